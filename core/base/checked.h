@@ -1,0 +1,33 @@
+#pragma once
+/// 64-bit arithmetic on sizes from files that cannot wrap: every function answers nullopt on overflow.
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace cleave {
+
+inline std::optional<std::int64_t> checkedAdd(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+inline std::optional<std::int64_t> checkedMul(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+/// Product of the sizes of a shape (1 for a scalar); nullopt when a size is negative or the product overflows.
+inline std::optional<std::int64_t> checkedProduct(std::span<const std::int64_t> sizes) {
+  std::int64_t product = 1;
+  for (std::int64_t size : sizes) {
+    if (size < 0) return std::nullopt;
+    const auto next = checkedMul(product, size);
+    if (!next) return std::nullopt;
+    product = *next;
+  }
+  return product;
+}
+
+}  // namespace cleave

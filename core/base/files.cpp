@@ -1,0 +1,99 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace cleave {
+namespace {
+
+std::string systemReason() { return std::strerror(errno); }
+
+}  // namespace
+
+struct RandomAccessFile::Descriptor {
+  explicit Descriptor(int fd) : fd(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { ::close(fd); }
+  int fd;
+};
+
+Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
+  // O_NONBLOCK: opening a FIFO put in place of a file must not hang.
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", file.string(), systemReason());
+  RandomAccessFile opened;
+  opened.m_descriptor = std::make_shared<const Descriptor>(fd);
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return fail(ErrorCode::BadInput, "Cannot read {}: {}.", file.string(), systemReason());
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::BadInput, "{} is not a regular file.", file.string());
+  opened.m_path = file;
+  opened.m_sizeBytes = info.st_size;
+  return opened;
+}
+
+Result<void> RandomAccessFile::readAt(std::int64_t offset, std::span<std::byte> out) const {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = ::pread(m_descriptor->fd, out.data() + done, out.size() - done, offset + static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(ErrorCode::Environment, "Cannot read {}: {}.", m_path.string(), systemReason());
+    if (got == 0) {
+      return fail(ErrorCode::BadInput, "{} ends at byte {}, {} bytes before the data it announces: the file is truncated.",
+                  m_path.string(), offset + static_cast<std::int64_t>(done), out.size() - done);
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Result<std::string> readTextFile(const fs::path& file, std::int64_t maxBytes) {
+  CLEAVE_TRY(const auto opened, RandomAccessFile::open(file));
+  if (opened.sizeBytes() > maxBytes) {
+    return fail(ErrorCode::BadInput, "{} has {} bytes; at most {} are accepted.", file.string(), opened.sizeBytes(), maxBytes);
+  }
+  std::string text(static_cast<std::size_t>(opened.sizeBytes()), '\0');
+  CLEAVE_TRY_VOID(opened.readAt(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+Result<void> writeFileAtomically(const fs::path& file, std::string_view content) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::string pattern = (folder / (file.filename().string() + ".XXXXXX")).string();
+  const int fd = ::mkstemp(pattern.data());
+  if (fd < 0) return fail(ErrorCode::Environment, "Cannot write {}: {}.", file.string(), systemReason());
+  const auto abandon = [&](const std::string& reason) {
+    ::close(fd);
+    ::unlink(pattern.c_str());
+    return fail(ErrorCode::Environment, "Cannot write {}: {}.", file.string(), reason);
+  };
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t put = ::write(fd, content.data() + done, content.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return abandon(systemReason());
+    done += static_cast<std::size_t>(put);
+  }
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(fd, 0666 & ~mask) != 0) return abandon(systemReason());
+  if (::rename(pattern.c_str(), file.c_str()) != 0) return abandon(systemReason());
+  ::close(fd);
+  return {};
+}
+
+bool isInside(const fs::path& folder, const fs::path& path) {
+  std::error_code error;
+  const fs::path base = fs::weakly_canonical(folder, error);
+  if (error) return false;
+  const fs::path target = fs::weakly_canonical(path, error);
+  if (error) return false;
+  const fs::path relative = target.lexically_relative(base);
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+}  // namespace cleave

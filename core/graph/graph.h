@@ -1,0 +1,151 @@
+#pragma once
+/// A tensor program: nodes in topological order, each producing values that later nodes read.
+///
+/// One type serves four graphs: the captured graph (operators as the model's code called them), the ATen graph
+/// (decomposed and functional: what is solved), the rank program (the ATen graph with local shapes and explicit
+/// collectives: what a rank runs) and one-operator graphs for checks of rules.
+///
+/// A graph is built with `GraphBuilder`, verified once, and then only read: share it as
+/// `std::shared_ptr<const Graph>` between threads. Nodes and values are dense vectors; ids are their indices; every
+/// input of a node is produced by a node with a smaller id.
+///
+///     GraphBuilder b;
+///     ValueId x = b.addInput("x", {DType::Float32, {2, 8}});
+///     ValueId w = b.addParameter("fc.weight", {DType::Float32, {16, 8}});
+///     ValueId y = b.addCall("aten::linear", {x, w, Argument{}}, {{DType::Float32, {2, 16}}}, b.scope("fc"))[0];
+///     b.addOutput("y", y);
+///     CLEAVE_TRY(Graph g, std::move(b).finish());
+#include "base/ids.h"
+#include "base/result.h"
+#include "graph/types.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+namespace cleave::graph {
+
+using NodeId = Id<struct NodeTag>;
+using ValueId = Id<struct ValueTag>;
+using ScopeId = Id<struct ScopeTag>;  ///< 0 is the model itself (path "")
+using OpId = Id<struct OpTag>;
+
+/// Where a run-time device goes in an operator's arguments (`aten::arange(..., device=...)`): always the rank's device.
+struct DeviceArgument {
+  bool operator==(const DeviceArgument&) const = default;
+};
+/// A list of tensors, some of them possibly absent (`aten::index.Tensor`); an absent one is an invalid id.
+using ValueList = std::vector<ValueId>;
+
+/// One argument of an operator, in the order of its schema. `std::monostate` is None, or an argument that is absent.
+/// Layouts and memory formats are their schema integers.
+using Argument = std::variant<std::monostate, ValueId, ValueList, std::int64_t, double, bool, std::string,
+                              std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, DType, DeviceArgument>;
+
+enum class NodeKind : std::uint8_t {
+  Input,      ///< given by the user for each run (input_ids, labels, ...)
+  Parameter,  ///< a tensor of the checkpoint; its value's name is the tensor's name there
+  Constant,   ///< small data that is part of the program (rotary frequencies); bytes in `Graph::constants`
+  Call,       ///< an operator
+};
+
+struct Node {
+  NodeKind kind = NodeKind::Call;
+  OpId op;                        ///< Call only: index into Graph::ops
+  std::vector<Argument> args;     ///< Call only: schema order, defaults filled in by capture; trailing ones may be missing
+  std::vector<ValueId> results;   ///< exactly one unless kind is Call
+  ScopeId scope{0};
+  NodeId origin;                  ///< node of the captured graph during which this was recorded; invalid: none
+};
+
+struct Value {
+  std::string name;           ///< unique: "<op>_<n>", or the name of an input, parameter or constant
+  TensorType type;
+  NodeId producer;
+  std::uint32_t resultIndex = 0;
+  std::vector<NodeId> users;  ///< ascending, each once
+};
+
+/// A module of the model: "model.layers.3.self_attn.q_proj". Scopes form a tree through `parent`.
+struct Scope {
+  std::string path;
+  ScopeId parent;         ///< invalid for the root
+  std::string className;  ///< "LlamaAttention", "Linear"; empty when unknown
+};
+
+struct Output {
+  std::string name;
+  ValueId value;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Node> nodes;
+  std::vector<Value> values;
+  std::vector<Scope> scopes;
+  std::vector<std::string> ops;  ///< "aten::sum.dim_IntList"; interned, so that one lookup per operator is enough
+  std::vector<Output> outputs;
+  std::unordered_map<std::uint32_t, std::vector<std::byte>> constants;     ///< by raw NodeId of a Constant; row-major, little-endian
+  std::unordered_map<std::string, std::vector<std::string>> tiedNames;     ///< parameter name → other names it has in the model
+
+  const Node& node(NodeId id) const { return nodes[id.index()]; }
+  const Value& value(ValueId id) const { return values[id.index()]; }
+  const Scope& scope(ScopeId id) const { return scopes[id.index()]; }
+  const std::string& opName(const Node& n) const;  ///< "" unless Call
+  const Shape& shapeOf(ValueId id) const { return value(id).type.shape; }
+  ValueId findValue(std::string_view name) const;    ///< linear; invalid when there is none
+  ScopeId findScope(std::string_view path) const;    ///< linear; invalid when there is none
+};
+
+/// The tensor operands of a node in argument order, lists flattened, absent ones skipped; duplicates stay.
+std::vector<ValueId> operandsOf(const Node& node);
+
+/// Builds a graph in topological order. Not thread-safe. Names are made unique here.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(std::string graphName = {});
+  ValueId addInput(const std::string& name, TensorType type);
+  ValueId addParameter(const std::string& name, TensorType type, ScopeId scope = ScopeId(0));
+  ValueId addConstant(const std::string& name, TensorType type, std::vector<std::byte> data, ScopeId scope = ScopeId(0));
+  /// Appends a call; results are named "<op>_<n>" (operator without namespace and overload, n counted per operator).
+  std::vector<ValueId> addCall(std::string_view op, std::vector<Argument> args, std::vector<TensorType> results,
+                               ScopeId scope = ScopeId(0), NodeId origin = NodeId());
+  void addOutput(const std::string& name, ValueId value);
+  void addTiedName(const std::string& parameter, const std::string& otherName);
+  void renameValue(ValueId value, const std::string& name);
+  /// The scope of a dotted path, made with its ancestors when it is new.
+  ScopeId scope(std::string_view path, std::string_view className = {});
+  const Graph& current() const { return m_graph; }
+  /// Fills `users`, verifies, and hands the graph out. BadInput names the first broken thing.
+  Result<Graph> finish() &&;
+
+ private:
+  ValueId addSource(NodeKind kind, const std::string& name, TensorType type, ScopeId scope);
+  ValueId addValue(std::string name, TensorType type, NodeId producer, std::uint32_t resultIndex);
+  Graph m_graph;
+  std::unordered_map<std::string, std::uint32_t> m_opIndex;
+  std::unordered_map<std::string, std::uint32_t> m_scopeIndex;
+  std::unordered_map<std::string, std::uint32_t> m_nameCount;
+  std::unordered_map<std::string, std::uint32_t> m_takenNames;
+};
+
+/// Limits on foreign graphs.
+inline constexpr std::size_t kMaxNodes = 2'000'000;
+
+/// Checks ids, order, arity, sizes (no negative, bytes fit 64 bits), unique names, scopes. Result names the node.
+Result<void> verify(const Graph& graph);
+
+/// Text form for tests, logs and goldens; `parse(toText(g))` gives the same graph (constants' data left out).
+///
+///     x: f32[2,8] = input
+///     fc.weight: f32[16,8] = parameter @fc
+///     linear_0: f32[2,16] = aten::linear(x, fc.weight, None) @fc
+///     return y=linear_0
+std::string toText(const Graph& graph);
+Result<Graph> parseGraph(std::string_view text);
+
+}  // namespace cleave::graph

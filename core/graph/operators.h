@@ -1,0 +1,36 @@
+#pragma once
+/// Facts about operators that more than one room needs and that depend on no placement: which operators are layers and
+/// where their operands lie, and which results share their input's memory.
+#include "graph/graph.h"
+
+#include <optional>
+#include <string_view>
+
+namespace cleave::graph {
+
+enum class LayerKind : std::uint8_t { Linear, Embedding, CrossEntropy };
+
+/// An operator whose parallel form is a choice: a product with a parameter, an embedding table, the loss.
+/// Axes are dimensions of the weight as it lies in the checkpoint.
+struct LayerShape {
+  LayerKind kind = LayerKind::Linear;
+  ValueId input;     ///< activations [..., in]; token ids (Embedding); logits [..., classes] (CrossEntropy)
+  ValueId weight;    ///< a Parameter: Linear, Embedding; class weights or invalid: CrossEntropy
+  ValueId bias;      ///< [out] or invalid
+  ValueId target;    ///< labels: CrossEntropy only
+  int outAxis = 0;   ///< dimension of `weight` that becomes the last dimension of the output (Linear); vocabulary (Embedding)
+  int inAxis = 1;    ///< dimension of `weight` that is summed over (Linear); hidden size (Embedding)
+};
+
+/// The layer that this node is, or nullopt. `aten::linear`, `aten::mm`, `aten::addmm`, `aten::matmul`, `aten::bmm` count only
+/// when the matrix is a Parameter and is used in place (not through a view).
+std::optional<LayerShape> layerShape(const Graph& graph, NodeId node);
+
+/// Name users know the layer by: its module's scope ("model.layers.0.mlp.up_proj"), or the weight's name without its
+/// last part, or the result's name.
+std::string layerName(const Graph& graph, NodeId node);
+
+/// True when the operator's result is a view of its first operand (no memory of its own) when ATen runs it.
+bool isAliasing(std::string_view op);
+
+}  // namespace cleave::graph

@@ -1,0 +1,35 @@
+#pragma once
+/// One rank of a run, from plan file to result lines. No LibTorch in this header.
+///
+/// The interpreter runs the plan's rank program node by node with ATen, frees values when dead, and sends every collective
+/// through one `Collectives` interface (Gloo, NCCL, or none for one rank). Loads only this rank's slices.
+#include "base/progress.h"
+#include "plan/plan.h"
+#include "run/events.h"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace cleave::torch_exec {
+
+struct RankRequest {
+  std::filesystem::path planFile;
+  std::string backend = "gloo";            ///< "gloo" or "nccl"
+  int rank = 0, localRank = 0, worldSize = 1;
+  std::string masterAddress = "127.0.0.1";
+  int masterPort = 0;
+  std::optional<std::filesystem::path> inputFile;   ///< safetensors with input_ids, labels, attention_mask, ...
+  std::optional<std::filesystem::path> outputFile;  ///< rank 0 writes gathered outputs here
+  bool skipWeights = false;   ///< fill every parameter from the seed instead of reading
+  bool initMissing = false;   ///< fill parameters the checkpoint lacks from the seed
+  std::string ncclLibrary;    ///< path of libcleave_nccl.so; for backend "nccl"
+};
+
+using EventSink = std::function<void(const run::Message&)>;
+
+/// Runs to the end or to the first error. Messages go to the sink from this and from the sampling thread.
+Result<run::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress = {});
+
+}  // namespace cleave::torch_exec

@@ -1,0 +1,104 @@
+#pragma once
+/// The whole way from a model source to a plan, and from a plan to a run: what the window, the command line and the tests
+/// call. Free of LibTorch and Qt in this header.
+///
+/// Each stage is one function over immutable values; results are shared as `shared_ptr<const T>`. Blocking: run it off the
+/// GUI thread; stop it with the progress's token. A failure leaves nothing behind.
+///
+///     CLEAVE_TRY(auto model, openModel("models/llama", {}, progress));
+///     CLEAVE_TRY(auto solved, solveModel(model, {.ranks = 2}, progress));
+///     CLEAVE_TRY(auto plan, planModel(model, solved));
+#include "formats/model_folder.h"
+#include "libtorch/capture/capture.h"
+#include "plan/plan.h"
+#include "run/launcher.h"
+#include "solve/cursor.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave::pipeline {
+
+struct Model {
+  plan::ModelInfo info;
+  formats::ModelFolder folder;
+  std::shared_ptr<const graph::Graph> captured;
+  std::shared_ptr<const graph::Graph> aten;
+  plan::Timings timings;
+};
+
+Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
+                                               const Progress& progress = {});
+
+struct SolveOptions {
+  int ranks = 2;
+  solve::Engine engine = solve::Engine::Reference;
+  std::optional<rules::Menu> menu;   ///< nullopt: the engine's default
+  rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
+  std::vector<solve::Pin> pins;
+  std::uint64_t seed = 0;
+  bool record = true;                ///< keep a trace
+  solve::RecorderLimits limits;
+  /// Called on the solving thread as soon as the recording exists, so that a view can look at it while it grows.
+  std::function<void(std::shared_ptr<const solve::Trace>)> onTrace;
+};
+
+struct Solved {
+  std::shared_ptr<const solve::Problem> problem;
+  solve::SolveResult result;
+  std::shared_ptr<const solve::Trace> trace;  ///< null without `record`
+  double solveMs = 0;
+  SolveOptions options;
+};
+
+Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Model>& model, const SolveOptions& options,
+                                                 const Progress& progress = {});
+
+/// Negative when there is no solution; the error names the causes.
+Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
+                                                    const std::shared_ptr<const Solved>& solved);
+
+/// One bundled sample: a model with the options that make it instructive.
+struct Sample {
+  std::string name;        ///< "one-kv-head"
+  std::string title;       ///< "One KV head on 2 ranks"
+  std::string lookFor;     ///< one sentence on what to look for
+  std::filesystem::path model;
+  torch_capture::CaptureOptions capture;
+  SolveOptions solve;
+};
+/// From resources/samples/samples.json; BadInput names the field.
+Result<std::vector<Sample>> bundledSamples();
+/// The resources folder: CLEAVE_RESOURCES, beside the program, or the source tree's.
+std::filesystem::path resourcesFolder();
+
+struct RunRequest {
+  std::shared_ptr<const plan::Plan> plan;
+  run::Backend backend = run::Backend::Auto;
+  std::optional<std::filesystem::path> input, expect, output;
+  double rtol = 1e-4, atol = 1e-4;
+  bool skipWeights = false, initMissing = false;
+  bool compareUnsplit = true;     ///< without `expect`: against a run of the unsplit program in one process
+};
+
+struct OutputDifference {
+  std::string name;
+  double maxAbs = 0, maxRel = 0;
+  bool within = true;
+};
+
+struct RunReport {
+  bool passed = false;
+  run::Backend backend = run::Backend::Gloo;
+  std::string comparedWith;       ///< "expected.safetensors", "an unsplit run", "" (nothing)
+  std::vector<OutputDifference> outputs;
+  run::RunOutcome outcome;
+  std::vector<std::string> notes;
+};
+
+/// Starts the ranks (and, where asked, the unsplit run), waits, compares. `observer` sees every event of the split run.
+Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observer, const Progress& progress = {});
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,72 @@
+#pragma once
+/// Strategies: the parallel forms a layer can take. A strategy fixes the placements of input, weight, bias and result and
+/// the collectives around the layer; it is the only thing in a plan that changes a placement.
+///
+/// | strategy           | input  | weight (Linear)      | result        | collective                                   |
+/// |--------------------|--------|----------------------|---------------|----------------------------------------------|
+/// | whole              | R      | R                    | R             |                                              |
+/// | column             | R      | split on outAxis     | S(last)       |                                              |
+/// | column+gather      | R      | split on outAxis     | R             | all-gather after                             |
+/// | row                | S(last)| split on inAxis      | R             | all-reduce after                             |
+/// | row+scatter        | S(last)| split on inAxis      | S(sequence)   | reduce-scatter after                         |
+/// | gather+column      | S(seq) | split on outAxis     | S(last)       | all-gather before                            |
+/// | gather+whole       | S(seq) | R                    | R             | all-gather before                            |
+/// | whole-on-sequence  | S(seq) | R                    | S(seq)        | (weight gradient needs an all-reduce)        |
+/// | vocab              | R      | split on vocabulary  | R             | all-reduce after (Embedding); loss: all-reduces inside |
+/// | vocab+scatter      | R      | split on vocabulary  | S(sequence)   | reduce-scatter after (Embedding)             |
+///
+/// Sources: Megatron-LM (arXiv:1909.08053, section 3; sequence parallelism arXiv:2205.05198, section 4.2.2).
+#include "graph/operators.h"
+#include "rules/placement.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave::rules {
+
+enum class Strategy : std::uint8_t {
+  Whole, Column, ColumnGather, Row, RowScatter, GatherColumn, GatherWhole, WholeOnSequence, Vocab, VocabScatter,
+};
+std::string_view toText(Strategy strategy);  ///< "column+gather"
+std::optional<Strategy> parseStrategy(std::string_view text);
+
+/// "column", "row", "vocab" or "replicated": how the reference names it, and what pins say.
+std::string_view axisOf(Strategy strategy);
+
+enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter };
+std::string_view toText(CollectiveKind kind);  ///< "all_reduce", "all_gather", "reduce_scatter"
+
+enum class Menu : std::uint8_t { Optimum, Full };
+enum class SequenceParallel : std::uint8_t { Off, On, Auto };
+
+struct StrategyContext {
+  int worldSize = 1;
+  Menu menu = Menu::Optimum;
+  SequenceParallel sequenceParallel = SequenceParallel::Off;
+};
+
+/// One form a layer may take here: sizes divide, and the menu offers it.
+struct StrategyOption {
+  Strategy strategy = Strategy::Whole;
+  Placement input, weight, bias, result;
+  std::optional<CollectiveKind> before, after;
+  std::string reason;  ///< "4096 output features split over 8 ranks, 512 each"
+};
+
+/// One form that the menu offers but the sizes forbid, with the numbers.
+struct Refusal {
+  Strategy strategy = Strategy::Whole;
+  std::string reason;  ///< "257 vocabulary rows do not divide by 2 ranks"
+};
+
+/// All options of a layer whatever its input's placement, in candidate order (the reference's order for Menu::Optimum);
+/// a search keeps those whose `input` is what the input has. `whole` is offered where nothing else can be.
+struct LayerOptions {
+  std::vector<StrategyOption> offered;
+  std::vector<Refusal> refused;
+};
+LayerOptions layerOptions(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,
+                          const StrategyContext& context);
+
+}  // namespace cleave::rules

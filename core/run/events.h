@@ -1,0 +1,62 @@
+#pragma once
+/// The line protocol between a rank and its launcher: one JSON object a line on an inherited pipe, at most 64 KiB each.
+///
+/// | type        | fields                                                                          |
+/// |-------------|---------------------------------------------------------------------------------|
+/// | hello       | version, rank, pid, device                                                      |
+/// | phase       | phase (connecting, loading, warm-up, running, gathering, done), done, total     |
+/// | memory      | by category, bytes; at least 10 times a second                                  |
+/// | heartbeat   | once a second                                                                   |
+/// | collective  | index in the plan, kind, bytes, microseconds                                    |
+/// | result      | outputs' digests, loss, counts                                                  |
+/// | error       | message                                                                         |
+///
+/// Foreign input (a rank may be on another machine): bounded, versioned, unknown types are ignored.
+#include "base/result.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace cleave::run {
+
+inline constexpr int kProtocolVersion = 1;
+inline constexpr std::size_t kMaxLineBytes = 64 << 10;
+
+enum class Phase : std::uint8_t { Spawned, Connecting, Loading, WarmUp, Running, Gathering, Done, Failed };
+std::string_view toText(Phase phase);
+
+struct Hello { int version = kProtocolVersion; int rank = 0; std::int64_t pid = 0; std::string device; };
+struct PhaseChange { Phase phase = Phase::Spawned; std::int64_t done = 0, total = 0; };
+/// Bytes. On CPUs `deviceUsed` is the process's RSS and `deviceTotal` the machine's memory.
+struct MemorySample {
+  std::int64_t timeUs = 0;        ///< since the rank started
+  std::int64_t weights = 0;       ///< parameters and constants loaded so far
+  std::int64_t activations = 0;   ///< live values of the program now
+  std::int64_t communication = 0; ///< buffers of collectives, context
+  std::int64_t peakActivations = 0;
+  std::int64_t allocated = 0, reserved = 0, peak = 0;  ///< allocator's view
+  std::int64_t deviceUsed = 0, deviceTotal = 0, deviceFree = 0;
+  std::int64_t rss = 0, peakRss = 0;
+  std::int32_t programNode = -1;  ///< node being executed; -1: none
+};
+struct Heartbeat {};
+struct CollectiveDone { std::int32_t index = 0; std::int64_t bytes = 0, microseconds = 0; };
+struct RankResult {
+  std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0, peakMemory = 0, peakRss = 0;
+  std::int64_t allReduce = 0, allGather = 0, reduceScatter = 0;
+  double loss = 0;
+  bool hasLoss = false;
+  std::int64_t stepMicroseconds = 0;
+  std::map<std::string, std::string> outputDigests;  ///< output name → hex digest; equal on all ranks
+};
+struct RankError { std::string message; };
+
+using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, RankResult, RankError>;
+
+std::string encode(const Message& message);  ///< one line, with the newline
+Result<Message> decode(std::string_view line);
+
+}  // namespace cleave::run

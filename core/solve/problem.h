@@ -1,0 +1,53 @@
+#pragma once
+/// What is to be solved, and what a solution is.
+///
+/// The search variables are the nodes in topological order: a layer chooses a strategy, any other node one of its rule's
+/// claims, an input or constant is R, a parameter lies as its layer's strategy says (R when no layer owns it). Tied parameters have one
+/// placement: a constraint.
+#include "graph/graph.h"
+#include "rules/rule.h"
+#include "rules/strategies.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave::solve {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::ValueId;
+using rules::Placement;
+
+/// What the user demands: `NAME=PLACEMENT` for values, `SCOPE=column|row|vocab|replicated|<strategy>` for layers;
+/// `*` in the name matches any characters; `!=` forbids instead.
+struct Pin {
+  std::string pattern;
+  bool forbids = false;
+  std::optional<Placement> placement;        ///< a value pin
+  std::vector<rules::Strategy> strategies;   ///< a layer pin: any of these
+  std::string text;                          ///< as the user wrote it
+  /// BadUsage with the accepted forms when the text is neither.
+  static Result<Pin> parse(std::string_view text);
+};
+
+/// True when the pattern (`*` matches any characters) covers the whole name.
+bool matches(std::string_view pattern, std::string_view name);
+
+struct Problem {
+  std::shared_ptr<const Graph> graph;  ///< the ATen graph
+  rules::StrategyContext context;      ///< world size, menu, sequence parallelism
+  std::vector<Pin> pins;
+  /// BadUsage names the first pin that matches nothing in the graph and the nearest names.
+  Result<void> checkPins() const;
+};
+
+/// A placement for every value, a strategy for every layer.
+struct Solution {
+  std::vector<Placement> placements;                            ///< by ValueId
+  std::vector<std::optional<rules::StrategyOption>> strategies;  ///< by NodeId; nullopt: not a layer
+  const Placement& of(ValueId value) const { return placements[value.index()]; }
+};
+
+}  // namespace cleave::solve

@@ -1,0 +1,60 @@
+# How Cleave's rooms, programs and tests become targets.
+#
+#   cleave_room(base)                               core/base/*.cpp -> static library cleave_base
+#   cleave_room(graph USES cleave_base)             its link line is the dependency rule: only rooms below
+#   cleave_tests(graph LABEL core USES cleave_graph) tests/graph/tst_*.cpp -> one CTest program each
+
+find_program(CLEAVE_CCACHE ccache)
+if(CLEAVE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CLEAVE_CCACHE})
+endif()
+find_program(CLEAVE_LLD ld.lld)
+if(CLEAVE_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+add_library(cleave_options INTERFACE)
+target_compile_options(cleave_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-plt)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(cleave_options INTERFACE -fpch-preprocess)
+endif()
+if(CLEAVE_SANITIZE)
+  add_compile_options(-fsanitize=${CLEAVE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${CLEAVE_SANITIZE})
+endif()
+
+function(cleave_room name)
+  cmake_parse_arguments(ROOM "" "FOLDER" "USES" ${ARGN})
+  if(NOT ROOM_FOLDER)
+    set(ROOM_FOLDER ${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER}/*.h)
+  add_library(cleave_${name} STATIC ${sources})
+  set_target_properties(cleave_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_include_directories(cleave_${name} PUBLIC ${CMAKE_SOURCE_DIR}/core)
+  target_link_libraries(cleave_${name} PUBLIC ${ROOM_USES} PRIVATE cleave_options)
+endfunction()
+
+function(cleave_tests folder)
+  cmake_parse_arguments(T "" "LABEL;TIMEOUT;REUSE_PCH" "USES" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/tst_*.cpp)
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    set_target_properties(${name} PROPERTIES AUTOMOC ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
+      CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+    target_link_libraries(${name} PRIVATE ${T_USES} Qt6::Test cleave_options)
+    if(T_REUSE_PCH)
+      target_precompile_headers(${name} REUSE_FROM ${T_REUSE_PCH})
+    endif()
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
+      SKIP_REGULAR_EXPRESSION "^SKIP_WHOLE_TEST" ENVIRONMENT "QT_QPA_PLATFORM=offscreen")
+  endforeach()
+endfunction()
