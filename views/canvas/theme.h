@@ -1,0 +1,63 @@
+#pragma once
+/// Colours and patterns of the window, light and dark, in one place: the canvas and every panel take them from here.
+///
+/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), and never by hue
+/// alone: each has a chip text ("S1") and a fill pattern too.
+///
+///     const Theme theme = Theme::of(widget->palette());
+///     painter.fillRect(r, theme.placementColor(placement));   // placement: std::optional<rules::Placement>
+///     painter.setPen(theme.textOn(theme.placementColor(placement)));
+#include <QBrush>
+#include <QColor>
+#include <QPalette>
+#include <QString>
+#include <optional>
+
+#include "rules/placement.h"
+
+namespace cleave::views {
+
+/// The classes of placements that are told apart by colour. Values index tables: keep them dense.
+enum class Tint : std::uint8_t { Dim0, Dim1, Dim2, Dim3, Dim4Plus, Expert, Replicated, Unassigned };
+inline constexpr int kTintCount = 8;
+
+using MaybePlacement = std::optional<rules::Placement>;  ///< nullopt: not assigned (yet)
+
+Tint tintOf(const MaybePlacement& placement);
+/// "S1", "S1-2", "R", "S2b3", "S1x2", "?" for none: the chip on a node.
+QString chipText(const MaybePlacement& placement);
+/// "split on dimension 1", "whole on every rank", "not assigned yet": the chip's tooltip and the legend.
+QString describe(Tint tint);
+QString describe(const MaybePlacement& placement);
+
+struct Theme {
+  bool dark = false;
+  QColor ground, groundRaised, groundSunken;  ///< drawing, panels and boxes on it, stripes
+  QColor text, textQuiet;                     ///< both at least 4.5:1 on every ground
+  QColor border, borderStrong, edge;
+  QColor accent, onAccent;                    ///< selection
+  QColor inputs, outputs;                     ///< what feeds and what uses the selection
+  QColor conflict, warning, good;
+  QColor searchHit;
+  QColor tints[kTintCount];
+
+  static Theme light();
+  static Theme darkTheme();
+  /// Dark when the palette's window is darker than its text.
+  static Theme of(const QPalette& palette);
+  QPalette palette() const;  ///< for QApplication::setPalette
+
+  const QColor& color(Tint tint) const { return tints[static_cast<int>(tint)]; }
+  const QColor& placementColor(const MaybePlacement& placement) const { return color(tintOf(placement)); }
+  /// Black-ish or white, whichever reads better on `background`.
+  QColor textOn(const QColor& background) const;
+  /// The pattern of a tint as a brush to lay over its colour; Qt::NoBrush for plain ones.
+  QBrush pattern(Tint tint) const;
+};
+
+/// WCAG 2 contrast ratio, 1..21.
+double contrast(const QColor& a, const QColor& b);
+/// `over` laid on `under` with `opacity` 0..1, as an opaque colour.
+QColor blend(const QColor& under, const QColor& over, double opacity);
+
+}  // namespace cleave::views
