@@ -10,6 +10,6 @@ nlohmann::ordered_json toJson(const Graph& graph);
 /// BadInput names the path of the first wrong field ("program.nodes[12].args[3]: ...").
 Result<Graph> graphFromJson(const nlohmann::ordered_json& json);
 
-nlohmann::ordered_json toJson(const Argument& argument, const Graph& graph);
+nlohmann::ordered_json toJson(const Argument& argument);
 
 }  // namespace cleave::graph

@@ -1,0 +1,259 @@
+#include "graph/graph.h"
+
+#include "base/checked.h"
+
+#include <unordered_set>
+
+namespace cleave::graph {
+namespace {
+
+/// "aten::sum.dim_IntList" → "sum": what values are named after.
+std::string_view shortOpName(std::string_view op) {
+  if (const auto colons = op.rfind("::"); colons != std::string_view::npos) op.remove_prefix(colons + 2);
+  return op.substr(0, op.find('.'));
+}
+
+template <class Visit>
+void forEachOperand(const Node& node, Visit visit) {
+  for (const Argument& argument : node.args) {
+    if (const auto* value = std::get_if<ValueId>(&argument)) {
+      visit(*value);
+    } else if (const auto* list = std::get_if<ValueList>(&argument)) {
+      for (ValueId value : *list) {
+        if (value.isValid()) visit(value);
+      }
+    }
+  }
+}
+
+void fillUsers(Graph& graph) {
+  for (NodeId id : idRange<NodeId>(graph.nodes.size())) {
+    forEachOperand(graph.node(id), [&](ValueId operand) {
+      if (operand.index() >= graph.values.size()) return;  // verify names it
+      auto& users = graph.values[operand.index()].users;
+      if (users.empty() || users.back() != id) users.push_back(id);
+    });
+  }
+}
+
+}  // namespace
+
+const std::string& Graph::opName(const Node& n) const {
+  static const std::string kNone;
+  return n.kind == NodeKind::Call ? ops[n.op.index()] : kNone;
+}
+
+ValueId Graph::findValue(std::string_view wanted) const {
+  for (ValueId id : idRange<ValueId>(values.size())) {
+    if (value(id).name == wanted) return id;
+  }
+  return {};
+}
+
+ScopeId Graph::findScope(std::string_view path) const {
+  for (ScopeId id : idRange<ScopeId>(scopes.size())) {
+    if (scope(id).path == path) return id;
+  }
+  return {};
+}
+
+std::vector<ValueId> operandsOf(const Node& node) {
+  std::vector<ValueId> operands;
+  forEachOperand(node, [&](ValueId value) { operands.push_back(value); });
+  return operands;
+}
+
+GraphBuilder::GraphBuilder(std::string graphName) {
+  m_graph.name = std::move(graphName);
+  m_graph.scopes.push_back({});
+  m_scopeIndex.emplace("", 0);
+}
+
+ValueId GraphBuilder::addValue(std::string name, TensorType type, NodeId producer, std::uint32_t resultIndex) {
+  const ValueId id(m_graph.values.size());
+  if (!m_takenNames.emplace(name, id.raw()).second) {
+    for (int suffix = 1;; ++suffix) {
+      std::string candidate = fmt::format("{}_{}", name, suffix);
+      if (m_takenNames.emplace(candidate, id.raw()).second) {
+        name = std::move(candidate);
+        break;
+      }
+    }
+  }
+  m_graph.values.push_back({std::move(name), std::move(type), producer, resultIndex, {}});
+  return id;
+}
+
+ValueId GraphBuilder::addSource(NodeKind kind, const std::string& name, TensorType type, ScopeId scope) {
+  const NodeId id(m_graph.nodes.size());
+  Node node;
+  node.kind = kind;
+  node.scope = scope;
+  node.results.push_back(addValue(name, std::move(type), id, 0));
+  m_graph.nodes.push_back(std::move(node));
+  return m_graph.nodes.back().results[0];
+}
+
+ValueId GraphBuilder::addInput(const std::string& name, TensorType type) {
+  return addSource(NodeKind::Input, name, std::move(type), ScopeId(0));
+}
+
+ValueId GraphBuilder::addParameter(const std::string& name, TensorType type, ScopeId scope) {
+  return addSource(NodeKind::Parameter, name, std::move(type), scope);
+}
+
+ValueId GraphBuilder::addConstant(const std::string& name, TensorType type, std::vector<std::byte> data, ScopeId scope) {
+  const ValueId value = addSource(NodeKind::Constant, name, std::move(type), scope);
+  m_graph.constants.emplace(m_graph.value(value).producer.raw(), std::move(data));
+  return value;
+}
+
+std::vector<ValueId> GraphBuilder::addCall(std::string_view op, std::vector<Argument> args, std::vector<TensorType> results,
+                                           ScopeId scope, NodeId origin) {
+  const NodeId id(m_graph.nodes.size());
+  const auto [entry, isNew] = m_opIndex.emplace(std::string(op), static_cast<std::uint32_t>(m_graph.ops.size()));
+  if (isNew) m_graph.ops.emplace_back(op);
+  Node node;
+  node.op = OpId(entry->second);
+  node.args = std::move(args);
+  node.scope = scope;
+  node.origin = origin;
+  const std::string base(shortOpName(op));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::string name = base + '_' + std::to_string(m_nameCount[base]++);
+    node.results.push_back(addValue(name, std::move(results[i]), id, static_cast<std::uint32_t>(i)));
+  }
+  m_graph.nodes.push_back(std::move(node));
+  return m_graph.nodes.back().results;
+}
+
+void GraphBuilder::addOutput(const std::string& name, ValueId value) { m_graph.outputs.push_back({name, value}); }
+
+void GraphBuilder::addTiedName(const std::string& parameter, const std::string& otherName) {
+  m_graph.tiedNames[parameter].push_back(otherName);
+}
+
+void GraphBuilder::renameValue(ValueId value, const std::string& name) {
+  Value& renamed = m_graph.values[value.index()];
+  if (renamed.name == name) return;
+  m_takenNames.erase(renamed.name);
+  m_takenNames[name] = value.raw();
+  renamed.name = name;
+}
+
+ScopeId GraphBuilder::scope(std::string_view path, std::string_view className) {
+  if (const auto found = m_scopeIndex.find(std::string(path)); found != m_scopeIndex.end()) {
+    Scope& known = m_graph.scopes[found->second];
+    if (known.className.empty()) known.className = className;
+    return ScopeId(found->second);
+  }
+  const auto dot = path.rfind('.');
+  const ScopeId parent = scope(dot == std::string_view::npos ? std::string_view() : path.substr(0, dot));
+  const ScopeId id(m_graph.scopes.size());
+  m_graph.scopes.push_back({std::string(path), parent, std::string(className)});
+  m_scopeIndex.emplace(std::string(path), id.raw());
+  return id;
+}
+
+Result<Graph> GraphBuilder::finish() && {
+  fillUsers(m_graph);
+  CLEAVE_TRY_VOID(verify(m_graph));
+  return std::move(m_graph);
+}
+
+namespace {
+
+Result<void> verifyType(const Value& value) {
+  const auto count = checkedProduct(value.type.shape);
+  if (!count || !checkedMul(*count, itemSize(value.type.dtype))) {
+    return fail(ErrorCode::BadInput, "Value {} has shape {}: a size is negative or the tensor exceeds 2^63 bytes.", value.name,
+                toText(value.type.shape));
+  }
+  return {};
+}
+
+Result<void> verifyScopes(const Graph& graph) {
+  if (graph.scopes.empty()) return fail(ErrorCode::BadInput, "The graph has no root scope.");
+  for (ScopeId id : idRange<ScopeId>(graph.scopes.size())) {
+    const ScopeId parent = graph.scope(id).parent;
+    const bool isRoot = id.index() == 0;
+    if (isRoot == parent.isValid() || (!isRoot && parent >= id)) {
+      return fail(ErrorCode::BadInput, "Scope {} \"{}\" has parent {}: parents must come before their children.", id.index(),
+                  graph.scope(id).path, parent.raw());
+    }
+  }
+  return {};
+}
+
+std::string nodeLabel(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const std::string op = node.kind == NodeKind::Call && node.op.index() < graph.ops.size() ? graph.ops[node.op.index()] : "source";
+  return fmt::format("Node {} ({})", id.index(), op);
+}
+
+Result<void> verifyNode(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.kind == NodeKind::Call) {
+    if (node.op.index() >= graph.ops.size()) return fail(ErrorCode::BadInput, "Node {} has no operator.", id.index());
+  } else if (node.results.size() != 1 || !node.args.empty()) {
+    return fail(ErrorCode::BadInput, "{} must have one result and no arguments.", nodeLabel(graph, id));
+  }
+  if (node.scope.index() >= graph.scopes.size()) {
+    return fail(ErrorCode::BadInput, "{} has scope {}, but there are {}.", nodeLabel(graph, id), node.scope.raw(), graph.scopes.size());
+  }
+  for (std::size_t i = 0; i < node.results.size(); ++i) {
+    const ValueId result = node.results[i];
+    if (result.index() >= graph.values.size() || graph.value(result).producer != id || graph.value(result).resultIndex != i) {
+      return fail(ErrorCode::BadInput, "{}: result {} does not belong to it.", nodeLabel(graph, id), i);
+    }
+  }
+  std::optional<ValueId> wrong;
+  forEachOperand(node, [&](ValueId operand) {
+    const bool known = operand.index() < graph.values.size();
+    if (!known || graph.value(operand).producer >= id) wrong = operand;
+  });
+  if (wrong) {
+    return fail(ErrorCode::BadInput, "{} reads value {}, which is not produced before it: the graph has a cycle or a wrong id.",
+                nodeLabel(graph, id), wrong->raw());
+  }
+  if (node.kind == NodeKind::Constant) {
+    const Value& value = graph.value(node.results[0]);
+    const auto data = graph.constants.find(id.raw());
+    if (data != graph.constants.end() && static_cast<std::int64_t>(data->second.size()) != sizeInBytes(value.type)) {
+      return fail(ErrorCode::BadInput, "Constant {} has {} bytes of data, but its type {} needs {}.", value.name, data->second.size(),
+                  toText(value.type), sizeInBytes(value.type));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> verify(const Graph& graph) {
+  if (graph.nodes.size() > kMaxNodes) {
+    return fail(ErrorCode::BadInput, "The graph has {} nodes; at most {} are accepted.", graph.nodes.size(), kMaxNodes);
+  }
+  CLEAVE_TRY_VOID(verifyScopes(graph));
+  std::unordered_set<std::string_view> names;
+  names.reserve(graph.values.size());
+  for (const Value& value : graph.values) {
+    CLEAVE_TRY_VOID(verifyType(value));
+    if (value.name.empty()) return fail(ErrorCode::BadInput, "A value of the graph has no name.");
+    if (!names.insert(value.name).second) return fail(ErrorCode::BadInput, "Two values are called {}.", value.name);
+    if (value.producer.index() >= graph.nodes.size()) return fail(ErrorCode::BadInput, "Value {} has no producer.", value.name);
+  }
+  std::size_t resultCount = 0;
+  for (NodeId id : idRange<NodeId>(graph.nodes.size())) {
+    CLEAVE_TRY_VOID(verifyNode(graph, id));
+    resultCount += graph.node(id).results.size();
+  }
+  if (resultCount != graph.values.size()) {
+    return fail(ErrorCode::BadInput, "The graph has {} values, but its nodes produce {}.", graph.values.size(), resultCount);
+  }
+  for (const Output& output : graph.outputs) {
+    if (output.value.index() >= graph.values.size()) return fail(ErrorCode::BadInput, "Output {} names no value.", output.name);
+  }
+  return {};
+}
+
+}  // namespace cleave::graph

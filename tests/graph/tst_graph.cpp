@@ -1,0 +1,159 @@
+#include "graph/graph.h"
+#include "graph/json.h"
+#include "graph/operators.h"
+
+#include <QTest>
+#include <nlohmann/json.hpp>
+
+using namespace cleave;
+using namespace cleave::graph;
+
+namespace {
+
+// moc does not read past raw strings with quotes in them.
+constexpr const char* kSmall =
+    "graph small\n"
+    "scope model\n"
+    "scope model.fc Linear\n"
+    "tied fc.weight head.weight\n"
+    "x: f32[2,8] = input\n"
+    "fc.weight: bf16[16,8] = parameter @model.fc\n"
+    "scale: f32[1] = constant\n"
+    "linear_0: f32[2,16] = aten::linear(x, fc.weight, None) @model.fc #3\n"
+    "max_0: f32[2], max_1: i64[2] = aten::max.dim(linear_0, -1, false)\n"
+    "odd: f32[2,16] = aten::odd(linear_0, [linear_0, None], [1, -2], [1.5, inf], [true, false], \"a \\\"b\\\"\", :f16, device, -0.5, nan, [])\n"
+    "return y=max_0, z=odd\n";
+
+Graph parsed(std::string_view text) {
+  auto graph = parseGraph(text);
+  if (!graph) qFatal("%s", graph.error().message.c_str());
+  return std::move(*graph);
+}
+
+}  // namespace
+
+class TestGraph : public QObject {
+  Q_OBJECT
+ private slots:
+  void textRoundTripsEveryKindOfArgument() { QCOMPARE(toText(parsed(kSmall)), std::string(kSmall)); }
+
+  void jsonRoundTripsEveryKindOfArgument() {
+    const Graph graph = parsed(kSmall);
+    const auto json = toJson(graph);
+    const auto again = graphFromJson(nlohmann::ordered_json::parse(json.dump()));
+    QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
+    QCOMPARE(toText(*again), std::string(kSmall));
+    QCOMPARE(toJson(*again).dump(), json.dump());
+    QCOMPARE(again->constants.size(), std::size_t{1});
+  }
+
+  void usersAreListedOnceInOrder() {
+    const Graph graph = parsed(kSmall);
+    const Value& linear = graph.value(graph.findValue("linear_0"));
+    QCOMPARE(linear.users.size(), std::size_t{2});
+    QVERIFY(linear.users[0] < linear.users[1]);
+  }
+
+  void namesAreUniqueAndCountedPerOperator() {
+    GraphBuilder builder;
+    const ValueId x = builder.addInput("add_0", {DType::Float32, {2}});
+    builder.addCall("aten::add.Tensor", {x, x}, {{DType::Float32, {2}}});
+    builder.addCall("aten::add.Scalar", {x, std::int64_t{1}}, {{DType::Float32, {2}}});
+    const Graph graph = *std::move(builder).finish();
+    QCOMPARE(graph.values[1].name, std::string("add_0_1"));
+    QCOMPARE(graph.values[2].name, std::string("add_1"));
+  }
+
+  void scopesFormATreeWithTheirAncestors() {
+    GraphBuilder builder;
+    const ScopeId deep = builder.scope("model.layers.0.mlp", "MLP");
+    QCOMPARE(builder.scope("model.layers.0.mlp"), deep);
+    const Graph graph = *std::move(builder).finish();
+    QCOMPARE(graph.scopes.size(), std::size_t{5});
+    QCOMPARE(graph.scope(graph.scope(deep).parent).path, std::string("model.layers.0"));
+    QVERIFY(!graph.findScope("model.layer").isValid());
+  }
+
+  void refusesBrokenGraphs_data() {
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("unknown value") << "y: f32[2] = aten::neg(x)" << "no value called \"x\"";
+    QTest::newRow("negative size") << "x: f32[-2] = input" << "negative";
+    QTest::newRow("huge size") << "x: f32[4611686018427387904,4] = input" << "2^63";
+    QTest::newRow("same name twice") << "x: f32[2] = input\nx: f32[2] = input" << "two values are called \"x\"";
+    QTest::newRow("no type") << "x = input" << "line 1, column";
+    QTest::newRow("unclosed") << "x: f32[2] = aten::zeros([2]" << "expected";
+    QTest::newRow("unknown kind") << "x: f32[2] = banana" << "neither input";
+    QTest::newRow("mixed list") << "x: f32[2] = input\ny: f32[2] = aten::cat([x, 1])" << "mixes kinds";
+  }
+  void refusesBrokenGraphs() {
+    QFETCH(QString, text);
+    QFETCH(QString, phrase);
+    const auto graph = parseGraph(text.toStdString());
+    QVERIFY(!graph);
+    QVERIFY2(QString::fromStdString(graph.error().message).contains(phrase), graph.error().message.c_str());
+    QCOMPARE(graph.error().code, ErrorCode::BadInput);
+  }
+
+  void refusesBrokenJson_data() {
+    QTest::addColumn<QString>("change");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("operator index") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/op\",\"value\":99}]" << "graph.nodes[3].op";
+    QTest::newRow("later value") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/args/0\",\"value\":{\"v\":4}}]" << "graph.nodes[3].args[0]";
+    QTest::newRow("type") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[2,x]\"}]" << "graph.nodes[0].out";
+    QTest::newRow("odd hex") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abc\"}]" << "hexadecimal";
+    QTest::newRow("short data") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abcd\"}]" << "needs 4";
+    QTest::newRow("no nodes") << "[{\"op\":\"remove\",\"path\":\"/nodes\"}]" << "graph.nodes is missing";
+    QTest::newRow("output") << "[{\"op\":\"replace\",\"path\":\"/outputs/0/1\",\"value\":1000}]" << "graph.outputs[0]";
+  }
+  void refusesBrokenJson() {
+    QFETCH(QString, change);
+    QFETCH(QString, phrase);
+    const auto json = toJson(parsed(kSmall)).patch(nlohmann::ordered_json::parse(change.toStdString()));
+    const auto graph = graphFromJson(json);
+    QVERIFY(!graph);
+    QVERIFY2(QString::fromStdString(graph.error().message).contains(phrase), graph.error().message.c_str());
+  }
+
+  void findsLayers_data() {
+    QTest::addColumn<QString>("line");
+    QTest::addColumn<int>("kind");  // -1: no layer
+    QTest::addColumn<int>("outAxis");
+    QTest::newRow("linear") << "y: f32[2,16] = aten::linear(x, w, b)" << 0 << 0;
+    QTest::newRow("addmm with a parameter") << "y: f32[2,16] = aten::addmm(b, x, wt, 1, 1)" << 0 << 1;
+    QTest::newRow("scaled addmm") << "y: f32[2,16] = aten::addmm(b, x, wt, 2, 1)" << -1 << 0;
+    QTest::newRow("mm with a parameter") << "y: f32[2,16] = aten::mm(x, wt)" << 0 << 1;
+    QTest::newRow("product of activations") << "y: f32[2,2] = aten::mm(x, x)" << -1 << 0;
+    QTest::newRow("embedding") << "y: f32[3,8] = aten::embedding(w, ids)" << 1 << 0;
+    QTest::newRow("loss") << "y: f32[] = aten::cross_entropy_loss(x, ids, None, 1, -100, 0.0)" << 2 << 0;
+    QTest::newRow("other") << "y: f32[2,8] = aten::neg(x)" << -1 << 0;
+  }
+  void findsLayers() {
+    QFETCH(QString, line);
+    QFETCH(int, kind);
+    QFETCH(int, outAxis);
+    const Graph graph = parsed("x: f32[2,8] = input\nids: i64[3] = input\nw: f32[16,8] = parameter\nwt: f32[8,16] = parameter\n"
+                               "b: f32[16] = parameter\n" + line.toStdString());
+    const auto layer = layerShape(graph, NodeId(graph.nodes.size() - 1));
+    QCOMPARE(layer.has_value(), kind >= 0);
+    if (!layer) return;
+    QCOMPARE(static_cast<int>(layer->kind), kind);
+    if (layer->kind == LayerKind::Linear) QCOMPARE(layer->outAxis, outAxis);
+  }
+
+  void layersAreNamedAfterTheirModule() {
+    const Graph graph = parsed(
+        "x: f32[2,8] = input\nmodel.fc.weight: f32[16,8] = parameter\n"
+        "a: f32[2,16] = aten::linear(x, model.fc.weight, None) @model.head\nb: f32[2,16] = aten::linear(x, model.fc.weight, None)");
+    QCOMPARE(layerName(graph, NodeId(2)), std::string("model.head"));
+    QCOMPARE(layerName(graph, NodeId(3)), std::string("model.fc"));
+  }
+
+  void readsEveryDialectOfDtypes() {
+    for (const char* text : {"bf16", "bfloat16", "torch.bfloat16", "BF16"}) QCOMPARE(parseDType(text), std::optional(DType::BFloat16));
+    QVERIFY(!parseDType("float31"));
+  }
+};
+
+QTEST_APPLESS_MAIN(TestGraph)
+#include "tst_graph.moc"
