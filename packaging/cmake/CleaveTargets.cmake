@@ -36,6 +36,9 @@ function(cleave_room name)
   target_link_libraries(cleave_${name} PUBLIC ${ROOM_USES} PRIVATE cleave_options)
 endfunction()
 
+# Everything labelled core: needs neither LibTorch nor a display; what the sanitizers run over.
+add_custom_target(core_tests)
+
 function(cleave_tests folder)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT;REUSE_PCH" "USES" ${ARGN})
   if(NOT T_TIMEOUT)
@@ -54,6 +57,9 @@ function(cleave_tests folder)
       target_precompile_headers(${name} REUSE_FROM ${T_REUSE_PCH})
     endif()
     add_test(NAME ${name} COMMAND ${name})
+    if(T_LABEL STREQUAL "core")
+      add_dependencies(core_tests ${name})
+    endif()
     set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
       SKIP_REGULAR_EXPRESSION "^SKIP_WHOLE_TEST" ENVIRONMENT "QT_QPA_PLATFORM=offscreen")
   endforeach()
