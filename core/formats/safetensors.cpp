@@ -1,0 +1,311 @@
+#include "formats/safetensors.h"
+
+#include "base/checked.h"
+#include "formats/bounded_json.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+
+namespace cleave::formats {
+namespace {
+
+using graph::DType;
+
+constexpr std::int64_t kLengthBytes = 8;
+constexpr std::size_t kMaxDimensions = 64;  // PyTorch's own limit
+constexpr std::string_view kMetadataKey = "__metadata__";
+
+constexpr std::array<std::pair<std::string_view, DType>, 12> kDTypes{{
+    {"F64", DType::Float64},
+    {"F32", DType::Float32},
+    {"F16", DType::Float16},
+    {"BF16", DType::BFloat16},
+    {"F8_E4M3", DType::Float8E4M3},
+    {"F8_E5M2", DType::Float8E5M2},
+    {"I64", DType::Int64},
+    {"I32", DType::Int32},
+    {"I16", DType::Int16},
+    {"I8", DType::Int8},
+    {"U8", DType::UInt8},
+    {"BOOL", DType::Bool},
+}};
+
+std::optional<DType> dtypeOf(std::string_view name) {
+  for (const auto& [known, dtype] : kDTypes) {
+    if (known == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::string knownDTypes() {
+  std::string names;
+  for (const auto& [name, dtype] : kDTypes) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  return names;
+}
+
+/// Where an entry's errors happened: `model.safetensors: tensor "lm_head.weight"`.
+struct EntryContext {
+  std::string_view where;
+  const std::string& tensor;
+
+  template <class... Args>
+  tl::unexpected<Error> refuse(fmt::format_string<Args...> text, Args&&... args) const {
+    return fail(ErrorCode::BadInput, "{}: tensor {} {}.", where, quotedText(tensor),
+                fmt::format(text, std::forward<Args>(args)...));
+  }
+};
+
+Result<DType> readDType(const nlohmann::json& entry, const EntryContext& context) {
+  const auto dtype = entry.find("dtype");
+  if (dtype == entry.end()) return context.refuse("has no dtype");
+  if (!dtype->is_string()) return context.refuse("has the dtype {}, which is not a text", describe(*dtype));
+  const auto known = dtypeOf(dtype->get_ref<const std::string&>());
+  if (!known) {
+    return context.refuse("has the dtype {}, which Cleave cannot read (it reads {})", describe(*dtype), knownDTypes());
+  }
+  return *known;
+}
+
+/// A list of whole numbers; the parser already refused those beyond 63 bits.
+Result<std::vector<std::int64_t>> readSizes(const nlohmann::json& entry, const char* key, const EntryContext& context) {
+  const auto list = entry.find(key);
+  if (list == entry.end()) return context.refuse("has no {}", key);
+  if (!list->is_array()) return context.refuse("has the {} {}, which is not a list", key, describe(*list));
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(list->size());
+  for (const nlohmann::json& item : *list) {
+    if (!item.is_number_unsigned()) {
+      return context.refuse("has {} in its {}, where a whole number of at least 0 is expected", describe(item), key);
+    }
+    sizes.push_back(item.get<std::int64_t>());
+  }
+  return sizes;
+}
+
+/// The entry with its offset relative to the data section.
+Result<SafetensorsEntry> readEntry(const nlohmann::json& entry, const EntryContext& context) {
+  if (!entry.is_object()) return context.refuse("is described by {}, not by an object", describe(entry));
+  SafetensorsEntry result;
+  CLEAVE_TRY(result.type.dtype, readDType(entry, context));
+  CLEAVE_TRY(result.type.shape, readSizes(entry, "shape", context));
+  CLEAVE_TRY(const auto offsets, readSizes(entry, "data_offsets", context));
+  if (result.type.shape.size() > kMaxDimensions) {
+    return context.refuse("has {} dimensions; at most {} are accepted", result.type.shape.size(), kMaxDimensions);
+  }
+  if (offsets.size() != 2)
+    return context.refuse("has {} data_offsets, where begin and end are expected", offsets.size());
+  if (offsets[1] < offsets[0]) {
+    return context.refuse("has the data_offsets [{}, {}], which end before they begin", offsets[0], offsets[1]);
+  }
+  const auto elements = checkedProduct(result.type.shape);
+  const auto bytes = elements ? checkedMul(*elements, graph::itemSize(result.type.dtype)) : std::nullopt;
+  const std::string shape = graph::toText(result.type.shape);
+  if (!bytes) return context.refuse("has the shape {}, whose size in bytes does not fit 64 bits", shape);
+  result.offset = offsets[0];
+  result.bytes = offsets[1] - offsets[0];
+  if (*bytes != result.bytes) {
+    return context.refuse("has the shape {} of {}, that is {} bytes, but its data_offsets [{}, {}] hold {}", shape,
+                          safetensorsName(result.type.dtype), *bytes, offsets[0], offsets[1], result.bytes);
+  }
+  return result;
+}
+
+Result<std::map<std::string, std::string>> readMetadata(const nlohmann::json& value, std::string_view where) {
+  if (!value.is_object())
+    return fail(ErrorCode::BadInput, "{}: {} must be an object, but it is {}.", where, kMetadataKey, describe(value));
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, text] : value.items()) {
+    if (!text.is_string()) {
+      return fail(ErrorCode::BadInput, "{}: {} must hold texts only, but {} is {}.", where, kMetadataKey,
+                  quotedText(key), describe(text));
+    }
+    metadata.emplace(key, text.get<std::string>());
+  }
+  return metadata;
+}
+
+/// The byte ranges must tile the data section: no overlap, no hole, nothing beyond or left over.
+Result<void> checkTiling(const std::map<std::string, SafetensorsEntry>& tensors, std::int64_t dataBytes,
+                         std::string_view where) {
+  using Item = std::pair<const std::string, SafetensorsEntry>;
+  std::vector<const Item*> sorted;
+  sorted.reserve(tensors.size());
+  for (const Item& item : tensors) sorted.push_back(&item);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Item* a, const Item* b) {
+    return std::pair(a->second.offset, a->second.bytes) < std::pair(b->second.offset, b->second.bytes);
+  });
+  std::int64_t end = 0;
+  const std::string* previous = nullptr;
+  for (const Item* item : sorted) {
+    const auto& [name, entry] = *item;
+    const EntryContext context{where, name};
+    const std::int64_t entryEnd = entry.offset + entry.bytes;
+    if (entryEnd > dataBytes) {
+      return context.refuse(
+          "ends at byte {} of the data, but the file holds only {} bytes of data: it is truncated or its header is "
+          "wrong",
+          entryEnd, dataBytes);
+    }
+    if (entry.offset < end) {
+      return context.refuse("begins at byte {} of the data and overlaps tensor {}, which ends at {}", entry.offset,
+                            quotedText(*previous), end);
+    }
+    if (entry.offset > end)
+      return context.refuse("begins at byte {} of the data, after a hole that begins at {}", entry.offset, end);
+    end = entryEnd;
+    previous = &name;
+  }
+  if (end != dataBytes) {
+    return fail(ErrorCode::BadInput,
+                "{} holds {} bytes of data, but its tensors end at byte {}: {} bytes belong to no tensor.", where,
+                dataBytes, end, dataBytes - end);
+  }
+  return {};
+}
+
+Result<SafetensorsHeader> parseHeaderJson(std::string_view json, std::int64_t dataOffset, std::int64_t fileBytes,
+                                          std::string_view where) {
+  if (!json.starts_with('{'))
+    return fail(ErrorCode::BadInput, "{}: its header does not begin with '{{': it is not a safetensors file.", where);
+  const std::string headerName = fmt::format("The header of {}", where);
+  CLEAVE_TRY(const nlohmann::json header,
+             parseJson(json, headerName, {.bytes = kMaxSafetensorsHeaderBytes, .depth = 8, .elements = 8'000'000}));
+  SafetensorsHeader result;
+  for (const auto& [name, value] : header.items()) {
+    if (name == kMetadataKey) {
+      CLEAVE_TRY(result.metadata, readMetadata(value, where));
+      continue;
+    }
+    CLEAVE_TRY(SafetensorsEntry entry, readEntry(value, {where, name}));
+    result.tensors.emplace_hint(result.tensors.end(), name, std::move(entry));
+  }
+  CLEAVE_TRY_VOID(checkTiling(result.tensors, fileBytes - dataOffset, where));
+  for (auto& [name, entry] : result.tensors) entry.offset += dataOffset;
+  return result;
+}
+
+using ReadAt = std::function<Result<void>(std::int64_t offset, std::span<std::byte> out)>;
+
+Result<SafetensorsHeader> readHeader(const ReadAt& readAt, std::int64_t fileBytes, std::string_view where) {
+  if (fileBytes < kLengthBytes) {
+    return fail(ErrorCode::BadInput,
+                "{} has {} bytes: a safetensors file begins with 8 bytes of header length; it is truncated.", where,
+                fileBytes);
+  }
+  std::array<std::byte, kLengthBytes> raw;
+  CLEAVE_TRY_VOID(readAt(0, raw));
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < raw.size(); ++i) length |= std::to_integer<std::uint64_t>(raw[i]) << (8 * i);
+  if (length > static_cast<std::uint64_t>(kMaxSafetensorsHeaderBytes)) {
+    return fail(
+        ErrorCode::BadInput,
+        "{} announces a header of {} bytes; at most {} are accepted: it is not a safetensors file or it is damaged.",
+        where, length, kMaxSafetensorsHeaderBytes);
+  }
+  const auto headerBytes = static_cast<std::int64_t>(length);
+  if (headerBytes > fileBytes - kLengthBytes) {
+    return fail(ErrorCode::BadInput, "{} announces a header of {} bytes, but only {} follow: the file is truncated.",
+                where, headerBytes, fileBytes - kLengthBytes);
+  }
+  std::string json(static_cast<std::size_t>(headerBytes), '\0');
+  CLEAVE_TRY_VOID(readAt(kLengthBytes, std::as_writable_bytes(std::span(json))));
+  return parseHeaderJson(json, kLengthBytes + headerBytes, fileBytes, where);
+}
+
+Result<void> checkWritable(std::span<const TensorView* const> sorted, const fs::path& file) {
+  std::vector<std::string_view> names;
+  for (const TensorView* tensor : sorted) {
+    const EntryContext context{file.native(), tensor->name};
+    if (tensor->name == kMetadataKey) return context.refuse("cannot be written: the format reserves this name");
+    const auto elements = checkedProduct(tensor->type.shape);
+    const auto bytes = elements ? checkedMul(*elements, graph::itemSize(tensor->type.dtype)) : std::nullopt;
+    if (!bytes || *bytes != std::ssize(tensor->bytes)) {
+      return context.refuse("cannot be written: it has {} bytes, which do not make a {}", tensor->bytes.size(),
+                            graph::toText(tensor->type));
+    }
+    names.push_back(tensor->name);
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end())
+    return fail(ErrorCode::BadInput, "{}: tensor {} cannot be written twice.", file.string(), quotedText(*twice));
+  return {};
+}
+
+}  // namespace
+
+std::string_view safetensorsName(DType dtype) {
+  const auto* row =
+      std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& entry) { return entry.second == dtype; });
+  CLEAVE_CHECK(row != kDTypes.end(), "dtype {}", static_cast<int>(dtype));
+  return row->first;
+}
+
+Result<SafetensorsHeader> readSafetensorsHeader(const fs::path& file) {
+  CLEAVE_TRY(const RandomAccessFile opened, RandomAccessFile::open(file));
+  return readSafetensorsHeader(opened, file.string());
+}
+
+Result<SafetensorsHeader> readSafetensorsHeader(const RandomAccessFile& file, std::string_view where) {
+  const auto readAt = [&](std::int64_t offset, std::span<std::byte> out) { return file.readAt(offset, out); };
+  return readHeader(readAt, file.sizeBytes(), where);
+}
+
+Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view content, std::string_view where) {
+  const auto bytes = std::as_bytes(std::span(content));
+  const auto readAt = [&](std::int64_t offset, std::span<std::byte> out) -> Result<void> {
+    const auto part = bytes.subspan(static_cast<std::size_t>(offset), out.size());
+    std::copy(part.begin(), part.end(), out.begin());
+    return {};
+  };
+  return readHeader(readAt, std::ssize(content), where);
+}
+
+Result<void> writeSafetensors(const fs::path& file, std::span<const TensorView> tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  static_assert(std::endian::native == std::endian::little, "payloads are written as they lie in memory");
+  std::vector<const TensorView*> sorted;
+  for (const TensorView& tensor : tensors) sorted.push_back(&tensor);
+  std::sort(sorted.begin(), sorted.end(), [](const TensorView* a, const TensorView* b) {
+    const int aSize = graph::itemSize(a->type.dtype), bSize = graph::itemSize(b->type.dtype);
+    return aSize != bSize ? aSize > bSize : a->name < b->name;
+  });
+  CLEAVE_TRY_VOID(checkWritable(sorted, file));
+
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  auto& members =
+      header.get_ref<nlohmann::ordered_json::object_t&>();  // appended to: its own insertion searches linearly
+  if (!metadata.empty()) members.emplace_back(std::string(kMetadataKey), nlohmann::ordered_json(metadata));
+  std::size_t end = 0;
+  for (const TensorView* tensor : sorted) {
+    const std::size_t begin = std::exchange(end, end + tensor->bytes.size());
+    nlohmann::ordered_json entry;
+    entry["dtype"] = safetensorsName(tensor->type.dtype);
+    entry["shape"] = tensor->type.shape;
+    entry["data_offsets"] = {begin, end};
+    members.emplace_back(tensor->name, std::move(entry));
+  }
+  std::string json;
+  try {
+    json = header.dump();
+  } catch (const nlohmann::json::exception&) {
+    return fail(ErrorCode::BadInput, "{} cannot be written: a tensor's name or the metadata is not valid UTF-8.",
+                file.string());
+  }
+  json.resize((json.size() + 7) / 8 * 8, ' ');  // the data begins aligned
+  if (std::ssize(json) > kMaxSafetensorsHeaderBytes) {
+    return fail(ErrorCode::BadInput, "{} cannot be written: its header would have {} bytes; the format allows {}.",
+                file.string(), json.size(), kMaxSafetensorsHeaderBytes);
+  }
+  std::string content;
+  content.reserve(kLengthBytes + json.size() + end);
+  for (int i = 0; i < kLengthBytes; ++i) content += static_cast<char>(json.size() >> (8 * i) & 0xFF);
+  content += json;
+  for (const TensorView* tensor : sorted)
+    content.append(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
+  return writeFileAtomically(file, content);
+}
+
+}  // namespace cleave::formats

@@ -1,0 +1,235 @@
+#include "formats/weight_files.h"
+
+#include "formats/bounded_json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+namespace cleave::formats {
+namespace {
+
+constexpr std::string_view kSingleFile = "model.safetensors";
+constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+constexpr std::string_view kSuffix = ".safetensors";
+
+/// Formats that Cleave does not read, told apart by their suffix.
+struct ForeignFormat {
+  std::string_view suffix, name, wayOut;
+};
+constexpr std::string_view kFromPickle =
+    "a pickle can run any program when it is loaded, so Cleave does not read it; convert it once, if you trust it, "
+    "with: python -c "
+    "\"import sys; from transformers import AutoModelForCausalLM as M; "
+    "M.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[2])\" "
+    "FOLDER NEW_FOLDER";
+constexpr std::string_view kFromHub =
+    "Cleave reads safetensors: take the model's safetensors files from where it was published, or open a folder with "
+    "its config.json alone";
+constexpr ForeignFormat kForeignFormats[] = {
+    {".bin", "PyTorch pickle", kFromPickle},
+    {".pt", "PyTorch pickle", kFromPickle},
+    {".pth", "PyTorch pickle", kFromPickle},
+    {".ckpt", "PyTorch pickle", kFromPickle},
+    {".gguf", "GGUF", kFromHub},
+    {".ggml", "GGML", kFromHub},
+    {".h5", "TensorFlow", kFromHub},
+    {".msgpack", "Flax", kFromHub},
+    {".onnx", "ONNX", kFromHub},
+};
+
+/// What a Trainer leaves beside a model; pickles, but not its weights.
+bool isTrainerState(std::string_view name) {
+  constexpr std::string_view kPrefixes[] = {"training_args.", "optimizer.", "scheduler.", "scaler.", "rng_state"};
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+Result<std::vector<std::string>> filesIn(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (!it->is_directory(ignored)) names.push_back(it->path().filename().string());
+  }
+  if (error) return fail(ErrorCode::BadInput, "Cannot list {}: {}.", folder.string(), error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool contains(const std::vector<std::string>& sorted, std::string_view name) {
+  return std::binary_search(sorted.begin(), sorted.end(), name);
+}
+
+Result<WeightFiles> readIndex(const fs::path& folder) {
+  const fs::path file = folder / kIndexFile;
+  CLEAVE_TRY(const nlohmann::json json,
+             readJsonFile(file, {.bytes = 256 << 20, .depth = 16, .elements = 4'000'000, .allowsWideIntegers = true}));
+  CLEAVE_TRY(const JsonObject index, JsonObject::of(json, file.string()));
+  const nlohmann::json* map = index.find("weight_map");
+  if (map == nullptr || !map->is_object())
+    return index.wrong("weight_map", "an object that says which file holds each tensor");
+  if (map->empty()) return fail(ErrorCode::BadInput, "{}: weight_map names no tensor.", file.string());
+  WeightFiles weights;
+  std::set<std::string> files;
+  for (const auto& [tensor, value] : map->items()) {
+    const std::string place = fmt::format("{}: weight_map[{}]", file.string(), quotedText(tensor));
+    if (!value.is_string())
+      return fail(ErrorCode::BadInput, "{} must be a file name, but it is {}.", place, describe(value));
+    const auto& name = value.get_ref<const std::string&>();
+    CLEAVE_TRY_VOID(withContext(checkWeightFileName(name), fmt::format("{} is {}", place, quotedText(name))));
+    const std::string normal = fs::path(name).lexically_normal().string();  // "./a" and "a" are one file
+    files.insert(normal);
+    weights.announced.emplace(tensor, normal);
+  }
+  weights.files.assign(files.begin(), files.end());
+  return weights;
+}
+
+/// Names the first file that the index wants and the folder lacks.
+Result<void> checkComplete(const WeightFiles& weights, const fs::path& folder) {
+  std::vector<std::string> missing;
+  for (const std::string& file : weights.files) {
+    std::error_code ignored;
+    if (!fs::exists(folder / file, ignored)) missing.push_back(file);
+  }
+  if (missing.empty()) return {};
+  const auto wants = std::find_if(weights.announced.begin(), weights.announced.end(),
+                                  [&](const auto& entry) { return entry.second == missing.front(); });
+  const std::string others =
+      missing.size() > 1 ? fmt::format(" (and {} other files of the index)", missing.size() - 1) : "";
+  return fail(
+      ErrorCode::BadInput,
+      "{} is missing{}: {} says that it holds {}; download it again or open config.json alone in a folder of its own.",
+      (folder / missing.front()).string(), others, kIndexFile, quotedText(wants->first));
+}
+
+/// The number N of a name that ends in "-00001-of-0000N.safetensors", as (index, count).
+std::optional<std::pair<int, int>> shardNumbers(std::string_view name) {
+  constexpr std::size_t kDigits = 5;
+  constexpr std::string_view kOf = "-of-";
+  const std::size_t tail = 1 + kDigits + kOf.size() + kDigits + kSuffix.size();
+  if (name.size() < tail) return std::nullopt;
+  const std::string_view part = name.substr(name.size() - tail);
+  if (part[0] != '-' || part.substr(1 + kDigits, kOf.size()) != kOf) return std::nullopt;
+  const auto number = [](std::string_view digits) -> int {
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
+  };
+  const int index = number(part.substr(1, kDigits));
+  const int count = number(part.substr(1 + kDigits + kOf.size(), kDigits));
+  if (index < 1 || count < 1) return std::nullopt;
+  return std::pair(index, count);
+}
+
+/// Shards without an index still say in their names how many they are.
+Result<void> checkShardCount(const std::vector<std::string>& shards, const fs::path& folder) {
+  const auto numbers = shardNumbers(shards.front());
+  if (!numbers) return {};
+  const std::string_view first = shards.front();
+  const std::string prefix(first.substr(0, first.size() - kSuffix.size() - 14));
+  for (int i = 1; i <= numbers->second; ++i) {
+    const std::string wanted = fmt::format("{}-{:05}-of-{:05}{}", prefix, i, numbers->second, kSuffix);
+    if (!contains(shards, wanted)) {
+      return fail(ErrorCode::BadInput, "{} is missing: {} says that there are {} files; download it again.",
+                  (folder / wanted).string(), first, numbers->second);
+    }
+  }
+  return {};
+}
+
+Result<void> refuseForeignFormats(const std::vector<std::string>& names, const fs::path& folder) {
+  for (const ForeignFormat& format : kForeignFormats) {
+    for (const std::string& name : names) {
+      if (!name.ends_with(format.suffix) || isTrainerState(name)) continue;
+      return fail(ErrorCode::BadInput, "{} holds its weights as {} only: {}.", (folder / name).string(), format.name,
+                  format.wayOut);
+    }
+  }
+  return {};
+}
+
+Result<WeightFiles> filesByName(const std::vector<std::string>& names, const fs::path& folder) {
+  std::vector<std::string> shards, others;
+  for (const std::string& name : names) {
+    if (!name.ends_with(kSuffix) || name.starts_with("expected") || name.starts_with("adapter")) continue;
+    (name.starts_with("model") ? shards : others).push_back(name);
+  }
+  if (!shards.empty()) {
+    CLEAVE_TRY_VOID(checkShardCount(shards, folder));
+    return WeightFiles{std::move(shards), {}};
+  }
+  if (others.size() > 1) {
+    return fail(ErrorCode::BadInput,
+                "{} has {} safetensors files ({}, {}{}) and no {}: it is unclear which hold the weights; name them "
+                "model-00001-of-{:05}.safetensors and so on.",
+                folder.string(), others.size(), others[0], others[1], others.size() > 2 ? ", ..." : "", kIndexFile,
+                others.size());
+  }
+  if (others.empty()) CLEAVE_TRY_VOID(refuseForeignFormats(names, folder));
+  return WeightFiles{std::move(others), {}};
+}
+
+/// `.../models--org--name/blobs` when `folder` (canonical) lies in `.../models--org--name/snapshots`; empty elsewhere.
+fs::path hubBlobs(const fs::path& folder) {
+  for (fs::path inner = folder; inner.has_relative_path(); inner = inner.parent_path()) {
+    const fs::path repo = inner.parent_path();
+    if (inner.filename() == "snapshots" && repo.filename().string().starts_with("models--")) return repo / "blobs";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> checkWeightFileName(std::string_view name) {
+  const auto refuse = [](std::string_view why) {
+    return fail(ErrorCode::BadInput, "{}; it must name a .safetensors file inside the model folder.", why);
+  };
+  if (name.empty()) return refuse("the name is empty");
+  if (name.find('\0') != std::string_view::npos) return refuse("the name contains a NUL character");
+  if (name.find('\\') != std::string_view::npos) return refuse("the name contains a backslash");
+  if (name.front() == '/') return refuse("the path is absolute");
+  const auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (name.size() >= 2 && name[1] == ':' && isLetter(name[0])) return refuse("the path begins with a drive letter");
+  for (const fs::path& part : fs::path(name)) {
+    if (part == "..") return refuse("the path contains \"..\"");
+  }
+  const bool isPickle = name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth");
+  if (isPickle) return refuse("that is a pickle, which Cleave does not read");
+  if (!name.ends_with(kSuffix) || name.size() == kSuffix.size()) return refuse("the name does not end in .safetensors");
+  return {};
+}
+
+Result<fs::path> resolveWeightFile(const fs::path& folder, const std::string& name) {
+  CLEAVE_TRY_VOID(withContext(checkWeightFileName(name), fmt::format("Weight file {}", quotedText(name))));
+  const fs::path file = folder / name;
+  std::error_code error;
+  const fs::path base = fs::canonical(folder, error);
+  if (error) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", folder.string(), error.message());
+  const fs::path target = fs::canonical(file, error);
+  if (error) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", file.string(), error.message());
+  if (isInside(base, target)) return target;
+  const fs::path blobs = hubBlobs(base);
+  if (!blobs.empty() && isInside(blobs, target)) return target;
+  return fail(ErrorCode::BadInput,
+              "{} is a link to {}, which lies outside the model folder: put the file itself there.", file.string(),
+              target.string());
+}
+
+Result<WeightFiles> findWeightFiles(const fs::path& folder) {
+  CLEAVE_TRY(const std::vector<std::string> names, filesIn(folder));
+  const bool hasSingle = contains(names, kSingleFile);
+  if (contains(names, kIndexFile)) {
+    CLEAVE_TRY(WeightFiles indexed, readIndex(folder));
+    if (!hasSingle || contains(indexed.files, kSingleFile)) {
+      CLEAVE_TRY_VOID(checkComplete(indexed, folder));
+      return indexed;
+    }
+  }
+  if (hasSingle) return WeightFiles{{std::string(kSingleFile)}, {}};
+  return filesByName(names, folder);
+}
+
+}  // namespace cleave::formats
