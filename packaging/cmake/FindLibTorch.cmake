@@ -32,6 +32,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
     IMPORTED_LOCATION ${LibTorch_CPU_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_LINK_LIBRARIES LibTorch::c10
+    # The wheel's include folder has a newer fmt in front of the system's, and no library for it.
+    INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1
     # The wheel's libtorch_cpu itself needs CUDA's runtime libraries; they load without a driver.
     INTERFACE_LINK_OPTIONS "-Wl,--allow-shlib-undefined")
 

@@ -1,0 +1,41 @@
+#pragma once
+/// What a model's forward pass asks of the one who runs it: its tensors by name, and an ear for the module it is in.
+///
+/// Capture answers with meta tensors that become nodes of the graph; a reference run answers with real weights. Calls come
+/// from the thread that runs the forward pass, in execution order.
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <string_view>
+
+namespace cleave::models {
+
+class ModelHost {
+ public:
+  virtual ~ModelHost() = default;
+  /// The parameter called `name` in the checkpoint; the same tensor each time it is asked for.
+  virtual at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) = 0;
+  /// Small data that belongs to the program; `value` lies on the CPU.
+  virtual at::Tensor constant(const std::string& name, const at::Tensor& value) = 0;
+  /// `otherName` is a second name that the model has for the parameter `name`.
+  virtual void tied(const std::string& name, const std::string& otherName) {}
+  /// Enters the module at `path` ("model.layers.0.self_attn"); nested.
+  virtual void enterModule(const std::string& path, std::string_view className) {}
+  virtual void leaveModule() {}
+};
+
+/// Runs the code of one module: enters on construction, leaves on destruction.
+class ModuleScope {
+ public:
+  ModuleScope(ModelHost& host, const std::string& path, std::string_view className) : m_host(host) {
+    m_host.enterModule(path, className);
+  }
+  ~ModuleScope() { m_host.leaveModule(); }
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  ModelHost& m_host;
+};
+
+}  // namespace cleave::models
