@@ -223,9 +223,9 @@ std::string quotedText(std::string_view text) {
 
 std::string describe(const nlohmann::json& value) {
   if (value.is_string()) return quotedText(value.get_ref<const std::string&>());
-  if (value.is_array()) return value.empty() ? "an empty list" : "a list";
-  if (value.is_object()) return "an object";
-  return value.dump();
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() <= kQuotedBytes) return text;
+  return value.is_array() ? fmt::format("a list of {} items", value.size()) : "an object";
 }
 
 Result<JsonObject> JsonObject::of(const nlohmann::json& value, std::string where) {

@@ -41,7 +41,7 @@ Result<nlohmann::json> readJsonFile(const fs::path& file, const JsonLimits& limi
 
 /// For messages: `"a\nb"`, quoted and escaped, always valid UTF-8, cut after 60 bytes.
 std::string quotedText(std::string_view text);
-/// A JSON value for messages: `"eight"`, `-3`, `null`, `a list`, `an object`.
+/// A JSON value for messages: `"eight"`, `-3`, `null`, `[1,2]`; long ones as `a list of 300 items`, `an object`.
 std::string describe(const nlohmann::json& value);
 
 struct IntegerRange {
