@@ -171,7 +171,7 @@ Result<SafetensorsHeader> parseHeaderJson(std::string_view json, std::int64_t da
     return fail(ErrorCode::BadInput, "{}: its header does not begin with '{{': it is not a safetensors file.", where);
   const std::string headerName = fmt::format("The header of {}", where);
   CLEAVE_TRY(const nlohmann::json header,
-             parseJson(json, headerName, {.bytes = kMaxSafetensorsHeaderBytes, .depth = 8, .elements = 8'000'000}));
+             parseJson(json, headerName, {.bytes = kMaxSafetensorsHeaderBytes, .depth = 8, .elements = 4'000'000}));
   SafetensorsHeader result;
   for (const auto& [name, value] : header.items()) {
     if (name == kMetadataKey) {
@@ -198,6 +198,11 @@ Result<SafetensorsHeader> readHeader(const ReadAt& readAt, std::int64_t fileByte
   CLEAVE_TRY_VOID(readAt(0, raw));
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < raw.size(); ++i) length |= std::to_integer<std::uint64_t>(raw[i]) << (8 * i);
+  constexpr std::uint64_t kLfsPointer = 0x206e6f6973726576;  // "version ", how the text of a Git LFS pointer begins
+  if (length == kLfsPointer) {
+    return fail(ErrorCode::BadInput, "{} is a Git LFS pointer, not the file itself: run git lfs pull in its folder.",
+                where);
+  }
   if (length > static_cast<std::uint64_t>(kMaxSafetensorsHeaderBytes)) {
     return fail(
         ErrorCode::BadInput,

@@ -97,44 +97,49 @@ Result<void> checkComplete(const WeightFiles& weights, const fs::path& folder) {
   if (missing.empty()) return {};
   const auto wants = std::find_if(weights.announced.begin(), weights.announced.end(),
                                   [&](const auto& entry) { return entry.second == missing.front(); });
-  const std::string others =
-      missing.size() > 1 ? fmt::format(" (and {} other files of the index)", missing.size() - 1) : "";
+  const std::string others = missing.size() > 1 ? fmt::format(" (and {} more of the index)", missing.size() - 1) : "";
   return fail(
       ErrorCode::BadInput,
       "{} is missing{}: {} says that it holds {}; download it again or open config.json alone in a folder of its own.",
       (folder / missing.front()).string(), others, kIndexFile, quotedText(wants->first));
 }
 
-/// The number N of a name that ends in "-00001-of-0000N.safetensors", as (index, count).
-std::optional<std::pair<int, int>> shardNumbers(std::string_view name) {
+/// `model-00002-of-00003.safetensors` is one of the 3 files of the family "model".
+struct ShardFamily {
+  std::string prefix;
+  int count = 0;
+  auto operator<=>(const ShardFamily&) const = default;
+  std::string fileName(int index) const { return fmt::format("{}-{:05}-of-{:05}{}", prefix, index, count, kSuffix); }
+};
+
+std::optional<ShardFamily> familyOf(std::string_view name) {
   constexpr std::size_t kDigits = 5;
-  constexpr std::string_view kOf = "-of-";
-  const std::size_t tail = 1 + kDigits + kOf.size() + kDigits + kSuffix.size();
-  if (name.size() < tail) return std::nullopt;
-  const std::string_view part = name.substr(name.size() - tail);
-  if (part[0] != '-' || part.substr(1 + kDigits, kOf.size()) != kOf) return std::nullopt;
-  const auto number = [](std::string_view digits) -> int {
-    int value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
+  constexpr std::size_t kTail = std::string_view("-00001-of-00001").size() + kSuffix.size();
+  if (name.size() <= kTail) return std::nullopt;
+  const auto numberAt = [&](std::size_t fromEnd) {
+    int number = 0;
+    const char* digits = name.data() + name.size() - fromEnd;
+    std::from_chars(digits, digits + kDigits, number);
+    return number;
   };
-  const int index = number(part.substr(1, kDigits));
-  const int count = number(part.substr(1 + kDigits + kOf.size(), kDigits));
-  if (index < 1 || count < 1) return std::nullopt;
-  return std::pair(index, count);
+  const int index = numberAt(kTail - 1);
+  const ShardFamily family{std::string(name.substr(0, name.size() - kTail)), numberAt(kSuffix.size() + kDigits)};
+  // What does not read back as the same name was no such name.
+  const bool isShard = index >= 1 && index <= family.count && family.fileName(index) == name;
+  return isShard ? std::optional(family) : std::nullopt;
 }
 
 /// Shards without an index still say in their names how many they are.
-Result<void> checkShardCount(const std::vector<std::string>& shards, const fs::path& folder) {
-  const auto numbers = shardNumbers(shards.front());
-  if (!numbers) return {};
-  const std::string_view first = shards.front();
-  const std::string prefix(first.substr(0, first.size() - kSuffix.size() - 14));
-  for (int i = 1; i <= numbers->second; ++i) {
-    const std::string wanted = fmt::format("{}-{:05}-of-{:05}{}", prefix, i, numbers->second, kSuffix);
-    if (!contains(shards, wanted)) {
+Result<void> checkFamilies(const std::vector<std::string>& shards, const fs::path& folder) {
+  std::set<ShardFamily> checked;
+  for (const std::string& shard : shards) {
+    const auto family = familyOf(shard);
+    if (!family || !checked.insert(*family).second) continue;
+    for (int index = 1; index <= family->count; ++index) {
+      const std::string wanted = family->fileName(index);
+      if (contains(shards, wanted)) continue;
       return fail(ErrorCode::BadInput, "{} is missing: {} says that there are {} files; download it again.",
-                  (folder / wanted).string(), first, numbers->second);
+                  (folder / wanted).string(), shard, family->count);
     }
   }
   return {};
@@ -158,7 +163,7 @@ Result<WeightFiles> filesByName(const std::vector<std::string>& names, const fs:
     (name.starts_with("model") ? shards : others).push_back(name);
   }
   if (!shards.empty()) {
-    CLEAVE_TRY_VOID(checkShardCount(shards, folder));
+    CLEAVE_TRY_VOID(checkFamilies(shards, folder));
     return WeightFiles{std::move(shards), {}};
   }
   if (others.size() > 1) {

@@ -1,0 +1,453 @@
+#include <QtTest>
+
+#include <random>
+#include <set>
+
+#include "folder_builder.h"
+#include "formats/model_folder.h"
+#include "formats/safetensors.h"
+#include "formats/weight_files.h"
+
+using namespace cleave;
+using namespace cleave::formats;
+using cleave::test::oneTensor;
+using cleave::test::safetensorsBytes;
+using cleave::test::TemporaryFolder;
+
+namespace {
+
+constexpr const char* kConfig = R"({"model_type": "llama"})";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+template <class T>
+QString errorOf(const Result<T>& result) {
+  return result ? QString("no error") : QString::fromStdString(result.error().message);
+}
+
+std::string indexOf(const std::string& weightMap) {
+  return "{\"metadata\":{\"total_size\":16},\"weight_map\":" + weightMap + "}";
+}
+
+/// File name (relative) → content; a row of a table of folders.
+using Files = QMap<QString, QByteArray>;
+
+void writeAll(const TemporaryFolder& folder, const Files& files) {
+  for (auto it = files.begin(); it != files.end(); ++it) folder.write(it.key().toStdString(), it.value().toStdString());
+}
+
+QByteArray tensorFile(const char* name) {
+  return QByteArray::fromStdString(oneTensor(name));
+}
+QByteArray indexFile(const char* weightMap) {
+  return QByteArray::fromStdString(indexOf(weightMap));
+}
+
+}  // namespace
+
+class ModelFolderTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void opensTheFixtures_data() {
+    QTest::addColumn<int>("tensors");
+    QTest::addColumn<int>("files");
+    QTest::newRow("llama") << 21 << 3;
+    QTest::newRow("llama-tied") << 20 << 1;
+    QTest::newRow("qwen2") << 27 << 1;
+    QTest::newRow("gpt2") << 28 << 1;
+    QTest::newRow("mixtral") << 41 << 4;
+  }
+  void opensTheFixtures() {
+    QFETCH(int, tensors);
+    QFETCH(int, files);
+    const fs::path path = fs::path(CLEAVE_TEST_DATA) / "models" / QTest::currentDataTag();
+    const auto model = openModelFolder(path);
+    QVERIFY2(model.has_value(), qPrintable(errorOf(model)));
+    QCOMPARE(model->path, path);
+    QVERIFY(model->config.contains("model_type"));
+    QVERIFY(model->hasWeights());
+    QCOMPARE(static_cast<int>(model->tensors.size()), tensors);
+    std::set<std::string> used;
+    for (const auto& [name, tensor] : model->tensors) {
+      used.insert(tensor.file);
+      QCOMPARE(tensor.bytes, graph::sizeInBytes(tensor.type));
+    }
+    QCOMPARE(static_cast<int>(used.size()), files);
+  }
+
+  void readsTheRawConfig() {
+    const auto model = openModelFolder(fs::path(CLEAVE_TEST_DATA) / "models/llama/config.json");
+    QVERIFY2(model.has_value(), qPrintable(errorOf(model)));
+    QCOMPARE(model->config["hidden_size"], nlohmann::json(64));
+    QVERIFY(model->config["rope_scaling"].is_null());
+    const StoredTensor& head = model->tensors.at("lm_head.weight");
+    QCOMPARE(head.file, std::string("model-00003-of-00003.safetensors"));
+    QCOMPARE(head.type, (graph::TensorType{graph::DType::Float32, {256, 64}}));
+  }
+
+  void opensWellFormedFolders_data() {
+    QTest::addColumn<Files>("files");
+    QTest::addColumn<QStringList>("expected");  // "tensor in file"
+    const auto row = [](const char* name, Files files, QStringList expected) {
+      files.insert("config.json", kConfig);
+      QTest::newRow(name) << files << expected;
+    };
+    row("config alone", {}, {});
+    row("config beside other files",
+        {{"README.md", "x"}, {"training_args.bin", "x"}, {"optimizer.pt", "x"}, {"tokenizer.json", "{}"}}, {});
+    row("expected outputs are no weights", {{"expected.safetensors", tensorFile("logits")}}, {});
+    row("adapters are no weights", {{"adapter_model.safetensors", tensorFile("a")}}, {});
+    row("one file", {{"model.safetensors", tensorFile("a")}, {"expected.safetensors", tensorFile("a")}},
+        {"a in model.safetensors"});
+    row("safetensors win over pickles", {{"model.safetensors", tensorFile("a")}, {"pytorch_model.bin", "x"}},
+        {"a in model.safetensors"});
+    row("one file of another name", {{"weights.safetensors", tensorFile("a")}}, {"a in weights.safetensors"});
+    row("a variant", {{"model.fp16.safetensors", tensorFile("a")}}, {"a in model.fp16.safetensors"});
+    row("index",
+        {{kIndex, indexFile(R"({"a":"x.safetensors","b":"y.safetensors"})")},
+         {"x.safetensors", tensorFile("a")},
+         {"y.safetensors", tensorFile("b")}},
+        {"a in x.safetensors", "b in y.safetensors"});
+    row("index into a subfolder",
+        {{kIndex, indexFile(R"({"a":"sub/x.safetensors"})")}, {"sub/x.safetensors", tensorFile("a")}},
+        {"a in sub/x.safetensors"});
+    row("index with two spellings of one file",
+        {{kIndex, indexFile(R"({"a":"./x.safetensors","b":"x.safetensors"})")},
+         {"x.safetensors",
+          QByteArray::fromStdString(safetensorsBytes(
+              R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+              2))}},
+        {"a in x.safetensors", "b in x.safetensors"});
+    row("index that names the single file",
+        {{kIndex, indexFile(R"({"a":"model.safetensors"})")}, {"model.safetensors", tensorFile("a")}},
+        {"a in model.safetensors"});
+    row("a single file beside an old index",
+        {{kIndex, indexFile(R"({"a":"model-00001-of-00002.safetensors"})")}, {"model.safetensors", tensorFile("a")}},
+        {"a in model.safetensors"});
+    row("a tensor that the index leaves out",
+        {{kIndex, indexFile(R"({"a":"x.safetensors","b":"y.safetensors"})")},
+         {"x.safetensors",
+          QByteArray::fromStdString(safetensorsBytes(
+              R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"c":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+              2))},
+         {"y.safetensors", tensorFile("b")}},
+        {"a in x.safetensors", "b in y.safetensors", "c in x.safetensors"});
+    row("shards without an index",
+        {{"model-00001-of-00002.safetensors", tensorFile("a")}, {"model-00002-of-00002.safetensors", tensorFile("b")}},
+        {"a in model-00001-of-00002.safetensors", "b in model-00002-of-00002.safetensors"});
+    row("names that only look like shards",
+        {{"model-00001-of-0000x.safetensors", tensorFile("a")}, {"model-00009-of-00002.safetensors", tensorFile("b")}},
+        {"a in model-00001-of-0000x.safetensors", "b in model-00009-of-00002.safetensors"});
+    row("two model files without numbers",
+        {{"model-a.safetensors", tensorFile("a")}, {"model-b.safetensors", tensorFile("b")}},
+        {"a in model-a.safetensors", "b in model-b.safetensors"});
+  }
+  void opensWellFormedFolders() {
+    QFETCH(Files, files);
+    QFETCH(QStringList, expected);
+    const TemporaryFolder folder;
+    writeAll(folder, files);
+    const auto model = openModelFolder(folder.path());
+    QVERIFY2(model.has_value(), qPrintable(errorOf(model)));
+    QStringList found;
+    for (const auto& [name, tensor] : model->tensors) found << QString::fromStdString(name + " in " + tensor.file);
+    QCOMPARE(found, expected);
+    QCOMPARE(model->hasWeights(), !expected.isEmpty());
+  }
+
+  void refusesMalformedFolders_data() {
+    QTest::addColumn<Files>("files");
+    QTest::addColumn<QString>("place");
+    QTest::addColumn<QString>("phrase");
+    const auto row = [](const char* name, const Files& files, const char* place, const char* phrase) {
+      QTest::newRow(name) << files << QString(place) << QString(phrase);
+    };
+    const auto withConfig = [&](const char* name, Files files, const char* place, const char* phrase) {
+      files.insert("config.json", kConfig);
+      row(name, files, place, phrase);
+    };
+    const auto mapped = [&](const char* name, const char* fileName, const char* phrase) {
+      const std::string map = nlohmann::json{{"lm_head.weight", std::string(fileName)}}.dump();
+      withConfig(name,
+                 {{kIndex, indexFile(map.c_str())}, {"model-00001-of-00001.safetensors", tensorFile("lm_head.weight")}},
+                 kIndex, phrase);
+    };
+
+    row("empty folder", {}, "", "is empty: a model folder holds a config.json");
+    row("no config", {{"README.md", "x"}}, "", "has no config.json: it is not a model folder");
+    row("weights without config", {{"model.safetensors", tensorFile("a")}}, "",
+        "has weights (model.safetensors) but no config.json");
+    row("pickle without config", {{"pytorch_model.bin", "x"}}, "",
+        "has weights (pytorch_model.bin) but no config.json");
+    row("GGUF alone", {{"model.Q4_K_M.gguf", "GGUF"}}, "",
+        "holds a GGUF file (model.Q4_K_M.gguf), which Cleave does not read");
+    row("adapter", {{"adapter_config.json", "{}"}, {"adapter_model.safetensors", tensorFile("a")}}, "",
+        "holds an adapter (adapter_config.json), not a model");
+    row("Meta's own form", {{"params.json", "{}"}, {"consolidated.00.pth", "x"}}, "",
+        "has a params.json and no config.json");
+
+    row("empty config", {{"config.json", ""}}, "config.json", "is empty");
+    row("config is not JSON", {{"config.json", "model_type: llama"}}, "config.json",
+        "is not valid JSON at line 1, column 1");
+    row("config is a list", {{"config.json", "[]"}}, "config.json", "must hold a JSON object, but it holds []");
+    row("config with a duplicate key", {{"config.json", R"({"hidden_size":1,"hidden_size":2})"}}, "config.json",
+        "has the key \"hidden_size\" twice");
+    row("config too deep", {{"config.json", "{\"a\":" + QByteArray(100, '[') + QByteArray(100, ']') + "}"}},
+        "config.json", "is nested deeper than 64 levels");
+    row("config too large", {{"config.json", "{\"a\":\"" + QByteArray(17 << 20, 'x') + "\"}"}}, "config.json",
+        "at most 16777216 are accepted");
+
+    withConfig("pickled weights", {{"pytorch_model.bin", "x"}}, "pytorch_model.bin",
+               "holds its weights as PyTorch pickle only: a pickle can run any program");
+    withConfig("sharded pickles", {{"pytorch_model-00001-of-00002.bin", "x"}, {"pytorch_model.bin.index.json", "{}"}},
+               "pytorch_model-00001-of-00002.bin", "convert it once, if you trust it, with: python -c");
+    withConfig("a .pt file", {{"model.pt", "x"}}, "model.pt", "save_pretrained");
+    withConfig("a .pth file", {{"consolidated.00.pth", "x"}}, "consolidated.00.pth", "PyTorch pickle");
+    withConfig("a .ckpt file", {{"last.ckpt", "x"}}, "last.ckpt", "PyTorch pickle");
+    withConfig("GGUF weights", {{"model.gguf", "x"}}, "model.gguf",
+               "holds its weights as GGUF only: Cleave reads safetensors");
+    withConfig("Flax weights", {{"flax_model.msgpack", "x"}}, "flax_model.msgpack", "holds its weights as Flax only");
+    withConfig("TensorFlow weights", {{"tf_model.h5", "x"}}, "tf_model.h5", "holds its weights as TensorFlow only");
+
+    withConfig("truncated weights", {{"model.safetensors", tensorFile("w").chopped(1)}}, "model.safetensors",
+               "tensor \"w\" ends at byte 8 of the data");
+    withConfig("empty weights", {{"model.safetensors", ""}}, "model.safetensors", "has 0 bytes");
+    withConfig("a Git LFS pointer instead of weights",
+               {{"model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n"}},
+               "model.safetensors", "is a Git LFS pointer, not the file itself: run git lfs pull");
+    withConfig("two files of unknown names",
+               {{"one.safetensors", tensorFile("a")}, {"two.safetensors", tensorFile("b")}}, "",
+               "has 2 safetensors files (one.safetensors, two.safetensors) and no model.safetensors.index.json");
+    withConfig("a tensor in two files",
+               {{"model-a.safetensors", tensorFile("w")}, {"model-b.safetensors", tensorFile("w")}}, "",
+               "tensor \"w\" is in model-a.safetensors and in model-b.safetensors");
+    withConfig(
+        "a missing shard without an index",
+        {{"model-00001-of-00003.safetensors", tensorFile("a")}, {"model-00003-of-00003.safetensors", tensorFile("b")}},
+        "model-00002-of-00003.safetensors", "is missing: model-00001-of-00003.safetensors says that there are 3 files");
+
+    withConfig("empty index", {{kIndex, ""}}, kIndex, "is empty");
+    withConfig("index is not JSON", {{kIndex, "{"}}, kIndex, "is not valid JSON");
+    withConfig("index is a list", {{kIndex, "[1]"}}, kIndex, "must hold a JSON object, but it holds [1]");
+    withConfig("index without weight_map", {{kIndex, "{}"}}, kIndex, "weight_map is missing: it must be an object");
+    withConfig("weight_map is a list", {{kIndex, indexFile("[]")}}, kIndex,
+               "weight_map must be an object that says which file holds each tensor, but it is []");
+    withConfig("weight_map is empty", {{kIndex, indexFile("{}")}}, kIndex, "weight_map names no tensor");
+    withConfig("weight_map with a number", {{kIndex, indexFile(R"({"w":3})")}}, kIndex,
+               "weight_map[\"w\"] must be a file name, but it is 3");
+    withConfig("weight_map with a duplicate", {{kIndex, indexFile(R"({"w":"a.safetensors","w":"a.safetensors"})")}},
+               kIndex, "has the key \"weight_map.w\" twice");
+    mapped("parent folder", "../x.safetensors",
+           "weight_map[\"lm_head.weight\"] is \"../x.safetensors\": the path contains \"..\"");
+    mapped("parent folder inside", "sub/../../x.safetensors", "the path contains \"..\"");
+    mapped("parent folder at the end", "x.safetensors/..", "the path contains \"..\"");
+    mapped("absolute path", "/etc/x.safetensors", "is \"/etc/x.safetensors\": the path is absolute");
+    mapped("drive letter", "C:x.safetensors", "the path begins with a drive letter");
+    mapped("backslash", "..\\x.safetensors", "the name contains a backslash");
+    mapped("empty name", "", "the name is empty");
+    mapped("suffix alone", ".safetensors", "does not end in .safetensors");
+    mapped("other suffix", "x.json",
+           "the name does not end in .safetensors; it must name a .safetensors file inside the model folder");
+    mapped("suffix in capitals", "x.SAFETENSORS", "does not end in .safetensors");
+    mapped("pickle", "pytorch_model.bin", "that is a pickle, which Cleave does not read");
+    withConfig("NUL", {{kIndex, indexFile(R"({"w":"model.safetensors\u0000.safetensors"})")}}, kIndex,
+               "the name contains a NUL character");
+    withConfig("bad name beside a single file",
+               {{kIndex, indexFile(R"({"w":"../x.safetensors"})")}, {"model.safetensors", tensorFile("w")}}, kIndex,
+               "the path contains \"..\"");
+    withConfig(
+        "missing shard",
+        {{kIndex, indexFile(R"({"a":"x.safetensors","b":"y.safetensors"})")}, {"x.safetensors", tensorFile("a")}},
+        "y.safetensors", "is missing: model.safetensors.index.json says that it holds \"b\"");
+    withConfig("missing shards",
+               {{kIndex, indexFile(R"({"a":"x.safetensors","b":"y.safetensors","c":"z.safetensors"})")},
+                {"x.safetensors", tensorFile("a")}},
+               "y.safetensors", "is missing (and 1 more of the index)");
+    withConfig(
+        "tensor absent from its file",
+        {{kIndex, indexFile(R"({"a":"x.safetensors","b":"x.safetensors"})")}, {"x.safetensors", tensorFile("a")}}, "",
+        "tensor \"b\" is not in x.safetensors, where model.safetensors.index.json says that it is.");
+    withConfig("tensor in another file",
+               {{kIndex, indexFile(R"({"a":"y.safetensors","b":"x.safetensors"})")},
+                {"x.safetensors", tensorFile("a")},
+                {"y.safetensors", tensorFile("b")}},
+               "",
+               "tensor \"a\" is not in y.safetensors, where model.safetensors.index.json says that it is; it is in "
+               "x.safetensors");
+    withConfig(
+        "duplicate across indexed files",
+        {{kIndex, indexFile(R"({"a":"x.safetensors","b":"y.safetensors"})")},
+         {"x.safetensors", tensorFile("a")},
+         {"y.safetensors",
+          QByteArray::fromStdString(safetensorsBytes(
+              R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+              2))}},
+        "", "tensor \"a\" is in x.safetensors and in y.safetensors");
+  }
+  void refusesMalformedFolders() {
+    QFETCH(Files, files);
+    QFETCH(QString, place);
+    QFETCH(QString, phrase);
+    const TemporaryFolder folder;
+    writeAll(folder, files);
+    const auto model = openModelFolder(folder.path());
+    QVERIFY(!model);
+    QCOMPARE(model.error().code, ErrorCode::BadInput);
+    const QString message = errorOf(model);
+    const QString where = QString::fromStdString((folder.path() / place.toStdString()).string());
+    QVERIFY2(message.contains(where.endsWith('/') ? where.chopped(1) : where), qPrintable(message));
+    QVERIFY2(message.contains(phrase), qPrintable(message));
+    QVERIFY2(message.endsWith('.') || message.endsWith("NEW_FOLDER."), qPrintable(message));
+    QVERIFY2(!message.contains('\n'), qPrintable(message));
+  }
+
+  void refusesWhatIsNoFolder() {
+    const TemporaryFolder folder;
+    const auto text = folder.write("notes.txt", "x");
+    const auto weights = folder.write("model.safetensors", oneTensor("a"));
+    const auto pickle = folder.write("model.pt", "x");
+    QVERIFY(errorOf(openModelFolder(folder.path() / "nowhere")).contains("nowhere does not exist: give a folder"));
+    QVERIFY(errorOf(openModelFolder(folder.path() / "nowhere/config.json")).contains("does not exist"));
+    QVERIFY(errorOf(openModelFolder(text / "below")).contains("notes.txt/below"));
+    QVERIFY(errorOf(openModelFolder(text)).contains("notes.txt is not a model: open a folder with a config.json"));
+    QVERIFY(errorOf(openModelFolder(weights)).contains("model.safetensors is a weights file: open the folder"));
+    QVERIFY(errorOf(openModelFolder(pickle)).contains("model.pt is not a model"));
+    QVERIFY(errorOf(openModelFolder("")).contains("path of the model is empty"));
+    QVERIFY(errorOf(openModelFolder(std::string(5000, 'x'))).contains("Cannot open xxx"));
+  }
+
+  void keepsWideIntegersInConfigs() {
+    const TemporaryFolder folder;
+    folder.write("config.json", R"({"model_type":"llama","model_max_length":1000000000000000019884624838656})");
+    QVERIFY(openModelFolder(folder.path()));
+  }
+
+  void namesTheFolderAbsolutely() {
+    const TemporaryFolder folder;
+    folder.write("m/config.json", kConfig);
+    const fs::path expected = folder.path() / "m";
+    QCOMPARE(openModelFolder(folder.path() / "m/")->path, expected);
+    QCOMPARE(openModelFolder(folder.path() / "./m/./config.json")->path, expected);
+    QCOMPARE(openModelFolder(folder.path() / "m/../m")->path, fs::canonical(expected));
+    const fs::path before = fs::current_path();
+    fs::current_path(expected);
+    const auto here = openModelFolder(".");
+    const auto config = openModelFolder("config.json");
+    fs::current_path(before);
+    QCOMPARE(here->path, fs::canonical(expected));
+    QCOMPARE(config->path, fs::canonical(expected));
+  }
+
+  void followsLinksOfAHubCache() {
+    const TemporaryFolder cache;
+    cache.write("models--org--tiny/blobs/aaaa", kConfig);
+    cache.write("models--org--tiny/blobs/bbbb", oneTensor("w"));
+    const fs::path snapshot = cache.path() / "models--org--tiny/snapshots/0123";
+    fs::create_directories(snapshot);
+    fs::create_symlink("../../blobs/aaaa", snapshot / "config.json");
+    fs::create_symlink("../../blobs/bbbb", snapshot / "model.safetensors");
+    const auto model = openModelFolder(snapshot);
+    QVERIFY2(model.has_value(), qPrintable(errorOf(model)));
+    QCOMPARE(model->tensors.at("w").file, std::string("model.safetensors"));
+    QCOMPARE(resolveWeightFile(snapshot, "model.safetensors").value(),
+             fs::canonical(cache.path() / "models--org--tiny/blobs/bbbb"));
+
+    fs::create_directory_symlink(snapshot, cache.path() / "by-name");
+    QVERIFY(openModelFolder(cache.path() / "by-name"));
+
+    fs::remove(cache.path() / "models--org--tiny/blobs/bbbb");
+    QVERIFY(errorOf(openModelFolder(snapshot)).contains("model.safetensors: No such file"));
+    fs::remove(cache.path() / "models--org--tiny/blobs/aaaa");
+    QVERIFY(
+        errorOf(openModelFolder(snapshot)).contains("config.json is a link to ../../blobs/aaaa, which does not exist"));
+  }
+
+  void refusesLinksThatLeaveTheFolder() {
+    const TemporaryFolder folder;
+    folder.write("m/config.json", kConfig);
+    folder.write("elsewhere/secret.safetensors", oneTensor("w"));
+    folder.write("models--org--other/blobs/bbbb", oneTensor("w"));
+    const auto refuse = [&](const fs::path& target, const fs::path& link) {
+      fs::create_symlink(target, link);
+      const QString message = errorOf(openModelFolder(link.parent_path()));
+      fs::remove(link);
+      return message;
+    };
+    const fs::path link = folder.path() / "m/model.safetensors";
+    QVERIFY(refuse("../elsewhere/secret.safetensors", link).contains("which lies outside the model folder"));
+    QVERIFY(refuse("../models--org--other/blobs/bbbb", link).contains("which lies outside the model folder"));
+    // A snapshot reaches its own repository's blobs only.
+    folder.write("models--org--tiny/snapshots/0123/config.json", kConfig);
+    folder.write("models--org--tiny/refs/main.safetensors", oneTensor("w"));
+    const fs::path snapshot = folder.path() / "models--org--tiny/snapshots/0123/model.safetensors";
+    QVERIFY(refuse("../../../models--org--other/blobs/bbbb", snapshot).contains("which lies outside the model folder"));
+    QVERIFY(refuse("../../refs/main.safetensors", snapshot).contains("which lies outside the model folder"));
+    // Through a linked folder, as an index would name it.
+    fs::create_directory_symlink("../elsewhere", folder.path() / "m/sub");
+    folder.write(fs::path("m") / kIndex, indexOf(R"({"w":"sub/secret.safetensors"})"));
+    QVERIFY(errorOf(openModelFolder(folder.path() / "m")).contains("which lies outside the model folder"));
+  }
+
+  void allowsLinksInsideTheFolder() {
+    const TemporaryFolder folder;
+    folder.write("config.json", kConfig);
+    folder.write("weights/1.safetensors", oneTensor("w"));
+    fs::create_symlink("weights/1.safetensors", folder.path() / "model.safetensors");
+    QVERIFY(openModelFolder(folder.path()));
+  }
+
+  void refusesSpecialFiles() {
+    const TemporaryFolder folder;
+    folder.write("config.json", kConfig);
+    fs::create_symlink("model.safetensors", folder.path() / "model.safetensors");  // a loop
+    QVERIFY(errorOf(openModelFolder(folder.path())).contains("model.safetensors"));
+    fs::remove(folder.path() / "model.safetensors");
+    fs::create_directory(folder.path() / "model.safetensors");
+    QVERIFY(!openModelFolder(folder.path())->hasWeights());
+    fs::remove(folder.path() / "config.json");
+    fs::create_directory(folder.path() / "config.json");
+    QVERIFY(errorOf(openModelFolder(folder.path())).contains("config.json is not a regular file"));
+  }
+
+  void reportsAndStops() {
+    std::stop_source source;
+    std::vector<std::int64_t> done;
+    const Progress progress(source.get_token(), [&](const ProgressUpdate& update) {
+      QCOMPARE(update.total, 3);
+      done.push_back(update.done);
+      if (update.done == 1) source.request_stop();
+    });
+    const auto model = openModelFolder(fs::path(CLEAVE_TEST_DATA) / "models/llama", progress);
+    QVERIFY(!model);
+    QCOMPARE(model.error().code, ErrorCode::Cancelled);
+    QCOMPARE(done, (std::vector<std::int64_t>{0, 1}));
+  }
+
+  void survivesDamagedFolders() {
+    const quint32 seed = 11;
+    qInfo("seed %u", seed);
+    std::mt19937 random(seed);
+    const TemporaryFolder folder;
+    const std::string index = indexOf(R"({"a":"x.safetensors","b":"y.safetensors"})");
+    const std::map<std::string, std::string> whole{{"config.json", kConfig},
+                                                   {kIndex, index},
+                                                   {"x.safetensors", oneTensor("a")},
+                                                   {"y.safetensors", oneTensor("b")}};
+    for (const auto& [name, content] : whole) folder.write(name, content);
+    for (int round = 0; round < 1000; ++round) {
+      auto victim = std::next(whole.begin(), static_cast<long>(random() % whole.size()));
+      std::string content = victim->second;
+      for (unsigned flips = 1 + random() % 2; flips > 0; --flips)
+        content[random() % content.size()] = static_cast<char>(random());
+      if (random() % 4 == 0) content.resize(random() % content.size());
+      folder.write(victim->first, content);
+      const auto model = openModelFolder(folder.path());
+      folder.write(victim->first, victim->second);
+      if (!model)
+        QVERIFY2(model.error().code == ErrorCode::BadInput && !model.error().message.empty(),
+                 qPrintable(errorOf(model)));
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(ModelFolderTest)
+#include "tst_model_folder.moc"
