@@ -85,8 +85,8 @@ class Decoder {
   /// Positions are 0, 1, ... whatever the mask says, as in transformers' forward pass.
   RotaryPair rotaryPair(const std::string& path) {
     const ModuleScope scope(m_host, path, className("RotaryEmbedding"));
-    const Tensor constants = inverseFrequencies(m_config.rope, m_config.headDim, m_config.maxPositions, m_sequence);
-    const Tensor frequencies = m_host.constant(join(path, "inv_freq"), constants).unsqueeze(0).unsqueeze(-1);
+    const auto compute = [&] { return inverseFrequencies(m_config.rope, m_config.headDim, m_config.maxPositions, m_sequence); };
+    const Tensor frequencies = m_host.constant(join(path, "inv_freq"), compute).unsqueeze(0).unsqueeze(-1);
     const Tensor positions = at::arange(m_sequence, m_inputs.inputIds.options()).unsqueeze(0).unsqueeze(1).to(at::kFloat);
     const Tensor angles = at::matmul(frequencies, positions).transpose(1, 2);
     const Tensor both = at::cat({angles, angles}, -1);
@@ -112,7 +112,9 @@ class Decoder {
       isVisible = isVisible.logical_and(m_inputs.attentionMask->ne(0).unsqueeze(1).unsqueeze(1));
     }
     const auto options = m_inputs.inputIds.options().dtype(m_options.dtype);
-    return at::where(isVisible, at::full({}, 0.0, options), at::full({}, lowest(m_options.dtype), options));
+    const Tensor visible = at::full({}, 0.0, options);
+    const Tensor hidden = at::full({}, lowest(m_options.dtype), options);
+    return at::where(isVisible, visible, hidden);
   }
 
   Tensor layer(const std::string& path, const Tensor& input, const RotaryPair& rotary, const std::optional<Tensor>& mask) {
@@ -143,13 +145,15 @@ class Decoder {
     Tensor query = heads(linear(join(path, m_names.query), input, m_config.heads * m_config.headDim, m_config.hasQkvBias), m_config.heads);
     const std::int64_t keyValueSize = m_config.keyValueHeads * m_config.headDim;
     Tensor key = heads(linear(join(path, m_names.key), input, keyValueSize, m_config.hasQkvBias), m_config.keyValueHeads);
-    const Tensor value = heads(linear(join(path, m_names.value), input, keyValueSize, m_config.hasQkvBias), m_config.keyValueHeads);
+    Tensor value = heads(linear(join(path, m_names.value), input, keyValueSize, m_config.hasQkvBias), m_config.keyValueHeads);
     const Tensor cos = rotary.cos.unsqueeze(1);
     const Tensor sin = rotary.sin.unsqueeze(1);
     query = rotated(query, cos, sin);
     key = rotated(key, cos, sin);
     const bool isCausal = !mask && m_sequence > 1;
-    const Tensor attended = at::scaled_dot_product_attention(query, repeated(key), repeated(value), mask, /*dropout_p=*/0.0, isCausal);
+    key = repeated(key);
+    value = repeated(value);
+    const Tensor attended = at::scaled_dot_product_attention(query, key, value, mask, /*dropout_p=*/0.0, isCausal);
     const Tensor merged = attended.transpose(1, 2).contiguous().view({m_batch, m_sequence, m_config.heads * m_config.headDim});
     return linear(join(path, m_names.output), merged, m_config.hiddenSize, m_config.hasOutputBias);
   }
@@ -161,9 +165,10 @@ class Decoder {
 
   static Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin) {
     const std::int64_t half = x.size(-1) / 2;
+    const Tensor straight = x.mul(cos);
     const Tensor first = x.slice(-1, 0, half);
-    const Tensor second = x.slice(-1, half, x.size(-1));
-    return x.mul(cos).add(at::cat({second.neg(), first}, -1).mul(sin));
+    const Tensor second = x.slice(-1, half, x.size(-1)).neg();
+    return straight.add(at::cat({second, first}, -1).mul(sin));
   }
 
   /// Each key/value head once per query head of its group (transformers' repeat_kv).

@@ -5,6 +5,7 @@
 /// from the thread that runs the forward pass, in execution order.
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,8 +16,8 @@ class ModelHost {
   virtual ~ModelHost() = default;
   /// The parameter called `name` in the checkpoint; the same tensor each time it is asked for.
   virtual at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) = 0;
-  /// Small data that belongs to the program; `value` lies on the CPU.
-  virtual at::Tensor constant(const std::string& name, const at::Tensor& value) = 0;
+  /// Small data that belongs to the program. `compute` makes it on the CPU; its operators are not part of the program.
+  virtual at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) = 0;
   /// `otherName` is a second name that the model has for the parameter `name`.
   virtual void tied(const std::string& name, const std::string& otherName) {}
   /// Enters the module at `path` ("model.layers.0.self_attn"); nested.

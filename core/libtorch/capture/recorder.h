@@ -1,0 +1,121 @@
+#pragma once
+/// Records one run of model code over meta tensors, at two depths of LibTorch's dispatcher.
+///
+///     Recorder recorder("llama");
+///     at::Tensor ids = recorder.addInput("input_ids", {DType::Int64, {1, 128}});
+///     {
+///       Recorder::Recording on(recorder);          // this thread's operators are recorded from here
+///       recorder.addOutput("logits", model(ids));
+///     }
+///     CLEAVE_TRY(RecordedGraphs graphs, std::move(recorder).finish());
+///
+/// How: a boxed fallback at `TESTING_ONLY_GenericMode`, above everything, sees the operators that the code calls (the
+/// captured graph); one at `Fake`, below functionalization, autograd and composite kernels, sees what they come down to
+/// (the ATen graph). What is recorded below while an operator runs above has that operator's node as its origin. Tensors are
+/// LibTorch's functional wrappers around meta tensors, so that in-place code arrives as functional operators; views that
+/// functionalization replays after a mutation belong to the mutating operator. Leaves (shape_functions.h) never go below: the
+/// recorder makes their results itself, as fresh functional tensors, so that nothing of their insides can leak later.
+///
+/// A node is recorded below only if all its tensors are tracked: functionalization's shape checks run on tensors that are
+/// not. Single-threaded; one recording at a time per thread; different threads may record at once.
+#include "graph/graph.h"
+#include "libtorch/capture/arguments.h"
+#include "libtorch/capture/normalise.h"
+#include "libtorch/capture/shape_functions.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace cleave::torch_capture {
+
+struct RecordedGraphs {
+  graph::Graph captured, aten;
+};
+
+class Recorder {
+ public:
+  explicit Recorder(const std::string& graphName);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Sources and outputs of both graphs; tensors are functional.
+  at::Tensor addInput(const std::string& name, const graph::TensorType& type);
+  at::Tensor addParameter(const std::string& name, const graph::TensorType& type);
+  at::Tensor addConstant(const std::string& name, const at::Tensor& cpuValue);
+  void addTiedName(const std::string& parameter, const std::string& otherName);
+  void addOutput(const std::string& name, const at::Tensor& tensor);
+
+  /// Nodes are recorded in the innermost module entered.
+  void enterModule(const std::string& path, std::string_view className);
+  void leaveModule();
+
+  /// Both graphs, verified. Call once, outside of a Recording.
+  Result<RecordedGraphs> finish() &&;
+
+  /// What was being recorded: "aten::add.Tensor in module model.norm", for the sentence after an exception; may be empty.
+  std::string currentPlace() const;
+  /// Time spent below captured operators so far: functionalization, composite kernels and recording the ATen graph.
+  std::chrono::nanoseconds timeBelow() const { return m_timeBelow; }
+
+  class Recording;
+  class Suspension;
+
+ private:
+  struct OpInfo;
+  struct Layer;  ///< one of the two graphs while it is recorded
+  struct Fallbacks;
+
+  const OpInfo& infoOf(const c10::OperatorHandle& op);
+  at::Tensor addSource(const graph::TensorType& type, graph::ValueId captured, graph::ValueId aten);
+  void recordCaptured(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  void runBelow(const OpInfo& info, const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  void runLeaf(const OpInfo& info, torch::jit::Stack& stack);
+  void makeResultsFresh(const OpInfo& info, const std::vector<const void*>& operands, std::size_t nodesBefore, torch::jit::Stack& stack);
+  void syncOperands(const OpInfo& info, const torch::jit::Stack& stack);
+  void recordAten(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  void appendAten(const OpInfo& info, std::vector<graph::Argument>& args, c10::ArrayRef<c10::IValue> results);
+
+  std::unique_ptr<Layer> m_captured, m_aten;
+  std::unordered_map<const c10::FunctionSchema*, OpInfo> m_ops;
+  std::unordered_map<const void*, std::pair<graph::NodeId, graph::ScopeId>> m_mutators;  ///< storage → last operator that wrote to it
+  std::vector<std::pair<graph::ValueId, graph::ValueId>> m_sources;                       ///< captured, ATen
+  std::vector<graph::ScopeId> m_scopes;
+  graph::NodeId m_origin;
+  graph::ScopeId m_atenScope{0};
+  const OpInfo* m_current = nullptr;  ///< what recordCaptured is at; stays set when it throws
+  graph::ScopeId m_currentScope{0};   ///< its module
+  std::chrono::nanoseconds m_timeBelow{0};
+};
+
+/// Records on this thread while it lives.
+class Recorder::Recording {
+ public:
+  explicit Recording(Recorder& recorder);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  struct Guards;
+  std::unique_ptr<Guards> m_guards;
+};
+
+/// Lets operators run unrecorded, on ordinary tensors, inside a Recording.
+class Recorder::Suspension {
+ public:
+  Suspension();
+  ~Suspension();
+
+ private:
+  struct Guards;
+  std::unique_ptr<Guards> m_guards;
+};
+
+}  // namespace cleave::torch_capture
