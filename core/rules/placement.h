@@ -6,7 +6,7 @@
 /// | `R`                     | whole on every rank                                                               |
 /// | `S(d)`                  | dimension d split evenly, rank r holds part r                                     |
 /// | `S(d,xk)`               | d split into n/k parts, rank r holds part r div k                                 |
-/// | `S(d,b[4,1/x2])`        | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal ones |
+/// | `S(d,b[4,1/x2])`        | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal ones (`b3/x2`: with replicas) |
 /// | `S(d:e)`, `S(d:e,xk)`   | adjacent dimensions d..e split jointly, row-major                                 |
 /// | `S(d,pad p)`            | d padded by p at its end to divide, then split evenly                             |
 ///
@@ -34,7 +34,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// One part of a fused dimension: `size` elements, held by `replicas` neighbouring ranks each.
+/// One part of a fused dimension: `size` elements in parts held by `replicas` neighbouring ranks each. Blocks that are all
+/// equal carry size 0, an equal share of whatever the dimension has (`b3`); see Placement::blocksOf.
 struct Block {
   std::int64_t size = 0;
   int replicas = 1;
@@ -51,6 +52,7 @@ class Placement {
 
   Placement withReplicas(int replicas) const;
   Placement withPadding(std::int64_t padding) const;
+  /// Canonical: one block becomes plain (or replicas), equal blocks become `b<count>`.
   Placement withBlocks(std::vector<Block> blocks) const;
   /// The same placement after the split dimensions moved by `offset` (unsqueeze in front, reduction of a leading one).
   Placement shifted(int offset) const;
@@ -65,12 +67,17 @@ class Placement {
   bool touches(int dim) const { return isSplit() && m_firstDim <= dim && dim <= m_lastDim; }
   int replicas() const { return m_replicas; }
   std::int64_t padding() const { return m_padding; }
-  const std::vector<Block>& blocks() const { return m_blocks; }
+  const std::vector<Block>& blocks() const { return m_blocks; }  ///< empty: not a concatenation
+  /// The blocks of a dimension of `size` elements, sizes filled in; one block for every other split.
+  std::vector<Block> blocksOf(std::int64_t size) const;
+  /// True when every rank holds everything although the text says "split" (as many replicas as ranks), and for R.
+  bool isWholeOn(int worldSize) const;
 
   /// Shape that every rank holds; nullopt when the sizes do not divide or a dimension does not exist.
   /// For a joint split the outermost dimension is divided, and the inner ones as far as needed.
   std::optional<Shape> localShape(const Shape& shape, int worldSize) const;
   /// What `rank` holds along the split dimension(s), in local order; empty for R. Only valid where localShape is.
+  /// One range per block; padding is left out, so that the last ranks' ranges may be shorter than the local shape.
   std::vector<Range> ranges(const Shape& shape, int worldSize, int rank) const;
   /// Why localShape is nullopt, in words with the numbers ("12 does not divide by 8 ranks"); empty when it is not.
   std::string whyNotDivisible(const Shape& shape, int worldSize) const;

@@ -1,0 +1,203 @@
+#include "rules/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace cleave::rules {
+
+using graph::Argument;
+using graph::ValueId;
+using graph::ValueList;
+
+Call::Call(const OpCall& call)
+    : m_call(call),
+      m_node(call.graph.node(call.node)),
+      m_operands(graph::operandsOf(m_node)),
+      m_placements(call.operands.begin(), call.operands.end()),
+      m_results(m_node.results) {
+  CLEAVE_CHECK(m_placements.size() == m_operands.size(), "{} placements for {} operands of {}", m_placements.size(),
+               m_operands.size(), call.graph.opName(m_node));
+  int next = 0;
+  for (const Argument& argument : m_node.args) {
+    m_firstOperandOf.push_back(next);
+    if (const auto* value = std::get_if<ValueId>(&argument)) next += value->isValid() ? 1 : 0;
+    if (const auto* list = std::get_if<ValueList>(&argument)) {
+      next += static_cast<int>(std::count_if(list->begin(), list->end(), [](ValueId v) { return v.isValid(); }));
+    }
+  }
+}
+
+std::string_view Call::shortName() const {
+  std::string_view name = m_call.graph.opName(m_node);
+  if (const auto colons = name.find("::"); colons != name.npos) name.remove_prefix(colons + 2);
+  return name.substr(0, name.find('.'));
+}
+
+const Shape& Call::shape(int operand) const {
+  return m_call.graph.shapeOf(m_operands[static_cast<std::size_t>(operand)]);
+}
+
+graph::DType Call::dtype(int operand) const {
+  return m_call.graph.value(m_operands[static_cast<std::size_t>(operand)]).type.dtype;
+}
+
+const Shape& Call::resultShape(int result) const {
+  return m_call.graph.shapeOf(m_results[static_cast<std::size_t>(result)]);
+}
+
+const Argument* Call::argument(std::size_t index) const {
+  if (index >= m_node.args.size()) return nullptr;
+  const Argument& argument = m_node.args[index];
+  return std::holds_alternative<std::monostate>(argument) ? nullptr : &argument;
+}
+
+void Call::complain(std::string problem) const {
+  if (m_problem.empty()) m_problem = std::move(problem);
+}
+
+bool Call::has(std::size_t index) const {
+  const Argument* a = argument(index);
+  if (a == nullptr) return false;
+  const auto* value = std::get_if<ValueId>(a);
+  return value == nullptr || value->isValid();
+}
+
+int Call::operand(std::size_t index) const {
+  if (!has(index)) return -1;
+  if (std::holds_alternative<ValueId>(*argument(index))) return m_firstOperandOf[index];
+  complain(fmt::format("argument {} is not a tensor", index));
+  return -1;
+}
+
+std::vector<int> Call::operandList(std::size_t index) const {
+  std::vector<int> out;
+  const Argument* a = argument(index);
+  const auto* list = a == nullptr ? nullptr : std::get_if<ValueList>(a);
+  if (list == nullptr) {
+    complain(fmt::format("argument {} is not a list of tensors", index));
+    return out;
+  }
+  int next = m_firstOperandOf[index];
+  for (const ValueId value : *list) out.push_back(value.isValid() ? next++ : -1);
+  return out;
+}
+
+std::int64_t Call::integer(std::size_t index, std::int64_t fallback) const {
+  const Argument* a = argument(index);
+  if (a == nullptr) return fallback;
+  if (const auto* value = std::get_if<std::int64_t>(a)) return *value;
+  if (const auto* value = std::get_if<bool>(a)) return *value ? 1 : 0;
+  const auto* list = std::get_if<std::vector<std::int64_t>>(a);
+  if (list != nullptr && list->size() == 1) return list->front();
+  complain(fmt::format("argument {} is not an integer", index));
+  return fallback;
+}
+
+double Call::real(std::size_t index, double fallback) const {
+  const Argument* a = argument(index);
+  if (a == nullptr) return fallback;
+  if (const auto* value = std::get_if<double>(a)) return *value;
+  return static_cast<double>(integer(index, static_cast<std::int64_t>(fallback)));
+}
+
+bool Call::flag(std::size_t index, bool fallback) const {
+  const Argument* a = argument(index);
+  if (a == nullptr) return fallback;
+  if (const auto* value = std::get_if<bool>(a)) return *value;
+  return integer(index, fallback ? 1 : 0) != 0;
+}
+
+std::vector<std::int64_t> Call::integers(std::size_t index) const {
+  const Argument* a = argument(index);
+  if (a == nullptr) return {};
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(a)) return *list;
+  if (const auto* value = std::get_if<std::int64_t>(a)) return {*value};
+  // An empty list has no element that tells its kind.
+  const bool isEmptyList = std::visit(
+      [](const auto& v) {
+        if constexpr (requires { v.empty(); }) return v.empty();
+        return false;
+      },
+      *a);
+  if (!isEmptyList) complain(fmt::format("argument {} is not a list of integers", index));
+  return {};
+}
+
+std::string Call::text(std::size_t index) const {
+  const Argument* a = argument(index);
+  if (a == nullptr) return {};
+  if (const auto* value = std::get_if<std::string>(a)) return *value;
+  complain(fmt::format("argument {} is not a text", index));
+  return {};
+}
+
+int Call::wrap(std::int64_t dim, int rank) const {
+  const std::int64_t size = std::max(rank, 1);
+  if (dim < -size || dim >= size) {
+    complain(fmt::format("dimension {} of a tensor with {} dimensions", dim, rank));
+    return 0;
+  }
+  return static_cast<int>(dim < 0 ? dim + size : dim);
+}
+
+int Call::dim(std::size_t index, int rank, std::int64_t fallback) const {
+  return wrap(integer(index, fallback), rank);
+}
+
+std::vector<int> Call::dims(std::size_t index, int rank) const {
+  std::vector<int> out;
+  for (const std::int64_t dim : integers(index)) out.push_back(wrap(dim, rank));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Verdict claimOf(std::vector<Placement> results, std::string reason) {
+  return std::vector<Claim>{Claim{std::move(results), std::move(reason)}};
+}
+
+Verdict conflictOf(std::string reason, std::vector<int> culprits) {
+  std::sort(culprits.begin(), culprits.end());
+  culprits.erase(std::unique(culprits.begin(), culprits.end()), culprits.end());
+  return Conflict{std::move(reason), std::move(culprits)};
+}
+
+std::vector<Placement> allWhole(const Call& call) {
+  return std::vector<Placement>(static_cast<std::size_t>(call.resultCount()));
+}
+
+std::string ordinal(int operand) {
+  static constexpr std::array<std::string_view, 6> kWords = {"first", "second", "third", "fourth", "fifth", "sixth"};
+  if (operand < static_cast<int>(kWords.size())) return std::string(kWords[static_cast<std::size_t>(operand)]);
+  return fmt::format("{}th", operand + 1);
+}
+
+std::string inputName(const Call& call, int operand) {
+  return call.operandCount() == 1 ? "its input" : fmt::format("its {} input", ordinal(operand));
+}
+
+void setArgument(std::vector<Argument>& args, std::size_t index, Argument value) {
+  if (args.size() <= index) args.resize(index + 1);
+  args[index] = std::move(value);
+}
+
+void setLocalSizes(Call& call, std::span<const Placement> results, std::vector<Argument>& args, std::size_t index) {
+  const auto local = results.front().localShape(call.resultShape(0), call.worldSize());
+  if (local && results.front().isSplit()) setArgument(args, index, *local);
+}
+
+std::int64_t localSize(const Call& call, std::span<const Placement> results, int result, int dim) {
+  const Shape& whole = call.resultShape(result);
+  const auto local = results[static_cast<std::size_t>(result)].localShape(whole, call.worldSize());
+  return (local ? *local : whole)[static_cast<std::size_t>(dim)];
+}
+
+std::int64_t localOperandSize(const Call& call, int operand, int dim) {
+  const Shape& whole = call.shape(operand);
+  const auto local = call.at(operand).localShape(whole, call.worldSize());
+  return (local ? *local : whole)[static_cast<std::size_t>(dim)];
+}
+
+}  // namespace cleave::rules

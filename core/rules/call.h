@@ -1,0 +1,108 @@
+#pragma once
+/// What a rule sees of one application: operands with shapes and placements, results, and arguments read by schema
+/// position with the schema's defaults. Inside this room only.
+///
+/// Arguments come from foreign graphs too: an accessor that meets the wrong kind or a dimension out of range notes it in
+/// `problem()` and answers a harmless value; `applyRule` turns a noted problem into a conflict.
+#include "rules/rule.h"
+
+namespace cleave::rules {
+
+class Call {
+ public:
+  explicit Call(const OpCall& call);
+
+  int worldSize() const { return m_call.worldSize; }
+  std::string_view shortName() const;  ///< "add" of "aten::add.Tensor"
+
+  int operandCount() const { return static_cast<int>(m_operands.size()); }
+  const Shape& shape(int operand) const;
+  graph::DType dtype(int operand) const;
+  int rank(int operand) const { return static_cast<int>(shape(operand).size()); }
+  const Placement& at(int operand) const { return m_placements[static_cast<std::size_t>(operand)]; }
+  /// Some rules read a placement as another one that holds the same elements.
+  void reinterpret(int operand, Placement placement) { m_placements[static_cast<std::size_t>(operand)] = std::move(placement); }
+
+  int resultCount() const { return static_cast<int>(m_results.size()); }
+  const Shape& resultShape(int result) const;
+  int resultRank(int result) const { return static_cast<int>(resultShape(result).size()); }
+
+  bool has(std::size_t index) const;                  ///< given and not None
+  int operand(std::size_t index) const;               ///< operand number of a tensor argument; -1 when absent
+  std::vector<int> operandList(std::size_t index) const;  ///< of a tensor list; -1 for absent entries
+  std::int64_t integer(std::size_t index, std::int64_t fallback) const;
+  double real(std::size_t index, double fallback) const;
+  bool flag(std::size_t index, bool fallback) const;
+  std::vector<std::int64_t> integers(std::size_t index) const;  ///< an int counts as a list of one
+  std::string text(std::size_t index) const;
+  /// A dimension argument brought into [0, rank); a scalar counts as rank 1.
+  int dim(std::size_t index, int rank, std::int64_t fallback) const;
+  std::vector<int> dims(std::size_t index, int rank) const;  ///< each once, ascending
+
+  void complain(std::string problem) const;
+  const std::string& problem() const { return m_problem; }
+
+ private:
+  const graph::Argument* argument(std::size_t index) const;
+  int wrap(std::int64_t dim, int rank) const;
+
+  OpCall m_call;
+  const graph::Node& m_node;
+  std::vector<graph::ValueId> m_operands;
+  std::vector<int> m_firstOperandOf;  ///< by argument
+  std::vector<Placement> m_placements;
+  const std::vector<graph::ValueId>& m_results;
+  mutable std::string m_problem;
+};
+
+/// The pieces of every verdict.
+Verdict claimOf(std::vector<Placement> results, std::string reason);
+Verdict conflictOf(std::string reason, std::vector<int> culprits);
+/// All results whole: true whatever the operands are, as long as every rank can compute them.
+std::vector<Placement> allWhole(const Call& call);
+
+/// "first", "second", ... "12th" for an operand counted from 0.
+std::string ordinal(int operand);
+/// "its input" or "its second input".
+std::string inputName(const Call& call, int operand);
+
+/// One operator: how its placements follow, and which of its arguments a rank must change.
+struct Entry {
+  std::string_view op;
+  Verdict (*apply)(Call&);
+  void (*localise)(Call&, std::span<const Placement> results, std::vector<graph::Argument>& args) = nullptr;
+};
+
+struct FamilyTable {
+  std::string_view name;
+  std::string_view summary;
+  std::span<const Entry> entries;
+};
+
+FamilyTable pointwiseFamily();
+FamilyTable copyFamily();
+FamilyTable creationFamily();
+FamilyTable reductionFamily();
+FamilyTable viewFamily();
+FamilyTable reorderFamily();
+FamilyTable sliceFamily();
+FamilyTable joinFamily();
+FamilyTable expandFamily();
+FamilyTable indexFamily();
+FamilyTable contractionFamily();
+FamilyTable attentionFamily();
+FamilyTable normalisationFamily();
+FamilyTable lossFamily();
+
+/// Element-wise with broadcasting to the first result; the rule that other families fall back on.
+Verdict pointwise(Call& call);
+/// Replaces argument `index` by the local sizes of result 0.
+void setLocalSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args, std::size_t index);
+/// Size of dimension `dim` of result `result` on a rank (its whole size when the placement does not divide).
+std::int64_t localSize(const Call& call, std::span<const Placement> results, int result, int dim);
+/// Size of dimension `dim` of an operand on a rank.
+std::int64_t localOperandSize(const Call& call, int operand, int dim);
+/// Writes an argument that may have been left out.
+void setArgument(std::vector<graph::Argument>& args, std::size_t index, graph::Argument value);
+
+}  // namespace cleave::rules

@@ -1,0 +1,70 @@
+/// Tensors made from sizes and numbers: the same on every rank. Those "like" a tensor lie like it.
+#include "rules/axes.h"
+
+#include <algorithm>
+
+namespace cleave::rules {
+
+namespace {
+
+/// self, sizes: the input gives only its dtype. Where the sizes are the input's own, the result may lie like it.
+Verdict newOfSizes(Call& call) {
+  std::vector<Claim> claims;
+  if (call.shape(0) == call.resultShape(0)) {
+    claims.push_back({{call.at(0)}, "made of the same sizes, so it can lie like the input"});
+  }
+  claims.push_back({allWhole(call), "made from numbers alone, the same on every rank"});
+  return claims;
+}
+
+/// No tensor operand, or one that is a single number: always whole.
+Verdict whole(Call& call) {
+  std::vector<int> split;
+  for (int i = 0; i < call.operandCount(); ++i) {
+    if (!call.at(i).isWholeOn(call.worldSize())) split.push_back(i);
+  }
+  if (split.empty()) return claimOf(allWhole(call), "made whole on every rank");
+  return conflictOf("It is made whole on every rank and takes no split input.", split);
+}
+
+template <std::size_t kSizes>
+void localiseSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
+  setLocalSizes(call, results, args, kSizes);
+}
+
+constexpr Entry kEntries[] = {
+    {"aten::arange", whole},
+    {"aten::arange.start", whole},
+    {"aten::arange.start_step", whole},
+    {"aten::empty.memory_format", whole, localiseSizes<0>},
+    {"aten::empty_like", pointwise},
+    {"aten::empty_strided", whole},
+    {"aten::eye", whole},
+    {"aten::eye.m", whole},
+    {"aten::full", whole, localiseSizes<0>},
+    {"aten::full_like", pointwise},
+    {"aten::linspace", whole},
+    {"aten::new_empty", newOfSizes, localiseSizes<1>},
+    {"aten::new_full", newOfSizes, localiseSizes<1>},
+    {"aten::new_ones", newOfSizes, localiseSizes<1>},
+    {"aten::new_zeros", newOfSizes, localiseSizes<1>},
+    {"aten::ones", whole, localiseSizes<0>},
+    {"aten::ones_like", pointwise},
+    {"aten::rand", whole, localiseSizes<0>},
+    {"aten::rand_like", pointwise},
+    {"aten::randn", whole, localiseSizes<0>},
+    {"aten::randn_like", pointwise},
+    {"aten::scalar_tensor", whole},
+    {"aten::tril_indices", whole},
+    {"aten::triu_indices", whole},
+    {"aten::zeros", whole, localiseSizes<0>},
+    {"aten::zeros_like", pointwise},
+};
+
+}  // namespace
+
+FamilyTable creationFamily() {
+  return {"creation", "made from numbers: whole on every rank; made like a tensor: where that lies", kEntries};
+}
+
+}  // namespace cleave::rules

@@ -1,0 +1,70 @@
+/// Tensors joined: concatenated along a dimension or stacked along a new one.
+#include "rules/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cleave::rules {
+
+namespace {
+
+/// Inputs that are all split along the concatenated dimension give a dimension of blocks.
+std::optional<Verdict> concatenateSplit(Call& call, int dim) {
+  std::vector<Block> blocks;
+  for (int i = 0; i < call.operandCount(); ++i) {
+    const Placement& p = call.at(i);
+    if (p.firstDim() != dim || p.lastDim() != dim || p.padding() != 0) return std::nullopt;
+    for (const Block& block : p.blocksOf(call.shape(i)[static_cast<std::size_t>(dim)])) {
+      if (block.size > 0) blocks.push_back(block);
+    }
+  }
+  if (blocks.size() > 64) return std::nullopt;
+  return claimOf({Placement::split(dim).withBlocks(std::move(blocks))}, "the parts of all inputs follow each other on each rank");
+}
+
+/// tensors, dim. A one-dimensional empty tensor beside longer ones is skipped, as ATen does.
+Verdict cat(Call& call) {
+  const int rank = call.resultRank(0);
+  const int dim = call.dim(1, rank, 0);
+  if (static_cast<int>(call.operandList(0).size()) != call.operandCount()) call.complain("a tensor of the list is missing");
+  if (auto verdict = concatenateSplit(call, dim)) return *std::move(verdict);
+  Axes axes(call);
+  std::vector<int> axisOf;
+  for (int d = 0; d < rank; ++d) {
+    const bool isJoined = d == dim && call.operandCount() > 1;
+    axisOf.push_back(isJoined ? axes.whole("joins its inputs along") : axes.kept());
+    if (!isJoined) axes.result(0, d, axisOf.back());
+  }
+  for (int i = 0; i < call.operandCount(); ++i) {
+    if (call.shape(i) == Shape{0} && rank != 1) continue;
+    for (int d = 0; d < call.rank(i); ++d) axes.operand(i, d, d < rank ? axisOf[static_cast<std::size_t>(d)] : -1);
+  }
+  return axes.follow();
+}
+
+Verdict stack(Call& call) {
+  const int added = call.dim(1, call.resultRank(0), 0);
+  Axes axes(call);
+  for (int d = 0; d < call.rank(0); ++d) {
+    const int axis = axes.kept();
+    for (int i = 0; i < call.operandCount(); ++i) axes.operand(i, d, axis);
+    axes.result(0, d < added ? d : d + 1, axis);
+  }
+  return axes.follow();
+}
+
+constexpr Entry kEntries[] = {
+    {"aten::cat", cat},
+    {"aten::concat", cat},
+    {"aten::concatenate", cat},
+    {"aten::stack", stack},
+};
+
+}  // namespace
+
+FamilyTable joinFamily() {
+  return {"join", "all inputs split alike on another dimension; split along the joined one they make blocks", kEntries};
+}
+
+}  // namespace cleave::rules

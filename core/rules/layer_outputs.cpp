@@ -1,0 +1,109 @@
+#include "rules/layer_outputs.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace cleave::rules {
+
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::ValueId;
+
+/// Steps from a projection to the view that makes its heads: bias, cast, norm over the head, clamp.
+constexpr int kLongestWay = 8;
+
+std::int64_t lastSize(const Graph& graph, ValueId value) {
+  const Shape& shape = graph.shapeOf(value);
+  return shape.empty() ? 1 : shape.back();
+}
+
+template <class T>
+T argumentOr(const Node& node, std::size_t index, T fallback) {
+  if (index >= node.args.size()) return fallback;
+  const auto* value = std::get_if<T>(&node.args[index]);
+  return value ? *value : fallback;
+}
+
+/// Heads that a view makes of the last dimension of `value`: [.., h*e] → [.., h, e]; 0 when none follows.
+std::int64_t headsBehind(const Graph& graph, ValueId value, int steps = kLongestWay) {
+  if (steps == 0) return 0;
+  const Shape& shape = graph.shapeOf(value);
+  for (const NodeId user : graph.value(value).users) {
+    const Node& node = graph.node(user);
+    if (node.kind != graph::NodeKind::Call || node.results.empty()) continue;
+    const Shape& next = graph.shapeOf(node.results.front());
+    if (next.size() == shape.size() + 1 && next.size() >= 2 && next[next.size() - 2] * next.back() == shape.back()) {
+      return next[next.size() - 2];
+    }
+    if (next != shape) continue;
+    if (const std::int64_t heads = headsBehind(graph, node.results.front(), steps - 1); heads > 0) return heads;
+  }
+  return 0;
+}
+
+/// Neighbouring ranks that hold one part, so that no part is less than a head; 1 when the heads divide or are unknown.
+int replicasFor(std::int64_t heads, int worldSize) {
+  if (heads <= 0) return 1;
+  return worldSize / static_cast<int>(std::gcd(heads, static_cast<std::int64_t>(worldSize)));
+}
+
+struct Piece {
+  std::int64_t size = 0;
+  ValueId value;
+};
+
+/// Pieces of the last dimension of `value` by their start, when slices or one split cover all of it; else empty.
+std::map<std::int64_t, Piece> piecesOf(const Graph& graph, ValueId value) {
+  std::map<std::int64_t, Piece> pieces;
+  const auto rank = static_cast<std::int64_t>(graph.shapeOf(value).size());
+  const std::int64_t size = lastSize(graph, value);
+  const auto isLast = [&](std::int64_t dim) { return dim == -1 || dim == rank - 1; };
+  for (const NodeId user : graph.value(value).users) {
+    const Node& node = graph.node(user);
+    const std::string& op = graph.opName(node);
+    const bool isSplit = op == "aten::split.Tensor" || op == "aten::split_with_sizes" || op == "aten::chunk" || op == "aten::split.sizes";
+    if (isSplit && isLast(argumentOr<std::int64_t>(node, 2, 0))) {
+      std::int64_t start = 0;
+      for (const ValueId piece : node.results) {
+        pieces[start] = {lastSize(graph, piece), piece};
+        start += lastSize(graph, piece);
+      }
+    } else if (op == "aten::slice.Tensor" && isLast(argumentOr<std::int64_t>(node, 1, 0)) &&
+               argumentOr<std::int64_t>(node, 4, 1) == 1) {
+      std::int64_t start = argumentOr<std::int64_t>(node, 2, 0);
+      if (start < 0) start += size;
+      pieces[start] = {lastSize(graph, node.results.front()), node.results.front()};
+    } else {
+      return {};
+    }
+  }
+  std::int64_t end = 0;
+  for (const auto& [start, piece] : pieces) {
+    if (start != end || piece.size <= 0) return {};
+    end += piece.size;
+  }
+  return end == size ? pieces : std::map<std::int64_t, Piece>();
+}
+
+}  // namespace
+
+std::optional<Placement> columnsBehind(const Graph& graph, ValueId result, int worldSize) {
+  const Placement last = Placement::split(static_cast<int>(graph.shapeOf(result).size()) - 1);
+  const auto pieces = piecesOf(graph, result);
+  if (pieces.size() < 2) {
+    const int replicas = replicasFor(headsBehind(graph, result), worldSize);
+    return replicas > 1 ? std::optional(last.withReplicas(replicas)) : std::nullopt;
+  }
+  std::vector<Block> blocks;
+  for (const auto& [start, piece] : pieces) {
+    blocks.push_back({piece.size, replicasFor(headsBehind(graph, piece.value), worldSize)});
+  }
+  return last.withBlocks(std::move(blocks));
+}
+
+}  // namespace cleave::rules

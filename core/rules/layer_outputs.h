@@ -1,0 +1,16 @@
+#pragma once
+/// What the graph does with a projection's output features, as far as that decides how its columns must be cut. Inside this
+/// room only.
+///
+/// A fused projection (qkv, gate_up) is cut into pieces of its last dimension: each piece is a block of its own. A
+/// projection to fewer heads than ranks keeps each head on several neighbouring ranks. Both are found by looking from the
+/// layer's result forwards to slices, splits and the view that makes heads.
+#include "graph/graph.h"
+#include "rules/placement.h"
+
+namespace cleave::rules {
+
+/// The split of the last dimension of `result` that what follows asks for, other than the plain one; nullopt: none.
+std::optional<Placement> columnsBehind(const graph::Graph& graph, graph::ValueId result, int worldSize);
+
+}  // namespace cleave::rules

@@ -1,0 +1,131 @@
+#include "rules/rule.h"
+
+#include "rules/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+namespace cleave::rules {
+
+namespace {
+
+const std::vector<FamilyTable>& tables() {
+  static const std::vector<FamilyTable> all = {
+      pointwiseFamily(), copyFamily(),  creationFamily(),    reductionFamily(), viewFamily(),
+      reorderFamily(),   sliceFamily(), joinFamily(),        expandFamily(),    indexFamily(),
+      contractionFamily(), attentionFamily(), normalisationFamily(), lossFamily(),
+  };
+  return all;
+}
+
+const Entry* findEntry(std::string_view op) {
+  static const std::unordered_map<std::string_view, const Entry*> index = [] {
+    std::unordered_map<std::string_view, const Entry*> map;
+    for (const FamilyTable& table : tables()) {
+      for (const Entry& entry : table.entries) {
+        const bool isNew = map.emplace(entry.op, &entry).second;
+        CLEAVE_CHECK(isNew, "{} has two rules", entry.op);
+      }
+    }
+    return map;
+  }();
+  const auto found = index.find(op);
+  return found == index.end() ? nullptr : found->second;
+}
+
+/// An operand whose size does not divide has no shard at all, whatever the operator.
+std::optional<Conflict> checkOperands(const Call& call) {
+  for (int i = 0; i < call.operandCount(); ++i) {
+    const std::string why = call.at(i).whyNotDivisible(call.shape(i), call.worldSize());
+    if (why.empty()) continue;
+    return Conflict{fmt::format("`{}`: {} {} cannot be {}: {}.", call.shortName(), inputName(call, i),
+                                graph::toText(call.shape(i)), call.at(i).text(), why),
+                    {i}};
+  }
+  return std::nullopt;
+}
+
+/// Drops claims whose sizes do not divide; the last one's numbers become the conflict when none is left.
+Verdict keepDivisible(const Call& call, std::vector<Claim> claims) {
+  std::string refusal;
+  const auto isImpossible = [&](const Claim& claim) {
+    for (int i = 0; i < call.resultCount(); ++i) {
+      const Placement& p = claim.results[static_cast<std::size_t>(i)];
+      const std::string why = p.whyNotDivisible(call.resultShape(i), call.worldSize());
+      if (why.empty()) continue;
+      refusal = fmt::format("`{}` makes {}, which cannot be {}: {}.", call.shortName(),
+                            graph::toText(call.resultShape(i)), p.text(), why);
+      return true;
+    }
+    return false;
+  };
+  claims.erase(std::remove_if(claims.begin(), claims.end(), isImpossible), claims.end());
+  if (!claims.empty()) return claims;
+  std::vector<int> culprits;
+  for (int i = 0; i < call.operandCount(); ++i) {
+    if (call.at(i).isSplit()) culprits.push_back(i);
+  }
+  return conflictOf(std::move(refusal), std::move(culprits));
+}
+
+}  // namespace
+
+Verdict applyRule(const OpCall& opCall) {
+  const bool isWhole = std::all_of(opCall.operands.begin(), opCall.operands.end(),
+                                   [](const Placement& p) { return p.isReplicated(); });
+  if (isWhole) {
+    const std::size_t count = opCall.graph.node(opCall.node).results.size();
+    return claimOf(std::vector<Placement>(count), opCall.operands.empty() ? "made whole on every rank" : "every input is whole");
+  }
+  Call call(opCall);
+  if (auto conflict = checkOperands(call)) return *std::move(conflict);
+  const std::string& op = opCall.graph.opName(opCall.graph.node(opCall.node));
+  const Entry* entry = findEntry(op);
+  std::vector<int> split;
+  for (int i = 0; i < call.operandCount(); ++i) {
+    if (call.at(i).isSplit()) split.push_back(i);
+  }
+  if (entry == nullptr) {
+    return conflictOf(fmt::format("There is no rule for `{}` yet, so its inputs must be whole; {} is {}.", op,
+                                  inputName(call, split.front()), call.at(split.front()).text()),
+                      split);
+  }
+  Verdict verdict = entry->apply(call);
+  if (!call.problem().empty()) {
+    return conflictOf(fmt::format("`{}` has arguments its rule cannot read: {}.", op, call.problem()), split);
+  }
+  if (auto* claims = std::get_if<std::vector<Claim>>(&verdict)) return keepDivisible(call, std::move(*claims));
+  Conflict& conflict = std::get<Conflict>(verdict);
+  return conflictOf(std::move(conflict.reason), std::move(conflict.culprits));
+}
+
+std::vector<graph::Argument> localArguments(const OpCall& opCall, std::span<const Placement> results) {
+  const graph::Node& node = opCall.graph.node(opCall.node);
+  CLEAVE_CHECK(results.size() == node.results.size());
+  std::vector<graph::Argument> args = node.args;
+  const Entry* entry = findEntry(opCall.graph.opName(node));
+  if (entry == nullptr || entry->localise == nullptr) return args;
+  Call call(opCall);
+  entry->localise(call, results, args);
+  return args;
+}
+
+bool hasRule(std::string_view op) { return findEntry(op) != nullptr; }
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> out;
+    for (const FamilyTable& table : tables()) {
+      Family family{table.name, table.summary, {}};
+      for (const Entry& entry : table.entries) family.ops.push_back(entry.op);
+      out.push_back(std::move(family));
+    }
+    return out;
+  }();
+  return all;
+}
+
+}  // namespace cleave::rules

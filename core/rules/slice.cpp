@@ -1,0 +1,273 @@
+/// Pieces of a dimension: slices, splits, selections. The dimension cut from must be whole, unless the piece is all of
+/// it, every n-th element of it, or ends at the borders of its blocks.
+#include "rules/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace cleave::rules {
+
+namespace {
+
+struct Piece {
+  std::int64_t start = 0, end = 0, step = 1;
+};
+
+std::int64_t sizeAt(const Shape& shape, int dim) {
+  return dim < static_cast<int>(shape.size()) ? shape[static_cast<std::size_t>(dim)] : 0;
+}
+
+/// A run of blocks of the operand's split that a piece covers exactly, as blocks; empty when a border falls inside one.
+std::vector<Block> blocksBetween(const Placement& p, std::int64_t size, std::int64_t start, std::int64_t end) {
+  std::vector<Block> out;
+  std::int64_t offset = 0;
+  for (const Block& block : p.blocksOf(size)) {
+    const std::int64_t next = offset + block.size;
+    if (start <= offset && next <= end) {
+      out.push_back(block);
+    } else if (offset < end && start < next) {
+      return {};
+    }
+    offset = next;
+  }
+  return out;
+}
+
+/// Where element `start` of the whole dimension begins on a rank, for a `start` at a border of blocks.
+std::int64_t localOffset(const Call& call, int dim, std::int64_t start) {
+  std::int64_t offset = 0, local = 0;
+  for (const Block& block : call.at(0).blocksOf(sizeAt(call.shape(0), dim))) {
+    if (offset >= start) break;
+    offset += block.size;
+    local += block.size / std::max(1, call.worldSize() / block.replicas);
+  }
+  return local;
+}
+
+bool isCutAcross(const Call& call, int dim) {
+  return call.at(0).touches(dim) && !call.at(0).isWholeOn(call.worldSize());
+}
+
+/// Dimension i of operand and results run along, except `dim`.
+Verdict keepOthers(Call& call, int dim, int dimAxisKind, const std::string& why, bool dropsDim = false) {
+  Axes axes(call);
+  for (int d = 0; d < call.rank(0); ++d) {
+    if (d == dim && dimAxisKind == 0) {
+      axes.operand(0, d, axes.whole(why));
+      continue;
+    }
+    const int axis = d == dim && dimAxisKind == 2 ? axes.keptInProportion() : axes.kept();
+    axes.operand(0, d, axis);
+    for (int r = 0; r < call.resultCount(); ++r) axes.result(r, dropsDim && d > dim ? d - 1 : d, axis);
+  }
+  axes.allowPadding();
+  return axes.follow();
+}
+constexpr int kCut = 0, kAll = 1, kEveryNth = 2;
+
+/// Pieces at the borders of blocks: each result gets its own blocks.
+std::optional<Verdict> piecesOfBlocks(Call& call, int dim, const std::vector<Piece>& pieces) {
+  const Placement& p = call.at(0);
+  if (p.blocks().empty() || p.firstDim() != dim) return std::nullopt;
+  std::vector<Placement> results;
+  for (const Piece& piece : pieces) {
+    auto blocks = blocksBetween(p, sizeAt(call.shape(0), dim), piece.start, piece.end);
+    if (blocks.empty() || piece.step != 1) return std::nullopt;
+    results.push_back(Placement::split(dim).withBlocks(std::move(blocks)));
+  }
+  return claimOf(std::move(results), "each piece begins and ends at a border of the blocks");
+}
+
+std::string cutText(const Piece& piece, std::int64_t size) {
+  return piece.step == 1 ? fmt::format("takes {}:{} of the {} elements of", piece.start, piece.end, size)
+                         : fmt::format("takes {}:{}:{} of the {} elements of", piece.start, piece.end, piece.step, size);
+}
+
+Verdict takePiece(Call& call, int dim, const Piece& piece) {
+  const std::int64_t size = sizeAt(call.shape(0), dim);
+  if (piece.start == 0 && piece.end >= size && piece.step == 1) return keepOthers(call, dim, kAll, {});
+  if (auto verdict = piecesOfBlocks(call, dim, {piece})) return *std::move(verdict);
+  const Placement& p = call.at(0);
+  // Every n-th element: true when each rank's part begins at the same place of the pattern.
+  const bool isPattern = piece.step > 1 && piece.start < piece.step && p.blocks().empty() &&
+                         size - piece.end < piece.step && p.firstDim() == p.lastDim() &&
+                         (p.touches(dim) ? localOperandSize(call, 0, dim) % piece.step == 0 : size % piece.step == 0) &&
+                         (piece.end - piece.start + piece.step - 1) / piece.step == size / piece.step;
+  return keepOthers(call, dim, isPattern ? kEveryNth : kCut, cutText(piece, size));
+}
+
+/// self, dim, start, end, step.
+Piece sliceOf(const Call& call, int dim) {
+  const std::int64_t size = sizeAt(call.shape(0), dim);
+  const auto clampTo = [size](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size); };
+  Piece piece;
+  piece.start = clampTo(call.integer(2, 0));
+  piece.end = std::max(piece.start, clampTo(call.integer(3, std::numeric_limits<std::int64_t>::max())));
+  piece.step = call.integer(4, 1);
+  if (piece.step < 1) call.complain(fmt::format("step {}", piece.step));
+  return piece;
+}
+
+Verdict slice(Call& call) {
+  const int dim = call.dim(1, call.rank(0), 0);
+  return takePiece(call, dim, sliceOf(call, dim));
+}
+
+void localiseSlice(Call& call, std::span<const Placement>, std::vector<graph::Argument>& args) {
+  const int dim = call.dim(1, call.rank(0), 0);
+  if (!isCutAcross(call, dim)) return;
+  const Piece piece = sliceOf(call, dim);
+  const bool isToTheEnd = piece.step > 1 || piece.end >= sizeAt(call.shape(0), dim);
+  setArgument(args, 2, piece.step > 1 ? piece.start : localOffset(call, dim, piece.start));
+  setArgument(args, 3, isToTheEnd ? std::numeric_limits<std::int64_t>::max() : localOffset(call, dim, piece.end));
+}
+
+/// self, dim, start, length.
+Piece narrowOf(const Call& call, int dim) {
+  const std::int64_t size = sizeAt(call.shape(0), dim);
+  const std::int64_t start = call.integer(2, 0);
+  Piece piece;
+  piece.start = start < 0 ? start + size : start;
+  piece.end = piece.start + call.integer(3, size);
+  return piece;
+}
+
+Verdict narrow(Call& call) {
+  const int dim = call.dim(1, call.rank(0), 0);
+  return takePiece(call, dim, narrowOf(call, dim));
+}
+
+void localiseNarrow(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
+  const int dim = call.dim(1, call.rank(0), 0);
+  if (!isCutAcross(call, dim)) return;
+  setArgument(args, 2, localOffset(call, dim, narrowOf(call, dim).start));
+  setArgument(args, 3, localSize(call, results, 0, dim));
+}
+
+Verdict select(Call& call) {
+  const int dim = call.dim(1, call.rank(0), 0);
+  return keepOthers(call, dim, kCut, fmt::format("takes element {} of", call.integer(2, 0)), true);
+}
+
+Verdict unbind(Call& call) {
+  const int dim = call.dim(1, call.rank(0), 0);
+  return keepOthers(call, dim, kCut, "takes single elements of", true);
+}
+
+/// split, split_with_sizes and chunk: consecutive pieces whose sizes the results tell.
+Verdict splitAlong(Call& call, int dim) {
+  if (call.resultCount() == 1 && call.resultShape(0) == call.shape(0)) return keepOthers(call, dim, kAll, {});
+  std::vector<Piece> pieces;
+  std::int64_t offset = 0;
+  for (int r = 0; r < call.resultCount(); ++r) {
+    const std::int64_t size = sizeAt(call.resultShape(r), dim);
+    pieces.push_back({offset, offset + size, 1});
+    offset += size;
+  }
+  if (auto verdict = piecesOfBlocks(call, dim, pieces)) return *std::move(verdict);
+  return keepOthers(call, dim, kCut, fmt::format("cuts {} pieces from", call.resultCount()));
+}
+
+Verdict splitBy(Call& call) { return splitAlong(call, call.dim(2, call.rank(0), 0)); }
+
+void localiseSplitSize(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
+  const int dim = call.dim(2, call.rank(0), 0);
+  if (isCutAcross(call, dim) && !results.empty()) setArgument(args, 1, localSize(call, results, 0, dim));
+}
+
+void localiseSplitSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
+  const int dim = call.dim(2, call.rank(0), 0);
+  if (!isCutAcross(call, dim)) return;
+  std::vector<std::int64_t> sizes;
+  for (int r = 0; r < call.resultCount(); ++r) sizes.push_back(localSize(call, results, r, dim));
+  setArgument(args, 1, std::move(sizes));
+}
+
+Verdict flip(Call& call) {
+  const std::vector<int> dims = call.dims(1, call.rank(0));
+  Axes axes(call);
+  for (int d = 0; d < call.rank(0); ++d) {
+    const bool isFlipped = std::find(dims.begin(), dims.end(), d) != dims.end();
+    const int axis = isFlipped ? axes.whole("reverses") : axes.kept();
+    axes.operand(0, d, axis);
+    if (!isFlipped) axes.result(0, d, axis);
+  }
+  return axes.follow();
+}
+
+/// self, shifts, dims; without dims the flattened tensor is rolled.
+Verdict roll(Call& call) {
+  const std::vector<std::int64_t> shifts = call.integers(1);
+  std::vector<std::int64_t> dims = call.integers(2);
+  Axes axes(call);
+  for (int d = 0; d < call.rank(0); ++d) {
+    bool isRolled = dims.empty();
+    for (std::size_t i = 0; i < dims.size() && i < shifts.size(); ++i) {
+      const bool isSame = (dims[i] < 0 ? dims[i] + call.rank(0) : dims[i]) == d;
+      const std::int64_t size = sizeAt(call.shape(0), d);
+      isRolled = isRolled || (isSame && size != 0 && shifts[i] % size != 0);
+    }
+    const int axis = isRolled ? axes.whole("rolls") : axes.kept();
+    axes.operand(0, d, axis);
+    if (!isRolled) axes.result(0, d, axis);
+  }
+  return axes.follow();
+}
+
+/// self, pad (pairs from the last dimension on), ...
+Verdict pad(Call& call) {
+  const std::vector<std::int64_t> amounts = call.integers(1);
+  const int rank = call.rank(0);
+  Axes axes(call);
+  for (int d = 0; d < rank; ++d) {
+    const auto pair = static_cast<std::size_t>(2 * (rank - 1 - d));
+    const bool isPadded = pair + 1 < amounts.size() && (amounts[pair] != 0 || amounts[pair + 1] != 0);
+    const int axis = isPadded ? axes.whole("pads") : axes.kept();
+    axes.operand(0, d, axis);
+    if (!isPadded) axes.result(0, d, axis);
+  }
+  return axes.follow();
+}
+
+/// tril, triu: what is kept depends on the row and column number.
+Verdict triangle(Call& call) {
+  const int rank = call.rank(0);
+  Axes axes(call);
+  for (int d = 0; d < rank; ++d) {
+    const int axis = d >= rank - 2 ? axes.whole("counts rows and columns, so it needs") : axes.kept();
+    axes.operand(0, d, axis);
+    if (d < rank - 2) axes.result(0, d, axis);
+  }
+  return axes.follow();
+}
+
+constexpr Entry kEntries[] = {
+    {"aten::chunk", splitBy},
+    {"aten::constant_pad_nd", pad},
+    {"aten::flip", flip},
+    {"aten::narrow", narrow, localiseNarrow},
+    {"aten::pad", pad},
+    {"aten::roll", roll},
+    {"aten::select.int", select},
+    {"aten::slice.Tensor", slice, localiseSlice},
+    {"aten::split.Tensor", splitBy, localiseSplitSize},
+    {"aten::split.sizes", splitBy, localiseSplitSizes},
+    {"aten::split_with_sizes", splitBy, localiseSplitSizes},
+    {"aten::tril", triangle},
+    {"aten::triu", triangle},
+    {"aten::unbind.int", unbind},
+    {"aten::unsafe_chunk", splitBy},
+    {"aten::unsafe_split.Tensor", splitBy, localiseSplitSize},
+    {"aten::unsafe_split_with_sizes", splitBy, localiseSplitSizes},
+};
+
+}  // namespace
+
+FamilyTable sliceFamily() {
+  return {"slice", "a dimension that pieces are cut from, padded, rolled or reversed must be whole; blocks pass at their borders",
+          kEntries};
+}
+
+}  // namespace cleave::rules

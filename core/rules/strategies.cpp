@@ -1,0 +1,247 @@
+#include "rules/strategies.h"
+
+#include "rules/layer_outputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace cleave::rules {
+
+namespace {
+
+constexpr std::array<std::string_view, 10> kStrategyNames = {
+    "whole", "column", "column+gather", "row", "row+scatter", "gather+column", "gather+whole", "whole-on-sequence",
+    "vocab", "vocab+scatter",
+};
+
+std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
+
+/// Collects the options of one layer; each `offer…` adds an option or the refusal with the numbers.
+class Offers {
+ public:
+  Offers(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer, const StrategyContext& context)
+      : m_graph(graph),
+        m_layer(layer),
+        m_context(context),
+        m_node(graph.node(node)),
+        m_result(graph.shapeOf(m_node.results.front())),
+        m_inputRank(static_cast<int>(graph.shapeOf(layer.input).size())) {}
+
+  LayerOptions linear() {
+    const bool isFull = m_context.menu == Menu::Full;
+    column(Strategy::Column, Placement(), {}, {});
+    if (isFull) fusedColumns();
+    if (isFull) column(Strategy::ColumnGather, Placement(), {}, CollectiveKind::AllGather);
+    whole("every rank computes the whole product");
+    if (hasSequenceForms()) {
+      const Placement sequence = Placement::split(m_inputRank - 2);
+      column(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, {});
+      onSequence({Strategy::GatherWhole, sequence, {}, {}, {}, CollectiveKind::AllGather, {},
+                  "the sequence is gathered, then every rank computes the whole product"});
+      if (isFull) {
+        onSequence({Strategy::WholeOnSequence, sequence, {}, {}, sequence, {}, {},
+                    "each rank computes the product for its part of the sequence"});
+      }
+    }
+    const bool isScatterFirst = m_context.sequenceParallel != SequenceParallel::Auto;
+    if (isScatterFirst) row(Strategy::RowScatter);
+    row(Strategy::Row);
+    if (!isScatterFirst) row(Strategy::RowScatter);
+    return std::move(m_options);
+  }
+
+  LayerOptions embedding() {
+    const bool isScatterFirst = m_context.sequenceParallel != SequenceParallel::Auto;
+    if (isScatterFirst) vocab(Strategy::VocabScatter);
+    const bool isSplit = vocab(Strategy::Vocab);
+    if (!isScatterFirst) vocab(Strategy::VocabScatter);
+    if (!isSplit || m_context.menu == Menu::Full) whole("every rank holds the whole table");
+    return std::move(m_options);
+  }
+
+  LayerOptions crossEntropy() {
+    const std::string refusal = whyNotVocabLoss();
+    if (refusal.empty()) {
+      offer({Strategy::Vocab, Placement::split(1), {}, {}, {}, {}, {},
+             fmt::format("{} classes split over {} ranks, the loss reduces over them inside",
+                         sizeAt(m_graph.shapeOf(m_layer.input), 1), m_context.worldSize)});
+    } else {
+      refuse(Strategy::Vocab, refusal);
+    }
+    whole("every rank computes the whole loss");
+    return std::move(m_options);
+  }
+
+  LayerOptions onOneRank() {
+    whole("one rank: nothing to split");
+    return std::move(m_options);
+  }
+
+ private:
+  void offer(StrategyOption option) { m_options.offered.push_back(std::move(option)); }
+  void refuse(Strategy strategy, std::string reason) { m_options.refused.push_back({strategy, std::move(reason)}); }
+
+  void whole(std::string reason) { offer({Strategy::Whole, {}, {}, {}, {}, {}, {}, std::move(reason)}); }
+
+  /// Sequence forms need a batch, a sequence and a feature dimension.
+  bool hasSequenceForms() const {
+    return m_context.sequenceParallel != SequenceParallel::Off && m_result.size() >= 3;
+  }
+  int sequenceDim() const { return static_cast<int>(m_result.size()) - 2; }
+  bool dividesSequence() const { return sizeAt(m_result, sequenceDim()) % m_context.worldSize == 0; }
+  std::string sequenceRefusal() const {
+    return fmt::format("the sequence of {} does not divide by {} ranks", sizeAt(m_result, sequenceDim()), m_context.worldSize);
+  }
+  void onSequence(StrategyOption option) {
+    dividesSequence() ? offer(std::move(option)) : refuse(option.strategy, sequenceRefusal());
+  }
+
+  std::int64_t outFeatures() const { return sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.outAxis); }
+  int lastDim() const { return static_cast<int>(m_result.size()) - 1; }
+
+  /// Placement of the bias beside a column split `lane` of the result's last dimension.
+  Placement columnBias(const Placement& lane) const {
+    if (!m_layer.bias.isValid() || sizeAt(m_graph.shapeOf(m_layer.bias), 0) != outFeatures()) return {};
+    return lane.shifted(-lane.firstDim());
+  }
+
+  void column(Strategy strategy, const Placement& input, std::optional<CollectiveKind> before,
+              std::optional<CollectiveKind> after) {
+    const std::int64_t out = outFeatures();
+    const int ranks = m_context.worldSize;
+    if (out % ranks != 0) return refuse(strategy, fmt::format("{} output features do not divide by {} ranks", out, ranks));
+    if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
+    const Placement lane = Placement::split(lastDim());
+    offer({strategy, input, Placement::split(m_layer.outAxis), columnBias(lane), after ? Placement() : lane, before, after,
+           fmt::format("{} output features split over {} ranks, {} each", out, ranks, out / ranks)});
+  }
+
+  /// Columns that suit what comes behind: fused projections as blocks, single KV heads with replicas.
+  void fusedColumns() {
+    const auto lane = columnsBehind(m_graph, m_node.results.front(), m_context.worldSize);
+    if (!lane) return;
+    const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
+    if (!why.empty()) return refuse(Strategy::Column, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
+    offer({Strategy::Column, Placement(), lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, {}, {},
+           lane->blocks().empty()
+               ? fmt::format("{} output features in {} parts, each on {} ranks, because the heads are fewer than the ranks",
+                             outFeatures(), m_context.worldSize / lane->replicas(), lane->replicas())
+               : fmt::format("{} output features are {} fused blocks, each split over {} ranks", outFeatures(),
+                             lane->blocks().size(), m_context.worldSize)});
+  }
+
+  void row(Strategy strategy) {
+    const std::int64_t in = sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.inAxis);
+    const int ranks = m_context.worldSize;
+    const bool isScatter = strategy == Strategy::RowScatter;
+    if (isScatter && !hasSequenceForms()) return;
+    if (in % ranks != 0) return refuse(strategy, fmt::format("{} input features do not divide by {} ranks", in, ranks));
+    StrategyOption option{strategy, Placement::split(m_inputRank - 1), Placement::split(m_layer.inAxis), {}, {}, {}, {},
+                          fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in, ranks,
+                                      in / ranks, isScatter ? "reduced onto the sequence" : "added up")};
+    option.result = isScatter ? Placement::split(sequenceDim()) : Placement();
+    option.after = isScatter ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
+    isScatter ? onSequence(std::move(option)) : offer(std::move(option));
+  }
+
+  /// False when the vocabulary does not divide.
+  bool vocab(Strategy strategy) {
+    const std::int64_t rows = sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.outAxis);
+    const int ranks = m_context.worldSize;
+    const bool isScatter = strategy == Strategy::VocabScatter;
+    if (isScatter && !hasSequenceForms()) return true;
+    if (rows % ranks != 0) {
+      refuse(strategy, fmt::format("{} vocabulary rows do not divide by {} ranks", rows, ranks));
+      return false;
+    }
+    StrategyOption option{strategy, {}, Placement::split(m_layer.outAxis), {}, {}, {}, CollectiveKind::AllReduce,
+                          fmt::format("{} vocabulary rows split over {} ranks, {} each", rows, ranks, rows / ranks)};
+    if (isScatter) {
+      option.result = Placement::split(sequenceDim());
+      option.after = CollectiveKind::ReduceScatter;
+      onSequence(std::move(option));
+    } else {
+      offer(std::move(option));
+    }
+    return true;
+  }
+
+  double labelSmoothing() const {
+    constexpr std::size_t kLabelSmoothing = 5;
+    if (m_node.args.size() <= kLabelSmoothing) return 0;
+    if (const auto* real = std::get_if<double>(&m_node.args[kLabelSmoothing])) return *real;
+    if (const auto* integer = std::get_if<std::int64_t>(&m_node.args[kLabelSmoothing])) return static_cast<double>(*integer);
+    return 0;
+  }
+
+  std::string whyNotVocabLoss() const {
+    const Shape& logits = m_graph.shapeOf(m_layer.input);
+    if (logits.size() != 2) return fmt::format("the logits have {} dimensions instead of [tokens, classes]", logits.size());
+    if (m_layer.weight.isValid()) return "the loss has class weights";
+    if (labelSmoothing() != 0) return fmt::format("the loss smooths its labels by {}", labelSmoothing());
+    if (graph::isFloatingPoint(m_graph.value(m_layer.target).type.dtype)) return "the targets are probabilities";
+    if (logits[1] % m_context.worldSize != 0) {
+      return fmt::format("{} classes do not divide by {} ranks", logits[1], m_context.worldSize);
+    }
+    return {};
+  }
+
+  const graph::Graph& m_graph;
+  const graph::LayerShape& m_layer;
+  const StrategyContext& m_context;
+  const graph::Node& m_node;
+  const Shape& m_result;
+  int m_inputRank;
+  LayerOptions m_options;
+};
+
+}  // namespace
+
+std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
+
+std::optional<Strategy> parseStrategy(std::string_view text) {
+  const auto at = std::find(kStrategyNames.begin(), kStrategyNames.end(), text);
+  if (at == kStrategyNames.end()) return std::nullopt;
+  return static_cast<Strategy>(at - kStrategyNames.begin());
+}
+
+std::string_view axisOf(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::Column:
+    case Strategy::ColumnGather:
+    case Strategy::GatherColumn: return "column";
+    case Strategy::Row:
+    case Strategy::RowScatter: return "row";
+    case Strategy::Vocab:
+    case Strategy::VocabScatter: return "vocab";
+    case Strategy::Whole:
+    case Strategy::GatherWhole:
+    case Strategy::WholeOnSequence: return "replicated";
+  }
+  return "replicated";
+}
+
+std::string_view toText(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::AllReduce: return "all_reduce";
+    case CollectiveKind::AllGather: return "all_gather";
+    case CollectiveKind::ReduceScatter: return "reduce_scatter";
+  }
+  return "all_reduce";
+}
+
+LayerOptions layerOptions(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,
+                          const StrategyContext& context) {
+  Offers offers(graph, node, layer, context);
+  if (context.worldSize <= 1) return offers.onOneRank();
+  switch (layer.kind) {
+    case graph::LayerKind::Linear: return offers.linear();
+    case graph::LayerKind::Embedding: return offers.embedding();
+    case graph::LayerKind::CrossEntropy: return offers.crossEntropy();
+  }
+  return {};
+}
+
+}  // namespace cleave::rules
