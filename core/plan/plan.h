@@ -6,16 +6,18 @@
 ///   shard map parameter → what each rank reads from which file
 ///   predict   memory per rank by category, traffic per collective
 ///
-/// The rank program is a `graph::Graph` whose types are one rank's; all ranks run the same program. Its own operators:
+/// The rank program is a `graph::Graph` whose types are one rank's; all ranks run the same program. A node's `origin` is the
+/// node of the ATen graph it stands for. On one rank it is the ATen graph itself. Its own operators, with the collectives
+/// each performs (`collectivesOf`), n being the bytes of the whole tensor:
 ///
-/// | operator                                                         | meaning                                                          |
-/// |------------------------------------------------------------------|------------------------------------------------------------------|
-/// | `cleave::all_reduce(x)`                                           | sum over ranks                                                   |
-/// | `cleave::all_gather(x, dim)`                                      | concatenation of the ranks' parts along dim                      |
-/// | `cleave::reduce_scatter(x, dim)`                                  | sum over ranks, each keeps its part of dim                       |
-/// | `cleave::vocab_embedding(weight, ids, vocab, padding_idx)`         | rows of this rank's vocabulary part; zeros for other ids: a partial sum that all_reduce / reduce_scatter completes |
-/// | `cleave::vocab_cross_entropy(logits, target, class_weights, reduction, ignore_index, label_smoothing, vocab)` | loss from logits split on the vocabulary; 3 all-reduces inside (max, sum of exponentials, target logit) |
-/// | `cleave::grad_all_reduce(x)`                                      | identity forward, all-reduce of the gradient backward (Megatron's f) |
+/// | operator                                                         | meaning                                                          | collectives |
+/// |------------------------------------------------------------------|------------------------------------------------------------------|-------------|
+/// | `cleave::all_reduce(x)`                                           | sum over ranks; may reuse x's memory, which nothing reads after   | 1 all_reduce of x |
+/// | `cleave::all_gather(x, dim)`                                      | concatenation of the ranks' parts along dim                      | 1 all_gather of the result |
+/// | `cleave::reduce_scatter(x, dim)`                                  | sum over ranks, each keeps its part of dim                       | 1 reduce_scatter of x |
+/// | `cleave::vocab_embedding(weight, ids, vocab, padding_idx)`         | rows of this rank's vocabulary part (rank r holds rows from r * weight.size(0)); zeros for other ids: a partial sum that all_reduce / reduce_scatter completes | none |
+/// | `cleave::vocab_cross_entropy(logits, target, class_weights, reduction, ignore_index, label_smoothing, vocab)` | loss from logits [N, local] split on the vocabulary, columns from `vocab` on are padding | 3 all_reduce of N reals each: row maxima (max), sums of exponentials (sum), target logits (sum); the reals are f32, f64 for f64 logits |
+/// | `cleave::grad_all_reduce(x)`                                      | identity forward, all-reduce of the gradient backward (Megatron's f) | none forward |
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 #include "solve/engine.h"
@@ -33,6 +35,13 @@ using graph::NodeId;
 using graph::Shape;
 using graph::ValueId;
 using rules::Placement;
+
+inline constexpr std::string_view kAllReduce = "cleave::all_reduce";
+inline constexpr std::string_view kAllGather = "cleave::all_gather";
+inline constexpr std::string_view kReduceScatter = "cleave::reduce_scatter";
+inline constexpr std::string_view kVocabEmbedding = "cleave::vocab_embedding";
+inline constexpr std::string_view kVocabCrossEntropy = "cleave::vocab_cross_entropy";
+inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
 
 struct LayerPlan {
   std::string name;    ///< module scope, as in the weight names: "model.layers.0.mlp.up_proj"
@@ -54,6 +63,15 @@ struct CollectivePlan {
   std::int64_t bytes = 0;  ///< bytes of the whole tensor being reduced, gathered or scattered (not of one rank's part)
   NodeId programNode;      ///< node of the rank program that executes it
 };
+
+/// One collective that an operator performs; `bytes` as in CollectivePlan.
+struct Collective {
+  rules::CollectiveKind kind = rules::CollectiveKind::AllReduce;
+  std::int64_t bytes = 0;
+  bool operator==(const Collective&) const = default;
+};
+/// What a node of a rank program performs, in order; empty for most. What ranks count must equal these.
+std::vector<Collective> collectivesOf(const Graph& program, NodeId node);
 
 /// One contiguous-per-row region of a checkpoint tensor: [start, start+length) of dimension `dim`; the whole tensor when dim < 0.
 struct Piece {
@@ -79,7 +97,8 @@ struct MemoryPrediction {
   std::int64_t parameters = 0;
   std::int64_t constants = 0;
   std::int64_t inputs = 0;
-  std::int64_t peakActivations = 0;   ///< most bytes of live intermediate values at once (views own none)
+  std::int64_t peakActivations = 0;   ///< most bytes of live intermediate values and work space at once (views own none)
+  std::int64_t workspaceAtPeak = 0;   ///< of `peakActivations`: buffers of the operator or collective running then
   NodeId peakNode;                    ///< program node at which that is
   std::int64_t wholeParameters = 0;   ///< of `parameters`: bytes of parameters that every rank holds in full
   std::vector<std::int64_t> liveAfter;  ///< live activation bytes after each program node
@@ -111,9 +130,10 @@ struct Plan {
   std::uint64_t seed = 0;
   std::shared_ptr<const Graph> graph;      ///< the ATen graph
   std::shared_ptr<const solve::Solution> solution;
+  std::vector<std::string> origins;        ///< by ATen value: the captured operator it comes from, "layer_norm_0"; "": unknown
   std::vector<LayerPlan> layers;           ///< in graph order
   std::shared_ptr<const Graph> program;    ///< the rank program
-  std::vector<ValueId> programValueOf;     ///< ATen value → program value that holds it (before any collective its layer's strategy puts behind it); invalid: none
+  std::vector<ValueId> programValueOf;     ///< ATen value → program value that holds it as the solution places it (after its layer's collectives)
   std::vector<CollectivePlan> collectives;
   std::vector<ParameterPlan> parameters;   ///< in name order
   MemoryPrediction memory;
@@ -132,6 +152,7 @@ using Checkpoint = std::map<std::string, CheckpointTensor>;
 struct PlanRequest {
   ModelInfo model;
   std::shared_ptr<const solve::Problem> problem;
+  std::shared_ptr<const Graph> captured;  ///< for Plan::origins; may be null
   std::shared_ptr<const solve::Solution> solution;
   solve::Engine engine = solve::Engine::Reference;
   solve::SearchStats search;
@@ -140,14 +161,28 @@ struct PlanRequest {
   bool gatherOutputs = true; ///< split graph outputs are gathered at the end, so that the user gets whole tensors
 };
 
-/// annotate + replace + shard map + predict. BadInput when a checkpoint tensor's shape is not the model's.
+/// annotate + replace + shard map + predict. BadInput when a checkpoint tensor's shape is not the model's. Fills
+/// timings.annotateMs and replaceMs; the caller fills the rest.
 Result<Plan> makePlan(const PlanRequest& request);
+
+/// Parameters with at least one piece that lies in no checkpoint file, in name order.
+std::vector<std::string> missingParameters(const Plan& plan);
+/// Payload bytes that a rank reads from the checkpoint: exactly its pieces, in the stored dtype.
+std::int64_t shardBytes(const Plan& plan, int rank);
+
+/// Collectives by kind: how many, and bytes of the whole tensors.
+struct Traffic {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+};
+std::map<rules::CollectiveKind, Traffic> trafficByKind(const Plan& plan);
 
 /// Schema "cleave.plan/1" (the contract of `cleave-cli plan --json`), deterministic but for `timings_ms`.
 /// Holds the rank program too, so that `cleave-rank` needs nothing else but the weights.
 std::string toJson(const Plan& plan);
-/// Reads a plan file again: bounded, versioned, operators only from the known table, pieces inside the model folder.
-/// The ATen graph comes back only as far as the file holds it (values with placements; see README of the format in plan_json.cpp).
+/// Reads a plan file again (layout: plan_json.cpp). Foreign input: bounded and versioned; operators only of the namespaces
+/// aten and cleave, the latter from the table above with arguments and shapes that fit; pieces inside the model folder and
+/// inside their parameters; collectives and types as the program has them. The memory prediction is computed again.
 Result<Plan> planFromJson(std::string_view text);
 
 /// Graphviz text of the ATen graph coloured by placement, grouped by module.

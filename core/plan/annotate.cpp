@@ -1,0 +1,51 @@
+#include "graph/operators.h"
+#include "plan/steps.h"
+
+namespace cleave::plan {
+namespace {
+
+using rules::Strategy;
+
+bool isSequenceParallel(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::RowScatter:
+    case Strategy::GatherColumn:
+    case Strategy::GatherWhole:
+    case Strategy::WholeOnSequence:
+    case Strategy::VocabScatter: return true;
+    case Strategy::Whole:
+    case Strategy::Column:
+    case Strategy::ColumnGather:
+    case Strategy::Row:
+    case Strategy::Vocab: return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<LayerPlan> annotate(const PlanRequest& request) {
+  const Graph& graph = *request.problem->graph;
+  std::vector<LayerPlan> layers;
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    const auto& option = request.solution->strategies[node.index()];
+    if (!option) continue;
+    const auto shape = graph::layerShape(graph, node);
+    CLEAVE_CHECK(shape.has_value(), "node {} has a strategy, but is no layer", node.index());
+    LayerPlan layer;
+    layer.name = graph::layerName(graph, node);
+    layer.kind = shape->kind;
+    layer.strategy = option->strategy;
+    layer.axis = rules::axisOf(option->strategy);
+    layer.gatherOutput = option->strategy == Strategy::ColumnGather;
+    layer.inputIsParallel = option->strategy == Strategy::Row || option->strategy == Strategy::RowScatter;
+    layer.sequenceParallel = isSequenceParallel(option->strategy);
+    if (shape->weight.isValid()) layer.weight = graph.value(shape->weight).name;
+    layer.node = node;
+    layer.reason = layer.axis == "replicated" ? whyWhole(request, node) : option->reason;
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,94 @@
+#pragma once
+/// Writes JSON as it goes, so that a plan of 10,000 values needs no tree in memory. Internal to this room.
+///
+/// Compact, with a line break before every item of the top-level object and of the lists in it: small files, readable
+/// diffs. Strings come out as valid UTF-8, whatever they hold.
+///
+///     JsonWriter json;
+///     json.beginObject();
+///     json.key("ranks").value(2);
+///     json.endObject();
+#include "graph/graph.h"
+
+#include <concepts>
+#include <string>
+#include <string_view>
+
+namespace cleave::plan {
+
+class JsonWriter {
+ public:
+  JsonWriter() { m_text.reserve(1 << 16); }
+  void beginObject() { begin('{'); }
+  void endObject() { end('}'); }
+  void beginArray() { begin('['); }
+  void endArray() { end(']'); }
+  JsonWriter& key(std::string_view name) {
+    separate();
+    appendString(name);
+    m_text += ':';
+    m_afterKey = true;
+    return *this;
+  }
+  void value(std::string_view text) {
+    separate();
+    appendString(text);
+  }
+  void value(const char* text) { value(std::string_view(text)); }
+  void value(bool truth) { raw(truth ? "true" : "false"); }
+  void value(std::integral auto number) {
+    separate();
+    fmt::format_to(std::back_inserter(m_text), "{}", number);
+  }
+  /// Milliseconds and the like: finite, three decimals.
+  void milliseconds(double number) {
+    separate();
+    fmt::format_to(std::back_inserter(m_text), "{:.3f}", number);
+  }
+  void null() { raw("null"); }
+  /// Text that is JSON already.
+  void raw(std::string_view json) {
+    separate();
+    m_text += json;
+  }
+  void values(const graph::Shape& numbers) {
+    beginArray();
+    for (std::int64_t number : numbers) value(number);
+    endArray();
+  }
+  std::string take() && { return std::move(m_text); }
+
+ private:
+  /// Depth up to which items stand on lines of their own.
+  static constexpr int kLineDepth = 2;
+
+  void begin(char bracket) {
+    separate();
+    m_text += bracket;
+    ++m_depth;
+    m_isEmpty = true;
+  }
+  void end(char bracket) {
+    if (m_depth <= kLineDepth && !m_isEmpty) m_text += '\n';
+    m_text += bracket;
+    --m_depth;
+    m_isEmpty = false;
+    if (m_depth == 0) m_text += '\n';
+  }
+  void separate() {
+    if (m_afterKey) {
+      m_afterKey = false;
+      return;
+    }
+    if (!m_isEmpty && m_depth > 0) m_text += ',';
+    if (m_depth > 0 && m_depth <= kLineDepth) m_text += '\n';
+    m_isEmpty = false;
+  }
+  void appendString(std::string_view text);
+
+  std::string m_text;
+  int m_depth = 0;
+  bool m_isEmpty = true, m_afterKey = false;
+};
+
+}  // namespace cleave::plan

@@ -1,0 +1,65 @@
+#include "plan/steps.h"
+
+#include <chrono>
+
+namespace cleave::plan {
+namespace {
+
+double millisecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+Result<void> checkRequest(const PlanRequest& request) {
+  const Graph& graph = *request.problem->graph;
+  if (request.solution->placements.size() == graph.values.size() && request.solution->strategies.size() == graph.nodes.size()) return {};
+  return fail(ErrorCode::BadInput, "The solution has {} placements and {} strategies, but the graph has {} values and {} nodes.",
+              request.solution->placements.size(), request.solution->strategies.size(), graph.values.size(), graph.nodes.size());
+}
+
+/// By value: name of the first result of the captured operator during which it was recorded.
+std::vector<std::string> originsOf(const Graph& graph, const Graph* captured) {
+  std::vector<std::string> origins(graph.values.size());
+  if (!captured) return origins;
+  for (ValueId id : idRange<ValueId>(graph.values.size())) {
+    const NodeId origin = graph.node(graph.value(id).producer).origin;
+    if (!origin.isValid() || origin.index() >= captured->nodes.size()) continue;
+    const auto& results = captured->node(origin).results;
+    if (!results.empty()) origins[id.index()] = captured->value(results[0]).name;
+  }
+  return origins;
+}
+
+}  // namespace
+
+Result<Plan> makePlan(const PlanRequest& request) {
+  CLEAVE_TRY_VOID(checkRequest(request));
+  Plan plan;
+  plan.model = request.model;
+  plan.ranks = request.problem->context.worldSize;
+  plan.engine = request.engine;
+  plan.menu = request.problem->context.menu;
+  plan.sequenceParallel = request.problem->context.sequenceParallel;
+  plan.seed = request.seed;
+  plan.graph = request.problem->graph;
+  plan.solution = request.solution;
+  plan.search = request.search;
+  plan.origins = originsOf(*plan.graph, request.captured.get());
+
+  const auto annotating = std::chrono::steady_clock::now();
+  plan.layers = annotate(request);
+  plan.timings.annotateMs = millisecondsSince(annotating);
+
+  const auto replacing = std::chrono::steady_clock::now();
+  CLEAVE_TRY(Replaced replaced, replace(request));
+  plan.program = std::move(replaced.program);
+  plan.programValueOf = std::move(replaced.valueOf);
+  plan.collectives = std::move(replaced.collectives);
+  CLEAVE_TRY(plan.parameters, shardMap(request, plan.warnings));
+  plan.memory = predictMemory(*plan.program, plan.parameters);
+  plan.timings.replaceMs = millisecondsSince(replacing);
+
+  for (std::string& warning : warningsFor(request, plan.layers, plan.memory)) plan.warnings.push_back(std::move(warning));
+  return plan;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,206 @@
+#include "graph/json.h"
+#include "plan/json_writer.h"
+#include "plan/schema.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+/// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
+///
+///   schema, model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
+///   ranks, engine, menu, sequence_parallel, seed
+///   cost {collectives, collective_bytes}         of one forward step
+///   timings_ms {load, capture, decompose, solve, annotate, replace}
+///   search {tries, conflicts, backtracks, events, visits}
+///   warnings [sentence]
+///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, reason}]
+///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
+///   memory {per_rank_bytes {...}, peak_at}
+///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start, length}]}]
+///   values [{name, op, dtype, shape, placement, scope, origin}]   of the ATen graph, in its order; `op` is the operator,
+///                                                or input, parameter, constant; `origin` names the captured operator
+///   program, graph                               the rank program and the ATen graph (graph/json.h)
+///
+/// Deterministic but for timings_ms. A piece covers [start, start + length) of dimension `dim` of a stored tensor, whole in
+/// the others (`dim` -1 for a scalar); an empty `file` means that the checkpoint lacks it.
+
+namespace cleave::plan {
+namespace {
+
+void writeModel(JsonWriter& json, const ModelInfo& model) {
+  json.key("model").beginObject();
+  json.key("source").value(model.source);
+  json.key("architecture").value(model.architecture);
+  json.key("model_type").value(model.modelType);
+  json.key("dtype").value(graph::toText(model.dtype));
+  json.key("batch").value(model.batch);
+  json.key("sequence").value(model.sequence);
+  json.key("mask").value(model.hasMask);
+  json.key("loss").value(model.hasLoss);
+  json.key("logits_to_keep").value(model.logitsToKeep);
+  json.key("has_weights").value(model.hasWeights);
+  json.endObject();
+}
+
+void writeFigures(JsonWriter& json, const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const CollectivePlan& collective : plan.collectives) bytes += collective.bytes;
+  json.key("cost").beginObject();
+  json.key("collectives").value(plan.collectives.size());
+  json.key("collective_bytes").value(bytes);
+  json.endObject();
+
+  json.key("timings_ms").beginObject();
+  json.key("load").milliseconds(plan.timings.loadMs);
+  json.key("capture").milliseconds(plan.timings.captureMs);
+  json.key("decompose").milliseconds(plan.timings.decomposeMs);
+  json.key("solve").milliseconds(plan.timings.solveMs);
+  json.key("annotate").milliseconds(plan.timings.annotateMs);
+  json.key("replace").milliseconds(plan.timings.replaceMs);
+  json.endObject();
+
+  json.key("search").beginObject();
+  json.key("tries").value(plan.search.tries);
+  json.key("conflicts").value(plan.search.conflicts);
+  json.key("backtracks").value(plan.search.backtracks);
+  json.key("events").value(plan.search.events);
+  json.key("visits").value(plan.search.visits);
+  json.endObject();
+}
+
+void writeLayers(JsonWriter& json, const Plan& plan) {
+  json.key("layers").beginArray();
+  for (const LayerPlan& layer : plan.layers) {
+    json.beginObject();
+    json.key("name").value(layer.name);
+    json.key("kind").value(kindText(layer.kind));
+    json.key("strategy").value(rules::toText(layer.strategy));
+    json.key("axis").value(layer.axis);
+    json.key("gather_output").value(layer.gatherOutput);
+    json.key("input_is_parallel").value(layer.inputIsParallel);
+    json.key("sequence_parallel").value(layer.sequenceParallel);
+    json.key("weight");
+    layer.weight.empty() ? json.null() : json.value(layer.weight);
+    json.key("value").value(plan.graph->value(plan.graph->node(layer.node).results[0]).name);
+    json.key("reason").value(layer.reason);
+    json.endObject();
+  }
+  json.endArray();
+}
+
+void writeCollectives(JsonWriter& json, const Plan& plan) {
+  json.key("collectives").beginArray();
+  for (const CollectivePlan& collective : plan.collectives) {
+    json.beginObject();
+    json.key("after").value(collective.after);
+    json.key("kind").value(rules::toText(collective.kind));
+    json.key("bytes").value(collective.bytes);
+    json.key("node").value(collective.programNode.raw());
+    json.endObject();
+  }
+  json.endArray();
+}
+
+void writeMemory(JsonWriter& json, const Plan& plan) {
+  const MemoryPrediction& memory = plan.memory;
+  json.key("memory").beginObject();
+  json.key("per_rank_bytes").beginObject();
+  json.key("parameters").value(memory.parameters);
+  json.key("constants").value(memory.constants);
+  json.key("inputs").value(memory.inputs);
+  json.key("activations").value(memory.peakActivations - memory.workspaceAtPeak);
+  json.key("workspace").value(memory.workspaceAtPeak);
+  json.key("total").value(memory.total());
+  json.endObject();
+  json.key("whole_parameters").value(memory.wholeParameters);
+  json.key("peak_at");
+  if (memory.peakNode.isValid()) {
+    json.value(plan.program->value(plan.program->node(memory.peakNode).results.at(0)).name);
+  } else {
+    json.null();
+  }
+  json.endObject();
+}
+
+void writePiece(JsonWriter& json, const ParameterPlan& parameter, int rank, const Piece& piece) {
+  const Shape& shape = parameter.type.shape;
+  const bool isWhole = piece.dim < 0;
+  json.beginObject();
+  json.key("rank").value(rank);
+  json.key("tensor").value(piece.tensor);
+  json.key("file").value(piece.file);
+  json.key("dim").value(isWhole && !shape.empty() ? 0 : piece.dim);
+  json.key("start").value(piece.start);
+  json.key("length").value(!isWhole ? piece.length : shape.empty() ? 1 : shape[0]);
+  json.endObject();
+}
+
+void writeParameters(JsonWriter& json, const Plan& plan) {
+  json.key("parameters").beginArray();
+  for (const ParameterPlan& parameter : plan.parameters) {
+    json.beginObject();
+    json.key("name").value(parameter.name);
+    json.key("dtype").value(graph::toText(parameter.type.dtype));
+    json.key("stored_dtype").value(graph::toText(parameter.storedDtype));
+    json.key("shape").values(parameter.type.shape);
+    json.key("local_shape").values(parameter.localShape);
+    json.key("placement").value(parameter.placement.text());
+    json.key("pieces").beginArray();
+    for (std::size_t rank = 0; rank < parameter.piecesByRank.size(); ++rank) {
+      for (const Piece& piece : parameter.piecesByRank[rank]) writePiece(json, parameter, static_cast<int>(rank), piece);
+    }
+    json.endArray();
+    json.endObject();
+  }
+  json.endArray();
+}
+
+void writeValues(JsonWriter& json, const Plan& plan) {
+  const Graph& graph = *plan.graph;
+  json.key("values").beginArray();
+  for (ValueId id : idRange<ValueId>(graph.values.size())) {
+    const graph::Value& value = graph.value(id);
+    const graph::Node& node = graph.node(value.producer);
+    json.beginObject();
+    json.key("name").value(value.name);
+    json.key("op").value(node.kind == graph::NodeKind::Call ? std::string_view(graph.opName(node)) : sourceText(node.kind));
+    json.key("dtype").value(graph::toText(value.type.dtype));
+    json.key("shape").values(value.type.shape);
+    json.key("placement").value(plan.solution->of(id).text());
+    json.key("scope").value(graph.scope(node.scope).path);
+    json.key("origin");
+    plan.origins[id.index()].empty() ? json.null() : json.value(plan.origins[id.index()]);
+    json.endObject();
+  }
+  json.endArray();
+}
+
+}  // namespace
+
+std::string toJson(const Plan& plan) {
+  JsonWriter json;
+  json.beginObject();
+  json.key("schema").value(kPlanSchema);
+  writeModel(json, plan.model);
+  json.key("ranks").value(plan.ranks);
+  json.key("engine").value(solve::toText(plan.engine));
+  json.key("menu").value(menuText(plan.menu));
+  json.key("sequence_parallel").value(sequenceParallelText(plan.sequenceParallel));
+  json.key("seed").value(plan.seed);
+  writeFigures(json, plan);
+  json.key("warnings").beginArray();
+  for (const std::string& warning : plan.warnings) json.value(warning);
+  json.endArray();
+  writeLayers(json, plan);
+  writeCollectives(json, plan);
+  writeMemory(json, plan);
+  writeParameters(json, plan);
+  writeValues(json, plan);
+  json.key("program").raw(graph::toJson(*plan.program).dump());
+  json.key("graph").raw(graph::toJson(*plan.graph).dump());
+  json.endObject();
+  return std::move(json).take();
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,316 @@
+#include "base/checked.h"
+#include "graph/json.h"
+#include "graph/operators.h"
+#include "plan/json_fields.h"
+#include "plan/program_check.h"
+#include "plan/schema.h"
+#include "plan/steps.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace cleave::plan {
+namespace {
+
+class PlanReader {
+ public:
+  explicit PlanReader(const Json& root) : m_root(root, "plan") {}
+
+  Result<Plan> read() && {
+    CLEAVE_TRY_VOID(readSchema());
+    CLEAVE_TRY_VOID(readHead());
+    CLEAVE_TRY_VOID(readFigures());
+    CLEAVE_TRY_VOID(readGraphs());
+    CLEAVE_TRY_VOID(readValues());
+    CLEAVE_TRY_VOID(readLayers());
+    CLEAVE_TRY_VOID(readParameters());
+    CLEAVE_TRY_VOID(readCollectives());
+    m_plan.solution = std::make_shared<const solve::Solution>(std::move(m_solution));
+    m_plan.memory = predictMemory(*m_plan.program, m_plan.parameters);
+    return std::move(m_plan);
+  }
+
+ private:
+  Result<void> readSchema() {
+    CLEAVE_TRY(const std::string schema, m_root.text("schema"));
+    if (schema == kPlanSchema) return {};
+    if (schema.starts_with("cleave.plan/")) {
+      return fail(ErrorCode::BadInput, "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
+                  clipped(schema), kPlanSchema);
+    }
+    return fail(ErrorCode::BadInput, "The file is no plan: its schema is \"{}\", expected \"{}\".", clipped(schema), kPlanSchema);
+  }
+
+  template <class T>
+  static Result<T> word(const Fields& fields, const char* key, std::optional<T> (*parse)(std::string_view)) {
+    CLEAVE_TRY(const std::string text, fields.text(key));
+    const auto parsed = parse(text);
+    if (!parsed) return fail(ErrorCode::BadInput, "{}.{} is \"{}\", which this program does not know.", fields.path(), key, clipped(text));
+    return *parsed;
+  }
+
+  Result<void> readHead() {
+    CLEAVE_TRY(const Fields model, m_root.object("model"));
+    CLEAVE_TRY(m_plan.model.source, model.text("source"));
+    CLEAVE_TRY(m_plan.model.architecture, model.text("architecture"));
+    CLEAVE_TRY(m_plan.model.modelType, model.text("model_type"));
+    CLEAVE_TRY(m_plan.model.dtype, word(model, "dtype", graph::parseDType));
+    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", 1, kMaxSize));
+    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", 1, kMaxSize));
+    CLEAVE_TRY(m_plan.model.hasMask, model.boolean("mask"));
+    CLEAVE_TRY(m_plan.model.hasLoss, model.boolean("loss"));
+    CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", 0, kMaxSize));
+    CLEAVE_TRY(m_plan.model.hasWeights, model.boolean("has_weights"));
+    CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", 1, kMaxRanks));
+    m_plan.ranks = static_cast<int>(ranks);
+    CLEAVE_TRY(m_plan.engine, word(m_root, "engine", solve::parseEngine));
+    CLEAVE_TRY(m_plan.menu, word(m_root, "menu", parseMenu));
+    CLEAVE_TRY(m_plan.sequenceParallel, word(m_root, "sequence_parallel", parseSequenceParallel));
+    CLEAVE_TRY(m_plan.seed, m_root.count("seed"));
+    CLEAVE_TRY(const Json* warnings, m_root.array("warnings"));
+    for (const Json& warning : *warnings) {
+      if (!warning.is_string()) return fail(ErrorCode::BadInput, "plan.warnings must hold sentences.");
+      m_plan.warnings.push_back(warning.get<std::string>());
+    }
+    return {};
+  }
+
+  Result<void> readFigures() {
+    CLEAVE_TRY(const Fields timings, m_root.object("timings_ms"));
+    CLEAVE_TRY(m_plan.timings.loadMs, timings.real("load"));
+    CLEAVE_TRY(m_plan.timings.captureMs, timings.real("capture"));
+    CLEAVE_TRY(m_plan.timings.decomposeMs, timings.real("decompose"));
+    CLEAVE_TRY(m_plan.timings.solveMs, timings.real("solve"));
+    CLEAVE_TRY(m_plan.timings.annotateMs, timings.real("annotate"));
+    CLEAVE_TRY(m_plan.timings.replaceMs, timings.real("replace"));
+    CLEAVE_TRY(const Fields search, m_root.object("search"));
+    CLEAVE_TRY(m_plan.search.tries, search.count("tries"));
+    CLEAVE_TRY(m_plan.search.conflicts, search.count("conflicts"));
+    CLEAVE_TRY(m_plan.search.backtracks, search.count("backtracks"));
+    CLEAVE_TRY(m_plan.search.events, search.count("events"));
+    CLEAVE_TRY(m_plan.search.visits, search.count("visits"));
+    return {};
+  }
+
+  Result<void> readGraphs() {
+    CLEAVE_TRY(const Fields program, m_root.object("program"));
+    CLEAVE_TRY(const Fields graph, m_root.object("graph"));
+    CLEAVE_TRY(Graph rankProgram, withContext(graph::graphFromJson(program.json()), "plan.program"));
+    CLEAVE_TRY(Graph atenGraph, withContext(graph::graphFromJson(graph.json()), "plan.graph"));
+    CLEAVE_TRY_VOID(withContext(checkOperators(atenGraph), "plan.graph"));
+    CLEAVE_TRY_VOID(withContext(checkOperators(rankProgram), "plan.program"));
+    CLEAVE_TRY_VOID(withContext(checkCollectives(rankProgram, m_plan.ranks), "plan.program"));
+    m_plan.program = std::make_shared<const Graph>(std::move(rankProgram));
+    m_plan.graph = std::make_shared<const Graph>(std::move(atenGraph));
+    for (ValueId id : idRange<ValueId>(m_plan.program->values.size())) m_inProgram.emplace(m_plan.program->value(id).name, id);
+    for (ValueId id : idRange<ValueId>(m_plan.graph->values.size())) m_inGraph.emplace(m_plan.graph->value(id).name, id);
+    return {};
+  }
+
+  /// Placements of the ATen values, and which program values hold them.
+  Result<void> readValues() {
+    const Graph& graph = *m_plan.graph;
+    CLEAVE_TRY(const Json* values, m_root.array("values"));
+    if (values->size() != graph.values.size()) {
+      return fail(ErrorCode::BadInput, "plan.values has {} entries, but plan.graph has {} values.", values->size(), graph.values.size());
+    }
+    m_plan.programValueOf.resize(graph.values.size());
+    for (ValueId id : idRange<ValueId>(graph.values.size())) {
+      const Fields fields((*values)[id.index()], fmt::format("plan.values[{}]", id.index()));
+      const graph::Value& value = graph.value(id);
+      CLEAVE_TRY(const std::string name, fields.text("name"));
+      if (name != value.name) return fail(ErrorCode::BadInput, "{} is called \"{}\", but plan.graph calls it \"{}\".", fields.path(), clipped(name), value.name);
+      CLEAVE_TRY(m_solution.placements.emplace_back(), placement(fields, value.type.shape));
+      CLEAVE_TRY(m_plan.origins.emplace_back(), fields.textOrNull("origin"));
+      if (const auto held = m_inProgram.find(value.name); held != m_inProgram.end()) m_plan.programValueOf[id.index()] = held->second;
+    }
+    return {};
+  }
+
+  Result<Placement> placement(const Fields& fields, const Shape& shape) const {
+    CLEAVE_TRY(const std::string text, fields.text("placement"));
+    const auto placement = Placement::parse(text);
+    if (!placement) return fail(ErrorCode::BadInput, "{}.placement \"{}\" is no placement such as R or S(1).", fields.path(), clipped(text));
+    if (!placement->localShape(shape, m_plan.ranks)) {
+      return fail(ErrorCode::BadInput, "{}.placement {} does not fit shape {} on {} ranks: {}.", fields.path(), placement->text(),
+                  graph::toText(shape), m_plan.ranks, placement->whyNotDivisible(shape, m_plan.ranks));
+    }
+    return *placement;
+  }
+
+  Result<void> readLayers() {
+    m_solution.strategies.resize(m_plan.graph->nodes.size());
+    CLEAVE_TRY(const Json* layers, m_root.array("layers"));
+    NodeId previous;
+    for (std::size_t i = 0; i < layers->size(); ++i) {
+      const Fields fields((*layers)[i], fmt::format("plan.layers[{}]", i));
+      CLEAVE_TRY(LayerPlan layer, readLayer(fields));
+      if (previous.isValid() && layer.node <= previous) return fail(ErrorCode::BadInput, "{} is out of order or given twice.", fields.path());
+      previous = layer.node;
+      m_plan.layers.push_back(std::move(layer));
+    }
+    for (NodeId node : idRange<NodeId>(m_plan.graph->nodes.size())) {
+      if (!m_solution.strategies[node.index()] && graph::layerShape(*m_plan.graph, node)) {
+        return fail(ErrorCode::BadInput, "plan.layers lacks {}.", graph::layerName(*m_plan.graph, node));
+      }
+    }
+    return {};
+  }
+
+  Result<LayerPlan> readLayer(const Fields& fields) {
+    LayerPlan layer;
+    CLEAVE_TRY(layer.name, fields.text("name"));
+    CLEAVE_TRY(layer.kind, word(fields, "kind", parseKind));
+    CLEAVE_TRY(layer.strategy, word(fields, "strategy", rules::parseStrategy));
+    CLEAVE_TRY(layer.axis, fields.text("axis"));
+    CLEAVE_TRY(layer.gatherOutput, fields.boolean("gather_output"));
+    CLEAVE_TRY(layer.inputIsParallel, fields.boolean("input_is_parallel"));
+    CLEAVE_TRY(layer.sequenceParallel, fields.boolean("sequence_parallel"));
+    CLEAVE_TRY(layer.weight, fields.textOrNull("weight"));
+    CLEAVE_TRY(layer.reason, fields.text("reason"));
+    CLEAVE_TRY(const std::string value, fields.text("value"));
+    const auto found = m_inGraph.find(value);
+    if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;
+    const auto shape = layer.node.isValid() ? graph::layerShape(*m_plan.graph, layer.node) : std::nullopt;
+    if (!shape) return fail(ErrorCode::BadInput, "{}.value \"{}\" is the result of no layer.", fields.path(), clipped(value));
+    const rules::StrategyContext context{m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
+    for (rules::StrategyOption& option : rules::layerOptions(*m_plan.graph, layer.node, *shape, context).offered) {
+      if (option.strategy == layer.strategy && lies(layer.node, *shape, option)) m_solution.strategies[layer.node.index()] = std::move(option);
+    }
+    if (!m_solution.strategies[layer.node.index()]) {
+      return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.", fields.path(),
+                  clipped(layer.name), rules::toText(layer.strategy), m_plan.ranks);
+    }
+    return layer;
+  }
+
+  /// The placements around the layer are those of the option.
+  bool lies(NodeId node, const graph::LayerShape& layer, const rules::StrategyOption& option) const {
+    const auto isAs = [&](ValueId value, const Placement& placement) { return !value.isValid() || m_solution.of(value) == placement; };
+    const ValueId result = m_plan.graph->node(node).results[0];
+    return isAs(layer.input, option.input) && isAs(layer.weight, option.weight) && isAs(layer.bias, option.bias) && isAs(result, option.result);
+  }
+
+  Result<void> readParameters() {
+    CLEAVE_TRY(const Json* parameters, m_root.array("parameters"));
+    std::unordered_set<std::string> names;
+    for (std::size_t i = 0; i < parameters->size(); ++i) {
+      const Fields fields((*parameters)[i], fmt::format("plan.parameters[{}]", i));
+      CLEAVE_TRY(ParameterPlan parameter, readParameter(fields));
+      if (!names.insert(parameter.name).second) return fail(ErrorCode::BadInput, "{}: {} is given twice.", fields.path(), parameter.name);
+      m_plan.parameters.push_back(std::move(parameter));
+    }
+    for (const graph::Node& node : m_plan.program->nodes) {
+      if (node.kind != graph::NodeKind::Parameter) continue;
+      const std::string& name = m_plan.program->value(node.results[0]).name;
+      if (!names.contains(name)) return fail(ErrorCode::BadInput, "plan.parameters lacks {}, which the program reads.", name);
+    }
+    return checkParameterBytes();
+  }
+
+  Result<ParameterPlan> readParameter(const Fields& fields) const {
+    ParameterPlan parameter;
+    CLEAVE_TRY(parameter.name, fields.text("name"));
+    CLEAVE_TRY(parameter.type.dtype, word(fields, "dtype", graph::parseDType));
+    CLEAVE_TRY(parameter.storedDtype, word(fields, "stored_dtype", graph::parseDType));
+    CLEAVE_TRY(parameter.type.shape, fields.sizes("shape"));
+    CLEAVE_TRY(parameter.localShape, fields.sizes("local_shape"));
+    CLEAVE_TRY(parameter.placement, placement(fields, parameter.type.shape));
+    const auto held = m_inProgram.find(parameter.name);
+    const graph::TensorType local{parameter.type.dtype, parameter.localShape};
+    if (held == m_inProgram.end() || m_plan.program->value(held->second).type != local ||
+        m_plan.program->node(m_plan.program->value(held->second).producer).kind != graph::NodeKind::Parameter) {
+      return fail(ErrorCode::BadInput, "{}: the program has no parameter {} of type {}.", fields.path(), clipped(parameter.name), graph::toText(local));
+    }
+    if (parameter.placement.localShape(parameter.type.shape, m_plan.ranks) != parameter.localShape) {
+      return fail(ErrorCode::BadInput, "{}: {} of shape {} does not become {} on {} ranks.", fields.path(), parameter.placement.text(),
+                  graph::toText(parameter.type.shape), graph::toText(parameter.localShape), m_plan.ranks);
+    }
+    CLEAVE_TRY(parameter.piecesByRank, readPieces(fields, parameter));
+    return parameter;
+  }
+
+  Result<std::vector<std::vector<Piece>>> readPieces(const Fields& fields, const ParameterPlan& parameter) const {
+    std::vector<std::vector<Piece>> byRank(static_cast<std::size_t>(m_plan.ranks));
+    CLEAVE_TRY(const Json* pieces, fields.array("pieces"));
+    for (std::size_t i = 0; i < pieces->size(); ++i) {
+      const Fields piece((*pieces)[i], fmt::format("{}.pieces[{}]", fields.path(), i));
+      CLEAVE_TRY(const std::int64_t rank, piece.integer("rank", 0, m_plan.ranks - 1));
+      CLEAVE_TRY(byRank[static_cast<std::size_t>(rank)].emplace_back(), readPiece(piece, parameter));
+    }
+    for (int rank = 0; rank < m_plan.ranks; ++rank) {
+      CLEAVE_TRY_VOID(withContext(checkPieces(parameter, byRank[static_cast<std::size_t>(rank)], m_plan.ranks, rank), fields.path()));
+    }
+    return byRank;
+  }
+
+  static Result<Piece> readPiece(const Fields& fields, const ParameterPlan& parameter) {
+    const Shape& shape = parameter.type.shape;
+    Piece piece;
+    CLEAVE_TRY(piece.tensor, fields.text("tensor"));
+    CLEAVE_TRY(piece.file, fields.text("file"));
+    CLEAVE_TRY_VOID(withContext(checkPieceFile(piece.file), fields.path()));
+    CLEAVE_TRY(const std::int64_t dim, fields.integer("dim", -1, std::ssize(shape) - 1));
+    CLEAVE_TRY(piece.start, fields.integer("start", 0, kMaxSize));
+    CLEAVE_TRY(piece.length, fields.integer("length", 0, kMaxSize));
+    const std::int64_t size = dim < 0 ? 1 : shape[static_cast<std::size_t>(dim)];
+    if (piece.start > size - piece.length) {
+      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.path(), piece.start,
+                  piece.start + piece.length, dim, parameter.name, graph::toText(shape));
+    }
+    const bool isWhole = piece.length == size;
+    piece.dim = isWhole ? -1 : static_cast<int>(dim);
+    if (isWhole) piece.start = piece.length = 0;
+    return piece;
+  }
+
+  Result<void> checkParameterBytes() const {
+    std::int64_t total = 0;
+    for (const ParameterPlan& parameter : m_plan.parameters) {
+      const auto elements = checkedProduct(parameter.type.shape);
+      const auto bytes = elements ? checkedMul(*elements, 8) : std::nullopt;
+      const auto sum = bytes ? checkedAdd(total, *bytes) : std::nullopt;
+      if (!sum) return fail(ErrorCode::BadInput, "plan.parameters: {} of shape {} does not fit 64-bit sizes.", parameter.name, graph::toText(parameter.type.shape));
+      total = *sum;
+    }
+    return {};
+  }
+
+  Result<void> readCollectives() {
+    const Graph& program = *m_plan.program;
+    CLEAVE_TRY(const Json* list, m_root.array("collectives"));
+    std::size_t next = 0;
+    for (NodeId node : idRange<NodeId>(program.nodes.size())) {
+      for (const Collective& performed : collectivesOf(program, node)) {
+        if (next == list->size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs more.", next);
+        const Fields fields((*list)[next], fmt::format("plan.collectives[{}]", next));
+        ++next;
+        CLEAVE_TRY(const std::string after, fields.text("after"));
+        CLEAVE_TRY(const std::string kind, fields.text("kind"));
+        CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", 0, kMaxSize));
+        CLEAVE_TRY(const std::int64_t at, fields.integer("node", 0, kMaxSize));
+        if (kind != rules::toText(performed.kind) || bytes != performed.bytes || at != node.raw()) {
+          return fail(ErrorCode::BadInput, "{} is {} of {} bytes at node {}, but the program performs {} of {} bytes at node {}.", fields.path(),
+                      clipped(kind), bytes, at, rules::toText(performed.kind), performed.bytes, node.raw());
+        }
+        m_plan.collectives.push_back({after, performed.kind, bytes, node});
+      }
+    }
+    if (next != list->size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs {}.", list->size(), next);
+    return {};
+  }
+
+  Fields m_root;
+  Plan m_plan;
+  solve::Solution m_solution;
+  std::unordered_map<std::string_view, ValueId> m_inProgram, m_inGraph;  ///< by name
+};
+
+}  // namespace
+
+Result<Plan> planFromJson(std::string_view text) {
+  CLEAVE_TRY(const Json json, parseBounded(text, "plan"));
+  return PlanReader(json).read();
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,132 @@
+#include "plan/program_check.h"
+
+#include "base/checked.h"
+#include "plan/json_fields.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cleave::plan {
+namespace {
+
+using graph::Argument;
+using graph::Node;
+
+constexpr std::size_t kMaxOperatorName = 120;
+constexpr std::array kOwnOperators{kAllReduce, kAllGather, kReduceScatter, kVocabEmbedding, kVocabCrossEntropy, kGradAllReduce};
+
+bool isWellFormed(std::string_view op) {
+  const auto colons = op.find("::");
+  const std::string_view name = colons == std::string_view::npos ? std::string_view() : op.substr(colons + 2);
+  const bool isPlain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
+  return !name.empty() && isPlain && op.size() <= kMaxOperatorName && std::count(name.begin(), name.end(), '.') <= 1;
+}
+
+template <class T>
+bool has(const Node& node, std::size_t position) {
+  return position < node.args.size() && std::holds_alternative<T>(node.args[position]);
+}
+
+const graph::TensorType& typeAt(const Graph& program, const Node& node, std::size_t position) {
+  return program.value(std::get<ValueId>(node.args[position])).type;
+}
+
+/// `whole` is `part` with dimension `dim` times `ranks`.
+bool isPartOf(const graph::TensorType& part, const graph::TensorType& whole, std::int64_t dim, int ranks) {
+  if (dim < 0 || dim >= std::ssize(part.shape) || part.dtype != whole.dtype) return false;
+  graph::TensorType scaled = part;
+  const auto size = checkedMul(part.shape[static_cast<std::size_t>(dim)], ranks);
+  if (!size) return false;
+  scaled.shape[static_cast<std::size_t>(dim)] = *size;
+  return scaled == whole;
+}
+
+bool isVocabEmbedding(const Graph& program, const Node& node) {
+  if (node.args.size() != 4 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 2) || !has<std::int64_t>(node, 3)) {
+    return false;
+  }
+  const auto& weight = typeAt(program, node, 0);
+  if (weight.shape.size() != 2 || std::get<std::int64_t>(node.args[2]) < 0) return false;
+  graph::TensorType expected{weight.dtype, typeAt(program, node, 1).shape};
+  expected.shape.push_back(weight.shape[1]);
+  return program.value(node.results[0]).type == expected;
+}
+
+bool isVocabCrossEntropy(const Graph& program, const Node& node) {
+  if (node.args.size() != 7 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 6)) return false;
+  const bool isMeanOrSum = has<std::int64_t>(node, 3) && (std::get<std::int64_t>(node.args[3]) == 1 || std::get<std::int64_t>(node.args[3]) == 2);
+  const bool isPlain = has<std::monostate>(node, 2) && has<double>(node, 5) && std::get<double>(node.args[5]) == 0.0;
+  const auto& logits = typeAt(program, node, 0);
+  const auto& target = typeAt(program, node, 1);
+  const bool isNone = has<std::int64_t>(node, 3) && std::get<std::int64_t>(node.args[3]) == 0;
+  return (isMeanOrSum || isNone) && isPlain && has<std::int64_t>(node, 4) && logits.shape.size() == 2 && target.shape.size() == 1 &&
+         target.shape[0] == logits.shape[0];
+}
+
+bool fits(const Graph& program, const Node& node, std::string_view op, int ranks) {
+  if (node.results.size() != 1 || !has<ValueId>(node, 0)) return false;
+  const auto& operand = typeAt(program, node, 0);
+  const auto& result = program.value(node.results[0]).type;
+  if (op == kAllReduce || op == kGradAllReduce) return node.args.size() == 1 && operand == result;
+  if (op == kVocabEmbedding) return isVocabEmbedding(program, node);
+  if (op == kVocabCrossEntropy) return isVocabCrossEntropy(program, node);
+  if (node.args.size() != 2 || !has<std::int64_t>(node, 1)) return false;
+  const std::int64_t dim = std::get<std::int64_t>(node.args[1]);
+  return op == kAllGather ? isPartOf(operand, result, dim, ranks) : isPartOf(result, operand, dim, ranks);
+}
+
+}  // namespace
+
+Result<void> checkOperators(const Graph& graph) {
+  for (const std::string& op : graph.ops) {
+    const bool isOwn = std::find(kOwnOperators.begin(), kOwnOperators.end(), op) != kOwnOperators.end();
+    if (!isWellFormed(op) || !(isOwn || op.starts_with("aten::"))) {
+      return fail(ErrorCode::BadInput, "\"{}\" is no operator that a plan may use (aten::NAME, or one of Cleave's own).", clipped(op));
+    }
+  }
+  return {};
+}
+
+Result<void> checkCollectives(const Graph& program, int ranks) {
+  for (NodeId id : idRange<NodeId>(program.nodes.size())) {
+    const Node& node = program.node(id);
+    const std::string& op = program.opName(node);
+    if (!op.starts_with("cleave::") || fits(program, node, op, ranks)) continue;
+    const std::string result = node.results.empty() ? std::string("no result") : program.value(node.results[0]).name;
+    return fail(ErrorCode::BadInput, "Node {} ({}, {}) has arguments or shapes that do not fit the operator on {} ranks.", id.index(), op, result, ranks);
+  }
+  return {};
+}
+
+Result<void> checkPieceFile(std::string_view file) {
+  if (file.empty()) return {};
+  const bool isPlain = file.find('\0') == std::string_view::npos && file.find('\\') == std::string_view::npos && file.find(':') == std::string_view::npos;
+  bool climbs = false;
+  for (std::size_t at = 0; at <= file.size();) {
+    const std::size_t end = std::min(file.find('/', at), file.size());
+    climbs = climbs || file.substr(at, end - at) == "..";
+    at = end + 1;
+  }
+  if (isPlain && !climbs && file.front() != '/' && file.ends_with(".safetensors")) return {};
+  return fail(ErrorCode::BadInput, "the file \"{}\" is not a .safetensors file inside the model folder.", clipped(file));
+}
+
+Result<void> checkPieces(const ParameterPlan& parameter, const std::vector<Piece>& pieces, int ranks, int rank) {
+  std::vector<rules::Range> expected;
+  const bool isWhole = parameter.placement.isReplicated() || ranks == 1;
+  if (!isWhole) expected = parameter.placement.ranges(parameter.type.shape, ranks, rank);
+  std::erase_if(expected, [](const rules::Range& range) { return range.length == 0; });
+  const auto covers = [&](const Piece& piece, const rules::Range& range) {
+    if (piece.dim >= 0) return piece.dim == parameter.placement.firstDim() && piece.start == range.start && piece.length == range.length;
+    return range.start == 0 && range.length == parameter.type.shape[static_cast<std::size_t>(parameter.placement.firstDim())];
+  };
+  const bool isRight = isWhole ? pieces.size() == 1 && pieces[0].dim < 0
+                               : std::equal(pieces.begin(), pieces.end(), expected.begin(), expected.end(), covers);
+  if (isRight) return {};
+  return fail(ErrorCode::BadInput, "the pieces of rank {} do not make up its part of {} ({} of {}).", rank, parameter.name,
+              parameter.placement.text(), graph::toText(parameter.type.shape));
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,293 @@
+#include "graph/operators.h"
+#include "plan/gather.h"
+#include "plan/steps.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+/// Forms of the layers: Megatron-LM, arXiv:1909.08053 section 3 (column, row, vocabulary) and arXiv:2205.05198 section
+/// 4.2.2 (sequence parallelism: all-gather before column, reduce-scatter after row).
+///
+/// A value of the program has the name of the ATen value it holds; what comes before a collective is called "X.partial"
+/// (a sum not yet complete), "X.reduced" (before the bias) or "X.part", and the whole of a split value "X.gathered".
+
+namespace cleave::plan {
+namespace {
+
+using graph::Argument;
+using graph::GraphBuilder;
+using graph::LayerKind;
+using graph::LayerShape;
+using graph::Node;
+using graph::NodeKind;
+using graph::ScopeId;
+using graph::TensorType;
+using graph::ValueList;
+using rules::CollectiveKind;
+using rules::StrategyOption;
+
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const PlanRequest& request)
+      : m_request(request),
+        m_graph(*request.problem->graph),
+        m_solution(*request.solution),
+        m_ranks(request.problem->context.worldSize),
+        m_builder(m_graph.name),
+        m_valueOf(m_graph.values.size()) {}
+
+  Result<Replaced> build() && {
+    for (const graph::Value& value : m_graph.values) m_taken.insert(value.name);
+    for (const graph::Scope& scope : m_graph.scopes) m_scopes.push_back(m_builder.scope(scope.path, scope.className));
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) CLEAVE_TRY_VOID(addNode(id));
+    for (const graph::Output& output : m_graph.outputs) {
+      m_builder.addOutput(output.name, m_request.gatherOutputs ? whole(output.value) : local(output.value));
+    }
+    for (const auto& value : m_graph.values) {
+      const auto tied = m_graph.tiedNames.find(value.name);
+      if (tied == m_graph.tiedNames.end()) continue;
+      for (const std::string& other : tied->second) m_builder.addTiedName(value.name, other);
+    }
+    CLEAVE_TRY(Graph program, std::move(m_builder).finish());
+    Replaced replaced;
+    replaced.program = std::make_shared<const Graph>(std::move(program));
+    replaced.valueOf = std::move(m_valueOf);
+    replaced.collectives = listCollectives(*replaced.program);
+    return replaced;
+  }
+
+ private:
+  std::vector<CollectivePlan> listCollectives(const Graph& program) const {
+    std::vector<CollectivePlan> list;
+    for (NodeId id : idRange<NodeId>(program.nodes.size())) {
+      for (const Collective& collective : collectivesOf(program, id)) {
+        const auto completes = m_completes.find(id.raw());
+        const std::string& own = program.value(program.node(id).results[0]).name;
+        list.push_back({completes != m_completes.end() ? completes->second : own, collective.kind, collective.bytes, id});
+      }
+    }
+    return list;
+  }
+
+  Result<TensorType> localType(ValueId id) const {
+    const graph::Value& value = m_graph.value(id);
+    const Placement& placement = m_solution.of(id);
+    if (placement.isReplicated()) return value.type;
+    auto shape = placement.localShape(value.type.shape, m_ranks);
+    if (!shape) {
+      return fail(ErrorCode::BadInput, "{} cannot lie as {} on {} ranks: {}.", value.name, placement.text(), m_ranks,
+                  placement.whyNotDivisible(value.type.shape, m_ranks));
+    }
+    return TensorType{value.type.dtype, std::move(*shape)};
+  }
+
+  ValueId local(ValueId value) const { return m_valueOf[value.index()]; }
+
+  /// The whole of a value on every rank; one all-gather serves all who ask (q, k and v; gate and up).
+  ValueId whole(ValueId value) {
+    const Placement& placement = m_solution.of(value);
+    if (placement.isReplicated() || m_ranks == 1) return local(value);
+    ValueId& gathered = m_gathered[value];
+    if (!gathered.isValid()) {
+      const graph::Value& info = m_graph.value(value);
+      gathered = gather(local(value), placement, info.type, value, info.name + ".gathered", m_graph.node(info.producer).scope);
+    }
+    return gathered;
+  }
+
+  ValueId gather(ValueId part, const Placement& placement, const TensorType& wholeType, ValueId of, const std::string& name,
+                 ScopeId scope) {
+    const NodeId origin = m_graph.value(of).producer;
+    const auto emit = [&](std::string_view op, std::vector<Argument> args, TensorType type) {
+      return call(op, std::move(args), std::move(type), name, scope, origin, of);
+    };
+    return addGather(m_builder.current(), emit, part, placement, wholeType, m_ranks);
+  }
+
+  /// Appends a call with one result of the given name; `of` is the ATen value that its collectives complete or feed.
+  ValueId call(std::string_view op, std::vector<Argument> args, TensorType type, const std::string& name, ScopeId scope, NodeId origin,
+               ValueId of) {
+    const ValueId result =
+        m_builder.addCall(op, std::move(args), {std::move(type)}, m_scopes[scope.index()], origin)[0];
+    m_builder.renameValue(result, unique(name, of));
+    m_completes[m_builder.current().value(result).producer.raw()] = m_graph.value(of).name;
+    return result;
+  }
+
+  /// A name that neither the ATen graph nor the program has yet; an ATen value's own name is kept for it.
+  std::string unique(const std::string& name, ValueId of) {
+    if (name == m_graph.value(of).name && m_named.insert(of).second) return name;
+    std::string candidate = name;
+    for (int n = 2; !m_taken.insert(candidate).second; ++n) candidate = fmt::format("{}{}", name, n);
+    return candidate;
+  }
+
+  Result<void> addNode(NodeId id) {
+    const Node& node = m_graph.node(id);
+    if (node.kind != NodeKind::Call) return addSource(id);
+    const auto& option = m_solution.strategies[id.index()];
+    if (!option || m_ranks == 1) return copy(id);
+    const auto layer = graph::layerShape(m_graph, id);
+    CLEAVE_CHECK(layer.has_value(), "node {} has a strategy, but is no layer", id.index());
+    switch (layer->kind) {
+      case LayerKind::Linear: return addLinear(id, *layer, *option);
+      case LayerKind::Embedding: return addEmbedding(id, *layer, *option);
+      case LayerKind::CrossEntropy: return addCrossEntropy(id, *layer, *option);
+    }
+    return {};
+  }
+
+  Result<void> addSource(NodeId id) {
+    const Node& node = m_graph.node(id);
+    const graph::Value& value = m_graph.value(node.results[0]);
+    CLEAVE_TRY(TensorType type, localType(node.results[0]));
+    const ScopeId scope = m_scopes[node.scope.index()];
+    ValueId& held = m_valueOf[node.results[0].index()];
+    switch (node.kind) {
+      case NodeKind::Input: held = m_builder.addInput(value.name, std::move(type)); break;
+      case NodeKind::Parameter: held = m_builder.addParameter(value.name, std::move(type), scope); break;
+      case NodeKind::Constant: {
+        const auto data = m_graph.constants.find(id.raw());
+        CLEAVE_CHECK(data != m_graph.constants.end(), "constant {} has no data", value.name);
+        held = m_builder.addConstant(value.name, std::move(type), data->second, scope);
+        break;
+      }
+      case NodeKind::Call: break;
+    }
+    return {};
+  }
+
+  /// Arguments with values of the program in place of the ATen graph's; `from` becomes `to` where given.
+  std::vector<Argument> mapped(std::vector<Argument> args, ValueId from = {}, ValueId to = {}) const {
+    const auto map = [&](ValueId value) { return !value.isValid() ? value : value == from ? to : local(value); };
+    for (Argument& argument : args) {
+      if (auto* value = std::get_if<ValueId>(&argument)) *value = map(*value);
+      if (auto* list = std::get_if<ValueList>(&argument)) {
+        for (ValueId& value : *list) value = map(value);
+      }
+    }
+    return args;
+  }
+
+  std::vector<Argument> localArguments(NodeId id) const {
+    const Node& node = m_graph.node(id);
+    std::vector<Placement> operands, results;
+    bool anySplit = false;
+    for (ValueId operand : graph::operandsOf(node)) operands.push_back(m_solution.of(operand));
+    for (ValueId result : node.results) results.push_back(m_solution.of(result));
+    for (const auto* list : {&operands, &results}) {
+      for (const Placement& placement : *list) anySplit = anySplit || placement.isSplit();
+    }
+    if (!anySplit || m_ranks == 1) return node.args;
+    return rules::localArguments({m_graph, id, operands, m_ranks}, results);
+  }
+
+  /// The same operator on local shapes; `from` (its whole input) is read as `to` where given.
+  Result<void> copy(NodeId id, ValueId from = {}, ValueId to = {}) {
+    const Node& node = m_graph.node(id);
+    std::vector<TensorType> types;
+    for (ValueId result : node.results) {
+      CLEAVE_TRY(types.emplace_back(), localType(result));
+    }
+    const auto results = m_builder.addCall(m_graph.opName(node), mapped(localArguments(id), from, to), std::move(types),
+                                           m_scopes[node.scope.index()], id);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      m_named.insert(node.results[i]);
+      m_builder.renameValue(results[i], m_graph.value(node.results[i]).name);
+      m_valueOf[node.results[i].index()] = results[i];
+    }
+    return {};
+  }
+
+  ValueId layerInput(const LayerShape& layer, const StrategyOption& option) {
+    return option.before == CollectiveKind::AllGather ? whole(layer.input) : local(layer.input);
+  }
+
+  Result<void> addLinear(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+    const ValueId input = layerInput(layer, option);
+    if (!option.after) return copy(id, layer.input, input);
+    const Node& node = m_graph.node(id);
+    const ValueId result = node.results[0];
+    const graph::Value& info = m_graph.value(result);
+    std::vector<Argument> args = mapped(node.args, layer.input, input);
+    if (*option.after == CollectiveKind::AllGather) {
+      const int last = static_cast<int>(info.type.shape.size()) - 1;
+      const Placement split = option.weight.shifted(last - layer.outAxis);
+      const auto shape = split.localShape(info.type.shape, m_ranks);
+      if (!shape) return fail(ErrorCode::BadInput, "{} cannot be computed as {} on {} ranks.", info.name, split.text(), m_ranks);
+      const ValueId part = call(m_graph.opName(node), std::move(args), {info.type.dtype, *shape}, info.name + ".part", node.scope, id, result);
+      m_valueOf[result.index()] = gather(part, split, info.type, result, info.name, node.scope);
+      return {};
+    }
+    // A bias added before the reduction would be added once a rank.
+    std::string_view op = m_graph.opName(node);
+    if (op == "aten::addmm") {
+      op = "aten::mm";
+      args = {args[1], args[2]};
+    } else if (layer.bias.isValid()) {
+      args[2] = std::monostate();
+    }
+    const ValueId partial = call(op, std::move(args), info.type, info.name + ".partial", node.scope, id, result);
+    return addReduction(id, *option.after, partial, layer.bias);
+  }
+
+  /// partial sum → all-reduce or reduce-scatter → bias.
+  Result<void> addReduction(NodeId id, CollectiveKind kind, ValueId partial, ValueId bias) {
+    const Node& node = m_graph.node(id);
+    const ValueId result = node.results[0];
+    const std::string& name = m_graph.value(result).name;
+    CLEAVE_TRY(const TensorType type, localType(result));
+    std::vector<Argument> args{partial};
+    if (kind == CollectiveKind::ReduceScatter) args.push_back(std::int64_t{m_solution.of(result).firstDim()});
+    const std::string_view op = kind == CollectiveKind::ReduceScatter ? kReduceScatter : kAllReduce;
+    ValueId reduced = call(op, std::move(args), type, bias.isValid() ? name + ".reduced" : name, node.scope, id, result);
+    if (bias.isValid()) {
+      reduced = call("aten::add.Tensor", {reduced, local(bias), std::int64_t{1}}, type, name, node.scope, id, result);
+    }
+    m_valueOf[result.index()] = reduced;
+    return {};
+  }
+
+  Result<void> addEmbedding(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+    if (rules::axisOf(option.strategy) != "vocab") return copy(id);
+    const Node& node = m_graph.node(id);
+    const ValueId result = node.results[0];
+    const graph::Value& info = m_graph.value(result);
+    const std::int64_t vocab = m_graph.shapeOf(layer.weight)[static_cast<std::size_t>(layer.outAxis)];
+    const Argument padding = node.args.size() > 2 ? node.args[2] : Argument(std::int64_t{-1});
+    const ValueId partial = call(kVocabEmbedding, {local(layer.weight), local(layer.input), vocab, padding}, info.type,
+                                 info.name + ".partial", node.scope, id, result);
+    return addReduction(id, option.after.value_or(CollectiveKind::AllReduce), partial, {});
+  }
+
+  Result<void> addCrossEntropy(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+    if (rules::axisOf(option.strategy) != "vocab") return copy(id);
+    const Node& node = m_graph.node(id);
+    const ValueId result = node.results[0];
+    const graph::Value& info = m_graph.value(result);
+    std::vector<Argument> args = mapped(node.args);
+    const std::vector<Argument> defaults{{}, {}, {}, std::int64_t{1}, std::int64_t{-100}, 0.0};
+    while (args.size() < defaults.size()) args.push_back(defaults[args.size()]);
+    args.push_back(m_graph.shapeOf(layer.input).back());
+    m_valueOf[result.index()] = call(kVocabCrossEntropy, std::move(args), info.type, info.name, node.scope, id, result);
+    return {};
+  }
+
+  const PlanRequest& m_request;
+  const Graph& m_graph;
+  const solve::Solution& m_solution;
+  const int m_ranks;
+  GraphBuilder m_builder;
+  std::vector<ScopeId> m_scopes;                              ///< by ScopeId of the ATen graph
+  std::vector<ValueId> m_valueOf;                             ///< by ValueId of the ATen graph
+  std::unordered_map<ValueId, ValueId> m_gathered;            ///< ATen value → its whole
+  std::unordered_map<std::uint32_t, std::string> m_completes;  ///< program node → ATen value
+  std::unordered_set<std::string> m_taken;
+  std::unordered_set<ValueId> m_named;  ///< ATen values whose name the program has given out
+};
+
+}  // namespace
+
+Result<Replaced> replace(const PlanRequest& request) { return ProgramBuilder(request).build(); }
+
+}  // namespace cleave::plan

@@ -1,0 +1,49 @@
+#include "plan/schema.h"
+
+#include <array>
+#include <utility>
+
+namespace cleave::plan {
+namespace {
+
+template <class T, std::size_t N>
+using Words = std::array<std::pair<T, std::string_view>, N>;
+
+constexpr Words<graph::LayerKind, 3> kKinds{{{graph::LayerKind::Linear, "linear"},
+                                             {graph::LayerKind::Embedding, "embedding"},
+                                             {graph::LayerKind::CrossEntropy, "cross_entropy"}}};
+constexpr Words<graph::NodeKind, 4> kSources{{{graph::NodeKind::Input, "input"},
+                                              {graph::NodeKind::Parameter, "parameter"},
+                                              {graph::NodeKind::Constant, "constant"},
+                                              {graph::NodeKind::Call, "call"}}};
+constexpr Words<rules::Menu, 2> kMenus{{{rules::Menu::Optimum, "optimum"}, {rules::Menu::Full, "full"}}};
+constexpr Words<rules::SequenceParallel, 3> kModes{
+    {{rules::SequenceParallel::Off, "off"}, {rules::SequenceParallel::On, "on"}, {rules::SequenceParallel::Auto, "auto"}}};
+
+template <class T, std::size_t N>
+std::string_view wordOf(const Words<T, N>& words, T value) {
+  for (const auto& [known, word] : words) {
+    if (known == value) return word;
+  }
+  return {};
+}
+
+template <class T, std::size_t N>
+std::optional<T> parseWord(const Words<T, N>& words, std::string_view text) {
+  for (const auto& [value, word] : words) {
+    if (word == text) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view kindText(graph::LayerKind kind) { return wordOf(kKinds, kind); }
+std::optional<graph::LayerKind> parseKind(std::string_view text) { return parseWord(kKinds, text); }
+std::string_view sourceText(graph::NodeKind kind) { return wordOf(kSources, kind); }
+std::string_view menuText(rules::Menu menu) { return wordOf(kMenus, menu); }
+std::optional<rules::Menu> parseMenu(std::string_view text) { return parseWord(kMenus, text); }
+std::string_view sequenceParallelText(rules::SequenceParallel mode) { return wordOf(kModes, mode); }
+std::optional<rules::SequenceParallel> parseSequenceParallel(std::string_view text) { return parseWord(kModes, text); }
+
+}  // namespace cleave::plan

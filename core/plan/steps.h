@@ -1,0 +1,39 @@
+#pragma once
+/// The steps behind `makePlan`, one file each. Internal to this room and its tests.
+#include "plan/plan.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cleave::plan {
+
+/// Layers in graph order with the flags the reference names them by. (annotate.cpp)
+std::vector<LayerPlan> annotate(const PlanRequest& request);
+
+/// Why a layer stays whole: the sizes that do not divide, or what its input or a later node forced, with the numbers.
+/// A clause without the layer's name and without a full stop. (why_whole.cpp)
+std::string whyWhole(const PlanRequest& request, NodeId node);
+
+/// What a user should know before running: nothing split, or big layers whole on every rank. (warnings.cpp)
+std::vector<std::string> warningsFor(const PlanRequest& request, const std::vector<LayerPlan>& layers,
+                                     const MemoryPrediction& memory);
+
+/// The rank program. (replace.cpp)
+struct Replaced {
+  std::shared_ptr<const Graph> program;
+  std::vector<ValueId> valueOf;  ///< see Plan::programValueOf
+  std::vector<CollectivePlan> collectives;
+};
+Result<Replaced> replace(const PlanRequest& request);
+
+/// Parameters in name order with their pieces; unused checkpoint tensors become a warning. (shard_map.cpp)
+Result<std::vector<ParameterPlan>> shardMap(const PlanRequest& request, std::vector<std::string>& warnings);
+
+/// (predict.cpp)
+MemoryPrediction predictMemory(const Graph& program, const std::vector<ParameterPlan>& parameters);
+
+/// "1.5 GiB": sizes as people read them.
+std::string bytesText(std::int64_t bytes);
+
+}  // namespace cleave::plan

@@ -1,0 +1,118 @@
+#include "graph/operators.h"
+#include "plan/steps.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+/// A whole layer is explained by what would have happened otherwise: each split form it could have taken is carried
+/// forward through the rules, with everything else as the solution has it, until a node refuses it.
+
+namespace cleave::plan {
+namespace {
+
+using rules::Strategy;
+using rules::StrategyOption;
+
+/// Forms carried further than this are not followed: what refuses them lies in the same block.
+constexpr int kMaxNodesFollowed = 64;
+
+class Consequences {
+ public:
+  explicit Consequences(const PlanRequest& request)
+      : m_request(request), m_graph(*request.problem->graph), m_solution(*request.solution) {}
+
+  /// The first refusal met when `value` lay as `placement`; empty when none was met.
+  std::string ofPlacing(ValueId value, const Placement& placement) {
+    m_changed[value] = placement;
+    visitUsers(value);
+    for (int followed = 0; !m_open.empty() && followed < kMaxNodesFollowed; ++followed) {
+      const NodeId node = *std::min_element(m_open.begin(), m_open.end());
+      std::erase(m_open, node);
+      if (std::string refusal = visit(node); !refusal.empty()) return refusal;
+    }
+    return {};
+  }
+
+ private:
+  const Placement& of(ValueId value) const {
+    const auto changed = m_changed.find(value);
+    return changed != m_changed.end() ? changed->second : m_solution.of(value);
+  }
+
+  void visitUsers(ValueId value) {
+    for (NodeId user : m_graph.value(value).users) {
+      if (std::find(m_open.begin(), m_open.end(), user) == m_open.end()) m_open.push_back(user);
+    }
+  }
+
+  std::string visit(NodeId id) {
+    const graph::Node& node = m_graph.node(id);
+    if (const auto layer = graph::layerShape(m_graph, id)) return visitLayer(id, *layer);
+    std::vector<Placement> operands;
+    for (ValueId operand : graph::operandsOf(node)) operands.push_back(of(operand));
+    const auto verdict = rules::applyRule({m_graph, id, operands, m_request.problem->context.worldSize});
+    if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
+      return fmt::format("{} then could not be computed: {}", m_graph.value(node.results[0]).name, conflict->reason);
+    }
+    const auto& claims = std::get<std::vector<rules::Claim>>(verdict);
+    if (claims.empty()) return {};
+    const auto asSolved = std::find_if(claims.begin(), claims.end(), [&](const rules::Claim& claim) {
+      return std::equal(node.results.begin(), node.results.end(), claim.results.begin(), claim.results.end(),
+                        [&](ValueId result, const Placement& p) { return m_solution.of(result) == p; });
+    });
+    if (asSolved != claims.end()) return {};
+    for (std::size_t i = 0; i < node.results.size() && i < claims.front().results.size(); ++i) {
+      m_changed[node.results[i]] = claims.front().results[i];
+      visitUsers(node.results[i]);
+    }
+    return {};
+  }
+
+  std::string visitLayer(NodeId id, const graph::LayerShape& layer) {
+    const Placement& input = of(layer.input);
+    const auto options = rules::layerOptions(m_graph, id, layer, m_request.problem->context);
+    const bool takesIt = std::any_of(options.offered.begin(), options.offered.end(),
+                                     [&](const StrategyOption& option) { return option.input == input; });
+    if (takesIt) return {};
+    std::string reason = fmt::format("{} has no form for an input that lies as {}", graph::layerName(m_graph, id), input.text());
+    for (const rules::Refusal& refusal : options.refused) reason += fmt::format("; {}", refusal.reason);
+    return reason;
+  }
+
+  const PlanRequest& m_request;
+  const Graph& m_graph;
+  const solve::Solution& m_solution;
+  std::unordered_map<ValueId, Placement> m_changed;
+  std::vector<NodeId> m_open;
+};
+
+std::string withoutFullStop(std::string text) {
+  while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string whyWhole(const PlanRequest& request, NodeId node) {
+  if (request.problem->context.worldSize == 1) return "one rank: nothing to split";
+  const Graph& graph = *request.problem->graph;
+  const auto layer = graph::layerShape(graph, node);
+  const ValueId result = graph.node(node).results[0];
+  const auto options = rules::layerOptions(graph, node, *layer, request.problem->context);
+  for (const StrategyOption& option : options.offered) {
+    const bool isSplit = option.weight.isSplit() || option.strategy == Strategy::Vocab;
+    if (!isSplit || option.input != request.solution->of(layer->input)) continue;
+    const std::string refusal = Consequences(request).ofPlacing(result, option.result);
+    if (!refusal.empty()) return withoutFullStop(fmt::format("{} was possible here, but {}", rules::toText(option.strategy), refusal));
+  }
+  std::string reason;
+  for (const rules::Refusal& refusal : options.refused) {
+    if (reason.find(refusal.reason) == std::string::npos) reason += (reason.empty() ? "" : "; ") + withoutFullStop(refusal.reason);
+  }
+  if (!reason.empty()) return reason;
+  const Placement& input = request.solution->of(layer->input);
+  if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy) return "its logits are whole on every rank";
+  return fmt::format("its input lies as {}, and the search found no split form that what follows accepts", input.text());
+}
+
+}  // namespace cleave::plan

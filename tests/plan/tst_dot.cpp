@@ -1,0 +1,31 @@
+#include "plan_fixture.h"
+
+using namespace cleave;
+using namespace cleave::plan;
+using namespace cleave::plan::testing;
+
+class TestDot : public QObject {
+  Q_OBJECT
+ private slots:
+  void coloursByPlacementAndMarksCollectives() {
+    const std::string dot = toDot(planned(requestFor(kMlp, context(2), kMlpSplit)));
+    for (const char* line : {
+             "    n3 [label=\"linear_0\\nf32[1,4,16] S(2)\", fillcolor=\"#009E73\"];\n",
+             "    n7 [label=\"linear_1\\nf32[1,4,8] R\\nall_reduce, 128 bytes\", fillcolor=\"#B8BDC4\", penwidth=3];\n",
+             "  n0 -> n3;\n",
+             "  n8 -> out0;\n",
+             "label=\"up\";\n",
+         }) {
+      QVERIFY2(dot.find(line) != std::string::npos, dot.c_str());
+    }
+    QCOMPARE(std::count(dot.begin(), dot.end(), '{'), std::count(dot.begin(), dot.end(), '}'));
+  }
+
+  void escapesNames() {
+    const std::string dot = toDot(planned(requestFor("`a\"b\\`: f32[2] = input\nneg_0: f32[2] = aten::neg(`a\"b\\`)\nreturn y=neg_0\n", context(2), {})));
+    QVERIFY2(dot.find(R"(label="a\"b\\\nf32[2] R")") != std::string::npos, dot.c_str());
+  }
+};
+
+QTEST_APPLESS_MAIN(TestDot)
+#include "tst_dot.moc"

@@ -1,0 +1,34 @@
+#include "plan_fixture.h"
+
+using namespace cleave;
+using namespace cleave::plan;
+using namespace cleave::plan::testing;
+
+class TestPlanJson : public QObject {
+  Q_OBJECT
+ private slots:
+  void roundTrips_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<bool>("onSequence");
+    QTest::newRow("one rank") << 1 << false;
+    QTest::newRow("two ranks") << 2 << false;
+    QTest::newRow("two ranks, sequence parallel") << 2 << true;
+  }
+  void roundTrips() {
+    QFETCH(int, ranks);
+    QFETCH(bool, onSequence);
+    const auto mode = onSequence ? rules::SequenceParallel::On : rules::SequenceParallel::Off;
+    PlanRequest request = requestFor(kDecoder, context(ranks, mode), onSequence ? kDecoderOnSequence : kDecoderSplit);
+    request.captured = request.problem->graph;
+    const Plan plan = planned(request);
+    const std::string text = toJson(plan);
+    const auto again = planFromJson(text);
+    QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
+    QCOMPARE(toJson(*again), text);
+    QCOMPARE(again->programValueOf, plan.programValueOf);
+    QCOMPARE(again->memory.peakActivations, plan.memory.peakActivations);
+  }
+};
+
+QTEST_APPLESS_MAIN(TestPlanJson)
+#include "tst_plan_json.moc"

@@ -1,0 +1,111 @@
+#include "plan/gather.h"
+#include "plan_fixture.h"
+
+using namespace cleave;
+using namespace cleave::plan;
+using namespace cleave::plan::testing;
+using rules::CollectiveKind;
+using rules::SequenceParallel;
+
+namespace {
+
+/// The text with blank first line dropped: goldens start on a line of their own.
+std::string golden(std::string_view text) { return std::string(text.substr(1)); }
+
+std::string withoutOrigins(std::string text) {
+  for (auto at = text.find(" #"); at != std::string::npos; at = text.find(" #", at)) text.erase(at, text.find('\n', at) - at);
+  return text;
+}
+
+std::string programText(const Plan& plan) {
+  std::string text = withoutOrigins(graph::toText(*plan.program));
+  while (text.starts_with("scope ")) text.erase(0, text.find('\n') + 1);
+  return text;
+}
+
+std::vector<std::string> collectiveTexts(const Plan& plan) {
+  std::vector<std::string> texts;
+  for (const CollectivePlan& c : plan.collectives) texts.push_back(fmt::format("{} {} {}", rules::toText(c.kind), c.after, c.bytes));
+  return texts;
+}
+
+}  // namespace
+
+class TestReplace : public QObject {
+  Q_OBJECT
+ private slots:
+  void splitsAnMlpAndAddsTheBiasOnceAfterTheReduction() {
+    const Plan plan = planned(requestFor(kMlp, context(2), kMlpSplit));
+    QCOMPARE(programText(plan), golden(R"(
+x: f32[1,4,8] = input
+up.weight: f32[8,8] = parameter @up
+up.bias: f32[8] = parameter @up
+linear_0: f32[1,4,8] = aten::linear(x, up.weight, up.bias) @up
+relu_0: f32[1,4,8] = aten::relu(linear_0)
+down.weight: f32[8,8] = parameter @down
+down.bias: f32[8] = parameter @down
+linear_1.partial: f32[1,4,8] = aten::linear(relu_0, down.weight, None) @down
+linear_1.reduced: f32[1,4,8] = cleave::all_reduce(linear_1.partial) @down
+linear_1: f32[1,4,8] = aten::add.Tensor(linear_1.reduced, down.bias, 1) @down
+add_0: f32[1,4,8] = aten::add.Tensor(x, linear_1, 1)
+return y=add_0
+)"));
+    QCOMPARE(collectiveTexts(plan), (std::vector<std::string>{"all_reduce linear_1 128"}));
+    QCOMPARE(plan.program->value(plan.programValueOf[plan.graph->findValue("linear_1").index()]).name, std::string("linear_1"));
+  }
+
+  void oneRankRunsTheAtenGraphItself() {
+    const Plan plan = planned(requestFor(kDecoder, context(1), {}));
+    QCOMPARE(withoutOrigins(graph::toText(*plan.program)), withoutOrigins(graph::toText(*plan.graph)));
+    QVERIFY(plan.collectives.empty());
+  }
+
+  void splitsADecoderWithTheLossOnTheVocabulary() {
+    const Plan plan = planned(requestFor(kDecoder, context(2), kDecoderSplit));
+    const std::string text = programText(plan);
+    for (const char* line : {
+             "embed.weight: f32[6,8] = parameter @embed\n",
+             "embedding_0.partial: f32[1,4,8] = cleave::vocab_embedding(embed.weight, ids, 12, -1) @embed\n",
+             "embedding_0: f32[1,4,8] = cleave::all_reduce(embedding_0.partial) @embed\n",
+             "view_0: f32[1,4,2,2] = aten::view(linear_0, [1, 4, 2, 2]) @attn\n",
+             "expand_0: f32[1,1,2,4,2] = aten::expand(unsqueeze_0, [1, 1, 2, 4, 2], false) @attn\n",
+             "linear_3: f32[1,4,8] = cleave::all_reduce(linear_3.partial) @attn.o\n",
+             "linear_4: f32[1,4,6] = aten::linear(add_0, embed.weight, None) @head\n",
+             "cross_entropy_loss_0: f32[] = cleave::vocab_cross_entropy(view_6, view_7, None, 1, -100, 0.0, 12)\n",
+             "linear_4.gathered: f32[1,4,12] = cleave::all_gather(linear_4, 2) @head\n",
+             "return logits=linear_4.gathered, loss=cross_entropy_loss_0\n",
+         }) {
+      QVERIFY2(text.find(line) != std::string::npos, line);
+    }
+    QCOMPARE(collectiveTexts(plan),
+             (std::vector<std::string>{"all_reduce embedding_0 128", "all_reduce linear_3 128", "all_reduce cross_entropy_loss_0 16",
+                                       "all_reduce cross_entropy_loss_0 16", "all_reduce cross_entropy_loss_0 16", "all_gather linear_4 192"}));
+  }
+
+  void sequenceParallelLayersShareOneGather() {
+    const Plan plan = planned(requestFor(kDecoder, context(2, SequenceParallel::On), kDecoderOnSequence));
+    const std::string text = programText(plan);
+    for (const char* line : {
+             "embedding_0: f32[1,2,8] = cleave::reduce_scatter(embedding_0.partial, 1) @embed\n",
+             "mul_0.gathered: f32[1,4,8] = cleave::all_gather(mul_0, 1) @norm\n",
+             "linear_0: f32[1,4,4] = aten::linear(mul_0.gathered, attn.q.weight, None) @attn.q\n",
+             "linear_1: f32[1,4,2] = aten::linear(mul_0.gathered, attn.k.weight, None) @attn.k\n",
+             "linear_3: f32[1,2,8] = cleave::reduce_scatter(linear_3.partial, 1) @attn.o\n",
+         }) {
+      QVERIFY2(text.find(line) != std::string::npos, line);
+    }
+    QCOMPARE(collectiveTexts(plan),
+             (std::vector<std::string>{"reduce_scatter embedding_0 128", "all_gather mul_0 128", "reduce_scatter linear_3 128",
+                                       "all_gather add_0 128", "all_reduce cross_entropy_loss_0 16", "all_reduce cross_entropy_loss_0 16",
+                                       "all_reduce cross_entropy_loss_0 16", "all_gather linear_4 192"}));
+  }
+
+  void outputsStaySplitWhereTheUserWantsThem() {
+    PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
+    request.gatherOutputs = false;
+    QVERIFY(programText(planned(request)).ends_with("return logits=linear_4, loss=cross_entropy_loss_0\n"));
+  }
+};
+
+QTEST_APPLESS_MAIN(TestReplace)
+#include "tst_replace.moc"
