@@ -35,6 +35,14 @@ struct Pin {
 /// True when the pattern (`*` matches any characters) covers the whole name.
 bool matches(std::string_view pattern, std::string_view name);
 
+/// What a pin speaks of: layers for a strategy pin (by layer name or by the name of the result), values for a placement
+/// pin (by value name; a layer's name stands for its result where no value has that name). Ascending.
+struct PinTargets {
+  std::vector<NodeId> layers;
+  std::vector<ValueId> values;
+};
+PinTargets targetsOf(const Pin& pin, const Graph& graph);
+
 struct Problem {
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
   rules::StrategyContext context;      ///< world size, menu, sequence parallelism

@@ -6,9 +6,11 @@
 /// (`onFull`). A finished recording is an immutable `Trace`, read by any number of `Cursor`s; a recording still growing
 /// can be read up to `Trace::size()` while one engine thread appends (single writer, many readers).
 /// Deterministic: same problem, same engine, same bytes.
+#include "base/progress.h"
 #include "solve/problem.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -26,7 +28,10 @@ enum class EventType : std::uint8_t {
   Exhausted,  ///< no candidate is left anywhere: there is no solution
   Stopped,    ///< the user stopped the search here
 };
+inline constexpr std::size_t kEventTypes = 7;
+std::string_view toText(EventType type);  ///< "visit", "try", ...
 
+/// Only Try and Backtrack change what is assigned; after Exhausted the last attempt stays, to be looked at.
 struct Event {
   EventType type = EventType::Visit;
   std::uint8_t reserved = 0;
@@ -73,17 +78,35 @@ struct SearchStats {
   std::uint64_t events = 0, visits = 0, tries = 0, conflicts = 0, backtracks = 0;
 };
 
+class TimeIndex;
+class Variables;
+
 /// A recording, readable while it grows. All const functions are safe beside one appending thread.
 class Trace {
  public:
-  virtual ~Trace() = default;
+  Trace();
+  virtual ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
   virtual std::shared_ptr<const Problem> problem() const = 0;
   virtual StepId size() const = 0;
   /// Copies events [first, first + out.size()) and returns how many there were.
   virtual std::size_t read(StepId first, std::span<Event> out) const = 0;
-  virtual Choice choice(ChoiceId id) const = 0;
-  virtual ConflictRecord conflict(ConflictId id) const = 0;
+  /// Entries never change or move: the references live as long as the trace.
+  virtual const Choice& choice(ChoiceId id) const = 0;
+  virtual const ConflictRecord& conflict(ConflictId id) const = 0;
+  virtual std::size_t choiceCount() const = 0;
+  virtual std::size_t conflictCount() const = 0;
   virtual SearchStats stats() const = 0;
+
+  /// What cursors and explanations derive once and share: the order of the steps, and snapshots to seek by.
+  const Variables& variables() const;
+  TimeIndex& timeIndex() const;
+
+ private:
+  struct Derived;
+  Derived& derived() const;
+  std::unique_ptr<Derived> m_derived;
 };
 
 struct RecorderLimits {
@@ -104,6 +127,8 @@ class TraceRecorder : public TraceSink {
   /// The growing (or finished) recording; outlives the recorder.
   std::shared_ptr<const Trace> trace() const;
   std::uint64_t memoryBytes() const;  ///< bytes of events held in memory now
+  /// Why `onEvent` answered false ("The recording reached its limit of 4096 MiB."); empty while it has not.
+  std::string whyStopped() const;
 
  private:
   class Storage;
@@ -111,7 +136,8 @@ class TraceRecorder : public TraceSink {
 };
 
 /// Versioned binary file: magic, version, graph and problem (so that it opens alone), tables, events. Bounded on read.
+/// Saving is all or nothing; a trace that still grows is saved as far as it is when the call begins.
 Result<void> saveTrace(const Trace& trace, const std::filesystem::path& file, const Progress& progress = {});
-Result<std::shared_ptr<const Trace>> openTrace(const std::filesystem::path& file);
+Result<std::shared_ptr<const Trace>> openTrace(const std::filesystem::path& file, const Progress& progress = {});
 
 }  // namespace cleave::solve

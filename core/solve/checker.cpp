@@ -1,0 +1,150 @@
+#include "solve/checker.h"
+
+#include <algorithm>
+
+namespace cleave::solve {
+namespace {
+
+using graph::LayerShape;
+using rules::StrategyOption;
+
+constexpr std::size_t kMostViolations = 32;
+
+class Checker {
+ public:
+  Checker(const Problem& problem, const Solution& solution) : m_problem(problem), m_graph(*problem.graph), m_solution(solution) {}
+
+  std::vector<std::string> run() {
+    if (m_solution.placements.size() != m_graph.values.size() || m_solution.strategies.size() != m_graph.nodes.size()) {
+      report("The solution has {} placements and {} strategies for a graph of {} values and {} nodes.", m_solution.placements.size(),
+             m_solution.strategies.size(), m_graph.values.size(), m_graph.nodes.size());
+      return std::move(m_violations);
+    }
+    for (ValueId v : idRange<ValueId>(m_graph.values.size())) checkSizes(v);
+    for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) checkNode(n);
+    for (const Pin& pin : m_problem.pins) checkPin(pin);
+    return std::move(m_violations);
+  }
+
+ private:
+  template <class... Args>
+  void report(fmt::format_string<Args...> text, Args&&... args) {
+    if (m_violations.size() < kMostViolations) m_violations.push_back(fmt::format(text, std::forward<Args>(args)...));
+  }
+  const std::string& name(ValueId v) const { return m_graph.value(v).name; }
+  std::string text(ValueId v) const { return m_solution.of(v).text(); }
+
+  void checkSizes(ValueId v) {
+    const Placement& placement = m_solution.of(v);
+    const int ranks = m_problem.context.worldSize;
+    if (placement.isReplicated() || placement.localShape(m_graph.shapeOf(v), ranks)) return;
+    report("`{}` {} cannot be {}: {}.", name(v), graph::toText(m_graph.shapeOf(v)), placement.text(),
+           placement.whyNotDivisible(m_graph.shapeOf(v), ranks));
+  }
+
+  void checkNode(NodeId n) {
+    const graph::Node& node = m_graph.node(n);
+    if (const auto layer = graph::layerShape(m_graph, n)) return checkLayer(n, *layer);
+    if (m_solution.strategies[n.index()]) report("`{}` is no layer but has a strategy.", name(node.results.front()));
+    switch (node.kind) {
+      case graph::NodeKind::Call: return checkCall(n);
+      case graph::NodeKind::Parameter: return checkParameter(node.results.front());
+      default:
+        if (!m_solution.of(node.results.front()).isReplicated()) {
+          report("`{}` is given whole to every rank but is {} in the solution.", name(node.results.front()), text(node.results.front()));
+        }
+    }
+  }
+
+  /// Only layers may split a parameter: where anything else reads it, every rank needs all of it.
+  void checkParameter(ValueId parameter) {
+    if (m_solution.of(parameter).isReplicated()) return;
+    bool isOutput = false;
+    for (const auto& output : m_graph.outputs) isOutput |= output.value == parameter;
+    if (isOutput) report("The parameter `{}` is an output of the graph but is {}.", name(parameter), text(parameter));
+    const auto& users = m_graph.value(parameter).users;
+    if (users.empty()) report("The parameter `{}` has no user but is {}.", name(parameter), text(parameter));
+    for (NodeId user : users) {
+      const auto layer = graph::layerShape(m_graph, user);
+      std::size_t asParameter = 0;
+      if (layer) asParameter = (layer->weight == parameter) + (layer->bias == parameter);
+      const auto operands = graph::operandsOf(m_graph.node(user));
+      if (static_cast<std::size_t>(std::count(operands.begin(), operands.end(), parameter)) != asParameter) {
+        report("The parameter `{}` is {}, but `{}` reads it as an ordinary tensor and needs it whole.", name(parameter), text(parameter),
+               name(m_graph.node(user).results.front()));
+      }
+    }
+  }
+
+  void checkCall(NodeId n) {
+    const graph::Node& node = m_graph.node(n);
+    std::vector<Placement> operands;
+    for (ValueId v : graph::operandsOf(node)) operands.push_back(m_solution.of(v));
+    std::vector<Placement> results;
+    for (ValueId v : node.results) results.push_back(m_solution.of(v));
+    const auto verdict = rules::applyRule({m_graph, n, operands, m_problem.context.worldSize});
+    const std::string label = node.results.empty() ? m_graph.opName(node) : name(node.results.front());
+    if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
+      report("`{}` cannot be computed from its inputs as they lie: {}", label, conflict->reason);
+      return;
+    }
+    const auto& claims = std::get<std::vector<rules::Claim>>(verdict);
+    const bool isClaimed = std::any_of(claims.begin(), claims.end(), [&](const rules::Claim& c) { return c.results == results; });
+    if (!isClaimed) report("`{}` is {} in the solution, which no rule of {} gives for its inputs.", label, listed(results), m_graph.opName(node));
+  }
+
+  static std::string listed(const std::vector<Placement>& placements) {
+    std::vector<std::string> texts;
+    for (const Placement& p : placements) texts.push_back(p.text());
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+
+  void checkLayer(NodeId n, const LayerShape& layer) {
+    const std::string label = graph::layerName(m_graph, n);
+    const auto& chosen = m_solution.strategies[n.index()];
+    if (!chosen) return report("The layer `{}` has no strategy.", label);
+    const auto options = rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
+    const bool isOffered = std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) {
+      return o.strategy == chosen->strategy && o.input == chosen->input && o.weight == chosen->weight && o.bias == chosen->bias &&
+             o.result == chosen->result && o.before == chosen->before && o.after == chosen->after;
+    });
+    if (!isOffered) report("The layer `{}` cannot be {} here: the sizes or the menu forbid it.", label, rules::toText(chosen->strategy));
+    expect(label, *chosen, layer.input, chosen->input, "input");
+    expect(label, *chosen, layer.weight, chosen->weight, "weight");
+    expect(label, *chosen, layer.bias, chosen->bias, "bias");
+    expect(label, *chosen, layer.target, Placement(), "labels");
+    expect(label, *chosen, m_graph.node(n).results.front(), chosen->result, "result");
+  }
+
+  void expect(const std::string& label, const StrategyOption& chosen, ValueId v, const Placement& wanted, std::string_view role) {
+    if (!v.isValid() || m_solution.of(v) == wanted) return;
+    report("The layer `{}` is {}, so its {} `{}` must be {}, but it is {}.", label, rules::toText(chosen.strategy), role, name(v), wanted.text(),
+           text(v));
+  }
+
+  void checkPin(const Pin& pin) {
+    const PinTargets targets = targetsOf(pin, m_graph);
+    for (NodeId n : targets.layers) {
+      const auto& chosen = m_solution.strategies[n.index()];
+      const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(), chosen->strategy) != pin.strategies.end();
+      if (has == pin.forbids) {
+        report("The layer `{}` is {}, against the pin `{}`.", graph::layerName(m_graph, n), chosen ? rules::toText(chosen->strategy) : "without a strategy",
+               pin.text);
+      }
+    }
+    for (ValueId v : targets.values) {
+      if ((m_solution.of(v) == *pin.placement) == pin.forbids) report("`{}` is {}, against the pin `{}`.", name(v), text(v), pin.text);
+    }
+  }
+
+  const Problem& m_problem;
+  const Graph& m_graph;
+  const Solution& m_solution;
+  std::vector<std::string> m_violations;
+};
+
+}  // namespace
+
+std::vector<std::string> check(const Problem& problem, const Solution& solution) { return Checker(problem, solution).run(); }
+
+}  // namespace cleave::solve

@@ -1,0 +1,48 @@
+#include "solve/engine.h"
+
+#include "solve/reference.h"
+#include "solve/trace_tables.h"
+
+#include <array>
+
+namespace cleave::solve {
+namespace {
+
+constexpr std::array<std::pair<Engine, std::string_view>, 3> kEngines{
+    {{Engine::Reference, "reference"}, {Engine::Learning, "learning"}, {Engine::Optimal, "optimal"}}};
+
+/// Keeps the tables only, so that ids mean the same with and without a recording.
+class CountingSink final : public TraceSink {
+ public:
+  ChoiceId internChoice(Choice choice) override { return m_choices.add(std::move(choice)); }
+  ConflictId internConflict(ConflictRecord conflict) override { return m_conflicts.add(std::move(conflict)); }
+  bool onEvent(const Event&) override { return true; }
+
+ private:
+  ChoiceTable m_choices;
+  ConflictTable m_conflicts;
+};
+
+}  // namespace
+
+std::string_view toText(Engine engine) { return kEngines[static_cast<std::size_t>(engine)].second; }
+
+std::optional<Engine> parseEngine(std::string_view text) {
+  for (const auto& [engine, name] : kEngines) {
+    if (name == text) return engine;
+  }
+  return std::nullopt;
+}
+
+Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress) {
+  if (engine != Engine::Reference) {
+    return fail(ErrorCode::BadUsage, "The engine `{}` is not built yet; use `reference`.", toText(engine));
+  }
+  CLEAVE_TRY_VOID(problem.checkPins());
+  const Variables variables(problem);
+  return solveReference(problem, variables, sink, progress);
+}
+
+std::unique_ptr<TraceSink> makeCountingSink() { return std::make_unique<CountingSink>(); }
+
+}  // namespace cleave::solve

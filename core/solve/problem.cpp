@@ -1,0 +1,212 @@
+#include "solve/problem.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cleave::solve {
+namespace {
+
+using rules::Strategy;
+
+constexpr std::array kStrategies = {
+    Strategy::Whole,        Strategy::Column,      Strategy::ColumnGather,    Strategy::Row,   Strategy::RowScatter,
+    Strategy::GatherColumn, Strategy::GatherWhole, Strategy::WholeOnSequence, Strategy::Vocab, Strategy::VocabScatter,
+};
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// "column", "row", "vocab" and "replicated" mean every strategy of that axis; any other word is one strategy.
+std::vector<Strategy> strategiesNamed(std::string_view word) {
+  std::vector<Strategy> found;
+  for (Strategy s : kStrategies) {
+    if (rules::axisOf(s) == word) found.push_back(s);
+  }
+  if (found.empty()) {
+    if (const auto one = rules::parseStrategy(word)) found.push_back(*one);
+  }
+  return found;
+}
+
+std::string strategyWords() {
+  std::string words = "column, row, vocab, replicated";
+  for (Strategy s : kStrategies) {
+    const auto word = rules::toText(s);
+    if (word != "column" && word != "row" && word != "vocab") words += fmt::format(", {}", word);
+  }
+  return words;
+}
+
+/// Levenshtein distance, given up (returns limit) once every cell of a row has reached `limit`.
+std::size_t editDistance(std::string_view a, std::string_view b, std::size_t limit) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    std::size_t best = row[0];
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+      best = std::min(best, row[j]);
+    }
+    if (best >= limit) return limit;
+  }
+  return row[b.size()];
+}
+
+std::string withoutStars(std::string_view pattern) {
+  std::string plain(pattern);
+  std::erase(plain, '*');
+  return plain;
+}
+
+/// Up to three of `names` that resemble the pattern: those that contain it (or its last part) first, then by edits.
+std::vector<std::string> nearest(std::string_view pattern, const std::vector<std::string>& names) {
+  constexpr std::size_t kLongest = 200;
+  const std::string wanted = withoutStars(pattern).substr(0, kLongest);
+  if (wanted.empty()) return {};
+  const std::size_t limit = std::max<std::size_t>(3, wanted.size() / 2);
+  std::vector<std::pair<std::size_t, const std::string*>> scored;
+  for (const std::string& name : names) {
+    const bool contains = name.find(wanted) != std::string::npos || (name.size() >= 3 && wanted.find(name) != std::string::npos);
+    const std::size_t score = contains ? 0 : 1 + editDistance(wanted, std::string_view(name).substr(0, kLongest), limit);
+    if (score <= limit) scored.emplace_back(score, &name);
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> found;
+  for (const auto& [score, name] : scored) {
+    if (found.size() == 3) break;
+    if (std::find(found.begin(), found.end(), *name) == found.end()) found.push_back(*name);
+  }
+  return found;
+}
+
+std::string didYouMean(std::string_view pattern, const std::vector<std::string>& names) {
+  const auto close = nearest(pattern, names);
+  return close.empty() ? std::string() : fmt::format(" Did you mean {}?", fmt::join(close, ", "));
+}
+
+std::vector<std::string> layerNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (graph::layerShape(graph, n)) names.push_back(graph::layerName(graph, n));
+  }
+  return names;
+}
+
+std::vector<std::string> valueNames(const Graph& graph) {
+  std::vector<std::string> names;
+  names.reserve(graph.values.size());
+  for (const auto& value : graph.values) names.push_back(value.name);
+  return names;
+}
+
+Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
+  for (const auto& value : graph.values) {
+    if (!matches(pin.pattern, value.name)) continue;
+    return fail(ErrorCode::BadUsage,
+                "The pin `{}` gives a strategy to `{}`, which is not a layer: pin its placement instead, such as {}=R or {}=S(0).",
+                pin.text, value.name, value.name, value.name);
+  }
+  return fail(ErrorCode::BadUsage, "The pin `{}` matches no layer of this model.{}", pin.text,
+              didYouMean(pin.pattern, layerNames(graph)));
+}
+
+Result<void> checkPlacementFits(const Pin& pin, const PinTargets& targets, const Graph& graph) {
+  const Placement& placement = *pin.placement;
+  if (placement.isReplicated() || targets.values.empty()) return {};
+  for (ValueId v : targets.values) {
+    if (placement.lastDim() < static_cast<int>(graph.shapeOf(v).size())) return {};
+  }
+  const auto& first = graph.value(targets.values.front());
+  return fail(ErrorCode::BadUsage, "The pin `{}` splits dimension {}, but {} {} has only the dimensions 0 to {}.", pin.text,
+              placement.lastDim(), first.name, graph::toText(first.type), static_cast<int>(first.type.shape.size()) - 1);
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view name) {
+  // Greedy with one point of return: linear in the name for each star, no recursion.
+  std::size_t p = 0, n = 0;
+  std::size_t star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Result<Pin> Pin::parse(std::string_view text) {
+  constexpr std::string_view kForms = "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, != to forbid, * for any characters";
+  const std::string whole(trimmed(text));
+  const auto equals = whole.find('=');
+  if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kForms);
+  Pin pin;
+  pin.text = whole;
+  pin.forbids = equals > 0 && whole[equals - 1] == '!';
+  pin.pattern = trimmed(std::string_view(whole).substr(0, equals - (pin.forbids ? 1 : 0)));
+  const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + 1));
+  if (pin.pattern.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kForms);
+  if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kForms);
+  pin.strategies = strategiesNamed(wanted);
+  if (!pin.strategies.empty()) return pin;
+  pin.placement = Placement::parse(wanted);
+  if (pin.placement) return pin;
+  return fail(ErrorCode::BadUsage, "The pin `{}` wants `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).", whole,
+              wanted, strategyWords());
+}
+
+PinTargets targetsOf(const Pin& pin, const Graph& graph) {
+  PinTargets targets;
+  const auto matchingLayers = [&](bool alsoByResult) {
+    std::vector<NodeId> found;
+    for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+      if (!graph::layerShape(graph, n)) continue;
+      const auto& result = graph.value(graph.node(n).results.front()).name;
+      if (matches(pin.pattern, graph::layerName(graph, n)) || (alsoByResult && matches(pin.pattern, result))) found.push_back(n);
+    }
+    return found;
+  };
+  if (!pin.placement) {
+    targets.layers = matchingLayers(true);
+    return targets;
+  }
+  for (ValueId v : idRange<ValueId>(graph.values.size())) {
+    if (matches(pin.pattern, graph.value(v).name)) targets.values.push_back(v);
+  }
+  if (targets.values.empty()) {
+    for (NodeId n : matchingLayers(false)) targets.values.push_back(graph.node(n).results.front());
+  }
+  return targets;
+}
+
+Result<void> Problem::checkPins() const {
+  for (const Pin& pin : pins) {
+    const PinTargets targets = targetsOf(pin, *graph);
+    if (!pin.placement && targets.layers.empty()) return noLayerFound(pin, *graph);
+    if (pin.placement && targets.values.empty()) {
+      return fail(ErrorCode::BadUsage, "The pin `{}` matches no value of this graph.{}", pin.text,
+                  didYouMean(pin.pattern, valueNames(*graph)));
+    }
+    if (pin.placement && !pin.forbids) CLEAVE_TRY_VOID(checkPlacementFits(pin, targets, *graph));
+  }
+  return {};
+}
+
+}  // namespace cleave::solve

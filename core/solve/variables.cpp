@@ -1,0 +1,103 @@
+#include "solve/variables.h"
+
+#include <algorithm>
+
+namespace cleave::solve {
+namespace {
+
+/// How often a node uses a value, anywhere in its arguments.
+std::size_t useCount(const graph::Node& node, ValueId value) {
+  const auto operands = graph::operandsOf(node);
+  return static_cast<std::size_t>(std::count(operands.begin(), operands.end(), value));
+}
+
+/// True when `layer`, whose node is `user`, uses the parameter once, as its weight or bias.
+bool ownsParameter(const Graph& graph, const graph::LayerShape& layer, NodeId user, ValueId parameter) {
+  const bool isRole = layer.weight == parameter || layer.bias == parameter;
+  return isRole && useCount(graph.node(user), parameter) == 1;
+}
+
+}  // namespace
+
+Variables::Variables(const Problem& problem) {
+  const Graph& graph = *problem.graph;
+  const std::size_t count = graph.nodes.size();
+  m_layerIndex.assign(count, 0);
+  m_layers.emplace_back();  // index 0: not a layer
+  for (NodeId n : idRange<NodeId>(count)) {
+    if (auto layer = graph::layerShape(graph, n)) {
+      m_layerIndex[n.index()] = static_cast<std::uint32_t>(m_layers.size());
+      m_layers.push_back(std::move(layer));
+    }
+  }
+  findOwners(graph);
+  m_stepsBefore.reserve(count);
+  m_readsBegin.reserve(count + 1);
+  m_writesBegin.reserve(count + 1);
+  for (NodeId n : idRange<NodeId>(count)) addNode(graph, n);
+  m_readsBegin.push_back(static_cast<std::uint32_t>(m_reads.size()));
+  m_writesBegin.push_back(static_cast<std::uint32_t>(m_writes.size()));
+  resolvePins(problem);
+}
+
+const std::optional<graph::LayerShape>& Variables::layer(NodeId node) const { return m_layers[m_layerIndex[node.index()]]; }
+
+std::span<const std::uint32_t> Variables::pins(NodeId node) const {
+  if (m_pins.empty()) return {};
+  const auto found = m_pins.find(node.raw());
+  return found == m_pins.end() ? std::span<const std::uint32_t>() : std::span<const std::uint32_t>(found->second);
+}
+
+void Variables::findOwners(const Graph& graph) {
+  m_placedBy.assign(graph.nodes.size(), NodeId());
+  std::vector<bool> isOutput(graph.values.size(), false);
+  for (const auto& output : graph.outputs) isOutput[output.value.index()] = true;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (graph.node(n).kind != graph::NodeKind::Parameter) continue;
+    const ValueId parameter = graph.node(n).results.front();
+    const auto& users = graph.value(parameter).users;
+    const bool isOwned = !users.empty() && !isOutput[parameter.index()] && std::all_of(users.begin(), users.end(), [&](NodeId user) {
+      const auto& shape = layer(user);
+      return shape && ownsParameter(graph, *shape, user, parameter);
+    });
+    if (isOwned) m_placedBy[n.index()] = users.front();
+  }
+}
+
+void Variables::addNode(const Graph& graph, NodeId node) {
+  m_stepsBefore.push_back(static_cast<std::uint32_t>(m_steps.size()));
+  m_readsBegin.push_back(static_cast<std::uint32_t>(m_reads.size()));
+  m_writesBegin.push_back(static_cast<std::uint32_t>(m_writes.size()));
+  if (!isStep(node)) return;
+  m_steps.push_back(node);
+  const graph::Node& n = graph.node(node);
+  m_writes.insert(m_writes.end(), n.results.begin(), n.results.end());
+  const auto& shape = layer(node);
+  if (!shape) {
+    for (ValueId v : graph::operandsOf(n)) m_reads.push_back({v, Role::Operand});
+    return;
+  }
+  m_reads.push_back({shape->input, Role::LayerInput});
+  if (shape->target.isValid()) m_reads.push_back({shape->target, Role::Target});
+  const auto addParameter = [&](ValueId value, Role role) {
+    const bool isPlacedHere = value.isValid() && m_placedBy[graph.value(value).producer.index()] == node;
+    if (value.isValid() && !isPlacedHere) m_reads.push_back({value, role});
+    m_writes.push_back(isPlacedHere ? value : ValueId());
+  };
+  addParameter(shape->weight, Role::Weight);
+  addParameter(shape->bias, Role::Bias);
+}
+
+void Variables::resolvePins(const Problem& problem) {
+  for (std::size_t i = 0; i < problem.pins.size(); ++i) {
+    const auto add = [&](NodeId node) {
+      auto& list = m_pins[node.raw()];
+      if (list.empty() || list.back() != i) list.push_back(static_cast<std::uint32_t>(i));
+    };
+    const PinTargets& targets = m_pinTargets.emplace_back(targetsOf(problem.pins[i], *problem.graph));
+    for (NodeId layer : targets.layers) add(layer);
+    for (ValueId v : targets.values) add(decider(problem.graph->value(v).producer));
+  }
+}
+
+}  // namespace cleave::solve

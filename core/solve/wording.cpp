@@ -1,0 +1,41 @@
+#include "solve/wording.h"
+
+namespace cleave::solve {
+
+std::string inWords(const Placement& placement, const graph::Shape& shape) {
+  if (placement.isReplicated()) return "whole (R)";
+  const int last = static_cast<int>(shape.size()) - 1;
+  if (placement.firstDim() != placement.lastDim()) {
+    return fmt::format("split over dimensions {} to {} ({})", placement.firstDim(), placement.lastDim(), placement.text());
+  }
+  if (placement.firstDim() == last && last > 0) return fmt::format("split on its last dimension ({})", placement.text());
+  return fmt::format("split on dimension {} ({})", placement.firstDim(), placement.text());
+}
+
+std::string ticked(std::string_view name) { return fmt::format("`{}`", name); }
+
+std::string nameOf(const Graph& graph, NodeId node, bool isLayer) {
+  if (isLayer) return graph::layerName(graph, node);
+  const auto& results = graph.node(node).results;
+  return results.empty() ? graph.opName(graph.node(node)) : graph.value(results.front()).name;
+}
+
+std::string withThousands(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t i = digits.size(); i > 3;) {
+    i -= 3;
+    digits.insert(i, ",");
+  }
+  return digits;
+}
+
+std::string joined(const std::vector<std::string>& items, std::string_view lastSeparator) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 == items.size() ? fmt::format(" {} ", lastSeparator) : ", ";
+    text += items[i];
+  }
+  return text;
+}
+
+}  // namespace cleave::solve

@@ -1,0 +1,59 @@
+#pragma once
+/// Benchmarks of Cleave: each case is a function that measures something and reports numbers; `cleave-bench` prints one JSON
+/// line for each. A case lives in the file of its room and registers itself:
+///
+///     BENCH_CASE("solve/seek") {
+///       bench.measure("seek_ms", [&] { cursor.seek(...); });
+///       bench.report("events", trace->size());
+///     }
+///
+///     cleave-bench              every case
+///     cleave-bench solve        the cases whose name contains "solve"
+///     cleave-bench --list
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace cleave::bench {
+
+class Bench {
+ public:
+  using Number = std::variant<std::int64_t, double, std::string>;
+
+  /// Runs the work until it ran `runs` times (at least once) and reports the median in milliseconds, which it also returns.
+  double measure(std::string_view name, const std::function<void()>& work, int runs = 5);
+  void report(std::string_view name, double number) { m_numbers.emplace_back(name, number); }
+  void report(std::string_view name, std::int64_t number) { m_numbers.emplace_back(name, number); }
+  void report(std::string_view name, std::uint64_t number) { report(name, static_cast<std::int64_t>(number)); }
+  void report(std::string_view name, int number) { report(name, static_cast<std::int64_t>(number)); }
+  void report(std::string_view name, std::string text) { m_numbers.emplace_back(name, std::move(text)); }
+  const std::vector<std::pair<std::string, Number>>& numbers() const { return m_numbers; }
+
+ private:
+  std::vector<std::pair<std::string, Number>> m_numbers;
+};
+
+struct Case {
+  std::string_view name;
+  void (*run)(Bench&);
+};
+/// Registered cases; their order is that of the link line, so `cleave-bench` sorts them by name.
+std::vector<Case>& cases();
+
+struct Registration {
+  Registration(std::string_view name, void (*run)(Bench&)) { cases().push_back({name, run}); }
+};
+
+}  // namespace cleave::bench
+
+#define BENCH_CASE_(name, line)                                                            \
+  static void benchCase##line(::cleave::bench::Bench& bench);                              \
+  static const ::cleave::bench::Registration benchRegistration##line(name, benchCase##line); \
+  static void benchCase##line(::cleave::bench::Bench& bench)
+#define BENCH_CASE_AT_(name, line) BENCH_CASE_(name, line)
+#define BENCH_CASE(name) BENCH_CASE_AT_(name, __LINE__)
