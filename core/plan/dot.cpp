@@ -23,7 +23,7 @@ std::string_view colourOf(const Placement& placement) {
 }
 
 /// A quoted DOT string; `\n` in the text stays a line break.
-std::string quoted(std::string_view text) {
+std::string dotString(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '\n') {
@@ -49,7 +49,7 @@ class DotWriter {
     m_text += "  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=10];\n";
     m_text += "  edge [fontname=\"sans-serif\", fontsize=9];\n";
     const std::string title = fmt::format("{} on {} ranks", m_plan.model.architecture.empty() ? "Plan" : m_plan.model.architecture, m_plan.ranks);
-    m_text += fmt::format("  label={};\n  labelloc=t;\n", quoted(title));
+    m_text += fmt::format("  label={};\n  labelloc=t;\n", dotString(title));
     writeScope(ScopeId(0), 1);
     for (NodeId node : idRange<NodeId>(m_graph.nodes.size())) writeEdges(node);
     writeOutputs();
@@ -75,7 +75,7 @@ class DotWriter {
     for (ScopeId child : m_scopesIn[scope.index()]) {
       const std::string& path = m_graph.scope(child).path;
       m_text += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n{}  color=\"#8A9099\";\n", indent, child.index(), indent,
-                            quoted(path.substr(path.rfind('.') + 1)), indent);
+                            dotString(path.substr(path.rfind('.') + 1)), indent);
       writeScope(child, depth + 1);
       m_text += indent + "}\n";
     }
@@ -94,7 +94,7 @@ class DotWriter {
       for (const auto& [badge, count] : badges->second) label += fmt::format("\n{}{}", badge, count > 1 ? fmt::format(" x{}", count) : "");
     }
     const std::string_view shape = node.kind == NodeKind::Parameter ? ", shape=cylinder" : node.kind == NodeKind::Call ? "" : ", shape=ellipse";
-    m_text += fmt::format("{}n{} [label={}, fillcolor=\"{}\"{}{}];\n", indent, id.index(), quoted(label), colourOf(placement), shape,
+    m_text += fmt::format("{}n{} [label={}, fillcolor=\"{}\"{}{}];\n", indent, id.index(), dotString(label), colourOf(placement), shape,
                           communicates ? ", penwidth=3" : "");
   }
 
@@ -108,7 +108,7 @@ class DotWriter {
   void writeOutputs() {
     for (std::size_t i = 0; i < m_graph.outputs.size(); ++i) {
       const graph::Output& output = m_graph.outputs[i];
-      m_text += fmt::format("  out{} [label={}, shape=ellipse, fillcolor=white];\n", i, quoted(output.name));
+      m_text += fmt::format("  out{} [label={}, shape=ellipse, fillcolor=white];\n", i, dotString(output.name));
       m_text += fmt::format("  n{} -> out{};\n", m_graph.value(output.value).producer.index(), i);
     }
   }
