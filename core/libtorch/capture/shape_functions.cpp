@@ -164,16 +164,69 @@ Sizes reducedSizes(const Tensor& self, const c10::IValue& dims, bool keepsDim) {
   return sizes;
 }
 
-/// var.correction(self, dim?, *, correction?, keepdim)
+/// var.correction, std.correction(self, dim?, *, correction?, keepdim)
 MetaTensors variance(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   return {empty(reducedSizes(self, args[1], args[3].toBool()), self.scalar_type())};
+}
+
+/// logsumexp(self, dim, keepdim)
+MetaTensors logSumExp(ShapeArguments args) {
+  const Tensor& self = args[0].toTensor();
+  const at::ScalarType dtype = at::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? at::kFloat : self.scalar_type();
+  return {empty(reducedSizes(self, args[1], args[2].toBool()), dtype)};
+}
+
+/// max(self), min(self): over all elements
+MetaTensors extremeOfAll(ShapeArguments args) { return {empty({}, args[0].toTensor().scalar_type())}; }
+
+/// convolution(input [N, Cin, d...], weight, bias?, stride, padding, dilation, transposed, output_padding, groups)
+MetaTensors convolution(ShapeArguments args) {
+  const Tensor& input = args[0].toTensor();
+  const Tensor& weight = args[1].toTensor();
+  TORCH_CHECK(input.dim() >= 3 && weight.dim() == input.dim(), "convolution of an input ", input.sizes(), " with a weight ", weight.sizes(), " is not defined");
+  const auto at = [&](std::size_t index, std::size_t dim) {
+    const auto list = args[index].toIntVector();
+    TORCH_CHECK(!list.empty(), "convolution's lists may not be empty");
+    return list.size() == 1 ? list[0] : list.at(dim);
+  };
+  const bool isTransposed = args[6].toBool();
+  const std::int64_t groups = args[8].toInt();
+  TORCH_CHECK(groups > 0 && input.size(1) == (isTransposed ? weight.size(0) : weight.size(1) * groups), "convolution's input ", input.sizes(),
+              " does not fit its weight ", weight.sizes(), " in ", groups, " groups");
+  Sizes sizes{input.size(0), isTransposed ? weight.size(1) * groups : weight.size(0)};
+  for (std::size_t dim = 0; dim + 2 < static_cast<std::size_t>(input.dim()); ++dim) {
+    const std::int64_t length = input.size(static_cast<std::int64_t>(dim) + 2);
+    const std::int64_t reach = at(5, dim) * (weight.size(static_cast<std::int64_t>(dim) + 2) - 1);
+    TORCH_CHECK(at(3, dim) > 0, "convolution's stride must be positive");
+    if (isTransposed) sizes.push_back((length - 1) * at(3, dim) - 2 * at(4, dim) + reach + at(7, dim) + 1);
+    else sizes.push_back((length + 2 * at(4, dim) - reach - 1) / at(3, dim) + 1);
+  }
+  return {empty(sizes, input.scalar_type())};
 }
 
 /// native_dropout(input, p, train?) → (output, mask)
 MetaTensors dropout(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   return {emptyLike(self), empty(self.sizes(), at::kBool)};
+}
+
+/// native_layer_norm(input, normalized_shape, weight?, bias?, eps) → (output, mean, rstd); the latter keep the normalized dimensions as 1
+MetaTensors layerNorm(ShapeArguments args) {
+  const Tensor& self = args[0].toTensor();
+  const auto normalized = args[1].toIntVector();
+  TORCH_CHECK(self.dim() >= static_cast<std::int64_t>(normalized.size()) && std::ranges::equal(normalized, self.sizes().slice(self.dim() - normalized.size())),
+              "layer norm over ", normalized, " does not fit an input of shape ", self.sizes());
+  Sizes statistics = sizesOf(self);
+  std::fill(statistics.end() - static_cast<std::ptrdiff_t>(normalized.size()), statistics.end(), 1);
+  return {emptyLike(self), empty(statistics, self.scalar_type()), empty(statistics, self.scalar_type())};
+}
+
+/// native_group_norm(input, weight?, bias?, N, C, HxW, group, eps) → (output, mean, rstd)
+MetaTensors groupNorm(ShapeArguments args) {
+  const Tensor& self = args[0].toTensor();
+  const Sizes statistics{args[3].toInt(), args[6].toInt()};
+  return {emptyLike(self), empty(statistics, self.scalar_type()), empty(statistics, self.scalar_type())};
 }
 
 /// Pooling to a given size of the last dimensions.
@@ -234,6 +287,14 @@ constexpr Entry kLeaves[] = {
 
 constexpr Entry kMetaKernels[] = {
     {"aten::relu", sameAsFirst},
+    {"aten::abs", sameAsFirst},
+    {"aten::roll", sameAsFirst},
+    {"aten::isinf", sameAsFirstBool},
+    {"aten::logsumexp", logSumExp},
+    {"aten::max", extremeOfAll},
+    {"aten::min", extremeOfAll},
+    {"aten::convolution", convolution},
+    {"aten::std.correction", variance},
     {"aten::hardtanh", sameAsFirst},
     {"aten::isnan", sameAsFirstBool},
     {"aten::logical_and", broadcastBool},
@@ -246,6 +307,8 @@ constexpr Entry kMetaKernels[] = {
     {"aten::prod", productOfAll},
     {"aten::var.correction", variance},
     {"aten::native_dropout", dropout},
+    {"aten::native_layer_norm", layerNorm},
+    {"aten::native_group_norm", groupNorm},
     {"aten::_adaptive_avg_pool2d", adaptivePool},
     {"aten::_adaptive_avg_pool3d", adaptivePool},
     {"aten::reflection_pad2d", reflectionPad2d},

@@ -7,7 +7,9 @@ namespace cleave::torch_capture {
 std::string sentenceOf(const std::exception& exception) {
   const auto* error = dynamic_cast<const c10::Error*>(&exception);
   std::string text = error ? error->msg() : exception.what();
-  if (text.find("'Meta' backend") != std::string::npos) return "LibTorch cannot tell the shape of its result without values";
+  if (const auto op = text.find(": attempted to run this operator with Meta tensors"); op != std::string::npos) {
+    return "no rule for the shape of " + text.substr(0, op) + "'s result is known";
+  }
   text = text.substr(0, text.find('\n'));
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
   return text;
