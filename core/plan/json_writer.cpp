@@ -1,5 +1,6 @@
 #include "plan/json_writer.h"
 
+#include <cmath>
 #include <cstdint>
 
 namespace cleave::plan {
@@ -56,6 +57,26 @@ void JsonWriter::appendString(std::string_view text) {
       m_text += kReplacement;
     }
     text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  m_text += '"';
+}
+
+void JsonWriter::real(double number) {
+  if (!std::isfinite(number)) return value(std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
+  separate();
+  char digits[40];
+  const std::string_view text(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  m_text += text;
+  if (text.find_first_of(".e") == std::string_view::npos) m_text += ".0";
+}
+
+void JsonWriter::hex(std::span<const std::byte> data) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  separate();
+  m_text += '"';
+  for (std::byte b : data) {
+    m_text += kDigits[std::to_integer<int>(b) >> 4];
+    m_text += kDigits[std::to_integer<int>(b) & 15];
   }
   m_text += '"';
 }

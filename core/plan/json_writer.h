@@ -10,7 +10,9 @@
 ///     json.endObject();
 #include "graph/graph.h"
 
+#include <charconv>
 #include <concepts>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -38,8 +40,12 @@ class JsonWriter {
   void value(bool truth) { raw(truth ? "true" : "false"); }
   void value(std::integral auto number) {
     separate();
-    fmt::format_to(std::back_inserter(m_text), "{}", number);
+    char digits[24];
+    m_text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
+  /// Shortest text that reads back as the same number; "inf", "-inf" and "nan" as texts.
+  void real(double number);
+  void hex(std::span<const std::byte> data);
   /// Milliseconds and the like: finite, three decimals.
   void milliseconds(double number) {
     separate();

@@ -1,10 +1,6 @@
-#include "graph/json.h"
-#include "plan/json_writer.h"
+#include "plan/graph_writer.h"
 #include "plan/schema.h"
 
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
 
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
 ///
@@ -197,8 +193,8 @@ std::string toJson(const Plan& plan) {
   writeMemory(json, plan);
   writeParameters(json, plan);
   writeValues(json, plan);
-  json.key("program").raw(graph::toJson(*plan.program).dump());
-  json.key("graph").raw(graph::toJson(*plan.graph).dump());
+  writeGraph(json.key("program"), *plan.program);
+  writeGraph(json.key("graph"), *plan.graph);
   json.endObject();
   return std::move(json).take();
 }

@@ -1,4 +1,7 @@
+#include "graph/json.h"
 #include "plan_fixture.h"
+
+#include <nlohmann/json.hpp>
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -25,6 +28,9 @@ class TestPlanJson : public QObject {
     const auto again = planFromJson(text);
     QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
     QCOMPARE(toJson(*again), text);
+    const auto json = nlohmann::ordered_json::parse(text);
+    QCOMPARE(json["program"].dump(), graph::toJson(*plan.program).dump());
+    QCOMPARE(json["graph"].dump(), graph::toJson(*plan.graph).dump());
     QCOMPARE(again->programValueOf, plan.programValueOf);
     QCOMPARE(again->memory.peakActivations, plan.memory.peakActivations);
   }

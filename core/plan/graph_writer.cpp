@@ -1,0 +1,135 @@
+#include "plan/graph_writer.h"
+
+
+namespace cleave::plan {
+namespace {
+
+using graph::Argument;
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::NodeKind;
+using graph::ValueId;
+
+struct ArgumentWriter {
+  JsonWriter& json;
+
+  void id(ValueId value) const { value.isValid() ? json.value(value.raw()) : json.null(); }
+  template <class List, class WriteItem>
+  void list(const List& items, WriteItem writeItem) const {
+    json.beginArray();
+    for (const auto item : items) writeItem(item);
+    json.endArray();
+  }
+  template <class WriteValue>
+  void tagged(std::string_view tag, WriteValue writeValue) const {
+    json.beginObject();
+    json.key(tag);
+    writeValue();
+    json.endObject();
+  }
+
+  void operator()(std::monostate) const { json.null(); }
+  void operator()(ValueId value) const {
+    tagged("v", [&] { id(value); });
+  }
+  void operator()(const graph::ValueList& values) const {
+    tagged("vs", [&] { list(values, [&](ValueId value) { id(value); }); });
+  }
+  void operator()(std::int64_t value) const { json.value(value); }
+  void operator()(double value) const {
+    tagged("f", [&] { json.real(value); });
+  }
+  void operator()(bool value) const { json.value(value); }
+  void operator()(const std::string& value) const { json.value(value); }
+  void operator()(const std::vector<std::int64_t>& values) const {
+    list(values, [&](std::int64_t value) { json.value(value); });
+  }
+  void operator()(const std::vector<double>& values) const {
+    tagged("fs", [&] { list(values, [&](double value) { json.real(value); }); });
+  }
+  void operator()(const std::vector<bool>& values) const {
+    tagged("bs", [&] { list(values, [&](bool value) { json.value(value); }); });
+  }
+  void operator()(graph::DType dtype) const {
+    tagged("dtype", [&] { json.value(graph::toText(dtype)); });
+  }
+  void operator()(graph::DeviceArgument) const {
+    tagged("device", [&] { json.value(true); });
+  }
+};
+
+void writeNode(JsonWriter& json, const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  json.beginObject();
+  if (node.kind == NodeKind::Call) {
+    json.key("op").value(node.op.raw());
+    json.key("args").beginArray();
+    for (const Argument& argument : node.args) std::visit(ArgumentWriter{json}, argument);
+    json.endArray();
+  } else {
+    json.key("kind").value(node.kind == NodeKind::Input ? "input" : node.kind == NodeKind::Parameter ? "parameter" : "constant");
+  }
+  json.key("out").beginArray();
+  for (ValueId result : node.results) {
+    json.beginArray();
+    json.value(graph.value(result).name);
+    json.value(graph::toText(graph.value(result).type));
+    json.endArray();
+  }
+  json.endArray();
+  if (node.scope.index() != 0) json.key("scope").value(node.scope.raw());
+  if (node.origin.isValid()) json.key("origin").value(node.origin.raw());
+  if (const auto data = graph.constants.find(id.raw()); data != graph.constants.end()) json.key("data").hex(data->second);
+  json.endObject();
+}
+
+void writeScopes(JsonWriter& json, const Graph& graph) {
+  json.key("scopes").beginArray();
+  for (const graph::Scope& scope : graph.scopes) {
+    json.beginObject();
+    json.key("path").value(scope.path);
+    if (!scope.className.empty()) json.key("class").value(scope.className);
+    json.endObject();
+  }
+  json.endArray();
+}
+
+void writeTied(JsonWriter& json, const Graph& graph) {
+  if (graph.tiedNames.empty()) return;
+  json.key("tied").beginObject();
+  for (const graph::Value& value : graph.values) {
+    const auto names = graph.tiedNames.find(value.name);
+    if (names == graph.tiedNames.end()) continue;
+    json.key(value.name).beginArray();
+    for (const std::string& name : names->second) json.value(name);
+    json.endArray();
+  }
+  json.endObject();
+}
+
+}  // namespace
+
+void writeGraph(JsonWriter& json, const Graph& graph) {
+  json.beginObject();
+  json.key("name").value(graph.name);
+  json.key("ops").beginArray();
+  for (const std::string& op : graph.ops) json.value(op);
+  json.endArray();
+  writeScopes(json, graph);
+  json.key("nodes").beginArray();
+  for (NodeId id : idRange<NodeId>(graph.nodes.size())) writeNode(json, graph, id);
+  json.endArray();
+  json.key("outputs").beginArray();
+  for (const graph::Output& output : graph.outputs) {
+    json.beginArray();
+    json.value(output.name);
+    json.value(output.value.raw());
+    json.endArray();
+  }
+  json.endArray();
+  writeTied(json, graph);
+  json.endObject();
+}
+
+}  // namespace cleave::plan

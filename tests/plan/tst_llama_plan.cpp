@@ -1,0 +1,109 @@
+#include "llama_graph.h"
+#include "plan_fixture.h"
+
+#include <ctime>
+
+using namespace cleave;
+using namespace cleave::plan;
+using namespace cleave::plan::testing;
+using rules::CollectiveKind;
+using rules::SequenceParallel;
+
+namespace {
+
+/// The way the product takes: search, then plan.
+PlanRequest solved(const LlamaSizes& sizes, rules::StrategyContext context) {
+  PlanRequest request;
+  request.problem = std::make_shared<const solve::Problem>(solve::Problem{LlamaGraph(sizes).build(), context, {}});
+  const auto sink = solve::makeCountingSink();
+  auto result = solve::solve(*request.problem, solve::Engine::Reference, *sink);
+  if (!result) qFatal("%s", result.error().message.c_str());
+  if (!result->solution) qFatal("no solution");
+  request.solution = std::make_shared<const solve::Solution>(std::move(*result->solution));
+  request.search = result->stats;
+  request.model = {"models/llama", "LlamaForCausalLM", "llama", sizes.dtype, sizes.batch, sizes.sequence};
+  return request;
+}
+
+double milliseconds(std::clock_t from, std::clock_t to) { return 1e3 * static_cast<double>(to - from) / CLOCKS_PER_SEC; }
+
+}  // namespace
+
+class TestLlamaPlan : public QObject {
+  Q_OBJECT
+ private slots:
+  void layersAreAsTheReferenceSplitsThem_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<bool>("onSequence");
+    QTest::addColumn<bool>("isTied");
+    for (int ranks : {2, 4}) {
+      for (bool onSequence : {false, true}) {
+        for (bool isTied : {false, true}) {
+          QTest::newRow(qPrintable(QString("%1 ranks%2%3").arg(ranks).arg(onSequence ? ", on the sequence" : "").arg(isTied ? ", tied" : "")))
+              << ranks << onSequence << isTied;
+        }
+      }
+    }
+  }
+  void layersAreAsTheReferenceSplitsThem() {
+    QFETCH(int, ranks);
+    QFETCH(bool, onSequence);
+    QFETCH(bool, isTied);
+    LlamaSizes sizes;
+    sizes.isTied = isTied;
+    const auto request = solved(sizes, context(ranks, onSequence ? SequenceParallel::On : SequenceParallel::Off));
+    const Plan plan = planned(request);
+    for (const LayerPlan& layer : plan.layers) {
+      const bool isRow = layer.name.ends_with("o_proj") || layer.name.ends_with("down_proj");
+      const bool isVocab = layer.kind != graph::LayerKind::Linear;
+      QCOMPARE(layer.axis, std::string(isVocab ? "vocab" : isRow ? "row" : "column"));
+      QCOMPARE(layer.inputIsParallel, isRow);
+      QCOMPARE(layer.sequenceParallel, onSequence && layer.kind != graph::LayerKind::CrossEntropy);
+      QVERIFY(!layer.gatherOutput);
+    }
+    QCOMPARE(plan.layers.size(), std::size_t(1 + 7 * 2 + 2));
+    auto traffic = trafficByKind(plan);
+    // A layer: 2 gathers (before q,k,v; before gate,up), 2 reductions. Head and embedding one each; loss 3; logits 1.
+    QCOMPARE(traffic[CollectiveKind::AllReduce].count, onSequence ? 3 : 3 + 1 + 2 * 2);
+    QCOMPARE(traffic[CollectiveKind::ReduceScatter].count, onSequence ? 1 + 2 * 2 : 0);
+    QCOMPARE(traffic[CollectiveKind::AllGather].count, onSequence ? 2 * 2 + 1 + 1 : 1);
+    QVERIFY2(plan.warnings.empty(), plan.warnings.empty() ? "" : plan.warnings[0].c_str());
+  }
+
+  void explainsWhatStaysWhole() {
+    LlamaSizes sizes;
+    sizes.kvHeads = 1;
+    const Plan plan = planned(solved(sizes, context(2)));
+    const auto reasonOf = [&](const std::string& name) {
+      for (const LayerPlan& layer : plan.layers) {
+        if (layer.name == name) return layer.axis + ": " + layer.reason;
+      }
+      return std::string();
+    };
+    QCOMPARE(reasonOf("model.layers.0.self_attn.k_proj").substr(0, 46), std::string("replicated: column was possible here, but mul_"));
+    QVERIFY(reasonOf("model.layers.1.self_attn.q_proj").find("scaled_dot_product_attention_1") != std::string::npos);
+    QCOMPARE(reasonOf("model.layers.0.mlp.up_proj"), std::string("column: 112 output features split over 2 ranks, 56 each"));
+    QCOMPARE(plan.warnings.size(), std::size_t{4});
+    QVERIFY2(plan.warnings[0].starts_with("2 layers model.layers.*.self_attn.q_proj stay whole, 32.0 KiB on every rank: "), plan.warnings[0].c_str());
+  }
+
+  void aHugeModelIsPlannedAndWrittenFast() {
+    LlamaSizes sizes{126, 16384, 128, 8, 53248, 128256, 1, 128, false, graph::DType::BFloat16};
+    const auto request = solved(sizes, context(8));
+    // Processor time: what other processes do to the machine does not count.
+    const std::clock_t start = std::clock();
+    const Plan plan = planned(request);
+    const std::clock_t afterPlan = std::clock();
+    const std::string text = toJson(plan);
+    const std::clock_t afterWriting = std::clock();
+    const auto again = planFromJson(text);
+    const std::clock_t afterReading = std::clock();
+    qInfo("%zu nodes: plan %.1f ms, write %.1f ms (%zu bytes), read %.1f ms", plan.graph->nodes.size(), milliseconds(start, afterPlan),
+          milliseconds(afterPlan, afterWriting), text.size(), milliseconds(afterWriting, afterReading));
+    QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
+    QCOMPARE(toJson(*again) == text, true);
+  }
+};
+
+QTEST_APPLESS_MAIN(TestLlamaPlan)
+#include "tst_llama_plan.moc"
