@@ -1,6 +1,6 @@
 #pragma once
-/// The layout helper: `cleave --layout-worker`. Graphviz runs here and nowhere else, because it can neither be cancelled
-/// nor trusted with threads; who is tired of waiting kills this process.
+/// The layout helper: `cleave --layout-worker`. Graphviz runs here and nowhere else, because it can neither be
+/// cancelled nor trusted with threads; who is tired of waiting kills this process.
 namespace cleave::views {
 
 /// Reads requests on stdin and answers on stdout (see layout_protocol.h) until end of file. Needs no QApplication.

@@ -7,7 +7,9 @@
 namespace cleave::views {
 namespace {
 
-QColor rgb(QRgb value) { return QColor(value); }
+QColor rgb(QRgb value) {
+  return QColor(value);
+}
 
 }  // namespace
 
@@ -44,10 +46,12 @@ QString describe(Tint tint) {
 
 QString describe(const MaybePlacement& placement) {
   if (!placement || placement->isReplicated()) return describe(tintOf(placement));
-  QString text = placement->lastDim() > placement->firstDim()
-                     ? QStringLiteral("split on dimensions %1 to %2 jointly").arg(placement->firstDim()).arg(placement->lastDim())
-                     : QStringLiteral("split on dimension %1").arg(placement->firstDim());
-  if (placement->replicas() > 1) text += QStringLiteral(", each part on %1 neighbouring ranks").arg(placement->replicas());
+  QString text =
+      placement->lastDim() > placement->firstDim()
+          ? QStringLiteral("split on dimensions %1 to %2 jointly").arg(placement->firstDim()).arg(placement->lastDim())
+          : QStringLiteral("split on dimension %1").arg(placement->firstDim());
+  if (placement->replicas() > 1)
+    text += QStringLiteral(", each part on %1 neighbouring ranks").arg(placement->replicas());
   if (!placement->blocks().empty()) text += QStringLiteral(", in %1 blocks").arg(placement->blocks().size());
   if (placement->padding() > 0) text += QStringLiteral(", padded by %1").arg(placement->padding());
   return text;
@@ -122,7 +126,8 @@ QPalette Theme::palette() const {
   p.setColor(QPalette::Mid, border);
   p.setColor(QPalette::Dark, borderStrong);
   p.setColor(QPalette::PlaceholderText, textQuiet);
-  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText, QPalette::ToolTipText, QPalette::BrightText})
+  for (const auto role :
+       {QPalette::WindowText, QPalette::Text, QPalette::ButtonText, QPalette::ToolTipText, QPalette::BrightText})
     p.setColor(role, text);
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     p.setColor(QPalette::Disabled, role, blend(text, groundRaised, 0.5));
@@ -141,8 +146,8 @@ QColor Theme::textOn(const QColor& background) const {
 
 QBrush Theme::pattern(Tint tint) const {
   static constexpr Qt::BrushStyle styles[kTintCount] = {
-      Qt::NoBrush,       Qt::BDiagPattern,     Qt::VerPattern,   Qt::Dense6Pattern,
-      Qt::HorPattern,    Qt::DiagCrossPattern, Qt::FDiagPattern, Qt::NoBrush,
+      Qt::NoBrush,    Qt::BDiagPattern,     Qt::VerPattern,   Qt::Dense6Pattern,
+      Qt::HorPattern, Qt::DiagCrossPattern, Qt::FDiagPattern, Qt::NoBrush,
   };
   QColor ink = textOn(color(tint));
   ink.setAlpha(tint == Tint::Replicated ? 70 : 120);
@@ -160,7 +165,8 @@ double contrast(const QColor& a, const QColor& b) {
 
 QColor blend(const QColor& under, const QColor& over, double opacity) {
   const auto mix = [opacity](double u, double o) { return static_cast<float>(u + (o - u) * opacity); };
-  return QColor::fromRgbF(mix(under.redF(), over.redF()), mix(under.greenF(), over.greenF()), mix(under.blueF(), over.blueF()));
+  return QColor::fromRgbF(mix(under.redF(), over.redF()), mix(under.greenF(), over.greenF()),
+                          mix(under.blueF(), over.blueF()));
 }
 
 }  // namespace cleave::views

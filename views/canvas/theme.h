@@ -35,8 +35,8 @@ struct Theme {
   QColor ground, groundRaised, groundSunken;  ///< drawing, panels and boxes on it, stripes
   QColor text, textQuiet;                     ///< both at least 4.5:1 on every ground
   QColor border, borderStrong, edge;
-  QColor accent, onAccent;                    ///< selection
-  QColor inputs, outputs;                     ///< what feeds and what uses the selection
+  QColor accent, onAccent;  ///< selection
+  QColor inputs, outputs;   ///< what feeds and what uses the selection
   QColor conflict, warning, good;
   QColor searchHit;
   QColor tints[kTintCount];

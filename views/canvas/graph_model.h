@@ -1,0 +1,138 @@
+#pragma once
+/// What the canvas draws, without a pixel: a graph as a tree of modules, each a small graph of operators and child
+/// modules.
+///
+/// - Modules come from the scopes. Wrappers around almost everything (`model`) and pure lists (`model.layers`) dissolve
+///   into their parent, so that the first picture is the model; a module of one operator is that operator with the
+///   module's name as its `tail`.
+/// - Equal modules (operators, arguments, shapes, wiring, boundary) share a `templateId`.
+/// - A *hub* (cos, sin, mask, a tied weight: read all over the model) is no edge but a chip at each reader; a weight or
+///   constant with one reader is docked to it. Long edges from hubs are what makes layered layout slow and pictures
+///   black.
+/// - *Noise* (aliases, casts and views that change nothing) is passed through: its readers see its input. Rotary
+/// helpers
+///   become one module, and so does what only prepares hubs.
+///
+/// Immutable once built; one pass over nodes and edges. Ids of nodes, values and scopes are the graph's own.
+///
+///     GraphModel model(graph);
+///     for (const Member& m : model.module(model.root()).members) ...
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace cleave::views {
+
+using graph::NodeId;
+using graph::ScopeId;
+using graph::ValueId;
+using ModuleId = Id<struct ModuleTag>;
+
+/// A child of a module: an operator, an input or output of the graph, or a module. Exactly one of the ids is valid.
+struct Member {
+  NodeId node;  ///< a Call or an Input
+  ModuleId module;
+  int output = -1;  ///< index into Graph::outputs
+  bool operator==(const Member&) const = default;
+};
+
+/// A value flowing between two members of one module. `kOutside` stands for the module's boundary.
+struct MemberEdge {
+  static constexpr std::uint32_t kOutside = 0xFFFFFFFF;
+  std::uint32_t from = kOutside;
+  std::uint32_t to = kOutside;
+  ValueId value;
+  auto operator<=>(const MemberEdge&) const = default;
+};
+
+enum class ModuleKind : std::uint8_t {
+  Scope,   ///< a module of the model
+  Rotary,  ///< rotary helpers of one attention, folded together
+  Shared,  ///< what only prepares hubs: positions, masks, cos and sin
+};
+
+struct Module {
+  ModuleKind kind = ModuleKind::Scope;
+  ScopeId scope;                    ///< invalid for Rotary and Shared
+  ModuleId parent;                  ///< invalid for the root
+  std::string title;                ///< relative to the parent: "layers.3", "self_attn"
+  std::string className;            ///< "LlamaDecoderLayer"; may be empty
+  std::vector<Member> members;      ///< by first operator
+  std::vector<MemberEdge> edges;    ///< sorted; includes those from and to the boundary
+  std::vector<ValueId> hubs;        ///< hubs read anywhere inside but made outside, ascending
+  std::vector<ValueId> madeHubs;    ///< hubs made inside and read outside, ascending
+  std::uint32_t templateId = 0;     ///< equal modules have equal ids
+  std::uint32_t operatorCount = 0;  ///< operators inside, at any depth, noise left out
+  std::uint16_t depth = 0;          ///< root: 0
+  std::string listName;             ///< "layers" for "layers.3", empty when the title has no index
+  int listIndex = -1;               ///< 3 for "layers.3"
+};
+
+/// What a node shows besides its operator.
+struct Trimmings {
+  std::string tail;             ///< name of the one-operator module it stands for: "q_proj"; may be empty
+  std::vector<ValueId> docked;  ///< weights and constants only it reads, in argument order
+  std::vector<ValueId> hubs;    ///< hubs it reads, in argument order
+};
+
+struct GraphModelOptions {
+  bool foldNoise = true;  ///< pass aliases through and group helpers
+};
+
+class GraphModel {
+ public:
+  explicit GraphModel(std::shared_ptr<const graph::Graph> graph, GraphModelOptions options = {});
+
+  const graph::Graph& graph() const { return *m_graph; }
+  const std::shared_ptr<const graph::Graph>& sharedGraph() const { return m_graph; }
+  ModuleId root() const { return ModuleId(0); }
+  std::size_t moduleCount() const { return m_modules.size(); }
+  const Module& module(ModuleId id) const { return m_modules[id.index()]; }
+  const Trimmings& trimmings(NodeId node) const { return m_trimmings[node.index()]; }
+
+  /// The node drawn for this one: itself, for noise the node whose value it passes on, for a docked weight its reader.
+  /// Invalid for what is drawn nowhere (an unused parameter).
+  NodeId shownNode(NodeId node) const { return m_shownNode[node.index()]; }
+  /// The module that has the node as a member; invalid for what is drawn nowhere.
+  ModuleId moduleOf(NodeId node) const;
+  /// The module drawn for a scope: its own, or the nearest one around it. Always valid for scopes of the graph.
+  ModuleId moduleOf(ScopeId scope) const { return m_scopeModule[scope.index()]; }
+  /// The operator that stands for this scope when it is a module of one operator.
+  std::optional<NodeId> inlinedNode(ScopeId scope) const;
+  bool isAncestor(ModuleId ancestor, ModuleId descendant) const;  ///< true for equal ids
+  /// From the root's child down to `id` itself; empty for the root.
+  std::vector<ModuleId> pathTo(ModuleId id) const;
+
+  bool isHub(ValueId value) const { return m_isHub[value.index()]; }
+  bool isNoise(NodeId node) const { return m_isNoise[node.index()]; }
+  /// The value that `value` is when noise is left out.
+  ValueId source(ValueId value) const { return m_source[value.index()]; }
+  std::size_t noiseCount() const { return m_noiseCount; }
+  /// Short name for a chip: "cos", "mask", "embed_tokens.weight", or the value's name.
+  std::string hubName(ValueId value) const;
+  /// Operators that read the value, noise passed through, ascending.
+  const std::vector<NodeId>& readers(ValueId source) const { return m_readers[source.index()]; }
+
+ private:
+  friend class GraphModelBuilder;
+  std::shared_ptr<const graph::Graph> m_graph;
+  std::vector<Module> m_modules;
+  std::vector<Trimmings> m_trimmings;
+  std::vector<NodeId> m_shownNode;
+  std::vector<ModuleId> m_nodeModule;
+  std::vector<ModuleId> m_scopeModule;
+  std::vector<NodeId> m_inlined;  ///< by scope
+  std::vector<ValueId> m_source;
+  std::vector<std::vector<NodeId>> m_readers;
+  std::vector<bool> m_isHub;
+  std::vector<bool> m_isNoise;
+  std::size_t m_noiseCount = 0;
+};
+
+/// "linear" for "aten::linear", "sum" for "aten::sum.dim_IntList".
+std::string_view shortOpName(std::string_view op);
+
+}  // namespace cleave::views

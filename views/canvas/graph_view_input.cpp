@@ -1,0 +1,376 @@
+// Mouse, wheel, keys of the canvas, and where the view stands.
+#include <QGestureEvent>
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QNativeGestureEvent>
+#include <QPinchGesture>
+#include <QToolTip>
+#include <QWheelEvent>
+#include <algorithm>
+#include <cmath>
+
+#include "canvas/graph_view.h"
+#include "canvas/legend.h"
+#include "canvas/minimap.h"
+#include "canvas/scene_painter.h"
+
+namespace cleave::views {
+namespace {
+
+constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1.25;
+constexpr int kMinimapWidth = 96, kReach = 80;  // so many pixels of the picture stay in the window
+
+}  // namespace
+
+// ---- view
+
+void GraphView::placeStrips() {
+  const int top = m_legend->sizeHint().height();
+  setViewportMargins(0, top, kMinimapWidth, 0);
+  m_legend->setGeometry(0, 0, width(), top);
+  m_minimap->setGeometry(width() - kMinimapWidth, top, kMinimapWidth, std::max(0, height() - top));
+}
+
+void GraphView::resizeEvent(QResizeEvent*) {
+  placeStrips();
+  if (m_isFitted && m_scene) fit();
+  keepInReach();
+  m_stale = viewport()->rect();
+  m_minimap->setView(visibleArea());
+}
+
+void GraphView::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange && !m_hasOwnTheme) {
+    setTheme(Theme::of(palette()));
+    m_hasOwnTheme = false;
+  }
+  QAbstractScrollArea::changeEvent(event);
+}
+
+QRectF GraphView::visibleArea() const {
+  return {toWorld({0, 0}), QSizeF(viewport()->size()) / m_zoom};
+}
+
+QRectF GraphView::viewRect(const SceneItem& item) const {
+  return {toView(item.rect.topLeft()), item.rect.size() * m_zoom};
+}
+
+void GraphView::fit() {
+  if (!m_scene) return;
+  const QSizeF scene = m_scene->bounds().size(), view = viewport()->size();
+  if (scene.isEmpty() || view.isEmpty()) return;
+  m_zoom = std::clamp(std::min(view.width() / scene.width(), view.height() / scene.height()), 1e-4, kMaxFit);
+  const QPointF middle((view.width() - scene.width() * m_zoom) / 2, (view.height() - scene.height() * m_zoom) / 2);
+  m_offset = QPointF(std::round(middle.x()), std::round(middle.y()));
+  m_isFitted = true;
+  m_stale = viewport()->rect();
+  m_minimap->setView(visibleArea());
+  updateStatus();
+  viewport()->update();
+  emit zoomChanged(m_zoom);
+}
+
+void GraphView::zoomTo(double zoom) {
+  zoomAt(zoom, QRectF(viewport()->rect()).center());
+}
+
+void GraphView::zoomAt(double zoom, const QPointF& view) {
+  if (!m_scene) return;
+  const QSizeF scene = m_scene->bounds().size();
+  const double fitting = std::min(viewport()->width() / std::max(1.0, scene.width()),
+                                  viewport()->height() / std::max(1.0, scene.height()));
+  zoom = std::clamp(zoom, std::min(0.5 * fitting, 0.25), kMaxZoom);
+  const QPointF world = toWorld(view);
+  m_zoom = zoom;
+  const QPointF offset = view - world * zoom;
+  m_offset = QPointF(std::round(offset.x()), std::round(offset.y()));
+  m_isFitted = false;
+  keepInReach();
+  m_minimap->setView(visibleArea());
+  updateStatus();
+  viewport()->update();
+  emit zoomChanged(m_zoom);
+}
+
+void GraphView::panBy(const QPointF& by) {
+  m_offset += QPointF(std::round(by.x()), std::round(by.y()));
+  m_isFitted = false;
+  keepInReach();
+  m_minimap->setView(visibleArea());
+  viewport()->update();
+}
+
+/// Some of the picture stays in the window, however far one drags.
+void GraphView::keepInReach() {
+  if (!m_scene) return;
+  const QSizeF size = m_scene->bounds().size() * m_zoom;
+  const auto bound = [](double at, double length, int room) {
+    const double reach = std::min<double>(kReach, length);
+    return std::round(std::clamp(at, reach - length, std::max(reach - length, room - reach)));
+  };
+  m_offset = QPointF(bound(m_offset.x(), size.width(), viewport()->width()),
+                     bound(m_offset.y(), size.height(), viewport()->height()));
+}
+
+void GraphView::bringIntoView(const QRectF& world, bool center) {
+  const QRectF at(toView(world.topLeft()), world.size() * m_zoom);
+  const QRectF view = QRectF(viewport()->rect()).adjusted(40, 40, -40, -40);
+  if (!center && view.contains(at)) return;
+  QPointF by = view.center() - at.center();
+  if (at.height() > view.height()) by.setY(view.top() - at.top());  // too large: from its header on
+  panBy(by);
+}
+
+// ---- mouse
+
+bool GraphView::viewportEvent(QEvent* event) {
+  switch (event->type()) {
+    case QEvent::ToolTip: {
+      const auto* help = static_cast<QHelpEvent*>(event);
+      const QPointF world = toWorld(help->pos());
+      const std::uint32_t item = m_scene ? m_scene->itemAt(world) : SceneItem::kNone;
+      const QString text = item == SceneItem::kNone ? QString() : tooltip(item, world);
+      if (text.isEmpty())
+        QToolTip::hideText();
+      else
+        QToolTip::showText(help->globalPos(), text, viewport());
+      return true;
+    }
+    case QEvent::Leave: setHovered(SceneItem::kNone, {}); break;
+    case QEvent::Gesture: {
+      auto* gesture = static_cast<QGestureEvent*>(event);
+      if (auto* pinch = static_cast<QPinchGesture*>(gesture->gesture(Qt::PinchGesture))) {
+        zoomAt(m_zoom * pinch->scaleFactor(), viewport()->mapFromGlobal(pinch->centerPoint().toPoint()));
+        gesture->accept(pinch);
+        return true;
+      }
+      break;
+    }
+    case QEvent::NativeGesture: {
+      auto* gesture = static_cast<QNativeGestureEvent*>(event);
+      if (gesture->gestureType() != Qt::ZoomNativeGesture) break;
+      zoomAt(m_zoom * (1 + gesture->value()), gesture->position());
+      return true;
+    }
+    default: break;
+  }
+  return QAbstractScrollArea::viewportEvent(event);
+}
+
+void GraphView::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton && event->button() != Qt::MiddleButton) return;
+  m_pressedAt = event->pos();
+  m_draggedFrom = m_offset;
+  m_isPressed = true;
+  m_isDragging = event->button() == Qt::MiddleButton;
+}
+
+void GraphView::mouseMoveEvent(QMouseEvent* event) {
+  if (m_isPressed) {
+    if (!m_isDragging && (event->pos() - m_pressedAt).manhattanLength() > 5) {
+      m_isDragging = true;
+      viewport()->setCursor(Qt::ClosedHandCursor);
+    }
+    if (m_isDragging) panBy(m_draggedFrom + QPointF(event->pos() - m_pressedAt) - m_offset);
+    return;
+  }
+  if (!m_scene) return;
+  const QPointF world = toWorld(event->pos());
+  const std::uint32_t item = m_scene->itemAt(world);
+  const HubLabel* hub =
+      item == SceneItem::kNone ? nullptr : ScenePainter::chipAt(m_scene->items()[item], *m_labels, world);
+  setHovered(item, hub ? hub->value : ValueId());
+}
+
+void GraphView::setHovered(std::uint32_t item, ValueId hub) {
+  if (item == m_hovered && hub == m_hoveredHub) return;
+  m_hovered = item;
+  m_hoveredHub = hub;
+  viewport()->setCursor(hub.isValid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
+  viewport()->update();
+  if (!m_scene) return;
+  const SceneItem* hovered = item == SceneItem::kNone ? nullptr : &m_scene->items()[item];
+  emit this->hovered(hovered ? hovered->node : NodeId(),
+                     hovered && hovered->module.isValid() ? scopeOf(hovered->module) : ScopeId());
+}
+
+void GraphView::mouseReleaseEvent(QMouseEvent* event) {
+  const bool wasClick = m_isPressed && !m_isDragging && event->button() == Qt::LeftButton;
+  m_isPressed = m_isDragging = false;
+  viewport()->setCursor(Qt::ArrowCursor);
+  if (!wasClick || !m_scene) return;
+  const QPointF world = toWorld(event->pos());
+  click(m_scene->itemAt(world), world, event->modifiers());
+}
+
+void GraphView::click(std::uint32_t index, const QPointF& world, Qt::KeyboardModifiers modifiers) {
+  if (index == SceneItem::kNone) return select({}, true);
+  const SceneItem item = m_scene->items()[index];
+  if (const HubLabel* hub = ScenePainter::chipAt(item, *m_labels, world); hub && !hub->isMade) {
+    const NodeId producer = m_graph->value(hub->value).producer;
+    if (m_model->shownNode(producer).isValid()) reveal(producer);
+    return select({producer, {}, -1}, true);
+  }
+  const double slack = 3;
+  if (ScenePainter::listButton(item, *m_metrics).adjusted(-slack, -slack, slack, slack).contains(world))
+    return toggle(index, true);
+  if (ScenePainter::foldButton(item, *m_metrics).adjusted(-slack, -slack, slack, slack).contains(world))
+    return toggle(index, modifiers & Qt::ShiftModifier);
+  if (item.kind == ItemKind::Frame && !ScenePainter::header(item, *m_metrics).contains(world) && m_zoom > 0.3)
+    return select({}, true);
+  select({item.node, item.module, item.output}, true);
+}
+
+void GraphView::mouseDoubleClickEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !m_scene) return;
+  const QPointF world = toWorld(event->pos());
+  const std::uint32_t index = m_scene->itemAt(world);
+  if (index == SceneItem::kNone) return fit();
+  const SceneItem& item = m_scene->items()[index];
+  if (ScenePainter::foldButton(item, *m_metrics).contains(world))
+    return mousePressEvent(event);  // two quick clicks on the button
+  if (item.node.isValid())
+    emit nodeActivated(item.node);
+  else if (item.kind != ItemKind::Frame || ScenePainter::header(item, *m_metrics).contains(world))
+    toggle(index, false);
+}
+
+void GraphView::wheelEvent(QWheelEvent* event) {
+  const QPoint pixels = event->pixelDelta(), angle = event->angleDelta();
+  if (event->modifiers() & (Qt::ShiftModifier | Qt::AltModifier)) {
+    const int along = angle.y() != 0 ? angle.y() : angle.x();
+    const QPointF by = !pixels.isNull()                         ? QPointF(pixels)
+                       : (event->modifiers() & Qt::AltModifier) ? QPointF(0, along)
+                                                                : QPointF(along, 0);
+    panBy(by);
+  } else {
+    zoomAt(m_zoom * std::pow(1.0016, angle.y()), event->position());
+  }
+  event->accept();
+}
+
+void GraphView::contextMenuEvent(QContextMenuEvent* event) {
+  if (!m_scene) return;
+  std::uint32_t index =
+      event->reason() == QContextMenuEvent::Mouse ? m_scene->itemAt(toWorld(event->pos())) : selectedItem();
+  NodeId node;
+  ScopeId scope;
+  QPoint at = event->globalPos();
+  if (index != SceneItem::kNone) {
+    const SceneItem& item = m_scene->items()[index];
+    select({item.node, item.module, item.output}, true);
+    node = item.node;
+    scope = item.module.isValid() ? scopeOf(item.module) : node.isValid() ? m_graph->node(node).scope : ScopeId(0);
+    if (event->reason() != QContextMenuEvent::Mouse) at = viewport()->mapToGlobal(viewRect(item).center().toPoint());
+  }
+  emit contextMenuRequested(at, node, scope);
+}
+
+QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
+  const SceneItem& item = m_scene->items()[index];
+  const auto valueText = [&](ValueId v) {
+    const graph::Value& value = m_graph->value(v);
+    return QStringLiteral("<b>%1</b>&nbsp; %2 %3<br>%4: %5")
+        .arg(QString::fromStdString(value.name).toHtmlEscaped(),
+             QString::fromUtf8(graph::toText(value.type.dtype).data()), shapeText(value.type.shape),
+             m_board->of(v) ? QString::fromStdString(m_board->of(v)->text()) : QStringLiteral("–"),
+             describe(m_board->of(v)));
+  };
+  if (const HubLabel* hub = ScenePainter::chipAt(item, *m_labels, world))
+    return valueText(hub->value) + tr("<br>read all over the model; click to go there");
+  if (item.node.isValid()) {
+    const graph::Node& node = m_graph->node(item.node);
+    QString text = node.results.empty() ? QString() : valueText(node.results[0]);
+    if (node.kind == graph::NodeKind::Call)
+      text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->opName(node)).toHtmlEscaped());
+    if (node.scope.index() < m_graph->scopes.size() && !m_graph->scope(node.scope).path.empty())
+      text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->scope(node.scope).path).toHtmlEscaped());
+    return text;
+  }
+  if (item.output >= 0) return valueText(m_graph->outputs[static_cast<std::size_t>(item.output)].value);
+  if (!ScenePainter::header(item, *m_metrics).contains(world) && item.kind == ItemKind::Frame) return {};
+  const Module& module = m_model->module(item.module);
+  const ModuleTally tally = m_board->tally(item.module, item.lastModule);
+  QString text = QStringLiteral("<b>%1</b>&nbsp; %2")
+                     .arg(m_labels->module(item.module, item.lastModule).title.toHtmlEscaped(),
+                          QString::fromStdString(module.className).toHtmlEscaped());
+  for (int t = 0; t < kTintCount; ++t)
+    if (tally.tints[static_cast<std::size_t>(t)] > 0)
+      text += QStringLiteral("<br>%1 %2")
+                  .arg(countText(tally.tints[static_cast<std::size_t>(t)]), describe(static_cast<Tint>(t)));
+  if (item.kind == ItemKind::Stack) text += tr("<br>equal modules; + opens the first, the list button shows all");
+  return text;
+}
+
+// ---- keys
+
+void GraphView::keyPressEvent(QKeyEvent* event) {
+  switch (event->key()) {
+    case Qt::Key_Plus:
+    case Qt::Key_Equal: return zoomBy(kKeyZoom);
+    case Qt::Key_Minus: return zoomBy(1 / kKeyZoom);
+    case Qt::Key_0: return fit();
+    case Qt::Key_1: return zoomTo(1);
+    case Qt::Key_N: return setHelpersFolded(!areHelpersFolded());
+    case Qt::Key_Up:
+    case Qt::Key_Down:
+    case Qt::Key_Left:
+    case Qt::Key_Right:
+      if (m_scene && event->modifiers() == Qt::NoModifier) return walk(event->key());
+      break;
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (const std::uint32_t item = selectedItem(); item != SceneItem::kNone) {
+        if (m_selection.module.isValid())
+          toggle(item, event->modifiers() & Qt::ShiftModifier);
+        else if (m_selection.node.isValid())
+          emit nodeActivated(m_selection.node);
+        return;
+      }
+      break;
+    case Qt::Key_Backspace:  // out to the module around
+      if (const std::uint32_t item = selectedItem();
+          item != SceneItem::kNone && m_scene->items()[item].parent != SceneItem::kNone)
+        return select({{}, m_scene->items()[m_scene->items()[item].parent].module, -1}, true);
+      break;
+    default: break;
+  }
+  QAbstractScrollArea::keyPressEvent(event);
+}
+
+/// Down and up follow edges, through open modules; left and right go to the neighbour in the same row.
+void GraphView::walk(int key) {
+  const auto& items = m_scene->items();
+  std::uint32_t from = selectedItem(), to = SceneItem::kNone;
+  if (from == SceneItem::kNone) {
+    if (items.empty()) return;
+    to = 0;
+  } else if (key == Qt::Key_Down || key == Qt::Key_Up) {
+    if (!m_links) m_links = std::make_unique<SceneLinks>(*m_scene);
+    const Neighbourhood next = key == Qt::Key_Down ? m_links->readersOf(from) : m_links->sourcesOf(from);
+    const auto distance = [&](std::uint32_t i) {
+      return std::abs(items[i].rect.center().x() - items[from].rect.center().x()) +
+             std::abs(items[i].rect.center().y() - items[from].rect.center().y());
+    };
+    for (const std::uint32_t i : next.items)
+      if (to == SceneItem::kNone || distance(i) < distance(to)) to = i;
+  } else {
+    const QRectF& here = items[from].rect;
+    for (std::uint32_t i = 0; i < items.size(); ++i) {
+      const QRectF& there = items[i].rect;
+      if (i == from || items[i].parent != items[from].parent || there.bottom() < here.top() ||
+          there.top() > here.bottom())
+        continue;
+      const bool isAside = key == Qt::Key_Right ? there.left() >= here.right() : there.right() <= here.left();
+      if (isAside && (to == SceneItem::kNone || std::abs(there.center().x() - here.center().x()) <
+                                                    std::abs(items[to].rect.center().x() - here.center().x())))
+        to = i;
+    }
+  }
+  if (to == SceneItem::kNone) return;
+  bringIntoView(items[to].rect, false);
+  select({items[to].node, items[to].module, items[to].output}, true);
+}
+
+}  // namespace cleave::views

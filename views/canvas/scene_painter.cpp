@@ -1,0 +1,432 @@
+#include "canvas/scene_painter.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cleave::views {
+namespace {
+
+constexpr double kLabelZoom = 0.45;  // below: filled boxes
+constexpr double kDetailZoom = 0.7;  // from here: shapes, weights, chips
+constexpr double kArrowZoom = 0.55;
+constexpr double kCurveZoom = 0.3;    // below: straight pieces
+constexpr double kBlockZoom = 0.3;    // below: frames of moderate height are blocks
+constexpr double kBlockHeight = 130;  // on screen
+constexpr double kTinyHeight = 24;    // on screen: a frame below is a block at any zoom
+
+QPen hairline(const QColor& color, double width = 1) {
+  QPen pen(color, width);
+  pen.setCosmetic(true);
+  return pen;
+}
+
+/// Text that stays legible: drawn at `pixels` on the screen whatever the zoom.
+void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double pixels, const QColor& color, int flags,
+                    const QString& text) {
+  const QTransform toDevice = painter.worldTransform();
+  const QRectF device = toDevice.mapRect(world);
+  font.setPixelSize(std::max(1, static_cast<int>(std::lround(pixels))));
+  painter.save();
+  painter.resetTransform();
+  painter.setFont(font);
+  painter.setPen(color);
+  painter.drawText(device, flags, QFontMetricsF(font).elidedText(text, Qt::ElideLeft, device.width()));
+  painter.restore();
+}
+
+}  // namespace
+
+void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step) {
+  painter.fillRect(rect, theme.color(tint));
+  const QBrush pattern = theme.pattern(tint);
+  if (pattern.style() == Qt::NoBrush || rect.width() < step) return;
+  const QPen before = painter.pen();
+  painter.setPen(hairline(pattern.color()));
+  const double h = rect.height();
+  const auto slanted = [&](bool rising) {
+    for (double x = rect.left() - h + step; x < rect.right(); x += step) {
+      const double from = std::max(x, rect.left()), to = std::min(x + h, rect.right());
+      const double a = rising ? rect.bottom() - (from - x) : rect.top() + (from - x);
+      const double b = rising ? rect.bottom() - (to - x) : rect.top() + (to - x);
+      painter.drawLine(QPointF(from, a), QPointF(to, b));
+    }
+  };
+  const auto upright = [&] {
+    for (double x = rect.left() + step; x < rect.right(); x += step)
+      painter.drawLine(QPointF(x, rect.top()), QPointF(x, rect.bottom()));
+  };
+  const auto level = [&] {
+    for (double y = rect.top() + step; y < rect.bottom(); y += step)
+      painter.drawLine(QPointF(rect.left(), y), QPointF(rect.right(), y));
+  };
+  switch (pattern.style()) {
+    case Qt::BDiagPattern: slanted(true); break;
+    case Qt::FDiagPattern: slanted(false); break;
+    case Qt::VerPattern: upright(); break;
+    case Qt::HorPattern: level(); break;
+    case Qt::Dense6Pattern: upright(), level(); break;
+    default: slanted(true), slanted(false); break;
+  }
+  painter.setPen(before);
+}
+
+void drawCollective(QPainter& painter, const QRectF& square, rules::CollectiveKind kind, const QColor& color) {
+  painter.save();
+  painter.setPen(QPen(color, square.width() * 0.11, Qt::SolidLine, Qt::RoundCap));
+  painter.setBrush(Qt::NoBrush);
+  const QRectF r = square.adjusted(1, 1, -1, -1);
+  const QPointF c = r.center();
+  if (kind == rules::CollectiveKind::AllReduce) {
+    painter.drawEllipse(r);
+    const double arm = r.width() * 0.28;
+    painter.drawLine(c - QPointF(arm, 0), c + QPointF(arm, 0));
+    painter.drawLine(c - QPointF(0, arm), c + QPointF(0, arm));
+  } else {
+    const double sign = kind == rules::CollectiveKind::AllGather ? 1 : -1, half = r.width() / 2, tip = r.width() * 0.22;
+    for (const double dy : {-r.height() * 0.24, r.height() * 0.24}) {
+      const QPointF head = c + QPointF(sign * half, dy);
+      painter.drawLine(c + QPointF(-sign * half, dy), head);
+      painter.drawLine(head, head + QPointF(-sign * tip, -tip));
+      painter.drawLine(head, head + QPointF(-sign * tip, tip));
+    }
+  }
+  painter.restore();
+}
+
+ScenePainter::ScenePainter(const PaintStyle& style, const Scene& scene, double zoom)
+    : m_style(style), m_scene(scene), m_theme(style.theme), m_metrics(style.labels->metrics()), m_zoom(zoom) {}
+
+// ---- geometry
+
+QRectF ScenePainter::card(const SceneItem& item, const Metrics& m) {
+  const double sheets = item.kind == ItemKind::Stack ? 2 * m.sheetOffset : 0;
+  return item.rect.adjusted(0, 0, -sheets, -sheets);
+}
+
+QRectF ScenePainter::header(const SceneItem& item, const Metrics& m) {
+  const QRectF r = card(item, m);
+  return {r.topLeft(), QSizeF(r.width(), m.header)};
+}
+
+QRectF ScenePainter::foldButton(const SceneItem& item, const Metrics& m) {
+  if (item.kind != ItemKind::Folded && item.kind != ItemKind::Stack && item.kind != ItemKind::Frame) return {};
+  const QRectF h = header(item, m);
+  return {h.right() - m.pad - m.button, h.center().y() - m.button / 2, m.button, m.button};
+}
+
+QRectF ScenePainter::listButton(const SceneItem& item, const Metrics& m) {
+  if (item.kind != ItemKind::Stack) return {};
+  return foldButton(item, m).translated(-m.button - m.pad * 0.75, 0);
+}
+
+const HubLabel* ScenePainter::chipAt(const SceneItem& item, Labels& labels, const QPointF& p) {
+  const Metrics& m = labels.metrics();
+  const QRectF r = card(item, m);
+  const std::vector<HubLabel>* hubs = nullptr;
+  double top = 0;
+  if (item.kind == ItemKind::Operator) {
+    const NodeLabel& label = labels.node(item.node);
+    hubs = &label.hubs;
+    top = r.top() + m.band + m.row * (1 + static_cast<double>(label.docks.size()));
+  } else if (item.kind == ItemKind::Folded || item.kind == ItemKind::Stack) {
+    hubs = &labels.module(item.module, item.lastModule).hubs;
+    top = r.top() + m.header + m.row + 2 * m.scale;
+  }
+  if (!hubs) return nullptr;
+  const auto rects = labels.chipRects(*hubs, r.width());
+  for (std::size_t i = 0; i < rects.size(); ++i)
+    if (rects[i].translated(r.left(), top).contains(p)) return &(*hubs)[i];
+  return nullptr;
+}
+
+QColor ScenePainter::sheet(const SceneItem& item) const {
+  return item.depth % 2 == 0 ? m_theme.groundRaised : m_theme.ground;
+}
+
+MaybePlacement ScenePainter::placementOf(const SceneItem& item) const {
+  const auto& graph = m_style.model->graph();
+  if (item.node.isValid() && !graph.node(item.node).results.empty())
+    return m_style.board->of(graph.node(item.node).results[0]);
+  if (item.output >= 0) return m_style.board->of(graph.outputs[static_cast<std::size_t>(item.output)].value);
+  return {};
+}
+
+QString ScenePainter::elided(const QFontMetricsF& metrics, const QString& text, double width) const {
+  return metrics.horizontalAdvance(text) <= width ? text : metrics.elidedText(text, Qt::ElideLeft, width);
+}
+
+bool ScenePainter::isCollapsed(const SceneItem& item) const {
+  const double height = item.rect.height() * m_zoom;
+  return height < kTinyHeight || (m_zoom < kBlockZoom && height < kBlockHeight);
+}
+
+bool ScenePainter::isHidden(std::uint32_t frame, const std::vector<std::uint32_t>& collapsed) const {
+  if (collapsed.empty()) return false;
+  for (; frame != SceneItem::kNone; frame = m_scene.items()[frame].parent)
+    if (std::binary_search(collapsed.begin(), collapsed.end(), frame)) return true;
+  return false;
+}
+
+// ---- everything
+
+void ScenePainter::paint(QPainter& painter, const QRectF& area) {
+  const auto& items = m_scene.items();
+  std::vector<std::uint32_t> found, shown, collapsed;
+  m_scene.itemsIn(area, found);
+  for (std::size_t i = 0; i < found.size();) {
+    const SceneItem& item = items[found[i]];
+    if (!item.rect.adjusted(-8, -8, 8, 24).intersects(area)) {
+      ++i;
+      continue;
+    }
+    shown.push_back(found[i]);
+    if (item.kind == ItemKind::Frame && isCollapsed(item)) {
+      collapsed.push_back(found[i]);
+      const auto next = std::lower_bound(found.begin(), found.end(), item.subtreeEnd);
+      i = static_cast<std::size_t>(next - found.begin());
+    } else {
+      ++i;
+    }
+  }
+  const bool smooth = m_zoom >= kCurveZoom;
+  painter.setRenderHint(QPainter::Antialiasing, smooth);
+  painter.setRenderHint(QPainter::TextAntialiasing, true);
+  for (const std::uint32_t i : shown)
+    if (items[i].kind == ItemKind::Frame && !std::binary_search(collapsed.begin(), collapsed.end(), i))
+      drawFrame(painter, items[i]);
+
+  m_scene.edgesIn(area, found);
+  const QPen pen = hairline(m_theme.edge, std::clamp(m_zoom, 1.0, 2.0));
+  for (const std::uint32_t e : found) {
+    const SceneEdge& edge = m_scene.edges()[e];
+    if (edge.bounds.intersects(area) && !isHidden(edge.frame, collapsed)) drawEdge(painter, edge, pen);
+  }
+  for (const std::uint32_t i : shown) {
+    const SceneItem& item = items[i];
+    switch (item.kind) {
+      case ItemKind::Frame:
+        if (std::binary_search(collapsed.begin(), collapsed.end(), i))
+          drawBlock(painter, item);
+        else
+          drawFrameHeader(painter, item);
+        break;
+      case ItemKind::Folded:
+      case ItemKind::Stack: drawFolded(painter, item); break;
+      case ItemKind::Output: drawOutput(painter, item); break;
+      case ItemKind::Operator:
+      case ItemKind::Input: drawNode(painter, item); break;
+    }
+  }
+  if (m_zoom >= 1.5) {
+    for (const std::uint32_t e : found)
+      if (const SceneEdge& edge = m_scene.edges()[e]; edge.bounds.intersects(area)) edgeLabel(painter, edge);
+  }
+}
+
+// ---- frames and modules
+
+void ScenePainter::drawFrame(QPainter& painter, const SceneItem& item) {
+  const double h = hair() / 2;
+  painter.setPen(hairline(m_theme.borderStrong));
+  painter.setBrush(sheet(item));
+  painter.drawRoundedRect(item.rect.adjusted(h, h, -h, -h), m_metrics.radius, m_metrics.radius);
+}
+
+void ScenePainter::drawFrameHeader(QPainter& painter, const SceneItem& item) {
+  const Metrics& m = m_metrics;
+  const QRectF r = header(item, m);
+  const double h = hair() / 2;
+  QPainterPath top;  // rounded above, square below
+  top.setFillRule(Qt::WindingFill);
+  top.addRoundedRect(r.adjusted(h, h, -h, 0), m.radius, m.radius);
+  top.addRect(r.adjusted(h, r.height() / 2, -h, 0));
+  painter.fillPath(top, m_theme.groundSunken);
+  painter.setPen(hairline(m_theme.borderStrong));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRoundedRect(item.rect.adjusted(h, h, -h, -h), m.radius, m.radius);
+  const ModuleLabel& label = m_style.labels->module(item.module, item.module);
+  const double height = r.height() * m_zoom;
+  if (m_zoom < kLabelZoom) {
+    if (height >= 8)
+      drawScreenText(painter, r.adjusted(m.pad / 2, 0, -m.pad, 0), m.strong, std::min(10.0, height - 1), m_theme.text,
+                     Qt::AlignVCenter, label.title);
+    return;
+  }
+  double x = r.left() + m.pad;
+  painter.setFont(m.strong);
+  painter.setPen(m_theme.text);
+  painter.drawText(QRectF(x, r.top(), r.width(), r.height()), Qt::AlignVCenter, label.title);
+  x += m.strongMetrics.horizontalAdvance(label.title) + m.pad;
+  const QRectF button = foldButton(item, m);
+  const ModuleTally& tally = m_style.board->tally(item.module);
+  const QRectF row(x, r.top(), button.left() - m.pad - x, r.height());
+  const double used = drawCounts(painter, row, tally,
+                                 item.isSimplified ? label.counts + QStringLiteral(" · simplified") : label.counts);
+  const double room = row.width() - used - m.pad;
+  if (!label.kind.isEmpty() && m.smallMetrics.horizontalAdvance(label.kind) <= room) {
+    painter.setFont(m.small);
+    painter.setPen(m_theme.textQuiet);
+    painter.drawText(QRectF(x, r.top(), room, r.height()), Qt::AlignVCenter, label.kind);
+    x += m.smallMetrics.horizontalAdvance(label.kind) + m.pad;
+  }
+  const double barRoom = row.right() - used - m.pad - x;
+  if (barRoom >= 40 * m.scale) {
+    const double width = std::min(barRoom, 120 * m.scale);
+    drawBar(painter, QRectF(row.right() - used - m.pad - width, r.center().y() - 3.5 * m.scale, width, 7 * m.scale),
+            tally);
+  }
+  drawButton(painter, button, true);
+}
+
+void ScenePainter::drawBlock(QPainter& painter, const SceneItem& item) {
+  const QRectF r = item.rect;
+  const double height = r.height() * m_zoom, width = r.width() * m_zoom, h = hair();
+  const ModuleTally tally = item.kind == ItemKind::Stack ? m_style.board->tally(item.module, item.lastModule)
+                                                         : m_style.board->tally(item.module);
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  if (height < 13 || width < 30) {
+    painter.fillRect(r, m_theme.groundSunken);
+    drawBar(painter, r, tally);
+  } else {
+    painter.fillRect(r, m_theme.groundSunken);
+    const double bar = std::clamp(height * 0.3, 4.0, 9.0) * h;
+    drawBar(painter, QRectF(r.left() + 3 * h, r.bottom() - bar - 3 * h, r.width() - 6 * h, bar), tally);
+    const QString title = m_style.labels->module(item.module, item.lastModule).title;
+    drawScreenText(painter, r.adjusted(4 * h, 0, -2 * h, -bar - 2 * h), m_metrics.strong,
+                   std::clamp(height * 0.55, 8.0, 11.0), m_theme.text, Qt::AlignVCenter, title);
+  }
+  painter.setPen(hairline(m_theme.borderStrong));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(r.adjusted(0, 0, -h, -h));
+  if (tally.conflicts > 0) conflict(painter, item);
+  painter.setRenderHint(QPainter::Antialiasing, m_zoom >= kCurveZoom);
+}
+
+void ScenePainter::drawFolded(QPainter& painter, const SceneItem& item) {
+  if (m_zoom < kLabelZoom) return drawBlock(painter, item);
+  const Metrics& m = m_metrics;
+  const QRectF r = card(item, m);
+  const double h = hair() / 2;
+  painter.setPen(hairline(m_theme.borderStrong));
+  painter.setBrush(item.depth % 2 == 0 ? m_theme.groundRaised : m_theme.ground);
+  if (item.kind == ItemKind::Stack)
+    for (int i = 2; i > 0; --i)
+      painter.drawRoundedRect(r.translated(i * m.sheetOffset, i * m.sheetOffset).adjusted(h, h, -h, -h), m.radius,
+                              m.radius);
+  painter.drawRoundedRect(r.adjusted(h, h, -h, -h), m.radius, m.radius);
+
+  const ModuleLabel& label = m_style.labels->module(item.module, item.lastModule);
+  const ModuleTally tally = m_style.board->tally(item.module, item.lastModule);
+  const QRectF head = header(item, m);
+  const QRectF button = foldButton(item, m);
+  double right = button.left() - m.pad;
+  drawButton(painter, button, false);
+  if (item.kind == ItemKind::Stack) {
+    const QRectF list = listButton(item, m);
+    painter.setPen(hairline(m_theme.textQuiet));
+    for (const double part : {0.25, 0.5, 0.75})
+      painter.drawLine(QPointF(list.left() + 2, list.top() + list.height() * part),
+                       QPointF(list.right() - 2, list.top() + list.height() * part));
+    const auto count =
+        m_style.model->module(item.lastModule).listIndex - m_style.model->module(item.module).listIndex + 1;
+    const QString times = QStringLiteral("×%1").arg(count);
+    const double width = m.labelMetrics.horizontalAdvance(times) + m.pad * 1.5;
+    const QRectF pill(list.left() - m.pad - width, head.center().y() - 8 * m.scale, width, 16 * m.scale);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(m_theme.accent);
+    painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2);
+    painter.setPen(m_theme.onAccent);
+    painter.setFont(m.label);
+    painter.drawText(pill, Qt::AlignCenter, times);
+    right = pill.left() - m.pad;
+  }
+  const double left = head.left() + m.pad;
+  painter.setFont(m.strong);
+  painter.setPen(m_theme.text);
+  const QString title = elided(m.strongMetrics, label.title, right - left);
+  painter.drawText(QRectF(left, head.top(), right - left, head.height()), Qt::AlignVCenter, title);
+  const double after = left + m.strongMetrics.horizontalAdvance(title) + m.pad;
+  if (m_zoom >= kDetailZoom && !label.kind.isEmpty() && after + m.smallMetrics.horizontalAdvance(label.kind) <= right) {
+    painter.setFont(m.small);
+    painter.setPen(m_theme.textQuiet);
+    painter.drawText(QRectF(after, head.top() + 0.5, right - after, head.height()), Qt::AlignVCenter, label.kind);
+  }
+  const QRectF row(r.left() + m.pad, head.bottom() - 3 * m.scale, r.width() - 2 * m.pad, m.row);
+  const double used = m_zoom >= kDetailZoom ? drawCounts(painter, row, tally, label.counts) : 0;
+  drawBar(
+      painter,
+      QRectF(row.left(), row.center().y() - 3.5 * m.scale, row.width() - used - (used > 0 ? m.pad : 0), 7 * m.scale),
+      tally);
+  if (m_zoom >= kDetailZoom) drawChips(painter, r, label.hubs, r.top() + m.header + m.row + 2 * m.scale);
+  if (tally.conflicts > 0) conflict(painter, item);
+}
+
+/// Numbers at the right end of a row; returns the width they took.
+double ScenePainter::drawCounts(QPainter& painter, const QRectF& row, const ModuleTally& tally, const QString& counts) {
+  const Metrics& m = m_metrics;
+  double x = row.right() - m.smallMetrics.horizontalAdvance(counts);
+  painter.setFont(m.small);
+  painter.setPen(m_theme.textQuiet);
+  painter.drawText(QRectF(x, row.top(), row.right() - x + 1, row.height()), Qt::AlignVCenter, counts);
+  const double glyph = 11 * m.scale;
+  const auto add = [&](const QString& text, const QColor& color, auto&& drawSign) {
+    x -= m.smallMetrics.horizontalAdvance(text) + m.pad * 1.25;
+    painter.setPen(color);
+    painter.drawText(QRectF(x, row.top(), row.width(), row.height()), Qt::AlignVCenter, text);
+    x -= glyph + 2 * m.scale;
+    drawSign(QRectF(x, row.center().y() - glyph / 2, glyph, glyph));
+  };
+  if (tally.collectives > 0) {
+    add(countText(tally.collectives), m_theme.text,
+        [&](const QRectF& square) { drawCollective(painter, square, rules::CollectiveKind::AllReduce, m_theme.text); });
+  }
+  if (tally.conflicts > 0) {
+    add(countText(tally.conflicts), m_theme.text, [&](const QRectF& square) {
+      painter.setPen(QPen(m_theme.conflict, 2 * m.scale));
+      const QRectF s = square.adjusted(2, 2, -2, -2);
+      painter.drawLine(s.topLeft(), s.bottomRight());
+      painter.drawLine(s.topRight(), s.bottomLeft());
+    });
+  }
+  return row.right() - x;
+}
+
+void ScenePainter::drawBar(QPainter& painter, const QRectF& bar, const ModuleTally& tally) {
+  const double total = tally.total();
+  if (total == 0 || bar.width() <= 0) return;
+  double x = bar.left();
+  for (int t = 0; t < kTintCount; ++t) {
+    const double width = bar.width() * tally.tints[t] / total;
+    if (width <= 0) continue;
+    const QRectF part(x, bar.top(), width, bar.height());
+    const Tint tint = static_cast<Tint>(t);
+    painter.setOpacity(isDimmed(tint) ? 0.25 : 1);
+    if (tint == Tint::Unassigned)
+      painter.fillRect(part, m_theme.ground);
+    else if (bar.height() * m_zoom >= 5)
+      fillTint(painter, part, m_theme, tint, 4 * hair() * std::max(1.0, m_zoom));
+    else
+      painter.fillRect(part, m_theme.color(tint));
+    x += width;
+  }
+  painter.setOpacity(1);
+  if (bar.height() * m_zoom < 5) return;
+  painter.setPen(hairline(m_theme.borderStrong));
+  painter.setBrush(Qt::NoBrush);
+  const double h = hair() / 2;
+  painter.drawRect(bar.adjusted(h, h, -h, -h));
+}
+
+void ScenePainter::drawButton(QPainter& painter, const QRectF& rect, bool isOpen) {
+  const double h = hair() / 2;
+  painter.setPen(hairline(m_theme.borderStrong));
+  painter.setBrush(m_theme.ground);
+  painter.drawRoundedRect(rect.adjusted(h, h, -h, -h), 3, 3);
+  painter.setPen(hairline(m_theme.text, std::max(1.0, 1.2 * m_zoom)));
+  const double arm = rect.width() * 0.25;
+  const QPointF c = rect.center();
+  painter.drawLine(c - QPointF(arm, 0), c + QPointF(arm, 0));
+  if (!isOpen) painter.drawLine(c - QPointF(0, arm), c + QPointF(0, arm));
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,86 @@
+#pragma once
+/// Draws a scene: the same routine for the window, for pictures and for SVG or PDF. Detail follows the size on the
+/// sheet: a frame too small to read is one block with its placement bar, an operator a filled box; names come with
+/// legible type, shapes and weights at full size.
+///
+/// The painter must map world pixels to the device; `zoom` says by how much.
+#include <QPainter>
+
+#include "canvas/placement_board.h"
+#include "canvas/scene.h"
+#include "canvas/theme.h"
+
+namespace cleave::views {
+
+struct PaintStyle {
+  const GraphModel* model = nullptr;
+  const PlacementBoard* board = nullptr;
+  Labels* labels = nullptr;
+  Theme theme;
+  int ranks = 1;                  ///< for "→ 1024 a rank"; 1: not said
+  std::uint32_t dimmedTints = 0;  ///< bit per Tint: drawn faint
+};
+
+class ScenePainter {
+ public:
+  ScenePainter(const PaintStyle& style, const Scene& scene, double zoom);
+
+  /// Everything that touches `area` (world), frames first, then lines, then boxes.
+  void paint(QPainter& painter, const QRectF& area);
+
+  // Marks laid over the picture.
+  void ring(QPainter& painter, const SceneItem& item, const QColor& color, double width, double gap = 2) const;
+  void glow(QPainter& painter, const SceneItem& item, const QColor& color) const;
+  void conflict(QPainter& painter, const SceneItem& item) const;
+  void breakpoint(QPainter& painter, const SceneItem& item) const;
+  void edge(QPainter& painter, const SceneEdge& edge, const QColor& color, double width) const;
+  void edgeLabel(QPainter& painter, const SceneEdge& edge) const;
+
+  // Where parts of an item lie, in world pixels, for hit tests.
+  static QRectF foldButton(const SceneItem& item, const Metrics& metrics);
+  static QRectF listButton(const SceneItem& item, const Metrics& metrics);  ///< stacks: unfold into a list
+  static QRectF header(const SceneItem& item, const Metrics& metrics);
+  static QRectF card(const SceneItem& item, const Metrics& metrics);  ///< the front sheet of a stack, else the rect
+  /// The chip of a hub at a point of an operator or folded module.
+  static const HubLabel* chipAt(const SceneItem& item, Labels& labels, const QPointF& p);
+
+  /// How many world pixels one pixel on the device is.
+  double hair() const { return 1 / m_zoom; }
+
+ private:
+  bool isCollapsed(const SceneItem& frame) const;
+  bool isHidden(std::uint32_t frame, const std::vector<std::uint32_t>& collapsed) const;
+  void drawFrame(QPainter& painter, const SceneItem& item);
+  void drawFrameHeader(QPainter& painter, const SceneItem& item);
+  void drawBlock(QPainter& painter, const SceneItem& item);
+  void drawNode(QPainter& painter, const SceneItem& item);
+  void drawOutput(QPainter& painter, const SceneItem& item);
+  void drawFolded(QPainter& painter, const SceneItem& item);
+  void drawBox(QPainter& painter, const QRectF& rect, const MaybePlacement& placement, bool isWholeBand);
+  void drawDocks(QPainter& painter, const QRectF& rect, const NodeLabel& label, double top);
+  void drawChips(QPainter& painter, const QRectF& rect, const std::vector<HubLabel>& hubs, double top);
+  void drawPlacementChip(QPainter& painter, const QRectF& band, const MaybePlacement& placement);
+  void drawBar(QPainter& painter, const QRectF& bar, const ModuleTally& tally);
+  void drawBadges(QPainter& painter, const SceneItem& item);
+  void drawButton(QPainter& painter, const QRectF& rect, bool isOpen);
+  void drawEdge(QPainter& painter, const SceneEdge& edge, const QPen& pen) const;
+  double drawCounts(QPainter& painter, const QRectF& row, const ModuleTally& tally, const QString& counts);
+  QColor sheet(const SceneItem& item) const;
+  MaybePlacement placementOf(const SceneItem& item) const;
+  QString dockText(const DockLabel& dock) const;
+  bool isDimmed(Tint tint) const { return m_style.dimmedTints & (1u << static_cast<int>(tint)); }
+  QString elided(const QFontMetricsF& metrics, const QString& text, double width) const;
+
+  const PaintStyle& m_style;
+  const Scene& m_scene;
+  const Theme& m_theme;
+  const Metrics& m_metrics;
+  double m_zoom;
+};
+
+/// Fills `rect` with a tint and its pattern, lines drawn so that they also come out in vector formats.
+void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step);
+/// The sign of a collective in a square: ⊕ all-reduce, ⇉ all-gather, ⇇ reduce-scatter, drawn, not typed.
+void drawCollective(QPainter& painter, const QRectF& square, rules::CollectiveKind kind, const QColor& color);
+
+}  // namespace cleave::views

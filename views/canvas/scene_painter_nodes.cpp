@@ -1,0 +1,314 @@
+// Operators, lines and marks of the canvas.
+#include <algorithm>
+#include <cmath>
+
+#include "canvas/scene_painter.h"
+
+namespace cleave::views {
+namespace {
+
+constexpr double kLabelZoom = 0.45, kDetailZoom = 0.7, kArrowZoom = 0.55, kCurveZoom = 0.3;
+
+QPen hairline(const QColor& color, double width = 1, Qt::PenStyle style = Qt::SolidLine) {
+  QPen pen(color, width, style);
+  pen.setCosmetic(true);
+  return pen;
+}
+
+}  // namespace
+
+void ScenePainter::drawBox(QPainter& painter, const QRectF& rect, const MaybePlacement& placement, bool isWholeBand) {
+  const Metrics& m = m_metrics;
+  const Tint tint = tintOf(placement);
+  const QColor& color = m_theme.color(tint);
+  const double h = hair() / 2;
+  const QRectF r = rect.adjusted(h, h, -h, -h);
+  const QRectF band(rect.left(), rect.top(), rect.width(), isWholeBand ? rect.height() : m.band);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(color);
+  painter.drawRoundedRect(r, m.radius, m.radius);
+  if (tint == Tint::Replicated) {
+    fillTint(painter, band.adjusted(m.radius / 2, m.radius / 2, -m.radius / 2, isWholeBand ? -m.radius / 2 : 0),
+             m_theme, tint, 5 * m.scale);
+  } else if (tint != Tint::Unassigned) {
+    fillTint(
+        painter,
+        QRectF(band.left() + 1, band.top() + m.radius, 6 * m.scale, band.height() - (isWholeBand ? 2 : 1) * m.radius),
+        m_theme, tint, 3 * m.scale);
+  }
+  if (!isWholeBand) {
+    QPainterPath body;
+    body.setFillRule(Qt::WindingFill);
+    const QRectF below = QRectF(r.left(), band.bottom(), r.width(), r.bottom() - band.bottom());
+    body.addRoundedRect(below, m.radius, m.radius);
+    body.addRect(below.adjusted(0, 0, 0, -below.height() / 2));
+    painter.fillPath(body, m_theme.dark ? m_theme.groundRaised : m_theme.ground);
+  }
+  painter.setBrush(Qt::NoBrush);
+  const bool isOpen = tint == Tint::Unassigned;
+  painter.setPen(hairline(isOpen ? m_theme.borderStrong : blend(color, m_theme.text, 0.4), 1,
+                          isOpen ? Qt::DashLine : Qt::SolidLine));
+  painter.drawRoundedRect(r, m.radius, m.radius);
+  if (isOpen && !isWholeBand) painter.drawLine(QPointF(r.left(), band.bottom()), QPointF(r.right(), band.bottom()));
+}
+
+void ScenePainter::drawPlacementChip(QPainter& painter, const QRectF& band, const MaybePlacement& placement) {
+  if (!placement) return;
+  const Metrics& m = m_metrics;
+  const QString text = chipText(placement);
+  const double width = std::max(20 * m.scale, m.smallMetrics.horizontalAdvance(text) + 9 * m.scale);
+  const QRectF pill(band.right() - 4 * m.scale - width, band.center().y() - 7.5 * m.scale, width, 15 * m.scale);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(m_theme.ground);
+  painter.drawRoundedRect(pill, 4 * m.scale, 4 * m.scale);
+  QFont font = m.small;
+  font.setWeight(QFont::DemiBold);
+  painter.setFont(font);
+  painter.setPen(m_theme.text);
+  painter.drawText(pill, Qt::AlignCenter, text);
+}
+
+void ScenePainter::drawNode(QPainter& painter, const SceneItem& item) {
+  const Metrics& m = m_metrics;
+  const QRectF& r = item.rect;
+  const MaybePlacement placement = placementOf(item);
+  const Tint tint = tintOf(placement);
+  painter.setOpacity(isDimmed(tint) ? 0.25 : 1);
+  if (m_zoom < kLabelZoom) {
+    if (tint == Tint::Unassigned) {
+      painter.fillRect(r, m_theme.ground);
+      painter.setPen(hairline(m_theme.borderStrong));
+      painter.setBrush(Qt::NoBrush);
+      painter.drawRect(r.adjusted(0, 0, -hair(), -hair()));
+    } else {
+      painter.fillRect(r, m_theme.color(tint));
+    }
+    painter.setOpacity(1);
+    if (item.node.isValid() && m_style.board->isConflict(item.node)) conflict(painter, item);
+    return;
+  }
+  drawBox(painter, r, placement, false);
+  const NodeLabel& label = m_style.labels->node(item.node);
+  const QRectF band(r.left(), r.top(), r.width(), m.band);
+  const double left = band.left() + m.pad + 2 * m.scale;
+  painter.setFont(item.kind == ItemKind::Input ? m.strong : m.label);
+  painter.setPen(m_theme.textOn(m_theme.color(tint)));
+  painter.drawText(QRectF(left, band.top(), band.right() - left, band.height()), Qt::AlignVCenter,
+                   elided(m.labelMetrics, label.title, band.width() - 3 * m.pad - 26 * m.scale));
+  drawPlacementChip(painter, band, placement);
+  if (m_zoom >= kDetailZoom) {
+    QRectF row(r.left() + m.pad, band.bottom(), r.width() - 2 * m.pad, m.row);
+    const double shapeWidth = m.digitsMetrics.horizontalAdvance(label.shape);
+    painter.setFont(m.small);
+    painter.setPen(m_theme.text);
+    painter.drawText(row, Qt::AlignVCenter | Qt::AlignLeft,
+                     elided(m.smallMetrics, label.tail, row.width() - shapeWidth - m.pad));
+    painter.setFont(m.digits);
+    painter.setPen(label.tail.isEmpty() ? m_theme.text : m_theme.textQuiet);
+    painter.drawText(row, Qt::AlignVCenter | (label.tail.isEmpty() ? Qt::AlignHCenter : Qt::AlignRight),
+                     elided(m.digitsMetrics, label.shape, row.width()));
+    drawDocks(painter, r, label, row.bottom());
+    drawChips(painter, r, label.hubs, row.bottom() + m.row * static_cast<double>(label.docks.size()));
+    drawBadges(painter, item);
+  }
+  painter.setOpacity(1);
+  if (m_style.board->isConflict(item.node)) conflict(painter, item);
+}
+
+void ScenePainter::drawOutput(QPainter& painter, const SceneItem& item) {
+  const MaybePlacement placement = placementOf(item);
+  const Tint tint = tintOf(placement);
+  if (m_zoom < kLabelZoom)
+    return painter.fillRect(item.rect, tint == Tint::Unassigned ? m_theme.borderStrong : m_theme.color(tint));
+  drawBox(painter, item.rect, placement, true);
+  painter.setFont(m_metrics.strong);
+  painter.setPen(m_theme.textOn(m_theme.color(tint)));
+  painter.drawText(item.rect.adjusted(m_metrics.pad + 2, 0, 0, 0), Qt::AlignVCenter,
+                   m_style.labels->outputTitle(item.output));
+  drawPlacementChip(painter, item.rect, placement);
+}
+
+QString ScenePainter::dockText(const DockLabel& dock) const {
+  const MaybePlacement& placement = m_style.board->of(dock.value);
+  if (!placement || !placement->isSplit() || m_style.ranks < 2) return dock.shape;
+  const auto local = placement->localShape(m_style.model->graph().shapeOf(dock.value), m_style.ranks);
+  const auto dim = static_cast<std::size_t>(placement->firstDim());
+  if (!local || dim >= local->size()) return dock.shape;
+  return QStringLiteral("%1 → %2 a rank").arg(dock.shape).arg((*local)[dim]);
+}
+
+void ScenePainter::drawDocks(QPainter& painter, const QRectF& rect, const NodeLabel& label, double top) {
+  const Metrics& m = m_metrics;
+  for (const DockLabel& dock : label.docks) {
+    const QRectF row(rect.left() + 1, top, rect.width() - 2, m.row);
+    painter.setPen(hairline(m_theme.border));
+    painter.drawLine(row.topLeft(), row.topRight());
+    const MaybePlacement& placement = m_style.board->of(dock.value);
+    const QRectF swatch(row.left() + m.pad - 1, row.center().y() - 4 * m.scale, 8 * m.scale, 8 * m.scale);
+    if (placement) {
+      fillTint(painter, swatch, m_theme, tintOf(placement), 3 * m.scale);
+    }
+    painter.setPen(
+        hairline(placement ? blend(m_theme.placementColor(placement), m_theme.text, 0.4) : m_theme.borderStrong, 1,
+                 placement ? Qt::SolidLine : Qt::DashLine));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(swatch);
+    const QString text = dockText(dock);
+    const double shapeWidth = m.digitsMetrics.horizontalAdvance(text);
+    const double left = swatch.right() + 5 * m.scale, room = row.right() - m.pad - left;
+    painter.setFont(m.small);
+    painter.setPen(m_theme.textQuiet);
+    painter.drawText(QRectF(left, row.top(), room, row.height()), Qt::AlignVCenter,
+                     elided(m.smallMetrics, dock.name, room - shapeWidth - m.pad));
+    painter.setFont(m.digits);
+    painter.setPen(m_theme.text);
+    painter.drawText(QRectF(left, row.top(), room, row.height()), Qt::AlignVCenter | Qt::AlignRight,
+                     elided(m.digitsMetrics, text, room));
+    top += m.row;
+  }
+}
+
+void ScenePainter::drawChips(QPainter& painter, const QRectF& rect, const std::vector<HubLabel>& hubs, double top) {
+  if (hubs.empty()) return;
+  const Metrics& m = m_metrics;
+  const auto rects = m_style.labels->chipRects(hubs, rect.width());
+  for (std::size_t i = 0; i < hubs.size(); ++i) {
+    const QRectF chip = rects[i].translated(rect.left(), top);
+    const MaybePlacement& placement = m_style.board->of(hubs[i].value);
+    painter.setPen(hairline(m_theme.borderStrong));
+    painter.setBrush(hubs[i].isMade ? m_theme.groundSunken : m_theme.ground);
+    painter.drawRoundedRect(chip, chip.height() / 2, chip.height() / 2);
+    // A triangle pointing in (read here) or out (made here), in the placement's colour.
+    const double side = 6 * m.scale, y = chip.center().y();
+    const double x = hubs[i].isMade ? chip.right() - side - 5 * m.scale : chip.left() + 5 * m.scale;
+    painter.setPen(hairline(m_theme.textQuiet));
+    painter.setBrush(placement ? QBrush(m_theme.placementColor(placement)) : QBrush(Qt::NoBrush));
+    painter.drawPolygon(QPolygonF{{x, y - side / 2}, {x + side, y}, {x, y + side / 2}});
+    painter.setFont(m.small);
+    painter.setPen(m_theme.text);
+    const QRectF words =
+        chip.adjusted(hubs[i].isMade ? 7 * m.scale : 14 * m.scale, 0, hubs[i].isMade ? -13 * m.scale : -5 * m.scale, 0);
+    painter.drawText(words, Qt::AlignVCenter | Qt::AlignLeft, elided(m.smallMetrics, hubs[i].name, words.width() + 1));
+  }
+}
+
+/// Collectives behind an operator sit on the line that leaves it.
+void ScenePainter::drawBadges(QPainter& painter, const SceneItem& item) {
+  const auto& results = m_style.model->graph().node(item.node).results;
+  const auto* badges = results.empty() ? nullptr : m_style.board->collectives(results[0]);
+  if (!badges || badges->empty()) return;
+  const Metrics& m = m_metrics;
+  const double glyph = 11 * m.scale, height = 16 * m.scale;
+  double width = 0;
+  for (const CollectiveBadge& badge : *badges)
+    width += glyph + m.smallMetrics.horizontalAdvance(bytesText(badge.bytes)) + 13 * m.scale;
+  double x = item.rect.center().x() - width / 2;
+  const double y = item.rect.bottom() + 5 * m.scale;
+  for (const CollectiveBadge& badge : *badges) {
+    const QString text = bytesText(badge.bytes);
+    const QRectF pill(x, y, glyph + m.smallMetrics.horizontalAdvance(text) + 11 * m.scale, height);
+    painter.setPen(hairline(m_theme.accent));
+    painter.setBrush(m_theme.ground);
+    painter.drawRoundedRect(pill, height / 2, height / 2);
+    drawCollective(painter, QRectF(pill.left() + 4 * m.scale, pill.center().y() - glyph / 2, glyph, glyph), badge.kind,
+                   m_theme.text);
+    painter.setFont(m.small);
+    painter.setPen(m_theme.text);
+    painter.drawText(pill.adjusted(glyph + 6 * m.scale, 0, 0, 0), Qt::AlignVCenter, text);
+    x += pill.width() + 2 * m.scale;
+  }
+}
+
+// ---- lines
+
+void ScenePainter::drawEdge(QPainter& painter, const SceneEdge& edge, const QPen& pen) const {
+  const auto points = m_scene.points(edge);
+  painter.setPen(pen);
+  painter.setBrush(Qt::NoBrush);
+  if (m_zoom < kCurveZoom) {
+    for (std::size_t i = 3; i < points.size(); i += 3) painter.drawLine(points[i - 3], points[i]);
+    return;
+  }
+  const bool hasArrow = edge.to != SceneItem::kNone && m_zoom >= kArrowZoom;
+  const double size = 5.5 * m_metrics.scale;
+  const QPointF tip = points.back();
+  QPainterPath path(points[0]);
+  for (std::size_t i = 1; i + 2 < points.size(); i += 3) {
+    const bool isLast = i + 3 == points.size();
+    path.cubicTo(points[i], points[i + 1], isLast && hasArrow ? tip - QPointF(0, size * 0.8) : points[i + 2]);
+  }
+  painter.drawPath(path);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(pen.color());
+  if (hasArrow)
+    painter.drawPolygon(
+        QPolygonF{tip, tip + QPointF(-size * 0.6, -size * 1.25), tip + QPointF(size * 0.6, -size * 1.25)});
+  if (edge.from == SceneItem::kNone) painter.drawEllipse(points[0], 2.5, 2.5);
+}
+
+void ScenePainter::edge(QPainter& painter, const SceneEdge& edge, const QColor& color, double width) const {
+  drawEdge(painter, edge, hairline(color, width));
+}
+
+void ScenePainter::edgeLabel(QPainter& painter, const SceneEdge& edge) const {
+  const auto values = m_scene.values(edge);
+  const auto points = m_scene.points(edge);
+  if (values.empty() || points.size() < 4) return;
+  const QString text = values.size() == 1 ? shapeText(m_style.model->graph().shapeOf(values[0]))
+                                          : QStringLiteral("%1 values").arg(values.size());
+  const Metrics& m = m_metrics;
+  // Beside the middle of the first piece, never under the line.
+  const QPointF at = 0.125 * points[0] + 0.375 * points[1] + 0.375 * points[2] + 0.125 * points[3];
+  const bool leansLeft = points[3].x() < points[0].x();
+  const double width = m.digitsMetrics.horizontalAdvance(text);
+  painter.setFont(m.digits);
+  painter.setPen(m_theme.textQuiet);
+  painter.drawText(QRectF(leansLeft ? at.x() - width - 6 : at.x() + 6, at.y() - 7, width + 2, 14), Qt::AlignVCenter,
+                   text);
+}
+
+// ---- marks
+
+void ScenePainter::ring(QPainter& painter, const SceneItem& item, const QColor& color, double width, double gap) const {
+  painter.setPen(hairline(color, width));
+  painter.setBrush(Qt::NoBrush);
+  const double by = (gap + width / 2) * hair();
+  painter.drawRoundedRect(item.rect.adjusted(-by, -by, by, by), m_metrics.radius + by, m_metrics.radius + by);
+}
+
+void ScenePainter::glow(QPainter& painter, const SceneItem& item, const QColor& color) const {
+  QColor faint = color;
+  faint.setAlpha(70);
+  ring(painter, item, faint, 7, 0);
+}
+
+void ScenePainter::conflict(QPainter& painter, const SceneItem& item) const {
+  const QRectF r = card(item, m_metrics);
+  const double h = hair();
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  painter.setPen(hairline(m_theme.conflict, 2.5));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRoundedRect(r.adjusted(-h, -h, h, h), m_metrics.radius, m_metrics.radius);
+  const double radius = std::min({8.0 * std::max(1.0, m_zoom) * h, r.height() / 2, r.width() / 2});
+  if (radius * m_zoom >= 3) {
+    const QPointF c = r.topRight();
+    painter.setPen(hairline(m_theme.ground, 1.5));
+    painter.setBrush(m_theme.conflict);
+    painter.drawEllipse(c, radius, radius);
+    painter.setPen(QPen(Qt::white, radius * 0.3, Qt::SolidLine, Qt::RoundCap));
+    const double arm = radius * 0.4;
+    painter.drawLine(c - QPointF(arm, arm), c + QPointF(arm, arm));
+    painter.drawLine(c + QPointF(-arm, arm), c + QPointF(arm, -arm));
+  }
+  painter.restore();
+}
+
+void ScenePainter::breakpoint(QPainter& painter, const SceneItem& item) const {
+  const double radius = std::max(4.0 * hair(), 5.0);
+  painter.setPen(hairline(m_theme.ground, 1.5));
+  painter.setBrush(QColor(0xC4, 0x20, 0x20));
+  painter.drawEllipse(QPointF(item.rect.left(), item.rect.top() + m_metrics.band / 2), radius, radius);
+}
+
+}  // namespace cleave::views
