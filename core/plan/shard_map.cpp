@@ -91,7 +91,7 @@ void warnOfUnused(const PlanRequest& request, std::vector<std::string>& warnings
     if (count++ < kNamesInWarning) names += (names.empty() ? "" : ", ") + name;
   }
   if (count == 0) return;
-  if (count > kNamesInWarning) names += ", ...";
+  if (count > kNamesInWarning) names += " and others";
   warnings.push_back(fmt::format("{} of the checkpoint {} not used by this model: {}.", count == 1 ? "One tensor" : fmt::format("{} tensors", count),
                                  count == 1 ? "is" : "are", names));
 }

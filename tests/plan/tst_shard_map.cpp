@@ -1,0 +1,155 @@
+#include "plan_fixture.h"
+
+using namespace cleave;
+using namespace cleave::plan;
+using namespace cleave::plan::testing;
+using graph::DType;
+
+namespace {
+
+/// Everything the decoder reads, each in a file of its own, in bf16.
+Checkpoint decoderCheckpoint() {
+  const auto graph = parsed(kDecoder);
+  Checkpoint checkpoint;
+  for (const graph::Node& node : graph->nodes) {
+    if (node.kind != graph::NodeKind::Parameter) continue;
+    const graph::Value& value = graph->value(node.results[0]);
+    checkpoint[value.name] = {{DType::BFloat16, value.type.shape}, value.name + ".safetensors"};
+  }
+  return checkpoint;
+}
+
+const ParameterPlan& parameter(const Plan& plan, const std::string& name) {
+  for (const ParameterPlan& found : plan.parameters) {
+    if (found.name == name) return found;
+  }
+  qFatal("no parameter %s", name.c_str());
+}
+
+std::string errorOf(const PlanRequest& request) {
+  const auto plan = makePlan(request);
+  return plan ? std::string() : plan.error().message;
+}
+
+}  // namespace
+
+class TestShardMap : public QObject {
+  Q_OBJECT
+ private slots:
+  void cutsColumnsRowsAndVocabularies() {
+    PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
+    request.checkpoint = decoderCheckpoint();
+    const Plan plan = planned(request);
+    QCOMPARE(parameter(plan, "embed.weight").localShape, (Shape{6, 8}));
+    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1], (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 6, 6}}));
+    QCOMPARE(parameter(plan, "attn.o.weight").piecesByRank[1], (std::vector<Piece>{{"attn.o.weight", "attn.o.weight.safetensors", 1, 4, 4}}));
+    QCOMPARE(parameter(plan, "norm.weight").piecesByRank[1], (std::vector<Piece>{{"norm.weight", "norm.weight.safetensors"}}));
+    QCOMPARE(parameter(plan, "norm.weight").storedDtype, DType::BFloat16);
+    QVERIFY(missingParameters(plan).empty());
+    QVERIFY(plan.warnings.empty());
+  }
+
+  void piecesOfAllRanksCoverEveryParameterOnce() {
+    for (int ranks : {1, 2}) {
+      PlanRequest request = requestFor(kDecoder, context(ranks), kDecoderSplit);
+      request.checkpoint = decoderCheckpoint();
+      const Plan plan = planned(request);
+      for (const ParameterPlan& p : plan.parameters) {
+        QCOMPARE(p.piecesByRank.size(), static_cast<std::size_t>(ranks));
+        if (p.placement.isReplicated()) continue;
+        const auto size = static_cast<std::size_t>(p.type.shape[static_cast<std::size_t>(p.placement.firstDim())]);
+        std::vector<int> held(size);
+        for (const auto& pieces : p.piecesByRank) {
+          for (const Piece& piece : pieces) {
+            for (std::int64_t i = 0; i < piece.length; ++i) ++held[static_cast<std::size_t>(piece.start + i)];
+          }
+        }
+        QCOMPARE(held, std::vector<int>(size, 1));
+      }
+    }
+  }
+
+  void countsTheBytesThatARankReads() {
+    PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
+    request.checkpoint = decoderCheckpoint();
+    const Plan plan = planned(request);
+    // Stored in bf16: halves of embed 96, q 64, k 32, v 32, o 64 elements, all 8 of the norm.
+    QCOMPARE(shardBytes(plan, 0), std::int64_t{(48 + 32 + 16 + 16 + 32 + 8) * 2});
+    QCOMPARE(shardBytes(plan, 1), shardBytes(plan, 0));
+    QCOMPARE(plan.memory.parameters, std::int64_t{(48 + 32 + 16 + 16 + 32 + 8) * 4});
+  }
+
+  void readsTiedParametersUnderEitherName() {
+    for (const char* stored : {"embed.weight", "head.weight"}) {
+      PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
+      request.checkpoint = decoderCheckpoint();
+      request.checkpoint.erase("embed.weight");
+      request.checkpoint[stored] = {{DType::Float32, {12, 8}}, "tied.safetensors"};
+      const Plan plan = planned(request);
+      QCOMPARE(parameter(plan, "embed.weight").piecesByRank[0][0].tensor, std::string(stored));
+      QVERIFY(missingParameters(plan).empty());
+      QVERIFY(plan.warnings.empty());
+    }
+  }
+
+  void listsParametersTheCheckpointLacks() {
+    PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
+    request.checkpoint = decoderCheckpoint();
+    request.checkpoint.erase("norm.weight");
+    request.checkpoint.erase("attn.k.weight");
+    const Plan plan = planned(request);
+    QCOMPARE(missingParameters(plan), (std::vector<std::string>{"attn.k.weight", "norm.weight"}));
+    QCOMPARE(parameter(plan, "attn.k.weight").piecesByRank[1], (std::vector<Piece>{{"attn.k.weight", "", 0, 2, 2}}));
+    QCOMPARE(shardBytes(plan, 0), std::int64_t{(48 + 32 + 16 + 32) * 2});
+  }
+
+  void warnsOfTensorsTheModelDoesNotUse() {
+    PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
+    request.checkpoint = decoderCheckpoint();
+    request.checkpoint["model.layers.0.self_attn.rotary_emb.inv_freq"] = {{DType::Float32, {4}}, "a.safetensors"};
+    QVERIFY(planned(request).warnings.empty());
+    request.checkpoint["score.weight"] = {{DType::Float32, {4}}, "a.safetensors"};
+    QCOMPARE(planned(request).warnings, (std::vector<std::string>{"One tensor of the checkpoint is not used by this model: score.weight."}));
+    for (int i = 0; i < 9; ++i) request.checkpoint[fmt::format("extra.{}", i)] = {{DType::Float32, {4}}, "a.safetensors"};
+    QCOMPARE(planned(request).warnings,
+             (std::vector<std::string>{"10 tensors of the checkpoint are not used by this model: extra.0, extra.1, extra.2, extra.3 and others."}));
+  }
+
+  void refusesTensorsThatDoNotFit() {
+    PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
+    request.checkpoint = decoderCheckpoint();
+    request.checkpoint["attn.o.weight"].type.shape = {8, 4};
+    QCOMPARE(errorOf(request), std::string("attn.o.weight.safetensors: tensor attn.o.weight has shape [8, 4], but the model needs [8, 8]: the "
+                                           "weights do not belong to this config.json."));
+    request.checkpoint["attn.o.weight"].type = {DType::Int8, {8, 8}};
+    QVERIFY(errorOf(request).find("stored as i8, but the model computes in f32: quantised") != std::string::npos);
+  }
+
+  void holdsBlocksReplicasAndPaddingAsThePlacementSays() {
+    struct Row {
+      const char* placement;
+      Shape shape;
+      std::vector<Piece> ofLastRank;
+    };
+    const Row rows[] = {
+        {"S(0,x2)", {8, 2}, {{"w", "", 0, 4, 4}}},
+        {"S(0,b[8,4,4])", {16, 2}, {{"w", "", 0, 6, 2}, {"w", "", 0, 11, 1}, {"w", "", 0, 15, 1}}},
+        {"S(0,pad 2)", {6, 2}, {}},
+    };
+    for (const Row& row : rows) {
+      const std::string text = fmt::format("w: {} = parameter\n", graph::toText({DType::Float32, row.shape}));
+      PlanRequest request = requestFor(text, context(4), {});
+      solve::Solution solution = *request.solution;
+      solution.placements[0] = *Placement::parse(row.placement);
+      request.solution = std::make_shared<const solve::Solution>(std::move(solution));
+      const Plan plan = planned(request);
+      QCOMPARE(plan.parameters[0].piecesByRank[3], row.ofLastRank);
+      const auto again = planFromJson(toJson(plan));
+      QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
+      QCOMPARE(again->parameters[0].piecesByRank, plan.parameters[0].piecesByRank);
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(TestShardMap)
+#include "tst_shard_map.moc"
