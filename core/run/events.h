@@ -9,9 +9,10 @@
 /// | heartbeat   | once a second                                                                   |
 /// | collective  | index in the plan, kind, bytes, microseconds                                    |
 /// | result      | outputs' digests, loss, counts                                                  |
-/// | error       | message                                                                         |
+/// | error       | message, peer_failed                                                            |
 ///
-/// Foreign input (a rank may be on another machine): bounded, versioned, unknown types are ignored.
+/// Foreign input (a rank may be on another machine): bounded, versioned. Texts longer than 8 KiB are cut when encoded. A
+/// line of an unknown type only says that the rank lives: it decodes as Heartbeat. Missing fields keep their defaults.
 #include "base/result.h"
 
 #include <cstdint>
@@ -40,10 +41,12 @@ struct MemorySample {
   std::int64_t allocated = 0, reserved = 0, peak = 0;  ///< allocator's view
   std::int64_t deviceUsed = 0, deviceTotal = 0, deviceFree = 0;
   std::int64_t rss = 0, peakRss = 0;
+  std::int64_t pss = 0;           ///< memory shared with other ranks counted by its share; refreshed once a second
   std::int32_t programNode = -1;  ///< node being executed; -1: none
 };
 struct Heartbeat {};
-struct CollectiveDone { std::int32_t index = 0; std::int64_t bytes = 0, microseconds = 0; };
+/// One executed collective: `index` counts them within a run of the program, in the plan's order. `kind` is the plan's name.
+struct CollectiveDone { std::int32_t index = 0; std::string kind; std::int64_t bytes = 0, microseconds = 0; };
 struct RankResult {
   std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0, peakMemory = 0, peakRss = 0;
   std::int64_t allReduce = 0, allGather = 0, reduceScatter = 0;
@@ -52,11 +55,13 @@ struct RankResult {
   std::int64_t stepMicroseconds = 0;
   std::map<std::string, std::string> outputDigests;  ///< output name → hex digest; equal on all ranks
 };
-struct RankError { std::string message; };
+/// `peerFailed`: this rank only noticed that another one is gone; the first failure is to be looked for there.
+struct RankError { std::string message; bool peerFailed = false; };
 
 using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, RankResult, RankError>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
+/// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.
 Result<Message> decode(std::string_view line);
 
 }  // namespace cleave::run
