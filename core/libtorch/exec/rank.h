@@ -20,6 +20,7 @@ struct RankRequest {
   int rank = 0, localRank = 0, worldSize = 1;
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
+  int listenFd = -1;                       ///< rank 0: an inherited socket that listens on masterPort; -1: none
   std::optional<std::filesystem::path> inputFile;   ///< safetensors with input_ids, labels, attention_mask, ...
   std::optional<std::filesystem::path> outputFile;  ///< rank 0 writes gathered outputs here
   bool skipWeights = false;   ///< fill every parameter from the seed instead of reading
@@ -30,6 +31,8 @@ struct RankRequest {
 using EventSink = std::function<void(const run::Message&)>;
 
 /// Runs to the end or to the first error. Messages go to the sink from this and from the sampling thread.
+/// RankFailed: a collective broke because a peer is gone; BadInput: plan, weights or inputs; Environment: no device, no
+/// memory, nobody to meet. All of a process's LibTorch state (threads, seed) is this function's while it runs.
 Result<run::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress = {});
 
 }  // namespace cleave::torch_exec

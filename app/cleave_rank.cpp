@@ -1,0 +1,96 @@
+/// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun; see DESIGN, "Ranks".
+#include "libtorch/exec/rank.h"
+#include "run/rank_side.h"
+
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include <unistd.h>
+
+using namespace cleave;
+
+namespace {
+
+struct Options {
+  torch_exec::RankRequest request;
+  int eventsFd = -1, controlFd = -1;
+  std::string input, output;
+};
+
+void declare(CLI::App& app, Options& options) {
+  app.add_option("plan", options.request.planFile, "Plan file, as `cleave-cli plan --json` writes it")->required();
+  app.add_option("--backend", options.request.backend, "gloo (CPUs) or nccl (GPUs)")
+      ->check(CLI::IsMember({"gloo", "nccl"}))
+      ->capture_default_str();
+  app.add_option("--input", options.input, "Safetensors file with input_ids, labels, ...; random ids without it");
+  app.add_option("--output", options.output, "Safetensors file that rank 0 writes the outputs to");
+  app.add_flag("--skip-weights", options.request.skipWeights,
+               "Fill all parameters from the plan's seed instead of reading them");
+  app.add_flag("--init-missing", options.request.initMissing,
+               "Fill parameters that the checkpoint lacks from the plan's seed");
+  app.add_option("--events-fd", options.eventsFd,
+                 "Inherited pipe to write events to; readable lines on standard error without it");
+  app.add_option("--control-fd", options.controlFd, "Inherited pipe whose end of file ends this rank");
+  app.add_option("--listen-fd", options.request.listenFd, "Inherited socket that listens on MASTER_PORT (rank 0)");
+}
+
+std::string ncclLibrary() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "libcleave_nccl.so").string();
+}
+
+int runAsRank(Options& options) {
+  auto environment = run::readRankEnvironment([](const char* name) { return std::getenv(name); });
+  if (!environment) {
+    std::fprintf(stderr, "cleave-rank: %s\n", environment.error().message.c_str());
+    return exitCode(environment.error().code);
+  }
+  torch_exec::RankRequest& request = options.request;
+  request.rank = environment->rank;
+  request.localRank = environment->localRank;
+  request.worldSize = environment->worldSize;
+  request.masterAddress = environment->masterAddress;
+  request.masterPort = environment->masterPort;
+  if (!options.input.empty()) request.inputFile = options.input;
+  if (!options.output.empty()) request.outputFile = options.output;
+  request.ncclLibrary = ncclLibrary();
+
+  std::unique_ptr<run::EventWriter> writer;
+  if (options.eventsFd >= 0) writer = std::make_unique<run::EventWriter>(options.eventsFd);
+  const torch_exec::EventSink sink = [&](const run::Message& message) {
+    if (writer) return writer->write(message);
+    if (const auto text = run::readable(request.rank, message)) std::fprintf(stderr, "%s\n", text->c_str());
+  };
+  const auto result = torch_exec::runRank(request, sink);
+  if (!result) {
+    sink(run::RankError{result.error().message, result.error().code == ErrorCode::RankFailed});
+    return exitCode(result.error().code);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A broken pipe is an error of write(), not a reason to die silently.
+  std::signal(SIGPIPE, SIG_IGN);
+  Options options;
+  CLI::App app{"One rank of a tensor-parallel run of a plan", "cleave-rank"};
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
+  }
+  if (options.controlFd >= 0) run::endWithControlPipe(options.controlFd);
+  const int code = runAsRank(options);
+  std::fflush(nullptr);
+  // Without destructors: a process group's would wait for peers that may be gone.
+  ::_exit(code);
+}

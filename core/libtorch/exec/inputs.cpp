@@ -1,0 +1,150 @@
+#include "libtorch/exec/inputs.h"
+
+#include "formats/safetensors.h"
+#include "libtorch/exec/fill.h"
+#include "libtorch/exec/torch_errors.h"
+#include "libtorch/exec/torch_types.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <span>
+
+namespace cleave::torch_exec {
+namespace {
+
+using graph::NodeKind;
+using graph::ValueId;
+
+std::vector<ValueId> inputsOf(const graph::Graph& graph) {
+  std::vector<ValueId> result;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.kind == NodeKind::Input) result.push_back(node.results[0]);
+  }
+  return result;
+}
+
+bool isInteger(graph::DType dtype) {
+  return !graph::isFloatingPoint(dtype);
+}
+
+/// Rows of the table that these ids index, whole; 2 when the program does not say.
+std::int64_t vocabularyOf(const graph::Graph& graph, ValueId ids) {
+  for (graph::NodeId user : graph.value(ids).users) {
+    const graph::Node& node = graph.node(user);
+    const std::string& op = graph.opName(node);
+    if (op == "cleave::vocab_embedding" && node.args.size() > 2) {
+      if (const auto* vocabulary = std::get_if<std::int64_t>(&node.args[2])) return *vocabulary;
+    }
+    if (op == "aten::embedding") {
+      const auto* weight = std::get_if<ValueId>(&node.args[0]);
+      if (weight && !graph.shapeOf(*weight).empty()) return graph.shapeOf(*weight)[0];
+    }
+  }
+  return 2;
+}
+
+at::Tensor randomIds(const graph::Shape& shape, std::int64_t vocabulary, std::uint64_t key) {
+  at::Tensor ids = at::empty(shape, at::kLong);
+  auto* out = ids.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < ids.numel(); ++i) {
+    const double unit = (counterUniform(key, i) + 1) / 2;
+    out[i] = std::min(vocabulary - 1, static_cast<std::int64_t>(unit * static_cast<double>(vocabulary)));
+  }
+  return ids;
+}
+
+at::Tensor randomNumbers(const graph::Shape& shape, std::uint64_t key) {
+  at::Tensor numbers = at::empty(shape, at::kDouble);
+  auto* out = numbers.data_ptr<double>();
+  for (std::int64_t i = 0; i < numbers.numel(); ++i) out[i] = counterUniform(key, i);
+  return numbers;
+}
+
+at::Tensor makeInput(const graph::Graph& graph, ValueId id, std::uint64_t seed) {
+  const graph::Value& value = graph.value(id);
+  const graph::Shape& shape = value.type.shape;
+  if (value.name == "input_ids" || value.name == "labels") {
+    // Labels are the ids themselves: the loss shifts them, as transformers' does.
+    const ValueId ids = graph.findValue("input_ids");
+    return randomIds(shape, vocabularyOf(graph, ids.isValid() ? ids : id), streamKey(seed, "input_ids"));
+  }
+  if (value.name == "attention_mask") return at::ones(shape, at::kLong);
+  if (value.name == "position_ids" && !shape.empty()) return at::arange(shape.back()).expand(shape);
+  if (isInteger(value.type.dtype)) return at::zeros(shape, at::kLong);
+  return randomNumbers(shape, streamKey(seed, value.name));
+}
+
+Result<at::Tensor> readTensor(const RandomAccessFile& file, const formats::SafetensorsEntry& entry) {
+  at::Tensor tensor = at::empty(entry.type.shape, toTorch(entry.type.dtype));
+  CLEAVE_TRY_VOID(
+      file.readAt(entry.offset, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(entry.bytes)}));
+  return tensor;
+}
+
+}  // namespace
+
+Result<void> readInputs(Program& program, const std::filesystem::path& path) {
+  CLEAVE_TRY(const auto file, RandomAccessFile::open(path));
+  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(file, path.string()));
+  for (ValueId id : inputsOf(program.graph())) {
+    const graph::Value& value = program.graph().value(id);
+    const auto entry = header.tensors.find(value.name);
+    if (entry == header.tensors.end()) {
+      return fail(ErrorCode::BadInput, "{} has no tensor {}, an input of this plan.", path.string(), value.name);
+    }
+    const graph::TensorType& given = entry->second.type;
+    if (given.shape != value.type.shape) {
+      return fail(ErrorCode::BadInput,
+                  "{} has {} of shape {}; this plan is for {}: plan again with that batch and sequence.", path.string(),
+                  value.name, graph::toText(given.shape), graph::toText(value.type.shape));
+    }
+    if (isInteger(given.dtype) != isInteger(value.type.dtype)) {
+      return fail(ErrorCode::BadInput, "{} has {} as {}; this plan wants {}.", path.string(), value.name,
+                  graph::toText(given.dtype), graph::toText(value.type.dtype));
+    }
+    CLEAVE_TRY(at::Tensor tensor, readTensor(file, entry->second));
+    CLEAVE_TRY_VOID(program.setTensor(id, tensor.to(program.device(), toTorch(value.type.dtype))));
+  }
+  return {};
+}
+
+Result<void> makeInputs(Program& program, std::uint64_t seed) {
+  const graph::Graph& graph = program.graph();
+  for (ValueId id : inputsOf(graph)) {
+    const at::Tensor made = makeInput(graph, id, seed);
+    CLEAVE_TRY_VOID(program.setTensor(id, made.contiguous().to(program.device(), toTorch(graph.value(id).type.dtype))));
+  }
+  return {};
+}
+
+Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::path& file) {
+  std::vector<at::Tensor> kept;
+  std::vector<formats::TensorView> views;
+  for (const auto& [name, tensor] : outputs) {
+    const auto dtype = fromTorch(tensor.scalar_type());
+    if (!dtype)
+      return fail(ErrorCode::BadInput, "The output {} is {}, which safetensors cannot hold.", name, describe(tensor));
+    kept.push_back(tensor.cpu().contiguous());
+    views.push_back({name,
+                     {*dtype, tensor.sizes().vec()},
+                     {static_cast<const std::byte*>(kept.back().data_ptr()), kept.back().nbytes()}});
+  }
+  return formats::writeSafetensors(file, views);
+}
+
+std::string digest(const at::Tensor& tensor) {
+  const at::Tensor data = tensor.cpu().contiguous();
+  const std::string type = describe(data);
+  std::uint64_t hash = 0xCBF29CE484222325ull;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    for (std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001B3ull;
+  };
+  add(std::as_bytes(std::span(type)));
+  add({static_cast<const std::byte*>(data.data_ptr()), data.nbytes()});
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace cleave::torch_exec

@@ -1,0 +1,113 @@
+#include "libtorch/exec/memory_probe.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+namespace cleave::torch_exec {
+namespace {
+
+// A little under 100 ms: at least ten samples in every second, whatever the scheduler does.
+constexpr auto kSamplePeriod = std::chrono::milliseconds(80);
+constexpr auto kHeartbeatPeriod = std::chrono::milliseconds(1000);
+
+/// The figure behind "Name:" in a /proc file that counts in kB, in bytes.
+std::int64_t kilobyteField(const char* file, std::string_view name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ':') {
+      return std::strtoll(line.c_str() + name.size() + 1, nullptr, 10) * 1024;
+    }
+  }
+  return 0;
+}
+
+class Reporter final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+    if (!device.is_cpu()) return;
+    const std::int64_t now = allocated += size;
+    std::int64_t before = peak.load();
+    while (now > before && !peak.compare_exchange_weak(before, now)) {
+    }
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  std::atomic<std::int64_t> allocated{0}, peak{0};
+};
+
+}  // namespace
+
+ProcessMemory processMemory() {
+  return {kilobyteField("/proc/self/status", "VmRSS"), kilobyteField("/proc/self/status", "VmHWM")};
+}
+
+std::int64_t proportionalSetSize() {
+  return kilobyteField("/proc/self/smaps_rollup", "Pss");
+}
+
+std::int64_t machineMemory() {
+  const std::int64_t total = kilobyteField("/proc/meminfo", "MemTotal");
+  std::int64_t limit = 0;
+  std::ifstream cgroup("/sys/fs/cgroup/memory.max");
+  return (cgroup >> limit) && limit > 0 && limit < total ? limit : total;
+}
+
+// The allocator reports to whatever stands in the profiler's slot of the thread.
+struct AllocationCounter::Scope {
+  std::shared_ptr<Reporter> reporter = std::make_shared<Reporter>();
+  c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, reporter};
+};
+
+AllocationCounter::AllocationCounter() : m_scope(std::make_unique<Scope>()) {}
+AllocationCounter::~AllocationCounter() = default;
+std::int64_t AllocationCounter::allocated() const {
+  return m_scope->reporter->allocated;
+}
+std::int64_t AllocationCounter::peak() const {
+  return m_scope->reporter->peak;
+}
+
+MemorySampler::MemorySampler(Fill fill, Sink sink)
+    : m_fill(std::move(fill)),
+      m_sink(std::move(sink)),
+      m_start(std::chrono::steady_clock::now()),
+      m_thread([this](std::stop_token stop) { loop(stop); }) {}
+
+MemorySampler::~MemorySampler() = default;
+
+void MemorySampler::sampleNow() {
+  run::MemorySample sample;
+  sample.timeUs =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - m_start).count();
+  const ProcessMemory memory = processMemory();
+  sample.rss = memory.rss;
+  sample.peakRss = memory.peakRss;
+  sample.pss = m_pss;
+  m_fill(sample);
+  m_sink(sample);
+}
+
+void MemorySampler::loop(std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mutex);
+  auto nextHeartbeat = m_start;
+  while (!stop.stop_requested()) {
+    if (const auto now = std::chrono::steady_clock::now(); now >= nextHeartbeat) {
+      m_sink(run::Heartbeat{});
+      m_pss = proportionalSetSize();
+      nextHeartbeat = now + kHeartbeatPeriod;
+    }
+    sampleNow();
+    wake.wait_for(lock, stop, kSamplePeriod, [] { return false; });
+  }
+}
+
+}  // namespace cleave::torch_exec

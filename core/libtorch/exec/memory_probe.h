@@ -1,0 +1,60 @@
+#pragma once
+/// What a rank's memory looks like from outside and from the allocator, sampled by a thread. No LibTorch in this
+/// header.
+#include "run/events.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+
+namespace cleave::torch_exec {
+
+/// Bytes, from /proc/self; 0 where the kernel does not say.
+struct ProcessMemory {
+  std::int64_t rss = 0, peakRss = 0;
+};
+ProcessMemory processMemory();
+/// Proportional set size: memory shared with other ranks (LibTorch's own code) counted by its share. Slow: walks all
+/// mappings.
+std::int64_t proportionalSetSize();
+/// The machine's memory, or the container's where it is limited.
+std::int64_t machineMemory();
+
+/// Counts what LibTorch's CPU allocator hands out on the thread that made it, temporaries inside operators included,
+/// from its making to its end. The figures may be read from any thread.
+class AllocationCounter {
+ public:
+  AllocationCounter();
+  ~AllocationCounter();
+  std::int64_t allocated() const;
+  std::int64_t peak() const;
+
+ private:
+  struct Scope;
+  std::unique_ptr<Scope> m_scope;
+};
+
+/// Sends a sample ten times a second and a heartbeat every second from its own thread, until destroyed.
+class MemorySampler {
+ public:
+  /// `fill` completes a sample that has the time and the process's memory. Called on the sampling thread.
+  using Fill = std::function<void(run::MemorySample&)>;
+  using Sink = std::function<void(const run::Message&)>;
+  MemorySampler(Fill fill, Sink sink);
+  ~MemorySampler();
+  /// A sample now, from the calling thread (at the ends of phases).
+  void sampleNow();
+
+ private:
+  void loop(std::stop_token stop);
+  Fill m_fill;
+  Sink m_sink;
+  std::chrono::steady_clock::time_point m_start;
+  std::atomic<std::int64_t> m_pss{0};
+  std::jthread m_thread;
+};
+
+}  // namespace cleave::torch_exec

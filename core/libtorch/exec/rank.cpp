@@ -1,0 +1,226 @@
+#include "libtorch/exec/rank.h"
+
+#include "base/files.h"
+#include "libtorch/exec/collectives.h"
+#include "libtorch/exec/inputs.h"
+#include "libtorch/exec/interpreter.h"
+#include "libtorch/exec/memory_probe.h"
+#include "libtorch/exec/nccl_loader.h"
+#include "libtorch/exec/torch_errors.h"
+#include "libtorch/exec/weights.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/InferenceMode.h>
+
+#include <unistd.h>
+
+#include <cmath>
+
+namespace cleave::torch_exec {
+namespace {
+
+using run::Phase;
+
+constexpr std::int64_t kMaxPlanBytes = std::int64_t(1) << 30;
+
+class RankRun {
+ public:
+  RankRun(const RankRequest& request, const EventSink& sink, const Progress& progress)
+      : m_request(request), m_sink(sink), m_progress(progress) {}
+
+  Result<run::RankResult> run() {
+    CLEAVE_TRY_VOID(takeDevice());
+    m_sink(run::Hello{run::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
+    m_sampler = std::make_unique<MemorySampler>([this](run::MemorySample& s) { fillSample(s); }, m_sink);
+    CLEAVE_TRY_VOID(readPlan());
+    CLEAVE_TRY_VOID(connect());
+    CLEAVE_TRY_VOID(load());
+    CLEAVE_TRY_VOID(warmUp());
+    CLEAVE_TRY(const NamedTensors outputs, runProgram());
+    CLEAVE_TRY_VOID(gather(outputs));
+    enter(Phase::Done);
+    m_result.peakRss = processMemory().peakRss;
+    m_result.peakMemory = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
+    m_sampler->sampleNow();
+    m_sink(m_result);
+    return m_result;
+  }
+
+ private:
+  void enter(Phase phase) { m_sink(run::PhaseChange{phase, 0, 0}); }
+
+  Result<void> takeDevice() {
+    if (m_request.backend != "nccl") {
+      if (m_request.backend != "gloo")
+        return fail(ErrorCode::BadUsage, "The backend must be gloo or nccl, not {}.", m_request.backend);
+      return {};
+    }
+    CLEAVE_TRY(m_runtime, openNccl(m_request.ncclLibrary, {m_request.rank, m_request.localRank, m_request.worldSize}));
+    m_device = m_runtime->device;
+    m_deviceName = m_runtime->deviceName;
+    return {};
+  }
+
+  Result<void> readPlan() {
+    CLEAVE_TRY(const std::string text, readTextFile(m_request.planFile, kMaxPlanBytes));
+    CLEAVE_TRY(m_plan, withContext(plan::planFromJson(text), m_request.planFile.string()));
+    if (m_plan.ranks != m_request.worldSize) {
+      return fail(ErrorCode::BadUsage, "The plan is for {} ranks and {} were started.", m_plan.ranks,
+                  m_request.worldSize);
+    }
+    if (!m_plan.program) return fail(ErrorCode::BadInput, "{} holds no rank program.", m_request.planFile.string());
+    // Everything that can be wrong with the program is found before anybody connects or allocates.
+    CLEAVE_TRY(Program program, Program::bind(m_plan.program, m_device));
+    m_program = std::make_unique<Program>(std::move(program));
+    return {};
+  }
+
+  Result<void> connect() {
+    enter(Phase::Connecting);
+    if (m_request.worldSize == 1) {
+      m_collectives = makeSoloCollectives();
+      return {};
+    }
+    const GroupAddress group{m_request.rank, m_request.worldSize, m_request.masterAddress, m_request.masterPort,
+                             m_request.listenFd};
+    if (!m_runtime) {
+      CLEAVE_TRY(m_collectives, connectGloo(group));
+    } else {
+      CLEAVE_TRY(const auto store, connectStore(group));
+      CLEAVE_TRY(m_collectives, translated([&]() -> Result<std::unique_ptr<Collectives>> {
+                   return makeCollectives(m_runtime->connect(store), m_runtime->synchronize);
+                 }));
+    }
+    return {};
+  }
+
+  Result<void> load() {
+    enter(Phase::Loading);
+    at::manual_seed(m_plan.seed);
+    CLEAVE_TRY_VOID(m_request.inputFile ? readInputs(*m_program, *m_request.inputFile)
+                                        : makeInputs(*m_program, m_plan.seed));
+    std::filesystem::path folder = m_plan.model.source;
+    if (std::filesystem::is_regular_file(folder)) folder = folder.parent_path();  // given by its config.json
+    const WeightOptions options{folder, m_request.rank, m_request.skipWeights, m_request.initMissing};
+    const Progress progress(m_progress.stopToken(), throttled(Phase::Loading));
+    CLEAVE_TRY(const WeightReport report, loadWeights(*m_program, m_plan, options, m_loadedBytes, progress));
+    m_result.bytesRead = report.bytesRead;
+    m_result.shardBytes = report.shardBytes;
+    m_result.largestParameterAllocation = report.largestAllocation;
+    return {};
+  }
+
+  /// Connections are made lazily and ranks load at different speeds: neither belongs into the step's time.
+  Result<void> warmUp() {
+    enter(Phase::WarmUp);
+    if (m_request.worldSize > 1) {
+      CLEAVE_TRY(const at::Tensor one, m_collectives->allReduce(at::ones({1}, m_device), Reduction::Sum));
+      if (one.item<float>() != static_cast<float>(m_request.worldSize)) {
+        return fail(ErrorCode::RankFailed, "A first sum over {} ranks gave {}.", m_request.worldSize,
+                    one.item<float>());
+      }
+      CLEAVE_TRY_VOID(m_collectives->barrier());
+    }
+    m_collectives->resetCounts();
+    m_collectives->setObserver([this, index = std::int32_t(0)](const CollectiveRecord& record) mutable {
+      m_sink(run::CollectiveDone{index++, std::string(record.kind), record.bytes, record.time.count()});
+    });
+    return {};
+  }
+
+  Result<NamedTensors> runProgram() {
+    enter(Phase::Running);
+    const auto start = std::chrono::steady_clock::now();
+    const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
+    CLEAVE_TRY(NamedTensors outputs, m_program->run(*m_collectives, m_live, progress));
+    if (m_runtime) {
+      CLEAVE_TRY_VOID(translated([&]() -> Result<void> {
+        m_runtime->synchronize();
+        return {};
+      }));
+    }
+    m_result.stepMicroseconds =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+    const CollectiveCounts& counts = m_collectives->counts();
+    m_result.allReduce = counts.allReduce;
+    m_result.allGather = counts.allGather;
+    m_result.reduceScatter = counts.reduceScatter;
+    return outputs;
+  }
+
+  Result<void> gather(const NamedTensors& outputs) {
+    enter(Phase::Gathering);
+    for (const auto& [name, tensor] : outputs) {
+      m_result.outputDigests[name] = digest(tensor);
+      if (name == "loss" && tensor.numel() == 1) {
+        m_result.loss = tensor.item<double>();
+        m_result.hasLoss = true;
+      }
+    }
+    if (m_request.outputFile && m_request.rank == 0) CLEAVE_TRY_VOID(writeOutputs(outputs, *m_request.outputFile));
+    // Nobody leaves before all are done: a rank that ends early breaks the connections of the others.
+    if (m_request.worldSize > 1) return m_collectives->barrier();
+    return {};
+  }
+
+  Progress::Sink throttled(Phase phase) {
+    return [this, phase, last = std::chrono::steady_clock::time_point()](const ProgressUpdate& update) mutable {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last < std::chrono::milliseconds(50)) return;
+      last = now;
+      m_sink(run::PhaseChange{phase, update.done, update.total});
+    };
+  }
+
+  void fillSample(run::MemorySample& sample) const {
+    sample.weights = m_loadedBytes;
+    sample.activations = m_live.liveBytes();
+    sample.peakActivations = m_live.peakBytes();
+    sample.programNode = m_live.currentNode();
+    if (m_runtime) {
+      const DeviceMemory memory = m_runtime->memory();
+      sample.allocated = memory.allocated;
+      sample.reserved = memory.reserved;
+      sample.peak = memory.peak;
+      sample.deviceTotal = memory.deviceTotal;
+      sample.deviceFree = memory.deviceFree;
+      sample.deviceUsed = memory.deviceTotal - memory.deviceFree;
+      // What this process's allocator does not know of: contexts, NCCL's buffers (and other processes on the device).
+      sample.communication = std::max<std::int64_t>(0, sample.deviceUsed - memory.reserved);
+    } else {
+      sample.allocated = sample.reserved = m_allocations.allocated();
+      sample.peak = m_allocations.peak();
+      sample.deviceUsed = sample.rss;
+      sample.deviceTotal = m_machineMemory;
+      sample.deviceFree = std::max<std::int64_t>(0, m_machineMemory - sample.rss);
+    }
+  }
+
+  const RankRequest& m_request;
+  const EventSink& m_sink;
+  const Progress& m_progress;
+  AllocationCounter m_allocations;
+  const std::int64_t m_machineMemory = machineMemory();
+  std::optional<NcclRuntime> m_runtime;
+  at::Device m_device = at::kCPU;
+  std::string m_deviceName = "cpu";
+  plan::Plan m_plan;
+  LiveMemory m_live;
+  std::atomic<std::int64_t> m_loadedBytes{0};
+  std::unique_ptr<Program> m_program;
+  std::unique_ptr<Collectives> m_collectives;
+  run::RankResult m_result;
+  std::unique_ptr<MemorySampler> m_sampler;  ///< last: its thread reads the others
+};
+
+}  // namespace
+
+Result<run::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress) {
+  RankRun rank(request, sink, progress);
+  auto result = translated([&] { return rank.run(); });
+  if (!result) sink(run::PhaseChange{Phase::Failed, 0, 0});
+  return result;
+}
+
+}  // namespace cleave::torch_exec
