@@ -150,6 +150,7 @@ Cursor::Cursor(Cursor&&) noexcept = default;
 Cursor& Cursor::operator=(Cursor&&) noexcept = default;
 
 const Trace& Cursor::trace() const { return *m_impl->trace; }
+std::shared_ptr<const Trace> Cursor::sharedTrace() const { return m_impl->trace; }
 StepId Cursor::step() const { return m_impl->step; }
 
 void Cursor::seek(StepId step) {

@@ -38,13 +38,14 @@ class Cursor {
   Cursor& operator=(Cursor&&) noexcept;
 
   const Trace& trace() const;
+  std::shared_ptr<const Trace> sharedTrace() const;
   StepId step() const;
   /// Clamped to the trace's size.
   void seek(StepId step);
   /// The event just applied (step() - 1); nullopt at step 0.
   std::optional<Event> lastEvent() const;
 
-  /// State after `step()` events.
+  /// State after `step()` events. A parameter that a layer owns has the choice of that layer.
   std::optional<Placement> placementOf(ValueId value) const;
   std::optional<ChoiceId> choiceOf(NodeId node) const;
   /// The step whose Try gave the node its present choice (the index of that event).

@@ -40,6 +40,13 @@ std::string describeTry(const Names& names, const Event& event) {
   return withReason(fmt::format("{} is {}", name, inWords(choice.results.front(), names.graph.shapeOf(node.results.front()))), choice.reason);
 }
 
+/// Rules speak of operators ("`add` needs ..."), so the node's own name goes in front.
+std::string describeConflict(const Names& names, const Event& event) {
+  const std::string& reason = names.trace.conflict(ConflictId(event.detail)).reason;
+  const std::string name = ticked(names.of(event.node));
+  return reason.starts_with(name) ? reason : fmt::format("{}: {}", name, reason);
+}
+
 std::string describeVisit(const Names& names, const Event& event) {
   const std::string name = ticked(names.of(event.node));
   if (event.detail == 0) return fmt::format("The search arrives at {}: nothing fits.", name);
@@ -56,7 +63,7 @@ std::string describe(const Trace& trace, const Event& event) {
     case EventType::Try: return describeTry(names, event);
     case EventType::Conflict:
       if (event.detail >= trace.conflictCount()) return fmt::format("{} fails.", ticked(names.of(event.node)));
-      return trace.conflict(ConflictId(event.detail)).reason;
+      return describeConflict(names, event);
     case EventType::Backtrack:
       return fmt::format("The search goes back to {} and takes back {} assignment{}.", ticked(names.of(event.target)),
                          withThousands(event.detail), event.detail == 1 ? "" : "s");

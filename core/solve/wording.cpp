@@ -8,8 +8,12 @@ std::string inWords(const Placement& placement, const graph::Shape& shape) {
   if (placement.firstDim() != placement.lastDim()) {
     return fmt::format("split over dimensions {} to {} ({})", placement.firstDim(), placement.lastDim(), placement.text());
   }
-  if (placement.firstDim() == last && last > 0) return fmt::format("split on its last dimension ({})", placement.text());
-  return fmt::format("split on dimension {} ({})", placement.firstDim(), placement.text());
+  const std::string where = placement.firstDim() == last && last > 0 ? "its last dimension" : fmt::format("dimension {}", placement.firstDim());
+  const std::string_view how = !placement.blocks().empty() ? "split block by block"
+                               : placement.replicas() > 1  ? "split with copies"
+                               : placement.padding() > 0   ? "padded and split"
+                                                           : "split";
+  return fmt::format("{} on {} ({})", how, where, placement.text());
 }
 
 std::string ticked(std::string_view name) { return fmt::format("`{}`", name); }

@@ -1,55 +1,16 @@
 #include "solve/checker.h"
-#include "solve/solve_support.h"
+#include "solve/golden.h"
 #include "support/llama_graph.h"
-
-#include "base/files.h"
 
 #include <QTest>
 
 #include <chrono>
-#include <fstream>
 #include <thread>
 
 using namespace cleave;
 using namespace cleave::solve;
 
 namespace {
-
-const fs::path kGoldens = fs::path(CLEAVE_SOURCE_DIR) / "tests/solve/golden";
-constexpr std::string_view kSeparator = "---\n";
-
-/// A golden file: `# ranks N`, `# pin TEXT`, `# sequence-parallel on` lines, the graph, `---`, what the search reports.
-struct Golden {
-  std::string question, answer;
-  std::shared_ptr<const Problem> problem;
-};
-
-Golden readGolden(const fs::path& file) {
-  const std::string text = *readTextFile(file, 1 << 20);
-  const auto end = text.find(kSeparator);
-  Golden golden{text.substr(0, end), end == std::string::npos ? "" : text.substr(end + kSeparator.size()), {}};
-  int ranks = 2;
-  auto sequence = rules::SequenceParallel::Off;
-  std::vector<std::string> pins;
-  std::string graph;
-  std::istringstream lines(golden.question);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("# ranks ")) {
-      ranks = std::stoi(line.substr(8));
-    } else if (line.starts_with("# pin ")) {
-      pins.push_back(line.substr(6));
-    } else if (line == "# sequence-parallel on") {
-      sequence = rules::SequenceParallel::On;
-    } else {
-      graph += line + "\n";
-    }
-  }
-  golden.problem = test::problemOf(test::parsedGraph(graph), ranks, pins, sequence);
-  return golden;
-}
-
-/// Written anew with CLEAVE_UPDATE_GOLDENS=1, which a CI refuses.
-bool updatesGoldens() { return qEnvironmentVariableIsSet("CLEAVE_UPDATE_GOLDENS") && !qEnvironmentVariableIsSet("CI"); }
 
 std::string answerOf(const test::Recorded& recorded) {
   std::string text = test::textOf(*recorded.trace);
@@ -62,27 +23,16 @@ std::string answerOf(const test::Recorded& recorded) {
 class TestReference : public QObject {
   Q_OBJECT
  private slots:
-  void searchesAsWritten_data() {
-    QTest::addColumn<QString>("file");
-    for (const auto& entry : fs::directory_iterator(kGoldens)) {
-      QTest::newRow(entry.path().stem().c_str()) << QString::fromStdString(entry.path().string());
-    }
-  }
+  void searchesAsWritten_data() { test::listGoldens("golden"); }
   void searchesAsWritten() {
     QFETCH(QString, file);
-    const fs::path path = file.toStdString();
-    const Golden golden = readGolden(path);
+    const test::Golden golden(file);
     const auto recorded = test::record(golden.problem);
-    const std::string answer = answerOf(recorded);
-    if (updatesGoldens()) {
-      std::ofstream(path) << golden.question << kSeparator << answer;
-      QSKIP("golden written");
-    }
-    QCOMPARE(answer, golden.answer);
     if (recorded.result.solution) {
       const auto violations = check(*golden.problem, *recorded.result.solution);
       QVERIFY2(violations.empty(), violations.empty() ? "" : violations.front().c_str());
     }
+    golden.compare(answerOf(recorded));
   }
 
   void splitsALlamaAsMegatronDoes() {
