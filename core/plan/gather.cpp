@@ -58,7 +58,7 @@ Shape merged(const Shape& shape, std::size_t first, std::size_t last) {
 
 }  // namespace
 
-ValueId addGather(const graph::Graph& program, const EmitCall& emit, ValueId part, const rules::Placement& placement,
+ValueId addGather(const graph::Graph& program, const AppendCall& append, ValueId part, const rules::Placement& placement,
                   const TensorType& whole, int ranks) {
   const auto dim = static_cast<std::size_t>(placement.firstDim());
   const auto lastDim = static_cast<std::size_t>(placement.lastDim());
@@ -67,18 +67,18 @@ ValueId addGather(const graph::Graph& program, const EmitCall& emit, ValueId par
   ValueId value = part;
   if (isJoint) {
     type.shape = merged(type.shape, dim, lastDim);
-    value = emit("aten::reshape", {value, type.shape}, type);
+    value = append("aten::reshape", {value, type.shape}, type);
   }
   const std::int64_t lengthOfPart = type.shape[dim];
   type.shape[dim] *= ranks;
   const std::int64_t gatheredLength = type.shape[dim];
-  value = emit(kAllGather, {value, static_cast<std::int64_t>(dim)}, type);
+  value = append(kAllGather, {value, static_cast<std::int64_t>(dim)}, type);
 
   const auto sections = sectionsInOrder(placement, whole.shape, ranks, lengthOfPart);
   const auto cut = [&](const Section& section) {
     TensorType piece = type;
     piece.shape[dim] = section.length;
-    return emit("aten::slice.Tensor",
+    return append("aten::slice.Tensor",
                 {value, static_cast<std::int64_t>(dim), section.offset, section.offset + section.length, std::int64_t{1}}, piece);
   };
   if (sections.size() == 1 && sections[0].length != gatheredLength) {
@@ -87,9 +87,9 @@ ValueId addGather(const graph::Graph& program, const EmitCall& emit, ValueId par
     graph::ValueList pieces;
     for (const Section& section : sections) pieces.push_back(cut(section));
     type.shape[dim] = merged(whole.shape, dim, lastDim)[dim];
-    value = emit("aten::cat", {pieces, static_cast<std::int64_t>(dim)}, type);
+    value = append("aten::cat", {pieces, static_cast<std::int64_t>(dim)}, type);
   }
-  if (isJoint) value = emit("aten::reshape", {value, whole.shape}, whole);
+  if (isJoint) value = append("aten::reshape", {value, whole.shape}, whole);
   return value;
 }
 

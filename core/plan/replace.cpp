@@ -98,10 +98,10 @@ class ProgramBuilder {
   ValueId gather(ValueId part, const Placement& placement, const TensorType& wholeType, ValueId of, const std::string& name,
                  ScopeId scope) {
     const NodeId origin = m_graph.value(of).producer;
-    const auto emit = [&](std::string_view op, std::vector<Argument> args, TensorType type) {
+    const auto append = [&](std::string_view op, std::vector<Argument> args, TensorType type) {
       return call(op, std::move(args), std::move(type), name, scope, origin, of);
     };
-    return addGather(m_builder.current(), emit, part, placement, wholeType, m_ranks);
+    return addGather(m_builder.current(), append, part, placement, wholeType, m_ranks);
   }
 
   /// Appends a call with one result of the given name; `of` is the ATen value that its collectives complete or feed.
