@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <variant>
 
 namespace cleave::formats {
 namespace {
@@ -37,9 +38,21 @@ class BoundedBuilder {
   bool end_array() { return close(); }
   bool key(std::string& name) {
     Frame& frame = m_frames.back();
-    frame.key = name;
-    if (frame.keys.insert(std::move(name)).second) return true;
-    return stop(fmt::format("has the key {} twice", quotedText(path())));
+    auto& members = frame.value->template get_ref<typename Json::object_t&>();
+    bool isNew = true;
+    if constexpr (kIsOrdered) {
+      // ordered_map is a vector whose own insertion searches linearly.
+      isNew = frame.keys.insert(name).second;
+      members.emplace_back(std::move(name), nullptr);
+      frame.key = &members.back().first;
+      frame.slot = &members.back().second;
+    } else {
+      const auto [member, inserted] = members.try_emplace(std::move(name));
+      isNew = inserted;
+      frame.key = &member->first;
+      frame.slot = &member->second;
+    }
+    return isNew || stop(fmt::format("has the key {} twice", quotedText(path())));
   }
 
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) {
@@ -59,10 +72,13 @@ class BoundedBuilder {
   }
 
  private:
+  static constexpr bool kIsOrdered = std::is_same_v<Json, nlohmann::ordered_json>;
+
   struct Frame {
     Json* value;
-    std::string key;  ///< of the member being read
-    std::unordered_set<std::string> keys;
+    const std::string* key = nullptr;  ///< of the member being read
+    Json* slot = nullptr;              ///< where its value goes
+    std::conditional_t<kIsOrdered, std::unordered_set<std::string>, std::monostate> keys = {};
   };
 
   bool stop(std::string reason) {
@@ -88,13 +104,7 @@ class BoundedBuilder {
       items.push_back(std::move(value));
       return &items.back();
     }
-    auto& members = frame.value->template get_ref<typename Json::object_t&>();
-    if constexpr (std::is_same_v<Json, nlohmann::ordered_json>) {
-      // As a vector: ordered_map's own insertion searches linearly, and `keys` already rules duplicates out.
-      return &members.emplace_back(frame.key, std::move(value)).second;
-    } else {
-      return &members.emplace(frame.key, std::move(value)).first->second;
-    }
+    return &(*frame.slot = std::move(value));
   }
 
   bool open(Json container) {
@@ -103,7 +113,7 @@ class BoundedBuilder {
     }
     Json* value = add(std::move(container));
     if (value == nullptr) return false;
-    m_frames.push_back({value, {}, {}});
+    m_frames.push_back({value});
     return true;
   }
 
@@ -119,7 +129,7 @@ class BoundedBuilder {
         path += fmt::format("[{}]", frame.value->size() - 1);
       } else {
         if (!path.empty()) path += '.';
-        path += frame.key;
+        path += *frame.key;
       }
     }
     return path;

@@ -101,12 +101,12 @@ Result<SafetensorsEntry> readEntry(const nlohmann::json& entry, const EntryConte
   }
   const auto elements = checkedProduct(result.type.shape);
   const auto bytes = elements ? checkedMul(*elements, graph::itemSize(result.type.dtype)) : std::nullopt;
-  const std::string shape = graph::toText(result.type.shape);
-  if (!bytes) return context.refuse("has the shape {}, whose size in bytes does not fit 64 bits", shape);
+  const auto shape = [&] { return graph::toText(result.type.shape); };
+  if (!bytes) return context.refuse("has the shape {}, whose size in bytes does not fit 64 bits", shape());
   result.offset = offsets[0];
   result.bytes = offsets[1] - offsets[0];
   if (*bytes != result.bytes) {
-    return context.refuse("has the shape {} of {}, that is {} bytes, but its data_offsets [{}, {}] hold {}", shape,
+    return context.refuse("has the shape {} of {}, that is {} bytes, but its data_offsets [{}, {}] hold {}", shape(),
                           safetensorsName(result.type.dtype), *bytes, offsets[0], offsets[1], result.bytes);
   }
   return result;

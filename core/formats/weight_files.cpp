@@ -74,11 +74,13 @@ Result<WeightFiles> readIndex(const fs::path& folder) {
   WeightFiles weights;
   std::set<std::string> files;
   for (const auto& [tensor, value] : map->items()) {
-    const std::string place = fmt::format("{}: weight_map[{}]", file.string(), quotedText(tensor));
-    if (!value.is_string())
-      return fail(ErrorCode::BadInput, "{} must be a file name, but it is {}.", place, describe(value));
+    const auto refuse = [&, &tensor = tensor](std::string_view why) {
+      return fail(ErrorCode::BadInput, "{}: weight_map[{}] {}", file.string(), quotedText(tensor), why);
+    };
+    if (!value.is_string()) return refuse(fmt::format("must be a file name, but it is {}.", describe(value)));
     const auto& name = value.get_ref<const std::string&>();
-    CLEAVE_TRY_VOID(withContext(checkWeightFileName(name), fmt::format("{} is {}", place, quotedText(name))));
+    const auto isSafe = checkWeightFileName(name);
+    if (!isSafe) return refuse(fmt::format("is {}: {}", quotedText(name), isSafe.error().message));
     const std::string normal = fs::path(name).lexically_normal().string();  // "./a" and "a" are one file
     files.insert(normal);
     weights.announced.emplace(tensor, normal);
