@@ -68,6 +68,16 @@ class TestLlamaPlan : public QObject {
     QCOMPARE(traffic[CollectiveKind::ReduceScatter].count, onSequence ? 1 + 2 * 2 : 0);
     QCOMPARE(traffic[CollectiveKind::AllGather].count, onSequence ? 2 * 2 + 1 + 1 : 1);
     QVERIFY2(plan.warnings.empty(), plan.warnings.empty() ? "" : plan.warnings[0].c_str());
+    for (ValueId id : idRange<ValueId>(plan.graph->values.size())) {
+      const ValueId held = plan.programValueOf[id.index()];
+      QVERIFY(held.isValid());
+      QCOMPARE(plan.program->value(held).name, plan.graph->value(id).name);
+      QCOMPARE(plan.program->shapeOf(held), *plan.solution->of(id).localShape(plan.graph->shapeOf(id), ranks));
+    }
+    for (const ParameterPlan& parameter : plan.parameters) {
+      const std::int64_t parts = parameter.placement.isReplicated() ? 1 : ranks;
+      QCOMPARE(graph::elementCount(parameter.localShape) * parts, graph::elementCount(parameter.type.shape));
+    }
   }
 
   void explainsWhatStaysWhole() {

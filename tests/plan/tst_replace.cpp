@@ -105,6 +105,101 @@ return y=add_0
     request.gatherOutputs = false;
     QVERIFY(programText(planned(request)).ends_with("return logits=linear_4, loss=cross_entropy_loss_0\n"));
   }
+
+  void splitsProductsWhoseWeightIsNotTransposed() {
+    constexpr const char* text = R"(
+x: f32[4,8] = input
+fc.weight: f32[8,16] = parameter @fc
+fc.bias: f32[16] = parameter @fc
+addmm_0: f32[4,16] = aten::addmm(fc.bias, x, fc.weight, 1, 1) @fc
+proj.weight: f32[16,8] = parameter @proj
+proj.bias: f32[8] = parameter @proj
+addmm_1: f32[4,8] = aten::addmm(proj.bias, addmm_0, proj.weight, 1, 1) @proj
+return y=addmm_1
+)";
+    const Plan plan = planned(requestFor(text, context(2), {{"fc", rules::Strategy::Column}, {"proj", rules::Strategy::Row}}));
+    QCOMPARE(programText(plan), golden(R"(
+x: f32[4,8] = input
+fc.weight: f32[8,8] = parameter @fc
+fc.bias: f32[8] = parameter @fc
+addmm_0: f32[4,8] = aten::addmm(fc.bias, x, fc.weight, 1, 1) @fc
+proj.weight: f32[8,8] = parameter @proj
+proj.bias: f32[8] = parameter @proj
+addmm_1.partial: f32[4,8] = aten::mm(addmm_0, proj.weight) @proj
+addmm_1.reduced: f32[4,8] = cleave::all_reduce(addmm_1.partial) @proj
+addmm_1: f32[4,8] = aten::add.Tensor(addmm_1.reduced, proj.bias, 1) @proj
+return y=addmm_1
+)"));
+  }
+
+  void gathersAroundLayersThatWantTheWhole() {
+    const Plan plan = planned(requestFor(kMlp, context(2, SequenceParallel::Off, rules::Menu::Full), {{"up", rules::Strategy::ColumnGather}}));
+    QCOMPARE(programText(plan), golden(R"(
+x: f32[1,4,8] = input
+up.weight: f32[8,8] = parameter @up
+up.bias: f32[8] = parameter @up
+linear_0.part: f32[1,4,8] = aten::linear(x, up.weight, up.bias) @up
+linear_0: f32[1,4,16] = cleave::all_gather(linear_0.part, 2) @up
+relu_0: f32[1,4,16] = aten::relu(linear_0)
+down.weight: f32[8,16] = parameter @down
+down.bias: f32[8] = parameter @down
+linear_1: f32[1,4,8] = aten::linear(relu_0, down.weight, down.bias) @down
+add_0: f32[1,4,8] = aten::add.Tensor(x, linear_1, 1)
+return y=add_0
+)"));
+    QVERIFY(plan.layers[0].gatherOutput);
+  }
+
+  void addsTheBiasToThePartOfTheSequenceThatWasScattered() {
+    constexpr const char* text = R"(
+ids: i64[1,4] = input
+embed.weight: f32[6,8] = parameter @embed
+embedding_0: f32[1,4,8] = aten::embedding(embed.weight, ids, 3, false, false) @embed
+up.weight: f32[16,8] = parameter @up
+linear_0: f32[1,4,16] = aten::linear(embedding_0, up.weight, None) @up
+down.weight: f32[8,16] = parameter @down
+down.bias: f32[8] = parameter @down
+linear_1: f32[1,4,8] = aten::linear(linear_0, down.weight, down.bias) @down
+classify.weight: f32[3,8] = parameter @classify
+linear_2: f32[1,4,3] = aten::linear(linear_1, classify.weight, None) @classify
+return y=linear_2, hidden=linear_1
+)";
+    const Plan plan = planned(requestFor(text, context(2, SequenceParallel::On),
+                                         {{"embed", rules::Strategy::VocabScatter},
+                                          {"up", rules::Strategy::GatherColumn},
+                                          {"down", rules::Strategy::RowScatter},
+                                          {"classify", rules::Strategy::GatherWhole}}));
+    QCOMPARE(programText(plan), golden(R"(
+ids: i64[1,4] = input
+embed.weight: f32[3,8] = parameter @embed
+embedding_0.partial: f32[1,4,8] = cleave::vocab_embedding(embed.weight, ids, 6, 3) @embed
+embedding_0: f32[1,2,8] = cleave::reduce_scatter(embedding_0.partial, 1) @embed
+up.weight: f32[8,8] = parameter @up
+embedding_0.gathered: f32[1,4,8] = cleave::all_gather(embedding_0, 1) @embed
+linear_0: f32[1,4,8] = aten::linear(embedding_0.gathered, up.weight, None) @up
+down.weight: f32[8,8] = parameter @down
+down.bias: f32[8] = parameter @down
+linear_1.partial: f32[1,4,8] = aten::linear(linear_0, down.weight, None) @down
+linear_1.reduced: f32[1,2,8] = cleave::reduce_scatter(linear_1.partial, 1) @down
+linear_1: f32[1,2,8] = aten::add.Tensor(linear_1.reduced, down.bias, 1) @down
+classify.weight: f32[3,8] = parameter @classify
+linear_1.gathered: f32[1,4,8] = cleave::all_gather(linear_1, 1) @down
+linear_2: f32[1,4,3] = aten::linear(linear_1.gathered, classify.weight, None) @classify
+return y=linear_2, hidden=linear_1.gathered
+)"));
+    QCOMPARE(plan.layers.back().axis, std::string("replicated"));
+    QVERIFY(plan.layers.back().reason.find("3 output features do not divide by 2 ranks") != std::string::npos);
+  }
+
+  void refusesASolutionThatDoesNotFit() {
+    PlanRequest request = requestFor(kMlp, context(2), kMlpSplit);
+    solve::Solution solution = *request.solution;
+    solution.placements[0] = Placement::split(0);
+    request.solution = std::make_shared<const solve::Solution>(solution);
+    const auto plan = makePlan(request);
+    QVERIFY(!plan.has_value());
+    QVERIFY2(plan.error().message.starts_with("x cannot lie as S(0) on 2 ranks: "), plan.error().message.c_str());
+  }
 };
 
 QTEST_APPLESS_MAIN(TestReplace)
