@@ -175,7 +175,7 @@ class LlamaBuilder {
 
   void head(ValueId x, ValueId labels) {
     const auto& s = m_sizes;
-    enter("", "LlamaForCausalLM");
+    enter("", "");
     if (s.logitsToKeep > 0) x = slice(x, 1, s.sequence - s.logitsToKeep, s.sequence);
     const std::int64_t kept = shape(x)[1];
     ValueId logits;
