@@ -18,10 +18,10 @@ class ModelHost {
   virtual at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) = 0;
   /// Small data that belongs to the program. `compute` makes it on the CPU; its operators are not part of the program.
   virtual at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) = 0;
-  /// `otherName` is a second name that the model has for the parameter `name`.
-  virtual void tied(const std::string& name, const std::string& otherName) {}
-  /// Enters the module at `path` ("model.layers.0.self_attn"); nested.
-  virtual void enterModule(const std::string& path, std::string_view className) {}
+  /// The second is another name that the model has for the parameter called by the first.
+  virtual void tied(const std::string& /*name*/, const std::string& /*otherName*/) {}
+  /// Enters the module at a path ("model.layers.0.self_attn"), of a class ("LlamaAttention"); nested.
+  virtual void enterModule(const std::string& /*path*/, std::string_view /*className*/) {}
   virtual void leaveModule() {}
 };
 
