@@ -1,0 +1,91 @@
+// The window. Wires; what it does lives in views/.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <QApplication>
+#include <QSettings>
+#include <QTimer>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/files.h"
+#include "canvas/layout_worker.h"
+#include "main_window.h"
+#include "script.h"
+#include "text.h"
+
+namespace {
+
+using namespace cleave;
+
+constexpr std::int64_t kMaxScriptBytes = 1 << 20;
+
+struct Options {
+  std::string model, script, screenshots;
+};
+
+bool hasArgument(int argc, char** argv, std::string_view wanted) {
+  for (int i = 1; i < argc; ++i)
+    if (argv[i] == wanted) return true;
+  return false;
+}
+
+/// Qt ends the program without a word to act on when there is no display; say it first, and let scripts do without one.
+bool choosePlatform(int argc, char** argv) {
+  const auto isSet = [](const char* name) { return std::getenv(name) && *std::getenv(name); };
+  if (isSet("QT_QPA_PLATFORM") || isSet("DISPLAY") || isSet("WAYLAND_DISPLAY")) return true;
+  if (!hasArgument(argc, argv, "--script")) return false;
+  setenv("QT_QPA_PLATFORM", "offscreen", 1);
+  return true;
+}
+
+int fail(const Error& error) {
+  fmt::print(stderr, "cleave: {}\n", error.message);
+  return exitCode(error.code);
+}
+
+int runScript(views::MainWindow& window, const Options& options) {
+  const auto text = readTextFile(options.script, kMaxScriptBytes);
+  if (!text) return fail(text.error());
+  auto commands = views::parseScript(views::toQ(*text));
+  if (!commands) return fail({commands.error().code, fmt::format("{}, {}", options.script, commands.error().message)});
+  views::ScriptRunner runner(window, std::move(*commands), views::toQ(options.screenshots));
+  return runner.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (hasArgument(argc, argv, "--layout-worker")) return views::layoutWorkerMain();
+
+  CLI::App cli("Shows how a Transformer splits across GPUs, why, and whether it works.", "cleave");
+  Options options;
+  std::string platform;
+  cli.set_version_flag("--version", CLEAVE_VERSION);
+  cli.add_option("model", options.model, "Model folder to open");
+  cli.add_option("--script", options.script, "Drive the window by this file, one command a line, then end");
+  cli.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")->needs("--script");
+  cli.add_option("--platform", platform, "Qt platform, as QT_QPA_PLATFORM");
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return cli.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
+  }
+  if (!platform.empty()) setenv("QT_QPA_PLATFORM", platform.c_str(), 1);
+  if (!choosePlatform(argc, argv))
+    return fail({ErrorCode::Environment, "There is no display: set DISPLAY, or drive the window with --script (which draws offscreen)."});
+
+  QApplication app(argc, argv);
+  QApplication::setOrganizationName(QStringLiteral("cleave"));
+  QApplication::setApplicationName(QStringLiteral("cleave"));
+  QApplication::setApplicationVersion(QStringLiteral(CLEAVE_VERSION));
+  const bool isScript = !options.script.empty();
+  const bool isDark = !isScript && QSettings().value(QStringLiteral("window/dark")).toBool();
+  views::applyTheme(isDark);
+  views::MainWindow window(!isScript);
+  if (isDark) window.setDarkTheme(true);
+  window.show();
+  if (isScript) return runScript(window, options);
+  if (!options.model.empty()) QTimer::singleShot(0, &window, [&] { window.openPath(views::toQ(options.model)); });
+  return QApplication::exec();
+}

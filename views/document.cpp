@@ -1,0 +1,362 @@
+#include "document.h"
+
+#include <QDir>
+#include <QFileInfo>
+
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kRefreshMs = 200;
+const QString kOpenTag = QStringLiteral("open"), kSolveTag = QStringLiteral("solve"), kRunTag = QStringLiteral("run");
+
+QString solvedText(const pipeline::Solved& solved) {
+  const solve::SearchStats& stats = solved.result.stats;
+  return QStringLiteral("%1 tries, %2 conflicts, %3 backtracks in %4 ms")
+      .arg(countText(stats.tries), countText(stats.conflicts), countText(stats.backtracks), QString::number(solved.solveMs, 'f', 1));
+}
+
+QString noSolutionText(const pipeline::Solved& solved) {
+  const auto& causes = solved.result.causes;
+  const QString why = causes.empty() ? QStringLiteral("every candidate was tried") : toQ(causes.front().reason);
+  return QStringLiteral("No split satisfies all demands (%1): %2").arg(solvedText(solved), why);
+}
+}  // namespace
+
+/// What the solving request brings back.
+struct Document::SolveAnswer {
+  Result<std::shared_ptr<const pipeline::Solved>> solved;
+  std::optional<Result<std::shared_ptr<const plan::Plan>>> plan;  ///< only with a solution
+};
+
+Document::Document(QObject* parent) : QObject(parent), m_jobs(this), m_reads(this) {
+  m_growTimer.setInterval(kRefreshMs);
+  m_sampleTimer.setInterval(kRefreshMs);
+  connect(&m_growTimer, &QTimer::timeout, this, [this] {
+    if (!isLive()) return;
+    emit traceGrew();
+    if (m_followsEnd) postSeek(m_trace->size());
+  });
+  connect(&m_sampleTimer, &QTimer::timeout, this, &Document::runSampled);
+  connect(&m_jobs, &Worker::progressed, this,
+          [this](const QString&, const QString& stage, qint64 done, qint64 total) { emit progressed(stage, done, total); });
+}
+
+Document::~Document() { shutdown(); }
+
+void Document::shutdown() {
+  m_growTimer.stop();
+  m_sampleTimer.stop();
+  m_jobs.shutdown();
+  m_reads.shutdown();
+}
+
+QString Document::title() const {
+  if (m_sample) return toQ(m_sample->title);
+  if (m_source.isEmpty()) return {};
+  const QFileInfo info(QDir::cleanPath(m_source));
+  return info.fileName().isEmpty() ? m_source : info.fileName();
+}
+
+void Document::setActivity(Activity activity) {
+  if (m_activity == activity) return;
+  m_activity = activity;
+  emit activityChanged();
+}
+
+bool Document::isIdle() const { return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy(); }
+
+void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
+  if (m_activity == what) setActivity(Activity::Idle);
+  if (!sentence.isEmpty()) emit logged(sentence);
+  emit workEnded(what, succeeded, sentence);
+}
+
+void Document::setRanks(int ranks) {
+  if (ranks == m_settings.ranks || ranks < 1) return;
+  m_settings.ranks = ranks;
+  emit settingsChanged();
+}
+
+void Document::setEngine(solve::Engine engine) {
+  if (engine == m_settings.engine) return;
+  m_settings.engine = engine;
+  emit settingsChanged();
+}
+
+void Document::setSequenceParallel(rules::SequenceParallel mode) {
+  if (mode == m_settings.sequenceParallel) return;
+  m_settings.sequenceParallel = mode;
+  emit settingsChanged();
+}
+
+void Document::openSource(const QString& path, const torch_capture::CaptureOptions& options) {
+  pipeline::SolveOptions settings = m_settings;
+  settings.pins.clear();
+  postOpen(path, options, settings, std::nullopt);
+}
+
+void Document::openSample(const pipeline::Sample& sample) {
+  postOpen(toQ(sample.model.string()), sample.capture, sample.solve, sample);
+}
+
+void Document::recapture(const torch_capture::CaptureOptions& options) {
+  if (m_model) postOpen(m_source, options, m_settings, m_sample);
+}
+
+void Document::postOpen(const QString& path, const torch_capture::CaptureOptions& options,
+                        const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample) {
+  m_jobs.cancelAll();
+  m_runAfterSolve.reset();
+  emit logged(QStringLiteral("Opening %1").arg(path));
+  m_jobs.post(kOpenTag, QStringLiteral("Opening %1").arg(path), [=, this](const Progress& progress) -> Worker::Completion {
+    auto opened = pipeline::openModel(toStd(path), options, progress);
+    return [=, this] {
+      if (!opened) {
+        emit message(toQ(opened.error().message), Severity::Failure);
+        endWork(Activity::Opening, false, toQ(opened.error().message));
+        return;
+      }
+      m_source = path;
+      m_capture = options;
+      m_settings = settings;
+      m_sample = sample;
+      takeModel(*opened);
+      endWork(Activity::Opening, true, {});
+      solve();
+    };
+  });
+  setActivity(Activity::Opening);
+}
+
+void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
+  m_model = std::move(model);
+  m_solved.reset();
+  m_plan.reset();
+  m_liveTrace.reset();
+  m_run.reset();
+  m_hits.clear();
+  m_undo.clear();
+  m_breakpoints.clear();
+  m_history.clear();
+  m_historyAt = 0;
+  m_focus = {};
+  setTrace(nullptr);
+  emit modelChanged();
+  emit settingsChanged();
+  emit pinsChanged();
+  emit breakpointsChanged();
+  emit planChanged();
+  emit focusChanged();
+  emit historyChanged();
+  emit searchChanged();
+  emit runChanged();
+  emit logged(QStringLiteral("%1: %2 operators, captured in %3 ms, decomposed in %4 ms")
+                  .arg(title(), countText(m_model->aten->nodes.size()), QString::number(m_model->timings.captureMs, 'f', 1),
+                       QString::number(m_model->timings.decomposeMs, 'f', 1)));
+}
+
+void Document::solve() {
+  if (!m_model) return;
+  if (m_activity == Activity::Running) {
+    emit message(tr("Ranks are running: stop them before solving again."), Severity::Warning);
+    return;
+  }
+  // A search that replaces a running one must not be mistaken for the trace to go back to.
+  if (m_activity != Activity::Solving) m_traceBefore = m_trace;
+  m_liveTrace.reset();
+  m_followsEnd = true;
+  pipeline::SolveOptions options = m_settings;
+  const auto generation = ++m_solveGeneration;
+  options.onTrace = [this, generation](std::shared_ptr<const solve::Trace> trace) {
+    QMetaObject::invokeMethod(
+        this,
+        [this, generation, trace = std::move(trace)] {
+          if (generation == m_solveGeneration && m_activity == Activity::Solving) takeLiveTrace(trace);
+        },
+        Qt::QueuedConnection);
+  };
+  emit logged(QStringLiteral("Solving for %1 ranks with %2").arg(options.ranks).arg(toQ(solve::toText(options.engine))));
+  m_jobs.post(kSolveTag, tr("Solving"), [this, model = m_model, options](const Progress& progress) -> Worker::Completion {
+    auto answer = std::make_shared<SolveAnswer>(SolveAnswer{pipeline::solveModel(model, options, progress), {}});
+    if (answer->solved && (*answer->solved)->result.outcome == solve::Outcome::Solved)
+      answer->plan = pipeline::planModel(model, *answer->solved);
+    return [this, answer] { takeSolve(*answer); };
+  });
+  setActivity(Activity::Solving);
+}
+
+void Document::takeLiveTrace(std::shared_ptr<const solve::Trace> trace) {
+  m_liveTrace = trace;
+  // Most searches end before anyone could look: showing them half-way would only flicker.
+  QTimer::singleShot(kRefreshMs, this, [this, trace = std::move(trace)] {
+    if (m_activity != Activity::Solving || m_liveTrace != trace) return;
+    m_solved.reset();
+    m_plan.reset();
+    setTrace(trace);
+    emit planChanged();
+    m_growTimer.start();
+    postSeek(trace->size());
+  });
+}
+
+void Document::takeSolve(const SolveAnswer& answer) {
+  m_growTimer.stop();
+  const bool wasStopped = !answer.solved && answer.solved.error().code == ErrorCode::Cancelled;
+  if (!answer.solved && !(wasStopped && m_liveTrace)) {
+    const QString sentence = toQ(answer.solved.error().message);
+    if (m_trace != m_traceBefore) setTrace(m_traceBefore);
+    m_liveTrace.reset();
+    m_runAfterSolve.reset();
+    emit message(sentence, Severity::Failure);
+    endWork(Activity::Solving, false, sentence);
+    return;
+  }
+  const auto solved = answer.solved ? *answer.solved : nullptr;
+  const auto trace = solved && solved->trace ? solved->trace : m_liveTrace;
+  m_solved = solved;
+  m_plan = answer.plan && *answer.plan ? **answer.plan : nullptr;
+  m_liveTrace.reset();
+  m_traceBefore.reset();
+  setActivity(Activity::Idle);
+  if (trace != m_trace) setTrace(trace);
+  emit traceGrew();
+  emit planChanged();
+  if (m_followsEnd && trace) {
+    const bool hasSolution = solved && solved->result.outcome == solve::Outcome::Solved;
+    const bool stopped = !solved || solved->result.outcome == solve::Outcome::Stopped;
+    if (hasSolution || stopped) seek(trace->size());
+    else showFirstConflict();
+  } else if (trace) {
+    seek(m_wantedStep);
+  }
+  reportSolve(answer);
+}
+
+void Document::reportSolve(const SolveAnswer& answer) {
+  const auto solved = m_solved;
+  bool succeeded = true;
+  QString sentence;
+  if (!solved || solved->result.outcome == solve::Outcome::Stopped) {
+    sentence = tr("The search was stopped after %1 events: what was recorded is here to look at.").arg(countText(stepCount()));
+    emit message(sentence, Severity::Info);
+  } else if (solved->result.outcome == solve::Outcome::NoSolution) {
+    sentence = noSolutionText(*solved);
+    emit message(sentence, Severity::Warning);
+  } else if (answer.plan && !*answer.plan) {
+    sentence = toQ(answer.plan->error().message);
+    succeeded = false;
+    emit message(sentence, Severity::Failure);
+  } else {
+    sentence = tr("Solved for %1 ranks: %2").arg(solved->options.ranks).arg(solvedText(*solved));
+    emit message({}, Severity::Good);
+    for (const std::string& warning : m_plan->warnings) emit message(toQ(warning), Severity::Warning);
+  }
+  const auto thenRun = std::exchange(m_runAfterSolve, std::nullopt);
+  endWork(Activity::Solving, succeeded, sentence);
+  if (!thenRun) return;
+  if (m_plan) postRun(thenRun->first, thenRun->second);
+  else endWork(Activity::Running, false, tr("There is no plan to run: %1").arg(sentence));
+}
+
+void Document::run(int ranks, run::Backend backend) {
+  if (!m_model || m_activity == Activity::Running) return;
+  if (m_plan && m_plan->ranks == ranks && m_activity == Activity::Idle) return postRun(ranks, backend);
+  m_runAfterSolve = {ranks, backend};
+  setRanks(ranks);
+  solve();
+}
+
+void Document::postRun(int ranks, run::Backend backend) {
+  auto monitor = std::make_shared<RunMonitor>(ranks);
+  m_run = RunState{ranks, backend, m_plan, monitor, std::nullopt, {}, true};
+  pipeline::RunRequest request;
+  request.plan = m_plan;
+  request.backend = backend;
+  request.skipWeights = !m_plan->model.hasWeights;
+  emit logged(tr("Starting %1 ranks").arg(ranks));
+  m_jobs.post(kRunTag, tr("Running on %1 ranks").arg(ranks), [this, request, monitor](const Progress& progress) -> Worker::Completion {
+    auto report = pipeline::runPlan(request, [monitor](const run::RankEvent& event) { monitor->apply(event); }, progress);
+    if (report) monitor->finish(report->outcome);
+    return [this, report = std::move(report)]() { takeRun(report); };
+  });
+  setActivity(Activity::Running);
+  m_sampleTimer.start();
+  emit runChanged();
+}
+
+void Document::takeRun(const Result<pipeline::RunReport>& report) {
+  m_sampleTimer.stop();
+  m_run->isActive = false;
+  QString sentence;
+  Severity severity = Severity::Failure;
+  if (report) {
+    m_run->report = *report;
+    m_run->backend = report->backend;
+    const auto& failure = report->outcome.firstFailure;
+    if (failure) {
+      sentence = tr("Rank %1 %2").arg(failure->rank).arg(toQ(failure->what));
+      if (!failure->lastWords.empty()) sentence += QStringLiteral(": ") + toQ(failure->lastWords).trimmed().section(QLatin1Char('\n'), -1);
+    } else {
+      severity = report->passed ? Severity::Good : Severity::Warning;
+      sentence = report->comparedWith.empty() ? tr("%1 ranks ran to the end.").arg(m_run->ranks)
+                 : report->passed ? tr("%1 ranks computed the same as %2.").arg(m_run->ranks).arg(toQ(report->comparedWith))
+                                  : tr("%1 ranks computed something else than %2.").arg(m_run->ranks).arg(toQ(report->comparedWith));
+    }
+  } else {
+    sentence = toQ(report.error().message);
+    if (report.error().code == ErrorCode::Cancelled) severity = Severity::Info;
+    m_run->failure = sentence;
+  }
+  emit runSampled();
+  emit runChanged();
+  emit message(sentence, severity);
+  endWork(Activity::Running, report && report->passed, sentence);
+}
+
+void Document::openTrace(const QString& file) {
+  m_jobs.cancelAll();
+  m_runAfterSolve.reset();
+  m_jobs.post(kOpenTag, tr("Opening %1").arg(file), [=, this](const Progress&) -> Worker::Completion {
+    auto opened = solve::openTrace(toStd(file));
+    return [=, this] {
+      if (!opened) {
+        emit message(toQ(opened.error().message), Severity::Failure);
+        return endWork(Activity::Opening, false, toQ(opened.error().message));
+      }
+      const auto problem = (*opened)->problem();
+      auto model = std::make_shared<pipeline::Model>();
+      model->aten = model->captured = problem->graph;
+      m_source = file;
+      m_sample.reset();
+      m_settings.ranks = problem->context.worldSize;
+      m_settings.sequenceParallel = problem->context.sequenceParallel;
+      m_settings.pins = problem->pins;
+      takeModel(model);
+      setTrace(*opened);
+      endWork(Activity::Opening, true, tr("Opened a search of %1 events").arg(countText(stepCount())));
+      seek(stepCount());
+    };
+  });
+  setActivity(Activity::Opening);
+}
+
+void Document::saveTrace(const QString& file) {
+  if (!m_trace) return;
+  m_reads.post(QStringLiteral("save"), {}, [=, this, trace = m_trace](const Progress& progress) -> Worker::Completion {
+    const auto saved = solve::saveTrace(*trace, toStd(file), progress);
+    return [=, this] {
+      if (saved) emit message(tr("Written to %1.").arg(file), Severity::Good);
+      else emit message(toQ(saved.error().message), Severity::Failure);
+    };
+  });
+}
+
+void Document::stop() {
+  m_runAfterSolve.reset();
+  m_jobs.cancelAll();
+  m_reads.cancelAll();
+}
+
+}  // namespace cleave::views

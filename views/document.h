@@ -1,0 +1,243 @@
+#pragma once
+/// The open document: one model with its solve, trace, plan and run, and the focus every view shares. No widgets.
+///
+/// Results are immutable and shared (`shared_ptr<const ...>`); views keep none of their own and follow the signals. All
+/// long work goes through two workers: *jobs* (open, solve, run: one after the other) and *reads* (seek, breakpoints,
+/// timeline, search), so that a trace can be looked at while its search still runs. A failed open, solve or run leaves the
+/// document as it was and says one sentence through `message`. GUI thread only.
+///
+///     Document document;
+///     document.openSource("models/llama", {});      // opens, then solves with settings()
+///     connect(&document, &Document::stepChanged, ...);
+///     document.seek(0);  document.stepBy(+1);  document.nextConflict();
+#include <QElapsedTimer>
+#include <QObject>
+#include <QTimer>
+#include <QUndoStack>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "pipeline/pipeline.h"
+#include "run_monitor.h"
+#include "search_query.h"
+#include "worker.h"
+
+namespace cleave::views {
+
+using graph::NodeId;
+using graph::ScopeId;
+using graph::ValueId;
+using solve::StepId;
+
+/// What all views look at together. Invalid ids: nothing of that kind.
+struct Focus {
+  NodeId node;
+  ValueId value;
+  ScopeId scope;
+  StepId step = 0;
+  bool operator==(const Focus&) const = default;
+};
+
+/// The search after `step` events, as the views draw it.
+struct StepState {
+  StepId step = 0;
+  StepId size = 0;                                        ///< events there were when this was read
+  std::vector<std::optional<rules::Placement>> placements;  ///< by ValueId
+  std::vector<std::optional<rules::Strategy>> strategies;   ///< by NodeId: layers with a choice
+  std::vector<NodeId> changed;                            ///< nodes that differ from the state before this one
+  std::optional<solve::Event> event;                      ///< the one just applied
+  std::optional<solve::Event> next;                       ///< the one that comes now
+  QString eventText;                                      ///< as a sentence
+  std::optional<solve::ConflictRecord> conflict;          ///< when that event is one
+  std::size_t assigned = 0;                               ///< nodes with a choice
+  std::vector<StepId> assignedAt;                         ///< by NodeId; kNoStep: none
+};
+inline constexpr StepId kNoStep = ~StepId(0);
+
+enum class Activity { Idle, Opening, Solving, Running };
+enum class Severity { Info, Good, Warning, Failure };
+
+/// What was run and how it ended; `report` is null while it runs or when it could not start.
+struct RunState {
+  int ranks = 0;
+  run::Backend backend = run::Backend::Auto;
+  std::shared_ptr<const plan::Plan> plan;
+  std::shared_ptr<RunMonitor> monitor;
+  std::optional<pipeline::RunReport> report;
+  QString failure;  ///< one sentence, when it could not start or was stopped
+  bool isActive = false;
+};
+
+class Document : public QObject {
+  Q_OBJECT
+ public:
+  explicit Document(QObject* parent = nullptr);
+  ~Document() override;
+
+  // What is open; all null or empty before the first open.
+  const std::shared_ptr<const pipeline::Model>& model() const { return m_model; }
+  const std::shared_ptr<const pipeline::Solved>& solved() const { return m_solved; }
+  const std::shared_ptr<const plan::Plan>& plan() const { return m_plan; }
+  const std::shared_ptr<const solve::Trace>& trace() const { return m_trace; }
+  const std::shared_ptr<const StepState>& stepState() const { return m_step; }
+  const graph::Graph* graph() const { return m_model ? m_model->aten.get() : nullptr; }
+  const QString& source() const { return m_source; }
+  QString title() const;  ///< "Tiny Llama", or the folder's name
+  const std::optional<pipeline::Sample>& sample() const { return m_sample; }
+  const std::optional<RunState>& runState() const { return m_run; }
+
+  // Settings of the next solve; changing them does not solve by itself.
+  const pipeline::SolveOptions& settings() const { return m_settings; }
+  void setRanks(int ranks);
+  void setEngine(solve::Engine engine);
+  void setSequenceParallel(rules::SequenceParallel mode);
+  const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
+
+  // Work.
+  void openSource(const QString& path, const torch_capture::CaptureOptions& options = {});
+  void openSample(const pipeline::Sample& sample);
+  /// Opens a recorded search alone: its graph and steps are there, a plan is not.
+  void openTrace(const QString& file);
+  void saveTrace(const QString& file);
+  /// Captures the open model again with other options.
+  void recapture(const torch_capture::CaptureOptions& options);
+  void solve();
+  /// Solves first when the plan is for another number of ranks.
+  void run(int ranks, run::Backend backend);
+  /// Ends the running work; a stopped search keeps what was recorded.
+  void stop();
+  Activity activity() const { return m_activity; }
+  bool isIdle() const;  ///< neither jobs nor reads are under way
+  /// The trace is still growing.
+  bool isLive() const { return m_activity == Activity::Solving && m_trace && m_liveTrace == m_trace; }
+  /// Asks to stop, closes both queues, joins.
+  void shutdown();
+
+  // Time travel. `seek` is newest-wins; the walks report "no further conflict" through `message`.
+  StepId stepCount() const;
+  StepId wantedStep() const { return m_wantedStep; }
+  void seek(StepId step);
+  void stepBy(std::int64_t delta);
+  void walkTo(solve::EventType type, bool forward);
+  void nextConflict() { walkTo(solve::EventType::Conflict, true); }
+  void previousConflict() { walkTo(solve::EventType::Conflict, false); }
+  void stepInto();   ///< the next decision (a Try)
+  void stepOut();    ///< back to the decision this one hangs on
+  void runToBreakpoint(bool forward);
+  void toNextChange(NodeId node, bool forward = true);
+
+  // Focus and its history.
+  const Focus& focus() const { return m_focus; }
+  void focusNode(NodeId node);
+  void focusValue(ValueId value);
+  void focusScope(ScopeId scope);
+  void clearFocus();
+  bool canGoBack() const { return m_historyAt > 0; }
+  bool canGoForward() const { return m_historyAt + 1 < m_history.size(); }
+  void goBack();
+  void goForward();
+  /// Follows "node:12", "value:linear_3", "scope:model.layers.0", "step:120"; false for anything else.
+  bool follow(const QString& target);
+
+  // Pins (each change is undoable and solves again) and breakpoints.
+  QUndoStack& undoStack() { return m_undo; }
+  const std::vector<solve::Pin>& pins() const { return m_settings.pins; }
+  Result<void> addPin(const QString& text);
+  void removePin(const QString& text);
+  const std::vector<solve::Breakpoint>& breakpoints() const { return m_breakpoints; }
+  void addBreakpoint(const solve::Breakpoint& breakpoint);
+  void removeBreakpoint(int index);
+  void setBreakpointEnabled(int index, bool enabled);
+  /// Sets or takes away the breakpoint on this node.
+  void toggleBreakpoint(NodeId node);
+  bool hasBreakpoint(NodeId node) const;
+
+  // Search box.
+  Result<std::size_t> search(const QString& text);
+  const std::vector<NodeId>& searchHits() const { return m_hits; }
+  void walkHits(bool forward);
+
+  std::optional<rules::Placement> placementOf(ValueId value) const;
+  std::optional<rules::Strategy> strategyOf(NodeId node) const;
+  Worker& reads() { return m_reads; }
+
+  // For undo commands.
+  void applyPins(std::vector<solve::Pin> pins);
+  void applyBreakpoints(std::vector<solve::Breakpoint> breakpoints);
+
+ signals:
+  void modelChanged();
+  void settingsChanged();
+  void traceChanged();
+  void traceGrew();
+  void planChanged();
+  void stepChanged();
+  void focusChanged();
+  void revealRequested();  ///< the focus was moved on purpose (not by a step): bring it into view
+  void historyChanged();
+  void breakpointsChanged();
+  void pinsChanged();
+  void searchChanged();
+  void runChanged();       ///< a run started or ended
+  void runSampled();       ///< at most 5 times a second while it goes on
+  void activityChanged();
+  void progressed(const QString& stage, qint64 done, qint64 total);
+  void message(const QString& text, cleave::views::Severity severity);
+  void logged(const QString& text);
+  /// Ends of work, for scripts: what it was, and whether it succeeded.
+  void workEnded(cleave::views::Activity what, bool succeeded, const QString& sentence);
+
+ private:
+  struct Reader;
+  void setActivity(Activity activity);
+  void postOpen(const QString& path, const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings,
+                std::optional<pipeline::Sample> sample);
+  void takeModel(std::shared_ptr<const pipeline::Model> model);
+  void takeLiveTrace(std::shared_ptr<const solve::Trace> trace);
+  struct SolveAnswer;
+  void takeSolve(const SolveAnswer& answer);
+  void reportSolve(const SolveAnswer& answer);
+  void takeRun(const Result<pipeline::RunReport>& report);
+  void showFirstConflict();
+  void setTrace(std::shared_ptr<const solve::Trace> trace);
+  void postRun(int ranks, run::Backend backend);
+  void postSeek(StepId step);
+  /// `nothing` is said when `find` (called with the cursor at the wanted step) answers nullopt.
+  void postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find);
+  void takeStep(std::shared_ptr<const StepState> state);
+  void setFocus(const Focus& focus, bool remember);
+  void revisit(const Focus& focus);
+  void endWork(Activity what, bool succeeded, const QString& sentence);
+
+  std::shared_ptr<const pipeline::Model> m_model;
+  std::shared_ptr<const pipeline::Solved> m_solved;
+  std::shared_ptr<const plan::Plan> m_plan;
+  std::shared_ptr<const solve::Trace> m_trace;
+  std::shared_ptr<const solve::Trace> m_liveTrace;
+  std::shared_ptr<const solve::Trace> m_traceBefore;  ///< shown again when the search that replaced it fails
+  std::shared_ptr<const StepState> m_step;
+  std::shared_ptr<std::shared_ptr<Reader>> m_readerSlot;  ///< filled and used by requests on m_reads only
+  std::optional<pipeline::Sample> m_sample;
+  std::optional<RunState> m_run;
+  QString m_source;
+  torch_capture::CaptureOptions m_capture;
+  pipeline::SolveOptions m_settings;
+  Activity m_activity = Activity::Idle;
+  StepId m_wantedStep = 0;
+  bool m_followsEnd = true;  ///< until the user moves: a search shows its newest step
+  bool m_stepMovesFocus = true;  ///< false while the history goes to a step: it brings its own focus
+  std::uint64_t m_solveGeneration = 0;
+  Focus m_focus;
+  std::vector<Focus> m_history;
+  std::size_t m_historyAt = 0;
+  std::vector<solve::Breakpoint> m_breakpoints;
+  std::vector<NodeId> m_hits;
+  std::size_t m_hitAt = 0;
+  QUndoStack m_undo;
+  std::optional<std::pair<int, run::Backend>> m_runAfterSolve;
+  QTimer m_growTimer, m_sampleTimer;
+  Worker m_jobs, m_reads;
+};
+
+}  // namespace cleave::views

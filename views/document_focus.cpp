@@ -1,0 +1,213 @@
+// Focus with its history, pins and breakpoints with their undo, and the search box.
+#include <QUndoCommand>
+
+#include "document.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr std::size_t kHistoryLimit = 200;
+
+class PinsCommand : public QUndoCommand {
+ public:
+  PinsCommand(Document& document, std::vector<solve::Pin> before, std::vector<solve::Pin> after, const QString& text)
+      : QUndoCommand(text), m_document(document), m_before(std::move(before)), m_after(std::move(after)) {}
+  void undo() override { m_document.applyPins(m_before); }
+  void redo() override { m_document.applyPins(m_after); }
+
+ private:
+  Document& m_document;
+  std::vector<solve::Pin> m_before, m_after;
+};
+
+class BreakpointsCommand : public QUndoCommand {
+ public:
+  BreakpointsCommand(Document& document, std::vector<solve::Breakpoint> after, const QString& text)
+      : QUndoCommand(text), m_document(document), m_before(document.breakpoints()), m_after(std::move(after)) {}
+  void undo() override { m_document.applyBreakpoints(m_before); }
+  void redo() override { m_document.applyBreakpoints(m_after); }
+
+ private:
+  Document& m_document;
+  std::vector<solve::Breakpoint> m_before, m_after;
+};
+
+bool isPlainNodeBreakpoint(const solve::Breakpoint& breakpoint, NodeId node) {
+  return breakpoint.node == node && !breakpoint.type && !breakpoint.placement && breakpoint.op.empty() && breakpoint.scopePrefix.empty();
+}
+}  // namespace
+
+void Document::setFocus(const Focus& focus, bool remember) {
+  const bool isNew = !(focus == m_focus);
+  m_focus = focus;
+  if (remember && isNew) {
+    if (!m_history.empty()) m_history.resize(m_historyAt + 1);
+    m_history.push_back(focus);
+    if (m_history.size() > kHistoryLimit) m_history.erase(m_history.begin());
+    m_historyAt = m_history.size() - 1;
+    emit historyChanged();
+  }
+  if (isNew) emit focusChanged();
+  if (remember) emit revealRequested();
+}
+
+void Document::focusNode(NodeId node) {
+  const graph::Graph* g = graph();
+  if (!g || !node.isValid() || node.index() >= g->nodes.size()) return;
+  const graph::Node& n = g->node(node);
+  setFocus({node, n.results.empty() ? ValueId() : n.results.front(), n.scope, m_wantedStep}, true);
+}
+
+void Document::focusValue(ValueId value) {
+  const graph::Graph* g = graph();
+  if (!g || !value.isValid() || value.index() >= g->values.size()) return;
+  const NodeId node = g->value(value).producer;
+  setFocus({node, value, g->node(node).scope, m_wantedStep}, true);
+}
+
+void Document::focusScope(ScopeId scope) {
+  const graph::Graph* g = graph();
+  if (!g || !scope.isValid() || scope.index() >= g->scopes.size()) return;
+  setFocus({NodeId(), ValueId(), scope, m_wantedStep}, true);
+}
+
+void Document::clearFocus() { setFocus({NodeId(), ValueId(), ScopeId(), m_wantedStep}, false); }
+
+void Document::goBack() {
+  if (canGoBack()) revisit(m_history[--m_historyAt]);
+}
+
+void Document::goForward() {
+  if (canGoForward()) revisit(m_history[++m_historyAt]);
+}
+
+void Document::revisit(const Focus& focus) {
+  if (m_trace && focus.step != m_wantedStep) {
+    m_followsEnd = false;
+    m_stepMovesFocus = false;
+    postSeek(focus.step);
+  }
+  setFocus(focus, false);
+  emit revealRequested();
+  emit historyChanged();
+}
+
+bool Document::follow(const QString& target) {
+  const graph::Graph* g = graph();
+  const qsizetype colon = target.indexOf(QLatin1Char(':'));
+  if (!g || colon < 0) return false;
+  const QString kind = target.left(colon), rest = target.mid(colon + 1);
+  bool isNumber = false;
+  const qulonglong number = rest.toULongLong(&isNumber);
+  if (kind == QLatin1String("node") && isNumber && number < g->nodes.size()) {
+    focusNode(NodeId(number));
+  } else if (kind == QLatin1String("step") && isNumber && m_trace) {
+    seek(number);
+  } else if (kind == QLatin1String("value")) {
+    const ValueId value = g->findValue(toStd(rest));
+    if (!value.isValid()) return false;
+    focusValue(value);
+  } else if (kind == QLatin1String("scope")) {
+    const ScopeId scope = g->findScope(toStd(rest));
+    if (!scope.isValid()) return false;
+    focusScope(scope);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Result<void> Document::addPin(const QString& text) {
+  if (!m_model) return fail(ErrorCode::BadUsage, "There is no model to pin {} in: open one first.", toStd(text));
+  CLEAVE_TRY(const solve::Pin pin, solve::Pin::parse(toStd(text)));
+  std::vector<solve::Pin> pins = m_settings.pins;
+  std::erase_if(pins, [&](const solve::Pin& other) { return other.text == pin.text; });
+  pins.push_back(pin);
+  const solve::Problem trial{m_model->aten, {m_settings.ranks, rules::Menu::Full, m_settings.sequenceParallel}, {pin}};
+  CLEAVE_TRY_VOID(trial.checkPins());
+  m_undo.push(new PinsCommand(*this, m_settings.pins, std::move(pins), tr("pin %1").arg(text)));
+  return {};
+}
+
+void Document::removePin(const QString& text) {
+  std::vector<solve::Pin> pins = m_settings.pins;
+  if (std::erase_if(pins, [&](const solve::Pin& pin) { return toQ(pin.text) == text; }) == 0) return;
+  m_undo.push(new PinsCommand(*this, m_settings.pins, std::move(pins), tr("lift %1").arg(text)));
+}
+
+void Document::applyPins(std::vector<solve::Pin> pins) {
+  m_settings.pins = std::move(pins);
+  emit pinsChanged();
+  solve();
+}
+
+void Document::applyBreakpoints(std::vector<solve::Breakpoint> breakpoints) {
+  m_breakpoints = std::move(breakpoints);
+  emit breakpointsChanged();
+}
+
+void Document::addBreakpoint(const solve::Breakpoint& breakpoint) {
+  auto after = m_breakpoints;
+  after.push_back(breakpoint);
+  m_undo.push(new BreakpointsCommand(*this, std::move(after), tr("add a breakpoint")));
+}
+
+void Document::removeBreakpoint(int index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= m_breakpoints.size()) return;
+  auto after = m_breakpoints;
+  after.erase(after.begin() + index);
+  m_undo.push(new BreakpointsCommand(*this, std::move(after), tr("remove a breakpoint")));
+}
+
+void Document::setBreakpointEnabled(int index, bool enabled) {
+  if (index < 0 || static_cast<std::size_t>(index) >= m_breakpoints.size()) return;
+  auto after = m_breakpoints;
+  after[static_cast<std::size_t>(index)].enabled = enabled;
+  m_undo.push(new BreakpointsCommand(*this, std::move(after), enabled ? tr("enable a breakpoint") : tr("disable a breakpoint")));
+}
+
+bool Document::hasBreakpoint(NodeId node) const {
+  return std::any_of(m_breakpoints.begin(), m_breakpoints.end(), [&](const auto& b) { return isPlainNodeBreakpoint(b, node); });
+}
+
+void Document::toggleBreakpoint(NodeId node) {
+  if (!node.isValid()) return;
+  for (std::size_t i = 0; i < m_breakpoints.size(); ++i)
+    if (isPlainNodeBreakpoint(m_breakpoints[i], node)) return removeBreakpoint(static_cast<int>(i));
+  solve::Breakpoint breakpoint;
+  breakpoint.node = node;
+  addBreakpoint(breakpoint);
+}
+
+std::optional<rules::Placement> Document::placementOf(ValueId value) const {
+  if (!m_step || !value.isValid() || value.index() >= m_step->placements.size()) return std::nullopt;
+  return m_step->placements[value.index()];
+}
+
+std::optional<rules::Strategy> Document::strategyOf(NodeId node) const {
+  if (!m_step || !node.isValid() || node.index() >= m_step->strategies.size()) return std::nullopt;
+  return m_step->strategies[node.index()];
+}
+
+Result<std::size_t> Document::search(const QString& text) {
+  m_hits.clear();
+  m_hitAt = 0;
+  const auto query = SearchQuery::parse(text);
+  if (query && m_model) {
+    m_hits = query->hits(*graph(), {[this](ValueId v) { return placementOf(v); }, [this](NodeId n) { return strategyOf(n); }});
+    m_hitAt = m_hits.size();  // the first walk goes to the first hit
+  }
+  emit searchChanged();
+  if (!query) return tl::unexpected<Error>(query.error());
+  return m_hits.size();
+}
+
+void Document::walkHits(bool forward) {
+  if (m_hits.empty()) return;
+  if (m_hitAt >= m_hits.size()) m_hitAt = forward ? 0 : m_hits.size() - 1;
+  else m_hitAt = (m_hitAt + (forward ? 1 : m_hits.size() - 1)) % m_hits.size();
+  focusNode(m_hits[m_hitAt]);
+}
+
+}  // namespace cleave::views

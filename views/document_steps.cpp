@@ -1,0 +1,232 @@
+// Time travel: every seek and walk runs on the reads worker, on one cursor that belongs to it.
+#include <algorithm>
+
+#include "document.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+const QString kSeekTag = QStringLiteral("seek");
+constexpr std::size_t kScanEvents = 4096;
+
+/// What the graph looks like in the end: the solution itself, which places parameters too.
+struct FinalState {
+  std::shared_ptr<const pipeline::Solved> solved;
+  bool appliesTo(const solve::Trace& trace, StepId step) const {
+    return solved && solved->trace.get() == &trace && solved->result.solution && step == trace.size();
+  }
+};
+}  // namespace
+
+/// The cursor and what it showed last. Touched by requests on the reads worker only, one after the other.
+struct Document::Reader {
+  explicit Reader(std::shared_ptr<const solve::Trace> trace) : cursor(trace), problem(trace->problem()) {
+    const graph::Graph& graph = *problem->graph;
+    shown.resize(graph.nodes.size());
+    isLayer.resize(graph.nodes.size());
+    for (const NodeId node : idRange<NodeId>(graph.nodes.size())) isLayer[node.index()] = graph::layerShape(graph, node).has_value();
+  }
+
+  std::shared_ptr<const StepState> stateAt(StepId step, const FinalState& final);
+  std::optional<StepId> nextDecision() const;
+  std::optional<StepId> previousDecision() const;
+  std::optional<StepId> decisionBehind() const;
+  bool isDecision(const solve::Event& event) const {
+    return event.type == solve::EventType::Try && event.node < isLayer.size() && isLayer[event.node];
+  }
+
+  solve::Cursor cursor;
+  std::shared_ptr<const solve::Problem> problem;
+  std::vector<std::optional<solve::ChoiceId>> shown;  ///< choices of the state shown last, by node
+  std::vector<bool> isLayer;
+};
+
+std::shared_ptr<const StepState> Document::Reader::stateAt(StepId step, const FinalState& final) {
+  cursor.seek(step);
+  const graph::Graph& graph = *problem->graph;
+  const solve::Trace& trace = cursor.trace();
+  auto state = std::make_shared<StepState>();
+  state->step = cursor.step();
+  state->size = trace.size();
+  state->assigned = cursor.assignedCount();
+  state->strategies.resize(graph.nodes.size());
+  state->assignedAt.assign(graph.nodes.size(), kNoStep);
+  for (const NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    const auto choice = cursor.choiceOf(node);
+    if (choice != shown[node.index()]) state->changed.push_back(node);
+    shown[node.index()] = choice;
+    if (!choice) continue;
+    state->assignedAt[node.index()] = cursor.assignedAt(node).value_or(kNoStep);
+    if (!isLayer[node.index()]) continue;
+    if (const auto taken = trace.choice(*choice); taken.strategy) state->strategies[node.index()] = taken.strategy->strategy;
+  }
+  state->placements.resize(graph.values.size());
+  if (final.appliesTo(trace, state->step)) {
+    const auto& placements = final.solved->result.solution->placements;
+    for (std::size_t i = 0; i < graph.values.size(); ++i) state->placements[i] = placements[i];
+  } else {
+    for (const ValueId value : idRange<ValueId>(graph.values.size())) state->placements[value.index()] = cursor.placementOf(value);
+  }
+  state->event = cursor.lastEvent();
+  if (solve::Event next; trace.read(state->step, {&next, 1}) == 1) state->next = next;
+  if (state->event) {
+    state->eventText = toQ(solve::describe(trace, *state->event));
+    if (state->event->type == solve::EventType::Conflict) state->conflict = trace.conflict(solve::ConflictId(state->event->detail));
+  }
+  return state;
+}
+
+std::optional<StepId> Document::Reader::nextDecision() const {
+  std::vector<solve::Event> events(kScanEvents);
+  for (StepId first = cursor.step(); ;) {
+    const std::size_t count = cursor.trace().read(first, events);
+    if (count == 0) return std::nullopt;
+    for (std::size_t i = 0; i < count; ++i)
+      if (isDecision(events[i])) return first + i + 1;
+    first += count;
+  }
+}
+
+std::optional<StepId> Document::Reader::previousDecision() const {
+  std::vector<solve::Event> events(kScanEvents);
+  for (StepId end = cursor.step() == 0 ? 0 : cursor.step() - 1; end > 0;) {
+    const StepId first = end > kScanEvents ? end - kScanEvents : 0;
+    const std::size_t count = cursor.trace().read(first, std::span(events).first(static_cast<std::size_t>(end - first)));
+    for (std::size_t i = count; i-- > 0;)
+      if (isDecision(events[i])) return first + i + 1;
+    end = first;
+  }
+  return std::nullopt;
+}
+
+/// At a conflict: the newest of the decisions it names. Elsewhere: the decision before.
+std::optional<StepId> Document::Reader::decisionBehind() const {
+  const auto event = cursor.lastEvent();
+  if (!event || event->type != solve::EventType::Conflict) return previousDecision();
+  std::optional<StepId> newest;
+  for (const ValueId culprit : cursor.trace().conflict(solve::ConflictId(event->detail)).culprits)
+    if (const auto at = cursor.assignedAt(problem->graph->value(culprit).producer)) newest = std::max(newest.value_or(0), *at + 1);
+  return newest ? newest : previousDecision();
+}
+
+StepId Document::stepCount() const { return m_trace ? m_trace->size() : 0; }
+
+void Document::setTrace(std::shared_ptr<const solve::Trace> trace) {
+  m_trace = std::move(trace);
+  m_readerSlot.reset();
+  m_step.reset();
+  m_wantedStep = 0;
+  if (m_trace) {
+    // Made on the worker: it looks at every node once.
+    auto slot = std::make_shared<std::shared_ptr<Reader>>();
+    m_readerSlot = slot;
+    m_reads.post(QStringLiteral("reader"), {}, [slot, shared = m_trace](const Progress&) -> Worker::Completion {
+      *slot = std::make_shared<Reader>(shared);
+      return {};
+    });
+  }
+  emit traceChanged();
+  emit stepChanged();
+}
+
+void Document::seek(StepId step) {
+  if (!m_trace) return;
+  m_followsEnd = isLive() && step >= m_trace->size();
+  postSeek(step);
+}
+
+void Document::postSeek(StepId step) {
+  if (!m_trace) return;
+  m_wantedStep = std::min<StepId>(step, m_trace->size());
+  postWalk({}, [wanted = m_wantedStep](Reader&, const Progress&) { return std::optional<StepId>(wanted); });
+}
+
+void Document::stepBy(std::int64_t delta) {
+  const auto wanted = static_cast<std::int64_t>(m_wantedStep) + delta;
+  seek(static_cast<StepId>(std::max<std::int64_t>(0, wanted)));
+}
+
+void Document::postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find) {
+  if (!m_trace) return;
+  const auto slot = m_readerSlot;
+  m_reads.post(kSeekTag, {}, [=, this, base = m_wantedStep, final = FinalState{m_solved}, trace = m_trace](const Progress& progress) -> Worker::Completion {
+    Reader* reader = slot->get();
+    if (!reader || progress.cancelled()) return {};
+    reader->cursor.seek(base);
+    const auto found = find(*reader, progress);
+    if (!found) {
+      return [this, nothing, trace, wasCancelled = progress.cancelled()] {
+        if (trace == m_trace && !wasCancelled) emit message(nothing, Severity::Info);
+      };
+    }
+    return [this, trace, state = reader->stateAt(*found, final)] {
+      if (trace == m_trace) takeStep(state);
+    };
+  });
+}
+
+void Document::takeStep(std::shared_ptr<const StepState> state) {
+  m_step = std::move(state);
+  m_wantedStep = m_step->step;
+  Focus focus = m_focus;
+  focus.step = m_step->step;
+  const bool atEnd = m_step->step == m_step->size;
+  if (m_step->event && !atEnd && !m_followsEnd && m_stepMovesFocus) {
+    const NodeId node(m_step->event->node);
+    const graph::Graph& graph = *m_trace->problem()->graph;
+    if (node.index() < graph.nodes.size()) {
+      focus.node = node;
+      focus.value = graph.node(node).results.empty() ? ValueId() : graph.node(node).results.front();
+      focus.scope = graph.node(node).scope;
+    }
+  }
+  m_stepMovesFocus = true;
+  emit stepChanged();
+  setFocus(focus, false);
+}
+
+void Document::walkTo(solve::EventType type, bool forward) {
+  m_followsEnd = false;
+  const QString what = type == solve::EventType::Conflict ? tr("conflict") : type == solve::EventType::Backtrack ? tr("backtrack") : tr("such event");
+  postWalk(forward ? tr("No %1 after this step.").arg(what) : tr("No %1 before this step.").arg(what),
+           [type, forward](Reader& reader, const Progress&) { return forward ? reader.cursor.next(type) : reader.cursor.previous(type); });
+}
+
+void Document::showFirstConflict() {
+  m_wantedStep = 0;
+  m_followsEnd = false;
+  postWalk({}, [](Reader& reader, const Progress&) {
+    const auto first = reader.cursor.next(solve::EventType::Conflict);
+    return first ? first : std::optional<StepId>(reader.cursor.trace().size());
+  });
+}
+
+void Document::stepInto() {
+  m_followsEnd = false;
+  postWalk(tr("No decision after this step."), [](Reader& reader, const Progress&) { return reader.nextDecision(); });
+}
+
+void Document::stepOut() {
+  m_followsEnd = false;
+  postWalk(tr("No decision before this step."), [](Reader& reader, const Progress&) { return reader.decisionBehind(); });
+}
+
+void Document::runToBreakpoint(bool forward) {
+  m_followsEnd = false;
+  postWalk({}, [forward, breakpoints = m_breakpoints](Reader& reader, const Progress& progress) -> std::optional<StepId> {
+    const auto hit = forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
+    if (hit || progress.cancelled()) return hit;
+    return forward ? reader.cursor.trace().size() : 0;
+  });
+}
+
+void Document::toNextChange(NodeId node, bool forward) {
+  if (!node.isValid()) return;
+  m_followsEnd = false;
+  postWalk(tr("This value does not change any more."), [node, forward](Reader& reader, const Progress&) {
+    return forward ? reader.cursor.nextChangeOf(node) : reader.cursor.previousChangeOf(node);
+  });
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,194 @@
+#include "graph_area.h"
+
+#include <QFileInfo>
+#include <QLabel>
+#include <QMenu>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QSvgGenerator>
+#include <QVBoxLayout>
+
+#include "canvas/graph_view.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr double kZoomStep = 1.25;
+constexpr int kPictureWidth = 4000;  ///< pixels, of a PNG
+
+/// The scope of this path, or the first whose path ends in it ("layers.0" for "model.layers.0").
+ScopeId findScope(const graph::Graph& graph, const std::string& path) {
+  if (const ScopeId exact = graph.findScope(path); exact.isValid()) return exact;
+  for (const ScopeId scope : idRange<ScopeId>(graph.scopes.size()))
+    if (graph.scope(scope).path.ends_with("." + path)) return scope;
+  return {};
+}
+}  // namespace
+
+GraphArea::GraphArea(Document& document, QWidget* parent) : QWidget(parent), m_document(document), m_breadcrumb(new QLabel), m_view(new GraphView) {
+  m_breadcrumb->setContentsMargins(8, 4, 8, 4);
+  m_breadcrumb->setTextFormat(Qt::RichText);
+  m_breadcrumb->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  setFocusProxy(m_view);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_breadcrumb);
+  layout->addWidget(m_view, 1);
+
+  connect(m_breadcrumb, &QLabel::linkActivated, &document, &Document::follow);
+  connect(&document, &Document::modelChanged, this, &GraphArea::showModel);
+  connect(&document, &Document::traceChanged, this, &GraphArea::showWholeStep);
+  connect(&document, &Document::stepChanged, this, &GraphArea::showStep);
+  connect(&document, &Document::focusChanged, this, &GraphArea::showFocus);
+  connect(&document, &Document::revealRequested, this, &GraphArea::reveal);
+  connect(&document, &Document::planChanged, this, &GraphArea::showPlan);
+  connect(&document, &Document::breakpointsChanged, this, [this] {
+    std::vector<NodeId> nodes;
+    for (const solve::Breakpoint& breakpoint : m_document.breakpoints())
+      if (breakpoint.enabled && breakpoint.node.isValid()) nodes.push_back(breakpoint.node);
+    m_view->setBreakpoints(std::move(nodes));
+  });
+  connect(&document, &Document::searchChanged, this, [this] { m_view->setSearchHits(m_document.searchHits()); });
+  connect(m_view, &GraphView::nodeClicked, this, [this](NodeId node) { byUser([&] { m_document.focusNode(node); }); });
+  connect(m_view, &GraphView::scopeClicked, this, [this](ScopeId scope) { byUser([&] { m_document.focusScope(scope); }); });
+  connect(m_view, &GraphView::selectionCleared, this, [this] { byUser([&] { m_document.clearFocus(); }); });
+  connect(m_view, &GraphView::message, &document, &Document::logged);
+  connect(m_view, &GraphView::contextMenuRequested, this, &GraphArea::showContextMenu);
+}
+
+/// The user chose it on the canvas: it is in view already and must not move under the pointer.
+void GraphArea::byUser(const std::function<void()>& change) {
+  m_isOwnChange = true;
+  change();
+  m_isOwnChange = false;
+}
+
+void GraphArea::showModel() {
+  m_view->setGraph(m_document.model() ? m_document.model()->aten : nullptr);
+  m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
+  updateBreadcrumb();
+}
+
+void GraphArea::showWholeStep() {
+  m_shown.reset();
+  m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
+}
+
+void GraphArea::showStep() {
+  const auto state = m_document.stepState();
+  if (!state) return showWholeStep();
+  // The last step shows the solution, which places more than the search assigned.
+  const bool isAtEnd = state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
+  if (!m_shown || isAtEnd || wasAtEnd) m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
+  else m_view->updateNodes(state->changed);
+  m_shown = state;
+  std::vector<NodeId> conflicts;
+  if (state->conflict) conflicts.push_back(state->conflict->node);
+  m_view->setConflictNodes(std::move(conflicts));
+  const bool hasNode = state->event && !isAtEnd && state->event->type <= solve::EventType::Backtrack;
+  m_view->setCurrentNode(!hasNode ? NodeId() : NodeId(state->event->type == solve::EventType::Backtrack ? state->event->target : state->event->node));
+}
+
+void GraphArea::showFocus() {
+  updateBreadcrumb();
+  if (m_isOwnChange) return;
+  const Focus& focus = m_document.focus();
+  if (focus.node.isValid() && focus.value.isValid()) m_view->selectValue(focus.value);
+  else if (focus.node.isValid()) m_view->selectNode(focus.node);
+  else m_view->selectScope(focus.scope);
+}
+
+void GraphArea::reveal() {
+  if (m_isOwnChange) return;
+  const Focus& focus = m_document.focus();
+  if (focus.node.isValid()) m_view->reveal(focus.node);
+  else if (focus.scope.isValid()) m_view->reveal(focus.scope);
+}
+
+void GraphArea::showPlan() {
+  m_view->setPlan(m_document.plan().get());
+  if (!m_document.plan()) m_view->setRanks(m_document.settings().ranks);
+}
+
+void GraphArea::updateBreadcrumb() {
+  const graph::Graph* graph = m_document.graph();
+  if (!graph) return m_breadcrumb->clear();
+  QStringList parts;
+  const Focus& focus = m_document.focus();
+  if (focus.node.isValid()) parts << QStringLiteral("<b>%1</b>").arg(nodeName(*graph, focus.node).toHtmlEscaped());
+  for (ScopeId scope = focus.scope; scope.isValid() && scope.index() != 0; scope = graph->scope(scope).parent) {
+    const std::string& path = graph->scope(scope).path;
+    parts.prepend(link(QStringLiteral("scope:%1").arg(toQ(path)), toQ(path.substr(path.rfind('.') + 1))));
+  }
+  parts.prepend(link(QStringLiteral("scope:"), m_document.title()));
+  m_breadcrumb->setText(QStringLiteral("<style>a{text-decoration:none}</style>") + parts.join(QStringLiteral(" › ")));
+}
+
+void GraphArea::showContextMenu(const QPoint& position, NodeId node, ScopeId scope) {
+  QMenu menu;
+  if (node.isValid()) {
+    m_document.focusNode(node);
+    menu.addAction(m_document.hasBreakpoint(node) ? tr("Remove Breakpoint") : tr("Set Breakpoint"), [this, node] { m_document.toggleBreakpoint(node); });
+    menu.addAction(tr("Next Change"), [this, node] { m_document.toNextChange(node); });
+  } else if (scope.isValid()) {
+    menu.addAction(m_view->isExpanded(scope) ? tr("Fold") : tr("Unfold"), [this, scope] { m_view->isExpanded(scope) ? m_view->collapse(scope) : m_view->expand(scope); });
+  }
+  menu.addAction(tr("Fit"), m_view, &GraphView::fit);
+  menu.exec(position);
+}
+
+Result<void> GraphArea::expand(const QString& scopePath) {
+  const graph::Graph* graph = m_document.graph();
+  if (!graph) return fail(ErrorCode::BadUsage, "No model is open");
+  const ScopeId scope = findScope(*graph, toStd(scopePath));
+  if (!scope.isValid()) return fail(ErrorCode::Negative, "there is no module \"{}\" in this model", toStd(scopePath));
+  m_view->expand(scope);
+  m_view->reveal(scope);
+  return {};
+}
+
+Result<void> GraphArea::exportPicture(const QString& file) {
+  const QString kind = QFileInfo(file).suffix().toLower();
+  const QSizeF size = m_view->sceneSize();
+  if (size.isEmpty()) return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
+  if (kind == QLatin1String("png")) {
+    const QImage image = m_view->renderToImage({kPictureWidth, static_cast<int>(kPictureWidth * size.height() / size.width())});
+    return image.save(file) ? Result<void>() : fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
+  }
+  const auto paintOn = [&](QPaintDevice& device) -> Result<void> {
+    QPainter painter;
+    if (!painter.begin(&device)) return fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
+    m_view->paintAll(painter);
+    return {};
+  };
+  if (kind == QLatin1String("svg")) {
+    QSvgGenerator svg;
+    svg.setFileName(file);
+    svg.setSize(size.toSize());
+    svg.setViewBox(QRectF({}, size));
+    svg.setTitle(m_document.title());
+    return paintOn(svg);
+  }
+  if (kind != QLatin1String("pdf")) return fail(ErrorCode::BadUsage, "{} ends in none of .svg, .pdf and .png.", toStd(file));
+  QPdfWriter pdf(file);
+  pdf.setPageSize(QPageSize(size, QPageSize::Point));
+  pdf.setPageMargins({});
+  pdf.setResolution(72);
+  return paintOn(pdf);
+}
+
+void GraphArea::addActions(QMenu& menu) {
+  menu.addAction(tr("&Fit"), QKeySequence(QStringLiteral("Ctrl+0")), m_view, &GraphView::fit);
+  menu.addAction(tr("Zoom &In"), QKeySequence::ZoomIn, this, [this] { m_view->zoomBy(kZoomStep); });
+  menu.addAction(tr("Zoom &Out"), QKeySequence::ZoomOut, this, [this] { m_view->zoomBy(1 / kZoomStep); });
+  menu.addAction(tr("&Unfold All"), QKeySequence(QStringLiteral("Ctrl+Shift+U")), m_view, &GraphView::expandAll);
+  menu.addAction(tr("F&old All"), QKeySequence(QStringLiteral("Ctrl+Shift+F")), m_view, &GraphView::collapseAll);
+  QAction* helpers = menu.addAction(tr("Show &Helper Operators"), QKeySequence(QStringLiteral("Ctrl+H")), this, [this] { m_view->setHelpersFolded(!m_view->areHelpersFolded()); });
+  helpers->setCheckable(true);
+}
+
+bool GraphArea::isSettled() const { return m_view->isReady(); }
+
+}  // namespace cleave::views

@@ -1,0 +1,45 @@
+#pragma once
+/// The middle of the window: the breadcrumb of the focused module above the canvas, wired to the document.
+#include <QWidget>
+
+#include "document.h"
+
+class QLabel;
+class QMenu;
+
+namespace cleave::views {
+
+class GraphView;
+
+class GraphArea : public QWidget {
+  Q_OBJECT
+ public:
+  explicit GraphArea(Document& document, QWidget* parent = nullptr);
+  /// Unfolds a module ("model.layers.0") and shows it; Negative when there is none of that name.
+  Result<void> expand(const QString& scopePath);
+  /// SVG, PDF or PNG by the file's name.
+  Result<void> exportPicture(const QString& file);
+  /// Fit, zoom, fold: for the View menu.
+  void addActions(QMenu& menu);
+  /// No layout is under way.
+  bool isSettled() const;
+  GraphView& view() { return *m_view; }
+
+ private:
+  void showModel();
+  void showWholeStep();
+  void showStep();
+  void reveal();
+  void byUser(const std::function<void()>& change);
+  void showContextMenu(const QPoint& position, NodeId node, ScopeId scope);
+  void showFocus();
+  void showPlan();
+  void updateBreadcrumb();
+  Document& m_document;
+  QLabel* m_breadcrumb;
+  GraphView* m_view;
+  std::shared_ptr<const StepState> m_shown;
+  bool m_isOwnChange = false;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,257 @@
+#include "main_window.h"
+
+#include <QApplication>
+#include <QCheckBox>
+#include <QCloseEvent>
+#include <QComboBox>
+#include <QDir>
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMimeData>
+#include <QProgressBar>
+#include <QSettings>
+#include <QSpinBox>
+#include <QStackedWidget>
+#include <QStyleFactory>
+#include <QToolBar>
+#include <QToolButton>
+#include <QUrl>
+#include <QVBoxLayout>
+
+#include "canvas/theme.h"
+#include "graph_area.h"
+#include "icons.h"
+#include "message_bar.h"
+#include "start_page.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kLayoutVersion = 1;
+constexpr int kMaxRecent = 8;
+const QString kRecentKey = QStringLiteral("recent"), kStateKey = QStringLiteral("window/state"), kGeometryKey = QStringLiteral("window/geometry"),
+              kDarkKey = QStringLiteral("window/dark");
+
+/// What a dropped or chosen path stands for: a config.json means its folder.
+QString modelPath(const QString& path) {
+  const QFileInfo info(path);
+  return info.isFile() && info.fileName() == QLatin1String("config.json") ? info.path() : path;
+}
+}  // namespace
+
+void applyTheme(bool isDark) {
+  QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  const Theme theme = isDark ? Theme::darkTheme() : Theme::light();
+  QApplication::setPalette(theme.palette());
+  // Fusion draws raised frames where a quiet line says the same.
+  qApp->setStyleSheet(QStringLiteral("QMainWindow::separator{width:4px;height:4px;background:%1}"
+                                     "QToolTip{color:%2;background:%3;border:1px solid %1;padding:3px}"
+                                     "QToolBar{border:none;border-bottom:1px solid %1;spacing:3px;padding:3px}"
+                                     "QStatusBar{border-top:1px solid %1} QStatusBar::item{border:none}"
+                                     "QDockWidget::title{padding:4px 8px;background:%4;border-bottom:1px solid %1}"
+                                     "QTableView,QTreeView,QAbstractScrollArea{border:none}"
+                                     "QHeaderView::section{border:none;border-bottom:1px solid %1;padding:3px 6px;background:%4}")
+                          .arg(theme.border.name(), theme.text.name(), theme.groundRaised.name(), theme.groundSunken.name()));
+}
+
+MainWindow::MainWindow(bool remembers, QWidget* parent) : QMainWindow(parent), m_samples(pipeline::bundledSamples()), m_remembers(remembers) {
+  setAcceptDrops(true);
+  setDockNestingEnabled(true);
+  setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
+  setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  resize(1280, 800);
+
+  m_start = new StartPage;
+  m_graph = new GraphArea(m_document);
+  m_message = new MessageBar;
+  m_stack = new QStackedWidget;
+  m_stack->addWidget(m_start);
+  m_stack->addWidget(m_graph);
+  auto* central = new QWidget;
+  auto* layout = new QVBoxLayout(central);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_message);
+  layout->addWidget(m_stack, 1);
+  setCentralWidget(central);
+
+  makeDocks();
+  makeMenus();
+  makeToolBar();
+  makeStatusBar();
+  updateIcons();
+  m_start->setSamples(m_samples);
+  updateRecent();
+
+  connect(m_start, &StartPage::openRequested, this, &MainWindow::openDialog);
+  connect(m_start, &StartPage::recentChosen, this, &MainWindow::openPath);
+  connect(m_start, &StartPage::sampleChosen, this, [this](int index) { m_document.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
+  connect(&m_document, &Document::message, m_message, &MessageBar::show);
+  connect(&m_document, &Document::modelChanged, this, &MainWindow::showModel);
+  connect(&m_document, &Document::activityChanged, this, &MainWindow::applyBusy);
+  connect(&m_document, &Document::progressed, this, &MainWindow::updateProgress);
+  for (const auto signal : {&Document::stepChanged, &Document::traceChanged, &Document::traceGrew}) connect(&m_document, signal, this, &MainWindow::updateStep);
+  connect(&m_document, &Document::settingsChanged, this, &MainWindow::updateSettings);
+  for (const auto signal : {&Document::traceChanged, &Document::planChanged, &Document::activityChanged, &Document::historyChanged, &Document::focusChanged, &Document::modelChanged})
+    connect(&m_document, signal, this, &MainWindow::updateActions);
+  connect(&m_document, &Document::runChanged, this, [this] {
+    if (m_document.runState() && m_document.runState()->isActive) raiseDock(QStringLiteral("Run"));
+  });
+  connect(&m_document, &Document::workEnded, this, [this](Activity, bool, const QString& sentence) {
+    if (!sentence.isEmpty()) m_status->setText(sentence);
+  });
+  connect(&m_document, &Document::searchChanged, this, [this] {
+    const std::size_t hits = m_document.searchHits().size();
+    m_hits->setText(m_search->text().isEmpty() ? QString() : hits == 1 ? tr("1 hit") : tr("%1 hits").arg(countText(hits)));
+  });
+
+  for (const auto& [name, widget] : m_docks) widget->hide();
+  m_toolBar->hide();
+  if (m_remembers) restoreGeometry(QSettings().value(kGeometryKey).toByteArray());
+  updateActions();
+  updateSettings();
+  updateStep();
+  updateTitle();
+}
+
+MainWindow::~MainWindow() { m_document.shutdown(); }
+
+void MainWindow::showModel() {
+  if (!m_document.model()) return;
+  m_stack->setCurrentWidget(m_graph);
+  m_message->hide();
+  if (!m_hasShownModel) {
+    m_hasShownModel = true;
+    m_toolBar->show();
+    if (!m_remembers || !restoreState(QSettings().value(kStateKey).toByteArray(), kLayoutVersion)) applyPreset(Preset::Inspect);
+  }
+  if (!m_document.sample()) remember(m_document.source());
+  updateTitle();
+}
+
+void MainWindow::updateTitle() {
+  const QString title = m_document.title();
+  setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
+}
+
+void MainWindow::openPath(const QString& path) { m_document.openSource(modelPath(path)); }
+
+void MainWindow::openDialog() {
+  const QString from = m_document.source().isEmpty() ? QDir::homePath() : m_document.source();
+  const QString path = QFileDialog::getExistingDirectory(this, tr("Open a model folder (config.json inside)"), from);
+  if (!path.isEmpty()) openPath(path);
+}
+
+void MainWindow::remember(const QString& path) {
+  if (!m_remembers) return;
+  QSettings settings;
+  QStringList recent = settings.value(kRecentKey).toStringList();
+  const QString absolute = QFileInfo(path).absoluteFilePath();
+  recent.removeAll(absolute);
+  recent.prepend(absolute);
+  settings.setValue(kRecentKey, QStringList(recent.mid(0, kMaxRecent)));
+  updateRecent();
+}
+
+void MainWindow::updateRecent() {
+  const QStringList recent = m_remembers ? QSettings().value(kRecentKey).toStringList() : QStringList();
+  m_start->setRecent(recent);
+  m_recentMenu->clear();
+  m_recentMenu->setEnabled(!recent.isEmpty());
+  for (const QString& path : recent) connect(m_recentMenu->addAction(path), &QAction::triggered, this, [this, path] { openPath(path); });
+}
+
+void MainWindow::applyBusy() {
+  const Activity activity = m_document.activity();
+  const bool isBusy = activity != Activity::Idle;
+  m_progress->setVisible(isBusy);
+  m_cancel->setVisible(isBusy);
+  m_progress->setRange(0, 0);
+  switch (activity) {
+    case Activity::Idle: break;
+    case Activity::Opening: m_status->setText(tr("Opening…")); break;
+    case Activity::Solving: m_status->setText(tr("Solving for %1 ranks…").arg(m_document.settings().ranks)); break;
+    case Activity::Running: m_status->setText(tr("Ranks are running…")); break;
+  }
+}
+
+void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total) {
+  if (m_document.activity() == Activity::Idle) return;
+  if (total > 0) {
+    m_progress->setRange(0, 1000);
+    m_progress->setValue(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)));
+    m_status->setText(tr("%1: %2 of %3").arg(stage, countText(static_cast<std::uint64_t>(done)), countText(static_cast<std::uint64_t>(total))));
+  } else {
+    m_progress->setRange(0, 0);
+    m_status->setText(done > 0 ? tr("%1: %2").arg(stage, countText(static_cast<std::uint64_t>(done))) : stage);
+  }
+}
+
+void MainWindow::updateStep() {
+  const StepId count = m_document.stepCount();
+  m_stepLabel->setText(count == 0 ? tr("no search yet") : tr("step %1 of %2").arg(countText(m_document.wantedStep()), countText(count)));
+  if (const auto& state = m_document.stepState(); state && m_document.activity() != Activity::Running) m_status->setText(state->eventText);
+  updateActions();
+}
+
+void MainWindow::updateSettings() {
+  const auto& settings = m_document.settings();
+  const QSignalBlocker a(m_ranks), b(m_engine), c(m_sequenceParallel);
+  m_ranks->setValue(settings.ranks);
+  m_engine->setCurrentIndex(m_engine->findData(int(settings.engine)));
+  m_sequenceParallel->setChecked(settings.sequenceParallel == rules::SequenceParallel::On);
+  action(QStringLiteral("run"))->setText(tr("Run on %1 Ranks").arg(settings.ranks));
+}
+
+void MainWindow::escape() {
+  if (m_document.activity() != Activity::Idle) return m_document.stop();
+  if (m_search->hasFocus() || !m_document.searchHits().empty()) {
+    m_search->clear();
+    m_graph->setFocus();
+    return;
+  }
+  m_document.clearFocus();
+}
+
+void MainWindow::setDarkTheme(bool isDark) {
+  applyTheme(isDark);
+  action(isDark ? QStringLiteral("dark") : QStringLiteral("light"))->setChecked(true);
+  if (m_remembers) QSettings().setValue(kDarkKey, isDark);
+}
+
+void MainWindow::setSearchText(const QString& text) {
+  m_search->setText(text);
+}
+
+bool MainWindow::isSettled() const { return m_document.isIdle() && m_graph->isSettled(); }
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (m_remembers) {
+    QSettings settings;
+    settings.setValue(kGeometryKey, saveGeometry());
+    if (m_hasShownModel) settings.setValue(kStateKey, saveState(kLayoutVersion));
+  }
+  m_document.shutdown();
+  event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls() && event->mimeData()->urls().front().isLocalFile()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  if (event->mimeData()->hasUrls()) openPath(event->mimeData()->urls().front().toLocalFile());
+}
+
+void MainWindow::changeEvent(QEvent* event) {
+  QMainWindow::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && m_toolBar) updateIcons();
+}
+
+}  // namespace cleave::views

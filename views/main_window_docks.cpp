@@ -1,0 +1,195 @@
+// The docks: which panels there are, how they follow the document, and the presets.
+#include <QDockWidget>
+#include <QHeaderView>
+#include <QLineEdit>
+#include <QPlainTextEdit>
+#include <QTime>
+#include <QTimer>
+#include <QToolBar>
+#include <QTreeView>
+#include <QVBoxLayout>
+
+#include "main_window.h"
+#include "panels/explain_panels.h"
+#include "panels/layers_model.h"
+#include "panels/modules_model.h"
+#include "panels/nodes_model.h"
+#include "panels/run_panel.h"
+#include "panels/search_panel.h"
+#include "panels/tables.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kTablesRefreshMs = 60;  // tables may lag behind the canvas while scrubbing
+
+/// Calls `refresh` once for a burst of signals.
+template <class... Source>
+void refreshOn(QWidget* panel, Document& document, std::function<void()> refresh, Source... sources) {
+  auto* timer = new QTimer(panel);
+  timer->setSingleShot(true);
+  timer->setInterval(kTablesRefreshMs);
+  QObject::connect(timer, &QTimer::timeout, panel, std::move(refresh));
+  const auto start = [timer] {
+    if (!timer->isActive()) timer->start();
+  };
+  (QObject::connect(&document, sources, panel, start), ...);
+}
+
+const QString kModules = QStringLiteral("Modules"), kDecision = QStringLiteral("Decision"), kConflict = QStringLiteral("Conflict"), kSearch = QStringLiteral("Search"),
+              kBreakpoints = QStringLiteral("Breakpoints"), kLayers = QStringLiteral("Layers"), kNodes = QStringLiteral("Nodes"), kRun = QStringLiteral("Run"), kLog = QStringLiteral("Log");
+}  // namespace
+
+QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
+  auto* dock = new QDockWidget(tr(name.toUtf8().constData()), this);
+  dock->setObjectName(name);
+  dock->setWidget(content);
+  addDockWidget(area, dock);
+  m_docks[name] = dock;
+  return dock;
+}
+
+void MainWindow::makeDocks() {
+  addDock(kModules, makeModulesPanel(), Qt::LeftDockWidgetArea);
+  addDock(kDecision, new DecisionPanel(m_document), Qt::RightDockWidgetArea);
+  addDock(kConflict, new ConflictCard(m_document), Qt::RightDockWidgetArea);
+  addDock(kSearch, new SearchPanel(m_document), Qt::BottomDockWidgetArea);
+  addDock(kBreakpoints, new BreakpointsPanel(m_document), Qt::BottomDockWidgetArea);
+  addDock(kLayers, makeLayersPanel(), Qt::BottomDockWidgetArea);
+  addDock(kNodes, makeNodesPanel(), Qt::BottomDockWidgetArea);
+  m_runPanel = new RunPanel(m_document);
+  addDock(kRun, m_runPanel, Qt::BottomDockWidgetArea);
+  addDock(kLog, makeLogPanel(), Qt::BottomDockWidgetArea);
+}
+
+void MainWindow::applyPreset(Preset preset) {
+  for (const auto& [name, widget] : m_docks) {
+    widget->setFloating(false);
+    removeDockWidget(widget);
+  }
+  addDockWidget(Qt::LeftDockWidgetArea, dock(kModules));
+  addDockWidget(Qt::RightDockWidgetArea, dock(kDecision));
+  if (preset == Preset::Run) {
+    addDockWidget(Qt::RightDockWidgetArea, dock(kRun));
+    tabifyDockWidget(dock(kDecision), dock(kConflict));
+  } else {
+    addDockWidget(Qt::RightDockWidgetArea, dock(kConflict));
+    if (preset == Preset::Inspect) tabifyDockWidget(dock(kDecision), dock(kConflict));
+    else splitDockWidget(dock(kDecision), dock(kConflict), Qt::Vertical);
+  }
+  addDockWidget(Qt::BottomDockWidgetArea, dock(kSearch));
+  QDockWidget* last = dock(kSearch);
+  for (const QString& name : {kLayers, kNodes, kBreakpoints, kRun, kLog}) {
+    if (preset == Preset::Run && name == kRun) continue;
+    tabifyDockWidget(last, dock(name));
+    last = dock(name);
+  }
+  for (const auto& [name, widget] : m_docks) widget->show();
+  resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)}, {230, preset == Preset::Run ? 420 : 310}, Qt::Horizontal);
+  resizeDocks({dock(kSearch)}, {preset == Preset::Debug ? 260 : 210}, Qt::Vertical);
+  if (preset == Preset::Run) resizeDocks({dock(kDecision), dock(kRun)}, {180, 480}, Qt::Vertical);
+  dock(preset == Preset::Inspect ? kLayers : kSearch)->raise();
+  dock(kDecision)->raise();
+}
+
+bool MainWindow::raiseDock(const QString& name) {
+  const auto found = m_docks.find(name);
+  if (found == m_docks.end()) return false;
+  found->second->show();
+  found->second->raise();
+  return true;
+}
+
+QWidget* MainWindow::makeModulesPanel() {
+  auto* panel = new QWidget;
+  auto* model = new ModulesModel(panel);
+  auto* proxy = new WordFilterModel(panel);
+  proxy->setRecursiveFilteringEnabled(true);
+  proxy->setSourceModel(model);
+  auto* tree = new QTreeView;
+  tree->setModel(proxy);
+  tree->setItemDelegate(new ChipDelegate(tree));
+  tree->setUniformRowHeights(true);
+  tree->setAccessibleName(tr("Modules"));
+  tree->setIndentation(14);
+  tree->header()->setStretchLastSection(false);
+  tree->header()->setSectionResizeMode(ModulesModel::Name, QHeaderView::Stretch);
+  tree->header()->setSectionResizeMode(ModulesModel::Placements, QHeaderView::Fixed);
+  tree->header()->setSectionResizeMode(ModulesModel::Operators, QHeaderView::Fixed);
+  tree->header()->resizeSection(ModulesModel::Placements, 64);
+  tree->header()->resizeSection(ModulesModel::Operators, 44);
+  auto* filter = new QLineEdit;
+  filter->setPlaceholderText(tr("Filter modules"));
+  filter->setAccessibleName(filter->placeholderText());
+  filter->setClearButtonEnabled(true);
+  auto* layout = new QVBoxLayout(panel);
+  layout->setContentsMargins(0, 4, 0, 0);
+  layout->setSpacing(4);
+  auto* bar = new QVBoxLayout;
+  bar->setContentsMargins(4, 0, 4, 0);
+  bar->addWidget(filter);
+  layout->addLayout(bar);
+  layout->addWidget(tree, 1);
+
+  connect(filter, &QLineEdit::textChanged, this, [=](const QString& text) {
+    proxy->setWords(text);
+    if (!text.isEmpty()) tree->expandAll();
+  });
+  connect(&m_document, &Document::modelChanged, panel, [=, this] {
+    model->setGraph(m_document.model() ? m_document.model()->aten : nullptr);
+    tree->expandToDepth(1);
+  });
+  const auto isShowing = std::make_shared<bool>(false);  // the tree follows the focus: not the user's choice
+  connect(tree->selectionModel(), &QItemSelectionModel::currentRowChanged, panel, [=, this](const QModelIndex& current) {
+    if (!*isShowing && tree->hasFocus() && current.isValid()) m_document.follow(current.data(kTargetRole).toString());
+  });
+  connect(tree, &QTreeView::clicked, panel, [this](const QModelIndex& index) { m_document.follow(index.data(kTargetRole).toString()); });
+  refreshOn(panel, m_document, [=, this] {
+    model->setPlacements(m_document.stepState() ? m_document.stepState()->placements : std::vector<MaybePlacement>{});
+  }, &Document::stepChanged, &Document::modelChanged);
+  refreshOn(panel, m_document, [=, this] {
+    const QModelIndex index = proxy->mapFromSource(model->indexOf(m_document.focus().scope));
+    *isShowing = true;
+    tree->setCurrentIndex(index);
+    if (index.isValid()) tree->scrollTo(index);
+    *isShowing = false;
+  }, &Document::focusChanged);
+  return panel;
+}
+
+QWidget* MainWindow::makeLayersPanel() {
+  auto* model = new LayersModel(this);
+  auto* panel = new TablePanel(model, tr("Filter layers"), tr("The plan's layers stand here once the model is solved: which are split on columns, rows or the vocabulary, and what a rank holds."));
+  const std::pair<int, int> widths[] = {{LayersModel::Name, 260}, {LayersModel::Kind, 76}, {LayersModel::Axis, 70}, {LayersModel::StrategyColumn, 110}, {LayersModel::Gather, 52},
+                                        {LayersModel::InputParallel, 56}, {LayersModel::SequenceParallelColumn, 34}, {LayersModel::Weight, 90}, {LayersModel::Local, 90}};
+  for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
+  connect(&m_document, &Document::planChanged, panel, [=, this] { model->setPlan(m_document.plan()); });
+  connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
+  refreshOn(panel, m_document, [=, this] { panel->showTarget(m_document.focus().node.isValid() ? QStringLiteral("node:%1").arg(m_document.focus().node.raw()) : QString()); }, &Document::focusChanged, &Document::planChanged);
+  return panel;
+}
+
+QWidget* MainWindow::makeNodesPanel() {
+  auto* model = new NodesModel(this);
+  auto* panel = new TablePanel(model, tr("Filter operators"), tr("Every operator of the graph as a row. Open a model to fill it."));
+  const std::pair<int, int> widths[] = {{NodesModel::Name, 170}, {NodesModel::Operator, 130}, {NodesModel::Module, 260}, {NodesModel::Shape, 150}, {NodesModel::PlacementColumn, 80}};
+  for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
+  connect(&m_document, &Document::modelChanged, panel, [=, this] { model->setGraph(m_document.model() ? m_document.model()->aten : nullptr); });
+  connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
+  refreshOn(panel, m_document, [=, this] { model->setState(m_document.stepState()); }, &Document::stepChanged);
+  refreshOn(panel, m_document, [=, this] { panel->showTarget(m_document.focus().node.isValid() ? QStringLiteral("node:%1").arg(m_document.focus().node.raw()) : QString()); }, &Document::focusChanged);
+  return panel;
+}
+
+QWidget* MainWindow::makeLogPanel() {
+  auto* log = new QPlainTextEdit;
+  log->setReadOnly(true);
+  log->setMaximumBlockCount(5000);
+  log->setPlaceholderText(tr("What Cleave did, with times."));
+  log->setAccessibleName(tr("Log"));
+  connect(&m_document, &Document::logged, log, [log](const QString& text) { log->appendPlainText(QTime::currentTime().toString(QStringLiteral("HH:mm:ss  ")) + text); });
+  return log;
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,67 @@
+#include "message_bar.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
+#include <QToolButton>
+
+#include "canvas/theme.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kStayMs = 10'000;
+constexpr int kBandWidth = 4;
+
+QColor bandColor(const Theme& theme, Severity severity) {
+  switch (severity) {
+    case Severity::Info: return theme.accent;
+    case Severity::Good: return theme.good;
+    case Severity::Warning: return theme.warning;
+    case Severity::Failure: return theme.conflict;
+  }
+  return theme.accent;
+}
+}  // namespace
+
+MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
+  m_text->setWordWrap(true);
+  m_text->setTextFormat(Qt::PlainText);
+  m_text->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* close = new QToolButton;
+  close->setText(QStringLiteral("✕"));
+  close->setAutoRaise(true);
+  close->setToolTip(tr("Close this message"));
+  close->setAccessibleName(close->toolTip());
+  auto* layout = new QHBoxLayout(this);
+  layout->setContentsMargins(kBandWidth + 10, 5, 6, 5);
+  layout->addWidget(m_text, 1);
+  layout->addWidget(close, 0, Qt::AlignTop);
+  connect(close, &QToolButton::clicked, this, &QWidget::hide);
+  m_timer.setSingleShot(true);
+  m_timer.setInterval(kStayMs);
+  connect(&m_timer, &QTimer::timeout, this, &QWidget::hide);
+  hide();
+}
+
+QString MessageBar::text() const { return isHidden() ? QString() : m_text->text(); }
+
+void MessageBar::show(const QString& text, Severity severity) {
+  m_severity = severity;
+  m_text->setText(text);
+  m_timer.stop();
+  if (severity == Severity::Info || severity == Severity::Good) m_timer.start();
+  setVisible(!text.isEmpty());
+  update();
+}
+
+void MessageBar::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  const Theme theme = Theme::of(palette());
+  const QColor band = bandColor(theme, m_severity);
+  painter.fillRect(rect(), blend(theme.groundRaised, band, 0.12));
+  painter.fillRect(QRect(0, 0, kBandWidth, height()), band);
+  painter.fillRect(QRect(0, height() - 1, width(), 1), theme.border);
+}
+
+}  // namespace cleave::views

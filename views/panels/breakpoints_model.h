@@ -1,0 +1,31 @@
+#pragma once
+/// The breakpoints of a document: a check box, what it waits for, in words.
+#include <QAbstractTableModel>
+
+#include "document.h"
+
+namespace cleave::views {
+
+/// "conflict in model.layers.3", "linear_4", "a try that gives S(2)".
+QString describe(const solve::Breakpoint& breakpoint, const graph::Graph* graph);
+/// Reads what the "add" box accepts: `conflict`, `backtrack>8`, `op:mm`, `in:layers.3`, `placement:S(1)`, a value's name, several of
+/// them together, and `x5` for the hit count. BadUsage says what is accepted.
+Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Graph& graph);
+
+class BreakpointsModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  explicit BreakpointsModel(Document& document, QObject* parent = nullptr);
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  bool setData(const QModelIndex& index, const QVariant& value, int role) override;
+  Qt::ItemFlags flags(const QModelIndex& index) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  Document& m_document;
+  std::vector<solve::Breakpoint> m_shown;
+};
+
+}  // namespace cleave::views

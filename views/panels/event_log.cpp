@@ -1,0 +1,167 @@
+#include "panels/event_log.h"
+
+#include <QKeyEvent>
+#include <QPainter>
+#include <QScrollBar>
+
+#include "canvas/theme.h"
+#include "panels/chip_delegate.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kBlockEvents = 256;
+constexpr int kCachedBlocks = 64;
+
+QString kindText(solve::EventType type) {
+  switch (type) {
+    case solve::EventType::Visit: return QStringLiteral("visit");
+    case solve::EventType::Try: return QStringLiteral("try");
+    case solve::EventType::Conflict: return QStringLiteral("conflict");
+    case solve::EventType::Backtrack: return QStringLiteral("back");
+    case solve::EventType::Solution: return QStringLiteral("solution");
+    case solve::EventType::Exhausted: return QStringLiteral("no more");
+    case solve::EventType::Stopped: return QStringLiteral("stopped");
+  }
+  return {};
+}
+}  // namespace
+
+EventLogModel::EventLogModel(QObject* parent) : QAbstractTableModel(parent), m_blocks(kCachedBlocks) {}
+
+void EventLogModel::setTrace(std::shared_ptr<const solve::Trace> trace) {
+  beginResetModel();
+  m_trace = std::move(trace);
+  m_blocks.clear();
+  m_rows = m_trace ? static_cast<int>(std::min<solve::StepId>(m_trace->size(), std::numeric_limits<int>::max())) : 0;
+  endResetModel();
+}
+
+void EventLogModel::grow() {
+  if (!m_trace) return;
+  const int rows = static_cast<int>(std::min<solve::StepId>(m_trace->size(), std::numeric_limits<int>::max()));
+  if (rows <= m_rows) return;
+  beginInsertRows({}, m_rows, rows - 1);
+  m_blocks.remove(m_rows / kBlockEvents);  // it was cut short where the trace ended
+  m_rows = rows;
+  endInsertRows();
+}
+
+solve::Event EventLogModel::eventAt(int row) const {
+  const int number = row / kBlockEvents;
+  Block* block = m_blocks.object(number);
+  if (!block) {
+    block = new Block(kBlockEvents);
+    block->resize(m_trace->read(static_cast<solve::StepId>(number) * kBlockEvents, *block));
+    m_blocks.insert(number, block);
+  }
+  const auto at = static_cast<std::size_t>(row % kBlockEvents);
+  return at < block->size() ? (*block)[at] : solve::Event{};
+}
+
+int EventLogModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : m_rows; }
+int EventLogModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+
+QVariant EventLogModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid() || !m_trace) return {};
+  if (role == kTargetRole) return QStringLiteral("step:%1").arg(index.row() + 1);
+  if (role != Qt::DisplayRole) return {};
+  const solve::Event event = eventAt(index.row());
+  switch (index.column()) {
+    case Step: return countText(static_cast<std::uint64_t>(index.row()) + 1);
+    case Kind: return kindText(event.type);
+    case NodeColumn: {
+      const bool hasNode = event.type <= solve::EventType::Backtrack;
+      const graph::NodeId node(event.type == solve::EventType::Backtrack ? event.target : event.node);
+      return hasNode ? nodeName(*m_trace->problem()->graph, node) : QString();
+    }
+    case What: return toQ(solve::describe(*m_trace, event));
+  }
+  return {};
+}
+
+QVariant EventLogModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
+  static const char* const kTitles[] = {QT_TR_NOOP("Step"), QT_TR_NOOP("Event"), QT_TR_NOOP("Node"), QT_TR_NOOP("What")};
+  return tr(kTitles[section]);
+}
+
+EventLogView::EventLogView(EventLogModel& model, QWidget* parent) : QAbstractScrollArea(parent), m_model(model) {
+  setFocusPolicy(Qt::StrongFocus);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setAccessibleName(tr("Events of the search"));
+  connect(&model, &QAbstractItemModel::modelReset, this, &EventLogView::updateScrollBar);
+  connect(&model, &QAbstractItemModel::rowsInserted, this, &EventLogView::updateScrollBar);
+  connect(verticalScrollBar(), &QScrollBar::valueChanged, viewport(), qOverload<>(&QWidget::update));
+}
+
+int EventLogView::rowHeight() const { return fontMetrics().height() + 4; }
+int EventLogView::visibleRows() const { return std::max(1, viewport()->height() / rowHeight()); }
+
+void EventLogView::updateScrollBar() {
+  verticalScrollBar()->setRange(0, std::max(0, m_model.rowCount() - visibleRows()));
+  verticalScrollBar()->setPageStep(visibleRows());
+  viewport()->update();
+}
+
+void EventLogView::resizeEvent(QResizeEvent* event) {
+  QAbstractScrollArea::resizeEvent(event);
+  updateScrollBar();
+}
+
+void EventLogView::setStep(solve::StepId step) {
+  m_current = step == 0 ? -1 : static_cast<int>(step - 1);
+  const int first = verticalScrollBar()->value();
+  if (m_current >= 0 && (m_current < first || m_current >= first + visibleRows())) verticalScrollBar()->setValue(m_current - visibleRows() / 2);
+  viewport()->update();
+}
+
+void EventLogView::paintEvent(QPaintEvent*) {
+  QPainter painter(viewport());
+  const Theme theme = Theme::of(palette());
+  const QFontMetrics metrics = fontMetrics();
+  const int stepWidth = metrics.horizontalAdvance(countText(static_cast<std::uint64_t>(std::max(1000, m_model.rowCount())))) + 12;
+  const int kindWidth = metrics.horizontalAdvance(QStringLiteral("solution")) + 16;
+  const int first = verticalScrollBar()->value();
+  for (int i = 0; i <= visibleRows() && first + i < m_model.rowCount(); ++i) {
+    const int row = first + i;
+    const QRect line(0, i * rowHeight(), viewport()->width(), rowHeight());
+    const solve::EventType type = m_model.eventAt(row).type;
+    const bool isCurrent = row == m_current;
+    if (isCurrent) painter.fillRect(line, palette().highlight());
+    else if (row % 2) painter.fillRect(line, palette().alternateBase());
+    const QColor text = isCurrent ? palette().highlightedText().color() : palette().text().color();
+    painter.setPen(isCurrent ? text : theme.textQuiet);
+    painter.drawText(QRect(0, line.top(), stepWidth, line.height()), Qt::AlignRight | Qt::AlignVCenter, m_model.index(row, EventLogModel::Step).data().toString());
+    const QRect kind(stepWidth + 10, line.top(), kindWidth, line.height());
+    painter.setPen(isCurrent ? text : type == solve::EventType::Conflict ? theme.conflict : type == solve::EventType::Solution ? theme.good : theme.textQuiet);
+    painter.drawText(kind, Qt::AlignLeft | Qt::AlignVCenter, m_model.index(row, EventLogModel::Kind).data().toString());
+    const QRect what(kind.right(), line.top(), line.width() - kind.right() - 4, line.height());
+    painter.setPen(text);
+    painter.drawText(what, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(m_model.index(row, EventLogModel::What).data().toString(), Qt::ElideRight, what.width()));
+  }
+}
+
+void EventLogView::choose(qint64 row) {
+  row = std::clamp<qint64>(row, -1, m_model.rowCount() - 1);
+  setStep(static_cast<solve::StepId>(row + 1));
+  emit stepChosen(static_cast<solve::StepId>(row + 1));
+}
+
+void EventLogView::mousePressEvent(QMouseEvent* event) {
+  const qint64 row = verticalScrollBar()->value() + static_cast<qint64>(event->position().y()) / rowHeight();
+  if (event->button() == Qt::LeftButton && row < m_model.rowCount()) choose(row);
+}
+
+void EventLogView::keyPressEvent(QKeyEvent* event) {
+  switch (event->key()) {
+    case Qt::Key_Up: return choose(m_current - 1);
+    case Qt::Key_Down: return choose(m_current + 1);
+    case Qt::Key_PageUp: return choose(qint64(m_current) - visibleRows());
+    case Qt::Key_PageDown: return choose(qint64(m_current) + visibleRows());
+    default: QAbstractScrollArea::keyPressEvent(event);
+  }
+}
+
+}  // namespace cleave::views

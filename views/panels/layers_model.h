@@ -1,0 +1,30 @@
+#pragma once
+/// The plan's layers: what each became and what of its weight a rank holds. Rows answer `kTargetRole` ("node:12").
+#include <QAbstractTableModel>
+#include <unordered_map>
+
+#include "plan/plan.h"
+
+namespace cleave::views {
+
+class LayersModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Column { Name, Kind, Axis, StrategyColumn, Gather, InputParallel, SequenceParallelColumn, Weight, Local, Reason, ColumnCount };
+  explicit LayersModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
+  /// Null: no plan.
+  void setPlan(std::shared_ptr<const plan::Plan> plan);
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  const plan::ParameterPlan* weightOf(const plan::LayerPlan& layer) const;
+  QString text(const plan::LayerPlan& layer, int column) const;
+  std::shared_ptr<const plan::Plan> m_plan;
+  std::unordered_map<std::string, const plan::ParameterPlan*> m_parameters;
+};
+
+}  // namespace cleave::views

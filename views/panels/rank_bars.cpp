@@ -1,0 +1,188 @@
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QToolTip>
+
+#include "canvas/theme.h"
+#include "panels/run_panel.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kMargin = 8;
+constexpr int kNameWidth = 44;
+constexpr int kSparkWidth = 110;
+constexpr int kSparkSamples = 600;  // 60 s at 10 Hz
+
+struct Part {
+  const char* name;
+  std::int64_t RankMemory::*bytes;
+};
+constexpr Part kParts[] = {{QT_TRANSLATE_NOOP("RankBars", "weights"), &RankMemory::weights},
+                           {QT_TRANSLATE_NOOP("RankBars", "activations"), &RankMemory::activations},
+                           {QT_TRANSLATE_NOOP("RankBars", "communication"), &RankMemory::communication},
+                           {QT_TRANSLATE_NOOP("RankBars", "others"), &RankMemory::other}};
+
+QColor partColor(const Theme& theme, int part) {
+  switch (part) {
+    case 0: return theme.color(Tint::Expert);
+    case 1: return theme.color(Tint::Dim1);
+    case 2: return theme.color(Tint::Dim3);
+    default: return theme.color(Tint::Replicated);
+  }
+}
+
+/// The next "round" number of bytes above, so that bars do not rescale at every sample.
+std::int64_t roundedUp(std::int64_t bytes) {
+  std::int64_t step = 1 << 20;
+  while (step * 8 < bytes) step *= 2;
+  return std::max<std::int64_t>(step, (bytes + step - 1) / step * step);
+}
+}  // namespace
+
+RankBars::RankBars(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Memory of the ranks"));
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+}
+
+void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes) {
+  const bool isSameHeight = ranks.size() == m_ranks.size();
+  m_ranks = std::move(ranks);
+  m_predicted = predictedBytes;
+  std::int64_t most = m_predicted, deviceTotal = 0;
+  for (const RankView& rank : m_ranks) {
+    most = std::max({most, rank.memory.used(), rank.memory.peak});
+    deviceTotal = std::max(deviceTotal, rank.memory.total);
+  }
+  // On a GPU the bar is the device; of a machine's whole memory a CPU rank would be an invisible sliver.
+  m_scale = deviceTotal > 0 && most * 20 > deviceTotal ? deviceTotal : roundedUp(most + most / 8);
+  m_sparkTop = 1;
+  for (const RankView& rank : m_ranks)
+    for (const std::int64_t bytes : rank.history) m_sparkTop = std::max(m_sparkTop, bytes);
+  if (!isSameHeight) updateGeometry();
+  update();
+}
+
+int RankBars::rowHeight() const { return fontMetrics().height() * 2 + 12; }
+int RankBars::legendHeight() const { return fontMetrics().height() + 8; }
+QSize RankBars::sizeHint() const { return {320, m_ranks.empty() ? 0 : static_cast<int>(m_ranks.size()) * rowHeight() + legendHeight()}; }
+
+int RankBars::rankAt(const QPoint& pos) const {
+  const int row = (pos.y() - legendHeight()) / rowHeight();
+  return pos.y() >= legendHeight() && row >= 0 && row < static_cast<int>(m_ranks.size()) ? row : -1;
+}
+
+void RankBars::paintEvent(QPaintEvent*) {
+  if (m_ranks.empty()) return;
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  paintLegend(painter, QRect(0, 0, width(), legendHeight()));
+  for (std::size_t i = 0; i < m_ranks.size(); ++i) paintRank(painter, QRect(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight()), m_ranks[i]);
+}
+
+void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
+  const Theme theme = Theme::of(palette());
+  QFont small = font();
+  small.setPointSizeF(small.pointSizeF() * 0.88);
+  painter.setFont(small);
+  int x = kMargin;
+  for (int part = 0; part < 4; ++part) {
+    const QString name = tr(kParts[part].name);
+    const int width = painter.fontMetrics().horizontalAdvance(name) + 26;
+    if (x + width > row.width()) break;
+    painter.fillRect(QRect(x, row.center().y() - 4, 9, 9), partColor(theme, part));
+    painter.setPen(theme.textQuiet);
+    painter.drawText(QRect(x + 13, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter, name);
+    x += width;
+  }
+  if (m_predicted > 0 && x + 80 < row.width()) {
+    painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
+    painter.drawLine(x + 4, row.center().y() - 6, x + 4, row.center().y() + 6);
+    painter.setPen(theme.textQuiet);
+    painter.drawText(QRect(x + 13, row.top(), row.width() - x, row.height()), Qt::AlignLeft | Qt::AlignVCenter, tr("predicted"));
+  }
+  painter.setFont(font());
+}
+
+void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& rank) const {
+  const Theme theme = Theme::of(palette());
+  const bool hasFailed = rank.phase == run::Phase::Failed;
+  const bool hasSpark = row.width() > 360;
+  const int right = row.right() - kMargin - (hasSpark ? kSparkWidth + 10 : 0);
+  const QRect textLine(row.left() + kMargin, row.top() + 4, right - row.left() - kMargin, painter.fontMetrics().height());
+  const QRect bar(row.left() + kMargin + kNameWidth, textLine.bottom() + 3, right - row.left() - kMargin - kNameWidth, 12);
+
+  painter.setPen(theme.text);
+  painter.drawText(QRect(textLine.left(), bar.center().y() - 10, kNameWidth, 20), Qt::AlignLeft | Qt::AlignVCenter, tr("rank %1").arg(rank.rank));
+  painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
+  const QString state = hasFailed && !rank.error.isEmpty() ? rank.error : rank.state();
+  const QString sizes = rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(rank.memory.used()), bytesText(rank.memory.peak)) : QString();
+  const int sizesWidth = painter.fontMetrics().horizontalAdvance(sizes);
+  painter.drawText(QRect(bar.left(), textLine.top(), std::max(0, bar.width() - sizesWidth - 8), textLine.height()), Qt::AlignLeft | Qt::AlignVCenter,
+                   painter.fontMetrics().elidedText(state, Qt::ElideRight, std::max(0, bar.width() - sizesWidth - 8)));
+  painter.setPen(theme.text);
+  painter.drawText(QRect(bar.left(), textLine.top(), bar.width(), textLine.height()), Qt::AlignRight | Qt::AlignVCenter, sizes);
+
+  painter.fillRect(bar, theme.groundSunken);
+  const auto xOf = [&](std::int64_t bytes) { return bar.left() + static_cast<double>(bytes) / static_cast<double>(m_scale) * bar.width(); };
+  std::int64_t at = 0;
+  for (int part = 0; part < 4; ++part) {
+    const std::int64_t bytes = rank.memory.*kParts[part].bytes;
+    if (bytes <= 0) continue;
+    painter.fillRect(QRectF(xOf(at), bar.top(), xOf(at + bytes) - xOf(at), bar.height()), partColor(theme, part));
+    at += bytes;
+  }
+  painter.setPen(QPen(theme.border, 1));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(bar);
+  if (m_predicted > 0) {
+    painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
+    painter.drawLine(QPointF(xOf(m_predicted), bar.top() - 3), QPointF(xOf(m_predicted), bar.bottom() + 3));
+  }
+  if (rank.memory.peak > 0) {
+    painter.setPen(QPen(theme.conflict, 1.5));
+    painter.drawLine(QPointF(xOf(rank.memory.peak), bar.top()), QPointF(xOf(rank.memory.peak), bar.bottom()));
+  }
+  if (hasSpark) paintSpark(painter, QRect(right + 10, row.top() + 4, kSparkWidth, row.height() - 8), rank);
+}
+
+void RankBars::paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const {
+  const Theme theme = Theme::of(palette());
+  painter.setPen(QPen(theme.border, 1));
+  painter.drawLine(rect.bottomLeft(), rect.bottomRight());
+  if (rank.history.size() < 2) return;
+  QPainterPath path;
+  for (std::size_t i = 0; i < rank.history.size(); ++i) {
+    const double age = static_cast<double>(rank.history.size() - 1 - i) / (kSparkSamples - 1);
+    const QPointF point(rect.right() - age * rect.width(), rect.bottom() - static_cast<double>(rank.history[i]) / static_cast<double>(m_sparkTop) * (rect.height() - 2));
+    if (i == 0) path.moveTo(point);
+    else path.lineTo(point);
+  }
+  painter.setPen(QPen(theme.accent, 1.2));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawPath(path);
+}
+
+void RankBars::mousePressEvent(QMouseEvent* event) {
+  if (const int rank = rankAt(event->position().toPoint()); rank >= 0) emit rankChosen(rank);
+}
+
+bool RankBars::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const int row = rankAt(help->pos());
+  if (row < 0) return QWidget::event(event);
+  const RankView& rank = m_ranks[static_cast<std::size_t>(row)];
+  QStringList lines{tr("rank %1, process %2, %3").arg(rank.rank).arg(rank.pid).arg(rank.device)};
+  for (const Part& part : kParts) lines << QStringLiteral("%1: %2").arg(tr(part.name), bytesText(rank.memory.*part.bytes));
+  lines << tr("peak: %1").arg(bytesText(rank.memory.peak));
+  if (rank.memory.total > 0) lines << tr("device: %1").arg(bytesText(rank.memory.total));
+  if (m_predicted > 0) lines << tr("predicted: %1").arg(bytesText(m_predicted));
+  if (rank.collectives > 0) lines << tr("%1 collectives").arg(countText(static_cast<std::uint64_t>(rank.collectives)));
+  QToolTip::showText(help->globalPos(), lines.join(QLatin1Char('\n')), this);
+  return true;
+}
+
+}  // namespace cleave::views

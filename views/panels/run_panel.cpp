@@ -1,0 +1,271 @@
+#include "panels/run_panel.h"
+
+#include <QComboBox>
+#include <QFileDialog>
+#include <QFontDatabase>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QScrollArea>
+#include <QSpinBox>
+#include <QTableWidget>
+#include <QVBoxLayout>
+#include <nlohmann/json.hpp>
+
+#include "canvas/theme.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kMaxRanks = 64;
+
+struct Counts {
+  std::int64_t allReduce = 0, allGather = 0, reduceScatter = 0;
+};
+Counts planned(const plan::Plan& plan) {
+  Counts counts;
+  for (const plan::CollectivePlan& collective : plan.collectives) {
+    if (collective.kind == rules::CollectiveKind::AllReduce) ++counts.allReduce;
+    else if (collective.kind == rules::CollectiveKind::AllGather) ++counts.allGather;
+    else ++counts.reduceScatter;
+  }
+  return counts;
+}
+
+QString countsText(const Counts& counts) {
+  return QObject::tr("%1 all-reduce, %2 all-gather, %3 reduce-scatter").arg(counts.allReduce).arg(counts.allGather).arg(counts.reduceScatter);
+}
+
+QString quoted(const QString& word) {
+  static const QRegularExpression plain(QStringLiteral("^[\\w./:=,@%+-]+$"));
+  return plain.match(word).hasMatch() ? word : QLatin1Char('\'') + QString(word).replace(QLatin1Char('\''), QLatin1String("'\\''")) + QLatin1Char('\'');
+}
+}  // namespace
+
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
+  std::vector<RunCheck> checks;
+  const int gpus = run::localGpuCount();
+  std::string why;
+  if (const auto resolved = run::resolveBackend(backend, ranks, &why); !resolved) checks.push_back({false, toQ(resolved.error().message)});
+  else if (gpus == 0) checks.push_back({true, QObject::tr("No GPU here: CPU ranks over Gloo.")});
+  else if (*resolved == run::Backend::Nccl) checks.push_back({true, QObject::tr("%1 of %2 GPUs over NCCL.").arg(ranks).arg(gpus)});
+  else checks.push_back({true, why.empty() ? QObject::tr("CPU ranks over Gloo.") : toQ(why)});
+  if (!plan) {
+    checks.push_back({false, QObject::tr("No plan yet: the model is solved first.")});
+    return checks;
+  }
+  if (plan->ranks != ranks) checks.push_back({true, QObject::tr("The plan is for %1 ranks: it is solved again for %2 first.").arg(plan->ranks).arg(ranks)});
+  checks.push_back(plan->model.hasWeights ? RunCheck{true, QObject::tr("Weights are here: each rank reads only its own part.")}
+                                          : RunCheck{true, QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan->seed)});
+  if (plan->ranks == ranks) {
+    checks.push_back({true, QObject::tr("Predicted per rank: %1, of it %2 parameters and %3 activations.")
+                                .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters), bytesText(plan->memory.peakActivations))});
+    checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
+  }
+  for (const std::string& warning : plan->warnings) checks.push_back({false, toQ(warning)});
+  return checks;
+}
+
+QString runCommand(const QString& source, const pipeline::SolveOptions& settings, int ranks, run::Backend backend) {
+  QStringList words{QStringLiteral("cleave-cli"), QStringLiteral("run"), quoted(source), QStringLiteral("--ranks"), QString::number(ranks), QStringLiteral("--backend"), toQ(run::toText(backend)),
+                    QStringLiteral("--engine"), toQ(solve::toText(settings.engine))};
+  if (settings.sequenceParallel == rules::SequenceParallel::On) words << QStringLiteral("--sequence-parallel") << QStringLiteral("on");
+  for (const solve::Pin& pin : settings.pins) words << QStringLiteral("--pin") << quoted(toQ(pin.text));
+  return words.join(QLatin1Char(' '));
+}
+
+QString runToJson(const RunState& state) {
+  nlohmann::ordered_json root;
+  root["schema"] = "cleave.window.run/1";
+  root["ranks"] = state.ranks;
+  root["backend"] = std::string(run::toText(state.backend));
+  if (state.report) {
+    root["passed"] = state.report->passed;
+    root["compared_with"] = state.report->comparedWith;
+    for (const auto& output : state.report->outputs)
+      root["outputs"].push_back({{"name", output.name}, {"max_abs_diff", output.maxAbs}, {"max_rel_diff", output.maxRel}, {"within", output.within}});
+  }
+  if (!state.failure.isEmpty()) root["failure"] = toStd(state.failure);
+  for (const RankView& rank : state.monitor->snapshot()) {
+    nlohmann::ordered_json r{{"rank", rank.rank}, {"state", toStd(rank.state())}, {"peak_bytes", rank.memory.peak}};
+    if (rank.result) r["collectives"] = {{"all_reduce", rank.result->allReduce}, {"all_gather", rank.result->allGather}, {"reduce_scatter", rank.result->reduceScatter}};
+    r["used_bytes_10hz"] = rank.history;
+    root["rank_details"].push_back(std::move(r));
+  }
+  return toQ(root.dump(1));
+}
+
+QString runToCsv(const RunState& state) {
+  QString csv = QStringLiteral("rank,sample,used_bytes\n");
+  for (const RankView& rank : state.monitor->snapshot())
+    for (std::size_t i = 0; i < rank.history.size(); ++i) csv += QStringLiteral("%1,%2,%3\n").arg(rank.rank).arg(i).arg(rank.history[i]);
+  return csv;
+}
+
+RunPanel::RunPanel(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_ranks(new QSpinBox), m_backend(new QComboBox), m_start(new QPushButton(tr("Run"))), m_stop(new QPushButton(tr("Stop"))), m_export(new QPushButton(tr("Export…"))),
+      m_checks(new QLabel), m_command(new QLabel), m_bars(new RankBars), m_scroll(new QScrollArea), m_verdict(new QLabel), m_outputs(new QTableWidget(0, 4)), m_log(new QPlainTextEdit) {
+  m_ranks->setRange(1, kMaxRanks);
+  m_ranks->setValue(document.settings().ranks);
+  m_ranks->setAccessibleName(tr("Ranks"));
+  m_backend->addItem(tr("auto"), int(run::Backend::Auto));
+  m_backend->addItem(tr("gloo (CPU)"), int(run::Backend::Gloo));
+  m_backend->addItem(tr("nccl (GPU)"), int(run::Backend::Nccl));
+  m_backend->setAccessibleName(tr("Backend"));
+  for (QLabel* label : {m_checks, m_command, m_verdict}) {
+    label->setWordWrap(true);
+    label->setTextFormat(Qt::RichText);
+    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  }
+  m_command->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  m_command->setToolTip(tr("The same on the command line"));
+  m_outputs->setHorizontalHeaderLabels({tr("Output"), tr("Max difference"), tr("Relative"), tr("Within")});
+  m_outputs->verticalHeader()->hide();
+  m_outputs->setShowGrid(false);
+  m_outputs->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  m_outputs->horizontalHeader()->setStretchLastSection(true);
+  m_outputs->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
+  m_log->setReadOnly(true);
+  m_log->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  m_log->setMinimumHeight(60);
+  m_log->setFrameShape(QFrame::NoFrame);
+
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(new QLabel(tr("Ranks")));
+  bar->addWidget(m_ranks);
+  bar->addWidget(m_backend);
+  bar->addWidget(m_start);
+  bar->addWidget(m_stop);
+  bar->addStretch();
+  bar->addWidget(m_export);
+  auto* content = new QWidget;
+  auto* layout = new QVBoxLayout(content);
+  layout->setContentsMargins(8, 8, 8, 8);
+  layout->setSpacing(6);
+  layout->addLayout(bar);
+  layout->addWidget(m_checks);
+  layout->addWidget(m_command);
+  layout->addWidget(m_bars);
+  layout->addWidget(m_verdict);
+  layout->addWidget(m_outputs);
+  layout->addWidget(m_log, 1);
+  m_scroll->setWidget(content);
+  m_scroll->setWidgetResizable(true);
+  m_scroll->setFrameShape(QFrame::NoFrame);
+  m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* outer = new QVBoxLayout(this);
+  outer->setContentsMargins(0, 0, 0, 0);
+  outer->addWidget(m_scroll);
+
+  connect(m_start, &QPushButton::clicked, this, [this] { m_document.run(m_ranks->value(), backend()); });
+  connect(m_stop, &QPushButton::clicked, &document, &Document::stop);
+  connect(m_export, &QPushButton::clicked, this, &RunPanel::exportRun);
+  connect(m_ranks, &QSpinBox::valueChanged, this, &RunPanel::refreshSetup);
+  connect(m_backend, &QComboBox::currentIndexChanged, this, &RunPanel::refreshSetup);
+  connect(m_bars, &RankBars::rankChosen, this, &RunPanel::showLog);
+  connect(&document, &Document::settingsChanged, this, [this] { m_ranks->setValue(m_document.settings().ranks); });
+  for (const auto signal : {&Document::planChanged, &Document::activityChanged, &Document::modelChanged, &Document::pinsChanged, &Document::settingsChanged}) connect(&document, signal, this, &RunPanel::refreshSetup);
+  connect(&document, &Document::runSampled, this, &RunPanel::refreshRun);
+  connect(&document, &Document::runChanged, this, [this] {
+    m_logRank = 0;
+    refreshRun();
+    refreshResult();
+    refreshSetup();
+  });
+  refreshSetup();
+  refreshRun();
+  refreshResult();
+}
+
+run::Backend RunPanel::backend() const { return static_cast<run::Backend>(m_backend->currentData().toInt()); }
+
+void RunPanel::refreshSetup() {
+  const bool hasModel = m_document.model() != nullptr;
+  const bool isRunning = m_document.activity() == Activity::Running;
+  m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle);
+  m_stop->setEnabled(isRunning);
+  m_export->setEnabled(m_document.runState().has_value());
+  m_start->setText(tr("Run on %1").arg(m_ranks->value()));
+  m_command->setVisible(hasModel && !m_document.runState());
+  if (!hasModel) {
+    m_checks->setText(tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the prediction, and whether the split model computes the same."));
+    return;
+  }
+  m_checks->setVisible(!isRunning);
+  const Theme theme = Theme::of(palette());
+  QStringList lines;
+  for (const RunCheck& check : checksBeforeRun(m_document.plan().get(), m_ranks->value(), backend()))
+    lines << QStringLiteral("<span style=\"color:%1\">%2</span> %3").arg((check.isOk ? theme.good : theme.warning).name(), check.isOk ? QStringLiteral("✓") : QStringLiteral("!"), check.text.toHtmlEscaped());
+  m_checks->setText(lines.join(QStringLiteral("<br>")));
+  m_command->setText(runCommand(m_document.source(), m_document.settings(), m_ranks->value(), backend()).toHtmlEscaped());
+}
+
+void RunPanel::refreshRun() {
+  const auto& state = m_document.runState();
+  m_bars->setVisible(state.has_value());
+  m_log->setVisible(state.has_value());
+  if (!state) return;
+  m_bars->setRanks(state->monitor->snapshot(), state->plan ? state->plan->memory.total() : 0);
+  showLog(m_logRank);
+}
+
+void RunPanel::showLog(int rank) {
+  m_logRank = rank;
+  const auto& state = m_document.runState();
+  if (!state) return;
+  const auto ranks = state->monitor->snapshot();
+  if (rank < 0 || static_cast<std::size_t>(rank) >= ranks.size()) return;
+  const QString text = tr("rank %1:\n").arg(rank) + ranks[static_cast<std::size_t>(rank)].log.join(QLatin1Char('\n'));
+  if (text == m_log->toPlainText()) return;
+  m_log->setPlainText(text);
+  m_log->moveCursor(QTextCursor::End);
+}
+
+void RunPanel::refreshResult() {
+  const auto& state = m_document.runState();
+  const bool hasEnded = state && !state->isActive;
+  m_verdict->setVisible(hasEnded);
+  m_outputs->setVisible(hasEnded && state->report && !state->report->outputs.empty());
+  if (!hasEnded) return;
+  const Theme theme = Theme::of(palette());
+  if (!state->report) return m_verdict->setText(QStringLiteral("<b style=\"color:%1\">%2</b>").arg(theme.conflict.name(), state->failure.toHtmlEscaped()));
+  const pipeline::RunReport& report = *state->report;
+  const auto& failure = report.outcome.firstFailure;
+  QString text = QStringLiteral("<b style=\"color:%1\">%2</b>").arg((report.passed ? theme.good : theme.conflict).name(), report.passed ? tr("Passed") : tr("Failed"));
+  if (failure) text += tr(": rank %1 was the first to fail: it %2. %3").arg(failure->rank).arg(toQ(failure->what).toHtmlEscaped(), toQ(failure->lastWords).toHtmlEscaped());
+  else if (!report.comparedWith.empty()) text += tr(", compared with %1").arg(toQ(report.comparedWith).toHtmlEscaped());
+  if (!report.outcome.results.empty() && report.outcome.results[0]) {
+    const run::RankResult& first = *report.outcome.results[0];
+    text += tr("<br>Executed: %1; planned: %2.").arg(countsText({first.allReduce, first.allGather, first.reduceScatter}), countsText(planned(*state->plan)));
+  }
+  for (const std::string& note : report.notes) text += QStringLiteral("<br>") + toQ(note).toHtmlEscaped();
+  m_verdict->setText(text);
+
+  m_outputs->setRowCount(static_cast<int>(report.outputs.size()));
+  for (int row = 0; row < m_outputs->rowCount(); ++row) {
+    const auto& output = report.outputs[static_cast<std::size_t>(row)];
+    const QString cells[] = {toQ(output.name), QString::number(output.maxAbs, 'e', 2), QString::number(output.maxRel, 'e', 2), output.within ? tr("yes") : tr("no")};
+    for (int column = 0; column < 4; ++column) {
+      auto* item = new QTableWidgetItem(cells[column]);
+      if (column == 1 || column == 2) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+      m_outputs->setItem(row, column, item);
+    }
+  }
+  m_outputs->setFixedHeight(m_outputs->horizontalHeader()->sizeHint().height() + std::min(6, m_outputs->rowCount()) * m_outputs->verticalHeader()->defaultSectionSize() + 4);
+}
+
+void RunPanel::exportRun() {
+  const auto& state = m_document.runState();
+  if (!state) return;
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export the run"), QStringLiteral("run.json"), tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
+  if (path.isEmpty()) return;
+  const QString text = path.endsWith(QLatin1String(".csv"), Qt::CaseInsensitive) ? runToCsv(*state) : runToJson(*state);
+  if (const auto written = writeFileAtomically(toStd(path), toStd(text)); !written) emit m_document.message(toQ(written.error().message), Severity::Failure);
+  else emit m_document.message(tr("Written to %1.").arg(path), Severity::Good);
+}
+
+}  // namespace cleave::views

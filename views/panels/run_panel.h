@@ -1,0 +1,89 @@
+#pragma once
+/// Running the plan on local ranks: how many, on what, what would be started, whether it can work; then every rank's
+/// memory against the prediction, and what came out.
+#include <QWidget>
+
+#include "document.h"
+
+class QComboBox;
+class QLabel;
+class QPlainTextEdit;
+class QPushButton;
+class QSpinBox;
+class QTableWidget;
+class QScrollArea;
+
+namespace cleave::views {
+
+/// One line of the check before a run.
+struct RunCheck {
+  bool isOk = true;
+  QString text;
+};
+/// What speaks for and against running this plan on so many ranks, in words.
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
+/// The command line that does the same.
+QString runCommand(const QString& source, const pipeline::SolveOptions& settings, int ranks, run::Backend backend);
+/// The result as "cleave.window.run/1" JSON and as CSV, for the export button.
+QString runToJson(const RunState& state);
+QString runToCsv(const RunState& state);
+
+/// A strip per rank: state, bar of the device's memory by category, prediction dashed, peak line, 60 s sparkline.
+class RankBars : public QWidget {
+  Q_OBJECT
+ public:
+  explicit RankBars(QWidget* parent = nullptr);
+  void setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes);
+  QSize sizeHint() const override;
+  QSize minimumSizeHint() const override { return sizeHint(); }
+  int rankAt(const QPoint& pos) const;  ///< -1: none
+
+ signals:
+  void rankChosen(int rank);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  int rowHeight() const;
+  int legendHeight() const;
+  void paintRank(QPainter& painter, const QRect& row, const RankView& rank) const;
+  void paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const;
+  void paintLegend(QPainter& painter, const QRect& row) const;
+  std::vector<RankView> m_ranks;
+  std::int64_t m_predicted = 0;
+  std::int64_t m_scale = 1;   ///< bytes at the right end of all bars
+  std::int64_t m_sparkTop = 1;
+};
+
+class RunPanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit RunPanel(Document& document, QWidget* parent = nullptr);
+  run::Backend backend() const;
+
+ private:
+  void refreshSetup();
+  void refreshRun();
+  void refreshResult();
+  void showLog(int rank);
+  void exportRun();
+  Document& m_document;
+  QSpinBox* m_ranks;
+  QComboBox* m_backend;
+  QPushButton* m_start;
+  QPushButton* m_stop;
+  QPushButton* m_export;
+  QLabel* m_checks;
+  QLabel* m_command;
+  RankBars* m_bars;
+  QScrollArea* m_scroll;
+  QLabel* m_verdict;
+  QTableWidget* m_outputs;
+  QPlainTextEdit* m_log;
+  int m_logRank = 0;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,70 @@
+#include "panels/search_panel.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "panels/breakpoints_model.h"
+#include "panels/tables.h"
+#include "text.h"
+
+namespace cleave::views {
+
+SearchPanel::SearchPanel(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_model(new EventLogModel(this)), m_timeline(new Timeline(document)), m_log(new EventLogView(*m_model)) {
+  m_log->setFrameShape(QFrame::NoFrame);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  m_timeline->setFixedHeight(m_timeline->sizeHint().height());
+  layout->addWidget(m_timeline);
+  layout->addWidget(m_log, 1);
+  connect(&document, &Document::traceChanged, this, [this] {
+    m_model->setTrace(m_document.trace());
+    m_log->setVisible(m_document.trace() != nullptr);
+  });
+  connect(&document, &Document::traceGrew, m_model, &EventLogModel::grow);
+  connect(&document, &Document::stepChanged, this, [this] {
+    m_model->grow();
+    m_log->setStep(m_document.wantedStep());
+  });
+  connect(m_log, &EventLogView::stepChosen, &document, &Document::seek);
+}
+
+BreakpointsPanel::BreakpointsPanel(Document& document, QWidget* parent) : QWidget(parent), m_document(document), m_input(new QLineEdit) {
+  auto* table = new TablePanel(new BreakpointsModel(document, this), tr("Filter breakpoints"),
+                               tr("No breakpoints yet. Select a node and press F9, or write what to wait for below."));
+  table->table()->horizontalHeader()->hide();
+  m_input->setPlaceholderText(tr("conflict in:model.layers.0   ·   backtrack>8   ·   op:mm placement:S(1)   ·   linear_4"));
+  m_input->setAccessibleName(tr("New breakpoint"));
+  auto* add = new QPushButton(tr("Add"));
+  auto* remove = new QPushButton(tr("Remove"));
+  auto* bar = new QHBoxLayout;
+  bar->setContentsMargins(4, 4, 4, 4);
+  bar->addWidget(m_input, 1);
+  bar->addWidget(add);
+  bar->addWidget(remove);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(table, 1);
+  layout->addLayout(bar);
+  connect(add, &QPushButton::clicked, this, &BreakpointsPanel::add);
+  connect(m_input, &QLineEdit::returnPressed, this, &BreakpointsPanel::add);
+  connect(remove, &QPushButton::clicked, this, [this, table] {
+    m_document.removeBreakpoint(table->proxy()->mapToSource(table->table()->currentIndex()).row());
+  });
+  connect(table, &TablePanel::targetChosen, &document, &Document::follow);
+}
+
+void BreakpointsPanel::add() {
+  if (!m_document.graph()) return;
+  const auto breakpoint = parseBreakpoint(m_input->text(), *m_document.graph());
+  if (!breakpoint) return void(emit m_document.message(toQ(breakpoint.error().message), Severity::Failure));
+  m_document.addBreakpoint(*breakpoint);
+  m_input->clear();
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,140 @@
+#include "panels/tables.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QLineEdit>
+#include <QVBoxLayout>
+
+#include "panels/chip_delegate.h"
+
+namespace cleave::views {
+
+WordFilterModel::WordFilterModel(QObject* parent) : QSortFilterProxyModel(parent) {
+  setSortRole(kSortRole);
+  setSortCaseSensitivity(Qt::CaseInsensitive);
+}
+
+void WordFilterModel::setWords(const QString& text) {
+  m_words = text.split(QLatin1Char(' '), Qt::SkipEmptyParts);
+  invalidateFilter();
+}
+
+bool WordFilterModel::filterAcceptsRow(int row, const QModelIndex& parent) const {
+  return std::all_of(m_words.begin(), m_words.end(), [&](const QString& word) {
+    for (int column = 0; column < sourceModel()->columnCount(parent); ++column) {
+      const QModelIndex index = sourceModel()->index(row, column, parent);
+      if (index.data(Qt::DisplayRole).toString().contains(word, Qt::CaseInsensitive)) return true;
+      if (column == 0 && index.data(Qt::ToolTipRole).toString().contains(word, Qt::CaseInsensitive)) return true;
+    }
+    return false;
+  });
+}
+
+QLabel* makeEmptyLabel(const QString& text, QWidget* parent) {
+  auto* label = new QLabel(text, parent);
+  label->setAlignment(Qt::AlignCenter);
+  label->setWordWrap(true);
+  label->setMargin(16);
+  label->setForegroundRole(QPalette::PlaceholderText);
+  label->setTextFormat(Qt::PlainText);
+  return label;
+}
+
+TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, const QString& emptyText, QWidget* parent)
+    : QWidget(parent), m_filter(new QLineEdit), m_table(new QTableView), m_empty(makeEmptyLabel(emptyText)), m_proxy(new WordFilterModel(this)) {
+  m_proxy->setSourceModel(model);
+  m_table->setModel(m_proxy);
+  m_table->setItemDelegate(new ChipDelegate(m_table));
+  m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  m_table->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  m_table->setShowGrid(false);
+  m_table->setAlternatingRowColors(true);
+  m_table->setWordWrap(false);
+  m_table->setTextElideMode(Qt::ElideRight);
+  m_table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  m_table->verticalHeader()->hide();
+  m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
+  m_table->horizontalHeader()->setHighlightSections(false);
+  m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  m_table->horizontalHeader()->setStretchLastSection(true);
+  m_table->setSortingEnabled(true);
+  m_table->sortByColumn(-1, Qt::AscendingOrder);
+  m_table->setTabKeyNavigation(false);
+  m_table->installEventFilter(this);
+
+  m_filter->setPlaceholderText(filterHint);
+  m_filter->setAccessibleName(filterHint);
+  m_filter->setClearButtonEnabled(true);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  auto* bar = new QHBoxLayout;
+  bar->setContentsMargins(4, 4, 4, 4);
+  bar->addWidget(m_filter);
+  layout->addLayout(bar);
+  layout->addWidget(m_table, 1);
+  layout->addWidget(m_empty, 1);
+
+  connect(m_filter, &QLineEdit::textChanged, m_proxy, &WordFilterModel::setWords);
+  connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& current) {
+    if (!m_isShowing && current.isValid()) emit targetChosen(current.siblingAtColumn(0).data(kTargetRole).toString());
+  });
+  connect(model, &QAbstractItemModel::modelReset, this, &TablePanel::updateEmpty);
+  connect(model, &QAbstractItemModel::rowsInserted, this, &TablePanel::updateEmpty);
+  connect(model, &QAbstractItemModel::rowsRemoved, this, &TablePanel::updateEmpty);
+  updateEmpty();
+}
+
+void TablePanel::setEmptyText(const QString& text) { m_empty->setText(text); }
+
+void TablePanel::updateEmpty() {
+  const bool isEmpty = m_proxy->sourceModel()->rowCount() == 0;
+  m_empty->setVisible(isEmpty);
+  m_table->setVisible(!isEmpty);
+  m_filter->setVisible(!isEmpty);
+}
+
+void TablePanel::showTarget(const QString& target) {
+  if (target == m_table->currentIndex().siblingAtColumn(0).data(kTargetRole).toString() && !target.isEmpty()) return;
+  m_isShowing = true;
+  QModelIndex found;
+  if (!target.isEmpty())
+    for (int row = 0; row < m_proxy->rowCount() && !found.isValid(); ++row)
+      if (const QModelIndex index = m_proxy->index(row, 0); index.data(kTargetRole).toString() == target) found = index;
+  if (found.isValid()) {
+    m_table->setCurrentIndex(found);
+    m_table->scrollTo(found);
+  } else {
+    m_table->clearSelection();
+    m_table->setCurrentIndex({});
+  }
+  m_isShowing = false;
+}
+
+bool TablePanel::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::KeyPress && static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy)) {
+    copySelection();
+    return true;
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+void TablePanel::copySelection() {
+  QStringList lines;
+  for (const QModelIndex& row : m_table->selectionModel()->selectedRows()) {
+    QStringList cells;
+    for (int column = 0; column < m_proxy->columnCount(); ++column) {
+      const QModelIndex cell = row.siblingAtColumn(column);
+      const QVariant text = cell.data(Qt::DisplayRole);
+      cells << (text.isValid() ? text.toString() : cell.data(Qt::AccessibleTextRole).toString());
+    }
+    lines << cells.join(QLatin1Char('\t'));
+  }
+  QApplication::clipboard()->setText(lines.join(QLatin1Char('\n')));
+}
+
+}  // namespace cleave::views

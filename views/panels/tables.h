@@ -1,0 +1,57 @@
+#pragma once
+/// The tables of the window: one look, sortable, with a filter box, copyable as tab-separated text.
+#include <QSortFilterProxyModel>
+#include <QTableView>
+#include <QWidget>
+
+class QLineEdit;
+class QLabel;
+
+namespace cleave::views {
+
+/// Accepts a row when each word of the filter occurs in some column (or in the row's tool tips).
+class WordFilterModel : public QSortFilterProxyModel {
+  Q_OBJECT
+ public:
+  explicit WordFilterModel(QObject* parent = nullptr);
+  void setWords(const QString& text);
+
+ protected:
+  bool filterAcceptsRow(int row, const QModelIndex& parent) const override;
+
+ private:
+  QStringList m_words;
+};
+
+/// A table with a filter box above and a sentence in place of rows while there are none.
+class TablePanel : public QWidget {
+  Q_OBJECT
+ public:
+  TablePanel(QAbstractItemModel* model, const QString& filterHint, const QString& emptyText, QWidget* parent = nullptr);
+  QTableView* table() const { return m_table; }
+  WordFilterModel* proxy() const { return m_proxy; }
+  void setEmptyText(const QString& text);
+  /// Selects and shows the row that stands for `target` (kTargetRole) without announcing it; clears when there is none.
+  void showTarget(const QString& target);
+
+ signals:
+  /// The user chose a row.
+  void targetChosen(const QString& target);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void updateEmpty();
+  void copySelection();
+  QLineEdit* m_filter;
+  QTableView* m_table;
+  QLabel* m_empty;
+  WordFilterModel* m_proxy;
+  bool m_isShowing = false;
+};
+
+/// A quiet, centred, word-wrapped sentence for a panel that has nothing to show yet.
+QLabel* makeEmptyLabel(const QString& text, QWidget* parent = nullptr);
+
+}  // namespace cleave::views

@@ -1,0 +1,236 @@
+#include "panels/timeline.h"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QToolTip>
+#include <QWheelEvent>
+
+#include "canvas/theme.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kPixelsPerBucket = 3;
+constexpr int kMargin = 8;
+constexpr int kMarkRow = 11;    ///< height of the rows of crosses and drops
+constexpr int kScaleRow = 16;   ///< height of the row of step numbers
+constexpr int kRequestDelayMs = 30;
+constexpr StepId kFewestEvents = 16;
+}  // namespace
+
+Timeline::Timeline(Document& document, QWidget* parent) : QWidget(parent), m_document(document) {
+  setMouseTracking(true);
+  setAccessibleName(tr("Timeline of the search"));
+  m_requestTimer.setSingleShot(true);
+  m_requestTimer.setInterval(kRequestDelayMs);
+  connect(&m_requestTimer, &QTimer::timeout, this, &Timeline::requestBuckets);
+  connect(&document, &Document::traceChanged, this, &Timeline::traceChanged);
+  connect(&document, &Document::traceGrew, this, [this] {
+    if (m_showsAll) showRange(0, m_document.stepCount());
+  });
+  connect(&document, &Document::stepChanged, this, qOverload<>(&QWidget::update));
+}
+
+void Timeline::traceChanged() {
+  m_buckets.clear();
+  m_showsAll = true;
+  showRange(0, m_document.stepCount());
+  update();
+}
+
+void Timeline::showRange(StepId first, StepId last) {
+  m_first = first;
+  m_last = std::max(last, first + 1);
+  if (!m_requestTimer.isActive()) m_requestTimer.start();
+  update();
+}
+
+void Timeline::requestBuckets() {
+  const auto trace = m_document.trace();
+  if (!trace || trace->size() == 0) return;
+  const auto count = static_cast<std::size_t>(std::max(16, plotRect().width() / kPixelsPerBucket));
+  m_document.reads().post(QStringLiteral("timeline"), {}, [=, this, first = m_first, last = m_last](const Progress& progress) -> Worker::Completion {
+    auto buckets = solve::timeline(*trace, first, last, std::min<std::size_t>(count, static_cast<std::size_t>(last - first)), progress);
+    return [=, this, buckets = std::move(buckets)] {
+      if (trace != m_document.trace()) return;
+      m_buckets = buckets;
+      m_bucketFirst = first;
+      m_bucketLast = last;
+      update();
+    };
+  });
+}
+
+QRect Timeline::plotRect() const { return rect().adjusted(kMargin, 4, -kMargin, -kScaleRow); }
+
+StepId Timeline::stepAt(int x) const {
+  const QRect plot = plotRect();
+  const double share = std::clamp((x - plot.left()) / double(std::max(1, plot.width())), 0.0, 1.0);
+  return m_first + static_cast<StepId>(share * static_cast<double>(m_last - m_first) + 0.5);
+}
+
+int Timeline::xOf(StepId step) const {
+  const QRect plot = plotRect();
+  const double share = (static_cast<double>(step) - static_cast<double>(m_first)) / static_cast<double>(std::max<StepId>(1, m_last - m_first));
+  return plot.left() + static_cast<int>(share * plot.width());
+}
+
+void Timeline::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const Theme theme = Theme::of(palette());
+  const QRect plot = plotRect();
+  painter.fillRect(rect(), theme.ground);
+  if (!m_document.trace() || m_document.stepCount() == 0) {
+    painter.setPen(theme.textQuiet);
+    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, tr("The search appears here once a model is solved: drag to travel through it."));
+    return;
+  }
+  painter.setPen(theme.border);
+  painter.drawLine(plot.left(), plot.bottom() + 1, plot.right(), plot.bottom() + 1);
+  paintDepth(painter, plot.adjusted(0, 2 * kMarkRow, 0, 0));
+  paintMarks(painter, plot);
+  QFont small = font();
+  small.setPointSizeF(small.pointSizeF() * 0.88);
+  painter.setFont(small);
+  painter.setPen(theme.textQuiet);
+  const QRect scale(plot.left(), plot.bottom() + 2, plot.width(), kScaleRow - 2);
+  painter.drawText(scale, Qt::AlignLeft | Qt::AlignVCenter, countText(m_first));
+  painter.drawText(scale, Qt::AlignRight | Qt::AlignVCenter, countText(m_last));
+
+  const StepId step = m_document.wantedStep();
+  if (step < m_first || step > m_last) return;
+  const int x = xOf(step);
+  painter.setPen(QPen(theme.accent, 2));
+  painter.drawLine(x, plot.top(), x, plot.bottom());
+  const QString label = countText(step);
+  const int width = painter.fontMetrics().horizontalAdvance(label) + 10;
+  const QRect tag(std::clamp(x - width / 2, plot.left(), plot.right() - width), scale.top(), width, scale.height());
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(theme.accent);
+  painter.drawRoundedRect(tag, 3, 3);
+  painter.setPen(theme.onAccent);
+  painter.drawText(tag, Qt::AlignCenter, label);
+}
+
+void Timeline::paintDepth(QPainter& painter, const QRect& plot) const {
+  if (m_buckets.empty() || plot.height() < 4) return;
+  const Theme theme = Theme::of(palette());
+  std::uint32_t deepest = 1;
+  for (const auto& bucket : m_buckets) deepest = std::max(deepest, bucket.maxDepth);
+  const auto yOf = [&](std::uint32_t depth) { return plot.bottom() - plot.height() * (depth / double(deepest)); };
+  const auto xAt = [&](std::size_t i) {
+    const double share = static_cast<double>(i) / static_cast<double>(m_buckets.size());
+    const double step = static_cast<double>(m_bucketFirst) + share * static_cast<double>(m_bucketLast - m_bucketFirst);
+    return plot.left() + (step - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first) * plot.width();
+  };
+  QPainterPath top, low;
+  top.moveTo(xAt(0), yOf(m_buckets.front().maxDepth));
+  low.moveTo(xAt(0), yOf(m_buckets.front().minDepth));
+  for (std::size_t i = 0; i < m_buckets.size(); ++i) {
+    top.lineTo(xAt(i), yOf(m_buckets[i].maxDepth));
+    top.lineTo(xAt(i + 1), yOf(m_buckets[i].maxDepth));
+    low.lineTo(xAt(i), yOf(m_buckets[i].minDepth));
+    low.lineTo(xAt(i + 1), yOf(m_buckets[i].minDepth));
+  }
+  QPainterPath area = top;
+  area.lineTo(xAt(m_buckets.size()), plot.bottom());
+  area.lineTo(xAt(0), plot.bottom());
+  area.closeSubpath();
+  painter.save();
+  painter.setClipRect(plot.adjusted(0, -1, 0, 1));
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(blend(theme.ground, theme.accent, 0.14));
+  painter.drawPath(area);
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(blend(theme.ground, theme.accent, 0.45), 1));
+  painter.drawPath(low);
+  painter.setPen(QPen(theme.accent, 1.2));
+  painter.drawPath(top);
+  painter.restore();
+}
+
+void Timeline::paintMarks(QPainter& painter, const QRect& plot) const {
+  const Theme theme = Theme::of(palette());
+  painter.save();
+  painter.setClipRect(rect());
+  const double bucketEvents = static_cast<double>(m_bucketLast - m_bucketFirst) / std::max<std::size_t>(1, m_buckets.size());
+  int lastCross = -100, lastDrop = -100;
+  for (std::size_t i = 0; i < m_buckets.size(); ++i) {
+    const auto& bucket = m_buckets[i];
+    const int x = xOf(m_bucketFirst + static_cast<StepId>((static_cast<double>(i) + 0.5) * bucketEvents));
+    const int y = plot.top() + kMarkRow / 2;
+    if (bucket.conflicts && x - lastCross >= 7) {
+      lastCross = x;
+      painter.setPen(QPen(theme.conflict, 1.6));
+      painter.drawLine(x - 3, y - 3, x + 3, y + 3);
+      painter.drawLine(x - 3, y + 3, x + 3, y - 3);
+    }
+    if (bucket.backtracks && x - lastDrop >= 7) {
+      lastDrop = x;
+      painter.setPen(Qt::NoPen);
+      painter.setBrush(theme.textQuiet);
+      const int d = y + kMarkRow;
+      painter.drawPolygon(QPolygon({QPoint(x - 3, d - 3), QPoint(x + 3, d - 3), QPoint(x, d + 3)}));
+    }
+    if (bucket.solutions) {
+      painter.setPen(Qt::NoPen);
+      painter.setBrush(theme.good);
+      painter.drawPolygon(QPolygon({QPoint(x, y - 5), QPoint(x + 5, y), QPoint(x, y + 5), QPoint(x - 5, y)}));
+    }
+  }
+  painter.restore();
+}
+
+void Timeline::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  m_requestTimer.start();
+}
+
+void Timeline::mousePressEvent(QMouseEvent* event) {
+  if (event->button() == Qt::LeftButton && m_document.trace()) m_document.seek(stepAt(static_cast<int>(event->position().x())));
+}
+
+void Timeline::mouseMoveEvent(QMouseEvent* event) {
+  if ((event->buttons() & Qt::LeftButton) && m_document.trace()) {
+    m_document.seek(stepAt(static_cast<int>(event->position().x())));
+    update();
+  }
+}
+
+void Timeline::mouseDoubleClickEvent(QMouseEvent*) {
+  m_showsAll = true;
+  showRange(0, m_document.stepCount());
+}
+
+void Timeline::wheelEvent(QWheelEvent* event) {
+  const StepId total = m_document.stepCount();
+  if (total == 0 || event->angleDelta().y() == 0) return;
+  const double factor = std::pow(0.8, event->angleDelta().y() / 120.0);
+  const auto pivot = static_cast<double>(stepAt(static_cast<int>(event->position().x())));
+  const double length = std::clamp(static_cast<double>(m_last - m_first) * factor, static_cast<double>(std::min(kFewestEvents, total)), static_cast<double>(total));
+  const double share = (pivot - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first);
+  const double first = std::clamp(pivot - share * length, 0.0, static_cast<double>(total) - length);
+  m_showsAll = length >= static_cast<double>(total);
+  showRange(static_cast<StepId>(first), static_cast<StepId>(first + length));
+  event->accept();
+}
+
+bool Timeline::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip && !m_buckets.empty()) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const StepId step = stepAt(help->pos().x());
+    const auto range = static_cast<double>(std::max<StepId>(1, m_bucketLast - m_bucketFirst));
+    const auto at = static_cast<std::size_t>((static_cast<double>(step) - static_cast<double>(m_bucketFirst)) / range * static_cast<double>(m_buckets.size()));
+    const auto& bucket = m_buckets[std::min(at, m_buckets.size() - 1)];
+    QToolTip::showText(help->globalPos(), tr("step %1 · here: %2 tries, %3 conflicts, %4 backtracks, up to %5 assigned")
+                                              .arg(countText(step), countText(bucket.tries), countText(bucket.conflicts), countText(bucket.backtracks), countText(bucket.maxDepth)), this);
+    return true;
+  }
+  return QWidget::event(event);
+}
+
+}  // namespace cleave::views

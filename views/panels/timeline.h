@@ -1,0 +1,48 @@
+#pragma once
+/// The whole search in one strip: depth as a curve, conflicts as crosses, backtracks as drops, solutions as diamonds, the
+/// present step as a line. Dragging it scrubs; the wheel zooms about the pointer, a double click shows everything again.
+///
+/// The buckets are computed on the reads worker and asked for again when the range, the width or the trace changes.
+#include <QTimer>
+#include <QWidget>
+#include <vector>
+
+#include "document.h"
+
+namespace cleave::views {
+
+class Timeline : public QWidget {
+  Q_OBJECT
+ public:
+  explicit Timeline(Document& document, QWidget* parent = nullptr);
+  QSize sizeHint() const override { return {600, 92}; }
+  QSize minimumSizeHint() const override { return {160, 56}; }
+  StepId stepAt(int x) const;
+  int xOf(StepId step) const;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  void traceChanged();
+  void requestBuckets();
+  void showRange(StepId first, StepId last);
+  QRect plotRect() const;
+  void paintDepth(QPainter& painter, const QRect& plot) const;
+  void paintMarks(QPainter& painter, const QRect& plot) const;
+
+  Document& m_document;
+  std::vector<solve::TimelineBucket> m_buckets;
+  StepId m_first = 0, m_last = 0;              ///< range shown, in events
+  StepId m_bucketFirst = 0, m_bucketLast = 0;  ///< range the buckets are for
+  bool m_showsAll = true;
+  QTimer m_requestTimer;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,94 @@
+#include "run_monitor.h"
+
+#include <algorithm>
+
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr std::size_t kHistorySamples = 600;  // 60 s at 10 Hz
+constexpr int kLogLines = 200;
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+}  // namespace
+
+QString RankView::state() const {
+  const QString name = toQ(run::toText(phase));
+  if (total > 0 && done < total) return QStringLiteral("%1 %2 %").arg(name).arg(100 * done / total);
+  return name;
+}
+
+RankMemory memoryOf(const run::MemorySample& sample) {
+  RankMemory memory;
+  memory.weights = sample.weights;
+  memory.activations = sample.activations;
+  memory.communication = sample.communication;
+  memory.total = sample.deviceTotal;
+  memory.other = std::max<std::int64_t>(0, sample.deviceUsed - memory.weights - memory.activations - memory.communication);
+  memory.peak = sample.peak > 0 ? sample.peak : sample.weights + sample.peakActivations + sample.communication;
+  return memory;
+}
+
+RunMonitor::RunMonitor(int ranks) {
+  m_ranks.resize(static_cast<std::size_t>(std::max(0, ranks)));
+  for (std::size_t i = 0; i < m_ranks.size(); ++i) m_ranks[i].rank = static_cast<int>(i);
+}
+
+void RunMonitor::apply(const run::RankEvent& event) {
+  const std::lock_guard lock(m_mutex);
+  if (event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
+  RankView& view = m_ranks[static_cast<std::size_t>(event.rank)];
+  if (!event.line.empty()) {
+    view.log << toQ(event.line);
+    if (view.log.size() > kLogLines) view.log.removeFirst();
+  }
+  if (event.message) applyMessage(view, *event.message);
+}
+
+void RunMonitor::applyMessage(RankView& view, const run::Message& message) {
+  std::visit(Overloaded{[&](const run::Hello& hello) {
+                          view.pid = hello.pid;
+                          view.device = toQ(hello.device);
+                        },
+                        [&](const run::PhaseChange& change) {
+                          view.phase = change.phase;
+                          view.done = change.done;
+                          view.total = change.total;
+                        },
+                        [&](const run::MemorySample& sample) {
+                          const std::int64_t peak = std::max(view.memory.peak, memoryOf(sample).peak);
+                          view.memory = memoryOf(sample);
+                          view.memory.peak = peak;
+                          view.history.push_back(view.memory.used());
+                          if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
+                        },
+                        [](const run::Heartbeat&) {}, [&](const run::CollectiveDone&) { ++view.collectives; },
+                        [&](const run::RankResult& result) { view.result = result; },
+                        [&](const run::RankError& error) {
+                          view.error = toQ(error.message);
+                          view.phase = run::Phase::Failed;
+                        }},
+             message);
+}
+
+std::vector<RankView> RunMonitor::snapshot() const {
+  const std::lock_guard lock(m_mutex);
+  return m_ranks;
+}
+
+void RunMonitor::finish(const run::RunOutcome& outcome) {
+  const std::lock_guard lock(m_mutex);
+  if (outcome.succeeded)
+    for (RankView& view : m_ranks) view.phase = run::Phase::Done;
+  if (!outcome.firstFailure) return;
+  const int rank = outcome.firstFailure->rank;
+  if (rank < 0 || static_cast<std::size_t>(rank) >= m_ranks.size()) return;
+  m_ranks[static_cast<std::size_t>(rank)].phase = run::Phase::Failed;
+  if (m_ranks[static_cast<std::size_t>(rank)].error.isEmpty())
+    m_ranks[static_cast<std::size_t>(rank)].error = toQ(outcome.firstFailure->what);
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,57 @@
+#pragma once
+/// What is known of a run while it goes on: the events of all ranks boiled down to what the run panel draws.
+///
+/// `apply` is called on the launching thread, `snapshot` on the GUI thread, a few times a second: samples arrive at 10 Hz
+/// a rank and are painted at 5 Hz at most.
+#include <QString>
+#include <QStringList>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "run/launcher.h"
+
+namespace cleave::views {
+
+/// Bytes on one rank's device; `other` is what the process holds besides, `total` 0 while unknown.
+struct RankMemory {
+  std::int64_t weights = 0, activations = 0, communication = 0, other = 0, total = 0, peak = 0;
+  std::int64_t used() const { return weights + activations + communication + other; }
+};
+
+struct RankView {
+  int rank = 0;
+  run::Phase phase = run::Phase::Spawned;
+  std::int64_t done = 0, total = 0;     ///< progress inside the phase
+  std::int64_t pid = 0;
+  QString device;
+  RankMemory memory;
+  std::vector<std::int64_t> history;    ///< bytes used, one sample per 100 ms, the last 60 s, oldest first
+  std::int64_t collectives = 0;
+  std::optional<run::RankResult> result;
+  QString error;                        ///< its own error message
+  QStringList log;                      ///< the end of its standard error
+
+  /// "loading 43 %", "running", "failed".
+  QString state() const;
+};
+
+/// What a memory sample says in the categories of the run panel.
+RankMemory memoryOf(const run::MemorySample& sample);
+
+class RunMonitor {
+ public:
+  explicit RunMonitor(int ranks = 0);
+  void apply(const run::RankEvent& event);
+  /// All ranks by number.
+  std::vector<RankView> snapshot() const;
+  /// The end of the run: done everywhere, or the first failure marked on its rank.
+  void finish(const run::RunOutcome& outcome);
+
+ private:
+  void applyMessage(RankView& view, const run::Message& message);
+  mutable std::mutex m_mutex;
+  std::vector<RankView> m_ranks;
+};
+
+}  // namespace cleave::views

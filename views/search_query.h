@@ -1,0 +1,44 @@
+#pragma once
+/// What the search box understands: words, `op:mm`, `axis:1` (or `axis:column`, `axis:R`), `in:layers.3`,
+/// `shape:*x4096`, `/regex/`; all parts must match. Pure: text in, matches out.
+///
+///     CLEAVE_TRY(auto query, SearchQuery::parse("op:linear in:layers.3"));
+///     for (NodeId hit : query.hits(graph, placements, strategies)) ...
+#include <QRegularExpression>
+#include <QString>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+#include "rules/strategies.h"
+
+namespace cleave::views {
+
+/// What a query may ask of a node besides the graph itself; both may be empty.
+struct SearchFacts {
+  std::function<std::optional<rules::Placement>(graph::ValueId)> placementOf;
+  std::function<std::optional<rules::Strategy>(graph::NodeId)> strategyOf;
+};
+
+class SearchQuery {
+ public:
+  /// BadUsage for an unknown `key:` or a broken regular expression.
+  static Result<SearchQuery> parse(const QString& text);
+  bool isEmpty() const { return m_terms.empty(); }
+  bool matches(const graph::Graph& graph, graph::NodeId node, const SearchFacts& facts = {}) const;
+  /// In graph order.
+  std::vector<graph::NodeId> hits(const graph::Graph& graph, const SearchFacts& facts = {}) const;
+
+ private:
+  enum class Field { Word, Op, Axis, In, Shape, Regex };
+  struct Term {
+    Field field = Field::Word;
+    QString text;
+    QRegularExpression pattern;  ///< Shape and Regex
+  };
+  bool holds(const Term& term, const graph::Graph& graph, graph::NodeId node, const SearchFacts& facts) const;
+  std::vector<Term> m_terms;
+};
+
+}  // namespace cleave::views

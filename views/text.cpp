@@ -1,0 +1,84 @@
+#include "text.h"
+
+namespace cleave::views {
+
+QString toQ(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+std::string toStd(const QString& text) { return text.toStdString(); }
+
+QString bytesText(std::int64_t bytes) {
+  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double size = static_cast<double>(bytes);
+  int unit = 0;
+  while (std::abs(size) >= 1000 && unit < 4) {
+    size /= 1024;
+    ++unit;
+  }
+  if (unit == 0) return QStringLiteral("%1 B").arg(bytes);
+  return QStringLiteral("%1 %2").arg(size, 0, 'f', size < 100 ? 1 : 0).arg(QLatin1String(kUnits[unit]));
+}
+
+QString countText(std::uint64_t count) {
+  QString digits = QString::number(count);
+  for (qsizetype at = digits.size() - 3; at > 0; at -= 3) digits.insert(at, QLatin1Char(','));
+  return digits;
+}
+
+QString shapeText(const graph::Shape& shape) {
+  if (shape.empty()) return QStringLiteral("scalar");
+  QStringList sizes;
+  for (const std::int64_t size : shape) sizes << QString::number(size);
+  return sizes.join(QChar(0x00D7));
+}
+
+QString shortOp(std::string_view op) {
+  const std::size_t space = op.find("::");
+  if (space != std::string_view::npos) op.remove_prefix(space + 2);
+  return toQ(op.substr(0, op.find('.')));
+}
+
+QString nodeKindText(const graph::Graph& graph, graph::NodeId node) {
+  switch (graph.node(node).kind) {
+    case graph::NodeKind::Input: return QStringLiteral("input");
+    case graph::NodeKind::Parameter: return QStringLiteral("parameter");
+    case graph::NodeKind::Constant: return QStringLiteral("constant");
+    case graph::NodeKind::Call: break;
+  }
+  return shortOp(graph.opName(graph.node(node)));
+}
+
+QString nodeName(const graph::Graph& graph, graph::NodeId node) {
+  if (!node.isValid() || node.index() >= graph.nodes.size()) return {};
+  const auto& results = graph.node(node).results;
+  return results.empty() ? QStringLiteral("node %1").arg(node.raw()) : toQ(graph.value(results[0]).name);
+}
+
+QString shortScope(std::string_view path, int parts) {
+  std::size_t from = path.size();
+  for (int i = 0; i < parts; ++i) {
+    const std::size_t dot = from == 0 ? std::string_view::npos : path.rfind('.', from - 1);
+    if (dot == std::string_view::npos) return toQ(path);
+    from = dot;
+  }
+  return QStringLiteral("…") + toQ(path.substr(from + 1));
+}
+
+bool scopeContains(std::string_view path, std::string_view part) {
+  if (part.empty()) return true;
+  for (std::size_t at = path.find(part); at != std::string_view::npos; at = path.find(part, at + 1)) {
+    const std::size_t end = at + part.size();
+    if ((at == 0 || path[at - 1] == '.') && (end == path.size() || path[end] == '.')) return true;
+  }
+  return false;
+}
+
+QString link(const QString& target, const QString& text) {
+  return QStringLiteral("<a href=\"%1\">%2</a>").arg(target.toHtmlEscaped(), text.toHtmlEscaped());
+}
+
+QString nodeLink(const graph::Graph& graph, graph::NodeId node) {
+  return link(QStringLiteral("node:%1").arg(node.raw()), nodeName(graph, node));
+}
+
+QString stepLink(std::uint64_t step) { return link(QStringLiteral("step:%1").arg(step), countText(step)); }
+
+}  // namespace cleave::views

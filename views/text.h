@@ -1,0 +1,35 @@
+#pragma once
+/// How names, shapes, sizes and counts are written in the window: one spelling for every panel.
+#include <QString>
+#include <QStringList>
+
+#include "graph/graph.h"
+
+namespace cleave::views {
+
+QString toQ(std::string_view text);
+std::string toStd(const QString& text);
+
+/// "11.2 GiB", "912 MiB", "4.0 KiB", "12 B".
+QString bytesText(std::int64_t bytes);
+/// "18,204": digits in groups of three whatever the locale, as in scripts and logs.
+QString countText(std::uint64_t count);
+/// "8×512×4096"; "scalar" for no dimensions.
+QString shapeText(const graph::Shape& shape);
+/// "aten::sum.dim_IntList" → "sum".
+QString shortOp(std::string_view op);
+/// Operator of a node in short form, or "input", "parameter", "constant".
+QString nodeKindText(const graph::Graph& graph, graph::NodeId node);
+/// The name a node goes by: that of its first result.
+QString nodeName(const graph::Graph& graph, graph::NodeId node);
+/// The last `parts` parts of a dotted path with "…" in front when some were left out: names are shortened at the front.
+QString shortScope(std::string_view path, int parts = 3);
+/// "layers.3" → true for "model.layers.3" and all modules inside it; compares whole parts of the path.
+bool scopeContains(std::string_view path, std::string_view part);
+
+/// A link inside the window's rich text: `<a href="node:12">text</a>` with the text escaped.
+QString link(const QString& target, const QString& text);
+QString nodeLink(const graph::Graph& graph, graph::NodeId node);
+QString stepLink(std::uint64_t step);
+
+}  // namespace cleave::views
