@@ -32,6 +32,12 @@ struct Model {
 Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
                                                const Progress& progress = {});
 
+/// More ranks than any tensor-parallel group that exists; predictions cover 1-64.
+inline constexpr int kMaxRanks = 1024;
+
+/// `optimum` for the reference engine, `full` for the others.
+rules::Menu defaultMenu(solve::Engine engine);
+
 struct SolveOptions {
   int ranks = 2;
   solve::Engine engine = solve::Engine::Reference;
@@ -79,7 +85,7 @@ struct RunRequest {
   run::Backend backend = run::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
   double rtol = 1e-4, atol = 1e-4;
-  bool skipWeights = false, initMissing = false;
+  bool skipWeights = false, initMissing = false;  ///< see cleave-rank
   bool compareUnsplit = true;     ///< without `expect`: against a run of the unsplit program in one process
 };
 
@@ -98,7 +104,24 @@ struct RunReport {
   std::vector<std::string> notes;
 };
 
+/// What a safetensors file of inputs asks of the capture.
+struct InputShape {
+  std::int64_t batch = 1, sequence = 1;
+  bool hasMask = false, hasLabels = false;
+};
+Result<InputShape> readInputShape(const std::filesystem::path& file);
+
+/// Absolute and relative tolerance of a comparison in this element type on CPUs: float32 1e-4, float16 1e-2, bfloat16 6e-2
+/// (8 bits of mantissa, and sums in another order), float64 1e-8.
+double defaultTolerance(graph::DType dtype);
+
+/// The options that capture the same graph again.
+torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info);
+
 /// Starts the ranks (and, where asked, the unsplit run), waits, compares. `observer` sees every event of the split run.
 Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observer, const Progress& progress = {});
+
+/// Schema "cleave.run/1".
+std::string toJson(const RunReport& report, const plan::Plan& plan);
 
 }  // namespace cleave::pipeline

@@ -1,0 +1,20 @@
+#pragma once
+/// The commands of `cleave-cli`. Each registers its flags with CLI11 and answers an exit code when it is chosen.
+#include <CLI/CLI.hpp>
+
+namespace cleave::cli {
+
+/// Set by the chosen command's callback.
+struct Chosen {
+  int exitCode = 0;
+};
+
+void addPlanCommand(CLI::App& app, Chosen& chosen);
+void addRunCommand(CLI::App& app, Chosen& chosen);
+void addExportCommand(CLI::App& app, Chosen& chosen);
+void addCheckCommand(CLI::App& app, Chosen& chosen);
+void addInfoCommand(CLI::App& app, Chosen& chosen);
+void addTraceCommand(CLI::App& app, Chosen& chosen);
+void addRulesCommand(CLI::App& app, Chosen& chosen);
+
+}  // namespace cleave::cli

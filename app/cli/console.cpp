@@ -1,0 +1,107 @@
+#include "cli/console.h"
+
+#include "base/files.h"
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include <unistd.h>
+
+namespace cleave::cli {
+namespace {
+
+std::stop_source& stopSource() {
+  static std::stop_source source;
+  return source;
+}
+
+/// Signals are taken by one thread that waits for them, so that stopping may do what a signal handler may not.
+void watchSignals() {
+  static const bool started = [] {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    std::thread([signals] {
+      int received = 0;
+      sigwait(&signals, &received);
+      stopSource().request_stop();
+      sigwait(&signals, &received);  // the second Ctrl+C does not wait for anything
+      _exit(130);
+    }).detach();
+    return true;
+  }();
+  (void)started;
+}
+
+struct Bar {
+  bool onTerminal = isatty(STDERR_FILENO) != 0;
+  bool drawn = false;
+  std::string stage;
+
+  void update(const ProgressUpdate& update) {
+    if (onTerminal) {
+      draw(update);
+    } else if (stage != update.stage) {
+      std::fprintf(stderr, "%.*s\n", static_cast<int>(update.stage.size()), update.stage.data());
+    }
+    stage = update.stage;
+  }
+  void draw(const ProgressUpdate& update) {
+    std::string text = fmt::format("\r\033[K{}", update.stage);
+    if (update.total > 0) {
+      const int filled = static_cast<int>(24 * update.done / update.total);
+      text += fmt::format(" [{:#<{}}{: <{}}] {}/{}", "", filled, "", 24 - filled, update.done, update.total);
+    }
+    std::fputs(text.c_str(), stderr);
+    drawn = true;
+  }
+};
+
+Bar& bar() {
+  static Bar theBar;
+  return theBar;
+}
+
+}  // namespace
+
+Progress consoleProgress() {
+  watchSignals();
+  return Progress(stopSource().get_token(), [](const ProgressUpdate& update) { bar().update(update); });
+}
+
+void endProgress() {
+  if (!bar().drawn) return;
+  std::fputs("\r\033[K", stderr);
+  bar().drawn = false;
+}
+
+int report(const Error& error) {
+  endProgress();
+  std::fprintf(stderr, "cleave-cli: %s\n", error.message.c_str());
+  return exitCode(error.code);
+}
+
+Result<void> writeOutput(const std::string& target, std::string_view text) {
+  if (target != "-") return writeFileAtomically(target, text);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    return fail(ErrorCode::Environment, "Standard output cannot be written.");
+  }
+  return {};
+}
+
+std::string bytesText(std::int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double amount = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (amount >= 1024 && unit + 1 < std::size(kUnits)) {
+    amount /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", amount, amount < 10 ? 2 : amount < 100 ? 1 : 0, kUnits[unit]);
+}
+
+}  // namespace cleave::cli

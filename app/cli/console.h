@@ -1,0 +1,24 @@
+#pragma once
+/// The terminal side of `cleave-cli`: results on stdout, progress and errors on stderr, Ctrl+C as cancellation.
+#include "base/progress.h"
+
+#include <string>
+#include <string_view>
+
+namespace cleave::cli {
+
+/// Progress that draws a bar on a terminal and lines elsewhere; stops on SIGINT and SIGTERM.
+Progress consoleProgress();
+/// Ends a bar that is being drawn.
+void endProgress();
+
+/// Prints the error as "cleave-cli: sentence" and gives its exit code.
+int report(const Error& error);
+
+/// Writes to a file (atomically) or, for "-", to stdout.
+Result<void> writeOutput(const std::string& target, std::string_view text);
+
+/// "1.5 GiB", "112 MiB", "64 B".
+std::string bytesText(std::int64_t bytes);
+
+}  // namespace cleave::cli

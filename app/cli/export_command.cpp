@@ -1,0 +1,43 @@
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/plan_flags.h"
+
+namespace cleave::cli {
+namespace {
+
+struct ExportCommand {
+  PlanFlags flags;
+  std::string format = "json", out = "-";
+
+  Result<int> run() const {
+    const Progress progress = consoleProgress();
+    std::shared_ptr<const plan::Plan> plan;
+    if (isPlanFile(flags.model)) {
+      CLEAVE_TRY(plan, readPlanFile(flags.model));
+    } else {
+      CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
+      if (!planned.plan) return tl::unexpected(planned.planError);
+      plan = planned.plan;
+    }
+    endProgress();
+    CLEAVE_TRY_VOID(writeOutput(out, format == "dot" ? plan::toDot(*plan) : plan::toJson(*plan) + "\n"));
+    return 0;
+  }
+};
+
+}  // namespace
+
+void addExportCommand(CLI::App& app, Chosen& chosen) {
+  auto state = std::make_shared<ExportCommand>();
+  CLI::App* command = app.add_subcommand("export", "Write a plan in another form");
+  state->flags.addTo(*command);
+  command->get_option("MODEL")->description("Model folder, config.json, or a plan file");
+  command->add_option("--format", state->format, "json or dot")->check(CLI::IsMember({"json", "dot"}))->capture_default_str();
+  command->add_option("--out", state->out, "File, or - for stdout")->capture_default_str();
+  command->callback([state, &chosen] {
+    const auto result = state->run();
+    chosen.exitCode = result ? *result : report(result.error());
+  });
+}
+
+}  // namespace cleave::cli

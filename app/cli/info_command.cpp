@@ -1,0 +1,59 @@
+#include "cli/commands.h"
+#include "cli/console.h"
+
+#include "pipeline/pipeline.h"
+
+#include <map>
+
+namespace cleave::cli {
+namespace {
+
+std::string configValue(const nlohmann::json& config, const char* key) {
+  return config.contains(key) && !config[key].is_null() ? config[key].dump() : "";
+}
+
+std::string describeModel(const pipeline::Model& model) {
+  std::string text = fmt::format("{}\n  architecture   {} ({})\n", model.info.source, model.info.architecture, model.info.modelType);
+  for (const auto& [key, label] : {std::pair{"num_hidden_layers", "layers"}, {"hidden_size", "hidden size"}, {"num_attention_heads", "heads"},
+                                   {"num_key_value_heads", "KV heads"}, {"intermediate_size", "MLP size"}, {"vocab_size", "vocabulary"}}) {
+    if (const std::string value = configValue(model.folder.config, key); !value.empty()) text += fmt::format("  {:<14} {}\n", label, value);
+  }
+  std::int64_t parameters = 0, elements = 0, bytes = 0, calls = 0;
+  for (const graph::Node& node : model.aten->nodes) {
+    if (node.kind == graph::NodeKind::Call) ++calls;
+    if (node.kind != graph::NodeKind::Parameter) continue;
+    const graph::TensorType& type = model.aten->value(node.results[0]).type;
+    ++parameters;
+    elements += graph::elementCount(type.shape);
+    bytes += graph::sizeInBytes(type);
+  }
+  text += fmt::format("  parameters     {} in {} tensors, {} as {}\n", elements, parameters, bytesText(bytes), graph::toText(model.info.dtype));
+  std::map<std::string, std::int64_t> files;
+  for (const auto& [name, tensor] : model.folder.tensors) files[tensor.file] += tensor.bytes;
+  if (files.empty()) text += "  weights        none: the model can be planned, and run with --skip-weights\n";
+  for (const auto& [file, size] : files) text += fmt::format("  weights        {} ({})\n", file, bytesText(size));
+  for (const auto& [parameter, others] : model.aten->tiedNames) {
+    for (const std::string& other : others) text += fmt::format("  tied           {} = {}\n", other, parameter);
+  }
+  return text + fmt::format("  graph          {} operators captured, {} after decomposition to core ATen\n", model.captured->nodes.size(), calls);
+}
+
+}  // namespace
+
+void addInfoCommand(CLI::App& app, Chosen& chosen) {
+  auto source = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("info", "Say what a model is, without solving anything");
+  command->add_option("MODEL", *source, "Model folder or config.json")->required();
+  command->callback([source, &chosen] {
+    const auto model = pipeline::openModel(*source, {}, consoleProgress());
+    endProgress();
+    if (!model) {
+      chosen.exitCode = report(model.error());
+      return;
+    }
+    const auto written = writeOutput("-", describeModel(**model));
+    chosen.exitCode = written ? 0 : report(written.error());
+  });
+}
+
+}  // namespace cleave::cli

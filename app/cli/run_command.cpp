@@ -1,0 +1,144 @@
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/plan_flags.h"
+#include "cli/summary.h"
+
+#include <charconv>
+
+namespace cleave::cli {
+namespace {
+
+struct Shape2 {
+  std::int64_t batch = 1, sequence = 1;
+};
+
+/// "2x16,1x64"
+Result<std::vector<Shape2>> parseShapes(const std::string& text) {
+  std::vector<Shape2> shapes;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    Shape2 shape;
+    const auto batch = std::from_chars(at, end, shape.batch);
+    const bool hasX = batch.ec == std::errc() && batch.ptr < end && *batch.ptr == 'x';
+    const auto sequence = hasX ? std::from_chars(batch.ptr + 1, end, shape.sequence) : std::from_chars_result{at, std::errc::invalid_argument};
+    if (sequence.ec != std::errc() || (sequence.ptr < end && *sequence.ptr != ',') || shape.batch < 1 || shape.sequence < 1) {
+      return fail(ErrorCode::BadUsage, "--shapes is \"{}\": write BATCHxSEQUENCE, several separated by commas, e.g. 2x16,1x64.", text);
+    }
+    shapes.push_back(shape);
+    at = sequence.ptr + 1;
+  }
+  return shapes;
+}
+
+struct RunCommand {
+  PlanFlags flags;
+  std::string backend = "auto", input, expect, output, json, shapes;
+  double rtol = -1, atol = -1;
+  bool skipWeights = false, initMissing = false, noCheck = false;
+
+  /// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
+  Result<void> takeShapeFromInput() {
+    const std::string& file = input.empty() ? expect : input;
+    if (file.empty()) return {};
+    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file));
+    if (!flags.batch) flags.batch = shape.batch;
+    if (!flags.sequence) flags.sequence = shape.sequence;
+    if (shape.hasMask) flags.mask = "on";
+    if (!shape.hasLabels) flags.loss = "off";
+    return {};
+  }
+
+  Result<std::shared_ptr<const plan::Plan>> makePlan(const Progress& progress) {
+    if (isPlanFile(flags.model)) return readPlanFile(flags.model);
+    CLEAVE_TRY_VOID(takeShapeFromInput());
+    CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
+    if (!planned.plan) return tl::unexpected(planned.planError);
+    return planned.plan;
+  }
+
+  Result<pipeline::RunRequest> request(std::shared_ptr<const plan::Plan> plan) const {
+    pipeline::RunRequest request;
+    const auto parsed = run::parseBackend(backend);
+    if (!parsed) return fail(ErrorCode::BadUsage, "--backend is \"{}\": write auto, gloo or nccl.", backend);
+    request.backend = *parsed;
+    if (!input.empty()) request.input = input;
+    if (!expect.empty()) request.expect = expect;
+    if (!output.empty()) request.output = output;
+    const double tolerance = pipeline::defaultTolerance(plan->model.dtype);
+    request.rtol = rtol >= 0 ? rtol : tolerance;
+    request.atol = atol >= 0 ? atol : tolerance;
+    request.skipWeights = skipWeights;
+    request.initMissing = initMissing;
+    request.compareUnsplit = !noCheck;
+    request.plan = std::move(plan);
+    return request;
+  }
+
+  Result<int> runOnce(const Progress& progress) {
+    CLEAVE_TRY(const auto plan, makePlan(progress));
+    CLEAVE_TRY(const auto runRequest, request(plan));
+    const auto observer = [&](const run::RankEvent& event) {
+      if (!event.line.empty()) {
+        endProgress();
+        std::fprintf(stderr, "rank %d: %s\n", event.rank, event.line.c_str());
+      } else if (event.message) {
+        if (const auto* phase = std::get_if<run::PhaseChange>(&*event.message); phase && event.rank == 0) {
+          progress.report(run::toText(phase->phase), phase->done, phase->total);
+        }
+      }
+    };
+    CLEAVE_TRY(const auto report, pipeline::runPlan(runRequest, observer, progress));
+    endProgress();
+    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, toJson(report, *plan) + "\n"));
+    if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", runSummary(report, *plan)));
+    if (report.outcome.firstFailure) {
+      const run::RankExit& failure = *report.outcome.firstFailure;
+      const std::string lastWords = failure.lastWords.empty() ? "" : " Its last words: " + failure.lastWords;
+      return fail(ErrorCode::RankFailed, "Rank {} {}.{}", failure.rank, failure.what, lastWords);
+    }
+    return report.passed ? 0 : exitCode(ErrorCode::Negative);
+  }
+
+  Result<int> run() {
+    const Progress progress = consoleProgress();
+    if (shapes.empty()) return runOnce(progress);
+    if (isPlanFile(flags.model)) return fail(ErrorCode::BadUsage, "--shapes needs a model, not a plan: a plan is made for one shape.");
+    if (!input.empty() || !expect.empty()) return fail(ErrorCode::BadUsage, "--shapes and --input or --expect exclude each other.");
+    CLEAVE_TRY(const auto wanted, parseShapes(shapes));
+    int worst = 0;
+    for (const Shape2& shape : wanted) {
+      flags.batch = shape.batch;
+      flags.sequence = shape.sequence;
+      CLEAVE_TRY(const int code, runOnce(progress));
+      worst = std::max(worst, code);
+    }
+    return worst;
+  }
+};
+
+}  // namespace
+
+void addRunCommand(CLI::App& app, Chosen& chosen) {
+  auto state = std::make_shared<RunCommand>();
+  CLI::App* command = app.add_subcommand("run", "Run the split model on local ranks and check that it computes the same");
+  state->flags.addTo(*command);
+  command->get_option("MODEL")->description("Model folder, config.json, or a plan file written by plan --json");
+  command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
+  command->add_option("--input", state->input, "safetensors with input_ids, labels, attention_mask")->check(CLI::ExistingFile);
+  command->add_option("--expect", state->expect, "safetensors with the expected logits and loss")->check(CLI::ExistingFile);
+  command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)");
+  command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)");
+  command->add_option("--output", state->output, "Write the outputs as safetensors");
+  command->add_option("--shapes", state->shapes, "Repeat for BATCHxSEQUENCE,…");
+  command->add_flag("--skip-weights", state->skipWeights, "Fill all parameters from the seed instead of reading the checkpoint");
+  command->add_flag("--init-missing", state->initMissing, "Fill parameters that the checkpoint lacks from the seed");
+  command->add_flag("--no-check", state->noCheck, "Without --expect: do not compare with an unsplit run");
+  command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout");
+  command->callback([state, &chosen] {
+    const auto result = state->run();
+    chosen.exitCode = result ? *result : report(result.error());
+  });
+}
+
+}  // namespace cleave::cli

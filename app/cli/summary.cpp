@@ -1,0 +1,129 @@
+#include "cli/summary.h"
+
+#include "cli/console.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+
+namespace cleave::cli {
+namespace {
+
+/// "model.layers.7.mlp.up_proj" → "model.layers.#.mlp.up_proj" and 7; -1 when no part is a number.
+std::pair<std::string, int> foldIndex(const std::string& name) {
+  static const std::regex kIndex(R"((^|\.)(\d{1,6})(\.|$))");
+  std::smatch match;
+  if (!std::regex_search(name, match, kIndex)) return {name, -1};
+  const int index = std::stoi(match[2].str());
+  return {match.prefix().str() + match[1].str() + "#" + match[3].str() + match.suffix().str(), index};
+}
+
+/// {0,1,2,5} → "0-2,5"
+std::string indexText(const std::vector<int>& indices) {
+  std::string text;
+  for (std::size_t i = 0; i < indices.size();) {
+    std::size_t end = i;
+    while (end + 1 < indices.size() && indices[end + 1] == indices[end] + 1) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(indices[i]);
+    if (end > i) text += "-" + std::to_string(indices[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+struct FoldedLayer {
+  std::string pattern, line;
+  std::vector<int> indices;
+};
+
+std::vector<FoldedLayer> foldLayers(const plan::Plan& plan) {
+  std::vector<FoldedLayer> folded;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;
+  for (const plan::LayerPlan& layer : plan.layers) {
+    const auto [pattern, index] = foldIndex(layer.name);
+    const std::string line = fmt::format("{:<11} {}", layer.axis, layer.reason);
+    const auto [entry, isNew] = known.emplace(std::pair(pattern, line), folded.size());
+    if (isNew) folded.push_back({pattern, line, {}});
+    if (index >= 0) folded[entry->second].indices.push_back(index);
+  }
+  return folded;
+}
+
+std::string collectivesText(const plan::Plan& plan) {
+  std::map<std::string_view, std::pair<int, std::int64_t>> byKind;
+  for (const plan::CollectivePlan& collective : plan.collectives) {
+    auto& [count, bytes] = byKind[rules::toText(collective.kind)];
+    ++count;
+    bytes += collective.bytes;
+  }
+  std::string text;
+  for (const auto& [kind, sum] : byKind) text += fmt::format("{}{} × {} ({})", text.empty() ? "" : ", ", sum.first, kind, bytesText(sum.second));
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::string planSummary(const plan::Plan& plan) {
+  std::string text = fmt::format("{} ({}), {} rank{}, batch {}, sequence {}, {}\n\n", plan.model.architecture, plan.model.source, plan.ranks,
+                                 plan.ranks == 1 ? "" : "s", plan.model.batch, plan.model.sequence, graph::toText(plan.model.dtype));
+  const auto folded = foldLayers(plan);
+  std::size_t width = 0;
+  std::vector<std::string> names;
+  for (const FoldedLayer& layer : folded) {
+    std::string name = layer.pattern;
+    if (const auto mark = name.find('#'); mark != std::string::npos) name.replace(mark, 1, "{" + indexText(layer.indices) + "}");
+    width = std::max(width, name.size());
+    names.push_back(std::move(name));
+  }
+  for (std::size_t i = 0; i < folded.size(); ++i) text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
+  text += fmt::format("\ncollectives: {}\n", collectivesText(plan));
+  text += fmt::format("a rank holds: {} of parameters ({} of them whole on every rank), peak {} of activations\n",
+                      bytesText(plan.memory.parameters), bytesText(plan.memory.wholeParameters), bytesText(plan.memory.peakActivations));
+  text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
+                      plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
+  return text;
+}
+
+std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan) {
+  std::string text;
+  for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
+    const auto& result = report.outcome.results[rank];
+    if (!result) continue;
+    text += fmt::format("rank {}: read {} of weights, peak {}, {} all-reduces, {} all-gathers, {} reduce-scatters, {:.1f} ms a step\n", rank,
+                        bytesText(result->bytesRead), bytesText(result->peakMemory), result->allReduce, result->allGather,
+                        result->reduceScatter, static_cast<double>(result->stepMicroseconds) / 1000);
+  }
+  if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
+    text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);
+  }
+  for (const auto& output : report.outputs) {
+    text += fmt::format("{}: largest difference {:.3g} (relative {:.3g}) from {}: {}\n", output.name, output.maxAbs, output.maxRel,
+                        report.comparedWith, output.within ? "equal within the tolerance" : "DIFFERENT");
+  }
+  for (const std::string& note : report.notes) text += note + "\n";
+  text += fmt::format("{}: {} on {} ranks over {}\n", report.passed ? "passed" : "FAILED", plan.model.architecture, plan.ranks,
+                      run::toText(report.backend));
+  return text;
+}
+
+std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo& model) {
+  nlohmann::ordered_json json;
+  json["schema"] = "cleave.plan/1";
+  json["solved"] = false;
+  json["model"] = {{"source", model.source}, {"architecture", model.architecture}, {"model_type", model.modelType}};
+  json["ranks"] = solved.problem->context.worldSize;
+  json["engine"] = solve::toText(solved.options.engine);
+  json["search"] = {{"tries", solved.result.stats.tries},
+                    {"conflicts", solved.result.stats.conflicts},
+                    {"backtracks", solved.result.stats.backtracks},
+                    {"events", solved.result.stats.events}};
+  json["timings_ms"] = {{"solve", solved.solveMs}};
+  auto causes = nlohmann::ordered_json::array();
+  for (const solve::ConflictRecord& cause : solved.result.causes) causes.push_back({{"reason", cause.reason}, {"pins", cause.pins}});
+  json["causes"] = std::move(causes);
+  return json.dump(1);
+}
+
+}  // namespace cleave::cli

@@ -1,0 +1,92 @@
+#include "cli/commands.h"
+#include "cli/console.h"
+
+#include "solve/cursor.h"
+
+#include <nlohmann/json.hpp>
+
+namespace cleave::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::size_t kChunkEvents = 1 << 14;
+
+struct TraceCommand {
+  std::string file;
+  bool stats = false, text = false, json = false;
+  std::int64_t at = -1;
+
+  Result<int> printText(const solve::Trace& trace, const Progress& progress) const {
+    std::vector<solve::Event> events(kChunkEvents);
+    for (solve::StepId first = 0; first < trace.size(); first += events.size()) {
+      if (progress.cancelled()) return progress.cancelledError("printing the trace");
+      const std::size_t count = trace.read(first, events);
+      std::string lines;
+      for (std::size_t i = 0; i < count; ++i) lines += solve::toText(trace, first + i, events[i]) + "\n";
+      CLEAVE_TRY_VOID(writeOutput("-", lines));
+    }
+    return 0;
+  }
+
+  Result<int> printState(const std::shared_ptr<const solve::Trace>& trace) const {
+    if (static_cast<solve::StepId>(at) > trace->size()) {
+      return fail(ErrorCode::BadUsage, "--at is {}, but the trace has {} steps.", at, trace->size());
+    }
+    solve::Cursor cursor(trace);
+    cursor.seek(static_cast<solve::StepId>(at));
+    const graph::Graph& graph = *trace->problem()->graph;
+    Json values = Json::object();
+    for (graph::ValueId value : idRange<graph::ValueId>(graph.values.size())) {
+      if (const auto placement = cursor.placementOf(value)) values[graph.value(value).name] = placement->text();
+    }
+    const auto event = cursor.lastEvent();
+    const std::string words = event ? solve::describe(*trace, *event) : "Before the first step.";
+    if (json) {
+      const Json state{{"step", cursor.step()}, {"steps", trace->size()}, {"event", words}, {"assigned", cursor.assignedCount()}, {"values", std::move(values)}};
+      CLEAVE_TRY_VOID(writeOutput("-", state.dump(1) + "\n"));
+      return 0;
+    }
+    std::string lines = fmt::format("step {} of {}: {}\n", cursor.step(), trace->size(), words);
+    for (const auto& [name, placement] : values.items()) lines += fmt::format("  {:<40} {}\n", name, placement.get<std::string>());
+    CLEAVE_TRY_VOID(writeOutput("-", lines));
+    return 0;
+  }
+
+  Result<int> printStats(const solve::Trace& trace) const {
+    const solve::SearchStats counts = trace.stats();
+    if (json) {
+      const Json figures{{"events", counts.events}, {"visits", counts.visits}, {"tries", counts.tries}, {"conflicts", counts.conflicts}, {"backtracks", counts.backtracks}};
+      CLEAVE_TRY_VOID(writeOutput("-", figures.dump(1) + "\n"));
+    } else {
+      CLEAVE_TRY_VOID(writeOutput("-", fmt::format("events {}\nvisits {}\ntries {}\nconflicts {}\nbacktracks {}\n", counts.events, counts.visits, counts.tries,
+                                                   counts.conflicts, counts.backtracks)));
+    }
+    return 0;
+  }
+
+  Result<int> run() const {
+    const Progress progress = consoleProgress();
+    CLEAVE_TRY(const auto trace, solve::openTrace(file));
+    if (at >= 0) return printState(trace);
+    if (text) return printText(*trace, progress);
+    return printStats(*trace);
+  }
+};
+
+}  // namespace
+
+void addTraceCommand(CLI::App& app, Chosen& chosen) {
+  auto state = std::make_shared<TraceCommand>();
+  CLI::App* command = app.add_subcommand("trace", "Look into a recorded search");
+  command->add_option("FILE", state->file, "Trace written by plan --trace")->required();
+  command->add_flag("--stats", state->stats, "Counts (the default)");
+  command->add_flag("--text", state->text, "Every event, one a line");
+  command->add_option("--at", state->at, "The state after STEP events")->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", state->json, "JSON instead of text, with --at or --stats");
+  command->callback([state, &chosen] {
+    const auto result = state->run();
+    chosen.exitCode = result ? *result : report(result.error());
+  });
+}
+
+}  // namespace cleave::cli

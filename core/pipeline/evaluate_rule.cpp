@@ -1,0 +1,256 @@
+#include "pipeline/evaluate_rule.h"
+
+#include "graph/operators.h"
+#include "libtorch/capture/capture.h"
+#include "rules/rule.h"
+#include "rules/strategies.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace cleave::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using graph::Argument;
+constexpr int kMaxRanksAsked = 1 << 16;
+
+/// One tensor of the line, before it is a value of the one-operator graph.
+struct AskedTensor {
+  graph::TensorType type;
+  rules::Placement placement;
+  bool isPlaced = false, isParameter = false;
+};
+
+const c10::FunctionSchema* findSchema(const std::string& op) {
+  const auto dot = op.find('.', op.find("::") == std::string::npos ? 0 : op.find("::"));
+  const c10::OperatorName name(op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1));
+  const auto handle = c10::Dispatcher::singleton().findSchema(name);
+  return handle ? &handle->schema() : nullptr;
+}
+
+bool wantsIndices(const std::string& argumentName) {
+  return argumentName.find("ind") == 0 || argumentName == "target" || argumentName == "index";
+}
+
+class LineEvaluator {
+ public:
+  Result<std::string> evaluate(std::string_view line) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_discarded() || !json.is_object()) return fail(ErrorCode::BadInput, "The line is not a JSON object: {}", line.substr(0, 80));
+    CLEAVE_TRY_VOID(readHead(json));
+    CLEAVE_TRY_VOID(readArguments(json));
+    CLEAVE_TRY(const graph::Graph graph, buildGraph());
+    return answer(graph, graph::NodeId(graph.nodes.size() - 1));
+  }
+
+ private:
+  Result<void> readHead(const Json& json) {
+    if (!json.contains("op") || !json["op"].is_string()) return fail(ErrorCode::BadInput, "The line has no \"op\".");
+    m_op = json["op"].get<std::string>();
+    if (m_op.find("::") == std::string::npos) m_op = "aten::" + m_op;
+    m_schema = findSchema(m_op);
+    if (json.contains("ranks")) {
+      const Json& ranks = json["ranks"];
+      if (!ranks.is_number_integer() || ranks.get<std::int64_t>() < 1 || ranks.get<std::int64_t>() > kMaxRanksAsked) {
+        return fail(ErrorCode::BadInput, "\"ranks\" must be an integer from 1 to {}.", kMaxRanksAsked);
+      }
+      m_context.worldSize = ranks.get<int>();
+    } else {
+      m_context.worldSize = 2;
+    }
+    m_context.menu = json.value("menu", "full") == "optimum" ? rules::Menu::Optimum : rules::Menu::Full;
+    const Json parallel = json.value("sequence_parallel", Json("auto"));
+    m_context.sequenceParallel = parallel == "off" || parallel == false  ? rules::SequenceParallel::Off
+                                 : parallel == "on" || parallel == true ? rules::SequenceParallel::On
+                                                                        : rules::SequenceParallel::Auto;
+    return {};
+  }
+
+  std::string argumentName(std::size_t position) const {
+    return m_schema && position < m_schema->arguments().size() ? m_schema->arguments()[position].name() : std::to_string(position);
+  }
+
+  Result<void> readArguments(const Json& json) {
+    const Json args = json.value("args", Json::array());
+    if (!args.is_array()) return fail(ErrorCode::BadInput, "\"args\" must be a list.");
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      CLEAVE_TRY(Argument argument, readArgument(args[i], i));
+      m_args.push_back(std::move(argument));
+    }
+    if (!json.contains("kwargs")) return {};
+    if (!json["kwargs"].is_object()) return fail(ErrorCode::BadInput, "\"kwargs\" must be an object.");
+    for (const auto& [name, value] : json["kwargs"].items()) CLEAVE_TRY_VOID(readNamed(name, value));
+    return {};
+  }
+
+  Result<void> readNamed(const std::string& name, const Json& value) {
+    if (!m_schema) return fail(ErrorCode::BadInput, "{} has no known schema, so \"{}\" cannot be placed: give all arguments in order.", m_op, name);
+    const auto& arguments = m_schema->arguments();
+    const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const c10::Argument& a) { return a.name() == name; });
+    if (found == arguments.end()) return fail(ErrorCode::BadInput, "{} has no argument \"{}\".", m_op, name);
+    const std::size_t position = static_cast<std::size_t>(found - arguments.begin());
+    for (std::size_t i = m_args.size(); i <= position; ++i) {
+      CLEAVE_TRY(Argument filler, i < position ? defaultArgument(i) : Result<Argument>(Argument()));
+      m_args.push_back(std::move(filler));
+    }
+    CLEAVE_TRY(m_args[position], readArgument(value, position));
+    return {};
+  }
+
+  Result<Argument> defaultArgument(std::size_t position) const {
+    const c10::Argument& argument = m_schema->arguments()[position];
+    if (!argument.default_value()) return fail(ErrorCode::BadInput, "{} needs its argument \"{}\".", m_op, argument.name());
+    const c10::IValue& value = *argument.default_value();
+    if (value.isBool()) return Argument(value.toBool());
+    if (value.isInt()) return Argument(value.toInt());
+    if (value.isDouble()) return Argument(value.toDouble());
+    if (value.isIntList()) return Argument(value.toIntVector());
+    if (value.isString()) return Argument(value.toStringRef());
+    return Argument();
+  }
+
+  Result<Argument> readArgument(const Json& json, std::size_t position) {
+    if (json.is_null()) return Argument();
+    if (json.is_boolean()) return Argument(json.get<bool>());
+    if (json.is_number_integer()) return Argument(json.get<std::int64_t>());
+    if (json.is_number_float()) return Argument(json.get<double>());
+    if (json.is_string()) return text(json.get<std::string>(), position);
+    if (json.is_object()) return tensor(json, position);
+    return list(json, position);
+  }
+
+  Result<Argument> text(const std::string& word, std::size_t position) const {
+    const bool isDType = m_schema && position < m_schema->arguments().size() &&
+                         m_schema->arguments()[position].real_type()->annotation_str().find("ScalarType") != std::string::npos;
+    if (const auto dtype = graph::parseDType(word); dtype && (isDType || word.starts_with("torch."))) return Argument(*dtype);
+    return Argument(word);
+  }
+
+  Result<Argument> tensor(const Json& json, std::size_t position) {
+    if (!json.contains("tensor") || !json["tensor"].is_array()) {
+      return fail(ErrorCode::BadInput, "Argument {} of {} is an object without \"tensor\": [sizes].", argumentName(position), m_op);
+    }
+    AskedTensor asked;
+    for (const Json& size : json["tensor"]) {
+      if (!size.is_number_integer()) return fail(ErrorCode::BadInput, "Argument {} of {}: sizes must be integers.", argumentName(position), m_op);
+      asked.type.shape.push_back(size.get<std::int64_t>());
+    }
+    if (wantsIndices(argumentName(position))) asked.type.dtype = graph::DType::Int64;
+    if (json.contains("dtype")) {
+      const auto dtype = json["dtype"].is_string() ? graph::parseDType(json["dtype"].get<std::string>()) : std::nullopt;
+      if (!dtype) return fail(ErrorCode::BadInput, "Argument {} of {}: unknown dtype {}.", argumentName(position), m_op, json["dtype"].dump());
+      asked.type.dtype = *dtype;
+    }
+    if (json.contains("placement")) {
+      const auto placement = json["placement"].is_string() ? rules::Placement::parse(json["placement"].get<std::string>()) : std::nullopt;
+      if (!placement) {
+        return fail(ErrorCode::BadInput, "Argument {} of {}: {} is no placement; write R, S(1), S(1,x2), ...", argumentName(position), m_op,
+                    json["placement"].dump());
+      }
+      asked.placement = *placement;
+      asked.isPlaced = true;
+    }
+    asked.isParameter = json.value("parameter", false) || (argumentName(position) == "weight" && !asked.isPlaced);
+    m_tensors.push_back(std::move(asked));
+    return Argument(graph::ValueId(m_tensors.size() - 1));
+  }
+
+  Result<Argument> list(const Json& json, std::size_t position) {
+    const bool hasTensors = std::any_of(json.begin(), json.end(), [](const Json& item) { return item.is_object(); });
+    const bool hasReals = std::any_of(json.begin(), json.end(), [](const Json& item) { return item.is_number_float(); });
+    const bool hasBooleans = !json.empty() && std::all_of(json.begin(), json.end(), [](const Json& item) { return item.is_boolean(); });
+    if (hasBooleans) return Argument(json.get<std::vector<bool>>());
+    graph::ValueList values;
+    std::vector<std::int64_t> integers;
+    std::vector<double> reals;
+    for (const Json& item : json) {
+      if (hasTensors && (item.is_object() || item.is_null())) {
+        CLEAVE_TRY(const Argument argument, readArgument(item, position));
+        const auto* value = std::get_if<graph::ValueId>(&argument);
+        values.push_back(value ? *value : graph::ValueId());
+      } else if (item.is_number() && hasReals) {
+        reals.push_back(item.get<double>());
+      } else if (item.is_number_integer() && !hasTensors) {
+        integers.push_back(item.get<std::int64_t>());
+      } else {
+        return fail(ErrorCode::BadInput, "Argument {} of {}: a list mixes kinds of items.", argumentName(position), m_op);
+      }
+    }
+    if (hasTensors) return Argument(std::move(values));
+    return hasReals ? Argument(std::move(reals)) : Argument(std::move(integers));
+  }
+
+  /// Tensor n of the line becomes value n of the graph: sources come first.
+  Result<graph::Graph> buildGraph() {
+    std::vector<graph::TensorType> types;
+    for (const AskedTensor& asked : m_tensors) types.push_back(asked.type);
+    CLEAVE_TRY(auto results, torch_capture::inferResults(m_op, m_args, types));
+    graph::GraphBuilder builder;
+    for (std::size_t i = 0; i < m_tensors.size(); ++i) {
+      const std::string name = fmt::format("input_{}", i);
+      m_tensors[i].isParameter ? builder.addParameter(name, types[i]) : builder.addInput(name, types[i]);
+    }
+    builder.addCall(m_op, m_args, std::move(results));
+    return std::move(builder).finish();
+  }
+
+  Result<std::string> answer(const graph::Graph& graph, graph::NodeId node) const {
+    for (std::size_t i = 0; i < m_tensors.size(); ++i) {
+      const auto& [type, placement, isPlaced, isParameter] = m_tensors[i];
+      if (placement.localShape(type.shape, m_context.worldSize)) continue;
+      return Json{{"conflict", fmt::format("tensor {} of shape {} cannot lie as {}: {}", i, graph::toText(type.shape), placement.text(),
+                                           placement.whyNotDivisible(type.shape, m_context.worldSize))}}.dump();
+    }
+    if (const auto layer = graph::layerShape(graph, node)) return layerAnswer(graph, node, *layer);
+    std::vector<rules::Placement> operands;
+    for (const graph::ValueId value : graph::operandsOf(graph.node(node))) operands.push_back(m_tensors[value.index()].placement);
+    const auto verdict = rules::applyRule({graph, node, operands, m_context.worldSize});
+    if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) return Json{{"conflict", conflict->reason}}.dump();
+    std::vector<std::string> out;
+    for (const rules::Claim& claim : std::get<std::vector<rules::Claim>>(verdict)) addUnique(out, claim.results.at(0).text());
+    return Json{{"out", out}}.dump();
+  }
+
+  Result<std::string> layerAnswer(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer) const {
+    const auto options = rules::layerOptions(graph, node, layer, m_context);
+    const rules::Placement& input = m_tensors[layer.input.index()].placement;
+    std::vector<std::string> out;
+    for (const rules::StrategyOption& option : options.offered) {
+      const bool weightFits = !layer.weight.isValid() || !m_tensors[layer.weight.index()].isPlaced ||
+                              m_tensors[layer.weight.index()].placement == option.weight;
+      if (option.input == input && weightFits) addUnique(out, option.result.text());
+    }
+    if (!out.empty()) return Json{{"out", out}}.dump();
+    std::string reason = fmt::format("no strategy of this layer takes an input that lies as {}", input.text());
+    for (const rules::Refusal& refusal : options.refused) reason += "; " + refusal.reason;
+    return Json{{"conflict", reason}}.dump();
+  }
+
+  static void addUnique(std::vector<std::string>& list, std::string text) {
+    if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+  }
+
+  std::string m_op;
+  const c10::FunctionSchema* m_schema = nullptr;
+  rules::StrategyContext m_context;
+  std::vector<AskedTensor> m_tensors;
+  std::vector<Argument> m_args;
+};
+
+}  // namespace
+
+Result<std::string> evaluateRule(std::string_view line) {
+  try {
+    return LineEvaluator().evaluate(line);
+  } catch (const std::exception& error) {  // LibTorch and the JSON library throw; their first line says enough
+    const std::string what = error.what();
+    return fail(ErrorCode::BadInput, "{}", what.substr(0, what.find('\n')));
+  }
+}
+
+std::string errorLine(const Error& error) { return Json{{"error", error.message}}.dump(); }
+
+}  // namespace cleave::pipeline

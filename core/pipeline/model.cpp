@@ -1,0 +1,139 @@
+#include "pipeline/pipeline.h"
+
+#include <chrono>
+
+namespace cleave::pipeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double millisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// "meta-llama/Llama-3.1-8B": what a Hub id looks like.
+bool looksLikeHubId(const std::string& source) {
+  const auto slash = source.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < source.size() && source.find('/', slash + 1) == std::string::npos;
+}
+
+Result<fs::path> localPath(const std::string& source) {
+  std::error_code ignored;
+  const fs::path path(source);
+  if (source.empty()) return fail(ErrorCode::BadUsage, "No model is given: name a model folder or a config.json.");
+  const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(path, ignored);
+  if (!isPath && looksLikeHubId(source)) {
+    return fail(ErrorCode::BadInput,
+                "There is no folder {} here. If it is a Hub id, download it first (huggingface-cli download {}) and give the folder's path.",
+                source, source);
+  }
+  if (!fs::exists(path, ignored)) return fail(ErrorCode::BadInput, "{} does not exist: give a model folder or a config.json.", source);
+  if (path.extension() == ".pt2") {
+    return fail(ErrorCode::BadInput, "{} is a torch.export archive; this version opens model folders with a config.json only.", source);
+  }
+  return path;
+}
+
+plan::Checkpoint checkpointOf(const formats::ModelFolder& folder) {
+  plan::Checkpoint checkpoint;
+  for (const auto& [name, tensor] : folder.tensors) checkpoint.emplace_hint(checkpoint.end(), name, plan::CheckpointTensor{tensor.type, tensor.file});
+  return checkpoint;
+}
+
+std::string causesInWords(const solve::SolveResult& result) {
+  std::string text;
+  const std::size_t shown = std::min<std::size_t>(result.causes.size(), 3);
+  for (std::size_t i = 0; i < shown; ++i) text += "\n  " + result.causes[i].reason;
+  return text;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
+                                               const Progress& progress) {
+  const auto start = Clock::now();
+  progress.report("open");
+  CLEAVE_TRY(const fs::path path, localPath(source));
+  auto model = std::make_shared<Model>();
+  CLEAVE_TRY(model->folder, formats::openModelFolder(path, progress));
+  model->timings.loadMs = millisecondsSince(start);
+  if (progress.cancelled()) return progress.cancelledError("opening " + source);
+  progress.report("capture");
+  CLEAVE_TRY(auto captured, torch_capture::captureModel(model->folder, options, progress));
+  model->captured = std::move(captured.captured);
+  model->aten = std::move(captured.aten);
+  model->timings.captureMs = captured.captureMs;
+  model->timings.decomposeMs = captured.decomposeMs;
+  plan::ModelInfo& info = model->info;
+  info.source = fs::absolute(model->folder.path).lexically_normal().string();
+  info.architecture = captured.architecture;
+  info.modelType = captured.modelType;
+  info.dtype = captured.dtype;
+  info.batch = options.batch;
+  info.sequence = options.sequence;
+  info.hasMask = options.mask;
+  info.hasLoss = options.loss;
+  info.logitsToKeep = options.logitsToKeep;
+  info.hasWeights = model->folder.hasWeights();
+  return std::shared_ptr<const Model>(std::move(model));
+}
+
+rules::Menu defaultMenu(solve::Engine engine) {
+  return engine == solve::Engine::Reference ? rules::Menu::Optimum : rules::Menu::Full;
+}
+
+Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Model>& model, const SolveOptions& options,
+                                                 const Progress& progress) {
+  if (options.ranks < 1 || options.ranks > kMaxRanks) {
+    return fail(ErrorCode::BadUsage, "{} ranks are not possible: choose between 1 and {}.", options.ranks, kMaxRanks);
+  }
+  progress.report("solve");
+  auto problem = std::make_shared<solve::Problem>();
+  problem->graph = model->aten;
+  problem->context = {options.ranks, options.menu.value_or(defaultMenu(options.engine)), options.sequenceParallel};
+  problem->pins = options.pins;
+  CLEAVE_TRY_VOID(problem->checkPins());
+
+  auto solved = std::make_shared<Solved>();
+  solved->problem = problem;
+  solved->options = options;
+  const auto start = Clock::now();
+  if (options.record) {
+    solve::TraceRecorder recorder(problem, options.limits);
+    solved->trace = recorder.trace();
+    if (options.onTrace) options.onTrace(solved->trace);
+    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, recorder, progress));
+  } else {
+    const auto sink = solve::makeCountingSink();
+    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress));
+  }
+  solved->solveMs = millisecondsSince(start);
+  return std::shared_ptr<const Solved>(std::move(solved));
+}
+
+Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
+                                                    const std::shared_ptr<const Solved>& solved) {
+  if (solved->result.outcome == solve::Outcome::Stopped) {
+    return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.", solved->result.stats.tries);
+  }
+  if (!solved->result.solution) {
+    return fail(ErrorCode::Negative, "There is no solution for {} ranks with these pins: all {} tries end in a conflict.{}",
+                solved->problem->context.worldSize, solved->result.stats.tries, causesInWords(solved->result));
+  }
+  plan::PlanRequest request;
+  request.model = model->info;
+  request.problem = solved->problem;
+  request.solution = std::make_shared<const solve::Solution>(*solved->result.solution);
+  request.engine = solved->options.engine;
+  request.search = solved->result.stats;
+  request.checkpoint = checkpointOf(model->folder);
+  request.seed = solved->options.seed;
+  CLEAVE_TRY(auto plan, plan::makePlan(request));
+  plan.timings.loadMs = model->timings.loadMs;
+  plan.timings.captureMs = model->timings.captureMs;
+  plan.timings.decomposeMs = model->timings.decomposeMs;
+  plan.timings.solveMs = solved->solveMs;
+  return std::make_shared<const plan::Plan>(std::move(plan));
+}
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,167 @@
+#include "cli/cli_process.h"
+
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QMap>
+#include <QTemporaryDir>
+#include <QTest>
+
+using namespace cleave::test;
+
+namespace {
+
+QString model(const char* name) { return QStringLiteral(CLEAVE_TEST_DATA "/models/") + name; }
+
+QJsonObject planJson(const QStringList& arguments, int expectedExit = 0) {
+  const Finished done = cli(QStringList{"plan"} + arguments + QStringList{"--json", "-"});
+  if (done.exitCode != expectedExit) qWarning("%s", done.err.constData());
+  return done.exitCode == expectedExit ? QJsonDocument::fromJson(done.out).object() : QJsonObject();
+}
+
+QMap<QString, QString> axes(const QJsonObject& plan) {
+  QMap<QString, QString> byName;
+  for (const QJsonValue& layer : plan["layers"].toArray()) byName[layer["name"].toString()] = layer["axis"].toString();
+  return byName;
+}
+
+}  // namespace
+
+class TestCliPlan : public QObject {
+  Q_OBJECT
+ private slots:
+  void ordinaryModelsAreSplitAsMegatronDoes_data() {
+    QTest::addColumn<QString>("folder");
+    QTest::addColumn<int>("ranks");
+    for (const char* name : {"llama", "llama-tied", "qwen2"}) {
+      for (int ranks : {2, 4}) QTest::addRow("%s on %d", name, ranks) << model(name) << ranks;
+    }
+  }
+  void ordinaryModelsAreSplitAsMegatronDoes() {
+    QFETCH(QString, folder);
+    QFETCH(int, ranks);
+    const QJsonObject plan = planJson({folder, "--ranks", QString::number(ranks), "--seq", "16"});
+    const auto byName = axes(plan);
+    QCOMPARE(byName["model.embed_tokens"], QString("vocab"));
+    QCOMPARE(byName["lm_head"], QString("column"));
+    for (const char* part : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"}) {
+      QCOMPARE(byName[QString("model.layers.1.") + part], QString("column"));
+    }
+    for (const char* part : {"self_attn.o_proj", "mlp.down_proj"}) QCOMPARE(byName[QString("model.layers.1.") + part], QString("row"));
+    for (const QJsonValue& parameter : plan["parameters"].toArray()) {
+      if (!parameter["name"].toString().contains("proj.weight")) continue;
+      qint64 whole = 1, local = 1;
+      for (const QJsonValue& size : parameter["shape"].toArray()) whole *= size.toInteger();
+      for (const QJsonValue& size : parameter["local_shape"].toArray()) local *= size.toInteger();
+      QCOMPARE(local * ranks, whole);
+    }
+  }
+
+  void theJsonKeepsItsContract() {
+    const QJsonObject plan = planJson({model("llama"), "--seq", "16"});
+    QCOMPARE(plan["schema"].toString(), QString("cleave.plan/1"));
+    for (const char* key : {"model", "ranks", "engine", "cost", "timings_ms", "search", "values", "layers", "collectives", "parameters", "memory"}) {
+      QVERIFY2(plan.contains(key), key);
+    }
+    for (const char* key : {"load", "capture", "decompose", "solve", "annotate", "replace"}) QVERIFY2(plan["timings_ms"].toObject().contains(key), key);
+    for (const char* key : {"tries", "conflicts", "backtracks", "events"}) QVERIFY2(plan["search"].toObject().contains(key), key);
+    for (const char* key : {"name", "op", "shape", "placement", "scope", "origin"}) QVERIFY2(plan["values"].toArray()[0].toObject().contains(key), key);
+    for (const char* key : {"name", "kind", "axis", "gather_output", "input_is_parallel", "sequence_parallel", "weight"}) {
+      QVERIFY2(plan["layers"].toArray()[0].toObject().contains(key), key);
+    }
+    QVERIFY(plan["memory"].toObject()["per_rank_bytes"].isObject());
+  }
+
+  void keyValueHeadsThatDoNotDivideAreAConflictWithNumbers() {
+    const Finished done = cli({"plan", model("llama"), "--ranks", "8", "--seq", "16"});
+    QCOMPARE(done.exitCode, 0);
+    const QByteArray text = done.out + done.err;
+    QVERIFY2(text.contains("4 ") && text.contains("8 ranks"), text.constData());
+    const auto byName = axes(planJson({model("llama"), "--ranks", "8", "--seq", "16"}));
+    QCOMPARE(byName["model.layers.0.self_attn.k_proj"], QString("replicated"));
+    QCOMPARE(byName["model.layers.0.mlp.up_proj"], QString("column"));
+  }
+
+  void aPinWithoutSolutionExitsOneAndNamesThePin() {
+    const Finished done = cli({"plan", model("llama"), "--pin", "lm_head=row", "--json", "-"});
+    QCOMPARE(done.exitCode, 1);
+    QVERIFY2(done.err.contains("lm_head"), done.err.constData());
+    const QJsonObject json = QJsonDocument::fromJson(done.out).object();
+    QVERIFY(json["search"].toObject()["tries"].toInt() > 100);
+    QVERIFY(!json["causes"].toArray().isEmpty());
+  }
+
+  void traceIsSavedAndReadAgain() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("search.trace");
+    QCOMPARE(cli({"plan", model("llama"), "--ranks", "8", "--trace", file}).exitCode, 0);
+    const QJsonObject counts = QJsonDocument::fromJson(cli({"trace", file, "--stats", "--json"}).out).object();
+    QVERIFY(counts["conflicts"].toInt() > 0);
+    const Finished state = cli({"trace", file, "--at", QString::number(counts["events"].toInt()), "--json"});
+    QVERIFY(QJsonDocument::fromJson(state.out).object()["values"].toObject().size() > 50);
+    QCOMPARE(cli({"trace", file, "--text"}).out.count('\n'), counts["events"].toInt());
+    QCOMPARE(cli({"trace", file, "--at", "999999999"}).exitCode, 2);
+  }
+
+  void aPlanFileCanBeCheckedAndExported() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json");
+    QCOMPARE(cli({"plan", model("llama"), "--seq", "16", "--json", file}).exitCode, 0);
+    const Finished check = cli({"check", file});
+    QVERIFY2(check.exitCode == 0, (check.out + check.err).constData());
+    const Finished dot = cli({"export", file, "--format", "dot"});
+    QVERIFY(dot.out.startsWith("digraph"));
+
+    QFile plan(file);
+    QVERIFY(plan.open(QIODevice::ReadOnly));
+    QByteArray text = plan.readAll();
+    plan.close();
+    text.replace("\"S(2)\"", "\"S(1)\"");
+    QVERIFY(plan.open(QIODevice::WriteOnly));
+    plan.write(text);
+    plan.close();
+    QVERIFY(cli({"check", file}).exitCode != 0);
+  }
+
+  void rulesAnswerLineByLine() {
+    const Finished done = cli({"rules", "--eval", "-"},
+                              "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(1)\"},[2],false],\"ranks\":2}\n"
+                              "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(1)\"},[1]],\"ranks\":2}\n"
+                              "{\"op\":\"aten::linear\",\"args\":[{\"tensor\":[1,4,8],\"placement\":\"R\"},{\"tensor\":[16,8]}],\"ranks\":2}\n");
+    const auto lines = done.out.trimmed().split('\n');
+    QCOMPARE(lines.size(), 3);
+    QCOMPARE(lines[0], QByteArray("{\"out\":[\"S(1)\"]}"));
+    QVERIFY2(lines[1].startsWith("{\"conflict\":"), lines[1].constData());
+    QVERIFY2(lines[2].startsWith("{\"out\":[\"S(2)\",\"R\"]"), lines[2].constData());
+    QCOMPARE(done.exitCode, 0);
+    QCOMPARE(cli({"rules", "--eval", "-"}, "not json\n").exitCode, 3);
+  }
+
+  void badUsageExitsTwoAndBadInputThree_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("exitCode");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("no command") << QStringList{} << 2 << "subcommand";
+    QTest::newRow("unknown flag") << QStringList{"plan", model("llama"), "--rank", "2"} << 2 << "--rank";
+    QTest::newRow("zero ranks") << QStringList{"plan", model("llama"), "--ranks", "0"} << 2 << "0 ranks";
+    QTest::newRow("engine to come") << QStringList{"plan", model("llama"), "--engine", "optimal"} << 2 << "reference";
+    QTest::newRow("no such engine") << QStringList{"plan", model("llama"), "--engine", "best"} << 2 << "\"best\"";
+    QTest::newRow("pin matches nothing") << QStringList{"plan", model("llama"), "--pin", "lm_heads=row"} << 2 << "lm_head";
+    QTest::newRow("pin without form") << QStringList{"plan", model("llama"), "--pin", "lm_head"} << 2 << "lm_head";
+    QTest::newRow("no such folder") << QStringList{"plan", "./absent"} << 3 << "./absent";
+    QTest::newRow("not a plan") << QStringList{"check", model("llama/model.safetensors.index.json")} << 3 << "schema";
+  }
+  void badUsageExitsTwoAndBadInputThree() {
+    QFETCH(QStringList, arguments);
+    QFETCH(int, exitCode);
+    QFETCH(QString, phrase);
+    const Finished done = cli(arguments);
+    QVERIFY2(done.exitCode == exitCode, done.err.constData());
+    QVERIFY2(QString::fromUtf8(done.err).contains(phrase), done.err.constData());
+    QVERIFY(done.out.isEmpty());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliPlan)
+#include "tst_cli_plan.moc"
