@@ -49,16 +49,17 @@ class BackendCollectives final : public Collectives {
     if (type != x.scalar_type()) x.copy_(tensors[0]);
   }
   void gatherInto(at::Tensor& out, at::Tensor& x) override {
-    // Bytes are bytes: Gloo knows fewer types than ATen.
-    at::Tensor outBytes = out.view(at::kByte), xBytes = x.dim() == 0 ? x.view({1}).view(at::kByte) : x.view(at::kByte);
+    // Bytes are bytes: Gloo knows fewer types than ATen. Both sides flat: the backends compare shapes along dimension 0.
+    at::Tensor outBytes = out.view({-1}).view(at::kByte), xBytes = x.view({-1}).view(at::kByte);
     m_backend->_allgather_base(outBytes, xBytes)->wait();
   }
   void scatterSumInto(at::Tensor& out, at::Tensor& x) override {
     const at::ScalarType type = x.is_cpu() ? reducibleType(x.scalar_type()) : x.scalar_type();
-    at::Tensor input = x.to(type);
-    at::Tensor part = type == out.scalar_type() ? out : at::empty_like(out, out.options().dtype(type));
+    at::Tensor input = x.to(type).view({-1});
+    const bool isDirect = type == out.scalar_type();
+    at::Tensor part = isDirect ? out.view({-1}) : at::empty({out.numel()}, out.options().dtype(type));
     m_backend->_reduce_scatter_base(part, input)->wait();
-    if (!part.is_same(out)) out.copy_(part);
+    if (!isDirect) out.copy_(part.view(out.sizes()));
   }
   void waitForAll() override { m_backend->barrier()->wait(); }
   void synchronize() override {
