@@ -5,31 +5,6 @@ namespace cleave::views {
 QString toQ(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
 std::string toStd(const QString& text) { return text.toStdString(); }
 
-QString bytesText(std::int64_t bytes) {
-  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double size = static_cast<double>(bytes);
-  int unit = 0;
-  while (std::abs(size) >= 1000 && unit < 4) {
-    size /= 1024;
-    ++unit;
-  }
-  if (unit == 0) return QStringLiteral("%1 B").arg(bytes);
-  return QStringLiteral("%1 %2").arg(size, 0, 'f', size < 100 ? 1 : 0).arg(QLatin1String(kUnits[unit]));
-}
-
-QString countText(std::uint64_t count) {
-  QString digits = QString::number(count);
-  for (qsizetype at = digits.size() - 3; at > 0; at -= 3) digits.insert(at, QLatin1Char(','));
-  return digits;
-}
-
-QString shapeText(const graph::Shape& shape) {
-  if (shape.empty()) return QStringLiteral("scalar");
-  QStringList sizes;
-  for (const std::int64_t size : shape) sizes << QString::number(size);
-  return sizes.join(QChar(0x00D7));
-}
-
 QString shortOp(std::string_view op) {
   const std::size_t space = op.find("::");
   if (space != std::string_view::npos) op.remove_prefix(space + 2);

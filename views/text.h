@@ -3,6 +3,7 @@
 #include <QString>
 #include <QStringList>
 
+#include "canvas/quantities.h"
 #include "graph/graph.h"
 
 namespace cleave::views {
@@ -10,12 +11,6 @@ namespace cleave::views {
 QString toQ(std::string_view text);
 std::string toStd(const QString& text);
 
-/// "11.2 GiB", "912 MiB", "4.0 KiB", "12 B".
-QString bytesText(std::int64_t bytes);
-/// "18,204": digits in groups of three whatever the locale, as in scripts and logs.
-QString countText(std::uint64_t count);
-/// "8×512×4096"; "scalar" for no dimensions.
-QString shapeText(const graph::Shape& shape);
 /// "aten::sum.dim_IntList" → "sum".
 QString shortOp(std::string_view op);
 /// Operator of a node in short form, or "input", "parameter", "constant".

@@ -27,28 +27,6 @@ QFont sized(QFont font, double pixels, QFont::Weight weight) {
 
 }  // namespace
 
-QString shapeText(const graph::Shape& shape) {
-  if (shape.empty()) return QStringLiteral("scalar");
-  QString out;
-  for (const auto size : shape) out += (out.isEmpty() ? QString() : QStringLiteral("×")) + QString::number(size);
-  return out;
-}
-
-QString bytesText(std::int64_t bytes) {
-  static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1024 && unit < 5) value /= 1024, ++unit;
-  const int decimals = unit == 0 || value >= 100 || value == std::floor(value) ? 0 : 1;
-  return QStringLiteral("%1 %2").arg(value, 0, 'f', decimals).arg(QLatin1String(units[unit]));
-}
-
-QString countText(std::uint64_t count) {
-  QString digits = QString::number(count);
-  for (qsizetype at = digits.size() - 3; at > 0; at -= 3) digits.insert(at, QChar(0x2009));
-  return digits;
-}
-
 Metrics::Metrics(double s)
     : scale(s),
       label(sized(QGuiApplication::font(), 12 * s, QFont::Medium)),
@@ -90,7 +68,7 @@ const NodeLabel& Labels::node(NodeId id) {
     label.docks.push_back({v, lastPart(graph.value(v).name), shapeText(graph.shapeOf(v))});
   std::vector<ValueId> made;
   for (const ValueId v : node.results)
-    if (m_model.isHub(v)) made.push_back(v);
+    if (m_model.isHub(v) && node.kind == graph::NodeKind::Call) made.push_back(v);
   label.hubs = hubLabels(trimmings.hubs, made);
   return m_nodes.emplace(id.raw(), std::move(label)).first->second;
 }
@@ -156,7 +134,7 @@ QSizeF Labels::nodeSize(NodeId id) {
   for (const DockLabel& dock : label.docks) {
     const QString widest = QStringLiteral("%1 → %2 a rank").arg(dock.shape, dock.shape.section(QChar(0xD7), 0, 0));
     width = std::max(
-        width, m.smallMetrics.horizontalAdvance(dock.name) + m.digitsMetrics.horizontalAdvance(widest) + 3 * m.pad);
+        width, m.smallMetrics.horizontalAdvance(dock.name) + m.digitsMetrics.horizontalAdvance(widest) + 14 * m.scale + 3.5 * m.pad);
   }
   if (!label.hubs.empty()) width = std::max(width, chipsWidth(label.hubs));
   width = std::ceil(std::clamp(width, kMinNodeWidth * m.scale, kMaxNodeWidth * m.scale));
@@ -171,11 +149,15 @@ QSizeF Labels::outputSize(int output) {
   return {std::ceil(std::clamp(width, kMinNodeWidth * m.scale, kMaxNodeWidth * m.scale)), m.band};
 }
 
+bool Labels::isCompact(ModuleId first, ModuleId last) const { return first == last && m_model.module(first).listIndex >= 0; }
+
 QSizeF Labels::moduleSize(ModuleId first, ModuleId last) {
   const ModuleLabel& label = module(first, last);
   const Metrics& m = m_metrics;
-  const bool isStack = first != last;
   double width = m.strongMetrics.horizontalAdvance(label.title) + m.button + 3 * m.pad;
+  if (isCompact(first, last))  // one row, so that long lists stay readable
+    return {std::ceil(width + 110 * m.scale + m.smallMetrics.horizontalAdvance(label.counts) + 40 * m.scale), m.header};
+  const bool isStack = first != last;
   if (!label.kind.isEmpty()) width += m.smallMetrics.horizontalAdvance(label.kind) + m.pad;
   if (isStack) width += 2 * m.button + 3 * m.pad;
   if (!label.hubs.empty()) width = std::max(width, chipsWidth(label.hubs));

@@ -10,15 +10,9 @@
 #include <vector>
 
 #include "canvas/graph_model.h"
+#include "canvas/quantities.h"
 
 namespace cleave::views {
-
-/// "4096×4096", "scalar".
-QString shapeText(const graph::Shape& shape);
-/// "16 MiB", "1.5 GiB", "512 B".
-QString bytesText(std::int64_t bytes);
-/// Digits in groups of three with thin spaces: "18 204".
-QString countText(std::uint64_t count);
 
 /// Geometry of the parts, at 100 %.
 struct Metrics {
@@ -69,6 +63,7 @@ class Labels {
   QSizeF nodeSize(NodeId node);
   QSizeF outputSize(int output);
   QSizeF moduleSize(ModuleId first, ModuleId last);  ///< folded; with its sheets for a stack
+  bool isCompact(ModuleId first, ModuleId last) const;  ///< a folded member of a list: one row
   double frameWidth(ModuleId module);                ///< least width of an open module's header
 
   /// Where chips of a box lie, relative to the left and top of the row they start in.
