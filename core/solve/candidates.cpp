@@ -23,7 +23,9 @@ struct Asked {
   std::string valueName(ValueId v) const { return ticked(graph().value(v).name); }
 };
 
-bool satisfies(const Pin& pin, bool isWanted) { return pin.forbids != isWanted; }
+bool satisfies(const Pin& pin, bool isWanted) {
+  return pin.forbids != isWanted;
+}
 
 /// The pin that removes this choice, or nullptr.
 const Pin* removingPin(const Asked& asked, const Choice& choice) {
@@ -32,7 +34,8 @@ const Pin* removingPin(const Asked& asked, const Choice& choice) {
     const Pin& pin = asked.problem.pins[index];
     if (!pin.placement) {
       const auto& wanted = pin.strategies;
-      const bool has = choice.strategy && std::find(wanted.begin(), wanted.end(), choice.strategy->strategy) != wanted.end();
+      const bool has =
+          choice.strategy && std::find(wanted.begin(), wanted.end(), choice.strategy->strategy) != wanted.end();
       if (!satisfies(pin, has)) return &pin;
       continue;
     }
@@ -57,14 +60,15 @@ std::string pinnedTo(const Asked& asked) {
   std::vector<std::string> demands;
   for (const std::uint32_t index : asked.pins) {
     const Pin& pin = asked.problem.pins[index];
-    const std::string wanted = pin.text.substr(pin.text.find('=') + 1);
+    const std::string wanted = pin.text.substr(pin.text.find_first_not_of(' ', pin.text.find('=') + 1));
     demands.push_back(fmt::format("{} {}", pin.forbids ? "forbidden to be" : "pinned to", wanted));
   }
   return joined(demands, "and");
 }
 
 bool hasForbid(const Asked& asked) {
-  return std::any_of(asked.pins.begin(), asked.pins.end(), [&](std::uint32_t i) { return asked.problem.pins[i].forbids; });
+  return std::any_of(asked.pins.begin(), asked.pins.end(),
+                     [&](std::uint32_t i) { return asked.problem.pins[i].forbids; });
 }
 
 std::string listPlacements(std::vector<Placement> placements, const graph::Shape& shape) {
@@ -76,7 +80,8 @@ std::string listPlacements(std::vector<Placement> placements, const graph::Shape
   return joined(texts, "or");
 }
 
-// ---- sources and rules -----------------------------------------------------------------------------------------------
+// ---- sources and rules
+// -----------------------------------------------------------------------------------------------
 
 std::string sourceReason(graph::NodeKind kind) {
   switch (kind) {
@@ -118,9 +123,11 @@ ConflictRecord pinnedAway(const Asked& asked, const std::vector<Choice>& claims)
   const std::string what = listPlacements(possible, asked.graph().shapeOf(node.results.front()));
   std::string reason;
   if (asked.reads.empty()) {
-    reason = fmt::format("{} is {}, but {}: it can only be {}.", asked.name(), pinnedTo(asked), sourceReason(node.kind), what);
+    reason = fmt::format("{} is {}, but {}: it can only be {}.", asked.name(), pinnedTo(asked), sourceReason(node.kind),
+                         what);
   } else {
-    reason = fmt::format("{} is {}, but where {}, it can only be {}.", asked.name(), pinnedTo(asked), operandSentence(asked), what);
+    reason = fmt::format("{} is {}, but where {}, it can only be {}.", asked.name(), pinnedTo(asked),
+                         operandSentence(asked), what);
   }
   return {asked.node, std::move(reason), readValues(asked), pinTexts(asked)};
 }
@@ -166,7 +173,8 @@ Candidates ruleCandidates(const Asked& asked) {
   return keepUnpinned(asked, std::move(choices));
 }
 
-// ---- layers ----------------------------------------------------------------------------------------------------------
+// ---- layers
+// ----------------------------------------------------------------------------------------------------------
 
 const Placement& wantedBy(const StrategyOption& option, Role role) {
   static const Placement whole;
@@ -190,7 +198,8 @@ std::size_t firstMisfit(const Asked& asked, const StrategyOption& option) {
 std::string roleName(const Asked& asked, const Read& read) {
   if (read.role == Role::LayerInput) return "input";
   if (read.role == Role::Target) return "labels";
-  const std::string what = fmt::format("{} {}", read.role == Role::Weight ? "weight" : "bias", asked.valueName(read.value));
+  const std::string what =
+      fmt::format("{} {}", read.role == Role::Weight ? "weight" : "bias", asked.valueName(read.value));
   const NodeId producer = asked.graph().value(read.value).producer;
   const NodeId owner = asked.variables.decider(producer);
   if (owner == producer) return what;
@@ -200,8 +209,9 @@ std::string roleName(const Asked& asked, const Read& read) {
 std::string misfitReason(const Asked& asked, const StrategyOption& option, std::size_t misfit) {
   const Read& read = asked.reads[misfit];
   const auto& shape = asked.graph().shapeOf(read.value);
-  return fmt::format("needs its {} {}, but {} is {}", roleName(asked, read), inWords(wantedBy(option, read.role), shape),
-                     asked.valueName(read.value), asked.placements[misfit].text());
+  return fmt::format("needs its {} {}, but {} is {}", roleName(asked, read),
+                     inWords(wantedBy(option, read.role), shape), asked.valueName(read.value),
+                     asked.placements[misfit].text());
 }
 
 /// No option of the layer passes the pins, whatever its operands: the pin and the sizes disagree.
@@ -212,7 +222,8 @@ ConflictRecord impossiblePin(const Asked& asked, const rules::LayerOptions& opti
       const Pin& pin = asked.problem.pins[index];
       const auto& wanted = pin.strategies;
       if (!pin.forbids && std::find(wanted.begin(), wanted.end(), refusal.strategy) != wanted.end()) {
-        if (std::find(refused.begin(), refused.end(), refusal.reason) == refused.end()) refused.push_back(refusal.reason);
+        if (std::find(refused.begin(), refused.end(), refusal.reason) == refused.end())
+          refused.push_back(refusal.reason);
       }
     }
   }
@@ -227,13 +238,15 @@ ConflictRecord impossiblePin(const Asked& asked, const rules::LayerOptions& opti
 }
 
 /// What the remaining options need of one operand, against what it is.
-ConflictRecord misfitConflict(const Asked& asked, const std::vector<const StrategyOption*>& options, std::size_t misfit) {
+ConflictRecord misfitConflict(const Asked& asked, const std::vector<const StrategyOption*>& options,
+                              std::size_t misfit) {
   const Read& read = asked.reads[misfit];
   const auto& shape = asked.graph().shapeOf(read.value);
   std::vector<Placement> wanted;
   for (const StrategyOption* option : options) wanted.push_back(wantedBy(*option, read.role));
-  const std::string needs = fmt::format("its {} {}, but {} is {} here.", roleName(asked, read), listPlacements(wanted, shape),
-                                        asked.valueName(read.value), asked.placements[misfit].text());
+  const std::string needs =
+      fmt::format("its {} {}, but {} is {} here.", roleName(asked, read), listPlacements(wanted, shape),
+                  asked.valueName(read.value), asked.placements[misfit].text());
   ConflictRecord record{asked.node, {}, {}, pinTexts(asked)};
   if (asked.pins.empty()) {
     record.reason = fmt::format("{} needs {}", asked.name(), needs);
@@ -250,9 +263,9 @@ ConflictRecord misfitConflict(const Asked& asked, const std::vector<const Strate
 
 ConflictRecord layerConflict(Asked asked, const rules::LayerOptions& options, const std::vector<bool>& isPinnedAway) {
   // Pins are a cause only where the layer would have fitted without them.
-  const bool fitsUnpinned = std::any_of(options.offered.begin(), options.offered.end(), [&](const StrategyOption& option) {
-    return firstMisfit(asked, option) == asked.reads.size();
-  });
+  const bool fitsUnpinned =
+      std::any_of(options.offered.begin(), options.offered.end(),
+                  [&](const StrategyOption& option) { return firstMisfit(asked, option) == asked.reads.size(); });
   std::vector<const StrategyOption*> left;
   for (std::size_t i = 0; i < options.offered.size(); ++i) {
     if (!isPinnedAway[i]) left.push_back(&options.offered[i]);
@@ -302,7 +315,8 @@ Candidates layerCandidates(const Asked& asked, const graph::LayerShape& layer) {
 
 }  // namespace
 
-Candidates candidatesOf(const Problem& problem, const Variables& variables, NodeId node, std::span<const Placement> reads) {
+Candidates candidatesOf(const Problem& problem, const Variables& variables, NodeId node,
+                        std::span<const Placement> reads) {
   const Asked asked{problem, variables, node, reads, variables.reads(node), variables.pins(node)};
   CLEAVE_CHECK(asked.reads.size() == reads.size(), "a placement for each operand");
   const auto& layer = variables.layer(node);

@@ -12,12 +12,13 @@ constexpr std::size_t kMostViolations = 32;
 
 class Checker {
  public:
-  Checker(const Problem& problem, const Solution& solution) : m_problem(problem), m_graph(*problem.graph), m_solution(solution) {}
+  Checker(const Problem& problem, const Solution& solution)
+      : m_problem(problem), m_graph(*problem.graph), m_solution(solution) {}
 
   std::vector<std::string> run() {
     if (m_solution.placements.size() != m_graph.values.size() || m_solution.strategies.size() != m_graph.nodes.size()) {
-      report("The solution has {} placements and {} strategies for a graph of {} values and {} nodes.", m_solution.placements.size(),
-             m_solution.strategies.size(), m_graph.values.size(), m_graph.nodes.size());
+      report("The solution has {} placements and {} strategies for a graph of {} values and {} nodes.",
+             m_solution.placements.size(), m_solution.strategies.size(), m_graph.values.size(), m_graph.nodes.size());
       return std::move(m_violations);
     }
     for (ValueId v : idRange<ValueId>(m_graph.values.size())) checkSizes(v);
@@ -51,7 +52,8 @@ class Checker {
       case graph::NodeKind::Parameter: return checkParameter(node.results.front());
       default:
         if (!m_solution.of(node.results.front()).isReplicated()) {
-          report("`{}` is given whole to every rank but is {} in the solution.", name(node.results.front()), text(node.results.front()));
+          report("`{}` is given whole to every rank but is {} in the solution.", name(node.results.front()),
+                 text(node.results.front()));
         }
     }
   }
@@ -70,8 +72,8 @@ class Checker {
       if (layer) asParameter = (layer->weight == parameter) + (layer->bias == parameter);
       const auto operands = graph::operandsOf(m_graph.node(user));
       if (static_cast<std::size_t>(std::count(operands.begin(), operands.end(), parameter)) != asParameter) {
-        report("The parameter `{}` is {}, but `{}` reads it as an ordinary tensor and needs it whole.", name(parameter), text(parameter),
-               name(m_graph.node(user).results.front()));
+        report("The parameter `{}` is {}, but `{}` reads it as an ordinary tensor and needs it whole.", name(parameter),
+               text(parameter), name(m_graph.node(user).results.front()));
       }
     }
   }
@@ -89,8 +91,11 @@ class Checker {
       return;
     }
     const auto& claims = std::get<std::vector<rules::Claim>>(verdict);
-    const bool isClaimed = std::any_of(claims.begin(), claims.end(), [&](const rules::Claim& c) { return c.results == results; });
-    if (!isClaimed) report("`{}` is {} in the solution, which no rule of {} gives for its inputs.", label, listed(results), m_graph.opName(node));
+    const bool isClaimed =
+        std::any_of(claims.begin(), claims.end(), [&](const rules::Claim& c) { return c.results == results; });
+    if (!isClaimed)
+      report("`{}` is {} in the solution, which no rule of {} gives for its inputs.", label, listed(results),
+             m_graph.opName(node));
   }
 
   static std::string listed(const std::vector<Placement>& placements) {
@@ -105,10 +110,13 @@ class Checker {
     if (!chosen) return report("The layer `{}` has no strategy.", label);
     const auto options = rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
     const bool isOffered = std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) {
-      return o.strategy == chosen->strategy && o.input == chosen->input && o.weight == chosen->weight && o.bias == chosen->bias &&
-             o.result == chosen->result && o.before == chosen->before && o.after == chosen->after;
+      return o.strategy == chosen->strategy && o.input == chosen->input && o.weight == chosen->weight &&
+             o.bias == chosen->bias && o.result == chosen->result && o.before == chosen->before &&
+             o.after == chosen->after;
     });
-    if (!isOffered) report("The layer `{}` cannot be {} here: the sizes or the menu forbid it.", label, rules::toText(chosen->strategy));
+    if (!isOffered)
+      report("The layer `{}` cannot be {} here: the sizes or the menu forbid it.", label,
+             rules::toText(chosen->strategy));
     expect(label, *chosen, layer.input, chosen->input, "input");
     expect(label, *chosen, layer.weight, chosen->weight, "weight");
     expect(label, *chosen, layer.bias, chosen->bias, "bias");
@@ -116,24 +124,27 @@ class Checker {
     expect(label, *chosen, m_graph.node(n).results.front(), chosen->result, "result");
   }
 
-  void expect(const std::string& label, const StrategyOption& chosen, ValueId v, const Placement& wanted, std::string_view role) {
+  void expect(const std::string& label, const StrategyOption& chosen, ValueId v, const Placement& wanted,
+              std::string_view role) {
     if (!v.isValid() || m_solution.of(v) == wanted) return;
-    report("The layer `{}` is {}, so its {} `{}` must be {}, but it is {}.", label, rules::toText(chosen.strategy), role, name(v), wanted.text(),
-           text(v));
+    report("The layer `{}` is {}, so its {} `{}` must be {}, but it is {}.", label, rules::toText(chosen.strategy),
+           role, name(v), wanted.text(), text(v));
   }
 
   void checkPin(const Pin& pin) {
     const PinTargets targets = targetsOf(pin, m_graph);
     for (NodeId n : targets.layers) {
       const auto& chosen = m_solution.strategies[n.index()];
-      const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(), chosen->strategy) != pin.strategies.end();
+      const bool has =
+          chosen && std::find(pin.strategies.begin(), pin.strategies.end(), chosen->strategy) != pin.strategies.end();
       if (has == pin.forbids) {
-        report("The layer `{}` is {}, against the pin `{}`.", graph::layerName(m_graph, n), chosen ? rules::toText(chosen->strategy) : "without a strategy",
-               pin.text);
+        report("The layer `{}` is {}, against the pin `{}`.", graph::layerName(m_graph, n),
+               chosen ? rules::toText(chosen->strategy) : "without a strategy", pin.text);
       }
     }
     for (ValueId v : targets.values) {
-      if ((m_solution.of(v) == *pin.placement) == pin.forbids) report("`{}` is {}, against the pin `{}`.", name(v), text(v), pin.text);
+      if ((m_solution.of(v) == *pin.placement) == pin.forbids)
+        report("`{}` is {}, against the pin `{}`.", name(v), text(v), pin.text);
     }
   }
 
@@ -145,6 +156,8 @@ class Checker {
 
 }  // namespace
 
-std::vector<std::string> check(const Problem& problem, const Solution& solution) { return Checker(problem, solution).run(); }
+std::vector<std::string> check(const Problem& problem, const Solution& solution) {
+  return Checker(problem, solution).run();
+}
 
 }  // namespace cleave::solve

@@ -16,7 +16,11 @@ class CardMaker {
  public:
   /// `cursor` stands just after the Conflict event.
   CardMaker(const Cursor& cursor, const Event& event)
-      : m_cursor(cursor), m_trace(cursor.trace()), m_variables(m_trace.variables()), m_problem(*m_trace.problem()), m_graph(*m_problem.graph) {
+      : m_cursor(cursor),
+        m_trace(cursor.trace()),
+        m_variables(m_trace.variables()),
+        m_problem(*m_trace.problem()),
+        m_graph(*m_problem.graph) {
     m_card.step = cursor.step();
     m_card.node = NodeId(event.node);
     m_card.conflict = m_trace.conflict(ConflictId(event.detail));
@@ -54,8 +58,8 @@ class CardMaker {
     return reads ? candidatesOf(m_problem, m_variables, n, *reads).open.size() : 0;
   }
 
-  /// Layers before `value`, the latest first, found by walking from operand to operand. Where something is split the walk
-  /// follows what is split: whole operands are not where the split comes from. It does not walk past a layer.
+  /// Layers before `value`, the latest first, found by walking from operand to operand. Where something is split the
+  /// walk follows what is split: whole operands are not where the split comes from. It does not walk past a layer.
   std::vector<NodeId> layersBefore(ValueId value) const {
     std::priority_queue<std::uint32_t> queue;
     std::set<std::uint32_t> seen;
@@ -110,7 +114,8 @@ class CardMaker {
   Sentence culpritSentence(const CulpritLine& line) const {
     auto s = sentence();
     s.value(line.value).text(fmt::format(" is {}", inWords(line.placement, m_graph.shapeOf(line.value))));
-    if (!line.chooser.isValid() || !line.chosenAt) return s.text(": it comes from inputs and constants, which every rank has whole.").finish();
+    if (!line.chooser.isValid() || !line.chosenAt)
+      return s.text(": it comes from inputs and constants, which every rank has whole.").finish();
     const bool isDirect = line.chooser == deciderOf(line.value);
     s.text(isDirect ? ": " : ". It follows from ").node(line.chooser);
     if (const auto id = m_cursor.choiceOf(line.chooser)) {
@@ -137,12 +142,18 @@ class CardMaker {
       }
     }
     if (!pinned.empty()) {
-      m_card.tried.push_back(sentence().text(fmt::format("{} {} removed by a pin.", joined(pinned, "and"), pinned.size() == 1 ? "is" : "are")).finish());
+      m_card.tried.push_back(
+          sentence()
+              .text(fmt::format("{} {} removed by a pin.", joined(pinned, "and"), pinned.size() == 1 ? "is" : "are"))
+              .finish());
     }
     if (!isLayer(m_card.node)) return;
     const auto options = rules::layerOptions(m_graph, m_card.node, *m_variables.layer(m_card.node), m_problem.context);
     for (const rules::Refusal& refusal : options.refused) {
-      m_card.tried.push_back(sentence().text(fmt::format("{} is impossible: {}.", rules::toText(refusal.strategy), refusal.reason)).finish());
+      m_card.tried.push_back(
+          sentence()
+              .text(fmt::format("{} is impossible: {}.", rules::toText(refusal.strategy), refusal.reason))
+              .finish());
     }
   }
 
@@ -167,7 +178,10 @@ class CardMaker {
     Event event;
     if (m_trace.read(m_card.step, {&event, 1}) != 1) return;
     if (event.type == EventType::Exhausted) {
-      m_card.goesBack = sentence().text("No earlier decision has a candidate left that could change this: there is no solution.").finish();
+      m_card.goesBack =
+          sentence()
+              .text("No earlier decision has a candidate left that could change this: there is no solution.")
+              .finish();
       return;
     }
     if (event.type != EventType::Backtrack) return;
@@ -182,13 +196,13 @@ class CardMaker {
     }
     auto s = sentence();
     s.text("The search goes back to ").node(*m_card.target);
-    s.text(fmt::format(", its latest decision with a candidate left, and takes back {} assignment{}", withThousands(m_card.undone),
-                       m_card.undone == 1 ? "" : "s"));
+    s.text(fmt::format(", its latest decision with a candidate left, and takes back {} assignment{}",
+                       withThousands(m_card.undone), m_card.undone == 1 ? "" : "s"));
     if (m_card.undoneUninvolved == layers && layers > 0) {
       s.text("; no layer among them has to do with this conflict");
     } else if (m_card.undoneUninvolved > 0) {
-      s.text(fmt::format("; of the {} layers among them, {} {} nothing to do with this conflict", layers, m_card.undoneUninvolved,
-                         m_card.undoneUninvolved == 1 ? "has" : "have"));
+      s.text(fmt::format("; of the {} layers among them, {} {} nothing to do with this conflict", layers,
+                         m_card.undoneUninvolved, m_card.undoneUninvolved == 1 ? "has" : "have"));
     }
     m_card.goesBack = s.text(".").finish();
   }
@@ -203,8 +217,10 @@ class CardMaker {
     suggestRanks();
     suggestWithoutSequence();
     if (endsSolved()) {
-      m_card.suggestions.push_back(
-          sentence().text("The search finds a way around this conflict by itself; change something only to have other layers split.").finish());
+      m_card.suggestions.push_back(sentence()
+                                       .text("The search finds a way around this conflict by itself; change something "
+                                             "only to have other layers split.")
+                                       .finish());
     }
   }
 
@@ -242,8 +258,10 @@ class CardMaker {
       if (fitsOn(ranks, *reads)) works.push_back(std::to_string(ranks));
     }
     if (works.empty()) return;
-    m_card.suggestions.push_back(sentence().text(fmt::format("The sizes here fit {} ranks; {} do not.", joined(works, "or"),
-                                                             m_problem.context.worldSize)).finish());
+    m_card.suggestions.push_back(sentence()
+                                     .text(fmt::format("The sizes here fit {} ranks; {} do not.", joined(works, "or"),
+                                                       m_problem.context.worldSize))
+                                     .finish());
   }
 
   bool fitsOn(int ranks, const std::vector<Placement>& reads) const {
@@ -289,7 +307,9 @@ class CardMaker {
 
 std::optional<ConflictCard> conflictAt(const std::shared_ptr<const Trace>& trace, StepId event) {
   Event found;
-  if (trace->read(event, {&found, 1}) != 1 || found.type != EventType::Conflict || found.detail >= trace->conflictCount()) return std::nullopt;
+  if (trace->read(event, {&found, 1}) != 1 || found.type != EventType::Conflict ||
+      found.detail >= trace->conflictCount())
+    return std::nullopt;
   Cursor cursor(trace);
   cursor.seek(event + 1);
   return CardMaker(cursor, found).run();
@@ -350,7 +370,8 @@ std::vector<StuckNode> stuck(const Trace& trace, const Progress& progress) {
       known.mostFrequent = ConflictId(i);
     }
   }
-  std::stable_sort(nodes.begin(), nodes.end(), [](const StuckNode& a, const StuckNode& b) { return a.conflicts > b.conflicts; });
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const StuckNode& a, const StuckNode& b) { return a.conflicts > b.conflicts; });
   return nodes;
 }
 

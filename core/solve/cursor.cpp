@@ -11,7 +11,9 @@ namespace {
 constexpr std::size_t kReadEvents = 1 << 12;
 
 /// The node an event speaks of: a Backtrack is about the node it goes back to.
-std::uint32_t subjectOf(const Event& event) { return event.type == EventType::Backtrack ? event.target : event.node; }
+std::uint32_t subjectOf(const Event& event) {
+  return event.type == EventType::Backtrack ? event.target : event.node;
+}
 bool hasSubject(EventType type) {
   return type != EventType::Solution && type != EventType::Exhausted && type != EventType::Stopped;
 }
@@ -31,7 +33,8 @@ bool opMatches(std::string_view wanted, std::string_view op) {
 /// A breakpoint prepared for millions of events: which nodes it is about is decided once, placements once a choice.
 class Matcher {
  public:
-  Matcher(const Trace& trace, const Breakpoint& breakpoint) : m_trace(trace), m_breakpoint(breakpoint), m_left(breakpoint.skipHits) {
+  Matcher(const Trace& trace, const Breakpoint& breakpoint)
+      : m_trace(trace), m_breakpoint(breakpoint), m_left(breakpoint.skipHits) {
     const Graph& graph = *trace.problem()->graph;
     m_isFiltered = breakpoint.node.isValid() || !breakpoint.op.empty() || !breakpoint.scopePrefix.empty();
     if (!m_isFiltered) return;
@@ -43,7 +46,8 @@ class Matcher {
       const graph::Node& node = graph.node(n);
       const bool isNode = !decider.isValid() || n == decider;
       const bool isOp = breakpoint.op.empty() || opMatches(breakpoint.op, graph.opName(node));
-      const bool isInScope = breakpoint.scopePrefix.empty() || scopeCovers(breakpoint.scopePrefix, graph.scope(node.scope).path);
+      const bool isInScope =
+          breakpoint.scopePrefix.empty() || scopeCovers(breakpoint.scopePrefix, graph.scope(node.scope).path);
       m_isSubject[n.index()] = isNode && isOp && isInScope;
     }
   }
@@ -59,7 +63,8 @@ class Matcher {
  private:
   bool matchesEvent(const Event& event) {
     if (m_breakpoint.type && event.type != *m_breakpoint.type) return false;
-    if (m_breakpoint.minUndone > 0 && (event.type != EventType::Backtrack || event.detail < m_breakpoint.minUndone)) return false;
+    if (m_breakpoint.minUndone > 0 && (event.type != EventType::Backtrack || event.detail < m_breakpoint.minUndone))
+      return false;
     if (m_isFiltered) {
       const std::uint32_t subject = subjectOf(event);
       if (!hasSubject(event.type) || subject >= m_isSubject.size() || !m_isSubject[subject]) return false;
@@ -135,7 +140,10 @@ struct Cursor::Impl {
     }
   }
 
-  const SearchState::Assignment* find(NodeId node) const { return state.find(trace->variables().decider(node)); }
+  bool knows(NodeId node) const { return node.index() < trace->problem()->graph->nodes.size(); }
+  const SearchState::Assignment* find(NodeId node) const {
+    return knows(node) ? state.find(trace->variables().decider(node)) : nullptr;
+  }
 
   /// True for events that assign or undo `node` (a step). All steps before a Backtrack's own node were assigned.
   static bool changes(const Event& event, std::uint32_t node) {
@@ -149,9 +157,15 @@ Cursor::~Cursor() = default;
 Cursor::Cursor(Cursor&&) noexcept = default;
 Cursor& Cursor::operator=(Cursor&&) noexcept = default;
 
-const Trace& Cursor::trace() const { return *m_impl->trace; }
-std::shared_ptr<const Trace> Cursor::sharedTrace() const { return m_impl->trace; }
-StepId Cursor::step() const { return m_impl->step; }
+const Trace& Cursor::trace() const {
+  return *m_impl->trace;
+}
+std::shared_ptr<const Trace> Cursor::sharedTrace() const {
+  return m_impl->trace;
+}
+StepId Cursor::step() const {
+  return m_impl->step;
+}
 
 void Cursor::seek(StepId step) {
   constexpr StepId kNear = 1 << 10;  // replaying these is cheaper than copying a snapshot
@@ -174,6 +188,7 @@ std::optional<Event> Cursor::lastEvent() const {
 
 std::optional<Placement> Cursor::placementOf(ValueId value) const {
   const Trace& trace = *m_impl->trace;
+  if (value.index() >= trace.problem()->graph->values.size()) return std::nullopt;
   const NodeId producer = trace.problem()->graph->value(value).producer;
   const NodeId decider = trace.variables().decider(producer);
   const auto* assigned = m_impl->state.find(decider);
@@ -197,7 +212,9 @@ std::optional<StepId> Cursor::assignedAt(NodeId node) const {
   return assigned ? std::optional(assigned->step) : std::nullopt;
 }
 
-std::size_t Cursor::assignedCount() const { return m_impl->state.stack().size(); }
+std::size_t Cursor::assignedCount() const {
+  return m_impl->state.stack().size();
+}
 
 std::vector<NodeId> Cursor::changedSince(const Cursor& other) const {
   const auto& here = m_impl->state.stack();
@@ -246,16 +263,20 @@ std::optional<StepId> Cursor::next(EventType type) const {
   return searchForward(trace(), step(), {}, [&](const Event& event) { return event.type == type; });
 }
 std::optional<StepId> Cursor::previous(EventType type) const {
-  return searchBackward(trace(), step() > 0 ? step() - 1 : 0, {}, [&](const Event& event) { return event.type == type; });
+  return searchBackward(trace(), step() > 0 ? step() - 1 : 0, {},
+                        [&](const Event& event) { return event.type == type; });
 }
 
 std::optional<StepId> Cursor::nextChangeOf(NodeId node) const {
+  if (!m_impl->knows(node)) return std::nullopt;
   const std::uint32_t subject = trace().variables().decider(node).raw();
   return searchForward(trace(), step(), {}, [&](const Event& event) { return Impl::changes(event, subject); });
 }
 std::optional<StepId> Cursor::previousChangeOf(NodeId node) const {
+  if (!m_impl->knows(node)) return std::nullopt;
   const std::uint32_t subject = trace().variables().decider(node).raw();
-  return searchBackward(trace(), step() > 0 ? step() - 1 : 0, {}, [&](const Event& event) { return Impl::changes(event, subject); });
+  return searchBackward(trace(), step() > 0 ? step() - 1 : 0, {},
+                        [&](const Event& event) { return Impl::changes(event, subject); });
 }
 
 }  // namespace cleave::solve

@@ -45,7 +45,7 @@ class Cursor {
   /// The event just applied (step() - 1); nullopt at step 0.
   std::optional<Event> lastEvent() const;
 
-  /// State after `step()` events. A parameter that a layer owns has the choice of that layer.
+  /// State after `step()` events; nullopt also for ids the graph does not have. A parameter that a layer owns has the choice of that layer.
   std::optional<Placement> placementOf(ValueId value) const;
   std::optional<ChoiceId> choiceOf(NodeId node) const;
   /// The step whose Try gave the node its present choice (the index of that event).

@@ -8,7 +8,8 @@
 
 namespace cleave::solve {
 
-// ---- sentences -------------------------------------------------------------------------------------------------------
+// ---- sentences
+// -------------------------------------------------------------------------------------------------------
 
 std::string plainText(const Sentence& sentence) {
   std::string text;
@@ -31,7 +32,8 @@ SentenceBuilder& SentenceBuilder::value(ValueId value) {
 }
 
 SentenceBuilder& SentenceBuilder::node(NodeId node) {
-  m_parts.push_back({ticked(nameOf(*m_trace.problem()->graph, node, m_trace.variables().layer(node).has_value())), node});
+  m_parts.push_back(
+      {ticked(nameOf(*m_trace.problem()->graph, node, m_trace.variables().layer(node).has_value())), node});
   return *this;
 }
 
@@ -40,7 +42,8 @@ SentenceBuilder& SentenceBuilder::step(StepId position) {
   return *this;
 }
 
-// ---- questions about a moment ----------------------------------------------------------------------------------------
+// ---- questions about a moment
+// ----------------------------------------------------------------------------------------
 
 std::optional<std::vector<Placement>> readsAt(const Cursor& cursor, NodeId node) {
   std::vector<Placement> placements;
@@ -96,7 +99,8 @@ std::string_view toText(Fate fate) {
   return kNames[static_cast<std::size_t>(fate)];
 }
 
-// ---- one decision ----------------------------------------------------------------------------------------------------
+// ---- one decision
+// ----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -134,8 +138,11 @@ class DecisionMaker {
     for (const Read& read : m_variables.reads(m_decision.node)) {
       OperandState state{read.value, roleText(read.role), m_cursor.placementOf(read.value), std::nullopt};
       if (const auto index = m_cursor.assignedAt(m_problem.graph->value(read.value).producer)) state.setAt = *index + 1;
-      const auto isSame = [&](const OperandState& known) { return known.value == state.value && known.role == state.role; };
-      if (std::none_of(m_decision.operands.begin(), m_decision.operands.end(), isSame)) m_decision.operands.push_back(std::move(state));
+      const auto isSame = [&](const OperandState& known) {
+        return known.value == state.value && known.role == state.role;
+      };
+      if (std::none_of(m_decision.operands.begin(), m_decision.operands.end(), isSame))
+        m_decision.operands.push_back(std::move(state));
     }
   }
 
@@ -145,7 +152,8 @@ class DecisionMaker {
     const auto tries = pastTries(m_cursor, m_decision.node);
     const Candidates candidates = candidatesOf(m_problem, m_variables, m_decision.node, *reads);
     for (std::size_t i = 0; i < candidates.open.size(); ++i) {
-      CandidateFate fate{.name = nameOf(candidates.open[i]), .choice = candidates.open[i], .why = candidates.open[i].reason};
+      CandidateFate fate{
+          .name = nameOf(candidates.open[i]), .choice = candidates.open[i], .why = candidates.open[i].reason};
       for (const PastTry& past : tries) {
         if (past.ordinal == i) tell(fate, past);
       }
@@ -167,14 +175,17 @@ class DecisionMaker {
     if (!past.conflictIndex) return;
     fate.failedAt = *past.conflictIndex + 1;
     Event event;
-    if (m_trace.read(*past.conflictIndex, {&event, 1}) == 1 && event.type == EventType::Conflict) fate.conflict = describe(m_trace, event);
+    if (m_trace.read(*past.conflictIndex, {&event, 1}) == 1 && event.type == EventType::Conflict)
+      fate.conflict = describe(m_trace, event);
   }
 
   void addRefusals() {
     if (!m_decision.isLayer) return;
-    const auto options = rules::layerOptions(*m_problem.graph, m_decision.node, *m_variables.layer(m_decision.node), m_problem.context);
+    const auto options =
+        rules::layerOptions(*m_problem.graph, m_decision.node, *m_variables.layer(m_decision.node), m_problem.context);
     for (const rules::Refusal& refusal : options.refused) {
-      m_decision.candidates.push_back({.fate = Fate::Refused, .name = std::string(rules::toText(refusal.strategy)), .why = refusal.reason});
+      m_decision.candidates.push_back(
+          {.fate = Fate::Refused, .name = std::string(rules::toText(refusal.strategy)), .why = refusal.reason});
     }
   }
 
@@ -210,7 +221,9 @@ class DecisionMaker {
       const OperandState& operand = m_decision.operands[i];
       if (i > 0) s.text(i + 1 == m_decision.operands.size() ? " and " : ", ");
       s.value(operand.value);
-      s.text(operand.placement ? fmt::format(", {}", inWords(*operand.placement, m_problem.graph->shapeOf(operand.value))) : ", not placed yet");
+      s.text(operand.placement
+                 ? fmt::format(", {}", inWords(*operand.placement, m_problem.graph->shapeOf(operand.value)))
+                 : ", not placed yet");
       if (operand.setAt) s.text(" since ").step(*operand.setAt);
     }
     return s.text(".").finish();
@@ -240,6 +253,9 @@ class DecisionMaker {
 
 }  // namespace
 
-Decision decisionAt(const Cursor& cursor, NodeId node) { return DecisionMaker(cursor, node).run(); }
+Decision decisionAt(const Cursor& cursor, NodeId node) {
+  if (node.index() >= cursor.trace().problem()->graph->nodes.size()) return {};
+  return DecisionMaker(cursor, node).run();
+}
 
 }  // namespace cleave::solve

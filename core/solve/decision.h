@@ -66,7 +66,8 @@ struct Decision {
   std::vector<OperandState> operands;
   std::vector<Sentence> sentences;     ///< what was decided, from what, what else there was
 };
-/// The decision about `node` at the cursor's position. For a parameter that a layer owns: the layer's decision.
+/// The decision about `node` at the cursor's position. For a parameter that a layer owns: the layer's decision; for a node
+/// that the graph does not have: nothing.
 Decision decisionAt(const Cursor& cursor, NodeId node);
 
 // ---- one conflict ----------------------------------------------------------------------------------------------------

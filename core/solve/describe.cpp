@@ -13,9 +13,13 @@ struct Names {
   explicit Names(const Trace& t) : trace(t), graph(*t.problem()->graph) {}
   bool knows(std::uint32_t node) const { return node < graph.nodes.size(); }
   bool isLayer(std::uint32_t node) const { return trace.variables().layer(NodeId(node)).has_value(); }
-  std::string of(std::uint32_t node) const { return knows(node) ? nameOf(graph, NodeId(node), isLayer(node)) : fmt::format("node {}", node); }
+  std::string of(std::uint32_t node) const {
+    return knows(node) ? nameOf(graph, NodeId(node), isLayer(node)) : fmt::format("node {}", node);
+  }
   /// The result's name, for text forms.
-  std::string result(std::uint32_t node) const { return knows(node) ? nameOf(graph, NodeId(node), false) : fmt::format("node {}", node); }
+  std::string result(std::uint32_t node) const {
+    return knows(node) ? nameOf(graph, NodeId(node), false) : fmt::format("node {}", node);
+  }
 };
 
 std::string resultTexts(const Choice& choice) {
@@ -29,7 +33,8 @@ std::string withReason(std::string sentence, const std::string& reason) {
 }
 
 std::string describeTry(const Names& names, const Event& event) {
-  if (event.detail >= names.trace.choiceCount()) return fmt::format("{} takes an unknown choice.", ticked(names.of(event.node)));
+  if (event.detail >= names.trace.choiceCount())
+    return fmt::format("{} takes an unknown choice.", ticked(names.of(event.node)));
   const Choice& choice = names.trace.choice(ChoiceId(event.detail));
   const std::string name = ticked(names.of(event.node));
   if (choice.strategy) {
@@ -37,7 +42,9 @@ std::string describeTry(const Names& names, const Event& event) {
   }
   if (choice.results.empty()) return withReason(fmt::format("{} has no result to place", name), choice.reason);
   const auto& node = names.graph.node(NodeId(event.node));
-  return withReason(fmt::format("{} is {}", name, inWords(choice.results.front(), names.graph.shapeOf(node.results.front()))), choice.reason);
+  return withReason(
+      fmt::format("{} is {}", name, inWords(choice.results.front(), names.graph.shapeOf(node.results.front()))),
+      choice.reason);
 }
 
 /// Rules speak of operators ("`add` needs ..."), so the node's own name goes in front.
@@ -97,7 +104,8 @@ std::string toText(const Trace& trace, StepId step, const Event& event) {
       return line + ": " + conflict.reason;
     }
     case EventType::Backtrack:
-      return line + fmt::format(" {} -> {} undone={}", names.result(event.node), names.result(event.target), event.detail);
+      return line +
+             fmt::format(" {} -> {} undone={}", names.result(event.node), names.result(event.target), event.detail);
     default: return line;
   }
 }

@@ -25,7 +25,9 @@ class CountingSink final : public TraceSink {
 
 }  // namespace
 
-std::string_view toText(Engine engine) { return kEngines[static_cast<std::size_t>(engine)].second; }
+std::string_view toText(Engine engine) {
+  return kEngines[static_cast<std::size_t>(engine)].second;
+}
 
 std::optional<Engine> parseEngine(std::string_view text) {
   for (const auto& [engine, name] : kEngines) {
@@ -43,6 +45,8 @@ Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink
   return solveReference(problem, variables, sink, progress);
 }
 
-std::unique_ptr<TraceSink> makeCountingSink() { return std::make_unique<CountingSink>(); }
+std::unique_ptr<TraceSink> makeCountingSink() {
+  return std::make_unique<CountingSink>();
+}
 
 }  // namespace cleave::solve

@@ -22,7 +22,9 @@ Result<int> openUnlinkedFile() {
   if (nameless >= 0) return nameless;
   std::string pattern = where + "/cleave-trace.XXXXXX";
   const int fd = ::mkostemp(pattern.data(), O_CLOEXEC);
-  if (fd < 0) return fail(ErrorCode::Environment, "Cannot make a temporary file for the recording in {}: {}.", where, std::strerror(errno));
+  if (fd < 0)
+    return fail(ErrorCode::Environment, "Cannot make a temporary file for the recording in {}: {}.", where,
+                std::strerror(errno));
   ::unlink(pattern.c_str());
   return fd;
 }
@@ -32,7 +34,8 @@ Result<void> writeAll(int fd, const void* data, std::size_t bytes, std::int64_t 
   while (bytes > 0) {
     const ssize_t put = ::pwrite(fd, from, bytes, offset);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail(ErrorCode::Environment, "Cannot write the recording's temporary file: {}.", std::strerror(errno));
+    if (put < 0)
+      return fail(ErrorCode::Environment, "Cannot write the recording's temporary file: {}.", std::strerror(errno));
     from += put;
     offset += put;
     bytes -= static_cast<std::size_t>(put);
@@ -107,7 +110,8 @@ std::size_t EventLog::read(StepId first, std::span<Event> out) const {
     }
     if (chunk) {
       std::copy_n(chunk.get() + offset, count, out.data() + done);
-    } else if (!readAll(file, out.data() + done, count * sizeof(Event), static_cast<std::int64_t>(at * sizeof(Event)))) {
+    } else if (!readAll(file, out.data() + done, count * sizeof(Event),
+                        static_cast<std::int64_t>(at * sizeof(Event)))) {
       break;
     }
     done += count;

@@ -110,7 +110,8 @@ Memo::KnownConflict Memo::conflict(std::uint32_t step, const Outcome& outcome) {
   }
   const NodeId node = m_steps[step].node;
   Candidates none = candidatesOf(m_problem, m_variables, node, operandPlacements(node));
-  CLEAVE_CHECK(none.open.empty(), "equal steps have equal candidates: {}", m_problem.graph->value(m_problem.graph->node(node).results[0]).name);
+  CLEAVE_CHECK(none.open.empty(), "equal steps have equal candidates: {}",
+               m_problem.graph->value(m_problem.graph->node(node).results[0]).name);
   const KnownConflict known{outcome.key, none.isFixed, m_sink.internConflict(none.conflict)};
   m_records.emplace(known.id.raw(), std::move(none.conflict));
   m_conflicts[step].push_back(known);

@@ -73,8 +73,10 @@ std::vector<std::string> nearest(std::string_view pattern, const std::vector<std
   const std::size_t limit = std::max<std::size_t>(3, wanted.size() / 2);
   std::vector<std::pair<std::size_t, const std::string*>> scored;
   for (const std::string& name : names) {
-    const bool contains = name.find(wanted) != std::string::npos || (name.size() >= 3 && wanted.find(name) != std::string::npos);
-    const std::size_t score = contains ? 0 : 1 + editDistance(wanted, std::string_view(name).substr(0, kLongest), limit);
+    const bool contains =
+        name.find(wanted) != std::string::npos || (name.size() >= 3 && wanted.find(name) != std::string::npos);
+    const std::size_t score =
+        contains ? 0 : 1 + editDistance(wanted, std::string_view(name).substr(0, kLongest), limit);
     if (score <= limit) scored.emplace_back(score, &name);
   }
   std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -110,7 +112,8 @@ Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
   for (const auto& value : graph.values) {
     if (!matches(pin.pattern, value.name)) continue;
     return fail(ErrorCode::BadUsage,
-                "The pin `{}` gives a strategy to `{}`, which is not a layer: pin its placement instead, such as {}=R or {}=S(0).",
+                "The pin `{}` gives a strategy to `{}`, which is not a layer: pin its placement instead, such as {}=R "
+                "or {}=S(0).",
                 pin.text, value.name, value.name, value.name);
   }
   return fail(ErrorCode::BadUsage, "The pin `{}` matches no layer of this model.{}", pin.text,
@@ -124,8 +127,9 @@ Result<void> checkPlacementFits(const Pin& pin, const PinTargets& targets, const
     if (placement.lastDim() < static_cast<int>(graph.shapeOf(v).size())) return {};
   }
   const auto& first = graph.value(targets.values.front());
-  return fail(ErrorCode::BadUsage, "The pin `{}` splits dimension {}, but {} {} has only the dimensions 0 to {}.", pin.text,
-              placement.lastDim(), first.name, graph::toText(first.type), static_cast<int>(first.type.shape.size()) - 1);
+  return fail(ErrorCode::BadUsage, "The pin `{}` splits dimension {}, but {} {} has only the dimensions 0 to {}.",
+              pin.text, placement.lastDim(), first.name, graph::toText(first.type),
+              static_cast<int>(first.type.shape.size()) - 1);
 }
 
 }  // namespace
@@ -153,7 +157,8 @@ bool matches(std::string_view pattern, std::string_view name) {
 }
 
 Result<Pin> Pin::parse(std::string_view text) {
-  constexpr std::string_view kForms = "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, != to forbid, * for any characters";
+  constexpr std::string_view kForms =
+      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, != to forbid, * for any characters";
   const std::string whole(trimmed(text));
   const auto equals = whole.find('=');
   if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kForms);
@@ -162,13 +167,15 @@ Result<Pin> Pin::parse(std::string_view text) {
   pin.forbids = equals > 0 && whole[equals - 1] == '!';
   pin.pattern = trimmed(std::string_view(whole).substr(0, equals - (pin.forbids ? 1 : 0)));
   const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + 1));
-  if (pin.pattern.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kForms);
+  if (pin.pattern.empty())
+    return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kForms);
   if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kForms);
   pin.strategies = strategiesNamed(wanted);
   if (!pin.strategies.empty()) return pin;
   pin.placement = Placement::parse(wanted);
   if (pin.placement) return pin;
-  return fail(ErrorCode::BadUsage, "The pin `{}` wants `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).", whole,
+  return fail(ErrorCode::BadUsage,
+              "The pin `{}` wants `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).", whole,
               wanted, strategyWords());
 }
 
@@ -179,7 +186,8 @@ PinTargets targetsOf(const Pin& pin, const Graph& graph) {
     for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
       if (!graph::layerShape(graph, n)) continue;
       const auto& result = graph.value(graph.node(n).results.front()).name;
-      if (matches(pin.pattern, graph::layerName(graph, n)) || (alsoByResult && matches(pin.pattern, result))) found.push_back(n);
+      if (matches(pin.pattern, graph::layerName(graph, n)) || (alsoByResult && matches(pin.pattern, result)))
+        found.push_back(n);
     }
     return found;
   };

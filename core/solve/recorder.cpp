@@ -7,7 +7,9 @@
 namespace cleave::solve {
 namespace {
 
-bool isLast(EventType type) { return type == EventType::Solution || type == EventType::Exhausted || type == EventType::Stopped; }
+bool isLast(EventType type) {
+  return type == EventType::Solution || type == EventType::Exhausted || type == EventType::Stopped;
+}
 
 }  // namespace
 
@@ -26,8 +28,11 @@ class TraceRecorder::Storage final : public Trace {
   std::size_t conflictCount() const override { return m_conflicts.size(); }
 
   SearchStats stats() const override {
-    const auto count = [&](EventType type) { return m_counts[static_cast<std::size_t>(type)].load(std::memory_order_relaxed); };
-    return {m_log.size(), count(EventType::Visit), count(EventType::Try), count(EventType::Conflict), count(EventType::Backtrack)};
+    const auto count = [&](EventType type) {
+      return m_counts[static_cast<std::size_t>(type)].load(std::memory_order_relaxed);
+    };
+    return {m_log.size(), count(EventType::Visit), count(EventType::Try), count(EventType::Conflict),
+            count(EventType::Backtrack)};
   }
 
   bool append(const Event& event) {
@@ -58,7 +63,8 @@ class TraceRecorder::Storage final : public Trace {
       m_limits.totalBytes *= 2;
       return true;
     }
-    stop(fmt::format("The recording reached its limit of {} MiB ({} events).", m_limits.totalBytes >> 20, m_log.size()));
+    stop(
+        fmt::format("The recording reached its limit of {} MiB ({} events).", m_limits.totalBytes >> 20, m_log.size()));
     return false;
   }
   void stop(std::string why) {
@@ -78,11 +84,23 @@ TraceRecorder::TraceRecorder(std::shared_ptr<const Problem> problem, RecorderLim
     : m_storage(std::make_shared<Storage>(std::move(problem), std::move(limits))) {}
 TraceRecorder::~TraceRecorder() = default;
 
-ChoiceId TraceRecorder::internChoice(Choice choice) { return m_storage->m_choices.add(std::move(choice)); }
-ConflictId TraceRecorder::internConflict(ConflictRecord conflict) { return m_storage->m_conflicts.add(std::move(conflict)); }
-bool TraceRecorder::onEvent(const Event& event) { return m_storage->append(event); }
-std::shared_ptr<const Trace> TraceRecorder::trace() const { return m_storage; }
-std::uint64_t TraceRecorder::memoryBytes() const { return m_storage->memoryBytes(); }
-std::string TraceRecorder::whyStopped() const { return m_storage->whyStopped(); }
+ChoiceId TraceRecorder::internChoice(Choice choice) {
+  return m_storage->m_choices.add(std::move(choice));
+}
+ConflictId TraceRecorder::internConflict(ConflictRecord conflict) {
+  return m_storage->m_conflicts.add(std::move(conflict));
+}
+bool TraceRecorder::onEvent(const Event& event) {
+  return m_storage->append(event);
+}
+std::shared_ptr<const Trace> TraceRecorder::trace() const {
+  return m_storage;
+}
+std::uint64_t TraceRecorder::memoryBytes() const {
+  return m_storage->memoryBytes();
+}
+std::string TraceRecorder::whyStopped() const {
+  return m_storage->whyStopped();
+}
 
 }  // namespace cleave::solve

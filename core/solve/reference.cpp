@@ -16,7 +16,11 @@ constexpr std::size_t kMostCauses = 16;
 class ReferenceSearch {
  public:
   ReferenceSearch(const Problem& problem, const Variables& variables, TraceSink& sink, const Progress& progress)
-      : m_problem(problem), m_variables(variables), m_sink(sink), m_progress(progress), m_memo(problem, variables, sink) {
+      : m_problem(problem),
+        m_variables(variables),
+        m_sink(sink),
+        m_progress(progress),
+        m_memo(problem, variables, sink) {
     m_frames.resize(variables.steps().size());
   }
 
@@ -105,7 +109,8 @@ class ReferenceSearch {
     for (std::size_t i = 0; i < m_conflictCounts.size(); ++i) {
       if (m_conflictCounts[i] > 0) order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return m_conflictCounts[a] > m_conflictCounts[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return m_conflictCounts[a] > m_conflictCounts[b]; });
     if (order.size() > kMostCauses) order.resize(kMostCauses);
     for (std::size_t i : order) result.causes.push_back(m_memo.record(ConflictId(i)));
     return result;
@@ -130,15 +135,16 @@ class ReferenceSearch {
   TraceSink& m_sink;
   const Progress& m_progress;
   Memo m_memo;
-  std::vector<Frame> m_frames;        ///< by step
-  std::vector<std::uint32_t> m_open;  ///< steps with an untried candidate, ascending
+  std::vector<Frame> m_frames;                  ///< by step
+  std::vector<std::uint32_t> m_open;            ///< steps with an untried candidate, ascending
   std::vector<std::uint64_t> m_conflictCounts;  ///< by ConflictId
   SearchStats m_stats;
 };
 
 }  // namespace
 
-SolveResult solveReference(const Problem& problem, const Variables& variables, TraceSink& sink, const Progress& progress) {
+SolveResult solveReference(const Problem& problem, const Variables& variables, TraceSink& sink,
+                           const Progress& progress) {
   return ReferenceSearch(problem, variables, sink, progress).run();
 }
 

@@ -8,7 +8,9 @@ namespace {
 using graph::Argument;
 using graph::ValueList;
 
-void mix(std::size_t& seed, std::size_t hash) { seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2); }
+void mix(std::size_t& seed, std::size_t hash) {
+  seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);
+}
 
 void mixType(std::size_t& seed, const Graph& graph, ValueId value) {
   if (!value.isValid()) return mix(seed, 0x5eed);
@@ -56,11 +58,13 @@ bool sameSharing(std::span<const Read> a, std::span<const Read> b) {
   return true;
 }
 
-bool sameLayer(const Graph& graph, const std::optional<graph::LayerShape>& a, const std::optional<graph::LayerShape>& b) {
+bool sameLayer(const Graph& graph, const std::optional<graph::LayerShape>& a,
+               const std::optional<graph::LayerShape>& b) {
   if (a.has_value() != b.has_value()) return false;
   if (!a) return true;
-  return a->kind == b->kind && a->outAxis == b->outAxis && a->inAxis == b->inAxis && sameType(graph, a->weight, b->weight) &&
-         sameType(graph, a->bias, b->bias) && sameType(graph, a->input, b->input) && sameType(graph, a->target, b->target);
+  return a->kind == b->kind && a->outAxis == b->outAxis && a->inAxis == b->inAxis &&
+         sameType(graph, a->weight, b->weight) && sameType(graph, a->bias, b->bias) &&
+         sameType(graph, a->input, b->input) && sameType(graph, a->target, b->target);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct BlockSummary {
 
 class TimeIndex {
  public:
-  static constexpr std::size_t kBlockEvents = 1 << 12;
+  static constexpr std::size_t kBlockEvents = 1 << 9;
 
   explicit TimeIndex(const Trace& trace);
   ~TimeIndex();

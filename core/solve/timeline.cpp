@@ -10,7 +10,8 @@ namespace {
 /// Spreads events and whole blocks of events over buckets of equal width.
 class Spreader {
  public:
-  Spreader(StepId first, StepId last, std::size_t buckets) : m_first(first), m_length(last - first), m_buckets(buckets) {}
+  Spreader(StepId first, StepId last, std::size_t buckets)
+      : m_first(first), m_length(last - first), m_buckets(buckets) {}
 
   void setDepth(std::uint32_t depth) { m_depth = depth; }
   void addEvent(StepId index, const Event& event, const Variables& variables) {
@@ -69,7 +70,8 @@ class Spreader {
 
 }  // namespace
 
-std::vector<TimelineBucket> timeline(const Trace& trace, StepId first, StepId last, std::size_t buckets, const Progress& progress) {
+std::vector<TimelineBucket> timeline(const Trace& trace, StepId first, StepId last, std::size_t buckets,
+                                     const Progress& progress) {
   last = std::min(last, trace.size());
   if (first >= last || buckets == 0) return std::vector<TimelineBucket>(buckets);
   constexpr StepId kBlock = TimeIndex::kBlockEvents;

@@ -10,11 +10,13 @@
 namespace cleave::solve {
 namespace {
 
-void mix(std::size_t& seed, std::size_t hash) { seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2); }
+void mix(std::size_t& seed, std::size_t hash) {
+  seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);
+}
 
 bool sameOption(const rules::StrategyOption& a, const rules::StrategyOption& b) {
-  return a.strategy == b.strategy && a.input == b.input && a.weight == b.weight && a.bias == b.bias && a.result == b.result &&
-         a.before == b.before && a.after == b.after && a.reason == b.reason;
+  return a.strategy == b.strategy && a.input == b.input && a.weight == b.weight && a.bias == b.bias &&
+         a.result == b.result && a.before == b.before && a.after == b.after && a.reason == b.reason;
 }
 
 }  // namespace
@@ -26,7 +28,8 @@ std::string_view toText(EventType type) {
 }
 
 bool Choice::operator==(const Choice& other) const {
-  if (results != other.results || reason != other.reason || strategy.has_value() != other.strategy.has_value()) return false;
+  if (results != other.results || reason != other.reason || strategy.has_value() != other.strategy.has_value())
+    return false;
   return !strategy || sameOption(*strategy, *other.strategy);
 }
 
@@ -60,7 +63,9 @@ struct Trace::Derived {
 Trace::Trace() : m_derived(std::make_unique<Derived>()) {}
 Trace::~Trace() = default;
 
-Trace::Derived& Trace::derived() const { return *m_derived; }
+Trace::Derived& Trace::derived() const {
+  return *m_derived;
+}
 
 const Variables& Trace::variables() const {
   Derived& d = derived();

@@ -109,19 +109,23 @@ class EventCheck {
 
  private:
   std::string checkStep(std::uint32_t node) const {
-    if (node >= m_graph.nodes.size()) return fmt::format("names node {}, but the graph has {} nodes", node, m_graph.nodes.size());
+    if (node >= m_graph.nodes.size())
+      return fmt::format("names node {}, but the graph has {} nodes", node, m_graph.nodes.size());
     if (!m_variables.isStep(NodeId(node))) return fmt::format("names node {}, which is no step of the search", node);
     return {};
   }
   std::string checkTry(const Event& event) {
     if (auto wrong = checkStep(event.node); !wrong.empty()) return wrong;
     const NodeId node(event.node);
-    if (event.detail >= m_tables.choices.size()) return fmt::format("refers to choice {} of {}", event.detail, m_tables.choices.size());
+    if (event.detail >= m_tables.choices.size())
+      return fmt::format("refers to choice {} of {}", event.detail, m_tables.choices.size());
     const Choice& choice = m_tables.choices[event.detail];
-    if (choice.results.size() != m_graph.node(node).results.size() || choice.strategy.has_value() != m_variables.layer(node).has_value()) {
+    if (choice.results.size() != m_graph.node(node).results.size() ||
+        choice.strategy.has_value() != m_variables.layer(node).has_value()) {
       return fmt::format("gives node {} a choice of another kind of node", event.node);
     }
-    if (m_variables.stepsBefore(node) != m_depth) return fmt::format("assigns node {} out of the search's order", event.node);
+    if (m_variables.stepsBefore(node) != m_depth)
+      return fmt::format("assigns node {} out of the search's order", event.node);
     ++m_depth;
     return {};
   }
@@ -129,7 +133,8 @@ class EventCheck {
     for (std::uint32_t node : {event.node, event.target}) {
       if (auto wrong = checkStep(node); !wrong.empty()) return wrong;
     }
-    if (m_variables.stepsBefore(NodeId(event.target)) >= m_depth) return fmt::format("goes back to node {}, which has no choice", event.target);
+    if (m_variables.stepsBefore(NodeId(event.target)) >= m_depth)
+      return fmt::format("goes back to node {}, which has no choice", event.target);
     m_depth = m_variables.stepsBefore(NodeId(event.target));
     return {};
   }
@@ -171,7 +176,8 @@ class FileTrace final : public Trace {
       if (got == 0) return fail(ErrorCode::BadInput, "{} cannot be read at event {}.", m_file.path().string(), at);
       for (std::size_t i = 0; i < got; ++i) {
         if (const auto wrong = check.next(buffer[i]); !wrong.empty()) {
-          return fail(ErrorCode::BadInput, "{}: event {} {}: the trace is damaged; record it again.", m_file.path().string(), at + i, wrong);
+          return fail(ErrorCode::BadInput, "{}: event {} {}: the trace is damaged; record it again.",
+                      m_file.path().string(), at + i, wrong);
         }
         count(buffer[i].type);
       }
@@ -199,19 +205,25 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
   const std::string name = file.path().string();
   Preamble preamble;
   if (file.sizeBytes() < static_cast<std::int64_t>(sizeof preamble)) {
-    return fail(ErrorCode::BadInput, "{} is no Cleave trace: it has {} bytes, fewer than a trace's first {}.", name, file.sizeBytes(), sizeof preamble);
+    return fail(ErrorCode::BadInput, "{} is no Cleave trace: it has {} bytes, fewer than a trace's first {}.", name,
+                file.sizeBytes(), sizeof preamble);
   }
   CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(&preamble, 1))));
-  if (preamble.magic != kMagic) return fail(ErrorCode::BadInput, "{} is no Cleave trace: it does not begin with CLVTRACE.", name);
+  if (preamble.magic != kMagic)
+    return fail(ErrorCode::BadInput, "{} is no Cleave trace: it does not begin with CLVTRACE.", name);
   if (preamble.version != kVersion || preamble.eventBytes != sizeof(Event)) {
-    return fail(ErrorCode::BadInput, "{} is a trace of version {}, this program reads version {}: record it again with this program.", name,
+    return fail(ErrorCode::BadInput,
+                "{} is a trace of version {}, this program reads version {}: record it again with this program.", name,
                 preamble.version, kVersion);
   }
   const auto rest = static_cast<std::uint64_t>(file.sizeBytes()) - sizeof preamble;
-  const bool fits = preamble.headerBytes <= std::min(rest, kMostHeaderBytes) && preamble.events == (rest - preamble.headerBytes) / sizeof(Event) &&
+  const bool fits = preamble.headerBytes <= std::min(rest, kMostHeaderBytes) &&
+                    preamble.events == (rest - preamble.headerBytes) / sizeof(Event) &&
                     (rest - preamble.headerBytes) % sizeof(Event) == 0;
   if (!fits) {
-    return fail(ErrorCode::BadInput, "{} announces a header of {} bytes and {} events of {} bytes, but has {} bytes after its first {}: it is damaged.",
+    return fail(ErrorCode::BadInput,
+                "{} announces a header of {} bytes and {} events of {} bytes, but has {} bytes after its first {}: it "
+                "is damaged.",
                 name, preamble.headerBytes, preamble.events, sizeof(Event), rest, sizeof preamble);
   }
   return preamble;

@@ -17,13 +17,17 @@ constexpr std::array<std::string_view, 3> kSequenceParallel{"off", "on", "auto"}
 constexpr std::array kCollectives{CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter};
 constexpr int kMostRanks = 1 << 20;
 
-// ---- writing ---------------------------------------------------------------------------------------------------------
+// ---- writing
+// ---------------------------------------------------------------------------------------------------------
 
-Json toJson(const std::optional<CollectiveKind>& kind) { return kind ? Json(rules::toText(*kind)) : Json(nullptr); }
+Json toJson(const std::optional<CollectiveKind>& kind) {
+  return kind ? Json(rules::toText(*kind)) : Json(nullptr);
+}
 
 Json toJson(const StrategyOption& option) {
-  return {{"name", rules::toText(option.strategy)}, {"input", option.input.text()},   {"weight", option.weight.text()},
-          {"bias", option.bias.text()},             {"result", option.result.text()}, {"before", toJson(option.before)},
+  return {{"name", rules::toText(option.strategy)}, {"input", option.input.text()},
+          {"weight", option.weight.text()},         {"bias", option.bias.text()},
+          {"result", option.result.text()},         {"before", toJson(option.before)},
           {"after", toJson(option.after)},          {"reason", option.reason}};
 }
 
@@ -35,7 +39,8 @@ Json toJson(const Choice& choice) {
 }
 
 Json toJson(const ConflictRecord& conflict) {
-  Json json{{"node", conflict.node.raw()}, {"reason", conflict.reason}, {"culprits", Json::array()}, {"pins", conflict.pins}};
+  Json json{
+      {"node", conflict.node.raw()}, {"reason", conflict.reason}, {"culprits", Json::array()}, {"pins", conflict.pins}};
   for (ValueId v : conflict.culprits) json["culprits"].push_back(v.raw());
   return json;
 }
@@ -49,17 +54,21 @@ Json toJson(const Problem& problem) {
           {"pins", std::move(pins)}};
 }
 
-// ---- reading ---------------------------------------------------------------------------------------------------------
+// ---- reading
+// ---------------------------------------------------------------------------------------------------------
 
 /// A place in the document: the value and the path to it, for errors.
 struct At {
   const Json* json = nullptr;
   std::string path;
 
-  tl::unexpected<Error> wrong(std::string_view wanted) const { return fail(ErrorCode::BadInput, "{}: expected {}.", path, wanted); }
+  tl::unexpected<Error> wrong(std::string_view wanted) const {
+    return fail(ErrorCode::BadInput, "{}: expected {}.", path, wanted);
+  }
   Result<At> field(const char* name) const {
     const auto found = json->is_object() ? json->find(name) : json->end();
-    if (!json->is_object() || found == json->end()) return fail(ErrorCode::BadInput, "{}: the field `{}` is missing.", path, name);
+    if (!json->is_object() || found == json->end())
+      return fail(ErrorCode::BadInput, "{}: the field `{}` is missing.", path, name);
     return At{&*found, path + "." + name};
   }
   At item(std::size_t index) const { return {&(*json)[index], fmt::format("{}[{}]", path, index)}; }
@@ -72,7 +81,8 @@ struct At {
     return json->get<std::string>();
   }
   Result<std::uint32_t> integer(std::uint32_t below) const {
-    if (!json->is_number_unsigned() || json->get<std::uint64_t>() >= below) return wrong(fmt::format("an integer below {}", below));
+    if (!json->is_number_unsigned() || json->get<std::uint64_t>() >= below)
+      return wrong(fmt::format("an integer below {}", below));
     return json->get<std::uint32_t>();
   }
   Result<Placement> placement() const {
@@ -205,7 +215,8 @@ std::string toJsonText(const Trace& trace) {
 
 Result<TraceTables> traceTablesFromJson(const std::string& text) {
   const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) return fail(ErrorCode::BadInput, "The header of the trace is not JSON: the file is damaged.");
+  if (document.is_discarded())
+    return fail(ErrorCode::BadInput, "The header of the trace is not JSON: the file is damaged.");
   const At top{&document, "header"};
   TraceTables tables;
   CLEAVE_TRY(const At graphAt, top.field("graph"));

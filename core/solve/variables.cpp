@@ -40,7 +40,9 @@ Variables::Variables(const Problem& problem) {
   resolvePins(problem);
 }
 
-const std::optional<graph::LayerShape>& Variables::layer(NodeId node) const { return m_layers[m_layerIndex[node.index()]]; }
+const std::optional<graph::LayerShape>& Variables::layer(NodeId node) const {
+  return m_layers[m_layerIndex[node.index()]];
+}
 
 std::span<const std::uint32_t> Variables::pins(NodeId node) const {
   if (m_pins.empty()) return {};
@@ -56,10 +58,11 @@ void Variables::findOwners(const Graph& graph) {
     if (graph.node(n).kind != graph::NodeKind::Parameter) continue;
     const ValueId parameter = graph.node(n).results.front();
     const auto& users = graph.value(parameter).users;
-    const bool isOwned = !users.empty() && !isOutput[parameter.index()] && std::all_of(users.begin(), users.end(), [&](NodeId user) {
-      const auto& shape = layer(user);
-      return shape && ownsParameter(graph, *shape, user, parameter);
-    });
+    const bool isOwned =
+        !users.empty() && !isOutput[parameter.index()] && std::all_of(users.begin(), users.end(), [&](NodeId user) {
+          const auto& shape = layer(user);
+          return shape && ownsParameter(graph, *shape, user, parameter);
+        });
     if (isOwned) m_placedBy[n.index()] = users.front();
   }
 }

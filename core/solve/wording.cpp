@@ -6,9 +6,12 @@ std::string inWords(const Placement& placement, const graph::Shape& shape) {
   if (placement.isReplicated()) return "whole (R)";
   const int last = static_cast<int>(shape.size()) - 1;
   if (placement.firstDim() != placement.lastDim()) {
-    return fmt::format("split over dimensions {} to {} ({})", placement.firstDim(), placement.lastDim(), placement.text());
+    return fmt::format("split over dimensions {} to {} ({})", placement.firstDim(), placement.lastDim(),
+                       placement.text());
   }
-  const std::string where = placement.firstDim() == last && last > 0 ? "its last dimension" : fmt::format("dimension {}", placement.firstDim());
+  const std::string where = placement.firstDim() == last && last > 0
+                                ? "its last dimension"
+                                : fmt::format("dimension {}", placement.firstDim());
   const std::string_view how = !placement.blocks().empty() ? "split block by block"
                                : placement.replicas() > 1  ? "split with copies"
                                : placement.padding() > 0   ? "padded and split"
@@ -16,7 +19,9 @@ std::string inWords(const Placement& placement, const graph::Shape& shape) {
   return fmt::format("{} on {} ({})", how, where, placement.text());
 }
 
-std::string ticked(std::string_view name) { return fmt::format("`{}`", name); }
+std::string ticked(std::string_view name) {
+  return fmt::format("`{}`", name);
+}
 
 std::string nameOf(const Graph& graph, NodeId node, bool isLayer) {
   if (isLayer) return graph::layerName(graph, node);

@@ -26,7 +26,8 @@ class StraightRun {
 };
 
 std::shared_ptr<const Trace> exploding(std::int64_t layers) {
-  return test::record(test::problemOf(test::llamaGraph({.layers = layers, .hasLoss = false}), 2, {"lm_head=row"})).trace;
+  return test::record(test::problemOf(test::llamaGraph({.layers = layers, .hasLoss = false}), 2, {"lm_head=row"}))
+      .trace;
 }
 
 void compareState(const Cursor& cursor, const StraightRun& run, std::size_t nodes) {
@@ -245,6 +246,17 @@ class TestCursor : public QObject {
     QCOMPARE(backtracks, stats.backtracks);
     QCOMPARE(std::size_t{deepest} + 1, trace->variables().steps().size());
     QVERIFY(timeline(*trace, 5, 5, 3).size() == 3);
+  }
+
+  void answersNothingAboutWhatIsNotInTheGraph() {
+    Cursor cursor(exploding(1));
+    cursor.seek(100);
+    for (const NodeId node : {NodeId(), NodeId(1'000'000)}) {
+      QVERIFY(!cursor.choiceOf(node) && !cursor.assignedAt(node) && !cursor.nextChangeOf(node) &&
+              !cursor.previousChangeOf(node));
+      QVERIFY(!cursor.next(Breakpoint{.type = EventType::Solution, .node = node}));
+    }
+    QVERIFY(!cursor.placementOf(ValueId()));
   }
 
   void describesEveryKindOfEvent() {

@@ -30,7 +30,9 @@ std::string cardsOf(const std::shared_ptr<const Trace>& trace) {
     if (trace->variables().layer(n)) text += fmt::format("decision\n{}", textOf(decisionAt(cursor, n).sentences));
   }
   for (const StuckNode& node : stuck(*trace)) {
-    text += fmt::format("stuck {} times at {}\n", node.conflicts, describe(*trace, {.type = EventType::Conflict, .node = node.node.raw(), .detail = node.mostFrequent.raw()}));
+    text += fmt::format(
+        "stuck {} times at {}\n", node.conflicts,
+        describe(*trace, {.type = EventType::Conflict, .node = node.node.raw(), .detail = node.mostFrequent.raw()}));
   }
   return text;
 }
