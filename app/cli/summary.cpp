@@ -33,6 +33,12 @@ std::string indexText(const std::vector<int>& indices) {
   return text;
 }
 
+/// The same reason in two equal layers names other values: "add_3" and "add_9" count as one.
+std::string withoutNumbers(const std::string& text) {
+  static const std::regex kNumber(R"((_|\.)\d+)");
+  return std::regex_replace(text, kNumber, "$1#");
+}
+
 struct FoldedLayer {
   std::string pattern, line;
   std::vector<int> indices;
@@ -44,7 +50,7 @@ std::vector<FoldedLayer> foldLayers(const plan::Plan& plan) {
   for (const plan::LayerPlan& layer : plan.layers) {
     const auto [pattern, index] = foldIndex(layer.name);
     const std::string line = fmt::format("{:<11} {}", layer.axis, layer.reason);
-    const auto [entry, isNew] = known.emplace(std::pair(pattern, line), folded.size());
+    const auto [entry, isNew] = known.emplace(std::pair(pattern, withoutNumbers(line)), folded.size());
     if (isNew) folded.push_back({pattern, line, {}});
     if (index >= 0) folded[entry->second].indices.push_back(index);
   }
