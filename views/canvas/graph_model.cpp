@@ -113,6 +113,7 @@ void GraphModelBuilder::countOperators() {
   m_scopeOperators.assign(count, 0);
   m_scopeDirect.assign(count, 0);
   m_scopeChildren.assign(count, {});
+  if (count == 0) return;  // an empty graph
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
     if (!isShownCall(n)) continue;
     ++m_scopeDirect[g().node(n).scope.index()];
@@ -146,7 +147,7 @@ ModuleId GraphModelBuilder::addModule(ModuleKind kind, ScopeId scope, ModuleId p
 void GraphModelBuilder::makeModules() {
   m.m_scopeModule.assign(g().scopes.size(), ModuleId());
   m.m_inlined.assign(g().scopes.size(), NodeId());
-  const ModuleId root = addModule(ModuleKind::Scope, ScopeId(0), ModuleId(), g().name);
+  const ModuleId root = addModule(ModuleKind::Scope, g().scopes.empty() ? ScopeId() : ScopeId(0), ModuleId(), g().name);
   if (g().scopes.empty()) return;
   m.m_scopeModule[0] = root;
 

@@ -18,7 +18,7 @@
 namespace cleave::views {
 namespace {
 
-constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1.25;
+constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1;
 constexpr int kMinimapWidth = 96, kReach = 80;  // so many pixels of the picture stay in the window
 
 }  // namespace

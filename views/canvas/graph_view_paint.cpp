@@ -89,6 +89,7 @@ void GraphView::paintMarks(QPainter& painter, double zoom, const QRectF& area) {
       marks.ring(painter, items[item], m_theme.accent, 2, 2);
     }
   }
+  forNodes(m_conflicts, [&](const SceneItem& item) { marks.conflict(painter, item); });  // above the selection's ring
   forNodes(m_breakpoints, [&](const SceneItem& item) { marks.breakpoint(painter, item); });
 }
 
@@ -99,10 +100,7 @@ void GraphView::paintSelection(QPainter& painter, const ScenePainter& marks) {
   if (!m_links) m_links = std::make_unique<SceneLinks>(*m_scene);
   const auto& items = m_scene->items();
   const auto show = [&](const Neighbourhood& near, const QColor& color) {
-    for (const std::uint32_t e : near.edges) {
-      marks.edge(painter, m_scene->edges()[e], color, 2);
-      if (marks.hair() < 1.6) marks.edgeLabel(painter, m_scene->edges()[e]);
-    }
+    for (const std::uint32_t e : near.edges) marks.edge(painter, m_scene->edges()[e], color, 2);
     for (const std::uint32_t i : near.items) marks.ring(painter, items[i], color, 1.5, 1);
   };
   show(m_links->sourcesOf(item), m_theme.inputs);

@@ -259,6 +259,52 @@ void shiftEnd(Curve& curve, bool atStart, QPointF end) {
   curve[atStart ? 1 : last - 1] += by;
 }
 
+/// A module with one way in and one way out is entered and left in its middle: columns of modules stand straight.
+void centerLonePorts(const LayoutRequest& request, LayoutResult& result) {
+  for (const auto side : {LayoutBox::Rank::Top, LayoutBox::Rank::Bottom}) {
+    std::vector<std::size_t> ports;
+    for (std::size_t i = 0; i < request.boxes.size(); ++i)
+      if (request.boxes[i].rank == side) ports.push_back(i);
+    if (ports.size() == 1) result.positions[ports[0]].setX((result.size.width() - request.boxes[ports[0]].width) / 2);
+  }
+}
+
+/// Whether one plain curve between two points keeps clear of all other boxes.
+bool isClear(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, const Curve& curve) {
+  constexpr double kMargin = 5;
+  for (int step = 1; step < 20; ++step) {
+    const double t = step / 20.0, u = 1 - t;
+    const QPointF p = u * u * u * curve[0] + 3 * u * u * t * curve[1] + 3 * u * t * t * curve[2] + t * t * t * curve[3];
+    for (std::uint32_t i = 0; i < request.boxes.size(); ++i) {
+      if (i == edge.from || i == edge.to) continue;
+      const QPointF& at = result.positions[i];
+      if (p.x() > at.x() - kMargin && p.x() < at.x() + request.boxes[i].width + kMargin && p.y() > at.y() - kMargin &&
+          p.y() < at.y() + request.boxes[i].height + kMargin)
+        return false;
+    }
+  }
+  return true;
+}
+
+void smooth(const LayoutRequest& request, LayoutResult& result) {
+  constexpr std::size_t kMaxWork = 400'000;
+  if (request.boxes.size() * request.edges.size() > kMaxWork) return;
+  for (std::size_t e = 0; e < request.edges.size(); ++e) {
+    const LayoutEdge& edge = request.edges[e];
+    QPointF from = result.curves[e].front(), to = result.curves[e].back();
+    if (to.y() <= from.y()) continue;
+    if (std::abs(to.x() - from.x()) < 3) {  // nearly upright lines look like mistakes
+      const bool isFixed = edge.toPort >= 0 || request.boxes[edge.to].rank != LayoutBox::Rank::Free;
+      (isFixed ? from : to).setX(isFixed ? to.x() : from.x());
+    }
+    const double fall = to.y() - from.y(), aside = std::abs(to.x() - from.x());
+    const QPointF bend(
+        0, fall * std::clamp(0.5 + aside / fall / 16, 0.5, 0.95));  // far aside: still leave and arrive upright
+    Curve plain{from, from + bend, to - bend, to};
+    if (isClear(request, result, edge, plain)) result.curves[e] = std::move(plain);
+  }
+}
+
 }  // namespace
 
 std::size_t LayoutRequest::hash() const {
@@ -291,6 +337,7 @@ bool isColumn(const LayoutRequest& request) {
 void attachCurves(const LayoutRequest& request, LayoutResult& result) {
   for (QPointF& p : result.positions) p = QPointF(std::round(p.x()), std::round(p.y()));  // crisp borders at 100 %
   result.size = QSizeF(std::ceil(result.size.width()), std::ceil(result.size.height()));
+  centerLonePorts(request, result);
   std::vector<std::vector<std::uint32_t>> arriving(request.boxes.size());
   for (std::uint32_t e = 0; e < request.edges.size(); ++e) {
     const LayoutEdge& edge = request.edges[e];
@@ -313,6 +360,7 @@ void attachCurves(const LayoutRequest& request, LayoutResult& result) {
       shiftEnd(result.curves[edges[i]], false, result.positions[box] + QPointF(in, 0));
     }
   }
+  smooth(request, result);
 }
 
 }  // namespace cleave::views

@@ -44,7 +44,7 @@ struct LayoutResult {
   bool isSimplified = false;       ///< by the built-in layout because Graphviz did not answer
 };
 
-inline constexpr float kRankGap = 30;  ///< between rows
+inline constexpr float kRankGap = 28;  ///< between rows
 inline constexpr float kBoxGap = 20;   ///< between neighbours in a row
 
 /// The built-in layout: longest path, barycentres, curves through gaps between boxes. Never fails; O(boxes + edges)
@@ -54,8 +54,9 @@ LayoutResult layeredLayout(const LayoutRequest& request);
 /// Requests whose one sensible picture is a column of boxes: no need to ask anybody.
 bool isColumn(const LayoutRequest& request);
 
-/// Puts boxes on whole pixels, curve ends where the boxes' ports are, and spreads edges that meet at one side of a box.
-/// Done for every engine's answer.
+/// Puts boxes on whole pixels, a lone port in the middle of its side, curve ends where the ports are; spreads edges
+/// that meet at one side of a box, and makes a line one plain curve where nothing is in its way. Done for every
+/// engine's answer.
 void attachCurves(const LayoutRequest& request, LayoutResult& result);
 
 }  // namespace cleave::views

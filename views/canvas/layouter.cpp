@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kMaxFailures = 3;
 constexpr std::size_t kMaxCached = 2048;
-constexpr int kStartupMs =
-    8000;  // a cold start reads hundreds of megabytes of libraries; the layout's own limit comes after
 
 }  // namespace
 
@@ -53,7 +51,9 @@ Layouter::~Layouter() {
 
 void Layouter::startHelper() {
   if (m_helper.program.isEmpty() || m_isClosing || m_failures >= kMaxFailures) return;
-  if (m_process.state() == QProcess::NotRunning) m_process.start(m_helper.program, m_helper.arguments);
+  if (m_process.state() != QProcess::NotRunning) return;
+  m_hasAnswered = false;
+  m_process.start(m_helper.program, m_helper.arguments);
 }
 
 std::shared_ptr<const LayoutResult> Layouter::find(const LayoutRequest& request) {
@@ -77,13 +77,13 @@ void Layouter::sendNext() {
   if (m_queue.empty() || m_isSent) return;
   if (m_process.state() == QProcess::NotRunning) {
     startHelper();
-    if (!m_timer.isActive()) m_timer.start(kStartupMs);
+    if (!m_timer.isActive()) m_timer.start(m_startupMs);
     return;
   }
   if (m_process.state() != QProcess::Running) return;
   m_process.write(QByteArray::fromStdString(encodeRequest(m_nextId, *m_queue.front())));
   m_isSent = true;
-  m_timer.start(m_failures == 0 && m_nextId == 1 ? kStartupMs : m_timeoutMs);
+  m_timer.start(m_hasAnswered ? m_timeoutMs : std::max(m_timeoutMs, m_startupMs));
 }
 
 void Layouter::readAnswers() {
@@ -103,6 +103,7 @@ void Layouter::readAnswers() {
       return fail(answered->error.empty() ? tr("the layout helper sent too few positions")
                                           : QString::fromStdString(answered->error));
     m_failures = 0;
+    m_hasAnswered = true;
     answer(*answered->result);
   }
 }

@@ -39,6 +39,8 @@ class Layouter : public QObject {
   /// Drops what waits and kills a layout in progress; the cache stays.
   void cancel();
   void setTimeout(int ms) { m_timeoutMs = ms; }
+  /// For the first answer after the program starts: a cold start reads hundreds of megabytes of libraries.
+  void setStartupTimeout(int ms) { m_startupMs = ms; }
   std::size_t cacheSize() const { return m_cache.size(); }
   qint64 helperProcessId() const { return m_process.processId(); }
 
@@ -72,6 +74,8 @@ class Layouter : public QObject {
   std::uint64_t m_nextId = 1;
   int m_failures = 0;
   int m_timeoutMs = 2000;
+  int m_startupMs = 8000;
+  bool m_hasAnswered = false;  ///< since it was started
   std::unordered_map<Key, std::shared_ptr<const LayoutResult>, KeyHash, KeyEqual> m_cache;
 };
 

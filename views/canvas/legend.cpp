@@ -67,6 +67,14 @@ void Legend::arrange() {
 }
 
 bool Legend::event(QEvent* event) {
+  if (event->type() == QEvent::FocusIn) {
+    const auto reason = static_cast<QFocusEvent*>(event)->reason();
+    m_showsFocus = reason == Qt::TabFocusReason || reason == Qt::BacktabFocusReason;
+    update();
+  } else if (event->type() == QEvent::FocusOut) {
+    m_showsFocus = false;
+    update();
+  }
   if (event->type() == QEvent::Resize || event->type() == QEvent::FontChange) arrange();
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
@@ -93,7 +101,7 @@ void Legend::paintEvent(QPaintEvent*) {
   for (std::size_t i = 0; i < m_entries.size(); ++i) {
     const Entry& entry = m_entries[i];
     const bool isChosen = m_chosen & (1u << static_cast<int>(entry.tint));
-    if (isChosen || (hasFocus() && static_cast<int>(i) == m_focus)) {
+    if (isChosen || (m_showsFocus && static_cast<int>(i) == m_focus)) {
       painter.setPen(isChosen ? m_theme.accent : m_theme.borderStrong);
       painter.setBrush(isChosen ? blend(m_theme.groundRaised, m_theme.accent, 0.12) : QColor(Qt::transparent));
       painter.drawRoundedRect(QRectF(entry.rect).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4);

@@ -44,6 +44,7 @@ class Legend : public QWidget {
   QString m_status;
   std::vector<Entry> m_entries;
   int m_focus = 0;
+  bool m_showsFocus = false;  ///< reached by keyboard
 };
 
 }  // namespace cleave::views

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace cleave::views {
 namespace {
 
-constexpr double kLabelZoom = 0.45;  // below: filled boxes
-constexpr double kDetailZoom = 0.7;  // from here: shapes, weights, chips
-constexpr double kArrowZoom = 0.55;
+constexpr double kLabelZoom = 0.45;   // below: filled boxes
+constexpr double kDetailZoom = 0.55;  // from here: shapes, weights, chips
+constexpr double kEdgeLabelZoom = 1.5;
 constexpr double kCurveZoom = 0.3;    // below: straight pieces
-constexpr double kBlockZoom = 0.3;    // below: frames of moderate height are blocks
-constexpr double kBlockHeight = 130;  // on screen
+constexpr double kBlockZoom = 0.17;   // below: frames of moderate height are blocks
+constexpr double kBlockHeight = 150;  // on screen
 constexpr double kTinyHeight = 24;    // on screen: a frame below is a block at any zoom
 
 QPen hairline(const QColor& color, double width = 1) {
@@ -20,21 +21,19 @@ QPen hairline(const QColor& color, double width = 1) {
   return pen;
 }
 
-/// Text that stays legible: drawn at `pixels` on the screen whatever the zoom.
+}  // namespace
+
 void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double pixels, const QColor& color, int flags,
-                    const QString& text) {
-  const QTransform toDevice = painter.worldTransform();
-  const QRectF device = toDevice.mapRect(world);
+                    const QString& text, Qt::TextElideMode elide) {
+  const QRectF device = painter.worldTransform().mapRect(world);
   font.setPixelSize(std::max(1, static_cast<int>(std::lround(pixels))));
   painter.save();
   painter.resetTransform();
   painter.setFont(font);
   painter.setPen(color);
-  painter.drawText(device, flags, QFontMetricsF(font).elidedText(text, Qt::ElideLeft, device.width()));
+  painter.drawText(device, flags | Qt::TextDontClip, QFontMetricsF(font).elidedText(text, elide, device.width()));
   painter.restore();
 }
-
-}  // namespace
 
 void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step) {
   painter.fillRect(rect, theme.color(tint));
@@ -129,6 +128,7 @@ const HubLabel* ScenePainter::chipAt(const SceneItem& item, Labels& labels, cons
     hubs = &label.hubs;
     top = r.top() + m.band + m.row * (1 + static_cast<double>(label.docks.size()));
   } else if (item.kind == ItemKind::Folded || item.kind == ItemKind::Stack) {
+    if (labels.isCompact(item.module, item.lastModule)) return nullptr;
     hubs = &labels.module(item.module, item.lastModule).hubs;
     top = r.top() + m.header + m.row + 2 * m.scale;
   }
@@ -217,9 +217,14 @@ void ScenePainter::paint(QPainter& painter, const QRectF& area) {
       case ItemKind::Input: drawNode(painter, item); break;
     }
   }
-  if (m_zoom >= 1.5) {
-    for (const std::uint32_t e : found)
-      if (const SceneEdge& edge = m_scene.edges()[e]; edge.bounds.intersects(area)) edgeLabel(painter, edge);
+  if (m_zoom < kEdgeLabelZoom) return;
+  std::set<std::pair<std::uint32_t, ValueId>> said;  // a value leaves its source once, however many read it
+  for (const std::uint32_t e : found) {
+    const SceneEdge& edge = m_scene.edges()[e];
+    const auto values = m_scene.values(edge);
+    const bool isOperator = edge.from != SceneItem::kNone && items[edge.from].node.isValid();  // its box says the shape
+    if (!isOperator && !values.empty() && edge.bounds.intersects(area) && said.insert({edge.from, values[0]}).second)
+      edgeLabel(painter, edge);
   }
 }
 
@@ -247,9 +252,9 @@ void ScenePainter::drawFrameHeader(QPainter& painter, const SceneItem& item) {
   const ModuleLabel& label = m_style.labels->module(item.module, item.module);
   const double height = r.height() * m_zoom;
   if (m_zoom < kLabelZoom) {
-    if (height >= 8)
-      drawScreenText(painter, r.adjusted(m.pad / 2, 0, -m.pad, 0), m.strong, std::min(10.0, height - 1), m_theme.text,
-                     Qt::AlignVCenter, label.title);
+    if (height >= 6)
+      drawScreenText(painter, r.adjusted(m.pad / 2, 0, -m.pad, 0), m.strong, std::clamp(height - 1, 8.0, 10.0),
+                     m_theme.text, Qt::AlignVCenter, label.title);
     return;
   }
   double x = r.left() + m.pad;
@@ -284,16 +289,20 @@ void ScenePainter::drawBlock(QPainter& painter, const SceneItem& item) {
   const ModuleTally tally = item.kind == ItemKind::Stack ? m_style.board->tally(item.module, item.lastModule)
                                                          : m_style.board->tally(item.module);
   painter.setRenderHint(QPainter::Antialiasing, false);
-  if (height < 13 || width < 30) {
-    painter.fillRect(r, m_theme.groundSunken);
+  const QString& title = m_style.labels->module(item.module, item.lastModule).title;
+  painter.fillRect(r, m_theme.groundSunken);
+  if (height < 9 || width < 30) {
     drawBar(painter, r, tally);
+  } else if (height < 17) {  // one row: name, bar
+    const double half = r.width() * 0.55;
+    drawScreenText(painter, r.adjusted(3 * h, 0, half - r.width(), 0), m_metrics.strong,
+                   std::clamp(height * 0.7, 8.0, 10.0), m_theme.text, Qt::AlignVCenter, title);
+    drawBar(painter, QRectF(r.left() + half, r.top() + 3 * h, r.width() - half - 3 * h, r.height() - 6 * h), tally);
   } else {
-    painter.fillRect(r, m_theme.groundSunken);
     const double bar = std::clamp(height * 0.3, 4.0, 9.0) * h;
     drawBar(painter, QRectF(r.left() + 3 * h, r.bottom() - bar - 3 * h, r.width() - 6 * h, bar), tally);
-    const QString title = m_style.labels->module(item.module, item.lastModule).title;
     drawScreenText(painter, r.adjusted(4 * h, 0, -2 * h, -bar - 2 * h), m_metrics.strong,
-                   std::clamp(height * 0.55, 8.0, 11.0), m_theme.text, Qt::AlignVCenter, title);
+                   std::clamp(height * 0.5, 8.0, 11.0), m_theme.text, Qt::AlignVCenter, title);
   }
   painter.setPen(hairline(m_theme.borderStrong));
   painter.setBrush(Qt::NoBrush);
@@ -341,23 +350,26 @@ void ScenePainter::drawFolded(QPainter& painter, const SceneItem& item) {
     right = pill.left() - m.pad;
   }
   const double left = head.left() + m.pad;
+  const bool isCompact = m_style.labels->isCompact(item.module, item.lastModule);
   painter.setFont(m.strong);
   painter.setPen(m_theme.text);
   const QString title = elided(m.strongMetrics, label.title, right - left);
   painter.drawText(QRectF(left, head.top(), right - left, head.height()), Qt::AlignVCenter, title);
   const double after = left + m.strongMetrics.horizontalAdvance(title) + m.pad;
-  if (m_zoom >= kDetailZoom && !label.kind.isEmpty() && after + m.smallMetrics.horizontalAdvance(label.kind) <= right) {
+  if (m_zoom >= kDetailZoom && !isCompact && !label.kind.isEmpty() &&
+      after + m.smallMetrics.horizontalAdvance(label.kind) <= right) {
     painter.setFont(m.small);
     painter.setPen(m_theme.textQuiet);
     painter.drawText(QRectF(after, head.top() + 0.5, right - after, head.height()), Qt::AlignVCenter, label.kind);
   }
-  const QRectF row(r.left() + m.pad, head.bottom() - 3 * m.scale, r.width() - 2 * m.pad, m.row);
+  const QRectF row = isCompact ? QRectF(after, head.top(), right - after, head.height())
+                               : QRectF(r.left() + m.pad, head.bottom() - 3 * m.scale, r.width() - 2 * m.pad, m.row);
   const double used = m_zoom >= kDetailZoom ? drawCounts(painter, row, tally, label.counts) : 0;
   drawBar(
       painter,
       QRectF(row.left(), row.center().y() - 3.5 * m.scale, row.width() - used - (used > 0 ? m.pad : 0), 7 * m.scale),
       tally);
-  if (m_zoom >= kDetailZoom) drawChips(painter, r, label.hubs, r.top() + m.header + m.row + 2 * m.scale);
+  if (m_zoom >= kDetailZoom && !isCompact) drawChips(painter, r, label.hubs, r.top() + m.header + m.row + 2 * m.scale);
   if (tally.conflicts > 0) conflict(painter, item);
 }
 

@@ -7,7 +7,7 @@
 namespace cleave::views {
 namespace {
 
-constexpr double kLabelZoom = 0.45, kDetailZoom = 0.7, kArrowZoom = 0.55, kCurveZoom = 0.3;
+constexpr double kLabelZoom = 0.45, kNameZoom = 0.24, kDetailZoom = 0.55, kArrowZoom = 0.55, kCurveZoom = 0.3;
 
 QPen hairline(const QColor& color, double width = 1, Qt::PenStyle style = Qt::SolidLine) {
   QPen pen(color, width, style);
@@ -74,14 +74,29 @@ void ScenePainter::drawNode(QPainter& painter, const SceneItem& item) {
   const MaybePlacement placement = placementOf(item);
   const Tint tint = tintOf(placement);
   painter.setOpacity(isDimmed(tint) ? 0.25 : 1);
-  if (m_zoom < kLabelZoom) {
+  if (m_zoom < kDetailZoom) {  // a filled box; its name as long as that can be read
     if (tint == Tint::Unassigned) {
       painter.fillRect(r, m_theme.ground);
-      painter.setPen(hairline(m_theme.borderStrong));
+      painter.setPen(hairline(m_theme.borderStrong, 1, Qt::DashLine));
       painter.setBrush(Qt::NoBrush);
       painter.drawRect(r.adjusted(0, 0, -hair(), -hair()));
+    } else if (m_zoom > kNameZoom) {
+      fillTint(painter, r, m_theme, tint, 5 * hair());
     } else {
       painter.fillRect(r, m_theme.color(tint));
+    }
+    const double height = r.height() * m_zoom;
+    if (m_zoom > kNameZoom) {
+      const NodeLabel& label = m_style.labels->node(item.node);
+      const double pixels = std::clamp(height * 0.75, 8.0, 10.0);
+      const QString& name = label.tail.isEmpty() || height < 16 ? label.title : label.tail;
+      const double width =
+          QFontMetricsF(m.label).horizontalAdvance(name) * pixels / m.label.pixelSize() / m_zoom + 4 * hair();
+      QRectF plate(0, 0, std::min(width, r.width()), std::min(r.height(), pixels * 1.3 * hair()));
+      plate.moveCenter(r.center());
+      if (tint != Tint::Unassigned) painter.fillRect(plate, m_theme.color(tint));
+      drawScreenText(painter, r, m.label, pixels, m_theme.textOn(m_theme.color(tint)), Qt::AlignCenter, name,
+                     Qt::ElideRight);
     }
     painter.setOpacity(1);
     if (item.node.isValid() && m_style.board->isConflict(item.node)) conflict(painter, item);
@@ -257,14 +272,14 @@ void ScenePainter::edgeLabel(QPainter& painter, const SceneEdge& edge) const {
   const QString text = values.size() == 1 ? shapeText(m_style.model->graph().shapeOf(values[0]))
                                           : QStringLiteral("%1 values").arg(values.size());
   const Metrics& m = m_metrics;
-  // Beside the middle of the first piece, never under the line.
-  const QPointF at = 0.125 * points[0] + 0.375 * points[1] + 0.375 * points[2] + 0.125 * points[3];
-  const bool leansLeft = points[3].x() < points[0].x();
-  const double width = m.digitsMetrics.horizontalAdvance(text);
+  const QSizeF size(m.digitsMetrics.horizontalAdvance(text) + 4, 13 * m.scale);
+  const QRectF plate(points[0] + QPointF(7, 4), size);  // beside the line where it leaves, on a plate of its own
+  QColor ground = edge.frame == SceneItem::kNone ? m_theme.ground : sheet(m_scene.items()[edge.frame]);
+  ground.setAlpha(225);
+  painter.fillRect(plate, ground);
   painter.setFont(m.digits);
   painter.setPen(m_theme.textQuiet);
-  painter.drawText(QRectF(leansLeft ? at.x() - width - 6 : at.x() + 6, at.y() - 7, width + 2, 14), Qt::AlignVCenter,
-                   text);
+  painter.drawText(plate, Qt::AlignCenter, text);
 }
 
 // ---- marks
@@ -291,7 +306,7 @@ void ScenePainter::conflict(QPainter& painter, const SceneItem& item) const {
   painter.setBrush(Qt::NoBrush);
   painter.drawRoundedRect(r.adjusted(-h, -h, h, h), m_metrics.radius, m_metrics.radius);
   const double radius = std::min({8.0 * std::max(1.0, m_zoom) * h, r.height() / 2, r.width() / 2});
-  if (radius * m_zoom >= 3) {
+  if (radius * m_zoom >= 3 && m_zoom > 0.12) {
     const QPointF c = r.topRight();
     painter.setPen(hairline(m_theme.ground, 1.5));
     painter.setBrush(m_theme.conflict);

@@ -150,7 +150,7 @@ QBrush Theme::pattern(Tint tint) const {
       Qt::HorPattern, Qt::DiagCrossPattern, Qt::FDiagPattern, Qt::NoBrush,
   };
   QColor ink = textOn(color(tint));
-  ink.setAlpha(tint == Tint::Replicated ? 70 : 120);
+  ink.setAlpha(tint == Tint::Replicated ? 48 : 120);
   return QBrush(ink, styles[static_cast<int>(tint)]);
 }
 

@@ -1,0 +1,170 @@
+// What the canvas draws: modules, templates, hubs, docks, noise. No pixels.
+#include "canvas_support.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::test;
+using graph::GraphBuilder;
+using graph::TensorType;
+
+namespace {
+
+std::shared_ptr<const graph::Graph> finish(GraphBuilder&& builder) {
+  auto graph = std::move(builder).finish();
+  CLEAVE_CHECK(graph.has_value(), "{}", graph.error().message);
+  return std::make_shared<const graph::Graph>(std::move(*graph));
+}
+
+QStringList titles(const GraphModel& model, ModuleId id) {
+  QStringList list;
+  for (const Member& member : model.module(id).members) {
+    if (member.module.isValid())
+      list << QString::fromStdString(model.module(member.module).title);
+    else if (member.output >= 0)
+      list << QStringLiteral("->") + QString::fromStdString(model.graph().outputs[member.output].name);
+    else
+      list << QString::fromStdString(model.graph().value(model.graph().node(member.node).results[0]).name);
+  }
+  return list;
+}
+
+const TensorType kRow{graph::DType::Float32, {2, 8}};
+
+}  // namespace
+
+class CanvasModel : public QObject {
+  Q_OBJECT
+ private slots:
+  void dissolvesWrappersAndLists() {
+    const auto graph = cleave::test::llamaGraph({.layers = 3});
+    const GraphModel model(graph);
+    const QStringList root = titles(model, model.root());
+    QVERIFY2(root.contains("layers.0") && root.contains("layers.2") && root.contains("norm"),
+             qPrintable(root.join(' ')));
+    QVERIFY(!root.contains("model"));
+    QVERIFY(root.contains("->logits"));
+  }
+
+  void equalLayersShareATemplate() {
+    const auto graph = cleave::test::llamaGraph({.layers = 5});
+    const GraphModel model(graph);
+    std::set<std::uint32_t> ids;
+    for (const Member& member : model.module(model.root()).members)
+      if (member.module.isValid() && model.module(member.module).listName == "layers")
+        ids.insert(model.module(member.module).templateId);
+    QCOMPARE(ids.size(), std::size_t(1));
+  }
+
+  void layersThatDifferDoNot() {
+    GraphBuilder b("m");
+    graph::ValueId x = b.addInput("x", kRow);
+    for (int i = 0; i < 3; ++i) {
+      const auto scope = b.scope("layers." + std::to_string(i), "Layer");
+      x = b.addCall("aten::mul.Scalar", {x, i == 2 ? 3.0 : 2.0}, {kRow}, scope)[0];
+      x = b.addCall("aten::relu", {x}, {kRow}, scope)[0];
+    }
+    b.addOutput("y", x);
+    const GraphModel model(finish(std::move(b)));
+    std::vector<std::uint32_t> ids;
+    for (const Member& member : model.module(model.root()).members)
+      if (member.module.isValid()) ids.push_back(model.module(member.module).templateId);
+    QCOMPARE(ids.size(), std::size_t(3));
+    QCOMPARE(ids[0], ids[1]);
+    QVERIFY(ids[1] != ids[2]);
+  }
+
+  void hubsAreChipsAndNoEdges() {
+    const auto graph = cleave::test::llamaGraph({.layers = 4});
+    const GraphModel model(graph);
+    std::size_t hubs = 0;
+    for (const auto v : idRange<graph::ValueId>(graph->values.size())) hubs += model.isHub(v);
+    QVERIFY(hubs >= 2);  // cos and sin
+    for (const auto id : idRange<ModuleId>(model.moduleCount()))
+      for (const MemberEdge& edge : model.module(id).edges) QVERIFY(!model.isHub(edge.value));
+    QStringList names;
+    for (const Member& member : model.module(model.root()).members)
+      if (member.module.isValid() && model.module(member.module).title == "layers.1")
+        for (const auto hub : model.module(member.module).hubs) names << QString::fromStdString(model.hubName(hub));
+    QVERIFY2(names.contains("cos") && names.contains("sin"), qPrintable(names.join(' ')));
+  }
+
+  void tiedWeightIsAHubAndOthersDock() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2, .isTied = true});
+    const GraphModel model(graph);
+    const auto tied = graph->findValue("model.embed_tokens.weight");
+    QVERIFY(model.isHub(tied));
+    const auto q = graph->findValue("model.layers.0.self_attn.q_proj.weight");
+    QVERIFY(q.isValid() && !model.isHub(q));
+    const auto reader = model.shownNode(graph->value(q).producer);
+    QCOMPARE(model.trimmings(reader).docked, std::vector<graph::ValueId>{q});
+    QCOMPARE(QString::fromStdString(model.trimmings(reader).tail), QStringLiteral("q_proj"));
+  }
+
+  void noiseIsPassedThroughAndCanBeShown() {
+    GraphBuilder b("m");
+    const auto x = b.addInput("x", kRow);
+    const auto alias = b.addCall("aten::alias", {x}, {kRow})[0];
+    const auto relu = b.addCall("aten::relu", {alias}, {kRow})[0];
+    const auto same = b.addCall("aten::view", {relu, std::vector<std::int64_t>{2, 8}}, {kRow})[0];
+    b.addOutput("y", same);
+    const auto graph = finish(std::move(b));
+    const GraphModel folded(graph);
+    QCOMPARE(folded.noiseCount(), std::size_t(2));
+    QCOMPARE(titles(folded, folded.root()), (QStringList{"x", "relu_0", "->y"}));
+    QCOMPARE(folded.shownNode(graph->value(same).producer), graph->value(relu).producer);
+    const GraphModel all(graph, {.foldNoise = false});
+    QCOMPARE(all.noiseCount(), std::size_t(0));
+    QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
+  }
+
+  void everyShownNodeIsAMemberExactlyOnce() {
+    for (const bool fold : {true, false}) {
+      const auto graph = cleave::test::llamaGraph({.layers = 3});
+      const GraphModel model(graph, {.foldNoise = fold});
+      std::vector<int> seen(graph->nodes.size(), 0);
+      for (const auto id : idRange<ModuleId>(model.moduleCount()))
+        for (const Member& member : model.module(id).members)
+          if (member.node.isValid()) ++seen[member.node.index()];
+      for (const auto n : idRange<graph::NodeId>(graph->nodes.size()))
+        QCOMPARE(seen[n.index()], model.shownNode(n) == n ? 1 : 0);
+    }
+  }
+
+  void graphsWithoutScopesOrNodesAreFine() {
+    const GraphModel empty(std::make_shared<const graph::Graph>());
+    QCOMPARE(empty.module(empty.root()).members.size(), std::size_t(0));
+    GraphBuilder b("one");
+    const auto x = b.addInput("x", kRow);
+    b.addOutput("y", x);
+    const GraphModel one(finish(std::move(b)));
+    QCOMPARE(one.module(one.root()).edges.size(), std::size_t(1));
+  }
+
+  void boardCountsFollowChanges() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2});
+    const GraphModel model(graph);
+    PlacementBoard board(model);
+    const auto total = board.tally(model.root()).total();
+    QCOMPARE(board.tally(model.root()).tints[int(Tint::Unassigned)], total);
+    const auto value = graph->findValue("linear_0");
+    std::vector<graph::ValueId> changed{value};
+    QVERIFY(board.update(changed, [](graph::ValueId) { return rules::Placement::split(2); }));
+    QCOMPARE(board.tally(model.root()).tints[int(Tint::Dim2)], 1u);
+    QVERIFY(!board.update(changed, [](graph::ValueId) { return rules::Placement::split(2); }));
+    board.update(changed, {});
+    QCOMPARE(board.tally(model.root()).tints[int(Tint::Unassigned)], total);
+  }
+
+  void textOnEveryTintIsReadable() {
+    for (const Theme& theme : {Theme::light(), Theme::darkTheme()}) {
+      for (int t = 0; t < kTintCount; ++t) QVERIFY(contrast(theme.textOn(theme.tints[t]), theme.tints[t]) >= 4.5);
+      for (const QColor& ground : {theme.ground, theme.groundRaised, theme.groundSunken})
+        for (const QColor& text : {theme.text, theme.textQuiet}) QVERIFY(contrast(text, ground) >= 4.5);
+    }
+  }
+};
+
+int main(int argc, char** argv) {
+  return canvasTestMain<CanvasModel>(argc, argv);
+}
+#include "tst_canvas_model.moc"
