@@ -10,7 +10,8 @@ namespace {
 using namespace cleave;
 using namespace cleave::solve;
 
-std::shared_ptr<const Problem> problemOf(const test::LlamaSizes& sizes, int ranks, const std::vector<std::string>& pins = {}) {
+std::shared_ptr<const Problem> problemOf(const test::LlamaSizes& sizes, int ranks,
+                                         const std::vector<std::string>& pins = {}) {
   auto problem = std::make_shared<Problem>();
   problem->graph = test::llamaGraph(sizes);
   problem->context.worldSize = ranks;
@@ -19,7 +20,9 @@ std::shared_ptr<const Problem> problemOf(const test::LlamaSizes& sizes, int rank
 }
 
 /// Tiny Llama under tensor parallelism with a pin that no plan meets: four times the tries for each further layer.
-std::shared_ptr<const Problem> exploding(std::int64_t layers) { return problemOf({.layers = layers, .hasLoss = false}, 2, {"lm_head=row"}); }
+std::shared_ptr<const Problem> exploding(std::int64_t layers) {
+  return problemOf({.layers = layers, .hasLoss = false}, 2, {"lm_head=row"});
+}
 
 std::shared_ptr<const Trace> recorded(const std::shared_ptr<const Problem>& problem) {
   TraceRecorder recorder(problem);
@@ -41,18 +44,28 @@ BENCH_CASE("solve/exploding") {
   for (std::int64_t layers = 1; layers <= 7; ++layers) {
     const auto problem = exploding(layers);
     SearchStats stats;
-    const double ms = bench.measure(fmt::format("layers_{}_ms", layers), [&] {
-      TraceRecorder recorder(problem);
-      const auto result = solve::solve(*problem, Engine::Reference, recorder);
-      stats = result->stats;
-    }, layers < 6 ? 5 : 3);
+    const double ms = bench.measure(
+        fmt::format("layers_{}_ms", layers),
+        [&] {
+          TraceRecorder recorder(problem);
+          const auto result = solve::solve(*problem, Engine::Reference, recorder);
+          stats = result->stats;
+        },
+        layers < 6 ? 5 : 3);
     bench.report(fmt::format("layers_{}_tries", layers), stats.tries);
     if (layers == 7) bench.report("events_per_second", static_cast<double>(stats.events) / ms * 1000);
   }
 }
 
 BENCH_CASE("solve/126-layers") {
-  const auto problem = problemOf({.layers = 126, .hidden = 16384, .heads = 128, .kvHeads = 8, .intermediate = 53248, .vocab = 128256, .sequence = 128}, 8);
+  const auto problem = problemOf({.layers = 126,
+                                  .hidden = 16384,
+                                  .heads = 128,
+                                  .kvHeads = 8,
+                                  .intermediate = 53248,
+                                  .vocab = 128256,
+                                  .sequence = 128},
+                                 8);
   SolveResult result;
   const double ms = bench.measure("solve_ms", [&] {
     const auto sink = makeCountingSink();
@@ -70,7 +83,8 @@ BENCH_CASE("solve/nodes") {
       const auto sink = makeCountingSink();
       CLEAVE_CHECK(solve::solve(*problem, Engine::Reference, *sink).has_value(), "solves");
     });
-    bench.report(fmt::format("nodes_{}_us_a_node", problem->graph->nodes.size()), ms * 1000 / static_cast<double>(problem->graph->nodes.size()));
+    bench.report(fmt::format("nodes_{}_us_a_node", problem->graph->nodes.size()),
+                 ms * 1000 / static_cast<double>(problem->graph->nodes.size()));
   }
 }
 
@@ -79,7 +93,8 @@ BENCH_CASE("solve/record") {
   constexpr std::uint64_t kEvents = 1 << 24;
   const double ms = bench.measure("record_ms", [&] {
     TraceRecorder recorder(problem);
-    for (std::uint64_t i = 0; i < kEvents; ++i) recorder.onEvent({.type = EventType::Visit, .node = static_cast<std::uint32_t>(i & 63)});
+    for (std::uint64_t i = 0; i < kEvents; ++i)
+      recorder.onEvent({.type = EventType::Visit, .node = static_cast<std::uint32_t>(i & 63)});
   });
   bench.report("events", kEvents);
   bench.report("events_per_second", static_cast<double>(kEvents) / ms * 1000);
@@ -89,13 +104,19 @@ BENCH_CASE("solve/seek") {
   const auto trace = recorded(exploding(7));
   Cursor cursor(trace);
   bench.report("events", trace->size());
-  bench.measure("index_ms", [&] { cursor.seek(trace->size()); }, 1);
+  bench.measure(
+      "index_ms", [&] { cursor.seek(trace->size()); }, 1);
   std::mt19937_64 random(1);
   const auto window = std::min<StepId>(trace->size(), 1'000'000);
-  bench.measure("seek_ms", [&] { cursor.seek(random() % window); }, 501);
-  bench.measure("seek_anywhere_ms", [&] { cursor.seek(random() % trace->size()); }, 501);
+  bench.measure(
+      "seek_ms", [&] { cursor.seek(random() % window); }, 501);
+  bench.measure(
+      "seek_anywhere_ms", [&] { cursor.seek(random() % trace->size()); }, 501);
   cursor.seek(trace->size() / 2);
-  bench.measure("back_one_ms", [&] { cursor.seek(cursor.step() - 1); }, 501);
-  bench.measure("next_conflict_ms", [&] { cursor.seek(cursor.next(EventType::Conflict).value_or(0)); }, 501);
-  bench.measure("timeline_ms", [&] { CLEAVE_CHECK(timeline(*trace, 0, trace->size(), 1000).size() == 1000, "buckets"); });
+  bench.measure(
+      "back_one_ms", [&] { cursor.seek(cursor.step() - 1); }, 501);
+  bench.measure(
+      "next_conflict_ms", [&] { cursor.seek(cursor.next(EventType::Conflict).value_or(0)); }, 501);
+  bench.measure("timeline_ms",
+                [&] { CLEAVE_CHECK(timeline(*trace, 0, trace->size(), 1000).size() == 1000, "buckets"); });
 }

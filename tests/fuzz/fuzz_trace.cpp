@@ -1,5 +1,6 @@
-// Trace files. An input that begins with "CLVTRACE" is a whole file; any other is a header, a line end and events, which get
-// a correct beginning here, so that mutations reach what lies behind it. Whatever is accepted can be walked and shown.
+// Trace files. An input that begins with "CLVTRACE" is a whole file; any other is a header, a line end and events,
+// which get a correct beginning here, so that mutations reach what lies behind it. Whatever is accepted can be walked
+// and shown.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -32,7 +32,8 @@ class BruteForce {
     const auto verdict = rules::applyRule({m_graph, n, operands, m_problem.context.worldSize});
     if (std::holds_alternative<rules::Conflict>(verdict)) return false;
     for (const rules::Claim& claim : std::get<std::vector<rules::Claim>>(verdict)) {
-      for (std::size_t i = 0; i < node.results.size(); ++i) m_solution.placements[node.results[i].index()] = claim.results[i];
+      for (std::size_t i = 0; i < node.results.size(); ++i)
+        m_solution.placements[node.results[i].index()] = claim.results[i];
       if (from(index + 1)) return true;
     }
     return false;
@@ -75,7 +76,8 @@ class TestChecker : public QObject {
       const char* const words[] = {"row", "column", "replicated"};
       for (std::int64_t i = generator.pick({0, 1, 1, 2}); i > 0 && !layers.empty(); --i) {
         const auto& layer = layers[static_cast<std::size_t>(generator.pick({0, 1, 2, 3, 4, 5})) % layers.size()];
-        pins.push_back(fmt::format("{}{}{}", layer, generator.pick({0, 0, 1}) ? "!=" : "=", words[generator.pick({0, 1, 2})]));
+        pins.push_back(
+            fmt::format("{}{}{}", layer, generator.pick({0, 0, 1}) ? "!=" : "=", words[generator.pick({0, 1, 2})]));
       }
       const auto sequence = generator.pick({0, 0, 1}) ? rules::SequenceParallel::On : rules::SequenceParallel::Off;
       const auto problem = test::problemOf(graph, 2, pins, sequence);
@@ -93,7 +95,8 @@ class TestChecker : public QObject {
         ++unsolved;
       }
     }
-    qInfo("seeds from %llu: %d solved, %d without solution", static_cast<unsigned long long>(kFirstSeed), solved, unsolved);
+    qInfo("seeds from %llu: %d solved, %d without solution", static_cast<unsigned long long>(kFirstSeed), solved,
+          unsolved);
     QVERIFY(solved > 30 && unsolved > 30);
   }
 
@@ -119,7 +122,8 @@ class TestChecker : public QObject {
     for (std::size_t n = 0; n < good.strategies.size(); ++n) {
       Solution bad = good;
       if (bad.strategies[n]) {
-        bad.strategies[n]->strategy = bad.strategies[n]->strategy == rules::Strategy::Whole ? rules::Strategy::Row : rules::Strategy::Whole;
+        bad.strategies[n]->strategy =
+            bad.strategies[n]->strategy == rules::Strategy::Whole ? rules::Strategy::Row : rules::Strategy::Whole;
       } else {
         bad.strategies[n] = rules::StrategyOption{};
       }

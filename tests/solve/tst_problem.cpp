@@ -24,16 +24,26 @@ class TestProblem : public QObject {
     QTest::addColumn<QString>("pattern");
     QTest::addColumn<QString>("name");
     QTest::addColumn<bool>("isMatch");
-    QTest::newRow("equal") << "lm_head" << "lm_head" << true;
-    QTest::newRow("part") << "lm_head" << "lm_head2" << false;
-    QTest::newRow("star") << "*" << "anything" << true;
-    QTest::newRow("star matches nothing") << "a*b" << "ab" << true;
-    QTest::newRow("middle") << "model.layers.*.q_proj" << "model.layers.12.self_attn.q_proj" << true;
-    QTest::newRow("needs the end") << "model.layers.*.q_proj" << "model.layers.12.self_attn.q_proj.x" << false;
-    QTest::newRow("goes back") << "*aab" << "aaab" << true;
-    QTest::newRow("two stars") << "*.3.*" << "layers.3.mlp" << true;
-    QTest::newRow("empty") << "" << "" << true;
-    QTest::newRow("empty pattern") << "" << "a" << false;
+    QTest::newRow("equal") << "lm_head"
+                           << "lm_head" << true;
+    QTest::newRow("part") << "lm_head"
+                          << "lm_head2" << false;
+    QTest::newRow("star") << "*"
+                          << "anything" << true;
+    QTest::newRow("star matches nothing") << "a*b"
+                                          << "ab" << true;
+    QTest::newRow("middle") << "model.layers.*.q_proj"
+                            << "model.layers.12.self_attn.q_proj" << true;
+    QTest::newRow("needs the end") << "model.layers.*.q_proj"
+                                   << "model.layers.12.self_attn.q_proj.x" << false;
+    QTest::newRow("goes back") << "*aab"
+                               << "aaab" << true;
+    QTest::newRow("two stars") << "*.3.*"
+                               << "layers.3.mlp" << true;
+    QTest::newRow("empty") << ""
+                           << "" << true;
+    QTest::newRow("empty pattern") << ""
+                                   << "a" << false;
   }
   void matchesStars() {
     QFETCH(QString, pattern);
@@ -45,12 +55,18 @@ class TestProblem : public QObject {
   void parsesPins_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("meaning");
-    QTest::newRow("axis") << "lm_head=row" << "lm_head = row row+scatter";
-    QTest::newRow("replicated") << " a.* = replicated " << "a.* = whole gather+whole whole-on-sequence";
-    QTest::newRow("one strategy") << "a=column+gather" << "a = column+gather";
-    QTest::newRow("forbid") << "a!=vocab" << "a != vocab vocab+scatter";
-    QTest::newRow("value") << "add_4=S(1)" << "add_4 = S(1)";
-    QTest::newRow("forbidden value") << "add_4!=R" << "add_4 != R";
+    QTest::newRow("axis") << "lm_head=row"
+                          << "lm_head = row row+scatter";
+    QTest::newRow("replicated") << " a.* = replicated "
+                                << "a.* = whole gather+whole whole-on-sequence";
+    QTest::newRow("one strategy") << "a=column+gather"
+                                  << "a = column+gather";
+    QTest::newRow("forbid") << "a!=vocab"
+                            << "a != vocab vocab+scatter";
+    QTest::newRow("value") << "add_4=S(1)"
+                           << "add_4 = S(1)";
+    QTest::newRow("forbidden value") << "add_4!=R"
+                                     << "add_4 != R";
   }
   void parsesPins() {
     QFETCH(QString, text);
@@ -66,12 +82,18 @@ class TestProblem : public QObject {
   void refusesPinsWithOneSentence_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("no equals") << "lm_head" << "has no `=`";
-    QTest::newRow("no name") << "=row" << "nothing before";
-    QTest::newRow("no value") << "lm_head=" << "nothing after";
-    QTest::newRow("unknown word") << "lm_head=diagonal" << "neither a placement";
-    QTest::newRow("bad placement") << "lm_head=S(" << "neither a placement";
-    QTest::newRow("empty") << "" << "has no `=`";
+    QTest::newRow("no equals") << "lm_head"
+                               << "has no `=`";
+    QTest::newRow("no name") << "=row"
+                             << "nothing before";
+    QTest::newRow("no value") << "lm_head="
+                              << "nothing after";
+    QTest::newRow("unknown word") << "lm_head=diagonal"
+                                  << "neither a placement";
+    QTest::newRow("bad placement") << "lm_head=S("
+                                   << "neither a placement";
+    QTest::newRow("empty") << ""
+                           << "has no `=`";
   }
   void refusesPinsWithOneSentence() {
     QFETCH(QString, text);
@@ -85,12 +107,18 @@ class TestProblem : public QObject {
   void checksThatPinsNameSomething_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("typing error") << "lm_hed=row" << "Did you mean lm_head";
-    QTest::newRow("part of a name") << "q_proj=row" << "model.layers.0.self_attn.q_proj";
-    QTest::newRow("not a layer") << "sigmoid_0=row" << "not a layer";
-    QTest::newRow("unknown value") << "linaer_3=R" << "linear_3";
-    QTest::newRow("too few dimensions") << "linear_3=S(7)" << "dimensions 0 to 2";
-    QTest::newRow("nothing like it") << "zzzzzzzz=row" << "matches no layer";
+    QTest::newRow("typing error") << "lm_hed=row"
+                                  << "Did you mean lm_head";
+    QTest::newRow("part of a name") << "q_proj=row"
+                                    << "model.layers.0.self_attn.q_proj";
+    QTest::newRow("not a layer") << "sigmoid_0=row"
+                                 << "not a layer";
+    QTest::newRow("unknown value") << "linaer_3=R"
+                                   << "linear_3";
+    QTest::newRow("too few dimensions") << "linear_3=S(7)"
+                                        << "dimensions 0 to 2";
+    QTest::newRow("nothing like it") << "zzzzzzzz=row"
+                                     << "matches no layer";
   }
   void checksThatPinsNameSomething() {
     QFETCH(QString, text);
@@ -112,8 +140,9 @@ class TestProblem : public QObject {
 
   void honoursPinsInTheSolution_data() {
     QTest::addColumn<QString>("pin");
-    for (const char* pin : {"lm_head=replicated", "model.layers.*.mlp.*=replicated", "model.layers.1.self_attn.q_proj!=column", "add_3=R",
-                            "model.layers.0.mlp.up_proj.weight=R", "lm_head=S(2)"}) {
+    for (const char* pin :
+         {"lm_head=replicated", "model.layers.*.mlp.*=replicated", "model.layers.1.self_attn.q_proj!=column", "add_3=R",
+          "model.layers.0.mlp.up_proj.weight=R", "lm_head=S(2)"}) {
       QTest::newRow(pin) << pin;
     }
   }

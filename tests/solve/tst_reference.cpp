@@ -62,7 +62,8 @@ class TestReference : public QObject {
       before = tries;
       QVERIFY(!recorded.result.causes.empty());
       bool namesThePin = false;
-      for (const auto& cause : recorded.result.causes) namesThePin |= cause.pins == std::vector<std::string>{"lm_head=row"};
+      for (const auto& cause : recorded.result.causes)
+        namesThePin |= cause.pins == std::vector<std::string>{"lm_head=row"};
       QVERIFY(namesThePin);
     }
   }

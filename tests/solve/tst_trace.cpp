@@ -20,11 +20,17 @@ std::shared_ptr<const Problem> exploding(std::int64_t layers) {
   return test::problemOf(test::llamaGraph({.layers = layers, .hasLoss = false}), 2, {"lm_head=row"});
 }
 
-Event numbered(std::uint64_t i) { return {.type = EventType::Visit, .node = static_cast<std::uint32_t>(i), .detail = static_cast<std::uint32_t>(i * 7)}; }
+Event numbered(std::uint64_t i) {
+  return {.type = EventType::Visit, .node = static_cast<std::uint32_t>(i), .detail = static_cast<std::uint32_t>(i * 7)};
+}
 
-std::string bytesOf(const fs::path& file) { return *readTextFile(file, 1 << 28); }
+std::string bytesOf(const fs::path& file) {
+  return *readTextFile(file, 1 << 28);
+}
 
-void write(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+void write(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary) << bytes;
+}
 
 void compareTraces(const Trace& a, const Trace& b) {
   QVERIFY(test::eventsOf(a) == test::eventsOf(b));
@@ -132,7 +138,8 @@ class TestTrace : public QObject {
   void opensWhatItSaved() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "search.cleave-trace";
-    for (const auto& problem : {exploding(2), test::problemOf(test::llamaGraph({.isTied = true}), 4, {}, rules::SequenceParallel::On)}) {
+    for (const auto& problem :
+         {exploding(2), test::problemOf(test::llamaGraph({.isTied = true}), 4, {}, rules::SequenceParallel::On)}) {
       const auto trace = test::record(problem).trace;
       QVERIFY(saveTrace(*trace, file).has_value());
       const auto opened = openTrace(file);
@@ -183,7 +190,9 @@ class TestTrace : public QObject {
     std::uint64_t headerBytes = 0;
     std::memcpy(&headerBytes, good.data() + 16, 8);
     const std::size_t eventsAt = 32 + headerBytes;
-    const auto patched = [&](std::size_t at, const std::string& with) { return std::string(good).replace(at, with.size(), with); };
+    const auto patched = [&](std::size_t at, const std::string& with) {
+      return std::string(good).replace(at, with.size(), with);
+    };
     const auto replaced = [&](const std::string& what, const std::string& with) {
       std::string bytes = good;
       const auto at = bytes.find(what);
@@ -230,7 +239,8 @@ class TestTrace : public QObject {
     std::mt19937_64 random(kSeed);
     for (int i = 0; i < 300; ++i) {
       std::string bytes = good;
-      for (std::uint64_t hits = 1 + random() % 4; hits > 0; --hits) bytes[random() % bytes.size()] = static_cast<char>(random());
+      for (std::uint64_t hits = 1 + random() % 4; hits > 0; --hits)
+        bytes[random() % bytes.size()] = static_cast<char>(random());
       if (random() % 4 == 0) bytes.resize(random() % bytes.size());
       write(file, bytes);
       const auto opened = openTrace(file);
