@@ -1,5 +1,7 @@
 #include "plan/graph_writer.h"
 
+#include <algorithm>
+
 
 namespace cleave::plan {
 namespace {
@@ -96,7 +98,9 @@ void writeScopes(JsonWriter& json, const Graph& graph) {
 }
 
 void writeTied(JsonWriter& json, const Graph& graph) {
-  if (graph.tiedNames.empty()) return;
+  const bool anyTied = std::any_of(graph.values.begin(), graph.values.end(),
+                                   [&](const graph::Value& value) { return graph.tiedNames.contains(value.name); });
+  if (!anyTied) return;
   json.key("tied").beginObject();
   for (const graph::Value& value : graph.values) {
     const auto names = graph.tiedNames.find(value.name);

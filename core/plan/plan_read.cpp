@@ -2,6 +2,7 @@
 #include "graph/json.h"
 #include "graph/operators.h"
 #include "plan/json_fields.h"
+#include "plan/json_writer.h"
 #include "plan/program_check.h"
 #include "plan/schema.h"
 #include "plan/steps.h"
@@ -100,6 +101,8 @@ class PlanReader {
     CLEAVE_TRY_VOID(withContext(checkOperators(atenGraph), "plan.graph"));
     CLEAVE_TRY_VOID(withContext(checkOperators(rankProgram), "plan.program"));
     CLEAVE_TRY_VOID(withContext(checkCollectives(rankProgram, m_plan.ranks), "plan.program"));
+    CLEAVE_TRY_VOID(withContext(checkTotalBytes(atenGraph), "plan.graph"));
+    CLEAVE_TRY_VOID(withContext(checkTotalBytes(rankProgram), "plan.program"));
     m_plan.program = std::make_shared<const Graph>(std::move(rankProgram));
     m_plan.graph = std::make_shared<const Graph>(std::move(atenGraph));
     for (ValueId id : idRange<ValueId>(m_plan.program->values.size())) m_inProgram.emplace(m_plan.program->value(id).name, id);
@@ -306,11 +309,18 @@ class PlanReader {
   std::unordered_map<std::string_view, ValueId> m_inProgram, m_inGraph;  ///< by name
 };
 
+Result<Plan> readPlan(std::string_view text) {
+  CLEAVE_TRY(const Json json, parseBounded(text, "plan"));
+  return PlanReader(json).read();
+}
+
 }  // namespace
 
 Result<Plan> planFromJson(std::string_view text) {
-  CLEAVE_TRY(const Json json, parseBounded(text, "plan"));
-  return PlanReader(json).read();
+  auto plan = readPlan(text);
+  // Foreign texts are quoted in messages, cut where a character may not end.
+  if (!plan) plan.error().message = asUtf8(plan.error().message);
+  return plan;
 }
 
 }  // namespace cleave::plan

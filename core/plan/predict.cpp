@@ -8,7 +8,8 @@
 /// freed after the last node that reads it or a view of it; graph outputs stay to the end. Work space counts while its
 /// node runs:
 ///   all_gather, reduce_scatter along an inner dimension: c10d wants rank-major buffers, so the parts are copied once;
-///   cross_entropy_loss: the log-softmax; its vocabulary-parallel form: the exponentials, in f32 at least.
+///   cross_entropy_loss: the log-softmax; its vocabulary-parallel form: the exponentials, and for half
+///   precision the logits in f32.
 
 namespace cleave::plan {
 namespace {

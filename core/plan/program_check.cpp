@@ -100,6 +100,18 @@ Result<void> checkCollectives(const Graph& program, int ranks) {
   return {};
 }
 
+Result<void> checkTotalBytes(const Graph& graph) {
+  std::int64_t total = 0;
+  for (const graph::Value& value : graph.values) {
+    const auto sum = checkedAdd(total, graph::sizeInBytes(value.type));
+    if (!sum || *sum > kMaxSize) {
+      return fail(ErrorCode::BadInput, "{} ({}) makes the values exceed 2^60 bytes together.", value.name, graph::toText(value.type));
+    }
+    total = *sum;
+  }
+  return {};
+}
+
 Result<void> checkPieceFile(std::string_view file) {
   if (file.empty()) return {};
   const bool isPlain = file.find('\0') == std::string_view::npos && file.find('\\') == std::string_view::npos && file.find(':') == std::string_view::npos;

@@ -1,5 +1,5 @@
-#include "llama_graph.h"
 #include "plan_fixture.h"
+#include "support/llama_graph.h"
 
 #include <ctime>
 
@@ -12,16 +12,16 @@ using rules::SequenceParallel;
 namespace {
 
 /// The way the product takes: search, then plan.
-PlanRequest solved(const LlamaSizes& sizes, rules::StrategyContext context) {
+PlanRequest solved(const test::LlamaSizes& sizes, rules::StrategyContext context) {
   PlanRequest request;
-  request.problem = std::make_shared<const solve::Problem>(solve::Problem{LlamaGraph(sizes).build(), context, {}});
+  request.problem = std::make_shared<const solve::Problem>(solve::Problem{test::llamaGraph(sizes), context, {}});
   const auto sink = solve::makeCountingSink();
   auto result = solve::solve(*request.problem, solve::Engine::Reference, *sink);
   if (!result) qFatal("%s", result.error().message.c_str());
   if (!result->solution) qFatal("no solution");
   request.solution = std::make_shared<const solve::Solution>(std::move(*result->solution));
   request.search = result->stats;
-  request.model = {"models/llama", "LlamaForCausalLM", "llama", sizes.dtype, sizes.batch, sizes.sequence};
+  request.model = {"models/llama", "LlamaForCausalLM", "llama", graph::DType::Float32, sizes.batch, sizes.sequence};
   return request;
 }
 
@@ -49,7 +49,7 @@ class TestLlamaPlan : public QObject {
     QFETCH(int, ranks);
     QFETCH(bool, onSequence);
     QFETCH(bool, isTied);
-    LlamaSizes sizes;
+    test::LlamaSizes sizes;
     sizes.isTied = isTied;
     const auto request = solved(sizes, context(ranks, onSequence ? SequenceParallel::On : SequenceParallel::Off));
     const Plan plan = planned(request);
@@ -81,7 +81,7 @@ class TestLlamaPlan : public QObject {
   }
 
   void explainsWhatStaysWhole() {
-    LlamaSizes sizes;
+    test::LlamaSizes sizes;
     sizes.kvHeads = 1;
     const Plan plan = planned(solved(sizes, context(2)));
     const auto reasonOf = [&](const std::string& name) {
@@ -98,7 +98,7 @@ class TestLlamaPlan : public QObject {
   }
 
   void aHugeModelIsPlannedAndWrittenFast() {
-    LlamaSizes sizes{126, 16384, 128, 8, 53248, 128256, 1, 128, false, graph::DType::BFloat16};
+    const test::LlamaSizes sizes{126, 16384, 128, 8, 53248, 128256, 1, 128};
     const auto request = solved(sizes, context(8));
     // Processor time: what other processes do to the machine does not count.
     const std::clock_t start = std::clock();

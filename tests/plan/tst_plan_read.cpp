@@ -77,6 +77,7 @@ class TestPlanRead : public QObject {
     row("collective without operand", "/program/nodes/4/args/0", "3", "Node 4 (cleave::reduce_scatter");
     row("a value from later", "/program/nodes/3/args/0", "{\"v\":30}", "plan.program");
     row("huge shape", "/program/nodes/2/out/0/1", "\"f32[4611686018427387904,4]\"", "plan.program");
+    row("huge together", "/graph/nodes/0/out/0/1", "\"f32[1152921504606846976]\"", "exceed 2^60 bytes together");
     row("negative shape", "/program/nodes/2/out/0/1", "\"f32[-1,4]\"", "plan.program");
 
     row("fewer values", "/values/3", "(removed)", "plan.values has");
@@ -135,6 +136,7 @@ class TestPlanRead : public QObject {
     QTest::newRow("truncated") << QByteArray(goodPlan().substr(0, 500).c_str()) << "not valid JSON";
     QTest::newRow("deep") << QByteArray("{\"a\":") + QByteArray(100'000, '[') << "nested 100001 deep";
     QTest::newRow("not UTF-8") << QByteArray("{\"schema\":\"\xff\"}") << "not valid JSON";
+    QTest::newRow("a character cut in the message") << QByteArray("{\"schema\":\"cleave.plan/") + QByteArray("\xc3\xa4").repeated(40) + "\"}" << "version";
     QTest::newRow("brackets in a text") << QByteArray("{\"schema\":\"") + QByteArray(100, '[') + "\\\"\"}" << "no plan";
   }
   void refusesTextsThatAreNoPlan() {
@@ -142,6 +144,7 @@ class TestPlanRead : public QObject {
     QFETCH(QString, phrase);
     const auto plan = planFromJson({text.constData(), static_cast<std::size_t>(text.size())});
     QVERIFY(!plan.has_value());
+    nlohmann::json(plan.error().message).dump();  // throws on invalid UTF-8
     QVERIFY2(plan.error().message.find(phrase.toStdString()) != std::string::npos, plan.error().message.c_str());
   }
 
@@ -153,7 +156,7 @@ class TestPlanRead : public QObject {
     const auto pick = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random); };
     const std::string& good = goodPlan();
     int accepted = 0;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 150; ++round) {
       std::string text = good;
       const std::size_t edits = 1 + pick(3);
       for (std::size_t i = 0; i < edits; ++i) {
@@ -176,7 +179,7 @@ class TestPlanRead : public QObject {
       QVERIFY(planFromJson(toJson(*plan)).has_value());
       toDot(*plan);
     }
-    qInfo("%d of 400 accepted", accepted);
+    qInfo("%d of 150 accepted", accepted);
   }
 };
 
