@@ -123,6 +123,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   plan::PlanRequest request;
   request.model = model->info;
   request.problem = solved->problem;
+  request.captured = model->captured;
   request.solution = std::make_shared<const solve::Solution>(*solved->result.solution);
   request.engine = solved->options.engine;
   request.search = solved->result.stats;
