@@ -118,6 +118,7 @@ class Reader {
   }
 
   Result<void> readScopes(const Json& scopes) {
+    if (!scopes.empty() && scopes[0].is_object()) m_builder.scope("", scopes[0].value("class", ""));
     for (std::size_t i = 1; i < scopes.size(); ++i) {
       const Json& scope = scopes[i];
       const std::string path = fmt::format("graph.scopes[{}]", i);

@@ -7,6 +7,7 @@
 /// The text form of a graph: one line a node, in order.
 ///
 ///   graph tiny
+///   root TinyModel
 ///   scope fc Linear
 ///   tied fc.weight head.weight
 ///   x: f32[2,8] = input
@@ -205,6 +206,7 @@ class GraphReader {
  private:
   Result<void> readLine(LineReader& line) {
     if (line.accept("graph ")) return readGraphName(line);
+    if (line.accept("root ")) return readRoot(line);
     if (line.accept("scope ")) return readScope(line);
     if (line.accept("tied ")) return readTied(line);
     if (line.accept("return")) return readOutputs(line);
@@ -215,6 +217,12 @@ class GraphReader {
     CLEAVE_TRY(const std::string name, line.name());
     if (m_anyNode) return line.error("the graph's name must come first");
     m_builder = GraphBuilder(name);
+    return {};
+  }
+
+  Result<void> readRoot(LineReader& line) {
+    CLEAVE_TRY(const std::string className, line.name());
+    m_builder.scope("", className);
     return {};
   }
 
@@ -395,6 +403,7 @@ class GraphReader {
 std::string toText(const Graph& graph) {
   std::string text;
   if (!graph.name.empty()) text += "graph " + quotedName(graph.name) + '\n';
+  if (!graph.scopes.empty() && !graph.scopes[0].className.empty()) text += "root " + quotedName(graph.scopes[0].className) + '\n';
   for (std::size_t i = 1; i < graph.scopes.size(); ++i) {
     const Scope& scope = graph.scopes[i];
     text += "scope " + quotedName(scope.path) + (scope.className.empty() ? "" : " " + quotedName(scope.className)) + '\n';

@@ -13,6 +13,7 @@ namespace {
 // moc does not read past raw strings with quotes in them.
 constexpr const char* kSmall =
     "graph small\n"
+    "root SmallModel\n"
     "scope model\n"
     "scope model.fc Linear\n"
     "tied fc.weight head.weight\n"
