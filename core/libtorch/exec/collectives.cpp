@@ -48,18 +48,19 @@ class BackendCollectives final : public Collectives {
     m_backend->allreduce(tensors, options)->wait();
     if (type != x.scalar_type()) x.copy_(tensors[0]);
   }
+  // Gloo's flat calls cut the large tensor along its first dimension and want the small one to look like such a piece.
   void gatherInto(at::Tensor& out, at::Tensor& x) override {
-    // Bytes are bytes: Gloo knows fewer types than ATen. Both sides flat: the backends compare shapes along dimension 0.
-    at::Tensor outBytes = out.view({-1}).view(at::kByte), xBytes = x.view({-1}).view(at::kByte);
+    // Bytes are bytes: Gloo knows fewer types than ATen.
+    at::Tensor outBytes = out.view(at::kByte), xBytes = x.unsqueeze(0).view(at::kByte);
     m_backend->_allgather_base(outBytes, xBytes)->wait();
   }
   void scatterSumInto(at::Tensor& out, at::Tensor& x) override {
     const at::ScalarType type = x.is_cpu() ? reducibleType(x.scalar_type()) : x.scalar_type();
-    at::Tensor input = x.to(type).view({-1});
+    at::Tensor input = x.to(type);
     const bool isDirect = type == out.scalar_type();
-    at::Tensor part = isDirect ? out.view({-1}) : at::empty({out.numel()}, out.options().dtype(type));
+    at::Tensor part = (isDirect ? out : at::empty_like(out, out.options().dtype(type))).unsqueeze(0);
     m_backend->_reduce_scatter_base(part, input)->wait();
-    if (!isDirect) out.copy_(part.view(out.sizes()));
+    if (!isDirect) out.copy_(part.squeeze(0));
   }
   void waitForAll() override { m_backend->barrier()->wait(); }
   void synchronize() override {

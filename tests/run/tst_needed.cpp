@@ -1,0 +1,43 @@
+/// The rule that nothing but libcleave_nccl.so links CUDA: each program's direct NEEDED entries, as the ELF file has
+/// them.
+#include <QFile>
+#include <QProcess>
+#include <QStandardPaths>
+#include <QTest>
+
+class NeededTest : public QObject {
+  Q_OBJECT
+
+  static QStringList neededBy(const QString& file) {
+    QProcess readelf;
+    readelf.start("readelf", {"--dynamic", "--wide", file});
+    if (!readelf.waitForFinished(60'000) || readelf.exitCode() != 0) return {};
+    QStringList result;
+    for (const QString& line : QString::fromUtf8(readelf.readAllStandardOutput()).split('\n')) {
+      if (line.contains("(NEEDED)")) result << line.section('[', 1).section(']', 0, 0);
+    }
+    return result;
+  }
+
+ private slots:
+  void programsDoNotLinkCuda_data() {
+    QTest::addColumn<QString>("program");
+    for (const char* program : {"cleave-rank", "cleave-cli", "cleave"}) QTest::newRow(program) << program;
+  }
+  void programsDoNotLinkCuda() {
+    QFETCH(QString, program);
+    const QString file = QString(CLEAVE_BIN_DIR "/") + program;
+    if (!QFile::exists(file)) QSKIP("not built");
+    if (QStandardPaths::findExecutable("readelf").isEmpty()) QSKIP("readelf is not installed");
+    const QStringList needed = neededBy(file);
+    QVERIFY2(!needed.isEmpty(), "readelf named no libraries");
+    for (const QString& library : needed) {
+      for (const char* word : {"cuda", "nccl", "cudart", "cublas", "cudnn", "cupti", "gloo"}) {
+        QVERIFY2(!library.contains(word), qPrintable(program + " needs " + library));
+      }
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(NeededTest)
+#include "tst_needed.moc"

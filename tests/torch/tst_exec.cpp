@@ -1,0 +1,514 @@
+/// The rank's parts in one process: programs, collectives over Gloo between threads, parallel layers against whole
+/// ones, weights by slices.
+#include "formats/safetensors.h"
+#include "libtorch/exec/fill.h"
+#include "libtorch/exec/inputs.h"
+#include "libtorch/exec/interpreter.h"
+#include "libtorch/exec/memory_probe.h"
+#include "libtorch/exec/weights.h"
+
+#include <ATen/ATen.h>
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <thread>
+
+using namespace cleave;
+using namespace cleave::torch_exec;
+using graph::DType;
+
+namespace {
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+std::shared_ptr<const graph::Graph> parse(const std::string& text) {
+  return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
+}
+
+Program bound(const std::string& text) {
+  return need(Program::bind(parse(text), at::kCPU));
+}
+
+void give(Program& program, const std::string& name, const at::Tensor& tensor) {
+  const auto given = program.setTensor(program.graph().findValue(name), tensor.contiguous());
+  if (!given) qFatal("%s", given.error().message.c_str());
+}
+
+NamedTensors runAlone(Program& program) {
+  const auto solo = makeSoloCollectives();
+  LiveMemory memory;
+  return need(program.run(*solo, memory));
+}
+
+/// Runs `body` as `count` ranks, each a thread with its own Gloo connections.
+void asRanks(int count, const std::function<void(Collectives&)>& body) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) qFatal("no socket");
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < count; ++rank) {
+    threads.emplace_back([=, &body] {
+      GroupAddress group{rank, count, "127.0.0.1", ntohs(address.sin_port), rank == 0 ? fd : -1};
+      const auto collectives = need(connectGloo(group));
+      body(*collectives);
+      need(collectives->barrier().map([] { return 0; }));
+    });
+  }
+}
+
+std::string where(const at::Tensor& a, const at::Tensor& b) {
+  return "largest difference " + std::to_string((a - b).abs().max().item<double>());
+}
+
+#define COMPARE_TENSORS(a, b, tolerance)                                                                       \
+  do {                                                                                                         \
+    const at::Tensor left = (a), right = (b);                                                                  \
+    QCOMPARE(left.sizes().vec(), right.sizes().vec());                                                         \
+    QVERIFY2(at::allclose(left, right, tolerance, tolerance, /*equal_nan=*/true), where(left, right).c_str()); \
+  } while (false)
+
+const char* const kMlp =
+    "x: f32[3,8] = input\n"
+    "up.weight: f32[16,8] = parameter @up\n"
+    "down.weight: f32[8,16] = parameter @down\n"
+    "linear_0: f32[3,16] = aten::linear(x, up.weight, None) @up\n"
+    "relu_0: f32[3,16] = aten::relu(linear_0)\n"
+    "linear_1: f32[3,8] = aten::linear(relu_0, down.weight, None) @down\n"
+    "return y=linear_1\n";
+
+/// The same as one of `n` ranks runs it: column, then row.
+std::string splitMlp(int n) {
+  const std::string part = std::to_string(16 / n);
+  return "x: f32[3,8] = input\n"
+         "up.weight: f32[" +
+         part +
+         ",8] = parameter @up\n"
+         "down.weight: f32[8," +
+         part +
+         "] = parameter @down\n"
+         "linear_0: f32[3," +
+         part +
+         "] = aten::linear(x, up.weight, None) @up\n"
+         "relu_0: f32[3," +
+         part +
+         "] = aten::relu(linear_0)\n"
+         "linear_1: f32[3,8] = aten::linear(relu_0, down.weight, None) @down\n"
+         "all_reduce_0: f32[3,8] = cleave::all_reduce(linear_1) @down\n"
+         "return y=all_reduce_0\n";
+}
+
+}  // namespace
+
+class ExecTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir m_folder;
+
+ private slots:
+  void init() { at::manual_seed(7); }
+
+  void runsAProgramLikeATen() {
+    Program program = bound(kMlp);
+    const at::Tensor x = at::randn({3, 8}), up = at::randn({16, 8}), down = at::randn({8, 16});
+    give(program, "x", x);
+    give(program, "up.weight", up);
+    give(program, "down.weight", down);
+    const auto outputs = runAlone(program);
+    QCOMPARE(outputs.size(), std::size_t(1));
+    QCOMPARE(outputs[0].first, std::string("y"));
+    COMPARE_TENSORS(outputs[0].second, at::linear(at::relu(at::linear(x, up)), down), 1e-6);
+    COMPARE_TENSORS(runAlone(program)[0].second, outputs[0].second, 0);
+  }
+
+  void turnsEveryKindOfArgumentIntoItsSchemasType() {
+    Program program = bound(
+        "x: f32[2,3,4] = input\n"
+        "i: i64[2] = input\n"
+        "permute_0: f32[2,4,3] = aten::permute(x, [0, 2, 1])\n"
+        "view_0: f32[24] = aten::view(permute_0, [24])\n"
+        "add_0: f32[24] = aten::add.Scalar(view_0, 1.5)\n"
+        "mul_0: f32[24] = aten::mul.Tensor(add_0, 2)\n"
+        "sum_0: f32[2,1,4] = aten::sum.dim_IntList(x, [1], true)\n"
+        "_to_copy_0: f64[2,1,4] = aten::_to_copy(sum_0, :f64)\n"
+        "index_0: f32[2,3,2] = aten::index.Tensor(x, [_, _, i])\n"
+        "cat_0: f32[4,3,4] = aten::cat([x, x])\n"
+        "slice_0: f32[2,3,2] = aten::slice.Tensor(x, 2, 1, 3)\n"
+        "return a=mul_0, b=_to_copy_0, c=index_0, d=cat_0, e=slice_0\n");
+    const at::Tensor x = at::randn({2, 3, 4});
+    const at::Tensor i = at::tensor(std::vector<std::int64_t>{3, 0});
+    give(program, "x", x);
+    give(program, "i", i);
+    const auto outputs = runAlone(program);
+    COMPARE_TENSORS(outputs[0].second, (x.permute({0, 2, 1}).reshape({24}) + 1.5) * 2, 0);
+    COMPARE_TENSORS(outputs[1].second, x.sum(1, true).to(at::kDouble), 0);
+    COMPARE_TENSORS(outputs[2].second, x.index_select(2, i), 0);
+    COMPARE_TENSORS(outputs[3].second, at::cat({x, x}), 0);
+    COMPARE_TENSORS(outputs[4].second, x.slice(2, 1, 3), 0);
+  }
+
+  void refusesProgramsThatCannotRun_data() {
+    QTest::addColumn<QByteArray>("call");
+    QTest::addColumn<QByteArray>("phrase");
+    QTest::newRow("unknown") << QByteArray("aten::frobnicate(x)") << QByteArray("no such operator");
+    QTest::newRow("other library") << QByteArray("evil::call(x)") << QByteArray("neither one of ATen's");
+    QTest::newRow("side effect") << QByteArray("aten::add_.Tensor(x, x)") << QByteArray("overwrites");
+    QTest::newRow("too many") << QByteArray("aten::relu(x, 1)") << QByteArray("1 arguments");
+    QTest::newRow("wrong type") << QByteArray("aten::permute(x, 0.5)") << QByteArray("dims");
+    QTest::newRow("missing") << QByteArray("aten::linear(x)") << QByteArray("weight");
+    QTest::newRow("gather without dim") << QByteArray("cleave::all_gather(x)") << QByteArray("2 arguments");
+    QTest::newRow("dim is a tensor") << QByteArray("cleave::all_gather(x, x)") << QByteArray("must be an integer");
+  }
+  void refusesProgramsThatCannotRun() {
+    QFETCH(QByteArray, call);
+    QFETCH(QByteArray, phrase);
+    const auto program = Program::bind(
+        parse("x: f32[2,2] = input\nv_0: f32[2,2] = " + call.toStdString() + " @model.mlp\nreturn y=v_0\n"), at::kCPU);
+    QVERIFY(!program);
+    QCOMPARE(program.error().code, ErrorCode::BadInput);
+    for (const std::string& words : {phrase.toStdString(), std::string("model.mlp"), std::string("v_0")}) {
+      QVERIFY2(program.error().message.find(words) != std::string::npos, program.error().message.c_str());
+    }
+  }
+
+  void namesTheNodeThatFails() {
+    Program program = bound(
+        "w: f32[4,2] = parameter\ni: i64[3] = input\n"
+        "embedding_0: f32[3,2] = aten::embedding(w, i) @model.embed\nreturn y=embedding_0\n");
+    give(program, "w", at::ones({4, 2}));
+    give(program, "i", at::tensor(std::vector<std::int64_t>{0, 9, 1}));
+    LiveMemory memory;
+    const auto outputs = program.run(*makeSoloCollectives(), memory);
+    QVERIFY(!outputs);
+    for (const char* words : {"embedding_0", "model.embed", "w f32[4,2]"}) {
+      QVERIFY2(outputs.error().message.find(words) != std::string::npos, outputs.error().message.c_str());
+    }
+    QVERIFY(outputs.error().message.find('\n') == std::string::npos);
+  }
+
+  void refusesResultsThatAreNotAsPlanned() {
+    Program program = bound("x: f32[2,2] = input\nrelu_0: f32[4,1] = aten::relu(x)\nreturn y=relu_0\n");
+    give(program, "x", at::ones({2, 2}));
+    LiveMemory memory;
+    const auto outputs = program.run(*makeSoloCollectives(), memory);
+    QVERIFY(!outputs && outputs.error().message.find("f32[2,2]") != std::string::npos);
+    QVERIFY(!program.setTensor(program.graph().findValue("x"), at::ones({3, 2})));
+  }
+
+  void stopsWhenAsked() {
+    Program program = bound(kMlp);
+    for (const char* name : {"x", "up.weight", "down.weight"})
+      give(program, name, at::zeros(program.graph().shapeOf(program.graph().findValue(name))));
+    std::stop_source stop;
+    stop.request_stop();
+    LiveMemory memory;
+    const auto outputs = program.run(*makeSoloCollectives(), memory, Progress(stop.get_token()));
+    QVERIFY(!outputs);
+    QCOMPARE(outputs.error().code, ErrorCode::Cancelled);
+  }
+
+  void countsLiveMemoryByStorageAndFreesTheDead() {
+    Program program = bound(
+        "x: f32[1024] = input\n"
+        "relu_0: f32[1024] = aten::relu(x)\n"                     // 4 KiB live
+        "view_0: f32[32,32] = aten::view(relu_0, [32, 32])\n"     // the same memory
+        "view_1: f32[1024] = aten::view(x, [1024])\n"             // the input's memory
+        "add_0: f32[32,32] = aten::add.Tensor(view_0, view_0)\n"  // 8 KiB while it runs
+        "exp_0: f32[32,32] = aten::exp(add_0)\n"                  // 8 KiB: relu_0 is gone
+        "return y=exp_0, z=view_1\n");
+    give(program, "x", at::randn({1024}));
+    LiveMemory memory;
+    need(program.run(*makeSoloCollectives(), memory));
+    QCOMPARE(memory.peakBytes(), std::int64_t(8192));
+    QCOMPARE(memory.liveBytes(), std::int64_t(4096));
+    QCOMPARE(memory.currentNode(), -1);
+  }
+
+  void allocatorsViewSeesTemporariesToo() {
+    AllocationCounter counter;
+    { const at::Tensor a = at::empty({1 << 20}, at::kFloat); }
+    QVERIFY(counter.peak() >= 4 << 20);
+    QVERIFY(counter.allocated() < 4 << 20);
+    QVERIFY(processMemory().rss > 0 && processMemory().peakRss >= processMemory().rss / 2);
+    QVERIFY(proportionalSetSize() > 0 && machineMemory() > 0);
+  }
+
+  void collectivesGiveWhatTheyPromise_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<int>("type");
+    for (int ranks : {1, 2, 3, 4}) {
+      for (at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong}) {
+        QTest::addRow("%d ranks, %s", ranks, c10::toString(type)) << ranks << static_cast<int>(type);
+      }
+    }
+  }
+  void collectivesGiveWhatTheyPromise() {
+    QFETCH(int, ranks);
+    QFETCH(int, type);
+    const auto dtype = static_cast<at::ScalarType>(type);
+    std::vector<at::Tensor> parts;
+    for (int r = 0; r < ranks; ++r) parts.push_back(at::randint(-8, 8, {2, 3 * ranks, 4}).to(dtype));
+    const at::Tensor all = at::stack(parts);
+    std::atomic<int> failures = 0;
+    const auto check = [&](Collectives& c) {
+      const auto same = [&](const Result<at::Tensor>& got, const at::Tensor& wanted) {
+        if (!got || got->scalar_type() != dtype || !at::equal(*got, wanted.to(dtype))) ++failures;
+      };
+      const at::Tensor& mine = parts[c.rank()];
+      const at::Tensor before = mine.clone();
+      same(c.allReduce(mine, Reduction::Sum), all.sum(0));
+      same(c.allReduce(mine, Reduction::Max), all.amax(0));
+      for (std::int64_t dim : {0, 1, 2, -1}) same(c.allGather(mine, dim), at::cat(parts, dim));
+      same(c.reduceScatter(mine, 1), all.sum(0).chunk(ranks, 1)[c.rank()]);
+      same(c.allReduce(mine.transpose(0, 2), Reduction::Sum), all.sum(0).transpose(0, 2));
+      if (!at::equal(mine, before)) ++failures;  // somebody else held it: it must not be overwritten
+      if (c.counts().allReduce != 3 || c.counts().allGather != 4 || c.counts().reduceScatter != 1) ++failures;
+      // Sizes that do not divide are refused on every rank alike, before anybody sends.
+      if (ranks == 3 && c.reduceScatter(mine, 2)) ++failures;
+      if (c.allGather(mine, 3) || c.reduceScatter(mine, -4)) ++failures;
+    };
+    if (ranks == 1) {
+      check(*makeSoloCollectives());
+    } else {
+      asRanks(ranks, check);
+    }
+    QCOMPARE(failures.load(), 0);
+  }
+
+  void columnThenRowEqualsTheWholeMlp_data() {
+    QTest::addColumn<int>("ranks");
+    for (int ranks : {2, 4}) QTest::addRow("%d ranks", ranks) << ranks;
+  }
+  void columnThenRowEqualsTheWholeMlp() {
+    QFETCH(int, ranks);
+    const at::Tensor x = at::randn({3, 8}), up = at::randn({16, 8}), down = at::randn({8, 16});
+    const at::Tensor whole = at::linear(at::relu(at::linear(x, up)), down);
+    std::vector<at::Tensor> results(ranks);
+    std::vector<CollectiveCounts> counts(ranks);
+    asRanks(ranks, [&](Collectives& c) {
+      Program program = bound(splitMlp(ranks));
+      give(program, "x", x);
+      give(program, "up.weight", up.chunk(ranks, 0)[c.rank()]);
+      give(program, "down.weight", down.chunk(ranks, 1)[c.rank()]);
+      LiveMemory memory;
+      results[c.rank()] = need(program.run(c, memory))[0].second;
+      counts[c.rank()] = c.counts();
+    });
+    for (int rank = 0; rank < ranks; ++rank) {
+      COMPARE_TENSORS(results[rank], whole, 1e-5);
+      QCOMPARE(digest(results[rank]), digest(results[0]));
+      QCOMPARE(counts[rank].allReduce, std::int64_t(1));
+    }
+  }
+
+  void vocabularyEmbeddingEqualsTheWholeOne_data() { columnThenRowEqualsTheWholeMlp_data(); }
+  void vocabularyEmbeddingEqualsTheWholeOne() {
+    QFETCH(int, ranks);
+    const at::Tensor weight = at::randn({20, 6}), ids = at::randint(0, 20, {2, 5}, at::kLong);
+    at::Tensor sum = at::zeros({2, 5, 6});
+    for (int rank = 0; rank < ranks; ++rank) sum += need(vocabEmbedding(weight.chunk(ranks, 0)[rank], ids, 20, rank));
+    COMPARE_TENSORS(sum, at::embedding(weight, ids), 0);
+    QVERIFY(!vocabEmbedding(weight.chunk(ranks, 0)[0], at::full({1}, 20, at::kLong), 20, 0));
+    QVERIFY(!vocabEmbedding(weight.chunk(ranks, 0)[0], at::full({1}, -1, at::kLong), 20, 0));
+  }
+
+  void vocabularyLossEqualsTheWholeOne_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<int>("reduction");
+    QTest::addColumn<QString>("labels");
+    for (int ranks : {2, 4}) {
+      for (int reduction : {0, 1, 2}) {
+        for (const char* labels : {"all", "some ignored", "all ignored"}) {
+          QTest::addRow("%d ranks, reduction %d, %s", ranks, reduction, labels) << ranks << reduction << labels;
+        }
+      }
+    }
+  }
+  void vocabularyLossEqualsTheWholeOne() {
+    QFETCH(int, ranks);
+    QFETCH(int, reduction);
+    QFETCH(QString, labels);
+    // Spread far enough that exponentials without the maximum taken off would overflow.
+    const at::Tensor logits = at::randn({7, 20}) * 100;
+    at::Tensor target = at::randint(0, 20, {7}, at::kLong);
+    if (labels == "some ignored") target.slice(0, 2, 4).fill_(-100);
+    if (labels == "all ignored") target.fill_(-100);
+    const at::Tensor whole = at::cross_entropy_loss(logits, target, {}, reduction, -100, 0.0);
+    std::vector<at::Tensor> results(ranks), padded(ranks);
+    std::vector<std::int64_t> calls(ranks);
+    asRanks(ranks, [&](Collectives& c) {
+      const auto kind = static_cast<LossReduction>(reduction);
+      results[c.rank()] = need(vocabCrossEntropy(logits.chunk(ranks, 1)[c.rank()], target, kind, -100, 20, c));
+      calls[c.rank()] = c.counts().allReduce;
+      // A vocabulary of 20 padded to 24: what stands in the padding must not count.
+      const at::Tensor wide = at::cat({logits, at::full({7, 4}, 1e4)}, 1);
+      padded[c.rank()] = need(vocabCrossEntropy(wide.chunk(ranks, 1)[c.rank()], target, kind, -100, 20, c));
+    });
+    for (int rank = 0; rank < ranks; ++rank) {
+      COMPARE_TENSORS(results[rank], whole, 1e-5);
+      COMPARE_TENSORS(padded[rank], whole, 1e-5);
+      QCOMPARE(calls[rank], std::int64_t(3));
+    }
+  }
+
+  void vocabularyLossRefusesLabelsOutsideTheVocabulary() {
+    const auto solo = makeSoloCollectives();
+    const auto loss = vocabCrossEntropy(at::randn({2, 4}), at::tensor(std::vector<std::int64_t>{1, 7}),
+                                        LossReduction::Mean, -100, 4, *solo);
+    QVERIFY(!loss && loss.error().message.find("label 7") != std::string::npos);
+    QVERIFY(std::isnan(need(vocabCrossEntropy(at::full({2, 4}, std::nan("")), at::zeros({2}, at::kLong),
+                                              LossReduction::Sum, -100, 4, *solo))
+                           .item<double>()));
+  }
+
+  void fillsTheSameValuesForEveryWorldSize_data() {
+    QTest::addColumn<int>("dim");
+    QTest::addColumn<int>("ranks");
+    for (int dim : {0, 1, 2}) {
+      for (int ranks : {1, 2, 3, 6}) QTest::addRow("dim %d, %d ranks", dim, ranks) << dim << ranks;
+    }
+  }
+  void fillsTheSameValuesForEveryWorldSize() {
+    QFETCH(int, dim);
+    QFETCH(int, ranks);
+    const graph::Shape shape{6, 12, 18};
+    const at::Tensor whole = at::empty(shape);
+    need(initialise(whole, need(regionOf(shape, shape, -1, 0, 0, 0)), "a.weight", 3, 5).map([] { return 0; }));
+    std::vector<at::Tensor> parts;
+    for (int rank = 0; rank < ranks; ++rank) {
+      graph::Shape local = shape;
+      local[dim] /= ranks;
+      parts.push_back(at::empty(local));
+      const Region region = need(regionOf(shape, local, dim, rank * local[dim], local[dim], 0));
+      need(initialise(parts.back(), region, "a.weight", 3, 5).map([] { return 0; }));
+    }
+    COMPARE_TENSORS(at::cat(parts, dim), whole, 0);
+    QVERIFY(std::abs(whole.std().item<double>() - 0.02) < 0.002);
+    QVERIFY(std::abs(whole.mean().item<double>()) < 0.003);
+    const at::Tensor other = at::empty(shape);
+    need(initialise(other, need(regionOf(shape, shape, -1, 0, 0, 0)), "b.weight", 3, 5).map([] { return 0; }));
+    QVERIFY(!at::allclose(whole, other));
+  }
+
+  void loadsItsSlicesAndNotAByteMore_data() {
+    QTest::addColumn<int>("dim");
+    QTest::addColumn<QByteArray>("stored");
+    for (int dim : {0, 1}) {
+      for (const char* stored : {"f32", "bf16"})
+        QTest::addRow("dim %d, stored %s", dim, stored) << dim << QByteArray(stored);
+    }
+  }
+  /// A parameter of 24 MiB (stored in f32) on 4 ranks.
+  void loadsItsSlicesAndNotAByteMore() {
+    QFETCH(int, dim);
+    QFETCH(QByteArray, stored);
+    const DType storedType = *graph::parseDType(stored.toStdString());
+    const graph::Shape shape{2048, 3072};
+    const at::Tensor whole = at::randn(shape).to(storedType == DType::Float32 ? at::kFloat : at::kBFloat16);
+    const auto folder = std::filesystem::path(m_folder.path().toStdString());
+    const std::vector<formats::TensorView> views{
+        {"w", {storedType, shape}, {static_cast<const std::byte*>(whole.data_ptr()), whole.nbytes()}}};
+    QVERIFY(formats::writeSafetensors(folder / "model.safetensors", views));
+
+    constexpr int kRanks = 4;
+    graph::Shape local = shape;
+    local[dim] /= kRanks;
+    const std::string type = "f32[" + std::to_string(local[0]) + "," + std::to_string(local[1]) + "]";
+    for (int rank = 0; rank < kRanks; ++rank) {
+      plan::Plan plan;
+      plan::ParameterPlan parameter{"w", {DType::Float32, shape}, storedType, local, rules::Placement::split(dim), {}};
+      // Two pieces, as fused blocks have: the halves of this rank's part in reverse.
+      const std::int64_t half = local[dim] / 2, start = rank * local[dim];
+      for (int r = 0; r < kRanks; ++r) {
+        parameter.piecesByRank.push_back(
+            {{"w", "model.safetensors", dim, start + half, half}, {"w", "model.safetensors", dim, start, half}});
+      }
+      plan.parameters.push_back(parameter);
+      Program program = bound("w: " + type + " = parameter\nrelu_0: " + type + " = aten::alias(w)\nreturn y=relu_0\n");
+      std::atomic<std::int64_t> loaded = 0;
+      AllocationCounter counter;
+      const WeightReport report = need(loadWeights(program, plan, {folder, rank}, loaded));
+      const std::int64_t shardBytes = local[0] * local[1] * graph::itemSize(storedType);
+      QCOMPARE(report.bytesRead, shardBytes);
+      QCOMPARE(report.shardBytes, shardBytes);
+      QCOMPARE(loaded.load(), local[0] * local[1] * 4);
+      QVERIFY(report.largestAllocation <= local[0] * local[1] * 4 + kStagingBytes);
+      // The allocator agrees: the tensor and the staging, nothing else of size.
+      QVERIFY2(counter.peak() <= local[0] * local[1] * 4 + kStagingBytes + (64 << 10),
+               std::to_string(counter.peak()).c_str());
+      const at::Tensor expected =
+          at::cat({whole.narrow(dim, start + half, half), whole.narrow(dim, start, half)}, dim).to(at::kFloat);
+      COMPARE_TENSORS(runAlone(program)[0].second, expected, 0);
+    }
+  }
+
+  void namesAllParametersThatAreMissing() {
+    plan::Plan plan;
+    plan.seed = 3;
+    for (const char* name : {"a.weight", "b.weight"}) {
+      plan.parameters.push_back({name, {DType::Float32, {4}}, DType::Float32, {4}, {}, {{{name, "", -1, 0, 0}}}});
+    }
+    const char* const text =
+        "a.weight: f32[4] = parameter\nb.weight: f32[4] = parameter\n"
+        "add_0: f32[4] = aten::add.Tensor(a.weight, b.weight)\nreturn y=add_0\n";
+    Program program = bound(text);
+    std::atomic<std::int64_t> loaded = 0;
+    const auto missing = loadWeights(program, plan, {m_folder.path().toStdString(), 0}, loaded);
+    QVERIFY(!missing);
+    for (const char* words : {"a.weight, b.weight", "--init-missing", "--skip-weights"}) {
+      QVERIFY2(missing.error().message.find(words) != std::string::npos, missing.error().message.c_str());
+    }
+    const WeightReport report =
+        need(loadWeights(program, plan, {m_folder.path().toStdString(), 0, false, true}, loaded));
+    QCOMPARE(report.initialised.size(), std::size_t(2));
+    QCOMPARE(report.bytesRead, std::int64_t(0));
+    COMPARE_TENSORS(runAlone(program)[0].second, at::full({4}, 2.0), 0);
+  }
+
+  void readsInputsAndSaysWhatDoesNotFit() {
+    const auto file = std::filesystem::path(m_folder.filePath("inputs.safetensors").toStdString());
+    const at::Tensor ids = at::randint(0, 9, {2, 3}, at::kInt);
+    const std::vector<formats::TensorView> views{
+        {"input_ids", {DType::Int32, {2, 3}}, {static_cast<const std::byte*>(ids.data_ptr()), ids.nbytes()}}};
+    QVERIFY(formats::writeSafetensors(file, views));
+    Program fits =
+        bound("input_ids: i64[2,3] = input\nadd_0: i64[2,3] = aten::add.Scalar(input_ids, 0)\nreturn y=add_0\n");
+    QVERIFY(readInputs(fits, file));
+    COMPARE_TENSORS(runAlone(fits)[0].second, ids.to(at::kLong), 0);
+    Program other = bound("input_ids: i64[2,4] = input\nreturn y=input_ids\n");
+    const auto wrong = readInputs(other, file);
+    QVERIFY(!wrong && wrong.error().message.find("[2, 3]") != std::string::npos);
+    Program more = bound("labels: i64[2,3] = input\nreturn y=labels\n");
+    const auto lacking = readInputs(more, file);
+    QVERIFY(!lacking && lacking.error().message.find("labels") != std::string::npos);
+  }
+
+  void makesUpInputsWithinTheVocabulary() {
+    Program program = bound(
+        "input_ids: i64[2,64] = input\nlabels: i64[2,64] = input\nattention_mask: i64[2,64] = input\nw: f32[5,2] = "
+        "parameter\n"
+        "embedding_0: f32[2,64,2] = aten::embedding(w, input_ids)\nreturn y=embedding_0, i=input_ids, l=labels, "
+        "m=attention_mask\n");
+    give(program, "w", at::ones({5, 2}));
+    QVERIFY(makeInputs(program, 11));
+    const auto outputs = runAlone(program);
+    QVERIFY(outputs[1].second.min().item<std::int64_t>() == 0 && outputs[1].second.max().item<std::int64_t>() == 4);
+    COMPARE_TENSORS(outputs[1].second.to(at::kFloat), outputs[2].second.to(at::kFloat), 0);
+    QVERIFY(outputs[3].second.all().item<bool>());
+    QVERIFY(digest(outputs[0].second) != digest(outputs[1].second));
+  }
+};
+
+QTEST_GUILESS_MAIN(ExecTest)
+#include "tst_exec.moc"
