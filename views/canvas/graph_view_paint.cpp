@@ -1,6 +1,7 @@
 // The canvas on the screen: a cached base picture, repaired where it is stale, and marks laid over it.
 #include <QPaintEvent>
 #include <QPainter>
+#include <QPainterPath>
 #include <algorithm>
 #include <cmath>
 
