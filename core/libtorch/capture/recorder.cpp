@@ -4,7 +4,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/alias_ops.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -314,8 +313,8 @@ Result<RecordedGraphs> Recorder::finish() && {
 
 struct Recorder::Recording::Guards {
   Recorder* outer = t_recorder;
+  // Autograd's keys stay on: it is there, above functionalization, that composite operators come apart.
   c10::NoGradGuard noGrad;
-  at::AutoDispatchBelowADInplaceOrView belowAutograd;
   c10::impl::IncludeDispatchKeyGuard captured{kCapturedKey}, aten{kAtenKey}, functional{DispatchKey::Functionalize};
   at::functionalization::impl::FunctionalizationReapplyViewsGuard views{/*reapply_views=*/true};
 };
