@@ -142,7 +142,7 @@ class ExecTest : public QObject {
         "mul_0: f32[24] = aten::mul.Tensor(add_0, 2)\n"
         "sum_0: f32[2,1,4] = aten::sum.dim_IntList(x, [1], true)\n"
         "_to_copy_0: f64[2,1,4] = aten::_to_copy(sum_0, :f64)\n"
-        "index_0: f32[2,3,2] = aten::index.Tensor(x, [_, _, i])\n"
+        "index_0: f32[2,3,2] = aten::index.Tensor(x, [None, None, i])\n"
         "cat_0: f32[4,3,4] = aten::cat([x, x])\n"
         "slice_0: f32[2,3,2] = aten::slice.Tensor(x, 2, 1, 3)\n"
         "return a=mul_0, b=_to_copy_0, c=index_0, d=cat_0, e=slice_0\n");
