@@ -111,13 +111,18 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
                                 m_call.shortName(), p.firstDim(), p.text()),
                     {cut.operand}};
   }
-  if (p.padding() != 0 && !m_allowsPadding) {
-    return Conflict{fmt::format("`{}` cannot take {}, whose padding ({}) only element-wise operators, copies and the loss "
-                                "leave alone.",
-                                m_call.shortName(), input, p.text()),
-                    {cut.operand}};
-  }
+  if (!m_allowsPadding) return refusePadding(cut);
   return std::nullopt;
+}
+
+std::optional<Conflict> Axes::refusePadding(const Cut& cut) const {
+  const Placement& p = m_call.at(cut.operand);
+  if (p.padding() == 0) return std::nullopt;
+  const bool hasName = !m_names[static_cast<std::size_t>(cut.operand)].empty();
+  return Conflict{fmt::format("`{}` cannot take {}, whose padding ({}) only element-wise operators, copies and the loss "
+                              "leave alone.",
+                              m_call.shortName(), hasName ? nameOf(cut.operand) : inputName(m_call, cut.operand), p.text()),
+                  {cut.operand}};
 }
 
 std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
@@ -175,7 +180,10 @@ Verdict Axes::follow() const {
   Cut lead;
   for (int i = 0; i < m_call.operandCount(); ++i) {
     Cut cut = cutOf(i);
-    if (cut.axes.empty()) continue;
+    if (cut.axes.empty()) {
+      if (auto conflict = refusePadding(cut)) return *std::move(conflict);
+      continue;
+    }
     const bool isWhole = m_call.at(i).isWholeOn(m_call.worldSize());
     if (!isWhole) {
       if (auto conflict = refuse(cut)) return *std::move(conflict);

@@ -54,6 +54,7 @@ class Axes {
   int dimOnAxis(int operand, int axis) const;  ///< -1 when the operand does not run along it
   std::string nameOf(int operand) const;
   std::optional<Conflict> refuse(const Cut& cut) const;
+  std::optional<Conflict> refusePadding(const Cut& cut) const;
   std::optional<Conflict> compare(const Cut& lead, int other) const;
   std::optional<Placement> carry(const Cut& lead, int result) const;
   std::string keptReason(const Cut& lead, const Placement& result) const;

@@ -23,11 +23,16 @@ Verdict gather(Call& call) {
   Axes axes(call);
   axes.name(index, "the index");
   for (int d = 0; d < call.rank(self); ++d) {
-    const int axis = axes.kept();
-    axes.operand(index, d, axis).result(0, d, axis);
-    // A shorter index reads only the beginning of the dimension.
-    const bool isAligned = d != dim && sizeAt(call.shape(self), d) == sizeAt(call.shape(index), d);
-    axes.operand(self, d, isAligned ? axis : axes.whole(kPicks));
+    if (d == dim) {
+      const int axis = axes.kept();
+      axes.operand(index, d, axis).result(0, d, axis).operand(self, d, axes.whole(kPicks));
+      continue;
+    }
+    // A shorter index reads from the beginning of the dimension: a rank would begin at the wrong place.
+    const bool isAligned = sizeAt(call.shape(self), d) == sizeAt(call.shape(index), d);
+    const int axis = isAligned ? axes.kept() : axes.whole(kPicks);
+    axes.operand(index, d, axis).operand(self, d, axis);
+    if (isAligned) axes.result(0, d, axis);
   }
   return axes.follow();
 }
@@ -155,7 +160,7 @@ Verdict indexPut(Call& call) {
   const AdvancedIndex at = readIndices(call);
   const int values = call.operand(2);
   if (!call.problem().empty() || values < 0) return call.complain("the values are missing"), claimOf({}, {});
-  if (at.isByMask) return allMustBeWhole(call, "writes by a mask");
+  if (at.isByMask) return allMustBeWhole(call, "writes by a mask and is left whole");
   Axes axes(call);
   const std::vector<int> broadcast = bindIndices(call, axes, at, false);
   const int pickedRank = at.broadcastRank + call.rank(0) -

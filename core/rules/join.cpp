@@ -29,15 +29,18 @@ Verdict cat(Call& call) {
   const int dim = call.dim(1, rank, 0);
   if (static_cast<int>(call.operandList(0).size()) != call.operandCount()) call.complain("a tensor of the list is missing");
   if (auto verdict = concatenateSplit(call, dim)) return *std::move(verdict);
+  const auto isSkipped = [&](int operand) { return call.shape(operand) == Shape{0} && rank != 1; };
+  int joined = 0;
+  for (int i = 0; i < call.operandCount(); ++i) joined += isSkipped(i) ? 0 : 1;
   Axes axes(call);
   std::vector<int> axisOf;
   for (int d = 0; d < rank; ++d) {
-    const bool isJoined = d == dim && call.operandCount() > 1;
+    const bool isJoined = d == dim && joined > 1;
     axisOf.push_back(isJoined ? axes.whole("joins its inputs along") : axes.kept());
     if (!isJoined) axes.result(0, d, axisOf.back());
   }
   for (int i = 0; i < call.operandCount(); ++i) {
-    if (call.shape(i) == Shape{0} && rank != 1) continue;
+    if (isSkipped(i)) continue;
     for (int d = 0; d < call.rank(i); ++d) axes.operand(i, d, d < rank ? axisOf[static_cast<std::size_t>(d)] : -1);
   }
   return axes.follow();

@@ -186,6 +186,7 @@ class CallParser {
     if (takeKeyword("true")) return Argument(true);
     if (takeKeyword("false")) return Argument(false);
     if (takeKeyword("device")) return Argument(graph::DeviceArgument());
+    if (takeText("-inf")) return Argument(-HUGE_VAL);
     if (auto real = takeReal()) return Argument(*real);
     CLEAVE_TRY(const std::int64_t value, parseSum());
     return Argument(value);

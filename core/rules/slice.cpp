@@ -170,7 +170,27 @@ Verdict splitAlong(Call& call, int dim) {
   return keepOthers(call, dim, kCut, fmt::format("cuts {} pieces from", call.resultCount()));
 }
 
-Verdict splitBy(Call& call) { return splitAlong(call, call.dim(2, call.rank(0), 0)); }
+/// A list of sizes.
+Verdict splitBySizes(Call& call) { return splitAlong(call, call.dim(2, call.rank(0), 0)); }
+
+/// One size or a count: the pieces of a rank must be equal too, but for a shorter last one.
+Verdict splitBy(Call& call) {
+  const int dim = call.dim(2, call.rank(0), 0);
+  Verdict verdict = splitAlong(call, dim);
+  const auto* claims = std::get_if<std::vector<Claim>>(&verdict);
+  if (claims == nullptr || claims->empty() || !isCutAcross(call, dim)) return verdict;
+  const auto& results = claims->front().results;
+  const std::int64_t first = localSize(call, results, 0, dim);
+  for (int r = 1; r < call.resultCount(); ++r) {
+    const std::int64_t size = localSize(call, results, r, dim);
+    const bool isLast = r + 1 == call.resultCount();
+    if (size == first || (isLast && size < first && call.shortName().find("chunk") == std::string_view::npos)) continue;
+    return conflictOf(fmt::format("`{}` cuts equal pieces, but {} leaves pieces of {} and {} elements on a rank.", call.shortName(),
+                                  call.at(0).text(), first, size),
+                      {0});
+  }
+  return verdict;
+}
 
 void localiseSplitSize(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
   const int dim = call.dim(2, call.rank(0), 0);
@@ -203,13 +223,15 @@ Verdict roll(Call& call) {
   std::vector<std::int64_t> dims = call.integers(2);
   Axes axes(call);
   for (int d = 0; d < call.rank(0); ++d) {
-    bool isRolled = dims.empty();
+    bool isRolled = dims.empty(), isTurned = false;
     for (std::size_t i = 0; i < dims.size() && i < shifts.size(); ++i) {
       const bool isSame = (dims[i] < 0 ? dims[i] + call.rank(0) : dims[i]) == d;
       const std::int64_t size = sizeAt(call.shape(0), d);
       isRolled = isRolled || (isSame && size != 0 && shifts[i] % size != 0);
+      isTurned = isTurned || (isSame && shifts[i] != 0);
     }
-    const int axis = isRolled ? axes.whole("rolls") : axes.kept();
+    // A full turn of the whole is one of every even part.
+    const int axis = isRolled ? axes.whole("rolls") : isTurned ? axes.keptInProportion() : axes.kept();
     axes.operand(0, d, axis);
     if (!isRolled) axes.result(0, d, axis);
   }
@@ -253,14 +275,14 @@ constexpr Entry kEntries[] = {
     {"aten::select.int", select},
     {"aten::slice.Tensor", slice, localiseSlice},
     {"aten::split.Tensor", splitBy, localiseSplitSize},
-    {"aten::split.sizes", splitBy, localiseSplitSizes},
-    {"aten::split_with_sizes", splitBy, localiseSplitSizes},
+    {"aten::split.sizes", splitBySizes, localiseSplitSizes},
+    {"aten::split_with_sizes", splitBySizes, localiseSplitSizes},
     {"aten::tril", triangle},
     {"aten::triu", triangle},
     {"aten::unbind.int", unbind},
     {"aten::unsafe_chunk", splitBy},
     {"aten::unsafe_split.Tensor", splitBy, localiseSplitSize},
-    {"aten::unsafe_split_with_sizes", splitBy, localiseSplitSizes},
+    {"aten::unsafe_split_with_sizes", splitBySizes, localiseSplitSizes},
 };
 
 }  // namespace
