@@ -69,7 +69,7 @@ struct SpawnOptions {
     sigemptyset(&none);
     sigemptyset(&defaults);
     // What a window or a shell ignores must not be ignored by the rank.
-    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD}) sigaddset(&defaults, signal);
+    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGIO}) sigaddset(&defaults, signal);
     posix_spawnattr_setpgroup(&attributes, group);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
@@ -140,6 +140,10 @@ Result<ChildProcess> ChildProcess::start(const ChildSpec& spec) {
   if (reason != 0) {
     return fail(ErrorCode::Environment, "Cannot start {}: {}.", spec.program.string(), std::strerror(reason));
   }
+  // From its first instruction, long before main() can watch the pipe: the pipe's end of file raises SIGIO, which ends it.
+  // Nothing is ever written to this pipe, so nothing else raises it.
+  ::fcntl(control.readEnd.get(), F_SETOWN, child.m_pid);
+  ::fcntl(control.readEnd.get(), F_SETFL, ::fcntl(control.readEnd.get(), F_GETFL) | O_ASYNC);
   child.events = std::move(events.readEnd);
   child.error = std::move(error.readEnd);
   child.control = std::move(control.writeEnd);
