@@ -19,7 +19,7 @@ QString solvedText(const pipeline::Solved& solved) {
 
 QString noSolutionText(const pipeline::Solved& solved) {
   const auto& causes = solved.result.causes;
-  const QString why = causes.empty() ? QStringLiteral("every candidate was tried") : toQ(causes.front().reason);
+  const QString why = causes.empty() ? QStringLiteral("every candidate was tried") : prose(causes.front().reason);
   return QStringLiteral("No split satisfies all demands (%1): %2").arg(solvedText(solved), why);
 }
 }  // namespace
@@ -219,7 +219,7 @@ void Document::takeSolve(const SolveAnswer& answer) {
   m_plan = answer.plan && *answer.plan ? **answer.plan : nullptr;
   m_liveTrace.reset();
   m_traceBefore.reset();
-  setActivity(Activity::Idle);
+  if (m_activity == Activity::Solving) setActivity(Activity::Idle);
   if (trace != m_trace) setTrace(trace);
   emit traceGrew();
   emit planChanged();
@@ -251,13 +251,22 @@ void Document::reportSolve(const SolveAnswer& answer) {
   } else {
     sentence = tr("Solved for %1 ranks: %2").arg(solved->options.ranks).arg(solvedText(*solved));
     emit message({}, Severity::Good);
-    for (const std::string& warning : m_plan->warnings) emit message(toQ(warning), Severity::Warning);
+    sayWarnings();
   }
   const auto thenRun = std::exchange(m_runAfterSolve, std::nullopt);
   endWork(Activity::Solving, succeeded, sentence);
   if (!thenRun) return;
   if (m_plan) postRun(thenRun->first, thenRun->second);
   else endWork(Activity::Running, false, tr("There is no plan to run: %1").arg(sentence));
+}
+
+/// One bar holds one sentence: the first warning, and where the others stand.
+void Document::sayWarnings() {
+  const auto& warnings = m_plan->warnings;
+  for (const std::string& warning : warnings) emit logged(prose(warning));
+  if (warnings.empty()) return;
+  const QString more = warnings.size() > 1 ? tr(" (%1 more in the log)").arg(warnings.size() - 1) : QString();
+  emit message(prose(warnings.front()) + more, Severity::Warning);
 }
 
 void Document::run(int ranks, run::Backend backend) {

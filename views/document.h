@@ -21,6 +21,7 @@
 #include "pipeline/pipeline.h"
 #include "run_monitor.h"
 #include "search_query.h"
+#include "solve/decision.h"
 #include "worker.h"
 
 namespace cleave::views {
@@ -47,9 +48,8 @@ struct StepState {
   std::vector<std::optional<rules::Strategy>> strategies;   ///< by NodeId: layers with a choice
   std::vector<NodeId> changed;                            ///< nodes that differ from the state before this one
   std::optional<solve::Event> event;                      ///< the one just applied
-  std::optional<solve::Event> next;                       ///< the one that comes now
   QString eventText;                                      ///< as a sentence
-  std::optional<solve::ConflictRecord> conflict;          ///< when that event is one
+  std::optional<solve::ConflictCard> conflict;            ///< the conflict just met, or the one the search goes back from
   std::size_t assigned = 0;                               ///< nodes with a choice
   std::vector<StepId> assignedAt;                         ///< by NodeId; kNoStep: none
 };
@@ -81,6 +81,8 @@ class Document : public QObject {
   const std::shared_ptr<const plan::Plan>& plan() const { return m_plan; }
   const std::shared_ptr<const solve::Trace>& trace() const { return m_trace; }
   const std::shared_ptr<const StepState>& stepState() const { return m_step; }
+  /// About the focused node at the present step; null while it is being read, and without a trace.
+  const std::shared_ptr<const solve::Decision>& decision() const { return m_decision; }
   const graph::Graph* graph() const { return m_model ? m_model->aten.get() : nullptr; }
   const QString& source() const { return m_source; }
   QString title() const;  ///< "Tiny Llama", or the folder's name
@@ -173,6 +175,7 @@ class Document : public QObject {
   void traceGrew();
   void planChanged();
   void stepChanged();
+  void decisionChanged();
   void focusChanged();
   void revealRequested();  ///< the focus was moved on purpose (not by a step): bring it into view
   void historyChanged();
@@ -200,12 +203,14 @@ class Document : public QObject {
   void reportSolve(const SolveAnswer& answer);
   void takeRun(const Result<pipeline::RunReport>& report);
   void showFirstConflict();
+  void sayWarnings();
   void setTrace(std::shared_ptr<const solve::Trace> trace);
   void postRun(int ranks, run::Backend backend);
   void postSeek(StepId step);
   /// `nothing` is said when `find` (called with the cursor at the wanted step) answers nullopt.
   void postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find);
   void takeStep(std::shared_ptr<const StepState> state);
+  void askForDecision();
   void setFocus(const Focus& focus, bool remember);
   void revisit(const Focus& focus);
   void endWork(Activity what, bool succeeded, const QString& sentence);
@@ -217,6 +222,7 @@ class Document : public QObject {
   std::shared_ptr<const solve::Trace> m_liveTrace;
   std::shared_ptr<const solve::Trace> m_traceBefore;  ///< shown again when the search that replaced it fails
   std::shared_ptr<const StepState> m_step;
+  std::shared_ptr<const solve::Decision> m_decision;
   std::shared_ptr<std::shared_ptr<Reader>> m_readerSlot;  ///< filled and used by requests on m_reads only
   std::optional<pipeline::Sample> m_sample;
   std::optional<RunState> m_run;
@@ -227,6 +233,7 @@ class Document : public QObject {
   StepId m_wantedStep = 0;
   bool m_followsEnd = true;  ///< until the user moves: a search shows its newest step
   bool m_stepMovesFocus = true;  ///< false while the history goes to a step: it brings its own focus
+  bool m_isJump = false;         ///< the walk under way was asked for by name: show where it ends
   std::uint64_t m_solveGeneration = 0;
   Focus m_focus;
   std::vector<Focus> m_history;

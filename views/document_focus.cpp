@@ -48,7 +48,10 @@ void Document::setFocus(const Focus& focus, bool remember) {
     m_historyAt = m_history.size() - 1;
     emit historyChanged();
   }
-  if (isNew) emit focusChanged();
+  if (isNew) {
+    emit focusChanged();
+    askForDecision();
+  }
   if (remember) emit revealRequested();
 }
 

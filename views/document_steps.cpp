@@ -69,11 +69,8 @@ std::shared_ptr<const StepState> Document::Reader::stateAt(StepId step, const Fi
     for (const ValueId value : idRange<ValueId>(graph.values.size())) state->placements[value.index()] = cursor.placementOf(value);
   }
   state->event = cursor.lastEvent();
-  if (solve::Event next; trace.read(state->step, {&next, 1}) == 1) state->next = next;
-  if (state->event) {
-    state->eventText = toQ(solve::describe(trace, *state->event));
-    if (state->event->type == solve::EventType::Conflict) state->conflict = trace.conflict(solve::ConflictId(state->event->detail));
-  }
+  if (state->event) state->eventText = prose(solve::describe(trace, *state->event));
+  state->conflict = solve::conflictAt(cursor);
   return state;
 }
 
@@ -116,6 +113,7 @@ void Document::setTrace(std::shared_ptr<const solve::Trace> trace) {
   m_trace = std::move(trace);
   m_readerSlot.reset();
   m_step.reset();
+  m_decision.reset();
   m_wantedStep = 0;
   if (m_trace) {
     // Made on the worker: it looks at every node once.
@@ -132,6 +130,7 @@ void Document::setTrace(std::shared_ptr<const solve::Trace> trace) {
 
 void Document::seek(StepId step) {
   if (!m_trace) return;
+  m_isJump = false;
   m_followsEnd = isLive() && step >= m_trace->size();
   postSeek(step);
 }
@@ -184,10 +183,32 @@ void Document::takeStep(std::shared_ptr<const StepState> state) {
   m_stepMovesFocus = true;
   emit stepChanged();
   setFocus(focus, false);
+  askForDecision();
+  // A jump shows where it went; single steps and scrubbing leave the picture where it is.
+  if (std::exchange(m_isJump, false) && focus.node.isValid()) emit revealRequested();
+}
+
+/// Asked again at each step and focus: the newest request counts.
+void Document::askForDecision() {
+  if (!m_trace || !m_step || !m_focus.node.isValid()) {
+    if (std::exchange(m_decision, nullptr)) emit decisionChanged();
+    return;
+  }
+  m_reads.post(QStringLiteral("decision"), {}, [this, slot = m_readerSlot, trace = m_trace, step = m_step->step, node = m_focus.node](const Progress&) -> Worker::Completion {
+    Reader* reader = slot->get();
+    if (!reader) return {};
+    reader->cursor.seek(step);
+    return [this, trace, decision = std::make_shared<const solve::Decision>(solve::decisionAt(reader->cursor, node))] {
+      if (trace != m_trace) return;
+      m_decision = decision;
+      emit decisionChanged();
+    };
+  });
 }
 
 void Document::walkTo(solve::EventType type, bool forward) {
   m_followsEnd = false;
+  m_isJump = true;
   const QString what = type == solve::EventType::Conflict ? tr("conflict") : type == solve::EventType::Backtrack ? tr("backtrack") : tr("such event");
   postWalk(forward ? tr("No %1 after this step.").arg(what) : tr("No %1 before this step.").arg(what),
            [type, forward](Reader& reader, const Progress&) { return forward ? reader.cursor.next(type) : reader.cursor.previous(type); });
@@ -214,6 +235,7 @@ void Document::stepOut() {
 
 void Document::runToBreakpoint(bool forward) {
   m_followsEnd = false;
+  m_isJump = true;
   postWalk({}, [forward, breakpoints = m_breakpoints](Reader& reader, const Progress& progress) -> std::optional<StepId> {
     const auto hit = forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
     if (hit || progress.cancelled()) return hit;
@@ -224,6 +246,7 @@ void Document::runToBreakpoint(bool forward) {
 void Document::toNextChange(NodeId node, bool forward) {
   if (!node.isValid()) return;
   m_followsEnd = false;
+  m_isJump = true;
   postWalk(tr("This value does not change any more."), [node, forward](Reader& reader, const Progress&) {
     return forward ? reader.cursor.nextChangeOf(node) : reader.cursor.previousChangeOf(node);
   });

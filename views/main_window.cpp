@@ -55,8 +55,10 @@ void applyTheme(bool isDark) {
                                      "QStatusBar{border-top:1px solid %1} QStatusBar::item{border:none}"
                                      "QDockWidget::title{padding:4px 8px;background:%4;border-bottom:1px solid %1}"
                                      "QTableView,QTreeView,QAbstractScrollArea{border:none}"
+                                     "QCheckBox::indicator{width:12px;height:12px;border:1px solid %5;border-radius:2px;background:%3}"
+                                     "QCheckBox::indicator:checked{background:%6}"
                                      "QHeaderView::section{border:none;border-bottom:1px solid %1;padding:3px 6px;background:%4}")
-                          .arg(theme.border.name(), theme.text.name(), theme.groundRaised.name(), theme.groundSunken.name()));
+                          .arg(theme.border.name(), theme.text.name(), theme.groundRaised.name(), theme.groundSunken.name(), theme.textQuiet.name(), theme.accent.name()));
 }
 
 MainWindow::MainWindow(bool remembers, QWidget* parent) : QMainWindow(parent), m_samples(pipeline::bundledSamples()), m_remembers(remembers) {

@@ -210,6 +210,7 @@ void MainWindow::makeToolBar() {
 void MainWindow::makeStatusBar() {
   m_status = new QLabel(tr("Open a model folder or a sample."));
   m_status->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  m_status->setIndent(6);
   m_progress = new QProgressBar;
   m_progress->setFixedWidth(160);
   m_progress->setTextVisible(false);

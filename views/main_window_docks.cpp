@@ -86,8 +86,8 @@ void MainWindow::applyPreset(Preset preset) {
     last = dock(name);
   }
   for (const auto& [name, widget] : m_docks) widget->show();
-  resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)}, {230, preset == Preset::Run ? 420 : 310}, Qt::Horizontal);
-  resizeDocks({dock(kSearch)}, {preset == Preset::Debug ? 260 : 210}, Qt::Vertical);
+  resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)}, {250, preset == Preset::Run ? 420 : 310}, Qt::Horizontal);
+  resizeDocks({dock(kSearch)}, {preset == Preset::Debug ? 270 : 240}, Qt::Vertical);
   if (preset == Preset::Run) resizeDocks({dock(kDecision), dock(kRun)}, {180, 480}, Qt::Vertical);
   dock(preset == Preset::Inspect ? kLayers : kSearch)->raise();
   dock(kDecision)->raise();
@@ -112,13 +112,13 @@ QWidget* MainWindow::makeModulesPanel() {
   tree->setItemDelegate(new ChipDelegate(tree));
   tree->setUniformRowHeights(true);
   tree->setAccessibleName(tr("Modules"));
-  tree->setIndentation(14);
+  tree->setIndentation(10);
   tree->header()->setStretchLastSection(false);
   tree->header()->setSectionResizeMode(ModulesModel::Name, QHeaderView::Stretch);
   tree->header()->setSectionResizeMode(ModulesModel::Placements, QHeaderView::Fixed);
   tree->header()->setSectionResizeMode(ModulesModel::Operators, QHeaderView::Fixed);
-  tree->header()->resizeSection(ModulesModel::Placements, 64);
-  tree->header()->resizeSection(ModulesModel::Operators, 44);
+  tree->header()->resizeSection(ModulesModel::Placements, 58);
+  tree->header()->resizeSection(ModulesModel::Operators, 42);
   auto* filter = new QLineEdit;
   filter->setPlaceholderText(tr("Filter modules"));
   filter->setAccessibleName(filter->placeholderText());
@@ -161,8 +161,8 @@ QWidget* MainWindow::makeModulesPanel() {
 QWidget* MainWindow::makeLayersPanel() {
   auto* model = new LayersModel(this);
   auto* panel = new TablePanel(model, tr("Filter layers"), tr("The plan's layers stand here once the model is solved: which are split on columns, rows or the vocabulary, and what a rank holds."));
-  const std::pair<int, int> widths[] = {{LayersModel::Name, 260}, {LayersModel::Kind, 76}, {LayersModel::Axis, 70}, {LayersModel::StrategyColumn, 110}, {LayersModel::Gather, 52},
-                                        {LayersModel::InputParallel, 56}, {LayersModel::SequenceParallelColumn, 34}, {LayersModel::Weight, 90}, {LayersModel::Local, 90}};
+  const std::pair<int, int> widths[] = {{LayersModel::Name, 235}, {LayersModel::Kind, 78}, {LayersModel::Axis, 62}, {LayersModel::StrategyColumn, 80}, {LayersModel::Gather, 56},
+                                        {LayersModel::InputParallel, 56}, {LayersModel::SequenceParallelColumn, 32}, {LayersModel::Weight, 74}, {LayersModel::Local, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
   connect(&m_document, &Document::planChanged, panel, [=, this] { model->setPlan(m_document.plan()); });
   connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);

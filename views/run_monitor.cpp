@@ -59,10 +59,11 @@ void RunMonitor::applyMessage(RankView& view, const run::Message& message) {
                           view.total = change.total;
                         },
                         [&](const run::MemorySample& sample) {
-                          const std::int64_t peak = std::max(view.memory.peak, memoryOf(sample).peak);
-                          view.memory = memoryOf(sample);
-                          view.memory.peak = peak;
-                          view.history.push_back(view.memory.used());
+                          RankMemory memory = memoryOf(sample);
+                          view.history.push_back(memory.used());
+                          memory.peak = std::max(view.memory.peak, memory.peak);
+                          // A rank that is through frees everything: what it held is what there is to see.
+                          if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
                           if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
                         },
                         [](const run::Heartbeat&) {}, [&](const run::CollectiveDone&) { ++view.collectives; },

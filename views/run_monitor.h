@@ -16,7 +16,8 @@ namespace cleave::views {
 /// Bytes on one rank's device; `other` is what the process holds besides, `total` 0 while unknown.
 struct RankMemory {
   std::int64_t weights = 0, activations = 0, communication = 0, other = 0, total = 0, peak = 0;
-  std::int64_t used() const { return weights + activations + communication + other; }
+  std::int64_t program() const { return weights + activations + communication; }
+  std::int64_t used() const { return program() + other; }
 };
 
 struct RankView {

@@ -35,7 +35,7 @@ constexpr Form kForms[] = {{"open", Arguments::One, "open PATH", nullptr},
                            {"pin", Arguments::One, "pin SPEC", "^[^=]+!?=.+$"},
                            {"search", Arguments::Optional, "search TEXT", nullptr},
                            {"run", Arguments::KeyValues, "run [ranks=N] [backend=auto|gloo|nccl]", nullptr},
-                           {"wait", Arguments::None, "wait", nullptr},
+                           {"wait", Arguments::Optional, "wait [MILLISECONDS]", "^\\d{0,6}$"},
                            {"stop", Arguments::None, "stop", nullptr},
                            {"theme", Arguments::One, "theme dark|light", "^(dark|light)$"},
                            {"resize", Arguments::One, "resize WxH", "^[1-9]\\d{1,3}x[1-9]\\d{1,3}$"},
@@ -149,7 +149,7 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   const QString& name = command.name;
   const auto is = [&](const char* text) { return name == QLatin1String(text); };
   if (is("open") || is("open-trace") || is("sample")) return open(command);
-  if (is("wait")) return wait();
+  if (is("wait")) return command.rest.isEmpty() ? wait() : pause(command.rest.toInt());
   if (is("shot")) return shoot(command.rest);
   if (is("theme")) return m_window.setDarkTheme(command.rest == QLatin1String("dark")), Result<void>();
   if (is("resize")) {
@@ -270,14 +270,18 @@ Result<void> ScriptRunner::needsTrace() {
 Result<void> ScriptRunner::shoot(const QString& name) {
   // What is under way stays under way, but what the window has to paint is painted.
   CLEAVE_TRY_VOID(waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
-  QElapsedTimer quiet;
-  quiet.start();
-  CLEAVE_TRY_VOID(waitUntil([&] { return quiet.elapsed() >= kQuietMs; }, "the drawing"));
+  CLEAVE_TRY_VOID(pause(kQuietMs));
   const QDir folder(m_folder.isEmpty() ? QStringLiteral(".") : m_folder);
   if (!folder.mkpath(QStringLiteral("."))) return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
   const QString file = folder.filePath(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png"));
   if (!m_window.grab().save(file)) return fail(ErrorCode::Environment, "{} cannot be written", toStd(file));
   return {};
+}
+
+Result<void> ScriptRunner::pause(int milliseconds) {
+  QElapsedTimer elapsed;
+  elapsed.start();
+  return waitUntil([&] { return elapsed.elapsed() >= milliseconds; }, "the pause");
 }
 
 Result<void> ScriptRunner::wait() {
@@ -289,9 +293,9 @@ Result<void> ScriptRunner::waitUntil(const std::function<bool()>& isDone, const 
   elapsed.start();
   // Two quiet looks in a row: one piece of work may start the next from its completion.
   for (int quietLooks = 0; quietLooks < 2;) {
-    QEventLoop pause;
-    QTimer::singleShot(kPollMs, &pause, &QEventLoop::quit);
-    pause.exec();
+    QEventLoop loop;
+    QTimer::singleShot(kPollMs, &loop, &QEventLoop::quit);
+    loop.exec();
     if (m_failed) return {};
     if (isDone()) ++quietLooks;
     else quietLooks = 0;

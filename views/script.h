@@ -5,7 +5,7 @@
 ///
 ///     open PATH · open-trace PATH · sample NAME · solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [pin=SPEC]...
 ///     step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search TEXT · run [ranks=N] [backend=B]
-///     wait · stop · theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · quit
+///     wait [MILLISECONDS] · stop · theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · quit
 ///
 /// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run` themselves
 /// go on while the next lines are read, until `wait`. The file is read whole before anything happens: an unknown command
@@ -45,6 +45,7 @@ class ScriptRunner : public QObject {
   Result<void> select(const QString& name);
   Result<void> shoot(const QString& name);
   Result<void> wait();
+  Result<void> pause(int milliseconds);
   Result<void> waitUntil(const std::function<bool()>& isDone, const char* what);
   Result<void> needsModel();
   Result<void> needsTrace();

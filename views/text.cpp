@@ -5,6 +5,8 @@ namespace cleave::views {
 QString toQ(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
 std::string toStd(const QString& text) { return text.toStdString(); }
 
+QString prose(std::string_view text) { return toQ(text).remove(QLatin1Char('`')); }
+
 QString shortOp(std::string_view op) {
   const std::size_t space = op.find("::");
   if (space != std::string_view::npos) op.remove_prefix(space + 2);

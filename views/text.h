@@ -10,6 +10,8 @@ namespace cleave::views {
 
 QString toQ(std::string_view text);
 std::string toStd(const QString& text);
+/// A sentence of the core for the window: without the back quotes that mark names in a terminal.
+QString prose(std::string_view text);
 
 /// "aten::sum.dim_IntList" → "sum".
 QString shortOp(std::string_view op);

@@ -76,7 +76,7 @@ QVariant EventLogModel::data(const QModelIndex& index, int role) const {
       const graph::NodeId node(event.type == solve::EventType::Backtrack ? event.target : event.node);
       return hasNode ? nodeName(*m_trace->problem()->graph, node) : QString();
     }
-    case What: return toQ(solve::describe(*m_trace, event));
+    case What: return prose(solve::describe(*m_trace, event));
   }
   return {};
 }

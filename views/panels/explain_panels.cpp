@@ -10,7 +10,6 @@
 #include <QPainter>
 #include <QPushButton>
 #include <QScrollBar>
-#include <QToolButton>
 #include <QVBoxLayout>
 
 #include "text.h"
@@ -19,6 +18,14 @@ namespace cleave::views {
 
 namespace {
 constexpr int kRefreshMs = 20;
+
+/// Starts unless it is running: a burst of signals is one refresh, and a long burst does not starve it.
+void startOn(QTimer& timer, Document& document, std::initializer_list<void (Document::*)()> sources) {
+  for (const auto source : sources)
+    QObject::connect(&document, source, &timer, [&timer] {
+      if (!timer.isActive()) timer.start();
+    });
+}
 }
 
 LinkText::LinkText(Document& document, QWidget* parent) : QTextBrowser(parent) {
@@ -28,7 +35,8 @@ LinkText::LinkText(Document& document, QWidget* parent) : QTextBrowser(parent) {
   connect(this, &QTextBrowser::anchorClicked, this, [&document](const QUrl& url) {
     const QString target = QUrl::fromPercentEncoding(url.toEncoded());
     if (target.startsWith(QLatin1String("unpin:"))) document.removePin(target.mid(6));
-    else document.follow(target);
+    else if (!target.startsWith(QLatin1String("pin:"))) document.follow(target);
+    else if (const auto added = document.addPin(target.mid(4)); !added) emit document.message(toQ(added.error().message), Severity::Failure);
   });
 }
 
@@ -55,7 +63,7 @@ void LinkText::paintEvent(QPaintEvent* event) {
 }
 
 DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_title(new QLabel), m_text(new LinkText(document)), m_pin(new QToolButton), m_forbid(new QToolButton),
+    : QWidget(parent), m_document(document), m_title(new QLabel), m_text(new LinkText(document)), m_pin(new QPushButton(tr("Pin"))), m_forbid(new QPushButton(tr("Forbid"))),
       m_breakpoint(new QPushButton(tr("Breakpoint"))), m_next(new QPushButton(tr("Next change"))) {
   QFont font = m_title->font();
   font.setWeight(QFont::DemiBold);
@@ -65,14 +73,9 @@ DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
   m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_text->setEmptyText(tr("Click an operator or a module in the graph: what it became, what else was possible, and why not, stands here."));
   m_text->setAccessibleName(tr("Decision"));
-  m_pin->setText(tr("Pin"));
   m_pin->setToolTip(tr("Demand a strategy for this layer and solve again"));
-  m_forbid->setText(tr("Forbid"));
   m_forbid->setToolTip(tr("Forbid a strategy for this layer and solve again"));
-  for (QToolButton* button : {m_pin, m_forbid}) {
-    button->setPopupMode(QToolButton::InstantPopup);
-    button->setMenu(new QMenu(button));
-  }
+  for (QPushButton* button : {m_pin, m_forbid}) button->setMenu(new QMenu(button));
   m_breakpoint->setCheckable(true);
   m_breakpoint->setToolTip(tr("Stop whenever the search changes this node (F9)"));
   m_next->setToolTip(tr("Go to the next step that changes this node (Ctrl+F10)"));
@@ -96,8 +99,8 @@ DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
   m_refreshTimer.setSingleShot(true);
   m_refreshTimer.setInterval(kRefreshMs);
   connect(&m_refreshTimer, &QTimer::timeout, this, &DecisionPanel::refresh);
-  for (const auto signal : {&Document::focusChanged, &Document::stepChanged, &Document::planChanged, &Document::pinsChanged, &Document::breakpointsChanged, &Document::modelChanged})
-    connect(&document, signal, &m_refreshTimer, qOverload<>(&QTimer::start));
+  startOn(m_refreshTimer, document,
+          {&Document::focusChanged, &Document::stepChanged, &Document::decisionChanged, &Document::planChanged, &Document::pinsChanged, &Document::breakpointsChanged, &Document::modelChanged});
   refresh();
 }
 
@@ -118,7 +121,7 @@ void DecisionPanel::refresh() {
   fillMenu(m_forbid, text.forbids);
 }
 
-void DecisionPanel::fillMenu(QToolButton* button, const std::vector<PinOffer>& offers) {
+void DecisionPanel::fillMenu(QPushButton* button, const std::vector<PinOffer>& offers) {
   button->menu()->clear();
   for (const PinOffer& offer : offers) {
     QAction* action = button->menu()->addAction(offer.label);
@@ -161,8 +164,7 @@ ConflictCard::ConflictCard(Document& document, QWidget* parent) : QWidget(parent
   m_refreshTimer.setSingleShot(true);
   m_refreshTimer.setInterval(kRefreshMs);
   connect(&m_refreshTimer, &QTimer::timeout, this, &ConflictCard::refresh);
-  for (const auto signal : {&Document::stepChanged, &Document::planChanged, &Document::traceChanged})
-    connect(&document, signal, &m_refreshTimer, qOverload<>(&QTimer::start));
+  startOn(m_refreshTimer, document, {&Document::stepChanged, &Document::planChanged, &Document::traceChanged});
   const auto enable = [=, &document] {
     for (QPushButton* button : {copy, previous, next}) button->setEnabled(document.trace() != nullptr);
   };

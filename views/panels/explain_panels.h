@@ -7,12 +7,12 @@
 #include "panels/explain_text.h"
 
 class QLabel;
-class QToolButton;
 class QPushButton;
 
 namespace cleave::views {
 
-/// Rich text with the window's fonts and colours; a link moves the document's focus, "unpin:SPEC" lifts a pin.
+/// Rich text with the window's fonts and colours; a link moves the document's focus, "pin:SPEC" and
+/// "unpin:SPEC" change the pins.
 class LinkText : public QTextBrowser {
   Q_OBJECT
  public:
@@ -39,12 +39,12 @@ class DecisionPanel : public QWidget {
 
  private:
   void refresh();
-  void fillMenu(QToolButton* button, const std::vector<PinOffer>& offers);
+  void fillMenu(QPushButton* button, const std::vector<PinOffer>& offers);
   Document& m_document;
   QLabel* m_title;
   LinkText* m_text;
-  QToolButton* m_pin;
-  QToolButton* m_forbid;
+  QPushButton* m_pin;
+  QPushButton* m_forbid;
   QPushButton* m_breakpoint;
   QPushButton* m_next;
   QTimer m_refreshTimer;  ///< several signals, one refresh

@@ -41,6 +41,20 @@ QString list(const QStringList& lines) {
   return html + QStringLiteral("</table>");
 }
 
+/// A sentence of the core with its links.
+QString sentenceHtml(const solve::Sentence& sentence, const graph::Graph& graph) {
+  QString html;
+  for (const solve::SentencePart& part : sentence) {
+    QString target;
+    if (const auto* value = std::get_if<ValueId>(&part.link)) target = QStringLiteral("value:%1").arg(toQ(graph.value(*value).name));
+    else if (const auto* node = std::get_if<NodeId>(&part.link)) target = QStringLiteral("node:%1").arg(node->raw());
+    else if (const auto* seek = std::get_if<solve::SeekTo>(&part.link)) target = QStringLiteral("step:%1").arg(seek->step);
+    const QString text = prose(part.text);
+    html += target.isEmpty() ? text.toHtmlEscaped() : link(target, text);
+  }
+  return html;
+}
+
 QString collectiveText(const rules::StrategyOption& option) {
   QStringList parts;
   const auto name = [](rules::CollectiveKind kind) { return toQ(rules::toText(kind)).replace(QLatin1Char('_'), QLatin1Char('-')); };
@@ -53,13 +67,25 @@ bool hasPin(const Document& document, const QString& spec) {
   return std::any_of(document.pins().begin(), document.pins().end(), [&](const solve::Pin& pin) { return toQ(pin.text) == spec; });
 }
 
-/// What became of one candidate, as far as the present step tells.
-QString fate(const Document& document, const graph::LayerShape& layer, const rules::StrategyOption& option, bool isChosen, const TextColors& colors) {
-  if (isChosen) return QStringLiteral("<b style=\"color:%1\">%2</b>").arg(colors.good, QObject::tr("taken"));
-  const auto input = document.placementOf(layer.input);
-  if (input && !(option.input == *input))
-    return quiet(QObject::tr("needs its input as %1, but it is %2").arg(escape(option.input.text()), escape(input->text())), colors);
-  return quiet(QObject::tr("possible here"), colors);
+QString fateText(const solve::CandidateFate& candidate, const TextColors& colors) {
+  const QString name = toQ(solve::toText(candidate.fate));
+  switch (candidate.fate) {
+    case solve::Fate::Chosen: return QStringLiteral("<b style=\"color:%1\">✓ %2</b>").arg(colors.good, name);
+    case solve::Fate::Failed: {
+      const QString text = QStringLiteral("<span style=\"color:%1\">✕ %2</span>").arg(colors.conflict, name);
+      return candidate.failedAt ? QObject::tr("%1 at step %2").arg(text, stepLink(*candidate.failedAt)) : text;
+    }
+    case solve::Fate::Refused: return QStringLiteral("<span style=\"color:%1\">%2</span>").arg(colors.conflict, name);
+    default: return quiet(name, colors);
+  }
+}
+
+QString candidateRow(const solve::CandidateFate& candidate, const TextColors& colors) {
+  const QString collective = candidate.choice && candidate.choice->strategy ? collectiveText(*candidate.choice->strategy) : QString();
+  QString why = prose(candidate.why).toHtmlEscaped();
+  if (!candidate.conflict.empty()) why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
+  return QStringLiteral("<tr><td><b>%1</b>&nbsp;</td><td>%2&nbsp;</td><td>%3</td></tr><tr><td></td><td colspan=\"2\">%4</td></tr>")
+      .arg(toQ(candidate.name).toHtmlEscaped(), fateText(candidate, colors), quiet(collective, colors), quiet(why, colors));
 }
 
 struct LayerSections {
@@ -78,25 +104,13 @@ LayerSections layerSections(const Document& document, NodeId node, const graph::
   LayerSections sections;
   if (taken) sections.strategy = toQ(rules::toText(*taken));
 
-  QString rows;
-  const rules::StrategyOption* chosen = nullptr;
-  for (const rules::StrategyOption& option : options.offered) {
-    const bool isTaken = taken && option.strategy == *taken && (!chosen) && document.placementOf(layer.input) == MaybePlacement(option.input);
-    if (isTaken) chosen = &option;
-    rows += QStringLiteral("<tr><td><b>%1</b></td><td>%2</td><td>%3</td></tr><tr><td></td><td colspan=\"2\">%4</td></tr>")
-                .arg(escape(rules::toText(option.strategy)), fate(document, layer, option, isTaken, colors), collectiveText(option),
-                     quiet(escape(option.reason), colors));
-  }
-  for (const rules::Refusal& refusal : options.refused)
-    rows += QStringLiteral("<tr><td><s>%1</s></td><td colspan=\"2\"><span style=\"color:%2\">%3</span></td></tr>")
-                .arg(escape(rules::toText(refusal.strategy)), colors.conflict, escape(refusal.reason));
-  sections.html += heading(QObject::tr("Candidates on %1 ranks, in order").arg(context.worldSize), colors);
-  sections.html += QStringLiteral("<table cellspacing=\"0\" cellpadding=\"2\">%1</table>").arg(rows);
-
+  const auto chosen = std::find_if(options.offered.begin(), options.offered.end(), [&](const rules::StrategyOption& option) {
+    return taken && option.strategy == *taken && document.placementOf(layer.input) == MaybePlacement(option.input);
+  });
   if (layer.weight.isValid()) {
     const graph::Value& weight = graph.value(layer.weight);
     QString line = QStringLiteral("%1 %2").arg(link(QStringLiteral("value:%1").arg(toQ(weight.name)), toQ(weight.name)), mono(shapeText(weight.type.shape)));
-    if (chosen)
+    if (chosen != options.offered.end())
       if (const auto local = chosen->weight.localShape(weight.type.shape, context.worldSize); local)
         line += QObject::tr(" → %1 on a rank").arg(mono(shapeText(*local)));
     sections.html += heading(QObject::tr("Weight"), colors) + line;
@@ -172,9 +186,17 @@ DecisionText decisionText(const Document& document, const TextColors& colors) {
     text.html += QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>").arg(mono(shapeText(value.type.shape)), escape(graph::toText(value.type.dtype)), chip(placement),
                                                                 placement ? describe(placement) : QString());
   }
-  if (const QString assigned = assignedLine(document, focus.node); !assigned.isEmpty() && node.kind == graph::NodeKind::Call)
+  if (const QString assigned = assignedLine(document, focus.node); !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !document.decision())
     text.html += QStringLiteral("<p>%1</p>").arg(assigned);
 
+  if (const auto& decision = document.decision(); decision && decision->node == focus.node) {
+    for (const solve::Sentence& sentence : decision->sentences) text.html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(sentence, graph));
+    if (!decision->candidates.empty()) {
+      QString rows;
+      for (const solve::CandidateFate& candidate : decision->candidates) rows += candidateRow(candidate, colors);
+      text.html += heading(QObject::tr("Candidates, in order"), colors) + QStringLiteral("<table cellspacing=\"0\" cellpadding=\"2\">%1</table>").arg(rows);
+    }
+  }
   if (const auto layer = graph::layerShape(graph, focus.node)) {
     LayerSections sections = layerSections(document, focus.node, *layer, colors);
     if (!sections.strategy.isEmpty()) text.title += QStringLiteral(" · ") + sections.strategy;
@@ -202,34 +224,32 @@ QString conflictText(const Document& document, const TextColors& colors) {
     if (const auto& solved = document.solved(); solved && solved->result.outcome == solve::Outcome::NoSolution) {
       QString html = QObject::tr("<p><b>There is no solution.</b> The search met these dead ends, most often first:</p>");
       QStringList lines;
-      for (const solve::ConflictRecord& cause : solved->result.causes) lines << QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), escape(cause.reason));
+      for (const solve::ConflictRecord& cause : solved->result.causes) lines << QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped());
       return html + list(lines) + QObject::tr("<p>F8 goes to the next conflict. Lifting a pin (Model ▸ Pins) may make it solvable.</p>");
     }
     return stats.conflicts == 0 ? QObject::tr("<p>This search met no conflict: the first candidate of every layer held.</p>")
                                 : QObject::tr("<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one before.</p>").arg(countText(stats.conflicts));
   }
-  const solve::ConflictRecord& conflict = *state->conflict;
-  const graph::Node& node = graph.node(conflict.node);
-  QString html = QStringLiteral("<p><b style=\"color:%1\">✕ %2</b> %3</p><p>%4</p>")
-                     .arg(colors.conflict, nodeLink(graph, conflict.node), quiet(QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(state->step)), colors), escape(conflict.reason));
-  QStringList lines;
-  for (const ValueId culprit : conflict.culprits) {
-    const NodeId producer = graph.value(culprit).producer;
-    QString line = valueLine(document, culprit);
-    if (const auto strategy = document.strategyOf(producer)) line += QStringLiteral(" %1").arg(escape(rules::toText(*strategy)));
-    if (const QString assigned = assignedLine(document, producer); !assigned.isEmpty()) line += QStringLiteral(", ") + assigned;
-    lines << line;
-  }
-  if (!lines.isEmpty()) html += heading(QObject::tr("Because of"), colors) + list(lines);
-  for (const std::string& pin : conflict.pins) html += QStringLiteral("<p>%1</p>").arg(QObject::tr("The pin %1 takes part. %2").arg(mono(toQ(pin)), link(QStringLiteral("unpin:%1").arg(toQ(pin)), QObject::tr("Lift it"))));
-  if (state->next && state->next->type == solve::EventType::Backtrack) {
-    const NodeId target(state->next->target);
-    html += QStringLiteral("<p>%1</p>").arg(state->next->detail > 1
-                ? QObject::tr("The search goes back to %1 and undoes %2 decisions.").arg(nodeLink(graph, target), countText(state->next->detail))
-                : QObject::tr("The search goes back to %1 and tries its next candidate.").arg(nodeLink(graph, target)));
-  } else if (state->next && state->next->type == solve::EventType::Exhausted) {
-    html += QStringLiteral("<p>%1</p>").arg(QObject::tr("No candidate is left anywhere: there is no solution."));
-  }
+  const solve::ConflictCard& card = *state->conflict;
+  const graph::Node& node = graph.node(card.node);
+  QString html = QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
+                     .arg(colors.conflict, sentenceHtml(card.headline, graph),
+                          quiet(QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step)), colors));
+  const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {
+    QStringList lines;
+    for (const solve::Sentence& sentence : sentences) lines << sentenceHtml(sentence, graph);
+    if (!lines.isEmpty()) html += heading(title, colors) + list(lines);
+  };
+  std::vector<solve::Sentence> causes;
+  for (const solve::CulpritLine& culprit : card.culprits) causes.push_back(culprit.sentence);
+  section(QObject::tr("Because of"), causes);
+  section(QObject::tr("What else was possible here"), card.tried);
+  if (!card.goesBack.empty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(card.goesBack, graph));
+  section(QObject::tr("What you can change"), card.suggestions);
+  QStringList buttons;
+  for (const std::string& pin : card.pinsToLift) buttons << link(QStringLiteral("unpin:%1").arg(toQ(pin)), QObject::tr("Lift %1").arg(toQ(pin)));
+  for (const std::string& pin : card.pinsToTry) buttons << link(QStringLiteral("pin:%1").arg(toQ(pin)), QObject::tr("Pin %1").arg(toQ(pin)));
+  if (!buttons.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(buttons.join(QStringLiteral(" &nbsp;·&nbsp; ")));
   return html;
 }
 

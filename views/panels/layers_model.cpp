@@ -40,7 +40,7 @@ QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
     case SequenceParallelColumn: return layer.sequenceParallel ? tr("yes") : QString();
     case Weight: return weight ? shapeText(weight->type.shape) : QString();
     case Local: return weight ? shapeText(weight->localShape) : QString();
-    case Reason: return toQ(layer.reason);
+    case Reason: return prose(layer.reason);
   }
   return {};
 }

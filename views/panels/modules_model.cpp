@@ -176,7 +176,7 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
 
 QVariant ModulesModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Module"), QT_TR_NOOP("Placements"), QT_TR_NOOP("Ops")};
+  static const char* const kTitles[] = {QT_TR_NOOP("Module"), QT_TR_NOOP("Split"), QT_TR_NOOP("Ops")};
   if (role == Qt::DisplayRole) return tr(kTitles[section]);
   if (role == Qt::TextAlignmentRole && section == Operators) return int(Qt::AlignRight | Qt::AlignVCenter);
   return {};

@@ -36,7 +36,7 @@ QColor partColor(const Theme& theme, int part) {
 
 /// The next "round" number of bytes above, so that bars do not rescale at every sample.
 std::int64_t roundedUp(std::int64_t bytes) {
-  std::int64_t step = 1 << 20;
+  std::int64_t step = 1 << 10;
   while (step * 8 < bytes) step *= 2;
   return std::max<std::int64_t>(step, (bytes + step - 1) / step * step);
 }
@@ -51,12 +51,16 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
   const bool isSameHeight = ranks.size() == m_ranks.size();
   m_ranks = std::move(ranks);
   m_predicted = predictedBytes;
-  std::int64_t most = m_predicted, deviceTotal = 0;
+  std::int64_t most = m_predicted, other = 0, deviceTotal = 0;
   for (const RankView& rank : m_ranks) {
-    most = std::max({most, rank.memory.used(), rank.memory.peak});
+    most = std::max({most, rank.memory.program(), rank.memory.peak});
+    other = std::max(other, rank.memory.other);
     deviceTotal = std::max(deviceTotal, rank.memory.total);
   }
-  // On a GPU the bar is the device; of a machine's whole memory a CPU rank would be an invisible sliver.
+  // On a GPU the bar is the device. Of a small model the process itself, or the machine's memory, would leave an
+  // invisible sliver: then the bar holds what the program uses, and the process is said in words.
+  m_showsOther = most * 4 >= other;
+  if (m_showsOther) most += other;
   m_scale = deviceTotal > 0 && most * 20 > deviceTotal ? deviceTotal : roundedUp(most + most / 8);
   m_sparkTop = 1;
   for (const RankView& rank : m_ranks)
@@ -88,7 +92,7 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
   small.setPointSizeF(small.pointSizeF() * 0.88);
   painter.setFont(small);
   int x = kMargin;
-  for (int part = 0; part < 4; ++part) {
+  for (int part = 0; part < (m_showsOther ? 4 : 3); ++part) {
     const QString name = tr(kParts[part].name);
     const int width = painter.fontMetrics().horizontalAdvance(name) + 26;
     if (x + width > row.width()) break;
@@ -118,7 +122,9 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
   painter.drawText(QRect(textLine.left(), bar.center().y() - 10, kNameWidth, 20), Qt::AlignLeft | Qt::AlignVCenter, tr("rank %1").arg(rank.rank));
   painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
   const QString state = hasFailed && !rank.error.isEmpty() ? rank.error : rank.state();
-  const QString sizes = rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(rank.memory.used()), bytesText(rank.memory.peak)) : QString();
+  QString sizes;
+  if (rank.memory.used() > 0 && m_showsOther) sizes = tr("%1 · peak %2").arg(bytesText(rank.memory.used()), bytesText(rank.memory.peak));
+  else if (rank.memory.used() > 0) sizes = tr("%1 · peak %2 · process %3").arg(bytesText(rank.memory.program()), bytesText(rank.memory.peak), bytesText(rank.memory.used()));
   const int sizesWidth = painter.fontMetrics().horizontalAdvance(sizes);
   painter.drawText(QRect(bar.left(), textLine.top(), std::max(0, bar.width() - sizesWidth - 8), textLine.height()), Qt::AlignLeft | Qt::AlignVCenter,
                    painter.fontMetrics().elidedText(state, Qt::ElideRight, std::max(0, bar.width() - sizesWidth - 8)));
@@ -130,7 +136,7 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
   std::int64_t at = 0;
   for (int part = 0; part < 4; ++part) {
     const std::int64_t bytes = rank.memory.*kParts[part].bytes;
-    if (bytes <= 0) continue;
+    if (bytes <= 0 || (part == 3 && !m_showsOther)) continue;
     painter.fillRect(QRectF(xOf(at), bar.top(), xOf(at + bytes) - xOf(at), bar.height()), partColor(theme, part));
     at += bytes;
   }

@@ -66,7 +66,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
                                 .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters), bytesText(plan->memory.peakActivations))});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
   }
-  for (const std::string& warning : plan->warnings) checks.push_back({false, toQ(warning)});
+  for (const std::string& warning : plan->warnings) checks.push_back({false, prose(warning)});
   return checks;
 }
 
@@ -141,7 +141,6 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   bar->addWidget(m_start);
   bar->addWidget(m_stop);
   bar->addStretch();
-  bar->addWidget(m_export);
   auto* content = new QWidget;
   auto* layout = new QVBoxLayout(content);
   layout->setContentsMargins(8, 8, 8, 8);
@@ -150,7 +149,10 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   layout->addWidget(m_checks);
   layout->addWidget(m_command);
   layout->addWidget(m_bars);
-  layout->addWidget(m_verdict);
+  auto* verdict = new QHBoxLayout;
+  verdict->addWidget(m_verdict, 1);
+  verdict->addWidget(m_export, 0, Qt::AlignTop);
+  layout->addLayout(verdict);
   layout->addWidget(m_outputs);
   layout->addWidget(m_log, 1);
   m_scroll->setWidget(content);
@@ -188,14 +190,15 @@ void RunPanel::refreshSetup() {
   const bool isRunning = m_document.activity() == Activity::Running;
   m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle);
   m_stop->setEnabled(isRunning);
-  m_export->setEnabled(m_document.runState().has_value());
+  m_export->setVisible(m_document.runState() && !m_document.runState()->isActive);
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
   m_command->setVisible(hasModel && !m_document.runState());
   if (!hasModel) {
     m_checks->setText(tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the prediction, and whether the split model computes the same."));
     return;
   }
-  m_checks->setVisible(!isRunning);
+  const bool isShown = m_document.runState() && m_document.runState()->ranks == m_ranks->value();
+  m_checks->setVisible(!isShown);
   const Theme theme = Theme::of(palette());
   QStringList lines;
   for (const RunCheck& check : checksBeforeRun(m_document.plan().get(), m_ranks->value(), backend()))
@@ -207,8 +210,7 @@ void RunPanel::refreshSetup() {
 void RunPanel::refreshRun() {
   const auto& state = m_document.runState();
   m_bars->setVisible(state.has_value());
-  m_log->setVisible(state.has_value());
-  if (!state) return;
+  if (!state) return m_log->hide();
   m_bars->setRanks(state->monitor->snapshot(), state->plan ? state->plan->memory.total() : 0);
   showLog(m_logRank);
 }
@@ -219,7 +221,9 @@ void RunPanel::showLog(int rank) {
   if (!state) return;
   const auto ranks = state->monitor->snapshot();
   if (rank < 0 || static_cast<std::size_t>(rank) >= ranks.size()) return;
-  const QString text = tr("rank %1:\n").arg(rank) + ranks[static_cast<std::size_t>(rank)].log.join(QLatin1Char('\n'));
+  const QStringList& lines = ranks[static_cast<std::size_t>(rank)].log;
+  m_log->setVisible(!lines.isEmpty());
+  const QString text = tr("rank %1:\n").arg(rank) + lines.join(QLatin1Char('\n'));
   if (text == m_log->toPlainText()) return;
   m_log->setPlainText(text);
   m_log->moveCursor(QTextCursor::End);
