@@ -107,6 +107,11 @@ MainWindow::MainWindow(bool remembers, QWidget* parent) : QMainWindow(parent), m
   });
   connect(&m_document, &Document::workEnded, this, [this](Activity, bool, const QString& sentence) {
     if (!sentence.isEmpty()) m_status->setText(sentence);
+    // Without a solution the search itself and its dead ends are what there is to see.
+    const auto& solved = m_document.solved();
+    if (!solved || solved->result.outcome == solve::Outcome::Solved) return;
+    raiseDock(QStringLiteral("Search"));
+    raiseDock(QStringLiteral("Conflict"));
   });
   connect(&m_document, &Document::searchChanged, this, [this] {
     const std::size_t hits = m_document.searchHits().size();

@@ -164,7 +164,12 @@ QWidget* MainWindow::makeLayersPanel() {
   const std::pair<int, int> widths[] = {{LayersModel::Name, 235}, {LayersModel::Kind, 78}, {LayersModel::Axis, 62}, {LayersModel::StrategyColumn, 80}, {LayersModel::Gather, 56},
                                         {LayersModel::InputParallel, 56}, {LayersModel::SequenceParallelColumn, 32}, {LayersModel::Weight, 74}, {LayersModel::Local, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
-  connect(&m_document, &Document::planChanged, panel, [=, this] { model->setPlan(m_document.plan()); });
+  connect(&m_document, &Document::planChanged, panel, [=, this] {
+    const auto& solved = m_document.solved();
+    if (solved && solved->result.outcome == solve::Outcome::NoSolution) panel->setEmptyText(tr("There is no solution, so there is no plan: the conflict card says which demands cannot hold together."));
+    else if (solved && solved->result.outcome == solve::Outcome::Stopped) panel->setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
+    model->setPlan(m_document.plan());
+  });
   connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
   refreshOn(panel, m_document, [=, this] { panel->showTarget(m_document.focus().node.isValid() ? QStringLiteral("node:%1").arg(m_document.focus().node.raw()) : QString()); }, &Document::focusChanged, &Document::planChanged);
   return panel;

@@ -108,6 +108,7 @@ void EventLogView::updateScrollBar() {
 void EventLogView::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
   updateScrollBar();
+  if (m_current >= 0) setStep(static_cast<solve::StepId>(m_current) + 1);
 }
 
 void EventLogView::setStep(solve::StepId step) {

@@ -58,7 +58,7 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
     deviceTotal = std::max(deviceTotal, rank.memory.total);
   }
   // On a GPU the bar is the device. Of a small model the process itself, or the machine's memory, would leave an
-  // invisible sliver: then the bar holds what the program uses, and the process is said in words.
+  // invisible sliver: then the bar holds what the program uses; the tool tip says the rest.
   m_showsOther = most * 4 >= other;
   if (m_showsOther) most += other;
   m_scale = deviceTotal > 0 && most * 20 > deviceTotal ? deviceTotal : roundedUp(most + most / 8);
@@ -122,9 +122,8 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
   painter.drawText(QRect(textLine.left(), bar.center().y() - 10, kNameWidth, 20), Qt::AlignLeft | Qt::AlignVCenter, tr("rank %1").arg(rank.rank));
   painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
   const QString state = hasFailed && !rank.error.isEmpty() ? rank.error : rank.state();
-  QString sizes;
-  if (rank.memory.used() > 0 && m_showsOther) sizes = tr("%1 · peak %2").arg(bytesText(rank.memory.used()), bytesText(rank.memory.peak));
-  else if (rank.memory.used() > 0) sizes = tr("%1 · peak %2 · process %3").arg(bytesText(rank.memory.program()), bytesText(rank.memory.peak), bytesText(rank.memory.used()));
+  const std::int64_t shown = m_showsOther ? rank.memory.used() : rank.memory.program();
+  const QString sizes = rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(shown), bytesText(rank.memory.peak)) : QString();
   const int sizesWidth = painter.fontMetrics().horizontalAdvance(sizes);
   painter.drawText(QRect(bar.left(), textLine.top(), std::max(0, bar.width() - sizesWidth - 8), textLine.height()), Qt::AlignLeft | Qt::AlignVCenter,
                    painter.fontMetrics().elidedText(state, Qt::ElideRight, std::max(0, bar.width() - sizesWidth - 8)));

@@ -150,11 +150,12 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   layout->addWidget(m_command);
   layout->addWidget(m_bars);
   auto* verdict = new QHBoxLayout;
-  verdict->addWidget(m_verdict, 1);
+  verdict->addWidget(m_verdict, 1, Qt::AlignTop);
   verdict->addWidget(m_export, 0, Qt::AlignTop);
   layout->addLayout(verdict);
   layout->addWidget(m_outputs);
   layout->addWidget(m_log, 1);
+  layout->addStretch();
   m_scroll->setWidget(content);
   m_scroll->setWidgetResizable(true);
   m_scroll->setFrameShape(QFrame::NoFrame);
