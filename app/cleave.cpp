@@ -73,7 +73,8 @@ int main(int argc, char** argv) {
   }
   if (!platform.empty()) setenv("QT_QPA_PLATFORM", platform.c_str(), 1);
   if (!choosePlatform(argc, argv))
-    return fail({ErrorCode::Environment, "There is no display: set DISPLAY, or drive the window with --script (which draws offscreen)."});
+    return fail({ErrorCode::Environment,
+                 "There is no display: set DISPLAY, or drive the window with --script (which draws offscreen)."});
 
   QApplication app(argc, argv);
   QApplication::setOrganizationName(QStringLiteral("cleave"));

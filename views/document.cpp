@@ -14,7 +14,8 @@ const QString kOpenTag = QStringLiteral("open"), kSolveTag = QStringLiteral("sol
 QString solvedText(const pipeline::Solved& solved) {
   const solve::SearchStats& stats = solved.result.stats;
   return QStringLiteral("%1 tries, %2 conflicts, %3 backtracks in %4 ms")
-      .arg(countText(stats.tries), countText(stats.conflicts), countText(stats.backtracks), QString::number(solved.solveMs, 'f', 1));
+      .arg(countText(stats.tries), countText(stats.conflicts), countText(stats.backtracks),
+           QString::number(solved.solveMs, 'f', 1));
 }
 
 QString noSolutionText(const pipeline::Solved& solved) {
@@ -39,11 +40,14 @@ Document::Document(QObject* parent) : QObject(parent), m_jobs(this), m_reads(thi
     if (m_followsEnd) postSeek(m_trace->size());
   });
   connect(&m_sampleTimer, &QTimer::timeout, this, &Document::runSampled);
-  connect(&m_jobs, &Worker::progressed, this,
-          [this](const QString&, const QString& stage, qint64 done, qint64 total) { emit progressed(stage, done, total); });
+  connect(&m_jobs, &Worker::progressed, this, [this](const QString&, const QString& stage, qint64 done, qint64 total) {
+    emit progressed(stage, done, total);
+  });
 }
 
-Document::~Document() { shutdown(); }
+Document::~Document() {
+  shutdown();
+}
 
 void Document::shutdown() {
   m_growTimer.stop();
@@ -65,7 +69,9 @@ void Document::setActivity(Activity activity) {
   emit activityChanged();
 }
 
-bool Document::isIdle() const { return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy(); }
+bool Document::isIdle() const {
+  return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy();
+}
 
 void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
   if (m_activity == what) setActivity(Activity::Idle);
@@ -110,23 +116,24 @@ void Document::postOpen(const QString& path, const torch_capture::CaptureOptions
   m_jobs.cancelAll();
   m_runAfterSolve.reset();
   emit logged(QStringLiteral("Opening %1").arg(path));
-  m_jobs.post(kOpenTag, QStringLiteral("Opening %1").arg(path), [=, this](const Progress& progress) -> Worker::Completion {
-    auto opened = pipeline::openModel(toStd(path), options, progress);
-    return [=, this] {
-      if (!opened) {
-        emit message(toQ(opened.error().message), Severity::Failure);
-        endWork(Activity::Opening, false, toQ(opened.error().message));
-        return;
-      }
-      m_source = path;
-      m_capture = options;
-      m_settings = settings;
-      m_sample = sample;
-      takeModel(*opened);
-      endWork(Activity::Opening, true, {});
-      solve();
-    };
-  });
+  m_jobs.post(kOpenTag, QStringLiteral("Opening %1").arg(path),
+              [=, this](const Progress& progress) -> Worker::Completion {
+                auto opened = pipeline::openModel(toStd(path), options, progress);
+                return [=, this] {
+                  if (!opened) {
+                    emit message(toQ(opened.error().message), Severity::Failure);
+                    endWork(Activity::Opening, false, toQ(opened.error().message));
+                    return;
+                  }
+                  m_source = path;
+                  m_capture = options;
+                  m_settings = settings;
+                  m_sample = sample;
+                  takeModel(*opened);
+                  endWork(Activity::Opening, true, {});
+                  solve();
+                };
+              });
   setActivity(Activity::Opening);
 }
 
@@ -153,7 +160,8 @@ void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
   emit searchChanged();
   emit runChanged();
   emit logged(QStringLiteral("%1: %2 operators, captured in %3 ms, decomposed in %4 ms")
-                  .arg(title(), countText(m_model->aten->nodes.size()), QString::number(m_model->timings.captureMs, 'f', 1),
+                  .arg(title(), countText(m_model->aten->nodes.size()),
+                       QString::number(m_model->timings.captureMs, 'f', 1),
                        QString::number(m_model->timings.decomposeMs, 'f', 1)));
 }
 
@@ -177,13 +185,15 @@ void Document::solve() {
         },
         Qt::QueuedConnection);
   };
-  emit logged(QStringLiteral("Solving for %1 ranks with %2").arg(options.ranks).arg(toQ(solve::toText(options.engine))));
-  m_jobs.post(kSolveTag, tr("Solving"), [this, model = m_model, options](const Progress& progress) -> Worker::Completion {
-    auto answer = std::make_shared<SolveAnswer>(SolveAnswer{pipeline::solveModel(model, options, progress), {}});
-    if (answer->solved && (*answer->solved)->result.outcome == solve::Outcome::Solved)
-      answer->plan = pipeline::planModel(model, *answer->solved);
-    return [this, answer] { takeSolve(*answer); };
-  });
+  emit logged(
+      QStringLiteral("Solving for %1 ranks with %2").arg(options.ranks).arg(toQ(solve::toText(options.engine))));
+  m_jobs.post(
+      kSolveTag, tr("Solving"), [this, model = m_model, options](const Progress& progress) -> Worker::Completion {
+        auto answer = std::make_shared<SolveAnswer>(SolveAnswer{pipeline::solveModel(model, options, progress), {}});
+        if (answer->solved && (*answer->solved)->result.outcome == solve::Outcome::Solved)
+          answer->plan = pipeline::planModel(model, *answer->solved);
+        return [this, answer] { takeSolve(*answer); };
+      });
   setActivity(Activity::Solving);
 }
 
@@ -226,8 +236,10 @@ void Document::takeSolve(const SolveAnswer& answer) {
   if (m_followsEnd && trace) {
     const bool hasSolution = solved && solved->result.outcome == solve::Outcome::Solved;
     const bool stopped = !solved || solved->result.outcome == solve::Outcome::Stopped;
-    if (hasSolution || stopped) seek(trace->size());
-    else showFirstConflict();
+    if (hasSolution || stopped)
+      seek(trace->size());
+    else
+      showFirstConflict();
   } else if (trace) {
     seek(m_wantedStep);
   }
@@ -239,7 +251,8 @@ void Document::reportSolve(const SolveAnswer& answer) {
   bool succeeded = true;
   QString sentence;
   if (!solved || solved->result.outcome == solve::Outcome::Stopped) {
-    sentence = tr("The search was stopped after %1 events: what was recorded is here to look at.").arg(countText(stepCount()));
+    sentence =
+        tr("The search was stopped after %1 events: what was recorded is here to look at.").arg(countText(stepCount()));
     emit message(sentence, Severity::Info);
   } else if (solved->result.outcome == solve::Outcome::NoSolution) {
     sentence = noSolutionText(*solved);
@@ -256,8 +269,10 @@ void Document::reportSolve(const SolveAnswer& answer) {
   const auto thenRun = std::exchange(m_runAfterSolve, std::nullopt);
   endWork(Activity::Solving, succeeded, sentence);
   if (!thenRun) return;
-  if (m_plan) postRun(thenRun->first, thenRun->second);
-  else endWork(Activity::Running, false, tr("There is no plan to run: %1").arg(sentence));
+  if (m_plan)
+    postRun(thenRun->first, thenRun->second);
+  else
+    endWork(Activity::Running, false, tr("There is no plan to run: %1").arg(sentence));
 }
 
 /// One bar holds one sentence: the first warning, and where the others stand.
@@ -285,11 +300,13 @@ void Document::postRun(int ranks, run::Backend backend) {
   request.backend = backend;
   request.skipWeights = !m_plan->model.hasWeights;
   emit logged(tr("Starting %1 ranks").arg(ranks));
-  m_jobs.post(kRunTag, tr("Running on %1 ranks").arg(ranks), [this, request, monitor](const Progress& progress) -> Worker::Completion {
-    auto report = pipeline::runPlan(request, [monitor](const run::RankEvent& event) { monitor->apply(event); }, progress);
-    if (report) monitor->finish(report->outcome);
-    return [this, report = std::move(report)]() { takeRun(report); };
-  });
+  m_jobs.post(kRunTag, tr("Running on %1 ranks").arg(ranks),
+              [this, request, monitor](const Progress& progress) -> Worker::Completion {
+                auto report = pipeline::runPlan(
+                    request, [monitor](const run::RankEvent& event) { monitor->apply(event); }, progress);
+                if (report) monitor->finish(report->outcome);
+                return [this, report = std::move(report)]() { takeRun(report); };
+              });
   setActivity(Activity::Running);
   m_sampleTimer.start();
   emit runChanged();
@@ -306,12 +323,14 @@ void Document::takeRun(const Result<pipeline::RunReport>& report) {
     const auto& failure = report->outcome.firstFailure;
     if (failure) {
       sentence = tr("Rank %1 %2").arg(failure->rank).arg(toQ(failure->what));
-      if (!failure->lastWords.empty()) sentence += QStringLiteral(": ") + toQ(failure->lastWords).trimmed().section(QLatin1Char('\n'), -1);
+      if (!failure->lastWords.empty())
+        sentence += QStringLiteral(": ") + toQ(failure->lastWords).trimmed().section(QLatin1Char('\n'), -1);
     } else {
       severity = report->passed ? Severity::Good : Severity::Warning;
       sentence = report->comparedWith.empty() ? tr("%1 ranks ran to the end.").arg(m_run->ranks)
-                 : report->passed ? tr("%1 ranks computed the same as %2.").arg(m_run->ranks).arg(toQ(report->comparedWith))
-                                  : tr("%1 ranks computed something else than %2.").arg(m_run->ranks).arg(toQ(report->comparedWith));
+                 : report->passed
+                     ? tr("%1 ranks computed the same as %2.").arg(m_run->ranks).arg(toQ(report->comparedWith))
+                     : tr("%1 ranks computed something else than %2.").arg(m_run->ranks).arg(toQ(report->comparedWith));
     }
   } else {
     sentence = toQ(report.error().message);
@@ -356,8 +375,10 @@ void Document::saveTrace(const QString& file) {
   m_reads.post(QStringLiteral("save"), {}, [=, this, trace = m_trace](const Progress& progress) -> Worker::Completion {
     const auto saved = solve::saveTrace(*trace, toStd(file), progress);
     return [=, this] {
-      if (saved) emit message(tr("Written to %1.").arg(file), Severity::Good);
-      else emit message(toQ(saved.error().message), Severity::Failure);
+      if (saved)
+        emit message(tr("Written to %1.").arg(file), Severity::Good);
+      else
+        emit message(toQ(saved.error().message), Severity::Failure);
     };
   });
 }

@@ -3,8 +3,8 @@
 ///
 /// Results are immutable and shared (`shared_ptr<const ...>`); views keep none of their own and follow the signals. All
 /// long work goes through two workers: *jobs* (open, solve, run: one after the other) and *reads* (seek, breakpoints,
-/// timeline, search), so that a trace can be looked at while its search still runs. A failed open, solve or run leaves the
-/// document as it was and says one sentence through `message`. GUI thread only.
+/// timeline, search), so that a trace can be looked at while its search still runs. A failed open, solve or run leaves
+/// the document as it was and says one sentence through `message`. GUI thread only.
 ///
 ///     Document document;
 ///     document.openSource("models/llama", {});      // opens, then solves with settings()
@@ -43,15 +43,15 @@ struct Focus {
 /// The search after `step` events, as the views draw it.
 struct StepState {
   StepId step = 0;
-  StepId size = 0;                                        ///< events there were when this was read
+  StepId size = 0;                                          ///< events there were when this was read
   std::vector<std::optional<rules::Placement>> placements;  ///< by ValueId
   std::vector<std::optional<rules::Strategy>> strategies;   ///< by NodeId: layers with a choice
-  std::vector<NodeId> changed;                            ///< nodes that differ from the state before this one
-  std::optional<solve::Event> event;                      ///< the one just applied
-  QString eventText;                                      ///< as a sentence
-  std::optional<solve::ConflictCard> conflict;            ///< the conflict just met, or the one the search goes back from
-  std::size_t assigned = 0;                               ///< nodes with a choice
-  std::vector<StepId> assignedAt;                         ///< by NodeId; kNoStep: none
+  std::vector<NodeId> changed;                              ///< nodes that differ from the state before this one
+  std::optional<solve::Event> event;                        ///< the one just applied
+  QString eventText;                                        ///< as a sentence
+  std::optional<solve::ConflictCard> conflict;  ///< the conflict just met, or the one the search goes back from
+  std::size_t assigned = 0;                     ///< nodes with a choice
+  std::vector<StepId> assignedAt;               ///< by NodeId; kNoStep: none
 };
 inline constexpr StepId kNoStep = ~StepId(0);
 
@@ -124,8 +124,8 @@ class Document : public QObject {
   void walkTo(solve::EventType type, bool forward);
   void nextConflict() { walkTo(solve::EventType::Conflict, true); }
   void previousConflict() { walkTo(solve::EventType::Conflict, false); }
-  void stepInto();   ///< the next decision (a Try)
-  void stepOut();    ///< back to the decision this one hangs on
+  void stepInto();  ///< the next decision (a Try)
+  void stepOut();   ///< back to the decision this one hangs on
   void runToBreakpoint(bool forward);
   void toNextChange(NodeId node, bool forward = true);
 
@@ -182,8 +182,8 @@ class Document : public QObject {
   void breakpointsChanged();
   void pinsChanged();
   void searchChanged();
-  void runChanged();       ///< a run started or ended
-  void runSampled();       ///< at most 5 times a second while it goes on
+  void runChanged();  ///< a run started or ended
+  void runSampled();  ///< at most 5 times a second while it goes on
   void activityChanged();
   void progressed(const QString& stage, qint64 done, qint64 total);
   void message(const QString& text, cleave::views::Severity severity);
@@ -194,8 +194,8 @@ class Document : public QObject {
  private:
   struct Reader;
   void setActivity(Activity activity);
-  void postOpen(const QString& path, const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings,
-                std::optional<pipeline::Sample> sample);
+  void postOpen(const QString& path, const torch_capture::CaptureOptions& options,
+                const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample);
   void takeModel(std::shared_ptr<const pipeline::Model> model);
   void takeLiveTrace(std::shared_ptr<const solve::Trace> trace);
   struct SolveAnswer;
@@ -231,7 +231,7 @@ class Document : public QObject {
   pipeline::SolveOptions m_settings;
   Activity m_activity = Activity::Idle;
   StepId m_wantedStep = 0;
-  bool m_followsEnd = true;  ///< until the user moves: a search shows its newest step
+  bool m_followsEnd = true;      ///< until the user moves: a search shows its newest step
   bool m_stepMovesFocus = true;  ///< false while the history goes to a step: it brings its own focus
   bool m_isJump = false;         ///< the walk under way was asked for by name: show where it ends
   std::uint64_t m_solveGeneration = 0;

@@ -34,7 +34,8 @@ class BreakpointsCommand : public QUndoCommand {
 };
 
 bool isPlainNodeBreakpoint(const solve::Breakpoint& breakpoint, NodeId node) {
-  return breakpoint.node == node && !breakpoint.type && !breakpoint.placement && breakpoint.op.empty() && breakpoint.scopePrefix.empty();
+  return breakpoint.node == node && !breakpoint.type && !breakpoint.placement && breakpoint.op.empty() &&
+         breakpoint.scopePrefix.empty();
 }
 }  // namespace
 
@@ -75,7 +76,9 @@ void Document::focusScope(ScopeId scope) {
   setFocus({NodeId(), ValueId(), scope, m_wantedStep}, true);
 }
 
-void Document::clearFocus() { setFocus({NodeId(), ValueId(), ScopeId(), m_wantedStep}, false); }
+void Document::clearFocus() {
+  setFocus({NodeId(), ValueId(), ScopeId(), m_wantedStep}, false);
+}
 
 void Document::goBack() {
   if (canGoBack()) revisit(m_history[--m_historyAt]);
@@ -167,11 +170,13 @@ void Document::setBreakpointEnabled(int index, bool enabled) {
   if (index < 0 || static_cast<std::size_t>(index) >= m_breakpoints.size()) return;
   auto after = m_breakpoints;
   after[static_cast<std::size_t>(index)].enabled = enabled;
-  m_undo.push(new BreakpointsCommand(*this, std::move(after), enabled ? tr("enable a breakpoint") : tr("disable a breakpoint")));
+  m_undo.push(new BreakpointsCommand(*this, std::move(after),
+                                     enabled ? tr("enable a breakpoint") : tr("disable a breakpoint")));
 }
 
 bool Document::hasBreakpoint(NodeId node) const {
-  return std::any_of(m_breakpoints.begin(), m_breakpoints.end(), [&](const auto& b) { return isPlainNodeBreakpoint(b, node); });
+  return std::any_of(m_breakpoints.begin(), m_breakpoints.end(),
+                     [&](const auto& b) { return isPlainNodeBreakpoint(b, node); });
 }
 
 void Document::toggleBreakpoint(NodeId node) {
@@ -198,7 +203,8 @@ Result<std::size_t> Document::search(const QString& text) {
   m_hitAt = 0;
   const auto query = SearchQuery::parse(text);
   if (query && m_model) {
-    m_hits = query->hits(*graph(), {[this](ValueId v) { return placementOf(v); }, [this](NodeId n) { return strategyOf(n); }});
+    m_hits = query->hits(*graph(),
+                         {[this](ValueId v) { return placementOf(v); }, [this](NodeId n) { return strategyOf(n); }});
     m_hitAt = m_hits.size();  // the first walk goes to the first hit
   }
   emit searchChanged();
@@ -208,8 +214,10 @@ Result<std::size_t> Document::search(const QString& text) {
 
 void Document::walkHits(bool forward) {
   if (m_hits.empty()) return;
-  if (m_hitAt >= m_hits.size()) m_hitAt = forward ? 0 : m_hits.size() - 1;
-  else m_hitAt = (m_hitAt + (forward ? 1 : m_hits.size() - 1)) % m_hits.size();
+  if (m_hitAt >= m_hits.size())
+    m_hitAt = forward ? 0 : m_hits.size() - 1;
+  else
+    m_hitAt = (m_hitAt + (forward ? 1 : m_hits.size() - 1)) % m_hits.size();
   focusNode(m_hits[m_hitAt]);
 }
 

@@ -25,7 +25,8 @@ struct Document::Reader {
     const graph::Graph& graph = *problem->graph;
     shown.resize(graph.nodes.size());
     isLayer.resize(graph.nodes.size());
-    for (const NodeId node : idRange<NodeId>(graph.nodes.size())) isLayer[node.index()] = graph::layerShape(graph, node).has_value();
+    for (const NodeId node : idRange<NodeId>(graph.nodes.size()))
+      isLayer[node.index()] = graph::layerShape(graph, node).has_value();
   }
 
   std::shared_ptr<const StepState> stateAt(StepId step, const FinalState& final);
@@ -59,14 +60,16 @@ std::shared_ptr<const StepState> Document::Reader::stateAt(StepId step, const Fi
     if (!choice) continue;
     state->assignedAt[node.index()] = cursor.assignedAt(node).value_or(kNoStep);
     if (!isLayer[node.index()]) continue;
-    if (const auto taken = trace.choice(*choice); taken.strategy) state->strategies[node.index()] = taken.strategy->strategy;
+    if (const auto taken = trace.choice(*choice); taken.strategy)
+      state->strategies[node.index()] = taken.strategy->strategy;
   }
   state->placements.resize(graph.values.size());
   if (final.appliesTo(trace, state->step)) {
     const auto& placements = final.solved->result.solution->placements;
     for (std::size_t i = 0; i < graph.values.size(); ++i) state->placements[i] = placements[i];
   } else {
-    for (const ValueId value : idRange<ValueId>(graph.values.size())) state->placements[value.index()] = cursor.placementOf(value);
+    for (const ValueId value : idRange<ValueId>(graph.values.size()))
+      state->placements[value.index()] = cursor.placementOf(value);
   }
   state->event = cursor.lastEvent();
   if (state->event) state->eventText = prose(solve::describe(trace, *state->event));
@@ -76,7 +79,7 @@ std::shared_ptr<const StepState> Document::Reader::stateAt(StepId step, const Fi
 
 std::optional<StepId> Document::Reader::nextDecision() const {
   std::vector<solve::Event> events(kScanEvents);
-  for (StepId first = cursor.step(); ;) {
+  for (StepId first = cursor.step();;) {
     const std::size_t count = cursor.trace().read(first, events);
     if (count == 0) return std::nullopt;
     for (std::size_t i = 0; i < count; ++i)
@@ -89,7 +92,8 @@ std::optional<StepId> Document::Reader::previousDecision() const {
   std::vector<solve::Event> events(kScanEvents);
   for (StepId end = cursor.step() == 0 ? 0 : cursor.step() - 1; end > 0;) {
     const StepId first = end > kScanEvents ? end - kScanEvents : 0;
-    const std::size_t count = cursor.trace().read(first, std::span(events).first(static_cast<std::size_t>(end - first)));
+    const std::size_t count =
+        cursor.trace().read(first, std::span(events).first(static_cast<std::size_t>(end - first)));
     for (std::size_t i = count; i-- > 0;)
       if (isDecision(events[i])) return first + i + 1;
     end = first;
@@ -103,11 +107,14 @@ std::optional<StepId> Document::Reader::decisionBehind() const {
   if (!event || event->type != solve::EventType::Conflict) return previousDecision();
   std::optional<StepId> newest;
   for (const ValueId culprit : cursor.trace().conflict(solve::ConflictId(event->detail)).culprits)
-    if (const auto at = cursor.assignedAt(problem->graph->value(culprit).producer)) newest = std::max(newest.value_or(0), *at + 1);
+    if (const auto at = cursor.assignedAt(problem->graph->value(culprit).producer))
+      newest = std::max(newest.value_or(0), *at + 1);
   return newest ? newest : previousDecision();
 }
 
-StepId Document::stepCount() const { return m_trace ? m_trace->size() : 0; }
+StepId Document::stepCount() const {
+  return m_trace ? m_trace->size() : 0;
+}
 
 void Document::setTrace(std::shared_ptr<const solve::Trace> trace) {
   m_trace = std::move(trace);
@@ -149,20 +156,22 @@ void Document::stepBy(std::int64_t delta) {
 void Document::postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find) {
   if (!m_trace) return;
   const auto slot = m_readerSlot;
-  m_reads.post(kSeekTag, {}, [=, this, base = m_wantedStep, final = FinalState{m_solved}, trace = m_trace](const Progress& progress) -> Worker::Completion {
-    Reader* reader = slot->get();
-    if (!reader || progress.cancelled()) return {};
-    reader->cursor.seek(base);
-    const auto found = find(*reader, progress);
-    if (!found) {
-      return [this, nothing, trace, wasCancelled = progress.cancelled()] {
-        if (trace == m_trace && !wasCancelled) emit message(nothing, Severity::Info);
-      };
-    }
-    return [this, trace, state = reader->stateAt(*found, final)] {
-      if (trace == m_trace) takeStep(state);
-    };
-  });
+  m_reads.post(kSeekTag, {},
+               [=, this, base = m_wantedStep, final = FinalState{m_solved},
+                trace = m_trace](const Progress& progress) -> Worker::Completion {
+                 Reader* reader = slot->get();
+                 if (!reader || progress.cancelled()) return {};
+                 reader->cursor.seek(base);
+                 const auto found = find(*reader, progress);
+                 if (!found) {
+                   return [this, nothing, trace, wasCancelled = progress.cancelled()] {
+                     if (trace == m_trace && !wasCancelled) emit message(nothing, Severity::Info);
+                   };
+                 }
+                 return [this, trace, state = reader->stateAt(*found, final)] {
+                   if (trace == m_trace) takeStep(state);
+                 };
+               });
 }
 
 void Document::takeStep(std::shared_ptr<const StepState> state) {
@@ -194,24 +203,31 @@ void Document::askForDecision() {
     if (std::exchange(m_decision, nullptr)) emit decisionChanged();
     return;
   }
-  m_reads.post(QStringLiteral("decision"), {}, [this, slot = m_readerSlot, trace = m_trace, step = m_step->step, node = m_focus.node](const Progress&) -> Worker::Completion {
-    Reader* reader = slot->get();
-    if (!reader) return {};
-    reader->cursor.seek(step);
-    return [this, trace, decision = std::make_shared<const solve::Decision>(solve::decisionAt(reader->cursor, node))] {
-      if (trace != m_trace) return;
-      m_decision = decision;
-      emit decisionChanged();
-    };
-  });
+  m_reads.post(QStringLiteral("decision"), {},
+               [this, slot = m_readerSlot, trace = m_trace, step = m_step->step,
+                node = m_focus.node](const Progress&) -> Worker::Completion {
+                 Reader* reader = slot->get();
+                 if (!reader) return {};
+                 reader->cursor.seek(step);
+                 return [this, trace,
+                         decision = std::make_shared<const solve::Decision>(solve::decisionAt(reader->cursor, node))] {
+                   if (trace != m_trace) return;
+                   m_decision = decision;
+                   emit decisionChanged();
+                 };
+               });
 }
 
 void Document::walkTo(solve::EventType type, bool forward) {
   m_followsEnd = false;
   m_isJump = true;
-  const QString what = type == solve::EventType::Conflict ? tr("conflict") : type == solve::EventType::Backtrack ? tr("backtrack") : tr("such event");
+  const QString what = type == solve::EventType::Conflict    ? tr("conflict")
+                       : type == solve::EventType::Backtrack ? tr("backtrack")
+                                                             : tr("such event");
   postWalk(forward ? tr("No %1 after this step.").arg(what) : tr("No %1 before this step.").arg(what),
-           [type, forward](Reader& reader, const Progress&) { return forward ? reader.cursor.next(type) : reader.cursor.previous(type); });
+           [type, forward](Reader& reader, const Progress&) {
+             return forward ? reader.cursor.next(type) : reader.cursor.previous(type);
+           });
 }
 
 void Document::showFirstConflict() {
@@ -230,17 +246,20 @@ void Document::stepInto() {
 
 void Document::stepOut() {
   m_followsEnd = false;
-  postWalk(tr("No decision before this step."), [](Reader& reader, const Progress&) { return reader.decisionBehind(); });
+  postWalk(tr("No decision before this step."),
+           [](Reader& reader, const Progress&) { return reader.decisionBehind(); });
 }
 
 void Document::runToBreakpoint(bool forward) {
   m_followsEnd = false;
   m_isJump = true;
-  postWalk({}, [forward, breakpoints = m_breakpoints](Reader& reader, const Progress& progress) -> std::optional<StepId> {
-    const auto hit = forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
-    if (hit || progress.cancelled()) return hit;
-    return forward ? reader.cursor.trace().size() : 0;
-  });
+  postWalk({},
+           [forward, breakpoints = m_breakpoints](Reader& reader, const Progress& progress) -> std::optional<StepId> {
+             const auto hit =
+                 forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
+             if (hit || progress.cancelled()) return hit;
+             return forward ? reader.cursor.trace().size() : 0;
+           });
 }
 
 void Document::toNextChange(NodeId node, bool forward) {

@@ -26,7 +26,8 @@ ScopeId findScope(const graph::Graph& graph, const std::string& path) {
 }
 }  // namespace
 
-GraphArea::GraphArea(Document& document, QWidget* parent) : QWidget(parent), m_document(document), m_breadcrumb(new QLabel), m_view(new GraphView) {
+GraphArea::GraphArea(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_breadcrumb(new QLabel), m_view(new GraphView) {
   m_breadcrumb->setContentsMargins(8, 4, 8, 4);
   m_breadcrumb->setTextFormat(Qt::RichText);
   m_breadcrumb->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
@@ -52,7 +53,8 @@ GraphArea::GraphArea(Document& document, QWidget* parent) : QWidget(parent), m_d
   });
   connect(&document, &Document::searchChanged, this, [this] { m_view->setSearchHits(m_document.searchHits()); });
   connect(m_view, &GraphView::nodeClicked, this, [this](NodeId node) { byUser([&] { m_document.focusNode(node); }); });
-  connect(m_view, &GraphView::scopeClicked, this, [this](ScopeId scope) { byUser([&] { m_document.focusScope(scope); }); });
+  connect(m_view, &GraphView::scopeClicked, this,
+          [this](ScopeId scope) { byUser([&] { m_document.focusScope(scope); }); });
   connect(m_view, &GraphView::selectionCleared, this, [this] { byUser([&] { m_document.clearFocus(); }); });
   connect(m_view, &GraphView::message, &document, &Document::logged);
   connect(m_view, &GraphView::contextMenuRequested, this, &GraphArea::showContextMenu);
@@ -81,30 +83,39 @@ void GraphArea::showStep() {
   if (!state) return showWholeStep();
   // The last step shows the solution, which places more than the search assigned.
   const bool isAtEnd = state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
-  if (!m_shown || isAtEnd || wasAtEnd) m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
-  else m_view->updateNodes(state->changed);
+  if (!m_shown || isAtEnd || wasAtEnd)
+    m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
+  else
+    m_view->updateNodes(state->changed);
   m_shown = state;
   std::vector<NodeId> conflicts;
   if (state->conflict) conflicts.push_back(state->conflict->node);
   m_view->setConflictNodes(std::move(conflicts));
   const bool hasNode = state->event && !isAtEnd && state->event->type <= solve::EventType::Backtrack;
-  m_view->setCurrentNode(!hasNode ? NodeId() : NodeId(state->event->type == solve::EventType::Backtrack ? state->event->target : state->event->node));
+  m_view->setCurrentNode(
+      !hasNode ? NodeId()
+               : NodeId(state->event->type == solve::EventType::Backtrack ? state->event->target : state->event->node));
 }
 
 void GraphArea::showFocus() {
   updateBreadcrumb();
   if (m_isOwnChange) return;
   const Focus& focus = m_document.focus();
-  if (focus.node.isValid() && focus.value.isValid()) m_view->selectValue(focus.value);
-  else if (focus.node.isValid()) m_view->selectNode(focus.node);
-  else m_view->selectScope(focus.scope);
+  if (focus.node.isValid() && focus.value.isValid())
+    m_view->selectValue(focus.value);
+  else if (focus.node.isValid())
+    m_view->selectNode(focus.node);
+  else
+    m_view->selectScope(focus.scope);
 }
 
 void GraphArea::reveal() {
   if (m_isOwnChange) return;
   const Focus& focus = m_document.focus();
-  if (focus.node.isValid()) m_view->reveal(focus.node);
-  else if (focus.scope.isValid()) m_view->reveal(focus.scope);
+  if (focus.node.isValid())
+    m_view->reveal(focus.node);
+  else if (focus.scope.isValid())
+    m_view->reveal(focus.scope);
 }
 
 void GraphArea::showPlan() {
@@ -130,10 +141,12 @@ void GraphArea::showContextMenu(const QPoint& position, NodeId node, ScopeId sco
   QMenu menu;
   if (node.isValid()) {
     m_document.focusNode(node);
-    menu.addAction(m_document.hasBreakpoint(node) ? tr("Remove Breakpoint") : tr("Set Breakpoint"), [this, node] { m_document.toggleBreakpoint(node); });
+    menu.addAction(m_document.hasBreakpoint(node) ? tr("Remove Breakpoint") : tr("Set Breakpoint"),
+                   [this, node] { m_document.toggleBreakpoint(node); });
     menu.addAction(tr("Next Change"), [this, node] { m_document.toNextChange(node); });
   } else if (scope.isValid()) {
-    menu.addAction(m_view->isExpanded(scope) ? tr("Fold") : tr("Unfold"), [this, scope] { m_view->isExpanded(scope) ? m_view->collapse(scope) : m_view->expand(scope); });
+    menu.addAction(m_view->isExpanded(scope) ? tr("Fold") : tr("Unfold"),
+                   [this, scope] { m_view->isExpanded(scope) ? m_view->collapse(scope) : m_view->expand(scope); });
   }
   menu.addAction(tr("Fit"), m_view, &GraphView::fit);
   menu.exec(position);
@@ -154,12 +167,16 @@ Result<void> GraphArea::exportPicture(const QString& file) {
   const QSizeF size = m_view->sceneSize();
   if (size.isEmpty()) return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
   if (kind == QLatin1String("png")) {
-    const QImage image = m_view->renderToImage({kPictureWidth, static_cast<int>(kPictureWidth * size.height() / size.width())});
-    return image.save(file) ? Result<void>() : fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
+    const QImage image =
+        m_view->renderToImage({kPictureWidth, static_cast<int>(kPictureWidth * size.height() / size.width())});
+    return image.save(file)
+               ? Result<void>()
+               : fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
   }
   const auto paintOn = [&](QPaintDevice& device) -> Result<void> {
     QPainter painter;
-    if (!painter.begin(&device)) return fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
+    if (!painter.begin(&device))
+      return fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
     m_view->paintAll(painter);
     return {};
   };
@@ -171,7 +188,8 @@ Result<void> GraphArea::exportPicture(const QString& file) {
     svg.setTitle(m_document.title());
     return paintOn(svg);
   }
-  if (kind != QLatin1String("pdf")) return fail(ErrorCode::BadUsage, "{} ends in none of .svg, .pdf and .png.", toStd(file));
+  if (kind != QLatin1String("pdf"))
+    return fail(ErrorCode::BadUsage, "{} ends in none of .svg, .pdf and .png.", toStd(file));
   QPdfWriter pdf(file);
   pdf.setPageSize(QPageSize(size, QPageSize::Point));
   pdf.setPageMargins({});
@@ -185,10 +203,13 @@ void GraphArea::addActions(QMenu& menu) {
   menu.addAction(tr("Zoom &Out"), QKeySequence::ZoomOut, this, [this] { m_view->zoomBy(1 / kZoomStep); });
   menu.addAction(tr("&Unfold All"), QKeySequence(QStringLiteral("Ctrl+Shift+U")), m_view, &GraphView::expandAll);
   menu.addAction(tr("F&old All"), QKeySequence(QStringLiteral("Ctrl+Shift+F")), m_view, &GraphView::collapseAll);
-  QAction* helpers = menu.addAction(tr("Show &Helper Operators"), QKeySequence(QStringLiteral("Ctrl+H")), this, [this] { m_view->setHelpersFolded(!m_view->areHelpersFolded()); });
+  QAction* helpers = menu.addAction(tr("Show &Helper Operators"), QKeySequence(QStringLiteral("Ctrl+H")), this,
+                                    [this] { m_view->setHelpersFolded(!m_view->areHelpersFolded()); });
   helpers->setCheckable(true);
 }
 
-bool GraphArea::isSettled() const { return m_view->isReady(); }
+bool GraphArea::isSettled() const {
+  return m_view->isReady();
+}
 
 }  // namespace cleave::views

@@ -34,8 +34,8 @@ namespace cleave::views {
 namespace {
 constexpr int kLayoutVersion = 1;
 constexpr int kMaxRecent = 8;
-const QString kRecentKey = QStringLiteral("recent"), kStateKey = QStringLiteral("window/state"), kGeometryKey = QStringLiteral("window/geometry"),
-              kDarkKey = QStringLiteral("window/dark");
+const QString kRecentKey = QStringLiteral("recent"), kStateKey = QStringLiteral("window/state"),
+              kGeometryKey = QStringLiteral("window/geometry"), kDarkKey = QStringLiteral("window/dark");
 
 /// What a dropped or chosen path stands for: a config.json means its folder.
 QString modelPath(const QString& path) {
@@ -49,19 +49,22 @@ void applyTheme(bool isDark) {
   const Theme theme = isDark ? Theme::darkTheme() : Theme::light();
   QApplication::setPalette(theme.palette());
   // Fusion draws raised frames where a quiet line says the same.
-  qApp->setStyleSheet(QStringLiteral("QMainWindow::separator{width:4px;height:4px;background:%1}"
-                                     "QToolTip{color:%2;background:%3;border:1px solid %1;padding:3px}"
-                                     "QToolBar{border:none;border-bottom:1px solid %1;spacing:3px;padding:3px}"
-                                     "QStatusBar{border-top:1px solid %1} QStatusBar::item{border:none}"
-                                     "QDockWidget::title{padding:4px 8px;background:%4;border-bottom:1px solid %1}"
-                                     "QTableView,QTreeView,QAbstractScrollArea{border:none}"
-                                     "QCheckBox::indicator{width:12px;height:12px;border:1px solid %5;border-radius:2px;background:%3}"
-                                     "QCheckBox::indicator:checked{background:%6}"
-                                     "QHeaderView::section{border:none;border-bottom:1px solid %1;padding:3px 6px;background:%4}")
-                          .arg(theme.border.name(), theme.text.name(), theme.groundRaised.name(), theme.groundSunken.name(), theme.textQuiet.name(), theme.accent.name()));
+  qApp->setStyleSheet(
+      QStringLiteral("QMainWindow::separator{width:4px;height:4px;background:%1}"
+                     "QToolTip{color:%2;background:%3;border:1px solid %1;padding:3px}"
+                     "QToolBar{border:none;border-bottom:1px solid %1;spacing:3px;padding:3px}"
+                     "QStatusBar{border-top:1px solid %1} QStatusBar::item{border:none}"
+                     "QDockWidget::title{padding:4px 8px;background:%4;border-bottom:1px solid %1}"
+                     "QTableView,QTreeView,QAbstractScrollArea{border:none}"
+                     "QCheckBox::indicator{width:12px;height:12px;border:1px solid %5;border-radius:2px;background:%3}"
+                     "QCheckBox::indicator:checked{background:%6}"
+                     "QHeaderView::section{border:none;border-bottom:1px solid %1;padding:3px 6px;background:%4}")
+          .arg(theme.border.name(), theme.text.name(), theme.groundRaised.name(), theme.groundSunken.name(),
+               theme.textQuiet.name(), theme.accent.name()));
 }
 
-MainWindow::MainWindow(bool remembers, QWidget* parent) : QMainWindow(parent), m_samples(pipeline::bundledSamples()), m_remembers(remembers) {
+MainWindow::MainWindow(bool remembers, QWidget* parent)
+    : QMainWindow(parent), m_samples(pipeline::bundledSamples()), m_remembers(remembers) {
   setAcceptDrops(true);
   setDockNestingEnabled(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
@@ -93,14 +96,17 @@ MainWindow::MainWindow(bool remembers, QWidget* parent) : QMainWindow(parent), m
 
   connect(m_start, &StartPage::openRequested, this, &MainWindow::openDialog);
   connect(m_start, &StartPage::recentChosen, this, &MainWindow::openPath);
-  connect(m_start, &StartPage::sampleChosen, this, [this](int index) { m_document.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
+  connect(m_start, &StartPage::sampleChosen, this,
+          [this](int index) { m_document.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
   connect(&m_document, &Document::message, m_message, &MessageBar::show);
   connect(&m_document, &Document::modelChanged, this, &MainWindow::showModel);
   connect(&m_document, &Document::activityChanged, this, &MainWindow::applyBusy);
   connect(&m_document, &Document::progressed, this, &MainWindow::updateProgress);
-  for (const auto signal : {&Document::stepChanged, &Document::traceChanged, &Document::traceGrew}) connect(&m_document, signal, this, &MainWindow::updateStep);
+  for (const auto signal : {&Document::stepChanged, &Document::traceChanged, &Document::traceGrew})
+    connect(&m_document, signal, this, &MainWindow::updateStep);
   connect(&m_document, &Document::settingsChanged, this, &MainWindow::updateSettings);
-  for (const auto signal : {&Document::traceChanged, &Document::planChanged, &Document::activityChanged, &Document::historyChanged, &Document::focusChanged, &Document::modelChanged})
+  for (const auto signal : {&Document::traceChanged, &Document::planChanged, &Document::activityChanged,
+                            &Document::historyChanged, &Document::focusChanged, &Document::modelChanged})
     connect(&m_document, signal, this, &MainWindow::updateActions);
   connect(&m_document, &Document::runChanged, this, [this] {
     if (m_document.runState() && m_document.runState()->isActive) raiseDock(QStringLiteral("Run"));
@@ -115,7 +121,9 @@ MainWindow::MainWindow(bool remembers, QWidget* parent) : QMainWindow(parent), m
   });
   connect(&m_document, &Document::searchChanged, this, [this] {
     const std::size_t hits = m_document.searchHits().size();
-    m_hits->setText(m_search->text().isEmpty() ? QString() : hits == 1 ? tr("1 hit") : tr("%1 hits").arg(countText(hits)));
+    m_hits->setText(m_search->text().isEmpty() ? QString()
+                    : hits == 1                ? tr("1 hit")
+                                               : tr("%1 hits").arg(countText(hits)));
   });
 
   for (const auto& [name, widget] : m_docks) widget->hide();
@@ -127,7 +135,9 @@ MainWindow::MainWindow(bool remembers, QWidget* parent) : QMainWindow(parent), m
   updateTitle();
 }
 
-MainWindow::~MainWindow() { m_document.shutdown(); }
+MainWindow::~MainWindow() {
+  m_document.shutdown();
+}
 
 void MainWindow::showModel() {
   if (!m_document.model()) return;
@@ -136,7 +146,8 @@ void MainWindow::showModel() {
   if (!m_hasShownModel) {
     m_hasShownModel = true;
     m_toolBar->show();
-    if (!m_remembers || !restoreState(QSettings().value(kStateKey).toByteArray(), kLayoutVersion)) applyPreset(Preset::Inspect);
+    if (!m_remembers || !restoreState(QSettings().value(kStateKey).toByteArray(), kLayoutVersion))
+      applyPreset(Preset::Inspect);
   }
   if (!m_document.sample()) remember(m_document.source());
   updateTitle();
@@ -147,7 +158,9 @@ void MainWindow::updateTitle() {
   setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
 }
 
-void MainWindow::openPath(const QString& path) { m_document.openSource(modelPath(path)); }
+void MainWindow::openPath(const QString& path) {
+  m_document.openSource(modelPath(path));
+}
 
 void MainWindow::openDialog() {
   const QString from = m_document.source().isEmpty() ? QDir::homePath() : m_document.source();
@@ -171,7 +184,8 @@ void MainWindow::updateRecent() {
   m_start->setRecent(recent);
   m_recentMenu->clear();
   m_recentMenu->setEnabled(!recent.isEmpty());
-  for (const QString& path : recent) connect(m_recentMenu->addAction(path), &QAction::triggered, this, [this, path] { openPath(path); });
+  for (const QString& path : recent)
+    connect(m_recentMenu->addAction(path), &QAction::triggered, this, [this, path] { openPath(path); });
 }
 
 void MainWindow::applyBusy() {
@@ -193,7 +207,9 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
   if (total > 0) {
     m_progress->setRange(0, 1000);
     m_progress->setValue(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)));
-    m_status->setText(tr("%1: %2 of %3").arg(stage, countText(static_cast<std::uint64_t>(done)), countText(static_cast<std::uint64_t>(total))));
+    m_status->setText(
+        tr("%1: %2 of %3")
+            .arg(stage, countText(static_cast<std::uint64_t>(done)), countText(static_cast<std::uint64_t>(total))));
   } else {
     m_progress->setRange(0, 0);
     m_status->setText(done > 0 ? tr("%1: %2").arg(stage, countText(static_cast<std::uint64_t>(done))) : stage);
@@ -202,8 +218,10 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
 
 void MainWindow::updateStep() {
   const StepId count = m_document.stepCount();
-  m_stepLabel->setText(count == 0 ? tr("no search yet") : tr("step %1 of %2").arg(countText(m_document.wantedStep()), countText(count)));
-  if (const auto& state = m_document.stepState(); state && m_document.activity() != Activity::Running) m_status->setText(state->eventText);
+  m_stepLabel->setText(count == 0 ? tr("no search yet")
+                                  : tr("step %1 of %2").arg(countText(m_document.wantedStep()), countText(count)));
+  if (const auto& state = m_document.stepState(); state && m_document.activity() != Activity::Running)
+    m_status->setText(state->eventText);
   updateActions();
 }
 
@@ -236,7 +254,9 @@ void MainWindow::setSearchText(const QString& text) {
   m_search->setText(text);
 }
 
-bool MainWindow::isSettled() const { return m_document.isIdle() && m_graph->isSettled(); }
+bool MainWindow::isSettled() const {
+  return m_document.isIdle() && m_graph->isSettled();
+}
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   if (m_remembers) {

@@ -69,7 +69,8 @@ class MainWindow : public QMainWindow {
   void makeStatusBar();
   void updateActions();
   void updateIcons();
-  QAction* addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key, std::function<void()> run);
+  QAction* addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
+                     std::function<void()> run);
   QAction* action(const QString& name) const { return m_actions.at(name); }
   void fillPinsMenu(QMenu* menu);
   void askForPin();

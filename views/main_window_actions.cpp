@@ -31,12 +31,21 @@ namespace cleave::views {
 namespace {
 constexpr int kMaxRanks = 64;
 
-const std::pair<const char*, Glyph> kActionGlyphs[] = {{"open", Glyph::Open},        {"solve", Glyph::Solve}, {"first", Glyph::First},       {"previous", Glyph::Previous},
-                                                       {"next", Glyph::Next},        {"last", Glyph::Last},   {"next-conflict", Glyph::Conflict}, {"run", Glyph::Run},
-                                                       {"stop", Glyph::Stop},        {"into", Glyph::Into},   {"out", Glyph::Out}};
+const std::pair<const char*, Glyph> kActionGlyphs[] = {{"open", Glyph::Open},
+                                                       {"solve", Glyph::Solve},
+                                                       {"first", Glyph::First},
+                                                       {"previous", Glyph::Previous},
+                                                       {"next", Glyph::Next},
+                                                       {"last", Glyph::Last},
+                                                       {"next-conflict", Glyph::Conflict},
+                                                       {"run", Glyph::Run},
+                                                       {"stop", Glyph::Stop},
+                                                       {"into", Glyph::Into},
+                                                       {"out", Glyph::Out}};
 }  // namespace
 
-QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key, std::function<void()> run) {
+QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
+                               std::function<void()> run) {
   QAction* action = menu->addAction(text);
   action->setShortcut(key);
   action->setObjectName(name);
@@ -60,16 +69,19 @@ void MainWindow::makeMenus() {
   samples->setToolTipsVisible(true);
   samples->setEnabled(m_samples.has_value());
   addAction(file, QStringLiteral("open-trace"), tr("Open &Trace…"), {}, [this] {
-    const QString path = QFileDialog::getOpenFileName(this, tr("Open a recorded search"), {}, tr("Traces (*.trace);;All files (*)"));
+    const QString path =
+        QFileDialog::getOpenFileName(this, tr("Open a recorded search"), {}, tr("Traces (*.trace);;All files (*)"));
     if (!path.isEmpty()) m_document.openTrace(path);
   });
   file->addSeparator();
   addAction(file, QStringLiteral("save-trace"), tr("Save T&race…"), {}, [this] {
-    const QString path = QFileDialog::getSaveFileName(this, tr("Save the recorded search"), m_document.title() + QStringLiteral(".trace"), tr("Traces (*.trace)"));
+    const QString path = QFileDialog::getSaveFileName(
+        this, tr("Save the recorded search"), m_document.title() + QStringLiteral(".trace"), tr("Traces (*.trace)"));
     if (!path.isEmpty()) m_document.saveTrace(path);
   });
   addAction(file, QStringLiteral("export-plan"), tr("Export &Plan…"), key("Ctrl+E"), [this] { exportPlan(); });
-  addAction(file, QStringLiteral("save-picture"), tr("Export P&icture…"), key("Ctrl+Shift+E"), [this] { savePicture(); });
+  addAction(file, QStringLiteral("save-picture"), tr("Export P&icture…"), key("Ctrl+Shift+E"),
+            [this] { savePicture(); });
   file->addSeparator();
   addAction(file, QStringLiteral("quit"), tr("&Quit"), QKeySequence::Quit, [this] { close(); });
 
@@ -92,27 +104,39 @@ void MainWindow::makeMenus() {
 
   QMenu* debug = menuBar()->addMenu(tr("&Debug"));
   addAction(debug, QStringLiteral("next"), tr("&Next Event"), key("F10"), [this] { m_document.stepBy(+1); });
-  addAction(debug, QStringLiteral("previous"), tr("&Previous Event"), key("Shift+F10"), [this] { m_document.stepBy(-1); });
-  addAction(debug, QStringLiteral("into"), tr("&Into the Next Decision"), key("F11"), [this] { m_document.stepInto(); });
-  addAction(debug, QStringLiteral("out"), tr("&Out to the Decision Before"), key("Shift+F11"), [this] { m_document.stepOut(); });
-  addAction(debug, QStringLiteral("continue"), tr("&Run to Breakpoint"), key("F5"), [this] { m_document.runToBreakpoint(true); });
-  addAction(debug, QStringLiteral("back"), tr("Run &Back to Breakpoint"), key("Shift+F5"), [this] { m_document.runToBreakpoint(false); });
+  addAction(debug, QStringLiteral("previous"), tr("&Previous Event"), key("Shift+F10"),
+            [this] { m_document.stepBy(-1); });
+  addAction(debug, QStringLiteral("into"), tr("&Into the Next Decision"), key("F11"),
+            [this] { m_document.stepInto(); });
+  addAction(debug, QStringLiteral("out"), tr("&Out to the Decision Before"), key("Shift+F11"),
+            [this] { m_document.stepOut(); });
+  addAction(debug, QStringLiteral("continue"), tr("&Run to Breakpoint"), key("F5"),
+            [this] { m_document.runToBreakpoint(true); });
+  addAction(debug, QStringLiteral("back"), tr("Run &Back to Breakpoint"), key("Shift+F5"),
+            [this] { m_document.runToBreakpoint(false); });
   debug->addSeparator();
-  addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"), [this] { m_document.nextConflict(); });
-  addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"), [this] { m_document.previousConflict(); });
-  addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"), [this] { m_document.toNextChange(m_document.focus().node); });
-  addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"), [this] { m_document.toggleBreakpoint(m_document.focus().node); });
+  addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"),
+            [this] { m_document.nextConflict(); });
+  addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"),
+            [this] { m_document.previousConflict(); });
+  addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"),
+            [this] { m_document.toNextChange(m_document.focus().node); });
+  addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"),
+            [this] { m_document.toggleBreakpoint(m_document.focus().node); });
   debug->addSeparator();
   addAction(debug, QStringLiteral("first"), tr("&First Step"), key("Home"), [this] { m_document.seek(0); });
-  addAction(debug, QStringLiteral("last"), tr("&Last Step"), key("End"), [this] { m_document.seek(m_document.stepCount()); });
+  addAction(debug, QStringLiteral("last"), tr("&Last Step"), key("End"),
+            [this] { m_document.seek(m_document.stepCount()); });
 
   QMenu* run = menuBar()->addMenu(tr("&Run"));
-  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"), [this] { m_document.run(m_document.settings().ranks, m_runPanel->backend()); });
+  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"),
+            [this] { m_document.run(m_document.settings().ranks, m_runPanel->backend()); });
   addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_document.stop(); });
 
   QMenu* view = menuBar()->addMenu(tr("&View"));
   addAction(view, QStringLiteral("focus-back"), tr("Focus &Back"), key("Alt+Left"), [this] { m_document.goBack(); });
-  addAction(view, QStringLiteral("focus-forward"), tr("Focus &Forward"), key("Alt+Right"), [this] { m_document.goForward(); });
+  addAction(view, QStringLiteral("focus-forward"), tr("Focus &Forward"), key("Alt+Right"),
+            [this] { m_document.goForward(); });
   addAction(view, QStringLiteral("find"), tr("F&ind"), QKeySequence::Find, [this] {
     m_search->setFocus();
     m_search->selectAll();
@@ -130,9 +154,12 @@ void MainWindow::makeMenus() {
   action(QStringLiteral("light"))->setChecked(true);
 
   QMenu* window = menuBar()->addMenu(tr("&Window"));
-  addAction(window, QStringLiteral("preset-inspect"), tr("Preset &Inspect"), key("Ctrl+1"), [this] { applyPreset(Preset::Inspect); });
-  addAction(window, QStringLiteral("preset-debug"), tr("Preset &Debug"), key("Ctrl+2"), [this] { applyPreset(Preset::Debug); });
-  addAction(window, QStringLiteral("preset-run"), tr("Preset &Run"), key("Ctrl+3"), [this] { applyPreset(Preset::Run); });
+  addAction(window, QStringLiteral("preset-inspect"), tr("Preset &Inspect"), key("Ctrl+1"),
+            [this] { applyPreset(Preset::Inspect); });
+  addAction(window, QStringLiteral("preset-debug"), tr("Preset &Debug"), key("Ctrl+2"),
+            [this] { applyPreset(Preset::Debug); });
+  addAction(window, QStringLiteral("preset-run"), tr("Preset &Run"), key("Ctrl+3"),
+            [this] { applyPreset(Preset::Run); });
   window->addSeparator();
   for (const auto& [name, dock] : m_docks) window->addAction(dock->toggleViewAction());
 
@@ -157,7 +184,8 @@ void MainWindow::makeToolBar() {
   m_ranks->setSuffix(tr(" ranks"));
   m_ranks->setToolTip(tr("Tensor-parallel ranks to split over"));
   m_engine = new QComboBox;
-  for (const auto engine : {solve::Engine::Reference, solve::Engine::Learning, solve::Engine::Optimal}) m_engine->addItem(toQ(solve::toText(engine)), int(engine));
+  for (const auto engine : {solve::Engine::Reference, solve::Engine::Learning, solve::Engine::Optimal})
+    m_engine->addItem(toQ(solve::toText(engine)), int(engine));
   m_engine->setToolTip(tr("Search engine"));
   m_sequenceParallel = new QCheckBox(tr("Sequence parallel"));
   m_sequenceParallel->setToolTip(tr("Split activations on the sequence between the split layers"));
@@ -167,7 +195,9 @@ void MainWindow::makeToolBar() {
   m_search = new QLineEdit;
   m_search->setPlaceholderText(tr("Search: op:mm axis:1 in:layers.3 shape:*x4096"));
   m_search->setAccessibleName(tr("Search the graph"));
-  m_search->setToolTip(tr("Words, op:mm, axis:1, in:layers.3, shape:*x4096, /regex/. Enter goes to the next hit, Shift+Enter to the one before."));
+  m_search->setToolTip(
+      tr("Words, op:mm, axis:1, in:layers.3, shape:*x4096, /regex/. Enter goes to the next hit, Shift+Enter to the one "
+         "before."));
   m_search->setClearButtonEnabled(true);
   m_search->setMaximumWidth(320);
   m_search->setMinimumWidth(120);
@@ -180,7 +210,8 @@ void MainWindow::makeToolBar() {
   m_toolBar->addWidget(m_engine);
   m_toolBar->addWidget(m_sequenceParallel);
   m_toolBar->addSeparator();
-  for (const char* name : {"first", "previous", "next", "last", "next-conflict"}) m_toolBar->addAction(action(QLatin1String(name)));
+  for (const char* name : {"first", "previous", "next", "last", "next-conflict"})
+    m_toolBar->addAction(action(QLatin1String(name)));
   m_toolBar->addWidget(m_stepLabel);
   m_toolBar->addSeparator();
   m_toolBar->addAction(action(QStringLiteral("run")));
@@ -191,17 +222,23 @@ void MainWindow::makeToolBar() {
   m_toolBar->addWidget(m_hits);
   m_toolBar->addWidget(m_search);
   for (const char* name : {"solve", "run"})
-    if (auto* button = qobject_cast<QToolButton*>(m_toolBar->widgetForAction(action(QLatin1String(name))))) button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+    if (auto* button = qobject_cast<QToolButton*>(m_toolBar->widgetForAction(action(QLatin1String(name)))))
+      button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   action(QStringLiteral("open"))->setIconText(tr("Open"));
 
   connect(m_ranks, &QSpinBox::valueChanged, &m_document, &Document::setRanks);
-  connect(m_engine, &QComboBox::currentIndexChanged, this, [this] { m_document.setEngine(static_cast<solve::Engine>(m_engine->currentData().toInt())); });
-  connect(m_sequenceParallel, &QCheckBox::toggled, this, [this](bool on) { m_document.setSequenceParallel(on ? rules::SequenceParallel::On : rules::SequenceParallel::Off); });
+  connect(m_engine, &QComboBox::currentIndexChanged, this,
+          [this] { m_document.setEngine(static_cast<solve::Engine>(m_engine->currentData().toInt())); });
+  connect(m_sequenceParallel, &QCheckBox::toggled, this, [this](bool on) {
+    m_document.setSequenceParallel(on ? rules::SequenceParallel::On : rules::SequenceParallel::Off);
+  });
   connect(m_search, &QLineEdit::textChanged, this, [this](const QString& text) {
     if (const auto found = m_document.search(text); !found) m_hits->setText(QStringLiteral("?"));
   });
   connect(m_search, &QLineEdit::returnPressed, this, [this] {
-    if (const auto found = m_document.searchHits().empty() ? m_document.search(m_search->text()) : Result<std::size_t>(1); !found)
+    if (const auto found =
+            m_document.searchHits().empty() ? m_document.search(m_search->text()) : Result<std::size_t>(1);
+        !found)
       return m_message->show(toQ(found.error().message), Severity::Failure);
     m_document.walkHits(!(QApplication::keyboardModifiers() & Qt::ShiftModifier));
   });
@@ -257,16 +294,24 @@ void MainWindow::fillPinsMenu(QMenu* menu) {
   menu->clear();
   for (const solve::Pin& pin : m_document.pins()) {
     const QString text = toQ(pin.text);
-    connect(menu->addAction(tr("Lift %1").arg(text)), &QAction::triggered, this, [this, text] { m_document.removePin(text); });
+    connect(menu->addAction(tr("Lift %1").arg(text)), &QAction::triggered, this,
+            [this, text] { m_document.removePin(text); });
   }
   if (menu->isEmpty()) menu->addAction(tr("Nothing is pinned"))->setEnabled(false);
 }
 
 void MainWindow::askForPin() {
-  const QString text = QInputDialog::getText(this, tr("Pin a placement"), tr("NAME=PLACEMENT for a value, SCOPE=column|row|vocab|replicated for a layer;\n* matches any characters, != forbids:"),
-                                             QLineEdit::Normal, m_document.focus().node.isValid() ? toQ(graph::layerName(*m_document.graph(), m_document.focus().node)) + QLatin1Char('=') : QString());
+  const QString text =
+      QInputDialog::getText(this, tr("Pin a placement"),
+                            tr("NAME=PLACEMENT for a value, SCOPE=column|row|vocab|replicated for a layer;\n* matches "
+                               "any characters, != forbids:"),
+                            QLineEdit::Normal,
+                            m_document.focus().node.isValid()
+                                ? toQ(graph::layerName(*m_document.graph(), m_document.focus().node)) + QLatin1Char('=')
+                                : QString());
   if (text.isEmpty()) return;
-  if (const auto added = m_document.addPin(text); !added) m_message->show(toQ(added.error().message), Severity::Failure);
+  if (const auto added = m_document.addPin(text); !added)
+    m_message->show(toQ(added.error().message), Severity::Failure);
 }
 
 void MainWindow::askForCapture() {
@@ -309,38 +354,51 @@ void MainWindow::askForCapture() {
   options.logitsToKeep = keep->value();
   options.mask = mask->isChecked();
   options.loss = loss->isChecked();
-  options.dtype = dtype->currentIndex() == 0 ? std::nullopt : std::optional(static_cast<graph::DType>(dtype->currentData().toInt()));
+  options.dtype = dtype->currentIndex() == 0 ? std::nullopt
+                                             : std::optional(static_cast<graph::DType>(dtype->currentData().toInt()));
   m_document.recapture(options);
 }
 
 void MainWindow::exportPlan() {
   const auto plan = m_document.plan();
   if (!plan) return;
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export the plan"), m_document.title() + QStringLiteral(".plan.json"), tr("Plan (*.json);;Graphviz (*.dot)"));
+  const QString path =
+      QFileDialog::getSaveFileName(this, tr("Export the plan"), m_document.title() + QStringLiteral(".plan.json"),
+                                   tr("Plan (*.json);;Graphviz (*.dot)"));
   if (path.isEmpty()) return;
   const std::string text = path.endsWith(QLatin1String(".dot")) ? plan::toDot(*plan) : plan::toJson(*plan);
-  if (const auto written = writeFileAtomically(toStd(path), text); !written) m_message->show(toQ(written.error().message), Severity::Failure);
-  else m_message->show(tr("Written to %1.").arg(path), Severity::Good);
+  if (const auto written = writeFileAtomically(toStd(path), text); !written)
+    m_message->show(toQ(written.error().message), Severity::Failure);
+  else
+    m_message->show(tr("Written to %1.").arg(path), Severity::Good);
 }
 
 void MainWindow::savePicture() {
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph as a picture"), m_document.title() + QStringLiteral(".svg"), tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph as a picture"),
+                                                    m_document.title() + QStringLiteral(".svg"),
+                                                    tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
   if (path.isEmpty()) return;
-  if (const auto written = m_graph->exportPicture(path); !written) m_message->show(toQ(written.error().message), Severity::Failure);
-  else m_message->show(tr("Written to %1.").arg(path), Severity::Good);
+  if (const auto written = m_graph->exportPicture(path); !written)
+    m_message->show(toQ(written.error().message), Severity::Failure);
+  else
+    m_message->show(tr("Written to %1.").arg(path), Severity::Good);
 }
 
 void MainWindow::showKeys() {
   QString rows;
   for (const auto& [name, entry] : m_actions)
     if (!entry->shortcut().isEmpty())
-      rows += QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>").arg(entry->shortcut().toString(QKeySequence::NativeText).toHtmlEscaped(), QString(entry->text()).remove(QLatin1Char('&')).toHtmlEscaped());
+      rows += QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
+                  .arg(entry->shortcut().toString(QKeySequence::NativeText).toHtmlEscaped(),
+                       QString(entry->text()).remove(QLatin1Char('&')).toHtmlEscaped());
   rows += tr("<tr><td><b>Esc</b></td><td>Stop the running work</td></tr>");
   QMessageBox::information(this, tr("Keys"), QStringLiteral("<table>%1</table>").arg(rows));
 }
 
 void MainWindow::showAbout() {
-  QMessageBox::about(this, tr("About Cleave"), tr("<b>Cleave %1</b><p>Shows how a Transformer splits across GPUs, why, and whether it works.</p>").arg(QApplication::applicationVersion()));
+  QMessageBox::about(this, tr("About Cleave"),
+                     tr("<b>Cleave %1</b><p>Shows how a Transformer splits across GPUs, why, and whether it works.</p>")
+                         .arg(QApplication::applicationVersion()));
 }
 
 }  // namespace cleave::views

@@ -37,8 +37,10 @@ void refreshOn(QWidget* panel, Document& document, std::function<void()> refresh
   (QObject::connect(&document, sources, panel, start), ...);
 }
 
-const QString kModules = QStringLiteral("Modules"), kDecision = QStringLiteral("Decision"), kConflict = QStringLiteral("Conflict"), kSearch = QStringLiteral("Search"),
-              kBreakpoints = QStringLiteral("Breakpoints"), kLayers = QStringLiteral("Layers"), kNodes = QStringLiteral("Nodes"), kRun = QStringLiteral("Run"), kLog = QStringLiteral("Log");
+const QString kModules = QStringLiteral("Modules"), kDecision = QStringLiteral("Decision"),
+              kConflict = QStringLiteral("Conflict"), kSearch = QStringLiteral("Search"),
+              kBreakpoints = QStringLiteral("Breakpoints"), kLayers = QStringLiteral("Layers"),
+              kNodes = QStringLiteral("Nodes"), kRun = QStringLiteral("Run"), kLog = QStringLiteral("Log");
 }  // namespace
 
 QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
@@ -75,8 +77,10 @@ void MainWindow::applyPreset(Preset preset) {
     tabifyDockWidget(dock(kDecision), dock(kConflict));
   } else {
     addDockWidget(Qt::RightDockWidgetArea, dock(kConflict));
-    if (preset == Preset::Inspect) tabifyDockWidget(dock(kDecision), dock(kConflict));
-    else splitDockWidget(dock(kDecision), dock(kConflict), Qt::Vertical);
+    if (preset == Preset::Inspect)
+      tabifyDockWidget(dock(kDecision), dock(kConflict));
+    else
+      splitDockWidget(dock(kDecision), dock(kConflict), Qt::Vertical);
   }
   addDockWidget(Qt::BottomDockWidgetArea, dock(kSearch));
   QDockWidget* last = dock(kSearch);
@@ -86,7 +90,8 @@ void MainWindow::applyPreset(Preset preset) {
     last = dock(name);
   }
   for (const auto& [name, widget] : m_docks) widget->show();
-  resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)}, {250, preset == Preset::Run ? 420 : 310}, Qt::Horizontal);
+  resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)},
+              {250, preset == Preset::Run ? 420 : 310}, Qt::Horizontal);
   resizeDocks({dock(kSearch)}, {preset == Preset::Debug ? 270 : 240}, Qt::Vertical);
   if (preset == Preset::Run) resizeDocks({dock(kDecision), dock(kRun)}, {180, 480}, Qt::Vertical);
   dock(preset == Preset::Inspect ? kLayers : kSearch)->raise();
@@ -141,49 +146,92 @@ QWidget* MainWindow::makeModulesPanel() {
     tree->expandToDepth(1);
   });
   const auto isShowing = std::make_shared<bool>(false);  // the tree follows the focus: not the user's choice
-  connect(tree->selectionModel(), &QItemSelectionModel::currentRowChanged, panel, [=, this](const QModelIndex& current) {
-    if (!*isShowing && tree->hasFocus() && current.isValid()) m_document.follow(current.data(kTargetRole).toString());
-  });
-  connect(tree, &QTreeView::clicked, panel, [this](const QModelIndex& index) { m_document.follow(index.data(kTargetRole).toString()); });
-  refreshOn(panel, m_document, [=, this] {
-    model->setPlacements(m_document.stepState() ? m_document.stepState()->placements : std::vector<MaybePlacement>{});
-  }, &Document::stepChanged, &Document::modelChanged);
-  refreshOn(panel, m_document, [=, this] {
-    const QModelIndex index = proxy->mapFromSource(model->indexOf(m_document.focus().scope));
-    *isShowing = true;
-    tree->setCurrentIndex(index);
-    if (index.isValid()) tree->scrollTo(index);
-    *isShowing = false;
-  }, &Document::focusChanged);
+  connect(tree->selectionModel(), &QItemSelectionModel::currentRowChanged, panel,
+          [=, this](const QModelIndex& current) {
+            if (!*isShowing && tree->hasFocus() && current.isValid())
+              m_document.follow(current.data(kTargetRole).toString());
+          });
+  connect(tree, &QTreeView::clicked, panel,
+          [this](const QModelIndex& index) { m_document.follow(index.data(kTargetRole).toString()); });
+  refreshOn(
+      panel, m_document,
+      [=, this] {
+        model->setPlacements(m_document.stepState() ? m_document.stepState()->placements
+                                                    : std::vector<MaybePlacement>{});
+      },
+      &Document::stepChanged, &Document::modelChanged);
+  refreshOn(
+      panel, m_document,
+      [=, this] {
+        const QModelIndex index = proxy->mapFromSource(model->indexOf(m_document.focus().scope));
+        *isShowing = true;
+        tree->setCurrentIndex(index);
+        if (index.isValid()) tree->scrollTo(index);
+        *isShowing = false;
+      },
+      &Document::focusChanged);
   return panel;
 }
 
 QWidget* MainWindow::makeLayersPanel() {
   auto* model = new LayersModel(this);
-  auto* panel = new TablePanel(model, tr("Filter layers"), tr("The plan's layers stand here once the model is solved: which are split on columns, rows or the vocabulary, and what a rank holds."));
-  const std::pair<int, int> widths[] = {{LayersModel::Name, 235}, {LayersModel::Kind, 78}, {LayersModel::Axis, 62}, {LayersModel::StrategyColumn, 80}, {LayersModel::Gather, 56},
-                                        {LayersModel::InputParallel, 56}, {LayersModel::SequenceParallelColumn, 32}, {LayersModel::Weight, 74}, {LayersModel::Local, 80}};
+  auto* panel = new TablePanel(model, tr("Filter layers"),
+                               tr("The plan's layers stand here once the model is solved: which are split on columns, "
+                                  "rows or the vocabulary, and what a rank holds."));
+  const std::pair<int, int> widths[] = {{LayersModel::Name, 235},
+                                        {LayersModel::Kind, 78},
+                                        {LayersModel::Axis, 62},
+                                        {LayersModel::StrategyColumn, 80},
+                                        {LayersModel::Gather, 56},
+                                        {LayersModel::InputParallel, 56},
+                                        {LayersModel::SequenceParallelColumn, 32},
+                                        {LayersModel::Weight, 74},
+                                        {LayersModel::Local, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
   connect(&m_document, &Document::planChanged, panel, [=, this] {
     const auto& solved = m_document.solved();
-    if (solved && solved->result.outcome == solve::Outcome::NoSolution) panel->setEmptyText(tr("There is no solution, so there is no plan: the conflict card says which demands cannot hold together."));
-    else if (solved && solved->result.outcome == solve::Outcome::Stopped) panel->setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
+    if (solved && solved->result.outcome == solve::Outcome::NoSolution)
+      panel->setEmptyText(
+          tr("There is no solution, so there is no plan: the conflict card says which demands cannot hold together."));
+    else if (solved && solved->result.outcome == solve::Outcome::Stopped)
+      panel->setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
     model->setPlan(m_document.plan());
   });
   connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
-  refreshOn(panel, m_document, [=, this] { panel->showTarget(m_document.focus().node.isValid() ? QStringLiteral("node:%1").arg(m_document.focus().node.raw()) : QString()); }, &Document::focusChanged, &Document::planChanged);
+  refreshOn(
+      panel, m_document,
+      [=, this] {
+        panel->showTarget(m_document.focus().node.isValid()
+                              ? QStringLiteral("node:%1").arg(m_document.focus().node.raw())
+                              : QString());
+      },
+      &Document::focusChanged, &Document::planChanged);
   return panel;
 }
 
 QWidget* MainWindow::makeNodesPanel() {
   auto* model = new NodesModel(this);
-  auto* panel = new TablePanel(model, tr("Filter operators"), tr("Every operator of the graph as a row. Open a model to fill it."));
-  const std::pair<int, int> widths[] = {{NodesModel::Name, 170}, {NodesModel::Operator, 130}, {NodesModel::Module, 260}, {NodesModel::Shape, 150}, {NodesModel::PlacementColumn, 80}};
+  auto* panel = new TablePanel(model, tr("Filter operators"),
+                               tr("Every operator of the graph as a row. Open a model to fill it."));
+  const std::pair<int, int> widths[] = {{NodesModel::Name, 170},
+                                        {NodesModel::Operator, 130},
+                                        {NodesModel::Module, 260},
+                                        {NodesModel::Shape, 150},
+                                        {NodesModel::PlacementColumn, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
-  connect(&m_document, &Document::modelChanged, panel, [=, this] { model->setGraph(m_document.model() ? m_document.model()->aten : nullptr); });
+  connect(&m_document, &Document::modelChanged, panel,
+          [=, this] { model->setGraph(m_document.model() ? m_document.model()->aten : nullptr); });
   connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
-  refreshOn(panel, m_document, [=, this] { model->setState(m_document.stepState()); }, &Document::stepChanged);
-  refreshOn(panel, m_document, [=, this] { panel->showTarget(m_document.focus().node.isValid() ? QStringLiteral("node:%1").arg(m_document.focus().node.raw()) : QString()); }, &Document::focusChanged);
+  refreshOn(
+      panel, m_document, [=, this] { model->setState(m_document.stepState()); }, &Document::stepChanged);
+  refreshOn(
+      panel, m_document,
+      [=, this] {
+        panel->showTarget(m_document.focus().node.isValid()
+                              ? QStringLiteral("node:%1").arg(m_document.focus().node.raw())
+                              : QString());
+      },
+      &Document::focusChanged);
   return panel;
 }
 
@@ -193,7 +241,9 @@ QWidget* MainWindow::makeLogPanel() {
   log->setMaximumBlockCount(5000);
   log->setPlaceholderText(tr("What Cleave did, with times."));
   log->setAccessibleName(tr("Log"));
-  connect(&m_document, &Document::logged, log, [log](const QString& text) { log->appendPlainText(QTime::currentTime().toString(QStringLiteral("HH:mm:ss  ")) + text); });
+  connect(&m_document, &Document::logged, log, [log](const QString& text) {
+    log->appendPlainText(QTime::currentTime().toString(QStringLiteral("HH:mm:ss  ")) + text);
+  });
   return log;
 }
 

@@ -44,7 +44,9 @@ MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
   hide();
 }
 
-QString MessageBar::text() const { return isHidden() ? QString() : m_text->text(); }
+QString MessageBar::text() const {
+  return isHidden() ? QString() : m_text->text();
+}
 
 void MessageBar::show(const QString& text, Severity severity) {
   m_severity = severity;

@@ -27,7 +27,8 @@ RankMemory memoryOf(const run::MemorySample& sample) {
   memory.activations = sample.activations;
   memory.communication = sample.communication;
   memory.total = sample.deviceTotal;
-  memory.other = std::max<std::int64_t>(0, sample.deviceUsed - memory.weights - memory.activations - memory.communication);
+  memory.other =
+      std::max<std::int64_t>(0, sample.deviceUsed - memory.weights - memory.activations - memory.communication);
   memory.peak = sample.peak > 0 ? sample.peak : sample.weights + sample.peakActivations + sample.communication;
   return memory;
 }

@@ -1,8 +1,8 @@
 #pragma once
 /// What is known of a run while it goes on: the events of all ranks boiled down to what the run panel draws.
 ///
-/// `apply` is called on the launching thread, `snapshot` on the GUI thread, a few times a second: samples arrive at 10 Hz
-/// a rank and are painted at 5 Hz at most.
+/// `apply` is called on the launching thread, `snapshot` on the GUI thread, a few times a second: samples arrive at 10
+/// Hz a rank and are painted at 5 Hz at most.
 #include <QString>
 #include <QStringList>
 #include <mutex>
@@ -23,15 +23,15 @@ struct RankMemory {
 struct RankView {
   int rank = 0;
   run::Phase phase = run::Phase::Spawned;
-  std::int64_t done = 0, total = 0;     ///< progress inside the phase
+  std::int64_t done = 0, total = 0;  ///< progress inside the phase
   std::int64_t pid = 0;
   QString device;
   RankMemory memory;
-  std::vector<std::int64_t> history;    ///< bytes used, one sample per 100 ms, the last 60 s, oldest first
+  std::vector<std::int64_t> history;  ///< bytes used, one sample per 100 ms, the last 60 s, oldest first
   std::int64_t collectives = 0;
   std::optional<run::RankResult> result;
-  QString error;                        ///< its own error message
-  QStringList log;                      ///< the end of its standard error
+  QString error;    ///< its own error message
+  QStringList log;  ///< the end of its standard error
 
   /// "loading 43 %", "running", "failed".
   QString state() const;

@@ -24,25 +24,26 @@ struct Form {
   const char* usage;
   const char* pattern;  ///< what one argument must look like; null: anything
 };
-constexpr Form kForms[] = {{"open", Arguments::One, "open PATH", nullptr},
-                           {"open-trace", Arguments::One, "open-trace PATH", nullptr},
-                           {"sample", Arguments::One, "sample NAME", nullptr},
-                           {"solve", Arguments::KeyValues, "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [pin=SPEC]", nullptr},
-                           {"step", Arguments::One, "step +1|-1|N", "^[+-]?\\d+$"},
-                           {"next-conflict", Arguments::None, "next-conflict", nullptr},
-                           {"select", Arguments::One, "select VALUE", nullptr},
-                           {"expand", Arguments::One, "expand SCOPE", nullptr},
-                           {"pin", Arguments::One, "pin SPEC", "^[^=]+!?=.+$"},
-                           {"search", Arguments::Optional, "search TEXT", nullptr},
-                           {"run", Arguments::KeyValues, "run [ranks=N] [backend=auto|gloo|nccl]", nullptr},
-                           {"wait", Arguments::Optional, "wait [MILLISECONDS]", "^\\d{0,6}$"},
-                           {"stop", Arguments::None, "stop", nullptr},
-                           {"theme", Arguments::One, "theme dark|light", "^(dark|light)$"},
-                           {"resize", Arguments::One, "resize WxH", "^[1-9]\\d{1,3}x[1-9]\\d{1,3}$"},
-                           {"preset", Arguments::One, "preset inspect|debug|run", "^(inspect|debug|run)$"},
-                           {"panel", Arguments::One, "panel NAME", nullptr},
-                           {"shot", Arguments::One, "shot NAME", "^[^/\\\\]+$"},
-                           {"quit", Arguments::None, "quit", nullptr}};
+constexpr Form kForms[] = {
+    {"open", Arguments::One, "open PATH", nullptr},
+    {"open-trace", Arguments::One, "open-trace PATH", nullptr},
+    {"sample", Arguments::One, "sample NAME", nullptr},
+    {"solve", Arguments::KeyValues, "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [pin=SPEC]", nullptr},
+    {"step", Arguments::One, "step +1|-1|N", "^[+-]?\\d+$"},
+    {"next-conflict", Arguments::None, "next-conflict", nullptr},
+    {"select", Arguments::One, "select VALUE", nullptr},
+    {"expand", Arguments::One, "expand SCOPE", nullptr},
+    {"pin", Arguments::One, "pin SPEC", "^[^=]+!?=.+$"},
+    {"search", Arguments::Optional, "search TEXT", nullptr},
+    {"run", Arguments::KeyValues, "run [ranks=N] [backend=auto|gloo|nccl]", nullptr},
+    {"wait", Arguments::Optional, "wait [MILLISECONDS]", "^\\d{0,6}$"},
+    {"stop", Arguments::None, "stop", nullptr},
+    {"theme", Arguments::One, "theme dark|light", "^(dark|light)$"},
+    {"resize", Arguments::One, "resize WxH", "^[1-9]\\d{1,3}x[1-9]\\d{1,3}$"},
+    {"preset", Arguments::One, "preset inspect|debug|run", "^(inspect|debug|run)$"},
+    {"panel", Arguments::One, "panel NAME", nullptr},
+    {"shot", Arguments::One, "shot NAME", "^[^/\\\\]+$"},
+    {"quit", Arguments::None, "quit", nullptr}};
 
 struct KeyValue {
   QString key, value;
@@ -72,28 +73,41 @@ std::optional<rules::SequenceParallel> sequenceParallel(const QString& text) {
 }
 
 /// A pin without "pin=" before it: its key is no option's name.
-bool isPinWord(const KeyValue& pair) { return pair.key.contains(QLatin1Char('.')) || pair.key.contains(QLatin1Char('*')) || pair.key.contains(QLatin1Char('_')) || pair.key.endsWith(QLatin1Char('!')); }
+bool isPinWord(const KeyValue& pair) {
+  return pair.key.contains(QLatin1Char('.')) || pair.key.contains(QLatin1Char('*')) ||
+         pair.key.contains(QLatin1Char('_')) || pair.key.endsWith(QLatin1Char('!'));
+}
 
 Result<void> checkKeyValues(const ScriptCommand& command) {
   for (const KeyValue& pair : keyValues(command.rest)) {
     const bool isSolve = command.name == QLatin1String("solve");
     bool isGood = false;
-    if (pair.key == QLatin1String("ranks")) isGood = rankCount(pair.value).has_value();
-    else if (isSolve && pair.key == QLatin1String("engine")) isGood = solve::parseEngine(toStd(pair.value)).has_value();
-    else if (isSolve && pair.key == QLatin1String("sequence_parallel")) isGood = sequenceParallel(pair.value).has_value();
-    else if (isSolve && pair.key == QLatin1String("pin")) isGood = pair.value.contains(QLatin1Char('='));
-    else if (!isSolve && pair.key == QLatin1String("backend")) isGood = run::parseBackend(toStd(pair.value)).has_value();
-    else isGood = isSolve && isPinWord(pair) && !pair.value.isEmpty();
-    if (!isGood) return fail(ErrorCode::BadUsage, "\"{}={}\" is not an argument of {}", toStd(pair.key), toStd(pair.value), toStd(command.name));
+    if (pair.key == QLatin1String("ranks"))
+      isGood = rankCount(pair.value).has_value();
+    else if (isSolve && pair.key == QLatin1String("engine"))
+      isGood = solve::parseEngine(toStd(pair.value)).has_value();
+    else if (isSolve && pair.key == QLatin1String("sequence_parallel"))
+      isGood = sequenceParallel(pair.value).has_value();
+    else if (isSolve && pair.key == QLatin1String("pin"))
+      isGood = pair.value.contains(QLatin1Char('='));
+    else if (!isSolve && pair.key == QLatin1String("backend"))
+      isGood = run::parseBackend(toStd(pair.value)).has_value();
+    else
+      isGood = isSolve && isPinWord(pair) && !pair.value.isEmpty();
+    if (!isGood)
+      return fail(ErrorCode::BadUsage, "\"{}={}\" is not an argument of {}", toStd(pair.key), toStd(pair.value),
+                  toStd(command.name));
   }
   return {};
 }
 
 Result<void> checkCommand(const ScriptCommand& command) {
-  const auto* form = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return command.name == QLatin1String(f.name); });
+  const auto* form = std::find_if(std::begin(kForms), std::end(kForms),
+                                  [&](const Form& f) { return command.name == QLatin1String(f.name); });
   if (form == std::end(kForms)) return fail(ErrorCode::BadUsage, "\"{}\" is not a command", toStd(command.name));
   const bool hasRest = !command.rest.isEmpty();
-  if ((form->arguments == Arguments::None && hasRest) || (form->arguments == Arguments::One && !hasRest)) return fail(ErrorCode::BadUsage, "write \"{}\"", form->usage);
+  if ((form->arguments == Arguments::None && hasRest) || (form->arguments == Arguments::One && !hasRest))
+    return fail(ErrorCode::BadUsage, "write \"{}\"", form->usage);
   if (form->pattern && !QRegularExpression(QString::fromLatin1(form->pattern)).match(command.rest).hasMatch())
     return fail(ErrorCode::BadUsage, "\"{}\" does not fit: write \"{}\"", toStd(command.rest), form->usage);
   return form->arguments == Arguments::KeyValues ? checkKeyValues(command) : Result<void>();
@@ -107,15 +121,21 @@ Result<std::vector<ScriptCommand>> parseScript(const QString& text) {
   for (int i = 0; i < lines.size(); ++i) {
     const QString line = lines[i].trimmed();
     if (line.isEmpty() || line.startsWith(QLatin1Char('#'))) continue;
-    const ScriptCommand command{i + 1, line.section(QLatin1Char(' '), 0, 0), line.section(QLatin1Char(' '), 1).trimmed()};
-    if (const auto good = checkCommand(command); !good) return fail(ErrorCode::BadUsage, "line {}: {}.", command.line, good.error().message);
+    const ScriptCommand command{i + 1, line.section(QLatin1Char(' '), 0, 0),
+                                line.section(QLatin1Char(' '), 1).trimmed()};
+    if (const auto good = checkCommand(command); !good)
+      return fail(ErrorCode::BadUsage, "line {}: {}.", command.line, good.error().message);
     commands.push_back(command);
   }
   return commands;
 }
 
 ScriptRunner::ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QObject* parent)
-    : QObject(parent), m_window(window), m_document(window.document()), m_commands(std::move(commands)), m_folder(std::move(folder)) {
+    : QObject(parent),
+      m_window(window),
+      m_document(window.document()),
+      m_commands(std::move(commands)),
+      m_folder(std::move(folder)) {
   connect(&m_document, &Document::workEnded, this, [this](Activity what, bool succeeded, const QString& sentence) {
     const auto started = m_startedAt.find(what);
     const int line = started == m_startedAt.end() ? m_line : started->second;
@@ -125,7 +145,9 @@ ScriptRunner::ScriptRunner(MainWindow& window, std::vector<ScriptCommand> comman
 }
 
 int ScriptRunner::run() {
-  const auto say = [](int line, const std::string& text) { fmt::print(stderr, "cleave: script line {}: {}\n", line, text); };
+  const auto say = [](int line, const std::string& text) {
+    fmt::print(stderr, "cleave: script line {}: {}\n", line, text);
+  };
   const auto workFailed = [&] {
     if (!m_failed) return false;
     say(m_failed->first, toStd(m_failed->second));
@@ -153,7 +175,8 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   if (is("shot")) return shoot(command.rest);
   if (is("theme")) return m_window.setDarkTheme(command.rest == QLatin1String("dark")), Result<void>();
   if (is("resize")) {
-    m_window.resize(command.rest.section(QLatin1Char('x'), 0, 0).toInt(), command.rest.section(QLatin1Char('x'), 1).toInt());
+    m_window.resize(command.rest.section(QLatin1Char('x'), 0, 0).toInt(),
+                    command.rest.section(QLatin1Char('x'), 1).toInt());
     return {};
   }
   CLEAVE_TRY_VOID(needsModel());
@@ -163,10 +186,15 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   if (is("expand")) return m_window.graphArea().expand(command.rest);
   if (is("select")) return select(command.rest);
   if (is("preset")) {
-    m_window.applyPreset(command.rest == QLatin1String("debug") ? MainWindow::Preset::Debug : command.rest == QLatin1String("run") ? MainWindow::Preset::Run : MainWindow::Preset::Inspect);
+    m_window.applyPreset(command.rest == QLatin1String("debug") ? MainWindow::Preset::Debug
+                         : command.rest == QLatin1String("run") ? MainWindow::Preset::Run
+                                                                : MainWindow::Preset::Inspect);
     return {};
   }
-  if (is("panel")) return m_window.raiseDock(command.rest) ? Result<void>() : fail(ErrorCode::BadUsage, "there is no panel \"{}\"", toStd(command.rest));
+  if (is("panel"))
+    return m_window.raiseDock(command.rest)
+               ? Result<void>()
+               : fail(ErrorCode::BadUsage, "there is no panel \"{}\"", toStd(command.rest));
   if (is("search")) {
     m_window.setSearchText(command.rest);
     const auto found = m_document.search(command.rest);
@@ -190,7 +218,8 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
   if (command.name == QLatin1String("sample")) {
     const auto& samples = m_window.samples();
     if (!samples) return tl::unexpected<Error>(samples.error());
-    const auto sample = std::find_if(samples->begin(), samples->end(), [&](const pipeline::Sample& s) { return toQ(s.name) == command.rest; });
+    const auto sample = std::find_if(samples->begin(), samples->end(),
+                                     [&](const pipeline::Sample& s) { return toQ(s.name) == command.rest; });
     if (sample == samples->end()) {
       std::string names;
       for (const pipeline::Sample& s : *samples) names += (names.empty() ? "" : ", ") + s.name;
@@ -210,11 +239,16 @@ Result<void> ScriptRunner::solve(const QString& arguments) {
   if (m_document.activity() == Activity::Running) CLEAVE_TRY_VOID(wait());
   std::vector<solve::Pin> pins = m_document.pins();
   for (const KeyValue& pair : keyValues(arguments)) {
-    if (pair.key == QLatin1String("ranks")) m_document.setRanks(*rankCount(pair.value));
-    else if (pair.key == QLatin1String("engine")) m_document.setEngine(*solve::parseEngine(toStd(pair.value)));
-    else if (pair.key == QLatin1String("sequence_parallel")) m_document.setSequenceParallel(*sequenceParallel(pair.value));
+    if (pair.key == QLatin1String("ranks"))
+      m_document.setRanks(*rankCount(pair.value));
+    else if (pair.key == QLatin1String("engine"))
+      m_document.setEngine(*solve::parseEngine(toStd(pair.value)));
+    else if (pair.key == QLatin1String("sequence_parallel"))
+      m_document.setSequenceParallel(*sequenceParallel(pair.value));
     else {
-      CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(toStd(pair.key == QLatin1String("pin") ? pair.value : pair.key + QLatin1Char('=') + pair.value)));
+      CLEAVE_TRY(solve::Pin pin,
+                 solve::Pin::parse(
+                     toStd(pair.key == QLatin1String("pin") ? pair.value : pair.key + QLatin1Char('=') + pair.value)));
       pins.push_back(std::move(pin));
     }
   }
@@ -237,8 +271,10 @@ Result<void> ScriptRunner::runRanks(const QString& arguments) {
   int ranks = m_document.settings().ranks;
   run::Backend backend = run::Backend::Auto;
   for (const KeyValue& pair : keyValues(arguments)) {
-    if (pair.key == QLatin1String("ranks")) ranks = *rankCount(pair.value);
-    else backend = *run::parseBackend(toStd(pair.value));
+    if (pair.key == QLatin1String("ranks"))
+      ranks = *rankCount(pair.value);
+    else
+      backend = *run::parseBackend(toStd(pair.value));
   }
   CLEAVE_TRY_VOID(waitUntil([this] { return m_document.activity() == Activity::Idle; }, "the work before"));
   if (m_failed) return {};
@@ -262,17 +298,23 @@ Result<void> ScriptRunner::needsModel() {
 
 Result<void> ScriptRunner::needsTrace() {
   // A running search can be walked through as soon as it shows.
-  CLEAVE_TRY_VOID(waitUntil([this] { return (m_document.activity() != Activity::Solving || m_document.isLive()) && !m_document.reads().isBusy(); }, "the search"));
+  CLEAVE_TRY_VOID(waitUntil(
+      [this] {
+        return (m_document.activity() != Activity::Solving || m_document.isLive()) && !m_document.reads().isBusy();
+      },
+      "the search"));
   if (!m_document.trace()) return fail(ErrorCode::Negative, "there is no search to walk through");
   return {};
 }
 
 Result<void> ScriptRunner::shoot(const QString& name) {
   // What is under way stays under way, but what the window has to paint is painted.
-  CLEAVE_TRY_VOID(waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
+  CLEAVE_TRY_VOID(
+      waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
   CLEAVE_TRY_VOID(pause(kQuietMs));
   const QDir folder(m_folder.isEmpty() ? QStringLiteral(".") : m_folder);
-  if (!folder.mkpath(QStringLiteral("."))) return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
+  if (!folder.mkpath(QStringLiteral(".")))
+    return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
   const QString file = folder.filePath(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png"));
   if (!m_window.grab().save(file)) return fail(ErrorCode::Environment, "{} cannot be written", toStd(file));
   return {};
@@ -297,9 +339,12 @@ Result<void> ScriptRunner::waitUntil(const std::function<bool()>& isDone, const 
     QTimer::singleShot(kPollMs, &loop, &QEventLoop::quit);
     loop.exec();
     if (m_failed) return {};
-    if (isDone()) ++quietLooks;
-    else quietLooks = 0;
-    if (elapsed.elapsed() > kWaitLimitMs) return fail(ErrorCode::Negative, "waited {} s for {}, which did not end", kWaitLimitMs / 1000, what);
+    if (isDone())
+      ++quietLooks;
+    else
+      quietLooks = 0;
+    if (elapsed.elapsed() > kWaitLimitMs)
+      return fail(ErrorCode::Negative, "waited {} s for {}, which did not end", kWaitLimitMs / 1000, what);
   }
   return {};
 }

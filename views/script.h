@@ -3,13 +3,14 @@
 ///
 /// One command a line; blank lines and lines that begin with # do not count:
 ///
-///     open PATH · open-trace PATH · sample NAME · solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [pin=SPEC]...
-///     step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search TEXT · run [ranks=N] [backend=B]
-///     wait [MILLISECONDS] · stop · theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · quit
+///     open PATH · open-trace PATH · sample NAME · solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto]
+///     [pin=SPEC]... step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search TEXT · run
+///     [ranks=N] [backend=B] wait [MILLISECONDS] · stop · theme dark|light · resize WxH · preset inspect|debug|run ·
+///     panel NAME · shot NAME · quit
 ///
-/// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run` themselves
-/// go on while the next lines are read, until `wait`. The file is read whole before anything happens: an unknown command
-/// or a malformed argument ends with 2, a command that fails with 1; both name the line.
+/// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run`
+/// themselves go on while the next lines are read, until `wait`. The file is read whole before anything happens: an
+/// unknown command or a malformed argument ends with 2, a command that fails with 1; both name the line.
 #include <QEventLoop>
 #include <QString>
 #include <functional>
@@ -20,9 +21,9 @@
 namespace cleave::views {
 
 struct ScriptCommand {
-  int line = 0;          ///< 1-based
+  int line = 0;  ///< 1-based
   QString name;
-  QString rest;          ///< as written, trimmed
+  QString rest;  ///< as written, trimmed
 };
 
 /// BadUsage names the line of the first unknown command or malformed argument.
@@ -55,7 +56,7 @@ class ScriptRunner : public QObject {
   std::vector<ScriptCommand> m_commands;
   QString m_folder;
   int m_line = 0;
-  std::map<Activity, int> m_startedAt;           ///< line of the command whose work goes on
+  std::map<Activity, int> m_startedAt;              ///< line of the command whose work goes on
   std::optional<std::pair<int, QString>> m_failed;  ///< line and sentence of work that failed
 };
 

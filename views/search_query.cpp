@@ -47,21 +47,25 @@ Result<SearchQuery> SearchQuery::parse(const QString& text) {
       term.pattern = QRegularExpression(term.text, QRegularExpression::CaseInsensitiveOption);
     } else if (const qsizetype colon = part.indexOf(QLatin1Char(':')); colon > 0) {
       const QString key = part.left(colon).toLower();
-      const auto* field = std::find_if(std::begin(kFields), std::end(kFields), [&](const auto& f) { return f.first == key; });
+      const auto* field =
+          std::find_if(std::begin(kFields), std::end(kFields), [&](const auto& f) { return f.first == key; });
       if (field == std::end(kFields))
-        return fail(ErrorCode::BadUsage, "\"{}:\" is not something to search by: use op:, axis:, in:, shape:, words or /regex/.",
+        return fail(ErrorCode::BadUsage,
+                    "\"{}:\" is not something to search by: use op:, axis:, in:, shape:, words or /regex/.",
                     toStd(key));
       term.field = field->second;
       term.text = part.mid(colon + 1);
       if (term.field == Field::Shape) {
         QString shape = term.text;
         shape.replace(QChar(0x00D7), QLatin1Char('x')).replace(QLatin1Char(','), QLatin1Char('x'));
-        term.pattern = QRegularExpression(QRegularExpression::wildcardToRegularExpression(shape, QRegularExpression::UnanchoredWildcardConversion));
+        term.pattern = QRegularExpression(
+            QRegularExpression::wildcardToRegularExpression(shape, QRegularExpression::UnanchoredWildcardConversion));
         term.pattern.setPattern(QStringLiteral("^%1$").arg(term.pattern.pattern()));
       }
     }
     if (!term.pattern.isValid())
-      return fail(ErrorCode::BadUsage, "The pattern {} cannot be read: {}.", toStd(part), toStd(term.pattern.errorString()));
+      return fail(ErrorCode::BadUsage, "The pattern {} cannot be read: {}.", toStd(part),
+                  toStd(term.pattern.errorString()));
     query.m_terms.push_back(std::move(term));
   }
   return query;
@@ -75,10 +79,13 @@ bool SearchQuery::holds(const Term& term, const graph::Graph& graph, graph::Node
   const std::string& scope = graph.scope(node.scope).path;
   switch (term.field) {
     case Field::Word:
-      return toQ(scope).contains(term.text, Qt::CaseInsensitive) || nodeKindText(graph, id).contains(term.text, Qt::CaseInsensitive) ||
-             anyResult([&](graph::ValueId v) { return toQ(graph.value(v).name).contains(term.text, Qt::CaseInsensitive); });
+      return toQ(scope).contains(term.text, Qt::CaseInsensitive) ||
+             nodeKindText(graph, id).contains(term.text, Qt::CaseInsensitive) || anyResult([&](graph::ValueId v) {
+               return toQ(graph.value(v).name).contains(term.text, Qt::CaseInsensitive);
+             });
     case Field::Regex:
-      return toQ(scope).contains(term.pattern) || anyResult([&](graph::ValueId v) { return toQ(graph.value(v).name).contains(term.pattern); });
+      return toQ(scope).contains(term.pattern) ||
+             anyResult([&](graph::ValueId v) { return toQ(graph.value(v).name).contains(term.pattern); });
     case Field::Op: {
       const QString full = toQ(graph.opName(node));
       return nodeKindText(graph, id).compare(term.text, Qt::CaseInsensitive) == 0 ||

@@ -35,7 +35,8 @@ void clear(QLayout* layout) {
 }
 }  // namespace
 
-CardButton::CardButton(const QString& title, const QString& sentence, QWidget* parent) : QAbstractButton(parent), m_sentence(sentence) {
+CardButton::CardButton(const QString& title, const QString& sentence, QWidget* parent)
+    : QAbstractButton(parent), m_sentence(sentence) {
   setText(title);
   setAccessibleDescription(sentence);
   setFocusPolicy(Qt::StrongFocus);
@@ -51,12 +52,15 @@ QFont CardButton::titleFont() const {
   return bold;
 }
 
-QSize CardButton::sizeHint() const { return {320, heightForWidth(320)}; }
+QSize CardButton::sizeHint() const {
+  return {320, heightForWidth(320)};
+}
 
 int CardButton::heightForWidth(int width) const {
   const int textWidth = width - 2 * kCardPadding;
   const int titleHeight = QFontMetrics(titleFont()).height();
-  const int sentenceHeight = fontMetrics().boundingRect(QRect(0, 0, textWidth, 10'000), Qt::TextWordWrap, m_sentence).height();
+  const int sentenceHeight =
+      fontMetrics().boundingRect(QRect(0, 0, textWidth, 10'000), Qt::TextWordWrap, m_sentence).height();
   return 2 * kCardPadding - 4 + titleHeight + 2 + sentenceHeight;
 }
 
@@ -77,10 +81,12 @@ void CardButton::paintEvent(QPaintEvent*) {
   painter.setFont(titleFont());
   painter.setPen(theme.text);
   const int titleHeight = painter.fontMetrics().height();
-  painter.drawText(QRect(inner.left(), inner.top(), inner.width(), titleHeight), Qt::AlignLeft | Qt::AlignVCenter, text());
+  painter.drawText(QRect(inner.left(), inner.top(), inner.width(), titleHeight), Qt::AlignLeft | Qt::AlignVCenter,
+                   text());
   painter.setFont(font());
   painter.setPen(theme.textQuiet);
-  painter.drawText(inner.adjusted(0, titleHeight + 2, 0, 0), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, m_sentence);
+  painter.drawText(inner.adjusted(0, titleHeight + 2, 0, 0), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap,
+                   m_sentence);
 }
 
 StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayout), m_samples(new QVBoxLayout) {
@@ -89,12 +95,15 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
   big.setPointSizeF(big.pointSizeF() * 2.2);
   big.setWeight(QFont::DemiBold);
   title->setFont(big);
-  auto* what = new QLabel(tr("See how a Transformer splits across GPUs, why, and whether the split model computes the same."));
+  auto* what =
+      new QLabel(tr("See how a Transformer splits across GPUs, why, and whether the split model computes the same."));
   what->setWordWrap(true);
   auto* open = new QPushButton(tr("Open a model folder…"));
   open->setDefault(true);
   open->setMinimumHeight(34);
-  auto* hint = new QLabel(tr("A Hugging Face folder with config.json; weights in safetensors are only needed to run. Folders can be dropped anywhere on this window."));
+  auto* hint =
+      new QLabel(tr("A Hugging Face folder with config.json; weights in safetensors are only needed to run. Folders "
+                    "can be dropped anywhere on this window."));
   hint->setWordWrap(true);
   hint->setForegroundRole(QPalette::PlaceholderText);
   connect(open, &QPushButton::clicked, this, &StartPage::openRequested);

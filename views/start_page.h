@@ -1,5 +1,6 @@
 #pragma once
-/// What is there before a model is open: open a folder, the recent ones, and the bundled samples with one sentence each.
+/// What is there before a model is open: open a folder, the recent ones, and the bundled samples with one sentence
+/// each.
 #include <QAbstractButton>
 #include <QWidget>
 

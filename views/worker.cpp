@@ -13,7 +13,9 @@ constexpr auto kReportEvery = std::chrono::milliseconds(50);
 
 Worker::Worker(QObject* parent) : QObject(parent), m_thread([this] { loop(); }) {}
 
-Worker::~Worker() { shutdown(); }
+Worker::~Worker() {
+  shutdown();
+}
 
 void Worker::post(const QString& tag, const QString& title, Work work) {
   const std::lock_guard lock(m_mutex);

@@ -2,9 +2,10 @@
 /// One worker thread and its small queue of tagged requests: how the window asks for anything that may take time.
 ///
 /// A request runs on the worker and answers with a completion, which runs on the thread of the Worker object (the GUI
-/// thread). A newer request replaces an older one with the same tag: the older is taken out of the queue, or asked to stop
-/// and its completion dropped (its generation is stale). So scrubbing posts as fast as it likes and only the newest counts.
-/// `cancel` stops a request without dropping its completion: the owner sees the Cancelled error and tidies up.
+/// thread). A newer request replaces an older one with the same tag: the older is taken out of the queue, or asked to
+/// stop and its completion dropped (its generation is stale). So scrubbing posts as fast as it likes and only the
+/// newest counts. `cancel` stops a request without dropping its completion: the owner sees the Cancelled error and
+/// tidies up.
 ///
 ///     worker.post("seek", {}, [cursor, step](const Progress&) {
 ///       cursor->seek(step);

@@ -15,9 +15,11 @@ inline std::shared_ptr<const graph::Graph> smallGraph() {
     const auto scope = [&](const char* name) { return b.scope(path + name, ""); };
     const ValueId up = b.addParameter(path + ".up.weight", {graph::DType::Float32, {16, 8}}, scope(".up"));
     const ValueId down = b.addParameter(path + ".down.weight", {graph::DType::Float32, {8, 16}}, scope(".down"));
-    const ValueId wide = b.addCall("aten::linear", {at, up, graph::Argument{}}, {{graph::DType::Float32, {2, 16}}}, scope(".up"))[0];
+    const ValueId wide =
+        b.addCall("aten::linear", {at, up, graph::Argument{}}, {{graph::DType::Float32, {2, 16}}}, scope(".up"))[0];
     const ValueId active = b.addCall("aten::relu", {wide}, {{graph::DType::Float32, {2, 16}}}, scope(""))[0];
-    at = b.addCall("aten::linear", {active, down, graph::Argument{}}, {{graph::DType::Float32, {2, 8}}}, scope(".down"))[0];
+    at = b.addCall("aten::linear", {active, down, graph::Argument{}}, {{graph::DType::Float32, {2, 8}}},
+                   scope(".down"))[0];
   }
   b.addOutput("y", at);
   auto graph = std::move(b).finish();

@@ -2,13 +2,13 @@
 #include <QAbstractItemModelTester>
 #include <QtTest>
 
+#include "panel_fixture.h"
 #include "panels/breakpoints_model.h"
 #include "panels/event_log.h"
 #include "panels/layers_model.h"
 #include "panels/modules_model.h"
 #include "panels/nodes_model.h"
 #include "panels/tables.h"
-#include "panel_fixture.h"
 #include "text.h"
 
 using namespace cleave;
@@ -83,7 +83,8 @@ void TestPanelModels::nodesSayWhatTheStepSays() {
   model.setState(state);
   QCOMPARE(model.index(row, NodesModel::StrategyColumn).data().toString(), QStringLiteral("column"));
   QCOMPARE(model.index(row, NodesModel::Shape).data().toString(), QStringLiteral("2×16 f32"));
-  QVERIFY(model.index(row, NodesModel::PlacementColumn).data(kPlacementRole).value<MaybePlacement>() == rules::Placement::split(1));
+  QVERIFY(model.index(row, NodesModel::PlacementColumn).data(kPlacementRole).value<MaybePlacement>() ==
+          rules::Placement::split(1));
 }
 
 void TestPanelModels::eventLogReadsAnyRowLazily() {
@@ -145,14 +146,22 @@ void TestPanelModels::layersShowLocalShapes() {
 void TestPanelModels::breakpointsReadTheirTextForms_data() {
   QTest::addColumn<QString>("text");
   QTest::addColumn<QString>("said");
-  QTest::newRow("conflict") << "conflict" << "a conflict";
-  QTest::newRow("deep") << "backtrack>8" << "a backtrack over 9 decisions or more";
-  QTest::newRow("node") << "linear_1" << "any event at linear_1";
-  QTest::newRow("scope and count") << "conflict in:model.layers.1 x3" << "a conflict in model.layers.1, after 2 hits";
-  QTest::newRow("placement") << "op:linear placement:S(1)" << "an assignment giving S(1) of linear";
-  QTest::newRow("unknown value") << "nonsense" << "!nonsense";
-  QTest::newRow("bad placement") << "placement:S(" << "!placement";
-  QTest::newRow("nothing") << "  " << "!something to wait for";
+  QTest::newRow("conflict") << "conflict"
+                            << "a conflict";
+  QTest::newRow("deep") << "backtrack>8"
+                        << "a backtrack over 9 decisions or more";
+  QTest::newRow("node") << "linear_1"
+                        << "any event at linear_1";
+  QTest::newRow("scope and count") << "conflict in:model.layers.1 x3"
+                                   << "a conflict in model.layers.1, after 2 hits";
+  QTest::newRow("placement") << "op:linear placement:S(1)"
+                             << "an assignment giving S(1) of linear";
+  QTest::newRow("unknown value") << "nonsense"
+                                 << "!nonsense";
+  QTest::newRow("bad placement") << "placement:S("
+                                 << "!placement";
+  QTest::newRow("nothing") << "  "
+                           << "!something to wait for";
 }
 
 void TestPanelModels::breakpointsReadTheirTextForms() {

@@ -23,17 +23,28 @@ class TestScript : public QObject {
 void TestScript::namesTheLineOfWhatItCannotRead_data() {
   QTest::addColumn<QString>("script");
   QTest::addColumn<QString>("phrase");
-  QTest::newRow("unknown") << "wait\nfrobnicate now" << "line 2: \"frobnicate\"";
-  QTest::newRow("missing argument") << "open" << "open PATH";
-  QTest::newRow("surplus argument") << "\n\nwait long" << "line 3";
-  QTest::newRow("bad theme") << "theme pink" << "theme dark|light";
-  QTest::newRow("bad size") << "resize 1280" << "resize WxH";
-  QTest::newRow("bad step") << "step many" << "step +1|-1|N";
-  QTest::newRow("bad engine") << "solve engine=magic" << "engine=magic";
-  QTest::newRow("bad ranks") << "solve ranks=0" << "ranks=0";
-  QTest::newRow("bad backend") << "run backend=mpi" << "backend=mpi";
-  QTest::newRow("shot out of its folder") << "shot ../x" << "../x";
-  QTest::newRow("pin without a placement") << "pin lm_head" << "pin SPEC";
+  QTest::newRow("unknown") << "wait\nfrobnicate now"
+                           << "line 2: \"frobnicate\"";
+  QTest::newRow("missing argument") << "open"
+                                    << "open PATH";
+  QTest::newRow("surplus argument") << "\n\nwait long"
+                                    << "line 3";
+  QTest::newRow("bad theme") << "theme pink"
+                             << "theme dark|light";
+  QTest::newRow("bad size") << "resize 1280"
+                            << "resize WxH";
+  QTest::newRow("bad step") << "step many"
+                            << "step +1|-1|N";
+  QTest::newRow("bad engine") << "solve engine=magic"
+                              << "engine=magic";
+  QTest::newRow("bad ranks") << "solve ranks=0"
+                             << "ranks=0";
+  QTest::newRow("bad backend") << "run backend=mpi"
+                               << "backend=mpi";
+  QTest::newRow("shot out of its folder") << "shot ../x"
+                                          << "../x";
+  QTest::newRow("pin without a placement") << "pin lm_head"
+                                           << "pin SPEC";
 }
 
 void TestScript::namesTheLineOfWhatItCannotRead() {
@@ -46,7 +57,9 @@ void TestScript::namesTheLineOfWhatItCannotRead() {
 }
 
 void TestScript::readsCommandsBetweenComments() {
-  const auto parsed = parseScript(QStringLiteral("# a comment\n\n  open  a folder \nsolve engine=reference ranks=2 sequence_parallel=on pin=lm_head=row lm_head!=column\nquit\n"));
+  const auto parsed =
+      parseScript(QStringLiteral("# a comment\n\n  open  a folder \nsolve engine=reference ranks=2 "
+                                 "sequence_parallel=on pin=lm_head=row lm_head!=column\nquit\n"));
   QVERIFY2(parsed.has_value(), parsed ? "" : parsed.error().message.c_str());
   QCOMPARE(parsed->size(), std::size_t(3));
   QCOMPARE((*parsed)[0].rest, QStringLiteral("a folder"));
@@ -55,8 +68,11 @@ void TestScript::readsCommandsBetweenComments() {
 
 void TestScript::drivesTheWindow() {
   QTemporaryDir folder;
-  const QString script = QStringLiteral(
-      "open %1\nsolve engine=reference ranks=2\nwait\nselect linear_0\nexpand model.layers.0\nstep 3\nstep +1\nstep -1\nsearch op:linear\ntheme dark\nresize 1000x700\nshot one\nquit\nopen nowhere\n").arg(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  const QString script =
+      QStringLiteral(
+          "open %1\nsolve engine=reference ranks=2\nwait\nselect linear_0\nexpand model.layers.0\nstep 3\nstep "
+          "+1\nstep -1\nsearch op:linear\ntheme dark\nresize 1000x700\nshot one\nquit\nopen nowhere\n")
+          .arg(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
   MainWindow window(false);
   window.show();
   ScriptRunner runner(window, *parseScript(script), folder.path());

@@ -31,7 +31,9 @@ class TestDocument : public QObject {
   }
   static NodeId firstLayer(const Document& document) {
     for (const NodeId node : idRange<NodeId>(document.graph()->nodes.size()))
-      if (const auto layer = graph::layerShape(*document.graph(), node); layer && layer->kind == graph::LayerKind::Linear) return node;
+      if (const auto layer = graph::layerShape(*document.graph(), node);
+          layer && layer->kind == graph::LayerKind::Linear)
+        return node;
     return {};
   }
 };
@@ -136,7 +138,8 @@ void TestDocument::focusHistoryGoesBackAndForward() {
   QVERIFY(!document.canGoBack());
   document.goForward();
   QCOMPARE(document.focus().node, NodeId(9));
-  for (const char* bad : {"node:999999999", "value:none", "scope:no.where", "step:x", "", "else:1"}) QVERIFY(!document.follow(QString::fromLatin1(bad)));
+  for (const char* bad : {"node:999999999", "value:none", "scope:no.where", "step:x", "", "else:1"})
+    QVERIFY(!document.follow(QString::fromLatin1(bad)));
 }
 
 void TestDocument::breakpointStopsTheWalk() {
@@ -173,7 +176,9 @@ void TestDocument::explainsLayersAndModules() {
 void TestDocument::stoppedSearchKeepsItsTrace() {
   const auto samples = pipeline::bundledSamples();
   if (!samples) QSKIP(samples.error().message.c_str());
-  const auto exploding = std::find_if(samples->begin(), samples->end(), [](const pipeline::Sample& s) { return s.name.find("explod") != std::string::npos; });
+  const auto exploding = std::find_if(samples->begin(), samples->end(), [](const pipeline::Sample& s) {
+    return s.name.find("explod") != std::string::npos;
+  });
   if (exploding == samples->end()) QSKIP("no exploding sample is bundled");
   Document document;
   document.openSample(*exploding);

@@ -43,7 +43,10 @@ void TestSearch::findsNodes() {
                             if (v == split) return rules::Placement::split(1);
                             return v == whole ? std::optional(rules::Placement()) : std::nullopt;
                           },
-                          [&](graph::NodeId n) { return n == graph->value(split).producer ? std::optional(rules::Strategy::Column) : std::nullopt; }};
+                          [&](graph::NodeId n) {
+                            return n == graph->value(split).producer ? std::optional(rules::Strategy::Column)
+                                                                     : std::nullopt;
+                          }};
   const auto parsed = SearchQuery::parse(query);
   QVERIFY(parsed.has_value());
   QStringList found;
@@ -54,8 +57,10 @@ void TestSearch::findsNodes() {
 void TestSearch::refusesWhatItCannotRead_data() {
   QTest::addColumn<QString>("query");
   QTest::addColumn<QString>("phrase");
-  QTest::newRow("unknown key") << "colour:red" << "colour:";
-  QTest::newRow("broken pattern") << "/[/" << "cannot be read";
+  QTest::newRow("unknown key") << "colour:red"
+                               << "colour:";
+  QTest::newRow("broken pattern") << "/[/"
+                                  << "cannot be read";
 }
 
 void TestSearch::refusesWhatItCannotRead() {

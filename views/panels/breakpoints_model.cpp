@@ -10,7 +10,10 @@ QString describe(const solve::Breakpoint& b, const graph::Graph* graph) {
   if (b.type) {
     switch (*b.type) {
       case solve::EventType::Conflict: text = QStringLiteral("a conflict"); break;
-      case solve::EventType::Backtrack: text = b.minUndone > 0 ? QStringLiteral("a backtrack over %1 decisions or more").arg(b.minUndone) : QStringLiteral("a backtrack"); break;
+      case solve::EventType::Backtrack:
+        text = b.minUndone > 0 ? QStringLiteral("a backtrack over %1 decisions or more").arg(b.minUndone)
+                               : QStringLiteral("a backtrack");
+        break;
       case solve::EventType::Solution: text = QStringLiteral("a solution"); break;
       case solve::EventType::Try: text = QStringLiteral("an assignment"); break;
       case solve::EventType::Visit: text = QStringLiteral("an arrival"); break;
@@ -29,37 +32,47 @@ QString describe(const solve::Breakpoint& b, const graph::Graph* graph) {
 }
 
 Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Graph& graph) {
-  static const char* const kForms = "conflict, backtrack, backtrack>8, solution, op:mm, in:model.layers.3, placement:S(1), x5 or a value's name";
+  static const char* const kForms =
+      "conflict, backtrack, backtrack>8, solution, op:mm, in:model.layers.3, placement:S(1), x5 or a value's name";
   solve::Breakpoint b;
   const QStringList words = text.split(QLatin1Char(' '), Qt::SkipEmptyParts);
   if (words.isEmpty()) return fail(ErrorCode::BadUsage, "A breakpoint needs something to wait for: {}.", kForms);
   for (const QString& word : words) {
     const QString lower = word.toLower();
     bool isNumber = false;
-    if (lower == QLatin1String("conflict")) b.type = solve::EventType::Conflict;
-    else if (lower == QLatin1String("solution")) b.type = solve::EventType::Solution;
+    if (lower == QLatin1String("conflict"))
+      b.type = solve::EventType::Conflict;
+    else if (lower == QLatin1String("solution"))
+      b.type = solve::EventType::Solution;
     else if (lower.startsWith(QLatin1String("backtrack"))) {
       b.type = solve::EventType::Backtrack;
       if (const QString rest = lower.mid(9); !rest.isEmpty()) {
         b.minUndone = rest.mid(1).toUInt(&isNumber);
-        if (!rest.startsWith(QLatin1Char('>')) || !isNumber) return fail(ErrorCode::BadUsage, "\"{}\" should read like backtrack>8.", toStd(word));
+        if (!rest.startsWith(QLatin1Char('>')) || !isNumber)
+          return fail(ErrorCode::BadUsage, "\"{}\" should read like backtrack>8.", toStd(word));
         ++b.minUndone;
       }
-    } else if (lower.startsWith(QLatin1String("op:"))) b.op = toStd(word.mid(3));
-    else if (lower.startsWith(QLatin1String("in:"))) b.scopePrefix = toStd(word.mid(3));
+    } else if (lower.startsWith(QLatin1String("op:")))
+      b.op = toStd(word.mid(3));
+    else if (lower.startsWith(QLatin1String("in:")))
+      b.scopePrefix = toStd(word.mid(3));
     else if (lower.startsWith(QLatin1String("placement:"))) {
       b.placement = rules::Placement::parse(toStd(word.mid(10)));
-      if (!b.placement) return fail(ErrorCode::BadUsage, "\"{}\" is not a placement: write R, S(1), ...", toStd(word.mid(10)));
+      if (!b.placement)
+        return fail(ErrorCode::BadUsage, "\"{}\" is not a placement: write R, S(1), ...", toStd(word.mid(10)));
       b.type = solve::EventType::Try;
     } else if (lower.startsWith(QLatin1Char('x')) && lower.mid(1).toULongLong(&isNumber) > 0 && isNumber) {
       b.skipHits = lower.mid(1).toULongLong() - 1;
-    } else if (const ValueId value = graph.findValue(toStd(word)); value.isValid()) b.node = graph.value(value).producer;
-    else return fail(ErrorCode::BadUsage, "\"{}\" is neither a value of this graph nor one of {}.", toStd(word), kForms);
+    } else if (const ValueId value = graph.findValue(toStd(word)); value.isValid())
+      b.node = graph.value(value).producer;
+    else
+      return fail(ErrorCode::BadUsage, "\"{}\" is neither a value of this graph nor one of {}.", toStd(word), kForms);
   }
   return b;
 }
 
-BreakpointsModel::BreakpointsModel(Document& document, QObject* parent) : QAbstractTableModel(parent), m_document(document), m_shown(document.breakpoints()) {
+BreakpointsModel::BreakpointsModel(Document& document, QObject* parent)
+    : QAbstractTableModel(parent), m_document(document), m_shown(document.breakpoints()) {
   connect(&document, &Document::breakpointsChanged, this, [this] {
     beginResetModel();
     m_shown = m_document.breakpoints();
@@ -67,8 +80,12 @@ BreakpointsModel::BreakpointsModel(Document& document, QObject* parent) : QAbstr
   });
 }
 
-int BreakpointsModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_shown.size()); }
-int BreakpointsModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : 1; }
+int BreakpointsModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(m_shown.size());
+}
+int BreakpointsModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : 1;
+}
 
 QVariant BreakpointsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};

@@ -8,8 +8,8 @@ namespace cleave::views {
 
 /// "conflict in model.layers.3", "linear_4", "a try that gives S(2)".
 QString describe(const solve::Breakpoint& breakpoint, const graph::Graph* graph);
-/// Reads what the "add" box accepts: `conflict`, `backtrack>8`, `op:mm`, `in:layers.3`, `placement:S(1)`, a value's name, several of
-/// them together, and `x5` for the hit count. BadUsage says what is accepted.
+/// Reads what the "add" box accepts: `conflict`, `backtrack>8`, `op:mm`, `in:layers.3`, `placement:S(1)`, a value's
+/// name, several of them together, and `x5` for the hit count. BadUsage says what is accepted.
 Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Graph& graph);
 
 class BreakpointsModel : public QAbstractTableModel {

@@ -84,8 +84,10 @@ void ChipDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
   const QRect inner = option.rect.adjusted(6, 0, -6, 0);
   painter->save();
   painter->setFont(option.font);
-  if (placement.isValid()) paintChip(*painter, inner, placement.value<MaybePlacement>(), theme);
-  else paintTintBar(*painter, inner, counts.value<TintCounts>(), theme);
+  if (placement.isValid())
+    paintChip(*painter, inner, placement.value<MaybePlacement>(), theme);
+  else
+    paintTintBar(*painter, inner, counts.value<TintCounts>(), theme);
   painter->restore();
 }
 

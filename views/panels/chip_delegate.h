@@ -1,6 +1,7 @@
 #pragma once
-/// Draws placements in tables and trees: a chip ("S2") in the placement's colour and pattern, or a bar of the placements
-/// inside a module. Models offer them under `kPlacementRole` (MaybePlacement) and `kTintCountsRole` (TintCounts).
+/// Draws placements in tables and trees: a chip ("S2") in the placement's colour and pattern, or a bar of the
+/// placements inside a module. Models offer them under `kPlacementRole` (MaybePlacement) and `kTintCountsRole`
+/// (TintCounts).
 #include <QStyledItemDelegate>
 #include <array>
 

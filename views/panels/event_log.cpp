@@ -60,8 +60,12 @@ solve::Event EventLogModel::eventAt(int row) const {
   return at < block->size() ? (*block)[at] : solve::Event{};
 }
 
-int EventLogModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : m_rows; }
-int EventLogModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int EventLogModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : m_rows;
+}
+int EventLogModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : ColumnCount;
+}
 
 QVariant EventLogModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid() || !m_trace) return {};
@@ -83,7 +87,8 @@ QVariant EventLogModel::data(const QModelIndex& index, int role) const {
 
 QVariant EventLogModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Step"), QT_TR_NOOP("Event"), QT_TR_NOOP("Node"), QT_TR_NOOP("What")};
+  static const char* const kTitles[] = {QT_TR_NOOP("Step"), QT_TR_NOOP("Event"), QT_TR_NOOP("Node"),
+                                        QT_TR_NOOP("What")};
   return tr(kTitles[section]);
 }
 
@@ -96,8 +101,12 @@ EventLogView::EventLogView(EventLogModel& model, QWidget* parent) : QAbstractScr
   connect(verticalScrollBar(), &QScrollBar::valueChanged, viewport(), qOverload<>(&QWidget::update));
 }
 
-int EventLogView::rowHeight() const { return fontMetrics().height() + 4; }
-int EventLogView::visibleRows() const { return std::max(1, viewport()->height() / rowHeight()); }
+int EventLogView::rowHeight() const {
+  return fontMetrics().height() + 4;
+}
+int EventLogView::visibleRows() const {
+  return std::max(1, viewport()->height() / rowHeight());
+}
 
 void EventLogView::updateScrollBar() {
   verticalScrollBar()->setRange(0, std::max(0, m_model.rowCount() - visibleRows()));
@@ -114,7 +123,8 @@ void EventLogView::resizeEvent(QResizeEvent* event) {
 void EventLogView::setStep(solve::StepId step) {
   m_current = step == 0 ? -1 : static_cast<int>(step - 1);
   const int first = verticalScrollBar()->value();
-  if (m_current >= 0 && (m_current < first || m_current >= first + visibleRows())) verticalScrollBar()->setValue(m_current - visibleRows() / 2);
+  if (m_current >= 0 && (m_current < first || m_current >= first + visibleRows()))
+    verticalScrollBar()->setValue(m_current - visibleRows() / 2);
   viewport()->update();
 }
 
@@ -122,7 +132,8 @@ void EventLogView::paintEvent(QPaintEvent*) {
   QPainter painter(viewport());
   const Theme theme = Theme::of(palette());
   const QFontMetrics metrics = fontMetrics();
-  const int stepWidth = metrics.horizontalAdvance(countText(static_cast<std::uint64_t>(std::max(1000, m_model.rowCount())))) + 12;
+  const int stepWidth =
+      metrics.horizontalAdvance(countText(static_cast<std::uint64_t>(std::max(1000, m_model.rowCount())))) + 12;
   const int kindWidth = metrics.horizontalAdvance(QStringLiteral("solution")) + 16;
   const int first = verticalScrollBar()->value();
   for (int i = 0; i <= visibleRows() && first + i < m_model.rowCount(); ++i) {
@@ -130,17 +141,25 @@ void EventLogView::paintEvent(QPaintEvent*) {
     const QRect line(0, i * rowHeight(), viewport()->width(), rowHeight());
     const solve::EventType type = m_model.eventAt(row).type;
     const bool isCurrent = row == m_current;
-    if (isCurrent) painter.fillRect(line, palette().highlight());
-    else if (row % 2) painter.fillRect(line, palette().alternateBase());
+    if (isCurrent)
+      painter.fillRect(line, palette().highlight());
+    else if (row % 2)
+      painter.fillRect(line, palette().alternateBase());
     const QColor text = isCurrent ? palette().highlightedText().color() : palette().text().color();
     painter.setPen(isCurrent ? text : theme.textQuiet);
-    painter.drawText(QRect(0, line.top(), stepWidth, line.height()), Qt::AlignRight | Qt::AlignVCenter, m_model.index(row, EventLogModel::Step).data().toString());
+    painter.drawText(QRect(0, line.top(), stepWidth, line.height()), Qt::AlignRight | Qt::AlignVCenter,
+                     m_model.index(row, EventLogModel::Step).data().toString());
     const QRect kind(stepWidth + 10, line.top(), kindWidth, line.height());
-    painter.setPen(isCurrent ? text : type == solve::EventType::Conflict ? theme.conflict : type == solve::EventType::Solution ? theme.good : theme.textQuiet);
+    painter.setPen(isCurrent                            ? text
+                   : type == solve::EventType::Conflict ? theme.conflict
+                   : type == solve::EventType::Solution ? theme.good
+                                                        : theme.textQuiet);
     painter.drawText(kind, Qt::AlignLeft | Qt::AlignVCenter, m_model.index(row, EventLogModel::Kind).data().toString());
     const QRect what(kind.right(), line.top(), line.width() - kind.right() - 4, line.height());
     painter.setPen(text);
-    painter.drawText(what, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(m_model.index(row, EventLogModel::What).data().toString(), Qt::ElideRight, what.width()));
+    painter.drawText(
+        what, Qt::AlignLeft | Qt::AlignVCenter,
+        metrics.elidedText(m_model.index(row, EventLogModel::What).data().toString(), Qt::ElideRight, what.width()));
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// The events of a trace as a list of any length: the model reads blocks as rows come into view, the view keeps nothing a
-/// row, so that millions of events cost nothing until they are looked at.
+/// The events of a trace as a list of any length: the model reads blocks as rows come into view, the view keeps nothing
+/// a row, so that millions of events cost nothing until they are looked at.
 #include <QAbstractScrollArea>
 #include <QAbstractTableModel>
 #include <QCache>

@@ -26,7 +26,7 @@ void startOn(QTimer& timer, Document& document, std::initializer_list<void (Docu
       if (!timer.isActive()) timer.start();
     });
 }
-}
+}  // namespace
 
 LinkText::LinkText(Document& document, QWidget* parent) : QTextBrowser(parent) {
   setOpenLinks(false);
@@ -34,17 +34,23 @@ LinkText::LinkText(Document& document, QWidget* parent) : QTextBrowser(parent) {
   QTextBrowser::document()->setDocumentMargin(8);
   connect(this, &QTextBrowser::anchorClicked, this, [&document](const QUrl& url) {
     const QString target = QUrl::fromPercentEncoding(url.toEncoded());
-    if (target.startsWith(QLatin1String("unpin:"))) document.removePin(target.mid(6));
-    else if (!target.startsWith(QLatin1String("pin:"))) document.follow(target);
-    else if (const auto added = document.addPin(target.mid(4)); !added) emit document.message(toQ(added.error().message), Severity::Failure);
+    if (target.startsWith(QLatin1String("unpin:")))
+      document.removePin(target.mid(6));
+    else if (!target.startsWith(QLatin1String("pin:")))
+      document.follow(target);
+    else if (const auto added = document.addPin(target.mid(4)); !added)
+      emit document.message(toQ(added.error().message), Severity::Failure);
   });
 }
 
-void LinkText::setEmptyText(const QString& text) { m_emptyText = text; }
+void LinkText::setEmptyText(const QString& text) {
+  m_emptyText = text;
+}
 
 void LinkText::showHtml(const QString& html, bool isSameSubject) {
   const QString mono = QFontDatabase::systemFont(QFontDatabase::FixedFont).family();
-  const QString sheet = QStringLiteral("a{color:%1;text-decoration:none} code{font-family:'%2'} p{margin:2px 0 4px 0}").arg(palette().color(QPalette::Link).name(), mono);
+  const QString sheet = QStringLiteral("a{color:%1;text-decoration:none} code{font-family:'%2'} p{margin:2px 0 4px 0}")
+                            .arg(palette().color(QPalette::Link).name(), mono);
   const QString shown = html.isEmpty() ? QString() : QStringLiteral("<style>%1</style>%2").arg(sheet, html);
   if (shown == m_shown) return;
   m_shown = shown;
@@ -63,15 +69,22 @@ void LinkText::paintEvent(QPaintEvent* event) {
 }
 
 DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_title(new QLabel), m_text(new LinkText(document)), m_pin(new QPushButton(tr("Pin"))), m_forbid(new QPushButton(tr("Forbid"))),
-      m_breakpoint(new QPushButton(tr("Breakpoint"))), m_next(new QPushButton(tr("Next change"))) {
+    : QWidget(parent),
+      m_document(document),
+      m_title(new QLabel),
+      m_text(new LinkText(document)),
+      m_pin(new QPushButton(tr("Pin"))),
+      m_forbid(new QPushButton(tr("Forbid"))),
+      m_breakpoint(new QPushButton(tr("Breakpoint"))),
+      m_next(new QPushButton(tr("Next change"))) {
   QFont font = m_title->font();
   font.setWeight(QFont::DemiBold);
   m_title->setFont(font);
   m_title->setContentsMargins(8, 6, 8, 2);
   m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  m_text->setEmptyText(tr("Click an operator or a module in the graph: what it became, what else was possible, and why not, stands here."));
+  m_text->setEmptyText(tr(
+      "Click an operator or a module in the graph: what it became, what else was possible, and why not, stands here."));
   m_text->setAccessibleName(tr("Decision"));
   m_pin->setToolTip(tr("Demand a strategy for this layer and solve again"));
   m_forbid->setToolTip(tr("Forbid a strategy for this layer and solve again"));
@@ -100,7 +113,8 @@ DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
   m_refreshTimer.setInterval(kRefreshMs);
   connect(&m_refreshTimer, &QTimer::timeout, this, &DecisionPanel::refresh);
   startOn(m_refreshTimer, document,
-          {&Document::focusChanged, &Document::stepChanged, &Document::decisionChanged, &Document::planChanged, &Document::pinsChanged, &Document::breakpointsChanged, &Document::modelChanged});
+          {&Document::focusChanged, &Document::stepChanged, &Document::decisionChanged, &Document::planChanged,
+           &Document::pinsChanged, &Document::breakpointsChanged, &Document::modelChanged});
   refresh();
 }
 
@@ -129,7 +143,8 @@ void DecisionPanel::fillMenu(QPushButton* button, const std::vector<PinOffer>& o
     action->setChecked(offer.isActive);
     connect(action, &QAction::triggered, this, [this, offer] {
       if (offer.isActive) return m_document.removePin(offer.spec);
-      if (const auto added = m_document.addPin(offer.spec); !added) emit m_document.message(toQ(added.error().message), Severity::Failure);
+      if (const auto added = m_document.addPin(offer.spec); !added)
+        emit m_document.message(toQ(added.error().message), Severity::Failure);
     });
   }
 }
@@ -139,8 +154,11 @@ void DecisionPanel::changeEvent(QEvent* event) {
   if (event->type() == QEvent::PaletteChange) m_refreshTimer.start();
 }
 
-ConflictCard::ConflictCard(Document& document, QWidget* parent) : QWidget(parent), m_document(document), m_text(new LinkText(document)) {
-  m_text->setEmptyText(tr("When the search meets a dead end, this card says which values cause it and what was tried. Solve a model, then press F8."));
+ConflictCard::ConflictCard(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_text(new LinkText(document)) {
+  m_text->setEmptyText(
+      tr("When the search meets a dead end, this card says which values cause it and what was tried. Solve a model, "
+         "then press F8."));
   m_text->setAccessibleName(tr("Conflict"));
   auto* copy = new QPushButton(tr("Copy"));
   auto* previous = new QPushButton(tr("Previous"));
@@ -172,7 +190,9 @@ ConflictCard::ConflictCard(Document& document, QWidget* parent) : QWidget(parent
   enable();
 }
 
-void ConflictCard::refresh() { m_text->showHtml(conflictText(m_document, TextColors::of(palette())), false); }
+void ConflictCard::refresh() {
+  m_text->showHtml(conflictText(m_document, TextColors::of(palette())), false);
+}
 
 void ConflictCard::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);

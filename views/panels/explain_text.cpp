@@ -9,9 +9,15 @@ namespace cleave::views {
 
 namespace {
 
-QString escape(std::string_view text) { return toQ(text).toHtmlEscaped(); }
-QString quiet(const QString& html, const TextColors& colors) { return QStringLiteral("<span style=\"color:%1\">%2</span>").arg(colors.quiet, html); }
-QString mono(const QString& text) { return QStringLiteral("<code>%1</code>").arg(text.toHtmlEscaped()); }
+QString escape(std::string_view text) {
+  return toQ(text).toHtmlEscaped();
+}
+QString quiet(const QString& html, const TextColors& colors) {
+  return QStringLiteral("<span style=\"color:%1\">%2</span>").arg(colors.quiet, html);
+}
+QString mono(const QString& text) {
+  return QStringLiteral("<code>%1</code>").arg(text.toHtmlEscaped());
+}
 QString heading(const QString& text, const TextColors& colors) {
   return QStringLiteral("<p style=\"margin:10px 0 2px 0\"><b style=\"color:%1\">%2</b></p>").arg(colors.quiet, text);
 }
@@ -32,7 +38,9 @@ QString scopeLink(const std::string& path) {
 QString valueLine(const Document& document, ValueId value) {
   const graph::Graph& graph = *document.graph();
   const graph::Value& v = graph.value(value);
-  return QStringLiteral("%1 %2 %3").arg(link(QStringLiteral("value:%1").arg(toQ(v.name)), toQ(v.name)), mono(shapeText(v.type.shape)), chip(document.placementOf(value)));
+  return QStringLiteral("%1 %2 %3")
+      .arg(link(QStringLiteral("value:%1").arg(toQ(v.name)), toQ(v.name)), mono(shapeText(v.type.shape)),
+           chip(document.placementOf(value)));
 }
 
 QString list(const QStringList& lines) {
@@ -46,9 +54,12 @@ QString sentenceHtml(const solve::Sentence& sentence, const graph::Graph& graph)
   QString html;
   for (const solve::SentencePart& part : sentence) {
     QString target;
-    if (const auto* value = std::get_if<ValueId>(&part.link)) target = QStringLiteral("value:%1").arg(toQ(graph.value(*value).name));
-    else if (const auto* node = std::get_if<NodeId>(&part.link)) target = QStringLiteral("node:%1").arg(node->raw());
-    else if (const auto* seek = std::get_if<solve::SeekTo>(&part.link)) target = QStringLiteral("step:%1").arg(seek->step);
+    if (const auto* value = std::get_if<ValueId>(&part.link))
+      target = QStringLiteral("value:%1").arg(toQ(graph.value(*value).name));
+    else if (const auto* node = std::get_if<NodeId>(&part.link))
+      target = QStringLiteral("node:%1").arg(node->raw());
+    else if (const auto* seek = std::get_if<solve::SeekTo>(&part.link))
+      target = QStringLiteral("step:%1").arg(seek->step);
     const QString text = prose(part.text);
     html += target.isEmpty() ? text.toHtmlEscaped() : link(target, text);
   }
@@ -57,14 +68,17 @@ QString sentenceHtml(const solve::Sentence& sentence, const graph::Graph& graph)
 
 QString collectiveText(const rules::StrategyOption& option) {
   QStringList parts;
-  const auto name = [](rules::CollectiveKind kind) { return toQ(rules::toText(kind)).replace(QLatin1Char('_'), QLatin1Char('-')); };
+  const auto name = [](rules::CollectiveKind kind) {
+    return toQ(rules::toText(kind)).replace(QLatin1Char('_'), QLatin1Char('-'));
+  };
   if (option.before) parts << QObject::tr("%1 before").arg(name(*option.before));
   if (option.after) parts << QObject::tr("%1 after").arg(name(*option.after));
   return parts.isEmpty() ? QObject::tr("no collective") : parts.join(QStringLiteral(", "));
 }
 
 bool hasPin(const Document& document, const QString& spec) {
-  return std::any_of(document.pins().begin(), document.pins().end(), [&](const solve::Pin& pin) { return toQ(pin.text) == spec; });
+  return std::any_of(document.pins().begin(), document.pins().end(),
+                     [&](const solve::Pin& pin) { return toQ(pin.text) == spec; });
 }
 
 QString fateText(const solve::CandidateFate& candidate, const TextColors& colors) {
@@ -81,11 +95,15 @@ QString fateText(const solve::CandidateFate& candidate, const TextColors& colors
 }
 
 QString candidateRow(const solve::CandidateFate& candidate, const TextColors& colors) {
-  const QString collective = candidate.choice && candidate.choice->strategy ? collectiveText(*candidate.choice->strategy) : QString();
+  const QString collective =
+      candidate.choice && candidate.choice->strategy ? collectiveText(*candidate.choice->strategy) : QString();
   QString why = prose(candidate.why).toHtmlEscaped();
-  if (!candidate.conflict.empty()) why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
-  return QStringLiteral("<tr><td><b>%1</b>&nbsp;</td><td>%2&nbsp;</td><td>%3</td></tr><tr><td></td><td colspan=\"2\">%4</td></tr>")
-      .arg(toQ(candidate.name).toHtmlEscaped(), fateText(candidate, colors), quiet(collective, colors), quiet(why, colors));
+  if (!candidate.conflict.empty())
+    why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
+  return QStringLiteral(
+             "<tr><td><b>%1</b>&nbsp;</td><td>%2&nbsp;</td><td>%3</td></tr><tr><td></td><td colspan=\"2\">%4</td></tr>")
+      .arg(toQ(candidate.name).toHtmlEscaped(), fateText(candidate, colors), quiet(collective, colors),
+           quiet(why, colors));
 }
 
 struct LayerSections {
@@ -94,22 +112,27 @@ struct LayerSections {
   QString strategy;
 };
 
-LayerSections layerSections(const Document& document, NodeId node, const graph::LayerShape& layer, const TextColors& colors) {
+LayerSections layerSections(const Document& document, NodeId node, const graph::LayerShape& layer,
+                            const TextColors& colors) {
   const graph::Graph& graph = *document.graph();
   const auto& settings = document.settings();
   const auto problem = document.trace() ? document.trace()->problem() : nullptr;
-  const rules::StrategyContext context = problem ? problem->context : rules::StrategyContext{settings.ranks, rules::Menu::Optimum, settings.sequenceParallel};
+  const rules::StrategyContext context =
+      problem ? problem->context
+              : rules::StrategyContext{settings.ranks, rules::Menu::Optimum, settings.sequenceParallel};
   const rules::LayerOptions options = rules::layerOptions(graph, node, layer, context);
   const auto taken = document.strategyOf(node);
   LayerSections sections;
   if (taken) sections.strategy = toQ(rules::toText(*taken));
 
-  const auto chosen = std::find_if(options.offered.begin(), options.offered.end(), [&](const rules::StrategyOption& option) {
-    return taken && option.strategy == *taken && document.placementOf(layer.input) == MaybePlacement(option.input);
-  });
+  const auto chosen =
+      std::find_if(options.offered.begin(), options.offered.end(), [&](const rules::StrategyOption& option) {
+        return taken && option.strategy == *taken && document.placementOf(layer.input) == MaybePlacement(option.input);
+      });
   if (layer.weight.isValid()) {
     const graph::Value& weight = graph.value(layer.weight);
-    QString line = QStringLiteral("%1 %2").arg(link(QStringLiteral("value:%1").arg(toQ(weight.name)), toQ(weight.name)), mono(shapeText(weight.type.shape)));
+    QString line = QStringLiteral("%1 %2").arg(link(QStringLiteral("value:%1").arg(toQ(weight.name)), toQ(weight.name)),
+                                               mono(shapeText(weight.type.shape)));
     if (chosen != options.offered.end())
       if (const auto local = chosen->weight.localShape(weight.type.shape, context.worldSize); local)
         line += QObject::tr(" → %1 on a rank").arg(mono(shapeText(*local)));
@@ -143,11 +166,16 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
     if (!graph::layerShape(graph, node)) continue;
     if (++layers > 40) continue;
     const auto strategy = document.strategyOf(node);
-    lines << QStringLiteral("%1 <b>%2</b> %3").arg(link(QStringLiteral("node:%1").arg(node.raw()), shortScope(graph::layerName(graph, node), 2)),
-                                                   strategy ? escape(rules::toText(*strategy)) : QStringLiteral("–"),
-                                                   n.results.empty() ? QString() : chip(document.placementOf(n.results[0])));
+    lines << QStringLiteral("%1 <b>%2</b> %3")
+                 .arg(link(QStringLiteral("node:%1").arg(node.raw()), shortScope(graph::layerName(graph, node), 2)),
+                      strategy ? escape(rules::toText(*strategy)) : QStringLiteral("–"),
+                      n.results.empty() ? QString() : chip(document.placementOf(n.results[0])));
   }
-  text.html = QStringLiteral("<p>%1</p>").arg(QObject::tr("Module %1 with %2 operators, %3 of them layers.").arg(scopeLink(path)).arg(operators).arg(layers));
+  text.html = QStringLiteral("<p>%1</p>")
+                  .arg(QObject::tr("Module %1 with %2 operators, %3 of them layers.")
+                           .arg(scopeLink(path))
+                           .arg(operators)
+                           .arg(layers));
   if (!graph.scope(scope).className.empty()) text.html += quiet(escape(graph.scope(scope).className), colors);
   if (!lines.isEmpty()) text.html += heading(QObject::tr("Layers"), colors) + list(lines);
   if (layers > 40) text.html += quiet(QObject::tr("… and %1 more: see the layers table.").arg(layers - 40), colors);
@@ -179,22 +207,27 @@ DecisionText decisionText(const Document& document, const TextColors& colors) {
 
   const std::string op = graph.opName(node);
   text.html = QStringLiteral("<p><b>%1</b> %2<br>%3 %4</p>")
-                  .arg(nodeKindText(graph, focus.node), quiet(op.empty() ? QString() : escape(op), colors), quiet(QObject::tr("in"), colors), scopeLink(graph.scope(node.scope).path));
+                  .arg(nodeKindText(graph, focus.node), quiet(op.empty() ? QString() : escape(op), colors),
+                       quiet(QObject::tr("in"), colors), scopeLink(graph.scope(node.scope).path));
   for (const ValueId result : node.results) {
     const graph::Value& value = graph.value(result);
     const auto placement = document.placementOf(result);
-    text.html += QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>").arg(mono(shapeText(value.type.shape)), escape(graph::toText(value.type.dtype)), chip(placement),
-                                                                placement ? describe(placement) : QString());
+    text.html += QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>")
+                     .arg(mono(shapeText(value.type.shape)), escape(graph::toText(value.type.dtype)), chip(placement),
+                          placement ? describe(placement) : QString());
   }
-  if (const QString assigned = assignedLine(document, focus.node); !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !document.decision())
+  if (const QString assigned = assignedLine(document, focus.node);
+      !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !document.decision())
     text.html += QStringLiteral("<p>%1</p>").arg(assigned);
 
   if (const auto& decision = document.decision(); decision && decision->node == focus.node) {
-    for (const solve::Sentence& sentence : decision->sentences) text.html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(sentence, graph));
+    for (const solve::Sentence& sentence : decision->sentences)
+      text.html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(sentence, graph));
     if (!decision->candidates.empty()) {
       QString rows;
       for (const solve::CandidateFate& candidate : decision->candidates) rows += candidateRow(candidate, colors);
-      text.html += heading(QObject::tr("Candidates, in order"), colors) + QStringLiteral("<table cellspacing=\"0\" cellpadding=\"2\">%1</table>").arg(rows);
+      text.html += heading(QObject::tr("Candidates, in order"), colors) +
+                   QStringLiteral("<table cellspacing=\"0\" cellpadding=\"2\">%1</table>").arg(rows);
     }
   }
   if (const auto layer = graph::layerShape(graph, focus.node)) {
@@ -222,19 +255,28 @@ QString conflictText(const Document& document, const TextColors& colors) {
   if (!state->conflict) {
     const solve::SearchStats stats = document.trace()->stats();
     if (const auto& solved = document.solved(); solved && solved->result.outcome == solve::Outcome::NoSolution) {
-      QString html = QObject::tr("<p><b>There is no solution.</b> The search met these dead ends, most often first:</p>");
+      QString html =
+          QObject::tr("<p><b>There is no solution.</b> The search met these dead ends, most often first:</p>");
       QStringList lines;
-      for (const solve::ConflictRecord& cause : solved->result.causes) lines << QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped());
-      return html + list(lines) + QObject::tr("<p>F8 goes to the next conflict. Lifting a pin (Model ▸ Pins) may make it solvable.</p>");
+      for (const solve::ConflictRecord& cause : solved->result.causes)
+        lines << QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped());
+      return html + list(lines) +
+             QObject::tr("<p>F8 goes to the next conflict. Lifting a pin (Model ▸ Pins) may make it solvable.</p>");
     }
-    return stats.conflicts == 0 ? QObject::tr("<p>This search met no conflict: the first candidate of every layer held.</p>")
-                                : QObject::tr("<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one before.</p>").arg(countText(stats.conflicts));
+    return stats.conflicts == 0
+               ? QObject::tr("<p>This search met no conflict: the first candidate of every layer held.</p>")
+               : QObject::tr(
+                     "<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one "
+                     "before.</p>")
+                     .arg(countText(stats.conflicts));
   }
   const solve::ConflictCard& card = *state->conflict;
   const graph::Node& node = graph.node(card.node);
-  QString html = QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
-                     .arg(colors.conflict, sentenceHtml(card.headline, graph),
-                          quiet(QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step)), colors));
+  QString html =
+      QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
+          .arg(colors.conflict, sentenceHtml(card.headline, graph),
+               quiet(QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step)),
+                     colors));
   const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {
     QStringList lines;
     for (const solve::Sentence& sentence : sentences) lines << sentenceHtml(sentence, graph);
@@ -247,8 +289,10 @@ QString conflictText(const Document& document, const TextColors& colors) {
   if (!card.goesBack.empty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(card.goesBack, graph));
   section(QObject::tr("What you can change"), card.suggestions);
   QStringList buttons;
-  for (const std::string& pin : card.pinsToLift) buttons << link(QStringLiteral("unpin:%1").arg(toQ(pin)), QObject::tr("Lift %1").arg(toQ(pin)));
-  for (const std::string& pin : card.pinsToTry) buttons << link(QStringLiteral("pin:%1").arg(toQ(pin)), QObject::tr("Pin %1").arg(toQ(pin)));
+  for (const std::string& pin : card.pinsToLift)
+    buttons << link(QStringLiteral("unpin:%1").arg(toQ(pin)), QObject::tr("Lift %1").arg(toQ(pin)));
+  for (const std::string& pin : card.pinsToTry)
+    buttons << link(QStringLiteral("pin:%1").arg(toQ(pin)), QObject::tr("Pin %1").arg(toQ(pin)));
   if (!buttons.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(buttons.join(QStringLiteral(" &nbsp;·&nbsp; ")));
   return html;
 }

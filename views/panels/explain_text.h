@@ -1,6 +1,6 @@
 #pragma once
-/// What the decision panel and the conflict card say, as rich text with links ("node:12", "step:120", "scope:a.b"). Pure
-/// functions of what the document holds: testable without a window.
+/// What the decision panel and the conflict card say, as rich text with links ("node:12", "step:120", "scope:a.b").
+/// Pure functions of what the document holds: testable without a window.
 #include <QPalette>
 #include <QString>
 #include <vector>
@@ -11,13 +11,13 @@ namespace cleave::views {
 
 /// Something the user may demand of the focused node with one click.
 struct PinOffer {
-  QString label;     ///< "row"
-  QString spec;      ///< "model.layers.0.mlp.up_proj=row"
+  QString label;          ///< "row"
+  QString spec;           ///< "model.layers.0.mlp.up_proj=row"
   bool isActive = false;  ///< already demanded
 };
 
 struct DecisionText {
-  QString title;     ///< "linear_4 · column"
+  QString title;  ///< "linear_4 · column"
   QString html;
   std::vector<PinOffer> pins, forbids;
 };
@@ -30,7 +30,8 @@ struct TextColors {
 
 /// About the focused node or, without one, the focused module.
 DecisionText decisionText(const Document& document, const TextColors& colors);
-/// About the conflict of the present step; without one, about the search (why there is no solution; where conflicts are).
+/// About the conflict of the present step; without one, about the search (why there is no solution; where conflicts
+/// are).
 QString conflictText(const Document& document, const TextColors& colors);
 
 }  // namespace cleave::views

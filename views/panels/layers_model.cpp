@@ -14,8 +14,12 @@ void LayersModel::setPlan(std::shared_ptr<const plan::Plan> plan) {
   endResetModel();
 }
 
-int LayersModel::rowCount(const QModelIndex& parent) const { return parent.isValid() || !m_plan ? 0 : static_cast<int>(m_plan->layers.size()); }
-int LayersModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int LayersModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() || !m_plan ? 0 : static_cast<int>(m_plan->layers.size());
+}
+int LayersModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : ColumnCount;
+}
 
 const plan::ParameterPlan* LayersModel::weightOf(const plan::LayerPlan& layer) const {
   const auto found = m_parameters.find(layer.weight);
@@ -50,28 +54,43 @@ QVariant LayersModel::data(const QModelIndex& index, int role) const {
   const plan::LayerPlan& layer = m_plan->layers[static_cast<std::size_t>(index.row())];
   switch (role) {
     case Qt::DisplayRole: return text(layer, index.column());
-    case Qt::ToolTipRole: return index.column() == Weight || index.column() == Local ? toQ(layer.weight) : text(layer, index.column());
+    case Qt::ToolTipRole:
+      return index.column() == Weight || index.column() == Local ? toQ(layer.weight) : text(layer, index.column());
     case kTargetRole: return QStringLiteral("node:%1").arg(layer.node.raw());
     case kSortRole:
       if (index.column() == Name) return index.row();
-      if (const auto* weight = weightOf(layer); weight && index.column() == Weight) return qlonglong(graph::elementCount(weight->type.shape));
-      else if (weight && index.column() == Local) return qlonglong(graph::elementCount(weight->localShape));
+      if (const auto* weight = weightOf(layer); weight && index.column() == Weight)
+        return qlonglong(graph::elementCount(weight->type.shape));
+      else if (weight && index.column() == Local)
+        return qlonglong(graph::elementCount(weight->localShape));
       return text(layer, index.column());
-    case Qt::TextAlignmentRole: return index.column() == Weight || index.column() == Local ? int(Qt::AlignRight | Qt::AlignVCenter) : int(Qt::AlignLeft | Qt::AlignVCenter);
+    case Qt::TextAlignmentRole:
+      return index.column() == Weight || index.column() == Local ? int(Qt::AlignRight | Qt::AlignVCenter)
+                                                                 : int(Qt::AlignLeft | Qt::AlignVCenter);
     default: return {};
   }
 }
 
 QVariant LayersModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Layer"), QT_TR_NOOP("Kind"), QT_TR_NOOP("Axis"), QT_TR_NOOP("Strategy"), QT_TR_NOOP("Gather"),
-                                        QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"), QT_TR_NOOP("Weight"), QT_TR_NOOP("On a rank"), QT_TR_NOOP("Why")};
-  static const char* const kTips[] = {"", "", "", "", QT_TR_NOOP("The output is gathered whole on every rank"), QT_TR_NOOP("The input arrives split (input_is_parallel)"),
-                                      QT_TR_NOOP("Sequence parallel: activations are split on the sequence around this layer"), QT_TR_NOOP("Shape of the whole weight"),
-                                      QT_TR_NOOP("Shape of the part that one rank holds"), ""};
+  static const char* const kTitles[] = {
+      QT_TR_NOOP("Layer"),    QT_TR_NOOP("Kind"), QT_TR_NOOP("Axis"),   QT_TR_NOOP("Strategy"),  QT_TR_NOOP("Gather"),
+      QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"),   QT_TR_NOOP("Weight"), QT_TR_NOOP("On a rank"), QT_TR_NOOP("Why")};
+  static const char* const kTips[] = {
+      "",
+      "",
+      "",
+      "",
+      QT_TR_NOOP("The output is gathered whole on every rank"),
+      QT_TR_NOOP("The input arrives split (input_is_parallel)"),
+      QT_TR_NOOP("Sequence parallel: activations are split on the sequence around this layer"),
+      QT_TR_NOOP("Shape of the whole weight"),
+      QT_TR_NOOP("Shape of the part that one rank holds"),
+      ""};
   if (role == Qt::DisplayRole) return tr(kTitles[section]);
   if (role == Qt::ToolTipRole && *kTips[section]) return tr(kTips[section]);
-  if (role == Qt::TextAlignmentRole && (section == Weight || section == Local)) return int(Qt::AlignRight | Qt::AlignVCenter);
+  if (role == Qt::TextAlignmentRole && (section == Weight || section == Local))
+    return int(Qt::AlignRight | Qt::AlignVCenter);
   return {};
 }
 

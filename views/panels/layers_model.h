@@ -10,7 +10,19 @@ namespace cleave::views {
 class LayersModel : public QAbstractTableModel {
   Q_OBJECT
  public:
-  enum Column { Name, Kind, Axis, StrategyColumn, Gather, InputParallel, SequenceParallelColumn, Weight, Local, Reason, ColumnCount };
+  enum Column {
+    Name,
+    Kind,
+    Axis,
+    StrategyColumn,
+    Gather,
+    InputParallel,
+    SequenceParallelColumn,
+    Weight,
+    Local,
+    Reason,
+    ColumnCount
+  };
   explicit LayersModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
   /// Null: no plan.
   void setPlan(std::shared_ptr<const plan::Plan> plan);

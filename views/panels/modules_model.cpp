@@ -9,9 +9,13 @@ namespace cleave::views {
 namespace {
 constexpr std::size_t kStackFrom = 3;
 
-QString lastPart(const std::string& path) { return toQ(path.substr(path.rfind('.') + 1)); }
+QString lastPart(const std::string& path) {
+  return toQ(path.substr(path.rfind('.') + 1));
+}
 
-std::size_t mix(std::size_t seed, std::size_t value) { return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2)); }
+std::size_t mix(std::size_t seed, std::size_t value) {
+  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
+}
 
 /// Equal for modules with the same operators on the same shapes: names of tensors do not count.
 std::vector<std::size_t> structureHashes(const graph::Graph& graph, const std::vector<std::vector<ScopeId>>& children) {
@@ -40,13 +44,15 @@ void ModulesModel::setGraph(std::shared_ptr<const graph::Graph> graph) {
     const std::size_t count = m_graph->scopes.size();
     std::vector<std::vector<ScopeId>> children(count);
     for (const ScopeId scope : idRange<ScopeId>(count))
-      if (const ScopeId parent = m_graph->scope(scope).parent; parent.isValid()) children[parent.index()].push_back(scope);
+      if (const ScopeId parent = m_graph->scope(scope).parent; parent.isValid())
+        children[parent.index()].push_back(scope);
     m_operatorsOfScope.assign(count, 0);
     for (const graph::Node& node : m_graph->nodes)
       if (node.kind == graph::NodeKind::Call)
         for (ScopeId s = node.scope; s.isValid(); s = m_graph->scope(s).parent) ++m_operatorsOfScope[s.index()];
     m_itemOfScope.assign(count, -1);
-    const QString rootName = m_graph->scope(ScopeId(0)).className.empty() ? tr("model") : toQ(m_graph->scope(ScopeId(0)).className);
+    const QString rootName =
+        m_graph->scope(ScopeId(0)).className.empty() ? tr("model") : toQ(m_graph->scope(ScopeId(0)).className);
     addItem(-1, ScopeId(0), rootName);
     addChildren(0, children, structureHashes(*m_graph, children));
   }
@@ -68,7 +74,8 @@ int ModulesModel::addItem(int parentItem, ScopeId scope, const QString& label) {
   return id;
 }
 
-void ModulesModel::addChildren(int parentItem, const std::vector<std::vector<ScopeId>>& childScopes, const std::vector<std::size_t>& hashes) {
+void ModulesModel::addChildren(int parentItem, const std::vector<std::vector<ScopeId>>& childScopes,
+                               const std::vector<std::size_t>& hashes) {
   const std::vector<ScopeId>& scopes = childScopes[m_items[static_cast<std::size_t>(parentItem)].scope.index()];
   for (std::size_t from = 0; from < scopes.size();) {
     bool isNumber = false;
@@ -142,7 +149,9 @@ int ModulesModel::rowCount(const QModelIndex& parent) const {
   return static_cast<int>(m_items[static_cast<std::size_t>(parent.internalId())].children.size());
 }
 
-int ModulesModel::columnCount(const QModelIndex&) const { return ColumnCount; }
+int ModulesModel::columnCount(const QModelIndex&) const {
+  return ColumnCount;
+}
 
 QVariant ModulesModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
@@ -151,10 +160,12 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
   if (role == kTargetRole) return QStringLiteral("scope:%1").arg(toQ(scope.path));
   switch (index.column()) {
     case Name:
-      if (role == Qt::DisplayRole) return item.stackSize ? QStringLiteral("%1  ×%2").arg(item.label).arg(item.stackSize) : item.label;
+      if (role == Qt::DisplayRole)
+        return item.stackSize ? QStringLiteral("%1  ×%2").arg(item.label).arg(item.stackSize) : item.label;
       if (role == Qt::ToolTipRole) {
         if (item.stackSize) return tr("%1 modules of equal structure").arg(item.stackSize);
-        return scope.className.empty() ? toQ(scope.path) : QStringLiteral("%1\n%2").arg(toQ(scope.path), toQ(scope.className));
+        return scope.className.empty() ? toQ(scope.path)
+                                       : QStringLiteral("%1\n%2").arg(toQ(scope.path), toQ(scope.className));
       }
       break;
     case Placements:
@@ -162,7 +173,8 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
       if (role == Qt::ToolTipRole || role == Qt::AccessibleTextRole) {
         QStringList parts;
         for (int t = 0; t < kTintCount; ++t)
-          if (const int n = item.counts[static_cast<std::size_t>(t)]) parts << QStringLiteral("%1 %2").arg(n).arg(describe(static_cast<Tint>(t)));
+          if (const int n = item.counts[static_cast<std::size_t>(t)])
+            parts << QStringLiteral("%1 %2").arg(n).arg(describe(static_cast<Tint>(t)));
         return parts.join(QLatin1Char('\n'));
       }
       break;

@@ -1,6 +1,6 @@
 #pragma once
-/// The modules of a model as a tree, with a bar of the placements inside each. Three or more equal neighbours ("layers.0"
-/// to "layers.31") stand under one stack row "0 – 31  ×32".
+/// The modules of a model as a tree, with a bar of the placements inside each. Three or more equal neighbours
+/// ("layers.0" to "layers.31") stand under one stack row "0 – 31  ×32".
 ///
 /// Columns: Module, Placements, Operators. Rows answer `kTargetRole` ("scope:model.layers.3").
 #include <QAbstractItemModel>
@@ -34,17 +34,18 @@ class ModulesModel : public QAbstractItemModel {
   struct Item {
     ScopeId scope;
     int parent = -1, row = 0;
-    int stackSize = 0;             ///< > 0: a stack row of so many modules
-    int operators = 0;             ///< calls inside, modules below included
+    int stackSize = 0;  ///< > 0: a stack row of so many modules
+    int operators = 0;  ///< calls inside, modules below included
     std::vector<int> children;
     QString label;
     TintCounts counts{};
   };
-  void addChildren(int parentItem, const std::vector<std::vector<ScopeId>>& childScopes, const std::vector<std::size_t>& hashes);
+  void addChildren(int parentItem, const std::vector<std::vector<ScopeId>>& childScopes,
+                   const std::vector<std::size_t>& hashes);
   int addItem(int parentItem, ScopeId scope, const QString& label);
 
   std::shared_ptr<const graph::Graph> m_graph;
-  std::vector<Item> m_items;        ///< 0 is the model itself
+  std::vector<Item> m_items;  ///< 0 is the model itself
   std::vector<int> m_itemOfScope;
   std::vector<int> m_operatorsOfScope;
 };

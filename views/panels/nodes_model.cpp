@@ -16,8 +16,12 @@ void NodesModel::setState(std::shared_ptr<const StepState> state) {
   if (rowCount() > 0) emit dataChanged(index(0, PlacementColumn), index(rowCount() - 1, StrategyColumn));
 }
 
-int NodesModel::rowCount(const QModelIndex& parent) const { return parent.isValid() || !m_graph ? 0 : static_cast<int>(m_graph->nodes.size()); }
-int NodesModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+int NodesModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() || !m_graph ? 0 : static_cast<int>(m_graph->nodes.size());
+}
+int NodesModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : ColumnCount;
+}
 
 MaybePlacement NodesModel::placementOf(NodeId node) const {
   const auto& results = m_graph->node(node).results;
@@ -31,10 +35,15 @@ QVariant NodesModel::text(NodeId id, int column) const {
     case Name: return nodeName(*m_graph, id);
     case Operator: return nodeKindText(*m_graph, id);
     case Module: return toQ(m_graph->scope(node.scope).path);
-    case Shape: return node.results.empty() ? QString() : QStringLiteral("%1 %2").arg(shapeText(m_graph->shapeOf(node.results[0])), toQ(graph::toText(m_graph->value(node.results[0]).type.dtype)));
+    case Shape:
+      return node.results.empty()
+                 ? QString()
+                 : QStringLiteral("%1 %2").arg(shapeText(m_graph->shapeOf(node.results[0])),
+                                               toQ(graph::toText(m_graph->value(node.results[0]).type.dtype)));
     case PlacementColumn: return chipText(placementOf(id));
     case StrategyColumn:
-      if (m_state && id.index() < m_state->strategies.size() && m_state->strategies[id.index()]) return toQ(rules::toText(*m_state->strategies[id.index()]));
+      if (m_state && id.index() < m_state->strategies.size() && m_state->strategies[id.index()])
+        return toQ(rules::toText(*m_state->strategies[id.index()]));
       return QString();
   }
   return {};
@@ -45,7 +54,8 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
   const NodeId node(static_cast<std::size_t>(index.row()));
   switch (role) {
     case Qt::DisplayRole: return text(node, index.column());
-    case Qt::AccessibleTextRole: return index.column() == PlacementColumn ? QVariant(describe(placementOf(node))) : text(node, index.column());
+    case Qt::AccessibleTextRole:
+      return index.column() == PlacementColumn ? QVariant(describe(placementOf(node))) : text(node, index.column());
     case kPlacementRole: return index.column() == PlacementColumn ? QVariant::fromValue(placementOf(node)) : QVariant();
     case kSortRole:
       // Names end in a running number: graph order is what their order means.
@@ -61,7 +71,8 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
 
 QVariant NodesModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Name"), QT_TR_NOOP("Operator"), QT_TR_NOOP("Module"), QT_TR_NOOP("Shape"), QT_TR_NOOP("Placement"), QT_TR_NOOP("Strategy")};
+  static const char* const kTitles[] = {QT_TR_NOOP("Name"),  QT_TR_NOOP("Operator"),  QT_TR_NOOP("Module"),
+                                        QT_TR_NOOP("Shape"), QT_TR_NOOP("Placement"), QT_TR_NOOP("Strategy")};
   return tr(kTitles[section]);
 }
 

@@ -69,9 +69,15 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
   update();
 }
 
-int RankBars::rowHeight() const { return fontMetrics().height() * 2 + 12; }
-int RankBars::legendHeight() const { return fontMetrics().height() + 8; }
-QSize RankBars::sizeHint() const { return {320, m_ranks.empty() ? 0 : static_cast<int>(m_ranks.size()) * rowHeight() + legendHeight()}; }
+int RankBars::rowHeight() const {
+  return fontMetrics().height() * 2 + 12;
+}
+int RankBars::legendHeight() const {
+  return fontMetrics().height() + 8;
+}
+QSize RankBars::sizeHint() const {
+  return {320, m_ranks.empty() ? 0 : static_cast<int>(m_ranks.size()) * rowHeight() + legendHeight()};
+}
 
 int RankBars::rankAt(const QPoint& pos) const {
   const int row = (pos.y() - legendHeight()) / rowHeight();
@@ -83,7 +89,8 @@ void RankBars::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   paintLegend(painter, QRect(0, 0, width(), legendHeight()));
-  for (std::size_t i = 0; i < m_ranks.size(); ++i) paintRank(painter, QRect(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight()), m_ranks[i]);
+  for (std::size_t i = 0; i < m_ranks.size(); ++i)
+    paintRank(painter, QRect(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight()), m_ranks[i]);
 }
 
 void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
@@ -105,7 +112,8 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
     painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
     painter.drawLine(x + 4, row.center().y() - 6, x + 4, row.center().y() + 6);
     painter.setPen(theme.textQuiet);
-    painter.drawText(QRect(x + 13, row.top(), row.width() - x, row.height()), Qt::AlignLeft | Qt::AlignVCenter, tr("predicted"));
+    painter.drawText(QRect(x + 13, row.top(), row.width() - x, row.height()), Qt::AlignLeft | Qt::AlignVCenter,
+                     tr("predicted"));
   }
   painter.setFont(font());
 }
@@ -115,23 +123,31 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
   const bool hasFailed = rank.phase == run::Phase::Failed;
   const bool hasSpark = row.width() > 360;
   const int right = row.right() - kMargin - (hasSpark ? kSparkWidth + 10 : 0);
-  const QRect textLine(row.left() + kMargin, row.top() + 4, right - row.left() - kMargin, painter.fontMetrics().height());
-  const QRect bar(row.left() + kMargin + kNameWidth, textLine.bottom() + 3, right - row.left() - kMargin - kNameWidth, 12);
+  const QRect textLine(row.left() + kMargin, row.top() + 4, right - row.left() - kMargin,
+                       painter.fontMetrics().height());
+  const QRect bar(row.left() + kMargin + kNameWidth, textLine.bottom() + 3, right - row.left() - kMargin - kNameWidth,
+                  12);
 
   painter.setPen(theme.text);
-  painter.drawText(QRect(textLine.left(), bar.center().y() - 10, kNameWidth, 20), Qt::AlignLeft | Qt::AlignVCenter, tr("rank %1").arg(rank.rank));
+  painter.drawText(QRect(textLine.left(), bar.center().y() - 10, kNameWidth, 20), Qt::AlignLeft | Qt::AlignVCenter,
+                   tr("rank %1").arg(rank.rank));
   painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
   const QString state = hasFailed && !rank.error.isEmpty() ? rank.error : rank.state();
   const std::int64_t shown = m_showsOther ? rank.memory.used() : rank.memory.program();
-  const QString sizes = rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(shown), bytesText(rank.memory.peak)) : QString();
+  const QString sizes =
+      rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(shown), bytesText(rank.memory.peak)) : QString();
   const int sizesWidth = painter.fontMetrics().horizontalAdvance(sizes);
-  painter.drawText(QRect(bar.left(), textLine.top(), std::max(0, bar.width() - sizesWidth - 8), textLine.height()), Qt::AlignLeft | Qt::AlignVCenter,
+  painter.drawText(QRect(bar.left(), textLine.top(), std::max(0, bar.width() - sizesWidth - 8), textLine.height()),
+                   Qt::AlignLeft | Qt::AlignVCenter,
                    painter.fontMetrics().elidedText(state, Qt::ElideRight, std::max(0, bar.width() - sizesWidth - 8)));
   painter.setPen(theme.text);
-  painter.drawText(QRect(bar.left(), textLine.top(), bar.width(), textLine.height()), Qt::AlignRight | Qt::AlignVCenter, sizes);
+  painter.drawText(QRect(bar.left(), textLine.top(), bar.width(), textLine.height()), Qt::AlignRight | Qt::AlignVCenter,
+                   sizes);
 
   painter.fillRect(bar, theme.groundSunken);
-  const auto xOf = [&](std::int64_t bytes) { return bar.left() + static_cast<double>(bytes) / static_cast<double>(m_scale) * bar.width(); };
+  const auto xOf = [&](std::int64_t bytes) {
+    return bar.left() + static_cast<double>(bytes) / static_cast<double>(m_scale) * bar.width();
+  };
   std::int64_t at = 0;
   for (int part = 0; part < 4; ++part) {
     const std::int64_t bytes = rank.memory.*kParts[part].bytes;
@@ -161,9 +177,13 @@ void RankBars::paintSpark(QPainter& painter, const QRect& rect, const RankView& 
   QPainterPath path;
   for (std::size_t i = 0; i < rank.history.size(); ++i) {
     const double age = static_cast<double>(rank.history.size() - 1 - i) / (kSparkSamples - 1);
-    const QPointF point(rect.right() - age * rect.width(), rect.bottom() - static_cast<double>(rank.history[i]) / static_cast<double>(m_sparkTop) * (rect.height() - 2));
-    if (i == 0) path.moveTo(point);
-    else path.lineTo(point);
+    const QPointF point(
+        rect.right() - age * rect.width(),
+        rect.bottom() - static_cast<double>(rank.history[i]) / static_cast<double>(m_sparkTop) * (rect.height() - 2));
+    if (i == 0)
+      path.moveTo(point);
+    else
+      path.lineTo(point);
   }
   painter.setPen(QPen(theme.accent, 1.2));
   painter.setBrush(Qt::NoBrush);
@@ -181,7 +201,8 @@ bool RankBars::event(QEvent* event) {
   if (row < 0) return QWidget::event(event);
   const RankView& rank = m_ranks[static_cast<std::size_t>(row)];
   QStringList lines{tr("rank %1, process %2, %3").arg(rank.rank).arg(rank.pid).arg(rank.device)};
-  for (const Part& part : kParts) lines << QStringLiteral("%1: %2").arg(tr(part.name), bytesText(rank.memory.*part.bytes));
+  for (const Part& part : kParts)
+    lines << QStringLiteral("%1: %2").arg(tr(part.name), bytesText(rank.memory.*part.bytes));
   lines << tr("peak: %1").arg(bytesText(rank.memory.peak));
   if (rank.memory.total > 0) lines << tr("device: %1").arg(bytesText(rank.memory.total));
   if (m_predicted > 0) lines << tr("predicted: %1").arg(bytesText(m_predicted));

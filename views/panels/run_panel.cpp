@@ -29,20 +29,28 @@ struct Counts {
 Counts planned(const plan::Plan& plan) {
   Counts counts;
   for (const plan::CollectivePlan& collective : plan.collectives) {
-    if (collective.kind == rules::CollectiveKind::AllReduce) ++counts.allReduce;
-    else if (collective.kind == rules::CollectiveKind::AllGather) ++counts.allGather;
-    else ++counts.reduceScatter;
+    if (collective.kind == rules::CollectiveKind::AllReduce)
+      ++counts.allReduce;
+    else if (collective.kind == rules::CollectiveKind::AllGather)
+      ++counts.allGather;
+    else
+      ++counts.reduceScatter;
   }
   return counts;
 }
 
 QString countsText(const Counts& counts) {
-  return QObject::tr("%1 all-reduce, %2 all-gather, %3 reduce-scatter").arg(counts.allReduce).arg(counts.allGather).arg(counts.reduceScatter);
+  return QObject::tr("%1 all-reduce, %2 all-gather, %3 reduce-scatter")
+      .arg(counts.allReduce)
+      .arg(counts.allGather)
+      .arg(counts.reduceScatter);
 }
 
 QString quoted(const QString& word) {
   static const QRegularExpression plain(QStringLiteral("^[\\w./:=,@%+-]+$"));
-  return plain.match(word).hasMatch() ? word : QLatin1Char('\'') + QString(word).replace(QLatin1Char('\''), QLatin1String("'\\''")) + QLatin1Char('\'');
+  return plain.match(word).hasMatch()
+             ? word
+             : QLatin1Char('\'') + QString(word).replace(QLatin1Char('\''), QLatin1String("'\\''")) + QLatin1Char('\'');
 }
 }  // namespace
 
@@ -50,20 +58,29 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
   std::vector<RunCheck> checks;
   const int gpus = run::localGpuCount();
   std::string why;
-  if (const auto resolved = run::resolveBackend(backend, ranks, &why); !resolved) checks.push_back({false, toQ(resolved.error().message)});
-  else if (gpus == 0) checks.push_back({true, QObject::tr("No GPU here: CPU ranks over Gloo.")});
-  else if (*resolved == run::Backend::Nccl) checks.push_back({true, QObject::tr("%1 of %2 GPUs over NCCL.").arg(ranks).arg(gpus)});
-  else checks.push_back({true, why.empty() ? QObject::tr("CPU ranks over Gloo.") : toQ(why)});
+  if (const auto resolved = run::resolveBackend(backend, ranks, &why); !resolved)
+    checks.push_back({false, toQ(resolved.error().message)});
+  else if (gpus == 0)
+    checks.push_back({true, QObject::tr("No GPU here: CPU ranks over Gloo.")});
+  else if (*resolved == run::Backend::Nccl)
+    checks.push_back({true, QObject::tr("%1 of %2 GPUs over NCCL.").arg(ranks).arg(gpus)});
+  else
+    checks.push_back({true, why.empty() ? QObject::tr("CPU ranks over Gloo.") : toQ(why)});
   if (!plan) {
     checks.push_back({false, QObject::tr("No plan yet: the model is solved first.")});
     return checks;
   }
-  if (plan->ranks != ranks) checks.push_back({true, QObject::tr("The plan is for %1 ranks: it is solved again for %2 first.").arg(plan->ranks).arg(ranks)});
-  checks.push_back(plan->model.hasWeights ? RunCheck{true, QObject::tr("Weights are here: each rank reads only its own part.")}
-                                          : RunCheck{true, QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan->seed)});
+  if (plan->ranks != ranks)
+    checks.push_back(
+        {true, QObject::tr("The plan is for %1 ranks: it is solved again for %2 first.").arg(plan->ranks).arg(ranks)});
+  checks.push_back(
+      plan->model.hasWeights
+          ? RunCheck{true, QObject::tr("Weights are here: each rank reads only its own part.")}
+          : RunCheck{true, QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan->seed)});
   if (plan->ranks == ranks) {
     checks.push_back({true, QObject::tr("Predicted per rank: %1, of it %2 parameters and %3 activations.")
-                                .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters), bytesText(plan->memory.peakActivations))});
+                                .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
+                                     bytesText(plan->memory.peakActivations))});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
   }
   for (const std::string& warning : plan->warnings) checks.push_back({false, prose(warning)});
@@ -71,9 +88,11 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
 }
 
 QString runCommand(const QString& source, const pipeline::SolveOptions& settings, int ranks, run::Backend backend) {
-  QStringList words{QStringLiteral("cleave-cli"), QStringLiteral("run"), quoted(source), QStringLiteral("--ranks"), QString::number(ranks), QStringLiteral("--backend"), toQ(run::toText(backend)),
-                    QStringLiteral("--engine"), toQ(solve::toText(settings.engine))};
-  if (settings.sequenceParallel == rules::SequenceParallel::On) words << QStringLiteral("--sequence-parallel") << QStringLiteral("on");
+  QStringList words{QStringLiteral("cleave-cli"), QStringLiteral("run"),      quoted(source),
+                    QStringLiteral("--ranks"),    QString::number(ranks),     QStringLiteral("--backend"),
+                    toQ(run::toText(backend)),    QStringLiteral("--engine"), toQ(solve::toText(settings.engine))};
+  if (settings.sequenceParallel == rules::SequenceParallel::On)
+    words << QStringLiteral("--sequence-parallel") << QStringLiteral("on");
   for (const solve::Pin& pin : settings.pins) words << QStringLiteral("--pin") << quoted(toQ(pin.text));
   return words.join(QLatin1Char(' '));
 }
@@ -87,12 +106,18 @@ QString runToJson(const RunState& state) {
     root["passed"] = state.report->passed;
     root["compared_with"] = state.report->comparedWith;
     for (const auto& output : state.report->outputs)
-      root["outputs"].push_back({{"name", output.name}, {"max_abs_diff", output.maxAbs}, {"max_rel_diff", output.maxRel}, {"within", output.within}});
+      root["outputs"].push_back({{"name", output.name},
+                                 {"max_abs_diff", output.maxAbs},
+                                 {"max_rel_diff", output.maxRel},
+                                 {"within", output.within}});
   }
   if (!state.failure.isEmpty()) root["failure"] = toStd(state.failure);
   for (const RankView& rank : state.monitor->snapshot()) {
     nlohmann::ordered_json r{{"rank", rank.rank}, {"state", toStd(rank.state())}, {"peak_bytes", rank.memory.peak}};
-    if (rank.result) r["collectives"] = {{"all_reduce", rank.result->allReduce}, {"all_gather", rank.result->allGather}, {"reduce_scatter", rank.result->reduceScatter}};
+    if (rank.result)
+      r["collectives"] = {{"all_reduce", rank.result->allReduce},
+                          {"all_gather", rank.result->allGather},
+                          {"reduce_scatter", rank.result->reduceScatter}};
     r["used_bytes_10hz"] = rank.history;
     root["rank_details"].push_back(std::move(r));
   }
@@ -102,13 +127,26 @@ QString runToJson(const RunState& state) {
 QString runToCsv(const RunState& state) {
   QString csv = QStringLiteral("rank,sample,used_bytes\n");
   for (const RankView& rank : state.monitor->snapshot())
-    for (std::size_t i = 0; i < rank.history.size(); ++i) csv += QStringLiteral("%1,%2,%3\n").arg(rank.rank).arg(i).arg(rank.history[i]);
+    for (std::size_t i = 0; i < rank.history.size(); ++i)
+      csv += QStringLiteral("%1,%2,%3\n").arg(rank.rank).arg(i).arg(rank.history[i]);
   return csv;
 }
 
 RunPanel::RunPanel(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_ranks(new QSpinBox), m_backend(new QComboBox), m_start(new QPushButton(tr("Run"))), m_stop(new QPushButton(tr("Stop"))), m_export(new QPushButton(tr("Export…"))),
-      m_checks(new QLabel), m_command(new QLabel), m_bars(new RankBars), m_scroll(new QScrollArea), m_verdict(new QLabel), m_outputs(new QTableWidget(0, 4)), m_log(new QPlainTextEdit) {
+    : QWidget(parent),
+      m_document(document),
+      m_ranks(new QSpinBox),
+      m_backend(new QComboBox),
+      m_start(new QPushButton(tr("Run"))),
+      m_stop(new QPushButton(tr("Stop"))),
+      m_export(new QPushButton(tr("Export…"))),
+      m_checks(new QLabel),
+      m_command(new QLabel),
+      m_bars(new RankBars),
+      m_scroll(new QScrollArea),
+      m_verdict(new QLabel),
+      m_outputs(new QTableWidget(0, 4)),
+      m_log(new QPlainTextEdit) {
   m_ranks->setRange(1, kMaxRanks);
   m_ranks->setValue(document.settings().ranks);
   m_ranks->setAccessibleName(tr("Ranks"));
@@ -171,7 +209,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   connect(m_backend, &QComboBox::currentIndexChanged, this, &RunPanel::refreshSetup);
   connect(m_bars, &RankBars::rankChosen, this, &RunPanel::showLog);
   connect(&document, &Document::settingsChanged, this, [this] { m_ranks->setValue(m_document.settings().ranks); });
-  for (const auto signal : {&Document::planChanged, &Document::activityChanged, &Document::modelChanged, &Document::pinsChanged, &Document::settingsChanged}) connect(&document, signal, this, &RunPanel::refreshSetup);
+  for (const auto signal : {&Document::planChanged, &Document::activityChanged, &Document::modelChanged,
+                            &Document::pinsChanged, &Document::settingsChanged})
+    connect(&document, signal, this, &RunPanel::refreshSetup);
   connect(&document, &Document::runSampled, this, &RunPanel::refreshRun);
   connect(&document, &Document::runChanged, this, [this] {
     m_logRank = 0;
@@ -184,7 +224,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   refreshResult();
 }
 
-run::Backend RunPanel::backend() const { return static_cast<run::Backend>(m_backend->currentData().toInt()); }
+run::Backend RunPanel::backend() const {
+  return static_cast<run::Backend>(m_backend->currentData().toInt());
+}
 
 void RunPanel::refreshSetup() {
   const bool hasModel = m_document.model() != nullptr;
@@ -195,7 +237,9 @@ void RunPanel::refreshSetup() {
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
   m_command->setVisible(hasModel && !m_document.runState());
   if (!hasModel) {
-    m_checks->setText(tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the prediction, and whether the split model computes the same."));
+    m_checks->setText(
+        tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the "
+           "prediction, and whether the split model computes the same."));
     return;
   }
   const bool isShown = m_document.runState() && m_document.runState()->ranks == m_ranks->value();
@@ -203,9 +247,12 @@ void RunPanel::refreshSetup() {
   const Theme theme = Theme::of(palette());
   QStringList lines;
   for (const RunCheck& check : checksBeforeRun(m_document.plan().get(), m_ranks->value(), backend()))
-    lines << QStringLiteral("<span style=\"color:%1\">%2</span> %3").arg((check.isOk ? theme.good : theme.warning).name(), check.isOk ? QStringLiteral("✓") : QStringLiteral("!"), check.text.toHtmlEscaped());
+    lines << QStringLiteral("<span style=\"color:%1\">%2</span> %3")
+                 .arg((check.isOk ? theme.good : theme.warning).name(),
+                      check.isOk ? QStringLiteral("✓") : QStringLiteral("!"), check.text.toHtmlEscaped());
   m_checks->setText(lines.join(QStringLiteral("<br>")));
-  m_command->setText(runCommand(m_document.source(), m_document.settings(), m_ranks->value(), backend()).toHtmlEscaped());
+  m_command->setText(
+      runCommand(m_document.source(), m_document.settings(), m_ranks->value(), backend()).toHtmlEscaped());
 }
 
 void RunPanel::refreshRun() {
@@ -237,15 +284,25 @@ void RunPanel::refreshResult() {
   m_outputs->setVisible(hasEnded && state->report && !state->report->outputs.empty());
   if (!hasEnded) return;
   const Theme theme = Theme::of(palette());
-  if (!state->report) return m_verdict->setText(QStringLiteral("<b style=\"color:%1\">%2</b>").arg(theme.conflict.name(), state->failure.toHtmlEscaped()));
+  if (!state->report)
+    return m_verdict->setText(
+        QStringLiteral("<b style=\"color:%1\">%2</b>").arg(theme.conflict.name(), state->failure.toHtmlEscaped()));
   const pipeline::RunReport& report = *state->report;
   const auto& failure = report.outcome.firstFailure;
-  QString text = QStringLiteral("<b style=\"color:%1\">%2</b>").arg((report.passed ? theme.good : theme.conflict).name(), report.passed ? tr("Passed") : tr("Failed"));
-  if (failure) text += tr(": rank %1 was the first to fail: it %2. %3").arg(failure->rank).arg(toQ(failure->what).toHtmlEscaped(), toQ(failure->lastWords).toHtmlEscaped());
-  else if (!report.comparedWith.empty()) text += tr(", compared with %1").arg(toQ(report.comparedWith).toHtmlEscaped());
+  QString text =
+      QStringLiteral("<b style=\"color:%1\">%2</b>")
+          .arg((report.passed ? theme.good : theme.conflict).name(), report.passed ? tr("Passed") : tr("Failed"));
+  if (failure)
+    text += tr(": rank %1 was the first to fail: it %2. %3")
+                .arg(failure->rank)
+                .arg(toQ(failure->what).toHtmlEscaped(), toQ(failure->lastWords).toHtmlEscaped());
+  else if (!report.comparedWith.empty())
+    text += tr(", compared with %1").arg(toQ(report.comparedWith).toHtmlEscaped());
   if (!report.outcome.results.empty() && report.outcome.results[0]) {
     const run::RankResult& first = *report.outcome.results[0];
-    text += tr("<br>Executed: %1; planned: %2.").arg(countsText({first.allReduce, first.allGather, first.reduceScatter}), countsText(planned(*state->plan)));
+    text += tr("<br>Executed: %1; planned: %2.")
+                .arg(countsText({first.allReduce, first.allGather, first.reduceScatter}),
+                     countsText(planned(*state->plan)));
   }
   for (const std::string& note : report.notes) text += QStringLiteral("<br>") + toQ(note).toHtmlEscaped();
   m_verdict->setText(text);
@@ -253,24 +310,29 @@ void RunPanel::refreshResult() {
   m_outputs->setRowCount(static_cast<int>(report.outputs.size()));
   for (int row = 0; row < m_outputs->rowCount(); ++row) {
     const auto& output = report.outputs[static_cast<std::size_t>(row)];
-    const QString cells[] = {toQ(output.name), QString::number(output.maxAbs, 'e', 2), QString::number(output.maxRel, 'e', 2), output.within ? tr("yes") : tr("no")};
+    const QString cells[] = {toQ(output.name), QString::number(output.maxAbs, 'e', 2),
+                             QString::number(output.maxRel, 'e', 2), output.within ? tr("yes") : tr("no")};
     for (int column = 0; column < 4; ++column) {
       auto* item = new QTableWidgetItem(cells[column]);
       if (column == 1 || column == 2) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
       m_outputs->setItem(row, column, item);
     }
   }
-  m_outputs->setFixedHeight(m_outputs->horizontalHeader()->sizeHint().height() + std::min(6, m_outputs->rowCount()) * m_outputs->verticalHeader()->defaultSectionSize() + 4);
+  m_outputs->setFixedHeight(m_outputs->horizontalHeader()->sizeHint().height() +
+                            std::min(6, m_outputs->rowCount()) * m_outputs->verticalHeader()->defaultSectionSize() + 4);
 }
 
 void RunPanel::exportRun() {
   const auto& state = m_document.runState();
   if (!state) return;
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export the run"), QStringLiteral("run.json"), tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export the run"), QStringLiteral("run.json"),
+                                                    tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
   if (path.isEmpty()) return;
   const QString text = path.endsWith(QLatin1String(".csv"), Qt::CaseInsensitive) ? runToCsv(*state) : runToJson(*state);
-  if (const auto written = writeFileAtomically(toStd(path), toStd(text)); !written) emit m_document.message(toQ(written.error().message), Severity::Failure);
-  else emit m_document.message(tr("Written to %1.").arg(path), Severity::Good);
+  if (const auto written = writeFileAtomically(toStd(path), toStd(text)); !written)
+    emit m_document.message(toQ(written.error().message), Severity::Failure);
+  else
+    emit m_document.message(tr("Written to %1.").arg(path), Severity::Good);
 }
 
 }  // namespace cleave::views

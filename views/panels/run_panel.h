@@ -54,9 +54,9 @@ class RankBars : public QWidget {
   void paintLegend(QPainter& painter, const QRect& row) const;
   std::vector<RankView> m_ranks;
   std::int64_t m_predicted = 0;
-  std::int64_t m_scale = 1;   ///< bytes at the right end of all bars
+  std::int64_t m_scale = 1;  ///< bytes at the right end of all bars
   std::int64_t m_sparkTop = 1;
-  bool m_showsOther = true;   ///< memory outside the program is part of the bars
+  bool m_showsOther = true;  ///< memory outside the program is part of the bars
 };
 
 class RunPanel : public QWidget {

@@ -13,7 +13,11 @@
 namespace cleave::views {
 
 SearchPanel::SearchPanel(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_model(new EventLogModel(this)), m_timeline(new Timeline(document)), m_log(new EventLogView(*m_model)) {
+    : QWidget(parent),
+      m_document(document),
+      m_model(new EventLogModel(this)),
+      m_timeline(new Timeline(document)),
+      m_log(new EventLogView(*m_model)) {
   m_log->setFrameShape(QFrame::NoFrame);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -33,11 +37,13 @@ SearchPanel::SearchPanel(Document& document, QWidget* parent)
   connect(m_log, &EventLogView::stepChosen, &document, &Document::seek);
 }
 
-BreakpointsPanel::BreakpointsPanel(Document& document, QWidget* parent) : QWidget(parent), m_document(document), m_input(new QLineEdit) {
+BreakpointsPanel::BreakpointsPanel(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_input(new QLineEdit) {
   auto* table = new TablePanel(new BreakpointsModel(document, this), tr("Filter breakpoints"),
                                tr("No breakpoints yet. Select a node and press F9, or write what to wait for below."));
   table->table()->horizontalHeader()->hide();
-  m_input->setPlaceholderText(tr("conflict in:model.layers.0   ·   backtrack>8   ·   op:mm placement:S(1)   ·   linear_4"));
+  m_input->setPlaceholderText(
+      tr("conflict in:model.layers.0   ·   backtrack>8   ·   op:mm placement:S(1)   ·   linear_4"));
   m_input->setAccessibleName(tr("New breakpoint"));
   auto* add = new QPushButton(tr("Add"));
   auto* remove = new QPushButton(tr("Remove"));

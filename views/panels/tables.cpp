@@ -44,7 +44,11 @@ QLabel* makeEmptyLabel(const QString& text, QWidget* parent) {
 }
 
 TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, const QString& emptyText, QWidget* parent)
-    : QWidget(parent), m_filter(new QLineEdit), m_table(new QTableView), m_empty(makeEmptyLabel(emptyText)), m_proxy(new WordFilterModel(this)) {
+    : QWidget(parent),
+      m_filter(new QLineEdit),
+      m_table(new QTableView),
+      m_empty(makeEmptyLabel(emptyText)),
+      m_proxy(new WordFilterModel(this)) {
   m_proxy->setSourceModel(model);
   m_table->setModel(m_proxy);
   m_table->setItemDelegate(new ChipDelegate(m_table));
@@ -89,7 +93,9 @@ TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, con
   updateEmpty();
 }
 
-void TablePanel::setEmptyText(const QString& text) { m_empty->setText(text); }
+void TablePanel::setEmptyText(const QString& text) {
+  m_empty->setText(text);
+}
 
 void TablePanel::updateEmpty() {
   const bool isEmpty = m_proxy->sourceModel()->rowCount() == 0;

@@ -15,8 +15,8 @@ namespace cleave::views {
 namespace {
 constexpr int kPixelsPerBucket = 3;
 constexpr int kMargin = 8;
-constexpr int kMarkRow = 11;    ///< height of the rows of crosses and drops
-constexpr int kScaleRow = 16;   ///< height of the row of step numbers
+constexpr int kMarkRow = 11;   ///< height of the rows of crosses and drops
+constexpr int kScaleRow = 16;  ///< height of the row of step numbers
 constexpr int kRequestDelayMs = 30;
 constexpr StepId kFewestEvents = 16;
 }  // namespace
@@ -52,19 +52,24 @@ void Timeline::requestBuckets() {
   const auto trace = m_document.trace();
   if (!trace || trace->size() == 0) return;
   const auto count = static_cast<std::size_t>(std::max(16, plotRect().width() / kPixelsPerBucket));
-  m_document.reads().post(QStringLiteral("timeline"), {}, [=, this, first = m_first, last = m_last](const Progress& progress) -> Worker::Completion {
-    auto buckets = solve::timeline(*trace, first, last, std::min<std::size_t>(count, static_cast<std::size_t>(last - first)), progress);
-    return [=, this, buckets = std::move(buckets)] {
-      if (trace != m_document.trace()) return;
-      m_buckets = buckets;
-      m_bucketFirst = first;
-      m_bucketLast = last;
-      update();
-    };
-  });
+  m_document.reads().post(QStringLiteral("timeline"), {},
+                          [=, this, first = m_first, last = m_last](const Progress& progress) -> Worker::Completion {
+                            auto buckets = solve::timeline(
+                                *trace, first, last,
+                                std::min<std::size_t>(count, static_cast<std::size_t>(last - first)), progress);
+                            return [=, this, buckets = std::move(buckets)] {
+                              if (trace != m_document.trace()) return;
+                              m_buckets = buckets;
+                              m_bucketFirst = first;
+                              m_bucketLast = last;
+                              update();
+                            };
+                          });
 }
 
-QRect Timeline::plotRect() const { return rect().adjusted(kMargin, 4, -kMargin, -kScaleRow); }
+QRect Timeline::plotRect() const {
+  return rect().adjusted(kMargin, 4, -kMargin, -kScaleRow);
+}
 
 StepId Timeline::stepAt(int x) const {
   const QRect plot = plotRect();
@@ -74,7 +79,8 @@ StepId Timeline::stepAt(int x) const {
 
 int Timeline::xOf(StepId step) const {
   const QRect plot = plotRect();
-  const double share = (static_cast<double>(step) - static_cast<double>(m_first)) / static_cast<double>(std::max<StepId>(1, m_last - m_first));
+  const double share = (static_cast<double>(step) - static_cast<double>(m_first)) /
+                       static_cast<double>(std::max<StepId>(1, m_last - m_first));
   return plot.left() + static_cast<int>(share * plot.width());
 }
 
@@ -86,7 +92,8 @@ void Timeline::paintEvent(QPaintEvent*) {
   painter.fillRect(rect(), theme.ground);
   if (!m_document.trace() || m_document.stepCount() == 0) {
     painter.setPen(theme.textQuiet);
-    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, tr("The search appears here once a model is solved: drag to travel through it."));
+    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap,
+                     tr("The search appears here once a model is solved: drag to travel through it."));
     return;
   }
   painter.setPen(theme.border);
@@ -157,7 +164,8 @@ void Timeline::paintMarks(QPainter& painter, const QRect& plot) const {
   const Theme theme = Theme::of(palette());
   painter.save();
   painter.setClipRect(rect());
-  const double bucketEvents = static_cast<double>(m_bucketLast - m_bucketFirst) / std::max<std::size_t>(1, m_buckets.size());
+  const double bucketEvents =
+      static_cast<double>(m_bucketLast - m_bucketFirst) / std::max<std::size_t>(1, m_buckets.size());
   int lastCross = -100, lastDrop = -100;
   for (std::size_t i = 0; i < m_buckets.size(); ++i) {
     const auto& bucket = m_buckets[i];
@@ -191,7 +199,8 @@ void Timeline::resizeEvent(QResizeEvent* event) {
 }
 
 void Timeline::mousePressEvent(QMouseEvent* event) {
-  if (event->button() == Qt::LeftButton && m_document.trace()) m_document.seek(stepAt(static_cast<int>(event->position().x())));
+  if (event->button() == Qt::LeftButton && m_document.trace())
+    m_document.seek(stepAt(static_cast<int>(event->position().x())));
 }
 
 void Timeline::mouseMoveEvent(QMouseEvent* event) {
@@ -211,7 +220,8 @@ void Timeline::wheelEvent(QWheelEvent* event) {
   if (total == 0 || event->angleDelta().y() == 0) return;
   const double factor = std::pow(0.8, event->angleDelta().y() / 120.0);
   const auto pivot = static_cast<double>(stepAt(static_cast<int>(event->position().x())));
-  const double length = std::clamp(static_cast<double>(m_last - m_first) * factor, static_cast<double>(std::min(kFewestEvents, total)), static_cast<double>(total));
+  const double length = std::clamp(static_cast<double>(m_last - m_first) * factor,
+                                   static_cast<double>(std::min(kFewestEvents, total)), static_cast<double>(total));
   const double share = (pivot - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first);
   const double first = std::clamp(pivot - share * length, 0.0, static_cast<double>(total) - length);
   m_showsAll = length >= static_cast<double>(total);
@@ -224,10 +234,14 @@ bool Timeline::event(QEvent* event) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const StepId step = stepAt(help->pos().x());
     const auto range = static_cast<double>(std::max<StepId>(1, m_bucketLast - m_bucketFirst));
-    const auto at = static_cast<std::size_t>((static_cast<double>(step) - static_cast<double>(m_bucketFirst)) / range * static_cast<double>(m_buckets.size()));
+    const auto at = static_cast<std::size_t>((static_cast<double>(step) - static_cast<double>(m_bucketFirst)) / range *
+                                             static_cast<double>(m_buckets.size()));
     const auto& bucket = m_buckets[std::min(at, m_buckets.size() - 1)];
-    QToolTip::showText(help->globalPos(), tr("step %1 · here: %2 tries, %3 conflicts, %4 backtracks, up to %5 assigned")
-                                              .arg(countText(step), countText(bucket.tries), countText(bucket.conflicts), countText(bucket.backtracks), countText(bucket.maxDepth)), this);
+    QToolTip::showText(help->globalPos(),
+                       tr("step %1 · here: %2 tries, %3 conflicts, %4 backtracks, up to %5 assigned")
+                           .arg(countText(step), countText(bucket.tries), countText(bucket.conflicts),
+                                countText(bucket.backtracks), countText(bucket.maxDepth)),
+                       this);
     return true;
   }
   return QWidget::event(event);

@@ -1,6 +1,7 @@
 #pragma once
-/// The whole search in one strip: depth as a curve, conflicts as crosses, backtracks as drops, solutions as diamonds, the
-/// present step as a line. Dragging it scrubs; the wheel zooms about the pointer, a double click shows everything again.
+/// The whole search in one strip: depth as a curve, conflicts as crosses, backtracks as drops, solutions as diamonds,
+/// the present step as a line. Dragging it scrubs; the wheel zooms about the pointer, a double click shows everything
+/// again.
 ///
 /// The buckets are computed on the reads worker and asked for again when the range, the width or the trace changes.
 #include <QTimer>
