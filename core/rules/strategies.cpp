@@ -124,12 +124,20 @@ class Offers {
     if (!lane) return;
     const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
     if (!why.empty()) return refuse(Strategy::Column, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
-    offer({Strategy::Column, Placement(), lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, {}, {},
-           lane->blocks().empty()
-               ? fmt::format("{} output features in {} parts, each on {} ranks, because the heads are fewer than the ranks",
-                             outFeatures(), m_context.worldSize / lane->replicas(), lane->replicas())
-               : fmt::format("{} output features are {} fused blocks, each split over {} ranks", outFeatures(),
-                             lane->blocks().size(), m_context.worldSize)});
+    offer({Strategy::Column, Placement(), lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, {}, {}, fusedReason(*lane)});
+  }
+  std::string fusedReason(const Placement& lane) const {
+    const int ranks = m_context.worldSize;
+    if (lane.blocks().empty()) {
+      return fmt::format("{} output features in {} parts, each on {} ranks, because the heads do not divide by {} ranks", outFeatures(),
+                         ranks / lane.replicas(), lane.replicas(), ranks);
+    }
+    const auto isShared = [](const Block& block) { return block.replicas > 1; };
+    if (std::any_of(lane.blocks().begin(), lane.blocks().end(), isShared)) {
+      return fmt::format("{} output features are {} fused blocks, split over {} ranks; some blocks have heads that several ranks share",
+                         outFeatures(), lane.blocks().size(), ranks);
+    }
+    return fmt::format("{} output features are {} fused blocks, each split over {} ranks", outFeatures(), lane.blocks().size(), ranks);
   }
 
   void row(Strategy strategy) {
