@@ -116,9 +116,15 @@ void MainWindow::makeMenus() {
             [this] { m_document.runToBreakpoint(false); });
   debug->addSeparator();
   addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"),
-            [this] { m_document.nextConflict(); });
+            [this] {
+              raiseDock(QStringLiteral("Conflict"));
+              m_document.nextConflict();
+            });
   addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"),
-            [this] { m_document.previousConflict(); });
+            [this] {
+              raiseDock(QStringLiteral("Conflict"));
+              m_document.previousConflict();
+            });
   addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"),
             [this] { m_document.toNextChange(m_document.focus().node); });
   addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"),

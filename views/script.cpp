@@ -1,5 +1,7 @@
 #include "script.h"
 
+#include "graph/operators.h"
+
 #include <QApplication>
 #include <QDir>
 #include <QElapsedTimer>
@@ -208,6 +210,7 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   CLEAVE_TRY_VOID(needsTrace());
   if (is("step")) return step(command.rest);
   const StepId before = m_document.wantedStep();
+  m_window.raiseDock(QStringLiteral("Conflict"));
   m_document.nextConflict();
   CLEAVE_TRY_VOID(waitUntil([this] { return !m_document.reads().isBusy(); }, "the next conflict"));
   if (m_document.wantedStep() == before) return fail(ErrorCode::Negative, "there is no conflict after step {}", before);
@@ -284,8 +287,14 @@ Result<void> ScriptRunner::runRanks(const QString& arguments) {
 }
 
 Result<void> ScriptRunner::select(const QString& name) {
-  const ValueId value = m_document.graph()->findValue(toStd(name));
-  if (!value.isValid()) return fail(ErrorCode::Negative, "there is no value \"{}\" in this graph", toStd(name));
+  const graph::Graph& graph = *m_document.graph();
+  ValueId value = graph.findValue(toStd(name));
+  // A layer goes by its module's name too: "lm_head" is the value that it computes.
+  for (const graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
+    if (value.isValid()) break;
+    if (graph::layerShape(graph, node) && graph::layerName(graph, node) == toStd(name)) value = graph.node(node).results[0];
+  }
+  if (!value.isValid()) return fail(ErrorCode::Negative, "there is no value and no layer \"{}\" in this graph", toStd(name));
   m_document.focusValue(value);
   return {};
 }
