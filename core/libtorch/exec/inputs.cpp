@@ -78,7 +78,7 @@ at::Tensor makeInput(const graph::Graph& graph, ValueId id, std::uint64_t seed) 
 }
 
 Result<at::Tensor> readTensor(const RandomAccessFile& file, const formats::SafetensorsEntry& entry) {
-  at::Tensor tensor = at::empty(entry.type.shape, toTorch(entry.type.dtype));
+  at::Tensor tensor = at::empty(entry.type.shape, models::toScalarType(entry.type.dtype));
   CLEAVE_TRY_VOID(
       file.readAt(entry.offset, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(entry.bytes)}));
   return tensor;
@@ -106,7 +106,7 @@ Result<void> readInputs(Program& program, const std::filesystem::path& path) {
                   graph::toText(given.dtype), graph::toText(value.type.dtype));
     }
     CLEAVE_TRY(at::Tensor tensor, readTensor(file, entry->second));
-    CLEAVE_TRY_VOID(program.setTensor(id, tensor.to(program.device(), toTorch(value.type.dtype))));
+    CLEAVE_TRY_VOID(program.setTensor(id, tensor.to(program.device(), models::toScalarType(value.type.dtype))));
   }
   return {};
 }
@@ -115,7 +115,7 @@ Result<void> makeInputs(Program& program, std::uint64_t seed) {
   const graph::Graph& graph = program.graph();
   for (ValueId id : inputsOf(graph)) {
     const at::Tensor made = makeInput(graph, id, seed);
-    CLEAVE_TRY_VOID(program.setTensor(id, made.contiguous().to(program.device(), toTorch(graph.value(id).type.dtype))));
+    CLEAVE_TRY_VOID(program.setTensor(id, made.contiguous().to(program.device(), models::toScalarType(graph.value(id).type.dtype))));
   }
   return {};
 }
@@ -124,7 +124,7 @@ Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::pa
   std::vector<at::Tensor> kept;
   std::vector<formats::TensorView> views;
   for (const auto& [name, tensor] : outputs) {
-    const auto dtype = fromTorch(tensor.scalar_type());
+    const auto dtype = models::toDType(tensor.scalar_type());
     if (!dtype)
       return fail(ErrorCode::BadInput, "The output {} is {}, which safetensors cannot hold.", name, describe(tensor));
     kept.push_back(tensor.cpu().contiguous());

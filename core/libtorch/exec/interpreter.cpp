@@ -55,7 +55,7 @@ Result<void> Program::makeConstants() {
                   bytes, data == m_graph->constants.end() ? 0 : data->second.size());
     }
     const auto view =
-        at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape, toTorch(value.type.dtype));
+        at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape, models::toScalarType(value.type.dtype));
     m_given[node.results[0].index()] = view.clone().to(m_device);
     m_constantBytes += bytes;
   }
@@ -64,7 +64,7 @@ Result<void> Program::makeConstants() {
 
 Result<void> Program::setTensor(ValueId id, at::Tensor tensor) {
   const graph::Value& value = m_graph->value(id);
-  if (tensor.sizes() != at::IntArrayRef(value.type.shape) || tensor.scalar_type() != toTorch(value.type.dtype)) {
+  if (tensor.sizes() != at::IntArrayRef(value.type.shape) || tensor.scalar_type() != models::toScalarType(value.type.dtype)) {
     return fail(ErrorCode::BadInput, "{} must be {} for this plan, not {}.", value.name, graph::toText(value.type),
                 describe(tensor));
   }

@@ -64,7 +64,7 @@ class ArgumentBinder {
   }
   bool bindInteger(const Argument& argument) {
     if (const auto* dtype = std::get_if<graph::DType>(&argument))
-      return put(static_cast<std::int64_t>(toTorch(*dtype)));
+      return put(static_cast<std::int64_t>(models::toScalarType(*dtype)));
     return bindAs<std::int64_t>(argument);
   }
   bool bindTensor(const Argument& argument) {

@@ -124,7 +124,7 @@ class Trial {
     CLEAVE_TRY(m_graph, rules::oneNodeGraph(m_call));
     CLEAVE_TRY(m_results, runNode(m_graph, m_operands));
     for (const at::Tensor& result : m_results) {
-      const auto dtype = fromTorch(result.scalar_type());
+      const auto dtype = models::toDType(result.scalar_type());
       if (!dtype) return fail(ErrorCode::BadInput, "{} gives a dtype that no graph has", m_call.op);
       m_call.results.push_back({*dtype, shapeOf(result)});
     }
@@ -166,7 +166,7 @@ class Trial {
  private:
   static at::Tensor draw(const rules::OperandText& operand, double density, at::Generator& generator) {
     const Shape& shape = operand.type.shape;
-    const at::ScalarType type = toTorch(operand.type.dtype);
+    const at::ScalarType type = models::toScalarType(operand.type.dtype);
     if (operand.valuesBelow) {
       const std::int64_t high = std::max<std::int64_t>(1, *operand.valuesBelow);
       return at::randint(high, shape, generator, at::TensorOptions().dtype(at::kLong)).to(type);

@@ -96,7 +96,7 @@ class Loader {
     const std::int64_t bytes = graph::sizeInBytes(value.type);
     // Zeros, not empty: a padded vocabulary's last rows belong to no piece.
     const at::Tensor tensor =
-        at::zeros(value.type.shape, at::TensorOptions().dtype(toTorch(value.type.dtype)).device(m_program.device()));
+        at::zeros(value.type.shape, at::TensorOptions().dtype(models::toScalarType(value.type.dtype)).device(m_program.device()));
     m_report.parameterBytes += bytes;
     m_report.largestAllocation = std::max(m_report.largestAllocation, bytes);
     if (!wanted.isRead) m_report.initialised.push_back(value.name);
@@ -152,7 +152,7 @@ class Loader {
       return {};
     };
     const at::Tensor rows = rowsOf(tensor, region);
-    const at::ScalarType stored = toTorch(parameter.storedDtype);
+    const at::ScalarType stored = models::toScalarType(parameter.storedDtype);
     if (stored == tensor.scalar_type() && tensor.is_cpu()) {
       for (std::int64_t row = 0; row < region.outer; ++row) {
         CLEAVE_TRY_VOID(readInto(row, 0, region.run(), static_cast<std::byte*>(rows[row].data_ptr())));
