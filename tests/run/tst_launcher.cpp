@@ -1,5 +1,5 @@
 /// The launcher against small shell programs that behave as ranks may: well, badly, or not at all. Real ranks are
-/// launched in tests/torch/tst_rank_processes.cpp.
+/// launched in tests/run/tst_rank_processes.cpp.
 #include "run/launcher.h"
 
 #include <QDir>
