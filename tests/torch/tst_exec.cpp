@@ -117,6 +117,8 @@ class ExecTest : public QObject {
   QTemporaryDir m_folder;
 
  private slots:
+  // c10d's flight recorder is one per process and not made for several ranks in it, as here.
+  void initTestCase() { qputenv("TORCH_FR_BUFFER_SIZE", "0"); }
   void init() { at::manual_seed(7); }
 
   void runsAProgramLikeATen() {
