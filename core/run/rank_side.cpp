@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 namespace cleave::run {
@@ -48,17 +50,33 @@ constexpr int kMaxRanks = 65536;
 }  // namespace
 
 std::string firstHost(std::string_view list) {
-  const std::size_t end = list.find_first_of("[,");
-  std::string host(list.substr(0, end));
-  if (end == std::string_view::npos || list[end] == ',') return host;
-  const std::string_view numbers = list.substr(end + 1);
-  return host.append(numbers.substr(0, numbers.find_first_of("-,]")));
+  std::string host;
+  // A name may hold several brackets, and text behind the last: "rack[1-4]node[07,09]-ib".
+  while (!list.empty() && list.front() != ',') {
+    if (list.front() == '[') {
+      host += list.substr(1, list.find_first_of("-,]", 1) - 1);
+      list.remove_prefix(std::min(list.size(), list.find(']')));
+      if (!list.empty()) list.remove_prefix(1);
+    } else {
+      const std::string_view plain = list.substr(0, list.find_first_of("[,"));
+      host += plain;
+      list.remove_prefix(plain.size());
+    }
+  }
+  return host;
 }
 
 Result<RankEnvironment> readRankEnvironment(const Getter& variable) {
   RankEnvironment result;
-  CLEAVE_TRY(result.worldSize, integerOf(variable, {"WORLD_SIZE", "SLURM_NTASKS"}, 1, kMaxRanks, 1));
+  const auto worldSize = firstSet(variable, {"WORLD_SIZE", "SLURM_NTASKS"});
+  if (worldSize) {
+    CLEAVE_TRY(result.worldSize, integerIn(*worldSize, 1, kMaxRanks));
+  }
   const auto rank = firstSet(variable, {"RANK", "SLURM_PROCID"});
+  if (rank && !worldSize && rank->text != "0") {
+    return fail(ErrorCode::BadUsage, "{}={} is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.", rank->name,
+                rank->text);
+  }
   if (!rank && result.worldSize > 1) {
     return fail(ErrorCode::BadUsage, "The world has {} ranks and neither RANK nor SLURM_PROCID says which one this is.",
                 result.worldSize);
