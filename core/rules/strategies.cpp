@@ -32,12 +32,13 @@ class Offers {
   LayerOptions linear() {
     const bool isFull = m_context.menu == Menu::Full;
     column(Strategy::Column, Placement(), {}, {});
-    if (isFull) fusedColumns();
+    if (isFull) fusedColumns(Strategy::Column, Placement(), {});
     if (isFull) column(Strategy::ColumnGather, Placement(), {}, CollectiveKind::AllGather);
     whole("every rank computes the whole product");
     if (hasSequenceForms()) {
       const Placement sequence = Placement::split(m_inputRank - 2);
       column(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, {});
+      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, CollectiveKind::AllGather);
       onSequence({Strategy::GatherWhole, sequence, {}, {}, {}, CollectiveKind::AllGather, {},
                   "the sequence is gathered, then every rank computes the whole product"});
       if (isFull) {
@@ -119,12 +120,13 @@ class Offers {
   }
 
   /// Columns that suit what comes behind: fused projections as blocks, single KV heads with replicas.
-  void fusedColumns() {
+  void fusedColumns(Strategy strategy, const Placement& input, std::optional<CollectiveKind> before) {
     const auto lane = columnsBehind(m_graph, m_node.results.front(), m_context.worldSize);
     if (!lane) return;
     const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
-    if (!why.empty()) return refuse(Strategy::Column, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
-    offer({Strategy::Column, Placement(), lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, {}, {}, fusedReason(*lane)});
+    if (!why.empty()) return refuse(strategy, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
+    if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
+    offer({strategy, input, lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, before, {}, fusedReason(*lane)});
   }
   std::string fusedReason(const Placement& lane) const {
     const int ranks = m_context.worldSize;

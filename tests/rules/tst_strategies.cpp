@@ -255,6 +255,15 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
        "gather+column(S(1), S(0)) -> S(2), all_gather before", "gather+whole(S(1), R) -> R, all_gather before",
        "whole-on-sequence(S(1), R) -> S(1)", "row+scatter(S(2), S(1)) -> S(1), reduce_scatter after",
        "row(S(2), S(1)) -> R, all_reduce after"});
+  row("fused blocks, sequence parallel", fused({8, 4, 4}, 2, "sizes"), on(2, kFull, kOn),
+      {"column(R, S(0), bias S(0)) -> S(2)", "column(R, S(0,b[8,4,4]), bias S(0,b[8,4,4])) -> S(2,b[8,4,4])",
+       "column+gather(R, S(0), bias S(0)) -> R, all_gather after", "whole(R, R, bias R) -> R",
+       "gather+column(S(1), S(0), bias S(0)) -> S(2), all_gather before",
+       "gather+column(S(1), S(0,b[8,4,4]), bias S(0,b[8,4,4])) -> S(2,b[8,4,4]), all_gather before",
+       "gather+whole(S(1), R, bias R) -> R, all_gather before", "whole-on-sequence(S(1), R, bias R) -> S(1)",
+       "row+scatter(S(2), S(1), bias R) -> S(1), reduce_scatter after", "row(S(2), S(1), bias R) -> R, all_reduce after"});
+  row("fused blocks are for the full menu", fused({8, 4, 4}, 2, "sizes"), on(2),
+      {"column(R, S(0), bias S(0)) -> S(2)", "whole(R, R, bias R) -> R", "row(S(2), S(1), bias R) -> R, all_reduce after"});
   row("linear on one rank", plain, on(1, kFull, kOn), {"whole(R, R) -> R"});
   row("linear, only the inputs divide", linear("2,6", 4, 9), on(2), {"whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
   row("linear, only the outputs divide", linear("2,6", 5, 8), on(2), {"column(R, S(0)) -> S(2)", "whole(R, R) -> R"});
@@ -334,6 +343,10 @@ void TstStrategies::refusesWithTheNumbers_data() {
       {"vocab: the logits have 1 dimensions instead of [tokens, classes]"});
   row("fused blocks", fused({8, 6}, 2, "sizes"), on(4, kFull),
       {"column: 14 output features do not divide by 4 ranks", "column+gather: 14 output features do not divide by 4 ranks"});
+  row("fused blocks, the sequence", fused({10, 5, 5}, 5, "sizes"), on(5, kFull, kOn),
+      {"gather+column: the sequence of 6 does not divide by 5 ranks", "gather+column: the sequence of 6 does not divide by 5 ranks",
+       "gather+whole: the sequence of 6 does not divide by 5 ranks", "whole-on-sequence: the sequence of 6 does not divide by 5 ranks",
+       "row+scatter: 12 input features do not divide by 5 ranks", "row: 12 input features do not divide by 5 ranks"});
   row("fused blocks that fall apart between ranks",
       "x: f32[2,6,12] = input\nfc.weight: f32[14,12] = parameter\ny: f32[2,6,14] = aten::linear(x, fc.weight, None)\n"
       "gate: f32[2,6,7], up: f32[2,6,7] = aten::split.Tensor(y, 7, -1)\nreturn gate=gate, up=up\n",
