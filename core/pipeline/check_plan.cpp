@@ -7,6 +7,8 @@
 namespace cleave::pipeline {
 namespace {
 
+using graph::ValueId;
+
 /// The plan's solution on a graph that was captured anew: placements by value name, strategies by layer name.
 Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Problem& problem) {
   const graph::Graph& graph = *problem.graph;
@@ -31,8 +33,12 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
       return fail(ErrorCode::Negative, "Layer {} of the model is {}, which the plan does not have there.", next, graph::layerName(graph, node));
     }
     const rules::Strategy strategy = plan.layers[next++].strategy;
+    // Two options may share a strategy (plain and fused columns): all their placements must be the plan's.
+    const auto lies = [&](ValueId value, const rules::Placement& placement) { return !value.isValid() || solution.of(value) == placement; };
     for (const auto& option : rules::layerOptions(graph, node, *layer, problem.context).offered) {
-      if (option.strategy == strategy && option.input == solution.of(layer->input)) solution.strategies[node.index()] = option;
+      const bool isTaken = option.strategy == strategy && lies(layer->input, option.input) && lies(layer->weight, option.weight) &&
+                           lies(layer->bias, option.bias) && lies(graph.node(node).results[0], option.result);
+      if (isTaken) solution.strategies[node.index()] = option;
     }
     if (!solution.strategies[node.index()]) {
       return fail(ErrorCode::Negative, "{} cannot take the strategy {} that the plan gives it: its input lies as {}.",

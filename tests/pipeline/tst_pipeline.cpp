@@ -1,0 +1,195 @@
+#include "formats/safetensors.h"
+#include "pipeline/check_plan.h"
+#include "pipeline/compare.h"
+#include "pipeline/evaluate_rule.h"
+#include "pipeline/pipeline.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <cmath>
+
+using namespace cleave;
+
+namespace {
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+fs::path writeFloats(const QTemporaryDir& folder, const char* file, const std::string& name, const graph::Shape& shape, std::vector<float> values) {
+  const fs::path path = fs::path(folder.path().toStdString()) / file;
+  const formats::TensorView view{name, {graph::DType::Float32, shape}, std::as_bytes(std::span(values))};
+  const auto written = formats::writeSafetensors(path, std::span(&view, 1));
+  if (!written) qFatal("%s", written.error().message.c_str());
+  return path;
+}
+
+pipeline::Sample sampleNamed(const std::string& name) {
+  for (const auto& sample : need(pipeline::bundledSamples())) {
+    if (sample.name == name) return sample;
+  }
+  qFatal("no sample %s", name.c_str());
+}
+
+struct SolvedSample {
+  std::shared_ptr<const pipeline::Model> model;
+  std::shared_ptr<const pipeline::Solved> solved;
+};
+
+SolvedSample solvedSample(const std::string& name) {
+  const auto sample = sampleNamed(name);
+  const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
+  return {model, need(pipeline::solveModel(model, sample.solve))};
+}
+
+}  // namespace
+
+class TestPipeline : public QObject {
+  Q_OBJECT
+ private slots:
+  void comparesWithinToleranceElementByElement() {
+    QTemporaryDir folder;
+    const float nan = std::nanf("");
+    const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 2}, {1.0f, 2.0f, nan, 100.01f});
+    const auto near = writeFloats(folder, "b.safetensors", "logits", {2, 2}, {1.00005f, 2.0f, nan, 100.0f});
+    const auto rows = need(pipeline::compareTensors(actual, near, 1e-3, 1e-4));
+    QCOMPARE(rows.size(), std::size_t{1});
+    QVERIFY(rows[0].within);
+    QVERIFY(std::abs(rows[0].maxAbs - 0.01) < 1e-4);
+    QVERIFY(!need(pipeline::compareTensors(actual, near, 0, 1e-4))[0].within);
+  }
+
+  void aNumberWhereNanIsExpectedDiffers() {
+    QTemporaryDir folder;
+    const auto actual = writeFloats(folder, "a.safetensors", "loss", {1}, {1.0f});
+    const auto expected = writeFloats(folder, "b.safetensors", "loss", {1}, {std::nanf("")});
+    QVERIFY(!need(pipeline::compareTensors(actual, expected, 1, 1))[0].within);
+  }
+
+  void refusesFilesThatCannotBeCompared() {
+    QTemporaryDir folder;
+    const auto actual = writeFloats(folder, "a.safetensors", "logits", {2}, {1, 2});
+    const auto other = writeFloats(folder, "b.safetensors", "hidden", {2}, {1, 2});
+    const auto longer = writeFloats(folder, "c.safetensors", "logits", {3}, {1, 2, 3});
+    const auto nothing = pipeline::compareTensors(actual, other, 0, 0);
+    QVERIFY(!nothing && nothing.error().message.find("holds none of the run's outputs (logits)") != std::string::npos);
+    const auto shapes = pipeline::compareTensors(actual, longer, 0, 0);
+    QVERIFY(!shapes && shapes.error().message.find("[3]") != std::string::npos);
+  }
+
+  void everySampleIsThereAndOpens() {
+    const auto samples = need(pipeline::bundledSamples());
+    QVERIFY(samples.size() >= 6);
+    for (const auto& sample : samples) {
+      QVERIFY2(sample.lookFor.size() > 40, sample.name.c_str());
+      QVERIFY2(pipeline::openModel(sample.model.string(), sample.capture).has_value(), sample.name.c_str());
+    }
+  }
+
+  void samplesShowWhatTheyAnnounce() {
+    const auto ordinary = solvedSample("tiny-llama");
+    QCOMPARE(ordinary.solved->result.stats.backtracks, std::uint64_t{0});
+
+    const auto oneHead = solvedSample("one-kv-head");
+    QCOMPARE(oneHead.solved->result.outcome, solve::Outcome::Solved);
+    QVERIFY(oneHead.solved->result.stats.conflicts > 0 && oneHead.solved->result.stats.backtracks > 0);
+
+    const auto lastPosition = solvedSample("sequence-parallel-last-position");
+    QVERIFY(lastPosition.solved->result.stats.backtracks > 10);
+    for (const auto& strategy : lastPosition.solved->result.solution->strategies) {
+      if (strategy) QVERIFY(strategy->strategy != rules::Strategy::VocabScatter && strategy->strategy != rules::Strategy::RowScatter);
+    }
+
+    const auto exploding = solvedSample("exploding");
+    QCOMPARE(exploding.solved->result.outcome, solve::Outcome::NoSolution);
+    QVERIFY(exploding.solved->result.stats.tries > 1'700'000);
+    const auto plan = pipeline::planModel(exploding.model, exploding.solved);
+    QVERIFY(!plan && plan.error().code == ErrorCode::Negative);
+    QVERIFY2(plan.error().message.find("`lm_head` is pinned to row") != std::string::npos, plan.error().message.c_str());
+  }
+
+  void liftingThePinSolvesTheExplodingSample() {
+    const auto sample = sampleNamed("exploding");
+    const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
+    pipeline::SolveOptions options = sample.solve;
+    options.pins.clear();
+    QCOMPARE(need(pipeline::solveModel(model, options))->result.outcome, solve::Outcome::Solved);
+  }
+
+  void aStoppedSearchIsNoErrorButHasNoPlan() {
+    const auto sample = sampleNamed("exploding-16");
+    const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
+    std::stop_source stop;
+    pipeline::SolveOptions options = sample.solve;
+    options.onTrace = [&](const auto&) { stop.request_stop(); };
+    const auto solved = need(pipeline::solveModel(model, options, Progress(stop.get_token())));
+    QCOMPARE(solved->result.outcome, solve::Outcome::Stopped);
+    QCOMPARE(pipeline::planModel(model, solved).error().code, ErrorCode::Cancelled);
+  }
+
+  void cancelledBeforeItStartsNothingOpens() {
+    std::stop_source stop;
+    stop.request_stop();
+    const auto model = pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}, Progress(stop.get_token()));
+    QVERIFY(!model);
+    QCOMPARE(model.error().code, ErrorCode::Cancelled);
+  }
+
+  void evaluatesRules_data() {
+    QTest::addColumn<QString>("line");
+    QTest::addColumn<QString>("answer");  // the beginning
+    const auto row = [](const char* name, const char* line, const char* answer) { QTest::newRow(name) << QString(line) << QString(answer); };
+    row("defaults are filled", "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"},[1]],\"ranks\":2}",
+        "{\"out\":[\"S(1)\"]}");
+    row("negative dimension by keyword",
+        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"}],\"kwargs\":{\"dim\":[-2],\"keepdim\":true},\"ranks\":2}",
+        "{\"out\":[\"S(2)\"]}");
+    row("short operator name", "{\"op\":\"relu\",\"args\":[{\"tensor\":[4],\"placement\":\"S(0)\"}],\"ranks\":4}", "{\"out\":[\"S(0)\"]}");
+    row("sizes that do not divide", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[3],\"placement\":\"S(0)\"}],\"ranks\":2}", "{\"conflict\":");
+    row("tensor list", "{\"op\":\"aten::cat\",\"args\":[[{\"tensor\":[2,4],\"placement\":\"S(1)\"},{\"tensor\":[6,4],\"placement\":\"S(1)\"}],0],\"ranks\":2}",
+        "{\"out\":[\"S(1)\"]}");
+    row("integer indices are assumed", "{\"op\":\"aten::index_select\",\"args\":[{\"tensor\":[4,6],\"placement\":\"S(1)\"},0,{\"tensor\":[3]}],\"ranks\":2}",
+        "{\"out\":[\"S(1)\"]}");
+    row("view", "{\"op\":\"aten::view\",\"args\":[{\"tensor\":[1,16,24],\"placement\":\"S(2)\"},[1,16,3,8]],\"ranks\":2}", "{\"conflict\":");
+  }
+  void evaluatesRules() {
+    QFETCH(QString, line);
+    QFETCH(QString, answer);
+    const auto got = pipeline::evaluateRule(line.toStdString());
+    QVERIFY2(got.has_value(), got ? "" : got.error().message.c_str());
+    QVERIFY2(QString::fromStdString(*got).startsWith(answer), got->c_str());
+  }
+
+  void refusesLinesItCannotRead_data() {
+    QTest::addColumn<QString>("line");
+    QTest::addColumn<QString>("phrase");
+    const auto row = [](const char* name, const char* line, const char* phrase) { QTest::newRow(name) << QString(line) << QString(phrase); };
+    row("no JSON", "sum", "not a JSON object");
+    row("no operator", "{\"args\":[]}", "no \"op\"");
+    row("unknown operator", "{\"op\":\"aten::smu\",\"args\":[]}", "smu");
+    row("ranks", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"ranks\":0}", "\"ranks\"");
+    row("placement", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4],\"placement\":\"split\"}]}", "no placement");
+    row("keyword", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"kwargs\":{\"dmi\":1}}", "\"dmi\"");
+  }
+  void refusesLinesItCannotRead() {
+    QFETCH(QString, line);
+    QFETCH(QString, phrase);
+    const auto got = pipeline::evaluateRule(line.toStdString());
+    QVERIFY(!got);
+    QVERIFY2(QString::fromStdString(got.error().message).contains(phrase), got.error().message.c_str());
+  }
+
+  void aPlanHoldsAgainstItsModelAndNotAgainstAnother() {
+    const auto ordinary = solvedSample("tiny-llama");
+    plan::Plan plan = *need(pipeline::planModel(ordinary.model, ordinary.solved));
+    QVERIFY(need(pipeline::checkPlan(plan)).empty());
+    plan.model.source = CLEAVE_TEST_DATA "/models/qwen2";
+    QVERIFY(!need(pipeline::checkPlan(plan)).empty());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestPipeline)
+#include "tst_pipeline.moc"
