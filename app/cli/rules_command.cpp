@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 
+#include "libtorch/exec/verify_rules.h"
 #include "pipeline/evaluate_rule.h"
 #include "rules/rule.h"
 
@@ -40,23 +41,50 @@ int evaluateLines(std::istream& lines) {
   return exit;
 }
 
+/// Runs every claim of the rules on random tensors and prints those that the kernels refute, each with a reproduction.
+Result<int> verify(const torch_exec::VerifyOptions& options) {
+  CLEAVE_TRY(const auto verified, torch_exec::verifyRules(options, consoleProgress()));
+  endProgress();
+  std::string text;
+  for (const torch_exec::Finding& finding : verified.findings) {
+    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_exec::toText(finding.kind), finding.call, finding.claim, finding.detail);
+  }
+  text += fmt::format("{} applications of rules, {} claims run on shards, {} conflicts tried for missed splits (seed {}): {}\n", verified.calls,
+                      verified.claims, verified.conflicts, options.seed,
+                      verified.findings.empty() ? "every claim holds" : fmt::format("{} findings", verified.findings.size()));
+  CLEAVE_TRY_VOID(writeOutput("-", text));
+  return verified.findings.empty() ? 0 : exitCode(ErrorCode::Negative);
+}
+
+struct RulesCommand {
+  std::string evaluate;
+  bool verifies = false;
+  torch_exec::VerifyOptions options;
+
+  int run() const {
+    if (verifies) {
+      const auto result = verify(options);
+      return result ? *result : report(result.error());
+    }
+    if (evaluate.empty()) return listFamilies();
+    if (evaluate == "-") return evaluateLines(std::cin);
+    std::ifstream file(evaluate);
+    return file ? evaluateLines(file) : report({ErrorCode::BadInput, fmt::format("{} cannot be read.", evaluate)});
+  }
+};
+
 }  // namespace
 
 void addRulesCommand(CLI::App& app, Chosen& chosen) {
-  auto evaluate = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("rules", "List the operator families, or evaluate a rule");
-  command->add_option("--eval", *evaluate, "JSON lines from a file, or - for stdin: "
-                                           R"json({"op":"aten::sum.dim_IntList","args":[{"tensor":[2,8,4],"placement":"S(1)"},[2],false],"ranks":2})json");
-  command->callback([evaluate, &chosen] {
-    if (evaluate->empty()) {
-      chosen.exitCode = listFamilies();
-    } else if (*evaluate == "-") {
-      chosen.exitCode = evaluateLines(std::cin);
-    } else {
-      std::ifstream file(*evaluate);
-      chosen.exitCode = file ? evaluateLines(file) : report({ErrorCode::BadInput, fmt::format("{} cannot be read.", *evaluate)});
-    }
-  });
+  auto state = std::make_shared<RulesCommand>();
+  CLI::App* command = app.add_subcommand("rules", "List the operator families, evaluate a rule, or prove the rules by running them");
+  CLI::Option* evaluate =
+      command->add_option("--eval", state->evaluate, "JSON lines from a file, or - for stdin: "
+                          R"json({"op":"aten::sum.dim_IntList","args":[{"tensor":[2,8,4],"placement":"S(1)"},[2],false],"ranks":2})json");
+  CLI::Option* verifies = command->add_flag("--verify", state->verifies, "Run every rule's claims on random tensors, whole and in shards")->excludes(evaluate);
+  command->add_option("--op", state->options.op, "With --verify: this operator only")->needs(verifies);
+  command->add_option("--seed", state->options.seed, "With --verify: seed of sizes and values")->needs(verifies)->capture_default_str();
+  command->callback([state, &chosen] { chosen.exitCode = state->run(); });
 }
 
 }  // namespace cleave::cli

@@ -138,6 +138,12 @@ class TestCliPlan : public QObject {
     QCOMPARE(cli({"rules", "--eval", "-"}, "not json\n").exitCode, 3);
   }
 
+  void rulesAreProvedOnRequest() {
+    const Finished done = cli({"rules", "--verify", "--op", "aten::softmax.int"});
+    QVERIFY2(done.exitCode == 0 && done.out.contains("every claim holds"), (done.out + done.err).constData());
+    QCOMPARE(cli({"rules", "--verify", "--op", "aten::no_such_operator"}).exitCode, 2);
+  }
+
   void badUsageExitsTwoAndBadInputThree_data() {
     QTest::addColumn<QStringList>("arguments");
     QTest::addColumn<int>("exitCode");
