@@ -1,6 +1,7 @@
 #include "pipeline/evaluate_rule.h"
 
 #include "graph/operators.h"
+#include "libtorch/capture/arguments.h"
 #include "libtorch/capture/capture.h"
 #include "rules/rule.h"
 #include "rules/strategies.h"
@@ -103,13 +104,8 @@ class LineEvaluator {
   Result<Argument> defaultArgument(std::size_t position) const {
     const c10::Argument& argument = m_schema->arguments()[position];
     if (!argument.default_value()) return fail(ErrorCode::BadInput, "{} needs its argument \"{}\".", m_op, argument.name());
-    const c10::IValue& value = *argument.default_value();
-    if (value.isBool()) return Argument(value.toBool());
-    if (value.isInt()) return Argument(value.toInt());
-    if (value.isDouble()) return Argument(value.toDouble());
-    if (value.isIntList()) return Argument(value.toIntVector());
-    if (value.isString()) return Argument(value.toStringRef());
-    return Argument();
+    // Defaults hold no tensors, so there is none to look up.
+    return torch_capture::toArgument(*argument.default_value(), torch_capture::argumentKind(argument), {});
   }
 
   Result<Argument> readArgument(const Json& json, std::size_t position) {
