@@ -38,12 +38,21 @@ inline constexpr int kMaxRanks = 1024;
 /// `optimum` for the reference engine, `full` for the others.
 rules::Menu defaultMenu(solve::Engine engine);
 
+/// The bundled profiles (resources/devices/*.json) by name; the first is the default.
+Result<std::vector<solve::DeviceProfile>> deviceProfiles();
+/// A bundled profile by name, or one from a JSON file by path. BadInput lists the names there are.
+Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile);
+inline constexpr std::string_view kDefaultDevice = "h100";
+
 struct SolveOptions {
   int ranks = 2;
   solve::Engine engine = solve::Engine::Reference;
   std::optional<rules::Menu> menu;   ///< nullopt: the engine's default
   rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
   std::vector<solve::Pin> pins;
+  std::vector<std::string> rulesOff, redistributable;  ///< see solve::Problem
+  solve::CostSettings cost;          ///< its profile from `deviceProfile`
+  std::shared_ptr<solve::SolveCache> cache;  ///< kept between solves of one model; may be null
   std::uint64_t seed = 0;
   bool record = true;                ///< keep a trace
   solve::RecorderLimits limits;
@@ -65,6 +74,9 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
 /// Negative when there is no solution; the error names the causes.
 Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
                                                     const std::shared_ptr<const Solved>& solved);
+
+/// The problem that these options make of a model; what solveModel solves.
+Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, const SolveOptions& options);
 
 /// One bundled sample: a model with the options that make it instructive.
 struct Sample {

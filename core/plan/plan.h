@@ -137,6 +137,10 @@ struct Plan {
   std::vector<CollectivePlan> collectives;
   std::vector<ParameterPlan> parameters;   ///< in name order
   MemoryPrediction memory;
+  solve::CostSettings costSettings;        ///< the device and use that `cost` is for
+  solve::PlanCost cost;                    ///< predicted time of a step and bytes of a rank
+  bool isProvedOptimal = false;            ///< no plan of this menu is faster within the budget
+  std::vector<std::string> demands;        ///< the user's: pins, "rule off: …", "redistribute: …"
   solve::SearchStats search;
   Timings timings;
   std::vector<std::string> warnings;       ///< "nothing could be split: ...", "vocabulary stays whole: ..."
@@ -156,6 +160,7 @@ struct PlanRequest {
   std::shared_ptr<const solve::Solution> solution;
   solve::Engine engine = solve::Engine::Reference;
   solve::SearchStats search;
+  bool isProvedOptimal = false;
   Checkpoint checkpoint;     ///< empty for a folder with a config alone
   std::uint64_t seed = 0;
   bool gatherOutputs = true; ///< split graph outputs are gathered at the end, so that the user gets whole tensors

@@ -36,7 +36,7 @@ std::optional<Engine> parseEngine(std::string_view text) {
   return std::nullopt;
 }
 
-Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress) {
+Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress, SolveCache*) {
   if (engine != Engine::Reference) {
     return fail(ErrorCode::BadUsage, "The engine `{}` is not built yet; use `reference`.", toText(engine));
   }

@@ -7,7 +7,9 @@
 #include "graph/graph.h"
 #include "rules/rule.h"
 #include "rules/strategies.h"
+#include "solve/cost/settings.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,7 +49,13 @@ struct Problem {
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
   rules::StrategyContext context;      ///< world size, menu, sequence parallelism
   std::vector<Pin> pins;
-  /// BadUsage names the first pin that matches nothing in the graph and the nearest names.
+  /// Patterns of operators ("aten::mul.Tensor", "*softmax*") whose rules are switched off: they want all operands whole.
+  std::vector<std::string> rulesOff;
+  /// Patterns of values that may change their placement right after they are computed: an even split is gathered
+  /// (S(d) to R, an all-gather), or a whole value cut (R to S(d), no traffic). Else nothing but a layer changes a placement.
+  std::vector<std::string> redistributable;
+  CostSettings cost;                   ///< what `optimal` minimises and every plan is priced with
+  /// BadUsage names the first pin, rule or redistribution that matches nothing in the graph, and the nearest names.
   Result<void> checkPins() const;
 };
 
@@ -55,6 +63,7 @@ struct Problem {
 struct Solution {
   std::vector<Placement> placements;                            ///< by ValueId
   std::vector<std::optional<rules::StrategyOption>> strategies;  ///< by NodeId; nullopt: not a layer
+  std::map<ValueId, Placement> computedAs;  ///< redistributed values: how they are computed; `placements` has what readers see
   const Placement& of(ValueId value) const { return placements[value.index()]; }
 };
 

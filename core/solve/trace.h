@@ -52,6 +52,7 @@ struct Choice {
   std::vector<Placement> results;
   std::optional<rules::StrategyOption> strategy;
   std::string reason;
+  std::vector<Placement> computedAs;  ///< beside `results` where one was redistributed (Problem::redistributable); else empty
   bool operator==(const Choice& other) const;
 };
 

@@ -1,0 +1,43 @@
+#pragma once
+/// Two plans of one model side by side: what changed, and what it changes in time and memory. Pure; any thread.
+#include "plan/plan.h"
+
+namespace cleave::plan {
+
+struct ValueChange {
+  std::string name;
+  ValueId value;               ///< in both graphs: plans of one capture have equal ATen graphs
+  Placement before, after;
+};
+struct LayerChange {
+  std::string name;
+  NodeId node;
+  rules::Strategy before = rules::Strategy::Whole, after = rules::Strategy::Whole;
+  std::string reasonBefore, reasonAfter;
+};
+struct Figure {
+  std::int64_t before = 0, after = 0;
+  std::int64_t change() const { return after - before; }
+};
+
+struct PlanDiff {
+  int ranksBefore = 1, ranksAfter = 1;
+  std::string labelBefore, labelAfter;     ///< "optimal, 4 ranks", "reference, 2 ranks, lm_head=row"
+  std::vector<LayerChange> layers;         ///< changed ones, in graph order
+  std::vector<ValueChange> values;         ///< changed ones, in graph order
+  Figure splitLayers, layerCount;          ///< layers that are not whole
+  Figure femtoseconds, rankBytes;          ///< predicted step time; bytes a rank (PlanCost)
+  Figure parameterBytes, peakActivations;
+  std::map<rules::CollectiveKind, std::pair<Traffic, Traffic>> collectives;
+  bool isSame() const { return layers.empty() && values.empty() && ranksBefore == ranksAfter; }
+};
+
+/// BadUsage when the plans are of different graphs (other model, shapes or flags), naming the first difference.
+Result<PlanDiff> diff(const Plan& before, const Plan& after);
+
+/// For a terminal: figures, then layers that changed, equal ones of repeated blocks together.
+std::string toText(const PlanDiff& diff);
+/// Schema "cleave.diff/1".
+std::string toJson(const PlanDiff& diff);
+
+}  // namespace cleave::plan

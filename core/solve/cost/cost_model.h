@@ -1,0 +1,93 @@
+#pragma once
+/// What a plan costs: predicted seconds of one step and bytes on one rank. All ranks do the same, so one rank's figures are
+/// the plan's. Integers (femtoseconds, bytes), rounded once for each operator and each collective, so that the same plan has
+/// the same cost wherever it is added up.
+///
+/// Time of an operator, on one rank's shard (replicated work counts in full on every rank):
+///     compute = max(FLOPs / peak of its dtype, bytes read and written / memory bandwidth)
+///     FLOPs: 2·m·k·n for a product (torch.utils.flop_counter counts the same); attention 4·b·h·s·t·d; any other
+///     operator one for each element of its largest tensor; views and aliases cost nothing.
+///     Backward (training): a product twice its forward (gradients of both factors), anything else once.
+/// Time of a collective over n ranks, V bytes being the whole tensor (ring; Thakur et al., "Optimization of Collective
+/// Communication Operations in MPICH", 2005; NCCL's bus bandwidth factors):
+///     all-reduce     α + 2·(n-1)/n·V·β          all-gather, reduce-scatter     α + (n-1)/n·V·β          β = 1 / link bandwidth
+/// Forward: what the strategy names (strategies.h); the vocabulary-parallel loss 3 all-reduces of N reals; graph outputs
+/// that are split are gathered. Backward (Megatron-LM arXiv:1909.08053 section 3, arXiv:2205.05198 section 4.2.2):
+///     an all-gather before becomes a reduce-scatter, a reduce-scatter after an all-gather; an all-reduce after: nothing;
+///     a value that is R, needs a gradient, and is read split by somebody (a column layer, an operator whose result is
+///     split): one all-reduce of its gradient, however many readers (Megatron's f); parameters likewise;
+///     weights with k replicas: an all-reduce over the k ranks that share them.
+///     So a Megatron layer has 2 all-reduces of b·s·h forward and 2 backward.
+/// Memory of a rank: parameters + gradients (dtype of the parameter) + optimizer (momentum: one copy, AdamW: two, in float32; a float32 master
+/// copy for half precision) + activations saved for backward (training) or the KV cache (inference, causal attention: keys and
+/// values before heads are repeated) + inputs and constants + transient peak (live values that are not saved, by liveness).
+/// All but the transient peak are sums over steps.
+#include "solve/candidates.h"
+#include "solve/cost/settings.h"
+
+namespace cleave::solve {
+
+struct StepCost {
+  std::int64_t computeFs = 0;    ///< forward, and backward when training
+  std::int64_t trafficFs = 0;    ///< collectives, forward and backward
+  std::int64_t trafficBytes = 0; ///< bytes of the whole tensors of these collectives
+  std::int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, kvCache = 0;  ///< bytes that stay
+  std::int64_t femtoseconds() const { return computeFs + trafficFs; }
+  std::int64_t bytes() const { return parameters + gradients + optimizer + activations + kvCache; }
+  StepCost& operator+=(const StepCost& other);
+  bool operator==(const StepCost&) const = default;
+};
+
+/// The cost of a whole solution.
+struct PlanCost {
+  StepCost sum;                      ///< of all steps
+  std::int64_t fixedBytes = 0;       ///< inputs and constants
+  std::int64_t transientPeak = 0;
+  std::int64_t femtoseconds() const { return sum.femtoseconds(); }
+  std::int64_t additiveBytes() const { return sum.bytes() + fixedBytes; }
+  std::int64_t bytes() const { return additiveBytes() + transientPeak; }
+  bool operator==(const PlanCost&) const = default;
+};
+
+/// Immutable; any thread.
+class CostModel {
+ public:
+  CostModel(const Problem& problem, const Variables& variables);
+  ~CostModel();
+
+  /// What taking `choice` costs when the operands lie as `reads` (in the order of Variables::reads). Everything but the
+  /// gradient reductions of what it reads. Equal steps (structureHash, sameStructure, and `costClass`) cost the same.
+  StepCost step(NodeId node, const Choice& choice, std::span<const Placement> reads) const;
+  /// True when this step, so chosen, leaves on each rank only a part of the gradient of its read `index`.
+  bool leavesPartialGradient(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const;
+  /// True when `value` may need a gradient reduction at all: training, floating point, reached from a parameter.
+  bool mayNeedReduction(ValueId value) const;
+  /// The reduction of its gradient, charged once for a value if any step that reads it leaves it partial.
+  StepCost gradientReduction(ValueId value) const;
+  /// Static facts beyond structure that decide a step's cost (graph output, saved for backward, cached, needs a gradient).
+  std::uint32_t costClass(NodeId node) const;
+  std::int64_t fixedBytes() const;
+
+  PlanCost evaluate(const Solution& solution) const;
+  /// By NodeId; gradient reductions are charged to the value's producer. Sums to evaluate().sum.
+  std::vector<StepCost> byNode(const Solution& solution) const;
+  /// Most bytes of live, not staying values (and collectives' buffers) at once.
+  std::int64_t transientPeak(const Solution& solution) const;
+
+ private:
+  struct Facts;
+  const Problem& m_problem;
+  const Variables& m_variables;
+  std::unique_ptr<const Facts> m_facts;
+};
+
+/// What `evaluate` needs and nothing else, for one solution.
+PlanCost costOf(const Problem& problem, const Solution& solution);
+
+/// The choice that a solution makes of a node, as candidatesOf would have offered it (without its reason).
+Choice choiceOf(const Variables& variables, const Problem& problem, const Solution& solution, NodeId node);
+
+/// "1.25 ms", "830 µs", "12 ns": times as people read them.
+std::string timeText(std::int64_t femtoseconds);
+
+}  // namespace cleave::solve

@@ -1,0 +1,48 @@
+#pragma once
+/// For which device and for what use costs are counted. Plain data; part of a Problem.
+#include "graph/types.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cleave::solve {
+
+/// One device of a group of equal ones, and the link between them. The data lie in resources/devices/*.json with their
+/// sources (plan/device_profile.h reads them); the values here are those of `generic`, for work without resources.
+struct DeviceProfile {
+  std::string name = "generic";                ///< "h100": what --device-profile takes
+  std::string title = "A generic accelerator"; ///< "NVIDIA H100 SXM5 80 GB, NVLink"
+  std::int64_t memoryBytes = 80ll << 30;
+  double halfFlopsPerSecond = 1e15;            ///< dense bfloat16 and float16 products
+  double floatFlopsPerSecond = 5e14;           ///< float32 products as PyTorch runs them by default on this device
+  double doubleFlopsPerSecond = 5e13;
+  double memoryBytesPerSecond = 3e12;
+  double linkBytesPerSecond = 4e11;            ///< one direction, one device: what a ring sends at
+  double linkLatencySeconds = 1e-5;            ///< α: once for each collective
+  struct Source {
+    std::string what, address;
+    bool operator==(const Source&) const = default;
+  };
+  std::vector<Source> sources;
+  bool operator==(const DeviceProfile&) const = default;
+};
+
+enum class Optimizer : std::uint8_t { None, Sgd, Momentum, AdamW };
+std::string_view toText(Optimizer optimizer);  ///< "none", "sgd", "momentum", "adamw"
+std::optional<Optimizer> parseOptimizer(std::string_view text);
+
+struct CostSettings {
+  DeviceProfile profile;
+  bool isTraining = false;                    ///< forward, backward and the optimizer's states; else forward and the KV cache
+  Optimizer optimizer = Optimizer::AdamW;     ///< training only
+  /// Bytes one rank may use; a hard constraint of `optimal`. nullopt: the profile's memory.
+  std::optional<std::int64_t> memoryBudget;
+  bool holdsKvCache = true;                   ///< inference: keys and values of causal attention stay, as generation needs them
+  std::int64_t budgetBytes() const { return memoryBudget.value_or(profile.memoryBytes); }
+  bool operator==(const CostSettings&) const = default;
+};
+
+}  // namespace cleave::solve
