@@ -40,8 +40,14 @@ plan::Checkpoint checkpointOf(const formats::ModelFolder& folder) {
   return checkpoint;
 }
 
+/// The demands that cannot hold together where an engine proved them, else the conflicts the search met most often.
 std::string causesInWords(const solve::SolveResult& result) {
-  std::string text;
+  if (!result.core.constraints.empty()) {
+    std::string text = result.core.constraints.size() == 1 ? ":" : ": these cannot hold together.";
+    for (const solve::Constraint& constraint : result.core.constraints) text += "\n  " + constraint.text;
+    return text;
+  }
+  std::string text = fmt::format(" with these demands: all {} tries end in a conflict.", result.stats.tries);
   const std::size_t shown = std::min<std::size_t>(result.causes.size(), 3);
   for (std::size_t i = 0; i < shown; ++i) text += "\n  " + result.causes[i].reason;
   return text;
@@ -82,18 +88,25 @@ rules::Menu defaultMenu(solve::Engine engine) {
   return engine == solve::Engine::Reference ? rules::Menu::Optimum : rules::Menu::Full;
 }
 
-Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Model>& model, const SolveOptions& options,
-                                                 const Progress& progress) {
+Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, const SolveOptions& options) {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     return fail(ErrorCode::BadUsage, "{} ranks are not possible: choose between 1 and {}.", options.ranks, kMaxRanks);
   }
-  progress.report("solve");
   auto problem = std::make_shared<solve::Problem>();
-  problem->graph = model->aten;
+  problem->graph = model.aten;
   problem->context = {options.ranks, options.menu.value_or(defaultMenu(options.engine)), options.sequenceParallel};
   problem->pins = options.pins;
+  problem->rulesOff = options.rulesOff;
+  problem->redistributable = options.redistributable;
+  problem->cost = options.cost;
   CLEAVE_TRY_VOID(problem->checkPins());
+  return std::shared_ptr<const solve::Problem>(std::move(problem));
+}
 
+Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Model>& model, const SolveOptions& options,
+                                                 const Progress& progress) {
+  progress.report("solve");
+  CLEAVE_TRY(const auto problem, problemOf(*model, options));
   auto solved = std::make_shared<Solved>();
   solved->problem = problem;
   solved->options = options;
@@ -102,10 +115,10 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
     solve::TraceRecorder recorder(problem, options.limits);
     solved->trace = recorder.trace();
     if (options.onTrace) options.onTrace(solved->trace);
-    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, recorder, progress));
+    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, recorder, progress, options.cache.get()));
   } else {
     const auto sink = solve::makeCountingSink();
-    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress));
+    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress, options.cache.get()));
   }
   solved->solveMs = millisecondsSince(start);
   return std::shared_ptr<const Solved>(std::move(solved));
@@ -117,8 +130,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
     return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.", solved->result.stats.tries);
   }
   if (!solved->result.solution) {
-    return fail(ErrorCode::Negative, "There is no solution for {} ranks with these pins: all {} tries end in a conflict.{}",
-                solved->problem->context.worldSize, solved->result.stats.tries, causesInWords(solved->result));
+    return fail(ErrorCode::Negative, "There is no solution for {} ranks{}", solved->problem->context.worldSize, causesInWords(solved->result));
   }
   plan::PlanRequest request;
   request.model = model->info;
@@ -129,6 +141,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   request.search = solved->result.stats;
   request.checkpoint = checkpointOf(model->folder);
   request.seed = solved->options.seed;
+  request.isProvedOptimal = solved->result.optimum && solved->result.optimum->isProved();
   CLEAVE_TRY(auto plan, plan::makePlan(request));
   plan.timings.loadMs = model->timings.loadMs;
   plan.timings.captureMs = model->timings.captureMs;
