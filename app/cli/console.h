@@ -18,7 +18,4 @@ int report(const Error& error);
 /// Writes to a file (atomically) or, for "-", to stdout.
 Result<void> writeOutput(const std::string& target, std::string_view text);
 
-/// "1.5 GiB", "112 MiB", "64 B".
-std::string bytesText(std::int64_t bytes);
-
 }  // namespace cleave::cli

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 
+#include "base/quantities.h"
 #include "pipeline/pipeline.h"
 
 #include <map>

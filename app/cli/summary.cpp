@@ -1,6 +1,6 @@
 #include "cli/summary.h"
 
-#include "cli/console.h"
+#include "base/quantities.h"
 
 #include <nlohmann/json.hpp>
 

@@ -141,12 +141,4 @@ MemoryPrediction predictMemory(const Graph& program, const std::vector<Parameter
   return memory;
 }
 
-std::string bytesText(std::int64_t bytes) {
-  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  double size = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (size >= 1024 && unit + 1 < std::size(kUnits)) size /= 1024, ++unit;
-  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
-}
-
 }  // namespace cleave::plan

@@ -33,7 +33,4 @@ Result<std::vector<ParameterPlan>> shardMap(const PlanRequest& request, std::vec
 /// (predict.cpp)
 MemoryPrediction predictMemory(const Graph& program, const std::vector<ParameterPlan>& parameters);
 
-/// "1.5 GiB": sizes as people read them.
-std::string bytesText(std::int64_t bytes);
-
 }  // namespace cleave::plan

@@ -1,3 +1,4 @@
+#include "base/quantities.h"
 #include "graph/operators.h"
 #include "plan/steps.h"
 

@@ -94,7 +94,7 @@ class TestLlamaPlan : public QObject {
     QVERIFY(reasonOf("model.layers.1.self_attn.q_proj").find("scaled_dot_product_attention_1") != std::string::npos);
     QCOMPARE(reasonOf("model.layers.0.mlp.up_proj"), std::string("column: 112 output features split over 2 ranks, 56 each"));
     QCOMPARE(plan.warnings.size(), std::size_t{4});
-    QVERIFY2(plan.warnings[0].starts_with("2 layers model.layers.*.self_attn.q_proj stay whole, 32.0 KiB on every rank: "), plan.warnings[0].c_str());
+    QVERIFY2(plan.warnings[0].starts_with("2 layers model.layers.*.self_attn.q_proj stay whole, 32 KiB on every rank: "), plan.warnings[0].c_str());
   }
 
   void aHugeModelIsPlannedAndWrittenFast() {

@@ -1,6 +1,6 @@
 #include "canvas/quantities.h"
 
-#include <cmath>
+#include "base/quantities.h"
 
 namespace cleave::views {
 
@@ -12,12 +12,7 @@ QString shapeText(const graph::Shape& shape) {
 }
 
 QString bytesText(std::int64_t bytes) {
-  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (std::abs(value) >= 1024 && unit < 5) value /= 1024, ++unit;
-  const int decimals = unit == 0 || std::abs(value) >= 100 || value == std::floor(value) ? 0 : 1;
-  return QStringLiteral("%1 %2").arg(value, 0, 'f', decimals).arg(QLatin1String(kUnits[unit]));
+  return QString::fromStdString(cleave::bytesText(bytes));
 }
 
 QString countText(std::uint64_t count) {

@@ -8,7 +8,7 @@ namespace cleave::views {
 
 /// "8×512×4096"; "scalar" for no dimensions.
 QString shapeText(const graph::Shape& shape);
-/// "11.2 GiB", "912 MiB", "4 KiB", "12 B".
+/// As base/quantities.h writes them: "11.2 GiB", "912 MiB", "4 KiB".
 QString bytesText(std::int64_t bytes);
 /// "18,204": digits in groups of three whatever the locale, as in scripts and logs.
 QString countText(std::uint64_t count);
