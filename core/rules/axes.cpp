@@ -119,8 +119,8 @@ std::optional<Conflict> Axes::refusePadding(const Cut& cut) const {
   const Placement& p = m_call.at(cut.operand);
   if (p.padding() == 0) return std::nullopt;
   const bool hasName = !m_names[static_cast<std::size_t>(cut.operand)].empty();
-  return Conflict{fmt::format("`{}` cannot take {}, whose padding ({}) only element-wise operators, copies and the loss "
-                              "leave alone.",
+  return Conflict{fmt::format("`{}` cannot take {}, whose padding ({}) only the loss and operators that leave the dimension "
+                              "alone can take.",
                               m_call.shortName(), hasName ? nameOf(cut.operand) : inputName(m_call, cut.operand), p.text()),
                   {cut.operand}};
 }

@@ -29,7 +29,7 @@ class Axes {
   Axes& operand(int operand, int dim, int axis);
   Axes& result(int result, int dim, int axis);
   Axes& name(int operand, std::string name);  ///< "the query": used in conflicts
-  /// Padded dimensions may pass: element-wise operators and copies, where what lies in the padding stays there.
+  /// Padded dimensions may pass on axes that are kept: what lies in the padding stays there.
   Axes& allowPadding();
   /// This result is the same on every rank whatever is split (an empty or constant one).
   Axes& independentResult(int result);

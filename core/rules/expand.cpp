@@ -59,7 +59,7 @@ Verdict repeatDims(Call& call, const Repeats& repeats) {
     axes.operand(0, d, axis);
     if (!isRepeated) axes.result(0, d + offset, axis);
   }
-  Verdict plain = axes.follow();
+  Verdict plain = axes.allowPadding().follow();
   if (auto* more = std::get_if<std::vector<Claim>>(&plain)) {
     claims.insert(claims.end(), more->begin(), more->end());
   } else if (claims.empty()) {

@@ -43,7 +43,7 @@ Verdict cat(Call& call) {
     if (isSkipped(i)) continue;
     for (int d = 0; d < call.rank(i); ++d) axes.operand(i, d, d < rank ? axisOf[static_cast<std::size_t>(d)] : -1);
   }
-  return axes.follow();
+  return axes.allowPadding().follow();
 }
 
 Verdict stack(Call& call) {
@@ -54,7 +54,7 @@ Verdict stack(Call& call) {
     for (int i = 0; i < call.operandCount(); ++i) axes.operand(i, d, axis);
     axes.result(0, d < added ? d : d + 1, axis);
   }
-  return axes.follow();
+  return axes.allowPadding().follow();
 }
 
 constexpr Entry kEntries[] = {

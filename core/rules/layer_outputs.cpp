@@ -1,5 +1,7 @@
 #include "rules/layer_outputs.h"
 
+#include "graph/operators.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -50,6 +52,26 @@ std::int64_t headsBehind(const Graph& graph, ValueId value, int steps = kLongest
 int replicasFor(std::int64_t heads, int worldSize) {
   if (heads <= 0) return 1;
   return worldSize / static_cast<int>(std::gcd(heads, static_cast<std::int64_t>(worldSize)));
+}
+
+/// Steps from logits to the loss: cast, soft cap, shift, flattening.
+constexpr int kLongestWayToLoss = 12;
+
+bool reachesLoss(const Graph& graph, ValueId value, int steps) {
+  const auto isValue = [&](const graph::Output& output) { return output.value == value; };
+  if (std::any_of(graph.outputs.begin(), graph.outputs.end(), isValue)) return true;
+  if (steps == 0) return false;
+  for (const NodeId user : graph.value(value).users) {
+    if (const auto layer = graph::layerShape(graph, user)) {
+      if (layer->kind == graph::LayerKind::CrossEntropy && layer->input == value) return true;
+      continue;
+    }
+    for (const ValueId next : graph.node(user).results) {
+      const bool keepsLast = !graph.shapeOf(next).empty() && lastSize(graph, next) == lastSize(graph, value);
+      if (keepsLast && reachesLoss(graph, next, steps - 1)) return true;
+    }
+  }
+  return false;
 }
 
 struct Piece {
@@ -105,5 +127,7 @@ std::optional<Placement> columnsBehind(const Graph& graph, ValueId result, int w
   }
   return last.withBlocks(std::move(blocks));
 }
+
+bool makesClasses(const Graph& graph, ValueId result) { return reachesLoss(graph, result, kLongestWayToLoss); }
 
 }  // namespace cleave::rules

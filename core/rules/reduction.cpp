@@ -20,7 +20,7 @@ Verdict reduceOver(Call& call, const std::vector<int>& dims, bool keepsDims, con
     for (int r = 0; !isReduced && r < call.resultCount(); ++r) axes.result(r, next, axis);
     if (!isReduced || keepsDims) ++next;
   }
-  return axes.follow();
+  return axes.allowPadding().follow();
 }
 
 /// Dimensions argument where an absent or empty list means all of them.
@@ -60,7 +60,7 @@ Verdict along(Call& call, int dim, const char* why) {
     axes.operand(0, d, axis);
     for (int r = 0; d != dim && r < call.resultCount(); ++r) axes.result(r, d, axis);
   }
-  return axes.follow();
+  return axes.allowPadding().follow();
 }
 
 template <std::size_t kDimIndex>

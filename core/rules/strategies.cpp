@@ -65,9 +65,11 @@ class Offers {
   LayerOptions crossEntropy() {
     const std::string refusal = whyNotVocabLoss();
     if (refusal.empty()) {
-      offer({Strategy::Vocab, Placement::split(1), {}, {}, {}, {}, {},
-             fmt::format("{} classes split over {} ranks, the loss reduces over them inside",
-                         sizeAt(m_graph.shapeOf(m_layer.input), 1), m_context.worldSize)});
+      const std::int64_t classes = sizeAt(m_graph.shapeOf(m_layer.input), 1);
+      const std::int64_t padding = vocabularyPadding(classes);
+      offer({Strategy::Vocab, Placement::split(1).withPadding(padding), {}, {}, {}, {}, {},
+             fmt::format("{} classes{} split over {} ranks, the loss reduces over them inside", classes, paddingText(padding),
+                         m_context.worldSize)});
     } else {
       refuse(Strategy::Vocab, refusal);
     }
@@ -99,6 +101,13 @@ class Offers {
     dividesSequence() ? offer(std::move(option)) : refuse(option.strategy, sequenceRefusal());
   }
 
+  /// Rows that a vocabulary of `size` lacks to divide. Only the full menu pads, and never where ranks outnumber the rows.
+  std::int64_t vocabularyPadding(std::int64_t size) const {
+    if (m_context.menu != Menu::Full || size < m_context.worldSize) return 0;
+    return (m_context.worldSize - size % m_context.worldSize) % m_context.worldSize;
+  }
+  static std::string paddingText(std::int64_t padding) { return padding == 0 ? "" : fmt::format(", padded by {},", padding); }
+
   std::int64_t outFeatures() const { return sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.outAxis); }
   int lastDim() const { return static_cast<int>(m_result.size()) - 1; }
 
@@ -112,11 +121,13 @@ class Offers {
               std::optional<CollectiveKind> after) {
     const std::int64_t out = outFeatures();
     const int ranks = m_context.worldSize;
-    if (out % ranks != 0) return refuse(strategy, fmt::format("{} output features do not divide by {} ranks", out, ranks));
+    std::int64_t padding = vocabularyPadding(out);
+    if (padding != 0 && !makesClasses(m_graph, m_node.results.front())) padding = 0;
+    if ((out + padding) % ranks != 0) return refuse(strategy, fmt::format("{} output features do not divide by {} ranks", out, ranks));
     if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
-    const Placement lane = Placement::split(lastDim());
-    offer({strategy, input, Placement::split(m_layer.outAxis), columnBias(lane), after ? Placement() : lane, before, after,
-           fmt::format("{} output features split over {} ranks, {} each", out, ranks, out / ranks)});
+    const Placement lane = Placement::split(lastDim()).withPadding(padding);
+    offer({strategy, input, lane.shifted(m_layer.outAxis - lastDim()), columnBias(lane), after ? Placement() : lane, before, after,
+           fmt::format("{} output features{} split over {} ranks, {} each", out, paddingText(padding), ranks, (out + padding) / ranks)});
   }
 
   /// Columns that suit what comes behind: fused projections as blocks, single KV heads with replicas.
@@ -162,12 +173,14 @@ class Offers {
     const int ranks = m_context.worldSize;
     const bool isScatter = strategy == Strategy::VocabScatter;
     if (isScatter && !hasSequenceForms()) return true;
-    if (rows % ranks != 0) {
+    const std::int64_t padding = vocabularyPadding(rows);
+    if ((rows + padding) % ranks != 0) {
       refuse(strategy, fmt::format("{} vocabulary rows do not divide by {} ranks", rows, ranks));
       return false;
     }
-    StrategyOption option{strategy, {}, Placement::split(m_layer.outAxis), {}, {}, {}, CollectiveKind::AllReduce,
-                          fmt::format("{} vocabulary rows split over {} ranks, {} each", rows, ranks, rows / ranks)};
+    StrategyOption option{strategy, {}, Placement::split(m_layer.outAxis).withPadding(padding), {}, {}, {}, CollectiveKind::AllReduce,
+                          fmt::format("{} vocabulary rows{} split over {} ranks, {} each", rows, paddingText(padding), ranks,
+                                      (rows + padding) / ranks)};
     if (isScatter) {
       option.result = Placement::split(sequenceDim());
       option.after = CollectiveKind::ReduceScatter;
@@ -192,7 +205,7 @@ class Offers {
     if (m_layer.weight.isValid()) return "the loss has class weights";
     if (labelSmoothing() != 0) return fmt::format("the loss smooths its labels by {}", labelSmoothing());
     if (graph::isFloatingPoint(m_graph.value(m_layer.target).type.dtype)) return "the targets are probabilities";
-    if (logits[1] % m_context.worldSize != 0) {
+    if ((logits[1] + vocabularyPadding(logits[1])) % m_context.worldSize != 0) {
       return fmt::format("{} classes do not divide by {} ranks", logits[1], m_context.worldSize);
     }
     return {};

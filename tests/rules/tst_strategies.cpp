@@ -76,14 +76,14 @@ QStringList namesOf(const LayerOptions& options) {
 }
 
 /// nn.Linear: the weight lies [out, in].
-std::string linear(const std::string& lead, int in, int out, bool hasBias = false) {
+std::string linear(const std::string& lead, int in, int out, bool hasBias = false, const std::string& rest = "return y=y\n") {
   return fmt::format(
       "x: f32[{0},{1}] = input\n"
       "fc.weight: f32[{2},{1}] = parameter\n"
       "{3}"
       "y: f32[{0},{2}] = aten::linear(x, fc.weight, {4})\n"
-      "return y=y\n",
-      lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None");
+      "{5}",
+      lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None", rest);
 }
 
 /// GPT-2's Conv1D: the weight lies [in, out].
@@ -121,6 +121,13 @@ std::string crossEntropy(const Loss& loss) {
       "y: f32[] = aten::cross_entropy_loss(x, labels, {}, 1, -100, {})\n"
       "return y=y\n",
       loss.logits, loss.target, loss.hasWeights ? "classes: f32[8] = input\n" : "", loss.hasWeights ? "classes" : "None", loss.smoothing);
+}
+
+std::string headAndLoss(int classes) {
+  return linear("2,6", 4, classes, false,
+                fmt::format("cast: f32[2,6,{0}] = aten::_to_copy(y, :f32)\nflat: f32[12,{0}] = aten::view(cast, [12,{0}])\n"
+                            "labels: i64[12] = input\nloss: f32[] = aten::cross_entropy_loss(flat, labels)\nreturn loss=loss\n",
+                            classes));
 }
 
 /// A projection whose result is cut into pieces of its last dimension, each viewed as heads of `headSize`.
@@ -267,7 +274,17 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
   row("linear on one rank", plain, on(1, kFull, kOn), {"whole(R, R) -> R"});
   row("linear, only the inputs divide", linear("2,6", 4, 9), on(2), {"whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
   row("linear, only the outputs divide", linear("2,6", 5, 8), on(2), {"column(R, S(0)) -> S(2)", "whole(R, R) -> R"});
-  row("linear, nothing divides", linear("2,7", 5, 9), on(2, kFull, kOn), {"whole(R, R) -> R"});
+  row("linear, nothing divides", linear("2,7", 5, 9), on(2, kOptimum, kOn), {"whole(R, R) -> R"});
+  row("classes are padded", linear("2,6", 5, 9, true), on(2, kFull),
+      {"column(R, S(0,pad 1), bias S(0,pad 1)) -> S(2,pad 1)", "column+gather(R, S(0,pad 1), bias S(0,pad 1)) -> R, all_gather after",
+       "whole(R, R, bias R) -> R"});
+  row("classes are padded, sequence parallel", linear("2,6", 5, 7), on(3, kFull, kOn),
+      {"column(R, S(0,pad 2)) -> S(2,pad 2)", "column+gather(R, S(0,pad 2)) -> R, all_gather after", "whole(R, R) -> R",
+       "gather+column(S(1), S(0,pad 2)) -> S(2,pad 2), all_gather before", "gather+whole(S(1), R) -> R, all_gather before",
+       "whole-on-sequence(S(1), R) -> S(1)"});
+  row("fewer classes than ranks are not", linear("2,6", 5, 3), on(4, kFull), {"whole(R, R) -> R"});
+  row("classes are padded on the way to the loss", headAndLoss(9), on(2, kFull), {"vocab(S(1,pad 1)) -> R", "whole(R) -> R"});
+  row("features are not", linear("2,6", 5, 9, false, "z: f32[2,6] = aten::sum.dim_IntList(y, [2])\nreturn z=z\n"), on(2, kFull), {"whole(R, R) -> R"});
   row("linear, the sequence does not divide", linear("2,7", 4, 8), on(2, kOptimum, kOn),
       {"column(R, S(0)) -> S(2)", "whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
   row("linear on 2-D activations", linear("12", 4, 8), on(2, kFull, kOn),
@@ -300,6 +317,9 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
       {"vocab(R, S(0)) -> R, all_reduce after", "vocab+scatter(R, S(0)) -> S(1), reduce_scatter after"});
   row("embedding, full menu", table, on(2, kFull), {"vocab(R, S(0)) -> R, all_reduce after", "whole(R, R) -> R"});
   row("embedding, a vocabulary that does not divide", embedding("2,6", 257, 4), on(2, kOptimum, kOn), {"whole(R, R) -> R"});
+  row("embedding, a padded vocabulary", embedding("2,6", 257, 4), on(3, kFull, kOn),
+      {"vocab+scatter(R, S(0,pad 1)) -> S(1), reduce_scatter after", "vocab(R, S(0,pad 1)) -> R, all_reduce after", "whole(R, R) -> R"});
+  row("embedding, fewer rows than ranks", embedding("2,6", 2, 4), on(3, kFull), {"whole(R, R) -> R"});
   row("embedding, a sequence that does not divide", embedding("2,7", 16, 4), on(2, kOptimum, kOn), {"vocab(R, S(0)) -> R, all_reduce after"});
   row("embedding of a flat list of tokens", embedding("12", 16, 4), on(2, kOptimum, kOn), {"vocab(R, S(0)) -> R, all_reduce after"});
   row("embedding on one rank", table, on(1), {"whole(R, R) -> R"});
@@ -321,8 +341,9 @@ void TstStrategies::refusesWithTheNumbers_data() {
   row("nothing", linear("2,6", 4, 8), on(2, kFull, kOn), {});
   row("one rank", linear("1,1", 1, 1), on(1, kFull, kOn), {});
   row("linear", linear("2,6", 5, 9), on(2), {"column: 9 output features do not divide by 2 ranks", "row: 5 input features do not divide by 2 ranks"});
-  row("linear, full menu", linear("2,6", 8, 9), on(4, kFull),
-      {"column: 9 output features do not divide by 4 ranks", "column+gather: 9 output features do not divide by 4 ranks"});
+  row("linear, full menu", linear("2,6", 8, 3), on(4, kFull),
+      {"column: 3 output features do not divide by 4 ranks", "column+gather: 3 output features do not divide by 4 ranks"});
+  row("embedding, full menu", embedding("2,6", 257, 4), on(2, kFull), {});
   row("linear, the sequence", linear("2,7", 4, 8), on(2, kFull, kOn),
       {"gather+column: the sequence of 7 does not divide by 2 ranks", "gather+whole: the sequence of 7 does not divide by 2 ranks",
        "whole-on-sequence: the sequence of 7 does not divide by 2 ranks", "row+scatter: the sequence of 7 does not divide by 2 ranks"});
@@ -400,6 +421,10 @@ void TstStrategies::givesItsReasonsInNumbers_data() {
       "16 output features are 3 fused blocks, split over 4 ranks; some blocks have heads that several ranks share");
   row("shared heads", fused({16}, 8, "slice"), on(4, kFull), 1,
       "16 output features in 2 parts, each on 2 ranks, because the heads do not divide by 4 ranks");
+  row("padded column", linear("1,4", 8, 257), on(2, kFull), 0, "257 output features, padded by 1, split over 2 ranks, 129 each");
+  row("padded vocab", embedding("1,4", 257, 8), on(3, kFull), 0, "257 vocabulary rows, padded by 1, split over 3 ranks, 86 each");
+  row("padded loss", crossEntropy({.logits = "6,9"}), on(4, kFull), 0,
+      "9 classes, padded by 3, split over 4 ranks, the loss reduces over them inside");
   row("vocab", embedding("1,4", 128, 8), on(4), 0, "128 vocabulary rows split over 4 ranks, 32 each");
   row("loss", crossEntropy({}), on(4), 0, "8 classes split over 4 ranks, the loss reduces over them inside");
   row("one rank", crossEntropy({}), on(1), 0, "one rank: nothing to split");
