@@ -27,13 +27,12 @@ SentenceBuilder& SentenceBuilder::text(std::string_view text) {
 }
 
 SentenceBuilder& SentenceBuilder::value(ValueId value) {
-  m_parts.push_back({ticked(m_trace.problem()->graph->value(value).name), value});
+  m_parts.push_back({ticked(m_graph.value(value).name), value});
   return *this;
 }
 
 SentenceBuilder& SentenceBuilder::node(NodeId node) {
-  m_parts.push_back(
-      {ticked(nameOf(*m_trace.problem()->graph, node, m_trace.variables().layer(node).has_value())), node});
+  m_parts.push_back({ticked(nameOf(m_graph, node, m_variables.layer(node).has_value())), node});
   return *this;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Builds sentences with links, and the questions about a moment of a search that both the decision panel and the conflict
-/// card ask.
+/// Builds sentences with links (explanations without a trace use it too), and the questions about a moment of a search that
+/// both the decision panel and the conflict card ask.
 #include "solve/candidates.h"
 #include "solve/decision.h"
 
@@ -8,7 +8,8 @@ namespace cleave::solve {
 
 class SentenceBuilder {
  public:
-  explicit SentenceBuilder(const Trace& trace) : m_trace(trace) {}
+  SentenceBuilder(const Graph& graph, const Variables& variables) : m_graph(graph), m_variables(variables) {}
+  explicit SentenceBuilder(const Trace& trace) : SentenceBuilder(*trace.problem()->graph, trace.variables()) {}
   SentenceBuilder& text(std::string_view text);
   SentenceBuilder& value(ValueId value);  ///< its name in back quotes, linked
   SentenceBuilder& node(NodeId node);     ///< a layer by its module's name
@@ -16,7 +17,8 @@ class SentenceBuilder {
   Sentence finish() { return std::move(m_parts); }
 
  private:
-  const Trace& m_trace;
+  const Graph& m_graph;
+  const Variables& m_variables;
   Sentence m_parts;
 };
 
