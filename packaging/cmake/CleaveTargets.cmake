@@ -2,6 +2,7 @@
 #
 #   cleave_room(base)                               core/base/*.cpp -> static library cleave_base
 #   cleave_room(graph USES cleave_base)             its link line is the dependency rule: only rooms below
+#   cleave_room(solve PARTS cost USES cleave_rules) core/solve/cost/*.cpp belong to it too
 #   cleave_tests(graph LABEL core USES cleave_graph) tests/graph/tst_*.cpp -> one CTest program each
 
 find_program(CLEAVE_CCACHE ccache)
@@ -26,11 +27,18 @@ if(CLEAVE_SANITIZE)
 endif()
 
 function(cleave_room name)
-  cmake_parse_arguments(ROOM "" "FOLDER" "USES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FOLDER" "PARTS;USES" ${ARGN})
   if(NOT ROOM_FOLDER)
     set(ROOM_FOLDER ${name})
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER}/*.h)
+  set(folders ${ROOM_FOLDER})
+  foreach(part ${ROOM_PARTS})
+    list(APPEND folders ${ROOM_FOLDER}/${part})
+  endforeach()
+  list(TRANSFORM folders PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(TRANSFORM folders APPEND "/*.cpp" OUTPUT_VARIABLE units)
+  list(TRANSFORM folders APPEND "/*.h" OUTPUT_VARIABLE headers)
+  file(GLOB sources CONFIGURE_DEPENDS ${units} ${headers})
   add_library(cleave_${name} STATIC ${sources})
   set_target_properties(cleave_${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_include_directories(cleave_${name} PUBLIC ${CMAKE_SOURCE_DIR}/core)
