@@ -31,7 +31,10 @@ struct Document::SolveAnswer {
   std::optional<Result<std::shared_ptr<const plan::Plan>>> plan;  ///< only with a solution
 };
 
-Document::Document(QObject* parent) : QObject(parent), m_jobs(this), m_reads(this) {
+Document::Document(QObject* parent) : QObject(parent), m_answers(this), m_jobs(this), m_reads(this) {
+  // Without resources the generic profile stays, which is good enough to open a trace with.
+  if (auto profile = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)))
+    m_settings.cost.profile = std::move(*profile);
   m_growTimer.setInterval(kRefreshMs);
   m_sampleTimer.setInterval(kRefreshMs);
   connect(&m_growTimer, &QTimer::timeout, this, [this] {
@@ -43,6 +46,14 @@ Document::Document(QObject* parent) : QObject(parent), m_jobs(this), m_reads(thi
   connect(&m_jobs, &Worker::progressed, this, [this](const QString&, const QString& stage, qint64 done, qint64 total) {
     emit progressed(stage, done, total);
   });
+  connect(&m_answers, &Answers::analysisChanged, this, &Document::analysisChanged);
+  connect(&m_answers, &Answers::whyNotChanged, this, &Document::whyNotChanged);
+  connect(&m_answers, &Answers::remediesChanged, this, &Document::remediesChanged);
+  connect(&m_answers, &Answers::preflightChanged, this, &Document::preflightChanged);
+  connect(&m_answers, &Answers::frontChanged, this, &Document::frontChanged);
+  connect(&m_answers, &Answers::heatChanged, this, &Document::heatChanged);
+  for (const auto signal : {&Document::settingsChanged, &Document::pinsChanged})
+    connect(this, signal, this, [this] { m_answers.setOptions(m_settings); });
 }
 
 Document::~Document() {
@@ -54,6 +65,7 @@ void Document::shutdown() {
   m_sampleTimer.stop();
   m_jobs.shutdown();
   m_reads.shutdown();
+  m_answers.shutdown();
 }
 
 QString Document::title() const {
@@ -70,7 +82,7 @@ void Document::setActivity(Activity activity) {
 }
 
 bool Document::isIdle() const {
-  return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy();
+  return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy() && m_answers.isIdle();
 }
 
 void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
@@ -79,32 +91,19 @@ void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
   emit workEnded(what, succeeded, sentence);
 }
 
-void Document::setRanks(int ranks) {
-  if (ranks == m_settings.ranks || ranks < 1) return;
-  m_settings.ranks = ranks;
-  emit settingsChanged();
-}
-
-void Document::setEngine(solve::Engine engine) {
-  if (engine == m_settings.engine) return;
-  m_settings.engine = engine;
-  emit settingsChanged();
-}
-
-void Document::setSequenceParallel(rules::SequenceParallel mode) {
-  if (mode == m_settings.sequenceParallel) return;
-  m_settings.sequenceParallel = mode;
-  emit settingsChanged();
-}
-
 void Document::openSource(const QString& path, const torch_capture::CaptureOptions& options) {
   pipeline::SolveOptions settings = m_settings;
   settings.pins.clear();
+  settings.rulesOff.clear();
+  settings.redistributable.clear();
   postOpen(path, options, settings, std::nullopt);
 }
 
 void Document::openSample(const pipeline::Sample& sample) {
-  postOpen(toQ(sample.model.string()), sample.capture, sample.solve, sample);
+  pipeline::SolveOptions settings = sample.solve;
+  // A sample says how it is solved; on which device is the user's to choose.
+  settings.cost.profile = m_settings.cost.profile;
+  postOpen(toQ(sample.model.string()), sample.capture, settings, sample);
 }
 
 void Document::recapture(const torch_capture::CaptureOptions& options) {
@@ -128,6 +127,7 @@ void Document::postOpen(const QString& path, const torch_capture::CaptureOptions
                   m_source = path;
                   m_capture = options;
                   m_settings = settings;
+                  m_settings.cache = std::make_shared<solve::SolveCache>();
                   m_sample = sample;
                   takeModel(*opened);
                   endWork(Activity::Opening, true, {});
@@ -141,6 +141,9 @@ void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
   m_model = std::move(model);
   m_solved.reset();
   m_plan.reset();
+  m_branches.clear();
+  m_shownBranch = 0;
+  postDiff();
   m_liveTrace.reset();
   m_run.reset();
   m_hits.clear();
@@ -150,11 +153,13 @@ void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
   m_historyAt = 0;
   m_focus = {};
   setTrace(nullptr);
+  m_answers.setModel(m_model, m_settings);
   emit modelChanged();
   emit settingsChanged();
   emit pinsChanged();
   emit breakpointsChanged();
   emit planChanged();
+  emit branchesChanged();
   emit focusChanged();
   emit historyChanged();
   emit searchChanged();
@@ -192,7 +197,7 @@ void Document::solve() {
         auto answer = std::make_shared<SolveAnswer>(SolveAnswer{pipeline::solveModel(model, options, progress), {}});
         if (answer->solved && (*answer->solved)->result.outcome == solve::Outcome::Solved)
           answer->plan = pipeline::planModel(model, *answer->solved);
-        return [this, answer] { takeSolve(*answer); };
+        return [this, answer, options] { takeSolve(*answer, options); };
       });
   setActivity(Activity::Solving);
 }
@@ -204,6 +209,7 @@ void Document::takeLiveTrace(std::shared_ptr<const solve::Trace> trace) {
     if (m_activity != Activity::Solving || m_liveTrace != trace) return;
     m_solved.reset();
     m_plan.reset();
+    m_answers.setSolved(nullptr);
     setTrace(trace);
     emit planChanged();
     m_growTimer.start();
@@ -211,28 +217,26 @@ void Document::takeLiveTrace(std::shared_ptr<const solve::Trace> trace) {
   });
 }
 
-void Document::takeSolve(const SolveAnswer& answer) {
+void Document::takeSolve(const SolveAnswer& answer, const pipeline::SolveOptions& options) {
   m_growTimer.stop();
   const bool wasStopped = !answer.solved && answer.solved.error().code == ErrorCode::Cancelled;
   if (!answer.solved && !(wasStopped && m_liveTrace)) {
     const QString sentence = toQ(answer.solved.error().message);
-    if (m_trace != m_traceBefore) setTrace(m_traceBefore);
     m_liveTrace.reset();
     m_runAfterSolve.reset();
+    showAgain();
     emit message(sentence, Severity::Failure);
     endWork(Activity::Solving, false, sentence);
     return;
   }
   const auto solved = answer.solved ? *answer.solved : nullptr;
   const auto trace = solved && solved->trace ? solved->trace : m_liveTrace;
-  m_solved = solved;
-  m_plan = answer.plan && *answer.plan ? **answer.plan : nullptr;
+  const auto plan = answer.plan && *answer.plan ? **answer.plan : nullptr;
   m_liveTrace.reset();
   m_traceBefore.reset();
   if (m_activity == Activity::Solving) setActivity(Activity::Idle);
-  if (trace != m_trace) setTrace(trace);
+  takeBranch({{}, {}, options, solved, plan, trace});
   emit traceGrew();
-  emit planChanged();
   if (m_followsEnd && trace) {
     const bool hasSolution = solved && solved->result.outcome == solve::Outcome::Solved;
     const bool stopped = !solved || solved->result.outcome == solve::Outcome::Stopped;
@@ -244,6 +248,17 @@ void Document::takeSolve(const SolveAnswer& answer) {
     seek(m_wantedStep);
   }
   reportSolve(answer);
+}
+
+/// What was there before a search that came to nothing.
+void Document::showAgain() {
+  const auto trace = std::exchange(m_traceBefore, nullptr);
+  if (m_trace == trace) return;
+  if (m_branches.empty())
+    setTrace(trace);
+  else
+    presentBranch();
+  seek(stepCount());
 }
 
 void Document::reportSolve(const SolveAnswer& answer) {
@@ -361,6 +376,10 @@ void Document::openTrace(const QString& file) {
       m_settings.ranks = problem->context.worldSize;
       m_settings.sequenceParallel = problem->context.sequenceParallel;
       m_settings.pins = problem->pins;
+      m_settings.rulesOff = problem->rulesOff;
+      m_settings.redistributable = problem->redistributable;
+      m_settings.menu = problem->context.menu;
+      m_settings.cost = problem->cost;
       takeModel(model);
       setTrace(*opened);
       endWork(Activity::Opening, true, tr("Opened a search of %1 events").arg(countText(stepCount())));
@@ -387,6 +406,7 @@ void Document::stop() {
   m_runAfterSolve.reset();
   m_jobs.cancelAll();
   m_reads.cancelAll();
+  m_answers.cancel();
 }
 
 }  // namespace cleave::views

@@ -6,6 +6,9 @@
 /// timeline, search), so that a trace can be looked at while its search still runs. A failed open, solve or run leaves
 /// the document as it was and says one sentence through `message`. GUI thread only.
 ///
+/// Solving again with something changed keeps the solve before as branch A and shows the new one as branch B; every view
+/// shows the shown branch. Solving again with the very options of A leaves A alone.
+///
 ///     Document document;
 ///     document.openSource("models/llama", {});      // opens, then solves with settings()
 ///     connect(&document, &Document::stepChanged, ...);
@@ -14,60 +17,13 @@
 #include <QObject>
 #include <QTimer>
 #include <QUndoStack>
-#include <memory>
-#include <optional>
-#include <vector>
 
-#include "pipeline/pipeline.h"
+#include "answers.h"
+#include "plan/diff.h"
 #include "run_monitor.h"
 #include "search_query.h"
-#include "solve/decision.h"
-#include "worker.h"
 
 namespace cleave::views {
-
-using graph::NodeId;
-using graph::ScopeId;
-using graph::ValueId;
-using solve::StepId;
-
-/// What all views look at together. Invalid ids: nothing of that kind.
-struct Focus {
-  NodeId node;
-  ValueId value;
-  ScopeId scope;
-  StepId step = 0;
-  bool operator==(const Focus&) const = default;
-};
-
-/// The search after `step` events, as the views draw it.
-struct StepState {
-  StepId step = 0;
-  StepId size = 0;                                          ///< events there were when this was read
-  std::vector<std::optional<rules::Placement>> placements;  ///< by ValueId
-  std::vector<std::optional<rules::Strategy>> strategies;   ///< by NodeId: layers with a choice
-  std::vector<NodeId> changed;                              ///< nodes that differ from the state before this one
-  std::optional<solve::Event> event;                        ///< the one just applied
-  QString eventText;                                        ///< as a sentence
-  std::optional<solve::ConflictCard> conflict;  ///< the conflict just met, or the one the search goes back from
-  std::size_t assigned = 0;                     ///< nodes with a choice
-  std::vector<StepId> assignedAt;               ///< by NodeId; kNoStep: none
-};
-inline constexpr StepId kNoStep = ~StepId(0);
-
-enum class Activity { Idle, Opening, Solving, Running };
-enum class Severity { Info, Good, Warning, Failure };
-
-/// What was run and how it ended; `report` is null while it runs or when it could not start.
-struct RunState {
-  int ranks = 0;
-  run::Backend backend = run::Backend::Auto;
-  std::shared_ptr<const plan::Plan> plan;
-  std::shared_ptr<RunMonitor> monitor;
-  std::optional<pipeline::RunReport> report;
-  QString failure;  ///< one sentence, when it could not start or was stopped
-  bool isActive = false;
-};
 
 class Document : public QObject {
   Q_OBJECT
@@ -94,6 +50,14 @@ class Document : public QObject {
   void setRanks(int ranks);
   void setEngine(solve::Engine engine);
   void setSequenceParallel(rules::SequenceParallel mode);
+  void setMenu(std::optional<rules::Menu> menu);  ///< nullopt: the engine's default
+  void setTraining(bool isTraining);
+  void setOptimizer(solve::Optimizer optimizer);
+  /// A bundled profile by name, or a file; BadInput lists the names there are.
+  Result<void> setDeviceProfile(const QString& nameOrFile);
+  void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< of one rank; nullopt: the device's memory
+  /// True when solving now would answer for other settings than those of the shown branch.
+  bool isOutdated() const;
   const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
 
   // Work.
@@ -110,7 +74,7 @@ class Document : public QObject {
   /// Ends the running work; a stopped search keeps what was recorded.
   void stop();
   Activity activity() const { return m_activity; }
-  bool isIdle() const;  ///< neither jobs nor reads are under way
+  bool isIdle() const;  ///< neither jobs nor reads nor questions are under way
   /// The trace is still growing.
   bool isLive() const { return m_activity == Activity::Solving && m_trace && m_liveTrace == m_trace; }
   /// Asks to stop, closes both queues, joins.
@@ -142,11 +106,16 @@ class Document : public QObject {
   /// Follows "node:12", "value:linear_3", "scope:model.layers.0", "step:120"; false for anything else.
   bool follow(const QString& target);
 
-  // Pins (each change is undoable and solves again) and breakpoints.
+  // Demands (each change is undoable and solves again) and breakpoints.
   QUndoStack& undoStack() { return m_undo; }
   const std::vector<solve::Pin>& pins() const { return m_settings.pins; }
   Result<void> addPin(const QString& text);
   void removePin(const QString& text);
+  Result<void> setRulesOff(std::vector<std::string> patterns);
+  Result<void> setRedistributable(std::vector<std::string> patterns);
+  void applyChange(const solve::Change& change);
+  /// Sets the budget to what the plan at this point of the front needs.
+  void usePoint(const solve::ParetoPoint& point);
   const std::vector<solve::Breakpoint>& breakpoints() const { return m_breakpoints; }
   void addBreakpoint(const solve::Breakpoint& breakpoint);
   void removeBreakpoint(int index);
@@ -154,6 +123,32 @@ class Document : public QObject {
   /// Sets or takes away the breakpoint on this node.
   void toggleBreakpoint(NodeId node);
   bool hasBreakpoint(NodeId node) const;
+
+  // Branches: at most two, A and B. Empty before the first solve has ended.
+  const std::vector<Branch>& branches() const { return m_branches; }
+  std::size_t shownBranch() const { return m_shownBranch; }
+  void showBranch(std::size_t index);
+  void dropBranch();  ///< B goes, A is shown
+  void keepBranch();  ///< B becomes the only one
+  /// From A to B; null with fewer than two plans, while it is computed, and when it failed.
+  const std::shared_ptr<const plan::PlanDiff>& planDiff() const { return m_diff; }
+  const QString& planDiffFailure() const { return m_diffFailure; }
+
+  // Questions beyond the trace (answers.h has what the answers are).
+  const std::shared_ptr<const Analysis>& analysis() const { return m_answers.analysis(); }
+  const std::shared_ptr<const WhyNotReply>& whyNot() const { return m_answers.whyNot(); }
+  void askWhyNot(ValueId value, const rules::Placement& placement) { m_answers.askWhyNot(value, placement); }
+  void askWhyNot(NodeId layer, rules::Strategy strategy) { m_answers.askWhyNot(layer, strategy); }
+  /// Sought by itself after a search that met a conflict or left layers whole, and for the conflict at the present step.
+  const std::shared_ptr<const Remedies>& remedies() const { return m_answers.remedies(); }
+  const std::shared_ptr<const plan::Preflight>& preflight() const { return m_answers.preflight(); }
+  const std::shared_ptr<const WorldSizes>& worldSizes() const { return m_answers.worldSizes(); }
+  void computeWorldSizes() { m_answers.computeWorldSizes(); }  ///< 1-64 ranks
+  const std::shared_ptr<const Front>& front() const { return m_answers.front(); }
+  void computeFront() { m_answers.computeFront(); }
+  const std::shared_ptr<const Heat>& heat() const { return m_answers.heat(); }
+  void computeHeat() { m_answers.computeHeat(); }
+  bool isPending(Question question) const { return m_answers.isPending(question); }
 
   // Search box.
   Result<std::size_t> search(const QString& text);
@@ -163,9 +158,21 @@ class Document : public QObject {
   std::optional<rules::Placement> placementOf(ValueId value) const;
   std::optional<rules::Strategy> strategyOf(NodeId node) const;
   Worker& reads() { return m_reads; }
+  Answers& answers() { return m_answers; }
 
-  // For undo commands.
-  void applyPins(std::vector<solve::Pin> pins);
+  // For undo commands and scripts.
+  /// What a user demands of a plan; applied as a whole, then solved.
+  struct Demands {
+    std::vector<solve::Pin> pins;
+    std::vector<std::string> rulesOff, redistributable;
+    solve::Engine engine = solve::Engine::Reference;
+    std::optional<rules::Menu> menu;
+    rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
+    int ranks = 2;
+    std::optional<std::int64_t> memoryBudget;
+  };
+  Demands demands() const;
+  void applyDemands(const Demands& demands);
   void applyBreakpoints(std::vector<solve::Breakpoint> breakpoints);
 
  signals:
@@ -180,7 +187,14 @@ class Document : public QObject {
   void revealRequested();  ///< the focus was moved on purpose (not by a step): bring it into view
   void historyChanged();
   void breakpointsChanged();
-  void pinsChanged();
+  void pinsChanged();  ///< also of switched-off rules and redistributions
+  void branchesChanged();  ///< also when the diff arrived
+  void analysisChanged();
+  void whyNotChanged();
+  void remediesChanged();
+  void preflightChanged();
+  void frontChanged();
+  void heatChanged();
   void searchChanged();
   void runChanged();  ///< a run started or ended
   void runSampled();  ///< at most 5 times a second while it goes on
@@ -199,9 +213,17 @@ class Document : public QObject {
   void takeModel(std::shared_ptr<const pipeline::Model> model);
   void takeLiveTrace(std::shared_ptr<const solve::Trace> trace);
   struct SolveAnswer;
-  void takeSolve(const SolveAnswer& answer);
+  void takeSolve(const SolveAnswer& answer, const pipeline::SolveOptions& options);
+  void showAgain();
   void reportSolve(const SolveAnswer& answer);
   void takeRun(const Result<pipeline::RunReport>& report);
+  void takeBranch(Branch branch);
+  /// Makes the branch that is shown what every view sees; without one, nothing is.
+  void presentBranch();
+  void postDiff();
+  void pushDemands(const Demands& after, const QString& text);
+  Result<void> checkDemand(const std::function<void(solve::Problem&)>& demand) const;
+  void seekRemedies();
   void showFirstConflict();
   void sayWarnings();
   void setTrace(std::shared_ptr<const solve::Trace> trace);
@@ -211,6 +233,7 @@ class Document : public QObject {
   void postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find);
   void takeStep(std::shared_ptr<const StepState> state);
   void askForDecision();
+  void followConflict();
   void setFocus(const Focus& focus, bool remember);
   void revisit(const Focus& focus);
   void endWork(Activity what, bool succeeded, const QString& sentence);
@@ -221,6 +244,10 @@ class Document : public QObject {
   std::shared_ptr<const solve::Trace> m_trace;
   std::shared_ptr<const solve::Trace> m_liveTrace;
   std::shared_ptr<const solve::Trace> m_traceBefore;  ///< shown again when the search that replaced it fails
+  std::vector<Branch> m_branches;
+  std::size_t m_shownBranch = 0;
+  std::shared_ptr<const plan::PlanDiff> m_diff;
+  QString m_diffFailure;
   std::shared_ptr<const StepState> m_step;
   std::shared_ptr<const solve::Decision> m_decision;
   std::shared_ptr<std::shared_ptr<Reader>> m_readerSlot;  ///< filled and used by requests on m_reads only
@@ -244,6 +271,7 @@ class Document : public QObject {
   QUndoStack m_undo;
   std::optional<std::pair<int, run::Backend>> m_runAfterSolve;
   QTimer m_growTimer, m_sampleTimer;
+  Answers m_answers;
   Worker m_jobs, m_reads;
 };
 

@@ -1,4 +1,4 @@
-// Focus with its history, pins and breakpoints with their undo, and the search box.
+// Focus with its history, breakpoints with their undo, and the search box.
 #include <QUndoCommand>
 
 #include "document.h"
@@ -8,18 +8,6 @@ namespace cleave::views {
 
 namespace {
 constexpr std::size_t kHistoryLimit = 200;
-
-class PinsCommand : public QUndoCommand {
- public:
-  PinsCommand(Document& document, std::vector<solve::Pin> before, std::vector<solve::Pin> after, const QString& text)
-      : QUndoCommand(text), m_document(document), m_before(std::move(before)), m_after(std::move(after)) {}
-  void undo() override { m_document.applyPins(m_before); }
-  void redo() override { m_document.applyPins(m_after); }
-
- private:
-  Document& m_document;
-  std::vector<solve::Pin> m_before, m_after;
-};
 
 class BreakpointsCommand : public QUndoCommand {
  public:
@@ -52,6 +40,7 @@ void Document::setFocus(const Focus& focus, bool remember) {
   if (isNew) {
     emit focusChanged();
     askForDecision();
+    m_answers.analyse(m_focus.node, m_focus.value);
   }
   if (remember) emit revealRequested();
 }
@@ -122,30 +111,6 @@ bool Document::follow(const QString& target) {
     return false;
   }
   return true;
-}
-
-Result<void> Document::addPin(const QString& text) {
-  if (!m_model) return fail(ErrorCode::BadUsage, "There is no model to pin {} in: open one first.", toStd(text));
-  CLEAVE_TRY(const solve::Pin pin, solve::Pin::parse(toStd(text)));
-  std::vector<solve::Pin> pins = m_settings.pins;
-  std::erase_if(pins, [&](const solve::Pin& other) { return other.text == pin.text; });
-  pins.push_back(pin);
-  const solve::Problem trial{m_model->aten, {m_settings.ranks, rules::Menu::Full, m_settings.sequenceParallel}, {pin}};
-  CLEAVE_TRY_VOID(trial.checkPins());
-  m_undo.push(new PinsCommand(*this, m_settings.pins, std::move(pins), tr("pin %1").arg(text)));
-  return {};
-}
-
-void Document::removePin(const QString& text) {
-  std::vector<solve::Pin> pins = m_settings.pins;
-  if (std::erase_if(pins, [&](const solve::Pin& pin) { return toQ(pin.text) == text; }) == 0) return;
-  m_undo.push(new PinsCommand(*this, m_settings.pins, std::move(pins), tr("lift %1").arg(text)));
-}
-
-void Document::applyPins(std::vector<solve::Pin> pins) {
-  m_settings.pins = std::move(pins);
-  emit pinsChanged();
-  solve();
 }
 
 void Document::applyBreakpoints(std::vector<solve::Breakpoint> breakpoints) {

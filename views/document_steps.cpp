@@ -193,8 +193,17 @@ void Document::takeStep(std::shared_ptr<const StepState> state) {
   emit stepChanged();
   setFocus(focus, false);
   askForDecision();
+  followConflict();
   // A jump shows where it went; single steps and scrubbing leave the picture where it is.
   if (std::exchange(m_isJump, false) && focus.node.isValid()) emit revealRequested();
+}
+
+/// The remedies offered are those of the conflict at this step; elsewhere those of the whole search.
+void Document::followConflict() {
+  if (m_step->conflict)
+    m_answers.seekRemedies(m_step->conflict);
+  else
+    seekRemedies();
 }
 
 /// Asked again at each step and focus: the newest request counts.

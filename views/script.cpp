@@ -240,23 +240,23 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
 
 Result<void> ScriptRunner::solve(const QString& arguments) {
   if (m_document.activity() == Activity::Running) CLEAVE_TRY_VOID(wait());
-  std::vector<solve::Pin> pins = m_document.pins();
+  Document::Demands demands = m_document.demands();
   for (const KeyValue& pair : keyValues(arguments)) {
     if (pair.key == QLatin1String("ranks"))
-      m_document.setRanks(*rankCount(pair.value));
+      demands.ranks = *rankCount(pair.value);
     else if (pair.key == QLatin1String("engine"))
-      m_document.setEngine(*solve::parseEngine(toStd(pair.value)));
+      demands.engine = *solve::parseEngine(toStd(pair.value));
     else if (pair.key == QLatin1String("sequence_parallel"))
-      m_document.setSequenceParallel(*sequenceParallel(pair.value));
+      demands.sequenceParallel = *sequenceParallel(pair.value);
     else {
       CLEAVE_TRY(solve::Pin pin,
                  solve::Pin::parse(
                      toStd(pair.key == QLatin1String("pin") ? pair.value : pair.key + QLatin1Char('=') + pair.value)));
-      pins.push_back(std::move(pin));
+      demands.pins.push_back(std::move(pin));
     }
   }
   m_startedAt[Activity::Solving] = m_line;
-  m_document.applyPins(std::move(pins));  // solves
+  m_document.applyDemands(demands);  // solves
   return {};
 }
 

@@ -1,0 +1,318 @@
+#include "answers.h"
+
+#include <numeric>
+
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kMostRanks = 64;  // what predictions cover
+const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLiteral("why-not"),
+              kRemediesTag = QStringLiteral("remedies"), kPreflightTag = QStringLiteral("preflight"),
+              kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
+              kPointTag = QStringLiteral("point"), kHeatTag = QStringLiteral("heat");
+
+const QString& tagOf(Question question) {
+  switch (question) {
+    case Question::Analysis: return kAnalysisTag;
+    case Question::WhyNot: return kWhyNotTag;
+    case Question::Remedies: return kRemediesTag;
+    case Question::Preflight: return kPreflightTag;
+    case Question::WorldSizes: return kWorldSizesTag;
+    case Question::Front: return kFrontTag;
+    case Question::Heat: break;
+  }
+  return kHeatTag;
+}
+
+/// Both give the same answer; this one does not lose itself where the other tries everything.
+solve::Engine firstSolutionEngine(solve::Engine engine) {
+  return engine == solve::Engine::Reference ? solve::Engine::Learning : engine;
+}
+}  // namespace
+
+/// What a question is about, shared with the worker.
+struct Answers::Subject {
+  std::shared_ptr<const pipeline::Solved> solved;
+  bool hasSolution() const { return solved && solved->result.solution; }
+  const solve::Problem& problem() const { return *solved->problem; }
+  const solve::Solution& solution() const { return *solved->result.solution; }
+  const solve::Optimum* optimum() const { return solved->result.optimum.get(); }
+};
+
+Answers::Answers(QObject* parent) : QObject(parent), m_questions(this), m_surveys(this) {
+  for (Worker* worker : {&m_questions, &m_surveys}) {
+    connect(worker, &Worker::started, this, [this](const QString&, const QString& title) {
+      if (!title.isEmpty()) emit surveyStarted(title);
+    });
+    connect(worker, &Worker::finished, this, [this] {
+      if (isIdle()) emit surveyEnded();
+    });
+  }
+  connect(&m_surveys, &Worker::progressed, this,
+          [this](const QString&, const QString& stage, qint64 done, qint64 total) {
+            emit progressed(stage, done, total);
+          });
+}
+
+Answers::~Answers() {
+  shutdown();
+}
+
+void Answers::shutdown() {
+  m_questions.shutdown();
+  m_surveys.shutdown();
+}
+
+void Answers::cancel() {
+  m_questions.cancelAll();
+  m_surveys.cancelAll();
+}
+
+bool Answers::isPending(Question question) const {
+  const QString& tag = tagOf(question);
+  return m_questions.isBusy(tag) || m_surveys.isBusy(tag);
+}
+
+bool Answers::isIdle() const {
+  return !m_questions.isBusy() && !m_surveys.isBusy();
+}
+
+Answers::Subject Answers::subject() const {
+  return {m_solved};
+}
+
+void Answers::setModel(std::shared_ptr<const pipeline::Model> model, const pipeline::SolveOptions& options) {
+  cancel();
+  m_model = std::move(model);
+  m_options = options;
+  m_preflight.reset();
+  m_worldSizes.reset();
+  setSolved(nullptr);
+  emit preflightChanged();
+  postPreflight();
+}
+
+void Answers::setSolved(std::shared_ptr<const pipeline::Solved> solved) {
+  if (m_solved == solved && solved) return;
+  m_solved = std::move(solved);
+  forgetSolution();
+}
+
+void Answers::forgetSolution() {
+  for (const QString& tag : {kAnalysisTag, kWhyNotTag}) m_questions.cancel(tag);
+  for (const QString& tag : {kRemediesTag, kFrontTag, kPointTag}) m_surveys.cancel(tag);
+  m_analysis.reset();
+  m_whyNot.reset();
+  m_remedies.reset();
+  m_remediesAbout.reset();
+  m_searchRemedies.reset();
+  m_front.reset();
+  m_heat.reset();
+  emit analysisChanged();
+  emit whyNotChanged();
+  emit remediesChanged();
+  emit frontChanged();
+  emit heatChanged();
+}
+
+void Answers::setOptions(const pipeline::SolveOptions& options) {
+  m_options = options;
+  postPreflight();
+}
+
+void Answers::analyse(NodeId node, ValueId value) {
+  const bool isPossible = value.isValid() && m_solved && m_solved->result.solution &&
+                          value.index() < m_solved->result.solution->placements.size();
+  if (!isPossible) {
+    // Also replaces a question that is still under way.
+    if (m_questions.isBusy(kAnalysisTag)) m_questions.post(kAnalysisTag, {}, [](const Progress&) { return nullptr; });
+    if (std::exchange(m_analysis, nullptr)) emit analysisChanged();
+    return;
+  }
+  m_questions.post(kAnalysisTag, {}, [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
+    auto analysis = std::make_shared<Analysis>();
+    analysis->value = value;
+    analysis->node = node;
+    analysis->why = solve::why(about.problem(), about.solution(), value);
+    if (about.optimum()) {
+      if (auto regrets = about.optimum()->regrets(value, progress)) analysis->regrets = std::move(*regrets);
+    }
+    return [this, about, analysis] {
+      if (about.solved != m_solved) return;
+      m_analysis = analysis;
+      emit analysisChanged();
+    };
+  });
+}
+
+void Answers::askWhyNot(ValueId value, const rules::Placement& placement) {
+  if (!m_model || !value.isValid() || value.index() >= m_model->aten->values.size()) return;
+  const graph::Value& asked = m_model->aten->value(value);
+  WhyNotReply question{value, asked.producer, placement, {}, {}, {}, {}};
+  question.question = tr("Why is %1 not %2?").arg(toQ(asked.name), toQ(placement.text()));
+  postWhyNot(std::move(question));
+}
+
+void Answers::askWhyNot(NodeId layer, rules::Strategy strategy) {
+  if (!m_model || !layer.isValid() || layer.index() >= m_model->aten->nodes.size()) return;
+  const graph::Graph& graph = *m_model->aten;
+  WhyNotReply question{graph.node(layer).results.front(), layer, {}, strategy, {}, {}, {}};
+  question.question = tr("Why is %1 not %2?").arg(toQ(graph::layerName(graph, layer)), toQ(rules::toText(strategy)));
+  postWhyNot(std::move(question));
+}
+
+void Answers::postWhyNot(WhyNotReply question) {
+  if (!m_solved || !m_solved->result.solution) {
+    question.failure = tr("There is no solution to ask about: solve the model first.");
+    m_whyNot = std::make_shared<const WhyNotReply>(std::move(question));
+    return void(emit whyNotChanged());
+  }
+  m_whyNot = std::make_shared<const WhyNotReply>(question);
+  m_questions.post(kWhyNotTag, question.question, [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
+    auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), about.optimum(), question.node,
+                                                    *question.strategy, progress)
+                                    : solve::whyNot(about.problem(), about.solution(), about.optimum(),
+                                                    question.value, *question.placement, progress);
+    auto reply = std::make_shared<WhyNotReply>(question);
+    if (answer)
+      reply->answer = std::move(*answer);
+    else
+      reply->failure = toQ(answer.error().message);
+    return [this, about, reply] {
+      if (about.solved != m_solved) return;
+      m_whyNot = reply;
+      emit whyNotChanged();
+    };
+  });
+  emit whyNotChanged();
+}
+
+void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
+  const StepId about = card ? card->step : kNoStep;
+  if (!m_solved || m_remediesAbout == about) return;
+  m_remediesAbout = about;
+  if (!card && m_searchRemedies) {
+    m_surveys.cancel(kRemediesTag);
+    m_remedies = m_searchRemedies;
+    return void(emit remediesChanged());
+  }
+  m_remedies.reset();
+  m_surveys.post(kRemediesTag, {}, [this, search = subject(), card](const Progress& progress) -> Worker::Completion {
+    auto found = solve::remediesFor(search.problem(), search.solved->result,
+                                    firstSolutionEngine(search.solved->options.engine), card ? &*card : nullptr,
+                                    progress);
+    auto remedies = std::make_shared<Remedies>();
+    if (card) remedies->conflict = card->node;
+    if (found)
+      remedies->offers = std::move(*found);
+    else
+      remedies->failure = toQ(found.error().message);
+    return [=, this, isWhole = !card, wasStopped = progress.cancelled()] {
+      if (search.solved != m_solved) return;
+      if (wasStopped) {
+        m_remediesAbout.reset();
+        return void(emit remediesChanged());
+      }
+      m_remedies = remedies;
+      if (isWhole) m_searchRemedies = remedies;
+      emit remediesChanged();
+    };
+  });
+  emit remediesChanged();
+}
+
+void Answers::postPreflight() {
+  // An opened trace brings its graph alone; that is all the pre-flight looks at.
+  if (!m_model) return;
+  m_questions.post(kPreflightTag, {}, [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
+    const auto problem = pipeline::problemOf(*model, options);
+    if (!problem) return {};
+    auto found = std::make_shared<const plan::Preflight>(plan::preflight(**problem));
+    return [this, model, found] {
+      if (model != m_model) return;
+      m_preflight = found;
+      emit preflightChanged();
+    };
+  });
+}
+
+void Answers::computeWorldSizes() {
+  if (!m_model) return;
+  m_worldSizes.reset();
+  m_surveys.post(
+      kWorldSizesTag, tr("Solving for 1 to %1 ranks").arg(kMostRanks),
+      [this, model = m_model, options = m_options](const Progress& progress) -> Worker::Completion {
+        std::vector<int> ranks(kMostRanks);
+        std::iota(ranks.begin(), ranks.end(), 1);
+        auto sizes = std::make_shared<WorldSizes>();
+        const auto problem = pipeline::problemOf(*model, options);
+        if (problem) sizes->rows = plan::worldSizes(**problem, sizes->engine, ranks, progress);
+        sizes->isComplete = sizes->rows.size() == ranks.size();
+        return [this, model, sizes] {
+          if (model != m_model) return;
+          m_worldSizes = sizes;
+          emit preflightChanged();
+        };
+      });
+  emit preflightChanged();
+}
+
+void Answers::computeFront() {
+  if (!m_solved) return;
+  const Subject about = subject();
+  if (!about.optimum()) {
+    auto none = std::make_shared<Front>();
+    none->failure = tr("Only the engine optimal knows the trade of time against memory: choose it and solve again.");
+    m_front = std::move(none);
+    return void(emit frontChanged());
+  }
+  m_front.reset();
+  m_surveys.post(kFrontTag, tr("Weighing time against memory"), [this, about](const Progress& progress) -> Worker::Completion {
+    auto found = about.optimum()->front(progress);
+    auto front = std::make_shared<Front>();
+    if (found)
+      front->front = std::move(*found);
+    else
+      front->failure = toQ(found.error().message);
+    return [this, about, front] {
+      if (about.solved != m_solved) return;
+      m_front = front;
+      emit frontChanged();
+    };
+  });
+  emit frontChanged();
+}
+
+void Answers::askBytesAt(const solve::ParetoPoint& point, std::function<void(const Result<std::int64_t>&)> take) {
+  const Subject about = subject();
+  if (!about.solved || !about.optimum()) return;
+  m_surveys.post(kPointTag, tr("Finding the plan at this point"),
+                 [this, about, point, take = std::move(take)](const Progress& progress) -> Worker::Completion {
+                   Result<std::int64_t> bytes = about.optimum()->planAt(point, progress).map([&](const solve::Solution& plan) {
+                     return solve::costOf(about.problem(), plan).bytes();
+                   });
+                   return [this, about, bytes, take] {
+                     if (about.solved == m_solved) take(bytes);
+                   };
+                 });
+}
+
+void Answers::computeHeat() {
+  const Subject about = subject();
+  if (!about.hasSolution() || m_heat || m_questions.isBusy(kHeatTag)) return;
+  m_questions.post(kHeatTag, {}, [this, about](const Progress&) -> Worker::Completion {
+    auto heat = std::make_shared<Heat>();
+    const solve::Variables variables(about.problem());
+    heat->costs = solve::CostModel(about.problem(), variables).byNode(about.solution());
+    if (about.optimum()) heat->smallestRegretFs = about.optimum()->smallestRegrets();
+    return [this, about, heat] {
+      if (about.solved != m_solved) return computeHeat();
+      m_heat = heat;
+      emit heatChanged();
+    };
+  });
+}
+
+}  // namespace cleave::views
