@@ -1,6 +1,7 @@
 #pragma once
 /// 64-bit arithmetic on sizes from files that cannot wrap: every function answers nullopt on overflow.
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -16,6 +17,14 @@ inline std::optional<std::int64_t> checkedMul(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
   return product;
+}
+
+/// Sums and products of estimates, which stay at the largest value when 64 bits cannot hold them. Not for negative numbers.
+inline std::int64_t saturatingAdd(std::int64_t a, std::int64_t b) {
+  return checkedAdd(a, b).value_or(std::numeric_limits<std::int64_t>::max());
+}
+inline std::int64_t saturatingMul(std::int64_t a, std::int64_t b) {
+  return checkedMul(a, b).value_or(std::numeric_limits<std::int64_t>::max());
 }
 
 /// Product of the sizes of a shape (1 for a scalar); nullopt when a size is negative or the product overflows.

@@ -271,6 +271,21 @@ std::optional<Shape> Placement::localShape(const Shape& shape, int worldSize) co
   return local;
 }
 
+std::int64_t Placement::localCount(const Shape& shape, int worldSize) const {
+  const std::int64_t whole = graph::elementCount(shape);
+  if (isReplicated() || whole == 0) return whole;
+  if (m_blocks.empty() && m_padding == 0) return whole / (worldSize / m_replicas);
+  const std::int64_t size = shape[static_cast<std::size_t>(m_firstDim)];
+  const std::int64_t others = whole / size;
+  if (m_blocks.empty()) return others * ((size + m_padding) / (worldSize / m_replicas));
+  const auto count = static_cast<std::int64_t>(m_blocks.size());
+  std::int64_t local = 0;
+  for (const Block& block : m_blocks) {
+    local += (block.size != 0 ? block.size : size / count) / (worldSize / block.replicas);
+  }
+  return others * local;
+}
+
 std::vector<Range> Placement::ranges(const Shape& shape, int worldSize, int rank) const {
   if (isReplicated()) return {};
   std::int64_t size = 1;

@@ -76,6 +76,8 @@ class Placement {
   /// Shape that every rank holds; nullopt when the sizes do not divide or a dimension does not exist.
   /// For a joint split the outermost dimension is divided, and the inner ones as far as needed.
   std::optional<Shape> localShape(const Shape& shape, int worldSize) const;
+  /// Elements of `localShape`, without making the shape: for loops that only count. Only valid where localShape is.
+  std::int64_t localCount(const Shape& shape, int worldSize) const;
   /// What `rank` holds along the split dimension(s), in local order; empty for R. Only valid where localShape is.
   /// One range per block; padding is left out, so that the last ranks' ranges may be shorter than the local shape.
   std::vector<Range> ranges(const Shape& shape, int worldSize, int rank) const;

@@ -55,7 +55,9 @@ struct PlanCost {
   bool operator==(const PlanCost&) const = default;
 };
 
-/// Immutable; any thread.
+struct CostFacts;
+
+/// Immutable; any thread. Problem and variables must outlive it.
 class CostModel {
  public:
   CostModel(const Problem& problem, const Variables& variables);
@@ -86,10 +88,9 @@ class CostModel {
   std::int64_t transientPeak(const Solution& solution) const;
 
  private:
-  struct Facts;
   const Problem& m_problem;
   const Variables& m_variables;
-  std::unique_ptr<const Facts> m_facts;
+  std::unique_ptr<const CostFacts> m_facts;
 };
 
 /// CostModel::evaluate of one solution.

@@ -1,0 +1,410 @@
+#include "solve/cost/cost_model.h"
+
+#include "solve/cost/facts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cleave::solve {
+namespace {
+
+using graph::LayerShape;
+using graph::NodeKind;
+using rules::CollectiveKind;
+using rules::StrategyOption;
+
+constexpr double kFemtosecondsPerSecond = 1e15;
+
+std::int64_t rounded(double seconds) {
+  constexpr double kLargest = 9.2e18;
+  return static_cast<std::int64_t>(std::llround(std::min(seconds * kFemtosecondsPerSecond, kLargest)));
+}
+
+/// Time of a ring collective; see the header.
+std::int64_t ringFs(const DeviceProfile& profile, CollectiveKind kind, std::int64_t bytes, int ranks) {
+  const double rounds = kind == CollectiveKind::AllReduce ? 2 : 1;
+  const double share = rounds * (ranks - 1) / ranks;
+  return rounded(profile.linkLatencySeconds + share * static_cast<double>(bytes) / profile.linkBytesPerSecond);
+}
+
+bool isOnSequence(const StrategyOption& option) { return option.input.isSplit() && !option.before && option.weight.isReplicated(); }
+
+}  // namespace
+
+/// Adds up one step. Lives for one question.
+class StepCounter {
+ public:
+  StepCounter(const Problem& problem, const Variables& variables, const CostFacts& facts, NodeId node, const Choice& choice,
+              std::span<const Placement> placements)
+      : m_problem(problem),
+        m_graph(*problem.graph),
+        m_variables(variables),
+        m_facts(facts),
+        m_node(node),
+        m_choice(choice),
+        m_placements(placements),
+        m_ranks(problem.context.worldSize) {}
+
+  StepCost count() {
+    const graph::Node& node = m_graph.node(m_node);
+    if (node.kind == NodeKind::Parameter) addParameter(node.results[0], m_choice.results[0], false);
+    if (node.kind != NodeKind::Call) return m_cost;
+    const auto& layer = m_variables.layer(m_node);
+    layer && m_choice.strategy ? addLayer(*layer, *m_choice.strategy) : addOperator();
+    for (std::size_t i = 0; i < node.results.size(); ++i) addResult(node.results[i], i);
+    addSavedInside();
+    return m_cost;
+  }
+
+  void addCollective(CollectiveKind kind, std::int64_t bytes) { addCollective(kind, bytes, m_ranks); }
+  const StepCost& cost() const { return m_cost; }
+  std::int64_t bytes(ValueId value, const Placement& placement) const { return elements(value, placement) * m_facts.of(value).itemSize; }
+
+ private:
+  bool isTraining() const { return m_problem.cost.isTraining; }
+  std::int64_t elements(ValueId value, const Placement& placement) const {
+    if (placement.isReplicated()) return m_facts.of(value).count;
+    return placement.localCount(m_graph.shapeOf(value), m_ranks);
+  }
+  /// How result `index` lies before a redistribution.
+  const Placement& computed(std::size_t index) const {
+    return m_choice.computedAs.empty() ? m_choice.results[index] : m_choice.computedAs[index];
+  }
+
+  void addCollective(CollectiveKind kind, std::int64_t bytes, int ranks) {
+    m_cost.trafficFs = saturatingAdd(m_cost.trafficFs, ringFs(m_problem.cost.profile, kind, bytes, ranks));
+    m_cost.trafficBytes = saturatingAdd(m_cost.trafficBytes, bytes);
+  }
+
+  void addCompute(double flops, double bytes, int passes) {
+    const double seconds = std::max(flops / m_facts.of(m_node).flopsPerSecond, bytes / m_problem.cost.profile.memoryBytesPerSecond);
+    m_cost.computeFs = saturatingAdd(m_cost.computeFs, rounded(seconds * passes));
+  }
+
+  // ---- layers
+
+  void addLayer(const LayerShape& layer, const StrategyOption& option) {
+    const ValueId result = m_graph.node(m_node).results[0];
+    switch (layer.kind) {
+      case graph::LayerKind::Linear: addLinear(layer, option, result); break;
+      case graph::LayerKind::Embedding: addEmbedding(layer, option, result); break;
+      case graph::LayerKind::CrossEntropy: addLoss(layer, option, result); break;
+      case graph::LayerKind::Experts: addExperts(layer, option); break;
+    }
+    if (option.after == CollectiveKind::AllReduce) addCollective(*option.after, wholeBytes(result));
+    if (option.after == CollectiveKind::ReduceScatter) {
+      addCollective(*option.after, wholeBytes(result));
+      if (m_facts.of(result).needsGradient) addCollective(CollectiveKind::AllGather, wholeBytes(result));
+    }
+    const bool hasExperts = layer.kind == graph::LayerKind::Experts;
+    const auto writes = m_variables.writes(m_node).last(hasExperts ? 3 : 2);
+    if (writes[0].isValid()) addParameter(writes[0], option.weight, isOnSequence(option));
+    if (writes[1].isValid()) addParameter(writes[1], option.bias, option.bias.isReplicated() && option.result.isSplit());
+    if (hasExperts && writes[2].isValid()) addParameter(writes[2], option.down.value_or(Placement()), false);
+  }
+
+  std::int64_t wholeBytes(ValueId value) const { return saturatingMul(m_facts.of(value).count, m_facts.of(value).itemSize); }
+
+  void addLinear(const LayerShape& layer, const StrategyOption& option, ValueId result) {
+    const std::int64_t weight = elements(layer.weight, option.weight);
+    const graph::Shape& sizes = m_graph.shapeOf(layer.weight);
+    const std::int64_t out = sizes[static_cast<std::size_t>(layer.outAxis)];
+    const bool isInSplit = option.weight.touches(layer.inAxis);
+    const std::int64_t in = isInSplit ? (out == 0 ? 0 : weight / out) : sizes[static_cast<std::size_t>(layer.inAxis)];
+    if (in == 0) return;
+    const std::int64_t input = option.before ? m_facts.of(layer.input).count : elements(layer.input, option.input);
+    const std::int64_t rows = input / in;
+    const std::int64_t part = rows * (weight / in);  // of the result, before a collective
+    const double itemSize = m_facts.of(result).itemSize;
+    const bool isBiasLate = layer.bias.isValid() && option.after && *option.after != CollectiveKind::AllGather;
+    const std::int64_t bias = layer.bias.isValid() ? elements(layer.bias, option.bias) : 0;
+    const std::int64_t early = input + weight + part + (isBiasLate ? 0 : bias);
+    addCompute(2.0 * static_cast<double>(rows) * static_cast<double>(weight), static_cast<double>(early) * itemSize,
+               m_facts.of(m_node).passes);
+    if (isBiasLate) {
+      const std::int64_t kept = elements(result, option.result);
+      addCompute(static_cast<double>(kept), static_cast<double>(2 * kept + bias) * itemSize, m_facts.of(result).needsGradient ? 2 : 1);
+    }
+    if (option.after == CollectiveKind::AllGather) {
+      addCollective(*option.after, saturatingMul(part * m_facts.of(result).itemSize, m_ranks));
+    }
+  }
+
+  void addEmbedding(const LayerShape& layer, const StrategyOption& option, ValueId result) {
+    // A vocabulary-parallel lookup makes a whole, partial result.
+    const std::int64_t made = option.after ? m_facts.of(result).count : elements(result, option.result);
+    addCompute(0, static_cast<double>(bytes(layer.input, option.input)) + 2.0 * static_cast<double>(made) * m_facts.of(result).itemSize,
+               m_facts.of(m_node).passes);
+  }
+
+  void addLoss(const LayerShape& layer, const StrategyOption& option, ValueId result) {
+    const std::int64_t logits = elements(layer.input, option.input);
+    const std::int64_t target = wholeBytes(layer.target);
+    addCompute(static_cast<double>(logits), static_cast<double>(logits * m_facts.of(layer.input).itemSize + target + wholeBytes(result)),
+               m_facts.of(m_node).passes);
+    if (option.strategy != rules::Strategy::Vocab) return;
+    // Row maxima, sums of exponentials, target logits (Megatron-LM, arXiv:1909.08053 section 3).
+    const std::int64_t real = std::max(4, m_facts.of(layer.input).itemSize);
+    for (int i = 0; i < 3; ++i) addCollective(CollectiveKind::AllReduce, m_facts.of(layer.target).count * real);
+  }
+
+  /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them.
+  void addExperts(const LayerShape& layer, const StrategyOption& option) {
+    const std::int64_t experts = m_graph.shapeOf(layer.weight)[0];
+    if (experts == 0) return;
+    const std::int64_t weights = saturatingAdd(elements(layer.weight, option.weight), elements(layer.down, option.down.value_or(Placement())));
+    const double perExpert = static_cast<double>(m_facts.of(layer.target).count) / static_cast<double>(experts);
+    const double moved = static_cast<double>(weights) + 2.0 * static_cast<double>(m_facts.of(layer.input).count);
+    addCompute(2.0 * perExpert * static_cast<double>(weights), moved * m_facts.of(layer.weight).itemSize, m_facts.of(m_node).passes);
+  }
+
+  // ---- parameters
+
+  /// `isPartial`: each rank has a part of the gradient of the whole parameter.
+  void addParameter(ValueId value, const Placement& placement, bool isPartial) {
+    const std::int64_t count = elements(value, placement);
+    const ValueFacts& facts = m_facts.of(value);
+    const std::int64_t held = count * facts.itemSize;
+    m_cost.parameters = saturatingAdd(m_cost.parameters, held);
+    if (!facts.needsGradient) return;
+    m_cost.gradients = saturatingAdd(m_cost.gradients, held);
+    m_cost.optimizer = saturatingAdd(m_cost.optimizer, saturatingMul(count, stateBytes(facts.itemSize)));
+    if (m_ranks == 1) return;
+    if (isPartial) addCollective(CollectiveKind::AllReduce, held);
+    const auto [shared, replicas] = sharedElements(value, placement, count);
+    if (replicas > 1) addCollective(CollectiveKind::AllReduce, shared * facts.itemSize, replicas);
+  }
+
+  /// Of the optimizer, for each element.
+  std::int64_t stateBytes(std::int64_t itemSize) const {
+    const std::int64_t copy = std::max<std::int64_t>(4, itemSize);
+    const std::int64_t master = itemSize < 4 ? copy : 0;
+    switch (m_problem.cost.optimizer) {
+      case Optimizer::None: return 0;
+      case Optimizer::Sgd: return master;
+      case Optimizer::Momentum: return master + copy;
+      case Optimizer::AdamW: return master + 2 * copy;
+    }
+    return 0;
+  }
+
+  /// Elements of a rank's part that other ranks hold too, and how many ranks do.
+  std::pair<std::int64_t, int> sharedElements(ValueId value, const Placement& placement, std::int64_t count) const {
+    if (placement.isReplicated()) return {0, 1};
+    if (placement.blocks().empty()) return {placement.replicas() > 1 ? count : 0, placement.replicas()};
+    const std::int64_t size = m_graph.shapeOf(value)[static_cast<std::size_t>(placement.firstDim())];
+    const std::int64_t others = size == 0 ? 0 : m_facts.of(value).count / size;
+    std::int64_t shared = 0;
+    int replicas = 1;
+    for (const rules::Block& block : placement.blocksOf(size)) {
+      if (block.replicas <= 1) continue;
+      shared += others * (block.size / (m_ranks / block.replicas));
+      replicas = std::max(replicas, block.replicas);
+    }
+    return {shared, replicas};
+  }
+
+  // ---- other operators
+
+  void addOperator() {
+    const NodeFacts& facts = m_facts.of(m_node);
+    if (facts.costs.work == Work::Nothing) return;
+    const auto reads = m_variables.reads(m_node);
+    const auto& results = m_graph.node(m_node).results;
+    std::int64_t moved = 0, largest = 0, made = 0;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::int64_t count = elements(results[i], computed(i));
+      moved = saturatingAdd(moved, count * m_facts.of(results[i]).itemSize);
+      largest = std::max(largest, count);
+      if (i == 0) made = count;
+    }
+    const std::int64_t madeBytes = moved;
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      if (isRepeated(reads, i)) continue;
+      std::int64_t count = elements(reads[i].value, m_placements[i]);
+      if (facts.costs.work == Work::Lookup && i == 0) count = std::min(count, made);
+      moved = saturatingAdd(moved, count * m_facts.of(reads[i].value).itemSize);
+      largest = std::max(largest, count);
+    }
+    addCompute(flops(facts, made, largest), static_cast<double>(madeBytes == 0 ? 0 : moved), facts.passes);
+  }
+
+  static bool isRepeated(std::span<const Read> reads, std::size_t index) {
+    // A long list (a concatenation) holds no tensor twice worth looking for.
+    constexpr std::size_t kFew = 4;
+    for (std::size_t j = 0; j < std::min(index, kFew); ++j) {
+      if (reads[j].value == reads[index].value) return true;
+    }
+    return false;
+  }
+
+  double flops(const NodeFacts& facts, std::int64_t made, std::int64_t largest) const {
+    switch (facts.costs.work) {
+      case Work::Product:
+      case Work::Convolution: return 2.0 * static_cast<double>(made) * static_cast<double>(facts.depth);
+      case Work::Attention: {
+        const double query = m_placements.empty() ? 0 : static_cast<double>(elements(m_variables.reads(m_node)[0].value, m_placements[0]));
+        return 2.0 * static_cast<double>(facts.depth) * (query + static_cast<double>(made));
+      }
+      case Work::Lookup: return 0;
+      default: return static_cast<double>(largest);
+    }
+  }
+
+  // ---- results
+
+  void addResult(ValueId value, std::size_t index) {
+    const ValueFacts& facts = m_facts.of(value);
+    const Placement& placement = m_choice.results[index];
+    const std::int64_t held = bytes(value, placement);
+    if (facts.isSaved) m_cost.activations = saturatingAdd(m_cost.activations, held);
+    if (facts.isCached) m_cost.kvCache = saturatingAdd(m_cost.kvCache, held);
+    if (m_ranks == 1) return;
+    if (facts.isOutput && placement.isSplit()) addCollective(CollectiveKind::AllGather, saturatingMul(held, m_ranks));
+    if (computed(index) == placement) return;
+    if (placement.isReplicated()) {
+      addCollective(CollectiveKind::AllGather, saturatingMul(bytes(value, computed(index)), m_ranks));
+    } else if (facts.needsGradient) {
+      addCollective(CollectiveKind::AllGather, saturatingMul(held, m_ranks));
+    }
+  }
+
+  /// What autograd keeps beside values of the graph.
+  void addSavedInside() {
+    const NodeFacts& facts = m_facts.of(m_node);
+    if (!isTraining() || !facts.needsGradient) return;
+    const ValueId result = m_graph.node(m_node).results[0];
+    std::int64_t kept = 0;
+    if (facts.costs.saves == Saves::Mask) kept = elements(result, computed(0));
+    if (facts.costs.saves == Saves::Attention) {
+      const graph::Shape& shape = m_graph.shapeOf(result);
+      if (!shape.empty() && shape.back() > 0) kept = elements(result, computed(0)) / shape.back() * 4;
+    }
+    if (facts.costs.saves == Saves::Loss) kept = savedLogits();
+    m_cost.activations = saturatingAdd(m_cost.activations, kept);
+  }
+
+  std::int64_t savedLogits() const {
+    const auto reads = m_variables.reads(m_node);
+    if (reads.empty()) return 0;
+    // The vocabulary-parallel loss computes in float32 at least.
+    const bool isVocab = m_choice.strategy && m_choice.strategy->strategy == rules::Strategy::Vocab;
+    const std::int64_t itemSize = m_facts.of(reads[0].value).itemSize;
+    return elements(reads[0].value, m_placements[0]) * (isVocab ? std::max<std::int64_t>(4, itemSize) : itemSize);
+  }
+
+  const Problem& m_problem;
+  const Graph& m_graph;
+  const Variables& m_variables;
+  const CostFacts& m_facts;
+  const NodeId m_node;
+  const Choice& m_choice;
+  const std::span<const Placement> m_placements;
+  const int m_ranks;
+  StepCost m_cost;
+};
+
+CostModel::CostModel(const Problem& problem, const Variables& variables)
+    : m_problem(problem), m_variables(variables), m_facts(std::make_unique<const CostFacts>(problem, variables)) {}
+CostModel::~CostModel() = default;
+
+StepCost CostModel::step(NodeId node, const Choice& choice, std::span<const Placement> reads) const {
+  CLEAVE_CHECK(reads.size() == m_variables.reads(node).size(), "a placement for each operand");
+  return StepCounter(m_problem, m_variables, *m_facts, node, choice, reads).count();
+}
+
+bool CostModel::mayShare(ValueId value) const {
+  const ValueFacts& facts = m_facts->of(value);
+  return m_problem.context.worldSize > 1 && (facts.needsGradient || facts.isGathered);
+}
+
+bool CostModel::asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const {
+  const Read read = m_variables.reads(node)[index];
+  if (!mayShare(read.value)) return false;
+  const bool needsGradient = m_facts->of(read.value).needsGradient;
+  const bool isWhole = reads[index].isReplicated();
+  if (!choice.strategy) {
+    const auto& computed = choice.computedAs.empty() ? choice.results : choice.computedAs;
+    return needsGradient && isWhole && std::any_of(computed.begin(), computed.end(), [&](const Placement& p) {
+             return !p.isWholeOn(m_problem.context.worldSize);
+           });
+  }
+  const StrategyOption& option = *choice.strategy;
+  switch (read.role) {
+    case Role::LayerInput:
+      if (option.before == CollectiveKind::AllGather) return true;
+      return needsGradient && isWhole && option.weight.isSplit() && !option.weight.isWholeOn(m_problem.context.worldSize);
+    case Role::Weight: return needsGradient && isWhole && isOnSequence(option);
+    case Role::Bias: return needsGradient && isWhole && option.result.isSplit();
+    default: return false;
+  }
+}
+
+StepCost CostModel::shared(ValueId value, const Placement& placement) const {
+  static const Choice kNone;
+  StepCounter counter(m_problem, m_variables, *m_facts, m_problem.graph->value(value).producer, kNone, {});
+  const ValueFacts& facts = m_facts->of(value);
+  const std::int64_t bytes = counter.bytes(value, placement);
+  if (placement.isReplicated()) {
+    if (facts.needsGradient) counter.addCollective(CollectiveKind::AllReduce, bytes);
+    return counter.cost();
+  }
+  const std::int64_t whole = saturatingMul(bytes, m_problem.context.worldSize);
+  // What the user gets whole anyway is gathered by the step that makes it.
+  if (!facts.isOutput) counter.addCollective(CollectiveKind::AllGather, whole);
+  if (facts.needsGradient) counter.addCollective(CollectiveKind::ReduceScatter, whole);
+  return counter.cost();
+}
+
+std::uint32_t CostModel::costClass(NodeId node) const { return m_facts->of(node).costClass; }
+std::int64_t CostModel::fixedBytes() const { return m_facts->fixedBytes; }
+
+std::vector<StepCost> CostModel::byNode(const Solution& solution) const {
+  const Graph& graph = *m_problem.graph;
+  std::vector<StepCost> costs(graph.nodes.size());
+  std::vector<bool> isPaid(graph.values.size(), false);
+  std::vector<Placement> placements;
+  for (NodeId node : m_variables.steps()) {
+    const auto reads = m_variables.reads(node);
+    placements.clear();
+    for (const Read& read : reads) placements.push_back(solution.of(read.value));
+    const Choice choice = choiceOf(m_variables, m_problem, solution, node);
+    costs[node.index()] += step(node, choice, placements);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const ValueId value = reads[i].value;
+      if (isPaid[value.index()] || !asksShared(node, choice, placements, i)) continue;
+      isPaid[value.index()] = true;
+      costs[graph.value(value).producer.index()] += shared(value, solution.of(value));
+    }
+  }
+  return costs;
+}
+
+PlanCost CostModel::evaluate(const Solution& solution) const {
+  PlanCost cost;
+  for (const StepCost& step : byNode(solution)) cost.sum += step;
+  cost.fixedBytes = fixedBytes();
+  cost.transientPeak = transientPeak(solution);
+  return cost;
+}
+
+PlanCost costOf(const Problem& problem, const Solution& solution) {
+  const Variables variables(problem);
+  return CostModel(problem, variables).evaluate(solution);
+}
+
+Choice choiceOf(const Variables& variables, const Problem& problem, const Solution& solution, NodeId node) {
+  Choice choice;
+  bool isRedistributed = false;
+  for (ValueId result : problem.graph->node(node).results) {
+    choice.results.push_back(solution.of(result));
+    const auto computed = solution.computedAs.find(result);
+    isRedistributed = isRedistributed || computed != solution.computedAs.end();
+    choice.computedAs.push_back(computed == solution.computedAs.end() ? solution.of(result) : computed->second);
+  }
+  if (!isRedistributed) choice.computedAs.clear();
+  if (variables.layer(node)) choice.strategy = solution.strategies[node.index()];
+  return choice;
+}
+
+}  // namespace cleave::solve

@@ -1,0 +1,292 @@
+#include "solve/cost/facts.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace cleave::solve {
+namespace {
+
+using graph::DType;
+using graph::Node;
+using graph::NodeKind;
+
+ValueId valueAt(const Node& node, std::size_t position) {
+  if (position >= node.args.size()) return {};
+  const auto* value = std::get_if<ValueId>(&node.args[position]);
+  return value ? *value : ValueId();
+}
+
+double flopsPerSecond(const DeviceProfile& profile, DType dtype) {
+  if (dtype == DType::Float64) return profile.doubleFlopsPerSecond;
+  return graph::isFloatingPoint(dtype) && graph::itemSize(dtype) <= 2 ? profile.halfFlopsPerSecond
+                                                                      : profile.floatFlopsPerSecond;
+}
+
+/// Sizes of the letters of an einsum that its result lacks, multiplied.
+std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
+  const auto* equation = node.args.empty() ? nullptr : std::get_if<std::string>(&node.args[0]);
+  const auto arrow = equation ? equation->find("->") : std::string::npos;
+  if (arrow == std::string::npos) return 1;
+  std::string seen = equation->substr(arrow + 2);
+  const std::string terms = equation->substr(0, arrow);
+  std::int64_t summed = 1;
+  std::size_t begin = 0;
+  for (ValueId operand : graph::operandsOf(node)) {
+    if (begin > terms.size()) break;
+    std::string term = terms.substr(begin, terms.find(',', begin) - begin);
+    begin += term.size() + 1;
+    std::erase(term, ' ');
+    const graph::Shape& shape = graph.shapeOf(operand);
+    // From the right, so that "..." in front takes what is left.
+    for (std::size_t back = 1; back <= term.size() && back <= shape.size() && term[term.size() - back] != '.'; ++back) {
+      const char letter = term[term.size() - back];
+      if (seen.find(letter) != std::string::npos) continue;
+      seen += letter;
+      summed *= shape[shape.size() - back];
+    }
+  }
+  return summed;
+}
+
+/// How many elements each element of a product's result sums over.
+std::int64_t depthOfProduct(const Graph& graph, const Node& node) {
+  const std::string& op = graph.opName(node);
+  if (op.find("::einsum") != std::string::npos) return summedByEinsum(graph, node);
+  const bool isAdded = op.find("::addm") != std::string::npos || op.find("::baddbmm") != std::string::npos;
+  const ValueId left = valueAt(node, isAdded ? 1 : 0);
+  return left.isValid() && !graph.shapeOf(left).empty() ? graph.shapeOf(left).back() : 1;
+}
+
+std::int64_t depthOf(const Graph& graph, const Node& node, Work work) {
+  if (work == Work::Product) return depthOfProduct(graph, node);
+  const ValueId second = valueAt(node, 1);
+  if (!second.isValid()) return 1;
+  const graph::Shape& shape = graph.shapeOf(second);
+  if (work == Work::Attention) return shape.size() < 2 ? 1 : shape[shape.size() - 2];
+  if (work == Work::Convolution) return shape.empty() || shape[0] == 0 ? 1 : graph::elementCount(shape) / shape[0];
+  return 1;
+}
+
+/// True where generation reads keys and values again: causal, masked over its own positions, or one position alone (which
+/// needs no mask). An encoder's attention has no cache.
+bool isCausal(const Graph& graph, const Node& node) {
+  constexpr std::size_t kMask = 3, kIsCausal = 5;
+  const auto* flag = node.args.size() > kIsCausal ? std::get_if<bool>(&node.args[kIsCausal]) : nullptr;
+  if (flag && *flag) return true;
+  const ValueId query = valueAt(node, 0), key = valueAt(node, 1);
+  const auto positions = [&](ValueId value) {
+    const graph::Shape& shape = graph.shapeOf(value);
+    return shape.size() < 2 ? 0 : shape[shape.size() - 2];
+  };
+  if (!query.isValid() || !key.isValid() || positions(query) != positions(key)) return false;
+  return positions(query) == 1 || (valueAt(node, kMask).isValid() && positions(valueAt(node, kMask)) > 1);
+}
+
+bool repeatsOperand(std::string_view op) {
+  static constexpr std::array kOps{
+      "aten::clone",   "aten::contiguous", "aten::repeat",       "aten::repeat_interleave.self_int", "aten::tile",
+      "aten::reshape", "aten::flatten.using_ints", "aten::_unsafe_view", "aten::broadcast_to",       "aten::expand_as",
+  };
+  return graph::isAliasing(op) || std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
+
+/// The smallest value that `value` is a view or repetition of; the earliest of equals.
+ValueId beforeRepetition(const Graph& graph, ValueId value) {
+  ValueId smallest = value;
+  while (true) {
+    const Node& producer = graph.node(graph.value(value).producer);
+    if (producer.kind != NodeKind::Call || !repeatsOperand(graph.opName(producer))) return smallest;
+    value = valueAt(producer, 0);
+    if (!value.isValid() || graph.node(graph.value(value).producer).kind != NodeKind::Call) return smallest;
+    if (sizeInBytes(graph.value(value).type) <= sizeInBytes(graph.value(smallest).type)) smallest = value;
+  }
+}
+
+/// Fills the facts of values and nodes; one pass for each kind of fact.
+class FactFinder {
+ public:
+  FactFinder(const Problem& problem, const Variables& variables, const graph::Lifetimes& lifetimes,
+             std::vector<ValueFacts>& values, std::vector<NodeFacts>& nodes)
+      : m_problem(problem),
+        m_graph(*problem.graph),
+        m_variables(variables),
+        m_lifetimes(lifetimes),
+        m_values(values),
+        m_nodes(nodes) {
+    for (const std::string& op : m_graph.ops) m_costs.push_back(operatorCosts(op));
+  }
+
+  void find() {
+    findTypes();
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findWork(id);
+    for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = true;
+    if (m_problem.cost.isTraining) {
+      for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findSaved(id);
+    } else if (m_problem.cost.holdsKvCache) {
+      for (const Node& node : m_graph.nodes) findCached(node);
+    }
+    if (m_problem.context.sequenceParallel != rules::SequenceParallel::Off) findGathered();
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) classify(id);
+  }
+
+ private:
+  ValueFacts& fact(ValueId value) { return m_values[value.index()]; }
+  DType dtype(ValueId value) const { return m_graph.value(value).type.dtype; }
+  bool isReal(ValueId value) const { return graph::isFloatingPoint(dtype(value)); }
+
+  void findTypes() {
+    for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
+      const graph::TensorType& type = m_graph.value(value).type;
+      fact(value).count = graph::elementCount(type.shape);
+      fact(value).itemSize = graph::itemSize(type.dtype);
+    }
+  }
+
+  void findWork(NodeId id) {
+    const Node& node = m_graph.node(id);
+    NodeFacts& facts = m_nodes[id.index()];
+    if (node.kind != NodeKind::Call) {
+      const bool isTrained = node.kind == NodeKind::Parameter && m_problem.cost.isTraining;
+      for (ValueId result : node.results) fact(result).needsGradient = isTrained && isReal(result);
+      return;
+    }
+    facts.costs = m_costs[node.op.index()];
+    facts.depth = depthOf(m_graph, node, facts.costs.work);
+    const auto operands = graph::operandsOf(node);
+    const auto real = std::find_if(operands.begin(), operands.end(), [&](ValueId v) { return isReal(v); });
+    const ValueId measured = real != operands.end() ? *real : node.results.empty() ? ValueId() : node.results[0];
+    if (measured.isValid()) facts.flopsPerSecond = flopsPerSecond(m_problem.cost.profile, dtype(measured));
+    const auto need = std::count_if(operands.begin(), operands.end(), [&](ValueId v) { return fact(v).needsGradient; });
+    if (need == 0 || facts.costs.stopsGradient) return;
+    for (ValueId result : node.results) {
+      fact(result).needsGradient = isReal(result);
+      facts.needsGradient = facts.needsGradient || isReal(result);
+    }
+    if (facts.needsGradient) facts.passes = static_cast<std::int8_t>(1 + backwardPasses(id, operands));
+  }
+
+  int backwardPasses(NodeId id, std::span<const ValueId> operands) {
+    switch (m_nodes[id.index()].costs.work) {
+      case Work::Attention: return 2;
+      case Work::Product:
+      case Work::Convolution: break;
+      default: return 1;
+    }
+    // Vectors that are added have less dimensions than the factors and cost next to nothing.
+    const auto& layer = m_variables.layer(id);
+    if (layer) return int{fact(layer->input).needsGradient} + int{fact(layer->weight).needsGradient};
+    return static_cast<int>(std::min<std::ptrdiff_t>(
+        2, std::count_if(operands.begin(), operands.end(), [&](ValueId v) { return fact(v).needsGradient; })));
+  }
+
+  void save(ValueId value) {
+    const ValueId owner = m_lifetimes.ownerOf(value);
+    if (m_lifetimes.ownsMemory(owner)) fact(owner).isSaved = true;
+  }
+
+  void findSaved(NodeId id) {
+    if (!m_nodes[id.index()].needsGradient) return;
+    const Node& node = m_graph.node(id);
+    const auto operands = graph::operandsOf(node);
+    const auto saveReals = [&](std::span<const ValueId> values) {
+      for (ValueId value : values) {
+        if (isReal(value)) save(value);
+      }
+    };
+    switch (m_nodes[id.index()].costs.saves) {
+      case Saves::Nothing:
+      case Saves::Mask:
+      case Saves::Loss: return;
+      case Saves::Factors: return saveFactors(operands);
+      case Saves::Quotient: return saveQuotient(operands);
+      case Saves::First: return save(operands.front());
+      case Saves::Operands: return saveReals(operands);
+      case Saves::FirstAndResult: save(operands.front()); [[fallthrough]];
+      case Saves::Result: return save(node.results.front());
+      case Saves::Discrete: return saveDiscrete(operands, node.results);
+      case Saves::Attention:
+        saveReals(std::span(operands).first(std::min<std::size_t>(3, operands.size())));
+        return save(node.results.front());
+      case Saves::Everything:
+        saveReals(operands);
+        return saveReals(node.results);
+    }
+  }
+
+  void saveFactors(std::span<const ValueId> operands) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      bool isNeeded = false;
+      for (std::size_t j = 0; j < operands.size(); ++j) isNeeded = isNeeded || (j != i && fact(operands[j]).needsGradient);
+      if (isNeeded && isReal(operands[i])) save(operands[i]);
+    }
+  }
+
+  void saveQuotient(std::span<const ValueId> operands) {
+    if (operands.size() < 2) return;
+    save(operands[1]);
+    if (fact(operands[1]).needsGradient) save(operands[0]);
+  }
+
+  void saveDiscrete(std::span<const ValueId> operands, std::span<const ValueId> results) {
+    for (const auto& values : {operands, results}) {
+      for (ValueId value : values) {
+        if (!isReal(value)) save(value);
+      }
+    }
+  }
+
+  void findCached(const Node& node) {
+    if (node.kind != NodeKind::Call || m_costs[node.op.index()].work != Work::Attention || !isCausal(m_graph, node)) return;
+    for (std::size_t position : {std::size_t{1}, std::size_t{2}}) {
+      const ValueId value = valueAt(node, position);
+      if (value.isValid()) fact(beforeRepetition(m_graph, value)).isCached = true;
+    }
+  }
+
+  void findGathered() {
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
+      const auto& layer = m_variables.layer(id);
+      if (layer && layer->kind == graph::LayerKind::Linear) fact(layer->input).isGathered = true;
+    }
+  }
+
+  /// All that `step`, `asksShared` and `shared` read of the facts and sameStructure does not compare.
+  void classify(NodeId id) {
+    const Node& node = m_graph.node(id);
+    std::string key(1, static_cast<char>(node.kind));
+    const auto bitsOf = [&](ValueId value) { return fact(value).needsGradient | fact(value).isGathered << 1; };
+    for (ValueId result : node.results) {
+      const ValueFacts& f = fact(result);
+      key += static_cast<char>(bitsOf(result) | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4);
+    }
+    if (node.kind == NodeKind::Call) {
+      for (ValueId operand : graph::operandsOf(node)) key += static_cast<char>(bitsOf(operand));
+    } else {
+      for (ValueId result : node.results) key += graph::toText(m_graph.value(result).type);
+    }
+    m_nodes[id.index()].costClass = m_classes.try_emplace(std::move(key), static_cast<std::uint32_t>(m_classes.size())).first->second;
+  }
+
+  const Problem& m_problem;
+  const Graph& m_graph;
+  const Variables& m_variables;
+  const graph::Lifetimes& m_lifetimes;
+  std::vector<ValueFacts>& m_values;
+  std::vector<NodeFacts>& m_nodes;
+  std::vector<OperatorCosts> m_costs;  ///< by OpId
+  std::unordered_map<std::string, std::uint32_t> m_classes;
+};
+
+}  // namespace
+
+CostFacts::CostFacts(const Problem& problem, const Variables& variables)
+    : lifetimes(*problem.graph), values(problem.graph->values.size()), nodes(problem.graph->nodes.size()) {
+  FactFinder(problem, variables, lifetimes, values, nodes).find();
+  for (const Node& node : problem.graph->nodes) {
+    if (node.kind != NodeKind::Input && node.kind != NodeKind::Constant) continue;
+    for (ValueId result : node.results) fixedBytes = saturatingAdd(fixedBytes, values[result.index()].count * values[result.index()].itemSize);
+  }
+}
+
+}  // namespace cleave::solve

@@ -1,0 +1,99 @@
+#include "solve/cost/facts.h"
+
+#include <algorithm>
+
+/// Buffers beside values, as the rank program needs them (plan/predict.cpp has the same list for its operators).
+
+namespace cleave::solve {
+namespace {
+
+using rules::CollectiveKind;
+using rules::StrategyOption;
+
+bool hasOuterSizes(const graph::Shape& shape, int dim) {
+  return std::any_of(shape.begin(), shape.begin() + std::min<std::ptrdiff_t>(dim, std::ssize(shape)), [](std::int64_t size) { return size > 1; });
+}
+
+class Buffers {
+ public:
+  Buffers(const Problem& problem, const Variables& variables, const Solution& solution)
+      : m_graph(*problem.graph), m_variables(variables), m_solution(solution), m_ranks(problem.context.worldSize) {}
+
+  std::int64_t bytes(ValueId value, const Placement& placement) const {
+    return placement.localCount(m_graph.shapeOf(value), m_ranks) * graph::itemSize(m_graph.value(value).type.dtype);
+  }
+  /// All parts of a split value, and the rank-major copy that gathering along an inner dimension takes.
+  std::int64_t gathered(ValueId value, const Placement& placement) const {
+    const std::int64_t whole = saturatingMul(bytes(value, placement), m_ranks);
+    return hasOuterSizes(m_graph.shapeOf(value), placement.firstDim()) ? saturatingMul(2, whole) : whole;
+  }
+
+  std::int64_t of(NodeId node) const {
+    if (m_graph.node(node).kind != graph::NodeKind::Call) return 0;
+    std::int64_t total = 0;
+    for (ValueId result : m_graph.node(node).results) {
+      const auto computed = m_solution.computedAs.find(result);
+      if (computed != m_solution.computedAs.end()) total = saturatingAdd(total, bytes(result, computed->second));
+    }
+    const auto& layer = m_variables.layer(node);
+    const auto& option = m_solution.strategies[node.index()];
+    return layer && option ? saturatingAdd(total, ofLayer(*layer, *option, m_graph.node(node).results[0])) : total;
+  }
+
+ private:
+  std::int64_t ofLayer(const graph::LayerShape& layer, const StrategyOption& option, ValueId result) const {
+    const std::int64_t whole = bytes(result, Placement());
+    if (layer.kind == graph::LayerKind::CrossEntropy) return ofLoss(layer, option);
+    std::int64_t total = option.before ? gathered(layer.input, option.input) : 0;
+    if (!option.after || *option.after == CollectiveKind::AllReduce) return total;
+    if (*option.after == CollectiveKind::ReduceScatter) {
+      // The partial sums, whole, and their rank-major copy.
+      return saturatingAdd(total, hasOuterSizes(m_graph.shapeOf(result), option.result.firstDim()) ? saturatingMul(2, whole) : whole);
+    }
+    const int last = static_cast<int>(m_graph.shapeOf(result).size()) - 1;
+    const Placement part = option.weight.shifted(last - layer.outAxis);
+    // The whole is the result itself.
+    return saturatingAdd(total, bytes(result, part) + std::max<std::int64_t>(0, gathered(result, part) - whole));
+  }
+
+  /// The log-softmax; in the vocabulary-parallel form the exponentials, in float32 at least.
+  std::int64_t ofLoss(const graph::LayerShape& layer, const StrategyOption& option) const {
+    const std::int64_t logits = bytes(layer.input, option.input);
+    const int itemSize = graph::itemSize(m_graph.value(layer.input).type.dtype);
+    return option.strategy == rules::Strategy::Vocab && itemSize < 4 ? logits / itemSize * 4 : logits;
+  }
+
+  const Graph& m_graph;
+  const Variables& m_variables;
+  const Solution& m_solution;
+  const int m_ranks;
+};
+
+}  // namespace
+
+std::int64_t CostModel::transientPeak(const Solution& solution) const {
+  const Graph& graph = *m_problem.graph;
+  const Buffers buffers(m_problem, m_variables, solution);
+  std::vector<std::int64_t> bytes(graph.values.size(), 0), workspace(graph.nodes.size(), 0);
+  for (ValueId value : idRange<ValueId>(graph.values.size())) {
+    const ValueFacts& facts = m_facts->of(value);
+    if (facts.isSaved || facts.isCached || !m_facts->lifetimes.ownsMemory(value)) continue;
+    bytes[value.index()] = buffers.bytes(value, solution.of(value));
+  }
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) workspace[node.index()] = buffers.of(node);
+  const graph::MemoryUse use = m_facts->lifetimes.run(bytes, workspace);
+
+  // Split outputs are gathered at the end, one after the other; each part goes when its whole is there.
+  std::int64_t peak = use.peak, live = use.liveAfter.empty() ? 0 : use.liveAfter.back();
+  std::vector<bool> isDone(graph.values.size(), false);
+  for (const graph::Output& output : graph.outputs) {
+    const Placement& placement = solution.of(output.value);
+    if (m_problem.context.worldSize == 1 || placement.isReplicated() || isDone[output.value.index()]) continue;
+    isDone[output.value.index()] = true;
+    peak = std::max(peak, saturatingAdd(live, buffers.gathered(output.value, placement)));
+    live += buffers.bytes(output.value, Placement()) - bytes[m_facts->lifetimes.ownerOf(output.value).index()];
+  }
+  return peak;
+}
+
+}  // namespace cleave::solve
