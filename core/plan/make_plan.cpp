@@ -29,6 +29,14 @@ std::vector<std::string> originsOf(const Graph& graph, const Graph* captured) {
   return origins;
 }
 
+std::vector<std::string> demandsOf(const solve::Problem& problem) {
+  std::vector<std::string> demands;
+  for (const solve::Pin& pin : problem.pins) demands.push_back(pin.text);
+  for (const std::string& pattern : problem.rulesOff) demands.push_back("rule off: " + pattern);
+  for (const std::string& pattern : problem.redistributable) demands.push_back("redistribute: " + pattern);
+  return demands;
+}
+
 }  // namespace
 
 Result<Plan> makePlan(const PlanRequest& request) {
@@ -43,6 +51,10 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.graph = request.problem->graph;
   plan.solution = request.solution;
   plan.search = request.search;
+  plan.isProvedOptimal = request.isProvedOptimal;
+  plan.costSettings = request.problem->cost;
+  plan.cost = solve::costOf(*request.problem, *request.solution);
+  plan.demands = demandsOf(*request.problem);
   plan.origins = originsOf(*plan.graph, request.captured.get());
 
   const auto annotating = std::chrono::steady_clock::now();

@@ -1,0 +1,240 @@
+#include "plan/diff.h"
+
+#include "base/quantities.h"
+#include "plan/json_writer.h"
+
+#include <algorithm>
+
+namespace cleave::plan {
+namespace {
+
+constexpr std::string_view kSchema = "cleave.diff/1";
+
+std::string labelOf(const Plan& plan) {
+  std::string label = fmt::format("{}, {} rank{}", solve::toText(plan.engine), plan.ranks, plan.ranks == 1 ? "" : "s");
+  for (const std::string& demand : plan.demands) label += ", " + demand;
+  return label;
+}
+
+template <class... Arguments>
+tl::unexpected<Error> differentGraphs(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  return fail(ErrorCode::BadUsage, "These plans cannot be compared: {} Compare plans of one model, captured with the same options.",
+              fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
+Result<void> sameValues(const Graph& before, const Graph& after) {
+  const std::size_t count = std::min(before.values.size(), after.values.size());
+  for (ValueId id : idRange<ValueId>(count)) {
+    const graph::Value& a = before.value(id);
+    const graph::Value& b = after.value(id);
+    if (a.name != b.name) return differentGraphs("where the first has the value {}, the second has {}.", a.name, b.name);
+    if (a.type != b.type) return differentGraphs("{} is {} in the first and {} in the second.", a.name, toText(a.type), toText(b.type));
+    const std::string& opA = before.opName(before.node(a.producer));
+    const std::string& opB = after.opName(after.node(b.producer));
+    if (opA != opB) return differentGraphs("{} comes from {} in the first and from {} in the second.", a.name, opA, opB);
+  }
+  if (before.values.size() != after.values.size()) {
+    return differentGraphs("the first has {} values, the second {}.", before.values.size(), after.values.size());
+  }
+  return {};
+}
+
+Result<void> sameGraphs(const Plan& before, const Plan& after) {
+  if (before.graph == after.graph) return {};
+  if (before.model.architecture != after.model.architecture) {
+    return differentGraphs("the first is of a {}, the second of a {}.", before.model.architecture, after.model.architecture);
+  }
+  CLEAVE_TRY_VOID(sameValues(*before.graph, *after.graph));
+  const Graph& a = *before.graph;
+  const Graph& b = *after.graph;
+  if (a.nodes.size() != b.nodes.size()) return differentGraphs("the first has {} nodes, the second {}.", a.nodes.size(), b.nodes.size());
+  for (NodeId id : idRange<NodeId>(a.nodes.size())) {
+    if (a.node(id).args == b.node(id).args) continue;
+    const auto& results = a.node(id).results;
+    return differentGraphs("{} has other arguments in the second.", results.empty() ? a.opName(a.node(id)) : a.value(results[0]).name);
+  }
+  return {};
+}
+
+std::int64_t splitLayers(const Plan& plan) {
+  return std::count_if(plan.layers.begin(), plan.layers.end(),
+                       [](const LayerPlan& layer) { return rules::axisOf(layer.strategy) != "replicated"; });
+}
+
+void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
+  for (std::size_t i = 0; i < std::min(before.layers.size(), after.layers.size()); ++i) {
+    const LayerPlan& a = before.layers[i];
+    const LayerPlan& b = after.layers[i];
+    if (a.strategy != b.strategy) diff.layers.push_back({a.name, a.node, a.strategy, b.strategy, a.reason, b.reason});
+  }
+}
+
+void compareValues(PlanDiff& diff, const Plan& before, const Plan& after) {
+  for (ValueId id : idRange<ValueId>(before.graph->values.size())) {
+    const Placement& a = before.solution->of(id);
+    const Placement& b = after.solution->of(id);
+    if (a != b) diff.values.push_back({before.graph->value(id).name, id, a, b});
+  }
+}
+
+// ---- text
+
+std::string counted(std::int64_t change) { return change == 0 ? "the same" : fmt::format("{:+}", change); }
+
+std::string bytesChange(std::int64_t change) {
+  return change == 0 ? "the same" : (change > 0 ? "+" : "") + bytesText(change);
+}
+
+std::string timeChange(std::int64_t change) {
+  return change == 0 ? "the same" : (change > 0 ? "+" : "") + solve::timeText(change);
+}
+
+/// "model.layers.*.mlp.up_proj": numbers between dots stand for any block.
+std::string blockPattern(const std::string& name) {
+  std::string pattern;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = std::string_view(name).substr(begin, end - begin);
+    const bool isNumber = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    pattern += isNumber ? "*" : part;
+    if (end < name.size()) pattern += '.';
+    begin = end + 1;
+  }
+  return pattern;
+}
+
+struct LayerGroup {
+  std::string pattern;
+  const LayerChange* first = nullptr;
+  std::size_t count = 0;
+};
+
+std::vector<LayerGroup> grouped(const std::vector<LayerChange>& layers) {
+  std::vector<LayerGroup> groups;
+  for (const LayerChange& layer : layers) {
+    const std::string pattern = blockPattern(layer.name);
+    const auto known = std::find_if(groups.begin(), groups.end(), [&](const LayerGroup& group) {
+      return group.pattern == pattern && group.first->before == layer.before && group.first->after == layer.after;
+    });
+    if (known != groups.end()) {
+      ++known->count;
+    } else {
+      groups.push_back({pattern, &layer, 1});
+    }
+  }
+  return groups;
+}
+
+std::string figureLine(std::string_view name, const std::string& before, const std::string& after, const std::string& change) {
+  return fmt::format("  {:<22} {:>12}  {:>12}  {}\n", name, before, after, change);
+}
+
+std::string bytesLine(std::string_view name, const Figure& figure) {
+  return figureLine(name, bytesText(figure.before), bytesText(figure.after), bytesChange(figure.change()));
+}
+
+void writeFigure(JsonWriter& json, std::string_view name, const Figure& figure) {
+  json.key(name).beginObject();
+  json.key("before").value(figure.before);
+  json.key("after").value(figure.after);
+  json.endObject();
+}
+
+}  // namespace
+
+Result<PlanDiff> diff(const Plan& before, const Plan& after) {
+  CLEAVE_TRY_VOID(sameGraphs(before, after));
+  PlanDiff diff;
+  diff.ranksBefore = before.ranks;
+  diff.ranksAfter = after.ranks;
+  diff.labelBefore = labelOf(before);
+  diff.labelAfter = labelOf(after);
+  compareLayers(diff, before, after);
+  compareValues(diff, before, after);
+  diff.splitLayers = {splitLayers(before), splitLayers(after)};
+  diff.layerCount = {std::ssize(before.layers), std::ssize(after.layers)};
+  diff.femtoseconds = {before.cost.femtoseconds(), after.cost.femtoseconds()};
+  diff.rankBytes = {before.cost.bytes(), after.cost.bytes()};
+  diff.parameterBytes = {before.memory.parameters, after.memory.parameters};
+  diff.peakActivations = {before.memory.peakActivations, after.memory.peakActivations};
+  for (const auto& [kind, traffic] : trafficByKind(before)) diff.collectives[kind].first = traffic;
+  for (const auto& [kind, traffic] : trafficByKind(after)) diff.collectives[kind].second = traffic;
+  return diff;
+}
+
+std::string toText(const PlanDiff& diff) {
+  std::string text = fmt::format("before: {}\nafter:  {}\n", diff.labelBefore, diff.labelAfter);
+  text += figureLine("", "before", "after", "change");
+  text += figureLine("predicted step", solve::timeText(diff.femtoseconds.before), solve::timeText(diff.femtoseconds.after),
+                     timeChange(diff.femtoseconds.change()));
+  text += bytesLine("memory of a rank", diff.rankBytes);
+  text += bytesLine("parameters of a rank", diff.parameterBytes);
+  text += bytesLine("peak activations", diff.peakActivations);
+  text += figureLine("split layers", fmt::format("{} of {}", diff.splitLayers.before, diff.layerCount.before),
+                     fmt::format("{} of {}", diff.splitLayers.after, diff.layerCount.after), counted(diff.splitLayers.change()));
+  for (const auto& [kind, traffic] : diff.collectives) {
+    const auto& [before, after] = traffic;
+    text += figureLine(rules::toText(kind), fmt::format("{} x", before.count), fmt::format("{} x", after.count),
+                       fmt::format("{} in bytes sent", bytesChange(after.bytes - before.bytes)));
+  }
+  if (diff.layers.empty()) text += "No layer is treated otherwise.\n";
+  for (const LayerGroup& group : grouped(diff.layers)) {
+    const bool isOne = group.count == 1;
+    text += fmt::format("{}: {} becomes {}{}\n", isOne ? group.first->name : group.pattern, rules::toText(group.first->before),
+                        rules::toText(group.first->after), isOne ? "" : fmt::format(" ({} layers)", group.count));
+  }
+  text += fmt::format("{} value{} placed otherwise.\n", diff.values.size(), diff.values.size() == 1 ? " is" : "s are");
+  return text;
+}
+
+std::string toJson(const PlanDiff& diff) {
+  JsonWriter json;
+  json.beginObject();
+  json.key("schema").value(kSchema);
+  json.key("ranks").beginObject();
+  json.key("before").value(std::int64_t{diff.ranksBefore});
+  json.key("after").value(std::int64_t{diff.ranksAfter});
+  json.endObject();
+  json.key("labels").beginObject();
+  json.key("before").value(diff.labelBefore);
+  json.key("after").value(diff.labelAfter);
+  json.endObject();
+  writeFigure(json, "step_fs", diff.femtoseconds);
+  writeFigure(json, "rank_bytes", diff.rankBytes);
+  writeFigure(json, "parameter_bytes", diff.parameterBytes);
+  writeFigure(json, "peak_activation_bytes", diff.peakActivations);
+  writeFigure(json, "split_layers", diff.splitLayers);
+  writeFigure(json, "layer_count", diff.layerCount);
+  json.key("collectives").beginObject();
+  for (const auto& [kind, traffic] : diff.collectives) {
+    json.key(rules::toText(kind)).beginObject();
+    writeFigure(json, "count", {traffic.first.count, traffic.second.count});
+    writeFigure(json, "bytes", {traffic.first.bytes, traffic.second.bytes});
+    json.endObject();
+  }
+  json.endObject();
+  json.key("layers").beginArray();
+  for (const LayerChange& layer : diff.layers) {
+    json.beginObject();
+    json.key("name").value(layer.name);
+    json.key("before").value(rules::toText(layer.before));
+    json.key("after").value(rules::toText(layer.after));
+    json.key("reason_before").value(layer.reasonBefore);
+    json.key("reason_after").value(layer.reasonAfter);
+    json.endObject();
+  }
+  json.endArray();
+  json.key("values").beginArray();
+  for (const ValueChange& value : diff.values) {
+    json.beginObject();
+    json.key("name").value(value.name);
+    json.key("before").value(value.before.text());
+    json.key("after").value(value.after.text());
+    json.endObject();
+  }
+  json.endArray();
+  json.endObject();
+  return std::move(json).take();
+}
+
+}  // namespace cleave::plan
