@@ -25,7 +25,7 @@
 ///     So a Megatron layer has 2 all-reduces of b·s·h forward and 2 backward.
 /// Memory of a rank: parameters + gradients (dtype of the parameter) + optimizer (momentum: one copy, AdamW: two, in the
 /// parameter's dtype, but at least float32; a float32 master copy for half precision) + activations saved for backward
-/// (training: what PyTorch's formulas save, saved_values.h) or the KV cache (inference, causal attention: keys and values
+/// (training: what PyTorch's formulas save, operator_costs.h) or the KV cache (inference, causal attention: keys and values
 /// before heads are repeated) + inputs and constants + transient peak (live values that do not stay, by liveness of the
 /// forward pass). All but the transient peak are sums over steps.
 #include "solve/candidates.h"
