@@ -93,6 +93,13 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
     const Axis& a = m_axes[static_cast<std::size_t>(axis)];
     if (!a.needsWhole) continue;
     const int dim = dimOnAxis(cut.operand, axis);
+    // A norm between a projection and its heads: the layer is what the reader knows.
+    const std::string layer = dim == m_call.rank(cut.operand) - 1 && a.why.ends_with(" over") ? m_call.layerBehind(cut.operand) : "";
+    if (!layer.empty()) {
+      return Conflict{fmt::format("`{}` {} all {} features of `{}`, which are split ({}): no rank holds all of them.", m_call.shortName(),
+                                  a.why, m_call.shape(cut.operand).back(), layer, p.text()),
+                      {cut.operand}};
+    }
     return Conflict{fmt::format("`{}` {} dimension {} of {}, which is {} ({} elements): no rank holds all of it.",
                                 m_call.shortName(), a.why, dim, input, p.text(),
                                 m_call.shape(cut.operand)[static_cast<std::size_t>(dim)]),

@@ -1,5 +1,7 @@
 #include "rules/call.h"
 
+#include "graph/operators.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,6 +57,28 @@ const Argument* Call::argument(std::size_t index) const {
 
 void Call::complain(std::string problem) const {
   if (m_problem.empty()) m_problem = std::move(problem);
+}
+
+std::string_view Call::producerOf(int operand) const {
+  const graph::Node& producer = m_call.graph.node(m_call.graph.value(m_operands[static_cast<std::size_t>(operand)]).producer);
+  return producer.kind == graph::NodeKind::Call ? std::string_view(m_call.graph.opName(producer)) : std::string_view();
+}
+
+std::string Call::layerBehind(int operand) const {
+  constexpr int kLongestWay = 4;  // bias, cast, square
+  graph::ValueId value = m_operands[static_cast<std::size_t>(operand)];
+  for (int step = 0; step < kLongestWay; ++step) {
+    const graph::NodeId id = m_call.graph.value(value).producer;
+    const graph::Node& node = m_call.graph.node(id);
+    if (node.kind != graph::NodeKind::Call) return {};
+    if (const auto layer = graph::layerShape(m_call.graph, id)) {
+      return layer->kind == graph::LayerKind::Linear ? graph::layerName(m_call.graph, id) : std::string();
+    }
+    const auto operands = graph::operandsOf(node);
+    if (operands.empty() || m_call.graph.shapeOf(operands.front()) != m_call.graph.shapeOf(value)) return {};
+    value = operands.front();
+  }
+  return {};
 }
 
 bool Call::has(std::size_t index) const {

@@ -27,6 +27,11 @@ class Call {
   const Shape& resultShape(int result) const;
   int resultRank(int result) const { return static_cast<int>(resultShape(result).size()); }
 
+  /// Operator that makes an operand; empty: none does.
+  std::string_view producerOf(int operand) const;
+  /// The layer whose output features the last dimension of an operand are, casts and element-wise steps aside; empty: none.
+  std::string layerBehind(int operand) const;
+
   bool has(std::size_t index) const;                  ///< given and not None
   int operand(std::size_t index) const;               ///< operand number of a tensor argument; -1 when absent
   std::vector<int> operandList(std::size_t index) const;  ///< of a tensor list; -1 for absent entries

@@ -44,7 +44,11 @@ Verdict sumAll(Call& c) { return reduceAll(c, "sums over"); }
 Verdict extremeAll(Call& c) { return reduceAll(c, "compares along"); }
 Verdict spreadAll(Call& c) { return reduceAll(c, "averages over"); }
 Verdict sumDims(Call& c) { return reduceDims(c, 1, 2, "sums over"); }
-Verdict meanDims(Call& c) { return reduceDims(c, 1, 2, "averages over"); }
+/// The mean of squares is half of a norm, as decompositions write it.
+Verdict meanDims(Call& c) {
+  const bool isNorm = c.operandCount() > 0 && (c.producerOf(0).starts_with("aten::pow") || c.producerOf(0) == "aten::square");
+  return reduceDims(c, 1, 2, isNorm ? "normalises over" : "averages over");
+}
 Verdict productDims(Call& c) { return reduceDims(c, 1, 2, "multiplies along"); }
 Verdict extremeDims(Call& c) { return reduceDims(c, 1, 2, "compares along"); }
 /// dim, unbiased or correction, keepdim.

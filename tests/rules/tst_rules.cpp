@@ -1,3 +1,4 @@
+#include "rules/examples.h"
 #include "rules/rule_text.h"
 
 #include <QTest>
@@ -56,12 +57,70 @@ class TstRules : public QObject {
     QCOMPARE(judge(call), sentence);
   }
 
+  /// By name, so that none is lost: the 103 of the reference's registry, then what models decompose to beside them. That a
+  /// claim of each was run on tensors is checked by tst_rules_property.
+  void knowsTheOperatorsOfModels() {
+    const std::vector<std::string> reference = {
+        "pow.Tensor_Scalar", "rsqrt", "clone", "bitwise_not", "abs", "_to_copy", "acos", "acosh", "alias", "asin", "asinh", "atan",
+        "atanh", "ceil", "clamp", "cos", "cosh", "erf", "exp", "trunc", "tanh", "tan", "add.Scalar", "sub.Scalar", "sqrt", "sin",
+        "sinh", "sign", "sigmoid", "round", "remainder.Scalar", "relu", "reciprocal", "neg", "ne.Scalar", "native_dropout",
+        "mul.Scalar", "logical_not", "lt.Scalar", "le.Scalar", "log", "log10", "log2", "log1p", "leaky_relu", "isnan", "isinf",
+        "hardtanh", "gt.Scalar", "gelu", "ge.Scalar", "fmod.Scalar", "floor", "fill.Scalar", "div.Scalar_mode", "div.Scalar",
+        "bitwise_and.Scalar", "bitwise_or.Scalar", "bitwise_xor.Scalar", "atan2", "add.Tensor", "bitwise_and.Tensor",
+        "bitwise_or.Tensor", "bitwise_xor.Tensor", "div.Tensor", "div.Tensor_mode", "eq.Tensor", "fmod.Tensor", "ge.Tensor",
+        "gt.Tensor", "le.Tensor", "lt.Tensor", "ne.Tensor", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
+        "mul.Tensor", "pow.Tensor_Tensor", "remainder.Tensor", "sub.Tensor", "amax", "amin", "any.dim", "_log_softmax", "_softmax",
+        "cumsum", "mean.dim", "var.dim", "sum.dim_IntList", "prod.dim_int", "view", "unsqueeze", "squeeze.dim", "squeeze.dims",
+        "permute", "slice.Tensor", "expand", "cat", "constant_pad_nd", "copy", "scaled_dot_product_attention",};
+    QCOMPARE(reference.size(), std::size_t{103});
+    const std::vector<std::string> more = {
+        "mm", "bmm", "addmm", "baddbmm", "transpose.int", "t", "select.int", "split.Tensor", "split_with_sizes", "chunk",
+        "unbind.int", "stack", "where.self", "masked_fill.Scalar", "masked_fill.Tensor", "gather", "index_select", "index.Tensor",
+        "embedding", "native_layer_norm", "layer_norm", "rms_norm", "native_group_norm", "group_norm", "topk", "sort", "argmax",
+        "scatter.src", "scatter.value", "scatter_add", "tril", "triu", "arange", "arange.start", "arange.start_step", "full",
+        "zeros", "ones", "repeat", "repeat_interleave.self_int", "flip", "roll", "one_hot", "nll_loss", "nll_loss_forward",};
+    std::set<std::string> withExample;
+    for (const rules::Example& example : rules::examples()) withExample.insert(example.call.substr(0, example.call.find('(')));
+    QStringList missing;
+    for (const auto* list : {&reference, &more}) {
+      for (const std::string& name : *list) {
+        if (!rules::hasRule("aten::" + name) || !withExample.contains("aten::" + name)) missing << QString::fromStdString(name);
+      }
+    }
+    QCOMPARE(missing.join(' '), QString());
+  }
+
   void namesTheCulprits() {
     const auto call = *rules::parseCall("aten::where.self(bool[4], f32[4] S(0), f32[4]) -> f32[4] @2");
     const auto graph = *rules::oneNodeGraph(call);
     const std::vector<rules::Placement> placements = {{}, rules::Placement::split(0), {}};
     const auto verdict = rules::applyRule({graph, graph::NodeId(3), placements, 2});
     QCOMPARE(std::get<rules::Conflict>(verdict).culprits, (std::vector<int>{0, 1}));
+  }
+
+  void aPaddedDimensionPassesWhereItIsLeftAlone() {
+    QCOMPARE(judge("aten::tanh(f32[2,257] S(1,pad 1)) -> f32[2,257] @2"), "S(1,pad 1)");
+    QCOMPARE(judge("aten::slice.Tensor(f32[1,6,257] S(2,pad 1), 1, 0, 5) -> f32[1,5,257] @2"), "S(2,pad 1)");
+    QCOMPARE(judge("aten::view(f32[1,6,257] S(2,pad 1), [6,257]) -> f32[6,257] @2"), "S(1,pad 1)");
+    QCOMPARE(judge("aten::sum.dim_IntList(f32[6,257] S(1,pad 1), [0]) -> f32[257] @2"), "S(0,pad 1)");
+    QVERIFY(judge("aten::sum.dim_IntList(f32[6,257] S(1,pad 1), [1]) -> f32[6] @2").startsWith("conflict: `sum` sums over dimension 1"));
+    QVERIFY(judge("aten::_softmax(f32[6,257] S(1,pad 1), -1, false) -> f32[6,257] @2").startsWith("conflict: `_softmax` normalises along"));
+    QVERIFY(judge("aten::view(f32[6,258] S(1,pad 2), [6,2,129]) -> f32[6,2,129] @4").startsWith("conflict: `view` regroups a padded dimension"));
+    QVERIFY(judge("aten::add.Tensor(f32[6,257] S(1,pad 1), f32[257]) -> f32[6,257] @2").startsWith("conflict: `add` needs its inputs split"));
+  }
+
+  void aNormBetweenALayerAndItsHeadsNamesTheLayer() {
+    const auto graph = *graph::parseGraph(
+        "x: f32[1,6,8] = input\n"
+        "q.weight: f32[64,8] = parameter @q\n"
+        "y: f32[1,6,64] = aten::linear(x, q.weight, None) @q\n"
+        "squares: f32[1,6,64] = aten::pow.Tensor_Scalar(y, 2)\n"
+        "mean: f32[1,6,1] = aten::mean.dim(squares, [-1], true)\n"
+        "return mean=mean\n");
+    const std::vector<rules::Placement> split = {rules::Placement::split(2)};
+    const auto verdict = rules::applyRule({graph, graph::NodeId(4), split, 2});
+    QCOMPARE(QString::fromStdString(std::get<rules::Conflict>(verdict).reason),
+             QString("`mean` normalises over all 64 features of `q`, which are split (S(2)): no rank holds all of them."));
   }
 
   void replicatedHeadsShareTheirCopiesOut() {
