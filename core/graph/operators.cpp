@@ -51,6 +51,25 @@ std::optional<LayerShape> productLayer(const Graph& graph, const Node& node, con
   return layer;
 }
 
+/// hidden, topk_ids, topk_weights, gate_up, down, activation.
+std::optional<LayerShape> expertsLayer(const Graph& graph, const Node& node) {
+  LayerShape layer;
+  layer.kind = LayerKind::Experts;
+  layer.input = valueArgument(node, 0);
+  layer.target = valueArgument(node, 1);
+  layer.shares = valueArgument(node, 2);
+  layer.weight = valueArgument(node, 3);
+  layer.down = valueArgument(node, 4);
+  if (!layer.input.isValid() || !layer.target.isValid() || !layer.shares.isValid()) return std::nullopt;
+  if (!isParameter(graph, layer.weight) || !isParameter(graph, layer.down) || layer.weight == layer.down) return std::nullopt;
+  const Shape& hidden = graph.shapeOf(layer.input);
+  const Shape& gateUp = graph.shapeOf(layer.weight);
+  const Shape& down = graph.shapeOf(layer.down);
+  const bool fits = hidden.size() == 2 && gateUp.size() == 3 && down.size() == 3 && gateUp[0] == down[0] && gateUp[1] == 2 * down[2] &&
+                    gateUp[2] == hidden[1] && down[1] == hidden[1];
+  return fits ? std::optional(layer) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
@@ -77,6 +96,7 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
     if (!layer.input.isValid() || !layer.target.isValid()) return std::nullopt;
     return layer;
   }
+  if (op == kMoeExperts) return expertsLayer(graph, node);
   return std::nullopt;
 }
 

@@ -8,19 +8,25 @@
 
 namespace cleave::graph {
 
-enum class LayerKind : std::uint8_t { Linear, Embedding, CrossEntropy };
+enum class LayerKind : std::uint8_t { Linear, Embedding, CrossEntropy, Experts };
 
 /// An operator whose parallel form is a choice: a product with a parameter, an embedding table, the loss.
 /// Axes are dimensions of the weight as it lies in the checkpoint.
 struct LayerShape {
   LayerKind kind = LayerKind::Linear;
-  ValueId input;     ///< activations [..., in]; token ids (Embedding); logits [..., classes] (CrossEntropy)
-  ValueId weight;    ///< a Parameter: Linear, Embedding; class weights or invalid: CrossEntropy
+  ValueId input;     ///< activations [..., in]; token ids (Embedding); logits [..., classes] (CrossEntropy); tokens [tokens, hidden] (Experts)
+  ValueId weight;    ///< a Parameter: Linear, Embedding, [experts, 2 features, hidden] (Experts); class weights or invalid: CrossEntropy
   ValueId bias;      ///< [out] or invalid
-  ValueId target;    ///< labels: CrossEntropy only
+  ValueId down;      ///< a Parameter [experts, hidden, features]: Experts only
+  ValueId target;    ///< labels (CrossEntropy); numbers of each token's experts [tokens, k] (Experts); else invalid
+  ValueId shares;    ///< what each of a token's experts counts, [tokens, k]: Experts only
   int outAxis = 0;   ///< dimension of `weight` that becomes the last dimension of the output (Linear); vocabulary (Embedding)
   int inAxis = 1;    ///< dimension of `weight` that is summed over (Linear); hidden size (Embedding)
 };
+
+/// `cleave::moe_experts(hidden, topk_ids, topk_weights, gate_up, down, activation)`: for each token the sum over its experts
+/// e of share · down[e] · (activation(gate) · up), where gate and up are the halves of gate_up[e] · hidden.
+inline constexpr std::string_view kMoeExperts = "cleave::moe_experts";
 
 /// The layer that this node is, or nullopt. `aten::linear`, `aten::mm`, `aten::addmm`, `aten::matmul`, `aten::bmm` count only
 /// when the matrix is a Parameter and is used in place (not through a view).

@@ -17,7 +17,9 @@ bool isSequenceParallel(Strategy strategy) {
     case Strategy::Column:
     case Strategy::ColumnGather:
     case Strategy::Row:
-    case Strategy::Vocab: return false;
+    case Strategy::Vocab:
+    case Strategy::ByExpert:
+    case Strategy::InExpert: return false;
   }
   return false;
 }

@@ -17,6 +17,8 @@
 /// | `cleave::reduce_scatter(x, dim)`                                  | sum over ranks, each keeps its part of dim                       | 1 reduce_scatter of x |
 /// | `cleave::vocab_embedding(weight, ids, vocab, padding_idx)`         | rows of this rank's vocabulary part (rank r holds rows from r * weight.size(0)); zeros for other ids: a partial sum that all_reduce / reduce_scatter completes | none |
 /// | `cleave::vocab_cross_entropy(logits, target, class_weights, reduction, ignore_index, label_smoothing, vocab)` | loss from logits [N, local] split on the vocabulary, columns from `vocab` on are padding | 3 all_reduce of N reals each: row maxima (max), sums of exponentials (sum), target logits (sum); the reals are f32, f64 for f64 logits |
+/// | `cleave::moe_experts(hidden, topk_ids, topk_weights, gate_up, down, activation)` | see graph/operators.h; on a part of each expert's features a partial sum | none |
+/// | `cleave::local_experts(..., activation, experts)`                 | the same with this rank's experts out of `experts` (rank r holds those from r * gate_up.size(0)): a partial sum | none |
 /// | `cleave::grad_all_reduce(x)`                                      | identity forward, all-reduce of the gradient backward (Megatron's f) | none forward |
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
@@ -41,13 +43,14 @@ inline constexpr std::string_view kAllGather = "cleave::all_gather";
 inline constexpr std::string_view kReduceScatter = "cleave::reduce_scatter";
 inline constexpr std::string_view kVocabEmbedding = "cleave::vocab_embedding";
 inline constexpr std::string_view kVocabCrossEntropy = "cleave::vocab_cross_entropy";
+inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
 inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
 
 struct LayerPlan {
   std::string name;    ///< module scope, as in the weight names: "model.layers.0.mlp.up_proj"
   graph::LayerKind kind = graph::LayerKind::Linear;
   rules::Strategy strategy = rules::Strategy::Whole;
-  std::string axis;    ///< "column", "row", "vocab", "replicated"
+  std::string axis;    ///< "column", "row", "vocab", "expert", "replicated"
   bool gatherOutput = false;
   bool inputIsParallel = false;
   bool sequenceParallel = false;

@@ -191,7 +191,8 @@ class PlanReader {
   bool lies(NodeId node, const graph::LayerShape& layer, const rules::StrategyOption& option) const {
     const auto isAs = [&](ValueId value, const Placement& placement) { return !value.isValid() || m_solution.of(value) == placement; };
     const ValueId result = m_plan.graph->node(node).results[0];
-    return isAs(layer.input, option.input) && isAs(layer.weight, option.weight) && isAs(layer.bias, option.bias) && isAs(result, option.result);
+    return isAs(layer.input, option.input) && isAs(layer.weight, option.weight) && isAs(layer.bias, option.bias) &&
+           isAs(layer.down, option.down.value_or(Placement())) && isAs(result, option.result);
   }
 
   Result<void> readParameters() {

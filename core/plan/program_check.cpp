@@ -1,6 +1,7 @@
 #include "plan/program_check.h"
 
 #include "base/checked.h"
+#include "graph/operators.h"
 #include "plan/json_fields.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ using graph::Argument;
 using graph::Node;
 
 constexpr std::size_t kMaxOperatorName = 120;
-constexpr std::array kOwnOperators{kAllReduce, kAllGather, kReduceScatter, kVocabEmbedding, kVocabCrossEntropy, kGradAllReduce};
+constexpr std::array kOwnOperators{kAllReduce, kAllGather, kReduceScatter, kVocabEmbedding, kVocabCrossEntropy, kGradAllReduce, kLocalExperts,
+                                    graph::kMoeExperts};
 
 bool isWellFormed(std::string_view op) {
   const auto colons = op.find("::");
@@ -65,6 +67,24 @@ bool isVocabCrossEntropy(const Graph& program, const Node& node) {
          target.shape[0] == logits.shape[0];
 }
 
+/// hidden [T,h], topk_ids and topk_weights [T,k], gate_up [e,2f,h], down [e,h,f], activation and, for a part, the number of
+/// all experts.
+bool isExperts(const Graph& program, const Node& node, bool isPart, int ranks) {
+  if (node.args.size() != (isPart ? 7u : 6u) || !has<std::string>(node, 5)) return false;
+  for (std::size_t i = 0; i < 5; ++i) {
+    if (!has<ValueId>(node, i)) return false;
+  }
+  const Shape& hidden = typeAt(program, node, 0).shape;
+  const Shape& ids = typeAt(program, node, 1).shape;
+  const Shape& gateUp = typeAt(program, node, 3).shape;
+  const Shape& down = typeAt(program, node, 4).shape;
+  if (hidden.size() != 2 || ids.size() != 2 || gateUp.size() != 3) return false;
+  const bool areRoutes = ids[0] == hidden[0] && typeAt(program, node, 2).shape == ids;
+  const bool areWeights = gateUp[1] % 2 == 0 && gateUp[2] == hidden[1] && down == Shape{gateUp[0], hidden[1], gateUp[1] / 2};
+  const bool areAll = !isPart || (has<std::int64_t>(node, 6) && checkedMul(gateUp[0], ranks) == std::get<std::int64_t>(node.args[6]));
+  return areRoutes && areWeights && areAll && program.value(node.results[0]).type == typeAt(program, node, 0);
+}
+
 bool fits(const Graph& program, const Node& node, std::string_view op, int ranks) {
   if (node.results.size() != 1 || !has<ValueId>(node, 0)) return false;
   const auto& operand = typeAt(program, node, 0);
@@ -72,6 +92,7 @@ bool fits(const Graph& program, const Node& node, std::string_view op, int ranks
   if (op == kAllReduce || op == kGradAllReduce) return node.args.size() == 1 && operand == result;
   if (op == kVocabEmbedding) return isVocabEmbedding(program, node);
   if (op == kVocabCrossEntropy) return isVocabCrossEntropy(program, node);
+  if (op == kLocalExperts || op == graph::kMoeExperts) return isExperts(program, node, op == kLocalExperts, ranks);
   if (node.args.size() != 2 || !has<std::int64_t>(node, 1)) return false;
   const std::int64_t dim = std::get<std::int64_t>(node.args[1]);
   return op == kAllGather ? isPartOf(operand, result, dim, ranks) : isPartOf(result, operand, dim, ranks);

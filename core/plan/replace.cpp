@@ -133,6 +133,7 @@ class ProgramBuilder {
       case LayerKind::Linear: return addLinear(id, *layer, *option);
       case LayerKind::Embedding: return addEmbedding(id, *layer, *option);
       case LayerKind::CrossEntropy: return addCrossEntropy(id, *layer, *option);
+      case LayerKind::Experts: return addExperts(id, *layer, *option);
     }
     return {};
   }
@@ -258,6 +259,19 @@ class ProgramBuilder {
     const ValueId partial = call(kVocabEmbedding, {local(layer.weight), local(layer.input), vocab, padding}, info.type,
                                  info.name + ".partial", node.scope, id, result);
     return addReduction(id, option.after.value_or(CollectiveKind::AllReduce), partial, {});
+  }
+
+  Result<void> addExperts(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+    if (!option.after) return copy(id);
+    const Node& node = m_graph.node(id);
+    const ValueId result = node.results[0];
+    const graph::Value& info = m_graph.value(result);
+    std::vector<Argument> args = mapped(node.args);
+    const bool isByExpert = option.strategy == rules::Strategy::ByExpert;
+    if (isByExpert) args.push_back(m_graph.shapeOf(layer.weight)[0]);
+    const ValueId partial = call(isByExpert ? kLocalExperts : graph::kMoeExperts, std::move(args), info.type, info.name + ".partial",
+                                 node.scope, id, result);
+    return addReduction(id, *option.after, partial, {});
   }
 
   Result<void> addCrossEntropy(NodeId id, const LayerShape& layer, const StrategyOption& option) {

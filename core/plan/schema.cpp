@@ -9,9 +9,10 @@ namespace {
 template <class T, std::size_t N>
 using Words = std::array<std::pair<T, std::string_view>, N>;
 
-constexpr Words<graph::LayerKind, 3> kKinds{{{graph::LayerKind::Linear, "linear"},
+constexpr Words<graph::LayerKind, 4> kKinds{{{graph::LayerKind::Linear, "linear"},
                                              {graph::LayerKind::Embedding, "embedding"},
-                                             {graph::LayerKind::CrossEntropy, "cross_entropy"}}};
+                                             {graph::LayerKind::CrossEntropy, "cross_entropy"},
+                                             {graph::LayerKind::Experts, "experts"}}};
 constexpr Words<graph::NodeKind, 4> kSources{{{graph::NodeKind::Input, "input"},
                                               {graph::NodeKind::Parameter, "parameter"},
                                               {graph::NodeKind::Constant, "constant"},

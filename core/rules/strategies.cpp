@@ -11,9 +11,9 @@ namespace cleave::rules {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> kStrategyNames = {
+constexpr std::array<std::string_view, 12> kStrategyNames = {
     "whole", "column", "column+gather", "row", "row+scatter", "gather+column", "gather+whole", "whole-on-sequence",
-    "vocab", "vocab+scatter",
+    "vocab", "vocab+scatter", "by-expert", "in-expert",
 };
 
 std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
@@ -77,13 +77,25 @@ class Offers {
     return std::move(m_options);
   }
 
+  LayerOptions experts() {
+    if (m_context.menu == Menu::Full) {
+      byExpert();
+      inExpert();
+    }
+    whole("every rank computes all experts");
+    return std::move(m_options);
+  }
+
   LayerOptions onOneRank() {
     whole("one rank: nothing to split");
     return std::move(m_options);
   }
 
  private:
-  void offer(StrategyOption option) { m_options.offered.push_back(std::move(option)); }
+  void offer(StrategyOption option) {
+    if (m_layer.down.isValid() && !option.down) option.down = Placement();
+    m_options.offered.push_back(std::move(option));
+  }
   void refuse(Strategy strategy, std::string reason) { m_options.refused.push_back({strategy, std::move(reason)}); }
 
   void whole(std::string reason) { offer({Strategy::Whole, {}, {}, {}, {}, {}, {}, std::move(reason)}); }
@@ -191,6 +203,29 @@ class Offers {
     return true;
   }
 
+  /// Whole experts on each rank; a rank adds nothing for tokens of other ranks' experts.
+  void byExpert() {
+    const std::int64_t experts = sizeAt(m_graph.shapeOf(m_layer.weight), 0);
+    const int ranks = m_context.worldSize;
+    if (experts % ranks != 0) return refuse(Strategy::ByExpert, fmt::format("{} experts do not divide by {} ranks", experts, ranks));
+    offer({Strategy::ByExpert, {}, Placement::split(0), {}, {}, {}, CollectiveKind::AllReduce,
+           fmt::format("{} experts split over {} ranks, {} each; the partial sums are added up", experts, ranks, experts / ranks),
+           Placement::split(0)});
+  }
+
+  /// A part of every expert on each rank: gate and up are two blocks of one dimension.
+  void inExpert() {
+    const std::int64_t features = sizeAt(m_graph.shapeOf(m_layer.down), 2);
+    const int ranks = m_context.worldSize;
+    if (features % ranks != 0) {
+      return refuse(Strategy::InExpert, fmt::format("{} features of each expert do not divide by {} ranks", features, ranks));
+    }
+    offer({Strategy::InExpert, {}, Placement::split(1).withBlocks({{features, 1}, {features, 1}}), {}, {}, {}, CollectiveKind::AllReduce,
+           fmt::format("{} features of each expert split over {} ranks, {} each; the partial sums are added up", features, ranks,
+                       features / ranks),
+           Placement::split(2)});
+  }
+
   double labelSmoothing() const {
     constexpr std::size_t kLabelSmoothing = 5;
     if (m_node.args.size() <= kLabelSmoothing) return 0;
@@ -239,6 +274,8 @@ std::string_view axisOf(Strategy strategy) {
     case Strategy::RowScatter: return "row";
     case Strategy::Vocab:
     case Strategy::VocabScatter: return "vocab";
+    case Strategy::ByExpert:
+    case Strategy::InExpert: return "expert";
     case Strategy::Whole:
     case Strategy::GatherWhole:
     case Strategy::WholeOnSequence: return "replicated";
@@ -263,6 +300,7 @@ LayerOptions layerOptions(const graph::Graph& graph, graph::NodeId node, const g
     case graph::LayerKind::Linear: return offers.linear();
     case graph::LayerKind::Embedding: return offers.embedding();
     case graph::LayerKind::CrossEntropy: return offers.crossEntropy();
+    case graph::LayerKind::Experts: return offers.experts();
   }
   return {};
 }

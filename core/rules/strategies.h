@@ -14,6 +14,8 @@
 /// | whole-on-sequence  | S(seq) | R                    | S(seq)        | (weight gradient needs an all-reduce)        |
 /// | vocab              | R      | split on vocabulary  | R             | all-reduce after (Embedding); loss: all-reduces inside |
 /// | vocab+scatter      | R      | split on vocabulary  | S(sequence)   | reduce-scatter after (Embedding)             |
+/// | by-expert          | R      | split on the experts | R             | all-reduce after (Experts)                   |
+/// | in-expert          | R      | split inside each expert: gate and up as blocks, down on its input | R | all-reduce after (Experts) |
 ///
 /// Sources: Megatron-LM (arXiv:1909.08053, section 3; sequence parallelism arXiv:2205.05198, section 4.2.2).
 #include "graph/operators.h"
@@ -26,12 +28,12 @@
 namespace cleave::rules {
 
 enum class Strategy : std::uint8_t {
-  Whole, Column, ColumnGather, Row, RowScatter, GatherColumn, GatherWhole, WholeOnSequence, Vocab, VocabScatter,
+  Whole, Column, ColumnGather, Row, RowScatter, GatherColumn, GatherWhole, WholeOnSequence, Vocab, VocabScatter, ByExpert, InExpert,
 };
 std::string_view toText(Strategy strategy);  ///< "column+gather"
 std::optional<Strategy> parseStrategy(std::string_view text);
 
-/// "column", "row", "vocab" or "replicated": how the reference names it, and what pins say.
+/// "column", "row", "vocab", "expert" or "replicated": how the reference names it, and what pins say.
 std::string_view axisOf(Strategy strategy);
 
 enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter };
@@ -52,6 +54,7 @@ struct StrategyOption {
   Placement input, weight, bias, result;
   std::optional<CollectiveKind> before, after;
   std::string reason;  ///< "4096 output features split over 8 ranks, 512 each"
+  std::optional<Placement> down;  ///< of LayerShape::down; nullopt: the layer has none
 };
 
 /// One form that the menu offers but the sizes forbid, with the numbers.

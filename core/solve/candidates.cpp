@@ -182,7 +182,8 @@ const Placement& wantedBy(const StrategyOption& option, Role role) {
     case Role::LayerInput: return option.input;
     case Role::Weight: return option.weight;
     case Role::Bias: return option.bias;
-    default: return whole;  // labels are never split: every rank needs all of them
+    case Role::Down: return option.down ? *option.down : whole;
+    default: return whole;  // labels and routing are never split: every rank needs all of them
   }
 }
 
@@ -198,8 +199,9 @@ std::size_t firstMisfit(const Asked& asked, const StrategyOption& option) {
 std::string roleName(const Asked& asked, const Read& read) {
   if (read.role == Role::LayerInput) return "input";
   if (read.role == Role::Target) return "labels";
+  if (read.role == Role::Routing) return "routing";
   const std::string what =
-      fmt::format("{} {}", read.role == Role::Weight ? "weight" : "bias", asked.valueName(read.value));
+      fmt::format("{} {}", read.role == Role::Bias ? "bias" : "weight", asked.valueName(read.value));
   const NodeId producer = asked.graph().value(read.value).producer;
   const NodeId owner = asked.variables.decider(producer);
   if (owner == producer) return what;
@@ -328,6 +330,7 @@ std::vector<Placement> placementsOf(const Choice& choice) {
   if (choice.strategy) {
     placements.push_back(choice.strategy->weight);
     placements.push_back(choice.strategy->bias);
+    if (choice.strategy->down) placements.push_back(*choice.strategy->down);
   }
   return placements;
 }

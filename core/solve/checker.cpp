@@ -69,7 +69,7 @@ class Checker {
     for (NodeId user : users) {
       const auto layer = graph::layerShape(m_graph, user);
       std::size_t asParameter = 0;
-      if (layer) asParameter = (layer->weight == parameter) + (layer->bias == parameter);
+      if (layer) asParameter = (layer->weight == parameter) + (layer->bias == parameter) + (layer->down == parameter);
       const auto operands = graph::operandsOf(m_graph.node(user));
       if (static_cast<std::size_t>(std::count(operands.begin(), operands.end(), parameter)) != asParameter) {
         report("The parameter `{}` is {}, but `{}` reads it as an ordinary tensor and needs it whole.", name(parameter),
@@ -111,7 +111,7 @@ class Checker {
     const auto options = rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
     const bool isOffered = std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) {
       return o.strategy == chosen->strategy && o.input == chosen->input && o.weight == chosen->weight &&
-             o.bias == chosen->bias && o.result == chosen->result && o.before == chosen->before &&
+             o.bias == chosen->bias && o.down == chosen->down && o.result == chosen->result && o.before == chosen->before &&
              o.after == chosen->after;
     });
     if (!isOffered)
@@ -120,7 +120,9 @@ class Checker {
     expect(label, *chosen, layer.input, chosen->input, "input");
     expect(label, *chosen, layer.weight, chosen->weight, "weight");
     expect(label, *chosen, layer.bias, chosen->bias, "bias");
-    expect(label, *chosen, layer.target, Placement(), "labels");
+    expect(label, *chosen, layer.down, chosen->down.value_or(Placement()), "weight");
+    expect(label, *chosen, layer.target, Placement(), layer.kind == graph::LayerKind::Experts ? "routing" : "labels");
+    expect(label, *chosen, layer.shares, Placement(), "routing");
     expect(label, *chosen, m_graph.node(n).results.front(), chosen->result, "result");
   }
 

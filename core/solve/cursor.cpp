@@ -199,7 +199,9 @@ std::optional<Placement> Cursor::placementOf(ValueId value) const {
     return index < choice.results.size() ? std::optional(choice.results[index]) : std::nullopt;
   }
   if (!choice.strategy) return std::nullopt;
-  return trace.variables().layer(decider)->weight == value ? choice.strategy->weight : choice.strategy->bias;
+  const auto& layer = *trace.variables().layer(decider);
+  if (layer.down == value) return choice.strategy->down;
+  return layer.weight == value ? choice.strategy->weight : choice.strategy->bias;
 }
 
 std::optional<ChoiceId> Cursor::choiceOf(NodeId node) const {

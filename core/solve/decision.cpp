@@ -109,6 +109,8 @@ std::string roleText(Role role) {
     case Role::Weight: return "weight";
     case Role::Bias: return "bias";
     case Role::Target: return "labels";
+    case Role::Down: return "weight";
+    case Role::Routing: return "routing";
     default: return {};
   }
 }

@@ -11,6 +11,7 @@ using rules::Strategy;
 constexpr std::array kStrategies = {
     Strategy::Whole,        Strategy::Column,      Strategy::ColumnGather,    Strategy::Row,   Strategy::RowScatter,
     Strategy::GatherColumn, Strategy::GatherWhole, Strategy::WholeOnSequence, Strategy::Vocab, Strategy::VocabScatter,
+    Strategy::ByExpert,     Strategy::InExpert,
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -19,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// "column", "row", "vocab" and "replicated" mean every strategy of that axis; any other word is one strategy.
+/// "column", "row", "vocab", "expert" and "replicated" mean every strategy of that axis; any other word is one strategy.
 std::vector<Strategy> strategiesNamed(std::string_view word) {
   std::vector<Strategy> found;
   for (Strategy s : kStrategies) {
@@ -32,7 +33,7 @@ std::vector<Strategy> strategiesNamed(std::string_view word) {
 }
 
 std::string strategyWords() {
-  std::string words = "column, row, vocab, replicated";
+  std::string words = "column, row, vocab, expert, replicated";
   for (Strategy s : kStrategies) {
     const auto word = rules::toText(s);
     if (word != "column" && word != "row" && word != "vocab") words += fmt::format(", {}", word);

@@ -16,7 +16,8 @@ void mix(std::size_t& seed, std::size_t hash) {
 
 bool sameOption(const rules::StrategyOption& a, const rules::StrategyOption& b) {
   return a.strategy == b.strategy && a.input == b.input && a.weight == b.weight && a.bias == b.bias &&
-         a.result == b.result && a.before == b.before && a.after == b.after && a.reason == b.reason;
+         a.result == b.result && a.before == b.before && a.after == b.after && a.down == b.down &&
+         a.reason == b.reason;
 }
 
 }  // namespace

@@ -25,10 +25,12 @@ Json toJson(const std::optional<CollectiveKind>& kind) {
 }
 
 Json toJson(const StrategyOption& option) {
-  return {{"name", rules::toText(option.strategy)}, {"input", option.input.text()},
-          {"weight", option.weight.text()},         {"bias", option.bias.text()},
-          {"result", option.result.text()},         {"before", toJson(option.before)},
-          {"after", toJson(option.after)},          {"reason", option.reason}};
+  Json json{{"name", rules::toText(option.strategy)}, {"input", option.input.text()},
+            {"weight", option.weight.text()},         {"bias", option.bias.text()},
+            {"result", option.result.text()},         {"before", toJson(option.before)},
+            {"after", toJson(option.after)},          {"reason", option.reason}};
+  if (option.down) json["down"] = option.down->text();
+  return json;
 }
 
 Json toJson(const Choice& choice) {
@@ -135,6 +137,9 @@ Result<StrategyOption> readOption(const At& at) {
   CLEAVE_TRY(option.before, collectiveField(at, "before"));
   CLEAVE_TRY(option.after, collectiveField(at, "after"));
   CLEAVE_TRY(option.reason, textField(at, "reason"));
+  if (at.json->contains("down")) {
+    CLEAVE_TRY(option.down, placementField(at, "down"));
+  }
   return option;
 }
 

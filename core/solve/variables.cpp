@@ -13,7 +13,7 @@ std::size_t useCount(const graph::Node& node, ValueId value) {
 
 /// True when `layer`, whose node is `user`, uses the parameter once, as its weight or bias.
 bool ownsParameter(const Graph& graph, const graph::LayerShape& layer, NodeId user, ValueId parameter) {
-  const bool isRole = layer.weight == parameter || layer.bias == parameter;
+  const bool isRole = layer.weight == parameter || layer.bias == parameter || layer.down == parameter;
   return isRole && useCount(graph.node(user), parameter) == 1;
 }
 
@@ -81,7 +81,9 @@ void Variables::addNode(const Graph& graph, NodeId node) {
     return;
   }
   m_reads.push_back({shape->input, Role::LayerInput});
-  if (shape->target.isValid()) m_reads.push_back({shape->target, Role::Target});
+  const bool hasExperts = shape->kind == graph::LayerKind::Experts;
+  if (shape->target.isValid()) m_reads.push_back({shape->target, hasExperts ? Role::Routing : Role::Target});
+  if (shape->shares.isValid()) m_reads.push_back({shape->shares, Role::Routing});
   const auto addParameter = [&](ValueId value, Role role) {
     const bool isPlacedHere = value.isValid() && m_placedBy[graph.value(value).producer.index()] == node;
     if (value.isValid() && !isPlacedHere) m_reads.push_back({value, role});
@@ -89,6 +91,7 @@ void Variables::addNode(const Graph& graph, NodeId node) {
   };
   addParameter(shape->weight, Role::Weight);
   addParameter(shape->bias, Role::Bias);
+  if (hasExperts) addParameter(shape->down, Role::Down);
 }
 
 void Variables::resolvePins(const Problem& problem) {

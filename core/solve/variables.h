@@ -14,7 +14,7 @@
 namespace cleave::solve {
 
 /// What an operand is to a node.
-enum class Role : std::uint8_t { Operand, LayerInput, Weight, Bias, Target };
+enum class Role : std::uint8_t { Operand, LayerInput, Weight, Bias, Target, Down, Routing };
 
 /// One operand whose placement decides what a node may take.
 struct Read {
@@ -38,7 +38,8 @@ class Variables {
   /// Operands that are placed before `node` is: for a layer its input, target, and the weight and bias that other nodes
   /// place; for any other call its operands in argument order.
   std::span<const Read> reads(NodeId node) const { return range(m_reads, m_readsBegin, node); }
-  /// Values that a choice of `node` places: its results; for a layer then its weight and its bias (invalid: placed elsewhere).
+  /// Values that a choice of `node` places: its results; for a layer then its weight and its bias, for experts also their
+  /// down projections (invalid: placed elsewhere).
   std::span<const ValueId> writes(NodeId node) const { return range(m_writes, m_writesBegin, node); }
   /// Pins that speak of `node` or of a value it places, as indices into Problem::pins; mostly none.
   std::span<const std::uint32_t> pins(NodeId node) const;

@@ -45,6 +45,7 @@ std::string textOf(const StrategyOption& option, const graph::LayerShape& layer)
   std::string out = fmt::format("{}({}", toText(option.strategy), option.input.text());
   if (layer.kind != graph::LayerKind::CrossEntropy) out += ", " + option.weight.text();
   if (layer.bias.isValid()) out += ", bias " + option.bias.text();
+  if (layer.down.isValid()) out += ", down " + option.down->text();
   out += ") -> " + option.result.text();
   if (option.before) out += fmt::format(", {} before", toText(*option.before));
   if (option.after) out += fmt::format(", {} after", toText(*option.after));
@@ -121,6 +122,14 @@ std::string crossEntropy(const Loss& loss) {
       "y: f32[] = aten::cross_entropy_loss(x, labels, {}, 1, -100, {})\n"
       "return y=y\n",
       loss.logits, loss.target, loss.hasWeights ? "classes: f32[8] = input\n" : "", loss.hasWeights ? "classes" : "None", loss.smoothing);
+}
+
+std::string experts(int count, int features) {
+  return fmt::format(
+      "x: f32[6,4] = input\nids: i64[6,2] = input\nshares: f32[6,2] = input\n"
+      "mlp.gate_up: f32[{0},{2},4] = parameter\nmlp.down: f32[{0},4,{1}] = parameter\n"
+      "y: f32[6,4] = cleave::moe_experts(x, ids, shares, mlp.gate_up, mlp.down, \"silu\")\nreturn y=y\n",
+      count, features, 2 * features);
 }
 
 std::string headAndLoss(int classes) {
@@ -224,7 +233,7 @@ class TstStrategies : public QObject {
   void theFullMenuHasAllThatTheOptimumMenuHas();
 
   void namesReadBackAsWritten() {
-    for (int i = 0; i <= static_cast<int>(Strategy::VocabScatter); ++i) {
+    for (int i = 0; i <= static_cast<int>(Strategy::InExpert); ++i) {
       const auto strategy = static_cast<Strategy>(i);
       QVERIFY(rules::parseStrategy(toText(strategy)) == strategy);
     }
@@ -324,6 +333,14 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
   row("embedding of a flat list of tokens", embedding("12", 16, 4), on(2, kOptimum, kOn), {"vocab(R, S(0)) -> R, all_reduce after"});
   row("embedding on one rank", table, on(1), {"whole(R, R) -> R"});
 
+  row("experts", experts(8, 6), on(2, kFull),
+      {"by-expert(R, S(0), down S(0)) -> R, all_reduce after", "in-expert(R, S(1,b2), down S(2)) -> R, all_reduce after",
+       "whole(R, R, down R) -> R"});
+  row("experts, only their features divide", experts(3, 4), on(2, kFull),
+      {"in-expert(R, S(1,b2), down S(2)) -> R, all_reduce after", "whole(R, R, down R) -> R"});
+  row("experts are for the full menu", experts(8, 6), on(2), {"whole(R, R, down R) -> R"});
+  row("experts on one rank", experts(8, 6), on(1, kFull), {"whole(R, R, down R) -> R"});
+
   row("loss", crossEntropy({}), on(2), {"vocab(S(1)) -> R", "whole(R) -> R"});
   row("loss, full menu, sequence parallel", crossEntropy({}), on(2, kFull, kOn), {"vocab(S(1)) -> R", "whole(R) -> R"});
   row("loss on one rank", crossEntropy({}), on(1), {"whole(R) -> R"});
@@ -353,6 +370,8 @@ void TstStrategies::refusesWithTheNumbers_data() {
   row("embedding, sequence parallel", embedding("2,6", 257, 4), on(2, kOptimum, kOn),
       {"vocab+scatter: 257 vocabulary rows do not divide by 2 ranks", "vocab: 257 vocabulary rows do not divide by 2 ranks"});
   row("embedding, the sequence", embedding("2,7", 16, 4), on(2, kOptimum, kAuto), {"vocab+scatter: the sequence of 7 does not divide by 2 ranks"});
+  row("experts", experts(3, 5), on(2, kFull),
+      {"by-expert: 3 experts do not divide by 2 ranks", "in-expert: 5 features of each expert do not divide by 2 ranks"});
   row("loss, the classes", crossEntropy({.logits = "6,9"}), on(2), {"vocab: 9 classes do not divide by 2 ranks"});
   row("loss, class weights", crossEntropy({.hasWeights = true}), on(2), {"vocab: the loss has class weights"});
   row("loss, smoothed labels", crossEntropy({.smoothing = "0.1"}), on(2), {"vocab: the loss smooths its labels by 0.1"});

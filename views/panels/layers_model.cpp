@@ -35,6 +35,7 @@ QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
         case graph::LayerKind::Linear: return tr("linear");
         case graph::LayerKind::Embedding: return tr("embedding");
         case graph::LayerKind::CrossEntropy: return tr("cross entropy");
+        case graph::LayerKind::Experts: return tr("experts");
       }
       return {};
     case Axis: return toQ(layer.axis);

@@ -145,6 +145,7 @@ Result<BoundCall> bindParallel(ParallelOp op, const graph::Node& node) {
     if (const auto* value = std::get_if<ValueId>(&node.args[i])) call.tensors.emplace_back(i, *value);
     if (const auto* integer = std::get_if<std::int64_t>(&node.args[i])) call.arguments[i] = *integer;
     if (const auto* real = std::get_if<double>(&node.args[i])) call.arguments[i] = *real;
+    if (const auto* text = std::get_if<std::string>(&node.args[i])) call.arguments[i] = *text;
   }
   return call;
 }

@@ -1,5 +1,6 @@
 #include "libtorch/exec/parallel_ops.h"
 
+#include "libtorch/exec/experts.h"
 #include "libtorch/exec/torch_types.h"
 
 #include <array>
@@ -7,16 +8,16 @@
 namespace cleave::torch_exec {
 namespace {
 
-enum class ArgumentKind : std::uint8_t { Tensor, Integer, Number, Absent };
+enum class ArgumentKind : std::uint8_t { Tensor, Integer, Number, Absent, Text };
 
 struct ParallelOpEntry {
   std::string_view name;
   std::vector<std::pair<const char*, ArgumentKind>> arguments;
 };
 
-const std::array<ParallelOpEntry, 6>& table() {
+const std::array<ParallelOpEntry, 8>& table() {
   using enum ArgumentKind;
-  static const std::array<ParallelOpEntry, 6> entries{{
+  static const std::array<ParallelOpEntry, 8> entries{{
       {"cleave::all_reduce", {{"x", Tensor}}},
       {"cleave::all_gather", {{"x", Tensor}, {"dim", Integer}}},
       {"cleave::reduce_scatter", {{"x", Tensor}, {"dim", Integer}}},
@@ -30,6 +31,16 @@ const std::array<ParallelOpEntry, 6>& table() {
         {"label_smoothing", Number},
         {"vocab", Integer}}},
       {"cleave::grad_all_reduce", {{"x", Tensor}}},
+      {"cleave::moe_experts",
+       {{"hidden", Tensor}, {"topk_ids", Tensor}, {"topk_weights", Tensor}, {"gate_up", Tensor}, {"down", Tensor}, {"activation", Text}}},
+      {"cleave::local_experts",
+       {{"hidden", Tensor},
+        {"topk_ids", Tensor},
+        {"topk_weights", Tensor},
+        {"gate_up", Tensor},
+        {"down", Tensor},
+        {"activation", Text},
+        {"experts", Integer}}},
   }};
   return entries;
 }
@@ -41,11 +52,12 @@ bool fits(const graph::Argument& argument, ArgumentKind kind) {
     case ArgumentKind::Number:
       return std::holds_alternative<double>(argument) || std::holds_alternative<std::int64_t>(argument);
     case ArgumentKind::Absent: return std::holds_alternative<std::monostate>(argument);
+    case ArgumentKind::Text: return std::holds_alternative<std::string>(argument);
   }
   return false;
 }
 
-constexpr std::array<std::string_view, 4> kKindNames{"a tensor", "an integer", "a number", "None"};
+constexpr std::array<std::string_view, 5> kKindNames{"a tensor", "an integer", "a number", "None", "a text"};
 
 /// The first element of `values` outside [low, high) where `counts` is true.
 std::optional<std::int64_t> firstOutside(const at::Tensor& values, std::int64_t low, std::int64_t high,
@@ -53,6 +65,18 @@ std::optional<std::int64_t> firstOutside(const at::Tensor& values, std::int64_t 
   const at::Tensor bad = ((values < low) | (values >= high)) & counts;
   if (!bad.any().item<bool>()) return std::nullopt;
   return values.masked_select(bad)[0].item<std::int64_t>();
+}
+
+/// `experts` and the first of this rank's; all of them where the operator does not say.
+Result<at::Tensor> experts(std::vector<c10::IValue>& arguments, bool isLocal, int rank) {
+  const at::Tensor gateUp = arguments[3].toTensor();
+  ExpertsCall call{arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor(), gateUp, arguments[4].toTensor(),
+                   arguments[5].toStringView(), gateUp.size(0), 0};
+  if (isLocal) {
+    call.experts = arguments[6].toInt();
+    call.first = rank * gateUp.size(0);
+  }
+  return runExperts(call);
 }
 
 }  // namespace
@@ -154,6 +178,8 @@ Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& argume
                                static_cast<LossReduction>(arguments[3].toInt()), arguments[4].toInt(),
                                arguments[6].toInt(), collectives);
     case ParallelOp::GradAllReduce: return arguments[0].toTensor();
+    case ParallelOp::MoeExperts: return experts(arguments, /*isLocal=*/false, collectives.rank());
+    case ParallelOp::LocalExperts: return experts(arguments, /*isLocal=*/true, collectives.rank());
   }
   return fail(ErrorCode::BadInput, "An operator of no kind.");
 }

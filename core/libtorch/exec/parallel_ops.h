@@ -17,7 +17,9 @@ enum class ParallelOp : std::uint8_t {
   ReduceScatter,
   VocabEmbedding,
   VocabCrossEntropy,
-  GradAllReduce
+  GradAllReduce,
+  MoeExperts,
+  LocalExperts,
 };
 
 /// "cleave::all_reduce" → AllReduce; nullopt for a name that is none of them.
