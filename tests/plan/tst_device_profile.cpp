@@ -77,7 +77,7 @@ class TestDeviceProfile : public QObject {
   }
 
   void shippedProfilesAreSound() {
-    const std::filesystem::path folder = std::filesystem::path(QFINDTESTDATA("../../resources/devices").toStdString());
+    const std::filesystem::path folder = std::filesystem::path(CLEAVE_SOURCE_DIR) / "resources/devices";
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() != ".json") continue;
