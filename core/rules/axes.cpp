@@ -103,12 +103,14 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
     return Conflict{fmt::format("`{}` {} dimension {} of {}, which is {} ({} elements): no rank holds all of it.",
                                 m_call.shortName(), a.why, dim, input, p.text(),
                                 m_call.shape(cut.operand)[static_cast<std::size_t>(dim)]),
-                    {cut.operand}};
+                    {cut.operand},
+                    {}};
   }
   if (cut.isBroken) {
     return Conflict{fmt::format("`{}` broadcasts a part of {}, which is {}: a joint split does not survive that.",
                                 m_call.shortName(), input, p.text()),
-                    {cut.operand}};
+                    {cut.operand},
+                    {}};
   }
   const bool isPlainOnly = std::any_of(cut.axes.begin(), cut.axes.end(), [&](int axis) {
     return m_axes[static_cast<std::size_t>(axis)].inProportion;
@@ -116,7 +118,8 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
   if (isPlainOnly && (!p.blocks().empty() || p.padding() != 0 || cut.axes.size() > 1)) {
     return Conflict{fmt::format("`{}` changes the size of dimension {}, so that {} does not carry over to its result.",
                                 m_call.shortName(), p.firstDim(), p.text()),
-                    {cut.operand}};
+                    {cut.operand},
+                    {}};
   }
   if (!m_allowsPadding) return refusePadding(cut);
   return std::nullopt;
@@ -129,7 +132,8 @@ std::optional<Conflict> Axes::refusePadding(const Cut& cut) const {
   return Conflict{fmt::format("`{}` cannot take {}, whose padding ({}) only the loss and operators that leave the dimension "
                               "alone can take.",
                               m_call.shortName(), hasName ? nameOf(cut.operand) : inputName(m_call, cut.operand), p.text()),
-                  {cut.operand}};
+                  {cut.operand},
+                  {}};
 }
 
 std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
@@ -144,7 +148,7 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
         first.padding() == second.padding()) {
       return std::nullopt;
     }
-    return Conflict{fmt::format("{}, {} is {}.", intro, nameOf(other), second.text()), {lead.operand, other}};
+    return Conflict{fmt::format("{}, {} is {}.", intro, nameOf(other), second.text()), {lead.operand, other}, {}};
   }
   if (first.isWholeOn(m_call.worldSize())) return std::nullopt;
   for (const int axis : lead.axes) {
@@ -152,7 +156,7 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
     if (dim < 0) continue;
     return Conflict{fmt::format("{}, {} is whole and has {} elements there, so it would have to be cut.", intro,
                                 nameOf(other), m_call.shape(other)[static_cast<std::size_t>(dim)]),
-                    {lead.operand, other}};
+                    {lead.operand, other}, {}};
   }
   return std::nullopt;
 }
@@ -183,26 +187,32 @@ std::string Axes::keptReason(const Cut& lead, const Placement& result) const {
   return fmt::format("the split {} becomes {} of the result", dimsText(p), dimsText(result));
 }
 
+/// The first conflict, and what the others name.
+Verdict Axes::merged(std::vector<Conflict> conflicts) {
+  Conflict& first = conflicts.front();
+  for (std::size_t i = 1; i < conflicts.size(); ++i) first.further.push_back(std::move(conflicts[i].culprits));
+  return std::move(first);
+}
+
 Verdict Axes::follow() const {
   Cut lead;
+  std::vector<Conflict> conflicts;
   for (int i = 0; i < m_call.operandCount(); ++i) {
     Cut cut = cutOf(i);
-    if (cut.axes.empty()) {
-      if (auto conflict = refusePadding(cut)) return *std::move(conflict);
-      continue;
-    }
     const bool isWhole = m_call.at(i).isWholeOn(m_call.worldSize());
-    if (!isWhole) {
-      if (auto conflict = refuse(cut)) return *std::move(conflict);
-    }
+    auto conflict = cut.axes.empty() ? refusePadding(cut) : isWhole ? std::nullopt : refuse(cut);
+    if (conflict) conflicts.push_back(*std::move(conflict));
+    if (cut.axes.empty()) continue;
     const bool isBetter = lead.operand < 0 || (m_call.at(lead.operand).isWholeOn(m_call.worldSize()) && !isWhole);
     if (isBetter) lead = std::move(cut);
   }
+  if (!conflicts.empty()) return merged(std::move(conflicts));
   if (lead.operand < 0) return claimOf(allWhole(m_call), "the split dimension does not matter here");
   for (int i = 0; i < m_call.operandCount(); ++i) {
     if (i == lead.operand) continue;
-    if (auto conflict = compare(lead, i)) return *std::move(conflict);
+    if (auto conflict = compare(lead, i)) conflicts.push_back(*std::move(conflict));
   }
+  if (!conflicts.empty()) return merged(std::move(conflicts));
   std::vector<Placement> results;
   for (int i = 0; i < m_call.resultCount(); ++i) {
     auto placement = carry(lead, i);
@@ -214,7 +224,9 @@ Verdict Axes::follow() const {
     results.push_back(*std::move(placement));
   }
   std::string reason = results.empty() ? std::string() : keptReason(lead, results.front());
-  return claimOf(std::move(results), std::move(reason));
+  // Any other operand that is split lies on the same axes, or disagrees with this one.
+  const int decider = m_call.at(lead.operand).isWholeOn(m_call.worldSize()) ? -1 : lead.operand;
+  return std::vector<Claim>{{std::move(results), std::move(reason), decider}};
 }
 
 }  // namespace cleave::rules

@@ -57,6 +57,7 @@ class Axes {
   std::optional<Conflict> refusePadding(const Cut& cut) const;
   std::optional<Conflict> compare(const Cut& lead, int other) const;
   std::optional<Placement> carry(const Cut& lead, int result) const;
+  static Verdict merged(std::vector<Conflict> conflicts);
   std::string keptReason(const Cut& lead, const Placement& result) const;
 
   const Call& m_call;

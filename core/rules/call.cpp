@@ -185,7 +185,21 @@ Verdict claimOf(std::vector<Placement> results, std::string reason) {
 Verdict conflictOf(std::string reason, std::vector<int> culprits) {
   std::sort(culprits.begin(), culprits.end());
   culprits.erase(std::unique(culprits.begin(), culprits.end()), culprits.end());
-  return Conflict{std::move(reason), std::move(culprits)};
+  return Conflict{std::move(reason), std::move(culprits), {}};
+}
+
+Verdict conflictOfAny(std::string reason, const std::vector<int>& operands) {
+  Conflict conflict{std::move(reason), {operands.front()}, {}};
+  for (std::size_t i = 1; i < operands.size(); ++i) conflict.further.push_back({operands[i]});
+  return conflict;
+}
+
+std::vector<int> splitOperands(const Call& call) {
+  std::vector<int> split;
+  for (int i = 0; i < call.operandCount(); ++i) {
+    if (!call.at(i).isWholeOn(call.worldSize())) split.push_back(i);
+  }
+  return split;
 }
 
 std::vector<Placement> allWhole(const Call& call) {

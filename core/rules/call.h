@@ -63,6 +63,10 @@ class Call {
 /// The pieces of every verdict.
 Verdict claimOf(std::vector<Placement> results, std::string reason);
 Verdict conflictOf(std::string reason, std::vector<int> culprits);
+/// A conflict that any one of these operands causes alone; there is at least one.
+Verdict conflictOfAny(std::string reason, const std::vector<int>& operands);
+/// Operands that some rank does not hold in full.
+std::vector<int> splitOperands(const Call& call);
 /// All results whole: true whatever the operands are, as long as every rank can compute them.
 std::vector<Placement> allWhole(const Call& call);
 

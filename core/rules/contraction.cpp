@@ -125,10 +125,10 @@ Verdict einsum(Call& call) {
   for (int i = 0; i < call.operandCount(); ++i) {
     if (call.at(i).isSplit()) split.push_back(i);
   }
-  return conflictOf(fmt::format("`einsum` with the equation {} is left whole: only equations with an arrow, without ... and "
-                                "repeated letters are followed.",
-                                call.text(0)),
-                    split);
+  return conflictOfAny(fmt::format("`einsum` with the equation {} is left whole: only equations with an arrow, without ... "
+                                   "and repeated letters are followed.",
+                                   call.text(0)),
+                       split);
 }
 
 constexpr Entry kEntries[] = {

@@ -19,12 +19,9 @@ Verdict newOfSizes(Call& call) {
 
 /// No tensor operand, or one that is a single number: always whole.
 Verdict whole(Call& call) {
-  std::vector<int> split;
-  for (int i = 0; i < call.operandCount(); ++i) {
-    if (!call.at(i).isWholeOn(call.worldSize())) split.push_back(i);
-  }
+  const std::vector<int> split = splitOperands(call);
   if (split.empty()) return claimOf(allWhole(call), "made whole on every rank");
-  return conflictOf("It is made whole on every rank and takes no split input.", split);
+  return conflictOfAny("It is made whole on every rank and takes no split input.", split);
 }
 
 template <std::size_t kSizes>

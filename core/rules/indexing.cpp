@@ -124,14 +124,11 @@ std::vector<int> bindIndices(Call& call, Axes& axes, const AdvancedIndex& index,
 }
 
 Verdict allMustBeWhole(Call& call, const char* why) {
-  std::vector<int> split;
-  for (int i = 0; i < call.operandCount(); ++i) {
-    if (!call.at(i).isWholeOn(call.worldSize())) split.push_back(i);
-  }
+  const std::vector<int> split = splitOperands(call);
   if (split.empty()) return claimOf(allWhole(call), "every rank holds all of the inputs");
-  return conflictOf(fmt::format("`{}` {}, so its inputs must be whole; {} is {}.", call.shortName(), why,
-                                inputName(call, split.front()), call.at(split.front()).text()),
-                    split);
+  return conflictOfAny(fmt::format("`{}` {}, so its inputs must be whole; {} is {}.", call.shortName(), why,
+                                   inputName(call, split.front()), call.at(split.front()).text()),
+                       split);
 }
 
 /// self, list of indices (absent entries: not indexed).

@@ -9,13 +9,32 @@ namespace cleave::rules {
 
 namespace {
 
+bool joinsSplit(const Call& call, int operand, int dim) {
+  const Placement& p = call.at(operand);
+  return p.firstDim() == dim && p.lastDim() == dim && p.padding() == 0;
+}
+
+/// An input that is split along the joined dimension is a conflict only beside one that is not.
+void nameUnlike(const Call& call, int dim, Conflict& conflict) {
+  std::vector<int> others;  // one that is not, or all where there is none: too many blocks
+  for (int i = 0; i < call.operandCount() && others.size() != 1; ++i) {
+    if (!joinsSplit(call, i, dim)) others = {i};
+  }
+  for (int i = 0; others.size() != 1 && i < call.operandCount(); ++i) others.push_back(i);
+  const auto complete = [&](std::vector<int>& culprits) {
+    const bool areAlike = std::all_of(culprits.begin(), culprits.end(), [&](int i) { return joinsSplit(call, i, dim); });
+    if (areAlike) culprits.insert(culprits.end(), others.begin(), others.end());
+  };
+  complete(conflict.culprits);
+  for (auto& culprits : conflict.further) complete(culprits);
+}
+
 /// Inputs that are all split along the concatenated dimension give a dimension of blocks.
 std::optional<Verdict> concatenateSplit(Call& call, int dim) {
   std::vector<Block> blocks;
   for (int i = 0; i < call.operandCount(); ++i) {
-    const Placement& p = call.at(i);
-    if (p.firstDim() != dim || p.lastDim() != dim || p.padding() != 0) return std::nullopt;
-    for (const Block& block : p.blocksOf(call.shape(i)[static_cast<std::size_t>(dim)])) {
+    if (!joinsSplit(call, i, dim)) return std::nullopt;
+    for (const Block& block : call.at(i).blocksOf(call.shape(i)[static_cast<std::size_t>(dim)])) {
       if (block.size > 0) blocks.push_back(block);
     }
   }
@@ -43,7 +62,9 @@ Verdict cat(Call& call) {
     if (isSkipped(i)) continue;
     for (int d = 0; d < call.rank(i); ++d) axes.operand(i, d, d < rank ? axisOf[static_cast<std::size_t>(d)] : -1);
   }
-  return axes.allowPadding().follow();
+  Verdict verdict = axes.allowPadding().follow();
+  if (auto* conflict = std::get_if<Conflict>(&verdict)) nameUnlike(call, dim, *conflict);
+  return verdict;
 }
 
 Verdict stack(Call& call) {

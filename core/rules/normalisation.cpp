@@ -66,7 +66,7 @@ std::optional<Conflict> refuseGroups(const Call& call, std::int64_t count) {
   if (!p.touches(1) || p.isWholeOn(call.worldSize())) return std::nullopt;
   const std::int64_t parts = call.worldSize() / p.replicas();
   if (p.firstDim() == p.lastDim() && count % parts == 0) return std::nullopt;
-  return Conflict{fmt::format("`{}` has {} groups of channels, which do not split over {} ranks.", call.shortName(), count, parts), {0}};
+  return Conflict{fmt::format("`{}` has {} groups of channels, which do not split over {} ranks.", call.shortName(), count, parts), {0}, {}};
 }
 
 /// input, weight, bias, N, C, HxW, group, eps.

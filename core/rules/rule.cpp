@@ -43,7 +43,8 @@ std::optional<Conflict> checkOperands(const Call& call) {
     if (why.empty()) continue;
     return Conflict{fmt::format("`{}`: {} {} cannot be {}: {}.", call.shortName(), inputName(call, i),
                                 graph::toText(call.shape(i)), call.at(i).text(), why),
-                    {i}};
+                    {i},
+                    {}};
   }
   return std::nullopt;
 }
@@ -71,6 +72,18 @@ Verdict keepDivisible(const Call& call, std::vector<Claim> claims) {
   return conflictOf(std::move(refusal), std::move(culprits));
 }
 
+/// Each set ascending and without duplicates; as many sets as a search can make use of.
+void normalise(Conflict& conflict) {
+  constexpr std::size_t kMostFurther = 32;
+  const auto sortOnce = [](std::vector<int>& operands) {
+    std::sort(operands.begin(), operands.end());
+    operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
+  };
+  sortOnce(conflict.culprits);
+  if (conflict.further.size() > kMostFurther) conflict.further.resize(kMostFurther);
+  for (auto& operands : conflict.further) sortOnce(operands);
+}
+
 }  // namespace
 
 Verdict applyRule(const OpCall& opCall) {
@@ -89,17 +102,17 @@ Verdict applyRule(const OpCall& opCall) {
     if (call.at(i).isSplit()) split.push_back(i);
   }
   if (entry == nullptr) {
-    return conflictOf(fmt::format("There is no rule for `{}` yet, so its inputs must be whole; {} is {}.", op,
-                                  inputName(call, split.front()), call.at(split.front()).text()),
-                      split);
+    return conflictOfAny(fmt::format("There is no rule for `{}` yet, so its inputs must be whole; {} is {}.", op,
+                                     inputName(call, split.front()), call.at(split.front()).text()),
+                         split);
   }
   Verdict verdict = entry->apply(call);
   if (!call.problem().empty()) {
     return conflictOf(fmt::format("`{}` has arguments its rule cannot read: {}.", op, call.problem()), split);
   }
   if (auto* claims = std::get_if<std::vector<Claim>>(&verdict)) return keepDivisible(call, std::move(*claims));
-  Conflict& conflict = std::get<Conflict>(verdict);
-  return conflictOf(std::move(conflict.reason), std::move(conflict.culprits));
+  normalise(std::get<Conflict>(verdict));
+  return verdict;
 }
 
 std::vector<graph::Argument> localArguments(const OpCall& opCall, std::span<const Placement> results) {

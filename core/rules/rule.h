@@ -31,12 +31,18 @@ struct OpCall {
 struct Claim {
   std::vector<Placement> results;
   std::string reason;  ///< one clause: "the split dimension 1 is kept", "both inputs are split alike"
+  /// An operand whose placement alone fixes the results: wherever the others lie, they are these or there is a conflict.
+  /// -1: every operand counts.
+  int decider = -1;
 };
 
 /// No placement of the results is true without moving data.
 struct Conflict {
   std::string reason;         ///< one sentence for a newcomer, with the numbers
-  std::vector<int> culprits;  ///< operand indices that cause it, ascending, without duplicates
+  /// Operand indices that cause it, ascending, without duplicates. They suffice: as long as these lie so there is a
+  /// conflict, wherever the other operands lie.
+  std::vector<int> culprits;
+  std::vector<std::vector<int>> further;  ///< other sets of operands that suffice as well, each like `culprits`
 };
 
 using Verdict = std::variant<std::vector<Claim>, Conflict>;

@@ -1,5 +1,6 @@
 #include "solve/candidates.h"
 
+#include "solve/redistribute.h"
 #include "solve/wording.h"
 
 #include <algorithm>
@@ -132,14 +133,25 @@ ConflictRecord pinnedAway(const Asked& asked, const std::vector<Choice>& claims)
   return {asked.node, std::move(reason), readValues(asked), pinTexts(asked)};
 }
 
+Demand demandOf(const Asked& asked, const Pin* pin) {
+  return {.index = static_cast<std::uint32_t>(pin - asked.problem.pins.data())};
+}
+
+void addOnce(std::vector<Demand>& demands, Demand demand) {
+  const auto at = std::lower_bound(demands.begin(), demands.end(), demand);
+  if (at == demands.end() || *at != demand) demands.insert(at, demand);
+}
+
 Candidates keepUnpinned(const Asked& asked, std::vector<Choice> claims) {
   Candidates found;
+  claims = withRedistributions(asked.problem, asked.variables, asked.node, std::move(claims));
   if (asked.pins.empty()) {
     found.open = std::move(claims);
     return found;
   }
   for (const Choice& claim : claims) {
     if (const Pin* pin = removingPin(asked, claim)) {
+      addOnce(found.demands, demandOf(asked, pin));
       found.ruledOut.push_back({claim, fmt::format("removed by the pin {}", ticked(pin->text)), pin->text});
     } else {
       found.open.push_back(claim);
@@ -152,6 +164,27 @@ Candidates keepUnpinned(const Asked& asked, std::vector<Choice> claims) {
   return found;
 }
 
+std::string ruleOffText(const Asked& asked) {
+  return fmt::format("the rule of `{}` is switched off", asked.graph().opName(asked.graph().node(asked.node)));
+}
+
+/// Without its rule an operator wants all operands whole: the conflict with the first that is not.
+std::optional<Candidates> switchedOff(const Asked& asked, std::uint32_t off) {
+  const auto split = std::find_if(asked.placements.begin(), asked.placements.end(),
+                                  [](const Placement& p) { return p.isSplit(); });
+  if (split == asked.placements.end()) return std::nullopt;
+  const auto at = static_cast<std::size_t>(split - asked.placements.begin());
+  const ValueId culprit = asked.reads[at].value;
+  Candidates none;
+  none.conflict = {asked.node,
+                   fmt::format("{} needs all its inputs whole, because {}; {} is {}.", asked.name(), ruleOffText(asked),
+                               asked.valueName(culprit), split->text()),
+                   {culprit},
+                   {}};
+  none.demands = {{.isRule = true, .index = off}};
+  return none;
+}
+
 Candidates ruleCandidates(const Asked& asked) {
   const graph::Node& node = asked.graph().node(asked.node);
   if (node.kind != graph::NodeKind::Call) {
@@ -160,17 +193,30 @@ Candidates ruleCandidates(const Asked& asked) {
   }
   auto verdict = rules::applyRule({asked.graph(), asked.node, asked.placements, asked.problem.context.worldSize});
   if (auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
-    std::vector<ValueId> culprits;
-    for (int operand : conflict->culprits) culprits.push_back(asked.reads[static_cast<std::size_t>(operand)].value);
+    const auto valuesOf = [&](const std::vector<int>& operands) {
+      std::vector<ValueId> values;
+      for (int operand : operands) values.push_back(asked.reads[static_cast<std::size_t>(operand)].value);
+      return distinct(std::move(values));
+    };
     Candidates none;
-    none.conflict = {asked.node, std::move(conflict->reason), distinct(std::move(culprits)), {}};
+    none.conflict = {asked.node, std::move(conflict->reason), valuesOf(conflict->culprits), {}};
+    for (const auto& operands : conflict->further) none.furtherCulprits.push_back(valuesOf(operands));
     return none;
   }
+  if (const auto off = asked.variables.ruleOff(asked.node)) {
+    if (auto conflict = switchedOff(asked, *off)) return *std::move(conflict);
+  }
   std::vector<Choice> choices;
-  for (rules::Claim& claim : std::get<std::vector<rules::Claim>>(verdict)) {
+  auto& claims = std::get<std::vector<rules::Claim>>(verdict);
+  const int decider = claims.empty() ? -1 : claims.front().decider;
+  bool areDecidedAlike = true;
+  for (rules::Claim& claim : claims) {
+    areDecidedAlike = areDecidedAlike && claim.decider == decider;
     choices.push_back({std::move(claim.results), std::nullopt, std::move(claim.reason)});
   }
-  return keepUnpinned(asked, std::move(choices));
+  Candidates found = keepUnpinned(asked, std::move(choices));
+  if (areDecidedAlike) found.decider = decider;
+  return found;
 }
 
 // ---- layers
@@ -216,7 +262,38 @@ std::string misfitReason(const Asked& asked, const StrategyOption& option, std::
                      asked.placements[misfit].text());
 }
 
-/// No option of the layer passes the pins, whatever its operands: the pin and the sizes disagree.
+/// A form that the layer may take, before its operands are looked at.
+struct Form {
+  Choice choice;
+  const Pin* pin = nullptr;  ///< that removes it
+  std::size_t misfit = 0;    ///< the first operand that lies otherwise; the number of reads: none
+};
+
+/// Without its rule a layer is whole and takes everything whole.
+rules::LayerOptions optionsOf(const Asked& asked, const graph::LayerShape& layer) {
+  if (!asked.variables.ruleOff(asked.node))
+    return rules::layerOptions(asked.graph(), asked.node, layer, asked.problem.context);
+  StrategyOption whole;
+  whole.reason = ruleOffText(asked);
+  return {{std::move(whole)}, {}};
+}
+
+std::vector<Form> formsOf(const Asked& asked, std::vector<StrategyOption> options) {
+  std::vector<Choice> plain;
+  for (StrategyOption& option : options) {
+    std::string reason = option.reason;
+    plain.push_back({{option.result}, std::move(option), std::move(reason)});
+  }
+  std::vector<Form> forms;
+  for (Choice& choice : withRedistributions(asked.problem, asked.variables, asked.node, std::move(plain))) {
+    const Pin* pin = removingPin(asked, choice);
+    const std::size_t misfit = firstMisfit(asked, *choice.strategy);
+    forms.push_back({std::move(choice), pin, misfit});
+  }
+  return forms;
+}
+
+/// No form of the layer passes the pins, whatever its operands: the pin and the sizes disagree.
 ConflictRecord impossiblePin(const Asked& asked, const rules::LayerOptions& options) {
   std::vector<std::string> refused, offered;
   for (const rules::Refusal& refusal : options.refused) {
@@ -234,20 +311,21 @@ ConflictRecord impossiblePin(const Asked& asked, const rules::LayerOptions& opti
   if (!refused.empty()) {
     reason += fmt::format("{}.", fmt::join(refused, "; "));
   } else {
-    reason += fmt::format("the only forms it has here are {}.", joined(offered, "and"));
+    const std::string_view because = asked.variables.ruleOff(asked.node) ? "its rule is switched off and " : "";
+    reason += fmt::format("{}the only forms it has here are {}.", because, joined(offered, "and"));
   }
   return {asked.node, std::move(reason), {}, pinTexts(asked)};
 }
 
-/// What the remaining options need of one operand, against what it is.
-ConflictRecord misfitConflict(const Asked& asked, const std::vector<const StrategyOption*>& options,
-                              std::size_t misfit) {
+/// What the remaining forms need of one operand, against what it is.
+ConflictRecord misfitConflict(const Asked& asked, const std::vector<const Form*>& forms, std::size_t misfit) {
   const Read& read = asked.reads[misfit];
   const auto& shape = asked.graph().shapeOf(read.value);
   std::vector<Placement> wanted;
-  for (const StrategyOption* option : options) wanted.push_back(wantedBy(*option, read.role));
+  for (const Form* form : forms) wanted.push_back(wantedBy(*form->choice.strategy, read.role));
+  const std::string why = asked.variables.ruleOff(asked.node) ? fmt::format(", because {}", ruleOffText(asked)) : "";
   const std::string needs =
-      fmt::format("its {} {}, but {} is {} here.", roleName(asked, read), listPlacements(wanted, shape),
+      fmt::format("its {} {}{}, but {} is {} here.", roleName(asked, read), listPlacements(wanted, shape), why,
                   asked.valueName(read.value), asked.placements[misfit].text());
   ConflictRecord record{asked.node, {}, {}, pinTexts(asked)};
   if (asked.pins.empty()) {
@@ -257,61 +335,71 @@ ConflictRecord misfitConflict(const Asked& asked, const std::vector<const Strate
   } else {
     record.reason = fmt::format("{} is {}, which needs {}", asked.name(), pinnedTo(asked), needs);
   }
-  // Operands before this one narrowed the options down, so they are part of the cause.
+  // Operands before this one narrowed the forms down, so they are part of the cause.
   for (std::size_t i = 0; i <= misfit; ++i) record.culprits.push_back(asked.reads[i].value);
   record.culprits = distinct(std::move(record.culprits));
   return record;
 }
 
-ConflictRecord layerConflict(Asked asked, const rules::LayerOptions& options, const std::vector<bool>& isPinnedAway) {
+/// Fills the conflict of a layer without a fitting form, and the demands that cause it together with the culprits.
+void explainLayer(Asked asked, const std::vector<Form>& forms, const rules::LayerOptions& options, Candidates& found) {
+  const std::size_t reads = asked.reads.size();
   // Pins are a cause only where the layer would have fitted without them.
   const bool fitsUnpinned =
-      std::any_of(options.offered.begin(), options.offered.end(),
-                  [&](const StrategyOption& option) { return firstMisfit(asked, option) == asked.reads.size(); });
-  std::vector<const StrategyOption*> left;
-  for (std::size_t i = 0; i < options.offered.size(); ++i) {
-    if (!isPinnedAway[i]) left.push_back(&options.offered[i]);
+      std::any_of(forms.begin(), forms.end(), [&](const Form& form) { return form.misfit == reads; });
+  std::vector<const Form*> left;
+  for (const Form& form : forms) {
+    if (form.pin == nullptr) left.push_back(&form);
   }
-  if (left.empty()) return impossiblePin(asked, options);
-  if (!fitsUnpinned) {
-    asked.pins = {};
-    left.clear();
-    for (const StrategyOption& option : options.offered) left.push_back(&option);
-  }
-  for (std::size_t i = 0; i < asked.reads.size(); ++i) {
-    std::vector<const StrategyOption*> fitting;
-    for (const StrategyOption* option : left) {
-      if (wantedBy(*option, asked.reads[i].role) == asked.placements[i]) fitting.push_back(option);
+  std::size_t looked = 0;  // operands that count
+  if (left.empty()) {
+    found.conflict = impossiblePin(asked, options);
+    found.isFixed = true;
+  } else {
+    if (!fitsUnpinned) {
+      asked.pins = {};
+      left.clear();
+      for (const Form& form : forms) left.push_back(&form);
     }
-    if (fitting.empty()) return misfitConflict(asked, left, i);
-    left = std::move(fitting);
+    while (true) {
+      CLEAVE_CHECK(looked < reads, "a layer with a fitting form was asked for its conflict");
+      std::vector<const Form*> fitting;
+      for (const Form* form : left) {
+        if (wantedBy(*form->choice.strategy, asked.reads[looked].role) == asked.placements[looked])
+          fitting.push_back(form);
+      }
+      ++looked;
+      if (fitting.empty()) break;
+      left = std::move(fitting);
+    }
+    found.conflict = misfitConflict(asked, left, looked - 1);
   }
-  CLEAVE_CHECK(false, "a layer with a fitting option was asked for its conflict");
-  return {};
+  for (const Form& form : forms) {
+    if (form.misfit >= looked) addOnce(found.demands, demandOf(asked, form.pin));
+  }
 }
 
 Candidates layerCandidates(const Asked& asked, const graph::LayerShape& layer) {
-  const auto options = rules::layerOptions(asked.graph(), asked.node, layer, asked.problem.context);
+  const auto options = optionsOf(asked, layer);
+  const std::vector<Form> forms = formsOf(asked, options.offered);
   Candidates found;
-  std::vector<bool> isPinnedAway(options.offered.size(), false);
-  for (std::size_t i = 0; i < options.offered.size(); ++i) {
-    const StrategyOption& option = options.offered[i];
-    Choice choice{{option.result}, option, option.reason};
-    const Pin* pin = removingPin(asked, choice);
-    isPinnedAway[i] = pin != nullptr;
-    const std::size_t misfit = firstMisfit(asked, option);
-    if (misfit < asked.reads.size()) {
-      found.ruledOut.push_back({std::move(choice), misfitReason(asked, option, misfit), {}});
-    } else if (pin) {
-      found.ruledOut.push_back({std::move(choice), fmt::format("removed by the pin {}", ticked(pin->text)), pin->text});
+  for (const Form& form : forms) {
+    if (form.misfit < asked.reads.size()) {
+      found.ruledOut.push_back({form.choice, misfitReason(asked, *form.choice.strategy, form.misfit), {}});
+    } else if (form.pin) {
+      found.ruledOut.push_back(
+          {form.choice, fmt::format("removed by the pin {}", ticked(form.pin->text)), form.pin->text});
+      addOnce(found.demands, demandOf(asked, form.pin));
     } else {
-      found.open.push_back(std::move(choice));
+      found.open.push_back(form.choice);
     }
   }
   if (found.open.empty()) {
-    found.conflict = layerConflict(asked, options, isPinnedAway);
-    found.isFixed = std::find(isPinnedAway.begin(), isPinnedAway.end(), false) == isPinnedAway.end();
+    found.demands.clear();
+    explainLayer(asked, forms, options, found);
   }
+  if (const auto off = asked.variables.ruleOff(asked.node))
+    addOnce(found.demands, {.isRule = true, .index = *off});
   return found;
 }
 

@@ -16,11 +16,25 @@ struct RuledOut {
   std::string pin;  ///< text of the pin that removed it; empty: it does not fit the operands
 };
 
+/// A demand of the user that takes something away: a pin, or a rule switched off.
+struct Demand {
+  bool isRule = false;
+  std::uint32_t index = 0;  ///< into Problem::pins or Problem::rulesOff
+  auto operator<=>(const Demand&) const = default;
+};
+
 struct Candidates {
   std::vector<Choice> open;  ///< in the order in which the search tries them
   std::vector<RuledOut> ruledOut;
   ConflictRecord conflict;   ///< meaningful iff `open` is empty
   bool isFixed = false;      ///< `open` is empty whatever the operands' placements are: a pin that the sizes forbid
+  /// Demands without which `open` could be another one; ascending. Where `open` is empty, they and the placements of the
+  /// conflict's culprits alone make it so, whatever the other operands' placements are.
+  std::vector<Demand> demands;
+  /// Where `open` is empty: other sets of operands that suffice as the culprits do, without any demand.
+  std::vector<std::vector<ValueId>> furtherCulprits;
+  /// Index of a read whose placement alone fixes `open`: wherever the other operands lie, it is this or empty. -1: all count.
+  int decider = -1;
 };
 
 /// `reads`: placements of variables.reads(node), in that order.

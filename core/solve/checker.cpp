@@ -24,6 +24,13 @@ class Checker {
     for (ValueId v : idRange<ValueId>(m_graph.values.size())) checkSizes(v);
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) checkNode(n);
     for (const Pin& pin : m_problem.pins) checkPin(pin);
+    for (const auto& [value, computed] : m_solution.computedAs) checkRedistribution(value, computed);
+    return std::move(m_violations);
+  }
+
+  std::vector<std::string> run(NodeId node) {
+    for (const ValueId result : m_graph.node(node).results) checkSizes(result);
+    checkNode(node);
     return std::move(m_violations);
   }
 
@@ -33,6 +40,30 @@ class Checker {
     if (m_violations.size() < kMostViolations) m_violations.push_back(fmt::format(text, std::forward<Args>(args)...));
   }
   const std::string& name(ValueId v) const { return m_graph.value(v).name; }
+  bool isRuleOff(const graph::Node& node) const {
+    return std::any_of(m_problem.rulesOff.begin(), m_problem.rulesOff.end(),
+                       [&](const std::string& pattern) { return matches(pattern, m_graph.opName(node)); });
+  }
+
+  void checkRedistribution(ValueId v, const Placement& from) {
+    if (v.index() >= m_graph.values.size()) return report("The solution redistributes a value that the graph does not have.");
+    const Placement& to = m_solution.of(v);
+    const bool isAllowed = std::any_of(m_problem.redistributable.begin(), m_problem.redistributable.end(), [&](const auto& pattern) {
+      const auto values = redistributableValues(pattern, m_graph);
+      return std::find(values.begin(), values.end(), v) != values.end();
+    });
+    if (!isAllowed) report("`{}` is computed as {} and read as {}, which nobody allowed.", name(v), from.text(), to.text());
+    const bool isGather = from.isPlainSplit() && to.isReplicated();
+    const bool isCut = from.isReplicated() && to.isPlainSplit();
+    if (!isGather && !isCut) {
+      report("`{}` cannot go from {} to {}: only an even split is gathered, and only a whole value cut.", name(v), from.text(),
+             to.text());
+    }
+    if (!from.isReplicated() && !from.localShape(m_graph.shapeOf(v), m_problem.context.worldSize)) {
+      report("`{}` {} cannot be computed as {}: {}.", name(v), graph::toText(m_graph.shapeOf(v)), from.text(),
+             from.whyNotDivisible(m_graph.shapeOf(v), m_problem.context.worldSize));
+    }
+  }
   std::string text(ValueId v) const { return m_solution.of(v).text(); }
 
   void checkSizes(ValueId v) {
@@ -51,7 +82,7 @@ class Checker {
       case graph::NodeKind::Call: return checkCall(n);
       case graph::NodeKind::Parameter: return checkParameter(node.results.front());
       default:
-        if (!m_solution.of(node.results.front()).isReplicated()) {
+        if (!m_solution.computed(node.results.front()).isReplicated()) {
           report("`{}` is given whole to every rank but is {} in the solution.", name(node.results.front()),
                  text(node.results.front()));
         }
@@ -83,7 +114,8 @@ class Checker {
     std::vector<Placement> operands;
     for (ValueId v : graph::operandsOf(node)) operands.push_back(m_solution.of(v));
     std::vector<Placement> results;
-    for (ValueId v : node.results) results.push_back(m_solution.of(v));
+    for (ValueId v : node.results) results.push_back(m_solution.computed(v));
+    if (isRuleOff(node)) return checkWhole(node, operands, results);
     const auto verdict = rules::applyRule({m_graph, n, operands, m_problem.context.worldSize});
     const std::string label = node.results.empty() ? m_graph.opName(node) : name(node.results.front());
     if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
@@ -98,6 +130,17 @@ class Checker {
              m_graph.opName(node));
   }
 
+  /// An operator whose rule is switched off.
+  void checkWhole(const graph::Node& node, const std::vector<Placement>& operands, const std::vector<Placement>& results) {
+    for (const auto* list : {&operands, &results}) {
+      for (const Placement& p : *list) {
+        if (p.isReplicated()) continue;
+        report("The rule of {} is switched off, so all its values must be whole, but one is {}.", m_graph.opName(node), p.text());
+        return;
+      }
+    }
+  }
+
   static std::string listed(const std::vector<Placement>& placements) {
     std::vector<std::string> texts;
     for (const Placement& p : placements) texts.push_back(p.text());
@@ -108,22 +151,27 @@ class Checker {
     const std::string label = graph::layerName(m_graph, n);
     const auto& chosen = m_solution.strategies[n.index()];
     if (!chosen) return report("The layer `{}` has no strategy.", label);
-    const auto options = rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
+    const bool isOff = isRuleOff(m_graph.node(n));
+    const auto options = isOff ? std::vector<StrategyOption>(1) : rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
     const bool isOffered = std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) {
       return o.strategy == chosen->strategy && o.input == chosen->input && o.weight == chosen->weight &&
              o.bias == chosen->bias && o.down == chosen->down && o.result == chosen->result && o.before == chosen->before &&
              o.after == chosen->after;
     });
     if (!isOffered)
-      report("The layer `{}` cannot be {} here: the sizes or the menu forbid it.", label,
-             rules::toText(chosen->strategy));
+      report("The layer `{}` cannot be {} here: {}.", label, rules::toText(chosen->strategy),
+             isOff ? "its rule is switched off, so it is whole" : "the sizes or the menu forbid it");
     expect(label, *chosen, layer.input, chosen->input, "input");
     expect(label, *chosen, layer.weight, chosen->weight, "weight");
     expect(label, *chosen, layer.bias, chosen->bias, "bias");
     expect(label, *chosen, layer.down, chosen->down.value_or(Placement()), "weight");
     expect(label, *chosen, layer.target, Placement(), layer.kind == graph::LayerKind::Experts ? "routing" : "labels");
     expect(label, *chosen, layer.shares, Placement(), "routing");
-    expect(label, *chosen, m_graph.node(n).results.front(), chosen->result, "result");
+    const ValueId result = m_graph.node(n).results.front();
+    if (m_solution.computed(result) != chosen->result) {
+      report("The layer `{}` is {}, so its result `{}` must be computed as {}, but it is {}.", label,
+             rules::toText(chosen->strategy), name(result), chosen->result.text(), m_solution.computed(result).text());
+    }
   }
 
   void expect(const std::string& label, const StrategyOption& chosen, ValueId v, const Placement& wanted,
@@ -160,6 +208,10 @@ class Checker {
 
 std::vector<std::string> check(const Problem& problem, const Solution& solution) {
   return Checker(problem, solution).run();
+}
+
+std::vector<std::string> checkNode(const Problem& problem, const Solution& solution, NodeId node) {
+  return Checker(problem, solution).run(node);
 }
 
 }  // namespace cleave::solve

@@ -1,5 +1,6 @@
 #include "solve/engine.h"
 
+#include "solve/learning.h"
 #include "solve/reference.h"
 #include "solve/trace_tables.h"
 
@@ -37,12 +38,13 @@ std::optional<Engine> parseEngine(std::string_view text) {
 }
 
 Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress, SolveCache*) {
-  if (engine != Engine::Reference) {
+  if (engine == Engine::Optimal) {
     return fail(ErrorCode::BadUsage, "The engine `{}` is not built yet; use `reference`.", toText(engine));
   }
   CLEAVE_TRY_VOID(problem.checkPins());
   const Variables variables(problem);
-  return solveReference(problem, variables, sink, progress);
+  return engine == Engine::Learning ? solveLearning(problem, variables, sink, progress)
+                                    : solveReference(problem, variables, sink, progress);
 }
 
 std::unique_ptr<TraceSink> makeCountingSink() {

@@ -16,7 +16,7 @@ Memo::Memo(const Problem& problem, const Variables& variables, TraceSink& sink)
 /// The full menu shapes a layer's options by what comes behind it, which is no part of the step's structure.
 bool Memo::mayShare(NodeId node) const {
   const bool looksBehind = m_problem.context.menu == rules::Menu::Full && m_variables.layer(node);
-  return m_variables.pins(node).empty() && !looksBehind;
+  return m_variables.pins(node).empty() && !m_variables.redistributes(node) && !looksBehind;
 }
 
 void Memo::classify() {
@@ -53,6 +53,12 @@ std::uint32_t Memo::intern(const Placement& placement) {
   return found->second;
 }
 
+std::uint32_t Memo::keep(const std::vector<Demand>& demands) {
+  const auto first = static_cast<std::uint32_t>(m_demands.size());
+  m_demands.insert(m_demands.end(), demands.begin(), demands.end());
+  return first;
+}
+
 std::vector<Placement> Memo::operandPlacements(NodeId node) const {
   std::vector<Placement> placements;
   for (const Read& read : m_variables.reads(node)) placements.push_back(placementOf(read.value));
@@ -85,7 +91,8 @@ Memo::Outcome Memo::ask(const Step& step, Class& shared) {
   for (const Read& read : m_variables.reads(step.node)) shared.keys.push_back(m_placed[read.value.index()]);
   Candidates found = candidatesOf(m_problem, m_variables, step.node, operandPlacements(step.node));
   Outcome outcome{static_cast<std::uint32_t>(shared.outcomes.size()), static_cast<std::uint32_t>(m_candidates.size()),
-                  static_cast<std::uint32_t>(found.open.size())};
+                  static_cast<std::uint32_t>(found.open.size()), keep(found.demands),
+                  static_cast<std::uint32_t>(found.demands.size()), found.decider};
   for (Choice& choice : found.open) {
     const auto firstWrite = static_cast<std::uint32_t>(m_writes.size());
     for (const Placement& placement : placementsOf(choice)) m_writes.push_back(intern(placement));
@@ -112,7 +119,14 @@ Memo::KnownConflict Memo::conflict(std::uint32_t step, const Outcome& outcome) {
   Candidates none = candidatesOf(m_problem, m_variables, node, operandPlacements(node));
   CLEAVE_CHECK(none.open.empty(), "equal steps have equal candidates: {}",
                m_problem.graph->value(m_problem.graph->node(node).results[0]).name);
-  const KnownConflict known{outcome.key, none.isFixed, m_sink.internConflict(none.conflict)};
+  const KnownConflict known{outcome.key,
+                            none.isFixed,
+                            m_sink.internConflict(none.conflict),
+                            keep(none.demands),
+                            static_cast<std::uint32_t>(none.demands.size()),
+                            static_cast<std::uint32_t>(m_further.size()),
+                            static_cast<std::uint32_t>(none.furtherCulprits.size())};
+  std::move(none.furtherCulprits.begin(), none.furtherCulprits.end(), std::back_inserter(m_further));
   m_records.emplace(known.id.raw(), std::move(none.conflict));
   m_conflicts[step].push_back(known);
   return known;

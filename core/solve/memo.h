@@ -3,8 +3,8 @@
 /// rules a few thousand times. Placements are interned to small integers; looking an answer up allocates nothing.
 ///
 /// Steps of equal structure (same operator, arguments, operand and result types; repeated blocks) share answers: rules and
-/// layer options are functions of just these. A step that a pin speaks of shares with none; nor does a layer of the full menu. Conflicts name values, so they
-/// are kept for each step. One thread.
+/// layer options are functions of just these. A step that a pin speaks of or whose results may be redistributed shares with
+/// none; nor does a layer of the full menu. Conflicts name values, so they are kept for each step. One thread.
 #include "solve/candidates.h"
 
 namespace cleave::solve {
@@ -18,6 +18,8 @@ class Memo {
     std::uint32_t key = 0;
     std::uint32_t firstCandidate = 0;
     std::uint32_t count = 0;
+    std::uint32_t firstDemand = 0, demandCount = 0;
+    int decider = -1;  ///< Candidates::decider
   };
   Outcome look(std::uint32_t step);
 
@@ -29,11 +31,24 @@ class Memo {
     std::uint32_t key = 0;
     bool isFixed = false;  ///< no other choice elsewhere would change it
     ConflictId id;
+    std::uint32_t firstDemand = 0, demandCount = 0;
+    std::uint32_t firstFurther = 0, furtherCount = 0;
   };
   /// Why `outcome`, which has no candidates, has none.
   KnownConflict conflict(std::uint32_t step, const Outcome& outcome);
+  /// Candidates::demands of an outcome or a conflict.
+  template <class OutcomeOrConflict>
+  std::span<const Demand> demands(const OutcomeOrConflict& of) const {
+    return {m_demands.data() + of.firstDemand, of.demandCount};
+  }
+  /// Candidates::furtherCulprits of a conflict.
+  std::span<const std::vector<ValueId>> furtherCulprits(const KnownConflict& of) const {
+    return {m_further.data() + of.firstFurther, of.furtherCount};
+  }
   const ConflictRecord& record(ConflictId id) const { return m_records.at(id.raw()); }
 
+  /// Equal placements have equal ids; R has 0.
+  std::uint32_t placementId(ValueId value) const { return m_placed[value.index()]; }
   const Placement& placementOf(ValueId value) const { return m_placements[m_placed[value.index()]]; }
   const Choice& choice(const Outcome& outcome, std::uint32_t ordinal) const { return m_choices[outcome.firstCandidate + ordinal]; }
   const Variables& variables() const { return m_variables; }
@@ -56,6 +71,7 @@ class Memo {
 
   bool mayShare(NodeId node) const;
   void classify();
+  std::uint32_t keep(const std::vector<Demand>& demands);
   std::uint32_t intern(const Placement& placement);
   std::vector<Placement> operandPlacements(NodeId node) const;
   Outcome ask(const Step& step, Class& shared);
@@ -71,6 +87,8 @@ class Memo {
   std::vector<Candidate> m_candidates;
   std::vector<Choice> m_choices;                             ///< parallel to m_candidates
   std::vector<std::uint32_t> m_writes;
+  std::vector<Demand> m_demands;
+  std::vector<std::vector<ValueId>> m_further;
   std::vector<std::vector<KnownConflict>> m_conflicts;       ///< by step
   std::unordered_map<std::uint32_t, ConflictRecord> m_records;  ///< by raw ConflictId
 };

@@ -133,6 +133,52 @@ Result<void> checkPlacementFits(const Pin& pin, const PinTargets& targets, const
               static_cast<int>(first.type.shape.size()) - 1);
 }
 
+std::vector<NodeId> matchingLayers(std::string_view pattern, const Graph& graph, bool alsoByResult) {
+  std::vector<NodeId> found;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (!graph::layerShape(graph, n)) continue;
+    const auto& result = graph.value(graph.node(n).results.front()).name;
+    if (matches(pattern, graph::layerName(graph, n)) || (alsoByResult && matches(pattern, result))) found.push_back(n);
+  }
+  return found;
+}
+
+/// By name; a layer's name stands for its result where no value has that name.
+std::vector<ValueId> matchingValues(std::string_view pattern, const Graph& graph, bool withSources) {
+  std::vector<ValueId> found;
+  for (ValueId v : idRange<ValueId>(graph.values.size())) {
+    const bool isComputed = graph.node(graph.value(v).producer).kind == graph::NodeKind::Call;
+    if ((withSources || isComputed) && matches(pattern, graph.value(v).name)) found.push_back(v);
+  }
+  if (!found.empty()) return found;
+  for (NodeId n : matchingLayers(pattern, graph, false)) found.push_back(graph.node(n).results.front());
+  return found;
+}
+
+Result<void> checkRuleOff(const std::string& pattern, const Graph& graph) {
+  if (!nodesWithOperator(pattern, graph).empty()) return {};
+  return fail(ErrorCode::BadUsage,
+              "No operator of this model is called `{}`, so no rule can be switched off by that name.{}", pattern,
+              didYouMean(pattern, {graph.ops.begin(), graph.ops.end()}));
+}
+
+Result<void> checkRedistribution(const std::string& pattern, const Graph& graph) {
+  if (!redistributableValues(pattern, graph).empty()) return {};
+  std::vector<std::string> names;
+  for (const auto& value : graph.values) {
+    const bool isComputed = graph.node(value.producer).kind == graph::NodeKind::Call;
+    if (isComputed) names.push_back(value.name);
+    if (isComputed || !matches(pattern, value.name)) continue;
+    return fail(ErrorCode::BadUsage,
+                "`{}` is not computed but given (an input, a parameter or a constant), so it cannot be redistributed. "
+                "Name a computed value or a layer.",
+                value.name);
+  }
+  for (std::string& layer : layerNames(graph)) names.push_back(std::move(layer));
+  return fail(ErrorCode::BadUsage, "Nothing in this model is called `{}`, so it cannot be redistributed.{}", pattern,
+              didYouMean(pattern, names));
+}
+
 }  // namespace
 
 bool matches(std::string_view pattern, std::string_view name) {
@@ -182,27 +228,27 @@ Result<Pin> Pin::parse(std::string_view text) {
 
 PinTargets targetsOf(const Pin& pin, const Graph& graph) {
   PinTargets targets;
-  const auto matchingLayers = [&](bool alsoByResult) {
-    std::vector<NodeId> found;
-    for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
-      if (!graph::layerShape(graph, n)) continue;
-      const auto& result = graph.value(graph.node(n).results.front()).name;
-      if (matches(pin.pattern, graph::layerName(graph, n)) || (alsoByResult && matches(pin.pattern, result)))
-        found.push_back(n);
-    }
-    return found;
-  };
-  if (!pin.placement) {
-    targets.layers = matchingLayers(true);
-    return targets;
-  }
-  for (ValueId v : idRange<ValueId>(graph.values.size())) {
-    if (matches(pin.pattern, graph.value(v).name)) targets.values.push_back(v);
-  }
-  if (targets.values.empty()) {
-    for (NodeId n : matchingLayers(false)) targets.values.push_back(graph.node(n).results.front());
+  if (pin.placement) {
+    targets.values = matchingValues(pin.pattern, graph, /*withSources=*/true);
+  } else {
+    targets.layers = matchingLayers(pin.pattern, graph, /*alsoByResult=*/true);
   }
   return targets;
+}
+
+std::vector<NodeId> nodesWithOperator(std::string_view pattern, const Graph& graph) {
+  std::vector<bool> isMatch;
+  for (const std::string& op : graph.ops) isMatch.push_back(matches(pattern, op));
+  std::vector<NodeId> found;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    const graph::Node& node = graph.node(n);
+    if (node.kind == graph::NodeKind::Call && isMatch[node.op.index()]) found.push_back(n);
+  }
+  return found;
+}
+
+std::vector<ValueId> redistributableValues(std::string_view pattern, const Graph& graph) {
+  return matchingValues(pattern, graph, /*withSources=*/false);
 }
 
 Result<void> Problem::checkPins() const {
@@ -215,6 +261,8 @@ Result<void> Problem::checkPins() const {
     }
     if (pin.placement && !pin.forbids) CLEAVE_TRY_VOID(checkPlacementFits(pin, targets, *graph));
   }
+  for (const std::string& pattern : rulesOff) CLEAVE_TRY_VOID(checkRuleOff(pattern, *graph));
+  for (const std::string& pattern : redistributable) CLEAVE_TRY_VOID(checkRedistribution(pattern, *graph));
   return {};
 }
 

@@ -45,6 +45,12 @@ struct PinTargets {
 };
 PinTargets targetsOf(const Pin& pin, const Graph& graph);
 
+/// Calls whose operator's name ("aten::mul.Tensor") the pattern covers. Ascending.
+std::vector<NodeId> nodesWithOperator(std::string_view pattern, const Graph& graph);
+/// Values that a pattern of Problem::redistributable speaks of: by name (a layer's name stands for its result where no
+/// value has that name). Inputs, parameters and constants are given, not computed, so never they. Ascending.
+std::vector<ValueId> redistributableValues(std::string_view pattern, const Graph& graph);
+
 struct Problem {
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
   rules::StrategyContext context;      ///< world size, menu, sequence parallelism
@@ -65,6 +71,11 @@ struct Solution {
   std::vector<std::optional<rules::StrategyOption>> strategies;  ///< by NodeId; nullopt: not a layer
   std::map<ValueId, Placement> computedAs;  ///< redistributed values: how they are computed; `placements` has what readers see
   const Placement& of(ValueId value) const { return placements[value.index()]; }
+  /// How the operator leaves the value; `of` is what readers see.
+  const Placement& computed(ValueId value) const {
+    const auto found = computedAs.find(value);
+    return found == computedAs.end() ? of(value) : found->second;
+  }
 };
 
 }  // namespace cleave::solve

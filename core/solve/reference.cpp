@@ -1,15 +1,12 @@
 #include "solve/reference.h"
 
-#include "solve/memo.h"
-
-#include <algorithm>
+#include "solve/search_result.h"
 
 namespace cleave::solve {
 namespace {
 
 constexpr std::uint64_t kTriesBetweenPolls = 1 << 8;     // a few microseconds
 constexpr std::uint64_t kTriesBetweenReports = 1 << 16;  // a few hundred a second at most
-constexpr std::size_t kMostCauses = 16;
 
 /// Chronological backtracking over the steps in topological order. A frame for each assigned step lies on an explicit
 /// stack; the steps that still have an untried candidate lie on a second one, so that going back is one look.
@@ -86,8 +83,7 @@ class ReferenceSearch {
   /// Reports the conflict at `at` and goes back to the latest step with an untried candidate.
   Retreat retreat(std::uint32_t at) {
     const auto conflict = m_memo.conflict(at, m_frames[at].outcome);
-    if (conflict.id.index() >= m_conflictCounts.size()) m_conflictCounts.resize(conflict.id.index() + 1, 0);
-    ++m_conflictCounts[conflict.id.index()];
+    m_conflicts.add(conflict.id);
     ++m_stats.conflicts;
     if (!report({.type = EventType::Conflict, .node = nodeAt(at), .detail = conflict.id.raw()})) return Retreat::Stop;
     if (conflict.isFixed || m_open.empty()) return Retreat::Nowhere;
@@ -105,28 +101,15 @@ class ReferenceSearch {
 
   SolveResult exhausted() {
     SolveResult result = finish(Outcome::NoSolution, EventType::Exhausted);
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < m_conflictCounts.size(); ++i) {
-      if (m_conflictCounts[i] > 0) order.push_back(i);
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return m_conflictCounts[a] > m_conflictCounts[b]; });
-    if (order.size() > kMostCauses) order.resize(kMostCauses);
-    for (std::size_t i : order) result.causes.push_back(m_memo.record(ConflictId(i)));
+    result.causes = m_conflicts.causes(m_memo);
     return result;
   }
 
   SolveResult solved() {
     SolveResult result = finish(Outcome::Solved, EventType::Solution);
-    const Graph& graph = *m_problem.graph;
-    Solution& solution = result.solution.emplace();
-    solution.placements.reserve(graph.values.size());
-    for (ValueId v : idRange<ValueId>(graph.values.size())) solution.placements.push_back(m_memo.placementOf(v));
-    solution.strategies.resize(graph.nodes.size());
-    for (std::uint32_t step = 0; step < m_frames.size(); ++step) {
-      const Frame& frame = m_frames[step];
-      solution.strategies[nodeAt(step)] = m_memo.choice(frame.outcome, frame.next - 1).strategy;
-    }
+    result.solution = solutionOf(m_problem, m_variables, m_memo, [this](std::uint32_t step) -> const Choice& {
+      return m_memo.choice(m_frames[step].outcome, m_frames[step].next - 1);
+    });
     return result;
   }
 
@@ -137,7 +120,7 @@ class ReferenceSearch {
   Memo m_memo;
   std::vector<Frame> m_frames;                  ///< by step
   std::vector<std::uint32_t> m_open;            ///< steps with an untried candidate, ascending
-  std::vector<std::uint64_t> m_conflictCounts;  ///< by ConflictId
+  ConflictCounter m_conflicts;
   SearchStats m_stats;
 };
 

@@ -29,7 +29,8 @@ std::string_view toText(EventType type) {
 }
 
 bool Choice::operator==(const Choice& other) const {
-  if (results != other.results || reason != other.reason || strategy.has_value() != other.strategy.has_value())
+  if (results != other.results || computedAs != other.computedAs || reason != other.reason ||
+      strategy.has_value() != other.strategy.has_value())
     return false;
   return !strategy || sameOption(*strategy, *other.strategy);
 }
@@ -41,6 +42,7 @@ bool ConflictRecord::operator==(const ConflictRecord& other) const {
 std::size_t hashOf(const Choice& choice) {
   std::size_t seed = std::hash<std::string>{}(choice.reason);
   for (const Placement& p : choice.results) mix(seed, p.hash());
+  for (const Placement& p : choice.computedAs) mix(seed, p.hash());
   if (choice.strategy) {
     mix(seed, static_cast<std::size_t>(choice.strategy->strategy) + 1);
     mix(seed, choice.strategy->weight.hash());

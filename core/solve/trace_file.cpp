@@ -1,11 +1,11 @@
-/// The trace file, version 1. Numbers are little-endian.
+/// The trace file, version 2 (version 1 knew no switched-off rules and no redistributed values). Numbers are little-endian.
 ///
 ///   0   8 bytes  "CLVTRACE"
 ///   8   u32      version
 ///   12  u32      bytes of one event (16)
 ///   16  u64      bytes of the header, with its padding of spaces to a multiple of 16
 ///   24  u64      number of events
-///   32  header   JSON: graph, problem (ranks, menu, sequence parallelism, pins), choices, conflicts
+///   32  header   JSON: graph, problem (ranks, menu, sequence parallelism, demands), choices, conflicts
 ///   ..  events   as `Event` lies in memory
 #include "base/files.h"
 #include "solve/trace_json.h"
@@ -27,7 +27,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "events are written as they lie in memory");
 
 constexpr std::array<char, 8> kMagic{'C', 'L', 'V', 'T', 'R', 'A', 'C', 'E'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint64_t kMostHeaderBytes = 512ull << 20;
 constexpr std::size_t kEventsAtOnce = 1 << 16;
 

@@ -37,6 +37,7 @@ Json toJson(const Choice& choice) {
   Json json{{"results", Json::array()}, {"reason", choice.reason}};
   for (const Placement& p : choice.results) json["results"].push_back(p.text());
   if (choice.strategy) json["strategy"] = toJson(*choice.strategy);
+  for (const Placement& p : choice.computedAs) json["computed_as"].push_back(p.text());
   return json;
 }
 
@@ -53,7 +54,9 @@ Json toJson(const Problem& problem) {
   return {{"ranks", problem.context.worldSize},
           {"menu", kMenus[static_cast<std::size_t>(problem.context.menu)]},
           {"sequence_parallel", kSequenceParallel[static_cast<std::size_t>(problem.context.sequenceParallel)]},
-          {"pins", std::move(pins)}};
+          {"pins", std::move(pins)},
+          {"rules_off", problem.rulesOff},
+          {"redistributable", problem.redistributable}};
 }
 
 // ---- reading
@@ -143,13 +146,34 @@ Result<StrategyOption> readOption(const At& at) {
   return option;
 }
 
+Result<std::vector<Placement>> placementsField(const At& at, const char* name) {
+  CLEAVE_TRY(const At list, at.field(name));
+  CLEAVE_TRY(const std::size_t count, list.arraySize());
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < count; ++i) {
+    CLEAVE_TRY(Placement placement, list.item(i).placement());
+    placements.push_back(std::move(placement));
+  }
+  return placements;
+}
+
+Result<std::vector<std::string>> textsField(const At& at, const char* name) {
+  CLEAVE_TRY(const At list, at.field(name));
+  CLEAVE_TRY(const std::size_t count, list.arraySize());
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    CLEAVE_TRY(std::string text, list.item(i).text());
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 Result<Choice> readChoice(const At& at) {
   Choice choice;
-  CLEAVE_TRY(const At results, at.field("results"));
-  CLEAVE_TRY(const std::size_t count, results.arraySize());
-  for (std::size_t i = 0; i < count; ++i) {
-    CLEAVE_TRY(Placement placement, results.item(i).placement());
-    choice.results.push_back(std::move(placement));
+  CLEAVE_TRY(choice.results, placementsField(at, "results"));
+  if (at.json->contains("computed_as")) {
+    CLEAVE_TRY(choice.computedAs, placementsField(at, "computed_as"));
+    if (choice.computedAs.size() != choice.results.size()) return at.wrong("as many computed_as as results");
   }
   CLEAVE_TRY(choice.reason, textField(at, "reason"));
   if (at.json->contains("strategy")) {
@@ -171,12 +195,7 @@ Result<ConflictRecord> readConflict(const At& at, const Graph& graph) {
     CLEAVE_TRY(const std::uint32_t value, culprits.item(i).integer(static_cast<std::uint32_t>(graph.values.size())));
     conflict.culprits.emplace_back(value);
   }
-  CLEAVE_TRY(const At pins, at.field("pins"));
-  CLEAVE_TRY(const std::size_t pinCount, pins.arraySize());
-  for (std::size_t i = 0; i < pinCount; ++i) {
-    CLEAVE_TRY(std::string pin, pins.item(i).text());
-    conflict.pins.push_back(std::move(pin));
-  }
+  CLEAVE_TRY(conflict.pins, textsField(at, "pins"));
   return conflict;
 }
 
@@ -200,6 +219,8 @@ Result<Problem> readProblem(const At& at, std::shared_ptr<const Graph> graph) {
     CLEAVE_TRY(Pin pin, withContext(Pin::parse(text), pins.item(i).path));
     problem.pins.push_back(std::move(pin));
   }
+  CLEAVE_TRY(problem.rulesOff, textsField(at, "rules_off"));
+  CLEAVE_TRY(problem.redistributable, textsField(at, "redistributable"));
   return problem;
 }
 

@@ -38,6 +38,7 @@ Variables::Variables(const Problem& problem) {
   m_readsBegin.push_back(static_cast<std::uint32_t>(m_reads.size()));
   m_writesBegin.push_back(static_cast<std::uint32_t>(m_writes.size()));
   resolvePins(problem);
+  resolveSwitches(problem);
 }
 
 const std::optional<graph::LayerShape>& Variables::layer(NodeId node) const {
@@ -48,6 +49,18 @@ std::span<const std::uint32_t> Variables::pins(NodeId node) const {
   if (m_pins.empty()) return {};
   const auto found = m_pins.find(node.raw());
   return found == m_pins.end() ? std::span<const std::uint32_t>() : std::span<const std::uint32_t>(found->second);
+}
+
+std::optional<std::uint32_t> Variables::ruleOff(NodeId node) const {
+  if (m_rulesOff.empty()) return std::nullopt;
+  const auto found = m_rulesOff.find(node.raw());
+  return found == m_rulesOff.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool Variables::redistributes(NodeId node) const {
+  if (m_isRedistributable.empty() || !isStep(node)) return false;
+  const auto written = writes(node);
+  return std::any_of(written.begin(), written.end(), [&](ValueId v) { return v.isValid() && isRedistributable(v); });
 }
 
 void Variables::findOwners(const Graph& graph) {
@@ -103,6 +116,19 @@ void Variables::resolvePins(const Problem& problem) {
     const PinTargets& targets = m_pinTargets.emplace_back(targetsOf(problem.pins[i], *problem.graph));
     for (NodeId layer : targets.layers) add(layer);
     for (ValueId v : targets.values) add(decider(problem.graph->value(v).producer));
+  }
+}
+
+void Variables::resolveSwitches(const Problem& problem) {
+  const Graph& graph = *problem.graph;
+  for (std::size_t i = 0; i < problem.rulesOff.size(); ++i) {
+    for (NodeId n : nodesWithOperator(problem.rulesOff[i], graph)) {
+      m_rulesOff.try_emplace(n.raw(), static_cast<std::uint32_t>(i));
+    }
+  }
+  for (const std::string& pattern : problem.redistributable) {
+    m_isRedistributable.resize(graph.values.size(), false);
+    for (ValueId v : redistributableValues(pattern, graph)) m_isRedistributable[v.index()] = true;
   }
 }
 

@@ -44,6 +44,14 @@ class Variables {
   /// Pins that speak of `node` or of a value it places, as indices into Problem::pins; mostly none.
   std::span<const std::uint32_t> pins(NodeId node) const;
   const PinTargets& pinTargets(std::uint32_t pin) const { return m_pinTargets[pin]; }
+  /// The first of Problem::rulesOff that switches the rule of `node` off.
+  std::optional<std::uint32_t> ruleOff(NodeId node) const;
+  /// True when the user allows `value` to change its placement after it is computed.
+  bool isRedistributable(ValueId value) const {
+    return !m_isRedistributable.empty() && m_isRedistributable[value.index()];
+  }
+  /// True when `node` makes such a value.
+  bool redistributes(NodeId node) const;
 
  private:
   template <class T>
@@ -53,6 +61,7 @@ class Variables {
   void findOwners(const Graph& graph);
   void addNode(const Graph& graph, NodeId node);
   void resolvePins(const Problem& problem);
+  void resolveSwitches(const Problem& problem);
 
   std::vector<NodeId> m_steps;
   std::vector<NodeId> m_placedBy;             ///< by NodeId; valid for owned parameters only
@@ -65,6 +74,8 @@ class Variables {
   std::vector<std::uint32_t> m_writesBegin;
   std::vector<PinTargets> m_pinTargets;                                  ///< by index into Problem::pins
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> m_pins;  ///< by raw NodeId of the deciding node
+  std::unordered_map<std::uint32_t, std::uint32_t> m_rulesOff;            ///< by raw NodeId: index into Problem::rulesOff
+  std::vector<bool> m_isRedistributable;                                  ///< by ValueId; empty: none
 };
 
 }  // namespace cleave::solve

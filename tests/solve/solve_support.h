@@ -37,9 +37,10 @@ struct Recorded {
   std::shared_ptr<const solve::Trace> trace;
 };
 
-inline Recorded record(const std::shared_ptr<const solve::Problem>& problem, solve::RecorderLimits limits = {}, const Progress& progress = {}) {
+inline Recorded record(const std::shared_ptr<const solve::Problem>& problem, solve::RecorderLimits limits = {}, const Progress& progress = {},
+                       solve::Engine engine = solve::Engine::Reference) {
   solve::TraceRecorder recorder(problem, std::move(limits));
-  auto result = solve::solve(*problem, solve::Engine::Reference, recorder, progress);
+  auto result = solve::solve(*problem, engine, recorder, progress);
   if (!result) qFatal("%s", result.error().message.c_str());
   return {std::move(*result), recorder.trace()};
 }
