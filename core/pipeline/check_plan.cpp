@@ -38,7 +38,7 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
     for (const auto& option : rules::layerOptions(graph, node, *layer, problem.context).offered) {
       const bool isTaken = option.strategy == strategy && lies(layer->input, option.input) && lies(layer->weight, option.weight) &&
                            lies(layer->bias, option.bias) && lies(layer->down, option.down.value_or(rules::Placement())) &&
-                           lies(graph.node(node).results[0], option.result);
+                           solution.computed(graph.node(node).results[0]) == option.result;
       if (isTaken) solution.strategies[node.index()] = option;
     }
     if (!solution.strategies[node.index()]) {

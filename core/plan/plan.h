@@ -15,6 +15,7 @@
 /// | `cleave::all_reduce(x)`                                           | sum over ranks; may reuse x's memory, which nothing reads after   | 1 all_reduce of x |
 /// | `cleave::all_gather(x, dim)`                                      | concatenation of the ranks' parts along dim                      | 1 all_gather of the result |
 /// | `cleave::reduce_scatter(x, dim)`                                  | sum over ranks, each keeps its part of dim                       | 1 reduce_scatter of x |
+/// | `cleave::shard(x, dim)`                                           | this rank's part of a tensor that every rank holds whole          | none |
 /// | `cleave::vocab_embedding(weight, ids, vocab, padding_idx)`         | rows of this rank's vocabulary part (rank r holds rows from r * weight.size(0)); zeros for other ids: a partial sum that all_reduce / reduce_scatter completes | none |
 /// | `cleave::vocab_cross_entropy(logits, target, class_weights, reduction, ignore_index, label_smoothing, vocab)` | loss from logits [N, local] split on the vocabulary, columns from `vocab` on are padding | 3 all_reduce of N reals each: row maxima (max), sums of exponentials (sum), target logits (sum); the reals are f32, f64 for f64 logits |
 /// | `cleave::moe_experts(hidden, topk_ids, topk_weights, gate_up, down, activation)` | see graph/operators.h; on a part of each expert's features a partial sum | none |
@@ -41,6 +42,7 @@ using rules::Placement;
 inline constexpr std::string_view kAllReduce = "cleave::all_reduce";
 inline constexpr std::string_view kAllGather = "cleave::all_gather";
 inline constexpr std::string_view kReduceScatter = "cleave::reduce_scatter";
+inline constexpr std::string_view kShard = "cleave::shard";
 inline constexpr std::string_view kVocabEmbedding = "cleave::vocab_embedding";
 inline constexpr std::string_view kVocabCrossEntropy = "cleave::vocab_cross_entropy";
 inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
@@ -57,6 +59,7 @@ struct LayerPlan {
   std::string weight;  ///< parameter name; empty: none
   NodeId node;         ///< in the ATen graph
   std::string reason;  ///< why this strategy; for a whole layer: why not split, with the numbers
+  std::optional<std::int64_t> regretFs;  ///< `optimal`: what the cheapest plan that treats this layer otherwise costs more
 };
 
 /// A collective of the rank program, in execution order.

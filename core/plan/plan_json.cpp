@@ -14,7 +14,8 @@
 ///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
 ///   memory {per_rank_bytes {...}, peak_at}
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start, length}]}]
-///   values [{name, op, dtype, shape, placement, scope, origin}]   of the ATen graph, in its order; `op` is the operator,
+///   values [{name, op, dtype, shape, placement, computed_as, scope, origin}]   of the ATen graph, in its order; `computed_as`
+///     only where a value is redistributed before it is read; `op` is the operator,
 ///                                                or input, parameter, constant; `origin` names the captured operator
 ///   program, graph                               the rank program and the ATen graph (graph/json.h)
 ///
@@ -164,6 +165,8 @@ void writeValues(JsonWriter& json, const Plan& plan) {
     json.key("dtype").value(graph::toText(value.type.dtype));
     json.key("shape").values(value.type.shape);
     json.key("placement").value(plan.solution->of(id).text());
+    const auto changed = plan.solution->computedAs.find(id);
+    if (changed != plan.solution->computedAs.end()) json.key("computed_as").value(changed->second.text());
     json.key("scope").value(graph.scope(node.scope).path);
     json.key("origin");
     plan.origins[id.index()].empty() ? json.null() : json.value(plan.origins[id.index()]);

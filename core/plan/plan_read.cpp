@@ -123,19 +123,22 @@ class PlanReader {
       const graph::Value& value = graph.value(id);
       CLEAVE_TRY(const std::string name, fields.text("name"));
       if (name != value.name) return fail(ErrorCode::BadInput, "{} is called \"{}\", but plan.graph calls it \"{}\".", fields.path(), clipped(name), value.name);
-      CLEAVE_TRY(m_solution.placements.emplace_back(), placement(fields, value.type.shape));
+      CLEAVE_TRY(m_solution.placements.emplace_back(), placement(fields, "placement", value.type.shape));
+      if (fields.json().contains("computed_as")) {
+        CLEAVE_TRY(m_solution.computedAs[id], placement(fields, "computed_as", value.type.shape));
+      }
       CLEAVE_TRY(m_plan.origins.emplace_back(), fields.textOrNull("origin"));
       if (const auto held = m_inProgram.find(value.name); held != m_inProgram.end()) m_plan.programValueOf[id.index()] = held->second;
     }
     return {};
   }
 
-  Result<Placement> placement(const Fields& fields, const Shape& shape) const {
-    CLEAVE_TRY(const std::string text, fields.text("placement"));
+  Result<Placement> placement(const Fields& fields, const char* key, const Shape& shape) const {
+    CLEAVE_TRY(const std::string text, fields.text(key));
     const auto placement = Placement::parse(text);
-    if (!placement) return fail(ErrorCode::BadInput, "{}.placement \"{}\" is no placement such as R or S(1).", fields.path(), clipped(text));
+    if (!placement) return fail(ErrorCode::BadInput, "{}.{} \"{}\" is no placement such as R or S(1).", fields.path(), key, clipped(text));
     if (!placement->localShape(shape, m_plan.ranks)) {
-      return fail(ErrorCode::BadInput, "{}.placement {} does not fit shape {} on {} ranks: {}.", fields.path(), placement->text(),
+      return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.path(), key, placement->text(),
                   graph::toText(shape), m_plan.ranks, placement->whyNotDivisible(shape, m_plan.ranks));
     }
     return *placement;
@@ -192,7 +195,7 @@ class PlanReader {
     const auto isAs = [&](ValueId value, const Placement& placement) { return !value.isValid() || m_solution.of(value) == placement; };
     const ValueId result = m_plan.graph->node(node).results[0];
     return isAs(layer.input, option.input) && isAs(layer.weight, option.weight) && isAs(layer.bias, option.bias) &&
-           isAs(layer.down, option.down.value_or(Placement())) && isAs(result, option.result);
+           isAs(layer.down, option.down.value_or(Placement())) && m_solution.computed(result) == option.result;
   }
 
   Result<void> readParameters() {
@@ -219,7 +222,7 @@ class PlanReader {
     CLEAVE_TRY(parameter.storedDtype, word(fields, "stored_dtype", graph::parseDType));
     CLEAVE_TRY(parameter.type.shape, fields.sizes("shape"));
     CLEAVE_TRY(parameter.localShape, fields.sizes("local_shape"));
-    CLEAVE_TRY(parameter.placement, placement(fields, parameter.type.shape));
+    CLEAVE_TRY(parameter.placement, placement(fields, "placement", parameter.type.shape));
     const auto held = m_inProgram.find(parameter.name);
     const graph::TensorType local{parameter.type.dtype, parameter.localShape};
     if (held == m_inProgram.end() || m_plan.program->value(held->second).type != local ||

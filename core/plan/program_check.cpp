@@ -14,7 +14,7 @@ using graph::Argument;
 using graph::Node;
 
 constexpr std::size_t kMaxOperatorName = 120;
-constexpr std::array kOwnOperators{kAllReduce, kAllGather, kReduceScatter, kVocabEmbedding, kVocabCrossEntropy, kGradAllReduce, kLocalExperts,
+constexpr std::array kOwnOperators{kAllReduce, kAllGather, kReduceScatter, kShard, kVocabEmbedding, kVocabCrossEntropy, kGradAllReduce, kLocalExperts,
                                     graph::kMoeExperts};
 
 bool isWellFormed(std::string_view op) {

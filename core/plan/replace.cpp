@@ -39,7 +39,10 @@ class ProgramBuilder {
   Result<Replaced> build() && {
     for (const graph::Value& value : m_graph.values) m_taken.insert(value.name);
     for (const graph::Scope& scope : m_graph.scopes) m_scopes.push_back(m_builder.scope(scope.path, scope.className));
-    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) CLEAVE_TRY_VOID(addNode(id));
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
+      CLEAVE_TRY_VOID(addNode(id));
+      CLEAVE_TRY_VOID(redistribute(id));
+    }
     for (const graph::Output& output : m_graph.outputs) {
       m_builder.addOutput(output.name, m_request.gatherOutputs ? whole(output.value) : local(output.value));
     }
@@ -71,7 +74,7 @@ class ProgramBuilder {
 
   Result<TensorType> localType(ValueId id) const {
     const graph::Value& value = m_graph.value(id);
-    const Placement& placement = m_solution.of(id);
+    const Placement& placement = m_solution.computed(id);
     if (placement.isReplicated()) return value.type;
     auto shape = placement.localShape(value.type.shape, m_ranks);
     if (!shape) {
@@ -138,6 +141,28 @@ class ProgramBuilder {
     return {};
   }
 
+  /// Values that the user lets change their placement right after they are computed: gathered, or cut on each rank.
+  Result<void> redistribute(NodeId id) {
+    const Node& node = m_graph.node(id);
+    for (const ValueId result : node.results) {
+      const auto changed = m_solution.computedAs.find(result);
+      if (changed == m_solution.computedAs.end() || m_ranks == 1) continue;
+      const graph::Value& info = m_graph.value(result);
+      const Placement& from = changed->second;
+      const Placement& to = m_solution.of(result);
+      const auto shape = to.localShape(info.type.shape, m_ranks);
+      if (!(from.isPlainSplit() && to.isReplicated()) && !(from.isReplicated() && to.isPlainSplit() && shape)) {
+        return fail(ErrorCode::BadInput, "{} cannot go from {} to {} on {} ranks.", info.name, from.text(), to.text(), m_ranks);
+      }
+      ValueId& held = m_valueOf[result.index()];
+      m_builder.renameValue(held, unique(info.name + (to.isReplicated() ? ".part" : ".whole"), result));
+      m_named.erase(result);
+      held = to.isReplicated() ? gather(held, from, info.type, result, info.name, node.scope)
+                               : call(kShard, {held, std::int64_t{to.firstDim()}}, {info.type.dtype, *shape}, info.name, node.scope, id, result);
+    }
+    return {};
+  }
+
   Result<void> addSource(NodeId id) {
     const Node& node = m_graph.node(id);
     const graph::Value& value = m_graph.value(node.results[0]);
@@ -175,7 +200,7 @@ class ProgramBuilder {
     std::vector<Placement> operands, results;
     bool anySplit = false;
     for (ValueId operand : graph::operandsOf(node)) operands.push_back(m_solution.of(operand));
-    for (ValueId result : node.results) results.push_back(m_solution.of(result));
+    for (ValueId result : node.results) results.push_back(m_solution.computed(result));
     for (const auto* list : {&operands, &results}) {
       for (const Placement& placement : *list) anySplit = anySplit || placement.isSplit();
     }
@@ -239,7 +264,7 @@ class ProgramBuilder {
     const std::string& name = m_graph.value(result).name;
     CLEAVE_TRY(const TensorType type, localType(result));
     std::vector<Argument> args{partial};
-    if (kind == CollectiveKind::ReduceScatter) args.push_back(std::int64_t{m_solution.of(result).firstDim()});
+    if (kind == CollectiveKind::ReduceScatter) args.push_back(std::int64_t{m_solution.computed(result).firstDim()});
     const std::string_view op = kind == CollectiveKind::ReduceScatter ? kReduceScatter : kAllReduce;
     ValueId reduced = call(op, std::move(args), type, bias.isValid() ? name + ".reduced" : name, node.scope, id, result);
     if (bias.isValid()) {

@@ -58,7 +58,7 @@ class Consequences {
     if (claims.empty()) return {};
     const auto asSolved = std::find_if(claims.begin(), claims.end(), [&](const rules::Claim& claim) {
       return std::equal(node.results.begin(), node.results.end(), claim.results.begin(), claim.results.end(),
-                        [&](ValueId result, const Placement& p) { return m_solution.of(result) == p; });
+                        [&](ValueId result, const Placement& p) { return m_solution.computed(result) == p; });
     });
     if (asSolved != claims.end()) return {};
     for (std::size_t i = 0; i < node.results.size() && i < claims.front().results.size(); ++i) {

@@ -15,9 +15,9 @@ struct ParallelOpEntry {
   std::vector<std::pair<const char*, ArgumentKind>> arguments;
 };
 
-const std::array<ParallelOpEntry, 8>& table() {
+const std::array<ParallelOpEntry, 9>& table() {
   using enum ArgumentKind;
-  static const std::array<ParallelOpEntry, 8> entries{{
+  static const std::array<ParallelOpEntry, 9> entries{{
       {"cleave::all_reduce", {{"x", Tensor}}},
       {"cleave::all_gather", {{"x", Tensor}, {"dim", Integer}}},
       {"cleave::reduce_scatter", {{"x", Tensor}, {"dim", Integer}}},
@@ -41,6 +41,7 @@ const std::array<ParallelOpEntry, 8>& table() {
         {"down", Tensor},
         {"activation", Text},
         {"experts", Integer}}},
+      {"cleave::shard", {{"x", Tensor}, {"dim", Integer}}},
   }};
   return entries;
 }
@@ -77,6 +78,15 @@ Result<at::Tensor> experts(std::vector<c10::IValue>& arguments, bool isLocal, in
     call.first = rank * gateUp.size(0);
   }
   return runExperts(call);
+}
+
+/// This rank's part of a tensor that every rank holds whole.
+Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& collectives) {
+  if (dim < 0 || dim >= x.dim() || x.size(dim) % collectives.worldSize() != 0) {
+    return fail(ErrorCode::BadInput, "cleave::shard cannot cut dimension {} of this tensor for {} ranks.", dim, collectives.worldSize());
+  }
+  const std::int64_t length = x.size(dim) / collectives.worldSize();
+  return x.narrow(dim, collectives.rank() * length, length).contiguous();
 }
 
 }  // namespace
@@ -179,6 +189,7 @@ Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& argume
                                arguments[6].toInt(), collectives);
     case ParallelOp::GradAllReduce: return arguments[0].toTensor();
     case ParallelOp::MoeExperts: return experts(arguments, /*isLocal=*/false, collectives.rank());
+    case ParallelOp::Shard: return shard(arguments[0].toTensor(), arguments[1].toInt(), collectives);
     case ParallelOp::LocalExperts: return experts(arguments, /*isLocal=*/true, collectives.rank());
   }
   return fail(ErrorCode::BadInput, "An operator of no kind.");

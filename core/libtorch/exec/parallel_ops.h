@@ -20,6 +20,7 @@ enum class ParallelOp : std::uint8_t {
   GradAllReduce,
   MoeExperts,
   LocalExperts,
+  Shard,
 };
 
 /// "cleave::all_reduce" → AllReduce; nullopt for a name that is none of them.
