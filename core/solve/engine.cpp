@@ -1,6 +1,7 @@
 #include "solve/engine.h"
 
 #include "solve/learning.h"
+#include "solve/optimal/optimal.h"
 #include "solve/reference.h"
 #include "solve/trace_tables.h"
 
@@ -37,11 +38,10 @@ std::optional<Engine> parseEngine(std::string_view text) {
   return std::nullopt;
 }
 
-Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress, SolveCache*) {
-  if (engine == Engine::Optimal) {
-    return fail(ErrorCode::BadUsage, "The engine `{}` is not built yet; use `reference`.", toText(engine));
-  }
+Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress,
+                          SolveCache* cache) {
   CLEAVE_TRY_VOID(problem.checkPins());
+  if (engine == Engine::Optimal) return solveOptimal(problem, sink, progress, cache);
   const Variables variables(problem);
   return engine == Engine::Learning ? solveLearning(problem, variables, sink, progress)
                                     : solveReference(problem, variables, sink, progress);

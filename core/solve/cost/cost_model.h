@@ -86,6 +86,8 @@ class CostModel {
   std::vector<StepCost> byNode(const Solution& solution) const;
   /// Most bytes of live, not staying values (and collectives' buffers) at once.
   std::int64_t transientPeak(const Solution& solution) const;
+  /// No plan in which the step takes this choice has a smaller transient peak. Equal for equal steps.
+  std::int64_t leastTransient(NodeId node, const Choice& choice) const;
 
  private:
   const Problem& m_problem;

@@ -16,8 +16,8 @@ bool hasOuterSizes(const graph::Shape& shape, int dim) {
 
 class Buffers {
  public:
-  Buffers(const Problem& problem, const Variables& variables, const Solution& solution)
-      : m_graph(*problem.graph), m_variables(variables), m_solution(solution), m_ranks(problem.context.worldSize) {}
+  Buffers(const Problem& problem, const Variables& variables)
+      : m_graph(*problem.graph), m_variables(variables), m_ranks(problem.context.worldSize) {}
 
   std::int64_t bytes(ValueId value, const Placement& placement) const {
     return placement.localCount(m_graph.shapeOf(value), m_ranks) * graph::itemSize(m_graph.value(value).type.dtype);
@@ -28,16 +28,10 @@ class Buffers {
     return hasOuterSizes(m_graph.shapeOf(value), placement.firstDim()) ? saturatingMul(2, whole) : whole;
   }
 
-  std::int64_t of(NodeId node) const {
-    if (m_graph.node(node).kind != graph::NodeKind::Call) return 0;
-    std::int64_t total = 0;
-    for (ValueId result : m_graph.node(node).results) {
-      const auto computed = m_solution.computedAs.find(result);
-      if (computed != m_solution.computedAs.end()) total = saturatingAdd(total, bytes(result, computed->second));
-    }
+  /// While `node` runs with `option`, if it is a layer.
+  std::int64_t of(NodeId node, const std::optional<StrategyOption>& option) const {
     const auto& layer = m_variables.layer(node);
-    const auto& option = m_solution.strategies[node.index()];
-    return layer && option ? saturatingAdd(total, ofLayer(*layer, *option, m_graph.node(node).results[0])) : total;
+    return layer && option ? ofLayer(*layer, *option, m_graph.node(node).results[0]) : 0;
   }
 
  private:
@@ -65,7 +59,6 @@ class Buffers {
 
   const Graph& m_graph;
   const Variables& m_variables;
-  const Solution& m_solution;
   const int m_ranks;
 };
 
@@ -73,14 +66,18 @@ class Buffers {
 
 std::int64_t CostModel::transientPeak(const Solution& solution) const {
   const Graph& graph = *m_problem.graph;
-  const Buffers buffers(m_problem, m_variables, solution);
+  const Buffers buffers(m_problem, m_variables);
   std::vector<std::int64_t> bytes(graph.values.size(), 0), workspace(graph.nodes.size(), 0);
   for (ValueId value : idRange<ValueId>(graph.values.size())) {
     const ValueFacts& facts = m_facts->of(value);
     if (facts.isSaved || facts.isCached || !m_facts->lifetimes.ownsMemory(value)) continue;
     bytes[value.index()] = buffers.bytes(value, solution.of(value));
   }
-  for (NodeId node : idRange<NodeId>(graph.nodes.size())) workspace[node.index()] = buffers.of(node);
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) workspace[node.index()] = buffers.of(node, solution.strategies[node.index()]);
+  for (const auto& [value, computed] : solution.computedAs) {
+    auto& space = workspace[graph.value(value).producer.index()];
+    space = saturatingAdd(space, buffers.bytes(value, computed));
+  }
   const graph::MemoryUse use = m_facts->lifetimes.run(bytes, workspace);
 
   // Split outputs are gathered at the end, one after the other; each part goes when its whole is there.
@@ -94,6 +91,26 @@ std::int64_t CostModel::transientPeak(const Solution& solution) const {
     live += buffers.bytes(output.value, Placement()) - bytes[m_facts->lifetimes.ownerOf(output.value).index()];
   }
   return peak;
+}
+
+std::int64_t CostModel::leastTransient(NodeId node, const Choice& choice) const {
+  const graph::Node& n = m_problem.graph->node(node);
+  if (n.kind != graph::NodeKind::Call) return 0;
+  const Buffers buffers(m_problem, m_variables);
+  std::int64_t made = 0, gathered = 0, computed = buffers.of(node, choice.strategy);
+  for (std::size_t i = 0; i < n.results.size(); ++i) {
+    const ValueFacts& facts = m_facts->of(n.results[i]);
+    const Placement& placement = choice.results[i];
+    const bool isHeld = !facts.isSaved && !facts.isCached && m_facts->lifetimes.ownsMemory(n.results[i]);
+    const std::int64_t held = isHeld ? buffers.bytes(n.results[i], placement) : 0;
+    made = saturatingAdd(made, held);
+    if (!choice.computedAs.empty() && choice.computedAs[i] != placement) {
+      computed = saturatingAdd(computed, buffers.bytes(n.results[i], choice.computedAs[i]));
+    }
+    const bool isGathered = facts.isOutput && placement.isSplit() && m_problem.context.worldSize > 1;
+    if (isGathered) gathered = std::max(gathered, buffers.gathered(n.results[i], placement));
+  }
+  return std::max(saturatingAdd(made, computed), gathered);
 }
 
 }  // namespace cleave::solve

@@ -1,0 +1,267 @@
+#include "solve/optimal/elimination.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace cleave::solve::optimal {
+namespace {
+
+/// Frontiers of transformers have some dozen states. Beyond these numbers the cheapest are kept and the answer says so.
+constexpr std::uint32_t kMostStates = 20'000;
+constexpr std::uint32_t kFewStates = 500;             // once memory is short
+constexpr std::uint64_t kMemoryBytes = 512ull << 20;
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
+
+/// Collects the states behind a place while transitions are made.
+class StateCollector {
+ public:
+  explicit StateCollector(std::uint32_t width) : m_width(width) {}
+
+  std::uint32_t add(std::span<const std::uint32_t> tokens) {
+    const auto known = m_indices.find(tokens);
+    if (known != m_indices.end()) return known->second;
+    const auto index = static_cast<std::uint32_t>(m_indices.size());
+    m_indices.emplace(Words(tokens.begin(), tokens.end()), index);
+    m_tokens.insert(m_tokens.end(), tokens.begin(), tokens.end());
+    return index;
+  }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(m_indices.size()); }
+
+  /// Tokens in canonical order; `rank[i]` is where the state added as `i` went.
+  Words sorted(const StepTable& table, std::vector<std::uint32_t>& rank) const {
+    std::vector<std::uint32_t> order(count());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return isBefore(table, a, b); });
+    Words tokens;
+    rank.resize(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      rank[order[i]] = i;
+      const std::uint32_t* first = m_tokens.data() + std::size_t(order[i]) * m_width;
+      tokens.insert(tokens.end(), first, first + m_width);
+    }
+    return tokens;
+  }
+
+ private:
+  bool isBefore(const StepTable& table, std::uint32_t a, std::uint32_t b) const {
+    for (std::uint32_t i = 0; i < m_width; ++i) {
+      const std::uint32_t x = m_tokens[std::size_t(a) * m_width + i], y = m_tokens[std::size_t(b) * m_width + i];
+      if (x == y) continue;
+      if (Token::placement(x) == Token::placement(y)) return Token::isCharged(y);
+      return table.isBefore(Token::placement(x), Token::placement(y));
+    }
+    return false;
+  }
+
+  std::uint32_t m_width;
+  Words m_tokens;
+  WordsMap<std::uint32_t> m_indices;
+};
+
+class Unfolder {
+ public:
+  Unfolder(const Source& source, StepTable& table, LevelStore& store, const Progress& progress, Elimination& out)
+      : m_source(source), m_table(table), m_store(store), m_progress(progress), m_out(out) {}
+
+  Unfolding run() {
+    m_out.layout = layoutOf(m_source, m_table);
+    if (m_out.layout.impossible.isValid()) return Unfolding::NoPlan;
+    for (const auto& fixed : m_out.layout.fixed) {
+      m_out.fixedFs += fixed.answer->open.front().femtoseconds;
+      m_out.fixedBytes += fixed.answer->open.front().bytes;
+    }
+    m_out.fixedBytes += m_source.model.fixedBytes();
+    Frontier frontier(m_source, m_table, m_out.layout);
+    std::shared_ptr<const StateSet> states = intern(0, 1, {});
+    m_out.offsets = {0};
+    for (std::size_t place = 0; place < m_out.layout.order.size(); ++place) {
+      if (m_progress.cancelled()) return Unfolding::Stopped;
+      const Place next = frontier.next();
+      auto level = levelFor(next, states);
+      if (level->exit->count == 0) return Unfolding::NoPlan;
+      append(std::move(level));
+      if (m_out.level(place).exit->count > mostStates()) dropStates(place);
+      states = m_out.level(place).exit;
+    }
+    m_out.offsets.push_back(m_out.offsets.back() + states->count);
+    return Unfolding::Done;
+  }
+
+ private:
+  std::uint32_t mostStates() const { return m_bytes > kMemoryBytes ? kFewStates : kMostStates; }
+
+  std::shared_ptr<const StateSet> intern(std::uint32_t width, std::uint32_t count, Words tokens) {
+    Words key = tokens;
+    key.insert(key.end(), {width, count});
+    auto& bucket = m_store.states[WordsHash()(key)];
+    for (const auto& known : bucket) {
+      if (known->width == width && known->count == count && known->tokens == tokens) return known;
+    }
+    m_store.memoryBytes += tokens.size() * sizeof(std::uint32_t);
+    bucket.push_back(std::make_shared<const StateSet>(StateSet{m_store.stateSets++, width, count, std::move(tokens)}));
+    return bucket.back();
+  }
+
+  std::shared_ptr<const Level> levelFor(const Place& place, const std::shared_ptr<const StateSet>& entry) {
+    const auto newKind = static_cast<std::uint32_t>(m_store.kinds.size());
+    const std::uint32_t kind = m_store.kinds.try_emplace(place.kind, newKind).first->second;
+    auto& level = m_store.levels[std::uint64_t(kind) << 32 | entry->id];
+    if (!level || !m_store.isShared) {
+      level = compile(place, entry);
+      m_store.memoryBytes += level->memoryBytes();
+    }
+    return level;
+  }
+
+  std::shared_ptr<const Level> compile(const Place& place, const std::shared_ptr<const StateSet>& entry) {
+    auto level = std::make_shared<Level>();
+    level->entry = entry;
+    StateCollector exits(static_cast<std::uint32_t>(place.exits.size()));
+    Words operands, tokens;
+    std::vector<bool> isAsking;
+    for (std::uint32_t state = 0; state < entry->count; ++state) {
+      const auto before = entry->at(state);
+      operands.clear();
+      for (const auto& operand : place.operands) {
+        operands.push_back(operand.slot == kNoSlot ? StepTable::kWhole : Token::placement(before[operand.slot]));
+      }
+      auto answer = m_table.answer(m_source, place.node, place.classIndex, operands);
+      level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
+      for (std::uint32_t ordinal = 0; ordinal < answer->open.size(); ++ordinal) {
+        const Candidate& candidate = answer->open[ordinal];
+        Transition transition{0, ordinal, candidate.femtoseconds, candidate.bytes};
+        isAsking.assign(place.operands.size(), false);
+        for (const std::uint32_t read : candidate.asking) isAsking[place.operands[read].first] = true;
+        for (std::size_t i = 0; i < place.operands.size(); ++i) {
+          const auto& operand = place.operands[i];
+          if (!isAsking[i] || (operand.slot != kNoSlot && Token::isCharged(before[operand.slot]))) continue;
+          const StepCost shared = m_source.model.shared(operand.value, m_table.placement(operands[i]));
+          transition.femtoseconds += shared.femtoseconds();
+          transition.bytes += shared.bytes();
+        }
+        tokens.clear();
+        for (const auto& exit : place.exits) tokens.push_back(tokenBehind(exit, before, candidate, isAsking));
+        transition.to = exits.add(tokens);
+        level->transitions.push_back(transition);
+      }
+      level->answers.push_back(std::move(answer));
+    }
+    level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
+    std::vector<std::uint32_t> rank;
+    Words sorted = exits.sorted(m_table, rank);
+    for (Transition& transition : level->transitions) transition.to = rank[transition.to];
+    level->exit = intern(static_cast<std::uint32_t>(place.exits.size()), exits.count(), std::move(sorted));
+    return level;
+  }
+
+  static std::uint32_t tokenBehind(const Place::Exit& exit, std::span<const std::uint32_t> before,
+                                   const Candidate& candidate, const std::vector<bool>& isAsking) {
+    const bool isChargedHere = exit.mayBeCharged && exit.operand != kNoSlot && isAsking[exit.operand];
+    switch (exit.origin) {
+      case Place::Origin::Slot:
+        return Token::of(Token::placement(before[exit.index]),
+                         isChargedHere || (exit.mayBeCharged && Token::isCharged(before[exit.index])));
+      case Place::Origin::FixedOperand: return Token::of(StepTable::kWhole, isChargedHere);
+      case Place::Origin::Write: return Token::of(candidate.writes[exit.index], false);
+    }
+    return 0;
+  }
+
+  void append(std::shared_ptr<const Level> level) {
+    const auto fresh = static_cast<std::uint32_t>(m_out.levels.size());
+    const auto [known, isNew] = m_indices.try_emplace(level.get(), fresh);
+    m_out.offsets.push_back(m_out.offsets.back() + level->entry->count);
+    m_out.levelAt.push_back(known->second);
+    if (!isNew) {
+      ++m_out.foldedSteps;
+      return;
+    }
+    m_bytes += level->memoryBytes();
+    m_out.levels.push_back(std::move(level));
+  }
+
+  /// Cheapest ways to the states behind `place`.
+  const std::vector<std::int64_t>& forwardTo(std::size_t place) {
+    if (m_forward.empty()) m_forward = {0};
+    for (; m_forwardAt <= place; ++m_forwardAt) {
+      const Level& level = m_out.level(m_forwardAt);
+      std::vector<std::int64_t> next(level.exit->count, kNever);
+      for (std::uint32_t from = 0; from < level.entry->count; ++from) {
+        for (std::uint32_t t = level.begins[from]; t < level.begins[from + 1]; ++t) {
+          auto& best = next[level.transitions[t].to];
+          best = std::min(best, m_forward[from] + level.transitions[t].femtoseconds);
+        }
+      }
+      m_forward = std::move(next);
+    }
+    return m_forward;
+  }
+
+  /// Keeps the cheapest states behind the last place.
+  void dropStates(std::size_t place) {
+    const Level& full = m_out.level(place);
+    const auto& cost = forwardTo(place);
+    std::vector<std::uint32_t> order(full.exit->count);
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return cost[a] < cost[b]; });
+    const std::uint32_t kept = mostStates();
+    m_out.droppedFs = std::min(m_out.droppedFs.value_or(kNever), cost[order[kept]]);
+    order.resize(kept);
+    std::sort(order.begin(), order.end());
+    Words tokens;
+    std::vector<std::uint32_t> rank(full.exit->count, kNoSlot);
+    std::vector<std::int64_t> keptCost;
+    for (std::uint32_t i = 0; i < kept; ++i) {
+      rank[order[i]] = i;
+      const auto state = full.exit->at(order[i]);
+      tokens.insert(tokens.end(), state.begin(), state.end());
+      keptCost.push_back(cost[order[i]]);
+    }
+    auto level = std::make_shared<Level>();
+    level->entry = full.entry;
+    level->answers = full.answers;
+    level->exit = intern(full.exit->width, kept, std::move(tokens));
+    for (std::uint32_t from = 0; from < full.entry->count; ++from) {
+      level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
+      for (std::uint32_t t = full.begins[from]; t < full.begins[from + 1]; ++t) {
+        Transition transition = full.transitions[t];
+        transition.to = rank[transition.to];
+        if (transition.to != kNoSlot) level->transitions.push_back(transition);
+      }
+    }
+    level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
+    m_forward = std::move(keptCost);
+    m_bytes += level->memoryBytes();
+    m_out.levelAt[place] = static_cast<std::uint32_t>(m_out.levels.size());
+    m_out.levels.push_back(std::move(level));
+  }
+
+  const Source& m_source;
+  StepTable& m_table;
+  LevelStore& m_store;
+  const Progress& m_progress;
+  Elimination& m_out;
+  std::unordered_map<const Level*, std::uint32_t> m_indices;
+  std::uint64_t m_bytes = 0;
+  std::vector<std::int64_t> m_forward;
+  std::size_t m_forwardAt = 0;
+};
+
+}  // namespace
+
+std::uint64_t Level::memoryBytes() const {
+  return sizeof(Level) + transitions.size() * sizeof(Transition) + begins.size() * sizeof(std::uint32_t) +
+         answers.size() * sizeof(answers[0]);
+}
+
+std::uint32_t fromOf(const Level& level, std::uint32_t index) {
+  const auto behind = std::upper_bound(level.begins.begin(), level.begins.end(), index);
+  return static_cast<std::uint32_t>(behind - level.begins.begin()) - 1;
+}
+
+Unfolding unfold(const Source& source, StepTable& table, LevelStore& store, const Progress& progress, Elimination& out) {
+  return Unfolder(source, table, store, progress, out).run();
+}
+
+}  // namespace cleave::solve::optimal

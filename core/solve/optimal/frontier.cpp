@@ -1,0 +1,157 @@
+#include "solve/optimal/frontier.h"
+
+#include <algorithm>
+
+namespace cleave::solve::optimal {
+namespace {
+
+/// Sorts out the steps whose values are R in every plan.
+void findFixed(const Source& source, StepTable& table, Layout& layout) {
+  const Variables& variables = source.variables;
+  layout.isFixed.assign(source.problem.graph->values.size(), false);
+  for (const NodeId node : variables.steps()) {
+    const auto reads = variables.reads(node);
+    const bool isFree = variables.layer(node) || variables.redistributes(node) ||
+                        !std::all_of(reads.begin(), reads.end(), [&](const Read& r) { return layout.isFixed[r.value.index()]; });
+    if (isFree) {
+      layout.order.push_back(node);
+      continue;
+    }
+    const Words whole(reads.size(), StepTable::kWhole);
+    auto answer = table.answer(source, node, table.classOf(source, node), whole);
+    if (answer->open.empty()) {
+      layout.impossible = node;
+      return;
+    }
+    CLEAVE_CHECK(answer->open.size() == 1, "whole operands give one whole result");
+    for (const ValueId value : variables.writes(node)) layout.isFixed[value.index()] = true;
+    layout.fixed.push_back({node, std::move(answer)});
+  }
+}
+
+std::vector<std::uint32_t> lastReads(const Source& source, const std::vector<NodeId>& order) {
+  std::vector<std::uint32_t> last(source.problem.graph->values.size(), 0);
+  for (std::uint32_t place = 0; place < order.size(); ++place) {
+    for (const Read& read : source.variables.reads(order[place])) last[read.value.index()] = place + 1;
+  }
+  return last;
+}
+
+/// Most live values at once, and their sum over all places.
+std::pair<std::size_t, std::size_t> widthOf(const Source& source, const Layout& layout, const std::vector<NodeId>& order) {
+  const auto last = lastReads(source, order);
+  std::vector<std::uint32_t> endingAt(order.size() + 1, 0);
+  std::size_t live = 0, widest = 0, sum = 0;
+  for (std::uint32_t place = 0; place < order.size(); ++place) {
+    for (const ValueId value : source.variables.writes(order[place])) {
+      if (!value.isValid() || last[value.index()] <= place + 1 || layout.isFixed[value.index()]) continue;
+      ++live;
+      ++endingAt[last[value.index()]];
+    }
+    live -= endingAt[place + 1];
+    widest = std::max(widest, live);
+    sum += live;
+  }
+  return {widest, sum};
+}
+
+/// Depth first from the outputs: a step comes right after what it alone needs. What no output needs comes last.
+std::vector<NodeId> lazyOrder(const Source& source, const Layout& layout) {
+  const Graph& graph = *source.problem.graph;
+  enum class Mark : std::uint8_t { New, Open, Done };
+  std::vector<Mark> marks(graph.nodes.size(), Mark::Done);
+  for (const NodeId node : layout.order) marks[node.index()] = Mark::New;
+  std::vector<NodeId> order, stack;
+  const auto visit = [&](NodeId root) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const NodeId node = stack.back();
+      Mark& mark = marks[node.index()];
+      if (mark != Mark::New) {
+        if (mark == Mark::Open) order.push_back(node);
+        mark = Mark::Done;
+        stack.pop_back();
+        continue;
+      }
+      mark = Mark::Open;
+      const auto reads = source.variables.reads(node);
+      for (std::size_t i = reads.size(); i-- > 0;) {
+        const NodeId producer = source.variables.decider(graph.value(reads[i].value).producer);
+        if (marks[producer.index()] == Mark::New) stack.push_back(producer);
+      }
+    }
+  };
+  for (const auto& output : graph.outputs) visit(source.variables.decider(graph.value(output.value).producer));
+  for (const NodeId node : layout.order) visit(node);
+  return order;
+}
+
+}  // namespace
+
+Layout layoutOf(const Source& source, StepTable& table) {
+  Layout layout;
+  findFixed(source, table, layout);
+  if (layout.impossible.isValid()) return layout;
+  auto lazy = lazyOrder(source, layout);
+  if (widthOf(source, layout, lazy).first < widthOf(source, layout, layout.order).first) layout.order = std::move(lazy);
+  return layout;
+}
+
+Frontier::Frontier(const Source& source, StepTable& table, const Layout& layout)
+    : m_source(source),
+      m_table(table),
+      m_layout(layout),
+      m_lastRead(lastReads(source, layout.order)),
+      m_slotOf(source.problem.graph->values.size(), kNoSlot) {}
+
+Place Frontier::next() {
+  Place place;
+  place.node = m_layout.order[m_place];
+  place.classIndex = m_table.classOf(m_source, place.node);
+  const CostModel& model = m_source.model;
+  const auto reads = m_source.variables.reads(place.node);
+  const auto isReadLater = [&](ValueId v) { return m_lastRead[v.index()] > m_place + 1; };
+  const auto operandOf = [&](ValueId v) {
+    for (std::uint32_t i = 0; i < reads.size(); ++i) {
+      if (reads[i].value == v) return i;
+    }
+    return kNoSlot;
+  };
+  std::vector<ValueId> slots;
+  const auto addExit = [&](ValueId value, Place::Origin origin, std::uint32_t index) {
+    const bool mayBeCharged = origin != Place::Origin::Write && model.mayShare(value);
+    place.exits.push_back({origin, index, mayBeCharged ? operandOf(value) : kNoSlot, mayBeCharged});
+    slots.push_back(value);
+  };
+  for (std::uint32_t i = 0; i < reads.size(); ++i) {
+    const ValueId value = reads[i].value;
+    place.operands.push_back({m_slotOf[value.index()], operandOf(value), value});
+  }
+  for (std::uint32_t i = 0; i < m_slots.size(); ++i) {
+    if (isReadLater(m_slots[i])) addExit(m_slots[i], Place::Origin::Slot, i);
+  }
+  for (std::uint32_t i = 0; i < reads.size(); ++i) {
+    const ValueId value = reads[i].value;
+    const bool isNew = place.operands[i].slot == kNoSlot && place.operands[i].first == i;
+    if (isNew && model.mayShare(value) && isReadLater(value)) addExit(value, Place::Origin::FixedOperand, i);
+  }
+  const auto writes = m_source.variables.writes(place.node);
+  for (std::uint32_t i = 0; i < writes.size(); ++i) {
+    if (writes[i].isValid() && isReadLater(writes[i])) addExit(writes[i], Place::Origin::Write, i);
+  }
+
+  place.kind = {place.classIndex, static_cast<std::uint32_t>(m_slots.size())};
+  for (const auto& operand : place.operands) {
+    place.kind.insert(place.kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
+  }
+  for (const auto& exit : place.exits) {
+    place.kind.insert(place.kind.end(), {static_cast<std::uint32_t>(exit.origin), exit.index, exit.operand, exit.mayBeCharged});
+  }
+  for (const ValueId value : m_slots) m_slotOf[value.index()] = kNoSlot;
+  for (std::uint32_t i = 0; i < slots.size(); ++i) m_slotOf[slots[i].index()] = i;
+  m_slots = std::move(slots);
+  ++m_place;
+  return place;
+}
+
+}  // namespace cleave::solve::optimal

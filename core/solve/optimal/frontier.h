@@ -1,0 +1,71 @@
+#pragma once
+/// The order in which steps are taken, and what has to be remembered between two of them.
+///
+/// Inputs, constants, parameters without an owner and whatever is computed from them alone are always R: they are *fixed*, cost the same
+/// in every plan and take no place. The other steps follow the graph's order, or an order that computes a value as late as
+/// possible where that keeps fewer values live. Between two places the frontier has a slot for each live value whose
+/// placement matters, and for each fixed value whose shared collective (CostModel::shared) may have been charged already.
+#include "solve/optimal/step_table.h"
+
+namespace cleave::solve::optimal {
+
+inline constexpr std::uint32_t kNoSlot = std::numeric_limits<std::uint32_t>::max();
+
+/// What a slot holds: a placement id, and whether the value's shared collective is charged already.
+struct Token {
+  static std::uint32_t of(std::uint32_t placement, bool isCharged) { return placement << 1 | (isCharged ? 1 : 0); }
+  static std::uint32_t placement(std::uint32_t token) { return token >> 1; }
+  static bool isCharged(std::uint32_t token) { return (token & 1) != 0; }
+};
+
+/// One step and its wiring to the slots before and after it. Places with equal `kind` behave alike.
+struct Place {
+  NodeId node;
+  std::uint32_t classIndex = 0;
+  struct Operand {
+    std::uint32_t slot = kNoSlot;    ///< kNoSlot: R, and nothing charged
+    std::uint32_t first = 0;         ///< first operand that is the same value
+    ValueId value;
+  };
+  std::vector<Operand> operands;
+  enum class Origin : std::uint32_t { Slot, FixedOperand, Write };
+  struct Exit {
+    Origin origin = Origin::Slot;
+    std::uint32_t index = 0;          ///< of the slot before, the operand, or the write
+    std::uint32_t operand = kNoSlot;  ///< the first operand that is this value, when it may be charged
+    bool mayBeCharged = false;
+  };
+  std::vector<Exit> exits;            ///< by slot behind the step
+  Words kind;
+};
+
+/// The steps of a problem, sorted into fixed ones and places.
+struct Layout {
+  struct Fixed {
+    NodeId node;
+    std::shared_ptr<const Answer> answer;  ///< exactly one candidate
+  };
+  std::vector<Fixed> fixed;
+  std::vector<NodeId> order;     ///< steps at places
+  std::vector<bool> isFixed;     ///< by ValueId
+  NodeId impossible;             ///< a fixed step without a candidate; else invalid
+};
+Layout layoutOf(const Source& source, StepTable& table);
+
+/// Walks the places of a layout.
+class Frontier {
+ public:
+  Frontier(const Source& source, StepTable& table, const Layout& layout);
+  Place next();
+
+ private:
+  const Source& m_source;
+  StepTable& m_table;
+  const Layout& m_layout;
+  std::uint32_t m_place = 0;
+  std::vector<std::uint32_t> m_lastRead;  ///< by ValueId: place of the last step that reads it, plus one; 0: none
+  std::vector<std::uint32_t> m_slotOf;    ///< by ValueId
+  std::vector<ValueId> m_slots;
+};
+
+}  // namespace cleave::solve::optimal

@@ -1,0 +1,207 @@
+#include "solve/optimal/optimal.h"
+
+#include "base/quantities.h"
+#include "solve/learning.h"
+#include "solve/optimal/eliminated.h"
+#include "solve/solve_cache.h"
+#include "solve/wording.h"
+
+#include <algorithm>
+
+namespace cleave::solve {
+namespace {
+
+using namespace optimal;
+
+constexpr std::size_t kMostHolders = 3;
+constexpr std::uint32_t kStepsBetweenPolls = 1 << 8;
+
+/// Reports a path as a search that never went wrong.
+class Narrator {
+ public:
+  Narrator(const Eliminated& optimum, TraceSink& sink, const Progress& progress)
+      : m_optimum(optimum), m_sink(sink), m_progress(progress) {}
+
+  /// Visits and takes the first `count` steps in the order of the search; false when stopped.
+  bool take(const Path& path, std::size_t count) {
+    m_solution = m_optimum.solutionOf(path);
+    const auto& layout = m_optimum.elimination().layout;
+    const auto& steps = m_optimum.context().variables.steps();
+    std::vector<Taken> takenBy(m_optimum.context().problem.graph->nodes.size());
+    for (const auto& fixed : layout.fixed) takenBy[fixed.node.index()] = {fixed.answer.get(), 0};
+    for (std::size_t place = 0; place < path.size(); ++place) {
+      const Level& level = m_optimum.elimination().level(place);
+      const auto& answer = level.answers[fromOf(level, path[place])];
+      takenBy[layout.order[place].index()] = {answer.get(), level.transitions[path[place]].ordinal};
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i % kStepsBetweenPolls == 0 && m_progress.cancelled()) return false;
+      const Taken& taken = takenBy[steps[i].index()];
+      if (!visit(steps[i], taken.answer->open.size()) || !tryOne(steps[i], taken)) return false;
+    }
+    return true;
+  }
+
+  bool visit(NodeId node, std::size_t candidates) {
+    ++m_stats.visits;
+    return report({.type = EventType::Visit, .node = node.raw(), .detail = static_cast<std::uint32_t>(candidates)});
+  }
+
+  bool conflict(ConflictRecord record) {
+    ++m_stats.conflicts;
+    const NodeId node = record.node;
+    return report({.type = EventType::Conflict, .node = node.raw(), .detail = m_sink.internConflict(std::move(record)).raw()});
+  }
+
+  bool report(const Event& event) {
+    ++m_stats.events;
+    return m_sink.onEvent(event);
+  }
+
+  const SearchStats& stats() const { return m_stats; }
+
+ private:
+  struct Taken {
+    const Answer* answer = nullptr;
+    std::uint32_t ordinal = 0;
+  };
+
+  bool tryOne(NodeId node, const Taken& taken) {
+    ++m_stats.tries;
+    return report({.type = EventType::Try,
+                   .ordinal = static_cast<std::uint16_t>(taken.ordinal),
+                   .node = node.raw(),
+                   .detail = choiceId(node, taken).raw()});
+  }
+
+  ChoiceId choiceId(NodeId node, const Taken& taken) {
+    const Context& context = m_optimum.context();
+    if (context.variables.redistributes(node)) {  // its reason names the value, so equal steps differ in it
+      std::vector<Placement> reads;
+      for (const Read& read : context.variables.reads(node)) reads.push_back(m_solution.of(read.value));
+      return m_sink.internChoice(candidatesOf(context.problem, context.variables, node, reads).open[taken.ordinal]);
+    }
+    const Candidate& candidate = taken.answer->open[taken.ordinal];
+    const auto [known, isNew] = m_choices.try_emplace(&candidate);
+    if (isNew) known->second = m_sink.internChoice(candidate.choice);
+    return known->second;
+  }
+
+  const Eliminated& m_optimum;
+  TraceSink& m_sink;
+  const Progress& m_progress;
+  SearchStats m_stats;
+  Solution m_solution;
+  std::unordered_map<const Candidate*, ChoiceId> m_choices;
+};
+
+SolveResult ended(Narrator& narrator, Outcome outcome, EventType last) {
+  narrator.report({.type = last});
+  return {.outcome = outcome, .stats = narrator.stats()};
+}
+
+/// "`lm_head` with 1.96 GiB and ...": what holds most of a plan's bytes.
+std::string largestHolders(const Eliminated& optimum, const Solution& solution) {
+  const Context& context = optimum.context();
+  const auto costs = context.model.byNode(solution);
+  std::vector<NodeId> nodes;
+  for (const NodeId node : context.variables.steps()) {
+    if (costs[node.index()].bytes() > 0) nodes.push_back(node);
+  }
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [&](NodeId a, NodeId b) { return costs[a.index()].bytes() > costs[b.index()].bytes(); });
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kMostHolders); ++i) {
+    const bool isLayer = context.variables.layer(nodes[i]).has_value();
+    parts.push_back(fmt::format("{} with {}", ticked(nameOf(*context.problem.graph, nodes[i], isLayer)),
+                                bytesText(costs[nodes[i].index()].bytes())));
+  }
+  return joined(parts, "and");
+}
+
+/// Where its bytes go, by kind, largest first.
+std::string largestKinds(const PlanCost& cost) {
+  std::vector<std::pair<std::int64_t, std::string_view>> kinds{
+      {cost.sum.parameters, "parameters"},   {cost.sum.gradients, "gradients"},        {cost.sum.optimizer, "optimizer states"},
+      {cost.sum.activations, "activations"}, {cost.sum.kvCache, "the KV cache"},       {cost.fixedBytes, "inputs and constants"},
+      {cost.transientPeak, "values that live for a moment"}};
+  std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < kMostHolders && kinds[i].first > 0; ++i) {
+    parts.push_back(fmt::format("{} for {}", bytesText(kinds[i].first), kinds[i].second));
+  }
+  return joined(parts, "and");
+}
+
+std::string budgetSentence(const Eliminated& optimum, const Found& found, const Solution& leanest) {
+  const Problem& problem = optimum.context().problem;
+  const std::string budget = bytesText(problem.cost.budgetBytes());
+  std::string text =
+      found.isProved
+          ? fmt::format("Every plan needs more than the budget of {} on each of {} ranks; the smallest found holds {}", budget,
+                        problem.context.worldSize, bytesText(found.cost.bytes()))
+          : fmt::format("No plan within the budget of {} on each of {} ranks was found before the search ended; the smallest "
+                        "found holds {}",
+                        budget, problem.context.worldSize, bytesText(found.cost.bytes()));
+  text += fmt::format(" ({}).", largestKinds(found.cost));
+  if (const std::string holders = largestHolders(optimum, leanest); !holders.empty()) {
+    text += fmt::format(" Most of it is kept by {}.", holders);
+  }
+  return text + " More ranks, a smaller batch or sequence, or a larger budget would help.";
+}
+
+/// There are plans, but the budget is in the way: the leanest one, up to its last step, where the bytes are counted.
+SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& narrator) {
+  const auto& steps = optimum.context().variables.steps();
+  const Solution leanest = optimum.solutionOf(found.path);
+  ConflictRecord record{steps.back(), budgetSentence(optimum, found, leanest), {}, {}};
+  for (const Read& read : optimum.context().variables.reads(steps.back())) {
+    if (std::find(record.culprits.begin(), record.culprits.end(), read.value) == record.culprits.end()) {
+      record.culprits.push_back(read.value);
+    }
+  }
+  const bool isTold = narrator.take(found.path, steps.size() - 1) && narrator.visit(steps.back(), 0) && narrator.conflict(record);
+  if (!isTold) return ended(narrator, Outcome::Stopped, EventType::Stopped);
+  SolveResult result = ended(narrator, Outcome::NoSolution, EventType::Exhausted);
+  result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), record.reason, std::nullopt});
+  result.core.isMinimal = true;
+  result.causes.push_back(std::move(record));
+  return result;
+}
+
+SolveResult stoppedAtOnce(TraceSink& sink) {
+  sink.onEvent({.type = EventType::Stopped});
+  return {.outcome = Outcome::Stopped, .stats = {.events = 1}};
+}
+
+}  // namespace
+
+SolveResult solveOptimal(const Problem& problem, TraceSink& sink, const Progress& progress, SolveCache* cache) {
+  SolveCache own;
+  SolveCache& kept = cache ? *cache : own;
+  SolveCache::Contents::prepare(kept, problem);
+  const auto context = std::make_shared<const Context>(problem);
+  progress.report("solve", 0, static_cast<std::int64_t>(context->variables.steps().size()));
+  Elimination elimination;
+  auto& contents = kept.contents();
+  const auto unfolding = unfold(context->source(), contents.table, contents.levels, progress, elimination);
+  if (unfolding == Unfolding::Stopped) return stoppedAtOnce(sink);
+  // What stands in the way is told by the engine that goes step by step.
+  if (unfolding == Unfolding::NoPlan) return solveLearning(problem, context->variables, sink, progress);
+  auto optimum = std::make_shared<Eliminated>(context, std::move(elimination));
+  const Found& found = optimum->find(progress);
+  Narrator narrator(*optimum, sink, progress);
+  switch (found.outcome) {
+    case Found::Outcome::Stopped: return stoppedAtOnce(sink);
+    case Found::Outcome::NoPlan: return solveLearning(problem, context->variables, sink, progress);
+    case Found::Outcome::OverBudget: return overBudget(*optimum, found, narrator);
+    case Found::Outcome::Plan: break;
+  }
+  if (!narrator.take(found.path, context->variables.steps().size())) return ended(narrator, Outcome::Stopped, EventType::Stopped);
+  SolveResult result = ended(narrator, Outcome::Solved, EventType::Solution);
+  result.solution = optimum->solutionOf(found.path);
+  result.optimum = std::move(optimum);
+  return result;
+}
+
+}  // namespace cleave::solve

@@ -1,0 +1,25 @@
+#pragma once
+/// What SolveCache holds: the tables of the `optimal` engine, for one graph and everything else that they depend on.
+#include "solve/engine.h"
+#include "solve/optimal/elimination.h"
+
+namespace cleave::solve {
+
+struct SolveCache::Contents {
+  optimal::StepTable table;
+  optimal::LevelStore levels;
+
+  /// Empties it unless it was filled for a problem that differs in pins and budget alone, or when it has grown large.
+  static void prepare(SolveCache& cache, const Problem& problem);
+
+ private:
+  struct Key {
+    std::shared_ptr<const Graph> graph;  ///< kept alive, so that no other graph gets its address
+    rules::StrategyContext context;
+    std::vector<std::string> rulesOff, redistributable;
+    CostSettings cost;                   ///< without the budget
+  };
+  std::optional<Key> m_key;
+};
+
+}  // namespace cleave::solve

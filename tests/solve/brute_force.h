@@ -1,0 +1,235 @@
+#pragma once
+/// Every plan of a small problem, found the slow way: for each node all placements that its results could have at all,
+/// judged by the checker; for each layer all its strategies. Shares no code with the engines; costs come from the cost model.
+#include "solve/checker.h"
+#include "solve/cost/cost_model.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace cleave::test {
+
+struct BrutePlan {
+  std::int64_t femtoseconds = 0;
+  std::int64_t additiveBytes = 0;
+  std::int64_t bytes = 0;             ///< with the transient peak
+  std::vector<rules::Placement> placements;  ///< by ValueId
+  std::vector<std::optional<rules::StrategyOption>> strategies;
+};
+
+class BruteForce {
+ public:
+  explicit BruteForce(const solve::Problem& problem)
+      : m_problem(problem), m_graph(*problem.graph), m_variables(problem), m_model(problem, m_variables), m_ranks(problem.context.worldSize) {
+    collectBlocks();
+    orderNodes();
+    m_solution.placements.resize(m_graph.values.size());
+    m_solution.strategies.resize(m_graph.nodes.size());
+    m_costs.resize(m_graph.nodes.size());
+    m_asks.assign(m_graph.values.size(), 0);
+    m_memo.resize(m_graph.nodes.size());
+    for (const solve::Pin& pin : problem.pins) m_targets.push_back(solve::targetsOf(pin, m_graph));
+  }
+
+  /// False when there are more plans than that.
+  bool run(std::size_t mostPlans) {
+    m_mostPlans = mostPlans;
+    return assign(0);
+  }
+  const std::vector<BrutePlan>& plans() const { return m_plans; }
+  solve::Solution solutionOf(const BrutePlan& plan) const { return {plan.placements, plan.strategies, {}}; }
+
+ private:
+  using Placement = rules::Placement;
+  struct Option {
+    std::vector<Placement> results;
+    std::optional<rules::StrategyOption> strategy;
+    solve::StepCost cost;
+    std::vector<graph::ValueId> asks;
+  };
+
+  void collectBlocks() {
+    for (graph::NodeId n : idRange<graph::NodeId>(m_graph.nodes.size())) {
+      const auto layer = graph::layerShape(m_graph, n);
+      if (!layer) continue;
+      for (const auto& option : rules::layerOptions(m_graph, n, *layer, m_problem.context).offered) {
+        for (const Placement& placement : {option.input, option.weight, option.bias, option.result}) {
+          if (placement.padding() > 0) m_paddings.insert(placement.padding());
+          const auto& blocks = placement.blocks();
+          for (std::size_t first = 0; first < blocks.size(); ++first) {
+            for (std::size_t last = first + 1; last <= blocks.size(); ++last) {
+              std::vector<rules::Block> part(blocks.begin() + static_cast<std::ptrdiff_t>(first), blocks.begin() + static_cast<std::ptrdiff_t>(last));
+              if (std::find(m_blocks.begin(), m_blocks.end(), part) == m_blocks.end()) m_blocks.push_back(std::move(part));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Topological; a parameter comes right before what reads it first.
+  void orderNodes() {
+    std::vector<bool> isDone(m_graph.nodes.size(), false);
+    const auto add = [&](graph::NodeId n) {
+      if (!isDone[n.index()]) m_order.push_back(n);
+      isDone[n.index()] = true;
+    };
+    for (graph::NodeId n : idRange<graph::NodeId>(m_graph.nodes.size())) {
+      if (m_graph.node(n).kind == graph::NodeKind::Parameter) continue;
+      for (graph::ValueId v : graph::operandsOf(m_graph.node(n))) add(m_graph.value(v).producer);
+      add(n);
+    }
+    for (graph::NodeId n : idRange<graph::NodeId>(m_graph.nodes.size())) add(n);
+  }
+
+  /// All placements that a tensor of this shape can have.
+  const std::vector<Placement>& universe(const graph::Shape& shape) {
+    auto& all = m_universes[shape];
+    if (!all.empty()) return all;
+    const auto add = [&](const Placement& placement) {
+      if (!placement.isReplicated() && !placement.localShape(shape, m_ranks)) return;
+      if (std::find(all.begin(), all.end(), placement) == all.end()) all.push_back(placement);
+    };
+    add({});
+    const int rank = static_cast<int>(shape.size());
+    for (int d = 0; d < rank; ++d) {
+      for (int e = d; e < rank; ++e) {
+        const Placement split = Placement::joint(d, e);
+        add(split);
+        for (int k = 2; k <= m_ranks; ++k) {
+          if (m_ranks % k == 0) add(split.withReplicas(k));
+        }
+      }
+      for (const std::int64_t padding : m_paddings) add(Placement::split(d).withPadding(padding));
+      for (const auto& blocks : m_blocks) add(Placement::split(d).withBlocks(blocks));
+    }
+    return all;
+  }
+
+  std::vector<Placement> operandsOf(graph::NodeId n) const {
+    std::vector<Placement> placements;
+    for (graph::ValueId v : graph::operandsOf(m_graph.node(n))) placements.push_back(m_solution.of(v));
+    return placements;
+  }
+
+  bool holds(graph::NodeId n) const { return solve::checkNode(m_problem, m_solution, n).empty(); }
+
+  void addOption(graph::NodeId n, std::vector<Option>& options) {
+    Option option;
+    for (graph::ValueId v : m_graph.node(n).results) option.results.push_back(m_solution.of(v));
+    option.strategy = m_solution.strategies[n.index()];
+    if (m_variables.isStep(n)) {
+      solve::Choice choice{option.results, option.strategy, {}, {}};
+      std::vector<Placement> reads;
+      const auto values = m_variables.reads(n);
+      for (const solve::Read& read : values) reads.push_back(m_solution.of(read.value));
+      option.cost = m_model.step(n, choice, reads);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!m_model.mayShare(values[i].value) || !m_model.asksShared(n, choice, reads, i)) continue;
+        if (std::find(option.asks.begin(), option.asks.end(), values[i].value) == option.asks.end()) option.asks.push_back(values[i].value);
+      }
+    }
+    options.push_back(std::move(option));
+  }
+
+  const std::vector<Option>& optionsOf(graph::NodeId n) {
+    const auto [found, isNew] = m_memo[n.index()].try_emplace(keyOf(operandsOf(n)));
+    std::vector<Option>& options = found->second;
+    if (!isNew) return options;
+    const graph::Node& node = m_graph.node(n);
+    if (const auto layer = graph::layerShape(m_graph, n)) {
+      for (const auto& strategy : rules::layerOptions(m_graph, n, *layer, m_problem.context).offered) {
+        m_solution.strategies[n.index()] = strategy;
+        m_solution.placements[node.results[0].index()] = strategy.result;
+        if (holds(n)) addOption(n, options);
+      }
+      return options;
+    }
+    placeResults(n, 0, options);
+    return options;
+  }
+
+  void placeResults(graph::NodeId n, std::size_t index, std::vector<Option>& options) {
+    const auto& results = m_graph.node(n).results;
+    if (index == results.size()) {
+      if (holds(n)) addOption(n, options);
+      return;
+    }
+    for (const Placement& placement : std::vector<Placement>(universe(m_graph.shapeOf(results[index])))) {
+      m_solution.placements[results[index].index()] = placement;
+      placeResults(n, index + 1, options);
+    }
+  }
+
+  std::string keyOf(const std::vector<Placement>& placements) const {
+    std::string key;
+    for (const Placement& p : placements) key += p.text() + ';';
+    return key;
+  }
+
+  bool meetsPins() const {
+    for (std::size_t i = 0; i < m_problem.pins.size(); ++i) {
+      const solve::Pin& pin = m_problem.pins[i];
+      for (graph::NodeId n : m_targets[i].layers) {
+        const auto& chosen = m_solution.strategies[n.index()];
+        const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(), chosen->strategy) != pin.strategies.end();
+        if (has == pin.forbids) return false;
+      }
+      for (graph::ValueId v : m_targets[i].values) {
+        if ((m_solution.of(v) == *pin.placement) == pin.forbids) return false;
+      }
+    }
+    return true;
+  }
+
+  bool assign(std::size_t at) {
+    if (at == m_order.size()) return !meetsPins() || addPlan();
+    const graph::NodeId n = m_order[at];
+    const auto& results = m_graph.node(n).results;
+    const std::vector<Option>& options = optionsOf(n);
+    for (const Option& option : options) {
+      for (std::size_t i = 0; i < results.size(); ++i) m_solution.placements[results[i].index()] = option.results[i];
+      m_solution.strategies[n.index()] = option.strategy;
+      m_costs[n.index()] = option.cost;
+      for (graph::ValueId v : option.asks) ++m_asks[v.index()];
+      const bool goesOn = assign(at + 1);
+      for (graph::ValueId v : option.asks) --m_asks[v.index()];
+      if (!goesOn) return false;
+    }
+    return true;
+  }
+
+  bool addPlan() {
+    if (m_plans.size() == m_mostPlans) return false;
+    solve::PlanCost cost;
+    for (const auto& step : m_costs) cost.sum += step;
+    for (graph::ValueId v : idRange<graph::ValueId>(m_graph.values.size())) {
+      if (m_asks[v.index()] > 0) cost.sum += m_model.shared(v, m_solution.of(v));
+    }
+    cost.fixedBytes = m_model.fixedBytes();
+    cost.transientPeak = m_model.transientPeak(m_solution);
+    m_plans.push_back({cost.femtoseconds(), cost.additiveBytes(), cost.bytes(), m_solution.placements, m_solution.strategies});
+    return true;
+  }
+
+  const solve::Problem& m_problem;
+  const graph::Graph& m_graph;
+  const solve::Variables m_variables;
+  const solve::CostModel m_model;
+  const int m_ranks;
+  std::set<std::int64_t> m_paddings;
+  std::vector<std::vector<rules::Block>> m_blocks;
+  std::map<graph::Shape, std::vector<Placement>> m_universes;
+  std::vector<graph::NodeId> m_order;
+  std::vector<std::map<std::string, std::vector<Option>>> m_memo;  ///< by node, then operands; entries stay where they are
+  std::vector<solve::PinTargets> m_targets;
+  solve::Solution m_solution;
+  std::vector<solve::StepCost> m_costs;     ///< by node
+  std::vector<std::uint32_t> m_asks;        ///< by value: steps that ask for what it shares
+  std::vector<BrutePlan> m_plans;
+  std::size_t m_mostPlans = 0;
+};
+
+}  // namespace cleave::test

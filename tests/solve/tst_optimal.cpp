@@ -1,0 +1,556 @@
+#include "brute_force.h"
+#include "random_plans.h"
+#include "solve/optimal/eliminated.h"
+#include "solve/solve_cache.h"
+#include "support/llama_graph.h"
+
+#include <QtTest>
+
+using namespace cleave;
+using namespace cleave::solve;
+using namespace cleave::test;
+
+namespace {
+
+constexpr std::size_t kMostPlans = 20'000;
+
+SolveResult solved(const Problem& problem, SolveCache* cache = nullptr) {
+  const auto sink = makeCountingSink();
+  auto result = solve::solve(problem, Engine::Optimal, *sink, {}, cache);
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+std::shared_ptr<Problem> llama(const LlamaSizes& sizes, int ranks, rules::SequenceParallel sequence = rules::SequenceParallel::Auto) {
+  auto problem = std::make_shared<Problem>();
+  problem->graph = llamaGraph(sizes);
+  problem->context = {.worldSize = ranks, .menu = rules::Menu::Full, .sequenceParallel = sequence};
+  return problem;
+}
+
+std::string placementsText(const Problem& problem, const Solution& solution) {
+  std::string text;
+  for (graph::ValueId v : idRange<graph::ValueId>(problem.graph->values.size())) {
+    text += fmt::format("{}={} ", problem.graph->value(v).name, solution.of(v).text());
+  }
+  return text;
+}
+
+bool sameSolution(const Solution& a, const Solution& b) {
+  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size()) return false;
+  for (std::size_t i = 0; i < a.strategies.size(); ++i) {
+    if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
+    if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;
+  }
+  return true;
+}
+
+/// Compares one random problem with all its plans. Empty: equal; else what differs.
+class Comparison {
+ public:
+  explicit Comparison(std::uint64_t seed) : m_seed(seed), m_random(seed) {}
+
+  /// What was compared, for the counts at the end.
+  bool hasBudget = false, isSkipped = false, hasPlan = false, isUnproved = false;
+
+  std::string run() {
+    m_problem = m_random.build();
+    BruteForce brute(*m_problem);
+    if (!brute.run(kMostPlans)) {
+      isSkipped = true;
+      return {};
+    }
+    m_brute = &brute;
+    if (m_random.chance(2) && !brute.plans().empty()) {
+      const BrutePlan& some = brute.plans()[m_random.number() % brute.plans().size()];
+      m_problem->cost.memoryBudget = std::max<std::int64_t>(1, some.bytes - static_cast<std::int64_t>(m_random.number() % 2));
+      hasBudget = true;
+    }
+    const std::string difference = compare();
+    if (difference.empty()) return {};
+    std::string text = fmt::format("seed {}: {}\n{} ranks, menu {}, sequence {}, budget {}", m_seed, difference,
+                                   m_problem->context.worldSize, int(m_problem->context.menu),
+                                   int(m_problem->context.sequenceParallel), m_problem->cost.memoryBudget.value_or(-1));
+    for (const Pin& pin : m_problem->pins) text += ", pin " + pin.text;
+    return text + "\n" + graph::toText(*m_problem->graph);
+  }
+
+ private:
+  template <class Allows>
+  const BrutePlan* cheapest(const Allows& allows) const {
+    const BrutePlan* best = nullptr;
+    for (const BrutePlan& plan : m_brute->plans()) {
+      if (allows(plan) && (!best || plan.femtoseconds < best->femtoseconds)) best = &plan;
+    }
+    return best;
+  }
+  bool fits(const BrutePlan& plan) const { return plan.bytes <= m_problem->cost.budgetBytes(); }
+
+  std::string compare() {
+    const SolveResult result = solved(*m_problem);
+    const BrutePlan* best = cheapest([&](const BrutePlan& p) { return fits(p); });
+    if (!best) {
+      if (result.outcome != Outcome::NoSolution) return "a plan where there is none: " + placementsText(*m_problem, *result.solution);
+      const bool isBudget = result.core.constraints.size() == 1 && result.core.constraints[0].kind == ConstraintKind::Budget;
+      if (isBudget != !m_brute->plans().empty()) return "the wrong reason for having no plan";
+      return {};
+    }
+    hasPlan = true;
+    if (result.outcome != Outcome::Solved) return fmt::format("no plan, but one costs {}", best->femtoseconds);
+    const Optimum& optimum = *result.optimum;
+    const auto violations = check(*m_problem, *result.solution);
+    if (!violations.empty()) return "the checker refuses: " + violations[0];
+    if (!(solve::costOf(*m_problem, *result.solution) == optimum.cost())) return "the plan does not cost what it says";
+    if (optimum.cost().bytes() > m_problem->cost.budgetBytes()) return "over the budget";
+    if (optimum.lowerBoundFs() > best->femtoseconds) return fmt::format("bound {} above {}", optimum.lowerBoundFs(), best->femtoseconds);
+    if (!optimum.isProved()) {
+      isUnproved = true;
+      return {};
+    }
+    if (optimum.cost().femtoseconds() != best->femtoseconds) {
+      return fmt::format("costs {} instead of {}: {}\nagainst {}", optimum.cost().femtoseconds(), best->femtoseconds,
+                         placementsText(*m_problem, *result.solution), placementsText(*m_problem, m_brute->solutionOf(*best)));
+    }
+    for (graph::ValueId v : idRange<graph::ValueId>(m_problem->graph->values.size())) {
+      if (auto difference = compareRegrets(optimum, *best, v); !difference.empty()) return difference;
+    }
+    if (auto difference = compareSmallest(optimum, *result.solution); !difference.empty()) return difference;
+    if (auto difference = compareFront(optimum); !difference.empty()) return difference;
+    return compareBest(optimum);
+  }
+
+  std::optional<rules::Strategy> strategyOf(const BrutePlan& plan, graph::ValueId v) const {
+    const auto& option = plan.strategies[m_problem->graph->value(v).producer.index()];
+    return option ? std::optional(option->strategy) : std::nullopt;
+  }
+
+  std::string compareRegrets(const Optimum& optimum, const BrutePlan& best, graph::ValueId v) {
+    const std::string name = m_problem->graph->value(v).name;
+    const auto regrets = optimum.regrets(v);
+    if (!regrets) return regrets.error().message;
+    std::size_t chosen = 0;
+    for (const Regret& regret : *regrets) {
+      chosen += regret.isChosen;
+      const auto takes = [&](const BrutePlan& p) {
+        return p.placements[v.index()] == regret.placement && (!regret.strategy || strategyOf(p, v) == regret.strategy);
+      };
+      const BrutePlan* other = cheapest([&](const BrutePlan& p) { return fits(p) && takes(p); });
+      const auto expected = other ? std::optional(other->femtoseconds - best.femtoseconds) : std::nullopt;
+      if (regret.extraFs != expected) {
+        return fmt::format("regret of {} {}: {} instead of {}", name, regret.placement.text(), regret.extraFs.value_or(-1), expected.value_or(-1));
+      }
+      if (regret.extraBytes.has_value() != expected.has_value()) return fmt::format("bytes of {} {}", name, regret.placement.text());
+    }
+    if (chosen != 1) return fmt::format("{} chosen possibilities of {}", chosen, name);
+    for (const BrutePlan& plan : m_brute->plans()) {
+      const bool isListed = std::any_of(regrets->begin(), regrets->end(), [&](const Regret& r) {
+        return r.placement == plan.placements[v.index()] && (!r.strategy || r.strategy == strategyOf(plan, v));
+      });
+      if (!isListed) return fmt::format("{} can be {}, which its regrets leave out", name, plan.placements[v.index()].text());
+    }
+    return {};
+  }
+
+  bool sameChoice(const BrutePlan& plan, const Solution& solution, graph::NodeId node) const {
+    const auto& a = plan.strategies[node.index()];
+    const auto& b = solution.strategies[node.index()];
+    if (a.has_value() != b.has_value()) return false;
+    if (a && (a->strategy != b->strategy || a->input != b->input || a->weight != b->weight || a->bias != b->bias)) return false;
+    for (graph::ValueId v : m_problem->graph->node(node).results) {
+      if (plan.placements[v.index()] != solution.of(v)) return false;
+    }
+    return true;
+  }
+
+  std::string compareSmallest(const Optimum& optimum, const Solution& solution) {
+    const auto smallest = optimum.smallestRegrets();
+    const Variables variables(*m_problem);
+    const BrutePlan* fastest = cheapest([](const BrutePlan&) { return true; });
+    for (graph::NodeId node : variables.steps()) {
+      const BrutePlan* other = cheapest([&](const BrutePlan& p) { return !sameChoice(p, solution, node); });
+      const auto expected = other ? std::optional(other->femtoseconds - fastest->femtoseconds) : std::nullopt;
+      if (smallest[node.index()] != expected) {
+        return fmt::format("smallest regret of node {}: {} instead of {}", node.raw(), smallest[node.index()].value_or(-1), expected.value_or(-1));
+      }
+    }
+    return {};
+  }
+
+  std::string compareFront(const Optimum& optimum) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> expected;
+    for (const BrutePlan& plan : m_brute->plans()) expected.emplace_back(plan.femtoseconds, plan.additiveBytes);
+    std::sort(expected.begin(), expected.end());
+    std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+    std::erase_if(expected, [&](const auto& point) {
+      const bool isBeaten = point.second >= fewest;
+      fewest = std::min(fewest, point.second);
+      return isBeaten;
+    });
+    const auto front = optimum.front();
+    if (!front || !front->isExact || front->points.size() != expected.size()) return fmt::format("the front has not {} points", expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (front->points[i].femtoseconds != expected[i].first || front->points[i].bytes != expected[i].second) {
+        return fmt::format("point {} of the front", i);
+      }
+    }
+    const ParetoPoint& some = front->points[m_random.number() % front->points.size()];
+    const auto plan = optimum.planAt(some);
+    if (!plan) return plan.error().message;
+    const PlanCost cost = solve::costOf(*m_problem, *plan);
+    if (cost.femtoseconds() != some.femtoseconds || cost.additiveBytes() != some.bytes) return "a plan that is not at its point of the front";
+    return {};
+  }
+
+  std::string compareBest(const Optimum& optimum) {
+    std::vector<std::int64_t> expected;
+    for (const BrutePlan& plan : m_brute->plans()) {
+      if (fits(plan)) expected.push_back(plan.femtoseconds);
+    }
+    std::sort(expected.begin(), expected.end());
+    const std::size_t k = 1 + m_random.number() % 8;
+    if (expected.size() > k) expected.resize(k);
+    const auto best = optimum.best(k);
+    if (!best) return best.error().message;
+    if (best->size() != expected.size()) return fmt::format("{} best plans instead of {}", best->size(), expected.size());
+    for (std::size_t i = 0; i < best->size(); ++i) {
+      if (solve::costOf(*m_problem, (*best)[i]).femtoseconds() != expected[i]) return fmt::format("plan {} of the {} best", i, k);
+      if (!check(*m_problem, (*best)[i]).empty()) return fmt::format("the checker refuses plan {} of the {} best", i, k);
+      for (std::size_t j = 0; j < i; ++j) {
+        if (sameSolution((*best)[i], (*best)[j])) return "one plan twice";
+      }
+    }
+    return {};
+  }
+
+  std::uint64_t m_seed;
+  RandomProblem m_random;
+  std::shared_ptr<Problem> m_problem;
+  const BruteForce* m_brute = nullptr;
+};
+
+/// A path found with and without sharing levels between equal places.
+struct Unfolded {
+  std::unique_ptr<Optimum> optimum;
+  PlanCost cost;
+  Solution solution;
+};
+Unfolded unfolded(const Problem& problem, bool isShared) {
+  const auto context = std::make_shared<const optimal::Context>(problem);
+  optimal::StepTable table;
+  optimal::LevelStore store;
+  store.isShared = isShared;
+  optimal::Elimination elimination;
+  const auto outcome = optimal::unfold(context->source(), table, store, {}, elimination);
+  if (outcome != optimal::Unfolding::Done) qFatal("no plan");
+  auto optimum = std::make_unique<optimal::Eliminated>(context, std::move(elimination));
+  const optimal::Found& found = optimum->find({});
+  Solution solution = optimum->solutionOf(found.path);
+  return {std::move(optimum), found.cost, std::move(solution)};
+}
+
+}  // namespace
+
+class TestOptimal : public QObject {
+  Q_OBJECT
+
+ private slots:
+  void equalsBruteForce() {
+    bool isSet = false;
+    const auto count = static_cast<std::uint64_t>(qEnvironmentVariableIntValue("CLEAVE_RANDOM_PLANS", &isSet));
+    const std::uint64_t graphs = isSet ? count : 5'000;
+    const auto first = static_cast<std::uint64_t>(qEnvironmentVariableIntValue("CLEAVE_FIRST_SEED", &isSet));
+    std::uint64_t skipped = 0, budgets = 0, plans = 0, unproved = 0;
+    for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
+      Comparison comparison(seed);
+      const std::string difference = comparison.run();
+      QVERIFY2(difference.empty(), difference.c_str());
+      skipped += comparison.isSkipped;
+      budgets += comparison.hasBudget;
+      plans += comparison.hasPlan;
+      unproved += comparison.isUnproved;
+    }
+    qInfo("seeds %llu to %llu: %llu with a plan, %llu with a budget, %llu not proved, %llu left out for too many plans",
+          static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + graphs - 1),
+          static_cast<unsigned long long>(plans), static_cast<unsigned long long>(budgets),
+          static_cast<unsigned long long>(unproved), static_cast<unsigned long long>(skipped));
+    QVERIFY(skipped * 20 <= graphs);
+    QVERIFY(unproved * 20 <= graphs);
+    QVERIFY(graphs < 1000 || (plans * 2 > graphs && budgets * 4 > graphs));
+  }
+
+  void foldingChangesNothing_data() {
+    QTest::addColumn<int>("sequence");
+    QTest::addColumn<bool>("isTraining");
+    QTest::addColumn<bool>("isTied");
+    for (int sequence = 0; sequence < 3; ++sequence) {
+      for (const bool isTraining : {false, true}) {
+        for (const bool isTied : {false, true}) {
+          QTest::addRow("sequence %d, training %d, tied %d", sequence, isTraining, isTied) << sequence << isTraining << isTied;
+        }
+      }
+    }
+  }
+  void foldingChangesNothing() {
+    QFETCH(int, sequence);
+    QFETCH(bool, isTraining);
+    QFETCH(bool, isTied);
+    auto problem = llama({.layers = 5, .isTied = isTied}, 2, static_cast<rules::SequenceParallel>(sequence));
+    problem->cost.isTraining = isTraining;
+    problem->cost.profile = slowLink();
+    const Unfolded folded = unfolded(*problem, true), plain = unfolded(*problem, false);
+    QVERIFY(folded.optimum->stats().foldedSteps > plain.optimum->stats().foldedSteps);
+    QCOMPARE(plain.optimum->stats().foldedSteps, 0u);
+    QVERIFY(folded.cost == plain.cost);
+    QVERIFY(sameSolution(folded.solution, plain.solution));
+    QCOMPARE(folded.optimum->smallestRegrets(), plain.optimum->smallestRegrets());
+    const auto front = folded.optimum->front(), plainFront = plain.optimum->front();
+    QVERIFY(front && plainFront);
+    QVERIFY(front->isExact && plainFront->isExact);
+    QVERIFY(front->points.size() > 2);
+    QCOMPARE(front->points.size(), plainFront->points.size());
+    for (std::size_t i = 0; i < front->points.size(); ++i) {
+      QCOMPARE(front->points[i].femtoseconds, plainFront->points[i].femtoseconds);
+      QCOMPARE(front->points[i].bytes, plainFront->points[i].bytes);
+    }
+  }
+
+  void foldingChangesNothingUnderABudget() {
+    auto problem = llama({.layers = 6}, 2);
+    problem->cost.profile = slowLink();
+    problem->cost.memoryBudget = 1ll << 50;
+    const Unfolded widest = unfolded(*problem, false);
+    const auto front = solved(*problem).optimum->front();
+    QVERIFY(front.has_value());
+    QVERIFY(front->points.size() > 8);
+    for (std::size_t i = 0; i < front->points.size(); i += 1 + front->points.size() / 8) {
+      const auto plan = widest.optimum->planAt(front->points[i]);
+      QVERIFY(plan.has_value());
+      QVERIFY(check(*problem, *plan).empty());
+      const PlanCost cost = solve::costOf(*problem, *plan);
+      QCOMPARE(cost.femtoseconds(), front->points[i].femtoseconds);
+      QCOMPARE(cost.additiveBytes(), front->points[i].bytes);
+    }
+    // Each bound must hold for the plan that the other found.
+    const std::int64_t most = widest.cost.bytes(), least = front->points.back().bytes;
+    for (const int part : {1, 3, 5, 7}) {
+      problem->cost.memoryBudget = least + (most - least) * part / 8;
+      const Unfolded folded = unfolded(*problem, true), plain = unfolded(*problem, false);
+      for (const Unfolded* each : {&folded, &plain}) {
+        QVERIFY(check(*problem, each->solution).empty());
+        QVERIFY(each->cost.bytes() <= *problem->cost.memoryBudget);
+        QVERIFY(each->optimum->lowerBoundFs() <= std::min(folded.cost.femtoseconds(), plain.cost.femtoseconds()));
+      }
+    }
+  }
+
+  void neverWorseThanTheFirstSolution() {
+    for (const int ranks : {2, 4, 8}) {
+      for (const bool isTraining : {false, true}) {
+        auto problem = llama({}, ranks);
+        problem->cost.isTraining = isTraining;
+        const auto sink = makeCountingSink();
+        const auto first = solve::solve(*problem, Engine::Reference, *sink);
+        QVERIFY(first && first->solution);
+        const SolveResult best = solved(*problem);
+        QVERIFY(best.optimum->isProved());
+        QVERIFY(check(*problem, *best.solution).empty());
+        QVERIFY(best.optimum->cost().femtoseconds() <= solve::costOf(*problem, *first->solution).femtoseconds());
+        QCOMPARE(best.optimum->lowerBoundFs(), best.optimum->cost().femtoseconds());
+      }
+    }
+  }
+
+  void oneRankHasOnePlan() {
+    const auto problem = llama({}, 1);
+    const SolveResult result = solved(*problem);
+    QVERIFY(result.outcome == Outcome::Solved);
+    QCOMPARE(result.optimum->best(5)->size(), std::size_t(1));
+  }
+
+  void independentLayersStayNarrow() {
+    graph::GraphBuilder builder("wide");
+    const graph::ValueId x = builder.addInput("x", {graph::DType::Float32, {2, 8, 16}});
+    std::vector<graph::ValueId> results;
+    for (int i = 0; i < 40; ++i) {
+      const std::string path = fmt::format("branch{}", i);
+      const auto weight = builder.addParameter(path + ".weight", {graph::DType::Float32, {16, 16}});
+      results.push_back(builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {{graph::DType::Float32, {2, 8, 16}}}, builder.scope(path))[0]);
+    }
+    graph::ValueId sum = results[0];
+    for (std::size_t i = 1; i < results.size(); ++i) {
+      sum = builder.addCall("aten::add.Tensor", {sum, results[i], std::int64_t{1}}, {{graph::DType::Float32, {2, 8, 16}}})[0];
+    }
+    builder.addOutput("y", sum);
+    Problem problem;
+    problem.graph = std::make_shared<const graph::Graph>(*std::move(builder).finish());
+    problem.context = {.worldSize = 2, .menu = rules::Menu::Full, .sequenceParallel = rules::SequenceParallel::Auto};
+    const SolveResult result = solved(problem);
+    QVERIFY(result.outcome == Outcome::Solved);
+    QVERIFY(result.optimum->isProved());
+    QVERIFY(result.optimum->stats().widest < 100);
+    QVERIFY(check(problem, *result.solution).empty());
+  }
+
+  /// All branches are needed at once, so no order keeps the frontier narrow.
+  void tooWideAGraphIsNotCalledProved() {
+    const Problem problem = concatenation(16);
+    const SolveResult result = solved(problem);
+    QVERIFY(result.outcome == Outcome::Solved);
+    QVERIFY(!result.optimum->isProved());
+    QVERIFY(result.optimum->lowerBoundFs() <= result.optimum->cost().femtoseconds());
+    QVERIFY(result.optimum->stats().widest <= 20'000 * 16);
+    QVERIFY(check(problem, *result.solution).empty());
+  }
+
+  void anImpossibleBudgetSaysWhatIsNeeded() {
+    auto problem = llama({}, 2);
+    problem->cost.memoryBudget = 1000;
+    TraceRecorder recorder(problem);
+    const auto result = solve::solve(*problem, Engine::Optimal, recorder);
+    QVERIFY(result.has_value());
+    QVERIFY(result->outcome == Outcome::NoSolution);
+    QCOMPARE(result->core.constraints.size(), std::size_t(1));
+    const Constraint& constraint = result->core.constraints[0];
+    QVERIFY(constraint.kind == ConstraintKind::Budget);
+    QVERIFY2(constraint.text.find("1,000 B") != std::string::npos || constraint.text.find("1000 B") != std::string::npos, constraint.text.c_str());
+    QVERIFY2(constraint.text.find("on each of 2 ranks") != std::string::npos, constraint.text.c_str());
+    const auto events = eventsOf(*recorder.trace());
+    QVERIFY(events.back().type == EventType::Exhausted);
+    QCOMPARE(result->stats.events, std::uint64_t(events.size()));
+  }
+
+  void demandsThatCannotHoldAreExplainedBySearch() {
+    auto problem = llama({}, 2, rules::SequenceParallel::Off);
+    problem->pins.push_back(*Pin::parse("lm_head=row"));
+    const SolveResult result = solved(*problem);
+    QVERIFY(result.outcome == Outcome::NoSolution);
+    QVERIFY(!result.causes.empty());
+    QVERIFY(result.stats.conflicts > 0);
+  }
+
+  void theTraceTakesEveryStepOnce() {
+    const auto problem = llama({}, 2);
+    TraceRecorder recorder(problem);
+    const auto result = solve::solve(*problem, Engine::Optimal, recorder);
+    QVERIFY(result && result->solution);
+    const auto trace = recorder.trace();
+    const auto events = eventsOf(*trace);
+    const Variables variables(*problem);
+    QCOMPARE(events.size(), 2 * variables.steps().size() + 1);
+    for (std::size_t i = 0; i < variables.steps().size(); ++i) {
+      const NodeId node = variables.steps()[i];
+      QVERIFY(events[2 * i].type == EventType::Visit && events[2 * i + 1].type == EventType::Try);
+      QCOMPARE(events[2 * i].node, node.raw());
+      QCOMPARE(events[2 * i + 1].node, node.raw());
+      std::vector<Placement> reads;
+      for (const Read& read : variables.reads(node)) reads.push_back(result->solution->of(read.value));
+      const auto open = candidatesOf(*problem, variables, node, reads).open;
+      QCOMPARE(std::size_t(events[2 * i].detail), open.size());
+      QVERIFY(trace->choice(ChoiceId(events[2 * i + 1].detail)) == open[events[2 * i + 1].ordinal]);
+    }
+    QVERIFY(events.back().type == EventType::Solution);
+    Cursor cursor(trace);
+    cursor.seek(trace->size());
+  }
+
+  void redistributionIsAChoice() {
+    const auto graph = parsedGraph("x: f32[2,4,8] = input\n"
+                                   "a.weight: f32[8,8] = parameter @a\n"
+                                   "y: f32[2,4,8] = aten::linear(x, a.weight, None) @a\n"
+                                   "z: f32[2,4,8] = aten::_softmax(y, -1, false)\n"
+                                   "return z=z\n");
+    Problem problem;
+    problem.graph = graph;
+    problem.context = {.worldSize = 2};
+    problem.pins.push_back(*Pin::parse("a=column"));
+    problem.pins.push_back(*Pin::parse("y=R"));
+    QVERIFY(solved(problem).outcome == Outcome::NoSolution);
+    problem.redistributable = {"y"};
+    const SolveResult result = solved(problem);
+    if (result.outcome != Outcome::Solved) QSKIP("layers do not redistribute");
+    QCOMPARE(result.solution->computedAs.size(), std::size_t(1));
+    QVERIFY(check(problem, *result.solution).empty());
+  }
+
+  void aCacheChangesNothing() {
+    auto problem = llama({.layers = 3}, 2);
+    problem->cost.profile = slowLink();
+    SolveCache cache;
+    const std::vector<std::vector<std::string>> pins{
+        {}, {"*.q_proj=column"}, {"model.layers.1.mlp.*=replicated"}, {"lm_head!=column", "*.q_proj=column"}, {}};
+    for (const auto& texts : pins) {
+      for (const std::int64_t budget : {std::int64_t(1) << 40, std::int64_t(400'000), std::int64_t(300'000), std::int64_t(1)}) {
+        problem->pins.clear();
+        for (const std::string& text : texts) problem->pins.push_back(*Pin::parse(text));
+        problem->cost.memoryBudget = budget;
+        const SolveResult warm = solved(*problem, &cache), cold = solved(*problem);
+        QVERIFY(warm.outcome == cold.outcome);
+        QCOMPARE(warm.stats.events, cold.stats.events);
+        QCOMPARE(warm.core.constraints, cold.core.constraints);
+        if (!warm.solution) continue;
+        QVERIFY(sameSolution(*warm.solution, *cold.solution));
+        QVERIFY(warm.optimum->cost() == cold.optimum->cost());
+        QCOMPARE(warm.optimum->smallestRegrets(), cold.optimum->smallestRegrets());
+      }
+    }
+    problem->context.worldSize = 4;
+    QVERIFY(sameSolution(*solved(*problem, &cache).solution, *solved(*problem).solution) || problem->cost.memoryBudget == 1);
+  }
+
+  void anAnswerOutlivesItsCache() {
+    std::shared_ptr<const Optimum> optimum;
+    auto problem = llama({}, 2);
+    {
+      SolveCache cache;
+      optimum = solved(*problem, &cache).optimum;
+      problem->pins.push_back(*Pin::parse("lm_head=replicated"));
+      solved(*problem, &cache);
+    }
+    const ValueId value = problem->graph->outputs[0].value;
+    QVERIFY(optimum->regrets(value)->size() > 1);
+    QVERIFY(!optimum->front()->points.empty());
+  }
+
+  void stopsWhenAsked() {
+    std::stop_source source;
+    source.request_stop();
+    const auto problem = llama({}, 2);
+    TraceRecorder recorder(problem);
+    const auto result = solve::solve(*problem, Engine::Optimal, recorder, Progress(source.get_token()));
+    QVERIFY(result && result->outcome == Outcome::Stopped);
+    QVERIFY(eventsOf(*recorder.trace()).back().type == EventType::Stopped);
+    const SolveResult whole = solved(*problem);
+    QVERIFY(!whole.optimum->front(Progress(source.get_token())).has_value());
+    QVERIFY(!whole.optimum->best(3, Progress(source.get_token())).has_value());
+  }
+
+ private:
+  /// Whole layers are fast, split ones small.
+  static DeviceProfile slowLink() {
+    DeviceProfile profile;
+    profile.floatFlopsPerSecond = 1e9;
+    profile.memoryBytesPerSecond = 1e9;
+    profile.linkBytesPerSecond = 1e6;
+    profile.linkLatencySeconds = 1e-5;
+    return profile;
+  }
+
+  static Problem concatenation(int branches) {
+    graph::GraphBuilder builder("concatenation");
+    const graph::ValueId x = builder.addInput("x", {graph::DType::Float32, {2, 8, 16}});
+    graph::ValueList results;
+    for (int i = 0; i < branches; ++i) {
+      const std::string path = fmt::format("branch{}", i);
+      const auto weight = builder.addParameter(path + ".weight", {graph::DType::Float32, {16, 16}});
+      results.push_back(builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {{graph::DType::Float32, {2, 8, 16}}}, builder.scope(path))[0]);
+    }
+    builder.addOutput("y", builder.addCall("aten::stack", {results, std::int64_t{0}}, {{graph::DType::Float32, {branches, 2, 8, 16}}})[0]);
+    Problem problem;
+    problem.graph = std::make_shared<const graph::Graph>(*std::move(builder).finish());
+    problem.context = {.worldSize = 4, .menu = rules::Menu::Full, .sequenceParallel = rules::SequenceParallel::Auto};
+    return problem;
+  }
+};
+
+QTEST_GUILESS_MAIN(TestOptimal)
+#include "tst_optimal.moc"
