@@ -138,6 +138,18 @@ inline const Strategies kDecoderOnSequence{
     {"attn.v", rules::Strategy::GatherColumn}, {"attn.o", rules::Strategy::RowScatter},   {"head", rules::Strategy::GatherColumn},
     {"cross_entropy_loss_0", rules::Strategy::Vocab}};
 
+/// kDecoder with `size` tokens instead of 12.
+inline std::string decoderWithVocabulary(int size) {
+  std::string text = kDecoder;
+  const std::string sizeText = std::to_string(size);
+  for (const char* place : {"f32[12,8]", "f32[1,4,12]", "f32[4,12]", "[4,12])"}) {
+    for (auto at = text.find(place); at != std::string::npos; at = text.find(place, at)) {
+      text.replace(text.find("12", at), 2, sizeText);
+    }
+  }
+  return text;
+}
+
 inline rules::StrategyContext context(int ranks, rules::SequenceParallel sequence = rules::SequenceParallel::Off,
                                       rules::Menu menu = rules::Menu::Optimum) {
   return {ranks, menu, sequence};

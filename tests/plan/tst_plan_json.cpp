@@ -17,6 +17,16 @@ class TestPlanJson : public QObject {
     QTest::newRow("two ranks") << 2 << false;
     QTest::newRow("two ranks, sequence parallel") << 2 << true;
   }
+  void aPaddedVocabularyRoundTrips() {
+    const PlanRequest request = requestFor(decoderWithVocabulary(13), context(2, rules::SequenceParallel::Off, rules::Menu::Full), kDecoderSplit);
+    const Plan plan = planned(request);
+    const auto again = planFromJson(toJson(plan));
+    QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
+    QCOMPARE(toJson(*again), toJson(plan));
+    QCOMPARE(again->parameters[4].name, std::string("embed.weight"));
+    QCOMPARE(again->parameters[4].placement.text(), std::string("S(0,pad 1)"));
+  }
+
   void roundTrips() {
     QFETCH(int, ranks);
     QFETCH(bool, onSequence);

@@ -34,6 +34,26 @@ std::vector<std::string> collectiveTexts(const Plan& plan) {
 class TestReplace : public QObject {
   Q_OBJECT
  private slots:
+  void padsAVocabularyThatDoesNotDivide() {
+    const Plan plan = planned(requestFor(decoderWithVocabulary(13), context(3, SequenceParallel::Off, rules::Menu::Full),
+                                         {{"embed", rules::Strategy::Vocab},
+                                          {"head", rules::Strategy::Column},
+                                          {"cross_entropy_loss_0", rules::Strategy::Vocab}}));
+    const std::string text = programText(plan);
+    // 13 tokens and 2 of padding: 5 for each of 3 ranks. The loss leaves the padding out, the gathered logits are trimmed.
+    QVERIFY2(text.find("embedding_0.partial: f32[1,4,8] = cleave::vocab_embedding(embed.weight, ids, 13, -1) @embed\n") != std::string::npos, text.c_str());
+    const std::string end = text.substr(text.find("linear_4:"));
+    QCOMPARE(QString::fromStdString(end), QString::fromStdString(golden(R"(
+linear_4: f32[1,4,5] = aten::linear(add_0, embed.weight, None) @head
+view_6: f32[4,5] = aten::view(linear_4, [4, 5])
+view_7: i64[4] = aten::view(labels, [4])
+cross_entropy_loss_0: f32[] = cleave::vocab_cross_entropy(view_6, view_7, None, 1, -100, 0.0, 13)
+linear_4.gathered: f32[1,4,15] = cleave::all_gather(linear_4, 2) @head
+linear_4.gathered2: f32[1,4,13] = aten::slice.Tensor(linear_4.gathered, 2, 0, 13, 1) @head
+return logits=linear_4.gathered2, loss=cross_entropy_loss_0
+)")));
+  }
+
   void splitsAnMlpAndAddsTheBiasOnceAfterTheReduction() {
     const Plan plan = planned(requestFor(kMlp, context(2), kMlpSplit));
     QCOMPARE(programText(plan), golden(R"(

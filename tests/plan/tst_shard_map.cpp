@@ -49,6 +49,17 @@ class TestShardMap : public QObject {
     QVERIFY(plan.warnings.empty());
   }
 
+  void theLastRanksReadLessOfAPaddedVocabulary() {
+    PlanRequest request = requestFor(decoderWithVocabulary(13), context(2, rules::SequenceParallel::Off, rules::Menu::Full), kDecoderSplit);
+    request.checkpoint = decoderCheckpoint();
+    request.checkpoint["embed.weight"].type.shape = {13, 8};
+    const Plan plan = planned(request);
+    QCOMPARE(parameter(plan, "embed.weight").localShape, (Shape{7, 8}));
+    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[0], (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 0, 7}}));
+    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1], (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 7, 6}}));
+    QCOMPARE(shardBytes(plan, 0) - shardBytes(plan, 1), std::int64_t{8 * 2});
+  }
+
   void piecesOfAllRanksCoverEveryParameterOnce() {
     for (int ranks : {1, 2}) {
       PlanRequest request = requestFor(kDecoder, context(ranks), kDecoderSplit);
