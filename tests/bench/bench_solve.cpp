@@ -31,11 +31,18 @@ std::shared_ptr<const Trace> recorded(const std::shared_ptr<const Problem>& prob
   return recorder.trace();
 }
 
-void reportSearch(bench::Bench& bench, const SolveResult& result) {
-  bench.report("solved", result.outcome == Outcome::Solved ? 1 : 0);
-  bench.report("tries", result.stats.tries);
-  bench.report("conflicts", result.stats.conflicts);
-  bench.report("events", result.stats.events);
+test::LlamaSizes llama405B() {
+  return {.layers = 126, .hidden = 16384, .heads = 128, .kvHeads = 8, .intermediate = 53248, .vocab = 128256, .sequence = 128};
+}
+
+SolveResult measured(bench::Bench& bench, const std::string& name, const Problem& problem) {
+  SolveResult result;
+  bench.measure(name + "_ms", [&] {
+    const auto sink = makeCountingSink();
+    result = *solve::solve(problem, Engine::Optimal, *sink);
+  });
+  bench.report(name + "_solved", result.outcome == Outcome::Solved ? 1 : 0);
+  return result;
 }
 
 }  // namespace
@@ -58,33 +65,71 @@ BENCH_CASE("solve/exploding") {
 }
 
 BENCH_CASE("solve/126-layers") {
-  const auto problem = problemOf({.layers = 126,
-                                  .hidden = 16384,
-                                  .heads = 128,
-                                  .kvHeads = 8,
-                                  .intermediate = 53248,
-                                  .vocab = 128256,
-                                  .sequence = 128},
-                                 8);
-  SolveResult result;
-  const double ms = bench.measure("solve_ms", [&] {
-    const auto sink = makeCountingSink();
-    result = *solve::solve(*problem, Engine::Reference, *sink);
-  });
-  reportSearch(bench, result);
-  bench.report("nodes", problem->graph->nodes.size());
-  bench.report("nodes_per_second", static_cast<double>(problem->graph->nodes.size()) / ms * 1000);
+  for (const Engine engine : {Engine::Reference, Engine::Learning}) {
+    const auto problem = problemOf(llama405B(), 8);
+    SolveResult result;
+    const double ms = bench.measure(fmt::format("{}_ms", toText(engine)), [&] {
+      const auto sink = makeCountingSink();
+      result = *solve::solve(*problem, engine, *sink);
+    });
+    CLEAVE_CHECK(result.outcome == Outcome::Solved, "has a plan");
+    bench.report(fmt::format("{}_tries", toText(engine)), result.stats.tries);
+    bench.report("nodes", problem->graph->nodes.size());
+    bench.report(fmt::format("{}_nodes_per_second", toText(engine)), static_cast<double>(problem->graph->nodes.size()) / ms * 1000);
+  }
 }
 
+/// The whole of what `optimal` answers for 405B's sizes: without a budget that binds, with one, the front, regrets.
+BENCH_CASE("solve/126-layers-optimal") {
+  for (const bool isTraining : {false, true}) {
+    Problem problem = *problemOf(llama405B(), 8);
+    problem.context.menu = rules::Menu::Full;
+    problem.context.sequenceParallel = rules::SequenceParallel::Auto;
+    problem.cost.isTraining = isTraining;
+    problem.cost.memoryBudget = 1ll << 60;
+    // A slow link: whole layers are fast, split ones small.
+    problem.cost.profile.linkBytesPerSecond = 2e9;
+    const std::string kind = isTraining ? "training" : "inference";
+    SolveResult result = measured(bench, kind, problem);
+    const Optimum& optimum = *result.optimum;
+    bench.report(kind + "_foldedSteps", optimum.stats().foldedSteps);
+    bench.report(kind + "_transitions", optimum.stats().transitions);
+    bench.report(kind + "_widest", optimum.stats().widest);
+    bench.report(kind + "_bytes_a_node",
+                 static_cast<double>(optimum.stats().memoryBytes) / static_cast<double>(problem.graph->nodes.size()));
+    Optimum::Front front;
+    bench.measure(kind + "_front_ms", [&] { front = *optimum.front(); }, 3);
+    bench.report(kind + "_points", front.points.size());
+    bench.report(kind + "_gap", front.worstGap);
+    bench.measure(kind + "_smallest_regrets_ms", [&] { CLEAVE_CHECK(!optimum.smallestRegrets().empty(), "steps"); }, 3);
+    bench.measure(kind + "_regrets_ms", [&] { CLEAVE_CHECK(optimum.regrets(problem.graph->outputs[0].value).has_value(), "answers"); }, 3);
+    bench.measure(kind + "_best_10_ms", [&] { CLEAVE_CHECK(optimum.best(10)->size() == 10, "plans"); }, 3);
+    if (front.points.size() < 2) continue;
+    // Between the fastest plan and the smallest, so that it binds.
+    problem.cost.memoryBudget = (optimum.cost().bytes() + front.points.back().bytes) / 2;
+    result = measured(bench, kind + "_budget", problem);
+    if (!result.optimum) continue;
+    bench.report(kind + "_budget_proved", result.optimum->isProved() ? 1 : 0);
+    bench.report(kind + "_budget_plans_checked", result.optimum->stats().plansChecked);
+    bench.report(kind + "_budget_gap", static_cast<double>(result.optimum->cost().femtoseconds() - result.optimum->lowerBoundFs()) /
+                                           static_cast<double>(result.optimum->cost().femtoseconds()));
+  }
+}
+
+/// Time for each node must not grow with the graph.
 BENCH_CASE("solve/nodes") {
-  for (const std::int64_t layers : {13, 133, 1333}) {
-    const auto problem = problemOf({.layers = layers}, 2);
-    const double ms = bench.measure(fmt::format("nodes_{}_ms", problem->graph->nodes.size()), [&] {
-      const auto sink = makeCountingSink();
-      CLEAVE_CHECK(solve::solve(*problem, Engine::Reference, *sink).has_value(), "solves");
-    });
-    bench.report(fmt::format("nodes_{}_us_a_node", problem->graph->nodes.size()),
-                 ms * 1000 / static_cast<double>(problem->graph->nodes.size()));
+  for (const Engine engine : {Engine::Reference, Engine::Learning, Engine::Optimal}) {
+    for (const std::int64_t layers : {13, 133, 1333}) {
+      Problem problem = *problemOf({.layers = layers}, 2);
+      if (engine == Engine::Optimal) problem.context.menu = rules::Menu::Full;
+      const std::string name = fmt::format("{}_{}", toText(engine), problem.graph->nodes.size());
+      const double ms = bench.measure(name + "_ms", [&] {
+        const auto sink = makeCountingSink();
+        CLEAVE_CHECK(solve::solve(problem, engine, *sink).has_value(), "solves");
+      }, layers < 1000 ? 21 : 5);
+      bench.report(name + "_us_a_node", ms * 1000 / static_cast<double>(problem.graph->nodes.size()));
+      bench.report(name + "_nodes_per_second", static_cast<double>(problem.graph->nodes.size()) / ms * 1000);
+    }
   }
 }
 
