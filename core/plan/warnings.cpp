@@ -1,6 +1,7 @@
 #include "base/quantities.h"
 #include "graph/operators.h"
 #include "plan/steps.h"
+#include "solve/wording.h"
 
 #include <map>
 
@@ -8,19 +9,6 @@ namespace cleave::plan {
 namespace {
 
 bool isSplit(const LayerPlan& layer) { return layer.axis != "replicated"; }
-
-/// "model.layers.17.mlp.up_proj" → "model.layers.*.mlp.up_proj": equal layers of repeated blocks are told of once.
-std::string withoutIndices(const std::string& name) {
-  std::string result;
-  for (std::size_t at = 0; at <= name.size();) {
-    const std::size_t end = std::min(name.find('.', at), name.size());
-    const std::string part = name.substr(at, end - at);
-    const bool isIndex = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-    result += (at ? "." : "") + (isIndex ? "*" : part);
-    at = end + 1;
-  }
-  return result;
-}
 
 struct Group {
   std::string pattern, reason, firstName;
@@ -35,7 +23,7 @@ std::vector<Group> wholeLayers(const Graph& graph, const std::vector<LayerPlan>&
   for (const LayerPlan& layer : layers) {
     if (isSplit(layer) || layer.weight.empty()) continue;
     const auto shape = graph::layerShape(graph, layer.node);
-    const std::string pattern = withoutIndices(layer.name);
+    const std::string pattern = solve::withoutIndices(layer.name);
     const auto [entry, isNew] = groupOf.emplace(pattern, groups.size());
     if (isNew) groups.push_back({pattern, layer.reason, layer.name});
     Group& group = groups[entry->second];

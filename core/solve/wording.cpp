@@ -1,5 +1,7 @@
 #include "solve/wording.h"
 
+#include <algorithm>
+
 namespace cleave::solve {
 
 std::string inWords(const Placement& placement, const graph::Shape& shape) {
@@ -36,6 +38,19 @@ std::string withThousands(std::uint64_t number) {
     digits.insert(i, ",");
   }
   return digits;
+}
+
+std::string withoutIndices(std::string_view name) {
+  std::string pattern;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('.', at), name.size());
+    const std::string_view part = name.substr(at, end - at);
+    const bool isIndex = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    pattern += at > 0 ? "." : "";
+    pattern += isIndex ? "*" : part;
+    at = end + 1;
+  }
+  return pattern;
 }
 
 std::string joined(const std::vector<std::string>& items, std::string_view lastSeparator) {
