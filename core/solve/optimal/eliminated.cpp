@@ -79,6 +79,7 @@ const Chain* Eliminated::chain(const Progress& progress) const {
 
 const Found& Eliminated::find(const Progress& progress) {
   m_found = cheapest({}, progress);
+  if (m_found.outcome == Found::Outcome::Plan || m_found.outcome == Found::Outcome::OverBudget) m_solution = solutionOf(m_found.path);
   m_stats.plansChecked = m_found.plansChecked;
   return m_found;
 }

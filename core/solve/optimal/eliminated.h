@@ -42,6 +42,7 @@ class Eliminated final : public Optimum {
   const Context& context() const { return *m_context; }
   const Elimination& elimination() const { return m_elimination; }
   Solution solutionOf(const Path& path) const;
+  const Solution& solution() const { return m_solution; }  ///< of what was found
   /// What a path takes at a place.
   const Candidate& takenAt(const Path& path, std::size_t place) const;
 
@@ -69,6 +70,7 @@ class Eliminated final : public Optimum {
   std::shared_ptr<const Context> m_context;
   Elimination m_elimination;
   Found m_found;
+  Solution m_solution;
   EliminationStats m_stats;
   std::vector<std::uint32_t> m_placeOf;  ///< by NodeId, plus one; 0: fixed or no step
   mutable std::mutex m_chainMutex;

@@ -24,7 +24,6 @@ class Narrator {
 
   /// Visits and takes the first `count` steps in the order of the search; false when stopped.
   bool take(const Path& path, std::size_t count) {
-    m_solution = m_optimum.solutionOf(path);
     const auto& layout = m_optimum.elimination().layout;
     const auto& steps = m_optimum.context().variables.steps();
     std::vector<Taken> takenBy(m_optimum.context().problem.graph->nodes.size());
@@ -78,7 +77,7 @@ class Narrator {
     const Context& context = m_optimum.context();
     if (context.variables.redistributes(node)) {  // its reason names the value, so equal steps differ in it
       std::vector<Placement> reads;
-      for (const Read& read : context.variables.reads(node)) reads.push_back(m_solution.of(read.value));
+      for (const Read& read : context.variables.reads(node)) reads.push_back(m_optimum.solution().of(read.value));
       return m_sink.internChoice(candidatesOf(context.problem, context.variables, node, reads).open[taken.ordinal]);
     }
     const Candidate& candidate = taken.answer->open[taken.ordinal];
@@ -91,7 +90,6 @@ class Narrator {
   TraceSink& m_sink;
   const Progress& m_progress;
   SearchStats m_stats;
-  Solution m_solution;
   std::unordered_map<const Candidate*, ChoiceId> m_choices;
 };
 
@@ -101,9 +99,9 @@ SolveResult ended(Narrator& narrator, Outcome outcome, EventType last) {
 }
 
 /// "`lm_head` with 1.96 GiB and ...": what holds most of a plan's bytes.
-std::string largestHolders(const Eliminated& optimum, const Solution& solution) {
+std::string largestHolders(const Eliminated& optimum) {
   const Context& context = optimum.context();
-  const auto costs = context.model.byNode(solution);
+  const auto costs = context.model.byNode(optimum.solution());
   std::vector<NodeId> nodes;
   for (const NodeId node : context.variables.steps()) {
     if (costs[node.index()].bytes() > 0) nodes.push_back(node);
@@ -133,19 +131,17 @@ std::string largestKinds(const PlanCost& cost) {
   return joined(parts, "and");
 }
 
-std::string budgetSentence(const Eliminated& optimum, const Found& found, const Solution& leanest) {
+std::string budgetSentence(const Eliminated& optimum, const Found& found) {
   const Problem& problem = optimum.context().problem;
   const std::string budget = bytesText(problem.cost.budgetBytes());
-  std::string text =
-      found.isProved
-          ? fmt::format("Every plan needs more than the budget of {} on each of {} ranks; the smallest found holds {}", budget,
-                        problem.context.worldSize, bytesText(found.cost.bytes()))
-          : fmt::format("No plan within the budget of {} on each of {} ranks was found before the search ended; the smallest "
-                        "found holds {}",
-                        budget, problem.context.worldSize, bytesText(found.cost.bytes()));
-  text += fmt::format(" ({}).", largestKinds(found.cost));
-  if (const std::string holders = largestHolders(optimum, leanest); !holders.empty()) {
-    text += fmt::format(" Most of it is kept by {}.", holders);
+  const std::string ranks = problem.context.worldSize == 1 ? "the one rank" : fmt::format("each of {} ranks", problem.context.worldSize);
+  std::string text = found.isProved
+                         ? fmt::format("Every plan needs more than the budget of {} on {};", budget, ranks)
+                         : fmt::format("No plan within the budget of {} on {} was found before the search ended;", budget, ranks);
+  text += fmt::format(" the smallest that was found needs {}, which is {} too much ({}).", bytesText(found.cost.bytes()),
+                      bytesText(found.cost.bytes() - problem.cost.budgetBytes()), largestKinds(found.cost));
+  if (const std::string holders = largestHolders(optimum); !holders.empty()) {
+    text += fmt::format(" The steps that hold most are {}.", holders);
   }
   return text + " More ranks, a smaller batch or sequence, or a larger budget would help.";
 }
@@ -153,8 +149,7 @@ std::string budgetSentence(const Eliminated& optimum, const Found& found, const 
 /// There are plans, but the budget is in the way: the leanest one, up to its last step, where the bytes are counted.
 SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& narrator) {
   const auto& steps = optimum.context().variables.steps();
-  const Solution leanest = optimum.solutionOf(found.path);
-  ConflictRecord record{steps.back(), budgetSentence(optimum, found, leanest), {}, {}};
+  ConflictRecord record{steps.back(), budgetSentence(optimum, found), {}, {}};
   for (const Read& read : optimum.context().variables.reads(steps.back())) {
     if (std::find(record.culprits.begin(), record.culprits.end(), read.value) == record.culprits.end()) {
       record.culprits.push_back(read.value);
@@ -199,7 +194,7 @@ SolveResult solveOptimal(const Problem& problem, TraceSink& sink, const Progress
   }
   if (!narrator.take(found.path, context->variables.steps().size())) return ended(narrator, Outcome::Stopped, EventType::Stopped);
   SolveResult result = ended(narrator, Outcome::Solved, EventType::Solution);
-  result.solution = optimum->solutionOf(found.path);
+  result.solution = optimum->solution();
   result.optimum = std::move(optimum);
   return result;
 }

@@ -5,7 +5,7 @@
 /// Dynamic programming over the graph's frontier: steps are taken in a topological order that keeps few values live; a
 /// state says how the live values lie; for each state the cheapest way to reach it (forward) and to finish from it
 /// (backward) is exact (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972). Repeated blocks share their states and
-/// transitions, never their costs' sums, so that folding changes nothing. Ties fall to candidate order, first step first.
+/// transitions, never their costs' sums, so that folding changes nothing. Ties fall to candidate order, the step that is taken first deciding first.
 ///
 /// Immutable and thread-safe once made; `solve(…, Engine::Optimal, …)` hands it out in SolveResult::optimum.
 #include "solve/cost/cost_model.h"
