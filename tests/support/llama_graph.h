@@ -17,6 +17,7 @@ struct LlamaSizes {
   std::int64_t batch = 1, sequence = 16;
   bool hasLoss = true, isTied = false;
   std::int64_t logitsToKeep = 0;  ///< 0: all positions
+  bool hasWideNorms = false;      ///< queries and keys are normalised over all their heads together, before heads are made
 };
 
 class LlamaBuilder {
@@ -138,9 +139,13 @@ class LlamaBuilder {
   ValueId attention(ValueId x, const std::string& path) {
     const auto& s = m_sizes;
     const std::int64_t headSize = s.hidden / s.heads;
-    const ValueId q = linear(x, path + ".q_proj", s.hidden);
-    const ValueId k = linear(x, path + ".k_proj", s.kvHeads * headSize);
+    ValueId q = linear(x, path + ".q_proj", s.hidden);
+    ValueId k = linear(x, path + ".k_proj", s.kvHeads * headSize);
     const ValueId v = linear(x, path + ".v_proj", s.kvHeads * headSize);
+    if (s.hasWideNorms) {
+      q = norm(q, path + ".q_norm");
+      k = norm(k, path + ".k_norm");
+    }
     enter(path, "LlamaAttention");
     const ValueId queries = swapHeads(view(q, {s.batch, s.sequence, s.heads, headSize}));
     const ValueId keys = swapHeads(view(k, {s.batch, s.sequence, s.kvHeads, headSize}));

@@ -21,8 +21,9 @@ struct WhyLink {
   bool isFree = false;       ///< here was a choice: the chain ends
   std::vector<std::string> alternatives;  ///< isFree: what else there was, "row: needs its input split", in candidate order
 };
-/// Ends at a free choice, an input or a parameter. A tied or owned parameter starts at its layer. The operand that
-/// decides is followed; where several do, the first split one.
+/// Ends at a free choice, a pin, an input or a parameter. A tied or owned parameter starts at its layer. The operand that
+/// decides is followed: of several split ones the one nearest to a layer; a whole value is told once, down to the nearest
+/// layer that could have done otherwise. Empty when the value or the solution is not of this graph.
 std::vector<WhyLink> why(const Problem& problem, const Solution& solution, ValueId value);
 
 enum class WhyNotAnswer : std::uint8_t {

@@ -51,7 +51,9 @@ struct Remedy {
 
 /// Changes that help, best first (a plan where there was none; then more split layers, fewer bytes a rank, less time), at
 /// most `most`. `result`: what the problem gave; `card`: the conflict the user looks at, whose layers come first; may be null.
-/// Every remedy was tried with `engine`: its plan holds, and splits a layer that was whole, or meets a pin that nothing met.
+/// Every remedy was tried with `engine` (for `reference` with `learning`, which answers the same): its plan holds, and there was
+/// none before, or it splits more layers; with a card also where it splits as many and its search meets no conflict.
+/// Stops trying after two seconds.
 Result<std::vector<Remedy>> remediesFor(const Problem& problem, const SolveResult& result, Engine engine, const ConflictCard* card,
                                         const Progress& progress = {}, std::size_t most = 4);
 

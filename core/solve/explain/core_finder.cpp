@@ -1,0 +1,460 @@
+#include "solve/explain/core_finder.h"
+
+#include "base/quantities.h"
+#include "solve/explain/impossible.h"
+#include "solve/sentences.h"
+#include "solve/wording.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace cleave::solve {
+namespace {
+
+using Answer = Relaxation::Answer;
+
+/// More constraints than this are a chain: its ends are told, its middle is counted.
+constexpr std::size_t kMostTold = 8;
+
+/// Keeps tables only, and ends the search at the deadline.
+class BoundedSink final : public TraceSink {
+ public:
+  explicit BoundedSink(const Deadline& deadline) : m_deadline(deadline), m_tables(makeCountingSink()) {}
+  ChoiceId internChoice(Choice choice) override { return m_tables->internChoice(std::move(choice)); }
+  ConflictId internConflict(ConflictRecord conflict) override { return m_tables->internConflict(std::move(conflict)); }
+  bool onEvent(const Event&) override {
+    constexpr std::uint32_t kEventsBetweenLooks = 1 << 10;
+    return ++m_events % kEventsBetweenLooks != 0 || !m_deadline.isOver();
+  }
+
+ private:
+  const Deadline& m_deadline;
+  std::unique_ptr<TraceSink> m_tables;
+  std::uint32_t m_events = 0;
+};
+
+/// What is left of `items` when everything is dropped without which `fails` still answers yes. Halves first, then single ones.
+struct Filtered {
+  std::vector<std::size_t> kept;
+  bool isMinimal = true;
+};
+template <class Fails>
+Result<Filtered> deletionFilter(std::size_t count, const Fails& fails) {
+  Filtered filtered;
+  for (std::size_t i = 0; i < count; ++i) filtered.kept.push_back(i);
+  for (std::size_t size = std::bit_floor(count); size >= 1; size /= 2) {
+    if (size == 1) filtered.isMinimal = true;
+    for (std::size_t at = 0; at < filtered.kept.size();) {
+      std::vector<std::size_t> without = filtered.kept;
+      const auto begin = without.begin() + static_cast<std::ptrdiff_t>(at);
+      without.erase(begin, begin + static_cast<std::ptrdiff_t>(std::min(size, filtered.kept.size() - at)));
+      CLEAVE_TRY(const Answer answer, fails(without));
+      if (answer == Answer::Fails) {
+        filtered.kept = std::move(without);
+        continue;
+      }
+      if (answer == Answer::Unknown) filtered.isMinimal = false;
+      at += size;
+    }
+  }
+  return filtered;
+}
+
+class CoreFinder {
+ public:
+  CoreFinder(const Problem& problem, const std::vector<Pin>& question, const Deadline& deadline, Engine engine)
+      : m_problem(problem), m_question(question), m_deadline(deadline), m_engine(engine) {}
+
+  Result<std::optional<Core>> run() {
+    CLEAVE_TRY(const Attempt whole, attempt(problemWith(allDemands()), m_deadline, m_engine));
+    if (whole.answer != Answer::Fails) return std::nullopt;
+    m_causes = whole.causes;
+    CLEAVE_TRY(const bool isBudget, needsBudget());
+    CLEAVE_TRY(const Filtered demands, deletionFilter(allDemands().size(), [&](const std::vector<std::size_t>& kept) -> Result<Answer> {
+                 CLEAVE_TRY(const Attempt tried, attempt(problemWith(kept), m_deadline, isBudget ? m_engine : kExplaining));
+                 return tried.answer;
+               }));
+    m_core.isMinimal = demands.isMinimal;
+    const Problem least = problemWith(demands.kept);
+    for (std::size_t demand : demands.kept) addDemand(least, demand);
+    if (isBudget) {
+      addBudget();
+    } else {
+      addNodes(least);
+    }
+    return std::move(m_core);
+  }
+
+ private:
+  // ---- demands: pins of the problem, then its switched-off rules
+
+  std::vector<std::size_t> allDemands() const {
+    std::vector<std::size_t> all(m_problem.pins.size() + m_problem.rulesOff.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    return all;
+  }
+
+  Problem problemWith(const std::vector<std::size_t>& demands) const {
+    Problem problem = m_problem;
+    problem.pins = m_question;
+    problem.rulesOff.clear();
+    for (std::size_t demand : demands) {
+      if (demand < m_problem.pins.size()) {
+        problem.pins.push_back(m_problem.pins[demand]);
+      } else {
+        problem.rulesOff.push_back(m_problem.rulesOff[demand - m_problem.pins.size()]);
+      }
+    }
+    return problem;
+  }
+
+  /// True when it takes the budget to leave no solution.
+  Result<bool> needsBudget() const {
+    if (m_engine != Engine::Optimal) return false;
+    CLEAVE_TRY(const Attempt without, attempt(problemWith(allDemands()), m_deadline));
+    return without.answer == Answer::Holds;
+  }
+
+  void addDemand(const Problem& least, std::size_t demand) {
+    if (demand >= m_problem.pins.size()) {
+      const std::string& rule = m_problem.rulesOff[demand - m_problem.pins.size()];
+      m_core.constraints.push_back({.kind = ConstraintKind::RuleOff,
+                                    .text = fmt::format("You switched the rule of {} off, so it needs all its inputs whole.", ticked(rule)),
+                                    .lift = rule});
+      return;
+    }
+    const Pin& pin = m_problem.pins[demand];
+    const PinTargets targets = targetsOf(pin, *least.graph);
+    Constraint constraint{.kind = ConstraintKind::Pin, .text = pinText(least, pin, targets), .lift = pin.text};
+    if (!targets.layers.empty()) constraint.node = targets.layers.front();
+    if (!targets.values.empty()) constraint.node = least.graph->value(targets.values.front()).producer;
+    m_core.constraints.push_back(std::move(constraint));
+  }
+
+  /// "You pinned `lm_head` to row: it then needs its input `mul_30` split on its last dimension (S(2))."
+  static std::string pinText(const Problem& problem, const Pin& pin, const PinTargets& targets) {
+    const Graph& graph = *problem.graph;
+    const std::size_t count = targets.layers.size() + targets.values.size();
+    const std::string wanted = pin.text.substr(pin.text.find_first_not_of(' ', pin.text.find('=') + 1));
+    const std::string_view verb = pin.forbids ? "forbade" : "pinned";
+    const std::string_view join = pin.forbids ? "to be" : "to";
+    if (count != 1) {
+      return fmt::format("You {} {} {} that match {} {} {}.", verb, count, targets.layers.empty() ? "values" : "layers", ticked(pin.pattern), join, wanted);
+    }
+    if (!targets.values.empty()) return fmt::format("You {} {} {} {}.", verb, ticked(graph.value(targets.values.front()).name), join, wanted);
+    const NodeId layer = targets.layers.front();
+    const auto shape = graph::layerShape(graph, layer);
+    std::vector<std::string> inputs;
+    for (const auto& option : rules::layerOptions(graph, layer, *shape, problem.context).offered) {
+      const bool isWanted = std::find(pin.strategies.begin(), pin.strategies.end(), option.strategy) != pin.strategies.end();
+      std::string text = inWords(option.input, graph.shapeOf(shape->input));
+      if (isWanted != pin.forbids && std::find(inputs.begin(), inputs.end(), text) == inputs.end()) inputs.push_back(std::move(text));
+    }
+    std::string text = fmt::format("You {} {} {} {}", verb, ticked(graph::layerName(graph, layer)), join, wanted);
+    if (!inputs.empty()) {
+      text += fmt::format("{} its input {} {}", pin.forbids ? "; what is left needs" : ", which needs", ticked(graph.value(shape->input).name), joined(inputs, "or"));
+    }
+    return text + ".";
+  }
+
+  void addBudget() {
+    m_core.constraints.push_back(
+        {.kind = ConstraintKind::Budget,
+         .text = fmt::format("The memory budget is {} a rank{}, and no plan {}for {} rank{} needs as little.", bytesText(m_problem.cost.budgetBytes()),
+                             m_problem.cost.memoryBudget ? "" : fmt::format(" (all that {} has)", m_problem.cost.profile.title),
+                             m_core.constraints.empty() ? "" : "under these demands ", m_problem.context.worldSize, m_problem.context.worldSize == 1 ? "" : "s")});
+  }
+
+  // ---- nodes
+
+  void addNodes(const Problem& least) {
+    const Variables variables(least);
+    if (addImpossiblePins(least, variables)) return;
+    Relaxation relaxation(least, variables);
+    const auto order = nearestFirst(least, variables, relaxation);
+    std::vector<NodeId> region;
+    if (!grow(relaxation, order, region)) return giveUp(least);
+    // Far ones are dropped first, so that what stays lies near to what is demanded.
+    std::reverse(region.begin(), region.end());
+    const auto keptOf = [&](const std::vector<std::size_t>& items) {
+      std::vector<bool> kept(least.graph->nodes.size(), false);
+      for (std::size_t i : items) kept[region[i].index()] = true;
+      return kept;
+    };
+    const auto filtered = deletionFilter(region.size(), [&](const std::vector<std::size_t>& items) -> Result<Answer> {
+      return relaxation.check(keptOf(items), m_deadline);
+    });
+    m_core.isMinimal = m_core.isMinimal && filtered->isMinimal;
+    std::vector<NodeId> nodes;
+    for (std::size_t i : filtered->kept) nodes.push_back(region[i]);
+    if (nodes.empty()) return tellPinned(least, variables, relaxation);
+    std::sort(nodes.begin(), nodes.end());
+    tellNodes(least, variables, relaxation, nodes, keptOf(filtered->kept));
+  }
+
+  /// Why a layer can take none of these; the numbers of sizes tell the most.
+  static std::optional<Constraint> whyNoneOf(const Problem& least, const Variables& variables, NodeId layer, const std::vector<rules::Strategy>& strategies) {
+    std::optional<Constraint> told;
+    for (rules::Strategy strategy : strategies) {
+      auto why = whyImpossible(least, variables, layer, strategy);
+      if (!why) return std::nullopt;
+      if (!told || (told->kind != ConstraintKind::Sizes && why->kind == ConstraintKind::Sizes)) told = std::move(why);
+    }
+    return told;
+  }
+
+  /// Pins that no form of their own layer or value meets need nothing else.
+  bool addImpossiblePins(const Problem& least, const Variables& variables) {
+    bool any = false;
+    for (const Pin& pin : least.pins) {
+      if (pin.forbids) continue;
+      const PinTargets targets = targetsOf(pin, *least.graph);
+      std::optional<Constraint> found;
+      for (ValueId v : targets.values) {
+        if (!found) found = whyImpossible(least, variables, v, *pin.placement);
+      }
+      for (NodeId layer : targets.layers) {
+        if (!found) found = whyNoneOf(least, variables, layer, pin.strategies);
+      }
+      if (!found) continue;
+      m_core.constraints.push_back(*std::move(found));
+      any = true;
+    }
+    return any;
+  }
+
+  /// Steps by their distance in the graph from what is demanded; the distance of each beside it. Sources hold nothing together.
+  std::vector<std::pair<std::uint32_t, NodeId>> nearestFirst(const Problem& least, const Variables& variables, const Relaxation& relaxation) const {
+    constexpr std::uint32_t kFar = 0xffffffffu;
+    const Graph& graph = *least.graph;
+    std::vector<std::uint32_t> distance(graph.nodes.size(), kFar);
+    std::vector<NodeId> queue;
+    const auto reach = [&](NodeId n, std::uint32_t d) {
+      if (distance[n.index()] != kFar) return;
+      distance[n.index()] = d;
+      queue.push_back(n);
+    };
+    for (NodeId n : variables.steps()) {
+      if (!variables.pins(n).empty()) reach(n, 0);
+    }
+    for (const std::string& rule : least.rulesOff) {
+      for (NodeId n : nodesWithOperator(rule, graph)) reach(n, 0);
+    }
+    if (queue.empty()) {
+      for (const ConflictRecord& cause : m_causes) reach(cause.node, 0);
+    }
+    for (std::size_t at = 0; at < queue.size(); ++at) {
+      const NodeId n = queue[at];
+      if (graph.node(n).kind != graph::NodeKind::Call) continue;
+      for (const Read& read : variables.reads(n)) reach(variables.decider(graph.value(read.value).producer), distance[n.index()] + 1);
+      for (ValueId v : variables.writes(n)) {
+        if (!v.isValid()) continue;
+        for (NodeId user : graph.value(v).users) reach(user, distance[n.index()] + 1);
+      }
+    }
+    std::vector<std::pair<std::uint32_t, NodeId>> order;
+    for (NodeId n : variables.steps()) {
+      if (!relaxation.isBackground(n)) order.emplace_back(distance[n.index()], n);
+    }
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return order;
+  }
+
+  /// The first neighbourhood that cannot hold together; false when the time is over before one is found.
+  bool grow(Relaxation& relaxation, const std::vector<std::pair<std::uint32_t, NodeId>>& order, std::vector<NodeId>& region) const {
+    std::vector<bool> kept(m_problem.graph->nodes.size(), false);
+    for (std::uint32_t radius = 0;; radius = std::max(radius + 1, radius + radius / 2)) {
+      while (region.size() < order.size() && order[region.size()].first <= radius) {
+        const NodeId n = order[region.size()].second;
+        region.push_back(n);
+        kept[n.index()] = true;
+      }
+      const bool isAll = region.size() == order.size() || order[region.size()].first == 0xffffffffu;
+      if (isAll) {
+        for (; region.size() < order.size(); region.push_back(order[region.size()].second)) kept[order[region.size()].second.index()] = true;
+      }
+      const Answer answer = relaxation.check(kept, m_deadline);
+      if (answer == Answer::Fails) return true;
+      if (isAll || m_deadline.isOver()) return false;
+    }
+  }
+
+  /// No proof over nodes in time: what the search itself ran into most often.
+  void giveUp(const Problem& least) {
+    m_core.isMinimal = false;
+    if (m_causes.empty()) return;
+    const ConflictRecord& cause = m_causes.front();
+    m_core.constraints.push_back({.kind = ConstraintKind::Rule,
+                                  .node = cause.node,
+                                  .value = cause.culprits.empty() ? ValueId() : cause.culprits.front(),
+                                  .text = withName(least, cause.node, cause.reason)});
+  }
+
+  /// Rules speak of operators, so the node's own name goes in front.
+  static std::string withName(const Problem& problem, NodeId node, const std::string& reason) {
+    const std::string own = ticked(nameOf(*problem.graph, node, graph::layerShape(*problem.graph, node).has_value()));
+    return reason.starts_with(own) ? reason : fmt::format("{}: {}", own, reason);
+  }
+
+  /// The pinned nodes alone, with what the sources before them give, leave nothing: the forms that the pins ask for.
+  void tellPinned(const Problem& least, const Variables& variables, Relaxation& relaxation) {
+    const std::vector<bool> none(least.graph->nodes.size(), false);
+    for (NodeId n : variables.steps()) {
+      if (variables.pins(n).empty()) continue;
+      const auto witness = relaxation.witness(none, n, m_deadline);
+      if (!witness) continue;
+      Constraint constraint = constraintOf(least, variables, n, witness);
+      for (const RuledOut& out : candidatesOf(least, variables, n, witness->reads).ruledOut) {
+        if (!out.pin.empty() || !isAskedFor(least, variables, n, out.choice)) continue;
+        constraint.text = fmt::format("{} as {} {}.", ticked(nameOf(*least.graph, n, variables.layer(n).has_value())), nameOf(out.choice), out.why);
+        break;
+      }
+      m_core.constraints.push_back(std::move(constraint));
+      return;
+    }
+    giveUp(least);
+  }
+
+  static bool isAskedFor(const Problem& problem, const Variables& variables, NodeId node, const Choice& choice) {
+    const auto writes = variables.writes(node);
+    const auto placed = placementsOf(choice);
+    return std::all_of(variables.pins(node).begin(), variables.pins(node).end(), [&](std::uint32_t index) {
+      const Pin& pin = problem.pins[index];
+      if (!pin.placement) {
+        const bool has = choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(), choice.strategy->strategy) != pin.strategies.end();
+        return has != pin.forbids;
+      }
+      const auto& targets = variables.pinTargets(index).values;
+      for (std::size_t i = 0; i < writes.size(); ++i) {
+        const bool isTarget = writes[i].isValid() && std::binary_search(targets.begin(), targets.end(), writes[i]);
+        if (isTarget && (placed[i] == *pin.placement) == pin.forbids) return false;
+      }
+      return true;
+    });
+  }
+
+  void tellNodes(const Problem& least, const Variables& variables, Relaxation& relaxation, const std::vector<NodeId>& nodes, std::vector<bool> kept) {
+    const auto tell = [&](NodeId n) {
+      kept[n.index()] = false;
+      const auto witness = relaxation.witness(kept, n, m_deadline);
+      kept[n.index()] = true;
+      m_core.constraints.push_back(constraintOf(least, variables, n, witness));
+    };
+    if (nodes.size() <= kMostTold) {
+      for (NodeId n : nodes) tell(n);
+      return;
+    }
+    constexpr std::size_t kEnds = kMostTold / 2 - 1;
+    for (std::size_t i = 0; i < kEnds; ++i) tell(nodes[i]);
+    const NodeId first = nodes[kEnds], last = nodes[nodes.size() - kEnds - 1];
+    const auto name = [&](NodeId n) { return ticked(nameOf(*least.graph, n, variables.layer(n).has_value())); };
+    m_core.constraints.push_back({.kind = ConstraintKind::Rule,
+                                  .node = first,
+                                  .text = fmt::format("{} more operators from {} to {} tie these together: each needs its inputs to lie as its result does.",
+                                                      withThousands(nodes.size() - 2 * kEnds), name(first), name(last))});
+    for (std::size_t i = nodes.size() - kEnds; i < nodes.size(); ++i) tell(nodes[i]);
+  }
+
+  /// What this node does not let happen, with its neighbours as everything else would have them.
+  static Constraint constraintOf(const Problem& problem, const Variables& variables, NodeId node, const std::optional<Witness>& witness) {
+    Constraint constraint{.kind = ConstraintKind::Rule, .node = node};
+    if (!witness) {
+      constraint.text = withName(problem, node, "what it can be does not go with the rest.");
+      return constraint;
+    }
+    const Candidates found = candidatesOf(problem, variables, node, witness->reads);
+    if (found.open.empty()) {
+      constraint.text = refusalText(problem, variables, node, *witness, found.conflict.reason);
+      if (!found.conflict.culprits.empty()) constraint.value = found.conflict.culprits.front();
+    } else {
+      constraint.text = otherwiseText(problem, variables, node, *witness, found);
+    }
+    addRefusals(problem, variables, node, constraint);
+    return constraint;
+  }
+
+  /// How the node's operands lie, each once: "`a` is S(1)", "`b` is R".
+  static std::vector<std::string> whereText(const Problem& problem, const Variables& variables, NodeId node, const Witness& witness) {
+    std::vector<std::string> where;
+    const auto reads = variables.reads(node);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      std::string text = fmt::format("{} is {}", ticked(problem.graph->value(reads[i].value).name), witness.reads[i].text());
+      if (std::find(where.begin(), where.end(), text) == where.end()) where.push_back(std::move(text));
+    }
+    return where;
+  }
+
+  /// Rules count operands ("the first"); where there are several, their names go in front.
+  static std::string refusalText(const Problem& problem, const Variables& variables, NodeId node, const Witness& witness, const std::string& reason) {
+    const auto where = whereText(problem, variables, node, witness);
+    const std::string own = withName(problem, node, reason);
+    constexpr std::size_t kMostNamed = 3;
+    if (variables.layer(node) || where.size() < 2 || where.size() > kMostNamed) return own;
+    return fmt::format("{} cannot be where {}: {}", ticked(nameOf(*problem.graph, node, false)), joined(where, "and"), reason);
+  }
+
+  /// "Where `a` is S(1) and `b` is S(1), `add_7` can only be split on dimension 1 (S(1))."
+  static std::string otherwiseText(const Problem& problem, const Variables& variables, NodeId node, const Witness& witness, const Candidates& found) {
+    const Graph& graph = *problem.graph;
+    const auto where = whereText(problem, variables, node, witness);
+    const auto writes = variables.writes(node);
+    std::vector<std::string> possible;
+    std::size_t at = 0;  // the first result that no candidate gives as it is needed
+    for (std::size_t w = 0; w < writes.size(); ++w) {
+      const auto givesIt = [&](const Choice& c) { return placementsOf(c)[w] == witness.writes[w]; };
+      if (writes[w].isValid() && std::none_of(found.open.begin(), found.open.end(), givesIt)) {
+        at = w;
+        break;
+      }
+    }
+    for (const Choice& choice : found.open) {
+      std::string text = inWords(placementsOf(choice)[at], graph.shapeOf(writes[at]));
+      if (std::find(possible.begin(), possible.end(), text) == possible.end()) possible.push_back(std::move(text));
+    }
+    std::string result = fmt::format("{} can only be {}", ticked(graph.value(writes[at]).name), joined(possible, "or"));
+    // A need for whole is only what is left of what other nodes refuse; a need for a split is somebody's.
+    if (witness.writes[at].isSplit()) result += fmt::format(", but {} is needed", inWords(witness.writes[at], graph.shapeOf(writes[at])));
+    return where.empty() ? result + "." : fmt::format("Where {}, {}.", joined(where, "and"), result);
+  }
+
+  /// Forms of a layer that would have helped, but for their sizes.
+  static void addRefusals(const Problem& problem, const Variables& variables, NodeId node, Constraint& constraint) {
+    const auto& layer = variables.layer(node);
+    if (!layer) return;
+    std::vector<std::string> reasons;
+    for (const rules::Refusal& refusal : rules::layerOptions(*problem.graph, node, *layer, problem.context).refused) {
+      std::string text = fmt::format("{} is impossible: {}", rules::toText(refusal.strategy), refusal.reason);
+      if (std::find(reasons.begin(), reasons.end(), text) == reasons.end()) reasons.push_back(std::move(text));
+    }
+    if (reasons.empty()) return;
+    constraint.kind = ConstraintKind::Sizes;
+    constraint.text += fmt::format(" For {}, {}.", ticked(nameOf(*problem.graph, node, true)), joined(reasons, "and"));
+  }
+
+  const Problem& m_problem;
+  const std::vector<Pin>& m_question;
+  const Deadline& m_deadline;
+  const Engine m_engine;
+  std::vector<ConflictRecord> m_causes;
+  Core m_core;
+};
+
+}  // namespace
+
+Result<Attempt> attempt(const Problem& problem, const Deadline& deadline, Engine engine) {
+  Attempt tried;
+  if (deadline.isOver()) return tried;
+  BoundedSink sink(deadline);
+  CLEAVE_TRY(SolveResult result, solve(problem, engine, sink, deadline.progress()));
+  tried.answer = result.outcome == Outcome::Solved ? Answer::Holds : result.outcome == Outcome::NoSolution ? Answer::Fails : Answer::Unknown;
+  tried.solution = std::move(result.solution);
+  tried.causes = std::move(result.causes);
+  tried.conflicts = result.stats.conflicts;
+  return tried;
+}
+
+Result<std::optional<Core>> findCore(const Problem& problem, const std::vector<Pin>& question, const Deadline& deadline, Engine engine) {
+  return CoreFinder(problem, question, deadline, engine).run();
+}
+
+}  // namespace cleave::solve

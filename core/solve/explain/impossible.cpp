@@ -1,0 +1,202 @@
+#include "solve/explain/impossible.h"
+
+#include "solve/candidates.h"
+#include "solve/wording.h"
+
+#include <algorithm>
+
+namespace cleave::solve {
+namespace {
+
+using rules::StrategyOption;
+
+/// Combinations of operand placements that are tried before an operator is said not to have a form.
+constexpr std::size_t kMostCombinations = 4096;
+
+/// One value and the placement that it is asked to have.
+struct Question {
+  const Problem& problem;
+  const Variables& variables;
+  ValueId value;
+  const Placement& placement;
+
+  const Graph& graph() const { return *problem.graph; }
+  const graph::Shape& shape() const { return graph().shapeOf(value); }
+  std::string name() const { return ticked(graph().value(value).name); }
+  std::string wanted() const { return inWords(placement, shape()); }
+};
+
+rules::LayerOptions optionsOf(const Problem& problem, const Variables& variables, NodeId layer) {
+  return rules::layerOptions(*problem.graph, layer, *variables.layer(layer), problem.context);
+}
+
+bool offers(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
+  const auto options = optionsOf(problem, variables, layer).offered;
+  return std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) { return o.strategy == strategy; });
+}
+
+/// Each reason once: several forms are refused for the same numbers.
+std::vector<std::string> reasonsOf(const std::vector<rules::Refusal>& refused) {
+  std::vector<std::string> reasons;
+  for (const rules::Refusal& refusal : refused) {
+    if (std::find(reasons.begin(), reasons.end(), refusal.reason) == reasons.end()) reasons.push_back(refusal.reason);
+  }
+  return reasons;
+}
+
+bool gives(const Question& question, NodeId layer, const StrategyOption& option) {
+  const auto& shape = *question.variables.layer(layer);
+  if (question.value == shape.weight) return option.weight == question.placement;
+  if (question.value == shape.bias) return option.bias == question.placement;
+  if (question.value == shape.down) return option.down == question.placement;
+  if (question.variables.isRedistributable(question.value)) return option.result == question.placement || option.result.isReplicated() || question.placement.isReplicated();
+  return option.result == question.placement;
+}
+
+/// The full menu, or sequence parallelism where it is off, has the form that is missed.
+std::optional<std::string> menuWith(const Problem& problem, const auto& has) {
+  Problem other = problem;
+  other.context.menu = rules::Menu::Full;
+  if (has(other)) return "the full menu";
+  if (problem.context.sequenceParallel != rules::SequenceParallel::Off) return std::nullopt;
+  other.context.sequenceParallel = rules::SequenceParallel::Auto;
+  if (has(other)) return "sequence parallelism";
+  return std::nullopt;
+}
+
+std::optional<Constraint> layerCannot(const Question& question, NodeId layer) {
+  const auto givesIt = [&](const Problem& problem) {
+    const auto options = optionsOf(problem, question.variables, layer).offered;
+    return std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) { return gives(question, layer, o); });
+  };
+  if (givesIt(question.problem)) return std::nullopt;
+  const std::string own = ticked(graph::layerName(question.graph(), layer));
+  Constraint found{.node = layer};
+  if (const auto menu = menuWith(question.problem, givesIt)) {
+    found.kind = ConstraintKind::Menu;
+    found.text = fmt::format("{} cannot be {}: with {} its layer {} has a form for that, but that is not chosen here.", question.name(), question.wanted(),
+                             *menu, own);
+    return found;
+  }
+  const auto reasons = reasonsOf(optionsOf(question.problem, question.variables, layer).refused);
+  found.kind = reasons.empty() ? ConstraintKind::Rule : ConstraintKind::Sizes;
+  found.text = fmt::format("{} cannot be {}: the layer {} can be {} here{}.", question.name(), question.wanted(), own,
+                           formsOf(question.problem, question.variables, layer),
+                           reasons.empty() ? ", and none of these gives it that" : fmt::format("; {}", joined(reasons, "and")));
+  return found;
+}
+
+/// Placements that an operand of the rule may come with: as a source, or any even split and what the question asks for.
+std::vector<Placement> operandChoices(const Question& question, ValueId operand) {
+  std::vector<Placement> choices;
+  const NodeId producer = question.graph().value(operand).producer;
+  const bool isSource = question.graph().node(producer).kind != graph::NodeKind::Call;
+  const auto add = [&](const Placement& p) {
+    const bool fits = p.localShape(question.graph().shapeOf(operand), question.problem.context.worldSize).has_value();
+    if (fits && std::find(choices.begin(), choices.end(), p) == choices.end()) choices.push_back(p);
+  };
+  add(Placement());
+  if (isSource) return choices;
+  const int dims = static_cast<int>(question.graph().shapeOf(operand).size());
+  for (int dim = dims; dim-- > 0;) add(Placement::split(dim));
+  add(question.placement);
+  // Blocks, replicas and joint splits come from layers far away: the forms that the answer's own split may have had before a view.
+  const auto& p = question.placement;
+  for (int dim = dims; dim-- > 0 && p.isSplit();) {
+    if (p.replicas() > 1) add(Placement::split(dim).withReplicas(p.replicas()));
+    if (!p.blocks().empty()) add(Placement::split(dim).withBlocks(p.blocks()));
+    if (p.padding() > 0) add(Placement::split(dim).withPadding(p.padding()));
+  }
+  return choices;
+}
+
+std::optional<Constraint> operatorCannot(const Question& question, NodeId node) {
+  const auto operands = graph::operandsOf(question.graph().node(node));
+  std::vector<ValueId> distinct;
+  std::vector<std::vector<Placement>> choices;
+  for (ValueId v : operands) {
+    if (std::find(distinct.begin(), distinct.end(), v) != distinct.end()) continue;
+    distinct.push_back(v);
+    choices.push_back(operandChoices(question, v));
+  }
+  Problem free = question.problem;
+  free.pins.clear();
+  free.rulesOff.clear();
+  const Variables variables(free);
+  const auto at = static_cast<std::size_t>(question.graph().value(question.value).resultIndex);
+  std::string example;
+  std::vector<std::size_t> digits(distinct.size(), 0);
+  for (std::size_t tried = 0; tried < kMostCombinations; ++tried) {
+    std::vector<Placement> placements;
+    for (ValueId v : operands) {
+      const auto i = static_cast<std::size_t>(std::find(distinct.begin(), distinct.end(), v) - distinct.begin());
+      placements.push_back(choices[i][digits[i]]);
+    }
+    const Candidates found = candidatesOf(free, variables, node, placements);
+    for (const Choice& choice : found.open) {
+      if (choice.results[at] == question.placement) return std::nullopt;
+    }
+    const bool isTelling = std::find(placements.begin(), placements.end(), question.placement) != placements.end();
+    if (found.open.empty() && (example.empty() || isTelling)) example = found.conflict.reason;
+    std::size_t digit = 0;
+    while (digit < digits.size() && ++digits[digit] == choices[digit].size()) digits[digit++] = 0;
+    if (digit == digits.size()) {
+      const std::string why = example.empty() ? "its operator makes no such part of its inputs, however they lie" : "no placement of its inputs gives that";
+      return Constraint{.kind = ConstraintKind::Rule,
+                        .node = node,
+                        .value = question.value,
+                        .text = fmt::format("{} cannot be {}: {}.{}", question.name(), question.wanted(), why, example.empty() ? "" : " " + example)};
+    }
+  }
+  return std::nullopt;  // not known: too many combinations
+}
+
+}  // namespace
+
+std::string formsOf(const Problem& problem, const Variables& variables, NodeId layer) {
+  std::vector<std::string> names;
+  for (const StrategyOption& option : optionsOf(problem, variables, layer).offered) {
+    std::string name(rules::toText(option.strategy));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return joined(names, "or");
+}
+
+std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, ValueId value, const Placement& placement) {
+  const Question question{problem, variables, value, placement};
+  const std::string sizes = placement.whyNotDivisible(question.shape(), problem.context.worldSize);
+  const NodeId producer = problem.graph->value(value).producer;
+  const NodeId decider = variables.decider(producer);
+  if (!sizes.empty()) {
+    return Constraint{.kind = ConstraintKind::Sizes,
+                      .node = decider,
+                      .text = fmt::format("{} {} cannot be {}: {}.", question.name(), graph::toText(question.shape()), placement.text(), sizes)};
+  }
+  if (variables.layer(decider)) return layerCannot(question, decider);
+  if (problem.graph->node(producer).kind == graph::NodeKind::Call) return operatorCannot(question, producer);
+  if (placement.isReplicated()) return std::nullopt;
+  const std::string why = problem.graph->node(producer).kind == graph::NodeKind::Input       ? "an input is given whole to every rank"
+                          : problem.graph->node(producer).kind == graph::NodeKind::Parameter ? "it is used by more than layers, so every rank holds all of it"
+                                                                                              : "a constant is whole on every rank";
+  return Constraint{.kind = ConstraintKind::Rule, .node = producer, .value = value, .text = fmt::format("{} cannot be split: {}.", question.name(), why)};
+}
+
+std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
+  if (offers(problem, variables, layer, strategy)) return std::nullopt;
+  const std::string own = ticked(graph::layerName(*problem.graph, layer));
+  Constraint found{.node = layer};
+  for (const rules::Refusal& refusal : optionsOf(problem, variables, layer).refused) {
+    if (refusal.strategy != strategy) continue;
+    found.kind = ConstraintKind::Sizes;
+    found.text = fmt::format("{} cannot be {}: {}.", own, rules::toText(strategy), refusal.reason);
+    return found;
+  }
+  const auto menu = menuWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
+  found.kind = menu ? ConstraintKind::Menu : ConstraintKind::Rule;
+  found.text = menu ? fmt::format("{} cannot be {} here: only {} offers that form.", own, rules::toText(strategy), *menu)
+                    : fmt::format("{} cannot be {}: a layer of its kind has no such form; it can be {}.", own, rules::toText(strategy),
+                                  formsOf(problem, variables, layer));
+  return found;
+}
+
+}  // namespace cleave::solve

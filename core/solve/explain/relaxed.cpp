@@ -1,0 +1,271 @@
+#include "solve/explain/relaxed.h"
+
+#include "solve/structure.h"
+
+#include <algorithm>
+
+namespace cleave::solve {
+namespace {
+
+constexpr std::size_t kMostStates = 20'000;
+constexpr std::size_t kStatesBetweenPolls = 1 << 10;
+
+}  // namespace
+
+Relaxation::Relaxation(const Problem& problem, const Variables& variables)
+    : m_problem(problem), m_variables(variables), m_graph(*problem.graph), m_isBackground(m_graph.nodes.size(), false) {
+  intern(Placement());
+  for (NodeId n : variables.steps()) {
+    m_isBackground[n.index()] = m_graph.node(n).kind != graph::NodeKind::Call || !variables.pins(n).empty();
+  }
+  classify();
+}
+
+void Relaxation::classify() {
+  std::unordered_map<std::size_t, std::vector<NodeId>> byHash;
+  m_classOf.resize(m_graph.nodes.size(), 0);
+  for (NodeId n : m_variables.steps()) {
+    m_classOf[n.index()] = static_cast<std::uint32_t>(m_classes.size());
+    // The full menu shapes a layer's options by what comes behind it; pins and redistributions speak of single nodes.
+    const bool isOfItsOwn = !m_variables.pins(n).empty() || m_variables.redistributes(n) || m_variables.layer(n);
+    if (!isOfItsOwn) {
+      auto& bucket = byHash[structureHash(m_graph, m_variables, n)];
+      const auto known = std::find_if(bucket.begin(), bucket.end(), [&](NodeId other) { return sameStructure(m_graph, m_variables, other, n); });
+      if (known != bucket.end()) {
+        m_classOf[n.index()] = m_classOf[known->index()];
+        continue;
+      }
+      bucket.push_back(n);
+    }
+    m_classes.emplace_back();
+  }
+}
+
+Relaxation::PlacementId Relaxation::intern(const Placement& placement) {
+  const auto [found, isNew] = m_ids.try_emplace(placement, static_cast<PlacementId>(m_placements.size()));
+  if (isNew) m_placements.push_back(placement);
+  return found->second;
+}
+
+const std::vector<Relaxation::PlacementId>& Relaxation::universe(ValueId value) {
+  const auto [found, isNew] = m_universes.try_emplace(value.raw());
+  if (!isNew) return found->second;
+  std::vector<PlacementId> ids;
+  const graph::Shape& shape = m_graph.shapeOf(value);
+  const auto add = [&](const Placement& placement) {
+    if (!placement.localShape(shape, m_problem.context.worldSize)) return;
+    const PlacementId id = intern(placement);
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  };
+  add(Placement());
+  const NodeId producer = m_graph.value(value).producer;
+  if (m_graph.node(producer).kind != graph::NodeKind::Call && m_variables.isStep(producer)) {
+    return m_universes[value.raw()] = std::move(ids);  // a source lies whole, whoever reads it
+  }
+  for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) add(Placement::split(dim));
+  const auto addKnownTo = [&](NodeId n) {
+    const auto& layer = m_variables.layer(n);
+    if (!layer) return;
+    for (const auto& option : rules::layerOptions(m_graph, n, *layer, m_problem.context).offered) {
+      if (layer->input == value) add(option.input);
+      if (layer->weight == value) add(option.weight);
+      if (layer->bias == value) add(option.bias);
+      if (layer->down == value && option.down) add(*option.down);
+      if (m_graph.node(n).results.front() == value) add(option.result);
+    }
+  };
+  addKnownTo(producer);
+  for (NodeId user : m_graph.value(value).users) addKnownTo(user);
+  return m_universes[value.raw()] = std::move(ids);
+}
+
+const std::vector<std::vector<Relaxation::PlacementId>>& Relaxation::answers(NodeId node, const std::u16string& reads) {
+  auto& known = m_classes[m_classOf[node.index()]].answers;
+  if (const auto found = known.find(reads); found != known.end()) return found->second;
+  std::vector<Placement> placements;
+  for (const char16_t id : reads) placements.push_back(m_placements[id]);
+  std::vector<std::vector<PlacementId>> writes;
+  for (const Choice& choice : candidatesOf(m_problem, m_variables, node, placements).open) {
+    std::vector<PlacementId> ids;
+    for (const Placement& placement : placementsOf(choice)) ids.push_back(intern(placement));
+    if (std::find(writes.begin(), writes.end(), ids) == writes.end()) writes.push_back(std::move(ids));
+  }
+  return known.emplace(reads, std::move(writes)).first->second;
+}
+
+/// Takes the kept nodes in order. After each, a state is one way in which the values lie that a later one reads.
+struct Relaxation::Sweep {
+  Relaxation& owner;
+  const Deadline& deadline;
+  NodeId observed;
+  std::vector<PlacementId> preferred;                       ///< for operands of `observed` that nobody else places
+
+  std::vector<NodeId> order;
+  std::unordered_map<std::uint32_t, std::size_t> lastRead;  ///< raw ValueId → index into `order`
+  std::vector<ValueId> live;
+  std::vector<State> states{State{}};
+  std::vector<std::vector<std::uint32_t>> history;          ///< with `observed`: State::before of every step
+  std::size_t observedAt = 0;
+  std::vector<Witness> seen;                                ///< by state after the observed step
+  std::unordered_map<std::u16string, std::uint32_t> index;
+  std::vector<State> next;
+  bool isUnknown = false;
+
+  void prepare(const std::vector<bool>& kept) {
+    std::vector<bool> isIn(owner.m_graph.nodes.size(), false);
+    for (NodeId n : owner.m_variables.steps()) {
+      const bool isSource = owner.m_graph.node(n).kind != graph::NodeKind::Call;
+      isIn[n.index()] = kept[n.index()] || n == observed || (owner.isBackground(n) && (!isSource || !owner.m_variables.pins(n).empty()));
+    }
+    for (NodeId n : owner.m_variables.steps()) {
+      if (!isIn[n.index()]) continue;
+      if (n == observed) observedAt = order.size();
+      for (const Read& read : owner.m_variables.reads(n)) lastRead[read.value.raw()] = order.size();
+      order.push_back(n);
+    }
+  }
+
+  bool isReadAfter(ValueId v, std::size_t step) const {
+    const auto found = lastRead.find(v.raw());
+    return found != lastRead.end() && found->second > step;
+  }
+
+  Answer run() {
+    for (std::size_t step = 0; step < order.size(); ++step) {
+      advance(step);
+      if (isUnknown) return Answer::Unknown;
+      if (states.empty()) return Answer::Fails;
+    }
+    return Answer::Holds;
+  }
+
+  /// Values that the node reads and nobody has placed: let-go ones lie anyhow.
+  std::vector<ValueId> newReads(NodeId node) const {
+    std::vector<ValueId> found;
+    for (const Read& read : owner.m_variables.reads(node)) {
+      const auto isSame = [&](ValueId v) { return v == read.value; };
+      if (std::none_of(live.begin(), live.end(), isSame) && std::none_of(found.begin(), found.end(), isSame)) found.push_back(read.value);
+    }
+    return found;
+  }
+
+  void advance(std::size_t step) {
+    const NodeId node = order[step];
+    const auto fresh = newReads(node);
+    std::vector<ValueId> all = live;
+    all.insert(all.end(), fresh.begin(), fresh.end());
+    std::vector<std::size_t> readSlots;
+    for (const Read& read : owner.m_variables.reads(node)) {
+      readSlots.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), read.value) - all.begin()));
+    }
+    std::vector<std::size_t> keptSlots, keptWrites;
+    std::vector<ValueId> after;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (isReadAfter(all[i], step)) keptSlots.push_back(i), after.push_back(all[i]);
+    }
+    const auto writes = owner.m_variables.writes(node);
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (writes[i].isValid() && isReadAfter(writes[i], step)) keptWrites.push_back(i), after.push_back(writes[i]);
+    }
+    index.clear();
+    next.clear();
+    for (std::uint32_t i = 0; i < states.size() && !isUnknown; ++i) {
+      forEachPlacing(states[i].live, fresh, 0, node == observed, [&](const std::u16string& placed) {
+        std::u16string reads;
+        for (std::size_t slot : readSlots) reads += placed[slot];
+        std::u16string base;
+        for (std::size_t slot : keptSlots) base += placed[slot];
+        const auto take = [&](const std::vector<PlacementId>& written) {
+          std::u16string result = base;
+          for (std::size_t w : keptWrites) result += static_cast<char16_t>(written[w]);
+          addState(std::move(result), i, node, reads, written);
+        };
+        if (node == observed) {
+          forEachWrite(writes, take);
+        } else {
+          for (const auto& written : owner.answers(node, reads)) take(written);
+        }
+      });
+    }
+    live = std::move(after);
+    states.swap(next);
+    if (!observed.isValid()) return;
+    auto& before = history.emplace_back();
+    for (const State& state : states) before.push_back(state.before);
+  }
+
+  /// The observed node sees operands that lie alike, or as its result is to lie, before others: what it says of them tells most.
+  template <class Use>
+  void forEachPlacing(const std::u16string& placed, const std::vector<ValueId>& fresh, std::size_t at, bool isObserved, const Use& use) {
+    if (isUnknown) return;
+    if (at == fresh.size()) return use(placed);
+    std::vector<PlacementId> choices = owner.universe(fresh[at]);
+    if (isObserved) {
+      std::stable_partition(choices.begin(), choices.end(), [&](PlacementId id) { return std::find(preferred.begin(), preferred.end(), id) != preferred.end(); });
+    }
+    for (const PlacementId id : choices) forEachPlacing(placed + static_cast<char16_t>(id), fresh, at + 1, isObserved, use);
+  }
+
+  /// Every way in which the results of the observed node may lie; those that nobody reads lie whole.
+  template <class Use>
+  void forEachWrite(std::span<const ValueId> writes, const Use& use) {
+    std::vector<std::vector<PlacementId>> all{{}};
+    for (ValueId v : writes) {
+      const bool isFree = v.isValid() && isReadAfter(v, observedAt);
+      const std::vector<PlacementId> choices = isFree ? owner.universe(v) : std::vector<PlacementId>{0};
+      std::vector<std::vector<PlacementId>> longer;
+      for (const auto& known : all) {
+        for (PlacementId id : choices) {
+          longer.push_back(known);
+          longer.back().push_back(id);
+        }
+      }
+      all = std::move(longer);
+    }
+    for (const auto& written : all) use(written);
+  }
+
+  void addState(std::u16string result, std::uint32_t before, NodeId node, const std::u16string& reads, const std::vector<PlacementId>& written) {
+    const auto [known, isNew] = index.try_emplace(result, static_cast<std::uint32_t>(next.size()));
+    if (!isNew) return;
+    next.push_back({std::move(result), before});
+    if (next.size() > kMostStates || (next.size() % kStatesBetweenPolls == 0 && deadline.isOver())) isUnknown = true;
+    if (node != observed) return;
+    Witness& witness = seen.emplace_back();
+    for (const char16_t id : reads) witness.reads.push_back(owner.m_placements[id]);
+    for (const PlacementId id : written) witness.writes.push_back(owner.m_placements[id]);
+  }
+
+  Witness found() const {
+    std::uint32_t state = 0;
+    for (std::size_t step = order.size(); step-- > observedAt + 1;) state = history[step][state];
+    return seen[state];
+  }
+};
+
+Relaxation::Answer Relaxation::check(const std::vector<bool>& kept, const Deadline& deadline) {
+  if (deadline.isOver()) return Answer::Unknown;
+  Sweep sweep{.owner = *this, .deadline = deadline};
+  sweep.prepare(kept);
+  return sweep.run();
+}
+
+std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId observed, const Deadline& deadline) {
+  // The first look tells which splits are about; the second lets free operands lie so.
+  std::optional<Witness> found;
+  std::vector<PlacementId> preferred;
+  for (int look = 0; look < 2; ++look) {
+    Sweep sweep{.owner = *this, .deadline = deadline, .observed = observed, .preferred = preferred};
+    sweep.prepare(kept);
+    if (sweep.run() != Answer::Holds) return found;
+    found = sweep.found();
+    for (const auto* placements : {&found->writes, &found->reads}) {
+      for (const Placement& placement : *placements) {
+        if (placement.isSplit()) preferred.push_back(intern(placement));
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace cleave::solve

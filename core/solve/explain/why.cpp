@@ -1,0 +1,336 @@
+#include "solve/explain/explain.h"
+#include "solve/sentences.h"
+#include "solve/wording.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <set>
+
+namespace cleave::solve {
+namespace {
+
+std::string_view roleWord(Role role) {
+  switch (role) {
+    case Role::LayerInput: return "input";
+    case Role::Weight: return "weight";
+    case Role::Bias: return "bias";
+    case Role::Target: return "labels";
+    case Role::Down: return "down weight";
+    case Role::Routing: return "routing";
+    default: return "operand";
+  }
+}
+
+/// Walks from a value back to the choice behind it, one link for each node on the way.
+class Chain {
+ public:
+  Chain(const Problem& problem, const Solution& solution)
+      : m_problem(problem), m_graph(*problem.graph), m_solution(solution), m_variables(problem) {}
+
+  std::vector<WhyLink> from(ValueId value) {
+    for (ValueId at = value; at.isValid();) at = explain(at);
+    return std::move(m_links);
+  }
+
+ private:
+  struct Asked {
+    NodeId node;
+    ValueId value;
+    std::span<const Read> reads;
+    std::vector<Placement> placements;  ///< of the reads
+    Candidates candidates;
+    std::size_t chosen = 0;             ///< index into candidates.open
+  };
+
+  SentenceBuilder sentence() const { return {m_graph, m_variables}; }
+  bool isSplit(ValueId v) const { return m_solution.of(v).isSplit(); }
+  std::string words(ValueId v) const { return inWords(m_solution.of(v), m_graph.shapeOf(v)); }
+  NodeId deciderOf(ValueId v) const { return m_variables.decider(m_graph.value(v).producer); }
+
+  void add(NodeId node, ValueId value, Sentence sentence) { m_links.push_back({node, value, std::move(sentence)}); }
+
+  /// Adds the link of this value and answers the value to explain next; invalid at the end of the chain.
+  ValueId explain(ValueId value) {
+    Asked asked = ask(value);
+    tellRedistribution(asked);
+    if (m_variables.layer(asked.node)) return explainLayer(asked);
+    if (m_graph.node(asked.node).kind != graph::NodeKind::Call) return explainSource(asked);
+    return isSplitHere(value) ? explainSplit(asked) : explainWhole(asked);
+  }
+
+  const Placement& computed(ValueId value) const {
+    const auto found = m_solution.computedAs.find(value);
+    return found == m_solution.computedAs.end() ? m_solution.of(value) : found->second;
+  }
+  bool isSplitHere(ValueId value) const { return computed(value).isSplit(); }
+
+  Asked ask(ValueId value) const {
+    Asked asked{.node = deciderOf(value), .value = value};
+    asked.reads = m_variables.reads(asked.node);
+    for (const Read& read : asked.reads) asked.placements.push_back(m_solution.of(read.value));
+    asked.candidates = candidatesOf(m_problem, m_variables, asked.node, asked.placements);
+    const auto& open = asked.candidates.open;
+    const auto& strategy = m_solution.strategies[asked.node.index()];
+    const auto isChosen = [&](const Choice& choice) {
+      if (strategy && (!choice.strategy || choice.strategy->strategy != strategy->strategy || choice.strategy->weight != strategy->weight)) return false;
+      const auto& results = m_graph.node(asked.node).results;
+      return std::equal(results.begin(), results.end(), choice.results.begin(), choice.results.end(),
+                        [&](ValueId v, const Placement& p) { return m_solution.of(v) == p; });
+    };
+    asked.chosen = static_cast<std::size_t>(std::find_if(open.begin(), open.end(), isChosen) - open.begin());
+    return asked;
+  }
+
+  std::string reasonOf(const Asked& asked) const {
+    return asked.chosen < asked.candidates.open.size() ? asked.candidates.open[asked.chosen].reason : std::string();
+  }
+
+  void tellRedistribution(const Asked& asked) {
+    const auto found = m_solution.computedAs.find(asked.value);
+    if (found == m_solution.computedAs.end()) return;
+    add(asked.node, asked.value,
+        sentence()
+            .value(asked.value)
+            .text(fmt::format(" is computed {} and then {}, which you allowed: readers see it {}.", inWords(found->second, m_graph.shapeOf(asked.value)),
+                              found->second.isSplit() ? "gathered" : "cut", words(asked.value)))
+            .finish());
+  }
+
+  // ---- layers
+
+  ValueId explainLayer(const Asked& asked) {
+    const ValueId result = m_graph.node(asked.node).results.front();
+    if (asked.value != result) tellParameter(asked);
+    const auto& open = asked.candidates.open;
+    const auto& chosen = m_solution.strategies[asked.node.index()];
+    auto s = sentence().node(asked.node).text(fmt::format(" is {}", chosen ? rules::toText(chosen->strategy) : "without a strategy"));
+    if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
+    WhyLink link{.node = asked.node, .value = result};
+    link.alternatives = alternativesOf(asked);
+    if (open.size() > 1) {
+      s.text(fmt::format(". Here was a choice: {} of its {} forms fit.", open.size(), link.alternatives.size() + 1));
+      link.isFree = true;
+      link.sentence = s.finish();
+      m_links.push_back(std::move(link));
+      return {};
+    }
+    const std::string pins = removingPins(asked);
+    if (!pins.empty()) {
+      s.text(fmt::format(". You demanded it: {}.", pins));
+      link.isFree = true;
+      link.sentence = s.finish();
+      m_links.push_back(std::move(link));
+      return {};
+    }
+    link.alternatives.clear();
+    const std::size_t forcing = forcingRead(asked);
+    if (forcing == asked.reads.size()) {
+      s.text(whyOnlyForm(asked));
+      link.sentence = s.finish();
+      m_links.push_back(std::move(link));
+      return {};
+    }
+    const Read& read = asked.reads[forcing];
+    s.text(fmt::format(". No other form fits, because its {} ", roleWord(read.role))).value(read.value).text(fmt::format(" is {}.", words(read.value)));
+    link.sentence = s.finish();
+    m_links.push_back(std::move(link));
+    return read.value;
+  }
+
+  void tellParameter(const Asked& asked) {
+    auto s = sentence();
+    s.value(asked.value).text(fmt::format(" is {}, as ", words(asked.value))).node(asked.node);
+    const auto& strategy = m_solution.strategies[asked.node.index()];
+    s.text(fmt::format(" needs it, which is {}", strategy ? rules::toText(strategy->strategy) : "whole"));
+    const auto& users = m_graph.value(asked.value).users;
+    if (users.size() > 1) {
+      s.text("; ");
+      for (std::size_t i = 1; i < users.size() && i < 4; ++i) s.text(i > 1 ? ", " : "").node(users[i]);
+      s.text(users.size() > 4 ? fmt::format(" and {} more share it and follow", users.size() - 4) : users.size() > 2 ? " share it and follow" : " shares it and follows");
+    }
+    add(asked.node, asked.value, s.text(".").finish());
+  }
+
+  /// Texts of pins that removed forms which would have fitted, joined; empty: none did.
+  std::string removingPins(const Asked& asked) const {
+    std::vector<std::string> texts;
+    for (const RuledOut& out : asked.candidates.ruledOut) {
+      if (!out.pin.empty() && std::find(texts.begin(), texts.end(), ticked(out.pin)) == texts.end()) texts.push_back(ticked(out.pin));
+    }
+    return joined(texts, "and");
+  }
+
+  rules::LayerOptions optionsOf(NodeId layer) const {
+    return rules::layerOptions(m_graph, layer, *m_variables.layer(layer), m_problem.context);
+  }
+
+  /// The read whose placement rules the other forms out: the first whose form another option wants otherwise.
+  std::size_t forcingRead(const Asked& asked) const {
+    if (asked.candidates.ruledOut.empty()) return asked.reads.size();
+    std::size_t weight = asked.reads.size();
+    for (std::size_t i = 0; i < asked.reads.size(); ++i) {
+      if (asked.reads[i].role == Role::LayerInput && isSplit(asked.reads[i].value)) return i;
+      if (asked.reads[i].role == Role::Weight && weight == asked.reads.size()) weight = i;
+    }
+    if (weight < asked.reads.size()) return weight;
+    if (!optionsOf(asked.node).refused.empty()) return asked.reads.size();  // the sizes, not the whole input, left one form
+    for (std::size_t i = 0; i < asked.reads.size(); ++i) {
+      if (asked.reads[i].role == Role::LayerInput) return i;
+    }
+    return asked.reads.size();
+  }
+
+  std::string whyOnlyForm(const Asked& asked) const {
+    std::vector<std::string> refused;
+    for (const rules::Refusal& refusal : optionsOf(asked.node).refused) {
+      if (std::find(refused.begin(), refused.end(), refusal.reason) == refused.end()) refused.push_back(refusal.reason);
+    }
+    if (refused.empty()) return m_problem.context.worldSize == 1 ? "." : ". The menu offers no other form.";
+    return fmt::format(". It has no other form here: {}.", joined(refused, "and"));
+  }
+
+  /// What else a layer could be, and why each was not it.
+  std::vector<std::string> alternativesOf(const Asked& asked) const {
+    std::vector<std::string> found;
+    const auto& open = asked.candidates.open;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      if (i == asked.chosen) continue;
+      found.push_back(fmt::format("{}: fits here too, but {}", nameWithPlacement(asked, open[i]),
+                                  i < asked.chosen ? "with it something further on cannot hold, or the plan is dearer" : "it comes later in the menu, or is dearer"));
+    }
+    for (const RuledOut& out : asked.candidates.ruledOut) found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
+    for (const rules::Refusal& refusal : optionsOf(asked.node).refused) {
+      found.push_back(fmt::format("{}: impossible, {}", rules::toText(refusal.strategy), refusal.reason));
+    }
+    return found;
+  }
+
+  /// Two forms of one name differ by how the result lies.
+  std::string nameWithPlacement(const Asked& asked, const Choice& choice) const {
+    const std::string name = nameOf(choice);
+    const auto sameName = [&](const Choice& other) { return nameOf(other) == name; };
+    auto count = static_cast<std::size_t>(std::count_if(asked.candidates.open.begin(), asked.candidates.open.end(), sameName));
+    for (const RuledOut& out : asked.candidates.ruledOut) count += sameName(out.choice);
+    if (count < 2 || choice.results.empty()) return name;
+    return fmt::format("{} as {}", name, choice.results.front().text());
+  }
+
+  // ---- everything else
+
+  ValueId explainSource(const Asked& asked) {
+    auto s = sentence().value(asked.value).text(fmt::format(" is {}", words(asked.value)));
+    if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
+    add(asked.node, asked.value, s.text(".").finish());
+    return {};
+  }
+
+  void tellOtherClaims(const Asked& asked, SentenceBuilder& s) const {
+    std::vector<std::string> others;
+    for (std::size_t i = 0; i < asked.candidates.open.size(); ++i) {
+      if (i != asked.chosen) others.push_back(nameOf(asked.candidates.open[i]));
+    }
+    if (!others.empty()) s.text(fmt::format(" It could have been {} as well.", joined(others, "or")));
+  }
+
+  ValueId explainSplit(const Asked& asked) {
+    const ValueId next = decidingOperand(asked);
+    auto s = sentence().value(asked.value).text(fmt::format(" is {}", inWords(computed(asked.value), m_graph.shapeOf(asked.value))));
+    if (next.isValid()) s.text(" because ").value(next).text(fmt::format(" is {}", words(next)));
+    if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
+    s.text(".");
+    tellOtherClaims(asked, s);
+    add(asked.node, asked.value, s.finish());
+    return next;
+  }
+
+  /// A whole value comes from whole ones all the way: told once, down to the nearest layer that could have done otherwise.
+  ValueId explainWhole(const Asked& asked) {
+    auto s = sentence().value(asked.value).text(" is whole (R)");
+    const bool readsSplit = std::any_of(asked.reads.begin(), asked.reads.end(), [&](const Read& r) { return isSplit(r.value); });
+    if (readsSplit) {
+      if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
+      add(asked.node, asked.value, s.text(".").finish());
+      return {};
+    }
+    const NodeId layer = layerBehind(asked.node);
+    if (!layer.isValid()) {
+      s.text(asked.reads.empty() ? ": every rank makes it itself." : ": it is computed from inputs and constants alone, which every rank has whole.");
+      add(asked.node, asked.value, s.finish());
+      return {};
+    }
+    const ValueId result = m_graph.node(layer).results.front();
+    s.text(" because everything it is computed from is whole; the nearest layer before it is ").node(layer).text(".");
+    add(asked.node, asked.value, s.finish());
+    return result;
+  }
+
+  /// The latest layer with a choice that a whole value follows from, else the latest; layers are not walked past.
+  NodeId layerBehind(NodeId node) const {
+    std::priority_queue<std::uint32_t> queue;
+    std::set<std::uint32_t> seen;
+    const auto pushReads = [&](NodeId n) {
+      for (const Read& read : m_variables.reads(n)) {
+        const NodeId before = deciderOf(read.value);
+        if (seen.insert(before.raw()).second) queue.push(before.raw());
+      }
+    };
+    pushReads(node);
+    NodeId latest;
+    while (!queue.empty()) {
+      const NodeId n(queue.top());
+      queue.pop();
+      if (!m_variables.layer(n)) {
+        pushReads(n);
+        continue;
+      }
+      if (ask(m_graph.node(n).results.front()).candidates.open.size() > 1) return n;
+      if (!latest.isValid()) latest = n;
+    }
+    return latest;
+  }
+
+  /// The split operand from which a layer is reached soonest; the first of several.
+  ValueId decidingOperand(const Asked& asked) {
+    if (m_hops.empty()) countHops();
+    ValueId best;
+    for (const Read& read : asked.reads) {
+      if (isSplit(read.value) && (!best.isValid() || hopsOf(read.value) < hopsOf(best))) best = read.value;
+    }
+    return best;
+  }
+
+  std::uint32_t hopsOf(ValueId v) const { return m_hops[deciderOf(v).index()]; }
+
+  void countHops() {
+    constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max() / 2;
+    m_hops.assign(m_graph.nodes.size(), kNever);
+    for (NodeId n : m_variables.steps()) {
+      if (m_variables.layer(n)) {
+        m_hops[n.index()] = 0;
+        continue;
+      }
+      for (const Read& read : m_variables.reads(n)) {
+        if (isSplit(read.value)) m_hops[n.index()] = std::min(m_hops[n.index()], hopsOf(read.value) + 1);
+      }
+    }
+  }
+
+  const Problem& m_problem;
+  const Graph& m_graph;
+  const Solution& m_solution;
+  const Variables m_variables;
+  std::vector<WhyLink> m_links;
+  std::vector<std::uint32_t> m_hops;  ///< by NodeId of steps: nodes back to the nearest layer along split operands
+};
+
+}  // namespace
+
+std::vector<WhyLink> why(const Problem& problem, const Solution& solution, ValueId value) {
+  const Graph& graph = *problem.graph;
+  const bool isKnown = value.index() < graph.values.size() && solution.placements.size() == graph.values.size() &&
+                       solution.strategies.size() == graph.nodes.size();
+  return isKnown ? Chain(problem, solution).from(value) : std::vector<WhyLink>();
+}
+
+}  // namespace cleave::solve

@@ -1,0 +1,265 @@
+#include "solve/explain/explain.h"
+#include "solve/solve_support.h"
+#include "solve/variables.h"
+#include "support/llama_graph.h"
+
+#include <QTest>
+
+using namespace cleave;
+using namespace cleave::solve;
+
+namespace {
+
+Solution solved(const Problem& problem) {
+  const auto result = solve::solve(problem, Engine::Learning, *makeCountingSink());
+  return result && result->solution ? *result->solution : Solution{};
+}
+
+ValueId valueOf(const Problem& problem, std::string_view name) {
+  const ValueId found = problem.graph->findValue(name);
+  if (!found.isValid()) qFatal("no value %s", std::string(name).c_str());
+  return found;
+}
+
+NodeId layerOf(const Graph& graph, std::string_view layer) {
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (graph::layerShape(graph, n) && graph::layerName(graph, n) == layer) return n;
+  }
+  qFatal("no layer %s", std::string(layer).c_str());
+}
+
+ValueId resultOf(const Graph& graph, std::string_view layer) { return graph.node(layerOf(graph, layer)).results.front(); }
+
+std::string textOf(const WhyNot& answer) {
+  std::string text = fmt::format("[{}{}]\n", static_cast<int>(answer.answer), answer.core.isMinimal ? ", minimal" : "");
+  for (const Sentence& s : answer.sentences) text += plainText(s) + "\n";
+  return text;
+}
+
+std::string textOf(const Core& core) {
+  std::string text = core.isMinimal ? "minimal\n" : "not minimal\n";
+  for (const Constraint& c : core.constraints) text += c.text + "\n";
+  return text;
+}
+
+WhyNot ask(const Problem& problem, ValueId value, std::string_view placement) {
+  auto answer = whyNot(problem, solved(problem), nullptr, value, *Placement::parse(placement), {}, 20'000);
+  if (!answer) qFatal("%s", answer.error().message.c_str());
+  return std::move(*answer);
+}
+WhyNot ask(const Problem& problem, std::string_view layer, rules::Strategy strategy) {
+  auto answer = whyNot(problem, solved(problem), nullptr, layerOf(*problem.graph, layer), strategy, {}, 20'000);
+  if (!answer) qFatal("%s", answer.error().message.c_str());
+  return std::move(*answer);
+}
+Core coreOf(const Problem& problem) {
+  auto core = smallestCore(problem, {}, 20'000);
+  if (!core) qFatal("%s", core.error().message.c_str());
+  return std::move(*core);
+}
+
+bool isSolvable(const Problem& problem) {
+  const auto result = solve::solve(problem, Engine::Learning, *makeCountingSink());
+  return result && result->outcome == Outcome::Solved;
+}
+
+std::vector<std::string> liftsOf(const Core& core) {
+  std::vector<std::string> lifts;
+  for (const Constraint& c : core.constraints) {
+    if (c.lift) lifts.push_back(*c.lift);
+  }
+  return lifts;
+}
+
+#define COMPARE_ANSWER(given, expected) QVERIFY2((given).answer == (expected), textOf(given).c_str())
+#define VERIFY_SAYS(text, part) \
+  QVERIFY2((text).find(part) != std::string::npos, fmt::format("no \"{}\" in:\n{}", part, text).c_str())
+
+}  // namespace
+
+class TestExplainWhyNot : public QObject {
+  Q_OBJECT
+ private slots:
+  void saysWhenItIsSo() {
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    COMPARE_ANSWER(ask(*problem, resultOf(*problem->graph, "model.layers.0.mlp.up_proj"), "S(2)"), WhyNotAnswer::IsSo);
+    COMPARE_ANSWER(ask(*problem, "model.layers.0.mlp.up_proj", rules::Strategy::Column), WhyNotAnswer::IsSo);
+  }
+
+  void refusesADimensionThatIsNotThere() {
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    const auto answer = whyNot(*problem, solved(*problem), nullptr, valueOf(*problem, "input_ids"), *Placement::parse("S(2)"));
+    QVERIFY(!answer);
+    QCOMPARE(answer.error().code, ErrorCode::BadUsage);
+    VERIFY_SAYS(answer.error().message, "`input_ids` [1, 16] has no dimension 2");
+  }
+
+  void givesTheNumbersOfSizesThatDoNotDivide() {
+    const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3, .intermediate = 113}), 2);
+    const WhyNot layer = ask(*problem, "model.layers.0.mlp.up_proj", rules::Strategy::Column);
+    COMPARE_ANSWER(layer, WhyNotAnswer::Impossible);
+    VERIFY_SAYS(textOf(layer), "`model.layers.0.mlp.up_proj` cannot be column: 113 output features do not divide by 2 ranks.");
+    QCOMPARE(layer.core.constraints.front().kind, ConstraintKind::Sizes);
+    const WhyNot value = ask(*problem, resultOf(*problem->graph, "model.layers.0.mlp.up_proj"), "S(2)");
+    COMPARE_ANSWER(value, WhyNotAnswer::Impossible);
+    VERIFY_SAYS(textOf(value), "113");
+  }
+
+  void namesTheMenuThatHasTheForm() {
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    const WhyNot answer = ask(*problem, "model.embed_tokens", rules::Strategy::Whole);
+    COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
+    QCOMPARE(answer.core.constraints.front().kind, ConstraintKind::Menu);
+    VERIFY_SAYS(textOf(answer), "the full menu");
+  }
+
+  void saysWhatAnOperatorCannotDo() {
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    const WhyNot mean = ask(*problem, valueOf(*problem, "mul_2"), "S(2)");
+    COMPARE_ANSWER(mean, WhyNotAnswer::Impossible);
+    VERIFY_SAYS(textOf(mean), "`mul_2` cannot be");
+    const WhyNot input = ask(*problem, valueOf(*problem, "input_ids"), "S(1)");
+    COMPARE_ANSWER(input, WhyNotAnswer::Impossible);
+    VERIFY_SAYS(textOf(input), "an input is given whole to every rank");
+  }
+
+  void offersThePinWhereThereIsAPlan() {
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    const WhyNot answer = ask(*problem, "model.layers.0.mlp.up_proj", rules::Strategy::Whole);
+    COMPARE_ANSWER(answer, WhyNotAnswer::Possible);
+    QVERIFY(answer.pin.has_value());
+    Problem pinned = *problem;
+    pinned.pins.push_back(*Pin::parse(*answer.pin));
+    QVERIFY(isSolvable(pinned));
+  }
+
+  void findsTheNormThatForbidsARowHead() {
+    const auto problem = test::problemOf(test::llamaGraph({.layers = 3}), 2);
+    const WhyNot answer = ask(*problem, "lm_head", rules::Strategy::Row);
+    COMPARE_ANSWER(answer, WhyNotAnswer::Forbidden);
+    const std::string text = textOf(answer);
+    QVERIFY2(answer.core.isMinimal, text.c_str());
+    QVERIFY2(answer.core.constraints.size() <= 2, text.c_str());
+    VERIFY_SAYS(text, "model.norm.weight");
+    QVERIFY2(liftsOf(answer.core).empty(), text.c_str());
+  }
+
+  void findsThePinThatForbids() {
+    const auto problem = test::problemOf(test::llamaGraph(), 2, {"*mlp.gate_proj=replicated", "*q_proj=column"});
+    const WhyNot answer = ask(*problem, "model.layers.1.mlp.down_proj", rules::Strategy::Row);
+    COMPARE_ANSWER(answer, WhyNotAnswer::Forbidden);
+    QCOMPARE(liftsOf(answer.core), std::vector<std::string>{"*mlp.gate_proj=replicated"});
+    VERIFY_SAYS(textOf(answer), "Lift `*mlp.gate_proj=replicated`");
+    QVERIFY2(answer.core.isMinimal, textOf(answer).c_str());
+  }
+
+  void findsTheRuleThatIsOff() {
+    Problem problem = *test::problemOf(test::llamaGraph(), 2);
+    problem.rulesOff = {"aten::sigmoid", "aten::rsqrt"};
+    const WhyNot answer = ask(problem, "model.layers.1.mlp.down_proj", rules::Strategy::Row);
+    COMPARE_ANSWER(answer, WhyNotAnswer::Forbidden);
+    QCOMPARE(liftsOf(answer.core), std::vector<std::string>{"aten::sigmoid"});
+  }
+
+  void explainsTheSliceThatTakesTheSequenceApart() {
+    const auto problem =
+        test::problemOf(test::llamaGraph({.layers = 2, .hasLoss = false, .logitsToKeep = 1}), 2, {}, rules::SequenceParallel::On);
+    const WhyNot answer = ask(*problem, "model.embed_tokens", rules::Strategy::VocabScatter);
+    COMPARE_ANSWER(answer, WhyNotAnswer::Forbidden);
+    const std::string text = textOf(answer);
+    QVERIFY2(answer.core.isMinimal, text.c_str());
+    VERIFY_SAYS(text, "slice");
+    QVERIFY2(answer.core.constraints.size() <= 8, text.c_str());
+  }
+
+  void findsTheSmallestCoreOfAProblemWithoutSolution() {
+    const auto problem = test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row", "*q_proj=column", "*down_proj!=vocab"});
+    const Core core = coreOf(*problem);
+    const std::string text = textOf(core);
+    QCOMPARE(liftsOf(core), std::vector<std::string>{"lm_head=row"});
+    QVERIFY2(core.isMinimal, text.c_str());
+    VERIFY_SAYS(text, "You pinned `lm_head` to row, which needs its input");
+    VERIFY_SAYS(text, "model.norm.weight");
+  }
+
+  void saysWhichPinTheSizesForbid() {
+    const auto problem = test::problemOf(test::llamaGraph({.intermediate = 113}), 2, {"*up_proj=column", "lm_head=column"});
+    const Core core = coreOf(*problem);
+    QCOMPARE(liftsOf(core), std::vector<std::string>{"*up_proj=column"});
+    VERIFY_SAYS(textOf(core), "113 output features do not divide by 2 ranks");
+  }
+
+  void isEmptyWhereThereIsASolution() { QVERIFY(coreOf(*test::problemOf(test::llamaGraph(), 2)).constraints.empty()); }
+
+  void coresOfRandomProblemsAreUnsolvableAndMinimal() {
+    constexpr std::uint64_t kFirstSeed = 7000;
+    int unsolved = 0;
+    const char* const words[] = {"row", "column", "replicated"};
+    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 300; ++seed) {
+      test::RandomGraph generator(seed);
+      const auto graph = generator.build(static_cast<int>(generator.pick({4, 6, 9})));
+      std::vector<std::string> layers;
+      for (NodeId n : idRange<NodeId>(graph->nodes.size())) {
+        if (graph::layerShape(*graph, n)) layers.push_back(graph::layerName(*graph, n));
+      }
+      std::vector<std::string> pins;
+      for (std::int64_t i = generator.pick({1, 2, 3, 4}); i > 0 && !layers.empty(); --i) {
+        const auto& layer = layers[static_cast<std::size_t>(generator.pick({0, 1, 2, 3, 4, 5})) % layers.size()];
+        pins.push_back(fmt::format("{}{}{}", layer, generator.pick({0, 0, 1}) ? "!=" : "=", words[generator.pick({0, 1, 2})]));
+      }
+      const auto problem = test::problemOf(graph, 2, pins);
+      if (isSolvable(*problem)) continue;
+      ++unsolved;
+      const Core core = coreOf(*problem);
+      const std::string where = fmt::format("seed {}, pins {}\n{}", seed, fmt::join(pins, " "), textOf(core));
+      QVERIFY2(core.isMinimal, where.c_str());
+      QVERIFY2(!core.constraints.empty(), where.c_str());
+      const auto lifts = liftsOf(core);
+      QVERIFY2(!isSolvable(*test::problemOf(graph, 2, lifts)), where.c_str());
+      for (std::size_t i = 0; i < lifts.size(); ++i) {
+        auto fewer = lifts;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+        QVERIFY2(isSolvable(*test::problemOf(graph, 2, fewer)), where.c_str());
+      }
+    }
+    QVERIFY2(unsolved > 30, fmt::format("{} unsolved", unsolved).c_str());
+  }
+
+  void answersOfRandomProblemsAgreeWithTheEngine() {
+    int impossible = 0, forbidden = 0, possible = 0;
+    for (std::uint64_t seed = 9000; seed < 9060; ++seed) {
+      test::RandomGraph generator(seed);
+      const auto problem = test::problemOf(generator.build(7), 2);
+      const Graph& graph = *problem->graph;
+      for (ValueId v : idRange<ValueId>(graph.values.size())) {
+        for (int dim = 0; dim < static_cast<int>(graph.shapeOf(v).size()); ++dim) {
+          const Placement wanted = Placement::split(dim);
+          const WhyNot answer = ask(*problem, v, wanted.text());
+          Problem pinned = *problem;
+          pinned.pins.push_back({.pattern = graph.value(v).name, .placement = wanted, .text = "question"});
+          const bool isPossible = isSolvable(pinned);
+          const std::string where = fmt::format("seed {}: {}={}\n{}", seed, graph.value(v).name, wanted.text(), textOf(answer));
+          const bool saysPossible = answer.answer == WhyNotAnswer::IsSo || answer.answer == WhyNotAnswer::Possible;
+          QVERIFY2(isPossible == saysPossible, where.c_str());
+          QVERIFY2(!answer.sentences.empty(), where.c_str());
+          if (!saysPossible) QVERIFY2(!answer.core.constraints.empty(), where.c_str());
+          impossible += answer.answer == WhyNotAnswer::Impossible;
+          forbidden += answer.answer == WhyNotAnswer::Forbidden;
+          possible += saysPossible;
+        }
+      }
+    }
+    QVERIFY2(impossible > 0 && forbidden > 0 && possible > 0, fmt::format("{} {} {}", impossible, forbidden, possible).c_str());
+  }
+
+  void stopsAtTheToken() {
+    std::stop_source source;
+    source.request_stop();
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    const auto answer = whyNot(*problem, solved(*problem), nullptr, layerOf(*problem->graph, "lm_head"), rules::Strategy::Row, Progress(source.get_token()));
+    QVERIFY(!answer && answer.error().code == ErrorCode::Cancelled);
+  }
+};
+
+QTEST_APPLESS_MAIN(TestExplainWhyNot)
+#include "tst_explain_why_not.moc"

@@ -1,0 +1,184 @@
+#include "solve/explain/remedy.h"
+#include "solve/solve_support.h"
+#include "support/llama_graph.h"
+
+#include <QTest>
+
+using namespace cleave;
+using namespace cleave::solve;
+
+namespace {
+
+SolveResult solved(const Problem& problem, Engine engine = Engine::Learning) {
+  auto result = solve::solve(problem, engine, *makeCountingSink());
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+std::vector<Remedy> remediesOf(const Problem& problem, std::size_t most = 4) {
+  const SolveResult result = solved(problem);
+  auto remedies = remediesFor(problem, result, Engine::Learning, nullptr, {}, most);
+  if (!remedies) qFatal("%s", remedies.error().message.c_str());
+  return std::move(*remedies);
+}
+
+std::string textOf(const std::vector<Remedy>& remedies) {
+  std::string text;
+  for (const Remedy& remedy : remedies) text += remedy.text + "\n";
+  return text;
+}
+
+bool offers(const std::vector<Remedy>& remedies, const Change& change) {
+  return std::any_of(remedies.begin(), remedies.end(), [&](const Remedy& r) { return r.change == change; });
+}
+
+/// Every remedy does what it says when it is applied.
+void verifyEach(const Problem& problem, const std::vector<Remedy>& remedies) {
+  const SolveResult before = solved(problem);
+  const Figures figuresBefore = figuresOf(problem, before.solution ? &*before.solution : nullptr);
+  for (const Remedy& remedy : remedies) {
+    const auto changed = applied(problem, remedy.change);
+    QVERIFY2(changed.has_value(), remedy.text.c_str());
+    const SolveResult after = solved(*changed);
+    QVERIFY2(after.solution.has_value(), remedy.text.c_str());
+    const Figures figures = figuresOf(*changed, &*after.solution);
+    QCOMPARE(figures.splitLayers, remedy.after.splitLayers);
+    QCOMPARE(figures.rankBytes, remedy.after.rankBytes);
+    QCOMPARE(figuresBefore.splitLayers, remedy.before.splitLayers);
+    QVERIFY2(!figuresBefore.hasPlan || figures.splitLayers > figuresBefore.splitLayers, remedy.text.c_str());
+  }
+}
+
+}  // namespace
+
+class TestRemedy : public QObject {
+  Q_OBJECT
+ private slots:
+  void helpsModelsThatDoNotSplit_data() {
+    QTest::addColumn<int>("heads");
+    QTest::addColumn<int>("kvHeads");
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<bool>("hasWideNorms");
+    QTest::newRow("one KV head on 2 ranks") << 4 << 1 << 2 << false;
+    QTest::newRow("2 KV heads on 4 ranks") << 8 << 2 << 4 << false;
+    QTest::newRow("3 heads on 2 ranks") << 3 << 3 << 2 << false;
+    QTest::newRow("norms over all heads") << 8 << 4 << 2 << true;
+  }
+  void helpsModelsThatDoNotSplit() {
+    QFETCH(int, heads);
+    QFETCH(int, kvHeads);
+    QFETCH(int, ranks);
+    QFETCH(bool, hasWideNorms);
+    const auto problem =
+        test::problemOf(test::llamaGraph({.hidden = heads * 16, .heads = heads, .kvHeads = kvHeads, .vocab = 240, .hasWideNorms = hasWideNorms}), ranks);
+    const auto remedies = remediesOf(*problem);
+    QVERIFY2(!remedies.empty(), "no remedy");
+    verifyEach(*problem, remedies);
+    QVERIFY2(offers(remedies, {ChangeKind::FullMenu, ""}), textOf(remedies).c_str());
+  }
+
+  void helpsTheLastPositionUnderSequenceParallelism() {
+    const auto graph = test::llamaGraph({.layers = 2, .hasLoss = false, .logitsToKeep = 1});
+    const auto problem = test::problemOf(graph, 2, {"model.embed_tokens=vocab+scatter"}, rules::SequenceParallel::On);
+    QCOMPARE(solved(*problem).outcome, Outcome::NoSolution);
+    const auto remedies = remediesOf(*problem, 8);
+    verifyEach(*problem, remedies);
+    QVERIFY2(offers(remedies, {ChangeKind::LiftPin, "model.embed_tokens=vocab+scatter"}), textOf(remedies).c_str());
+  }
+
+  void liftsThePinThatExplodes() {
+    const auto problem = test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row"});
+    const auto remedies = remediesOf(*problem);
+    verifyEach(*problem, remedies);
+    QVERIFY2(offers(remedies, {ChangeKind::LiftPin, "lm_head=row"}), textOf(remedies).c_str());
+    QVERIFY2(remedies.front().after.hasPlan && !remedies.front().before.hasPlan, textOf(remedies).c_str());
+    QVERIFY2(remedies.front().text.find("then there is a plan, which splits") != std::string::npos, textOf(remedies).c_str());
+  }
+
+  void switchesARuleOnAgain() {
+    Problem problem = *test::problemOf(test::llamaGraph(), 2);
+    problem.rulesOff = {"aten::sigmoid"};
+    const auto remedies = remediesOf(problem);
+    verifyEach(problem, remedies);
+    QVERIFY2(offers(remedies, {ChangeKind::RuleOn, "aten::sigmoid"}), textOf(remedies).c_str());
+  }
+
+  void followsTheCardThatIsLookedAt() {
+    const auto problem = test::problemOf(test::llamaGraph({.hidden = 64, .heads = 4, .kvHeads = 1}), 2);
+    const auto recorded = test::record(problem);
+    Cursor cursor(recorded.trace);
+    const auto at = cursor.next(EventType::Conflict);
+    QVERIFY(at.has_value());
+    cursor.seek(*at);
+    const auto card = conflictAt(cursor);
+    const auto remedies = remediesFor(*problem, recorded.result, Engine::Reference, &*card);
+    QVERIFY(remedies && !remedies->empty());
+    verifyEach(*problem, *remedies);
+  }
+
+  void avoidsTheConflictOfTheLastPosition() {
+    const auto problem = test::problemOf(test::llamaGraph({.hasLoss = false, .logitsToKeep = 1}), 2, {}, rules::SequenceParallel::On);
+    const auto recorded = test::record(problem);
+    Cursor cursor(recorded.trace);
+    const auto at = cursor.next(EventType::Conflict);
+    QVERIFY(at.has_value());
+    cursor.seek(*at);
+    const auto card = conflictAt(cursor);
+    const auto remedies = remediesFor(*problem, recorded.result, Engine::Reference, &*card);
+    QVERIFY(remedies.has_value());
+    QVERIFY2(offers(*remedies, {ChangeKind::SequenceParallel, "off"}), textOf(*remedies).c_str());
+    for (const Remedy& remedy : *remedies) QVERIFY2(remedy.after.splitLayers >= remedy.before.splitLayers, remedy.text.c_str());
+  }
+
+  void hasNothingToSayWhereAllIsSplit() {
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    const SolveResult result = solved(*problem);
+    const Figures figures = figuresOf(*problem, &*result.solution);
+    QCOMPARE(figures.splitLayers, figures.layers);
+    QVERIFY(remediesOf(*problem).empty());
+  }
+
+  void isSortedAndRepeats() {
+    const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3}), 2);
+    const auto first = remediesOf(*problem), second = remediesOf(*problem);
+    QCOMPARE(textOf(first), textOf(second));
+    for (std::size_t i = 1; i < first.size(); ++i) QVERIFY2(first[i - 1].after.splitLayers >= first[i].after.splitLayers, textOf(first).c_str());
+  }
+
+  void refusesChangesThatDoNotFit_data() {
+    QTest::addColumn<int>("kind");
+    QTest::addColumn<QString>("argument");
+    QTest::newRow("pin") << static_cast<int>(ChangeKind::AddPin) << "nobody=row";
+    QTest::newRow("no pin") << static_cast<int>(ChangeKind::AddPin) << "row";
+    QTest::newRow("lift") << static_cast<int>(ChangeKind::LiftPin) << "lm_head=row";
+    QTest::newRow("rule") << static_cast<int>(ChangeKind::RuleOn) << "aten::mm";
+    QTest::newRow("redistribute") << static_cast<int>(ChangeKind::Redistribute) << "nobody";
+    QTest::newRow("sequence") << static_cast<int>(ChangeKind::SequenceParallel) << "maybe";
+    QTest::newRow("ranks") << static_cast<int>(ChangeKind::Ranks) << "0";
+    QTest::newRow("ranks with words") << static_cast<int>(ChangeKind::Ranks) << "2 ranks";
+  }
+  void refusesChangesThatDoNotFit() {
+    QFETCH(int, kind);
+    QFETCH(QString, argument);
+    const auto problem = test::problemOf(test::llamaGraph(), 2);
+    const auto changed = applied(*problem, {static_cast<ChangeKind>(kind), argument.toStdString()});
+    QVERIFY(!changed);
+    QCOMPARE(changed.error().code, ErrorCode::BadUsage);
+  }
+
+  void appliesEachChange() {
+    Problem problem = *test::problemOf(test::llamaGraph(), 2, {"lm_head=row"});
+    problem.rulesOff = {"aten::sigmoid"};
+    QVERIFY(applied(problem, {ChangeKind::LiftPin, "lm_head=row"})->pins.empty());
+    QVERIFY(applied(problem, {ChangeKind::RuleOn, "aten::sigmoid"})->rulesOff.empty());
+    QCOMPARE(applied(problem, {ChangeKind::AddPin, "*q_proj=column"})->pins.size(), std::size_t{2});
+    QCOMPARE(applied(problem, {ChangeKind::Redistribute, "*q_proj"})->redistributable, std::vector<std::string>{"*q_proj"});
+    QVERIFY(applied(problem, {ChangeKind::FullMenu, ""})->context.menu == rules::Menu::Full);
+    QVERIFY(applied(problem, {ChangeKind::SequenceParallel, "auto"})->context.sequenceParallel == rules::SequenceParallel::Auto);
+    QCOMPARE(applied(problem, {ChangeKind::Ranks, "4"})->context.worldSize, 4);
+    QCOMPARE(toText(Change{ChangeKind::LiftPin, "lm_head=row"}), std::string("lift the pin lm_head=row"));
+  }
+};
+
+QTEST_APPLESS_MAIN(TestRemedy)
+#include "tst_remedy.moc"
