@@ -32,12 +32,14 @@ struct WholeWeights {
   std::string why;
 };
 
+/// Works: every layer splits that splits on any of the world sizes asked together (on one rank there is nothing to split, and
+/// it works). Partly: some of them. Nothing: every layer is whole. NoSolution: pins, or a menu without `whole`, leave none.
 enum class WorldSizeVerdict : std::uint8_t { Works, Partly, Nothing, NoSolution };
 /// How a model does on one world size, under the options of the problem.
 struct WorldSize {
   int ranks = 1;
-  WorldSizeVerdict verdict = WorldSizeVerdict::Works;  ///< Works: every layer that splits on any world size splits; Partly: some; Nothing: none
-  std::size_t splitLayers = 0, layers = 0;
+  WorldSizeVerdict verdict = WorldSizeVerdict::Works;
+  std::size_t splitLayers = 0, layers = 0;  ///< layers with a parameter
   std::int64_t rankBytes = 0;       ///< PlanCost::bytes
   std::int64_t femtoseconds = 0;
   bool fitsBudget = true;

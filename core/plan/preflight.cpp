@@ -1,0 +1,325 @@
+#include "plan/preflight.h"
+
+#include "graph/operators.h"
+#include "plan/steps.h"
+#include "solve/explain/remedy.h"
+#include "solve/variables.h"
+#include "solve/wording.h"
+
+#include <algorithm>
+#include <set>
+
+namespace cleave::plan {
+namespace {
+
+using rules::Strategy;
+using rules::StrategyOption;
+
+/// Nodes behind a layer that are asked whether its split result fits them: its heads are made right behind it.
+constexpr int kMostNodesFollowed = 32;
+constexpr int kMostRanks = 64;
+/// Split placements that are followed for each value.
+constexpr std::size_t kMostPlacements = 12;
+
+bool isSplitForm(const StrategyOption& option) { return option.weight.isSplit() || option.strategy == Strategy::Vocab; }
+
+/// Where splits may come to, whatever the rest of the plan is: each value's split placements, layers' forms first. Wide rather
+/// than exact: operands are tried one by one and all together.
+class Reach {
+ public:
+  explicit Reach(const solve::Problem& problem) : m_problem(problem), m_graph(*problem.graph), m_splits(m_graph.values.size()) {
+    for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) {
+      if (m_graph.node(n).kind != graph::NodeKind::Call) continue;
+      if (const auto layer = graph::layerShape(m_graph, n)) {
+        for (const auto& option : rules::layerOptions(m_graph, n, *layer, problem.context).offered) add(m_graph.node(n).results.front(), option.result);
+      } else {
+        pass(n);
+      }
+    }
+  }
+  bool reaches(NodeId node) const {
+    const auto operands = graph::operandsOf(m_graph.node(node));
+    return std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return !m_splits[v.index()].empty(); });
+  }
+
+ private:
+  void add(ValueId value, const Placement& placement) {
+    auto& known = m_splits[value.index()];
+    if (placement.isSplit() && known.size() < kMostPlacements && std::find(known.begin(), known.end(), placement) == known.end()) known.push_back(placement);
+  }
+
+  void pass(NodeId node) {
+    const auto operands = graph::operandsOf(m_graph.node(node));
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      for (const Placement& placement : m_splits[operands[i].index()]) {
+        std::vector<Placement> alone(operands.size()), alike(operands.size());
+        alone[i] = placement;
+        for (std::size_t j = 0; j < operands.size(); ++j) {
+          const auto& others = m_splits[operands[j].index()];
+          if (std::find(others.begin(), others.end(), placement) != others.end()) alike[j] = placement;
+        }
+        apply(node, alone);
+        if (alike != alone) apply(node, alike);
+      }
+    }
+  }
+
+  void apply(NodeId node, const std::vector<Placement>& operands) {
+    const auto verdict = rules::applyRule({m_graph, node, operands, m_problem.context.worldSize});
+    const auto* claims = std::get_if<std::vector<rules::Claim>>(&verdict);
+    if (!claims) return;
+    const auto& results = m_graph.node(node).results;
+    for (const rules::Claim& claim : *claims) {
+      for (std::size_t i = 0; i < results.size(); ++i) add(results[i], claim.results[i]);
+    }
+  }
+
+  const solve::Problem& m_problem;
+  const Graph& m_graph;
+  std::vector<std::vector<Placement>> m_splits;  ///< by ValueId
+};
+
+std::vector<UnknownOperator> unknownOperators(const solve::Problem& problem) {
+  const Graph& graph = *problem.graph;
+  std::vector<UnknownOperator> found;
+  std::optional<Reach> reach;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    const graph::Node& node = graph.node(n);
+    if (node.kind != graph::NodeKind::Call || graph::layerShape(graph, n) || rules::hasRule(graph.opName(node))) continue;
+    if (!reach) reach.emplace(problem);
+    auto known = std::find_if(found.begin(), found.end(), [&](const UnknownOperator& u) { return u.op == graph.opName(node); });
+    if (known == found.end()) known = found.insert(found.end(), {.op = graph.opName(node), .first = n});
+    ++known->count;
+    known->matters = known->matters || reach->reaches(n);
+  }
+  for (UnknownOperator& unknown : found) {
+    const std::string times = unknown.count == 1 ? "" : fmt::format(" ({} times)", unknown.count);
+    unknown.text = unknown.matters ? fmt::format("`{}`{} has no rule, so its inputs must be whole on every rank: layers before it cannot hand it a split result.", unknown.op, times)
+                                   : fmt::format("`{}`{} has no rule, but only whole tensors reach it: nothing is lost.", unknown.op, times);
+  }
+  return found;
+}
+
+/// Where a split of a layer's result fails for its sizes alone: carried through nodes that read nothing else split, to one that
+/// reads nothing else and refuses it on these ranks but not on others.
+class Heads {
+ public:
+  explicit Heads(const solve::Problem& problem) : m_problem(problem), m_graph(*problem.graph) {}
+
+  /// A clause with the numbers; empty: nothing near forbids it.
+  std::string refusalOf(ValueId value, const Placement& placement) const {
+    std::vector<std::pair<ValueId, Placement>> open{{value, placement}};
+    for (std::size_t at = 0; at < open.size() && at < kMostNodesFollowed; ++at) {
+      for (NodeId user : m_graph.value(open[at].first).users) {
+        const auto [carried, lies] = open[at];
+        if (graph::layerShape(m_graph, user)) continue;
+        const auto verdict = ask(user, carried, lies, m_problem.context.worldSize);
+        if (const auto* claims = std::get_if<std::vector<rules::Claim>>(&verdict)) {
+          const auto& results = m_graph.node(user).results;
+          for (std::size_t i = 0; i < results.size() && !claims->empty(); ++i) {
+            if (claims->front().results[i].isSplit()) open.emplace_back(results[i], claims->front().results[i]);
+          }
+        } else if (readsNothingElse(user, carried) && fitsOtherRanks(user, carried, lies)) {
+          return refusalText(user, std::get<rules::Conflict>(verdict).reason);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  rules::Verdict ask(NodeId node, ValueId carried, const Placement& placement, int ranks) const {
+    std::vector<Placement> operands;
+    for (ValueId v : graph::operandsOf(m_graph.node(node))) operands.push_back(v == carried ? placement : Placement());
+    return rules::applyRule({m_graph, node, operands, ranks});
+  }
+
+  /// Other operands could lie otherwise, so a refusal that they have part in is none of the sizes.
+  bool readsNothingElse(NodeId node, ValueId carried) const {
+    const auto operands = graph::operandsOf(m_graph.node(node));
+    return std::all_of(operands.begin(), operands.end(), [&](ValueId v) { return v == carried; });
+  }
+
+  bool fitsOtherRanks(NodeId node, ValueId carried, const Placement& placement) const {
+    for (int ranks = 2; ranks <= kMostRanks; ++ranks) {
+      if (ranks != m_problem.context.worldSize && std::holds_alternative<std::vector<rules::Claim>>(ask(node, carried, placement, ranks))) return true;
+    }
+    return false;
+  }
+
+  std::string refusalText(NodeId node, std::string reason) const {
+    while (!reason.empty() && reason.back() == '.') reason.pop_back();
+    return fmt::format("its result does not divide at `{}`: {}", m_graph.value(m_graph.node(node).results.front()).name, reason);
+  }
+
+  const solve::Problem& m_problem;
+  const Graph& m_graph;
+};
+
+/// Why no form splits the layer where its input is whole: sizes that do not divide; empty: one does, or sizes are not why.
+std::string whyIndivisible(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer) {
+  const auto options = rules::layerOptions(*problem.graph, node, layer, problem.context);
+  std::string reason;
+  for (const StrategyOption& option : options.offered) {
+    if (!isSplitForm(option) || option.input.isSplit()) continue;
+    const std::string refusal = Heads(problem).refusalOf(problem.graph->node(node).results.front(), option.result);
+    if (refusal.empty()) return {};
+    if (reason.empty()) reason = refusal;
+  }
+  if (!reason.empty()) return reason;
+  return options.refused.empty() ? std::string() : options.refused.front().reason;
+}
+
+/// Equal ones of repeated blocks together, in graph order.
+template <class Group>
+Group& groupFor(std::vector<Group>& groups, std::string pattern, NodeId first) {
+  const auto known = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.pattern == pattern; });
+  if (known != groups.end()) return *known;
+  Group& group = groups.emplace_back();
+  group.pattern = std::move(pattern);
+  group.first = first;
+  return group;
+}
+
+std::int64_t bytesOf(const Graph& graph, ValueId value) { return sizeInBytes(graph.value(value).type); }
+
+void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, Preflight& found, std::set<std::uint32_t>& counted) {
+  const Graph& graph = *problem.graph;
+  const std::string pattern = solve::withoutIndices(graph::layerName(graph, node));
+  const std::string why = whyIndivisible(problem, node, layer);
+  const auto options = rules::layerOptions(graph, node, layer, problem.context).offered;
+  const bool hasSplitForm = std::any_of(options.begin(), options.end(), isSplitForm);
+  const std::int64_t bytes = (layer.weight.isValid() ? bytesOf(graph, layer.weight) : 0) + (layer.down.isValid() ? bytesOf(graph, layer.down) : 0);
+  if (!why.empty()) {
+    IndivisibleLayers& group = groupFor(found.indivisible, pattern, node);
+    if (group.count++ == 0) group.reason = why;
+    group.bytes += bytes;
+  }
+  const bool isWhole = layer.weight.isValid() && (!hasSplitForm || (!why.empty() && std::none_of(options.begin(), options.end(), [](const StrategyOption& o) {
+    return isSplitForm(o) && o.input.isSplit();
+  })));
+  if (!isWhole || !counted.insert(layer.weight.raw()).second) return;
+  WholeWeights& group = groupFor(found.whole, pattern, node);
+  if (group.count++ == 0) group.why = why.empty() ? "the menu offers no form that splits it" : why;
+  group.bytes += bytes;
+}
+
+/// Parameters that something else than a layer reads: only layers split what they own.
+void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
+  const ValueId value = graph.node(node).results.front();
+  const auto& users = graph.value(value).users;
+  WholeWeights& group = groupFor(found.whole, solve::withoutIndices(graph.value(value).name), node);
+  if (group.count++ == 0) {
+    group.why = users.empty() ? "nothing reads it"
+                              : fmt::format("`{}` reads it, which is no layer: every rank needs all of it", graph.value(graph.node(users.front()).results.front()).name);
+  }
+  group.bytes += bytesOf(graph, value);
+}
+
+// ---- world sizes
+
+struct Tried {
+  WorldSize size;
+  std::shared_ptr<const solve::Problem> problem;
+  std::shared_ptr<const solve::Solution> solution;
+};
+
+bool splits(const solve::Solution& solution, NodeId layer) {
+  const auto& strategy = solution.strategies[layer.index()];
+  return strategy && rules::axisOf(strategy->strategy) != "replicated";
+}
+
+std::vector<NodeId> layersWithParameters(const Graph& graph) {
+  std::vector<NodeId> layers;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    const auto layer = graph::layerShape(graph, n);
+    if (layer && layer->weight.isValid()) layers.push_back(n);
+  }
+  return layers;
+}
+
+/// nullopt: cancelled.
+std::optional<Tried> tryOn(const solve::Problem& problem, int ranks, solve::Engine engine, const Progress& progress) {
+  Tried tried;
+  tried.size.ranks = ranks;
+  auto own = std::make_shared<solve::Problem>(problem);
+  own->context.worldSize = ranks;
+  tried.problem = own;
+  const auto sink = solve::makeCountingSink();
+  auto result = solve::solve(*own, engine, *sink, progress);
+  if (progress.cancelled() || (result && result->outcome == solve::Outcome::Stopped)) return std::nullopt;
+  const solve::Solution* solution = result && result->solution ? &*result->solution : nullptr;
+  const solve::Figures figures = solve::figuresOf(*own, solution);
+  tried.size.layers = figures.layers;
+  tried.size.splitLayers = figures.splitLayers;
+  tried.size.rankBytes = figures.rankBytes;
+  tried.size.femtoseconds = figures.femtoseconds;
+  tried.size.fitsBudget = solution && figures.rankBytes <= own->cost.budgetBytes();
+  if (solution) {
+    tried.solution = std::make_shared<const solve::Solution>(std::move(*result->solution));
+  } else {
+    tried.size.verdict = WorldSizeVerdict::NoSolution;
+    tried.size.why = !result ? result.error().message : result->causes.empty() ? result->core.text() : result->causes.front().reason;
+  }
+  return tried;
+}
+
+void judge(Tried& tried, const std::vector<NodeId>& splitSomewhere) {
+  if (!tried.solution || tried.size.ranks == 1) return;
+  const auto isWholeHere = [&](NodeId layer) { return !splits(*tried.solution, layer); };
+  const auto missing = std::find_if(splitSomewhere.begin(), splitSomewhere.end(), isWholeHere);
+  if (tried.size.splitLayers == 0) tried.size.verdict = WorldSizeVerdict::Nothing;
+  if (missing == splitSomewhere.end()) {
+    if (tried.size.splitLayers == 0) tried.size.why = "No layer of this model splits on any of these numbers of ranks.";
+    return;
+  }
+  if (tried.size.splitLayers > 0) tried.size.verdict = WorldSizeVerdict::Partly;
+  PlanRequest request;
+  request.problem = tried.problem;
+  request.solution = tried.solution;
+  const auto count = std::count_if(splitSomewhere.begin(), splitSomewhere.end(), isWholeHere);
+  const std::string rest = count > 1 ? fmt::format(" ({} more layers stay whole)", count - 1) : "";
+  tried.size.why = fmt::format("`{}` stays whole: {}{}.", graph::layerName(*tried.problem->graph, *missing), whyWhole(request, *missing), rest);
+}
+
+}  // namespace
+
+Preflight preflight(const solve::Problem& problem) {
+  Preflight found;
+  found.unknownOperators = unknownOperators(problem);
+  if (problem.context.worldSize <= 1) return found;
+  const Graph& graph = *problem.graph;
+  const solve::Variables variables(problem);
+  std::set<std::uint32_t> counted;  // tied weights lie once
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (const auto& layer = variables.layer(n)) {
+      addLayer(problem, n, *layer, found, counted);
+    } else if (graph.node(n).kind == graph::NodeKind::Parameter && variables.isStep(n)) {
+      if (counted.insert(graph.node(n).results.front().raw()).second) addOtherParameter(graph, n, found);
+    }
+  }
+  for (const WholeWeights& group : found.whole) found.wholeBytes += group.bytes;
+  return found;
+}
+
+std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks, const Progress& progress) {
+  std::vector<Tried> all;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    progress.report("world sizes", static_cast<std::int64_t>(i), static_cast<std::int64_t>(ranks.size()));
+    auto tried = tryOn(problem, ranks[i], engine, progress);
+    if (!tried) break;
+    all.push_back(*std::move(tried));
+  }
+  std::vector<NodeId> splitSomewhere;
+  for (NodeId layer : layersWithParameters(*problem.graph)) {
+    if (std::any_of(all.begin(), all.end(), [&](const Tried& t) { return t.solution && splits(*t.solution, layer); })) splitSomewhere.push_back(layer);
+  }
+  std::vector<WorldSize> sizes;
+  for (Tried& tried : all) {
+    judge(tried, splitSomewhere);
+    sizes.push_back(std::move(tried.size));
+  }
+  return sizes;
+}
+
+}  // namespace cleave::plan
