@@ -16,5 +16,6 @@ void addCheckCommand(CLI::App& app, Chosen& chosen);
 void addInfoCommand(CLI::App& app, Chosen& chosen);
 void addTraceCommand(CLI::App& app, Chosen& chosen);
 void addRulesCommand(CLI::App& app, Chosen& chosen);
+void addExplainCommand(CLI::App& app, Chosen& chosen);
 
 }  // namespace cleave::cli

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   cleave::cli::addInfoCommand(app, chosen);
   cleave::cli::addTraceCommand(app, chosen);
   cleave::cli::addRulesCommand(app, chosen);
+  cleave::cli::addExplainCommand(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -1,17 +1,30 @@
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/plan_flags.h"
 #include "cli/summary.h"
+#include "cli/what_if.h"
 
 namespace cleave::cli {
 namespace {
 
 struct PlanCommand {
   PlanFlags flags;
-  std::string json, trace;
+  std::string json, trace, compare;
+  std::optional<std::string> worldSizes;
+  bool preflight = false, pareto = false;
+  std::size_t best = 0;
 
   Result<int> run() const {
     const Progress progress = consoleProgress();
+    if (!compare.empty()) return comparePlans(flags, compare, json, progress);
+    if (worldSizes) return showWorldSizes(flags, *worldSizes, json, progress);
+    if (preflight) return showPreflight(flags, json, progress);
+    if (pareto) return showFront(flags, json, progress);
+    if (best > 0) return showBest(flags, best, json, progress);
+    return plan(progress);
+  }
+
+ private:
+  Result<int> plan(const Progress& progress) const {
     CLEAVE_TRY(const Planned planned, planModel(flags, !trace.empty(), progress));
     endProgress();
     if (!trace.empty()) CLEAVE_TRY_VOID(solve::saveTrace(*planned.solved->trace, trace, progress));
@@ -32,8 +45,20 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<PlanCommand>();
   CLI::App* command = app.add_subcommand("plan", "Solve the parallel axis of every tensor and print the plan");
   state->flags.addTo(*command);
-  command->add_option("--json", state->json, "Write the plan as JSON to a file, or - for stdout");
+  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
   command->add_option("--trace", state->trace, "Save the recorded search to a file");
+  std::vector<CLI::Option*> questions;
+  questions.push_back(command->add_option("--compare", state->compare, "Compare plans instead: engines or plan files, such as reference,optimal"));
+  questions.push_back(command->add_option("--world-sizes", state->worldSizes, "Say instead which world sizes work and why not the others (default 1-64)")
+                          ->expected(0, 1));
+  questions.push_back(command->add_flag("--preflight", state->preflight, "Say instead what is known before any search"));
+  questions.push_back(command->add_flag("--pareto", state->pareto, "List instead the plans that no other beats in both time and memory"));
+  questions.push_back(command->add_option("--best", state->best, "List instead the K cheapest plans")->check(CLI::Range(1, 1000)));
+  for (CLI::Option* question : questions) {
+    for (CLI::Option* other : questions) {
+      if (question != other) question->excludes(other);
+    }
+  }
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? *result : report(result.error());

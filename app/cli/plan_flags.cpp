@@ -1,5 +1,7 @@
 #include "cli/plan_flags.h"
 
+#include "base/quantities.h"
+
 namespace cleave::cli {
 namespace {
 
@@ -16,7 +18,7 @@ Result<bool> onOff(const std::string& flag, const std::string& text) {
 void PlanFlags::addTo(CLI::App& command) {
   command.add_option("MODEL", model, "Model folder or config.json")->required();
   command.add_option("--ranks", ranks, "World size")->capture_default_str();
-  command.add_option("--engine", engine, "Search engine: reference")->capture_default_str();
+  command.add_option("--engine", engine, "Search engine: optimal (the cheapest plan, proved), reference (Optimum's search) or learning (the same answer, fewer tries)")->capture_default_str();
   command.add_option("--menu", menu, "Candidates layers offer: optimum or full (default: the engine's)");
   command.add_option("--sequence-parallel", sequenceParallel, "on, off or auto")->capture_default_str();
   command.add_option("--batch", batch, "Batch size (default 1, or the input's)");
@@ -28,6 +30,14 @@ void PlanFlags::addTo(CLI::App& command) {
   command.add_option("--seed", seed, "Seed of random inputs and initial values")->capture_default_str();
   command.add_option("--pin", pins, "NAME=PLACEMENT or SCOPE=column|row|vocab|replicated; != forbids; * matches; repeatable")
       ->take_all();
+  command.add_option("--rule-off", rulesOff, "Switch the rule of an operator off: it wants whole inputs (aten::mul.Tensor; * matches); repeatable")
+      ->take_all();
+  command.add_option("--redistribute", redistributable, "Let a value change its placement after it is computed (NAME; * matches); repeatable")
+      ->take_all();
+  command.add_flag("--train", isTraining, "Cost of a training step: backward, gradients, optimizer states");
+  command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")->capture_default_str();
+  command.add_option("--device-profile", device, "Device that costs are for: a bundled profile's name or a JSON file")->capture_default_str();
+  command.add_option("--memory-budget", memoryBudget, "Most memory of one rank, such as 40GiB (default: the device's)");
 }
 
 Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
@@ -42,6 +52,20 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
     if (!options.dtype) return fail(ErrorCode::BadUsage, "--dtype is \"{}\": write float32, bfloat16, float16 or float64.", dtype);
   }
   return options;
+}
+
+Result<solve::CostSettings> PlanFlags::costSettings() const {
+  solve::CostSettings settings;
+  CLEAVE_TRY(settings.profile, pipeline::deviceProfile(device));
+  settings.isTraining = isTraining;
+  const auto parsed = solve::parseOptimizer(optimizer);
+  if (!parsed) return fail(ErrorCode::BadUsage, "--optimizer is \"{}\": write none, sgd, momentum or adamw.", optimizer);
+  settings.optimizer = *parsed;
+  if (!memoryBudget.empty()) {
+    settings.memoryBudget = parseBytes(memoryBudget);
+    if (!settings.memoryBudget) return fail(ErrorCode::BadUsage, "--memory-budget is \"{}\": write a size such as 40GiB or 42949672960.", memoryBudget);
+  }
+  return settings;
 }
 
 Result<pipeline::SolveOptions> PlanFlags::solveOptions() const {
@@ -61,6 +85,9 @@ Result<pipeline::SolveOptions> PlanFlags::solveOptions() const {
   } else if (sequenceParallel != "off") {
     return fail(ErrorCode::BadUsage, "--sequence-parallel is \"{}\": write on, off or auto.", sequenceParallel);
   }
+  options.rulesOff = rulesOff;
+  options.redistributable = redistributable;
+  CLEAVE_TRY(options.cost, costSettings());
   for (const std::string& text : pins) {
     CLEAVE_TRY(auto pin, solve::Pin::parse(text));
     options.pins.push_back(std::move(pin));

@@ -9,15 +9,20 @@ namespace cleave::cli {
 struct PlanFlags {
   std::string model;
   int ranks = 2;
-  std::string engine = "reference", menu, sequenceParallel = "off", dtype, mask = "off", loss = "on";
+  std::string engine = std::string(solve::toText(pipeline::SolveOptions().engine)), menu, sequenceParallel = "off", dtype, mask = "off", loss = "on";
   std::optional<std::int64_t> batch, sequence;
   std::int64_t logitsToKeep = 0;
   std::uint64_t seed = 0;
-  std::vector<std::string> pins;
+  std::vector<std::string> pins, rulesOff, redistributable;
+  std::string device = std::string(pipeline::kDefaultDevice), optimizer = "adamw", memoryBudget;
+  bool isTraining = false;
 
   void addTo(CLI::App& command);
   Result<torch_capture::CaptureOptions> captureOptions() const;
   Result<pipeline::SolveOptions> solveOptions() const;
+
+ private:
+  Result<solve::CostSettings> costSettings() const;
 };
 
 /// A model opened, solved and planned as the flags say.

@@ -87,6 +87,10 @@ std::string planSummary(const plan::Plan& plan) {
   text += fmt::format("\ncollectives: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds: {} of parameters ({} of them whole on every rank), peak {} of activations\n",
                       bytesText(plan.memory.parameters), bytesText(plan.memory.wholeParameters), bytesText(plan.memory.peakActivations));
+  const std::string_view proof = plan.isProvedOptimal ? ", the least of any plan" : "";
+  text += fmt::format("predicted: {} a {}step on {} ({} of it collectives){}; {} a rank\n", solve::timeText(plan.cost.femtoseconds()),
+                      plan.costSettings.isTraining ? "training " : "", plan.costSettings.profile.title, solve::timeText(plan.cost.sum.trafficFs), proof,
+                      bytesText(plan.cost.bytes()));
   text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
                       plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
   return text;

@@ -141,7 +141,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   request.search = solved->result.stats;
   request.checkpoint = checkpointOf(model->folder);
   request.seed = solved->options.seed;
-  request.isProvedOptimal = solved->result.optimum && solved->result.optimum->isProved();
+  request.optimum = solved->result.optimum;
   CLEAVE_TRY(auto plan, plan::makePlan(request));
   plan.timings.loadMs = model->timings.loadMs;
   plan.timings.captureMs = model->timings.captureMs;

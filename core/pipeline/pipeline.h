@@ -46,7 +46,7 @@ inline constexpr std::string_view kDefaultDevice = "h100";
 
 struct SolveOptions {
   int ranks = 2;
-  solve::Engine engine = solve::Engine::Reference;
+  solve::Engine engine = solve::Engine::Optimal;
   std::optional<rules::Menu> menu;   ///< nullopt: the engine's default
   rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
   std::vector<solve::Pin> pins;

@@ -1,4 +1,5 @@
 #include "pipeline/pipeline.h"
+#include "plan/schema.h"
 
 #include <nlohmann/json.hpp>
 
@@ -24,8 +25,14 @@ Result<Sample> readSample(const Json& json, const fs::path& folder, const std::s
   sample.capture.logitsToKeep = json.value("logits_to_keep", std::int64_t{0});
   sample.solve.ranks = json.value("ranks", 2);
   if (json.value("sequence_parallel", false)) sample.solve.sequenceParallel = rules::SequenceParallel::On;
-  const std::string menu = json.value("menu", "optimum");
-  sample.solve.menu = menu == "full" ? rules::Menu::Full : rules::Menu::Optimum;
+  const std::string engine = json.value("engine", std::string(toText(solve::Engine::Reference)));
+  const auto parsedEngine = solve::parseEngine(engine);
+  if (!parsedEngine) return fail(ErrorCode::BadInput, "{}: engine must be reference, learning or optimal, not \"{}\".", where, engine);
+  sample.solve.engine = *parsedEngine;
+  if (json.contains("menu")) {
+    sample.solve.menu = plan::parseMenu(json["menu"].get<std::string>());
+    if (!sample.solve.menu) return fail(ErrorCode::BadInput, "{}: menu must be optimum or full.", where);
+  }
   for (const Json& pin : json.value("pins", Json::array())) {
     CLEAVE_TRY(auto parsed, withContext(solve::Pin::parse(pin.is_string() ? pin.get<std::string>() : ""), where));
     sample.solve.pins.push_back(std::move(parsed));

@@ -29,6 +29,8 @@ bool isSequenceParallel(Strategy strategy) {
 std::vector<LayerPlan> annotate(const PlanRequest& request) {
   const Graph& graph = *request.problem->graph;
   std::vector<LayerPlan> layers;
+  std::vector<std::optional<std::int64_t>> regrets(graph.nodes.size());
+  if (request.optimum) regrets = request.optimum->smallestRegrets();
   for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
     const auto& option = request.solution->strategies[node.index()];
     if (!option) continue;
@@ -44,7 +46,8 @@ std::vector<LayerPlan> annotate(const PlanRequest& request) {
     layer.sequenceParallel = isSequenceParallel(option->strategy);
     if (shape->weight.isValid()) layer.weight = graph.value(shape->weight).name;
     layer.node = node;
-    layer.reason = layer.axis == "replicated" ? whyWhole(request, node) : option->reason;
+    layer.regretFs = regrets[node.index()];
+    layer.reason = layer.axis == "replicated" ? whyWhole(request, node, layer.regretFs) : option->reason;
     layers.push_back(std::move(layer));
   }
   return layers;

@@ -56,9 +56,14 @@ Result<void> sameGraphs(const Plan& before, const Plan& after) {
   return {};
 }
 
+/// Layers with a parameter: the loss is split where its logits are.
+std::int64_t weightedLayers(const Plan& plan) {
+  return std::count_if(plan.layers.begin(), plan.layers.end(), [](const LayerPlan& layer) { return !layer.weight.empty(); });
+}
+
 std::int64_t splitLayers(const Plan& plan) {
   return std::count_if(plan.layers.begin(), plan.layers.end(),
-                       [](const LayerPlan& layer) { return rules::axisOf(layer.strategy) != "replicated"; });
+                       [](const LayerPlan& layer) { return !layer.weight.empty() && rules::axisOf(layer.strategy) != "replicated"; });
 }
 
 void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
@@ -152,7 +157,7 @@ Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   compareLayers(diff, before, after);
   compareValues(diff, before, after);
   diff.splitLayers = {splitLayers(before), splitLayers(after)};
-  diff.layerCount = {std::ssize(before.layers), std::ssize(after.layers)};
+  diff.layerCount = {weightedLayers(before), weightedLayers(after)};
   diff.femtoseconds = {before.cost.femtoseconds(), after.cost.femtoseconds()};
   diff.rankBytes = {before.cost.bytes(), after.cost.bytes()};
   diff.parameterBytes = {before.memory.parameters, after.memory.parameters};

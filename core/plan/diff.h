@@ -25,7 +25,7 @@ struct PlanDiff {
   std::string labelBefore, labelAfter;     ///< "optimal, 4 ranks", "reference, 2 ranks, lm_head=row"
   std::vector<LayerChange> layers;         ///< changed ones, in graph order
   std::vector<ValueChange> values;         ///< changed ones, in graph order
-  Figure splitLayers, layerCount;          ///< layers that are not whole
+  Figure splitLayers, layerCount;          ///< layers with a parameter: not whole, and all
   Figure femtoseconds, rankBytes;          ///< predicted step time; bytes a rank (PlanCost)
   Figure parameterBytes, peakActivations;
   std::map<rules::CollectiveKind, std::pair<Traffic, Traffic>> collectives;

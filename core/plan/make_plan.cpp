@@ -51,7 +51,7 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.graph = request.problem->graph;
   plan.solution = request.solution;
   plan.search = request.search;
-  plan.isProvedOptimal = request.isProvedOptimal;
+  plan.isProvedOptimal = request.optimum && request.optimum->isProved();
   plan.costSettings = request.problem->cost;
   plan.cost = solve::costOf(*request.problem, *request.solution);
   plan.demands = demandsOf(*request.problem);
@@ -70,7 +70,7 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.memory = predictMemory(*plan.program, plan.parameters);
   plan.timings.replaceMs = millisecondsSince(replacing);
 
-  for (std::string& warning : warningsFor(request, plan.layers, plan.memory)) plan.warnings.push_back(std::move(warning));
+  for (std::string& warning : warningsFor(request, plan)) plan.warnings.push_back(std::move(warning));
   return plan;
 }
 

@@ -6,11 +6,15 @@
 ///
 ///   schema, model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
 ///   ranks, engine, menu, sequence_parallel, seed
-///   cost {collectives, collective_bytes}         of one forward step
+///   cost {collectives, collective_bytes          of one forward step, as the program performs them
+///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, training, optimizer, budget_bytes}
+///                                                predicted (solve/cost/cost_model.h); a reader computes it again
+///   device {…}                                   the profile that cost is for (device_profile.h)
+///   demands [text]                               pins and the like
 ///   timings_ms {load, capture, decompose, solve, annotate, replace}
 ///   search {tries, conflicts, backtracks, events, visits}
 ///   warnings [sentence]
-///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, reason}]
+///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, reason, regret_fs}]
 ///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
 ///   memory {per_rank_bytes {...}, peak_at}
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start, length}]}]
@@ -40,13 +44,67 @@ void writeModel(JsonWriter& json, const ModelInfo& model) {
   json.endObject();
 }
 
+void writePrediction(JsonWriter& json, const Plan& plan) {
+  const solve::PlanCost& cost = plan.cost;
+  json.key("step_fs").value(cost.femtoseconds());
+  json.key("step_ms").real(static_cast<double>(cost.femtoseconds()) / 1e12);
+  json.key("compute_fs").value(cost.sum.computeFs);
+  json.key("traffic_fs").value(cost.sum.trafficFs);
+  json.key("rank_bytes").value(cost.bytes());
+  json.key("memory").beginObject();
+  json.key("parameters").value(cost.sum.parameters);
+  json.key("gradients").value(cost.sum.gradients);
+  json.key("optimizer").value(cost.sum.optimizer);
+  json.key("saved_activations").value(cost.sum.activations);
+  json.key("kv_cache").value(cost.sum.kvCache);
+  json.key("inputs_and_constants").value(cost.fixedBytes);
+  json.key("transient_peak").value(cost.transientPeak);
+  json.endObject();
+  json.key("proved").value(plan.isProvedOptimal);
+  json.key("training").value(plan.costSettings.isTraining);
+  json.key("optimizer").value(solve::toText(plan.costSettings.optimizer));
+  json.key("budget_bytes").value(plan.costSettings.budgetBytes());
+}
+
+void writeDevice(JsonWriter& json, const solve::DeviceProfile& device) {
+  json.key("device").beginObject();
+  json.key("schema").value("cleave.device/1");
+  json.key("name").value(device.name);
+  json.key("title").value(device.title);
+  json.key("memory_bytes").value(device.memoryBytes);
+  json.key("flops_per_second").beginObject();
+  json.key("half").real(device.halfFlopsPerSecond);
+  json.key("float32").real(device.floatFlopsPerSecond);
+  json.key("float64").real(device.doubleFlopsPerSecond);
+  json.endObject();
+  json.key("memory_bytes_per_second").real(device.memoryBytesPerSecond);
+  json.key("link").beginObject();
+  json.key("bytes_per_second").real(device.linkBytesPerSecond);
+  json.key("latency_seconds").real(device.linkLatencySeconds);
+  json.endObject();
+  json.key("sources").beginArray();
+  for (const auto& source : device.sources) {
+    json.beginObject();
+    json.key("what").value(source.what);
+    json.key("address").value(source.address);
+    json.endObject();
+  }
+  json.endArray();
+  json.endObject();
+}
+
 void writeFigures(JsonWriter& json, const Plan& plan) {
   std::int64_t bytes = 0;
   for (const CollectivePlan& collective : plan.collectives) bytes += collective.bytes;
   json.key("cost").beginObject();
   json.key("collectives").value(plan.collectives.size());
   json.key("collective_bytes").value(bytes);
+  writePrediction(json, plan);
   json.endObject();
+  writeDevice(json, plan.costSettings.profile);
+  json.key("demands").beginArray();
+  for (const std::string& demand : plan.demands) json.value(demand);
+  json.endArray();
 
   json.key("timings_ms").beginObject();
   json.key("load").milliseconds(plan.timings.loadMs);
@@ -81,6 +139,8 @@ void writeLayers(JsonWriter& json, const Plan& plan) {
     layer.weight.empty() ? json.null() : json.value(layer.weight);
     json.key("value").value(plan.graph->value(plan.graph->node(layer.node).results[0]).name);
     json.key("reason").value(layer.reason);
+    json.key("regret_fs");
+    layer.regretFs ? json.value(*layer.regretFs) : json.null();
     json.endObject();
   }
   json.endArray();

@@ -1,6 +1,7 @@
 #include "base/checked.h"
 #include "graph/json.h"
 #include "graph/operators.h"
+#include "plan/device_profile.h"
 #include "plan/json_fields.h"
 #include "plan/json_writer.h"
 #include "plan/program_check.h"
@@ -21,6 +22,7 @@ class PlanReader {
     CLEAVE_TRY_VOID(readSchema());
     CLEAVE_TRY_VOID(readHead());
     CLEAVE_TRY_VOID(readFigures());
+    CLEAVE_TRY_VOID(readCostSettings());
     CLEAVE_TRY_VOID(readGraphs());
     CLEAVE_TRY_VOID(readValues());
     CLEAVE_TRY_VOID(readLayers());
@@ -28,6 +30,7 @@ class PlanReader {
     CLEAVE_TRY_VOID(readCollectives());
     m_plan.solution = std::make_shared<const solve::Solution>(std::move(m_solution));
     m_plan.memory = predictMemory(*m_plan.program, m_plan.parameters);
+    m_plan.cost = predictCost();
     return std::move(m_plan);
   }
 
@@ -91,6 +94,32 @@ class PlanReader {
     CLEAVE_TRY(m_plan.search.events, search.count("events"));
     CLEAVE_TRY(m_plan.search.visits, search.count("visits"));
     return {};
+  }
+
+  Result<void> readCostSettings() {
+    solve::CostSettings& settings = m_plan.costSettings;
+    CLEAVE_TRY(const Fields cost, m_root.object("cost"));
+    CLEAVE_TRY(settings.isTraining, cost.boolean("training"));
+    CLEAVE_TRY(settings.optimizer, word(cost, "optimizer", solve::parseOptimizer));
+    CLEAVE_TRY(settings.memoryBudget, cost.integer("budget_bytes", 1, kMaxSize));
+    CLEAVE_TRY(m_plan.isProvedOptimal, cost.boolean("proved"));
+    CLEAVE_TRY(const Fields device, m_root.object("device"));
+    CLEAVE_TRY(settings.profile, withContext(parseDeviceProfile(device.json().dump()), "plan.device"));
+    CLEAVE_TRY(const Json* demands, m_root.array("demands"));
+    for (const Json& demand : *demands) {
+      if (!demand.is_string()) return fail(ErrorCode::BadInput, "plan.demands must hold texts.");
+      m_plan.demands.push_back(demand.get<std::string>());
+    }
+    return {};
+  }
+
+  /// Again from the solution: what a file claims is not believed.
+  solve::PlanCost predictCost() const {
+    solve::Problem problem;
+    problem.graph = m_plan.graph;
+    problem.context = {m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
+    problem.cost = m_plan.costSettings;
+    return solve::costOf(problem, *m_plan.solution);
   }
 
   Result<void> readGraphs() {
@@ -174,6 +203,9 @@ class PlanReader {
     CLEAVE_TRY(layer.sequenceParallel, fields.boolean("sequence_parallel"));
     CLEAVE_TRY(layer.weight, fields.textOrNull("weight"));
     CLEAVE_TRY(layer.reason, fields.text("reason"));
+    if (fields.json().contains("regret_fs") && !fields.json()["regret_fs"].is_null()) {
+      CLEAVE_TRY(layer.regretFs, fields.integer("regret_fs", 0, kMaxSize));
+    }
     CLEAVE_TRY(const std::string value, fields.text("value"));
     const auto found = m_inGraph.find(value);
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;

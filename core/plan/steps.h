@@ -13,11 +13,11 @@ std::vector<LayerPlan> annotate(const PlanRequest& request);
 
 /// Why a layer stays whole: the sizes that do not divide, or what its input or a later node forced, with the numbers.
 /// A clause without the layer's name and without a full stop. (why_whole.cpp)
-std::string whyWhole(const PlanRequest& request, NodeId node);
+/// `regretFs`: what the cheapest plan with another form costs more, where the engine knows it.
+std::string whyWhole(const PlanRequest& request, NodeId node, std::optional<std::int64_t> regretFs = {});
 
 /// What a user should know before running: nothing split, or big layers whole on every rank. (warnings.cpp)
-std::vector<std::string> warningsFor(const PlanRequest& request, const std::vector<LayerPlan>& layers,
-                                     const MemoryPrediction& memory);
+std::vector<std::string> warningsFor(const PlanRequest& request, const Plan& plan);
 
 /// The rank program. (replace.cpp)
 struct Replaced {

@@ -3,6 +3,7 @@
 #include "plan/steps.h"
 #include "solve/wording.h"
 
+#include <algorithm>
 #include <map>
 
 namespace cleave::plan {
@@ -21,7 +22,8 @@ std::vector<Group> wholeLayers(const Graph& graph, const std::vector<LayerPlan>&
   std::vector<Group> groups;
   std::map<std::string, std::size_t> groupOf;
   for (const LayerPlan& layer : layers) {
-    if (isSplit(layer) || layer.weight.empty()) continue;
+    // Whole by choice is no cause for a warning.
+    if (isSplit(layer) || layer.weight.empty() || layer.regretFs) continue;
     const auto shape = graph::layerShape(graph, layer.node);
     const std::string pattern = solve::withoutIndices(layer.name);
     const auto [entry, isNew] = groupOf.emplace(pattern, groups.size());
@@ -33,19 +35,26 @@ std::vector<Group> wholeLayers(const Graph& graph, const std::vector<LayerPlan>&
   return groups;
 }
 
+std::string nothingSplit(const PlanRequest& request, const Plan& plan) {
+  const auto isCheaperWhole = [](const LayerPlan& layer) { return layer.regretFs.has_value(); };
+  if (request.optimum && std::any_of(plan.layers.begin(), plan.layers.end(), isCheaperWhole)) {
+    return fmt::format("Nothing is split: on {} ranks of {} the fastest step ({}) computes everything on each of them, and each holds {}. The engine `reference` "
+                       "splits what it can; a memory budget below that splits what it must.",
+                       plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()));
+  }
+  const std::string why =
+      plan.layers.empty() ? "the model has no layer that could be" : fmt::format("{}: {}", plan.layers.front().name, plan.layers.front().reason);
+  return fmt::format("Nothing could be split: each of the {} ranks holds all {} of parameters and computes the same ({}).", plan.ranks,
+                     bytesText(plan.memory.parameters), why);
+}
+
 }  // namespace
 
-std::vector<std::string> warningsFor(const PlanRequest& request, const std::vector<LayerPlan>& layers, const MemoryPrediction& memory) {
+std::vector<std::string> warningsFor(const PlanRequest& request, const Plan& plan) {
   std::vector<std::string> warnings;
-  const int ranks = request.problem->context.worldSize;
-  if (ranks == 1) return warnings;
-  const bool anySplit = std::any_of(layers.begin(), layers.end(), isSplit);
-  if (!anySplit) {
-    const std::string why = layers.empty() ? "the model has no layer that could be" : fmt::format("{}: {}", layers.front().name, layers.front().reason);
-    warnings.push_back(fmt::format("Nothing could be split: each of the {} ranks holds all {} of parameters and computes the same ({}).", ranks,
-                                   bytesText(memory.parameters), why));
-  }
-  for (const Group& group : wholeLayers(*request.problem->graph, layers)) {
+  if (plan.ranks == 1) return warnings;
+  if (std::none_of(plan.layers.begin(), plan.layers.end(), isSplit)) warnings.push_back(nothingSplit(request, plan));
+  for (const Group& group : wholeLayers(*request.problem->graph, plan.layers)) {
     if (group.count == 1) {
       warnings.push_back(fmt::format("{} stays whole, {} on every rank: {}.", group.firstName, bytesText(group.bytes), group.reason));
     } else {

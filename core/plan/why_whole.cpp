@@ -75,7 +75,9 @@ class Consequences {
                                      [&](const StrategyOption& option) { return option.input == input; });
     if (takesIt) return {};
     std::string reason = fmt::format("{} has no form for an input that lies as {}", graph::layerName(m_graph, id), input.text());
-    for (const rules::Refusal& refusal : options.refused) reason += fmt::format("; {}", refusal.reason);
+    for (const rules::Refusal& refusal : options.refused) {
+      if (reason.find(refusal.reason) == std::string::npos) reason += fmt::format("; {}", refusal.reason);
+    }
     return reason;
   }
 
@@ -93,8 +95,12 @@ std::string withoutFullStop(std::string text) {
 
 }  // namespace
 
-std::string whyWhole(const PlanRequest& request, NodeId node) {
+std::string whyWhole(const PlanRequest& request, NodeId node, std::optional<std::int64_t> regretFs) {
   if (request.problem->context.worldSize == 1) return "one rank: nothing to split";
+  if (regretFs && *regretFs > 0) {
+    return fmt::format("whole is the cheapest: with any other form the best plan takes at least {} longer a step", solve::timeText(*regretFs));
+  }
+  if (regretFs) return "whole comes first of the forms that cost the same";
   const Graph& graph = *request.problem->graph;
   const auto layer = graph::layerShape(graph, node);
   const ValueId result = graph.node(node).results[0];

@@ -41,7 +41,7 @@ class TestCliPlan : public QObject {
   void ordinaryModelsAreSplitAsMegatronDoes() {
     QFETCH(QString, folder);
     QFETCH(int, ranks);
-    const QJsonObject plan = planJson({folder, "--ranks", QString::number(ranks), "--seq", "16"});
+    const QJsonObject plan = planJson({folder, "--ranks", QString::number(ranks), "--seq", "16", "--engine", "reference"});
     const auto byName = axes(plan);
     QCOMPARE(byName["model.embed_tokens"], QString("vocab"));
     QCOMPARE(byName["lm_head"], QString("column"));
@@ -74,17 +74,17 @@ class TestCliPlan : public QObject {
   }
 
   void keyValueHeadsThatDoNotDivideAreAConflictWithNumbers() {
-    const Finished done = cli({"plan", model("llama"), "--ranks", "8", "--seq", "16"});
+    const Finished done = cli({"plan", model("llama"), "--ranks", "8", "--seq", "16", "--engine", "reference"});
     QCOMPARE(done.exitCode, 0);
     const QByteArray text = done.out + done.err;
     QVERIFY2(text.contains("4 ") && text.contains("8 ranks"), text.constData());
-    const auto byName = axes(planJson({model("llama"), "--ranks", "8", "--seq", "16"}));
+    const auto byName = axes(planJson({model("llama"), "--ranks", "8", "--seq", "16", "--engine", "reference"}));
     QCOMPARE(byName["model.layers.0.self_attn.k_proj"], QString("replicated"));
     QCOMPARE(byName["model.layers.0.mlp.up_proj"], QString("column"));
   }
 
   void aPinWithoutSolutionExitsOneAndNamesThePin() {
-    const Finished done = cli({"plan", model("llama"), "--pin", "lm_head=row", "--json", "-"});
+    const Finished done = cli({"plan", model("llama"), "--engine", "reference", "--pin", "lm_head=row", "--json", "-"});
     QCOMPARE(done.exitCode, 1);
     QVERIFY2(done.err.contains("lm_head"), done.err.constData());
     const QJsonObject json = QJsonDocument::fromJson(done.out).object();
@@ -95,7 +95,7 @@ class TestCliPlan : public QObject {
   void traceIsSavedAndReadAgain() {
     QTemporaryDir folder;
     const QString file = folder.filePath("search.trace");
-    QCOMPARE(cli({"plan", model("llama"), "--ranks", "8", "--trace", file}).exitCode, 0);
+    QCOMPARE(cli({"plan", model("llama"), "--ranks", "8", "--engine", "reference", "--trace", file}).exitCode, 0);
     const QJsonObject counts = QJsonDocument::fromJson(cli({"trace", file, "--stats", "--json"}).out).object();
     QVERIFY(counts["conflicts"].toInt() > 0);
     const Finished state = cli({"trace", file, "--at", QString::number(counts["events"].toInt()), "--json"});
@@ -107,7 +107,7 @@ class TestCliPlan : public QObject {
   void aPlanFileCanBeCheckedAndExported() {
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
-    QCOMPARE(cli({"plan", model("llama"), "--seq", "16", "--json", file}).exitCode, 0);
+    QCOMPARE(cli({"plan", model("llama"), "--seq", "16", "--engine", "reference", "--json", file}).exitCode, 0);
     const Finished check = cli({"check", file});
     QVERIFY2(check.exitCode == 0, (check.out + check.err).constData());
     const Finished dot = cli({"export", file, "--format", "dot"});
@@ -151,7 +151,6 @@ class TestCliPlan : public QObject {
     QTest::newRow("no command") << QStringList{} << 2 << "subcommand";
     QTest::newRow("unknown flag") << QStringList{"plan", model("llama"), "--rank", "2"} << 2 << "--rank";
     QTest::newRow("zero ranks") << QStringList{"plan", model("llama"), "--ranks", "0"} << 2 << "0 ranks";
-    QTest::newRow("engine to come") << QStringList{"plan", model("llama"), "--engine", "optimal"} << 2 << "reference";
     QTest::newRow("no such engine") << QStringList{"plan", model("llama"), "--engine", "best"} << 2 << "\"best\"";
     QTest::newRow("pin matches nothing") << QStringList{"plan", model("llama"), "--pin", "lm_heads=row"} << 2 << "lm_head";
     QTest::newRow("pin without form") << QStringList{"plan", model("llama"), "--pin", "lm_head"} << 2 << "lm_head";

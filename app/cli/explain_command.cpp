@@ -1,0 +1,205 @@
+#include "base/quantities.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/plan_flags.h"
+#include "solve/explain/explain.h"
+#include "solve/explain/remedy.h"
+
+#include <nlohmann/json.hpp>
+
+namespace cleave::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The value a user means: by its name, or by the name of the layer whose result it is.
+Result<graph::ValueId> valueNamed(const graph::Graph& graph, const std::string& name) {
+  if (const auto value = graph.findValue(name); value.isValid()) return value;
+  for (graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
+    if (graph::layerShape(graph, node) && graph::layerName(graph, node) == name) return graph.node(node).results.front();
+  }
+  // A pin that matches nothing names the nearest names; the same words serve here.
+  CLEAVE_TRY(const auto pin, solve::Pin::parse(name + "=R"));
+  solve::Problem problem;
+  problem.graph = std::make_shared<const graph::Graph>(graph);
+  problem.pins = {pin};
+  const auto checked = problem.checkPins();
+  std::string hint = checked ? "" : checked.error().message;
+  const auto question = hint.find(" Did you mean");
+  return fail(ErrorCode::BadUsage, "There is no value or layer \"{}\" in this model.{}", name, question == std::string::npos ? "" : hint.substr(question));
+}
+
+std::string figuresText(const solve::Figures& figures) {
+  if (!figures.hasPlan) return "no plan";
+  return fmt::format("{} of {} layers split, {} a rank, {} a step", figures.splitLayers, figures.layers, bytesText(figures.rankBytes),
+                     solve::timeText(figures.femtoseconds));
+}
+
+Json figuresJson(const solve::Figures& figures) {
+  if (!figures.hasPlan) return nullptr;
+  return {{"split_layers", figures.splitLayers}, {"layers", figures.layers}, {"rank_bytes", figures.rankBytes}, {"step_fs", figures.femtoseconds}};
+}
+
+Json coreJson(const solve::Core& core) {
+  Json constraints = Json::array();
+  for (const auto& constraint : core.constraints) {
+    constraints.push_back({{"text", constraint.text}, {"lift", constraint.lift ? Json(*constraint.lift) : Json(nullptr)}});
+  }
+  return {{"minimal", core.isMinimal}, {"constraints", std::move(constraints)}};
+}
+
+std::string coreText(const solve::Core& core) {
+  if (core.constraints.empty()) return {};
+  std::string text = core.isMinimal ? "These cannot hold together, and each of them is needed for that:\n"
+                                    : "These cannot hold together (perhaps not all of them are needed for that: the time for finding out was up):\n";
+  for (const auto& constraint : core.constraints) {
+    text += fmt::format("  - {}{}\n", constraint.text, constraint.lift ? fmt::format(" (can be lifted: {})", *constraint.lift) : "");
+  }
+  return text;
+}
+
+std::string_view toText(solve::WhyNotAnswer answer) {
+  switch (answer) {
+    case solve::WhyNotAnswer::IsSo: return "is_so";
+    case solve::WhyNotAnswer::Impossible: return "impossible";
+    case solve::WhyNotAnswer::Forbidden: return "forbidden";
+    case solve::WhyNotAnswer::Costs: return "costs";
+    case solve::WhyNotAnswer::Possible: return "possible";
+  }
+  return "";
+}
+
+struct ExplainCommand {
+  PlanFlags flags;
+  std::string value, placement, json;
+
+  Result<int> run() const {
+    const Progress progress = consoleProgress();
+    if (!placement.empty() && value.empty()) return fail(ErrorCode::BadUsage, "--placement asks about a value: name it with --value.");
+    CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
+    Json document{{"schema", "cleave.explain/1"}};
+    std::string text;
+    if (value.empty()) {
+      CLEAVE_TRY_VOID(explainOutcome(planned, progress, text, document));
+    } else {
+      CLEAVE_TRY(const auto id, valueNamed(*planned.model->aten, value));
+      if (!planned.plan) return tl::unexpected(planned.planError);
+      CLEAVE_TRY_VOID(placement.empty() ? explainValue(planned, id, progress, text, document) : explainWhyNot(planned, id, progress, text, document));
+    }
+    endProgress();
+    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, document.dump(1) + "\n"));
+    if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", text));
+    return value.empty() && !planned.plan ? exitCode(ErrorCode::Negative) : 0;
+  }
+
+ private:
+  /// Why there is no plan, or what stayed whole; and what would change it.
+  static Result<void> explainOutcome(const Planned& planned, const Progress& progress, std::string& text, Json& document) {
+    const solve::Problem& problem = *planned.solved->problem;
+    document["solved"] = planned.plan != nullptr;
+    if (planned.plan) {
+      text += planned.plan->warnings.empty() ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
+      for (const std::string& warning : planned.plan->warnings) text += "  " + warning + "\n";
+      document["warnings"] = planned.plan->warnings;
+    } else {
+      CLEAVE_TRY(const solve::Core core, solve::smallestCore(problem, progress));
+      text += fmt::format("There is no plan for {} ranks. {}", problem.context.worldSize, coreText(core));
+      document["core"] = coreJson(core);
+    }
+    CLEAVE_TRY(const auto remedies, solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));
+    Json list = Json::array();
+    if (!remedies.empty()) text += fmt::format("What would help (now: {}):\n", figuresText(remedies.front().before));
+    for (std::size_t i = 0; i < remedies.size(); ++i) {
+      text += fmt::format("  {}. {}\n     then: {}\n", i + 1, remedies[i].text, figuresText(remedies[i].after));
+      list.push_back({{"change", solve::toText(remedies[i].change)}, {"text", remedies[i].text}, {"before", figuresJson(remedies[i].before)}, {"after", figuresJson(remedies[i].after)}});
+    }
+    document["remedies"] = std::move(list);
+    return {};
+  }
+
+  static Result<void> explainValue(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text, Json& document) {
+    const solve::Problem& problem = *planned.solved->problem;
+    const solve::Solution& solution = *planned.solved->result.solution;
+    const graph::Graph& graph = *problem.graph;
+    document["value"] = graph.value(id).name;
+    document["placement"] = solution.of(id).text();
+    text += fmt::format("{} {} is {}\n", graph.value(id).name, graph::toText(graph.value(id).type), solution.of(id).text());
+    Json chain = Json::array();
+    for (const solve::WhyLink& link : solve::why(problem, solution, id)) {
+      const std::string sentence = solve::plainText(link.sentence);
+      text += fmt::format("  {} {}\n", link.isFree ? "*" : "-", sentence);
+      for (const std::string& alternative : link.alternatives) text += fmt::format("      or {}\n", alternative);
+      chain.push_back({{"value", graph.value(link.value).name}, {"text", sentence}, {"free", link.isFree}, {"alternatives", link.alternatives}});
+    }
+    document["why"] = std::move(chain);
+    const auto& optimum = planned.solved->result.optimum;
+    if (!optimum) return {};
+    CLEAVE_TRY(const auto regrets, optimum->regrets(id, progress));
+    Json list = Json::array();
+    for (const solve::Regret& regret : regrets) {
+      const std::string name = regret.strategy ? fmt::format("{} ({})", rules::toText(*regret.strategy), regret.placement.text()) : regret.placement.text();
+      if (!regret.isChosen) text += fmt::format("  {}: {}\n", name, regretText(regret));
+      list.push_back({{"placement", regret.placement.text()},
+                      {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
+                      {"chosen", regret.isChosen},
+                      {"extra_fs", regret.extraFs ? Json(*regret.extraFs) : Json(nullptr)},
+                      {"extra_bytes", regret.extraBytes ? Json(*regret.extraBytes) : Json(nullptr)}});
+    }
+    document["regrets"] = std::move(list);
+    return {};
+  }
+
+  static std::string regretText(const solve::Regret& regret) {
+    if (!regret.extraFs) return "no plan has it";
+    const std::int64_t bytes = regret.extraBytes.value_or(0);
+    return fmt::format("the best plan with it takes {} longer and holds {} {} a rank", solve::timeText(*regret.extraFs), bytesText(std::abs(bytes)),
+                       bytes < 0 ? "less" : "more");
+  }
+
+  Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text, Json& document) const {
+    const solve::Problem& problem = *planned.solved->problem;
+    const solve::Solution& solution = *planned.solved->result.solution;
+    const solve::Optimum* optimum = planned.solved->result.optimum.get();
+    const auto parsed = rules::Placement::parse(placement);
+    const auto strategy = rules::parseStrategy(placement);
+    if (!parsed && !strategy) {
+      return fail(ErrorCode::BadUsage, "--placement is \"{}\": write a placement such as R or S(1), or a layer's strategy such as row.", placement);
+    }
+    CLEAVE_TRY(const solve::WhyNot answer,
+               parsed ? solve::whyNot(problem, solution, optimum, id, *parsed, progress)
+                      : solve::whyNot(problem, solution, optimum, problem.graph->value(id).producer, *strategy, progress));
+    Json sentences = Json::array();
+    for (const solve::Sentence& sentence : answer.sentences) {
+      text += solve::plainText(sentence) + "\n";
+      sentences.push_back(solve::plainText(sentence));
+    }
+    text += coreText(answer.core);
+    if (answer.pin) text += fmt::format("To have it: --pin {}\n", *answer.pin);
+    document["value"] = problem.graph->value(id).name;
+    document["placement"] = placement;
+    document["answer"] = toText(answer.answer);
+    document["sentences"] = std::move(sentences);
+    document["core"] = coreJson(answer.core);
+    document["extra_fs"] = answer.extraFs ? Json(*answer.extraFs) : Json(nullptr);
+    document["extra_bytes"] = answer.extraBytes ? Json(*answer.extraBytes) : Json(nullptr);
+    document["pin"] = answer.pin ? Json(*answer.pin) : Json(nullptr);
+    return {};
+  }
+};
+
+}  // namespace
+
+void addExplainCommand(CLI::App& app, Chosen& chosen) {
+  auto state = std::make_shared<ExplainCommand>();
+  CLI::App* command = app.add_subcommand("explain", "Say why a tensor lies as it does, why not otherwise, or what is in the way of a plan");
+  state->flags.addTo(*command);
+  command->add_option("--value", state->value, "A value (linear_3) or a layer (model.layers.0.mlp.up_proj)");
+  command->add_option("--placement", state->placement, "Why not this placement (S(1)) or strategy (row)?");
+  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
+  command->callback([state, &chosen] {
+    const auto result = state->run();
+    chosen.exitCode = result ? *result : report(result.error());
+  });
+}
+
+}  // namespace cleave::cli

@@ -1,0 +1,210 @@
+#include "cli/what_if.h"
+
+#include "base/quantities.h"
+#include "cli/console.h"
+#include "plan/diff.h"
+#include "plan/preflight.h"
+
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <set>
+#include <sstream>
+
+namespace cleave::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kLargestListedSize = 64;
+
+std::vector<std::string> splitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+/// Results go to stdout as text, and as JSON where asked; with `--json -` as JSON alone.
+Result<int> answer(const std::string& text, const std::string& json, const std::string& jsonText) {
+  endProgress();
+  if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, jsonText));
+  if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", text));
+  return 0;
+}
+
+Result<Planned> planWithEngine(PlanFlags flags, const std::string& engine, const Progress& progress) {
+  flags.engine = engine;
+  CLEAVE_TRY(auto planned, planModel(flags, false, progress));
+  if (!planned.plan) return tl::unexpected(planned.planError);
+  return planned;
+}
+
+Result<std::shared_ptr<const plan::Plan>> sideOf(const PlanFlags& flags, const std::string& side, const Progress& progress) {
+  if (solve::parseEngine(side)) {
+    CLEAVE_TRY(const auto planned, withContext(planWithEngine(flags, side, progress), side));
+    return planned.plan;
+  }
+  std::error_code ignored;
+  if (fs::is_regular_file(side, ignored)) return readPlanFile(side);
+  return fail(ErrorCode::BadUsage, "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
+}
+
+std::string_view toText(plan::WorldSizeVerdict verdict) {
+  switch (verdict) {
+    case plan::WorldSizeVerdict::Works: return "works";
+    case plan::WorldSizeVerdict::Partly: return "partly";
+    case plan::WorldSizeVerdict::Nothing: return "nothing splits";
+    case plan::WorldSizeVerdict::NoSolution: return "no solution";
+  }
+  return "";
+}
+
+Json worldSizeJson(const plan::WorldSize& size) {
+  return {{"ranks", size.ranks},           {"verdict", toText(size.verdict)},     {"split_layers", size.splitLayers}, {"layers", size.layers},
+          {"rank_bytes", size.rankBytes},  {"step_fs", size.femtoseconds},        {"fits_budget", size.fitsBudget},   {"why", size.why}};
+}
+
+/// An opened model and the problem the flags make of it.
+struct Posed {
+  std::shared_ptr<const pipeline::Model> model;
+  pipeline::SolveOptions options;
+  std::shared_ptr<const solve::Problem> problem;
+};
+Result<Posed> pose(const PlanFlags& flags, const Progress& progress) {
+  Posed posed;
+  CLEAVE_TRY(const auto captureOptions, flags.captureOptions());
+  CLEAVE_TRY(posed.options, flags.solveOptions());
+  CLEAVE_TRY(posed.model, pipeline::openModel(flags.model, captureOptions, progress));
+  CLEAVE_TRY(posed.problem, pipeline::problemOf(*posed.model, posed.options));
+  return posed;
+}
+
+/// Solved by `optimal`, whatever --engine says: only it knows fronts and next best plans.
+Result<Planned> planOptimally(const PlanFlags& flags, const Progress& progress) {
+  return planWithEngine(flags, std::string(solve::toText(solve::Engine::Optimal)), progress);
+}
+
+}  // namespace
+
+Result<std::vector<int>> parseSizes(const std::string& text) {
+  const auto wrong = [&] {
+    return fail(ErrorCode::BadUsage, "--world-sizes is \"{}\": write numbers and ranges from 1 to {}, such as 1-8,16,32.", text, pipeline::kMaxRanks);
+  };
+  const auto number = [](std::string_view part) -> std::optional<int> {
+    int value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || end != part.data() + part.size() || value < 1 || value > pipeline::kMaxRanks) return std::nullopt;
+    return value;
+  };
+  std::set<int> sizes;
+  for (const std::string& part : splitAtCommas(text)) {
+    const auto dash = part.find('-');
+    const auto first = number(std::string_view(part).substr(0, dash));
+    const auto last = dash == std::string::npos ? first : number(std::string_view(part).substr(dash + 1));
+    if (!first || !last || *first > *last) return wrong();
+    for (int size = *first; size <= *last; ++size) sizes.insert(size);
+  }
+  if (sizes.empty()) return wrong();
+  return std::vector<int>(sizes.begin(), sizes.end());
+}
+
+Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const std::string& json, const Progress& progress) {
+  const auto names = splitAtCommas(sides);
+  if (names.size() < 2) return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
+  CLEAVE_TRY(const auto base, sideOf(flags, names.front(), progress));
+  std::string text, jsonText;
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    CLEAVE_TRY(const auto other, sideOf(flags, names[i], progress));
+    CLEAVE_TRY(const plan::PlanDiff diff, plan::diff(*base, *other));
+    text += (i > 1 ? "\n" : "") + plan::toText(diff);
+    jsonText += plan::toJson(diff);
+    if (jsonText.empty() || jsonText.back() != '\n') jsonText += '\n';
+  }
+  return answer(text, json, jsonText);
+}
+
+Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json, const Progress& progress) {
+  CLEAVE_TRY(const auto ranks, parseSizes(sizes.empty() ? fmt::format("1-{}", kLargestListedSize) : sizes));
+  CLEAVE_TRY(const Posed posed, pose(flags, progress));
+  // Only `optimal` weighs costs; the others answer the first plan, which says as well what can be split.
+  const auto results = plan::worldSizes(*posed.problem, posed.options.engine, ranks, progress);
+  if (progress.cancelled()) return progress.cancelledError("trying world sizes");
+  std::string text = fmt::format("{:>5}  {:<14} {:>12}  {:>10} {:>12}  why\n", "ranks", "verdict", "layers split", "a rank", "step");
+  Json list = Json::array();
+  for (const plan::WorldSize& size : results) {
+    const bool hasPlan = size.verdict != plan::WorldSizeVerdict::NoSolution;
+    const std::string why = size.fitsBudget || !hasPlan ? size.why : size.why + (size.why.empty() ? "" : "; ") + "more than the memory budget";
+    text += fmt::format("{:>5}  {:<14} {:>12}  {:>10} {:>12}  {}\n", size.ranks, toText(size.verdict),
+                        hasPlan ? fmt::format("{} of {}", size.splitLayers, size.layers) : "-", hasPlan ? bytesText(size.rankBytes) : "-",
+                        hasPlan ? solve::timeText(size.femtoseconds) : "-", why);
+    list.push_back(worldSizeJson(size));
+  }
+  const Json document{{"schema", "cleave.world_sizes/1"}, {"engine", flags.engine}, {"world_sizes", std::move(list)}};
+  return answer(text, json, document.dump(1) + "\n");
+}
+
+Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {
+  CLEAVE_TRY(const Posed posed, pose(flags, progress));
+  const plan::Preflight report = plan::preflight(*posed.problem);
+  std::string text = fmt::format("Before any search, on {} ranks:\n", posed.options.ranks);
+  Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
+  text += report.unknownOperators.empty() ? "  every operator has a rule\n" : "  operators without a rule\n";
+  for (const auto& op : report.unknownOperators) {
+    text += fmt::format("    {} × {}: {}\n", op.count, op.op, op.text);
+    unknown.push_back({{"op", op.op}, {"count", op.count}, {"matters", op.matters}, {"text", op.text}});
+  }
+  text += report.indivisible.empty() ? "  every layer divides\n" : "  layers that do not divide\n";
+  for (const auto& layer : report.indivisible) {
+    text += fmt::format("    {} × {} ({}): {}\n", layer.count, layer.pattern, bytesText(layer.bytes), layer.reason);
+    indivisible.push_back({{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
+  }
+  text += fmt::format("  whole on every rank whatever the plan: {}\n", bytesText(report.wholeBytes));
+  for (const auto& weight : report.whole) {
+    text += fmt::format("    {} × {} ({}): {}\n", weight.count, weight.pattern, bytesText(weight.bytes), weight.why);
+    whole.push_back({{"parameters", weight.pattern}, {"count", weight.count}, {"bytes", weight.bytes}, {"why", weight.why}});
+  }
+  const Json document{{"schema", "cleave.preflight/1"}, {"ranks", posed.options.ranks}, {"operators_without_rule", unknown},
+                      {"indivisible", indivisible},     {"whole", whole},               {"whole_bytes", report.wholeBytes}};
+  return answer(text, json, document.dump(1) + "\n");
+}
+
+Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress) {
+  CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
+  CLEAVE_TRY(const auto front, planned.solved->result.optimum->front(progress));
+  std::string text = fmt::format("{:>12}  {:>12}\n", "step", "a rank");
+  Json points = Json::array();
+  for (const solve::ParetoPoint& point : front.points) {
+    text += fmt::format("{:>12}  {:>12}\n", solve::timeText(point.femtoseconds), bytesText(point.bytes));
+    points.push_back({{"step_fs", point.femtoseconds}, {"bytes", point.bytes}});
+  }
+  text += fmt::format("{} plans that no other beats in both time and memory (activations in flight not counted)", front.points.size());
+  text += front.isExact ? ".\n" : fmt::format("; thinned, none is further than {:.2f} % from a plan left out.\n", 100 * front.worstGap);
+  const Json document{{"schema", "cleave.front/1"}, {"exact", front.isExact}, {"worst_gap", front.worstGap}, {"points", std::move(points)}};
+  return answer(text, json, document.dump(1) + "\n");
+}
+
+Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress) {
+  CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
+  CLEAVE_TRY(const auto solutions, planned.solved->result.optimum->best(count, progress));
+  const solve::Problem& problem = *planned.solved->problem;
+  std::string text;
+  Json list = Json::array();
+  std::vector<solve::PlanCost> costs;
+  for (const solve::Solution& solution : solutions) costs.push_back(solve::costOf(problem, solution));
+  for (std::size_t i = 0; i < solutions.size(); ++i) {
+    const auto figures = fmt::format("{} a step, {} a rank", solve::timeText(costs[i].femtoseconds()), bytesText(costs[i].bytes()));
+    text += fmt::format("{:>3}. {}\n", i + 1, figures);
+    Json changes = Json::array();
+    for (const plan::LayerPlan& layer : planned.plan->layers) {
+      const auto& mine = solutions[i].strategies[layer.node.index()];
+      const auto& first = solutions[0].strategies[layer.node.index()];
+      if (!mine || !first || mine->strategy == first->strategy) continue;
+      text += fmt::format("       {} {} instead of {}\n", layer.name, rules::toText(mine->strategy), rules::toText(first->strategy));
+      changes.push_back({{"layer", layer.name}, {"strategy", rules::toText(mine->strategy)}, {"best", rules::toText(first->strategy)}});
+    }
+    list.push_back({{"step_fs", costs[i].femtoseconds()}, {"rank_bytes", costs[i].bytes()}, {"changes", std::move(changes)}});
+  }
+  return answer(text, json, Json{{"schema", "cleave.best/1"}, {"plans", std::move(list)}}.dump(1) + "\n");
+}
+
+}  // namespace cleave::cli
