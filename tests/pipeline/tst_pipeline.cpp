@@ -1,4 +1,5 @@
 #include "formats/safetensors.h"
+#include "graph/operators.h"
 #include "pipeline/check_plan.h"
 #include "pipeline/compare.h"
 #include "pipeline/evaluate_rule.h"
@@ -43,6 +44,24 @@ SolvedSample solvedSample(const std::string& name) {
   const auto sample = sampleNamed(name);
   const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
   return {model, need(pipeline::solveModel(model, sample.solve))};
+}
+
+QStringList conflictReasons(const pipeline::Solved& solved) {
+  QStringList reasons;
+  std::vector<solve::Event> events(static_cast<std::size_t>(solved.trace->size()));
+  events.resize(solved.trace->read(0, events));
+  for (const solve::Event& event : events) {
+    if (event.type == solve::EventType::Conflict) reasons << QString::fromStdString(solved.trace->conflict(solve::ConflictId(event.detail)).reason);
+  }
+  return reasons;
+}
+
+rules::Strategy strategyOf(const SolvedSample& sample, const std::string& layer) {
+  for (graph::NodeId node : idRange<graph::NodeId>(sample.model->aten->nodes.size())) {
+    const auto& option = sample.solved->result.solution->strategies[node.index()];
+    if (option && graph::layerName(*sample.model->aten, node) == layer) return option->strategy;
+  }
+  qFatal("no layer %s", layer.c_str());
 }
 
 }  // namespace
@@ -96,6 +115,13 @@ class TestPipeline : public QObject {
     const auto oneHead = solvedSample("one-kv-head");
     QCOMPARE(oneHead.solved->result.outcome, solve::Outcome::Solved);
     QVERIFY(oneHead.solved->result.stats.conflicts > 0 && oneHead.solved->result.stats.backtracks > 0);
+
+    const auto norm = solvedSample("norm-over-heads");
+    QCOMPARE(norm.solved->result.outcome, solve::Outcome::Solved);
+    QVERIFY(conflictReasons(*norm.solved).contains("`mean` normalises over all 64 features of `model.layers.0.self_attn.q_proj`, which are "
+                                                   "split (S(2)): no rank holds all of them."));
+    QVERIFY(strategyOf(norm, "model.layers.1.self_attn.q_proj") == rules::Strategy::Whole);
+    QVERIFY(strategyOf(norm, "model.layers.1.mlp.up_proj") == rules::Strategy::Column);
 
     const auto lastPosition = solvedSample("sequence-parallel-last-position");
     QVERIFY(lastPosition.solved->result.stats.backtracks > 10);

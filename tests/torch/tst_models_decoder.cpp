@@ -1,4 +1,5 @@
-// The decoder's forward pass on real weights: logits and loss of transformers 4.45.2, which wrote every expected.safetensors.
+// The decoder's forward pass on real weights: logits and loss of transformers 4.45.2, which wrote every expected.safetensors
+// (4.57.1 that of olmo2, which the older one does not know).
 #include "libtorch/models/decoder.h"
 #include "model_weights.h"
 
@@ -51,7 +52,8 @@ class TestModelsDecoder : public QObject {
     QTest::addColumn<QString>("name");
     for (const char* name : {"models/llama", "models/llama-tied", "models/qwen2", "decoders/llama3-rope-biases", "decoders/linear-rope-gelu",
                              "decoders/dynamic-rope-long", "decoders/yarn-rope", "decoders/llama-padded-left", "decoders/llama-padded-right",
-                             "decoders/mistral-window", "decoders/mistral-window-padded-left", "decoders/qwen2-tied-padded-left"}) {
+                             "decoders/mistral-window", "decoders/mistral-window-padded-left", "decoders/qwen2-tied-padded-left",
+                             "decoders/olmo2"}) {
       QTest::newRow(name) << name;
     }
   }

@@ -26,6 +26,15 @@ constexpr ModuleNames kLlamaNames = {
     .activation = "act_fn",
 };
 
+constexpr ModuleNames kOlmo2Names = [] {
+  ModuleNames names = kLlamaNames;
+  names.inputNorm = "";
+  names.queryNorm = "q_norm";
+  names.keyNorm = "k_norm";
+  names.postMlpNorm = "post_feedforward_layernorm";
+  return names;
+}();
+
 constexpr Architecture kArchitectures[] = {
     {
         .modelType = "llama",
@@ -57,6 +66,17 @@ constexpr Architecture kArchitectures[] = {
         .defaultKeyValueHeads = 32,
         .defaultWindow = 4096,
         .defaultMaxWindowLayers = 28,
+    },
+    {
+        .modelType = "olmo2",
+        .className = "Olmo2ForCausalLM",
+        .classPrefix = "Olmo2",
+        .normPlace = NormPlace::Behind,
+        .queryKeyNorm = QueryKeyNorm::WholeProjection,
+        .qkvBias = BiasRule::AttentionBiasKey,
+        .outputBias = BiasRule::AttentionBiasKey,
+        .names = &kOlmo2Names,
+        .defaultNormEps = 1e-5,
     },
 };
 

@@ -21,11 +21,21 @@ enum class WindowRule : std::uint8_t {
 
 enum class NormKind : std::uint8_t { Rms };
 
-/// Names of modules: the last part of their path, as in the checkpoint's tensor names.
+/// Where a block's norms stand: before attention and MLP, or behind them, before the residual is added.
+enum class NormPlace : std::uint8_t { Before, Behind };
+
+/// Norms between the projections of query and key and their heads.
+enum class QueryKeyNorm : std::uint8_t {
+  None,
+  WholeProjection,  ///< one norm over all features of all heads
+};
+
+/// Names of modules: the last part of their path, as in the checkpoint's tensor names; empty where there is none.
 struct ModuleNames {
   std::string_view model, embedding, rotary, layers, finalNorm, head;
   std::string_view inputNorm, attention, query, key, value, output;
   std::string_view postAttentionNorm, mlp, gate, up, down, activation;
+  std::string_view queryNorm, keyNorm, postMlpNorm;
 };
 
 struct Architecture {
@@ -33,6 +43,8 @@ struct Architecture {
   std::string_view className;    ///< in config.json's `architectures`
   std::string_view classPrefix;  ///< "Llama": names LlamaModel, LlamaDecoderLayer, LlamaAttention, LlamaMLP, ...
   NormKind norm = NormKind::Rms;
+  NormPlace normPlace = NormPlace::Before;
+  QueryKeyNorm queryKeyNorm = QueryKeyNorm::None;
   BiasRule qkvBias = BiasRule::Never;
   BiasRule outputBias = BiasRule::Never;
   BiasRule mlpBias = BiasRule::Never;

@@ -119,6 +119,10 @@ class Decoder {
 
   Tensor layer(const std::string& path, const Tensor& input, const RotaryPair& rotary, const std::optional<Tensor>& mask) {
     const ModuleScope scope(m_host, path, className("DecoderLayer"));
+    if (m_config.architecture->normPlace == NormPlace::Behind) {
+      const Tensor attended = input.add(norm(join(path, m_names.postAttentionNorm), attention(join(path, m_names.attention), input, rotary, mask)));
+      return attended.add(norm(join(path, m_names.postMlpNorm), mlp(join(path, m_names.mlp), attended)));
+    }
     const Tensor normed = norm(join(path, m_names.inputNorm), input);
     const Tensor attended = input.add(attention(join(path, m_names.attention), normed, rotary, mask));
     const Tensor normedAgain = norm(join(path, m_names.postAttentionNorm), attended);
@@ -137,14 +141,14 @@ class Decoder {
     const Tensor wide = input.to(at::kFloat);
     const Tensor variance = wide.pow(2).mean(-1, /*keepdim=*/true);
     const Tensor normed = wide.mul(variance.add(m_config.normEps).rsqrt());
-    return parameter(join(path, "weight"), {m_config.hiddenSize}).mul(normed.to(m_options.dtype));
+    return parameter(join(path, "weight"), {input.size(-1)}).mul(normed.to(m_options.dtype));
   }
 
   Tensor attention(const std::string& path, const Tensor& input, const RotaryPair& rotary, const std::optional<Tensor>& mask) {
     const ModuleScope scope(m_host, path, className("Attention"));
-    Tensor query = heads(linear(join(path, m_names.query), input, m_config.heads * m_config.headDim, m_config.hasQkvBias), m_config.heads);
     const std::int64_t keyValueSize = m_config.keyValueHeads * m_config.headDim;
-    Tensor key = heads(linear(join(path, m_names.key), input, keyValueSize, m_config.hasQkvBias), m_config.keyValueHeads);
+    Tensor query = heads(projection(path, m_names.query, m_names.queryNorm, input, m_config.heads * m_config.headDim), m_config.heads);
+    Tensor key = heads(projection(path, m_names.key, m_names.keyNorm, input, keyValueSize), m_config.keyValueHeads);
     Tensor value = heads(linear(join(path, m_names.value), input, keyValueSize, m_config.hasQkvBias), m_config.keyValueHeads);
     const Tensor cos = rotary.cos.unsqueeze(1);
     const Tensor sin = rotary.sin.unsqueeze(1);
@@ -156,6 +160,13 @@ class Decoder {
     const Tensor attended = at::scaled_dot_product_attention(query, key, value, mask, /*dropout_p=*/0.0, isCausal);
     const Tensor merged = attended.transpose(1, 2).contiguous().view({m_batch, m_sequence, m_config.heads * m_config.headDim});
     return linear(join(path, m_names.output), merged, m_config.hiddenSize, m_config.hasOutputBias);
+  }
+
+  /// Query or key before it is cut into heads.
+  Tensor projection(const std::string& path, std::string_view name, std::string_view normName, const Tensor& input, std::int64_t size) {
+    const Tensor projected = linear(join(path, name), input, size, m_config.hasQkvBias);
+    const bool hasNorm = m_config.architecture->queryKeyNorm == QueryKeyNorm::WholeProjection;
+    return hasNorm ? norm(join(path, normName), projected) : projected;
   }
 
   /// [batch, sequence, heads · headDim] → [batch, heads, sequence, headDim]
