@@ -4,6 +4,7 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QTemporaryDir>
 #include <QTest>
 
 using namespace cleave::test;
@@ -65,6 +66,55 @@ class TestCliRun : public QObject {
     const Finished refused = cli({"run", folder, "--ranks", "2", "--backend", "gloo", "--seq", "8"});
     QVERIFY(refused.exitCode != 0);
     QVERIFY2(refused.err.contains("--init-missing") || refused.err.contains("--skip-weights"), refused.err.constData());
+  }
+
+  /// The forms of the full menu that no ordinary model needs, each against an unsplit run of the same weights.
+  void theFullMenuComputesTheSame_data() {
+    QTest::addColumn<QString>("base");
+    QTest::addColumn<QVariantMap>("changes");  // of config.json
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<QString>("weight");  // one whose placement shows the form
+    QTest::addColumn<QString>("placement");
+    const QString oneHead = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head");
+    const QString threeHeads = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/three-heads");
+    const QString embedding = "model.embed_tokens.weight", head = "lm_head.weight", key = "model.layers.0.self_attn.k_proj.weight";
+    QTest::newRow("one KV head on 2") << oneHead << QVariantMap() << 2 << key << "S(0,x2)";
+    QTest::newRow("2 KV heads on 4") << oneHead << QVariantMap{{"num_key_value_heads", 2}} << 4 << key << "S(0,x2)";
+    QTest::newRow("3 heads on 2") << threeHeads << QVariantMap() << 2 << key << "S(0,x2)";  // whole on both
+    for (int ranks : {2, 3, 4}) {
+      QTest::addRow("vocabulary of 257 on %d", ranks) << oneHead << QVariantMap{{"vocab_size", 257}} << ranks << head
+                                                      << (ranks == 2 ? "S(0,pad 1)" : ranks == 3 ? "S(0,pad 1)" : "S(0,pad 3)");
+      QTest::addRow("tied vocabulary of 257 on %d", ranks) << oneHead << QVariantMap{{"vocab_size", 257}, {"tie_word_embeddings", true}} << ranks
+                                                           << embedding << (ranks == 4 ? "S(0,pad 3)" : "S(0,pad 1)");
+    }
+  }
+  void theFullMenuComputesTheSame() {
+    QFETCH(QString, base);
+    QFETCH(QVariantMap, changes);
+    QFETCH(int, ranks);
+    QFETCH(QString, weight);
+    QFETCH(QString, placement);
+    QTemporaryDir folder;
+    QFile source(base + "/config.json");
+    QVERIFY(source.open(QIODevice::ReadOnly));
+    QVariantMap config = QJsonDocument::fromJson(source.readAll()).object().toVariantMap();
+    config.insert(changes);
+    QFile changed(folder.filePath("config.json"));
+    QVERIFY(changed.open(QIODevice::WriteOnly));
+    changed.write(QJsonDocument(QJsonObject::fromVariantMap(config)).toJson());
+    changed.close();
+
+    const QStringList options{folder.path(), "--ranks", QString::number(ranks), "--engine", "reference", "--menu", "full", "--seq", "7", "--batch", "2"};
+    const QJsonObject plan = QJsonDocument::fromJson(cli(QStringList{"plan"} + options + QStringList{"--json", "-"}).out).object();
+    QString lies;
+    for (const QJsonValue& parameter : plan["parameters"].toArray()) {
+      if (parameter["name"].toString() == weight) lies = parameter["placement"].toString();
+    }
+    QCOMPARE(lies, placement);
+    const QJsonObject json = report(options + QStringList{"--backend", "gloo", "--skip-weights", "--atol", "1e-5"});
+    QVERIFY(json["passed"].toBool());
+    QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
+    QCOMPARE(json["outputs"].toArray().size(), 2);  // logits and loss
   }
 
   void ncclWithoutGpusIsAnEnvironmentError() {
