@@ -252,6 +252,33 @@ class TestExplainWhyNot : public QObject {
     QVERIFY2(impossible > 0 && forbidden > 0 && possible > 0, fmt::format("{} {} {}", impossible, forbidden, possible).c_str());
   }
 
+  void saysWhatTheBestPlanWithItCosts() {
+    Problem problem = *test::problemOf(test::llamaGraph(), 2);
+    problem.context.menu = rules::Menu::Full;
+    const auto result = solve::solve(problem, Engine::Optimal, *makeCountingSink());
+    QVERIFY(result && result->solution && result->optimum);
+    int costs = 0;
+    for (const std::string layer : {"model.layers.0.mlp.up_proj", "model.layers.1.self_attn.q_proj", "lm_head"}) {
+      for (rules::Strategy strategy : {rules::Strategy::Column, rules::Strategy::Whole}) {
+        const auto answer = whyNot(problem, *result->solution, result->optimum.get(), layerOf(*problem.graph, layer), strategy);
+        QVERIFY(answer.has_value());
+        if (answer->answer != WhyNotAnswer::Costs) continue;
+        ++costs;
+        QVERIFY2(answer->extraFs && *answer->extraFs >= 0 && answer->pin, textOf(*answer).c_str());
+      }
+    }
+    QVERIFY(costs > 0);
+  }
+
+  void namesTheBudgetThatNoPlanKeeps() {
+    Problem problem = *test::problemOf(test::llamaGraph(), 2, {"lm_head=column"});
+    problem.cost.memoryBudget = 1000;
+    const Core core = coreOf(problem);
+    QCOMPARE(core.constraints.size(), std::size_t{1});
+    QCOMPARE(core.constraints[0].kind, ConstraintKind::Budget);
+    VERIFY_SAYS(core.constraints[0].text, "1000 B a rank");
+  }
+
   void stopsAtTheToken() {
     std::stop_source source;
     source.request_stop();

@@ -161,7 +161,7 @@ class CoreFinder {
     m_core.constraints.push_back(
         {.kind = ConstraintKind::Budget,
          .text = fmt::format("The memory budget is {} a rank{}, and no plan {}for {} rank{} needs as little.", bytesText(m_problem.cost.budgetBytes()),
-                             m_problem.cost.memoryBudget ? "" : fmt::format(" (all that {} has)", m_problem.cost.profile.title),
+                             m_problem.cost.memoryBudget ? "" : fmt::format(" (the memory of: {})", m_problem.cost.profile.title),
                              m_core.constraints.empty() ? "" : "under these demands ", m_problem.context.worldSize, m_problem.context.worldSize == 1 ? "" : "s")});
   }
 
@@ -368,6 +368,11 @@ class CoreFinder {
       if (!found.conflict.culprits.empty()) constraint.value = found.conflict.culprits.front();
     } else {
       constraint.text = otherwiseText(problem, variables, node, *witness, found);
+      // What no operands give is told with the numbers.
+      const auto writes = variables.writes(node);
+      if (writes.size() == 1 && witness->writes[0].isSplit()) {
+        if (auto never = whyImpossible(problem, variables, writes[0], witness->writes[0])) constraint.text = std::move(never->text);
+      }
     }
     addRefusals(problem, variables, node, constraint);
     return constraint;
