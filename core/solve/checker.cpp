@@ -29,7 +29,11 @@ class Checker {
   }
 
   std::vector<std::string> run(NodeId node) {
-    for (const ValueId result : m_graph.node(node).results) checkSizes(result);
+    for (const ValueId result : m_graph.node(node).results) {
+      checkSizes(result);
+      const auto computed = m_solution.computedAs.find(result);
+      if (computed != m_solution.computedAs.end()) checkRedistribution(result, computed->second);
+    }
     checkNode(node);
     return std::move(m_violations);
   }

@@ -17,12 +17,14 @@ struct BrutePlan {
   std::int64_t bytes = 0;             ///< with the transient peak
   std::vector<rules::Placement> placements;  ///< by ValueId
   std::vector<std::optional<rules::StrategyOption>> strategies;
+  std::map<graph::ValueId, rules::Placement> computedAs;
 };
 
 class BruteForce {
  public:
   explicit BruteForce(const solve::Problem& problem)
       : m_problem(problem), m_graph(*problem.graph), m_variables(problem), m_model(problem, m_variables), m_ranks(problem.context.worldSize) {
+    for (const auto& value : m_graph.values) m_sizes.insert(value.type.shape.begin(), value.type.shape.end());
     collectBlocks();
     orderNodes();
     m_solution.placements.resize(m_graph.values.size());
@@ -39,13 +41,14 @@ class BruteForce {
     return assign(0);
   }
   const std::vector<BrutePlan>& plans() const { return m_plans; }
-  solve::Solution solutionOf(const BrutePlan& plan) const { return {plan.placements, plan.strategies, {}}; }
+  solve::Solution solutionOf(const BrutePlan& plan) const { return {plan.placements, plan.strategies, plan.computedAs}; }
 
  private:
   using Placement = rules::Placement;
   struct Option {
     std::vector<Placement> results;
     std::optional<rules::StrategyOption> strategy;
+    std::map<graph::ValueId, Placement> computedAs;
     solve::StepCost cost;
     std::vector<graph::ValueId> asks;
   };
@@ -104,6 +107,12 @@ class BruteForce {
       }
       for (const std::int64_t padding : m_paddings) add(Placement::split(d).withPadding(padding));
       for (const auto& blocks : m_blocks) add(Placement::split(d).withBlocks(blocks));
+      // A value cut along an inner dimension becomes equal blocks where a view merges it with the outer one.
+      const std::int64_t size = shape[static_cast<std::size_t>(d)];
+      for (const std::int64_t count : m_sizes) {
+        if (count < 2 || size % count != 0 || m_problem.redistributable.empty()) continue;
+        add(Placement::split(d).withBlocks(std::vector<rules::Block>(static_cast<std::size_t>(count), {size / count, 1})));
+      }
     }
     return all;
   }
@@ -120,8 +129,12 @@ class BruteForce {
     Option option;
     for (graph::ValueId v : m_graph.node(n).results) option.results.push_back(m_solution.of(v));
     option.strategy = m_solution.strategies[n.index()];
+    option.computedAs = m_solution.computedAs;
     if (m_variables.isStep(n)) {
       solve::Choice choice{option.results, option.strategy, {}, {}};
+      if (!option.computedAs.empty()) {
+        for (graph::ValueId v : m_graph.node(n).results) choice.computedAs.push_back(m_solution.computed(v));
+      }
       std::vector<Placement> reads;
       const auto values = m_variables.reads(n);
       for (const solve::Read& read : values) reads.push_back(m_solution.of(read.value));
@@ -138,28 +151,42 @@ class BruteForce {
     const auto [found, isNew] = m_memo[n.index()].try_emplace(keyOf(operandsOf(n)));
     std::vector<Option>& options = found->second;
     if (!isNew) return options;
-    const graph::Node& node = m_graph.node(n);
+    const auto others = std::exchange(m_solution.computedAs, {});
     if (const auto layer = graph::layerShape(m_graph, n)) {
-      for (const auto& strategy : rules::layerOptions(m_graph, n, *layer, m_problem.context).offered) {
+      auto strategies = rules::layerOptions(m_graph, n, *layer, m_problem.context).offered;
+      const bool hasWhole = std::any_of(strategies.begin(), strategies.end(),
+                                        [](const auto& option) { return option.strategy == rules::Strategy::Whole; });
+      if (!hasWhole) strategies.emplace_back();
+      for (const auto& strategy : strategies) {
         m_solution.strategies[n.index()] = strategy;
-        m_solution.placements[node.results[0].index()] = strategy.result;
-        if (holds(n)) addOption(n, options);
+        placeResults(n, 0, options);
       }
-      return options;
+    } else {
+      placeResults(n, 0, options);
     }
-    placeResults(n, 0, options);
+    m_solution.computedAs = others;
     return options;
   }
 
+  /// Every placement of every result, computed as it is or otherwise; only a whole value and a split one can be exchanged.
   void placeResults(graph::NodeId n, std::size_t index, std::vector<Option>& options) {
     const auto& results = m_graph.node(n).results;
     if (index == results.size()) {
       if (holds(n)) addOption(n, options);
       return;
     }
-    for (const Placement& placement : std::vector<Placement>(universe(m_graph.shapeOf(results[index])))) {
-      m_solution.placements[results[index].index()] = placement;
+    const graph::ValueId v = results[index];
+    const auto all = universe(m_graph.shapeOf(v));
+    for (const Placement& placement : all) {
+      m_solution.placements[v.index()] = placement;
       placeResults(n, index + 1, options);
+      if (!m_variables.isRedistributable(v)) continue;
+      for (const Placement& computed : all) {
+        if (computed.isReplicated() == placement.isReplicated()) continue;
+        m_solution.computedAs[v] = computed;
+        placeResults(n, index + 1, options);
+      }
+      m_solution.computedAs.erase(v);
     }
   }
 
@@ -193,8 +220,10 @@ class BruteForce {
       for (std::size_t i = 0; i < results.size(); ++i) m_solution.placements[results[i].index()] = option.results[i];
       m_solution.strategies[n.index()] = option.strategy;
       m_costs[n.index()] = option.cost;
+      for (const auto& [v, computed] : option.computedAs) m_solution.computedAs[v] = computed;
       for (graph::ValueId v : option.asks) ++m_asks[v.index()];
       const bool goesOn = assign(at + 1);
+      for (const auto& [v, computed] : option.computedAs) m_solution.computedAs.erase(v);
       for (graph::ValueId v : option.asks) --m_asks[v.index()];
       if (!goesOn) return false;
     }
@@ -210,7 +239,7 @@ class BruteForce {
     }
     cost.fixedBytes = m_model.fixedBytes();
     cost.transientPeak = m_model.transientPeak(m_solution);
-    m_plans.push_back({cost.femtoseconds(), cost.additiveBytes(), cost.bytes(), m_solution.placements, m_solution.strategies});
+    m_plans.push_back({cost.femtoseconds(), cost.additiveBytes(), cost.bytes(), m_solution.placements, m_solution.strategies, m_solution.computedAs});
     return true;
   }
 
@@ -219,7 +248,7 @@ class BruteForce {
   const solve::Variables m_variables;
   const solve::CostModel m_model;
   const int m_ranks;
-  std::set<std::int64_t> m_paddings;
+  std::set<std::int64_t> m_sizes, m_paddings;
   std::vector<std::vector<rules::Block>> m_blocks;
   std::map<graph::Shape, std::vector<Placement>> m_universes;
   std::vector<graph::NodeId> m_order;

@@ -1,6 +1,7 @@
 #pragma once
 /// Random problems small enough to list all their plans: at least two layers and a residual, and each with probability 1/2
-/// a tied weight, a fused block, a size that does not divide, training, a pin.
+/// a tied weight, a fused block, a size that does not divide, training, a pin; now and then a value that may be
+/// redistributed, or a rule switched off.
 #include "solve_support.h"
 
 #include <array>
@@ -21,6 +22,9 @@ class RandomProblem {
     problem->graph = graph();
     setCosts(problem->cost);
     if (chance(2)) addPin(*problem);
+    if (chance(20)) problem->redistributable = {problem->graph->values[m_random() % problem->graph->values.size()].name};
+    if (chance(8)) problem->rulesOff = {problem->graph->ops[m_random() % problem->graph->ops.size()]};
+    if (!problem->checkPins()) problem->redistributable = problem->rulesOff = {};
     return problem;
   }
 
