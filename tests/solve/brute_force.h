@@ -159,13 +159,27 @@ class BruteForce {
       if (!hasWhole) strategies.emplace_back();
       for (const auto& strategy : strategies) {
         m_solution.strategies[n.index()] = strategy;
-        placeResults(n, 0, options);
+        placeLayer(n, strategy.result, options);
       }
     } else {
       placeResults(n, 0, options);
     }
     m_solution.computedAs = others;
     return options;
+  }
+
+  /// What a strategy makes, as it is or redistributed.
+  void placeLayer(graph::NodeId n, const Placement& made, std::vector<Option>& options) {
+    const graph::ValueId v = m_graph.node(n).results[0];
+    m_solution.placements[v.index()] = made;
+    if (holds(n)) addOption(n, options);
+    if (!m_variables.isRedistributable(v)) return;
+    m_solution.computedAs[v] = made;
+    for (const Placement& placement : universe(m_graph.shapeOf(v))) {
+      m_solution.placements[v.index()] = placement;
+      if (placement != made && holds(n)) addOption(n, options);
+    }
+    m_solution.computedAs.erase(v);
   }
 
   /// Every placement of every result, computed as it is or otherwise; only a whole value and a split one can be exchanged.
