@@ -87,7 +87,9 @@ std::string planSummary(const plan::Plan& plan) {
   text += fmt::format("\ncollectives: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds: {} of parameters ({} of them whole on every rank), peak {} of activations\n",
                       bytesText(plan.memory.parameters), bytesText(plan.memory.wholeParameters), bytesText(plan.memory.peakActivations));
-  const std::string_view proof = plan.isProvedOptimal ? ", the least of any plan" : "";
+  std::string proof;
+  if (plan.isProvedOptimal) proof = ", the least of any plan";
+  else if (plan.lowerBoundFs) proof = fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs));
   text += fmt::format("predicted: {} a {}step on {} ({} of it collectives){}; {} a rank\n", solve::timeText(plan.cost.femtoseconds()),
                       plan.costSettings.isTraining ? "training " : "", plan.costSettings.profile.title, solve::timeText(plan.cost.sum.trafficFs), proof,
                       bytesText(plan.cost.bytes()));

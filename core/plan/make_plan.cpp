@@ -52,6 +52,7 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.solution = request.solution;
   plan.search = request.search;
   plan.isProvedOptimal = request.optimum && request.optimum->isProved();
+  if (request.optimum) plan.lowerBoundFs = request.optimum->lowerBoundFs();
   plan.costSettings = request.problem->cost;
   plan.cost = solve::costOf(*request.problem, *request.solution);
   plan.demands = demandsOf(*request.problem);

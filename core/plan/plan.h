@@ -146,6 +146,7 @@ struct Plan {
   solve::CostSettings costSettings;        ///< the device and use that `cost` is for
   solve::PlanCost cost;                    ///< predicted time of a step and bytes of a rank
   bool isProvedOptimal = false;            ///< no plan of this menu is faster within the budget
+  std::optional<std::int64_t> lowerBoundFs;  ///< `optimal`: no plan is faster than this, proved or not
   std::vector<std::string> demands;        ///< the user's: pins, "rule off: …", "redistribute: …"
   solve::SearchStats search;
   Timings timings;

@@ -7,7 +7,7 @@
 ///   schema, model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
 ///   ranks, engine, menu, sequence_parallel, seed
 ///   cost {collectives, collective_bytes          of one forward step, as the program performs them
-///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, training, optimizer, budget_bytes}
+///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, lower_bound_fs, training, optimizer, budget_bytes}
 ///                                                predicted (solve/cost/cost_model.h); a reader computes it again
 ///   device {…}                                   the profile that cost is for (device_profile.h)
 ///   demands [text]                               pins and the like
@@ -61,6 +61,8 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
   json.key("transient_peak").value(cost.transientPeak);
   json.endObject();
   json.key("proved").value(plan.isProvedOptimal);
+  json.key("lower_bound_fs");
+  plan.lowerBoundFs ? json.value(*plan.lowerBoundFs) : json.null();
   json.key("training").value(plan.costSettings.isTraining);
   json.key("optimizer").value(solve::toText(plan.costSettings.optimizer));
   json.key("budget_bytes").value(plan.costSettings.budgetBytes());

@@ -53,6 +53,11 @@ class PlanReader {
     return *parsed;
   }
 
+  static Result<std::optional<std::int64_t>> numberOrNull(const Fields& fields, const char* key) {
+    if (fields.json().contains(key) && fields.json()[key].is_null()) return std::optional<std::int64_t>();
+    return fields.integer(key, 0, kMaxSize);
+  }
+
   Result<void> readHead() {
     CLEAVE_TRY(const Fields model, m_root.object("model"));
     CLEAVE_TRY(m_plan.model.source, model.text("source"));
@@ -103,6 +108,7 @@ class PlanReader {
     CLEAVE_TRY(settings.optimizer, word(cost, "optimizer", solve::parseOptimizer));
     CLEAVE_TRY(settings.memoryBudget, cost.integer("budget_bytes", 1, kMaxSize));
     CLEAVE_TRY(m_plan.isProvedOptimal, cost.boolean("proved"));
+    CLEAVE_TRY(m_plan.lowerBoundFs, numberOrNull(cost, "lower_bound_fs"));
     CLEAVE_TRY(const Fields device, m_root.object("device"));
     CLEAVE_TRY(settings.profile, withContext(parseDeviceProfile(device.json().dump()), "plan.device"));
     CLEAVE_TRY(const Json* demands, m_root.array("demands"));
@@ -203,9 +209,7 @@ class PlanReader {
     CLEAVE_TRY(layer.sequenceParallel, fields.boolean("sequence_parallel"));
     CLEAVE_TRY(layer.weight, fields.textOrNull("weight"));
     CLEAVE_TRY(layer.reason, fields.text("reason"));
-    if (fields.json().contains("regret_fs") && !fields.json()["regret_fs"].is_null()) {
-      CLEAVE_TRY(layer.regretFs, fields.integer("regret_fs", 0, kMaxSize));
-    }
+    CLEAVE_TRY(layer.regretFs, numberOrNull(fields, "regret_fs"));
     CLEAVE_TRY(const std::string value, fields.text("value"));
     const auto found = m_inGraph.find(value);
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;
