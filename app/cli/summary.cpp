@@ -90,8 +90,8 @@ std::string planSummary(const plan::Plan& plan) {
   std::string proof;
   if (plan.isProvedOptimal) proof = ", the least of any plan";
   else if (plan.lowerBoundFs) proof = fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs));
-  text += fmt::format("predicted: {} a {}step on {} ({} of it collectives){}; {} a rank\n", solve::timeText(plan.cost.femtoseconds()),
-                      plan.costSettings.isTraining ? "training " : "", plan.costSettings.profile.title, solve::timeText(plan.cost.sum.trafficFs), proof,
+  text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives){}; {} a rank\n", solve::timeText(plan.cost.femtoseconds()),
+                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.sum.trafficFs), proof,
                       bytesText(plan.cost.bytes()));
   text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
                       plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);

@@ -1,6 +1,8 @@
 #include "graph/operators.h"
 #include "plan/steps.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -93,10 +95,27 @@ std::string withoutFullStop(std::string text) {
   return text;
 }
 
+/// The pins that leave the layer no split form: "pinned: lm_head=whole"; empty when pins have no say.
+std::string demanded(const PlanRequest& request, NodeId node) {
+  const Graph& graph = *request.problem->graph;
+  const ValueId result = graph.node(node).results[0];
+  std::vector<std::string> texts;
+  for (const solve::Pin& pin : request.problem->pins) {
+    const auto targets = solve::targetsOf(pin, graph);
+    const bool isMeant = std::binary_search(targets.layers.begin(), targets.layers.end(), node) ||
+                         std::binary_search(targets.values.begin(), targets.values.end(), result);
+    const auto isSplit = [](Strategy strategy) { return rules::axisOf(strategy) != "replicated"; };
+    const bool namesSplit = pin.placement ? pin.placement->isSplit() : std::any_of(pin.strategies.begin(), pin.strategies.end(), isSplit);
+    if (isMeant && pin.forbids == namesSplit) texts.push_back(pin.text);
+  }
+  return texts.empty() ? std::string() : fmt::format("pinned: {}", fmt::join(texts, ", "));
+}
+
 }  // namespace
 
 std::string whyWhole(const PlanRequest& request, NodeId node, std::optional<std::int64_t> regretFs) {
   if (request.problem->context.worldSize == 1) return "one rank: nothing to split";
+  if (std::string pins = demanded(request, node); !pins.empty()) return pins;
   if (regretFs && *regretFs > 0) {
     return fmt::format("whole is the cheapest: with any other form the best plan takes at least {} longer a step", solve::timeText(*regretFs));
   }

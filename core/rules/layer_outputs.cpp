@@ -16,8 +16,8 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
 
-/// Steps from a projection to the view that makes its heads: bias, cast, norm over the head, clamp.
-constexpr int kLongestWay = 8;
+/// Values between a projection and the view that makes its heads: bias, cast, norm over the head, clamp.
+constexpr std::size_t kLongestWay = 16;
 
 std::int64_t lastSize(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
@@ -31,19 +31,22 @@ T argumentOr(const Node& node, std::size_t index, T fallback) {
   return value ? *value : fallback;
 }
 
-/// Heads that a view makes of the last dimension of `value`: [.., h*e] → [.., h, e]; 0 when none follows.
-std::int64_t headsBehind(const Graph& graph, ValueId value, int steps = kLongestWay) {
-  if (steps == 0) return 0;
+/// Heads that a view makes of the last dimension of `value`: [.., h*e] → [.., h, e]; 0 when none follows. Looks through
+/// operators that keep the shape, nearest first, but not through another layer: what lies behind that is its own affair.
+std::int64_t headsBehind(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
-  for (const NodeId user : graph.value(value).users) {
-    const Node& node = graph.node(user);
-    if (node.kind != graph::NodeKind::Call || node.results.empty()) continue;
-    const Shape& next = graph.shapeOf(node.results.front());
-    if (next.size() == shape.size() + 1 && next.size() >= 2 && next[next.size() - 2] * next.back() == shape.back()) {
-      return next[next.size() - 2];
+  std::vector<ValueId> way{value};
+  for (std::size_t at = 0; at < way.size(); ++at) {
+    for (const NodeId user : graph.value(way[at]).users) {
+      const Node& node = graph.node(user);
+      if (node.kind != graph::NodeKind::Call || node.results.empty() || graph::layerShape(graph, user)) continue;
+      const Shape& next = graph.shapeOf(node.results.front());
+      if (next.size() == shape.size() + 1 && next.size() >= 2 && next[next.size() - 2] * next.back() == shape.back()) {
+        return next[next.size() - 2];
+      }
+      if (next != shape || way.size() >= kLongestWay) continue;
+      if (std::find(way.begin(), way.end(), node.results.front()) == way.end()) way.push_back(node.results.front());
     }
-    if (next != shape) continue;
-    if (const std::int64_t heads = headsBehind(graph, node.results.front(), steps - 1); heads > 0) return heads;
   }
   return 0;
 }

@@ -153,6 +153,9 @@ class Offers {
   }
   std::string fusedReason(const Placement& lane) const {
     const int ranks = m_context.worldSize;
+    if (lane.blocks().empty() && lane.replicas() == ranks) {
+      return fmt::format("all {} output features on each of the {} ranks that share them, because the heads do not divide", outFeatures(), ranks);
+    }
     if (lane.blocks().empty()) {
       return fmt::format("{} output features in {} parts, each on {} ranks, because the heads do not divide by {} ranks", outFeatures(),
                          ranks / lane.replicas(), lane.replicas(), ranks);
