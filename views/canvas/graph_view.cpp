@@ -8,6 +8,10 @@
 
 namespace cleave::views {
 
+namespace {
+constexpr int kFlashMs = 150;
+}  // namespace
+
 GraphView::GraphView(QWidget* parent) : GraphView(LayoutHelper::find(), parent) {}
 
 GraphView::GraphView(LayoutHelper helper, QWidget* parent)
@@ -25,12 +29,18 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
   m_legend = new Legend(this);
   m_minimap = new Minimap(this, [this](QPainter& painter, double zoom) {
     if (!m_scene) return;
-    const PaintStyle style{m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_dimmedTints};
+    const PaintStyle style = paintStyle();
     ScenePainter(style, *m_scene, zoom).paint(painter, m_scene->bounds());
   });
   setTheme(m_theme);
   m_hasOwnTheme = false;
   placeStrips();
+  m_flashTimer.setSingleShot(true);
+  m_flashTimer.setInterval(kFlashMs);
+  connect(&m_flashTimer, &QTimer::timeout, this, [this] {
+    m_flash.clear();
+    viewport()->update();
+  });
   connect(&m_layouter, &Layouter::answered, this, &GraphView::retry);
   connect(&m_layouter, &Layouter::helperFailed, this, &GraphView::message);
   connect(m_legend, &Legend::filterChanged, this, [this](std::uint32_t dimmed) {
@@ -55,7 +65,9 @@ void GraphView::setGraph(std::shared_ptr<const graph::Graph> graph) {
   m_folds = {};
   m_selection = {};
   m_current = {};
-  m_conflicts.clear(), m_breakpoints.clear(), m_searchHits.clear(), m_collectives.clear();
+  m_conflicts.clear(), m_breakpoints.clear(), m_searchHits.clear(), m_changed.clear(), m_flash.clear(),
+      m_collectives.clear();
+  m_amounts.clear();
   m_placements = {};
   makeModel();
 }
@@ -65,6 +77,7 @@ void GraphView::makeModel() {
   m_hoveredHub = {};
   m_links.reset();
   m_scene.reset();
+  m_heat.reset();
   m_board.reset();
   m_labels.reset();
   m_model.reset();
@@ -76,6 +89,7 @@ void GraphView::makeModel() {
     m_board->reset(m_placements);
     m_board->setCollectives(m_collectives);
     m_board->setConflicts(m_conflicts);
+    makeHeat();
     rebuild({Arrival::Kind::Fit, {}, {}, {}});
   }
   recount();
@@ -180,34 +194,6 @@ void GraphView::setPlan(const plan::Plan* plan) {
   }
   if (m_board) m_board->setCollectives(m_collectives);
   m_stale = viewport()->rect();
-  viewport()->update();
-}
-
-void GraphView::setConflictNodes(std::vector<NodeId> nodes) {
-  if (nodes == m_conflicts) return;
-  std::vector<std::uint32_t> items;
-  if (m_scene)
-    for (const auto* list : {&m_conflicts, &nodes})
-      for (const NodeId n : *list)
-        if (const auto item = m_scene->itemOf(*m_model, n); item != SceneItem::kNone) items.push_back(item);
-  m_conflicts = std::move(nodes);
-  if (m_board) m_board->setConflicts(m_conflicts);
-  recount();
-  if (m_scene) repaintItems(items);
-}
-
-void GraphView::setCurrentNode(NodeId node) {
-  m_current = node;
-  viewport()->update();
-}
-
-void GraphView::setBreakpoints(std::vector<NodeId> nodes) {
-  m_breakpoints = std::move(nodes);
-  viewport()->update();
-}
-
-void GraphView::setSearchHits(std::vector<NodeId> nodes) {
-  m_searchHits = std::move(nodes);
   viewport()->update();
 }
 

@@ -14,10 +14,12 @@
 #include <QAbstractScrollArea>
 #include <QElapsedTimer>
 #include <QPixmap>
+#include <QTimer>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "canvas/heat_field.h"
 #include "canvas/layouter.h"
 #include "canvas/placement_board.h"
 #include "canvas/scene.h"
@@ -30,6 +32,7 @@ namespace cleave::views {
 class Legend;
 class Minimap;
 class ScenePainter;
+struct PaintStyle;
 
 class GraphView : public QAbstractScrollArea {
   Q_OBJECT
@@ -48,8 +51,16 @@ class GraphView : public QAbstractScrollArea {
   void updateNodes(std::span<const NodeId> changed);  ///< their results and, for layers, weights
   void setRanks(int ranks);                           ///< for "→ 1024 a rank"
   void setPlan(const plan::Plan* plan);               ///< collectives' badges and ranks; null: none
+  /// Colours by amounts: `what` says of what; Axis (amounts empty) goes back to placements. `note` stands in the legend
+  /// instead of the scale while there are no amounts ("computing …").
+  void setColorBy(ColorBy what, HeatAmounts amounts, const QString& note = {});
+  ColorBy colorBy() const { return m_colorBy; }
+  const HeatField* heat() const { return m_heat.get(); }  ///< null: colours say the axis
+  void setChangedNodes(std::vector<NodeId> nodes);        ///< outlined: they differ from another plan
   void setConflictNodes(std::vector<NodeId> nodes);
   void setCurrentNode(NodeId node);  ///< where the search stands: a ring; invalid: none
+  /// Shows for 150 ms what a step assigned, or (faded) took back.
+  void flash(std::vector<NodeId> nodes, bool isUndone);
   void setBreakpoints(std::vector<NodeId> nodes);
   void setSearchHits(std::vector<NodeId> nodes);
   void setHelpersFolded(bool folded);  ///< aliases passed through, rotary helpers grouped (default)
@@ -143,6 +154,7 @@ class GraphView : public QAbstractScrollArea {
   QStringList breadcrumb() const;
   void repaintItems(std::span<const std::uint32_t> items);
   void recount();
+  void makeHeat();
   void updateStatus();
   ScopeId scopeOf(ModuleId module) const;
 
@@ -160,6 +172,7 @@ class GraphView : public QAbstractScrollArea {
   void placeStrips();
 
   // graph_view_paint.cpp
+  PaintStyle paintStyle() const;
   void paintBase(const QRegion& region);
   void shiftBase();
   void paintMarks(QPainter& painter, double zoom, const QRectF& area);
@@ -176,8 +189,15 @@ class GraphView : public QAbstractScrollArea {
   std::unique_ptr<PlacementBoard> m_board;
   PlacementSource m_placements;
   std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
-  std::vector<NodeId> m_conflicts, m_breakpoints, m_searchHits;
+  std::vector<NodeId> m_conflicts, m_breakpoints, m_searchHits, m_changed;
+  ColorBy m_colorBy = ColorBy::Axis;
+  HeatAmounts m_amounts;
+  QString m_heatNote;
+  std::unique_ptr<HeatField> m_heat;
   NodeId m_current;
+  std::vector<NodeId> m_flash;
+  bool m_isFlashUndone = false;
+  QTimer m_flashTimer;
   int m_ranks = 1;
   FoldState m_folds;
   Selection m_selection;

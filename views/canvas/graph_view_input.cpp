@@ -286,6 +286,8 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
       text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->opName(node)).toHtmlEscaped());
     if (node.scope.index() < m_graph->scopes.size() && !m_graph->scope(node.scope).path.empty())
       text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->scope(node.scope).path).toHtmlEscaped());
+    if (const auto amount = m_heat ? m_heat->of(item.node) : std::nullopt)
+      text += QStringLiteral("<br>%1: %2").arg(colorName(m_colorBy), m_heat->text(*amount));
     return text;
   }
   if (item.output >= 0) return valueText(m_graph->outputs[static_cast<std::size_t>(item.output)].value);
@@ -295,6 +297,8 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
   QString text = QStringLiteral("<b>%1</b>&nbsp; %2")
                      .arg(m_labels->module(item.module, item.lastModule).title.toHtmlEscaped(),
                           QString::fromStdString(module.className).toHtmlEscaped());
+  if (const auto amount = m_heat ? m_heat->of(item.module, item.lastModule) : std::nullopt)
+    text += QStringLiteral("<br>%1: %2").arg(colorName(m_colorBy), m_heat->moduleText(*amount));
   for (int t = 0; t < kTintCount; ++t)
     if (tally.tints[static_cast<std::size_t>(t)] > 0)
       text += QStringLiteral("<br>%1 %2")

@@ -11,6 +11,10 @@
 
 namespace cleave::views {
 
+PaintStyle GraphView::paintStyle() const {
+  return {m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_dimmedTints, m_heat.get()};
+}
+
 void GraphView::paintEvent(QPaintEvent*) {
   QPainter screen(viewport());
   if (!m_scene) return paintEmpty(screen);
@@ -51,7 +55,7 @@ void GraphView::shiftBase() {
 }
 
 void GraphView::paintBase(const QRegion& region) {
-  const PaintStyle style{m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_dimmedTints};
+  const PaintStyle style = paintStyle();
   ScenePainter scene(style, *m_scene, m_zoom);
   QPainter painter(&m_base);
   for (const QRect& rect : region) {
@@ -66,7 +70,7 @@ void GraphView::paintBase(const QRegion& region) {
 }
 
 void GraphView::paintMarks(QPainter& painter, double zoom, const QRectF& area) {
-  const PaintStyle style{m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_dimmedTints};
+  const PaintStyle style = paintStyle();
   const ScenePainter marks(style, *m_scene, zoom);
   const auto& items = m_scene->items();
   const auto forNodes = [&](const std::vector<NodeId>& nodes, auto&& draw) {
@@ -78,6 +82,15 @@ void GraphView::paintMarks(QPainter& painter, double zoom, const QRectF& area) {
     found.erase(std::unique(found.begin(), found.end()), found.end());
     for (const std::uint32_t item : found) draw(items[item]);
   };
+  forNodes(m_flash, [&](const SceneItem& item) {
+    if (m_isFlashUndone)
+      marks.fade(painter, item);
+    else
+      marks.glow(painter, item, m_theme.accent);
+  });
+  forNodes(m_changed, [&](const SceneItem& item) {
+    if (item.kind != ItemKind::Frame) marks.changed(painter, item);
+  });
   forNodes(m_searchHits, [&](const SceneItem& item) { marks.ring(painter, item, m_theme.searchHit, 4, 1); });
   if (m_hovered != SceneItem::kNone && items[m_hovered].kind != ItemKind::Frame) {
     marks.ring(painter, items[m_hovered], m_theme.accent, 1, 1);
@@ -147,7 +160,7 @@ QSizeF GraphView::sceneSize() const {
 
 void GraphView::paintAll(QPainter& painter) {
   if (!m_scene) return;
-  const PaintStyle style{m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_dimmedTints};
+  const PaintStyle style = paintStyle();
   painter.fillRect(m_scene->bounds(), m_theme.ground);
   ScenePainter(style, *m_scene, 1).paint(painter, m_scene->bounds());
   painter.setRenderHint(QPainter::Antialiasing);
@@ -163,7 +176,7 @@ QImage GraphView::renderToImage(const QSize& size) {
   QPainter painter(&image);
   painter.translate((size.width() - scene.width() * zoom) / 2, (size.height() - scene.height() * zoom) / 2);
   painter.scale(zoom, zoom);
-  const PaintStyle style{m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_dimmedTints};
+  const PaintStyle style = paintStyle();
   ScenePainter(style, *m_scene, zoom).paint(painter, m_scene->bounds());
   painter.setRenderHint(QPainter::Antialiasing);
   paintMarks(painter, zoom, m_scene->bounds());

@@ -33,6 +33,20 @@ void Legend::setCounts(const std::array<std::uint32_t, kTintCount>& counts, std:
   update();
 }
 
+void Legend::setScale(const HeatScale& scale) {
+  if (scale == m_scale) return;
+  m_scale = scale;
+  setAccessibleName(scale.title.isEmpty() ? tr("Legend of placements") : scale.title);
+  arrange();
+  update();
+}
+
+void Legend::setChanged(std::size_t nodes) {
+  if (nodes == m_changed) return;
+  m_changed = nodes;
+  update();
+}
+
 void Legend::setStatus(const QString& status) {
   if (status == m_status) return;
   m_status = status;
@@ -56,6 +70,7 @@ QString Legend::entryText(Tint tint) const {
 
 void Legend::arrange() {
   m_entries.clear();
+  if (!m_scale.title.isEmpty()) return;
   int x = kPad;
   for (int i = 0; i < kTintCount; ++i) {
     if (m_counts[static_cast<std::size_t>(i)] == 0 && !(m_chosen & (1u << i))) continue;
@@ -98,6 +113,15 @@ void Legend::paintEvent(QPaintEvent*) {
   painter.setPen(m_theme.border);
   painter.drawLine(rect().bottomLeft(), rect().bottomRight());
   painter.setRenderHint(QPainter::Antialiasing);
+  int taken = m_scale.title.isEmpty() ? paintTints(painter) : paintScale(painter, kPad);
+  if (m_changed > 0) taken = paintChanged(painter, taken);
+  const QRect room = rect().adjusted(taken + kPad, 0, -kPad, 0);
+  painter.setPen(m_theme.textQuiet);
+  painter.drawText(room, Qt::AlignVCenter | Qt::AlignRight,
+                   fontMetrics().elidedText(m_status, Qt::ElideLeft, room.width()));
+}
+
+int Legend::paintTints(QPainter& painter) const {
   for (std::size_t i = 0; i < m_entries.size(); ++i) {
     const Entry& entry = m_entries[i];
     const bool isChosen = m_chosen & (1u << static_cast<int>(entry.tint));
@@ -116,11 +140,63 @@ void Legend::paintEvent(QPaintEvent*) {
     painter.setPen(m_chosen == 0 || isChosen ? m_theme.text : m_theme.textQuiet);
     painter.drawText(entry.rect.adjusted(2 * kGap + kSwatch, 0, 0, 0), Qt::AlignVCenter, entryText(entry.tint));
   }
-  const int taken = m_entries.empty() ? kPad : m_entries.back().rect.right() + 2 * kPad;
-  const QRect room = rect().adjusted(taken, 0, -kPad, 0);
-  painter.setPen(m_theme.textQuiet);
-  painter.drawText(room, Qt::AlignVCenter | Qt::AlignRight,
-                   fontMetrics().elidedText(m_status, Qt::ElideLeft, room.width()));
+  return m_entries.empty() ? kPad : m_entries.back().rect.right() + kPad;
+}
+
+/// What the colours say, then the numbers, each on the colour it stands for.
+int Legend::paintScale(QPainter& painter, int left) const {
+  const auto write = [&](const QString& text, const QColor& color) {
+    painter.setPen(color);
+    painter.drawText(QRect(left, 0, width() - left, height()), Qt::AlignVCenter, text);
+    left += fontMetrics().horizontalAdvance(text) + 2 * kGap;
+  };
+  // The explanation after the colon goes first where there is no room for it.
+  const int wanted = fontMetrics().horizontalAdvance(m_scale.title + m_scale.ticks.join(QString()) + m_scale.note);
+  const int gaps = static_cast<int>(m_scale.ticks.size() + 3) * 3 * kGap;
+  write(wanted + gaps > width() ? m_scale.title.section(QLatin1Char(':'), 0, 0) : m_scale.title, m_theme.text);
+  if (!m_scale.ticks.isEmpty()) {
+    const auto count = m_scale.ticks.size();
+    int cell = 0;
+    for (const QString& tick : m_scale.ticks) cell = std::max(cell, fontMetrics().horizontalAdvance(tick) + 3 * kGap);
+    const QRectF bar(left, 4.5, static_cast<double>(cell * count), height() - 10);
+    const double last = static_cast<double>(count - 1);
+    for (int x = 0; x < bar.width(); ++x) {
+      // Flat under each number, so that it stands on the very colour it names.
+      const double at = std::clamp((x / static_cast<double>(cell) - 0.5) / last, 0.02, 1.0);
+      painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()), m_theme.heat(at));
+    }
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(m_theme.borderStrong);
+    painter.drawRect(bar);
+    for (qsizetype i = 0; i < count; ++i) {
+      const QRectF place(bar.left() + static_cast<double>(i * cell), bar.top(), cell, bar.height());
+      const QString& text = m_scale.ticks[i];
+      const QColor ground = m_theme.heat(std::max(0.02, static_cast<double>(i) / last));
+      QRectF plate(0, 0, fontMetrics().horizontalAdvance(text) + kGap, bar.height() - 1);
+      plate.moveCenter(place.center());
+      painter.fillRect(plate, ground);
+      painter.setPen(m_theme.textOn(ground));
+      painter.drawText(place, Qt::AlignCenter, text);
+    }
+    left += static_cast<int>(bar.width()) + 2 * kGap;
+  }
+  write(m_scale.note, m_theme.textQuiet);
+  return left;
+}
+
+int Legend::paintChanged(QPainter& painter, int left) const {
+  const QRectF swatch(left + kGap, (height() - kSwatch) / 2 + 0.5, kSwatch, kSwatch - 1);
+  QPen pen(m_theme.changed, 2);
+  pen.setDashPattern({2, 1.5});
+  painter.setPen(pen);
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRoundedRect(swatch, 3, 3);
+  const QString text =
+      m_changed == 1 ? tr("1 changed from A to B") : tr("%1 changed from A to B").arg(countText(m_changed));
+  painter.setPen(m_theme.text);
+  const int textLeft = left + kSwatch + 2 * kGap;
+  painter.drawText(QRect(textLeft, 0, width() - textLeft, height()), Qt::AlignVCenter, text);
+  return textLeft + fontMetrics().horizontalAdvance(text) + kPad;
 }
 
 void Legend::toggle(Tint tint) {

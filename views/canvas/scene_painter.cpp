@@ -151,6 +151,32 @@ MaybePlacement ScenePainter::placementOf(const SceneItem& item) const {
   return {};
 }
 
+ScenePainter::Fill ScenePainter::fillOf(const SceneItem& item) const {
+  Fill fill;
+  if (m_style.heat) {
+    const auto amount = item.node.isValid() ? m_style.heat->of(item.node) : std::nullopt;
+    const double fraction = amount ? m_style.heat->fraction(*amount) : 0;
+    fill.color = m_theme.heat(fraction);
+    fill.isOpen = fraction <= 0;
+    if (amount && (*amount > 0 || !m_style.heat->isSum())) fill.chip = m_style.heat->text(*amount);
+    return fill;
+  }
+  const MaybePlacement placement = placementOf(item);
+  fill.tint = tintOf(placement);
+  fill.color = m_theme.color(*fill.tint);
+  fill.isOpen = fill.tint == Tint::Unassigned;
+  fill.isDimmed = isDimmed(*fill.tint);
+  if (placement) fill.chip = chipText(placement);
+  return fill;
+}
+
+void ScenePainter::paintFill(QPainter& painter, const QRectF& rect, const Fill& fill, double step) const {
+  if (fill.tint)
+    fillTint(painter, rect, m_theme, *fill.tint, step);
+  else
+    painter.fillRect(rect, fill.color);
+}
+
 QString ScenePainter::elided(const QFontMetricsF& metrics, const QString& text, double width) const {
   return metrics.horizontalAdvance(text) <= width ? text : metrics.elidedText(text, Qt::ElideLeft, width);
 }
@@ -265,8 +291,9 @@ void ScenePainter::drawFrameHeader(QPainter& painter, const SceneItem& item) {
   const QRectF button = foldButton(item, m);
   const ModuleTally& tally = m_style.board->tally(item.module);
   const QRectF row(x, r.top(), button.left() - m.pad - x, r.height());
-  const double used = drawCounts(painter, row, tally,
-                                 item.isSimplified ? label.counts + QStringLiteral(" · simplified") : label.counts);
+  const QString counts = m_style.heat ? moduleAmount(item) : label.counts;
+  const double used =
+      drawCounts(painter, row, tally, item.isSimplified ? counts + QStringLiteral(" · simplified") : counts);
   const double room = row.width() - used - m.pad;
   if (!label.kind.isEmpty() && m.smallMetrics.horizontalAdvance(label.kind) <= room) {
     painter.setFont(m.small);
@@ -278,7 +305,7 @@ void ScenePainter::drawFrameHeader(QPainter& painter, const SceneItem& item) {
   if (barRoom >= 40 * m.scale) {
     const double width = std::min(barRoom, 120 * m.scale);
     drawBar(painter, QRectF(row.right() - used - m.pad - width, r.center().y() - 3.5 * m.scale, width, 7 * m.scale),
-            tally);
+            item, tally);
   }
   drawButton(painter, button, true);
 }
@@ -289,18 +316,20 @@ void ScenePainter::drawBlock(QPainter& painter, const SceneItem& item) {
   const ModuleTally tally = item.kind == ItemKind::Stack ? m_style.board->tally(item.module, item.lastModule)
                                                          : m_style.board->tally(item.module);
   painter.setRenderHint(QPainter::Antialiasing, false);
-  const QString& title = m_style.labels->module(item.module, item.lastModule).title;
+  QString title = m_style.labels->module(item.module, item.lastModule).title;
+  if (const QString amount = moduleAmount(item); !amount.isEmpty()) title += QStringLiteral("  ") + amount;
   painter.fillRect(r, m_theme.groundSunken);
   if (height < 9 || width < 30) {
-    drawBar(painter, r, tally);
+    drawBar(painter, r, item, tally);
   } else if (height < 17) {  // one row: name, bar
     const double half = r.width() * 0.55;
     drawScreenText(painter, r.adjusted(3 * h, 0, half - r.width(), 0), m_metrics.strong,
                    std::clamp(height * 0.7, 8.0, 10.0), m_theme.text, Qt::AlignVCenter, title);
-    drawBar(painter, QRectF(r.left() + half, r.top() + 3 * h, r.width() - half - 3 * h, r.height() - 6 * h), tally);
+    drawBar(painter, QRectF(r.left() + half, r.top() + 3 * h, r.width() - half - 3 * h, r.height() - 6 * h), item,
+            tally);
   } else {
     const double bar = std::clamp(height * 0.3, 4.0, 9.0) * h;
-    drawBar(painter, QRectF(r.left() + 3 * h, r.bottom() - bar - 3 * h, r.width() - 6 * h, bar), tally);
+    drawBar(painter, QRectF(r.left() + 3 * h, r.bottom() - bar - 3 * h, r.width() - 6 * h, bar), item, tally);
     drawScreenText(painter, r.adjusted(4 * h, 0, -2 * h, -bar - 2 * h), m_metrics.strong,
                    std::clamp(height * 0.5, 8.0, 11.0), m_theme.text, Qt::AlignVCenter, title);
   }
@@ -364,11 +393,12 @@ void ScenePainter::drawFolded(QPainter& painter, const SceneItem& item) {
   }
   const QRectF row = isCompact ? QRectF(after, head.top(), right - after, head.height())
                                : QRectF(r.left() + m.pad, head.bottom() - 3 * m.scale, r.width() - 2 * m.pad, m.row);
-  const double used = m_zoom >= kDetailZoom ? drawCounts(painter, row, tally, label.counts) : 0;
+  const double used =
+      m_zoom >= kDetailZoom ? drawCounts(painter, row, tally, m_style.heat ? moduleAmount(item) : label.counts) : 0;
   drawBar(
       painter,
       QRectF(row.left(), row.center().y() - 3.5 * m.scale, row.width() - used - (used > 0 ? m.pad : 0), 7 * m.scale),
-      tally);
+      item, tally);
   if (m_zoom >= kDetailZoom && !isCompact) drawChips(painter, r, label.hubs, r.top() + m.header + m.row + 2 * m.scale);
   if (tally.conflicts > 0) conflict(painter, item);
 }
@@ -403,7 +433,21 @@ double ScenePainter::drawCounts(QPainter& painter, const QRectF& row, const Modu
   return row.right() - x;
 }
 
-void ScenePainter::drawBar(QPainter& painter, const QRectF& bar, const ModuleTally& tally) {
+QString ScenePainter::moduleAmount(const SceneItem& module) const {
+  if (!m_style.heat) return {};
+  const auto amount = m_style.heat->of(module.module, module.lastModule);
+  return amount ? m_style.heat->moduleText(*amount) : QString();
+}
+
+void ScenePainter::drawBar(QPainter& painter, const QRectF& bar, const SceneItem& module, const ModuleTally& tally) {
+  if (!m_style.heat) return drawTints(painter, bar, tally);
+  if (bar.width() <= 0) return;
+  const auto amount = m_style.heat->of(module.module, module.lastModule);
+  painter.fillRect(bar, m_theme.heat(amount ? m_style.heat->fraction(*amount) : 0));
+  outlineBar(painter, bar);
+}
+
+void ScenePainter::drawTints(QPainter& painter, const QRectF& bar, const ModuleTally& tally) {
   const double total = tally.total();
   if (total == 0 || bar.width() <= 0) return;
   double x = bar.left();
@@ -422,6 +466,10 @@ void ScenePainter::drawBar(QPainter& painter, const QRectF& bar, const ModuleTal
     x += width;
   }
   painter.setOpacity(1);
+  outlineBar(painter, bar);
+}
+
+void ScenePainter::outlineBar(QPainter& painter, const QRectF& bar) const {
   if (bar.height() * m_zoom < 5) return;
   painter.setPen(hairline(m_theme.borderStrong));
   painter.setBrush(Qt::NoBrush);

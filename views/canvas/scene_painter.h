@@ -6,6 +6,7 @@
 /// The painter must map world pixels to the device; `zoom` says by how much.
 #include <QPainter>
 
+#include "canvas/heat_field.h"
 #include "canvas/placement_board.h"
 #include "canvas/scene.h"
 #include "canvas/theme.h"
@@ -17,8 +18,9 @@ struct PaintStyle {
   const PlacementBoard* board = nullptr;
   Labels* labels = nullptr;
   Theme theme;
-  int ranks = 1;                  ///< for "→ 1024 a rank"; 1: not said
-  std::uint32_t dimmedTints = 0;  ///< bit per Tint: drawn faint
+  int ranks = 1;                    ///< for "→ 1024 a rank"; 1: not said
+  std::uint32_t dimmedTints = 0;    ///< bit per Tint: drawn faint
+  const HeatField* heat = nullptr;  ///< colours by amounts; null: by placement
 };
 
 class ScenePainter {
@@ -31,7 +33,9 @@ class ScenePainter {
   // Marks laid over the picture.
   void ring(QPainter& painter, const SceneItem& item, const QColor& color, double width, double gap = 2) const;
   void glow(QPainter& painter, const SceneItem& item, const QColor& color) const;
+  void fade(QPainter& painter, const SceneItem& item) const;  ///< what is taken back
   void conflict(QPainter& painter, const SceneItem& item) const;
+  void changed(QPainter& painter, const SceneItem& item) const;  ///< differs between two plans
   void breakpoint(QPainter& painter, const SceneItem& item) const;
   void edge(QPainter& painter, const SceneEdge& edge, const QColor& color, double width) const;
   void edgeLabel(QPainter& painter, const SceneEdge& edge) const;
@@ -48,19 +52,36 @@ class ScenePainter {
   double hair() const { return 1 / m_zoom; }
 
  private:
+  /// How a box is filled and what its chip says: by placement, or by amount.
+  struct Fill {
+    QColor color;
+    std::optional<Tint> tint;  ///< its pattern is laid over; nullopt: plain
+    bool isOpen = false;       ///< a dashed outline on the ground
+    bool isDimmed = false;
+    QString chip;
+  };
+  Fill fillOf(const SceneItem& item) const;
+  void paintFill(QPainter& painter, const QRectF& rect, const Fill& fill, double step) const;
   bool isCollapsed(const SceneItem& frame) const;
   bool isHidden(std::uint32_t frame, const std::vector<std::uint32_t>& collapsed) const;
   void drawFrame(QPainter& painter, const SceneItem& item);
   void drawFrameHeader(QPainter& painter, const SceneItem& item);
   void drawBlock(QPainter& painter, const SceneItem& item);
   void drawNode(QPainter& painter, const SceneItem& item);
+  void drawFarNode(QPainter& painter, const SceneItem& item, const Fill& fill);
+  void drawNearNode(QPainter& painter, const SceneItem& item, const Fill& fill);
   void drawOutput(QPainter& painter, const SceneItem& item);
   void drawFolded(QPainter& painter, const SceneItem& item);
-  void drawBox(QPainter& painter, const QRectF& rect, const MaybePlacement& placement, bool isWholeBand);
+  void drawBox(QPainter& painter, const QRectF& rect, const Fill& fill, bool isWholeBand);
   void drawDocks(QPainter& painter, const QRectF& rect, const NodeLabel& label, double top);
   void drawChips(QPainter& painter, const QRectF& rect, const std::vector<HubLabel>& hubs, double top);
-  void drawPlacementChip(QPainter& painter, const QRectF& band, const MaybePlacement& placement);
-  void drawBar(QPainter& painter, const QRectF& bar, const ModuleTally& tally);
+  double chipWidth(const QString& text) const;
+  void drawChip(QPainter& painter, const QRectF& band, const QString& text);
+  /// How a module's work is split, or what it costs.
+  void drawBar(QPainter& painter, const QRectF& bar, const SceneItem& module, const ModuleTally& tally);
+  void outlineBar(QPainter& painter, const QRectF& bar) const;
+  void drawTints(QPainter& painter, const QRectF& bar, const ModuleTally& tally);
+  QString moduleAmount(const SceneItem& module) const;  ///< "Σ 1.25 ms"; empty without amounts
   void drawBadges(QPainter& painter, const SceneItem& item);
   void drawButton(QPainter& painter, const QRectF& rect, bool isOpen);
   void drawEdge(QPainter& painter, const SceneEdge& edge, const QPen& pen) const;

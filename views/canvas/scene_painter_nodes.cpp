@@ -17,24 +17,22 @@ QPen hairline(const QColor& color, double width = 1, Qt::PenStyle style = Qt::So
 
 }  // namespace
 
-void ScenePainter::drawBox(QPainter& painter, const QRectF& rect, const MaybePlacement& placement, bool isWholeBand) {
+void ScenePainter::drawBox(QPainter& painter, const QRectF& rect, const Fill& fill, bool isWholeBand) {
   const Metrics& m = m_metrics;
-  const Tint tint = tintOf(placement);
-  const QColor& color = m_theme.color(tint);
   const double h = hair() / 2;
   const QRectF r = rect.adjusted(h, h, -h, -h);
   const QRectF band(rect.left(), rect.top(), rect.width(), isWholeBand ? rect.height() : m.band);
   painter.setPen(Qt::NoPen);
-  painter.setBrush(color);
+  painter.setBrush(fill.color);
   painter.drawRoundedRect(r, m.radius, m.radius);
-  if (tint == Tint::Replicated) {
+  if (fill.tint == Tint::Replicated) {
     fillTint(painter, band.adjusted(m.radius / 2, m.radius / 2, -m.radius / 2, isWholeBand ? -m.radius / 2 : 0),
-             m_theme, tint, 5 * m.scale);
-  } else if (tint != Tint::Unassigned) {
+             m_theme, *fill.tint, 5 * m.scale);
+  } else if (fill.tint && !fill.isOpen) {
     fillTint(
         painter,
         QRectF(band.left() + 1, band.top() + m.radius, 6 * m.scale, band.height() - (isWholeBand ? 2 : 1) * m.radius),
-        m_theme, tint, 3 * m.scale);
+        m_theme, *fill.tint, 3 * m.scale);
   }
   if (!isWholeBand) {
     QPainterPath body;
@@ -45,18 +43,22 @@ void ScenePainter::drawBox(QPainter& painter, const QRectF& rect, const MaybePla
     painter.fillPath(body, m_theme.dark ? m_theme.groundRaised : m_theme.ground);
   }
   painter.setBrush(Qt::NoBrush);
-  const bool isOpen = tint == Tint::Unassigned;
-  painter.setPen(hairline(isOpen ? m_theme.borderStrong : blend(color, m_theme.text, 0.4), 1,
-                          isOpen ? Qt::DashLine : Qt::SolidLine));
+  painter.setPen(hairline(fill.isOpen ? m_theme.borderStrong : blend(fill.color, m_theme.text, 0.4), 1,
+                          fill.isOpen && fill.tint ? Qt::DashLine : Qt::SolidLine));
   painter.drawRoundedRect(r, m.radius, m.radius);
-  if (isOpen && !isWholeBand) painter.drawLine(QPointF(r.left(), band.bottom()), QPointF(r.right(), band.bottom()));
+  if (fill.isOpen && !isWholeBand)
+    painter.drawLine(QPointF(r.left(), band.bottom()), QPointF(r.right(), band.bottom()));
 }
 
-void ScenePainter::drawPlacementChip(QPainter& painter, const QRectF& band, const MaybePlacement& placement) {
-  if (!placement) return;
+double ScenePainter::chipWidth(const QString& text) const {
+  if (text.isEmpty()) return 0;
+  return std::max(20 * m_metrics.scale, m_metrics.smallMetrics.horizontalAdvance(text) + 9 * m_metrics.scale);
+}
+
+void ScenePainter::drawChip(QPainter& painter, const QRectF& band, const QString& text) {
+  if (text.isEmpty()) return;
   const Metrics& m = m_metrics;
-  const QString text = chipText(placement);
-  const double width = std::max(20 * m.scale, m.smallMetrics.horizontalAdvance(text) + 9 * m.scale);
+  const double width = chipWidth(text);
   const QRectF pill(band.right() - 4 * m.scale - width, band.center().y() - 7.5 * m.scale, width, 15 * m.scale);
   painter.setPen(Qt::NoPen);
   painter.setBrush(m_theme.ground);
@@ -68,79 +70,82 @@ void ScenePainter::drawPlacementChip(QPainter& painter, const QRectF& band, cons
   painter.drawText(pill, Qt::AlignCenter, text);
 }
 
+/// A filled box; its name as long as that can be read.
+void ScenePainter::drawFarNode(QPainter& painter, const SceneItem& item, const Fill& fill) {
+  const QRectF& r = item.rect;
+  if (fill.isOpen) {
+    painter.fillRect(r, m_theme.ground);
+    painter.setPen(hairline(m_theme.borderStrong, 1, fill.tint ? Qt::DashLine : Qt::SolidLine));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(r.adjusted(0, 0, -hair(), -hair()));
+  } else if (m_zoom > kNameZoom) {
+    paintFill(painter, r, fill, 5 * hair());
+  } else {
+    painter.fillRect(r, fill.color);
+  }
+  if (m_zoom <= kNameZoom) return;
+  const double height = r.height() * m_zoom;
+  const NodeLabel& label = m_style.labels->node(item.node);
+  const double pixels = std::clamp(height * 0.75, 8.0, 10.0);
+  const QString& name = label.tail.isEmpty() || height < 16 ? label.title : label.tail;
+  const double width =
+      QFontMetricsF(m_metrics.label).horizontalAdvance(name) * pixels / m_metrics.label.pixelSize() / m_zoom +
+      4 * hair();
+  QRectF plate(0, 0, std::min(width, r.width()), std::min(r.height(), pixels * 1.3 * hair()));
+  plate.moveCenter(r.center());
+  if (!fill.isOpen) painter.fillRect(plate, fill.color);
+  drawScreenText(painter, r, m_metrics.label, pixels, m_theme.textOn(fill.color), Qt::AlignCenter, name,
+                 Qt::ElideRight);
+}
+
 void ScenePainter::drawNode(QPainter& painter, const SceneItem& item) {
+  const Fill fill = fillOf(item);
+  painter.setOpacity(fill.isDimmed ? 0.25 : 1);
+  if (m_zoom < kDetailZoom)
+    drawFarNode(painter, item, fill);
+  else
+    drawNearNode(painter, item, fill);
+  painter.setOpacity(1);
+  if (item.node.isValid() && m_style.board->isConflict(item.node)) conflict(painter, item);
+}
+
+void ScenePainter::drawNearNode(QPainter& painter, const SceneItem& item, const Fill& fill) {
   const Metrics& m = m_metrics;
   const QRectF& r = item.rect;
-  const MaybePlacement placement = placementOf(item);
-  const Tint tint = tintOf(placement);
-  painter.setOpacity(isDimmed(tint) ? 0.25 : 1);
-  if (m_zoom < kDetailZoom) {  // a filled box; its name as long as that can be read
-    if (tint == Tint::Unassigned) {
-      painter.fillRect(r, m_theme.ground);
-      painter.setPen(hairline(m_theme.borderStrong, 1, Qt::DashLine));
-      painter.setBrush(Qt::NoBrush);
-      painter.drawRect(r.adjusted(0, 0, -hair(), -hair()));
-    } else if (m_zoom > kNameZoom) {
-      fillTint(painter, r, m_theme, tint, 5 * hair());
-    } else {
-      painter.fillRect(r, m_theme.color(tint));
-    }
-    const double height = r.height() * m_zoom;
-    if (m_zoom > kNameZoom) {
-      const NodeLabel& label = m_style.labels->node(item.node);
-      const double pixels = std::clamp(height * 0.75, 8.0, 10.0);
-      const QString& name = label.tail.isEmpty() || height < 16 ? label.title : label.tail;
-      const double width =
-          QFontMetricsF(m.label).horizontalAdvance(name) * pixels / m.label.pixelSize() / m_zoom + 4 * hair();
-      QRectF plate(0, 0, std::min(width, r.width()), std::min(r.height(), pixels * 1.3 * hair()));
-      plate.moveCenter(r.center());
-      if (tint != Tint::Unassigned) painter.fillRect(plate, m_theme.color(tint));
-      drawScreenText(painter, r, m.label, pixels, m_theme.textOn(m_theme.color(tint)), Qt::AlignCenter, name,
-                     Qt::ElideRight);
-    }
-    painter.setOpacity(1);
-    if (item.node.isValid() && m_style.board->isConflict(item.node)) conflict(painter, item);
-    return;
-  }
-  drawBox(painter, r, placement, false);
+  drawBox(painter, r, fill, false);
   const NodeLabel& label = m_style.labels->node(item.node);
   const QRectF band(r.left(), r.top(), r.width(), m.band);
   const double left = band.left() + m.pad + 2 * m.scale;
+  const double chip = std::max(20 * m.scale, chipWidth(fill.chip)) + 6 * m.scale;
   painter.setFont(item.kind == ItemKind::Input ? m.strong : m.label);
-  painter.setPen(m_theme.textOn(m_theme.color(tint)));
+  painter.setPen(m_theme.textOn(fill.color));
   painter.drawText(QRectF(left, band.top(), band.right() - left, band.height()), Qt::AlignVCenter,
-                   elided(m.labelMetrics, label.title, band.width() - 3 * m.pad - 26 * m.scale));
-  drawPlacementChip(painter, band, placement);
-  if (m_zoom >= kDetailZoom) {
-    QRectF row(r.left() + m.pad, band.bottom(), r.width() - 2 * m.pad, m.row);
-    const double shapeWidth = m.digitsMetrics.horizontalAdvance(label.shape);
-    painter.setFont(m.small);
-    painter.setPen(m_theme.text);
-    painter.drawText(row, Qt::AlignVCenter | Qt::AlignLeft,
-                     elided(m.smallMetrics, label.tail, row.width() - shapeWidth - m.pad));
-    painter.setFont(m.digits);
-    painter.setPen(label.tail.isEmpty() ? m_theme.text : m_theme.textQuiet);
-    painter.drawText(row, Qt::AlignVCenter | (label.tail.isEmpty() ? Qt::AlignHCenter : Qt::AlignRight),
-                     elided(m.digitsMetrics, label.shape, row.width()));
-    drawDocks(painter, r, label, row.bottom());
-    drawChips(painter, r, label.hubs, row.bottom() + m.row * static_cast<double>(label.docks.size()));
-    drawBadges(painter, item);
-  }
-  painter.setOpacity(1);
-  if (m_style.board->isConflict(item.node)) conflict(painter, item);
+                   elided(m.labelMetrics, label.title, band.right() - left - chip));
+  drawChip(painter, band, fill.chip);
+  QRectF row(r.left() + m.pad, band.bottom(), r.width() - 2 * m.pad, m.row);
+  const double shapeWidth = m.digitsMetrics.horizontalAdvance(label.shape);
+  painter.setFont(m.small);
+  painter.setPen(m_theme.text);
+  painter.drawText(row, Qt::AlignVCenter | Qt::AlignLeft,
+                   elided(m.smallMetrics, label.tail, row.width() - shapeWidth - m.pad));
+  painter.setFont(m.digits);
+  painter.setPen(label.tail.isEmpty() ? m_theme.text : m_theme.textQuiet);
+  painter.drawText(row, Qt::AlignVCenter | (label.tail.isEmpty() ? Qt::AlignHCenter : Qt::AlignRight),
+                   elided(m.digitsMetrics, label.shape, row.width()));
+  drawDocks(painter, r, label, row.bottom());
+  drawChips(painter, r, label.hubs, row.bottom() + m.row * static_cast<double>(label.docks.size()));
+  drawBadges(painter, item);
 }
 
 void ScenePainter::drawOutput(QPainter& painter, const SceneItem& item) {
-  const MaybePlacement placement = placementOf(item);
-  const Tint tint = tintOf(placement);
-  if (m_zoom < kLabelZoom)
-    return painter.fillRect(item.rect, tint == Tint::Unassigned ? m_theme.borderStrong : m_theme.color(tint));
-  drawBox(painter, item.rect, placement, true);
+  const Fill fill = fillOf(item);
+  if (m_zoom < kLabelZoom) return painter.fillRect(item.rect, fill.isOpen ? m_theme.borderStrong : fill.color);
+  drawBox(painter, item.rect, fill, true);
   painter.setFont(m_metrics.strong);
-  painter.setPen(m_theme.textOn(m_theme.color(tint)));
+  painter.setPen(m_theme.textOn(fill.color));
   painter.drawText(item.rect.adjusted(m_metrics.pad + 2, 0, 0, 0), Qt::AlignVCenter,
                    m_style.labels->outputTitle(item.output));
-  drawPlacementChip(painter, item.rect, placement);
+  drawChip(painter, item.rect, fill.chip);
 }
 
 QString ScenePainter::dockText(const DockLabel& dock) const {
@@ -160,9 +165,7 @@ void ScenePainter::drawDocks(QPainter& painter, const QRectF& rect, const NodeLa
     painter.drawLine(row.topLeft(), row.topRight());
     const MaybePlacement& placement = m_style.board->of(dock.value);
     const QRectF swatch(row.left() + m.pad - 1, row.center().y() - 4 * m.scale, 8 * m.scale, 8 * m.scale);
-    if (placement) {
-      fillTint(painter, swatch, m_theme, tintOf(placement), 3 * m.scale);
-    }
+    if (placement) fillTint(painter, swatch, m_theme, tintOf(placement), 3 * m.scale);
     painter.setPen(
         hairline(placement ? blend(m_theme.placementColor(placement), m_theme.text, 0.4) : m_theme.borderStrong, 1,
                  placement ? Qt::SolidLine : Qt::DashLine));
@@ -297,6 +300,12 @@ void ScenePainter::glow(QPainter& painter, const SceneItem& item, const QColor& 
   ring(painter, item, faint, 7, 0);
 }
 
+void ScenePainter::fade(QPainter& painter, const SceneItem& item) const {
+  QColor veil = m_theme.ground;
+  veil.setAlpha(150);
+  painter.fillRect(item.rect, veil);
+}
+
 void ScenePainter::conflict(QPainter& painter, const SceneItem& item) const {
   const QRectF r = card(item, m_metrics);
   const double h = hair();
@@ -317,6 +326,24 @@ void ScenePainter::conflict(QPainter& painter, const SceneItem& item) const {
     painter.drawLine(c + QPointF(-arm, arm), c + QPointF(arm, -arm));
   }
   painter.restore();
+}
+
+void ScenePainter::changed(QPainter& painter, const SceneItem& item) const {
+  const QRectF r = card(item, m_metrics);
+  const double by = 3 * hair();
+  QPen pen = hairline(m_theme.changed, 2.5);
+  pen.setDashPattern({3, 2});
+  painter.setPen(pen);
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRoundedRect(r.adjusted(-by, -by, by, by), m_metrics.radius + by, m_metrics.radius + by);
+  // A delta at the corner, so that it is not the colour alone that says it.
+  const double side = 7 * std::max(1.0, m_zoom) * hair();
+  if (r.height() < 2 * side) return;
+  const QPointF corner = r.topLeft();
+  painter.setPen(hairline(m_theme.ground, 1));
+  painter.setBrush(m_theme.changed);
+  painter.drawPolygon(
+      QPolygonF{corner + QPointF(0, -side), corner + QPointF(side, side * 0.7), corner + QPointF(-side, side * 0.7)});
 }
 
 void ScenePainter::breakpoint(QPainter& painter, const SceneItem& item) const {

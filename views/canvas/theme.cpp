@@ -75,6 +75,7 @@ Theme Theme::light() {
   t.warning = rgb(0x8A5A00);
   t.good = rgb(0x00795A);
   t.searchHit = rgb(0xFFE58A);
+  t.changed = rgb(0x8A2BE2);
   t.tints[0] = rgb(0xE69F00);
   t.tints[1] = rgb(0x56B4E9);
   t.tints[2] = rgb(0x009E73);
@@ -102,6 +103,7 @@ Theme Theme::darkTheme() {
   t.good = rgb(0x3FBF95);
   t.warning = rgb(0xE0B050);
   t.searchHit = rgb(0x6B5A10);
+  t.changed = rgb(0xC9A0FF);
   t.tints[6] = rgb(0x5A616B);
   t.tints[7] = rgb(0x1E2127);
   return t;
@@ -142,6 +144,18 @@ QColor Theme::textOn(const QColor& background) const {
     if (contrast(candidate, background) > contrast(*best, background)) best = &candidate;
   }
   return *best;
+}
+
+QColor Theme::heat(double fraction) const {
+  // Steps of matplotlib's "magma" (Smith and van der Walt, 2015; CC0): from the ground away.
+  static const std::array steps{rgb(0xFCF0C8), rgb(0xFEC488), rgb(0xFB8761), rgb(0xD3436E),
+                                rgb(0x8C2981), rgb(0x4F127B), rgb(0x221150)};
+  if (fraction <= 0) return ground;
+  const double at = std::min(fraction, 1.0) * static_cast<double>(steps.size() - 1);
+  const auto low = std::min(static_cast<std::size_t>(at), steps.size() - 2);
+  const double part = at - static_cast<double>(low);
+  if (!dark) return blend(steps[low], steps[low + 1], part);
+  return blend(steps[steps.size() - 1 - low], steps[steps.size() - 2 - low], part);
 }
 
 QBrush Theme::pattern(Tint tint) const {

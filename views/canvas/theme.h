@@ -39,6 +39,7 @@ struct Theme {
   QColor inputs, outputs;   ///< what feeds and what uses the selection
   QColor conflict, warning, good;
   QColor searchHit;
+  QColor changed;  ///< what a diff outlines
   QColor tints[kTintCount];
 
   static Theme light();
@@ -51,6 +52,8 @@ struct Theme {
   const QColor& placementColor(const MaybePlacement& placement) const { return color(tintOf(placement)); }
   /// Black-ish or white, whichever reads better on `background`.
   QColor textOn(const QColor& background) const;
+  /// Amounts by colour, 0 (nothing: the ground) to 1: ordered by lightness alone, so that it also reads in grey.
+  QColor heat(double fraction) const;
   /// The pattern of a tint as a brush to lay over its colour; Qt::NoBrush for plain ones.
   QBrush pattern(Tint tint) const;
 };
