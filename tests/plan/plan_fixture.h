@@ -43,6 +43,7 @@ inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyCont
       }
       if (layer->weight.isValid()) solution.placements[layer->weight.index()] = option->weight;
       if (layer->bias.isValid()) solution.placements[layer->bias.index()] = option->bias;
+      if (layer->down.isValid()) solution.placements[layer->down.index()] = *option->down;
       solution.placements[node.results[0].index()] = option->result;
       continue;
     }

@@ -6,67 +6,24 @@
 #include "libtorch/exec/interpreter.h"
 #include "libtorch/exec/memory_probe.h"
 #include "libtorch/exec/weights.h"
+#include "ranks_as_threads.h"
 
 #include <ATen/ATen.h>
 
 #include <QTemporaryDir>
 #include <QTest>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
-#include <thread>
 
 using namespace cleave;
+using namespace cleave::tests;
 using namespace cleave::torch_exec;
 using graph::DType;
 
 namespace {
 
-template <class T>
-T need(Result<T> result) {
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
-
-std::shared_ptr<const graph::Graph> parse(const std::string& text) {
-  return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
-}
-
 Program bound(const std::string& text) {
   return need(Program::bind(parse(text), at::kCPU));
-}
-
-void give(Program& program, const std::string& name, const at::Tensor& tensor) {
-  const auto given = program.setTensor(program.graph().findValue(name), tensor.contiguous());
-  if (!given) qFatal("%s", given.error().message.c_str());
-}
-
-NamedTensors runAlone(Program& program) {
-  const auto solo = makeSoloCollectives();
-  LiveMemory memory;
-  return need(program.run(*solo, memory));
-}
-
-/// Runs `body` as `count` ranks, each a thread with its own Gloo connections.
-void asRanks(int count, const std::function<void(Collectives&)>& body) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) qFatal("no socket");
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < count; ++rank) {
-    threads.emplace_back([=, &body] {
-      GroupAddress group{rank, count, "127.0.0.1", ntohs(address.sin_port), rank == 0 ? fd : -1};
-      const auto collectives = need(connectGloo(group));
-      body(*collectives);
-      need(collectives->barrier().map([] { return 0; }));
-    });
-  }
 }
 
 std::string where(const at::Tensor& a, const at::Tensor& b) {
