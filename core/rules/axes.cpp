@@ -170,7 +170,7 @@ std::optional<Placement> Axes::carry(const Cut& lead, int result) const {
     return isFree ? std::optional(Placement()) : std::nullopt;
   }
   const auto start = static_cast<std::size_t>(first - dims.begin());
-  const bool isAdjacent = start + lead.axes.size() <= dims.size() &&
+  const bool isAdjacent = !lead.isBroken && start + lead.axes.size() <= dims.size() &&
                           std::equal(lead.axes.begin(), lead.axes.end(), first);
   if (!isAdjacent) return p.isWholeOn(m_call.worldSize()) ? std::optional(Placement()) : std::nullopt;
   return p.shifted(static_cast<int>(start) - p.firstDim());

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <unordered_map>
 
 namespace cleave::rules {
@@ -63,12 +64,13 @@ Verdict keepDivisible(const Call& call, std::vector<Claim> claims) {
     }
     return false;
   };
+  const int decider = claims.empty() ? -1 : claims.front().decider;
+  const bool areDecidedAlike = std::all_of(claims.begin(), claims.end(), [&](const Claim& c) { return c.decider == decider; });
   claims.erase(std::remove_if(claims.begin(), claims.end(), isImpossible), claims.end());
   if (!claims.empty()) return claims;
-  std::vector<int> culprits;
-  for (int i = 0; i < call.operandCount(); ++i) {
-    if (call.at(i).isSplit()) culprits.push_back(i);
-  }
+  if (areDecidedAlike && decider >= 0) return conflictOf(std::move(refusal), {decider});
+  std::vector<int> culprits(static_cast<std::size_t>(call.operandCount()));
+  std::iota(culprits.begin(), culprits.end(), 0);
   return conflictOf(std::move(refusal), std::move(culprits));
 }
 

@@ -133,6 +133,10 @@ class TstRules : public QObject {
     QCOMPARE(judge("aten::view(f32[1,2,4,6,8] S(1:2), [1,8,6,8]) -> f32[1,8,6,8] @4"), "S(1)");
   }
 
+  void aJointSplitThatEveryRankHoldsWholeIsWholeWhereAPartOfItIsBroadcast() {
+    QCOMPARE(judge("aten::mul.Tensor(f32[4,1,12] S(1:2,x2), f32[3,1]) -> f32[4,3,12] @2"), "R");
+  }
+
   void fusedBlocksPassAtTheirBorders() {
     QCOMPARE(judge("aten::split.Tensor(f32[2,12] S(1,b3), 4, -1) -> f32[2,4], f32[2,4], f32[2,4] @4"), "(S(1), S(1), S(1))");
     QCOMPARE(judge("aten::slice.Tensor(f32[2,12] S(1,b[8,2/x2,2/x2]), 1, 8, 10) -> f32[2,2] @4"), "S(1,x2)");
