@@ -4,6 +4,7 @@
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/torch_types.h"
 #include "rules/examples.h"
+#include "rules/promises.h"
 #include "rules/rule_text.h"
 
 #include <ATen/ATen.h>
@@ -181,31 +182,7 @@ class Trial {
   graph::Graph m_graph;
 };
 
-/// Placements worth trying for an operand: whole, every plain split, and some of each other form.
-std::vector<Placement> placementsFor(const Shape& shape, int worldSize, bool isPlainOnly) {
-  std::vector<Placement> out = {Placement()};
-  const auto add = [&](const Placement& p) {
-    if (p.localShape(shape, worldSize) && std::find(out.begin(), out.end(), p) == out.end()) out.push_back(p);
-  };
-  for (int d = 0; d < static_cast<int>(shape.size()); ++d) add(Placement::split(d));
-  if (isPlainOnly) return out;
-  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
-    const std::int64_t size = shape[static_cast<std::size_t>(d)];
-    for (int replicas = 2; replicas <= worldSize; ++replicas) add(Placement::split(d).withReplicas(replicas));
-    for (int e = d + 1; e < static_cast<int>(shape.size()); ++e) {
-      add(Placement::joint(d, e));
-      add(Placement::joint(d, e).withReplicas(2));
-    }
-    if (size > 0 && size % worldSize != 0) add(Placement::split(d).withPadding(worldSize - size % worldSize));
-    add(Placement::split(d).withBlocks({{0, 1}, {0, 1}}));
-    add(Placement::split(d).withBlocks({{0, 1}, {0, 1}, {0, 1}}));
-    if (size > worldSize) {
-      add(Placement::split(d).withBlocks({{worldSize, 1}, {size - worldSize, 1}}));
-      add(Placement::split(d).withBlocks({{worldSize, 1}, {size - worldSize, worldSize}}));
-    }
-  }
-  return out;
-}
+constexpr int kRedraws = 3;  ///< for each promise of each verdict: there are many verdicts
 
 class Verifier {
  public:
@@ -292,7 +269,7 @@ class Verifier {
       std::vector<std::vector<Placement>> choices;
       std::size_t count = 1;
       for (const rules::OperandText& operand : trial.call().operands) {
-        choices.push_back(placementsFor(operand.type.shape, worldSize, isPlainOnly));
+        choices.push_back(rules::placementsWorthTrying(operand.type.shape, worldSize, isPlainOnly));
         count = std::min<std::size_t>(count * choices.back().size(), 1u << 30);
       }
       const bool isSampled = count > most;
@@ -311,14 +288,18 @@ class Verifier {
   void verifyPlaced(Trial& trial, const std::vector<Placement>& operands, int worldSize, bool isPlain) {
     ++m_report.calls;
     const bool isWhole = std::all_of(operands.begin(), operands.end(), [](const Placement& p) { return p.isReplicated(); });
-    const rules::Verdict verdict = rules::applyRule(trial.opCall(operands, worldSize));
+    const rules::OpCall opCall = trial.opCall(operands, worldSize);
+    const rules::Verdict verdict = rules::applyRule(opCall);
+    if (const auto broken = rules::findBrokenPromise(opCall, verdict, static_cast<std::uint64_t>(m_report.calls), kRedraws)) {
+      report(finding(Finding::Kind::BrokenPromise, trial, broken->operands, worldSize, verdict, broken->detail));
+    }
     if (const auto* claims = std::get_if<std::vector<rules::Claim>>(&verdict)) {
       if (isWhole && !trial.call().operands.empty() && worldSize != m_options.worldSizes.front()) return;
       for (const rules::Claim& claim : *claims) {
         ++m_report.claims;
         if (!isWhole || operands.empty()) m_proved.insert(trial.call().op);
         const std::string detail = trial.refute(operands, claim.results, worldSize);
-        if (!detail.empty()) report(finding(Finding::Kind::FalseClaim, trial, operands, worldSize, claim.results, detail));
+        if (!detail.empty()) report(finding(Finding::Kind::FalseClaim, trial, operands, worldSize, claimed(claim.results), detail));
       }
       return;
     }
@@ -332,13 +313,13 @@ class Verifier {
   /// Tries the results whole and every plain split (alike for results of one shape) against a refusal.
   void searchMissed(Trial& trial, const std::vector<Placement>& operands, int worldSize, const std::string& reason) {
     if (m_hasFinding.contains(Finding::Kind::Missed) || trial.call().results.empty()) return;
-    for (const Placement& candidate : placementsFor(trial.call().results.front().shape, worldSize, true)) {
+    for (const Placement& candidate : rules::placementsWorthTrying(trial.call().results.front().shape, worldSize, true)) {
       std::vector<Placement> results(trial.call().results.size(), candidate);
       const bool fits = std::all_of(trial.call().results.begin(), trial.call().results.end(), [&](const graph::TensorType& type) {
         return candidate.localShape(type.shape, worldSize).has_value();
       });
       if (!fits || !isTrueForOtherValues(trial, operands, results, worldSize)) continue;
-      report(finding(Finding::Kind::Missed, trial, operands, worldSize, results, reason));
+      report(finding(Finding::Kind::Missed, trial, operands, worldSize, claimed(results), reason));
       return;
     }
   }
@@ -357,13 +338,16 @@ class Verifier {
     return true;
   }
 
+  static rules::Verdict claimed(const std::vector<Placement>& results) {
+    return std::vector<rules::Claim>{{results, {}}};
+  }
+
   static Finding finding(Finding::Kind kind, const Trial& trial, const std::vector<Placement>& operands, int worldSize,
-                         const std::vector<Placement>& results, std::string detail) {
+                         const rules::Verdict& said, std::string detail) {
     CallText call = trial.call();
     for (std::size_t i = 0; i < operands.size(); ++i) call.operands[i].placement = operands[i];
     call.ranks = worldSize;
-    std::vector<rules::Claim> claim = {{results, {}}};
-    return {kind, call.op, rules::toText(call), rules::toText(rules::Verdict(std::move(claim))), std::move(detail)};
+    return {kind, call.op, rules::toText(call), rules::toText(said), std::move(detail)};
   }
 
   /// Keeps one finding of a kind for each example.
@@ -387,6 +371,7 @@ std::string_view toText(Finding::Kind kind) {
   switch (kind) {
     case Finding::Kind::FalseClaim: return "false claim";
     case Finding::Kind::Missed: return "missed";
+    case Finding::Kind::BrokenPromise: return "broken promise";
     case Finding::Kind::NotRunnable: return "not runnable";
   }
   return "false claim";

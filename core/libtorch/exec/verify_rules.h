@@ -5,6 +5,7 @@
 /// placements of its operands the rule is asked. Each claim is run rank by rank on the operands' shards, with the rule's
 /// local arguments, and must give exactly the shards of the whole result (integers and booleans bit for bit, reals within
 /// rounding). Each conflict is tried too: a plain split of the results that would have been true is a missed one.
+/// What a verdict promises about other placements is tried on a few of them.
 /// Deterministic for a seed. Runs ATen on one thread (the process-wide setting is put back at the end).
 #include "base/progress.h"
 
@@ -26,6 +27,7 @@ struct Finding {
   enum class Kind : std::uint8_t {
     FalseClaim,   ///< the rule says what the kernel refutes
     Missed,       ///< the rule refuses what would have been true
+    BrokenPromise,  ///< the culprits of a conflict do not suffice, or the decider of a claim does not decide (rules/promises.h)
     NotRunnable,  ///< an example that the operator itself refuses for all drawn sizes
   };
   Kind kind = Kind::FalseClaim;
