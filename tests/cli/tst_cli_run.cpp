@@ -54,6 +54,26 @@ class TestCliRun : public QObject {
     }
   }
 
+  /// A budget below the whole model makes `optimal` split, in forms that no menu of the reference has.
+  void theOptimumUnderABudgetComputesTheSame_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QStringList>("flags");
+    QTest::newRow("llama") << "llama" << QStringList{"--ranks", "2", "--memory-budget", "520KiB"};
+    QTest::newRow("tied, sequence parallel where it pays") << "llama-tied" << QStringList{"--ranks", "4", "--memory-budget", "420KiB", "--sequence-parallel", "auto"};
+    QTest::newRow("qwen2, tight") << "qwen2" << QStringList{"--ranks", "2", "--memory-budget", "460KiB", "--sequence-parallel", "auto"};
+  }
+  void theOptimumUnderABudgetComputesTheSame() {
+    QFETCH(QString, name);
+    QFETCH(QStringList, flags);
+    const QJsonObject json = report(QStringList{model(name), "--backend", "gloo", "--engine", "optimal", "--expect",
+                                                model(name) + "/expected.safetensors", "--atol", "1e-4", "--rtol", "0"} + flags);
+    QVERIFY(json["passed"].toBool());
+    for (const QJsonValue& rank : json["ranks"].toArray()) {
+      const QJsonObject executed = rank["collectives"].toObject();
+      QVERIFY(executed["all_reduce"].toInt() + executed["all_gather"].toInt() + executed["reduce_scatter"].toInt() > 0);
+    }
+  }
+
   void withoutAFileTheUnsplitRunIsTheMeasure() {
     const QJsonObject json = report({model("llama"), "--ranks", "2", "--backend", "gloo", "--seq", "12"});
     QVERIFY(json["passed"].toBool());
