@@ -58,7 +58,7 @@ class TestCliRun : public QObject {
   void theOptimumUnderABudgetComputesTheSame_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QStringList>("flags");
-    QTest::newRow("llama") << "llama" << QStringList{"--ranks", "2", "--memory-budget", "520KiB"};
+    QTest::newRow("llama") << "llama" << QStringList{"--ranks", "2", "--memory-budget", "400KiB"};
     QTest::newRow("tied, sequence parallel where it pays") << "llama-tied" << QStringList{"--ranks", "4", "--memory-budget", "420KiB", "--sequence-parallel", "auto"};
     QTest::newRow("qwen2, tight") << "qwen2" << QStringList{"--ranks", "2", "--memory-budget", "460KiB", "--sequence-parallel", "auto"};
   }
