@@ -50,10 +50,9 @@ Answers::Answers(QObject* parent) : QObject(parent), m_questions(this), m_survey
       if (isIdle()) emit surveyEnded();
     });
   }
-  connect(&m_surveys, &Worker::progressed, this,
-          [this](const QString&, const QString& stage, qint64 done, qint64 total) {
-            emit progressed(stage, done, total);
-          });
+  connect(
+      &m_surveys, &Worker::progressed, this,
+      [this](const QString&, const QString& stage, qint64 done, qint64 total) { emit progressed(stage, done, total); });
 }
 
 Answers::~Answers() {
@@ -170,22 +169,23 @@ void Answers::postWhyNot(WhyNotReply question) {
     return void(emit whyNotChanged());
   }
   m_whyNot = std::make_shared<const WhyNotReply>(question);
-  m_questions.post(kWhyNotTag, question.question, [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
-    auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), about.optimum(), question.node,
-                                                    *question.strategy, progress)
-                                    : solve::whyNot(about.problem(), about.solution(), about.optimum(),
-                                                    question.value, *question.placement, progress);
-    auto reply = std::make_shared<WhyNotReply>(question);
-    if (answer)
-      reply->answer = std::move(*answer);
-    else
-      reply->failure = toQ(answer.error().message);
-    return [this, about, reply] {
-      if (about.solved != m_solved) return;
-      m_whyNot = reply;
-      emit whyNotChanged();
-    };
-  });
+  m_questions.post(kWhyNotTag, question.question,
+                   [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
+                     auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), about.optimum(),
+                                                                     question.node, *question.strategy, progress)
+                                                     : solve::whyNot(about.problem(), about.solution(), about.optimum(),
+                                                                     question.value, *question.placement, progress);
+                     auto reply = std::make_shared<WhyNotReply>(question);
+                     if (answer)
+                       reply->answer = std::move(*answer);
+                     else
+                       reply->failure = toQ(answer.error().message);
+                     return [this, about, reply] {
+                       if (about.solved != m_solved) return;
+                       m_whyNot = reply;
+                       emit whyNotChanged();
+                     };
+                   });
   emit whyNotChanged();
 }
 
@@ -200,11 +200,13 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
   }
   m_remedies.reset();
   m_surveys.post(kRemediesTag, {}, [this, search = subject(), card](const Progress& progress) -> Worker::Completion {
-    auto found = solve::remediesFor(search.problem(), search.solved->result,
-                                    firstSolutionEngine(search.solved->options.engine), card ? &*card : nullptr,
-                                    progress);
+    auto found =
+        solve::remediesFor(search.problem(), search.solved->result, firstSolutionEngine(search.solved->options.engine),
+                           card ? &*card : nullptr, progress);
     auto remedies = std::make_shared<Remedies>();
     if (card) remedies->conflict = card->node;
+    if (!card && search.solved->result.outcome == solve::Outcome::NoSolution)
+      if (auto core = solve::smallestCore(search.problem(), progress)) remedies->core = std::move(*core);
     if (found)
       remedies->offers = std::move(*found);
     else
@@ -226,36 +228,36 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
 void Answers::postPreflight() {
   // An opened trace brings its graph alone; that is all the pre-flight looks at.
   if (!m_model) return;
-  m_questions.post(kPreflightTag, {}, [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
-    const auto problem = pipeline::problemOf(*model, options);
-    if (!problem) return {};
-    auto found = std::make_shared<const plan::Preflight>(plan::preflight(**problem));
-    return [this, model, found] {
-      if (model != m_model) return;
-      m_preflight = found;
-      emit preflightChanged();
-    };
-  });
+  m_questions.post(kPreflightTag, {},
+                   [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
+                     const auto problem = pipeline::problemOf(*model, options);
+                     if (!problem) return {};
+                     auto found = std::make_shared<const plan::Preflight>(plan::preflight(**problem));
+                     return [this, model, found] {
+                       if (model != m_model) return;
+                       m_preflight = found;
+                       emit preflightChanged();
+                     };
+                   });
 }
 
 void Answers::computeWorldSizes() {
   if (!m_model) return;
   m_worldSizes.reset();
-  m_surveys.post(
-      kWorldSizesTag, tr("Solving for 1 to %1 ranks").arg(kMostRanks),
-      [this, model = m_model, options = m_options](const Progress& progress) -> Worker::Completion {
-        std::vector<int> ranks(kMostRanks);
-        std::iota(ranks.begin(), ranks.end(), 1);
-        auto sizes = std::make_shared<WorldSizes>();
-        const auto problem = pipeline::problemOf(*model, options);
-        if (problem) sizes->rows = plan::worldSizes(**problem, sizes->engine, ranks, progress);
-        sizes->isComplete = sizes->rows.size() == ranks.size();
-        return [this, model, sizes] {
-          if (model != m_model) return;
-          m_worldSizes = sizes;
-          emit preflightChanged();
-        };
-      });
+  m_surveys.post(kWorldSizesTag, tr("Solving for 1 to %1 ranks").arg(kMostRanks),
+                 [this, model = m_model, options = m_options](const Progress& progress) -> Worker::Completion {
+                   std::vector<int> ranks(kMostRanks);
+                   std::iota(ranks.begin(), ranks.end(), 1);
+                   auto sizes = std::make_shared<WorldSizes>();
+                   const auto problem = pipeline::problemOf(*model, options);
+                   if (problem) sizes->rows = plan::worldSizes(**problem, sizes->engine, ranks, progress);
+                   sizes->isComplete = sizes->rows.size() == ranks.size();
+                   return [this, model, sizes] {
+                     if (model != m_model) return;
+                     m_worldSizes = sizes;
+                     emit preflightChanged();
+                   };
+                 });
   emit preflightChanged();
 }
 
@@ -269,19 +271,20 @@ void Answers::computeFront() {
     return void(emit frontChanged());
   }
   m_front.reset();
-  m_surveys.post(kFrontTag, tr("Weighing time against memory"), [this, about](const Progress& progress) -> Worker::Completion {
-    auto found = about.optimum()->front(progress);
-    auto front = std::make_shared<Front>();
-    if (found)
-      front->front = std::move(*found);
-    else
-      front->failure = toQ(found.error().message);
-    return [this, about, front] {
-      if (about.solved != m_solved) return;
-      m_front = front;
-      emit frontChanged();
-    };
-  });
+  m_surveys.post(kFrontTag, tr("Weighing time against memory"),
+                 [this, about](const Progress& progress) -> Worker::Completion {
+                   auto found = about.optimum()->front(progress);
+                   auto front = std::make_shared<Front>();
+                   if (found)
+                     front->front = std::move(*found);
+                   else
+                     front->failure = toQ(found.error().message);
+                   return [this, about, front] {
+                     if (about.solved != m_solved) return;
+                     m_front = front;
+                     emit frontChanged();
+                   };
+                 });
   emit frontChanged();
 }
 
@@ -290,9 +293,10 @@ void Answers::askBytesAt(const solve::ParetoPoint& point, std::function<void(con
   if (!about.solved || !about.optimum()) return;
   m_surveys.post(kPointTag, tr("Finding the plan at this point"),
                  [this, about, point, take = std::move(take)](const Progress& progress) -> Worker::Completion {
-                   Result<std::int64_t> bytes = about.optimum()->planAt(point, progress).map([&](const solve::Solution& plan) {
-                     return solve::costOf(about.problem(), plan).bytes();
-                   });
+                   Result<std::int64_t> bytes =
+                       about.optimum()->planAt(point, progress).map([&](const solve::Solution& plan) {
+                         return solve::costOf(about.problem(), plan).bytes();
+                       });
                    return [this, about, bytes, take] {
                      if (about.solved == m_solved) take(bytes);
                    };

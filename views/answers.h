@@ -3,10 +3,10 @@
 /// choice costs, what would help, which world sizes work, the trade of time against memory. Belongs to the Document,
 /// which forwards to it.
 ///
-/// Every answer is immutable, computed on a worker, and dropped when its subject is gone (a newer question of its kind, or
-/// another solution). Short questions (analysis, why not, pre-flight) and surveys, which solve many times (remedies, world
-/// sizes, front), have a worker each, so that a click is answered while a survey goes on. A pending question reads as
-/// null (or as a WhyNotReply without an answer); isPending says so. GUI thread only.
+/// Every answer is immutable, computed on a worker, and dropped when its subject is gone (a newer question of its kind,
+/// or another solution). Short questions (analysis, why not, pre-flight) and surveys, which solve many times (remedies,
+/// world sizes, front), have a worker each, so that a click is answered while a survey goes on. A pending question
+/// reads as null (or as a WhyNotReply without an answer); isPending says so. GUI thread only.
 #include "document_state.h"
 #include "plan/preflight.h"
 #include "solve/explain/explain.h"
@@ -25,11 +25,11 @@ struct Analysis {
 
 /// A why-not question and, once it is known, its answer or one sentence on why there is none.
 struct WhyNotReply {
-  ValueId value;                              ///< of the question; a layer's result where it was about a strategy
+  ValueId value;  ///< of the question; a layer's result where it was about a strategy
   NodeId node;
   std::optional<rules::Placement> placement;  ///< one of these two
   std::optional<rules::Strategy> strategy;
-  QString question;                           ///< "Why is linear_3 not S(2)?"
+  QString question;  ///< "Why is linear_3 not S(2)?"
   std::optional<solve::WhyNot> answer;
   QString failure;
   bool isPending() const { return !answer && failure.isEmpty(); }
@@ -39,13 +39,14 @@ struct WhyNotReply {
 struct Remedies {
   std::vector<solve::Remedy> offers;
   NodeId conflict;  ///< the node of the conflict they were sought for; invalid: the whole search
+  solve::Core core;  ///< of a whole search without a solution: the smallest set that cannot hold together
   QString failure;  ///< one sentence, when they could not be computed
 };
 
 /// How the model does on other numbers of ranks.
 struct WorldSizes {
   std::vector<plan::WorldSize> rows;
-  bool isComplete = true;                      ///< false: stopped before the last
+  bool isComplete = true;  ///< false: stopped before the last
   solve::Engine engine = solve::Engine::Learning;
 };
 

@@ -50,9 +50,8 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
     parts << (menuOf(after) == rules::Menu::Full ? Document::tr("full menu") : Document::tr("reference's menu"));
   if (before.sequenceParallel != after.sequenceParallel)
     parts << Document::tr("sequence parallel %1").arg(sequenceText(after.sequenceParallel));
-  addListChanges(parts, pinTexts(before), pinTexts(after), [](const QString& pin, bool isNew) {
-    return isNew ? pin : Document::tr("without %1").arg(pin);
-  });
+  addListChanges(parts, pinTexts(before), pinTexts(after),
+                 [](const QString& pin, bool isNew) { return isNew ? pin : Document::tr("without %1").arg(pin); });
   addListChanges(parts, before.rulesOff, after.rulesOff, [](const std::string& rule, bool isNew) {
     return isNew ? Document::tr("%1 off").arg(toQ(rule)) : Document::tr("%1 on").arg(toQ(rule));
   });
@@ -64,8 +63,7 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   if (was.profile.name != is.profile.name) parts << toQ(is.profile.name);
   if (was.isTraining != is.isTraining) parts << (is.isTraining ? Document::tr("training") : Document::tr("inference"));
   if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
-  if (was.budgetBytes() != is.budgetBytes())
-    parts << Document::tr("budget %1").arg(bytesText(is.budgetBytes()));
+  if (was.budgetBytes() != is.budgetBytes()) parts << Document::tr("budget %1").arg(bytesText(is.budgetBytes()));
   return parts.join(QStringLiteral(", "));
 }
 
@@ -176,9 +174,10 @@ void Document::seekRemedies() {
   const auto isWhole = [](const std::optional<rules::StrategyOption>& option) {
     return option && option->strategy == rules::Strategy::Whole;
   };
-  const bool hasWhole = result.solution && std::any_of(result.solution->strategies.begin(),
-                                                       result.solution->strategies.end(), isWhole);
-  if (result.stats.conflicts > 0 || hasWhole) m_answers.seekRemedies(std::nullopt);
+  const bool hasWhole =
+      result.solution && std::any_of(result.solution->strategies.begin(), result.solution->strategies.end(), isWhole);
+  const bool hasNone = result.outcome == solve::Outcome::NoSolution;
+  if (hasNone || result.stats.conflicts > 0 || hasWhole) m_answers.seekRemedies(std::nullopt);
 }
 
 }  // namespace cleave::views

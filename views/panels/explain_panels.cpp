@@ -1,71 +1,23 @@
 #include "panels/explain_panels.h"
 
-#include <QApplication>
-#include <QClipboard>
 #include <QEvent>
-#include <QFontDatabase>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QMenu>
-#include <QPainter>
 #include <QPushButton>
-#include <QScrollBar>
+#include <QTimer>
+#include <QToolButton>
 #include <QVBoxLayout>
 
+#include "panels/answer_offers.h"
+#include "panels/link_text.h"
+#include "panels/panel_parts.h"
 #include "text.h"
 
 namespace cleave::views {
 
 namespace {
-constexpr int kRefreshMs = 20;
-
-/// Starts unless it is running: a burst of signals is one refresh, and a long burst does not starve it.
-void startOn(QTimer& timer, Document& document, std::initializer_list<void (Document::*)()> sources) {
-  for (const auto source : sources)
-    QObject::connect(&document, source, &timer, [&timer] {
-      if (!timer.isActive()) timer.start();
-    });
-}
-}  // namespace
-
-LinkText::LinkText(Document& document, QWidget* parent) : QTextBrowser(parent) {
-  setOpenLinks(false);
-  setFrameShape(QFrame::NoFrame);
-  QTextBrowser::document()->setDocumentMargin(8);
-  connect(this, &QTextBrowser::anchorClicked, this, [&document](const QUrl& url) {
-    const QString target = QUrl::fromPercentEncoding(url.toEncoded());
-    if (target.startsWith(QLatin1String("unpin:")))
-      document.removePin(target.mid(6));
-    else if (!target.startsWith(QLatin1String("pin:")))
-      document.follow(target);
-    else if (const auto added = document.addPin(target.mid(4)); !added)
-      emit document.message(toQ(added.error().message), Severity::Failure);
-  });
-}
-
-void LinkText::setEmptyText(const QString& text) {
-  m_emptyText = text;
-}
-
-void LinkText::showHtml(const QString& html, bool isSameSubject) {
-  const QString mono = QFontDatabase::systemFont(QFontDatabase::FixedFont).family();
-  const QString sheet = QStringLiteral("a{color:%1;text-decoration:none} code{font-family:'%2'} p{margin:2px 0 4px 0}")
-                            .arg(palette().color(QPalette::Link).name(), mono);
-  const QString shown = html.isEmpty() ? QString() : QStringLiteral("<style>%1</style>%2").arg(sheet, html);
-  if (shown == m_shown) return;
-  m_shown = shown;
-  const int scroll = verticalScrollBar()->value();
-  setHtml(shown);
-  verticalScrollBar()->setValue(isSameSubject ? scroll : 0);
-  viewport()->update();
-}
-
-void LinkText::paintEvent(QPaintEvent* event) {
-  QTextBrowser::paintEvent(event);
-  if (!m_shown.isEmpty() || m_emptyText.isEmpty()) return;
-  QPainter painter(viewport());
-  painter.setPen(palette().color(QPalette::PlaceholderText));
-  painter.drawText(viewport()->rect().adjusted(16, 16, -16, -16), Qt::AlignCenter | Qt::TextWordWrap, m_emptyText);
+constexpr int kOffersShare = 45;  ///< percent of the panel that an answer may take; the rest scrolls
 }
 
 DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
@@ -73,10 +25,14 @@ DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
       m_document(document),
       m_title(new QLabel),
       m_text(new LinkText(document)),
+      m_answer(new QWidget),
+      m_question(new QLabel),
+      m_offers(new OfferList(document)),
       m_pin(new QPushButton(tr("Pin"))),
       m_forbid(new QPushButton(tr("Forbid"))),
       m_breakpoint(new QPushButton(tr("Breakpoint"))),
-      m_next(new QPushButton(tr("Next change"))) {
+      m_next(new QPushButton(tr("Next change"))),
+      m_whyNot(new QPushButton(tr("Why not"))) {
   QFont font = m_title->font();
   font.setWeight(QFont::DemiBold);
   m_title->setFont(font);
@@ -88,13 +44,34 @@ DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
   m_text->setAccessibleName(tr("Decision"));
   m_pin->setToolTip(tr("Demand a strategy for this layer and solve again"));
   m_forbid->setToolTip(tr("Forbid a strategy for this layer and solve again"));
-  for (QPushButton* button : {m_pin, m_forbid}) button->setMenu(new QMenu(button));
+  m_whyNot->setToolTip(tr("Ask why this does not lie otherwise, and what it would cost"));
+  for (QPushButton* button : {m_pin, m_forbid, m_whyNot}) button->setMenu(new QMenu(button));
   m_breakpoint->setCheckable(true);
   m_breakpoint->setToolTip(tr("Stop whenever the search changes this node (F9)"));
   m_next->setToolTip(tr("Go to the next step that changes this node (Ctrl+F10)"));
 
+  auto* close = new QToolButton;
+  close->setText(QStringLiteral("✕"));
+  close->setAutoRaise(true);
+  close->setToolTip(tr("Close the answer"));
+  close->setAccessibleName(close->toolTip());
+  m_question->setFont(font);
+  m_question->setWordWrap(true);
+  m_question->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* question = new QHBoxLayout;
+  question->setContentsMargins(8, 4, 4, 0);
+  question->addWidget(m_question, 1);
+  question->addWidget(close, 0, Qt::AlignTop);
+  auto* answer = new QVBoxLayout(m_answer);
+  answer->setContentsMargins(0, 0, 0, 0);
+  answer->setSpacing(0);
+  answer->addWidget(makeRule());
+  answer->addLayout(question);
+  answer->addWidget(m_offers);
+
   auto* buttons = new QHBoxLayout;
   buttons->setContentsMargins(6, 4, 6, 6);
+  buttons->addWidget(m_whyNot);
   buttons->addWidget(m_pin);
   buttons->addWidget(m_forbid);
   buttons->addWidget(m_breakpoint);
@@ -105,16 +82,22 @@ DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
   layout->setSpacing(0);
   layout->addWidget(m_title);
   layout->addWidget(m_text, 1);
+  layout->addWidget(m_answer);
   layout->addLayout(buttons);
 
   connect(m_breakpoint, &QPushButton::clicked, this, [this] { m_document.toggleBreakpoint(m_document.focus().node); });
   connect(m_next, &QPushButton::clicked, this, [this] { m_document.toNextChange(m_document.focus().node); });
-  m_refreshTimer.setSingleShot(true);
-  m_refreshTimer.setInterval(kRefreshMs);
-  connect(&m_refreshTimer, &QTimer::timeout, this, &DecisionPanel::refresh);
-  startOn(m_refreshTimer, document,
-          {&Document::focusChanged, &Document::stepChanged, &Document::decisionChanged, &Document::planChanged,
-           &Document::pinsChanged, &Document::breakpointsChanged, &Document::modelChanged});
+  connect(m_text, &LinkText::asked, this, [this](const QString& target) {
+    if (target.startsWith(QLatin1String("whynot:"))) ask(target.mid(7));
+  });
+  connect(close, &QToolButton::clicked, this, [this] {
+    m_closedReply = m_document.whyNot();
+    refreshAnswer();
+  });
+  m_refreshTimer = refreshOn(this, document, [this] { refresh(); },
+                             {&Document::focusChanged, &Document::stepChanged, &Document::decisionChanged,
+                              &Document::planChanged, &Document::pinsChanged, &Document::breakpointsChanged,
+                              &Document::modelChanged, &Document::analysisChanged, &Document::whyNotChanged});
   refresh();
 }
 
@@ -133,6 +116,39 @@ void DecisionPanel::refresh() {
   m_breakpoint->setChecked(hasNode && m_document.hasBreakpoint(focus.node));
   fillMenu(m_pin, text.pins);
   fillMenu(m_forbid, text.forbids);
+  fillQuestions(text.questions);
+  refreshAnswer();
+}
+
+void DecisionPanel::refreshAnswer() {
+  const auto& reply = m_document.whyNot();
+  const bool isShown = reply && reply != m_closedReply && m_document.graph();
+  m_answer->setVisible(isShown);
+  if (!isShown) return m_offers->clear();
+  m_question->setText(reply->question);
+  AnswerText text = answerText(m_document, *reply, TextColors::of(palette()));
+  m_offers->setOffers(text.html, std::move(text.offers));
+}
+
+void DecisionPanel::ask(const QString& choice) {
+  const Focus& focus = m_document.focus();
+  if (const auto strategy = rules::parseStrategy(toStd(choice)))
+    m_document.askWhyNot(focus.node, *strategy);
+  else if (const auto placement = rules::Placement::parse(toStd(choice)))
+    m_document.askWhyNot(focus.value, *placement);
+}
+
+void DecisionPanel::fillQuestions(const QStringList& questions) {
+  m_whyNot->setVisible(!questions.isEmpty());
+  m_whyNot->menu()->clear();
+  bool hasStrategies = false;
+  for (const QString& choice : questions) {
+    const bool isStrategy = rules::parseStrategy(toStd(choice)).has_value();
+    if (hasStrategies && !isStrategy) m_whyNot->menu()->addSeparator();
+    hasStrategies = isStrategy;
+    connect(m_whyNot->menu()->addAction(tr("%1?").arg(choice)), &QAction::triggered, this,
+            [this, choice] { ask(choice); });
+  }
 }
 
 void DecisionPanel::fillMenu(QPushButton* button, const std::vector<PinOffer>& offers) {
@@ -149,54 +165,14 @@ void DecisionPanel::fillMenu(QPushButton* button, const std::vector<PinOffer>& o
   }
 }
 
+void DecisionPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  m_offers->setMaximumHeight(height() * kOffersShare / 100);
+}
+
 void DecisionPanel::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) m_refreshTimer.start();
-}
-
-ConflictCard::ConflictCard(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_text(new LinkText(document)) {
-  m_text->setEmptyText(
-      tr("When the search meets a dead end, this card says which values cause it and what was tried. Solve a model, "
-         "then press F8."));
-  m_text->setAccessibleName(tr("Conflict"));
-  auto* copy = new QPushButton(tr("Copy"));
-  auto* previous = new QPushButton(tr("Previous"));
-  auto* next = new QPushButton(tr("Next conflict"));
-  previous->setToolTip(tr("Previous conflict (Shift+F8)"));
-  next->setToolTip(tr("Next conflict (F8)"));
-  auto* buttons = new QHBoxLayout;
-  buttons->setContentsMargins(6, 4, 6, 6);
-  buttons->addWidget(previous);
-  buttons->addWidget(next);
-  buttons->addStretch();
-  buttons->addWidget(copy);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  layout->addWidget(m_text, 1);
-  layout->addLayout(buttons);
-  connect(copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(m_text->toPlainText()); });
-  connect(previous, &QPushButton::clicked, &document, &Document::previousConflict);
-  connect(next, &QPushButton::clicked, &document, &Document::nextConflict);
-  m_refreshTimer.setSingleShot(true);
-  m_refreshTimer.setInterval(kRefreshMs);
-  connect(&m_refreshTimer, &QTimer::timeout, this, &ConflictCard::refresh);
-  startOn(m_refreshTimer, document, {&Document::stepChanged, &Document::planChanged, &Document::traceChanged});
-  const auto enable = [=, &document] {
-    for (QPushButton* button : {copy, previous, next}) button->setEnabled(document.trace() != nullptr);
-  };
-  connect(&document, &Document::traceChanged, this, enable);
-  enable();
-}
-
-void ConflictCard::refresh() {
-  m_text->showHtml(conflictText(m_document, TextColors::of(palette())), false);
-}
-
-void ConflictCard::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) m_refreshTimer.start();
+  if (event->type() == QEvent::PaletteChange) m_refreshTimer->start();
 }
 
 }  // namespace cleave::views

@@ -1,33 +1,18 @@
 #pragma once
-/// The decision panel and the conflict card: rich text that follows the document, whose links move the focus.
-#include <QTextBrowser>
-#include <QTimer>
+/// The decision panel and the conflict card: rich text that follows the document, whose links move the focus, and under
+/// it the answer to a question or what can be done, with buttons.
 #include <QWidget>
 
 #include "panels/explain_text.h"
 
 class QLabel;
 class QPushButton;
+class QTimer;
 
 namespace cleave::views {
 
-/// Rich text with the window's fonts and colours; a link moves the document's focus, "pin:SPEC" and
-/// "unpin:SPEC" change the pins.
-class LinkText : public QTextBrowser {
-  Q_OBJECT
- public:
-  explicit LinkText(Document& document, QWidget* parent = nullptr);
-  /// Keeps the scroll position while the subject stays the same.
-  void showHtml(const QString& html, bool isSameSubject);
-  void setEmptyText(const QString& text);
-
- protected:
-  void paintEvent(QPaintEvent* event) override;
-
- private:
-  QString m_shown;
-  QString m_emptyText;
-};
+class LinkText;
+class OfferList;
 
 class DecisionPanel : public QWidget {
   Q_OBJECT
@@ -35,35 +20,50 @@ class DecisionPanel : public QWidget {
   explicit DecisionPanel(Document& document, QWidget* parent = nullptr);
 
  protected:
+  void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
 
  private:
   void refresh();
+  void refreshAnswer();
   void fillMenu(QPushButton* button, const std::vector<PinOffer>& offers);
+  void fillQuestions(const QStringList& questions);
+  void ask(const QString& choice);
   Document& m_document;
   QLabel* m_title;
   LinkText* m_text;
+  QWidget* m_answer;  ///< the why-not question and its answer
+  QLabel* m_question;
+  OfferList* m_offers;
   QPushButton* m_pin;
   QPushButton* m_forbid;
   QPushButton* m_breakpoint;
   QPushButton* m_next;
-  QTimer m_refreshTimer;  ///< several signals, one refresh
+  QPushButton* m_whyNot;
+  QTimer* m_refreshTimer;  ///< several signals, one refresh
   Focus m_shownFocus;
+  std::shared_ptr<const WhyNotReply> m_closedReply;  ///< put away by the user
 };
 
+/// The conflict of the present step, or why there is no solution; below it what helps, each change tried, with its
+/// figures before and after.
 class ConflictCard : public QWidget {
   Q_OBJECT
  public:
   explicit ConflictCard(Document& document, QWidget* parent = nullptr);
 
  protected:
+  void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
 
  private:
   void refresh();
+  void refreshOffers();
+  void copy() const;
   Document& m_document;
   LinkText* m_text;
-  QTimer m_refreshTimer;
+  OfferList* m_offers;
+  QTimer* m_refreshTimer;
 };
 
 }  // namespace cleave::views

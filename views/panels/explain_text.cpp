@@ -2,37 +2,15 @@
 
 #include <algorithm>
 
-#include "canvas/theme.h"
+#include "solve/wording.h"
 #include "text.h"
 
 namespace cleave::views {
 
 namespace {
 
-QString escape(std::string_view text) {
-  return toQ(text).toHtmlEscaped();
-}
-QString quiet(const QString& html, const TextColors& colors) {
-  return QStringLiteral("<span style=\"color:%1\">%2</span>").arg(colors.quiet, html);
-}
-QString mono(const QString& text) {
-  return QStringLiteral("<code>%1</code>").arg(text.toHtmlEscaped());
-}
-QString heading(const QString& text, const TextColors& colors) {
-  return QStringLiteral("<p style=\"margin:10px 0 2px 0\"><b style=\"color:%1\">%2</b></p>").arg(colors.quiet, text);
-}
-
-QString chip(const MaybePlacement& placement) {
-  if (!placement) return QObject::tr("not assigned yet");
-  const Theme theme = Theme::light();
-  const QColor color = theme.placementColor(placement);
-  return QStringLiteral("<span style=\"background-color:%1;color:%2\">&nbsp;%3&nbsp;</span>")
-      .arg(color.name(), theme.textOn(color).name(), escape(placement->text()));
-}
-
-QString scopeLink(const std::string& path) {
-  if (path.empty()) return QObject::tr("the model");
-  return link(QStringLiteral("scope:%1").arg(toQ(path)), shortScope(path, 3));
+QString whyNotLink(const QString& choice) {
+  return link(QStringLiteral("whynot:%1").arg(choice), QObject::tr("why not?"));
 }
 
 QString valueLine(const Document& document, ValueId value) {
@@ -41,29 +19,6 @@ QString valueLine(const Document& document, ValueId value) {
   return QStringLiteral("%1 %2 %3")
       .arg(link(QStringLiteral("value:%1").arg(toQ(v.name)), toQ(v.name)), mono(shapeText(v.type.shape)),
            chip(document.placementOf(value)));
-}
-
-QString list(const QStringList& lines) {
-  QString html = QStringLiteral("<table cellspacing=\"0\" cellpadding=\"1\">");
-  for (const QString& line : lines) html += QStringLiteral("<tr><td>%1</td></tr>").arg(line);
-  return html + QStringLiteral("</table>");
-}
-
-/// A sentence of the core with its links.
-QString sentenceHtml(const solve::Sentence& sentence, const graph::Graph& graph) {
-  QString html;
-  for (const solve::SentencePart& part : sentence) {
-    QString target;
-    if (const auto* value = std::get_if<ValueId>(&part.link))
-      target = QStringLiteral("value:%1").arg(toQ(graph.value(*value).name));
-    else if (const auto* node = std::get_if<NodeId>(&part.link))
-      target = QStringLiteral("node:%1").arg(node->raw());
-    else if (const auto* seek = std::get_if<solve::SeekTo>(&part.link))
-      target = QStringLiteral("step:%1").arg(seek->step);
-    const QString text = prose(part.text);
-    html += target.isEmpty() ? text.toHtmlEscaped() : link(target, text);
-  }
-  return html;
 }
 
 QString collectiveText(const rules::StrategyOption& option) {
@@ -94,23 +49,58 @@ QString fateText(const solve::CandidateFate& candidate, const TextColors& colors
   }
 }
 
-QString candidateRow(const solve::CandidateFate& candidate, const TextColors& colors) {
+/// `asks`: with a "why not?" link, where nothing else on the panel has one.
+QString candidateRow(const solve::CandidateFate& candidate, bool asks, const TextColors& colors) {
   const QString collective =
       candidate.choice && candidate.choice->strategy ? collectiveText(*candidate.choice->strategy) : QString();
   QString why = prose(candidate.why).toHtmlEscaped();
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
-  return QStringLiteral(
-             "<tr><td><b>%1</b>&nbsp;</td><td>%2&nbsp;</td><td>%3</td></tr><tr><td></td><td colspan=\"2\">%4</td></tr>")
-      .arg(toQ(candidate.name).toHtmlEscaped(), fateText(candidate, colors), quiet(collective, colors),
-           quiet(why, colors));
+  const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(toQ(candidate.name)) : QString();
+  QString rows = row({cell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))), cell(fateText(candidate, colors)),
+                      cell(quiet(collective, colors)), cell(ask)});
+  if (!why.isEmpty()) rows += row({cell({}), cell(quiet(why, colors), 3)});
+  return rows;
 }
 
 struct LayerSections {
   QString html;
   std::vector<PinOffer> pins, forbids;
+  QStringList questions;
   QString strategy;
 };
+
+void addDemand(std::vector<PinOffer>& offers, const Document& document, const QString& label, const QString& spec) {
+  offers.push_back({label, spec, hasPin(document, spec)});
+}
+
+/// Axes to demand, on this layer and on all like it; strategies to ask about.
+void addDemands(LayerSections& sections, const Document& document, NodeId node, const rules::LayerOptions& options) {
+  const graph::Graph& graph = *document.graph();
+  const QString name = toQ(graph::layerName(graph, node));
+  QStringList axes;
+  for (const char* axis : {"column", "row", "vocab", "replicated"})
+    if (std::any_of(options.offered.begin(), options.offered.end(),
+                    [&](const auto& option) { return rules::axisOf(option.strategy) == axis; }))
+      axes << QString::fromLatin1(axis);
+  const LikeLayers alike = layersLike(graph, node);
+  for (const QString& axis : axes) {
+    addDemand(sections.pins, document, axis, QStringLiteral("%1=%2").arg(name, axis));
+    addDemand(sections.forbids, document, axis, QStringLiteral("%1!=%2").arg(name, axis));
+  }
+  if (alike.count > 1)
+    for (const QString& axis : axes) {
+      const QString label = QObject::tr("%1 on all %2 layers like it").arg(axis, countText(alike.count));
+      addDemand(sections.pins, document, label, QStringLiteral("%1=%2").arg(toQ(alike.pattern), axis));
+      addDemand(sections.forbids, document, label, QStringLiteral("%1!=%2").arg(toQ(alike.pattern), axis));
+    }
+  const auto ask = [&](rules::Strategy strategy) {
+    const QString text = toQ(rules::toText(strategy));
+    if (text != sections.strategy && !sections.questions.contains(text)) sections.questions << text;
+  };
+  for (const rules::StrategyOption& option : options.offered) ask(option.strategy);
+  for (const rules::Refusal& refusal : options.refused) ask(refusal.strategy);
+}
 
 LayerSections layerSections(const Document& document, NodeId node, const graph::LayerShape& layer,
                             const TextColors& colors) {
@@ -139,15 +129,7 @@ LayerSections layerSections(const Document& document, NodeId node, const graph::
     sections.html += heading(QObject::tr("Weight"), colors) + line;
   }
 
-  const QString name = toQ(graph::layerName(graph, node));
-  for (const char* axis : {"column", "row", "vocab", "replicated"}) {
-    const auto isOfAxis = [&](const auto& o) { return rules::axisOf(o.strategy) == axis; };
-    if (std::none_of(options.offered.begin(), options.offered.end(), isOfAxis)) continue;
-    const QString label = QString::fromLatin1(axis);
-    const QString pin = QStringLiteral("%1=%2").arg(name, label), forbid = QStringLiteral("%1!=%2").arg(name, label);
-    sections.pins.push_back({label, pin, hasPin(document, pin)});
-    sections.forbids.push_back({label, forbid, hasPin(document, forbid)});
-  }
+  addDemands(sections, document, node, options);
   return sections;
 }
 
@@ -168,7 +150,7 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
     const auto strategy = document.strategyOf(node);
     lines << QStringLiteral("%1 <b>%2</b> %3")
                  .arg(link(QStringLiteral("node:%1").arg(node.raw()), shortScope(graph::layerName(graph, node), 2)),
-                      strategy ? escape(rules::toText(*strategy)) : QStringLiteral("–"),
+                      strategy ? escaped(rules::toText(*strategy)) : QStringLiteral("–"),
                       n.results.empty() ? QString() : chip(document.placementOf(n.results[0])));
   }
   text.html = QStringLiteral("<p>%1</p>")
@@ -176,10 +158,65 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
                            .arg(scopeLink(path))
                            .arg(operators)
                            .arg(layers));
-  if (!graph.scope(scope).className.empty()) text.html += quiet(escape(graph.scope(scope).className), colors);
-  if (!lines.isEmpty()) text.html += heading(QObject::tr("Layers"), colors) + list(lines);
+  if (!graph.scope(scope).className.empty()) text.html += quiet(escaped(graph.scope(scope).className), colors);
+  if (!lines.isEmpty()) text.html += heading(QObject::tr("Layers"), colors) + lineList(lines);
   if (layers > 40) text.html += quiet(QObject::tr("… and %1 more: see the layers table.").arg(layers - 40), colors);
   return text;
+}
+
+bool hasSolution(const Document& document) {
+  return document.solved() && document.solved()->result.solution;
+}
+
+/// The chain and the costs in the plan, then the candidates at this step of the search.
+QString choiceSections(const Document& document, const TextColors& colors) {
+  const graph::Graph& graph = *document.graph();
+  const NodeId node = document.focus().node;
+  QString html;
+  const auto& analysis = document.analysis();
+  const bool isAboutThis = analysis && analysis->node == node;
+  if (isAboutThis && !analysis->why.empty())
+    html += heading(QObject::tr("Why, in the plan"), colors) + whyChain(analysis->why, graph, colors);
+  const bool hasRegrets = isAboutThis && analysis->regrets && !analysis->regrets->empty();
+  if (hasRegrets)
+    html += heading(QObject::tr("Choices, and what the best plan with each costs more"), colors) +
+            regretTable(*analysis->regrets, colors);
+  const auto& decision = document.decision();
+  if (decision && decision->node == node && !decision->candidates.empty()) {
+    QStringList rows;
+    for (const solve::CandidateFate& candidate : decision->candidates)
+      rows << candidateRow(candidate, hasSolution(document) && !hasRegrets, colors);
+    html += heading(QObject::tr("Candidates at this step, in order"), colors) + table(rows);
+  }
+  return html;
+}
+
+/// Placements that a value may be asked for: whole, and split on each dimension that divides.
+QStringList placementsFor(const graph::Shape& shape, int ranks, bool onlyDividing) {
+  QStringList texts{QStringLiteral("R")};
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+    const auto split = rules::Placement::split(static_cast<int>(dim));
+    if (!onlyDividing || split.localShape(shape, ranks)) texts << toQ(split.text());
+  }
+  return texts;
+}
+
+void addValueDemands(DecisionText& text, const Document& document, const Focus& focus) {
+  const graph::Graph& graph = *document.graph();
+  if (graph.node(focus.node).kind != graph::NodeKind::Call || !focus.value.isValid()) return;
+  const graph::Value& value = graph.value(focus.value);
+  for (const QString& placement : placementsFor(value.type.shape, document.settings().ranks, true)) {
+    addDemand(text.pins, document, placement, QStringLiteral("%1=%2").arg(toQ(value.name), placement));
+    addDemand(text.forbids, document, placement, QStringLiteral("%1!=%2").arg(toQ(value.name), placement));
+  }
+}
+
+void addPlacementQuestions(QStringList& questions, const Document& document, const Focus& focus) {
+  if (!focus.value.isValid()) return;
+  const rules::Placement& lies = document.solved()->result.solution->of(focus.value);
+  const graph::Shape& shape = document.graph()->shapeOf(focus.value);
+  for (const QString& placement : placementsFor(shape, document.settings().ranks, false))
+    if (placement != toQ(lies.text())) questions << placement;
 }
 
 QString assignedLine(const Document& document, NodeId node) {
@@ -191,9 +228,22 @@ QString assignedLine(const Document& document, NodeId node) {
 
 }  // namespace
 
-TextColors TextColors::of(const QPalette& palette) {
-  const Theme theme = Theme::of(palette);
-  return {theme.textQuiet.name(), theme.good.name(), theme.conflict.name()};
+LikeLayers layersLike(const graph::Graph& graph, NodeId layer) {
+  const auto shape = graph::layerShape(graph, layer);
+  if (!shape) return {};
+  const std::string pattern = solve::withoutIndices(graph::layerName(graph, layer));
+  const auto pin = solve::Pin::parse(pattern + "=replicated");
+  if (!pin) return {};
+  const auto weightOf = [&](const graph::LayerShape& other) {
+    return other.weight.isValid() ? graph.shapeOf(other.weight) : graph::Shape{};
+  };
+  // A pattern speaks of all it matches: with others among them it would demand what nobody asked for.
+  const std::vector<NodeId> matched = solve::targetsOf(*pin, graph).layers;
+  for (const NodeId node : matched)
+    if (const auto other = graph::layerShape(graph, node);
+        !other || other->kind != shape->kind || weightOf(*other) != weightOf(*shape))
+      return {};
+  return {pattern, matched.size()};
 }
 
 DecisionText decisionText(const Document& document, const TextColors& colors) {
@@ -207,94 +257,47 @@ DecisionText decisionText(const Document& document, const TextColors& colors) {
 
   const std::string op = graph.opName(node);
   text.html = QStringLiteral("<p><b>%1</b> %2<br>%3 %4</p>")
-                  .arg(nodeKindText(graph, focus.node), quiet(op.empty() ? QString() : escape(op), colors),
+                  .arg(nodeKindText(graph, focus.node), quiet(op.empty() ? QString() : escaped(op), colors),
                        quiet(QObject::tr("in"), colors), scopeLink(graph.scope(node.scope).path));
   for (const ValueId result : node.results) {
     const graph::Value& value = graph.value(result);
     const auto placement = document.placementOf(result);
     text.html += QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>")
-                     .arg(mono(shapeText(value.type.shape)), escape(graph::toText(value.type.dtype)), chip(placement),
+                     .arg(mono(shapeText(value.type.shape)), escaped(graph::toText(value.type.dtype)), chip(placement),
                           placement ? describe(placement) : QString());
   }
   if (const QString assigned = assignedLine(document, focus.node);
       !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !document.decision())
     text.html += QStringLiteral("<p>%1</p>").arg(assigned);
 
-  if (const auto& decision = document.decision(); decision && decision->node == focus.node) {
+  const auto& decision = document.decision();
+  if (decision && decision->node == focus.node)
     for (const solve::Sentence& sentence : decision->sentences)
       text.html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(sentence, graph));
-    if (!decision->candidates.empty()) {
-      QString rows;
-      for (const solve::CandidateFate& candidate : decision->candidates) rows += candidateRow(candidate, colors);
-      text.html += heading(QObject::tr("Candidates, in order"), colors) +
-                   QStringLiteral("<table cellspacing=\"0\" cellpadding=\"2\">%1</table>").arg(rows);
-    }
-  }
+  text.html += choiceSections(document, colors);
   if (const auto layer = graph::layerShape(graph, focus.node)) {
     LayerSections sections = layerSections(document, focus.node, *layer, colors);
     if (!sections.strategy.isEmpty()) text.title += QStringLiteral(" · ") + sections.strategy;
     text.html += sections.html;
     text.pins = std::move(sections.pins);
     text.forbids = std::move(sections.forbids);
+    text.questions = std::move(sections.questions);
+  } else {
+    addValueDemands(text, document, focus);
   }
+  if (hasSolution(document))
+    addPlacementQuestions(text.questions, document, focus);
+  else
+    text.questions.clear();
   QStringList inputs, users;
   for (const ValueId operand : graph::operandsOf(node)) inputs << valueLine(document, operand);
   for (const ValueId result : node.results)
     for (const NodeId user : graph.value(result).users)
       if (!graph.node(user).results.empty()) users << valueLine(document, graph.node(user).results.front());
-  if (!inputs.isEmpty()) text.html += heading(QObject::tr("Inputs"), colors) + list(inputs);
-  if (!users.isEmpty()) text.html += heading(QObject::tr("Used by"), colors) + list(users.mid(0, 24));
+  if (!inputs.isEmpty()) text.html += heading(QObject::tr("Inputs"), colors) + lineList(inputs);
+  if (!users.isEmpty()) text.html += heading(QObject::tr("Used by"), colors) + lineList(users.mid(0, 24));
   if (users.size() > 24) text.html += quiet(QObject::tr("… and %1 more").arg(users.size() - 24), colors);
   return text;
-}
-
-QString conflictText(const Document& document, const TextColors& colors) {
-  const auto& state = document.stepState();
-  if (!document.trace() || !state) return {};
-  const graph::Graph& graph = *document.trace()->problem()->graph;
-  if (!state->conflict) {
-    const solve::SearchStats stats = document.trace()->stats();
-    if (const auto& solved = document.solved(); solved && solved->result.outcome == solve::Outcome::NoSolution) {
-      QString html =
-          QObject::tr("<p><b>There is no solution.</b> The search met these dead ends, most often first:</p>");
-      QStringList lines;
-      for (const solve::ConflictRecord& cause : solved->result.causes)
-        lines << QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped());
-      return html + list(lines) +
-             QObject::tr("<p>F8 goes to the next conflict. Lifting a pin (Model ▸ Pins) may make it solvable.</p>");
-    }
-    return stats.conflicts == 0
-               ? QObject::tr("<p>This search met no conflict: the first candidate of every layer held.</p>")
-               : QObject::tr(
-                     "<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one "
-                     "before.</p>")
-                     .arg(countText(stats.conflicts));
-  }
-  const solve::ConflictCard& card = *state->conflict;
-  const graph::Node& node = graph.node(card.node);
-  QString html =
-      QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
-          .arg(colors.conflict, sentenceHtml(card.headline, graph),
-               quiet(QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step)),
-                     colors));
-  const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {
-    QStringList lines;
-    for (const solve::Sentence& sentence : sentences) lines << sentenceHtml(sentence, graph);
-    if (!lines.isEmpty()) html += heading(title, colors) + list(lines);
-  };
-  std::vector<solve::Sentence> causes;
-  for (const solve::CulpritLine& culprit : card.culprits) causes.push_back(culprit.sentence);
-  section(QObject::tr("Because of"), causes);
-  section(QObject::tr("What else was possible here"), card.tried);
-  if (!card.goesBack.empty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(card.goesBack, graph));
-  section(QObject::tr("What you can change"), card.suggestions);
-  QStringList buttons;
-  for (const std::string& pin : card.pinsToLift)
-    buttons << link(QStringLiteral("unpin:%1").arg(toQ(pin)), QObject::tr("Lift %1").arg(toQ(pin)));
-  for (const std::string& pin : card.pinsToTry)
-    buttons << link(QStringLiteral("pin:%1").arg(toQ(pin)), QObject::tr("Pin %1").arg(toQ(pin)));
-  if (!buttons.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(buttons.join(QStringLiteral(" &nbsp;·&nbsp; ")));
-  return html;
 }
 
 }  // namespace cleave::views

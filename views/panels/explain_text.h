@@ -1,17 +1,18 @@
 #pragma once
-/// What the decision panel and the conflict card say, as rich text with links ("node:12", "step:120", "scope:a.b").
-/// Pure functions of what the document holds: testable without a window.
+/// What the decision panel and the conflict card say, as rich text with links ("node:12", "step:120", "scope:a.b";
+/// "whynot:row" asks a question). Pure functions of what the document holds: testable without a window.
 #include <QPalette>
 #include <QString>
 #include <vector>
 
 #include "document.h"
+#include "panels/rich_text.h"
 
 namespace cleave::views {
 
 /// Something the user may demand of the focused node with one click.
 struct PinOffer {
-  QString label;          ///< "row"
+  QString label;          ///< "row", "row on all 32 layers like it"
   QString spec;           ///< "model.layers.0.mlp.up_proj=row"
   bool isActive = false;  ///< already demanded
 };
@@ -20,16 +21,25 @@ struct DecisionText {
   QString title;  ///< "linear_4 · column"
   QString html;
   std::vector<PinOffer> pins, forbids;
-};
-
-/// What a palette lends to rich text; QTextDocument knows no palette roles.
-struct TextColors {
-  QString quiet, good, conflict;
-  static TextColors of(const QPalette& palette);
+  QStringList questions;  ///< what "why not …?" can be asked of: strategies and placements, as in the links
 };
 
 /// About the focused node or, without one, the focused module.
 DecisionText decisionText(const Document& document, const TextColors& colors);
+
+/// The chain from a value back to the choice that decided it.
+QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& graph, const TextColors& colors);
+/// Every choice with what the best plan with it costs more, each with a "why not?" link.
+QString regretTable(const std::vector<solve::Regret>& regrets, const TextColors& colors);
+
+/// The pattern of the layers that are like this one but for the numbers in their names, and how many there are;
+/// 1 or none: it stands alone, or others of another form share the pattern.
+struct LikeLayers {
+  std::string pattern;  ///< "model.layers.*.mlp.up_proj"
+  std::size_t count = 0;
+};
+LikeLayers layersLike(const graph::Graph& graph, NodeId layer);
+
 /// About the conflict of the present step; without one, about the search (why there is no solution; where conflicts
 /// are).
 QString conflictText(const Document& document, const TextColors& colors);

@@ -1,0 +1,117 @@
+#include "panels/answer_offers.h"
+
+#include "panels/figures.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+QString asLabel(QString clause) {
+  if (!clause.isEmpty()) clause[0] = clause[0].toUpper();
+  return clause;
+}
+
+Offer changeOffer(Document& document, const QString& html, const solve::Change& change) {
+  return {html, changeText(change), QObject::tr("%1 and solve again").arg(changeText(change)),
+          [&document, change] { document.applyChange(change); }};
+}
+
+/// What a button can do about a constraint; an offer without a button where nothing can be done in the window.
+Offer constraintOffer(Document& document, const solve::Constraint& constraint) {
+  const graph::Graph& graph = *document.graph();
+  QString html = proseHtml(constraint.text, graph);
+  if (constraint.node.isValid() && constraint.node.index() < graph.nodes.size() && !html.contains(QLatin1String("<a ")))
+    html = QStringLiteral("%1: %2").arg(nodeLink(graph, constraint.node), html);
+  html = QStringLiteral("• %1").arg(html);
+  using solve::ChangeKind;
+  using solve::ConstraintKind;
+  switch (constraint.kind) {
+    case ConstraintKind::Pin:
+      if (constraint.lift) return changeOffer(document, html, {ChangeKind::LiftPin, *constraint.lift});
+      break;
+    case ConstraintKind::RuleOff:
+      if (constraint.lift) return changeOffer(document, html, {ChangeKind::RuleOn, *constraint.lift});
+      break;
+    case ConstraintKind::Rule:
+      if (constraint.value.isValid() && constraint.value.index() < graph.values.size())
+        return changeOffer(document, html, {ChangeKind::Redistribute, graph.value(constraint.value).name});
+      break;
+    case ConstraintKind::Menu: return changeOffer(document, html, {ChangeKind::FullMenu, {}});
+    case ConstraintKind::Budget:
+      if (!document.settings().cost.memoryBudget) break;
+      return {html, QObject::tr("Lift the budget"), QObject::tr("Allow what the device has, and solve again"),
+              [&document] {
+                document.setMemoryBudget(std::nullopt);
+                document.solve();
+              }};
+    case ConstraintKind::Sizes: break;
+  }
+  return {html, {}, {}, {}};
+}
+
+QString figureRow(const QString& name, const QString& before, const QString& after) {
+  return row(
+      {cell(name), numberCell(before), cell(QStringLiteral("→")), numberCell(QStringLiteral("<b>%1</b>").arg(after))});
+}
+}  // namespace
+
+QString changeText(const solve::Change& change) {
+  return asLabel(prose(solve::toText(change)));
+}
+
+std::vector<Offer> coreOffers(Document& document, const solve::Core& core) {
+  std::vector<Offer> offers;
+  for (const solve::Constraint& constraint : core.constraints) offers.push_back(constraintOffer(document, constraint));
+  return offers;
+}
+
+QString figuresTable(const solve::Figures& before, const solve::Figures& after, const TextColors& colors) {
+  const auto figure = [&](const solve::Figures& figures, const QString& text) {
+    return figures.hasPlan ? text.toHtmlEscaped() : quiet(QObject::tr("no plan"), colors);
+  };
+  const auto split = [&](const solve::Figures& f) {
+    return figure(f, QObject::tr("%1 of %2").arg(f.splitLayers).arg(f.layers));
+  };
+  const auto bytes = [&](const solve::Figures& f) { return figure(f, bytesText(f.rankBytes)); };
+  const auto time = [&](const solve::Figures& f) { return figure(f, timeText(f.femtoseconds)); };
+  return table({figureRow(QObject::tr("layers split"), split(before), split(after)),
+                figureRow(QObject::tr("bytes a rank"), bytes(before), bytes(after)),
+                figureRow(QObject::tr("time a step"), time(before), time(after))});
+}
+
+std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Remedy>& remedies,
+                                const TextColors& colors) {
+  std::vector<Offer> offers;
+  for (const solve::Remedy& remedy : remedies) {
+    const QString html = QStringLiteral("%1%2").arg(proseHtml(remedy.text, *document.graph()),
+                                                    figuresTable(remedy.before, remedy.after, colors));
+    offers.push_back(changeOffer(document, html, remedy.change));
+  }
+  return offers;
+}
+
+AnswerText answerText(Document& document, const WhyNotReply& reply, const TextColors& colors) {
+  if (reply.isPending()) return {quiet(QObject::tr("Trying it …"), colors), {}};
+  if (!reply.answer) return {reply.failure.toHtmlEscaped(), {}};
+  const solve::WhyNot& answer = *reply.answer;
+  AnswerText text;
+  QStringList sentences;
+  for (const solve::Sentence& sentence : answer.sentences) sentences << sentenceHtml(sentence, *document.graph());
+  for (const QString& sentence : sentences) text.html += QStringLiteral("<p>%1</p>").arg(sentence);
+  if (answer.extraFs || answer.extraBytes)
+    text.html += QStringLiteral("<p><b>%1</b> %2</p>")
+                     .arg(costChange(answer.extraFs.value_or(0), answer.extraBytes.value_or(0)),
+                          quiet(QObject::tr("against the plan shown"), colors));
+  if (!answer.core.constraints.empty())
+    text.html += heading(answer.core.isMinimal ? QObject::tr("These cannot hold together; each one is needed")
+                                               : QObject::tr("These cannot hold together"),
+                         colors);
+  text.offers = coreOffers(document, answer.core);
+  if (answer.pin) {
+    const solve::Change pin{solve::ChangeKind::AddPin, *answer.pin};
+    text.offers.push_back(changeOffer(document, {}, pin));
+  }
+  return text;
+}
+
+}  // namespace cleave::views

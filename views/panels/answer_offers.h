@@ -1,0 +1,29 @@
+#pragma once
+/// What panels offer to do about an answer: why-not replies, sets of constraints, remedies. Words, figures and a button
+/// for each; a button changes the document's demands and solves again.
+#include "document.h"
+#include "panels/panel_parts.h"
+#include "panels/rich_text.h"
+
+namespace cleave::views {
+
+/// "Lift the pin lm_head=row": solve::toText of the change, as the label of a button.
+QString changeText(const solve::Change& change);
+
+/// One for each constraint, in order; those that a user can lift have a button.
+std::vector<Offer> coreOffers(Document& document, const solve::Core& core);
+
+/// Layers split, bytes a rank and predicted time, before and after, as a small table.
+QString figuresTable(const solve::Figures& before, const solve::Figures& after, const TextColors& colors);
+/// Best first, each with its figures.
+std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Remedy>& remedies,
+                                const TextColors& colors);
+
+/// The answer to a why-not question: what it says, and what can be done about it.
+struct AnswerText {
+  QString html;
+  std::vector<Offer> offers;
+};
+AnswerText answerText(Document& document, const WhyNotReply& reply, const TextColors& colors);
+
+}  // namespace cleave::views

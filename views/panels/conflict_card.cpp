@@ -1,0 +1,112 @@
+#include <QApplication>
+#include <QClipboard>
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QTimer>
+#include <QVBoxLayout>
+
+#include "panels/answer_offers.h"
+#include "panels/explain_panels.h"
+#include "panels/link_text.h"
+#include "panels/panel_parts.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kOffersShare = 60;  ///< percent of the card that remedies may take; the rest scrolls
+}
+
+ConflictCard::ConflictCard(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_text(new LinkText(document)), m_offers(new OfferList(document)) {
+  m_text->setEmptyText(tr(
+      "When the search meets a dead end, this card says which values cause it, what was tried, and what helps. Solve "
+      "a model, then press F8."));
+  m_text->setAccessibleName(tr("Conflict"));
+  auto* copyButton = new QPushButton(tr("Copy"));
+  auto* previous = new QPushButton(tr("Previous"));
+  auto* next = new QPushButton(tr("Next conflict"));
+  previous->setToolTip(tr("Previous conflict (Shift+F8)"));
+  next->setToolTip(tr("Next conflict (F8)"));
+  auto* buttons = new QHBoxLayout;
+  buttons->setContentsMargins(6, 4, 6, 6);
+  buttons->addWidget(previous);
+  buttons->addWidget(next);
+  buttons->addStretch();
+  buttons->addWidget(copyButton);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_text, 1);
+  layout->addWidget(m_offers);
+  layout->addLayout(buttons);
+  connect(copyButton, &QPushButton::clicked, this, &ConflictCard::copy);
+  connect(previous, &QPushButton::clicked, &document, &Document::previousConflict);
+  connect(next, &QPushButton::clicked, &document, &Document::nextConflict);
+  m_refreshTimer = refreshOn(this, document, [this] { refresh(); },
+                             {&Document::stepChanged, &Document::planChanged, &Document::traceChanged,
+                              &Document::remediesChanged, &Document::modelChanged});
+  const auto enable = [=, &document] {
+    for (QPushButton* button : {copyButton, previous, next}) button->setEnabled(document.trace() != nullptr);
+  };
+  connect(&document, &Document::traceChanged, this, enable);
+  enable();
+}
+
+void ConflictCard::refresh() {
+  m_text->showHtml(conflictText(m_document, TextColors::of(palette())), false);
+  refreshOffers();
+}
+
+/// The remedies for what the card shows: this conflict, no solution, or layers that stayed whole.
+void ConflictCard::refreshOffers() {
+  const TextColors colors = TextColors::of(palette());
+  const auto& state = m_document.stepState();
+  const auto& solved = m_document.solved();
+  if (!m_document.graph() || !solved) return m_offers->clear();
+  const bool hasConflict = state && state->conflict;
+  const bool hasSolution = solved->result.solution.has_value();
+  std::vector<Offer> offers;
+  QString head;
+  const auto& remedies = m_document.remedies();
+  const bool hasSmallest = remedies && !remedies->core.constraints.empty();
+  const solve::Core& core = hasSmallest ? remedies->core : solved->result.core;
+  if (!hasSolution && !hasConflict && !core.constraints.empty()) {
+    head = heading(
+        core.isMinimal ? tr("These cannot hold together; each one is needed") : tr("These cannot hold together"),
+        colors);
+    offers = coreOffers(m_document, core);
+  }
+  const QString title = hasConflict   ? tr("What helps here, best first")
+                        : hasSolution ? tr("What would split more, best first")
+                                      : tr("What gives a plan, best first");
+  if (remedies && !remedies->failure.isEmpty()) {
+    offers.push_back({quiet(remedies->failure.toHtmlEscaped(), colors), {}, {}, {}});
+  } else if (remedies && !remedies->offers.empty()) {
+    offers.push_back({heading(title, colors), {}, {}, {}});
+    for (Offer& offer : remedyOffers(m_document, remedies->offers, colors)) offers.push_back(std::move(offer));
+  } else if (remedies && (hasConflict || !hasSolution)) {
+    offers.push_back({quiet(tr("No single change that was tried helps."), colors), {}, {}, {}});
+  } else if (m_document.isPending(Question::Remedies)) {
+    offers.push_back({quiet(tr("Trying changes that could help …"), colors), {}, {}, {}});
+  }
+  m_offers->setOffers(head, std::move(offers));
+}
+
+void ConflictCard::copy() const {
+  const QString offers = m_offers->plainText();
+  QApplication::clipboard()->setText(m_text->toPlainText() +
+                                     (offers.isEmpty() ? QString() : QStringLiteral("\n\n") + offers));
+}
+
+void ConflictCard::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  m_offers->setMaximumHeight(height() * kOffersShare / 100);
+}
+
+void ConflictCard::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) m_refreshTimer->start();
+}
+
+}  // namespace cleave::views

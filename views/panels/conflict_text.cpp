@@ -1,0 +1,51 @@
+#include "panels/explain_text.h"
+#include "text.h"
+
+namespace cleave::views {
+
+QString conflictText(const Document& document, const TextColors& colors) {
+  const auto& state = document.stepState();
+  if (!document.trace() || !state) return {};
+  const graph::Graph& graph = *document.trace()->problem()->graph;
+  if (!state->conflict) {
+    const solve::SearchStats stats = document.trace()->stats();
+    if (const auto& solved = document.solved(); solved && solved->result.outcome == solve::Outcome::NoSolution) {
+      QString html = QStringLiteral("<p><b style=\"color:%1\">✕ %2</b></p>")
+                         .arg(colors.conflict, QObject::tr("There is no solution."));
+      QStringList lines;
+      for (const solve::ConflictRecord& cause : solved->result.causes)
+        lines << QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped());
+      if (!lines.isEmpty())
+        html += heading(QObject::tr("Dead ends of the search, most often first; F8 goes to them"), colors) +
+                lineList(lines);
+      return html;
+    }
+    return stats.conflicts == 0
+               ? QObject::tr("<p>This search met no conflict: the first candidate of every layer held.</p>")
+               : QObject::tr(
+                     "<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one "
+                     "before.</p>")
+                     .arg(countText(stats.conflicts));
+  }
+  const solve::ConflictCard& card = *state->conflict;
+  const graph::Node& node = graph.node(card.node);
+  QString html =
+      QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
+          .arg(colors.conflict, sentenceHtml(card.headline, graph),
+               quiet(QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step)),
+                     colors));
+  const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {
+    QStringList lines;
+    for (const solve::Sentence& sentence : sentences) lines << sentenceHtml(sentence, graph);
+    if (!lines.isEmpty()) html += heading(title, colors) + lineList(lines);
+  };
+  std::vector<solve::Sentence> causes;
+  for (const solve::CulpritLine& culprit : card.culprits) causes.push_back(culprit.sentence);
+  section(QObject::tr("Because of"), causes);
+  section(QObject::tr("What else was possible here"), card.tried);
+  if (!card.goesBack.empty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(card.goesBack, graph));
+  section(QObject::tr("What you can change"), card.suggestions);
+  return html;
+}
+
+}  // namespace cleave::views

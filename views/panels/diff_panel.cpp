@@ -1,0 +1,202 @@
+#include "panels/diff_panel.h"
+
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "panels/diff_model.h"
+#include "panels/figures.h"
+#include "panels/link_text.h"
+#include "panels/panel_parts.h"
+#include "panels/tables.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kWideEnough = 760;  ///< pixels from which figures and table stand side by side
+constexpr int kFiguresWidth = 360;
+
+enum class Better { Lower, Higher, Neither };
+
+QString verdict(std::int64_t change, Better better, const QString& text, const TextColors& colors) {
+  if (change == 0) return quiet(QObject::tr("same"), colors);
+  const QString arrow = change > 0 ? QStringLiteral("▲") : QStringLiteral("▼");
+  if (better == Better::Neither) return QStringLiteral("%1 %2").arg(text.toHtmlEscaped(), arrow);
+  const bool isBetter = (change < 0) == (better == Better::Lower);
+  return QStringLiteral("<span style=\"color:%1\">%2 %3</span>")
+      .arg(isBetter ? colors.good : colors.conflict, text.toHtmlEscaped(), arrow);
+}
+
+QString figureRow(const QString& name, const QString& before, const QString& after, const QString& change) {
+  return row({cell(name), numberCell(before.toHtmlEscaped()), numberCell(after.toHtmlEscaped()), numberCell(change)});
+}
+
+QString bytesRow(const QString& name, const plan::Figure& figure, const TextColors& colors) {
+  return figureRow(name, bytesText(figure.before), bytesText(figure.after),
+                   verdict(figure.change(), Better::Lower, bytesChange(figure.change()), colors));
+}
+
+QString trafficText(const plan::Traffic& traffic) {
+  if (traffic.count == 0) return QStringLiteral("–");
+  return QStringLiteral("%1 · %2").arg(countText(static_cast<std::uint64_t>(traffic.count)), bytesText(traffic.bytes));
+}
+}  // namespace
+
+QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
+  QStringList rows;
+  rows << row({cell(QString()), numberCell(quiet(QStringLiteral("A"), colors)),
+               numberCell(quiet(QStringLiteral("B"), colors)), numberCell(quiet(QObject::tr("change"), colors))});
+  if (diff.ranksBefore != diff.ranksAfter)
+    rows << figureRow(QObject::tr("ranks"), QString::number(diff.ranksBefore), QString::number(diff.ranksAfter),
+                      verdict(diff.ranksAfter - diff.ranksBefore, Better::Neither,
+                              countChange(diff.ranksAfter - diff.ranksBefore), colors));
+  rows << figureRow(QObject::tr("layers split"),
+                    QObject::tr("%1 of %2").arg(diff.splitLayers.before).arg(diff.layerCount.before),
+                    QObject::tr("%1 of %2").arg(diff.splitLayers.after).arg(diff.layerCount.after),
+                    verdict(diff.splitLayers.change(), Better::Higher, countChange(diff.splitLayers.change()), colors));
+  rows << figureRow(QObject::tr("time a step"), timeText(diff.femtoseconds.before), timeText(diff.femtoseconds.after),
+                    verdict(diff.femtoseconds.change(), Better::Lower, timeChange(diff.femtoseconds.change()), colors));
+  rows << bytesRow(QObject::tr("bytes a rank"), diff.rankBytes, colors)
+       << bytesRow(QObject::tr("weights"), diff.parameterBytes, colors)
+       << bytesRow(QObject::tr("peak activations"), diff.peakActivations, colors);
+  for (const auto& [kind, traffic] : diff.collectives) {
+    const auto& [before, after] = traffic;
+    const std::int64_t bytes = after.bytes - before.bytes, count = after.count - before.count;
+    const QString change =
+        count == 0 ? bytesChange(bytes) : QStringLiteral("%1 · %2").arg(countChange(count), bytesChange(bytes));
+    rows << figureRow(toQ(rules::toText(kind)).replace(QLatin1Char('_'), QLatin1Char('-')), trafficText(before),
+                      trafficText(after), verdict(bytes != 0 ? bytes : count, Better::Lower, change, colors));
+  }
+  return table(rows);
+}
+
+DiffPanel::DiffPanel(Document& document, QWidget* parent)
+    : QWidget(parent),
+      m_document(document),
+      m_empty(new EmptyState),
+      m_full(new QWidget),
+      m_showA(new QPushButton),
+      m_showB(new QPushButton),
+      m_keep(new QPushButton(tr("Keep B"))),
+      m_back(new QPushButton(tr("Back to A"))),
+      m_body(new QBoxLayout(QBoxLayout::TopToBottom)),
+      m_figures(new LinkText(document)),
+      m_model(new DiffModel(this)),
+      m_table(new TablePanel(m_model, tr("Filter changes"), tr("Every layer and value lies alike in both plans."))) {
+  for (QPushButton* button : {m_showA, m_showB}) {
+    button->setCheckable(true);
+    button->setAutoExclusive(true);
+    button->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  }
+  m_keep->setToolTip(tr("B becomes the plan, A is forgotten"));
+  m_back->setToolTip(tr("Drop B and its change, show A again"));
+  m_figures->setAccessibleName(tr("Figures of both plans"));
+  m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
+  const std::pair<int, int> widths[] = {
+      {DiffModel::Name, 260}, {DiffModel::Count, 76}, {DiffModel::Before, 120}, {DiffModel::After, 120}};
+  for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
+  auto* head = new QHBoxLayout;
+  head->setContentsMargins(8, 6, 8, 2);
+  head->addWidget(m_showA, 3);
+  head->addWidget(m_showB, 3);
+  head->addStretch(1);
+  head->addWidget(m_keep);
+  head->addWidget(m_back);
+  m_body->setSpacing(0);
+  m_body->addWidget(m_figures, 2);
+  m_body->addWidget(m_table, 3);
+  auto* full = new QVBoxLayout(m_full);
+  full->setContentsMargins(0, 0, 0, 0);
+  full->setSpacing(0);
+  full->addLayout(head);
+  full->addLayout(m_body, 1);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(m_empty);
+  layout->addWidget(m_full);
+
+  connect(m_showA, &QPushButton::clicked, this, [this] { m_document.showBranch(0); });
+  connect(m_showB, &QPushButton::clicked, this, [this] { m_document.showBranch(1); });
+  connect(m_keep, &QPushButton::clicked, &document, &Document::keepBranch);
+  connect(m_back, &QPushButton::clicked, &document, &Document::dropBranch);
+  connect(m_empty, &EmptyState::acted, &document, &Document::solve);
+  connect(m_table, &TablePanel::targetChosen, &document, &Document::follow);
+  refreshOn(this, document, [this] { refresh(); },
+            {&Document::branchesChanged, &Document::planChanged, &Document::modelChanged, &Document::settingsChanged,
+             &Document::pinsChanged, &Document::activityChanged});
+  refresh();
+}
+
+void DiffPanel::refresh() {
+  const bool isFull = m_document.branches().size() == 2;
+  m_full->setVisible(isFull);
+  m_empty->setVisible(!isFull);
+  if (!isFull) {
+    m_shown.reset();
+    const bool canSolve = m_document.model() && m_document.activity() == Activity::Idle && m_document.isOutdated();
+    return m_empty->say(emptyText(), canSolve ? tr("Solve with the changes") : QString());
+  }
+  refreshHead();
+  refreshDiff();
+}
+
+QString DiffPanel::emptyText() const {
+  const QString promise = tr("Two plans stand here side by side: A before a change, B after it.");
+  if (!m_document.model()) return tr("%1 Open a model to begin.").arg(promise);
+  return tr("%1 Pin or forbid a strategy, lift a demand, or change a setting, and solve again.").arg(promise);
+}
+
+void DiffPanel::refreshHead() {
+  const auto& branches = m_document.branches();
+  const auto name = [](QPushButton* button, const Branch& branch) {
+    button->setText(QStringLiteral("%1  %2").arg(branch.name, branch.label));
+    button->setToolTip(tr("Show %1 in every view: %2").arg(branch.name, branch.label));
+  };
+  name(m_showA, branches[0]);
+  name(m_showB, branches[1]);
+  (m_document.shownBranch() == 0 ? m_showA : m_showB)->setChecked(true);
+  const bool isIdle = m_document.activity() == Activity::Idle;
+  for (QPushButton* button : {m_showA, m_showB, m_keep, m_back}) button->setEnabled(isIdle);
+}
+
+void DiffPanel::refreshDiff() {
+  const auto& diff = m_document.planDiff();
+  const TextColors colors = TextColors::of(palette());
+  if (!diff) {
+    m_shown.reset();
+    m_model->setRows({});
+    m_table->hide();
+    QString text;
+    for (const Branch& branch : m_document.branches())
+      if (!branch.plan)
+        text =
+            branch.solved
+                ? tr("%1 has no solution, so there is nothing to compare: the conflict card says why.").arg(branch.name)
+                : tr("The search of %1 was stopped before it found a plan.").arg(branch.name);
+    if (text.isEmpty()) text = m_document.planDiffFailure();
+    if (text.isEmpty()) text = tr("Comparing …");
+    return m_figures->showHtml(QStringLiteral("<p>%1</p>").arg(text.toHtmlEscaped()), false);
+  }
+  m_table->show();
+  m_figures->showHtml(diffFigures(*diff, colors), true);
+  if (diff == m_shown) return;
+  m_shown = diff;
+  m_model->setRows(diffRows(*diff, *m_document.graph()));
+}
+
+void DiffPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  const bool isWide = width() >= kWideEnough;
+  m_body->setDirection(isWide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  m_figures->setMaximumWidth(isWide ? kFiguresWidth : QWIDGETSIZE_MAX);
+}
+
+void DiffPanel::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) refresh();
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,52 @@
+#pragma once
+/// Two solves side by side: A, the plan before a change, and B, the one after it. Figures with their change, the layers
+/// and values that changed, and the two ways out: keep B, or go back to A.
+#include <QWidget>
+
+#include "document.h"
+#include "panels/rich_text.h"
+
+class QBoxLayout;
+class QLabel;
+class QPushButton;
+
+namespace cleave::views {
+
+class DiffModel;
+class EmptyState;
+class LinkText;
+class TablePanel;
+
+/// The figures of a diff as a table: A, B, change; better and worse are told by an arrow and a word as well as by
+/// colour.
+QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors);
+
+class DiffPanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit DiffPanel(Document& document, QWidget* parent = nullptr);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void refresh();
+  void refreshHead();
+  void refreshDiff();
+  QString emptyText() const;
+  Document& m_document;
+  EmptyState* m_empty;
+  QWidget* m_full;
+  QPushButton* m_showA;
+  QPushButton* m_showB;
+  QPushButton* m_keep;
+  QPushButton* m_back;
+  QBoxLayout* m_body;
+  LinkText* m_figures;
+  DiffModel* m_model;
+  TablePanel* m_table;
+  std::shared_ptr<const plan::PlanDiff> m_shown;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,52 @@
+#include "panels/figures.h"
+
+#include <QObject>
+#include <cmath>
+
+#include "solve/cost/cost_model.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+template <class Text>
+QString changeText(std::int64_t change, Text text) {
+  if (change == 0) return QStringLiteral("±0");
+  // The smallest value has no opposite.
+  const std::int64_t magnitude = change > 0 ? change : change == INT64_MIN ? INT64_MAX : -change;
+  return (change > 0 ? QStringLiteral("+") : QStringLiteral("−")) + text(magnitude);
+}
+}  // namespace
+
+QString timeText(std::int64_t femtoseconds) {
+  return toQ(solve::timeText(femtoseconds));
+}
+
+QString timeChange(std::int64_t femtoseconds) {
+  return changeText(femtoseconds, &timeText);
+}
+
+QString bytesChange(std::int64_t bytes) {
+  return changeText(bytes, [](std::int64_t size) { return bytesText(size); });
+}
+
+QString countChange(std::int64_t count) {
+  return changeText(count, [](std::int64_t size) { return countText(static_cast<std::uint64_t>(size)); });
+}
+
+QString costChange(std::int64_t femtoseconds, std::int64_t bytes) {
+  if (femtoseconds == 0 && bytes == 0) return QObject::tr("the same time and bytes");
+  if (femtoseconds == 0) return QObject::tr("the same time, %1").arg(bytesChange(bytes));
+  if (bytes == 0) return QObject::tr("%1, the same bytes").arg(timeChange(femtoseconds));
+  return QStringLiteral("%1, %2").arg(timeChange(femtoseconds), bytesChange(bytes));
+}
+
+QString percentText(double share) {
+  const double percent = share * 100;
+  const double magnitude = std::abs(percent);
+  if (magnitude > 0 && magnitude < 0.01) return QStringLiteral("< 0.01 %");
+  const int decimals = magnitude == 0 || magnitude >= 10 ? 0 : magnitude >= 1 ? 1 : magnitude >= 0.1 ? 1 : 2;
+  return QStringLiteral("%1 %").arg(percent, 0, 'f', decimals);
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,30 @@
+#pragma once
+/// Rich text with the window's fonts and colours that can be selected, copied, and walked by keyboard (Tab from link to
+/// link, Enter follows). A link moves the document's focus; one that is no place is announced instead.
+#include <QTextBrowser>
+
+namespace cleave::views {
+
+class Document;
+
+class LinkText : public QTextBrowser {
+  Q_OBJECT
+ public:
+  explicit LinkText(Document& document, QWidget* parent = nullptr);
+  /// Keeps the scroll position while the subject stays the same.
+  void showHtml(const QString& html, bool isSameSubject);
+  void setEmptyText(const QString& text);
+
+ signals:
+  /// A link like "whynot:row": a question or a deed, for the panel around.
+  void asked(const QString& target);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  QString m_shown;
+  QString m_emptyText;
+};
+
+}  // namespace cleave::views

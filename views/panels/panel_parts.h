@@ -1,0 +1,94 @@
+#pragma once
+/// Parts that several panels share: the quiet page of a panel with nothing to show, and answers with buttons.
+#include <QPushButton>
+#include <QScrollArea>
+#include <QWidget>
+#include <functional>
+#include <initializer_list>
+#include <vector>
+
+class QLabel;
+class QProgressBar;
+class QTimer;
+class QVBoxLayout;
+
+namespace cleave::views {
+
+class Document;
+
+/// What a panel will show, and the one action that fills it; while that action works, its progress and a button that
+/// stops it.
+class EmptyState : public QWidget {
+  Q_OBJECT
+ public:
+  explicit EmptyState(QWidget* parent = nullptr);
+  /// `action` empty: no button.
+  void say(const QString& text, const QString& action = {});
+  void work(const QString& text);
+  void setProgress(qint64 done, qint64 total);  ///< total 0: unknown
+
+ signals:
+  void acted();
+  void cancelled();
+
+ private:
+  QLabel* m_text;
+  QPushButton* m_action;
+  QProgressBar* m_progress;
+  QPushButton* m_cancel;
+};
+
+/// A button whose text gives way in the middle where there is no room: the verb and the end of a long name stay.
+class ElidedButton : public QPushButton {
+  Q_OBJECT
+ public:
+  using QPushButton::QPushButton;
+  QSize minimumSizeHint() const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+};
+
+/// Something a user can do about what a panel says: a few words about it, figures if it has some, a button.
+struct Offer {
+  QString html;    ///< with links; may be empty
+  QString button;  ///< empty: nothing can be done, the words stand alone
+  QString tip;
+  std::function<void()> act;
+};
+
+/// Offers under each other, scrolled when there are many; hidden while there are none. Links move the document's focus.
+class OfferList : public QScrollArea {
+  Q_OBJECT
+ public:
+  explicit OfferList(Document& document, QWidget* parent = nullptr);
+  /// `headHtml` stands above the offers. Widgets are kept when nothing changed, so that a refresh costs no keyboard
+  /// focus.
+  void setOffers(const QString& headHtml, std::vector<Offer> offers);
+  void clear();
+  QString plainText() const;  ///< all of it, for copying
+  QSize sizeHint() const override;
+  QSize minimumSizeHint() const override;
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  QLabel* addText(const QString& html);
+  Document& m_document;
+  QWidget* m_page;
+  QVBoxLayout* m_layout;
+  QString m_head;
+  std::vector<Offer> m_offers;
+};
+
+/// Calls `refresh` once for a burst of signals, soon after the first: a long burst does not starve it.
+QTimer* refreshOn(QWidget* panel, Document& document, std::function<void()> refresh,
+                  std::initializer_list<void (Document::*)()> sources);
+/// A thin line between parts of a panel.
+QWidget* makeRule();
+/// Makes a selectable, keyboard reachable label whose links move the document's focus.
+QLabel* makeLinkLabel(Document& document, const QString& html = {});
+
+}  // namespace cleave::views

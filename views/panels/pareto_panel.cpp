@@ -1,0 +1,119 @@
+#include <QApplication>
+#include <QClipboard>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "panels/panel_parts.h"
+#include "panels/pareto_plot.h"
+#include "text.h"
+
+namespace cleave::views {
+
+ParetoPanel::ParetoPanel(Document& document, QWidget* parent)
+    : QWidget(parent),
+      m_document(document),
+      m_empty(new EmptyState),
+      m_full(new QWidget),
+      m_plot(new ParetoPlot),
+      m_readout(new QLabel),
+      m_summary(new QLabel),
+      m_use(new QPushButton(tr("Use this plan"))) {
+  for (QLabel* label : {m_readout, m_summary}) {
+    label->setTextFormat(Qt::PlainText);
+    label->setWordWrap(true);
+    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  }
+  m_summary->setForegroundRole(QPalette::PlaceholderText);
+  m_use->setToolTip(tr("Set the memory budget to what this plan needs and solve again (Enter)"));
+  auto* copy = new QPushButton(tr("Copy"));
+  copy->setToolTip(tr("All plans of the front as a table"));
+  auto* buttons = new QHBoxLayout;
+  buttons->addWidget(m_summary, 1);
+  buttons->addWidget(m_use);
+  buttons->addWidget(copy);
+  auto* full = new QVBoxLayout(m_full);
+  full->setContentsMargins(8, 6, 8, 6);
+  full->setSpacing(4);
+  full->addWidget(m_readout);
+  full->addWidget(m_plot, 1);
+  full->addLayout(buttons);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(m_empty);
+  layout->addWidget(m_full);
+
+  connect(m_plot, &ParetoPlot::readoutChanged, this, [this] {
+    m_readout->setText(m_plot->readout());
+    m_use->setEnabled(m_plot->current() >= 0);
+  });
+  connect(m_plot, &ParetoPlot::pointUsed, &document, &Document::usePoint);
+  connect(m_use, &QPushButton::clicked, this, [this] {
+    if (m_plot->current() >= 0) m_document.usePoint(m_plot->point(m_plot->current()));
+  });
+  connect(copy, &QPushButton::clicked, this, &ParetoPanel::copyTable);
+  connect(m_empty, &EmptyState::acted, this, &ParetoPanel::fill);
+  connect(m_empty, &EmptyState::cancelled, this, [this] { m_document.answers().cancel(); });
+  connect(&document.answers(), &Answers::progressed, m_empty,
+          [this](const QString&, qint64 done, qint64 total) { m_empty->setProgress(done, total); });
+  refreshOn(this, document, [this] { refresh(); },
+            {&Document::frontChanged, &Document::planChanged, &Document::modelChanged, &Document::settingsChanged,
+             &Document::activityChanged});
+  refresh();
+}
+
+void ParetoPanel::refresh() {
+  const auto& front = m_document.front();
+  const bool isFull = front && front->failure.isEmpty() && !front->front.points.empty();
+  m_full->setVisible(isFull);
+  m_empty->setVisible(!isFull);
+  if (isFull)
+    showPlot();
+  else
+    showEmpty();
+}
+
+void ParetoPanel::showPlot() {
+  const Front& front = *m_document.front();
+  ParetoData data{front.front.points, front.front.isExact, front.front.worstGap, std::nullopt, std::nullopt};
+  if (const auto& plan = m_document.plan()) {
+    data.present = solve::ParetoPoint{plan->cost.femtoseconds(), plan->cost.additiveBytes()};
+    data.budgetBytes = plan->costSettings.budgetBytes();
+  }
+  m_plot->setData(std::move(data));
+  m_summary->setText(m_plot->summary());
+}
+
+void ParetoPanel::showEmpty() {
+  const QString promise =
+      tr("The trade of time against memory stands here: every plan that no other beats in both, to pick one from.");
+  const auto& solved = m_document.solved();
+  if (m_document.isPending(Question::Front)) return m_empty->work(tr("Looking for every plan worth having …"));
+  if (!m_document.model()) return m_empty->say(tr("%1 Open a model to begin.").arg(promise));
+  if (m_document.activity() == Activity::Solving) return m_empty->say(tr("%1 The search goes on.").arg(promise));
+  if (solved && solved->result.outcome == solve::Outcome::NoSolution)
+    return m_empty->say(
+        tr("There is no plan, so there is nothing to trade. The conflict card says what stands in the way."));
+  if (!solved || !solved->result.optimum)
+    return m_empty->say(tr("%1 Only the optimal engine knows them all.").arg(promise), tr("Solve with optimal"));
+  const auto& front = m_document.front();
+  if (front && !front->failure.isEmpty()) return m_empty->say(front->failure, tr("Try again"));
+  m_empty->say(promise, tr("Compute the front"));
+}
+
+void ParetoPanel::fill() {
+  const auto& solved = m_document.solved();
+  if (solved && solved->result.optimum) return m_document.computeFront();
+  m_document.setEngine(solve::Engine::Optimal);
+  m_document.solve();
+}
+
+void ParetoPanel::copyTable() const {
+  QStringList lines{tr("femtoseconds a step\tbytes that stay on a rank")};
+  for (int i = 0; i < m_plot->count(); ++i)
+    lines << QStringLiteral("%1\t%2").arg(m_plot->point(i).femtoseconds).arg(m_plot->point(i).bytes);
+  QApplication::clipboard()->setText(lines.join(QLatin1Char('\n')));
+}
+
+}  // namespace cleave::views

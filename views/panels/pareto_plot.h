@@ -1,0 +1,106 @@
+#pragma once
+/// Time against memory: every plan that no other beats in both, as steps over bytes a rank. The plot is painted by hand
+/// and knows no document; the panel around it follows one.
+///
+/// Readable without colour: the front is a line with discs, the present plan a diamond, the budget a dashed line, and
+/// what lies beyond the budget is hatched. Keys: arrows, Home and End walk the points, Enter uses one; a double click
+/// too.
+#include <QWidget>
+#include <optional>
+#include <vector>
+
+#include "document.h"
+#include "panels/plot_axis.h"
+
+class QLabel;
+class QPushButton;
+
+namespace cleave::views {
+
+class EmptyState;
+
+struct ParetoData {
+  std::vector<solve::ParetoPoint> points;  ///< in any order
+  bool isExact = true;                     ///< false: thinned, see Optimum::Front
+  double worstGap = 0;
+  std::optional<solve::ParetoPoint> present;  ///< the plan shown now; additive bytes as of the points
+  std::optional<std::int64_t> budgetBytes;
+};
+
+class ParetoPlot : public QWidget {
+  Q_OBJECT
+ public:
+  explicit ParetoPlot(QWidget* parent = nullptr);
+  /// Keeps the current point where the new front has it; else the present plan's point becomes current.
+  void setData(ParetoData data);
+
+  int count() const { return static_cast<int>(m_data.points.size()); }
+  /// Points from the one with the fewest bytes to the fastest.
+  const solve::ParetoPoint& point(int index) const { return m_data.points[static_cast<std::size_t>(index)]; }
+  int current() const { return m_current; }  ///< -1: none
+  void setCurrent(int index);
+  QPointF positionOf(const solve::ParetoPoint& point) const;
+  int pointAt(const QPointF& position) const;  ///< the nearest within a finger's breadth; -1: none
+  /// The hovered or else the current point in words: "3.42 ms · 1.10 GiB a rank · …".
+  QString readout() const;
+  /// How many plans there are, and what was left out.
+  QString summary() const;
+
+  QSize sizeHint() const override { return {420, 300}; }
+  QSize minimumSizeHint() const override { return {220, 150}; }
+
+ signals:
+  void currentChanged(int index);
+  void readoutChanged();
+  void pointUsed(const cleave::solve::ParetoPoint& point);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void focusInEvent(QFocusEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
+
+ private:
+  void makeAxes();
+  QRectF plotRect() const;
+  int shownPoint() const { return m_hovered >= 0 ? m_hovered : m_current; }
+  void hover(int index);
+  void paintAxes(QPainter& painter) const;
+  void paintAreas(QPainter& painter) const;
+  void paintBudget(QPainter& painter) const;
+  void paintFront(QPainter& painter) const;
+  void paintPresent(QPainter& painter) const;
+  QPolygonF steps() const;  ///< from the left end of the plot to its right end
+
+  ParetoData m_data;
+  PlotAxis m_time, m_bytes;
+  int m_current = -1, m_hovered = -1;
+};
+
+/// The plot with its readout and buttons, or what has to be done to fill it.
+class ParetoPanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit ParetoPanel(Document& document, QWidget* parent = nullptr);
+
+ private:
+  void refresh();
+  void showPlot();
+  void showEmpty();
+  void fill();
+  void copyTable() const;
+  Document& m_document;
+  EmptyState* m_empty;
+  QWidget* m_full;
+  ParetoPlot* m_plot;
+  QLabel* m_readout;
+  QLabel* m_summary;
+  QPushButton* m_use;
+};
+
+}  // namespace cleave::views

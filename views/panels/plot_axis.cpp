@@ -1,0 +1,52 @@
+#include "panels/plot_axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cleave::views {
+
+namespace {
+constexpr double kMargin = 0.06;  ///< of the range, on both sides: points on the edge are cut otherwise
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below `raw`.
+double niceStep(double raw) {
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= raw * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+}  // namespace
+
+PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int most)
+    : m_unitSize(unitSize), m_unit(std::move(unit)) {
+  const double range = high > low ? high - low : std::max(std::abs(high) * 0.2, unitSize * 0.1);
+  const double margin = high > low ? range * kMargin : range / 2;
+  m_low = std::max(low - margin, low >= 0 ? 0.0 : low - margin);
+  m_high = high + margin;
+  const double step = niceStep((m_high - m_low) / unitSize / std::max(1, most));
+  m_decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+  for (double tick = std::ceil(m_low / unitSize / step - 1e-9); tick * step * unitSize <= m_high * (1 + 1e-12); ++tick)
+    m_ticks.push_back(tick * step * unitSize);
+}
+
+PlotAxis PlotAxis::ofTime(std::int64_t low, std::int64_t high, int most) {
+  static const char* const kUnits[] = {"fs", "ps", "ns", "µs", "ms", "s"};
+  double size = 1;
+  int unit = 0;
+  while (unit < 5 && static_cast<double>(high) >= size * 1000) size *= 1000, ++unit;
+  return PlotAxis(static_cast<double>(low), static_cast<double>(high), size, QString::fromUtf8(kUnits[unit]), most);
+}
+
+PlotAxis PlotAxis::ofBytes(std::int64_t low, std::int64_t high, int most) {
+  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double size = 1;
+  int unit = 0;
+  while (unit < 5 && static_cast<double>(high) >= size * 1024) size *= 1024, ++unit;
+  return PlotAxis(static_cast<double>(low), static_cast<double>(high), size, QString::fromLatin1(kUnits[unit]), most);
+}
+
+QString PlotAxis::label(double tick) const {
+  return QString::number(tick / m_unitSize, 'f', m_decimals);
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,38 @@
+#pragma once
+/// An axis with round ticks in one unit, for hand-painted plots.
+///
+///     const PlotAxis axis = PlotAxis::ofTime(900'000'000'000, 4'200'000'000'000, 6);
+///     axis.unit() == "ms";  axis.label(axis.ticks()[0]) == "1.0";  axis.share(value) // 0 at the low end, 1 at the
+///     high end
+#include <QString>
+#include <vector>
+
+namespace cleave::views {
+
+class PlotAxis {
+ public:
+  PlotAxis() = default;
+  /// Femtoseconds, labelled in the decimal unit of the high end; at most `most` ticks. The range is widened a little on
+  /// both sides, and to something visible when low equals high.
+  static PlotAxis ofTime(std::int64_t low, std::int64_t high, int most);
+  /// Bytes, labelled in the binary unit of the high end.
+  static PlotAxis ofBytes(std::int64_t low, std::int64_t high, int most);
+
+  double low() const { return m_low; }
+  double high() const { return m_high; }
+  double share(double value) const { return (value - m_low) / (m_high - m_low); }
+  double valueAt(double share) const { return m_low + share * (m_high - m_low); }
+  bool holds(double value) const { return m_low <= value && value <= m_high; }
+  const std::vector<double>& ticks() const { return m_ticks; }  ///< in femtoseconds or bytes, ascending
+  const QString& unit() const { return m_unit; }
+  QString label(double tick) const;  ///< in `unit`, with the decimals that tell ticks apart
+
+ private:
+  PlotAxis(double low, double high, double unitSize, QString unit, int most);
+  double m_low = 0, m_high = 1, m_unitSize = 1;
+  QString m_unit;
+  int m_decimals = 0;
+  std::vector<double> m_ticks;
+};
+
+}  // namespace cleave::views

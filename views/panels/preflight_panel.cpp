@@ -1,0 +1,150 @@
+#include "panels/preflight_panel.h"
+
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "panels/link_text.h"
+#include "panels/panel_parts.h"
+#include "panels/world_sizes.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kWorldSizes = 64;
+constexpr int kWideEnough = 760;  ///< pixels from which the text and the numbers of ranks stand side by side
+
+QString times(std::size_t count) {
+  return count > 1 ? QStringLiteral("×%1").arg(countText(count)) : QString();
+}
+
+QString nodeNamed(const graph::Graph& graph, NodeId node, const QString& text) {
+  return node.isValid() && node.index() < graph.nodes.size() ? link(QStringLiteral("node:%1").arg(node.raw()), text)
+                                                             : text.toHtmlEscaped();
+}
+
+/// A group: its name and count, its bytes, and under them what follows.
+void addGroup(QStringList& rows, const QString& name, std::size_t count, std::optional<std::int64_t> bytes,
+              const QString& words, const TextColors& colors) {
+  rows << row({cell(name), numberCell(quiet(times(count), colors)), numberCell(bytes ? bytesText(*bytes) : QString())});
+  if (!words.isEmpty()) rows << row({cell(quiet(words, colors), 3)});
+}
+}  // namespace
+
+QString preflightText(const plan::Preflight& preflight, const graph::Graph& graph, int ranks,
+                      const TextColors& colors) {
+  QString html;
+  if (preflight.unknownOperators.empty() && preflight.indivisible.empty())
+    html += QStringLiteral("<p><b style=\"color:%1\">✓</b> %2</p>")
+                .arg(colors.good, ranks == 1 ? QObject::tr("Every operator has a rule.")
+                                             : QObject::tr("Every operator has a rule, and every layer's sizes divide "
+                                                           "by %1 ranks.")
+                                                   .arg(ranks));
+  QStringList rows;
+  for (const plan::UnknownOperator& op : preflight.unknownOperators) {
+    const QString verdict =
+        op.matters ? QStringLiteral("<b style=\"color:%1\">%2</b> ").arg(colors.conflict, QObject::tr("It matters."))
+                   : QObject::tr("It does not matter here. ");
+    addGroup(rows, nodeNamed(graph, op.first, toQ(op.op)), op.count, std::nullopt, verdict + proseHtml(op.text, graph),
+             colors);
+  }
+  if (!rows.isEmpty()) html += heading(QObject::tr("Operators without a rule"), colors) + table(rows);
+  rows.clear();
+  for (const plan::IndivisibleLayers& layers : preflight.indivisible)
+    addGroup(rows, nodeNamed(graph, layers.first, toQ(layers.pattern)), layers.count, layers.bytes,
+             proseHtml(layers.reason, graph), colors);
+  if (!rows.isEmpty())
+    html += heading(QObject::tr("Sizes that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
+  rows.clear();
+  for (const plan::WholeWeights& weights : preflight.whole)
+    addGroup(rows, nodeNamed(graph, weights.first, toQ(weights.pattern)), weights.count, weights.bytes,
+             proseHtml(weights.why, graph), colors);
+  if (!rows.isEmpty())
+    html += heading(QObject::tr("Whole on every rank: %1").arg(bytesText(preflight.wholeBytes)), colors) + table(rows);
+  return html;
+}
+
+PreflightPanel::PreflightPanel(Document& document, QWidget* parent)
+    : QWidget(parent),
+      m_document(document),
+      m_layout(new QVBoxLayout(this)),
+      m_text(new LinkText(document)),
+      m_empty(new EmptyState),
+      m_sizes(new QWidget),
+      m_strip(new WorldSizeStrip),
+      m_detail(new QLabel),
+      m_again(new QPushButton(tr("Try again"))) {
+  m_text->setEmptyText(
+      tr("Before any search, this says which operators have no rule, which sizes do not divide, and what stays whole. "
+         "Open a model to fill it."));
+  m_text->setAccessibleName(tr("Pre-flight"));
+  m_detail->setWordWrap(true);
+  m_detail->setTextFormat(Qt::PlainText);
+  m_detail->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_detail->setAlignment(Qt::AlignLeft | Qt::AlignTop);
+  m_detail->setMinimumHeight(fontMetrics().height() * 2);  // a longer reason moves nothing
+  m_again->setToolTip(tr("Solve for every number of ranks with the present settings"));
+  auto* under = new QHBoxLayout;
+  under->addWidget(m_detail, 1);
+  under->addWidget(m_again, 0, Qt::AlignTop);
+  auto* sizes = new QVBoxLayout(m_sizes);
+  sizes->setContentsMargins(8, 6, 8, 6);
+  sizes->setSpacing(6);
+  sizes->addWidget(m_strip);
+  sizes->addLayout(under);
+  sizes->addStretch();
+  m_layout->setContentsMargins(0, 0, 0, 0);
+  m_layout->setSpacing(0);
+  m_layout->addWidget(m_text, 1);
+  m_layout->addWidget(m_empty, 1);
+  m_layout->addWidget(m_sizes, 0);
+
+  connect(m_strip, &WorldSizeStrip::detailChanged, this, [this] { m_detail->setText(m_strip->detail()); });
+  connect(m_strip, &WorldSizeStrip::chosen, &document, &Document::setRanks);
+  connect(m_empty, &EmptyState::acted, &document, &Document::computeWorldSizes);
+  connect(m_again, &QPushButton::clicked, &document, &Document::computeWorldSizes);
+  connect(m_empty, &EmptyState::cancelled, this, [this] { m_document.answers().cancel(); });
+  connect(&document.answers(), &Answers::progressed, m_empty,
+          [this](const QString&, qint64 done, qint64 total) { m_empty->setProgress(done, total); });
+  refreshOn(this, document, [this] { refresh(); },
+            {&Document::preflightChanged, &Document::settingsChanged, &Document::modelChanged});
+  refresh();
+}
+
+void PreflightPanel::refresh() {
+  const auto& preflight = m_document.preflight();
+  const int ranks = m_document.settings().ranks;
+  m_text->showHtml(preflight && m_document.graph()
+                       ? preflightText(*preflight, *m_document.graph(), ranks, TextColors::of(palette()))
+                       : QString(),
+                   true);
+  m_strip->setChosen(ranks);
+  refreshSizes();
+}
+
+void PreflightPanel::refreshSizes() {
+  const auto& sizes = m_document.worldSizes();
+  m_empty->setVisible(!sizes && m_document.model());
+  m_sizes->setVisible(sizes != nullptr);
+  if (m_document.isPending(Question::WorldSizes))
+    m_empty->work(tr("Solving for 1 to %1 ranks …").arg(kWorldSizes));
+  else
+    m_empty->say(tr("Which numbers of ranks work stands here, from 1 to %1.").arg(kWorldSizes), tr("Try them all"));
+  if (!sizes) return;
+  m_strip->setSizes(sizes->rows, kWorldSizes);
+}
+
+void PreflightPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  m_layout->setDirection(width() >= kWideEnough ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+}
+
+void PreflightPanel::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) refresh();
+}
+
+}  // namespace cleave::views

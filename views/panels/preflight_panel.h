@@ -1,0 +1,44 @@
+#pragma once
+/// What can be said before any search: operators without a rule, sizes that do not divide, what stays whole, and on
+/// which numbers of ranks the model works. A click on a number of ranks takes it for the next solve.
+#include <QWidget>
+
+#include "document.h"
+#include "panels/rich_text.h"
+
+class QBoxLayout;
+class QLabel;
+class QPushButton;
+
+namespace cleave::views {
+
+class EmptyState;
+class LinkText;
+class WorldSizeStrip;
+
+/// The pre-flight as rich text with links.
+QString preflightText(const plan::Preflight& preflight, const graph::Graph& graph, int ranks, const TextColors& colors);
+
+class PreflightPanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit PreflightPanel(Document& document, QWidget* parent = nullptr);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void refresh();
+  void refreshSizes();
+  Document& m_document;
+  QBoxLayout* m_layout;
+  LinkText* m_text;
+  EmptyState* m_empty;
+  QWidget* m_sizes;
+  WorldSizeStrip* m_strip;
+  QLabel* m_detail;
+  QPushButton* m_again;
+};
+
+}  // namespace cleave::views

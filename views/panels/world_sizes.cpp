@@ -1,0 +1,305 @@
+#include "panels/world_sizes.h"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QToolTip>
+#include <algorithm>
+
+#include "canvas/theme.h"
+#include "panels/figures.h"
+#include "text.h"
+
+namespace cleave::views {
+
+using plan::WorldSizeVerdict;
+
+namespace {
+constexpr int kGap = 3;
+
+struct Look {
+  QColor ground, ink;
+};
+
+Look lookOf(const Theme& theme, WorldSizeVerdict verdict) {
+  switch (verdict) {
+    case WorldSizeVerdict::Works: return {blend(theme.ground, theme.good, theme.dark ? 0.35 : 0.22), theme.text};
+    case WorldSizeVerdict::Partly:
+      return {blend(theme.ground, theme.color(Tint::Dim0), theme.dark ? 0.40 : 0.35), theme.text};
+    case WorldSizeVerdict::Nothing: return {theme.groundSunken, theme.textQuiet};
+    case WorldSizeVerdict::NoSolution:
+      return {blend(theme.ground, theme.conflict, theme.dark ? 0.45 : 0.28), theme.text};
+  }
+  return {theme.ground, theme.text};
+}
+
+void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdict, const QColor& ink) {
+  painter.setPen(QPen(ink, 1.8, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+  painter.setBrush(Qt::NoBrush);
+  const auto at = [&](double x, double y) { return centre + QPointF(x, y); };
+  switch (verdict) {
+    case WorldSizeVerdict::Works: painter.drawPolyline(QPolygonF({at(-4, 0), at(-1, 3.5), at(4.5, -3.5)})); break;
+    case WorldSizeVerdict::Partly: {
+      painter.drawEllipse(centre, 4, 4);
+      painter.setBrush(ink);
+      painter.drawPie(QRectF(at(-4, -4), QSizeF(8, 8)), 90 * 16, 180 * 16);
+      break;
+    }
+    case WorldSizeVerdict::Nothing: painter.drawLine(at(-4, 0), at(4, 0)); break;
+    case WorldSizeVerdict::NoSolution:
+      painter.drawLine(at(-3.5, -3.5), at(3.5, 3.5));
+      painter.drawLine(at(-3.5, 3.5), at(3.5, -3.5));
+      break;
+  }
+}
+
+void paintFull(QPainter& painter, const QRect& cell, const QColor& ink) {
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(ink);
+  painter.drawPolygon(
+      QPolygon({cell.topRight() + QPoint(-8, 1), cell.topRight() + QPoint(0, 1), cell.topRight() + QPoint(0, 9)}));
+}
+}  // namespace
+
+QString worldSizeText(const plan::WorldSize& size) {
+  const QString name = size.ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(size.ranks);
+  const QString why = prose(size.why);
+  const auto because = [&](const QString& text) {
+    return why.isEmpty() ? text : QStringLiteral("%1: %2").arg(text, why);
+  };
+  if (size.verdict == WorldSizeVerdict::NoSolution)
+    return QObject::tr("%1 – %2").arg(name, because(QObject::tr("there is no solution")));
+  QString text;
+  switch (size.verdict) {
+    case WorldSizeVerdict::Works:
+      text = size.ranks == 1 ? QObject::tr("works, there is nothing to split")
+                             : QObject::tr("works, %1 of %2 layers split").arg(size.splitLayers).arg(size.layers);
+      break;
+    case WorldSizeVerdict::Partly:
+      text = because(QObject::tr("works in part, %1 of %2 layers split").arg(size.splitLayers).arg(size.layers));
+      break;
+    default: text = because(QObject::tr("nothing is split")); break;
+  }
+  if (size.rankBytes > 0 || size.femtoseconds > 0)
+    text += QObject::tr(" · %1 a rank · %2 a step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
+  if (!size.fitsBudget) text += QObject::tr(" · over the memory budget");
+  return QObject::tr("%1 – %2").arg(name, text);
+}
+
+WorldSizeStrip::WorldSizeStrip(QWidget* parent) : QWidget(parent) {
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  policy.setHeightForWidth(true);
+  setSizePolicy(policy);
+  setAccessibleName(tr("Numbers of ranks"));
+}
+
+void WorldSizeStrip::setSizes(std::vector<plan::WorldSize> sizes, int count) {
+  m_sizes = std::move(sizes);
+  m_count = std::max(1, count);
+  m_current = std::min(m_current, m_count);
+  m_hovered = 0;
+  setAccessibleDescription(detail());
+  updateGeometry();
+  emit detailChanged();
+  update();
+}
+
+void WorldSizeStrip::setChosen(int ranks) {
+  if (ranks == m_chosen) return;
+  m_chosen = ranks;
+  if (!hasFocus() && ranks >= 1 && ranks <= m_count) setCurrent(ranks);
+  emit detailChanged();
+  update();
+}
+
+void WorldSizeStrip::setCurrent(int ranks) {
+  ranks = std::clamp(ranks, 1, m_count);
+  if (ranks == m_current) return;
+  m_current = ranks;
+  setAccessibleDescription(detail());
+  emit detailChanged();
+  update();
+}
+
+void WorldSizeStrip::hover(int ranks) {
+  if (ranks == m_hovered) return;
+  m_hovered = ranks;
+  setCursor(ranks ? Qt::PointingHandCursor : Qt::ArrowCursor);
+  emit detailChanged();
+  update();
+}
+
+const plan::WorldSize* WorldSizeStrip::sizeOf(int ranks) const {
+  const auto found =
+      std::find_if(m_sizes.begin(), m_sizes.end(), [&](const auto& size) { return size.ranks == ranks; });
+  return found == m_sizes.end() ? nullptr : &*found;
+}
+
+QString WorldSizeStrip::detailOf(int ranks) const {
+  const plan::WorldSize* size = sizeOf(ranks);
+  return size ? worldSizeText(*size) : tr("%1 ranks – not tried").arg(ranks);
+}
+
+QString WorldSizeStrip::detail() const {
+  return detailOf(m_hovered ? m_hovered : m_current);
+}
+
+QSize WorldSizeStrip::cellSize() const {
+  const QFontMetrics metrics = fontMetrics();
+  return {metrics.horizontalAdvance(QStringLiteral("00")) + 14, metrics.height() + 17};
+}
+
+int WorldSizeStrip::columns(int width) const {
+  const int fit = std::max(1, (width + kGap) / (cellSize().width() + kGap));
+  for (const int even : {64, 32, 16, 8, 4})  // powers of two stand under each other
+    if (fit >= even) return even;
+  return fit;
+}
+
+int WorldSizeStrip::heightForWidth(int width) const {
+  const int perRow = columns(width);
+  const int rows = (m_count + perRow - 1) / perRow;
+  return rows * (cellSize().height() + kGap) + fontMetrics().height() + 6;
+}
+
+QSize WorldSizeStrip::sizeHint() const {
+  const int width = 16 * (cellSize().width() + kGap);
+  return {width, heightForWidth(width)};
+}
+
+QSize WorldSizeStrip::minimumSizeHint() const {
+  return {4 * (cellSize().width() + kGap), cellSize().height()};
+}
+
+QRect WorldSizeStrip::cellOf(int ranks) const {
+  const int perRow = columns(width()), index = ranks - 1;
+  const QSize cell = cellSize();
+  return {QPoint((index % perRow) * (cell.width() + kGap) + 1, (index / perRow) * (cell.height() + kGap) + 1), cell};
+}
+
+int WorldSizeStrip::ranksAt(const QPoint& position) const {
+  for (int ranks = 1; ranks <= m_count; ++ranks)
+    if (cellOf(ranks).contains(position)) return ranks;
+  return 0;
+}
+
+void WorldSizeStrip::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  for (int ranks = 1; ranks <= m_count; ++ranks) paintCell(painter, ranks);
+  paintLegend(painter);
+}
+
+void WorldSizeStrip::paintCell(QPainter& painter, int ranks) const {
+  const Theme theme = Theme::of(palette());
+  const QRect cell = cellOf(ranks);
+  const plan::WorldSize* size = sizeOf(ranks);
+  const Look look = size ? lookOf(theme, size->verdict) : Look{theme.ground, theme.textQuiet};
+  const QRectF box = QRectF(cell).adjusted(0.5, 0.5, -0.5, -0.5);
+  painter.setBrush(look.ground);
+  painter.setPen(size ? QPen(theme.border, 1) : QPen(theme.borderStrong, 1, Qt::DashLine));
+  painter.drawRoundedRect(box, 3, 3);
+  if (size && !size->fitsBudget) paintFull(painter, cell, theme.conflict);
+  painter.setPen(look.ink);
+  painter.setFont(font());
+  painter.drawText(cell.adjusted(0, 2, 0, 0), Qt::AlignHCenter | Qt::AlignTop, QString::number(ranks));
+  if (size) paintSign(painter, QPointF(cell.center().x() + 0.5, cell.bottom() - 8), size->verdict, look.ink);
+  if (ranks == m_chosen) {
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(theme.text, 2));
+    painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3);
+  }
+  if ((hasFocus() && ranks == m_current) || ranks == m_hovered) {
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(theme.accent, 2, ranks == m_hovered ? Qt::SolidLine : Qt::DotLine));
+    painter.drawRoundedRect(box.adjusted(2, 2, -2, -2), 2, 2);
+  }
+}
+
+void WorldSizeStrip::paintLegend(QPainter& painter) const {
+  const Theme theme = Theme::of(palette());
+  static const std::pair<WorldSizeVerdict, const char*> kNames[] = {
+      {WorldSizeVerdict::Works, QT_TR_NOOP("works")},
+      {WorldSizeVerdict::Partly, QT_TR_NOOP("in part")},
+      {WorldSizeVerdict::Nothing, QT_TR_NOOP("nothing splits")},
+      {WorldSizeVerdict::NoSolution, QT_TR_NOOP("no solution")}};
+  QFont small = font();
+  small.setPointSizeF(small.pointSizeF() * 0.88);
+  painter.setFont(small);
+  const int height = painter.fontMetrics().height(), top = this->height() - height - 2;
+  int x = 2;
+  const auto name = [&](const QString& text) {
+    painter.setPen(theme.textQuiet);
+    const int width = painter.fontMetrics().horizontalAdvance(text) + 12;
+    painter.drawText(QRect(x + 14, top, width, height), Qt::AlignLeft | Qt::AlignVCenter, text);
+    x += width + 14;
+  };
+  for (const auto& [verdict, text] : kNames) {
+    paintSign(painter, QPointF(x + 6, top + height / 2.0), verdict, theme.text);
+    name(tr(text));
+  }
+  if (std::none_of(m_sizes.begin(), m_sizes.end(), [](const auto& size) { return !size.fitsBudget; })) return;
+  paintFull(painter, QRect(x, top + 2, 11, height), theme.conflict);
+  name(tr("over the budget"));
+}
+
+void WorldSizeStrip::mousePressEvent(QMouseEvent* event) {
+  const int ranks = ranksAt(event->position().toPoint());
+  if (ranks == 0 || event->button() != Qt::LeftButton) return;
+  setCurrent(ranks);
+  emit chosen(ranks);
+}
+
+void WorldSizeStrip::mouseMoveEvent(QMouseEvent* event) {
+  hover(ranksAt(event->position().toPoint()));
+}
+
+void WorldSizeStrip::leaveEvent(QEvent*) {
+  hover(0);
+}
+
+void WorldSizeStrip::keyPressEvent(QKeyEvent* event) {
+  const int perRow = columns(width());
+  hover(0);
+  switch (event->key()) {
+    case Qt::Key_Right: setCurrent(m_current + 1); break;
+    case Qt::Key_Left: setCurrent(m_current - 1); break;
+    case Qt::Key_Down: setCurrent(m_current + perRow <= m_count ? m_current + perRow : m_current); break;
+    case Qt::Key_Up: setCurrent(m_current > perRow ? m_current - perRow : m_current); break;
+    case Qt::Key_Home: setCurrent(1); break;
+    case Qt::Key_End: setCurrent(m_count); break;
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+    case Qt::Key_Space: emit chosen(m_current); break;
+    default: QWidget::keyPressEvent(event);
+  }
+}
+
+void WorldSizeStrip::focusInEvent(QFocusEvent* event) {
+  QWidget::focusInEvent(event);
+  update();
+}
+
+void WorldSizeStrip::focusOutEvent(QFocusEvent* event) {
+  QWidget::focusOutEvent(event);
+  update();
+}
+
+bool WorldSizeStrip::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const int ranks = ranksAt(help->pos());
+  if (ranks == 0) {
+    QToolTip::hideText();
+    event->ignore();
+  } else {
+    QToolTip::showText(help->globalPos(), detailOf(ranks), this, cellOf(ranks));
+  }
+  return true;
+}
+
+}  // namespace cleave::views
