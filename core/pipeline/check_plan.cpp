@@ -1,5 +1,6 @@
 #include "pipeline/check_plan.h"
 
+#include "plan/demands.h"
 #include "solve/checker.h"
 
 #include <unordered_map>
@@ -9,21 +10,22 @@ namespace {
 
 using graph::ValueId;
 
-/// The plan's solution on a graph that was captured anew: placements by value name, strategies by layer name.
+/// The plan's solution on a graph that was captured anew: placements by value name, forms of layers by layer name.
 Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Problem& problem) {
   const graph::Graph& graph = *problem.graph;
-  std::unordered_map<std::string, rules::Placement> placements;
-  for (graph::ValueId value : idRange<graph::ValueId>(plan.graph->values.size())) {
-    placements.emplace(plan.graph->value(value).name, plan.solution->of(value));
-  }
+  std::unordered_map<std::string, ValueId> planned;
+  for (ValueId value : idRange<ValueId>(plan.graph->values.size())) planned.emplace(plan.graph->value(value).name, value);
   solve::Solution solution;
   solution.strategies.resize(graph.nodes.size());
-  for (const graph::Value& value : graph.values) {
-    const auto found = placements.find(value.name);
-    if (found == placements.end()) {
-      return fail(ErrorCode::Negative, "The plan has no placement for {}: it was made from another model, or with other options.", value.name);
+  for (ValueId value : idRange<ValueId>(graph.values.size())) {
+    const std::string& name = graph.value(value).name;
+    const auto found = planned.find(name);
+    if (found == planned.end()) {
+      return fail(ErrorCode::Negative, "The plan has no placement for {}: it was made from another model, or with other options.", name);
     }
-    solution.placements.push_back(found->second);
+    solution.placements.push_back(plan.solution->of(found->second));
+    const auto computed = plan.solution->computedAs.find(found->second);
+    if (computed != plan.solution->computedAs.end()) solution.computedAs.emplace(value, computed->second);
   }
   std::size_t next = 0;
   for (graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
@@ -33,14 +35,7 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
       return fail(ErrorCode::Negative, "Layer {} of the model is {}, which the plan does not have there.", next, graph::layerName(graph, node));
     }
     const rules::Strategy strategy = plan.layers[next++].strategy;
-    // Two options may share a strategy (plain and fused columns): all their placements must be the plan's.
-    const auto lies = [&](ValueId value, const rules::Placement& placement) { return !value.isValid() || solution.of(value) == placement; };
-    for (const auto& option : rules::layerOptions(graph, node, *layer, problem.context).offered) {
-      const bool isTaken = option.strategy == strategy && lies(layer->input, option.input) && lies(layer->weight, option.weight) &&
-                           lies(layer->bias, option.bias) && lies(layer->down, option.down.value_or(rules::Placement())) &&
-                           solution.computed(graph.node(node).results[0]) == option.result;
-      if (isTaken) solution.strategies[node.index()] = option;
-    }
+    solution.strategies[node.index()] = plan::formOf(problem, node, *layer, strategy, solution);
     if (!solution.strategies[node.index()]) {
       return fail(ErrorCode::Negative, "{} cannot take the strategy {} that the plan gives it: its input lies as {}.",
                   graph::layerName(graph, node), rules::toText(strategy), solution.of(layer->input).text());
@@ -71,6 +66,8 @@ Result<std::vector<std::string>> checkPlan(const plan::Plan& plan, const Progres
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = model->aten;
   problem->context = {plan.ranks, plan.menu, plan.sequenceParallel};
+  problem->cost = plan.costSettings;
+  CLEAVE_TRY_VOID(plan::addDemands(plan.demands, *problem));
   auto transferred = transferSolution(plan, *problem);
   if (!transferred && transferred.error().code == ErrorCode::Negative) return std::vector{transferred.error().message};
   if (!transferred) return tl::unexpected(transferred.error());

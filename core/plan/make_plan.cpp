@@ -1,3 +1,4 @@
+#include "plan/demands.h"
 #include "plan/steps.h"
 
 #include <chrono>
@@ -27,14 +28,6 @@ std::vector<std::string> originsOf(const Graph& graph, const Graph* captured) {
     if (!results.empty()) origins[id.index()] = captured->value(results[0]).name;
   }
   return origins;
-}
-
-std::vector<std::string> demandsOf(const solve::Problem& problem) {
-  std::vector<std::string> demands;
-  for (const solve::Pin& pin : problem.pins) demands.push_back(pin.text);
-  for (const std::string& pattern : problem.rulesOff) demands.push_back("rule off: " + pattern);
-  for (const std::string& pattern : problem.redistributable) demands.push_back("redistribute: " + pattern);
-  return demands;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "base/checked.h"
 #include "graph/json.h"
 #include "graph/operators.h"
+#include "plan/demands.h"
 #include "plan/device_profile.h"
 #include "plan/json_fields.h"
 #include "plan/json_writer.h"
@@ -116,17 +117,11 @@ class PlanReader {
       if (!demand.is_string()) return fail(ErrorCode::BadInput, "plan.demands must hold texts.");
       m_plan.demands.push_back(demand.get<std::string>());
     }
-    return {};
+    return addDemands(m_plan.demands, m_problem);
   }
 
   /// Again from the solution: what a file claims is not believed.
-  solve::PlanCost predictCost() const {
-    solve::Problem problem;
-    problem.graph = m_plan.graph;
-    problem.context = {m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
-    problem.cost = m_plan.costSettings;
-    return solve::costOf(problem, *m_plan.solution);
-  }
+  solve::PlanCost predictCost() const { return solve::costOf(m_problem, *m_plan.solution); }
 
   Result<void> readGraphs() {
     CLEAVE_TRY(const Fields program, m_root.object("program"));
@@ -140,6 +135,9 @@ class PlanReader {
     CLEAVE_TRY_VOID(withContext(checkTotalBytes(rankProgram), "plan.program"));
     m_plan.program = std::make_shared<const Graph>(std::move(rankProgram));
     m_plan.graph = std::make_shared<const Graph>(std::move(atenGraph));
+    m_problem.graph = m_plan.graph;
+    m_problem.context = {m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
+    m_problem.cost = m_plan.costSettings;
     for (ValueId id : idRange<ValueId>(m_plan.program->values.size())) m_inProgram.emplace(m_plan.program->value(id).name, id);
     for (ValueId id : idRange<ValueId>(m_plan.graph->values.size())) m_inGraph.emplace(m_plan.graph->value(id).name, id);
     return {};
@@ -215,23 +213,12 @@ class PlanReader {
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;
     const auto shape = layer.node.isValid() ? graph::layerShape(*m_plan.graph, layer.node) : std::nullopt;
     if (!shape) return fail(ErrorCode::BadInput, "{}.value \"{}\" is the result of no layer.", fields.path(), clipped(value));
-    const rules::StrategyContext context{m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
-    for (rules::StrategyOption& option : rules::layerOptions(*m_plan.graph, layer.node, *shape, context).offered) {
-      if (option.strategy == layer.strategy && lies(layer.node, *shape, option)) m_solution.strategies[layer.node.index()] = std::move(option);
-    }
+    m_solution.strategies[layer.node.index()] = formOf(m_problem, layer.node, *shape, layer.strategy, m_solution);
     if (!m_solution.strategies[layer.node.index()]) {
       return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.", fields.path(),
                   clipped(layer.name), rules::toText(layer.strategy), m_plan.ranks);
     }
     return layer;
-  }
-
-  /// The placements around the layer are those of the option.
-  bool lies(NodeId node, const graph::LayerShape& layer, const rules::StrategyOption& option) const {
-    const auto isAs = [&](ValueId value, const Placement& placement) { return !value.isValid() || m_solution.of(value) == placement; };
-    const ValueId result = m_plan.graph->node(node).results[0];
-    return isAs(layer.input, option.input) && isAs(layer.weight, option.weight) && isAs(layer.bias, option.bias) &&
-           isAs(layer.down, option.down.value_or(Placement())) && m_solution.computed(result) == option.result;
   }
 
   Result<void> readParameters() {
@@ -345,6 +332,7 @@ class PlanReader {
 
   Fields m_root;
   Plan m_plan;
+  solve::Problem m_problem;  ///< that the plan answers
   solve::Solution m_solution;
   std::unordered_map<std::string_view, ValueId> m_inProgram, m_inGraph;  ///< by name
 };

@@ -80,6 +80,15 @@ class TestCliRun : public QObject {
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
   }
 
+  /// Without the redistribution these demands have no solution.
+  void aRedistributedValueComputesTheSame() {
+    const QStringList demands{model("llama"), "--ranks", "2", "--backend", "gloo", "--seq", "12", "--engine", "reference", "--pin", "lm_head=row"};
+    QCOMPARE(cli(QStringList{"run"} + demands).exitCode, 1);
+    const QJsonObject json = report(demands + QStringList{"--redistribute", "*"});
+    QVERIFY(json["passed"].toBool());
+    QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
+  }
+
   void aConfigAloneRunsWithInitialisedWeights() {
     const QString folder = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head");
     QVERIFY(report({folder, "--ranks", "2", "--backend", "gloo", "--seq", "8", "--skip-weights"})["passed"].toBool());

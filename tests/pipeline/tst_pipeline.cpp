@@ -215,6 +215,29 @@ class TestPipeline : public QObject {
     plan.model.source = CLEAVE_TEST_DATA "/models/qwen2";
     QVERIFY(!need(pipeline::checkPlan(plan)).empty());
   }
+
+  void aPlanIsCheckedUnderItsDemands() {
+    const auto sample = sampleNamed("tiny-llama");
+    const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
+    pipeline::SolveOptions options = sample.solve;
+    options.engine = solve::Engine::Learning;
+    options.pins = {need(solve::Pin::parse("lm_head=row"))};
+    options.rulesOff = {"aten::embedding"};
+    options.redistributable = {"*"};
+    const auto solved = need(pipeline::solveModel(model, options));
+    const plan::Plan plan = need(plan::planFromJson(plan::toJson(*need(pipeline::planModel(model, solved)))));
+    QVERIFY(!plan.solution->computedAs.empty());
+    const auto findings = need(pipeline::checkPlan(plan));
+    QVERIFY2(findings.empty(), findings.empty() ? "" : findings.front().c_str());
+    plan::Plan unasked = plan;
+    unasked.demands.pop_back();  // nobody allowed the redistribution any more
+    const auto refused = need(pipeline::checkPlan(unasked));
+    QVERIFY(!refused.empty());
+    QVERIFY2(refused.front().find("which nobody allowed") != std::string::npos, refused.front().c_str());
+    plan::Plan stricter = plan;
+    stricter.demands.push_back("lm_head=column");
+    QVERIFY(!need(pipeline::checkPlan(stricter)).empty());
+  }
 };
 
 QTEST_GUILESS_MAIN(TestPipeline)

@@ -1,12 +1,14 @@
 #pragma once
-/// Tiny models as graph text, and solutions for them that need no search: strategies by layer name, everything else by
-/// the rules' first claim.
+/// Tiny models as graph text, and solutions for them: without a search from strategies by layer name, everything else by the
+/// rules' first claim; or the answer of an engine to the user's demands.
 #include "graph/operators.h"
 #include "plan/plan.h"
+#include "solve/engine.h"
 
 #include <QTest>
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace cleave::plan::testing {
@@ -64,6 +66,34 @@ inline PlanRequest requestFor(std::string_view text, rules::StrategyContext cont
   request.solution = std::make_shared<const solve::Solution>(solutionFor(*graph, context, strategies));
   request.model.source = "models/tiny";
   return request;
+}
+
+struct Demands {
+  std::vector<std::string> pins, rulesOff, redistributable;
+};
+
+/// What the `learning` engine answers; nullopt: no solution.
+inline std::optional<PlanRequest> solutionUnder(std::string_view text, rules::StrategyContext context, const Demands& demands) {
+  auto problem = std::make_shared<solve::Problem>(solve::Problem{parsed(text), context, {}});
+  for (const std::string& pin : demands.pins) problem->pins.push_back(*solve::Pin::parse(pin));
+  problem->rulesOff = demands.rulesOff;
+  problem->redistributable = demands.redistributable;
+  if (const auto ok = problem->checkPins(); !ok) qFatal("%s", ok.error().message.c_str());
+  const auto sink = solve::makeCountingSink();
+  const auto result = solve::solve(*problem, solve::Engine::Learning, *sink);
+  if (!result || !result->solution) return std::nullopt;
+  PlanRequest request;
+  request.problem = problem;
+  request.solution = std::make_shared<const solve::Solution>(*result->solution);
+  request.engine = solve::Engine::Learning;
+  request.model.source = "models/tiny";
+  return request;
+}
+
+inline PlanRequest solvedFor(std::string_view text, rules::StrategyContext context, const Demands& demands) {
+  auto request = solutionUnder(text, context, demands);
+  if (!request) qFatal("no solution");
+  return *std::move(request);
 }
 
 inline Plan planned(const PlanRequest& request) {

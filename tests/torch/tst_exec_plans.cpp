@@ -4,6 +4,8 @@
 #include "../plan/plan_fixture.h"
 #include "solve/checker.h"
 
+#include <random>
+
 using namespace cleave;
 using namespace cleave::tests;
 using plan::testing::Strategies;
@@ -114,20 +116,42 @@ class ExecPlansTest : public QObject {
     for (const int ranks : worlds) {
       const auto request = plan::testing::requestFor(graph, {ranks, rules::Menu::Full, rules::SequenceParallel::Off}, strategies);
       QCOMPARE(solve::check(*request.problem, *request.solution), std::vector<std::string>());
-      const plan::Plan plan = need(plan::planFromJson(plan::toJson(plan::testing::planned(request))));
-      const Tensors tensors = drawn(*plan.graph, below);
-      const NamedTensors whole = runWhole(plan.graph, tensors);
-      std::vector<NamedTensors> results(static_cast<std::size_t>(ranks));
-      asRanks(ranks, [&](torch_exec::Collectives& c) { results[static_cast<std::size_t>(c.rank())] = runAsRank(plan, tensors, c); });
-      for (const NamedTensors& result : results) {
-        QCOMPARE(result.size(), whole.size());
-        for (std::size_t i = 0; i < whole.size(); ++i) {
-          QCOMPARE(result[i].second.sizes().vec(), whole[i].second.sizes().vec());
-          const double difference = (result[i].second - whole[i].second).abs().max().item<double>();
-          QVERIFY2(difference < 1e-4, fmt::format("{} on {} ranks differs by {}", whole[i].first, ranks, difference).c_str());
-        }
-      }
+      computesTheSame(request, below);
     }
+  }
+
+  /// Any value may change its placement after it is computed, and some must.
+  void redistributedValuesComputeTheSame_data() {
+    QTest::addColumn<std::string>("graph");
+    QTest::newRow("mlp") << std::string(plan::testing::kMlp);
+    QTest::newRow("decoder") << std::string(plan::testing::kDecoder);
+  }
+  void redistributedValuesComputeTheSame() {
+    QFETCH(std::string, graph);
+    const auto seed = qEnvironmentVariableIsSet("CLEAVE_SEED") ? qEnvironmentVariable("CLEAVE_SEED").toULongLong() : 1;
+    qInfo("seed %llu (CLEAVE_SEED chooses another)", static_cast<unsigned long long>(seed));
+    std::mt19937_64 random(seed);
+    const auto parsed = plan::testing::parsed(graph);
+    int gathered = 0, cut = 0;
+    for (int draw = 0; draw < 60; ++draw) {
+      plan::testing::Demands demands{{}, {}, {"*"}};
+      for (int pin = 0; pin < 3; ++pin) {
+        const graph::Value& value = parsed->values[random() % parsed->values.size()];
+        if (parsed->node(value.producer).kind != graph::NodeKind::Call) continue;
+        const std::size_t dims = value.type.shape.size();
+        const bool isWhole = dims == 0 || random() % 2 == 0;
+        const auto placement = isWhole ? rules::Placement() : rules::Placement::split(static_cast<int>(random() % dims));
+        demands.pins.push_back(value.name + "=" + placement.text());
+      }
+      const rules::StrategyContext context{2, random() % 2 == 0 ? rules::Menu::Full : rules::Menu::Optimum, rules::SequenceParallel::Off};
+      const auto request = plan::testing::solutionUnder(graph, context, demands);
+      if (!request) continue;
+      for (const auto& [value, computed] : request->solution->computedAs) ++(computed.isSplit() ? gathered : cut);
+      computesTheSame(*request, 12);
+    }
+    qInfo("%d values gathered, %d cut", gathered, cut);
+    QVERIFY(gathered > 0);
+    QVERIFY(cut > 0);
   }
 
   void namesAnExpertThatIsNone() {
@@ -141,6 +165,25 @@ class ExecPlansTest : public QObject {
     const auto ran = program.run(*solo, memory);
     QVERIFY(!ran);
     QVERIFY2(ran.error().message.find("expert 7 lies outside the 3 experts") != std::string::npos, ran.error().message.c_str());
+  }
+
+ private:
+  /// The plan of a solution, through its file, on ranks against the unsplit graph.
+  static void computesTheSame(const plan::PlanRequest& request, int below) {
+    const int ranks = request.problem->context.worldSize;
+    const plan::Plan plan = need(plan::planFromJson(plan::toJson(plan::testing::planned(request))));
+    const Tensors tensors = drawn(*plan.graph, below);
+    const NamedTensors whole = runWhole(plan.graph, tensors);
+    std::vector<NamedTensors> results(static_cast<std::size_t>(ranks));
+    asRanks(ranks, [&](torch_exec::Collectives& c) { results[static_cast<std::size_t>(c.rank())] = runAsRank(plan, tensors, c); });
+    for (const NamedTensors& result : results) {
+      QCOMPARE(result.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        QCOMPARE(result[i].second.sizes().vec(), whole[i].second.sizes().vec());
+        const double difference = (result[i].second - whole[i].second).abs().max().item<double>();
+        QVERIFY2(difference < 1e-4, fmt::format("{} on {} ranks differs by {}", whole[i].first, ranks, difference).c_str());
+      }
+    }
   }
 };
 
