@@ -92,7 +92,7 @@ void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
 }
 
 void Document::openSource(const QString& path, const torch_capture::CaptureOptions& options) {
-  pipeline::SolveOptions settings = m_settings;
+  pipeline::SolveOptions settings = m_sample ? m_ownSettings : m_settings;
   settings.pins.clear();
   settings.rulesOff.clear();
   settings.redistributable.clear();
@@ -103,6 +103,7 @@ void Document::openSample(const pipeline::Sample& sample) {
   pipeline::SolveOptions settings = sample.solve;
   // A sample says how it is solved; on which device is the user's to choose.
   settings.cost.profile = m_settings.cost.profile;
+  if (!m_sample) m_ownSettings = m_settings;
   postOpen(toQ(sample.model.string()), sample.capture, settings, sample);
 }
 

@@ -256,6 +256,7 @@ class Document : public QObject {
   QString m_source;
   torch_capture::CaptureOptions m_capture;
   pipeline::SolveOptions m_settings;
+  pipeline::SolveOptions m_ownSettings;  ///< the user's, while a sample has its own
   Activity m_activity = Activity::Idle;
   StepId m_wantedStep = 0;
   bool m_followsEnd = true;      ///< until the user moves: a search shows its newest step

@@ -97,14 +97,8 @@ void Document::setMemoryBudget(std::optional<std::int64_t> bytes) {
 }
 
 Document::Demands Document::demands() const {
-  return {m_settings.pins,
-          m_settings.rulesOff,
-          m_settings.redistributable,
-          m_settings.engine,
-          m_settings.menu,
-          m_settings.sequenceParallel,
-          m_settings.ranks,
-          m_settings.cost.memoryBudget};
+  return {m_settings.pins, m_settings.rulesOff,         m_settings.redistributable, m_settings.engine,
+          m_settings.menu, m_settings.sequenceParallel, m_settings.ranks,           m_settings.cost.memoryBudget};
 }
 
 void Document::applyDemands(const Demands& demands) {
@@ -143,7 +137,8 @@ void Document::removePin(const QString& text) {
 }
 
 Result<void> Document::setRulesOff(std::vector<std::string> patterns) {
-  if (!m_model) return fail(ErrorCode::BadUsage, "There is no model whose rules could be switched off: open one first.");
+  if (!m_model)
+    return fail(ErrorCode::BadUsage, "There is no model whose rules could be switched off: open one first.");
   CLEAVE_TRY_VOID(checkDemand([&](solve::Problem& problem) { problem.rulesOff = patterns; }));
   Demands after = demands();
   if (after.rulesOff == patterns) return {};

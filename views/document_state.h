@@ -1,6 +1,6 @@
 #pragma once
-/// The plain data that a document hands to its views: what they look at together, how the search stands, how a run went,
-/// and the solves that can be compared.
+/// The plain data that a document hands to its views: what they look at together, how the search stands, how a run
+/// went, and the solves that can be compared.
 #include <QString>
 #include <memory>
 #include <optional>
@@ -59,11 +59,11 @@ struct RunState {
 /// One solve of the open model, kept so that it can be compared with another: A is the one before a change, B the one
 /// after it.
 struct Branch {
-  QString name;                                     ///< "A", "B"
-  QString label;                                    ///< A: "learning, 2 ranks"; B: what changed, "lm_head=row"
-  pipeline::SolveOptions options;                   ///< what it was solved with
-  std::shared_ptr<const pipeline::Solved> solved;   ///< null: the search was stopped
-  std::shared_ptr<const plan::Plan> plan;           ///< null: there is no solution
+  QString name;                                    ///< "A", "B"
+  QString label;                                   ///< A: "learning, 2 ranks"; B: what changed, "lm_head=row"
+  pipeline::SolveOptions options;                  ///< what it was solved with
+  std::shared_ptr<const pipeline::Solved> solved;  ///< null: the search was stopped
+  std::shared_ptr<const plan::Plan> plan;          ///< null: there is no solution
   std::shared_ptr<const solve::Trace> trace;
 };
 

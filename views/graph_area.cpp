@@ -1,6 +1,8 @@
 #include "graph_area.h"
 
+#include <QActionGroup>
 #include <QFileInfo>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QMenu>
 #include <QPainter>
@@ -8,7 +10,9 @@
 #include <QSvgGenerator>
 #include <QVBoxLayout>
 
+#include "branch_bar.h"
 #include "canvas/graph_view.h"
+#include "change_marks.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -24,10 +28,26 @@ ScopeId findScope(const graph::Graph& graph, const std::string& path) {
     if (graph.scope(scope).path.ends_with("." + path)) return scope;
   return {};
 }
+
+/// What of the costs this colouring shows.
+HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
+  if (what == ColorBy::Regret) return heat.smallestRegretFs;
+  HeatAmounts amounts;
+  amounts.reserve(heat.costs.size());
+  for (const solve::StepCost& cost : heat.costs)
+    amounts.push_back(what == ColorBy::Time     ? cost.femtoseconds()
+                      : what == ColorBy::Memory ? cost.bytes()
+                                                : cost.trafficBytes);
+  return amounts;
+}
 }  // namespace
 
 GraphArea::GraphArea(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_breadcrumb(new QLabel), m_view(new GraphView) {
+    : QWidget(parent),
+      m_document(document),
+      m_breadcrumb(new QLabel),
+      m_view(new GraphView),
+      m_colors(new QActionGroup(this)) {
   m_breadcrumb->setContentsMargins(8, 4, 8, 4);
   m_breadcrumb->setTextFormat(Qt::RichText);
   m_breadcrumb->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
@@ -35,7 +55,11 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_breadcrumb);
+  auto* top = new QHBoxLayout;
+  top->setContentsMargins(0, 0, 0, 0);
+  top->addWidget(m_breadcrumb, 1);
+  top->addWidget(new BranchBar(document));
+  layout->addLayout(top);
   layout->addWidget(m_view, 1);
 
   connect(m_breadcrumb, &QLabel::linkActivated, &document, &Document::follow);
@@ -45,6 +69,8 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
   connect(&document, &Document::focusChanged, this, &GraphArea::showFocus);
   connect(&document, &Document::revealRequested, this, &GraphArea::reveal);
   connect(&document, &Document::planChanged, this, &GraphArea::showPlan);
+  connect(&document, &Document::heatChanged, this, &GraphArea::showHeat);
+  connect(&document, &Document::branchesChanged, this, &GraphArea::showChanges);
   connect(&document, &Document::breakpointsChanged, this, [this] {
     std::vector<NodeId> nodes;
     for (const solve::Breakpoint& breakpoint : m_document.breakpoints())
@@ -86,7 +112,7 @@ void GraphArea::showStep() {
   if (!m_shown || isAtEnd || wasAtEnd)
     m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
   else
-    m_view->updateNodes(state->changed);
+    showStepChange(*state);
   m_shown = state;
   std::vector<NodeId> conflicts;
   if (state->conflict) conflicts.push_back(state->conflict->node);
@@ -95,6 +121,12 @@ void GraphArea::showStep() {
   m_view->setCurrentNode(
       !hasNode ? NodeId()
                : NodeId(state->event->type == solve::EventType::Backtrack ? state->event->target : state->event->node));
+}
+
+void GraphArea::showStepChange(const StepState& state) {
+  m_view->updateNodes(state.changed);
+  const bool isUndone = state.step < m_shown->step || (state.event && state.event->type == solve::EventType::Backtrack);
+  m_view->flash(state.changed, isUndone);
 }
 
 void GraphArea::showFocus() {
@@ -121,6 +153,34 @@ void GraphArea::reveal() {
 void GraphArea::showPlan() {
   m_view->setPlan(m_document.plan().get());
   if (!m_document.plan()) m_view->setRanks(m_document.settings().ranks);
+}
+
+void GraphArea::setColorBy(ColorBy what) {
+  m_colorBy = what;
+  m_colors->actions().at(static_cast<int>(what))->setChecked(true);
+  showHeat();
+}
+
+void GraphArea::showHeat() {
+  if (!isHeat(m_colorBy)) return m_view->setColorBy(m_colorBy, {});
+  const auto& heat = m_document.heat();
+  const auto& solved = m_document.solved();
+  if (heat) {
+    const bool lacksRegret = m_colorBy == ColorBy::Regret && heat->smallestRegretFs.empty();
+    m_view->setColorBy(m_colorBy, amountsOf(*heat, m_colorBy),
+                       lacksRegret ? tr("only the engine optimal knows it: choose it and solve") : QString());
+  } else if (solved && solved->result.solution) {
+    m_view->setColorBy(m_colorBy, {}, tr("computing …"));
+    m_document.computeHeat();
+  } else {
+    m_view->setColorBy(m_colorBy, {}, tr("there is no solution to count"));
+  }
+}
+
+void GraphArea::showChanges() {
+  const graph::Graph* graph = m_document.graph();
+  const auto& diff = m_document.planDiff();
+  m_view->setChangedNodes(diff && graph ? changedNodes(*diff, *graph) : std::vector<NodeId>());
 }
 
 void GraphArea::updateBreadcrumb() {
@@ -201,11 +261,25 @@ void GraphArea::addActions(QMenu& menu) {
   menu.addAction(tr("&Fit"), QKeySequence(QStringLiteral("Ctrl+0")), m_view, &GraphView::fit);
   menu.addAction(tr("Zoom &In"), QKeySequence::ZoomIn, this, [this] { m_view->zoomBy(kZoomStep); });
   menu.addAction(tr("Zoom &Out"), QKeySequence::ZoomOut, this, [this] { m_view->zoomBy(1 / kZoomStep); });
+  addColorActions(*menu.addMenu(tr("&Colour by")));
   menu.addAction(tr("&Unfold All"), QKeySequence(QStringLiteral("Ctrl+Shift+U")), m_view, &GraphView::expandAll);
   menu.addAction(tr("F&old All"), QKeySequence(QStringLiteral("Ctrl+Shift+F")), m_view, &GraphView::collapseAll);
   QAction* helpers = menu.addAction(tr("Show &Helper Operators"), QKeySequence(QStringLiteral("Ctrl+H")), this,
                                     [this] { m_view->setHelpersFolded(!m_view->areHelpersFolded()); });
   helpers->setCheckable(true);
+}
+
+void GraphArea::addColorActions(QMenu& menu) {
+  for (int i = 0; i < kColorByCount; ++i) {
+    const auto what = static_cast<ColorBy>(i);
+    QAction* action = menu.addAction(QStringLiteral("&%1  %2").arg(i + 1).arg(colorTitle(what)), this,
+                                     [this, what] { setColorBy(what); });
+    action->setShortcut(QKeySequence(QStringLiteral("Alt+%1").arg(i + 1)));
+    action->setObjectName(QStringLiteral("color-") + colorName(what));
+    action->setCheckable(true);
+    action->setChecked(what == m_colorBy);
+    m_colors->addAction(action);
+  }
 }
 
 bool GraphArea::isSettled() const {

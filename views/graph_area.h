@@ -2,8 +2,10 @@
 /// The middle of the window: the breadcrumb of the focused module above the canvas, wired to the document.
 #include <QWidget>
 
+#include "canvas/heat_field.h"
 #include "document.h"
 
+class QActionGroup;
 class QLabel;
 class QMenu;
 
@@ -19,7 +21,10 @@ class GraphArea : public QWidget {
   Result<void> expand(const QString& scopePath);
   /// SVG, PDF or PNG by the file's name.
   Result<void> exportPicture(const QString& file);
-  /// Fit, zoom, fold: for the View menu.
+  /// What the colours of the canvas say; amounts are computed where they are missing.
+  void setColorBy(ColorBy what);
+  ColorBy colorBy() const { return m_colorBy; }
+  /// Fit, zoom, fold, colours: for the View menu.
   void addActions(QMenu& menu);
   /// No layout is under way.
   bool isSettled() const;
@@ -29,16 +34,22 @@ class GraphArea : public QWidget {
   void showModel();
   void showWholeStep();
   void showStep();
+  void showStepChange(const StepState& state);
   void reveal();
   void byUser(const std::function<void()>& change);
   void showContextMenu(const QPoint& position, NodeId node, ScopeId scope);
   void showFocus();
   void showPlan();
+  void showHeat();
+  void showChanges();
+  void addColorActions(QMenu& menu);
   void updateBreadcrumb();
   Document& m_document;
   QLabel* m_breadcrumb;
   GraphView* m_view;
   std::shared_ptr<const StepState> m_shown;
+  ColorBy m_colorBy = ColorBy::Axis;
+  QActionGroup* m_colors;
   bool m_isOwnChange = false;
 };
 

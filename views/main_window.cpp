@@ -1,7 +1,6 @@
 #include "main_window.h"
 
 #include <QApplication>
-#include <QCheckBox>
 #include <QCloseEvent>
 #include <QComboBox>
 #include <QDir>
@@ -26,13 +25,14 @@
 #include "graph_area.h"
 #include "icons.h"
 #include "message_bar.h"
+#include "solve_settings.h"
 #include "start_page.h"
 #include "text.h"
 
 namespace cleave::views {
 
 namespace {
-constexpr int kLayoutVersion = 1;
+constexpr int kLayoutVersion = 2;
 constexpr int kMaxRecent = 8;
 const QString kRecentKey = QStringLiteral("recent"), kStateKey = QStringLiteral("window/state"),
               kGeometryKey = QStringLiteral("window/geometry"), kDarkKey = QStringLiteral("window/dark");
@@ -102,9 +102,20 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   connect(&m_document, &Document::modelChanged, this, &MainWindow::showModel);
   connect(&m_document, &Document::activityChanged, this, &MainWindow::applyBusy);
   connect(&m_document, &Document::progressed, this, &MainWindow::updateProgress);
+  connect(&m_document.answers(), &Answers::progressed, this, &MainWindow::updateProgress);
+  connect(&m_document.answers(), &Answers::surveyStarted, this, [this](const QString& title) {
+    m_survey = title;
+    applyBusy();
+  });
+  connect(&m_document.answers(), &Answers::surveyEnded, this, [this] {
+    const bool wasShown = !std::exchange(m_survey, QString()).isEmpty();
+    if (wasShown) applyBusy();
+  });
+  connect(&m_document, &Document::branchesChanged, this, &MainWindow::updateBranchActions);
   for (const auto signal : {&Document::stepChanged, &Document::traceChanged, &Document::traceGrew})
     connect(&m_document, signal, this, &MainWindow::updateStep);
-  connect(&m_document, &Document::settingsChanged, this, &MainWindow::updateSettings);
+  for (const auto signal : {&Document::settingsChanged, &Document::branchesChanged})
+    connect(&m_document, signal, this, &MainWindow::updateSettings);
   for (const auto signal : {&Document::traceChanged, &Document::planChanged, &Document::activityChanged,
                             &Document::historyChanged, &Document::focusChanged, &Document::modelChanged})
     connect(&m_document, signal, this, &MainWindow::updateActions);
@@ -128,7 +139,10 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
 
   for (const auto& [name, widget] : m_docks) widget->hide();
   m_toolBar->hide();
-  if (m_remembers) restoreGeometry(QSettings().value(kGeometryKey).toByteArray());
+  if (m_remembers) {
+    restoreGeometry(QSettings().value(kGeometryKey).toByteArray());
+    loadSolveSettings(m_document);
+  }
   updateActions();
   updateSettings();
   updateStep();
@@ -190,12 +204,14 @@ void MainWindow::updateRecent() {
 
 void MainWindow::applyBusy() {
   const Activity activity = m_document.activity();
-  const bool isBusy = activity != Activity::Idle;
+  const bool isBusy = activity != Activity::Idle || !m_survey.isEmpty();
   m_progress->setVisible(isBusy);
   m_cancel->setVisible(isBusy);
   m_progress->setRange(0, 0);
   switch (activity) {
-    case Activity::Idle: break;
+    case Activity::Idle:
+      if (isBusy) m_status->setText(m_survey + QStringLiteral("…"));
+      break;
     case Activity::Opening: m_status->setText(tr("Opening…")); break;
     case Activity::Solving: m_status->setText(tr("Solving for %1 ranks…").arg(m_document.settings().ranks)); break;
     case Activity::Running: m_status->setText(tr("Ranks are running…")); break;
@@ -203,7 +219,7 @@ void MainWindow::applyBusy() {
 }
 
 void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total) {
-  if (m_document.activity() == Activity::Idle) return;
+  if (m_document.activity() == Activity::Idle && m_survey.isEmpty()) return;
   if (total > 0) {
     m_progress->setRange(0, 1000);
     m_progress->setValue(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)));
@@ -228,14 +244,25 @@ void MainWindow::updateStep() {
 void MainWindow::updateSettings() {
   const auto& settings = m_document.settings();
   const QSignalBlocker a(m_ranks), b(m_engine), c(m_sequenceParallel);
+  QAction* solve = action(QStringLiteral("solve"));
+  solve->setIconText(m_document.isOutdated() ? tr("Solve again") : tr("Solve"));
+  solve->setToolTip(m_document.isOutdated() ? tr("The settings have changed since the plan shown (Ctrl+Return)")
+                                            : tr("Search for a plan (Ctrl+Return)"));
   m_ranks->setValue(settings.ranks);
   m_engine->setCurrentIndex(m_engine->findData(int(settings.engine)));
-  m_sequenceParallel->setChecked(settings.sequenceParallel == rules::SequenceParallel::On);
+  m_sequenceParallel->setCurrentIndex(m_sequenceParallel->findData(int(settings.sequenceParallel)));
   action(QStringLiteral("run"))->setText(tr("Run on %1 Ranks").arg(settings.ranks));
 }
 
+/// A sample brings its own settings: they are not what the user chose for models.
+void MainWindow::rememberSettings() {
+  if (m_remembers && !m_document.sample()) saveSolveSettings(m_document);
+}
+
 void MainWindow::escape() {
-  if (m_document.activity() != Activity::Idle) return m_document.stop();
+  const bool isSurveying = m_document.isPending(Question::WorldSizes) || m_document.isPending(Question::Front) ||
+                           m_document.isPending(Question::WhyNot);
+  if (m_document.activity() != Activity::Idle || isSurveying) return m_document.stop();
   if (m_search->hasFocus() || !m_document.searchHits().empty()) {
     m_search->clear();
     m_graph->setFocus();

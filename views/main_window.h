@@ -13,13 +13,13 @@ class QProgressBar;
 class QSpinBox;
 class QStackedWidget;
 class QToolButton;
-class QCheckBox;
 
 namespace cleave::views {
 
 class GraphArea;
 class MessageBar;
 class RunPanel;
+class SolveSettings;
 class StartPage;
 class TablePanel;
 enum class Glyph;
@@ -62,6 +62,7 @@ class MainWindow : public QMainWindow {
   void updateProgress(const QString& stage, qint64 done, qint64 total);
   void updateStep();
   void updateSettings();
+  void rememberSettings();
   void escape();
   // main_window_actions.cpp
   void makeMenus();
@@ -72,6 +73,11 @@ class MainWindow : public QMainWindow {
   QAction* addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
                      std::function<void()> run);
   QAction* action(const QString& name) const { return m_actions.at(name); }
+  void makeSolveMenu();
+  void makeDebugMenu();
+  void makeViewMenus();
+  void addSolveControls();
+  void updateBranchActions();
   void fillPinsMenu(QMenu* menu);
   void askForPin();
   void askForCapture();
@@ -82,6 +88,7 @@ class MainWindow : public QMainWindow {
   // main_window_docks.cpp
   void makeDocks();
   QDockWidget* addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area);
+  void arrangeRight(Preset preset);
   QWidget* makeModulesPanel();
   QWidget* makeLayersPanel();
   QWidget* makeNodesPanel();
@@ -92,6 +99,7 @@ class MainWindow : public QMainWindow {
   Result<std::vector<pipeline::Sample>> m_samples;
   bool m_remembers;
   bool m_hasShownModel = false;
+  std::size_t m_branchCount = 0;
   std::map<QString, QAction*> m_actions;
   std::map<QString, QDockWidget*> m_docks;
   QStackedWidget* m_stack = nullptr;
@@ -102,7 +110,9 @@ class MainWindow : public QMainWindow {
   QToolBar* m_toolBar = nullptr;
   QSpinBox* m_ranks = nullptr;
   QComboBox* m_engine = nullptr;
-  QCheckBox* m_sequenceParallel = nullptr;
+  QComboBox* m_sequenceParallel = nullptr;
+  SolveSettings* m_solveSettings = nullptr;
+  QString m_survey;  ///< what the survey under way is called; empty: none
   QLabel* m_stepLabel = nullptr;
   QLineEdit* m_search = nullptr;
   QLabel* m_hits = nullptr;

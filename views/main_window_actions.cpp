@@ -24,6 +24,7 @@
 #include "main_window.h"
 #include "message_bar.h"
 #include "panels/run_panel.h"
+#include "solve_settings.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -42,6 +43,10 @@ const std::pair<const char*, Glyph> kActionGlyphs[] = {{"open", Glyph::Open},
                                                        {"stop", Glyph::Stop},
                                                        {"into", Glyph::Into},
                                                        {"out", Glyph::Out}};
+
+QKeySequence keyOf(const char* text) {
+  return QKeySequence(QString::fromLatin1(text));
+}
 }  // namespace
 
 QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
@@ -55,7 +60,7 @@ QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& 
 }
 
 void MainWindow::makeMenus() {
-  const auto key = [](const char* text) { return QKeySequence(QString::fromLatin1(text)); };
+  const auto key = keyOf;
   QMenu* file = menuBar()->addMenu(tr("&File"));
   addAction(file, QStringLiteral("open"), tr("&Open Model Folder…"), QKeySequence::Open, [this] { openDialog(); });
   m_recentMenu = file->addMenu(tr("Open &Recent"));
@@ -98,10 +103,49 @@ void MainWindow::makeMenus() {
   model->addAction(undo);
   model->addAction(redo);
 
-  QMenu* solve = menuBar()->addMenu(tr("&Solve"));
-  addAction(solve, QStringLiteral("solve"), tr("&Solve"), key("Ctrl+Return"), [this] { m_document.solve(); });
-  addAction(solve, QStringLiteral("stop"), tr("S&top"), {}, [this] { m_document.stop(); });
+  makeSolveMenu();
+  makeDebugMenu();
+  QMenu* run = menuBar()->addMenu(tr("&Run"));
+  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"),
+            [this] { m_document.run(m_document.settings().ranks, m_runPanel->backend()); });
+  addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_document.stop(); });
+  makeViewMenus();
 
+  auto* escape = new QAction(this);
+  escape->setShortcut(Qt::Key_Escape);
+  connect(escape, &QAction::triggered, this, &MainWindow::escape);
+  QWidget::addAction(escape);
+}
+
+void MainWindow::makeSolveMenu() {
+  QMenu* solve = menuBar()->addMenu(tr("&Solve"));
+  addAction(solve, QStringLiteral("solve"), tr("&Solve"), keyOf("Ctrl+Return"), [this] { m_document.solve(); });
+  addAction(solve, QStringLiteral("stop"), tr("S&top"), {}, [this] { m_document.stop(); });
+  m_solveSettings = new SolveSettings(m_document, this);
+  connect(m_solveSettings, &SolveSettings::changedByUser, this, &MainWindow::rememberSettings);
+  addAction(solve, QStringLiteral("settings"), tr("S&ettings…"), keyOf("Ctrl+,"), [this] {
+    m_solveSettings->show();
+    m_solveSettings->raise();
+    m_solveSettings->activateWindow();
+  });
+  solve->addSeparator();
+  addAction(solve, QStringLiteral("world-sizes"), tr("Which &World Sizes Work"), keyOf("Ctrl+W"), [this] {
+    raiseDock(QStringLiteral("Pre-flight"));
+    m_document.computeWorldSizes();
+  });
+  addAction(solve, QStringLiteral("front"), tr("Weigh &Time against Memory"), keyOf("Ctrl+M"), [this] {
+    raiseDock(QStringLiteral("Pareto"));
+    m_document.computeFront();
+  });
+  solve->addSeparator();
+  addAction(solve, QStringLiteral("other-branch"), tr("Show the &Other Branch"), keyOf("Ctrl+B"),
+            [this] { m_document.showBranch(1 - m_document.shownBranch()); });
+  addAction(solve, QStringLiteral("keep-branch"), tr("&Keep B"), {}, [this] { m_document.keepBranch(); });
+  addAction(solve, QStringLiteral("drop-branch"), tr("&Drop B"), {}, [this] { m_document.dropBranch(); });
+}
+
+void MainWindow::makeDebugMenu() {
+  const auto key = keyOf;
   QMenu* debug = menuBar()->addMenu(tr("&Debug"));
   addAction(debug, QStringLiteral("next"), tr("&Next Event"), key("F10"), [this] { m_document.stepBy(+1); });
   addAction(debug, QStringLiteral("previous"), tr("&Previous Event"), key("Shift+F10"),
@@ -133,12 +177,10 @@ void MainWindow::makeMenus() {
   addAction(debug, QStringLiteral("first"), tr("&First Step"), key("Home"), [this] { m_document.seek(0); });
   addAction(debug, QStringLiteral("last"), tr("&Last Step"), key("End"),
             [this] { m_document.seek(m_document.stepCount()); });
+}
 
-  QMenu* run = menuBar()->addMenu(tr("&Run"));
-  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"),
-            [this] { m_document.run(m_document.settings().ranks, m_runPanel->backend()); });
-  addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_document.stop(); });
-
+void MainWindow::makeViewMenus() {
+  const auto key = keyOf;
   QMenu* view = menuBar()->addMenu(tr("&View"));
   addAction(view, QStringLiteral("focus-back"), tr("Focus &Back"), key("Alt+Left"), [this] { m_document.goBack(); });
   addAction(view, QStringLiteral("focus-forward"), tr("Focus &Forward"), key("Alt+Right"),
@@ -172,11 +214,6 @@ void MainWindow::makeMenus() {
   QMenu* help = menuBar()->addMenu(tr("&Help"));
   addAction(help, QStringLiteral("keys"), tr("&Keys"), QKeySequence::HelpContents, [this] { showKeys(); });
   addAction(help, QStringLiteral("about"), tr("&About Cleave"), {}, [this] { showAbout(); });
-
-  auto* escape = new QAction(this);
-  escape->setShortcut(Qt::Key_Escape);
-  connect(escape, &QAction::triggered, this, &MainWindow::escape);
-  QWidget::addAction(escape);
 }
 
 void MainWindow::makeToolBar() {
@@ -185,16 +222,6 @@ void MainWindow::makeToolBar() {
   m_toolBar->setMovable(false);
   m_toolBar->setIconSize({16, 16});
   m_toolBar->setContextMenuPolicy(Qt::PreventContextMenu);
-  m_ranks = new QSpinBox;
-  m_ranks->setRange(1, kMaxRanks);
-  m_ranks->setSuffix(tr(" ranks"));
-  m_ranks->setToolTip(tr("Tensor-parallel ranks to split over"));
-  m_engine = new QComboBox;
-  for (const auto engine : {solve::Engine::Reference, solve::Engine::Learning, solve::Engine::Optimal})
-    m_engine->addItem(toQ(solve::toText(engine)), int(engine));
-  m_engine->setToolTip(tr("Search engine"));
-  m_sequenceParallel = new QCheckBox(tr("Sequence parallel"));
-  m_sequenceParallel->setToolTip(tr("Split activations on the sequence between the split layers"));
   m_stepLabel = new QLabel;
   m_stepLabel->setMinimumWidth(fontMetrics().horizontalAdvance(QStringLiteral("step 00,000 of 00,000")) + 12);
   m_stepLabel->setAlignment(Qt::AlignCenter);
@@ -212,9 +239,7 @@ void MainWindow::makeToolBar() {
   m_toolBar->addAction(action(QStringLiteral("open")));
   m_toolBar->addSeparator();
   m_toolBar->addAction(action(QStringLiteral("solve")));
-  m_toolBar->addWidget(m_ranks);
-  m_toolBar->addWidget(m_engine);
-  m_toolBar->addWidget(m_sequenceParallel);
+  addSolveControls();
   m_toolBar->addSeparator();
   for (const char* name : {"first", "previous", "next", "last", "next-conflict"})
     m_toolBar->addAction(action(QLatin1String(name)));
@@ -232,12 +257,6 @@ void MainWindow::makeToolBar() {
       button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   action(QStringLiteral("open"))->setIconText(tr("Open"));
 
-  connect(m_ranks, &QSpinBox::valueChanged, &m_document, &Document::setRanks);
-  connect(m_engine, &QComboBox::currentIndexChanged, this,
-          [this] { m_document.setEngine(static_cast<solve::Engine>(m_engine->currentData().toInt())); });
-  connect(m_sequenceParallel, &QCheckBox::toggled, this, [this](bool on) {
-    m_document.setSequenceParallel(on ? rules::SequenceParallel::On : rules::SequenceParallel::Off);
-  });
   connect(m_search, &QLineEdit::textChanged, this, [this](const QString& text) {
     if (const auto found = m_document.search(text); !found) m_hits->setText(QStringLiteral("?"));
   });
@@ -248,6 +267,58 @@ void MainWindow::makeToolBar() {
       return m_message->show(toQ(found.error().message), Severity::Failure);
     m_document.walkHits(!(QApplication::keyboardModifiers() & Qt::ShiftModifier));
   });
+}
+
+void MainWindow::addSolveControls() {
+  m_ranks = new QSpinBox;
+  m_ranks->setRange(1, kMaxRanks);
+  m_ranks->setSuffix(tr(" ranks"));
+  m_ranks->setToolTip(tr("Tensor-parallel ranks to split over"));
+  m_ranks->setAccessibleName(tr("Ranks"));
+  m_engine = new QComboBox;
+  const std::pair<solve::Engine, QString> engines[] = {
+      {solve::Engine::Optimal, tr("The cheapest plan of the cost model, proved")},
+      {solve::Engine::Learning, tr("The first plan that holds; learns from each conflict")},
+      {solve::Engine::Reference, tr("The first plan that holds, as Optimum searches for it")}};
+  for (const auto& [engine, what] : engines) {
+    m_engine->addItem(toQ(solve::toText(engine)), int(engine));
+    m_engine->setItemData(m_engine->count() - 1, what, Qt::ToolTipRole);
+  }
+  m_engine->setToolTip(tr("Search engine: optimal finds the cheapest plan, learning and reference the first"));
+  m_engine->setAccessibleName(tr("Engine"));
+  m_sequenceParallel = new QComboBox;
+  m_sequenceParallel->addItem(tr("sequence whole"), int(rules::SequenceParallel::Off));
+  m_sequenceParallel->addItem(tr("sequence parallel"), int(rules::SequenceParallel::On));
+  m_sequenceParallel->addItem(tr("sequence: decide"), int(rules::SequenceParallel::Auto));
+  m_sequenceParallel->setToolTip(tr("Split activations on the sequence between the split layers"));
+  m_sequenceParallel->setAccessibleName(tr("Sequence parallelism"));
+  for (QWidget* control : {static_cast<QWidget*>(m_ranks), static_cast<QWidget*>(m_engine),
+                           static_cast<QWidget*>(m_sequenceParallel)})
+    m_toolBar->addWidget(control);
+  m_toolBar->addAction(action(QStringLiteral("settings")));
+  action(QStringLiteral("settings"))->setIconText(tr("Settings…"));
+  action(QStringLiteral("settings"))->setToolTip(tr("Device, training, memory budget, menu (Ctrl+,)"));
+  connect(m_ranks, &QSpinBox::valueChanged, this, [this](int ranks) {
+    m_document.setRanks(ranks);
+    rememberSettings();
+  });
+  connect(m_engine, &QComboBox::currentIndexChanged, this, [this] {
+    m_document.setEngine(static_cast<solve::Engine>(m_engine->currentData().toInt()));
+    rememberSettings();
+  });
+  connect(m_sequenceParallel, &QComboBox::currentIndexChanged, this, [this] {
+    m_document.setSequenceParallel(static_cast<rules::SequenceParallel>(m_sequenceParallel->currentData().toInt()));
+    rememberSettings();
+  });
+}
+
+void MainWindow::updateBranchActions() {
+  const std::size_t count = m_document.branches().size();
+  for (const char* name : {"other-branch", "keep-branch", "drop-branch"})
+    action(QLatin1String(name))->setEnabled(count > 1);
+  // A second plan has just appeared: what it changes is the first thing to look at.
+  if (count > 1 && m_branchCount < 2 && m_document.plan()) raiseDock(QStringLiteral("Diff"));
+  m_branchCount = count;
 }
 
 void MainWindow::makeStatusBar() {
@@ -292,6 +363,8 @@ void MainWindow::updateActions() {
   enable({"next-conflict", "previous-conflict", "save-trace"}, hasTrace);
   enable({"next-change", "breakpoint"}, hasModel && m_document.focus().node.isValid());
   enable({"export-plan"}, m_document.plan() != nullptr);
+  enable({"world-sizes"}, hasModel);
+  enable({"front"}, m_document.solved() != nullptr);
   enable({"focus-back"}, m_document.canGoBack());
   enable({"focus-forward"}, m_document.canGoForward());
 }

@@ -8,12 +8,17 @@
 #include <QToolBar>
 #include <QTreeView>
 #include <QVBoxLayout>
+#include <algorithm>
 
+#include "change_marks.h"
 #include "main_window.h"
+#include "panels/diff_panel.h"
 #include "panels/explain_panels.h"
 #include "panels/layers_model.h"
 #include "panels/modules_model.h"
 #include "panels/nodes_model.h"
+#include "panels/pareto_plot.h"
+#include "panels/preflight_panel.h"
 #include "panels/run_panel.h"
 #include "panels/search_panel.h"
 #include "panels/tables.h"
@@ -40,7 +45,9 @@ void refreshOn(QWidget* panel, Document& document, std::function<void()> refresh
 const QString kModules = QStringLiteral("Modules"), kDecision = QStringLiteral("Decision"),
               kConflict = QStringLiteral("Conflict"), kSearch = QStringLiteral("Search"),
               kBreakpoints = QStringLiteral("Breakpoints"), kLayers = QStringLiteral("Layers"),
-              kNodes = QStringLiteral("Nodes"), kRun = QStringLiteral("Run"), kLog = QStringLiteral("Log");
+              kNodes = QStringLiteral("Nodes"), kRun = QStringLiteral("Run"), kLog = QStringLiteral("Log"),
+              kPreflight = QStringLiteral("Pre-flight"), kPareto = QStringLiteral("Pareto"),
+              kDiff = QStringLiteral("Diff");
 }  // namespace
 
 QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
@@ -56,6 +63,9 @@ void MainWindow::makeDocks() {
   addDock(kModules, makeModulesPanel(), Qt::LeftDockWidgetArea);
   addDock(kDecision, new DecisionPanel(m_document), Qt::RightDockWidgetArea);
   addDock(kConflict, new ConflictCard(m_document), Qt::RightDockWidgetArea);
+  addDock(kPreflight, new PreflightPanel(m_document), Qt::RightDockWidgetArea);
+  addDock(kPareto, new ParetoPanel(m_document), Qt::RightDockWidgetArea);
+  addDock(kDiff, new DiffPanel(m_document), Qt::RightDockWidgetArea);
   addDock(kSearch, new SearchPanel(m_document), Qt::BottomDockWidgetArea);
   addDock(kBreakpoints, new BreakpointsPanel(m_document), Qt::BottomDockWidgetArea);
   addDock(kLayers, makeLayersPanel(), Qt::BottomDockWidgetArea);
@@ -71,17 +81,7 @@ void MainWindow::applyPreset(Preset preset) {
     removeDockWidget(widget);
   }
   addDockWidget(Qt::LeftDockWidgetArea, dock(kModules));
-  addDockWidget(Qt::RightDockWidgetArea, dock(kDecision));
-  if (preset == Preset::Run) {
-    addDockWidget(Qt::RightDockWidgetArea, dock(kRun));
-    tabifyDockWidget(dock(kDecision), dock(kConflict));
-  } else {
-    addDockWidget(Qt::RightDockWidgetArea, dock(kConflict));
-    if (preset == Preset::Inspect)
-      tabifyDockWidget(dock(kDecision), dock(kConflict));
-    else
-      splitDockWidget(dock(kDecision), dock(kConflict), Qt::Vertical);
-  }
+  arrangeRight(preset);
   addDockWidget(Qt::BottomDockWidgetArea, dock(kSearch));
   QDockWidget* last = dock(kSearch);
   for (const QString& name : {kLayers, kNodes, kBreakpoints, kRun, kLog}) {
@@ -91,15 +91,34 @@ void MainWindow::applyPreset(Preset preset) {
   }
   for (const auto& [name, widget] : m_docks) widget->show();
   resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)},
-              {250, preset == Preset::Run ? 420 : 310}, Qt::Horizontal);
+              {250, preset == Preset::Run ? 420 : 340}, Qt::Horizontal);
   resizeDocks({dock(kSearch)}, {preset == Preset::Debug ? 270 : 240}, Qt::Vertical);
-  if (preset == Preset::Run) resizeDocks({dock(kDecision), dock(kRun)}, {180, 480}, Qt::Vertical);
   dock(preset == Preset::Inspect ? kLayers : kSearch)->raise();
   dock(kDecision)->raise();
 }
 
+/// Inspect: what was decided above what it costs and could be otherwise. Debug: the decision above the conflict. Run:
+/// the ranks take most of the room.
+void MainWindow::arrangeRight(Preset preset) {
+  addDockWidget(Qt::RightDockWidgetArea, dock(kDecision));
+  QDockWidget* lower = dock(preset == Preset::Debug ? kConflict : preset == Preset::Run ? kRun : kPreflight);
+  addDockWidget(Qt::RightDockWidgetArea, lower);
+  splitDockWidget(dock(kDecision), lower, Qt::Vertical);
+  if (preset != Preset::Debug) tabifyDockWidget(dock(kDecision), dock(kConflict));
+  QDockWidget* last = preset == Preset::Inspect ? lower : preset == Preset::Run ? dock(kConflict) : lower;
+  for (const QString& name : {kPreflight, kPareto, kDiff}) {
+    if (dock(name) == lower) continue;
+    tabifyDockWidget(last, dock(name));
+    last = dock(name);
+  }
+  const int upper = preset == Preset::Run ? 180 : 460;
+  resizeDocks({dock(kDecision), lower}, {upper, 480}, Qt::Vertical);
+  lower->raise();
+}
+
 bool MainWindow::raiseDock(const QString& name) {
-  const auto found = m_docks.find(name);
+  const auto found = std::find_if(m_docks.begin(), m_docks.end(),
+                                  [&](const auto& dock) { return dock.first.compare(name, Qt::CaseInsensitive) == 0; });
   if (found == m_docks.end()) return false;
   found->second->show();
   found->second->raise();
@@ -111,7 +130,8 @@ QWidget* MainWindow::makeModulesPanel() {
   auto* model = new ModulesModel(panel);
   auto* proxy = new WordFilterModel(panel);
   proxy->setRecursiveFilteringEnabled(true);
-  proxy->setSourceModel(model);
+  auto* marks = new ChangeMarks(m_document, model, panel);
+  proxy->setSourceModel(marks);
   auto* tree = new QTreeView;
   tree->setModel(proxy);
   tree->setItemDelegate(new ChipDelegate(tree));
@@ -163,7 +183,7 @@ QWidget* MainWindow::makeModulesPanel() {
   refreshOn(
       panel, m_document,
       [=, this] {
-        const QModelIndex index = proxy->mapFromSource(model->indexOf(m_document.focus().scope));
+        const QModelIndex index = proxy->mapFromSource(marks->mapFromSource(model->indexOf(m_document.focus().scope)));
         *isShowing = true;
         tree->setCurrentIndex(index);
         if (index.isValid()) tree->scrollTo(index);
@@ -175,7 +195,7 @@ QWidget* MainWindow::makeModulesPanel() {
 
 QWidget* MainWindow::makeLayersPanel() {
   auto* model = new LayersModel(this);
-  auto* panel = new TablePanel(model, tr("Filter layers"),
+  auto* panel = new TablePanel(new ChangeMarks(m_document, model, this), tr("Filter layers"),
                                tr("The plan's layers stand here once the model is solved: which are split on columns, "
                                   "rows or the vocabulary, and what a rank holds."));
   const std::pair<int, int> widths[] = {{LayersModel::Name, 235},
@@ -211,7 +231,7 @@ QWidget* MainWindow::makeLayersPanel() {
 
 QWidget* MainWindow::makeNodesPanel() {
   auto* model = new NodesModel(this);
-  auto* panel = new TablePanel(model, tr("Filter operators"),
+  auto* panel = new TablePanel(new ChangeMarks(m_document, model, this), tr("Filter operators"),
                                tr("Every operator of the graph as a row. Open a model to fill it."));
   const std::pair<int, int> widths[] = {{NodesModel::Name, 170},
                                         {NodesModel::Operator, 130},

@@ -6,10 +6,11 @@
 #include <QDir>
 #include <QElapsedTimer>
 #include <QFileInfo>
-#include <QRegularExpression>
 #include <QTimer>
 
+#include "base/quantities.h"
 #include "graph_area.h"
+#include "script_parse.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -18,119 +19,7 @@ namespace {
 constexpr int kWaitLimitMs = 600'000;
 constexpr int kPollMs = 10;
 constexpr int kQuietMs = 120;  // panels gather bursts of signals for up to 60 ms
-
-enum class Arguments { None, One, Optional, KeyValues };
-struct Form {
-  const char* name;
-  Arguments arguments;
-  const char* usage;
-  const char* pattern;  ///< what one argument must look like; null: anything
-};
-constexpr Form kForms[] = {
-    {"open", Arguments::One, "open PATH", nullptr},
-    {"open-trace", Arguments::One, "open-trace PATH", nullptr},
-    {"sample", Arguments::One, "sample NAME", nullptr},
-    {"solve", Arguments::KeyValues, "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [pin=SPEC]", nullptr},
-    {"step", Arguments::One, "step +1|-1|N", "^[+-]?\\d+$"},
-    {"next-conflict", Arguments::None, "next-conflict", nullptr},
-    {"select", Arguments::One, "select VALUE", nullptr},
-    {"expand", Arguments::One, "expand SCOPE", nullptr},
-    {"pin", Arguments::One, "pin SPEC", "^[^=]+!?=.+$"},
-    {"search", Arguments::Optional, "search TEXT", nullptr},
-    {"run", Arguments::KeyValues, "run [ranks=N] [backend=auto|gloo|nccl]", nullptr},
-    {"wait", Arguments::Optional, "wait [MILLISECONDS]", "^\\d{0,6}$"},
-    {"stop", Arguments::None, "stop", nullptr},
-    {"theme", Arguments::One, "theme dark|light", "^(dark|light)$"},
-    {"resize", Arguments::One, "resize WxH", "^[1-9]\\d{1,3}x[1-9]\\d{1,3}$"},
-    {"preset", Arguments::One, "preset inspect|debug|run", "^(inspect|debug|run)$"},
-    {"panel", Arguments::One, "panel NAME", nullptr},
-    {"shot", Arguments::One, "shot NAME", "^[^/\\\\]+$"},
-    {"quit", Arguments::None, "quit", nullptr}};
-
-struct KeyValue {
-  QString key, value;
-};
-
-/// "ranks=2 pin=lm_head=row" → pairs split at the first =.
-std::vector<KeyValue> keyValues(const QString& text) {
-  std::vector<KeyValue> pairs;
-  for (const QString& word : text.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
-    const qsizetype equals = word.indexOf(QLatin1Char('='));
-    pairs.push_back({equals < 0 ? word : word.left(equals), equals < 0 ? QString() : word.mid(equals + 1)});
-  }
-  return pairs;
-}
-
-std::optional<int> rankCount(const QString& text) {
-  bool isNumber = false;
-  const int ranks = text.toInt(&isNumber);
-  return isNumber && ranks >= 1 && ranks <= 4096 ? std::optional(ranks) : std::nullopt;
-}
-
-std::optional<rules::SequenceParallel> sequenceParallel(const QString& text) {
-  if (text == QLatin1String("on")) return rules::SequenceParallel::On;
-  if (text == QLatin1String("off")) return rules::SequenceParallel::Off;
-  if (text == QLatin1String("auto")) return rules::SequenceParallel::Auto;
-  return std::nullopt;
-}
-
-/// A pin without "pin=" before it: its key is no option's name.
-bool isPinWord(const KeyValue& pair) {
-  return pair.key.contains(QLatin1Char('.')) || pair.key.contains(QLatin1Char('*')) ||
-         pair.key.contains(QLatin1Char('_')) || pair.key.endsWith(QLatin1Char('!'));
-}
-
-Result<void> checkKeyValues(const ScriptCommand& command) {
-  for (const KeyValue& pair : keyValues(command.rest)) {
-    const bool isSolve = command.name == QLatin1String("solve");
-    bool isGood = false;
-    if (pair.key == QLatin1String("ranks"))
-      isGood = rankCount(pair.value).has_value();
-    else if (isSolve && pair.key == QLatin1String("engine"))
-      isGood = solve::parseEngine(toStd(pair.value)).has_value();
-    else if (isSolve && pair.key == QLatin1String("sequence_parallel"))
-      isGood = sequenceParallel(pair.value).has_value();
-    else if (isSolve && pair.key == QLatin1String("pin"))
-      isGood = pair.value.contains(QLatin1Char('='));
-    else if (!isSolve && pair.key == QLatin1String("backend"))
-      isGood = run::parseBackend(toStd(pair.value)).has_value();
-    else
-      isGood = isSolve && isPinWord(pair) && !pair.value.isEmpty();
-    if (!isGood)
-      return fail(ErrorCode::BadUsage, "\"{}={}\" is not an argument of {}", toStd(pair.key), toStd(pair.value),
-                  toStd(command.name));
-  }
-  return {};
-}
-
-Result<void> checkCommand(const ScriptCommand& command) {
-  const auto* form = std::find_if(std::begin(kForms), std::end(kForms),
-                                  [&](const Form& f) { return command.name == QLatin1String(f.name); });
-  if (form == std::end(kForms)) return fail(ErrorCode::BadUsage, "\"{}\" is not a command", toStd(command.name));
-  const bool hasRest = !command.rest.isEmpty();
-  if ((form->arguments == Arguments::None && hasRest) || (form->arguments == Arguments::One && !hasRest))
-    return fail(ErrorCode::BadUsage, "write \"{}\"", form->usage);
-  if (form->pattern && !QRegularExpression(QString::fromLatin1(form->pattern)).match(command.rest).hasMatch())
-    return fail(ErrorCode::BadUsage, "\"{}\" does not fit: write \"{}\"", toStd(command.rest), form->usage);
-  return form->arguments == Arguments::KeyValues ? checkKeyValues(command) : Result<void>();
-}
-
 }  // namespace
-
-Result<std::vector<ScriptCommand>> parseScript(const QString& text) {
-  std::vector<ScriptCommand> commands;
-  const QStringList lines = text.split(QLatin1Char('\n'));
-  for (int i = 0; i < lines.size(); ++i) {
-    const QString line = lines[i].trimmed();
-    if (line.isEmpty() || line.startsWith(QLatin1Char('#'))) continue;
-    const ScriptCommand command{i + 1, line.section(QLatin1Char(' '), 0, 0),
-                                line.section(QLatin1Char(' '), 1).trimmed()};
-    if (const auto good = checkCommand(command); !good)
-      return fail(ErrorCode::BadUsage, "line {}: {}.", command.line, good.error().message);
-    commands.push_back(command);
-  }
-  return commands;
-}
 
 ScriptRunner::ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QObject* parent)
     : QObject(parent),
@@ -197,6 +86,19 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
     return m_window.raiseDock(command.rest)
                ? Result<void>()
                : fail(ErrorCode::BadUsage, "there is no panel \"{}\"", toStd(command.rest));
+  if (is("colour"))
+    return m_window.graphArea().setColorBy(*parseColorBy(command.rest.section(QLatin1Char('='), 1))), Result<void>();
+  if (is("branch")) return showBranch(command.rest);
+  if (is("why-not")) return askWhyNot(command.rest);
+  if (is("remedy")) return applyRemedy(command.rest.toInt());
+  if (is("world-sizes")) return m_document.computeWorldSizes(), wait();
+  if (is("front")) {
+    CLEAVE_TRY_VOID(wait());
+    m_document.computeFront();
+    CLEAVE_TRY_VOID(wait());
+    const auto& front = m_document.front();
+    return !front || front->failure.isEmpty() ? Result<void>() : fail(ErrorCode::Negative, "{}", toStd(front->failure));
+  }
   if (is("search")) {
     m_window.setSearchText(command.rest);
     const auto found = m_document.search(command.rest);
@@ -241,22 +143,78 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
 Result<void> ScriptRunner::solve(const QString& arguments) {
   if (m_document.activity() == Activity::Running) CLEAVE_TRY_VOID(wait());
   Document::Demands demands = m_document.demands();
-  for (const KeyValue& pair : keyValues(arguments)) {
-    if (pair.key == QLatin1String("ranks"))
-      demands.ranks = *rankCount(pair.value);
-    else if (pair.key == QLatin1String("engine"))
-      demands.engine = *solve::parseEngine(toStd(pair.value));
-    else if (pair.key == QLatin1String("sequence_parallel"))
-      demands.sequenceParallel = *sequenceParallel(pair.value);
-    else {
-      CLEAVE_TRY(solve::Pin pin,
-                 solve::Pin::parse(
-                     toStd(pair.key == QLatin1String("pin") ? pair.value : pair.key + QLatin1Char('=') + pair.value)));
-      demands.pins.push_back(std::move(pin));
-    }
-  }
+  for (const KeyValue& pair : keyValues(arguments)) CLEAVE_TRY_VOID(readSolveArgument(pair.key, pair.value, demands));
   m_startedAt[Activity::Solving] = m_line;
   m_document.applyDemands(demands);  // solves
+  return {};
+}
+
+Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& value, Document::Demands& demands) {
+  if (key == QLatin1String("ranks")) {
+    demands.ranks = *rankCount(value);
+  } else if (key == QLatin1String("engine")) {
+    demands.engine = *solve::parseEngine(toStd(value));
+  } else if (key == QLatin1String("sequence_parallel")) {
+    demands.sequenceParallel = *sequenceParallelOf(value);
+  } else if (key == QLatin1String("menu")) {
+    demands.menu.reset();
+    if (value == QLatin1String("full")) demands.menu = rules::Menu::Full;
+    if (value == QLatin1String("optimum")) demands.menu = rules::Menu::Optimum;
+  } else if (key == QLatin1String("budget")) {
+    demands.memoryBudget = parseBytes(toStd(value));  // "none": no budget
+  } else if (key == QLatin1String("train")) {
+    m_document.setTraining(value == QLatin1String("on"));
+  } else if (key == QLatin1String("optimizer")) {
+    m_document.setOptimizer(*solve::parseOptimizer(toStd(value)));
+  } else if (key == QLatin1String("profile")) {
+    return m_document.setDeviceProfile(value);
+  } else {
+    const QString spec = key == QLatin1String("pin") ? value : key + QLatin1Char('=') + value;
+    CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(toStd(spec)));
+    demands.pins.push_back(std::move(pin));
+  }
+  return {};
+}
+
+Result<void> ScriptRunner::showBranch(const QString& which) {
+  CLEAVE_TRY_VOID(wait());
+  if (m_document.branches().size() < 2 && which != QLatin1String("A"))
+    return fail(ErrorCode::Negative, "there is no branch B: solve with something changed first");
+  if (which == QLatin1String("keep"))
+    m_document.keepBranch();
+  else if (which == QLatin1String("drop"))
+    m_document.dropBranch();
+  else
+    m_document.showBranch(which == QLatin1String("B") ? 1 : 0);
+  return wait();
+}
+
+Result<void> ScriptRunner::askWhyNot(const QString& arguments) {
+  CLEAVE_TRY_VOID(wait());
+  CLEAVE_TRY_VOID(select(arguments.section(QLatin1Char(' '), 0, 0)));
+  const std::string wanted = toStd(arguments.section(QLatin1Char(' '), 1).trimmed());
+  const Focus focus = m_document.focus();
+  if (const auto strategy = rules::parseStrategy(wanted)) {
+    m_document.askWhyNot(focus.node, *strategy);
+  } else if (const auto placement = rules::Placement::parse(wanted)) {
+    m_document.askWhyNot(focus.value, *placement);
+  } else {
+    return fail(ErrorCode::Negative, "\"{}\" is neither a placement such as S(1) nor a strategy such as column", wanted);
+  }
+  CLEAVE_TRY_VOID(wait());
+  const auto& reply = m_document.whyNot();
+  if (reply && !reply->failure.isEmpty()) return fail(ErrorCode::Negative, "{}", toStd(reply->failure));
+  return {};
+}
+
+Result<void> ScriptRunner::applyRemedy(int number) {
+  CLEAVE_TRY_VOID(wait());
+  const auto remedies = m_document.remedies();
+  const std::size_t count = remedies ? remedies->offers.size() : 0;
+  if (static_cast<std::size_t>(number) > count)
+    return fail(ErrorCode::Negative, "there is no remedy {}: {} are offered", number, count);
+  m_startedAt[Activity::Solving] = m_line;
+  m_document.applyChange(remedies->offers[static_cast<std::size_t>(number) - 1].change);
   return {};
 }
 
