@@ -1,5 +1,6 @@
 #include "solve/decision.h"
 
+#include "solve/redistribute.h"
 #include "solve/sentences.h"
 #include "solve/wording.h"
 
@@ -73,8 +74,8 @@ std::vector<PastTry> pastTries(const Cursor& cursor, NodeId node) {
     Event event;
     if (trace->read(*at, {&event, 1}) != 1 || event.type != EventType::Try) break;
     tries.push_back({event.ordinal, *at, conflictIndex});
-    if (event.ordinal == 0 || *at < 2) break;
-    // A later candidate follows Conflict, Backtrack; before that Backtrack the earlier candidate was in force.
+    // A try after the first follows Conflict, Backtrack; before that Backtrack the earlier candidate was in force.
+    if (*at < 2 || trace->read(*at - 1, {&event, 1}) != 1 || event.type != EventType::Backtrack) break;
     conflictIndex = *at - 2;
     past.seek(*at - 1);
     const auto earlier = past.assignedAt(node);
@@ -88,13 +89,13 @@ std::vector<PastTry> pastTries(const Cursor& cursor, NodeId node) {
 std::string nameOf(const Choice& choice) {
   if (choice.strategy) return std::string(rules::toText(choice.strategy->strategy));
   std::vector<std::string> texts;
-  for (const Placement& p : choice.results) texts.push_back(p.text());
+  for (std::size_t i = 0; i < choice.results.size(); ++i) texts.push_back(placementText(choice, i));
   return texts.empty() ? "no result" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string_view toText(Fate fate) {
-  static constexpr std::array<std::string_view, 6> kNames{"chosen",       "failed",           "open",
-                                                          "does not fit", "removed by a pin", "sizes forbid it"};
+  static constexpr std::array<std::string_view, 7> kNames{"chosen",           "failed",          "open",   "does not fit",
+                                                          "removed by a pin", "sizes forbid it", "skipped"};
   return kNames[static_cast<std::size_t>(fate)];
 }
 
@@ -158,6 +159,7 @@ class DecisionMaker {
       for (const PastTry& past : tries) {
         if (past.ordinal == i) tell(fate, past);
       }
+      if (fate.fate == Fate::Open && isPassedOver(i, tries)) fate.fate = Fate::Skipped;
       m_decision.candidates.push_back(std::move(fate));
     }
     for (const RuledOut& out : candidates.ruledOut) {
@@ -168,6 +170,13 @@ class DecisionMaker {
                                        .pin = out.pin});
     }
     m_conflict = candidates.open.empty() ? candidates.conflict.reason : std::string();
+  }
+
+  /// Left out without a try: what a search that learns has shown to fail before.
+  bool isPassedOver(std::size_t ordinal, const std::vector<PastTry>& tries) const {
+    if (!tries.empty()) return ordinal < tries.back().ordinal;
+    const auto last = m_cursor.lastEvent();
+    return last && last->type == EventType::Conflict && last->node == m_decision.node.raw();
   }
 
   void tell(CandidateFate& fate, const PastTry& past) {
@@ -238,6 +247,8 @@ class DecisionMaker {
         if (fate.failedAt) s.text(" at ").step(*fate.failedAt);
         return s.text(fate.conflict.empty() ? "." : ": " + fate.conflict).finish();
       case Fate::Open: return s.text(fmt::format("{} is not tried yet.", fate.name)).finish();
+      case Fate::Skipped:
+        return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name)).finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();
       case Fate::Pinned: return s.text(fmt::format("{} is {}.", fate.name, fate.why)).finish();
       default: return s.text(fmt::format("{} {}.", fate.name, fate.why)).finish();

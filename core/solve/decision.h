@@ -35,8 +35,9 @@ enum class Fate : std::uint8_t {
   DoesNotFit,  ///< its operands do not lie as it needs them
   Pinned,      ///< removed by a pin
   Refused,     ///< the sizes forbid it (layers)
+  Skipped,     ///< not tried: a search that learns has shown before that it fails under these placements
 };
-std::string_view toText(Fate fate);  ///< "chosen", "failed", "open", "does not fit", "removed by a pin", "sizes forbid it"
+std::string_view toText(Fate fate);  ///< "chosen", "failed", "open", "does not fit", "removed by a pin", "sizes forbid it", "skipped"
 
 struct CandidateFate {
   Fate fate = Fate::Open;

@@ -1,4 +1,5 @@
 #include "solve/cursor.h"
+#include "solve/redistribute.h"
 #include "solve/variables.h"
 #include "solve/wording.h"
 
@@ -24,7 +25,7 @@ struct Names {
 
 std::string resultTexts(const Choice& choice) {
   std::vector<std::string> texts;
-  for (const Placement& p : choice.results) texts.push_back(p.text());
+  for (std::size_t i = 0; i < choice.results.size(); ++i) texts.push_back(placementText(choice, i));
   return fmt::format("{}", fmt::join(texts, " "));
 }
 

@@ -39,6 +39,8 @@ std::string cardsOf(const std::shared_ptr<const Trace>& trace) {
 
 }  // namespace
 
+Q_DECLARE_METATYPE(cleave::solve::Engine)
+
 class TestDecision : public QObject {
   Q_OBJECT
  private slots:
@@ -108,9 +110,15 @@ class TestDecision : public QObject {
   }
 
   /// The panel recomputes candidates; it must tell the same story as the recording at every moment.
+  void tellsTheFateOfEveryCandidateAtEveryStep_data() {
+    QTest::addColumn<Engine>("engine");
+    QTest::newRow("reference") << Engine::Reference;
+    QTest::newRow("learning") << Engine::Learning;
+  }
   void tellsTheFateOfEveryCandidateAtEveryStep() {
+    QFETCH(Engine, engine);
     const auto problem = test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 2, {"lm_head=row"});
-    const auto trace = test::record(problem).trace;
+    const auto trace = test::record(problem, {}, {}, engine).trace;
     Cursor cursor(trace);
     for (StepId step = 0; step <= trace->size(); ++step) {
       cursor.seek(step);
@@ -118,22 +126,44 @@ class TestDecision : public QObject {
       if (!last) continue;
       const NodeId node(last->type == EventType::Backtrack ? last->target : last->node);
       const Decision decision = decisionAt(cursor, node);
-      std::size_t chosen = 0, failed = 0, open = 0;
+      std::size_t chosen = 0, failed = 0, open = 0, skipped = 0;
       for (const CandidateFate& fate : decision.candidates) {
         chosen += fate.fate == Fate::Chosen;
         failed += fate.fate == Fate::Failed;
         open += fate.fate == Fate::Open;
+        skipped += fate.fate == Fate::Skipped;
       }
+      if (engine == Engine::Reference) QCOMPARE(skipped, std::size_t{0});
       if (last->type == EventType::Visit) QCOMPARE(open, std::size_t{last->detail});
       if (last->type == EventType::Try) {
         QCOMPARE(chosen, std::size_t{1});
-        QCOMPARE(failed, std::size_t{last->ordinal});
+        QCOMPARE(failed + skipped, std::size_t{last->ordinal});
         QVERIFY(decision.candidates[last->ordinal].choice == trace->choice(ChoiceId(last->detail)));
         QCOMPARE(*decision.setAt, step);
       }
       if (last->type == EventType::Conflict) QCOMPARE(chosen + failed + open, std::size_t{0});
       if (last->type == EventType::Backtrack) QVERIFY(chosen == 0 && failed > 0 && open > 0);
     }
+  }
+
+  /// Once `b` is known to fail as column, it is not tried so again after `a` changed; the first try then has an ordinal above 0.
+  void tellsWhatIsSkippedBecauseItWasShownToFail() {
+    const auto graph = test::parsedGraph(
+        "x: f32[2,4,8] = input\n"
+        "a.weight: f32[8,8] = parameter @a\nlinear_0: f32[2,4,8] = aten::linear(x, a.weight, None) @a\n"
+        "b.weight: f32[8,8] = parameter @b\nlinear_1: f32[2,4,8] = aten::linear(x, b.weight, None) @b\n"
+        "joined: f32[2,4,8] = aten::wants_all_whole([linear_0, linear_1])\nreturn y=joined\n");
+    const auto trace = test::record(test::problemOf(graph, 2), {}, {}, Engine::Learning).trace;
+    const NodeId b = graph->value(graph->findValue("linear_1")).producer;
+    Cursor cursor(trace);
+    cursor.seek(trace->size());
+    const Decision decision = decisionAt(cursor, b);
+    QCOMPARE(decision.candidates[0].name, std::string("column"));
+    QCOMPARE(decision.candidates[0].fate, Fate::Skipped);
+    bool hasChosen = false, isTold = false;
+    for (const CandidateFate& fate : decision.candidates) hasChosen = hasChosen || (fate.fate == Fate::Chosen && fate.name == "whole");
+    for (const Sentence& sentence : decision.sentences) isTold = isTold || plainText(sentence).find("shown to fail before") != std::string::npos;
+    QVERIFY(hasChosen && isTold);
   }
 
   void saysWhatIsNotReachedYet() {
