@@ -45,18 +45,25 @@ void compareState(const Cursor& cursor, const StraightRun& run, std::size_t node
 
 }  // namespace
 
+Q_DECLARE_METATYPE(cleave::solve::Engine)
+
 class TestCursor : public QObject {
   Q_OBJECT
  private slots:
   void seeksToWhatAStraightRunReaches_data() {
     QTest::addColumn<quint64>("seed");
-    for (quint64 seed = 1; seed <= 20; ++seed) QTest::newRow(qPrintable(QString("seed %1").arg(seed))) << seed;
+    QTest::addColumn<Engine>("engine");
+    for (const Engine engine : {Engine::Reference, Engine::Learning}) {
+      for (quint64 seed = 1; seed <= 20; ++seed)
+        QTest::newRow(fmt::format("{}, seed {}", toText(engine), seed).c_str()) << seed << engine;
+    }
   }
   void seeksToWhatAStraightRunReaches() {
     QFETCH(quint64, seed);
+    QFETCH(Engine, engine);
     test::RandomGraph generator(seed);
     const auto graph = generator.build(static_cast<int>(generator.pick({4, 8, 12, 16})));
-    const auto trace = test::record(test::problemOf(graph, 2)).trace;
+    const auto trace = test::record(test::problemOf(graph, 2), {}, {}, engine).trace;
     const auto events = test::eventsOf(*trace);
     std::mt19937_64 random(seed);
     Cursor cursor(trace);
