@@ -27,6 +27,8 @@ class Bench {
 
   /// Runs the work until it ran `runs` times (at least once) and reports the median in milliseconds, which it also returns.
   double measure(std::string_view name, const std::function<void()>& work, int runs = 5);
+  /// The same, but the least of the times: what the work costs while nothing else wants the processor.
+  double least(std::string_view name, const std::function<void()>& work, int runs);
   void report(std::string_view name, double number) { m_numbers.emplace_back(name, number); }
   void report(std::string_view name, std::int64_t number) { m_numbers.emplace_back(name, number); }
   void report(std::string_view name, std::uint64_t number) { report(name, static_cast<std::int64_t>(number)); }
@@ -35,6 +37,12 @@ class Bench {
   const std::vector<std::pair<std::string, Number>>& numbers() const { return m_numbers; }
 
  private:
+  /// Milliseconds of each run, ascending.
+  static std::vector<double> timesOf(const std::function<void()>& work, int runs);
+  double reported(std::string_view name, double ms) {
+    report(name, ms);
+    return ms;
+  }
   std::vector<std::pair<std::string, Number>> m_numbers;
 };
 

@@ -11,17 +11,24 @@ std::vector<Case>& cases() {
   return all;
 }
 
-double Bench::measure(std::string_view name, const std::function<void()>& work, int runs) {
+std::vector<double> Bench::timesOf(const std::function<void()>& work, int runs) {
   std::vector<double> times;
   for (int i = 0; i < std::max(runs, 1); ++i) {
     const auto start = std::chrono::steady_clock::now();
     work();
     times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  const double median = times[times.size() / 2];
-  report(name, median);
-  return median;
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+double Bench::measure(std::string_view name, const std::function<void()>& work, int runs) {
+  const auto times = timesOf(work, runs);
+  return reported(name, times[times.size() / 2]);
+}
+
+double Bench::least(std::string_view name, const std::function<void()>& work, int runs) {
+  return reported(name, timesOf(work, runs).front());
 }
 
 }  // namespace cleave::bench
