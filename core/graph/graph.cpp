@@ -13,19 +13,6 @@ std::string_view shortOpName(std::string_view op) {
   return op.substr(0, op.find('.'));
 }
 
-template <class Visit>
-void forEachOperand(const Node& node, Visit visit) {
-  for (const Argument& argument : node.args) {
-    if (const auto* value = std::get_if<ValueId>(&argument)) {
-      visit(*value);
-    } else if (const auto* list = std::get_if<ValueList>(&argument)) {
-      for (ValueId value : *list) {
-        if (value.isValid()) visit(value);
-      }
-    }
-  }
-}
-
 void fillUsers(Graph& graph) {
   for (NodeId id : idRange<NodeId>(graph.nodes.size())) {
     forEachOperand(graph.node(id), [&](ValueId operand) {

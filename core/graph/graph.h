@@ -101,7 +101,20 @@ struct Graph {
   ScopeId findScope(std::string_view path) const;    ///< linear; invalid when there is none
 };
 
-/// The tensor operands of a node in argument order, lists flattened, absent ones skipped; duplicates stay.
+/// Calls `visit` with the tensor operands of a node in argument order, lists flattened, absent ones skipped; duplicates stay.
+template <class Visit>
+void forEachOperand(const Node& node, Visit visit) {
+  for (const Argument& argument : node.args) {
+    if (const auto* value = std::get_if<ValueId>(&argument)) {
+      visit(*value);
+    } else if (const auto* list = std::get_if<ValueList>(&argument)) {
+      for (ValueId value : *list) {
+        if (value.isValid()) visit(value);
+      }
+    }
+  }
+}
+/// The same as a list.
 std::vector<ValueId> operandsOf(const Node& node);
 
 /// Builds a graph in topological order. Not thread-safe. Names are made unique here.

@@ -11,7 +11,7 @@ constexpr std::uint32_t kForever = 0xffffffffu;
 
 }  // namespace
 
-Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp) : m_graph(graph), m_owner(graph.values.size()) {
+Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp) : m_graph(graph), m_owner(graph.values.size()), m_ownsMemory(graph.values.size(), false) {
   findOwners();
   if (!inPlaceOp.empty()) {
     m_takesOver.resize(graph.nodes.size());
@@ -20,17 +20,16 @@ Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp) : m_graph(g
   findLastUses();
 }
 
-bool Lifetimes::ownsMemory(ValueId value) const {
-  return ownerOf(value) == value && m_graph.node(m_graph.value(value).producer).kind == NodeKind::Call;
-}
-
 void Lifetimes::findOwners() {
   std::vector<bool> isView;
   for (const std::string& op : m_graph.ops) isView.push_back(isAliasing(op));
   for (const Node& node : m_graph.nodes) {
     const auto* base = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args[0]);
     const bool sharesMemory = base && node.kind == NodeKind::Call && isView[node.op.index()];
-    for (ValueId result : node.results) m_owner[result.index()] = sharesMemory ? ownerOf(*base) : result;
+    for (ValueId result : node.results) {
+      m_owner[result.index()] = sharesMemory ? ownerOf(*base) : result;
+      m_ownsMemory[result.index()] = node.kind == NodeKind::Call && ownerOf(result) == result;
+    }
   }
 }
 

@@ -28,7 +28,7 @@ class Lifetimes {
   /// The value whose memory `value` is: itself, or what it is a view of.
   ValueId ownerOf(ValueId value) const { return m_owner[value.index()]; }
   /// True for the result of a call that is no view.
-  bool ownsMemory(ValueId value) const;
+  bool ownsMemory(ValueId value) const { return m_ownsMemory[value.index()]; }
 
   /// `bytes` by ValueId (asked of values that own memory), `workspace` by NodeId: buffers that live while the node runs.
   MemoryUse run(std::span<const std::int64_t> bytes, std::span<const std::int64_t> workspace) const;
@@ -40,6 +40,7 @@ class Lifetimes {
 
   const Graph& m_graph;
   std::vector<ValueId> m_owner;             ///< by value
+  std::vector<bool> m_ownsMemory;           ///< by value
   std::vector<std::uint32_t> m_dyingBegin;  ///< by node: where its part of m_dying begins
   std::vector<ValueId> m_dying;             ///< values that are freed after each node
   std::vector<bool> m_takesOver;            ///< by node; empty: none does

@@ -21,6 +21,7 @@
 #include "graph/operators.h"
 #include "rules/placement.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,28 @@ struct StrategyOption {
   std::optional<CollectiveKind> before, after;
   std::string reason;  ///< "4096 output features split over 8 ranks, 512 each"
   std::optional<Placement> down;  ///< of LayerShape::down; nullopt: the layer has none
+};
+
+/// The option that a layer takes, or none: made once and shared by all copies, so that a plan of thousands of equal layers
+/// holds each form once. Used like std::optional<StrategyOption>, but immutable; any thread.
+class TakenOption {
+ public:
+  TakenOption() = default;
+  TakenOption(std::nullopt_t) {}
+  TakenOption(StrategyOption option) : m_option(std::make_shared<const StrategyOption>(std::move(option))) {}
+  TakenOption(std::optional<StrategyOption> option) {
+    if (option) m_option = std::make_shared<const StrategyOption>(*std::move(option));
+  }
+  operator std::optional<StrategyOption>() const { return m_option ? std::optional(*m_option) : std::nullopt; }
+
+  bool has_value() const { return m_option != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  const StrategyOption& operator*() const { return *m_option; }
+  const StrategyOption* operator->() const { return m_option.get(); }
+  void reset() { m_option.reset(); }
+
+ private:
+  std::shared_ptr<const StrategyOption> m_option;
 };
 
 /// One form that the menu offers but the sizes forbid, with the numbers.

@@ -414,12 +414,8 @@ Candidates candidatesOf(const Problem& problem, const Variables& variables, Node
 }
 
 std::vector<Placement> placementsOf(const Choice& choice) {
-  std::vector<Placement> placements = choice.results;
-  if (choice.strategy) {
-    placements.push_back(choice.strategy->weight);
-    placements.push_back(choice.strategy->bias);
-    if (choice.strategy->down) placements.push_back(*choice.strategy->down);
-  }
+  std::vector<Placement> placements;
+  forEachPlacement(choice, [&](const Placement& placement) { placements.push_back(placement); });
   return placements;
 }
 

@@ -40,7 +40,16 @@ struct Candidates {
 /// `reads`: placements of variables.reads(node), in that order.
 Candidates candidatesOf(const Problem& problem, const Variables& variables, NodeId node, std::span<const Placement> reads);
 
-/// Placements that a choice gives to variables.writes(node), in that order.
+/// Calls `visit` with the placements that a choice gives to variables.writes(node), in that order.
+template <class Visit>
+void forEachPlacement(const Choice& choice, Visit visit) {
+  for (const Placement& placement : choice.results) visit(placement);
+  if (!choice.strategy) return;
+  visit(choice.strategy->weight);
+  visit(choice.strategy->bias);
+  if (choice.strategy->down) visit(*choice.strategy->down);
+}
+/// The same as a list.
 std::vector<Placement> placementsOf(const Choice& choice);
 
 }  // namespace cleave::solve

@@ -68,7 +68,7 @@ struct Problem {
 /// A placement for every value, a strategy for every layer.
 struct Solution {
   std::vector<Placement> placements;                            ///< by ValueId
-  std::vector<std::optional<rules::StrategyOption>> strategies;  ///< by NodeId; nullopt: not a layer
+  std::vector<rules::TakenOption> strategies;                   ///< by NodeId; nullopt: not a layer
   std::map<ValueId, Placement> computedAs;  ///< redistributed values: how they are computed; `placements` has what readers see
   const Placement& of(ValueId value) const { return placements[value.index()]; }
   /// How the operator leaves the value; `of` is what readers see.

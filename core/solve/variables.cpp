@@ -7,8 +7,9 @@ namespace {
 
 /// How often a node uses a value, anywhere in its arguments.
 std::size_t useCount(const graph::Node& node, ValueId value) {
-  const auto operands = graph::operandsOf(node);
-  return static_cast<std::size_t>(std::count(operands.begin(), operands.end(), value));
+  std::size_t count = 0;
+  graph::forEachOperand(node, [&](ValueId operand) { count += operand == value; });
+  return count;
 }
 
 /// True when `layer`, whose node is `user`, uses the parameter once, as its weight or bias.
@@ -90,7 +91,7 @@ void Variables::addNode(const Graph& graph, NodeId node) {
   m_writes.insert(m_writes.end(), n.results.begin(), n.results.end());
   const auto& shape = layer(node);
   if (!shape) {
-    for (ValueId v : graph::operandsOf(n)) m_reads.push_back({v, Role::Operand});
+    graph::forEachOperand(n, [&](ValueId v) { m_reads.push_back({v, Role::Operand}); });
     return;
   }
   m_reads.push_back({shape->input, Role::LayerInput});

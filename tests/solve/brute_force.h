@@ -16,7 +16,7 @@ struct BrutePlan {
   std::int64_t additiveBytes = 0;
   std::int64_t bytes = 0;             ///< with the transient peak
   std::vector<rules::Placement> placements;  ///< by ValueId
-  std::vector<std::optional<rules::StrategyOption>> strategies;
+  std::vector<rules::TakenOption> strategies;
   std::map<graph::ValueId, rules::Placement> computedAs;
 };
 
@@ -47,7 +47,7 @@ class BruteForce {
   using Placement = rules::Placement;
   struct Option {
     std::vector<Placement> results;
-    std::optional<rules::StrategyOption> strategy;
+    rules::TakenOption strategy;
     std::map<graph::ValueId, Placement> computedAs;
     solve::StepCost cost;
     std::vector<graph::ValueId> asks;

@@ -122,8 +122,9 @@ class TestChecker : public QObject {
     for (std::size_t n = 0; n < good.strategies.size(); ++n) {
       Solution bad = good;
       if (bad.strategies[n]) {
-        bad.strategies[n]->strategy =
-            bad.strategies[n]->strategy == rules::Strategy::Whole ? rules::Strategy::Row : rules::Strategy::Whole;
+        rules::StrategyOption other = *bad.strategies[n];
+        other.strategy = other.strategy == rules::Strategy::Whole ? rules::Strategy::Row : rules::Strategy::Whole;
+        bad.strategies[n] = other;
       } else {
         bad.strategies[n] = rules::StrategyOption{};
       }

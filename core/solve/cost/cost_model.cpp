@@ -359,9 +359,9 @@ StepCost CostModel::shared(ValueId value, const Placement& placement) const {
 std::uint32_t CostModel::costClass(NodeId node) const { return m_facts->of(node).costClass; }
 std::int64_t CostModel::fixedBytes() const { return m_facts->fixedBytes; }
 
-std::vector<StepCost> CostModel::byNode(const Solution& solution) const {
+template <class Add>
+void CostModel::forEachCost(const Solution& solution, Add add) const {
   const Graph& graph = *m_problem.graph;
-  std::vector<StepCost> costs(graph.nodes.size());
   std::vector<bool> isPaid(graph.values.size(), false);
   std::vector<Placement> placements;
   for (NodeId node : m_variables.steps()) {
@@ -369,20 +369,25 @@ std::vector<StepCost> CostModel::byNode(const Solution& solution) const {
     placements.clear();
     for (const Read& read : reads) placements.push_back(solution.of(read.value));
     const Choice choice = choiceOf(m_variables, m_problem, solution, node);
-    costs[node.index()] += step(node, choice, placements);
+    add(node, step(node, choice, placements));
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const ValueId value = reads[i].value;
       if (isPaid[value.index()] || !asksShared(node, choice, placements, i)) continue;
       isPaid[value.index()] = true;
-      costs[graph.value(value).producer.index()] += shared(value, solution.of(value));
+      add(graph.value(value).producer, shared(value, solution.of(value)));
     }
   }
+}
+
+std::vector<StepCost> CostModel::byNode(const Solution& solution) const {
+  std::vector<StepCost> costs(m_problem.graph->nodes.size());
+  forEachCost(solution, [&](NodeId node, const StepCost& cost) { costs[node.index()] += cost; });
   return costs;
 }
 
 PlanCost CostModel::evaluate(const Solution& solution) const {
   PlanCost cost;
-  for (const StepCost& step : byNode(solution)) cost.sum += step;
+  forEachCost(solution, [&](NodeId, const StepCost& step) { cost.sum += step; });
   cost.fixedBytes = fixedBytes();
   cost.transientPeak = transientPeak(solution);
   return cost;
@@ -395,14 +400,15 @@ PlanCost costOf(const Problem& problem, const Solution& solution) {
 
 Choice choiceOf(const Variables& variables, const Problem& problem, const Solution& solution, NodeId node) {
   Choice choice;
-  bool isRedistributed = false;
-  for (ValueId result : problem.graph->node(node).results) {
-    choice.results.push_back(solution.of(result));
-    const auto computed = solution.computedAs.find(result);
-    isRedistributed = isRedistributed || computed != solution.computedAs.end();
-    choice.computedAs.push_back(computed == solution.computedAs.end() ? solution.of(result) : computed->second);
+  const auto& results = problem.graph->node(node).results;
+  choice.results.reserve(results.size());
+  for (ValueId result : results) choice.results.push_back(solution.of(result));
+  const bool isRedistributed = !solution.computedAs.empty() && std::any_of(results.begin(), results.end(), [&](ValueId result) {
+    return solution.computedAs.contains(result);
+  });
+  if (isRedistributed) {
+    for (ValueId result : results) choice.computedAs.push_back(solution.computed(result));
   }
-  if (!isRedistributed) choice.computedAs.clear();
   if (variables.layer(node)) choice.strategy = solution.strategies[node.index()];
   return choice;
 }

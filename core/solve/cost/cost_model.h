@@ -90,6 +90,10 @@ class CostModel {
   std::int64_t leastTransient(NodeId node, const Choice& choice) const;
 
  private:
+  /// Calls `add(node, cost)` with all that the nodes cost; of some nodes more than once.
+  template <class Add>
+  void forEachCost(const Solution& solution, Add add) const;
+
   const Problem& m_problem;
   const Variables& m_variables;
   std::unique_ptr<const CostFacts> m_facts;

@@ -118,7 +118,6 @@ class FactFinder {
   }
 
   void find() {
-    findTypes();
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findWork(id);
     for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = true;
     if (m_problem.cost.isTraining) {
@@ -135,17 +134,23 @@ class FactFinder {
   DType dtype(ValueId value) const { return m_graph.value(value).type.dtype; }
   bool isReal(ValueId value) const { return graph::isFloatingPoint(dtype(value)); }
 
-  void findTypes() {
-    for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
-      const graph::TensorType& type = m_graph.value(value).type;
-      fact(value).count = graph::elementCount(type.shape);
-      fact(value).itemSize = graph::itemSize(type.dtype);
-    }
+  /// Good until the next call.
+  std::span<const ValueId> operandsOf(const Node& node) {
+    m_operands.clear();
+    graph::forEachOperand(node, [&](ValueId operand) { m_operands.push_back(operand); });
+    return m_operands;
+  }
+
+  void findType(ValueId value) {
+    const graph::TensorType& type = m_graph.value(value).type;
+    fact(value).count = graph::elementCount(type.shape);
+    fact(value).itemSize = graph::itemSize(type.dtype);
   }
 
   void findWork(NodeId id) {
     const Node& node = m_graph.node(id);
     NodeFacts& facts = m_nodes[id.index()];
+    for (ValueId result : node.results) findType(result);
     if (node.kind != NodeKind::Call) {
       const bool isTrained = node.kind == NodeKind::Parameter && m_problem.cost.isTraining;
       for (ValueId result : node.results) fact(result).needsGradient = isTrained && isReal(result);
@@ -153,7 +158,7 @@ class FactFinder {
     }
     facts.costs = m_costs[node.op.index()];
     facts.depth = depthOf(m_graph, node, facts.costs.work);
-    const auto operands = graph::operandsOf(node);
+    const auto operands = operandsOf(node);
     const auto real = std::find_if(operands.begin(), operands.end(), [&](ValueId v) { return isReal(v); });
     const ValueId measured = real != operands.end() ? *real : node.results.empty() ? ValueId() : node.results[0];
     if (measured.isValid()) facts.flopsPerSecond = flopsPerSecond(m_problem.cost.profile, dtype(measured));
@@ -188,7 +193,7 @@ class FactFinder {
   void findSaved(NodeId id) {
     if (!m_nodes[id.index()].needsGradient) return;
     const Node& node = m_graph.node(id);
-    const auto operands = graph::operandsOf(node);
+    const auto operands = operandsOf(node);
     const auto saveReals = [&](std::span<const ValueId> values) {
       for (ValueId value : values) {
         if (isReal(value)) save(value);
@@ -254,18 +259,23 @@ class FactFinder {
   /// All that `step`, `asksShared` and `shared` read of the facts and sameStructure does not compare.
   void classify(NodeId id) {
     const Node& node = m_graph.node(id);
-    std::string key(1, static_cast<char>(node.kind));
+    m_key.assign(1, static_cast<char>(node.kind));
     const auto bitsOf = [&](ValueId value) { return fact(value).needsGradient | fact(value).isGathered << 1; };
     for (ValueId result : node.results) {
       const ValueFacts& f = fact(result);
-      key += static_cast<char>(bitsOf(result) | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4);
+      m_key += static_cast<char>(bitsOf(result) | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4);
     }
     if (node.kind == NodeKind::Call) {
-      for (ValueId operand : graph::operandsOf(node)) key += static_cast<char>(bitsOf(operand));
+      graph::forEachOperand(node, [&](ValueId operand) { m_key += static_cast<char>(bitsOf(operand)); });
     } else {
-      for (ValueId result : node.results) key += graph::toText(m_graph.value(result).type);
+      for (ValueId result : node.results) addType(m_graph.value(result).type);
     }
-    m_nodes[id.index()].costClass = m_classes.try_emplace(std::move(key), static_cast<std::uint32_t>(m_classes.size())).first->second;
+    m_nodes[id.index()].costClass = m_classes.try_emplace(m_key, static_cast<std::uint32_t>(m_classes.size())).first->second;
+  }
+
+  void addType(const graph::TensorType& type) {
+    m_key += static_cast<char>(type.dtype);
+    for (const std::int64_t size : type.shape) m_key.append(reinterpret_cast<const char*>(&size), sizeof size);
   }
 
   const Problem& m_problem;
@@ -276,6 +286,8 @@ class FactFinder {
   std::vector<NodeFacts>& m_nodes;
   std::vector<OperatorCosts> m_costs;  ///< by OpId
   std::unordered_map<std::string, std::uint32_t> m_classes;
+  std::vector<ValueId> m_operands;     ///< of the node that is looked at
+  std::string m_key;                   ///< of the node that is classified
 };
 
 }  // namespace

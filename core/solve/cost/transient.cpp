@@ -29,7 +29,7 @@ class Buffers {
   }
 
   /// While `node` runs with `option`, if it is a layer.
-  std::int64_t of(NodeId node, const std::optional<StrategyOption>& option) const {
+  std::int64_t of(NodeId node, const rules::TakenOption& option) const {
     const auto& layer = m_variables.layer(node);
     return layer && option ? ofLayer(*layer, *option, m_graph.node(node).results[0]) : 0;
   }
@@ -71,9 +71,13 @@ std::int64_t CostModel::transientPeak(const Solution& solution) const {
   for (ValueId value : idRange<ValueId>(graph.values.size())) {
     const ValueFacts& facts = m_facts->of(value);
     if (facts.isSaved || facts.isCached || !m_facts->lifetimes.ownsMemory(value)) continue;
-    bytes[value.index()] = buffers.bytes(value, solution.of(value));
+    const Placement& placement = solution.of(value);
+    bytes[value.index()] = placement.isReplicated() ? facts.count * facts.itemSize : buffers.bytes(value, placement);
   }
-  for (NodeId node : idRange<NodeId>(graph.nodes.size())) workspace[node.index()] = buffers.of(node, solution.strategies[node.index()]);
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    const auto& option = solution.strategies[node.index()];
+    if (option) workspace[node.index()] = buffers.of(node, option);
+  }
   for (const auto& [value, computed] : solution.computedAs) {
     auto& space = workspace[graph.value(value).producer.index()];
     space = saturatingAdd(space, buffers.bytes(value, computed));

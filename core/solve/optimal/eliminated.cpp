@@ -14,10 +14,11 @@ constexpr auto kLongestSearch = std::chrono::seconds(1);
 constexpr int kMostRanges = 24;
 
 void place(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice, Solution& solution) {
-  const auto placements = placementsOf(choice);
-  for (std::size_t i = 0; i < writes.size(); ++i) {
-    if (writes[i].isValid()) solution.placements[writes[i].index()] = placements[i];
-  }
+  auto written = writes.begin();
+  forEachPlacement(choice, [&](const Placement& placement) {
+    if (written->isValid()) solution.placements[written->index()] = placement;
+    ++written;
+  });
   solution.strategies[node.index()] = choice.strategy;
   for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
     if (choice.computedAs[i] != choice.results[i]) solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
@@ -55,20 +56,39 @@ const Candidate& Eliminated::takenAt(const Path& path, std::size_t place) const 
   return answer.open[level.transitions[path[place]].ordinal];
 }
 
+template <class Visit>
+void Eliminated::forEachTaken(const Path& path, Visit visit) const {
+  std::uint32_t state = 0;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    const Level& level = m_elimination.level(at);
+    const Transition& transition = level.transitions[path[at]];
+    visit(at, transition, level.answers[state]->open[transition.ordinal]);
+    state = transition.to;
+  }
+}
+
 Solution Eliminated::solutionOf(const Path& path) const {
   const Graph& graph = *m_context->problem.graph;
   Solution solution;
   solution.placements.resize(graph.values.size());
   solution.strategies.resize(graph.nodes.size());
-  for (std::size_t at = 0; at < path.size(); ++at) {
+  forEachTaken(path, [&](std::size_t at, const Transition&, const Candidate& candidate) {
     const NodeId node = m_elimination.layout.order[at];
-    place(graph, node, m_context->variables.writes(node), takenAt(path, at).choice, solution);
-  }
+    place(graph, node, m_context->variables.writes(node), candidate.choice, solution);
+  });
   return solution;
 }
 
-PlanCost Eliminated::priceOf(const Path& path) const {
-  return m_context->model.evaluate(solutionOf(path));
+PlanCost Eliminated::priceOf(const Path& path, const Solution& solution) const {
+  PlanCost cost;
+  for (const auto& fixed : m_elimination.layout.fixed) cost.sum += fixed.answer->open.front().cost;
+  forEachTaken(path, [&](std::size_t, const Transition& transition, const Candidate& candidate) {
+    cost.sum += candidate.cost;
+    cost.sum += StepCost{.trafficFs = transition.femtoseconds - candidate.femtoseconds, .trafficBytes = transition.sharedBytes};
+  });
+  cost.fixedBytes = m_context->model.fixedBytes();
+  cost.transientPeak = m_context->model.transientPeak(solution);
+  return cost;
 }
 
 const Chain* Eliminated::chain(const Progress& progress) const {

@@ -61,7 +61,12 @@ class Eliminated final : public Optimum {
   Found withinBudget(const Restriction& restriction, const Progress& progress) const;
   bool lookThrough(const Restriction& restriction, Found& found, const Progress& progress) const;
   void countDropped(Found& found) const;
-  PlanCost priceOf(const Path& path) const;
+  /// Calls `visit(place, transition, candidate)` for each place.
+  template <class Visit>
+  void forEachTaken(const Path& path, Visit visit) const;
+  /// CostModel::evaluate of `solutionOf(path)`, added up from what the transitions cost.
+  PlanCost priceOf(const Path& path, const Solution& solution) const;
+  PlanCost priceOf(const Path& path) const { return priceOf(path, solutionOf(path)); }
   std::int64_t budget() const { return m_context->problem.cost.budgetBytes(); }
   /// Made when first needed; null when cancelled.
   const Chain* chain(const Progress& progress) const;

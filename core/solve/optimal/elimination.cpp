@@ -1,5 +1,7 @@
 #include "solve/optimal/elimination.h"
 
+#include "base/checked.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -77,7 +79,7 @@ class Unfolder {
     m_out.offsets = {0};
     for (std::size_t place = 0; place < m_out.layout.order.size(); ++place) {
       if (m_progress.cancelled()) return Unfolding::Stopped;
-      const Place next = frontier.next();
+      const Place& next = frontier.next();
       auto level = levelFor(next, states);
       if (level->exit->count == 0) return Unfolding::NoPlan;
       append(std::move(level));
@@ -130,7 +132,7 @@ class Unfolder {
       level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
       for (std::uint32_t ordinal = 0; ordinal < answer->open.size(); ++ordinal) {
         const Candidate& candidate = answer->open[ordinal];
-        Transition transition{0, ordinal, candidate.femtoseconds, candidate.bytes};
+        Transition transition{0, ordinal, candidate.femtoseconds, candidate.bytes, 0};
         isAsking.assign(place.operands.size(), false);
         for (const std::uint32_t read : candidate.asking) isAsking[place.operands[read].first] = true;
         for (std::size_t i = 0; i < place.operands.size(); ++i) {
@@ -139,6 +141,7 @@ class Unfolder {
           const StepCost shared = m_source.model.shared(operand.value, m_table.placement(operands[i]));
           transition.femtoseconds += shared.femtoseconds();
           transition.bytes += shared.bytes();
+          transition.sharedBytes = saturatingAdd(transition.sharedBytes, shared.trafficBytes);
         }
         tokens.clear();
         for (const auto& exit : place.exits) tokens.push_back(tokenBehind(exit, before, candidate, isAsking));

@@ -23,6 +23,7 @@ struct Transition {
   std::uint32_t ordinal = 0;  ///< candidate
   std::int64_t femtoseconds = 0;
   std::int64_t bytes = 0;
+  std::int64_t sharedBytes = 0;  ///< traffic of the shared collectives it is charged
 };
 
 struct Level {

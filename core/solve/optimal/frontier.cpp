@@ -104,8 +104,11 @@ Frontier::Frontier(const Source& source, StepTable& table, const Layout& layout)
       m_lastRead(lastReads(source, layout.order)),
       m_slotOf(source.problem.graph->values.size(), kNoSlot) {}
 
-Place Frontier::next() {
-  Place place;
+const Place& Frontier::next() {
+  Place& place = m_next;
+  place.operands.clear();
+  place.exits.clear();
+  m_exitSlots.clear();
   place.node = m_layout.order[m_place];
   place.classIndex = m_table.classOf(m_source, place.node);
   const CostModel& model = m_source.model;
@@ -117,11 +120,10 @@ Place Frontier::next() {
     }
     return kNoSlot;
   };
-  std::vector<ValueId> slots;
   const auto addExit = [&](ValueId value, Place::Origin origin, std::uint32_t index) {
     const bool mayBeCharged = origin != Place::Origin::Write && model.mayShare(value);
     place.exits.push_back({origin, index, mayBeCharged ? operandOf(value) : kNoSlot, mayBeCharged});
-    slots.push_back(value);
+    m_exitSlots.push_back(value);
   };
   for (std::uint32_t i = 0; i < reads.size(); ++i) {
     const ValueId value = reads[i].value;
@@ -139,19 +141,23 @@ Place Frontier::next() {
   for (std::uint32_t i = 0; i < writes.size(); ++i) {
     if (writes[i].isValid() && isReadLater(writes[i])) addExit(writes[i], Place::Origin::Write, i);
   }
-
-  place.kind = {place.classIndex, static_cast<std::uint32_t>(m_slots.size())};
-  for (const auto& operand : place.operands) {
-    place.kind.insert(place.kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
-  }
-  for (const auto& exit : place.exits) {
-    place.kind.insert(place.kind.end(), {static_cast<std::uint32_t>(exit.origin), exit.index, exit.operand, exit.mayBeCharged});
-  }
+  nameKind();
   for (const ValueId value : m_slots) m_slotOf[value.index()] = kNoSlot;
-  for (std::uint32_t i = 0; i < slots.size(); ++i) m_slotOf[slots[i].index()] = i;
-  m_slots = std::move(slots);
+  for (std::uint32_t i = 0; i < m_exitSlots.size(); ++i) m_slotOf[m_exitSlots[i].index()] = i;
+  std::swap(m_slots, m_exitSlots);
   ++m_place;
   return place;
+}
+
+void Frontier::nameKind() {
+  Words& kind = m_next.kind;
+  kind.assign({m_next.classIndex, static_cast<std::uint32_t>(m_slots.size())});
+  for (const auto& operand : m_next.operands) {
+    kind.insert(kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
+  }
+  for (const auto& exit : m_next.exits) {
+    kind.insert(kind.end(), {static_cast<std::uint32_t>(exit.origin), exit.index, exit.operand, exit.mayBeCharged});
+  }
 }
 
 }  // namespace cleave::solve::optimal

@@ -56,9 +56,13 @@ Layout layoutOf(const Source& source, StepTable& table);
 class Frontier {
  public:
   Frontier(const Source& source, StepTable& table, const Layout& layout);
-  Place next();
+  /// Good until the next call.
+  const Place& next();
 
  private:
+  /// What Place::kind says of `m_next`, which is filled in.
+  void nameKind();
+
   const Source& m_source;
   StepTable& m_table;
   const Layout& m_layout;
@@ -66,6 +70,8 @@ class Frontier {
   std::vector<std::uint32_t> m_lastRead;  ///< by ValueId: place of the last step that reads it, plus one; 0: none
   std::vector<std::uint32_t> m_slotOf;    ///< by ValueId
   std::vector<ValueId> m_slots;
+  std::vector<ValueId> m_exitSlots;       ///< behind `m_next`
+  Place m_next;
 };
 
 }  // namespace cleave::solve::optimal

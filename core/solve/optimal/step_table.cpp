@@ -10,14 +10,13 @@ namespace {
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 /// Facts beyond structure that candidates and costs depend on.
-Words factsOf(const Source& source, NodeId node) {
+void findFacts(const Source& source, NodeId node, Words& facts) {
   const Variables& variables = source.variables;
-  Words facts{source.model.costClass(node), variables.ruleOff(node).has_value()};
+  facts.assign({source.model.costClass(node), variables.ruleOff(node).has_value()});
   for (const Read& read : variables.reads(node)) facts.push_back(source.model.mayShare(read.value));
   for (const ValueId value : variables.writes(node)) {
     facts.push_back(!value.isValid() ? 2u : variables.isRedistributable(value) ? 1u : 0u);
   }
-  return facts;
 }
 
 /// The full menu shapes a layer's options by what comes behind it, which is no part of its structure.
@@ -63,47 +62,46 @@ std::uint32_t StepTable::structureOf(const Source& source, NodeId node) {
   if (m_structureOf.empty()) m_structureOf.assign(graph.nodes.size(), kNone);
   std::uint32_t& known = m_structureOf[node.index()];
   if (known != kNone) return known;
-  Words facts = factsOf(source, node);
+  findFacts(source, node, m_facts);
   auto options = optionsOf(source, node);
   auto& bucket = m_structures[structureHash(graph, source.variables, node)];
   const auto equal = std::find_if(bucket.begin(), bucket.end(), [&](const Structure& s) {
-    return s.facts == facts && sameOptions(s.options, options) && sameStructure(graph, source.variables, s.node, node);
+    return s.facts == m_facts && sameOptions(s.options, options) && sameStructure(graph, source.variables, s.node, node);
   });
   if (equal != bucket.end()) return known = equal->index;
-  bucket.push_back({node, std::move(facts), std::move(options), m_structureCount});
+  bucket.push_back({node, m_facts, std::move(options), m_structureCount});
   return known = m_structureCount++;
 }
 
-Words StepTable::pinsOf(const Source& source, NodeId node) {
-  Words key;
+void StepTable::addPins(const Source& source, NodeId node) {
   const auto writes = source.variables.writes(node);
   for (const std::uint32_t index : source.variables.pins(node)) {
     const auto id = static_cast<std::uint32_t>(m_pinIds.size());
-    key.push_back(m_pinIds.try_emplace(source.problem.pins[index].text, id).first->second);
+    m_key.push_back(m_pinIds.try_emplace(source.problem.pins[index].text, id).first->second);
     const auto& targets = source.variables.pinTargets(index).values;
     for (const ValueId value : writes) {
-      key.push_back(value.isValid() && std::binary_search(targets.begin(), targets.end(), value));
+      m_key.push_back(value.isValid() && std::binary_search(targets.begin(), targets.end(), value));
     }
   }
-  return key;
 }
 
 std::uint32_t StepTable::classOf(const Source& source, NodeId node) {
-  Words key = pinsOf(source, node);
-  key.push_back(structureOf(source, node));
-  return m_classes.try_emplace(std::move(key), static_cast<std::uint32_t>(m_classes.size())).first->second;
+  m_key.clear();
+  addPins(source, node);
+  m_key.push_back(structureOf(source, node));
+  return m_classes.try_emplace(m_key, static_cast<std::uint32_t>(m_classes.size())).first->second;
 }
 
 std::uint32_t StepTable::sharingOf(const Source& source, ValueId value) {
   if (!source.model.mayShare(value)) return 0;
   const auto& v = source.problem.graph->value(value);
-  Words key{source.model.costClass(v.producer), v.resultIndex, static_cast<std::uint32_t>(v.type.dtype)};
+  m_key.assign({source.model.costClass(v.producer), v.resultIndex, static_cast<std::uint32_t>(v.type.dtype)});
   for (const std::int64_t size : v.type.shape) {
-    key.push_back(static_cast<std::uint32_t>(size));
-    key.push_back(static_cast<std::uint32_t>(size >> 32));
+    m_key.push_back(static_cast<std::uint32_t>(size));
+    m_key.push_back(static_cast<std::uint32_t>(size >> 32));
   }
   const auto next = static_cast<std::uint32_t>(m_sharings.size()) + 1;
-  return m_sharings.try_emplace(std::move(key), next).first->second;
+  return m_sharings.try_emplace(m_key, next).first->second;
 }
 
 std::uint32_t StepTable::identityOf(std::uint32_t classIndex, const Candidate& candidate) {
@@ -130,9 +128,9 @@ std::shared_ptr<const Answer> StepTable::answer(const Source& source, NodeId nod
   for (Choice& choice : candidatesOf(source.problem, source.variables, node, reads).open) {
     Candidate candidate;
     for (const Placement& placement : placementsOf(choice)) candidate.writes.push_back(intern(placement));
-    const StepCost cost = source.model.step(node, choice, reads);
-    candidate.femtoseconds = cost.femtoseconds();
-    candidate.bytes = cost.bytes();
+    candidate.cost = source.model.step(node, choice, reads);
+    candidate.femtoseconds = candidate.cost.femtoseconds();
+    candidate.bytes = candidate.cost.bytes();
     candidate.transientBytes = source.model.leastTransient(node, choice);
     const auto values = source.variables.reads(node);
     for (std::uint32_t i = 0; i < values.size(); ++i) {

@@ -39,7 +39,8 @@ struct Candidate {
   Choice choice;
   Words writes;                    ///< placement ids, one for each of Variables::writes
   Words asking;                    ///< reads whose shared collective it asks for; indices into Variables::reads
-  std::int64_t femtoseconds = 0;   ///< without what its reads share
+  StepCost cost;                   ///< without what its reads share
+  std::int64_t femtoseconds = 0;   ///< of `cost`
   std::int64_t bytes = 0;
   std::int64_t transientBytes = 0; ///< CostModel::leastTransient
   std::uint32_t identity = 0;      ///< equal for the same choice beside other operands of the same class
@@ -74,7 +75,7 @@ class StepTable {
     std::uint32_t index = 0;
   };
   std::uint32_t structureOf(const Source& source, NodeId node);
-  Words pinsOf(const Source& source, NodeId node);
+  void addPins(const Source& source, NodeId node);
   std::uint32_t intern(const Placement& placement);
   std::uint32_t identityOf(std::uint32_t classIndex, const Candidate& candidate);
 
@@ -89,6 +90,8 @@ class StepTable {
   WordsMap<std::shared_ptr<const Answer>> m_answers;
   WordsMap<std::uint32_t> m_identities;
   WordsMap<std::uint32_t> m_sharings;
+  Words m_key;                               ///< of the class or sharing that is looked up
+  Words m_facts;                             ///< of the step whose structure is looked up
   std::uint64_t m_memoryBytes = 0;
 };
 
