@@ -140,18 +140,20 @@ class TestTrace : public QObject {
     const fs::path file = fs::path(folder.path().toStdString()) / "search.cleave-trace";
     for (const auto& problem :
          {exploding(2), test::problemOf(test::llamaGraph({.isTied = true}), 4, {}, rules::SequenceParallel::On)}) {
-      const auto trace = test::record(problem).trace;
-      QVERIFY(saveTrace(*trace, file).has_value());
-      const auto opened = openTrace(file);
-      QVERIFY2(opened.has_value(), opened ? "" : opened.error().message.c_str());
-      compareTraces(*trace, **opened);
-      Cursor a(trace), b(*opened);
-      a.seek(trace->size() / 2);
-      b.seek(trace->size() / 2);
-      QVERIFY(a.changedSince(b).empty());
-      const std::string first = bytesOf(file);
-      QVERIFY(saveTrace(**opened, file).has_value());
-      QVERIFY(bytesOf(file) == first);
+      for (const Engine engine : {Engine::Reference, Engine::Learning}) {
+        const auto trace = test::record(problem, {}, {}, engine).trace;
+        QVERIFY(saveTrace(*trace, file).has_value());
+        const auto opened = openTrace(file);
+        QVERIFY2(opened.has_value(), opened ? "" : opened.error().message.c_str());
+        compareTraces(*trace, **opened);
+        Cursor a(trace), b(*opened);
+        a.seek(trace->size() / 2);
+        b.seek(trace->size() / 2);
+        QVERIFY(a.changedSince(b).empty());
+        const std::string first = bytesOf(file);
+        QVERIFY(saveTrace(**opened, file).has_value());
+        QVERIFY(bytesOf(file) == first);
+      }
     }
   }
 
