@@ -62,7 +62,6 @@ class LearningSearch {
   struct Frame {
     Memo::Outcome outcome;
     std::uint32_t next = 0;  ///< ordinal of the candidate to look at next
-    Explanation failed;      ///< why the candidates before `next` fail: facts of earlier steps, demands
   };
   enum class Retreat { ToTarget, Nowhere, Stop };
 
@@ -77,7 +76,7 @@ class LearningSearch {
     Frame& frame = m_frames[at];
     frame.outcome = m_memo.look(at);
     frame.next = 0;
-    frame.failed.clear();
+    if (!m_failed.empty()) m_failed[at].clear();
     ++m_stats.visits;
     return report({.type = EventType::Visit, .node = nodeAt(at).raw(), .detail = frame.outcome.count});
   }
@@ -89,10 +88,17 @@ class LearningSearch {
       m_memo.place(at, frame.outcome, frame.next++);
       const NoGoods::Entry* known = m_noGoods.broken(at, m_memo, m_variables.writes(nodeAt(at)));
       if (known == nullptr) return true;
-      frame.failed.addBefore(at, m_noGoods.facts(*known), m_noGoods.demands(*known));
-      frame.failed.origin = known->origin;
+      Explanation& failed = failedAt(at);
+      failed.addBefore(at, m_noGoods.facts(*known), m_noGoods.demands(*known));
+      failed.origin = known->origin;
     }
     return false;
+  }
+
+  /// Why the candidates of `at` before Frame::next fail: facts of earlier steps, demands.
+  Explanation& failedAt(std::uint32_t at) {
+    if (m_failed.empty()) m_failed.resize(m_frames.size());
+    return m_failed[at];
   }
 
   bool reportTry(std::uint32_t at) {
@@ -160,7 +166,7 @@ class LearningSearch {
       for (const auto& further : m_memo.furtherCulprits(conflict)) learnFurther(further, conflict.id);
       id = conflict.id;
     } else {
-      m_why = frame.failed;
+      m_why = failedAt(at);
       addReads(m_why, at);
       id = m_sink.internConflict(learnedConflict(at));
     }
@@ -187,9 +193,9 @@ class LearningSearch {
     while (!m_why.facts.empty()) {
       const std::uint32_t target = m_why.facts.back().step;
       m_noGoods.add(m_why);
-      Frame& frame = m_frames[target];
-      frame.failed.addBefore(target, m_why.facts, m_why.demands);
-      frame.failed.origin = m_why.origin;
+      Explanation& failed = failedAt(target);
+      failed.addBefore(target, m_why.facts, m_why.demands);
+      failed.origin = m_why.origin;
       if (findNext(target)) {
         m_target = target;
         ++m_stats.backtracks;
@@ -199,7 +205,7 @@ class LearningSearch {
                          .target = nodeAt(target).raw()};
         return report(back) ? Retreat::ToTarget : Retreat::Stop;
       }
-      std::swap(m_why, frame.failed);
+      std::swap(m_why, failed);
       addReads(m_why, target);
     }
     return Retreat::Nowhere;
@@ -232,6 +238,7 @@ class LearningSearch {
   const Progress& m_progress;
   Memo m_memo;
   std::vector<Frame> m_frames;  ///< by step
+  std::vector<Explanation> m_failed;  ///< by step; empty until something fails
   NoGoods m_noGoods;
   std::optional<Origins> m_origins;
   Explanation m_why;            ///< of the failure being followed back

@@ -10,7 +10,6 @@ Memo::Memo(const Problem& problem, const Variables& variables, TraceSink& sink)
     : m_problem(problem), m_variables(variables), m_sink(sink), m_placed(problem.graph->values.size(), 0) {
   intern(Placement());
   classify();
-  m_conflicts.resize(m_steps.size());
 }
 
 /// The full menu shapes a layer's options by what comes behind it, which is no part of the step's structure.
@@ -112,6 +111,7 @@ void Memo::place(std::uint32_t step, const Outcome& outcome, std::uint32_t ordin
 }
 
 Memo::KnownConflict Memo::conflict(std::uint32_t step, const Outcome& outcome) {
+  if (m_conflicts.empty()) m_conflicts.resize(m_steps.size());
   for (const KnownConflict& known : m_conflicts[step]) {
     if (known.key == outcome.key) return known;
   }

@@ -89,7 +89,7 @@ class Memo {
   std::vector<std::uint32_t> m_writes;
   std::vector<Demand> m_demands;
   std::vector<std::vector<ValueId>> m_further;
-  std::vector<std::vector<KnownConflict>> m_conflicts;       ///< by step
+  std::vector<std::vector<KnownConflict>> m_conflicts;       ///< by step; empty until there is one
   std::unordered_map<std::uint32_t, ConflictRecord> m_records;  ///< by raw ConflictId
 };
 
