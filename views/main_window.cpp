@@ -109,7 +109,9 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   });
   connect(&m_document.answers(), &Answers::surveyEnded, this, [this] {
     const bool wasShown = !std::exchange(m_survey, QString()).isEmpty();
-    if (wasShown) applyBusy();
+    if (!wasShown) return;
+    applyBusy();
+    updateStep();  // says again where the search stands
   });
   connect(&m_document, &Document::branchesChanged, this, &MainWindow::updateBranchActions);
   for (const auto signal : {&Document::stepChanged, &Document::traceChanged, &Document::traceGrew})

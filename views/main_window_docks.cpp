@@ -97,22 +97,24 @@ void MainWindow::applyPreset(Preset preset) {
   dock(kDecision)->raise();
 }
 
-/// Inspect: what was decided above what it costs and could be otherwise. Debug: the decision above the conflict. Run:
-/// the ranks take most of the room.
+/// Inspect: one group at full height, for panels that are read. Debug: the decision above the conflict. Run: the ranks take
+/// most of the room.
 void MainWindow::arrangeRight(Preset preset) {
   addDockWidget(Qt::RightDockWidgetArea, dock(kDecision));
-  QDockWidget* lower = dock(preset == Preset::Debug ? kConflict : preset == Preset::Run ? kRun : kPreflight);
-  addDockWidget(Qt::RightDockWidgetArea, lower);
-  splitDockWidget(dock(kDecision), lower, Qt::Vertical);
-  if (preset != Preset::Debug) tabifyDockWidget(dock(kDecision), dock(kConflict));
-  QDockWidget* last = preset == Preset::Inspect ? lower : preset == Preset::Run ? dock(kConflict) : lower;
-  for (const QString& name : {kPreflight, kPareto, kDiff}) {
+  QDockWidget* lower = nullptr;
+  if (preset != Preset::Inspect) {
+    lower = dock(preset == Preset::Debug ? kConflict : kRun);
+    addDockWidget(Qt::RightDockWidgetArea, lower);
+    splitDockWidget(dock(kDecision), lower, Qt::Vertical);
+  }
+  QDockWidget* last = preset == Preset::Debug ? lower : dock(kDecision);
+  for (const QString& name : {kConflict, kPreflight, kPareto, kDiff}) {
     if (dock(name) == lower) continue;
     tabifyDockWidget(last, dock(name));
     last = dock(name);
   }
-  const int upper = preset == Preset::Run ? 180 : 460;
-  resizeDocks({dock(kDecision), lower}, {upper, 480}, Qt::Vertical);
+  if (!lower) return;
+  resizeDocks({dock(kDecision), lower}, {preset == Preset::Run ? 180 : 460, 480}, Qt::Vertical);
   lower->raise();
 }
 

@@ -33,7 +33,9 @@ Offer constraintOffer(Document& document, const solve::Constraint& constraint) {
       if (constraint.lift) return changeOffer(document, html, {ChangeKind::RuleOn, *constraint.lift});
       break;
     case ConstraintKind::Rule:
-      if (constraint.value.isValid() && constraint.value.index() < graph.values.size())
+      // Only what is computed can be gathered or cut; inputs and parameters lie as they lie.
+      if (constraint.value.isValid() && constraint.value.index() < graph.values.size() &&
+          graph.node(graph.value(constraint.value).producer).kind == graph::NodeKind::Call)
         return changeOffer(document, html, {ChangeKind::Redistribute, graph.value(constraint.value).name});
       break;
     case ConstraintKind::Menu: return changeOffer(document, html, {ChangeKind::FullMenu, {}});

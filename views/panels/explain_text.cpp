@@ -57,7 +57,7 @@ QString candidateRow(const solve::CandidateFate& candidate, bool asks, const Tex
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
   const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(toQ(candidate.name)) : QString();
-  QString rows = row({cell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))), cell(fateText(candidate, colors)),
+  QString rows = row({cell(QStringLiteral("<b style=\"white-space:nowrap\">%1</b>").arg(escaped(candidate.name))), cell(fateText(candidate, colors)),
                       cell(quiet(collective, colors)), cell(ask)});
   if (!why.isEmpty()) rows += row({cell({}), cell(quiet(why, colors), 3)});
   return rows;

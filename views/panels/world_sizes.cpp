@@ -4,6 +4,7 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QResizeEvent>
 #include <QPainterPath>
 #include <QToolTip>
 #include <algorithm>
@@ -164,6 +165,11 @@ int WorldSizeStrip::heightForWidth(int width) const {
   const int perRow = columns(width);
   const int rows = (m_count + perRow - 1) / perRow;
   return rows * (cellSize().height() + kGap) + fontMetrics().height() + 6;
+}
+
+void WorldSizeStrip::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  setFixedHeight(heightForWidth(width()));
 }
 
 QSize WorldSizeStrip::sizeHint() const {

@@ -41,6 +41,8 @@ class WorldSizeStrip : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  /// A nested layout does not ask for heightForWidth: the strip demands all its rows itself.
+  void resizeEvent(QResizeEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void leaveEvent(QEvent* event) override;
