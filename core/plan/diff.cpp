@@ -1,5 +1,7 @@
 #include "plan/diff.h"
 
+#include "solve/explain/remedy.h"
+
 #include "base/quantities.h"
 #include "plan/json_writer.h"
 
@@ -62,8 +64,9 @@ std::int64_t weightedLayers(const Plan& plan) {
 }
 
 std::int64_t splitLayers(const Plan& plan) {
-  return std::count_if(plan.layers.begin(), plan.layers.end(),
-                       [](const LayerPlan& layer) { return !layer.weight.empty() && rules::axisOf(layer.strategy) != "replicated"; });
+  return std::count_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
+    return !layer.weight.empty() && solve::isSplit(*plan.solution->strategies[layer.node.index()], plan.ranks);
+  });
 }
 
 void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {

@@ -32,13 +32,15 @@ class Offers {
   LayerOptions linear() {
     const bool isFull = m_context.menu == Menu::Full;
     column(Strategy::Column, Placement(), {}, {});
-    if (isFull) fusedColumns(Strategy::Column, Placement(), {});
+    if (isFull) fusedColumns(Strategy::Column, Placement(), {}, Lanes::Split);
     if (isFull) column(Strategy::ColumnGather, Placement(), {}, CollectiveKind::AllGather);
+    if (isFull) fusedColumns(Strategy::Column, Placement(), {}, Lanes::Whole);
     whole("every rank computes the whole product");
     if (hasSequenceForms()) {
       const Placement sequence = Placement::split(m_inputRank - 2);
       column(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, {});
-      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, CollectiveKind::AllGather);
+      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, Lanes::Split);
+      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, Lanes::Whole);
       onSequence({Strategy::GatherWhole, sequence, {}, {}, {}, CollectiveKind::AllGather, {},
                   "the sequence is gathered, then every rank computes the whole product"});
       if (isFull) {
@@ -143,9 +145,11 @@ class Offers {
   }
 
   /// Columns that suit what comes behind: fused projections as blocks, single KV heads with replicas.
-  void fusedColumns(Strategy strategy, const Placement& input, std::optional<CollectiveKind> before) {
+  /// `Lanes::Whole`: those whose parts every rank has, which save nothing and come after what splits the weight.
+  enum class Lanes { Split, Whole };
+  void fusedColumns(Strategy strategy, const Placement& input, std::optional<CollectiveKind> before, Lanes wanted) {
     const auto lane = columnsBehind(m_graph, m_node.results.front(), m_context.worldSize);
-    if (!lane) return;
+    if (!lane || lane->isWholeOn(m_context.worldSize) != (wanted == Lanes::Whole)) return;
     const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
     if (!why.empty()) return refuse(strategy, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
     if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());

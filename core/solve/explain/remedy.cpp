@@ -80,7 +80,6 @@ Result<void> change(Problem& problem, const Change& change) {
   return {};
 }
 
-bool isSplit(const rules::StrategyOption& option) { return rules::axisOf(option.strategy) != "replicated"; }
 
 class Remedies {
  public:
@@ -169,7 +168,7 @@ class Remedies {
     if (!m_result.solution) return;
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) {
       const auto& chosen = m_result.solution->strategies[n.index()];
-      if (chosen && !isSplit(*chosen) && hasParameter(n)) add(ChangeKind::Redistribute, nameOfValue(m_graph.node(n).results.front()));
+      if (chosen && !isSplit(*chosen, m_problem.context.worldSize) && hasParameter(n)) add(ChangeKind::Redistribute, nameOfValue(m_graph.node(n).results.front()));
     }
   }
 
@@ -271,6 +270,10 @@ Result<Problem> applied(const Problem& problem, const Change& what) {
   return changed;
 }
 
+bool isSplit(const rules::StrategyOption& option, int worldSize) {
+  return option.weight.isSplit() && !option.weight.isWholeOn(worldSize);
+}
+
 Figures figuresOf(const Problem& problem, const Solution* solution) {
   const Graph& graph = *problem.graph;
   Figures figures;
@@ -278,7 +281,7 @@ Figures figuresOf(const Problem& problem, const Solution* solution) {
     const auto layer = graph::layerShape(graph, n);
     if (!layer || !layer->weight.isValid()) continue;
     ++figures.layers;
-    if (solution && solution->strategies[n.index()]) figures.splitLayers += isSplit(*solution->strategies[n.index()]);
+    if (solution && solution->strategies[n.index()]) figures.splitLayers += isSplit(*solution->strategies[n.index()], problem.context.worldSize);
   }
   if (!solution) return figures;
   const PlanCost cost = costOf(problem, *solution);
