@@ -12,35 +12,33 @@ constexpr std::uint32_t kForever = 0xffffffffu;
 }  // namespace
 
 Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp) : m_graph(graph), m_owner(graph.values.size()), m_ownsMemory(graph.values.size(), false) {
-  findOwners();
+  auto lastUse = findOwners();
   if (!inPlaceOp.empty()) {
     m_takesOver.resize(graph.nodes.size());
     for (NodeId id : idRange<NodeId>(graph.nodes.size())) m_takesOver[id.index()] = graph.opName(graph.node(id)) == inPlaceOp;
   }
-  findLastUses();
+  findLastUses(std::move(lastUse));
 }
 
-void Lifetimes::findOwners() {
+std::vector<std::uint32_t> Lifetimes::findOwners() {
+  std::vector<std::uint32_t> lastUse(m_graph.values.size(), 0);
   std::vector<bool> isView;
   for (const std::string& op : m_graph.ops) isView.push_back(isAliasing(op));
-  for (const Node& node : m_graph.nodes) {
+  for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
+    const Node& node = m_graph.node(id);
+    forEachOperand(node, [&](ValueId operand) { lastUse[ownerOf(operand).index()] = id.raw(); });
     const auto* base = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args[0]);
     const bool sharesMemory = base && node.kind == NodeKind::Call && isView[node.op.index()];
     for (ValueId result : node.results) {
       m_owner[result.index()] = sharesMemory ? ownerOf(*base) : result;
       m_ownsMemory[result.index()] = node.kind == NodeKind::Call && ownerOf(result) == result;
+      lastUse[ownerOf(result).index()] = id.raw();
     }
   }
+  return lastUse;
 }
 
-void Lifetimes::findLastUses() {
-  std::vector<std::uint32_t> lastUse(m_graph.values.size(), 0);
-  for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
-    const Value& info = m_graph.value(value);
-    const std::uint32_t last = info.users.empty() ? info.producer.raw() : info.users.back().raw();
-    std::uint32_t& ownersLast = lastUse[ownerOf(value).index()];
-    ownersLast = std::max(ownersLast, last);
-  }
+void Lifetimes::findLastUses(std::vector<std::uint32_t> lastUse) {
   for (const Output& output : m_graph.outputs) lastUse[ownerOf(output.value).index()] = kForever;
 
   m_dyingBegin.assign(m_graph.nodes.size() + 1, 0);

@@ -34,8 +34,9 @@ class Lifetimes {
   MemoryUse run(std::span<const std::int64_t> bytes, std::span<const std::int64_t> workspace) const;
 
  private:
-  void findOwners();
-  void findLastUses();
+  /// Owners, and by owner the last node that reads it or a view of it.
+  std::vector<std::uint32_t> findOwners();
+  void findLastUses(std::vector<std::uint32_t> lastUse);
   bool takesOver(NodeId id) const { return !m_takesOver.empty() && m_takesOver[id.index()]; }
 
   const Graph& m_graph;

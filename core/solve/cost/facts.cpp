@@ -123,7 +123,7 @@ class FactFinder {
     if (m_problem.cost.isTraining) {
       for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findSaved(id);
     } else if (m_problem.cost.holdsKvCache) {
-      for (const Node& node : m_graph.nodes) findCached(node);
+      for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findCached(id);
     }
     if (m_problem.context.sequenceParallel != rules::SequenceParallel::Off) findGathered();
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) classify(id);
@@ -132,12 +132,16 @@ class FactFinder {
  private:
   ValueFacts& fact(ValueId value) { return m_values[value.index()]; }
   DType dtype(ValueId value) const { return m_graph.value(value).type.dtype; }
-  bool isReal(ValueId value) const { return graph::isFloatingPoint(dtype(value)); }
+  bool isReal(ValueId value) const { return m_values[value.index()].isReal; }
 
-  /// Good until the next call.
-  std::span<const ValueId> operandsOf(const Node& node) {
+  /// In argument order. Good until the next call.
+  std::span<const ValueId> operandsOf(NodeId id) {
     m_operands.clear();
-    graph::forEachOperand(node, [&](ValueId operand) { m_operands.push_back(operand); });
+    if (m_variables.layer(id)) {
+      graph::forEachOperand(m_graph.node(id), [&](ValueId operand) { m_operands.push_back(operand); });
+    } else {
+      for (const Read& read : m_variables.reads(id)) m_operands.push_back(read.value);
+    }
     return m_operands;
   }
 
@@ -145,6 +149,7 @@ class FactFinder {
     const graph::TensorType& type = m_graph.value(value).type;
     fact(value).count = graph::elementCount(type.shape);
     fact(value).itemSize = graph::itemSize(type.dtype);
+    fact(value).isReal = graph::isFloatingPoint(type.dtype);
   }
 
   void findWork(NodeId id) {
@@ -158,7 +163,7 @@ class FactFinder {
     }
     facts.costs = m_costs[node.op.index()];
     facts.depth = depthOf(m_graph, node, facts.costs.work);
-    const auto operands = operandsOf(node);
+    const auto operands = operandsOf(id);
     const auto real = std::find_if(operands.begin(), operands.end(), [&](ValueId v) { return isReal(v); });
     const ValueId measured = real != operands.end() ? *real : node.results.empty() ? ValueId() : node.results[0];
     if (measured.isValid()) facts.flopsPerSecond = flopsPerSecond(m_problem.cost.profile, dtype(measured));
@@ -193,7 +198,7 @@ class FactFinder {
   void findSaved(NodeId id) {
     if (!m_nodes[id.index()].needsGradient) return;
     const Node& node = m_graph.node(id);
-    const auto operands = operandsOf(node);
+    const auto operands = operandsOf(id);
     const auto saveReals = [&](std::span<const ValueId> values) {
       for (ValueId value : values) {
         if (isReal(value)) save(value);
@@ -241,8 +246,9 @@ class FactFinder {
     }
   }
 
-  void findCached(const Node& node) {
-    if (node.kind != NodeKind::Call || m_costs[node.op.index()].work != Work::Attention || !isCausal(m_graph, node)) return;
+  void findCached(NodeId id) {
+    const Node& node = m_graph.node(id);
+    if (m_nodes[id.index()].costs.work != Work::Attention || !isCausal(m_graph, node)) return;
     for (std::size_t position : {std::size_t{1}, std::size_t{2}}) {
       const ValueId value = valueAt(node, position);
       if (value.isValid()) fact(beforeRepetition(m_graph, value)).isCached = true;
@@ -260,15 +266,17 @@ class FactFinder {
   void classify(NodeId id) {
     const Node& node = m_graph.node(id);
     m_key.assign(1, static_cast<char>(node.kind));
-    const auto bitsOf = [&](ValueId value) { return fact(value).needsGradient | fact(value).isGathered << 1; };
-    for (ValueId result : node.results) {
-      const ValueFacts& f = fact(result);
-      m_key += static_cast<char>(bitsOf(result) | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4);
+    const auto add = [&](ValueId value) {
+      const ValueFacts& f = fact(value);
+      m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4);
+    };
+    for (ValueId written : m_variables.writes(id)) written.isValid() ? add(written) : m_key.push_back('-');
+    for (const Read& read : m_variables.reads(id)) {
+      m_key += static_cast<char>(fact(read.value).needsGradient | fact(read.value).isGathered << 1);
     }
-    if (node.kind == NodeKind::Call) {
-      graph::forEachOperand(node, [&](ValueId operand) { m_key += static_cast<char>(bitsOf(operand)); });
-    } else {
-      for (ValueId result : node.results) addType(m_graph.value(result).type);
+    if (node.kind != NodeKind::Call) {
+      if (!m_variables.isStep(id)) add(node.results[0]);
+      addType(m_graph.value(node.results[0]).type);
     }
     m_nodes[id.index()].costClass = m_classes.try_emplace(m_key, static_cast<std::uint32_t>(m_classes.size())).first->second;
   }

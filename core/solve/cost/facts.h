@@ -10,6 +10,7 @@ namespace cleave::solve {
 struct ValueFacts {
   std::int64_t count = 0;       ///< elements, whole
   std::int32_t itemSize = 1;
+  bool isReal = false;          ///< of a floating-point type
   bool needsGradient = false;
   bool isSaved = false;         ///< training: its memory stays until the backward pass
   bool isCached = false;        ///< inference: keys or values that generation needs again

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace cleave::solve::optimal {
 namespace {
@@ -99,7 +100,9 @@ const Chain* Eliminated::chain(const Progress& progress) const {
 
 const Found& Eliminated::find(const Progress& progress) {
   m_found = cheapest({}, progress);
-  if (m_found.outcome == Found::Outcome::Plan || m_found.outcome == Found::Outcome::OverBudget) m_solution = solutionOf(m_found.path);
+  if (m_found.outcome == Found::Outcome::Plan || m_found.outcome == Found::Outcome::OverBudget) {
+    m_solution = m_found.solution ? *std::exchange(m_found.solution, std::nullopt) : solutionOf(m_found.path);
+  }
   m_stats.plansChecked = m_found.plansChecked;
   return m_found;
 }
@@ -125,7 +128,8 @@ Found Eliminated::cheapest(const Restriction& restriction, const Progress& progr
     return found;
   }
   found.path = std::move(*path);
-  found.cost = priceOf(found.path);
+  found.solution = solutionOf(found.path);
+  found.cost = priceOf(found.path, *found.solution);
   found.lowerBoundFs = found.cost.femtoseconds();
   found.plansChecked = 1;
   if (found.cost.bytes() <= budget()) {

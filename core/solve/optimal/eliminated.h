@@ -27,6 +27,7 @@ struct Found {
     Stopped,
   } outcome = Outcome::Stopped;
   Path path;
+  std::optional<Solution> solution;  ///< of `path`, where it was made on the way
   PlanCost cost;
   bool isProved = true;           ///< nothing was left out: cheapest plan, or truly none within the budget
   std::int64_t lowerBoundFs = 0;

@@ -60,7 +60,13 @@ std::vector<NodeId> lazyOrder(const Source& source, const Layout& layout) {
   const Graph& graph = *source.problem.graph;
   enum class Mark : std::uint8_t { New, Open, Done };
   std::vector<Mark> marks(graph.nodes.size(), Mark::Done);
-  for (const NodeId node : layout.order) marks[node.index()] = Mark::New;
+  std::vector<NodeId> placedBy(graph.values.size());  // invalid: fixed
+  for (const NodeId node : layout.order) {
+    marks[node.index()] = Mark::New;
+    for (const ValueId value : source.variables.writes(node)) {
+      if (value.isValid()) placedBy[value.index()] = node;
+    }
+  }
   std::vector<NodeId> order, stack;
   const auto visit = [&](NodeId root) {
     stack.push_back(root);
@@ -76,8 +82,8 @@ std::vector<NodeId> lazyOrder(const Source& source, const Layout& layout) {
       mark = Mark::Open;
       const auto reads = source.variables.reads(node);
       for (std::size_t i = reads.size(); i-- > 0;) {
-        const NodeId producer = source.variables.decider(graph.value(reads[i].value).producer);
-        if (marks[producer.index()] == Mark::New) stack.push_back(producer);
+        const NodeId producer = placedBy[reads[i].value.index()];
+        if (producer.isValid() && marks[producer.index()] == Mark::New) stack.push_back(producer);
       }
     }
   };
