@@ -1,10 +1,6 @@
 #include "brute_force.h"
+#include "optimal_support.h"
 #include "random_plans.h"
-#include "solve/optimal/eliminated.h"
-#include "solve/solve_cache.h"
-#include "support/llama_graph.h"
-
-#include <QtTest>
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -14,35 +10,12 @@ namespace {
 
 constexpr std::size_t kMostPlans = 20'000;
 
-SolveResult solved(const Problem& problem, SolveCache* cache = nullptr) {
-  const auto sink = makeCountingSink();
-  auto result = solve::solve(problem, Engine::Optimal, *sink, {}, cache);
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
-
-std::shared_ptr<Problem> llama(const LlamaSizes& sizes, int ranks, rules::SequenceParallel sequence = rules::SequenceParallel::Auto) {
-  auto problem = std::make_shared<Problem>();
-  problem->graph = llamaGraph(sizes);
-  problem->context = {.worldSize = ranks, .menu = rules::Menu::Full, .sequenceParallel = sequence};
-  return problem;
-}
-
 std::string placementsText(const Problem& problem, const Solution& solution) {
   std::string text;
   for (graph::ValueId v : idRange<graph::ValueId>(problem.graph->values.size())) {
     text += fmt::format("{}={} ", problem.graph->value(v).name, solution.of(v).text());
   }
   return text;
-}
-
-bool sameSolution(const Solution& a, const Solution& b) {
-  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size()) return false;
-  for (std::size_t i = 0; i < a.strategies.size(); ++i) {
-    if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
-    if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;
-  }
-  return true;
 }
 
 /// Compares one random problem with all its plans. Empty: equal; else what differs.
@@ -233,26 +206,6 @@ class Comparison {
   const BruteForce* m_brute = nullptr;
 };
 
-/// A path found with and without sharing levels between equal places.
-struct Unfolded {
-  std::unique_ptr<Optimum> optimum;
-  PlanCost cost;
-  Solution solution;
-};
-Unfolded unfolded(const Problem& problem, bool isShared) {
-  const auto context = std::make_shared<const optimal::Context>(problem);
-  optimal::StepTable table;
-  optimal::LevelStore store;
-  store.isShared = isShared;
-  optimal::Elimination elimination;
-  const auto outcome = optimal::unfold(context->source(), table, store, {}, elimination);
-  if (outcome != optimal::Unfolding::Done) qFatal("no plan");
-  auto optimum = std::make_unique<optimal::Eliminated>(context, std::move(elimination));
-  const optimal::Found& found = optimum->find({});
-  Solution solution = optimum->solutionOf(found.path);
-  return {std::move(optimum), found.cost, std::move(solution)};
-}
-
 }  // namespace
 
 class TestOptimal : public QObject {
@@ -281,71 +234,6 @@ class TestOptimal : public QObject {
     QVERIFY(skipped * 20 <= graphs);
     QVERIFY(unproved * 20 <= graphs);
     QVERIFY(graphs < 1000 || (plans * 2 > graphs && budgets * 4 > graphs));
-  }
-
-  void foldingChangesNothing_data() {
-    QTest::addColumn<int>("sequence");
-    QTest::addColumn<bool>("isTraining");
-    QTest::addColumn<bool>("isTied");
-    for (int sequence = 0; sequence < 3; ++sequence) {
-      for (const bool isTraining : {false, true}) {
-        for (const bool isTied : {false, true}) {
-          QTest::addRow("sequence %d, training %d, tied %d", sequence, isTraining, isTied) << sequence << isTraining << isTied;
-        }
-      }
-    }
-  }
-  void foldingChangesNothing() {
-    QFETCH(int, sequence);
-    QFETCH(bool, isTraining);
-    QFETCH(bool, isTied);
-    auto problem = llama({.layers = 5, .isTied = isTied}, 2, static_cast<rules::SequenceParallel>(sequence));
-    problem->cost.isTraining = isTraining;
-    problem->cost.profile = slowLink();
-    const Unfolded folded = unfolded(*problem, true), plain = unfolded(*problem, false);
-    QVERIFY(folded.optimum->stats().foldedSteps > plain.optimum->stats().foldedSteps);
-    QCOMPARE(plain.optimum->stats().foldedSteps, 0u);
-    QVERIFY(folded.cost == plain.cost);
-    QVERIFY(sameSolution(folded.solution, plain.solution));
-    QCOMPARE(folded.optimum->smallestRegrets(), plain.optimum->smallestRegrets());
-    const auto front = folded.optimum->front(), plainFront = plain.optimum->front();
-    QVERIFY(front && plainFront);
-    QVERIFY(front->isExact && plainFront->isExact);
-    QVERIFY(front->points.size() > 2);
-    QCOMPARE(front->points.size(), plainFront->points.size());
-    for (std::size_t i = 0; i < front->points.size(); ++i) {
-      QCOMPARE(front->points[i].femtoseconds, plainFront->points[i].femtoseconds);
-      QCOMPARE(front->points[i].bytes, plainFront->points[i].bytes);
-    }
-  }
-
-  void foldingChangesNothingUnderABudget() {
-    auto problem = llama({.layers = 6}, 2);
-    problem->cost.profile = slowLink();
-    problem->cost.memoryBudget = 1ll << 50;
-    const Unfolded widest = unfolded(*problem, false);
-    const auto front = solved(*problem).optimum->front();
-    QVERIFY(front.has_value());
-    QVERIFY(front->points.size() > 8);
-    for (std::size_t i = 0; i < front->points.size(); i += 1 + front->points.size() / 8) {
-      const auto plan = widest.optimum->planAt(front->points[i]);
-      QVERIFY(plan.has_value());
-      QVERIFY(check(*problem, *plan).empty());
-      const PlanCost cost = solve::costOf(*problem, *plan);
-      QCOMPARE(cost.femtoseconds(), front->points[i].femtoseconds);
-      QCOMPARE(cost.additiveBytes(), front->points[i].bytes);
-    }
-    // Each bound must hold for the plan that the other found.
-    const std::int64_t most = widest.cost.bytes(), least = front->points.back().bytes;
-    for (const int part : {1, 3, 5, 7}) {
-      problem->cost.memoryBudget = least + (most - least) * part / 8;
-      const Unfolded folded = unfolded(*problem, true), plain = unfolded(*problem, false);
-      for (const Unfolded* each : {&folded, &plain}) {
-        QVERIFY(check(*problem, each->solution).empty());
-        QVERIFY(each->cost.bytes() <= *problem->cost.memoryBudget);
-        QVERIFY(each->optimum->lowerBoundFs() <= std::min(folded.cost.femtoseconds(), plain.cost.femtoseconds()));
-      }
-    }
   }
 
   void neverWorseThanTheFirstSolution() {
@@ -477,48 +365,6 @@ class TestOptimal : public QObject {
     QVERIFY(check(problem, *result.solution).empty());
   }
 
-  void aCacheChangesNothing() {
-    auto problem = llama({.layers = 3}, 2);
-    problem->cost.profile = slowLink();
-    SolveCache cache;
-    const std::vector<std::vector<std::string>> pins{
-        {}, {"*.q_proj=column"}, {"model.layers.1.mlp.*=replicated"}, {"lm_head!=column", "*.q_proj=column"}, {}};
-    for (const auto& texts : pins) {
-      for (const std::int64_t budget : {std::int64_t(1) << 40, std::int64_t(400'000), std::int64_t(300'000), std::int64_t(1)}) {
-        problem->pins.clear();
-        for (const std::string& text : texts) problem->pins.push_back(*Pin::parse(text));
-        problem->cost.memoryBudget = budget;
-        const SolveResult warm = solved(*problem, &cache), cold = solved(*problem);
-        QVERIFY(warm.outcome == cold.outcome);
-        QCOMPARE(warm.stats.events, cold.stats.events);
-        QCOMPARE(warm.core.constraints, cold.core.constraints);
-        if (!warm.solution) continue;
-        QVERIFY(sameSolution(*warm.solution, *cold.solution));
-        QVERIFY(warm.optimum->cost() == cold.optimum->cost());
-        QCOMPARE(warm.optimum->smallestRegrets(), cold.optimum->smallestRegrets());
-      }
-    }
-    problem->context.worldSize = 4;
-    problem->cost.memoryBudget.reset();
-    const SolveResult warm = solved(*problem, &cache), cold = solved(*problem);
-    QVERIFY(warm.solution && cold.solution);
-    QVERIFY(sameSolution(*warm.solution, *cold.solution));
-  }
-
-  void anAnswerOutlivesItsCache() {
-    std::shared_ptr<const Optimum> optimum;
-    auto problem = llama({}, 2);
-    {
-      SolveCache cache;
-      optimum = solved(*problem, &cache).optimum;
-      problem->pins.push_back(*Pin::parse("lm_head=replicated"));
-      solved(*problem, &cache);
-    }
-    const ValueId value = problem->graph->outputs[0].value;
-    QVERIFY(optimum->regrets(value)->size() > 1);
-    QVERIFY(!optimum->front()->points.empty());
-  }
-
   void stopsWhenAsked() {
     std::stop_source source;
     source.request_stop();
@@ -533,16 +379,6 @@ class TestOptimal : public QObject {
   }
 
  private:
-  /// Whole layers are fast, split ones small.
-  static DeviceProfile slowLink() {
-    DeviceProfile profile;
-    profile.floatFlopsPerSecond = 1e9;
-    profile.memoryBytesPerSecond = 1e9;
-    profile.linkBytesPerSecond = 1e6;
-    profile.linkLatencySeconds = 1e-5;
-    return profile;
-  }
-
   static Problem concatenation(int branches) {
     graph::GraphBuilder builder("concatenation");
     const graph::ValueId x = builder.addInput("x", {graph::DType::Float32, {2, 8, 16}});
