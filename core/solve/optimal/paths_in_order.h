@@ -44,7 +44,7 @@ class PathsInOrder {
   void composePath(std::uint32_t walk);
 
   const Elimination& m_elimination;
-  const Restriction& m_restriction;
+  const Restriction m_restriction;
   const Progress& m_progress;
   std::int64_t m_limit = 0, m_cut = 0;
   std::vector<std::int64_t> m_time, m_bytes;
