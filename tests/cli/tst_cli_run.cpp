@@ -109,7 +109,7 @@ class TestCliRun : public QObject {
     const QString embedding = "model.embed_tokens.weight", head = "lm_head.weight", key = "model.layers.0.self_attn.k_proj.weight";
     QTest::newRow("one KV head on 2") << oneHead << QVariantMap() << 2 << key << "S(0,x2)";
     QTest::newRow("2 KV heads on 4") << oneHead << QVariantMap{{"num_key_value_heads", 2}} << 4 << key << "S(0,x2)";
-    QTest::newRow("3 heads on 2") << threeHeads << QVariantMap() << 2 << key << "S(0,x2)";  // whole on both
+    QTest::newRow("3 heads on 2") << threeHeads << QVariantMap() << 2 << key << "S(0)";  // in columns that are gathered: the heads stay whole
     for (int ranks : {2, 3, 4}) {
       QTest::addRow("vocabulary of 257 on %d", ranks) << oneHead << QVariantMap{{"vocab_size", 257}} << ranks << head
                                                       << (ranks == 2 ? "S(0,pad 1)" : ranks == 3 ? "S(0,pad 1)" : "S(0,pad 3)");

@@ -57,6 +57,7 @@ class TestWindowUse : public QObject {
 
   void keysWalkTheSearch() {
     MainWindow window(false);
+    window.document().setEngine(solve::Engine::Reference);  // this one meets conflicts
     openModel(window, QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head"));
     const auto step = [&] { return window.document().wantedStep(); };
     const StepId end = step();

@@ -117,7 +117,7 @@ QVariant DiffModel::data(const QModelIndex& index, int role) const {
 
 QVariant DiffModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Changed"), QT_TR_NOOP("How many"), QT_TR_NOOP("In A"),
+  static const char* const kTitles[] = {QT_TR_NOOP("Changed"), QT_TR_NOOP("Count"), QT_TR_NOOP("In A"),
                                         QT_TR_NOOP("In B"), QT_TR_NOOP("Why so in B")};
   if (role == Qt::DisplayRole) return tr(kTitles[section]);
   if (role == Qt::TextAlignmentRole && section == Count) return int(Qt::AlignRight | Qt::AlignVCenter);

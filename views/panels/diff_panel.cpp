@@ -96,7 +96,7 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   m_figures->setAccessibleName(tr("Figures of both plans"));
   m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
   const std::pair<int, int> widths[] = {
-      {DiffModel::Name, 260}, {DiffModel::Count, 76}, {DiffModel::Before, 120}, {DiffModel::After, 120}};
+      {DiffModel::Name, 176}, {DiffModel::Count, 52}, {DiffModel::Before, 64}, {DiffModel::After, 92}};
   for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
   auto* head = new QHBoxLayout;
   head->setContentsMargins(8, 6, 8, 2);

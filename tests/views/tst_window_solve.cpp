@@ -1,0 +1,193 @@
+// Solving in the window: engines, settings and their memory, branches, remedies, colours, and stopping a long survey.
+#include <QAction>
+#include <QCheckBox>
+#include <QComboBox>
+#include <QDialog>
+#include <QDockWidget>
+#include <QSettings>
+#include <QSpinBox>
+#include <QTemporaryDir>
+#include <QToolButton>
+#include <QtTest>
+
+#include "branch_bar.h"
+#include "canvas/graph_view.h"
+#include "graph_area.h"
+#include "main_window.h"
+#include "solve_settings.h"
+
+using namespace cleave;
+using namespace cleave::views;
+
+namespace {
+constexpr int kPatience = 60'000;
+
+void openModel(MainWindow& window, const char* model = "llama") {
+  window.resize(1400, 900);
+  window.show();
+  window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
+  QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+}
+
+/// The box whose accessible name this is.
+template <class Box>
+Box* boxNamed(QWidget& window, const char* name) {
+  for (Box* box : window.findChildren<Box*>())
+    if (box->accessibleName() == QLatin1String(name)) return box;
+  return nullptr;
+}
+
+void choose(QComboBox* box, const QString& text) {
+  QVERIFY(box);
+  const int index = box->findText(text);
+  QVERIFY2(index >= 0, qPrintable(text));
+  box->setFocus();
+  box->setCurrentIndex(index);
+}
+
+void trigger(MainWindow& window, const char* name) {
+  auto* action = window.findChild<QAction*>(QLatin1String(name));
+  QVERIFY2(action, name);
+  QVERIFY2(action->isEnabled(), name);
+  action->trigger();
+}
+}  // namespace
+
+class TestWindowSolve : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() {
+    qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources");
+    QVERIFY(m_home.isValid());
+    QCoreApplication::setOrganizationName(QStringLiteral("cleave-tests"));
+    QCoreApplication::setApplicationName(QStringLiteral("solve"));
+    QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_home.path());
+  }
+
+  void anotherEngineGivesItsPlan() {
+    MainWindow window(false);
+    openModel(window);
+    const auto before = window.document().plan();
+    const auto other = before->engine == solve::Engine::Learning ? solve::Engine::Reference : solve::Engine::Learning;
+    choose(boxNamed<QComboBox>(window, "Engine"), QString::fromUtf8(solve::toText(other).data()));
+    QCOMPARE(window.document().plan(), before);  // nothing is solved before it is asked for
+    QTest::keyClick(&window, Qt::Key_Return, Qt::ControlModifier);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
+    QCOMPARE(window.document().plan()->engine, other);
+    QCOMPARE(window.document().branches()[0].plan, before);
+  }
+
+  void theSwitchShowsEitherBranch() {
+    MainWindow window(false);
+    openModel(window);
+    auto* bar = window.findChild<BranchBar*>();
+    QVERIFY(bar && !bar->isVisible());
+    boxNamed<QSpinBox>(window, "Ranks")->setValue(4);
+    QTest::keyClick(&window, Qt::Key_Return, Qt::ControlModifier);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
+    QVERIFY(bar->isVisible());
+    QCOMPARE(window.document().plan()->ranks, 4);
+    QTest::keyClick(&window, Qt::Key_B, Qt::ControlModifier);
+    QTRY_COMPARE(window.document().plan()->ranks, 2);
+    QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 2);
+    QTest::mouseClick(bar->findChild<QToolButton*>(QStringLiteral("B")), Qt::LeftButton);
+    QTRY_COMPARE(window.document().plan()->ranks, 4);
+    trigger(window, "drop-branch");
+    QTRY_VERIFY(!bar->isVisible());
+    QCOMPARE(window.document().plan()->ranks, 2);
+  }
+
+  void aRemedyIsAppliedAndCompared() {
+    MainWindow window(false);
+    window.resize(1400, 900);
+    window.show();
+    const auto& samples = window.samples();
+    QVERIFY(samples.has_value());
+    for (const pipeline::Sample& sample : *samples)
+      if (sample.name == "one-kv-head") window.document().openSample(sample);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().solved() && window.isSettled(), kPatience);
+    QVERIFY(window.document().remedies());
+    QVERIFY(!window.document().remedies()->offers.empty());
+    const solve::Remedy remedy = window.document().remedies()->offers.front();
+    window.document().applyChange(remedy.change);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
+    QVERIFY(window.findChild<BranchBar*>()->isVisible());
+    QVERIFY(window.document().plan());
+    QVERIFY(window.document().planDiff() && !window.document().planDiff()->isSame());
+    QCOMPARE(window.document().planDiff()->splitLayers.after, std::int64_t(remedy.after.splitLayers));
+    window.document().undoStack().undo();
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 1 && window.isSettled(), kPatience);
+  }
+
+  void coloursFollowTheMenu_data() {
+    QTest::addColumn<QString>("name");
+    for (const char* name : {"time", "memory", "traffic"}) QTest::newRow(name) << QString::fromLatin1(name);
+  }
+  void coloursFollowTheMenu() {
+    QFETCH(QString, name);
+    MainWindow window(false);
+    openModel(window);
+    trigger(window, qPrintable(QStringLiteral("color-") + name));
+    QTRY_VERIFY_WITH_TIMEOUT(window.graphArea().view().heat() && !window.graphArea().view().heat()->isEmpty(),
+                             kPatience);
+    QCOMPARE(colorName(window.graphArea().view().colorBy()), name);
+    // Another plan has other amounts.
+    const auto before = window.graphArea().view().heat()->most();
+    window.document().setRanks(1);
+    window.document().solve();
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
+    QVERIFY(window.graphArea().view().heat()->most() != before);
+    trigger(window, "color-axis");
+    QVERIFY(!window.graphArea().view().heat());
+  }
+
+  void settingsAreRemembered() {
+    {
+      MainWindow window(true);
+      boxNamed<QSpinBox>(window, "Ranks")->setValue(8);
+      choose(boxNamed<QComboBox>(window, "Engine"), QStringLiteral("learning"));
+      auto* settings = window.findChild<SolveSettings*>();
+      QVERIFY(settings);
+      settings->show();
+      for (auto* box : settings->findChildren<QCheckBox*>())
+        if (!box->isChecked()) QTest::keyClick(box, Qt::Key_Space);
+      QVERIFY(window.document().settings().cost.isTraining);
+      QVERIFY(window.document().settings().cost.memoryBudget.has_value());
+    }
+    MainWindow window(true);
+    QCOMPARE(window.document().settings().ranks, 8);
+    QCOMPARE(window.document().settings().engine, solve::Engine::Learning);
+    QVERIFY(window.document().settings().cost.isTraining);
+    QVERIFY(window.document().settings().cost.memoryBudget.has_value());
+    QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 8);
+    QSettings().clear();
+  }
+
+  void escStopsTheSurveyOfWorldSizes() {
+    MainWindow window(false);
+    openModel(window, "llama-126-layers");
+    window.document().computeWorldSizes();
+    QVERIFY(window.document().isPending(Question::WorldSizes));
+    QTest::keyClick(&window, Qt::Key_Escape);
+    QTRY_VERIFY_WITH_TIMEOUT(!window.document().isPending(Question::WorldSizes), kPatience);
+    QVERIFY(window.document().worldSizes());
+    QVERIFY(!window.document().worldSizes()->isComplete);
+    QVERIFY(window.document().plan());
+  }
+
+  void everyPanelIsInTheWindowMenu() {
+    MainWindow window(false);
+    openModel(window);
+    for (const char* name : {"Pre-flight", "Pareto", "Diff", "Decision", "Conflict"})
+      QVERIFY2(window.raiseDock(QLatin1String(name)), name);
+    for (auto* dock : window.findChildren<QDockWidget*>()) {
+      QVERIFY2(dock->widget()->minimumSizeHint().width() < 500, qPrintable(dock->objectName()));
+    }
+  }
+
+ private:
+  QTemporaryDir m_home;
+};
+
+QTEST_MAIN(TestWindowSolve)
+#include "tst_window_solve.moc"
