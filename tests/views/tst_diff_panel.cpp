@@ -58,7 +58,7 @@ void TestDiffPanel::equalChangesOfRepeatedLayersAreOneRow() {
   QCOMPARE(rows[0].why, QStringLiteral("its input is split"));
   QCOMPARE(rows[1].name, QStringLiteral("model.layers.0.down"));  // alone: by its own name
   QVERIFY(!rows[2].isLayer);
-  QCOMPARE(rows[2].name, QStringLiteral("linear in model.layers.*.up"));
+  QCOMPARE(rows[2].name, QStringLiteral("model.layers.*.up · linear"));
   QCOMPARE(rows[2].members.size(), qsizetype(4));
 
   plan::PlanDiff other = someDiff(*graph);

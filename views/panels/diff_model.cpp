@@ -53,7 +53,7 @@ std::vector<DiffRow> diffRows(const plan::PlanDiff& diff, const graph::Graph& gr
     const graph::Node& node = graph.node(value.producer);
     const QString module = toQ(solve::withoutIndices(graph.scope(node.scope).path));
     const QString kind = nodeKindText(graph, value.producer);
-    DiffRow row{module.isEmpty() ? kind : QObject::tr("%1 in %2").arg(kind, module),
+    DiffRow row{module.isEmpty() ? kind : QStringLiteral("%1 · %2").arg(module, kind),
                 {},
                 value.producer,
                 false,
