@@ -246,7 +246,11 @@ class DecisionMaker {
         s.text(fate.name + " was tried at ").step(*fate.triedAt).text(" and failed");
         if (fate.failedAt) s.text(" at ").step(*fate.failedAt);
         return s.text(fate.conflict.empty() ? "." : ": " + fate.conflict).finish();
-      case Fate::Open: return s.text(fmt::format("{} is not tried yet.", fate.name)).finish();
+      case Fate::Open: {
+        const auto last = m_cursor.lastEvent();
+        const bool isSolved = last && last->type == EventType::Solution;
+        return s.text(fate.name + (isSolved ? " fits here too; the solution does without it." : " is not tried yet.")).finish();
+      }
       case Fate::Skipped:
         return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name)).finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();
