@@ -149,7 +149,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       m_log(new QPlainTextEdit) {
   m_ranks->setRange(1, kMaxRanks);
   m_ranks->setValue(document.settings().ranks);
-  m_ranks->setAccessibleName(tr("Ranks"));
+  m_ranks->setAccessibleName(tr("Ranks of the run"));
   m_backend->addItem(tr("auto"), int(run::Backend::Auto));
   m_backend->addItem(tr("gloo (CPU)"), int(run::Backend::Gloo));
   m_backend->addItem(tr("nccl (GPU)"), int(run::Backend::Nccl));
