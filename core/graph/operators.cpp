@@ -72,6 +72,11 @@ std::optional<LayerShape> expertsLayer(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+bool mayBeLayer(std::string_view op) {
+  const bool isProduct = std::any_of(kProducts.begin(), kProducts.end(), [&](const ProductRow& row) { return row.op == op; });
+  return isProduct || op == "aten::embedding" || op == "aten::cross_entropy_loss" || op == kMoeExperts;
+}
+
 std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.kind != NodeKind::Call) return std::nullopt;

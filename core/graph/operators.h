@@ -31,6 +31,8 @@ inline constexpr std::string_view kMoeExperts = "cleave::moe_experts";
 /// The layer that this node is, or nullopt. `aten::linear`, `aten::mm`, `aten::addmm`, `aten::matmul`, `aten::bmm` count only
 /// when the matrix is a Parameter and is used in place (not through a view).
 std::optional<LayerShape> layerShape(const Graph& graph, NodeId node);
+/// False: no node with this operator is a layer. For passes over a whole graph, which ask it once for each of Graph::ops.
+bool mayBeLayer(std::string_view op);
 
 /// Name users know the layer by: its module's scope ("model.layers.0.mlp.up_proj"), or the weight's name without its
 /// last part, or the result's name.

@@ -25,7 +25,10 @@ Variables::Variables(const Problem& problem) {
   const std::size_t count = graph.nodes.size();
   m_layerIndex.assign(count, 0);
   m_layers.emplace_back();  // index 0: not a layer
+  std::vector<bool> mayBeLayer;  // by OpId
+  for (const std::string& op : graph.ops) mayBeLayer.push_back(graph::mayBeLayer(op));
   for (NodeId n : idRange<NodeId>(count)) {
+    if (graph.node(n).kind != graph::NodeKind::Call || !mayBeLayer[graph.node(n).op.index()]) continue;
     if (auto layer = graph::layerShape(graph, n)) {
       m_layerIndex[n.index()] = static_cast<std::uint32_t>(m_layers.size());
       m_layers.push_back(std::move(layer));
