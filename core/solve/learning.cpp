@@ -7,9 +7,6 @@
 namespace cleave::solve {
 namespace {
 
-constexpr std::uint64_t kTriesBetweenPolls = 1 << 8;     // a few microseconds
-constexpr std::uint64_t kTriesBetweenReports = 1 << 16;  // a few hundred a second at most
-
 /// Which steps place each value, and which values nobody can place otherwise: made at the first conflict.
 struct Origins {
   std::vector<std::uint32_t> stepOf;  ///< by ValueId
@@ -35,7 +32,7 @@ class LearningSearch {
       : m_problem(problem),
         m_variables(variables),
         m_sink(sink),
-        m_progress(progress),
+        m_report(sink, progress),
         m_memo(problem, variables, sink),
         m_frames(variables.steps().size()),
         m_noGoods(variables.steps().size()) {}
@@ -44,15 +41,15 @@ class LearningSearch {
     const auto end = static_cast<std::uint32_t>(m_frames.size());
     std::uint32_t at = 0;
     while (at < end) {
-      if (!arrive(at)) return stopped();
+      if (!arrive(at)) return m_report.stopped();
       if (!findNext(at)) {
         switch (retreat(at)) {
           case Retreat::Nowhere: return exhausted();
-          case Retreat::Stop: return stopped();
+          case Retreat::Stop: return m_report.stopped();
           case Retreat::ToTarget: at = m_target; break;
         }
       }
-      if (!reportTry(at)) return stopped();
+      if (!reportTry(at)) return m_report.stopped();
       ++at;
     }
     return solved();
@@ -67,18 +64,12 @@ class LearningSearch {
 
   NodeId nodeAt(std::uint32_t step) const { return m_variables.steps()[step]; }
 
-  bool report(const Event& event) {
-    ++m_stats.events;
-    return m_sink.onEvent(event);
-  }
-
   bool arrive(std::uint32_t at) {
     Frame& frame = m_frames[at];
     frame.outcome = m_memo.look(at);
     frame.next = 0;
     if (!m_failed.empty()) m_failed[at].clear();
-    ++m_stats.visits;
-    return report({.type = EventType::Visit, .node = nodeAt(at).raw(), .detail = frame.outcome.count});
+    return m_report.visit(nodeAt(at), frame.outcome.count);
   }
 
   /// Places the next candidate of `at` that is not known to fail; false when there is none.
@@ -103,17 +94,7 @@ class LearningSearch {
 
   bool reportTry(std::uint32_t at) {
     const Frame& frame = m_frames[at];
-    ++m_stats.tries;
-    if (m_stats.tries % kTriesBetweenPolls == 0 && !poll()) return false;
-    return report({.type = EventType::Try,
-                   .ordinal = static_cast<std::uint16_t>(frame.next - 1),
-                   .node = nodeAt(at).raw(),
-                   .detail = m_memo.choiceId(frame.outcome, frame.next - 1).raw()});
-  }
-
-  bool poll() {
-    if (m_stats.tries % kTriesBetweenReports == 0) m_progress.report("solve", static_cast<std::int64_t>(m_stats.tries));
-    return !m_progress.cancelled();
+    return m_report.tried(nodeAt(at), frame.next - 1, m_memo.choiceId(frame.outcome, frame.next - 1));
   }
 
   const Origins& origins() {
@@ -170,8 +151,7 @@ class LearningSearch {
       addReads(m_why, at);
       id = m_sink.internConflict(learnedConflict(at));
     }
-    ++m_stats.conflicts;
-    return report({.type = EventType::Conflict, .node = nodeAt(at).raw(), .detail = id.raw()});
+    return m_report.conflict(nodeAt(at), id);
   }
 
   ConflictRecord learnedConflict(std::uint32_t at) {
@@ -198,12 +178,7 @@ class LearningSearch {
       failed.origin = m_why.origin;
       if (findNext(target)) {
         m_target = target;
-        ++m_stats.backtracks;
-        const Event back{.type = EventType::Backtrack,
-                         .node = nodeAt(at).raw(),
-                         .detail = at - target,
-                         .target = nodeAt(target).raw()};
-        return report(back) ? Retreat::ToTarget : Retreat::Stop;
+        return m_report.backtrack(nodeAt(at), at - target, nodeAt(target)) ? Retreat::ToTarget : Retreat::Stop;
       }
       std::swap(m_why, failed);
       addReads(m_why, target);
@@ -211,21 +186,15 @@ class LearningSearch {
     return Retreat::Nowhere;
   }
 
-  SolveResult finish(Outcome outcome, EventType last) {
-    report({.type = last});
-    return {.outcome = outcome, .stats = m_stats};
-  }
-  SolveResult stopped() { return finish(Outcome::Stopped, EventType::Stopped); }
-
   SolveResult exhausted() {
-    SolveResult result = finish(Outcome::NoSolution, EventType::Exhausted);
+    SolveResult result = m_report.finish(Outcome::NoSolution, EventType::Exhausted);
     result.causes = m_conflicts.causes(m_memo);
     result.core = coreOf(m_problem, m_variables, m_why.demands, m_conflicts.records(m_memo));
     return result;
   }
 
   SolveResult solved() {
-    SolveResult result = finish(Outcome::Solved, EventType::Solution);
+    SolveResult result = m_report.finish(Outcome::Solved, EventType::Solution);
     result.solution = solutionOf(m_problem, m_variables, m_memo, [this](std::uint32_t step) -> const Choice& {
       return m_memo.choice(m_frames[step].outcome, m_frames[step].next - 1);
     });
@@ -235,7 +204,7 @@ class LearningSearch {
   const Problem& m_problem;
   const Variables& m_variables;
   TraceSink& m_sink;
-  const Progress& m_progress;
+  SearchReport m_report;
   Memo m_memo;
   std::vector<Frame> m_frames;  ///< by step
   std::vector<Explanation> m_failed;  ///< by step; empty until something fails
@@ -244,7 +213,6 @@ class LearningSearch {
   Explanation m_why;            ///< of the failure being followed back
   std::uint32_t m_target = 0;   ///< of the last retreat
   ConflictCounter m_conflicts;
-  SearchStats m_stats;
 };
 
 }  // namespace

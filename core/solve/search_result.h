@@ -1,5 +1,5 @@
 #pragma once
-/// What the searching engines (reference, learning) make of their end state.
+/// What engines share beside their way through the candidates: the report of a search, and what is made of its end.
 #include "solve/engine.h"
 #include "solve/memo.h"
 
@@ -23,6 +23,55 @@ Solution solutionOf(const Problem& problem, const Variables& variables, const Me
   }
   return solution;
 }
+
+/// Tells a sink what a search does and counts it. Each step of the report answers false when the search is to stop:
+/// the sink wants no more, or the progress was cancelled. One thread.
+class SearchReport {
+ public:
+  SearchReport(TraceSink& sink, const Progress& progress) : m_sink(sink), m_progress(progress) {}
+
+  bool visit(NodeId node, std::uint32_t candidates) {
+    ++m_stats.visits;
+    return send({.type = EventType::Visit, .node = node.raw(), .detail = candidates});
+  }
+  bool tried(NodeId node, std::uint32_t ordinal, ChoiceId choice) {
+    ++m_stats.tries;
+    if (m_stats.tries % kTriesBetweenPolls == 0 && !poll()) return false;
+    return send({.type = EventType::Try, .ordinal = static_cast<std::uint16_t>(ordinal), .node = node.raw(), .detail = choice.raw()});
+  }
+  bool conflict(NodeId node, ConflictId id) {
+    ++m_stats.conflicts;
+    return send({.type = EventType::Conflict, .node = node.raw(), .detail = id.raw()});
+  }
+  /// `undone`: steps from `target` up to the one before `from`.
+  bool backtrack(NodeId from, std::uint32_t undone, NodeId target) {
+    ++m_stats.backtracks;
+    return send({.type = EventType::Backtrack, .node = from.raw(), .detail = undone, .target = target.raw()});
+  }
+  /// The last event, and a result that has the counts and nothing else.
+  SolveResult finish(Outcome outcome, EventType last) {
+    send({.type = last});
+    return {.outcome = outcome, .stats = m_stats};
+  }
+  SolveResult stopped() { return finish(Outcome::Stopped, EventType::Stopped); }
+
+ private:
+  static constexpr std::uint64_t kTriesBetweenPolls = 1 << 8;     // a few microseconds
+  static constexpr std::uint64_t kTriesBetweenReports = 1 << 16;  // a few hundred a second at most
+
+  bool poll() {
+    if (m_stats.tries % kTriesBetweenReports == 0) m_progress.report("solve", static_cast<std::int64_t>(m_stats.tries));
+    return !m_progress.cancelled();
+  }
+  bool send(const Event& event) {
+    ++m_stats.events;
+    return m_sink.onEvent(event);
+  }
+
+  TraceSink& m_sink;
+  const Progress& m_progress;
+  SearchStats m_stats;
+};
 
 /// Counts conflicts.
 class ConflictCounter {

@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "solve/learning.h"
 #include "solve/optimal/eliminated.h"
+#include "solve/search_result.h"
 #include "solve/solve_cache.h"
 #include "solve/wording.h"
 
@@ -20,7 +21,7 @@ constexpr std::uint32_t kStepsBetweenPolls = 1 << 8;
 class Narrator {
  public:
   Narrator(const Eliminated& optimum, TraceSink& sink, const Progress& progress)
-      : m_optimum(optimum), m_sink(sink), m_progress(progress) {}
+      : m_optimum(optimum), m_sink(sink), m_progress(progress), m_report(sink, progress) {}
 
   /// Visits and takes the first `count` steps in the order of the search; false when stopped.
   bool take(const Path& path, std::size_t count) {
@@ -36,42 +37,25 @@ class Narrator {
     for (std::size_t i = 0; i < count; ++i) {
       if (i % kStepsBetweenPolls == 0 && m_progress.cancelled()) return false;
       const Taken& taken = takenBy[steps[i].index()];
-      if (!visit(steps[i], taken.answer->open.size()) || !tryOne(steps[i], taken)) return false;
+      if (!m_report.visit(steps[i], static_cast<std::uint32_t>(taken.answer->open.size()))) return false;
+      if (!m_report.tried(steps[i], taken.ordinal, choiceId(steps[i], taken))) return false;
     }
     return true;
   }
 
-  bool visit(NodeId node, std::size_t candidates) {
-    ++m_stats.visits;
-    return report({.type = EventType::Visit, .node = node.raw(), .detail = static_cast<std::uint32_t>(candidates)});
-  }
-
-  bool conflict(ConflictRecord record) {
-    ++m_stats.conflicts;
+  /// Arrives at a step that has nothing left, for the reason that the record gives.
+  bool fail(ConflictRecord record) {
     const NodeId node = record.node;
-    return report({.type = EventType::Conflict, .node = node.raw(), .detail = m_sink.internConflict(std::move(record)).raw()});
+    return m_report.visit(node, 0) && m_report.conflict(node, m_sink.internConflict(std::move(record)));
   }
 
-  bool report(const Event& event) {
-    ++m_stats.events;
-    return m_sink.onEvent(event);
-  }
-
-  const SearchStats& stats() const { return m_stats; }
+  SearchReport& report() { return m_report; }
 
  private:
   struct Taken {
     const Answer* answer = nullptr;
     std::uint32_t ordinal = 0;
   };
-
-  bool tryOne(NodeId node, const Taken& taken) {
-    ++m_stats.tries;
-    return report({.type = EventType::Try,
-                   .ordinal = static_cast<std::uint16_t>(taken.ordinal),
-                   .node = node.raw(),
-                   .detail = choiceId(node, taken).raw()});
-  }
 
   ChoiceId choiceId(NodeId node, const Taken& taken) {
     const Context& context = m_optimum.context();
@@ -89,14 +73,9 @@ class Narrator {
   const Eliminated& m_optimum;
   TraceSink& m_sink;
   const Progress& m_progress;
-  SearchStats m_stats;
+  SearchReport m_report;
   std::unordered_map<const Candidate*, ChoiceId> m_choices;
 };
-
-SolveResult ended(Narrator& narrator, Outcome outcome, EventType last) {
-  narrator.report({.type = last});
-  return {.outcome = outcome, .stats = narrator.stats()};
-}
 
 /// "`lm_head` with 1.96 GiB and ...": what holds most of a plan's bytes.
 std::string largestHolders(const Eliminated& optimum) {
@@ -155,18 +134,12 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
       record.culprits.push_back(read.value);
     }
   }
-  const bool isTold = narrator.take(found.path, steps.size() - 1) && narrator.visit(steps.back(), 0) && narrator.conflict(record);
-  if (!isTold) return ended(narrator, Outcome::Stopped, EventType::Stopped);
-  SolveResult result = ended(narrator, Outcome::NoSolution, EventType::Exhausted);
+  if (!narrator.take(found.path, steps.size() - 1) || !narrator.fail(record)) return narrator.report().stopped();
+  SolveResult result = narrator.report().finish(Outcome::NoSolution, EventType::Exhausted);
   result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), record.reason, std::nullopt});
   result.core.isMinimal = true;
   result.causes.push_back(std::move(record));
   return result;
-}
-
-SolveResult stoppedAtOnce(TraceSink& sink) {
-  sink.onEvent({.type = EventType::Stopped});
-  return {.outcome = Outcome::Stopped, .stats = {.events = 1}};
 }
 
 }  // namespace
@@ -180,20 +153,20 @@ SolveResult solveOptimal(const Problem& problem, TraceSink& sink, const Progress
   Elimination elimination;
   auto& contents = kept.contents();
   const auto unfolding = unfold(context->source(), contents.table, contents.levels, progress, elimination);
-  if (unfolding == Unfolding::Stopped) return stoppedAtOnce(sink);
+  if (unfolding == Unfolding::Stopped) return SearchReport(sink, progress).stopped();
   // What stands in the way is told by the engine that goes step by step.
   if (unfolding == Unfolding::NoPlan) return solveLearning(problem, context->variables, sink, progress);
   auto optimum = std::make_shared<Eliminated>(context, std::move(elimination));
   const Found& found = optimum->find(progress);
   Narrator narrator(*optimum, sink, progress);
   switch (found.outcome) {
-    case Found::Outcome::Stopped: return stoppedAtOnce(sink);
+    case Found::Outcome::Stopped: return SearchReport(sink, progress).stopped();
     case Found::Outcome::NoPlan: return solveLearning(problem, context->variables, sink, progress);
     case Found::Outcome::OverBudget: return overBudget(*optimum, found, narrator);
     case Found::Outcome::Plan: break;
   }
-  if (!narrator.take(found.path, context->variables.steps().size())) return ended(narrator, Outcome::Stopped, EventType::Stopped);
-  SolveResult result = ended(narrator, Outcome::Solved, EventType::Solution);
+  if (!narrator.take(found.path, context->variables.steps().size())) return narrator.report().stopped();
+  SolveResult result = narrator.report().finish(Outcome::Solved, EventType::Solution);
   result.solution = optimum->solution();
   result.optimum = std::move(optimum);
   return result;
