@@ -59,8 +59,12 @@ function(cleave_tests folder)
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES AUTOMOC ON AUTOMOC_COMPILER_PREDEFINES OFF RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-    target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
-      CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+    # A path makes the object another one in each checkout, so that ccache misses: only units that name one get them.
+    file(STRINGS ${source} paths REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|golden\\.h|cli_process\\.h")
+    if(paths)
+      target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
+        CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+    endif()
     target_link_libraries(${name} PRIVATE ${T_USES} Qt6::Test cleave_options)
     if(T_REUSE_PCH)
       target_precompile_headers(${name} REUSE_FROM ${T_REUSE_PCH})
