@@ -24,15 +24,6 @@ bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions
          a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed;
 }
 
-QString sequenceText(rules::SequenceParallel mode) {
-  switch (mode) {
-    case rules::SequenceParallel::Off: return QStringLiteral("off");
-    case rules::SequenceParallel::On: return QStringLiteral("on");
-    case rules::SequenceParallel::Auto: break;
-  }
-  return QStringLiteral("auto");
-}
-
 template <class List, class Write>
 void addListChanges(QStringList& parts, const List& before, const List& after, const Write& write) {
   for (const auto& entry : after)
@@ -49,7 +40,7 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   if (menuOf(before) != menuOf(after))
     parts << (menuOf(after) == rules::Menu::Full ? Document::tr("full menu") : Document::tr("reference's menu"));
   if (before.sequenceParallel != after.sequenceParallel)
-    parts << Document::tr("sequence parallel %1").arg(sequenceText(after.sequenceParallel));
+    parts << Document::tr("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
   addListChanges(parts, pinTexts(before), pinTexts(after),
                  [](const QString& pin, bool isNew) { return isNew ? pin : Document::tr("without %1").arg(pin); });
   addListChanges(parts, before.rulesOff, after.rulesOff, [](const std::string& rule, bool isNew) {

@@ -155,11 +155,9 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
   } else if (key == QLatin1String("engine")) {
     demands.engine = *solve::parseEngine(toStd(value));
   } else if (key == QLatin1String("sequence_parallel")) {
-    demands.sequenceParallel = *sequenceParallelOf(value);
+    demands.sequenceParallel = *rules::parseSequenceParallel(toStd(value));
   } else if (key == QLatin1String("menu")) {
-    demands.menu.reset();
-    if (value == QLatin1String("full")) demands.menu = rules::Menu::Full;
-    if (value == QLatin1String("optimum")) demands.menu = rules::Menu::Optimum;
+    demands.menu = rules::parseMenu(toStd(value));  // "auto": the engine's own
   } else if (key == QLatin1String("budget")) {
     demands.memoryBudget = parseBytes(toStd(value));  // "none": no budget
   } else if (key == QLatin1String("train")) {

@@ -24,13 +24,6 @@ std::optional<int> rankCount(const QString& text) {
   return isNumber && ranks >= 1 && ranks <= 4096 ? std::optional(ranks) : std::nullopt;
 }
 
-std::optional<rules::SequenceParallel> sequenceParallelOf(const QString& text) {
-  if (text == QLatin1String("on")) return rules::SequenceParallel::On;
-  if (text == QLatin1String("off")) return rules::SequenceParallel::Off;
-  if (text == QLatin1String("auto")) return rules::SequenceParallel::Auto;
-  return std::nullopt;
-}
-
 namespace {
 enum class Arguments { None, One, Optional, KeyValues };
 struct Form {
@@ -84,7 +77,7 @@ bool isSolveArgument(const KeyValue& pair) {
   const QString &key = pair.key, &value = pair.value;
   if (key == QLatin1String("ranks")) return rankCount(value).has_value();
   if (key == QLatin1String("engine")) return solve::parseEngine(toStd(value)).has_value();
-  if (key == QLatin1String("sequence_parallel")) return sequenceParallelOf(value).has_value();
+  if (key == QLatin1String("sequence_parallel")) return rules::parseSequenceParallel(toStd(value)).has_value();
   if (key == QLatin1String("menu")) return isOneOf(value, {"optimum", "full", "auto"});
   if (key == QLatin1String("train")) return isOneOf(value, {"on", "off"});
   if (key == QLatin1String("optimizer")) return solve::parseOptimizer(toStd(value)).has_value();

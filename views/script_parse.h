@@ -10,6 +10,5 @@ struct KeyValue {
 /// "ranks=2 pin=lm_head=row" → pairs split at the first =.
 std::vector<KeyValue> keyValues(const QString& text);
 std::optional<int> rankCount(const QString& text);
-std::optional<rules::SequenceParallel> sequenceParallelOf(const QString& text);  ///< "on", "off", "auto"
 
 }  // namespace cleave::views

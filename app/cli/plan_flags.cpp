@@ -75,16 +75,11 @@ Result<pipeline::SolveOptions> PlanFlags::solveOptions() const {
   const auto parsedEngine = solve::parseEngine(engine);
   if (!parsedEngine) return fail(ErrorCode::BadUsage, "--engine is \"{}\": write reference, learning or optimal.", engine);
   options.engine = *parsedEngine;
-  if (menu == "optimum") options.menu = rules::Menu::Optimum;
-  if (menu == "full") options.menu = rules::Menu::Full;
+  options.menu = rules::parseMenu(menu);
   if (!menu.empty() && !options.menu) return fail(ErrorCode::BadUsage, "--menu is \"{}\": write optimum or full.", menu);
-  if (sequenceParallel == "on") {
-    options.sequenceParallel = rules::SequenceParallel::On;
-  } else if (sequenceParallel == "auto") {
-    options.sequenceParallel = rules::SequenceParallel::Auto;
-  } else if (sequenceParallel != "off") {
-    return fail(ErrorCode::BadUsage, "--sequence-parallel is \"{}\": write on, off or auto.", sequenceParallel);
-  }
+  const auto mode = rules::parseSequenceParallel(sequenceParallel);
+  if (!mode) return fail(ErrorCode::BadUsage, "--sequence-parallel is \"{}\": write on, off or auto.", sequenceParallel);
+  options.sequenceParallel = *mode;
   options.rulesOff = rulesOff;
   options.redistributable = redistributable;
   CLEAVE_TRY(options.cost, costSettings());

@@ -1,5 +1,4 @@
 #include "pipeline/pipeline.h"
-#include "plan/schema.h"
 
 #include <nlohmann/json.hpp>
 
@@ -30,7 +29,7 @@ Result<Sample> readSample(const Json& json, const fs::path& folder, const std::s
   if (!parsedEngine) return fail(ErrorCode::BadInput, "{}: engine must be reference, learning or optimal, not \"{}\".", where, engine);
   sample.solve.engine = *parsedEngine;
   if (json.contains("menu")) {
-    sample.solve.menu = plan::parseMenu(json["menu"].get<std::string>());
+    sample.solve.menu = rules::parseMenu(json["menu"].get<std::string>());
     if (!sample.solve.menu) return fail(ErrorCode::BadInput, "{}: menu must be optimum or full.", where);
   }
   for (const Json& pin : json.value("pins", Json::array())) {

@@ -31,6 +31,7 @@ std::vector<LayerPlan> annotate(const PlanRequest& request) {
   std::vector<LayerPlan> layers;
   std::vector<std::optional<std::int64_t>> regrets(graph.nodes.size());
   if (request.optimum) regrets = request.optimum->smallestRegrets();
+  const WhyWhole whyWhole(request);
   for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
     const auto& option = request.solution->strategies[node.index()];
     if (!option) continue;
@@ -47,7 +48,7 @@ std::vector<LayerPlan> annotate(const PlanRequest& request) {
     if (shape->weight.isValid()) layer.weight = graph.value(shape->weight).name;
     layer.node = node;
     layer.regretFs = regrets[node.index()];
-    layer.reason = layer.axis == "replicated" ? whyWhole(request, node, layer.regretFs) : option->reason;
+    layer.reason = layer.axis == "replicated" ? whyWhole.of(node, layer.regretFs) : option->reason;
     layers.push_back(std::move(layer));
   }
   return layers;

@@ -8,7 +8,6 @@
 namespace cleave::plan {
 namespace {
 
-constexpr std::string_view kSchema = "cleave.device/1";
 constexpr std::size_t kMaxBytes = 1 << 20, kMaxTextBytes = 1000, kMaxSources = 100;
 
 struct Range {
@@ -67,8 +66,8 @@ Result<solve::DeviceProfile> parseDeviceProfile(std::string_view json) {
   CLEAVE_TRY(const Json root, parseBounded(json, "device profile"));
   const Fields fields(root, "profile");
   CLEAVE_TRY(const std::string schema, fields.text("schema"));
-  if (schema != kSchema) {
-    return fail(ErrorCode::BadInput, "The device profile has the schema \"{}\"; this program reads \"{}\".", clipped(schema), kSchema);
+  if (schema != kDeviceSchema) {
+    return fail(ErrorCode::BadInput, "The device profile has the schema \"{}\"; this program reads \"{}\".", clipped(schema), kDeviceSchema);
   }
   solve::DeviceProfile profile;
   CLEAVE_TRY(profile.name, profileName(fields));

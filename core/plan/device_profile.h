@@ -12,6 +12,8 @@
 
 namespace cleave::plan {
 
+inline constexpr std::string_view kDeviceSchema = "cleave.device/1";
+
 /// BadInput names the field, its value and its range.
 Result<solve::DeviceProfile> parseDeviceProfile(std::string_view json);
 

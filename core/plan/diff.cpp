@@ -1,7 +1,5 @@
 #include "plan/diff.h"
 
-#include "solve/explain/remedy.h"
-
 #include "base/quantities.h"
 #include "plan/json_writer.h"
 
@@ -65,7 +63,7 @@ std::int64_t weightedLayers(const Plan& plan) {
 
 std::int64_t splitLayers(const Plan& plan) {
   return std::count_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
-    return !layer.weight.empty() && solve::isSplit(*plan.solution->strategies[layer.node.index()], plan.ranks);
+    return !layer.weight.empty() && rules::isSplit(*plan.solution->strategies[layer.node.index()], plan.ranks);
   });
 }
 

@@ -47,7 +47,7 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.isProvedOptimal = request.optimum && request.optimum->isProved();
   if (request.optimum) plan.lowerBoundFs = request.optimum->lowerBoundFs();
   plan.costSettings = request.problem->cost;
-  plan.cost = solve::costOf(*request.problem, *request.solution);
+  plan.cost = request.optimum ? request.optimum->cost() : solve::costOf(*request.problem, *request.solution);
   plan.demands = demandsOf(*request.problem);
   plan.origins = originsOf(*plan.graph, request.captured.get());
 

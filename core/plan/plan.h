@@ -167,7 +167,7 @@ struct PlanRequest {
   std::shared_ptr<const solve::Solution> solution;
   solve::Engine engine = solve::Engine::Reference;
   solve::SearchStats search;
-  std::shared_ptr<const solve::Optimum> optimum;  ///< of the engine `optimal`; null: another engine
+  std::shared_ptr<const solve::Optimum> optimum;  ///< of the engine `optimal`, whose plan `solution` is; null: another engine
   Checkpoint checkpoint;     ///< empty for a folder with a config alone
   std::uint64_t seed = 0;
   bool gatherOutputs = true; ///< split graph outputs are gathered at the end, so that the user gets whole tensors

@@ -1,3 +1,4 @@
+#include "plan/device_profile.h"
 #include "plan/graph_writer.h"
 #include "plan/schema.h"
 
@@ -70,7 +71,7 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
 
 void writeDevice(JsonWriter& json, const solve::DeviceProfile& device) {
   json.key("device").beginObject();
-  json.key("schema").value("cleave.device/1");
+  json.key("schema").value(kDeviceSchema);
   json.key("name").value(device.name);
   json.key("title").value(device.title);
   json.key("memory_bytes").value(device.memoryBytes);
@@ -246,8 +247,8 @@ std::string toJson(const Plan& plan) {
   writeModel(json, plan.model);
   json.key("ranks").value(plan.ranks);
   json.key("engine").value(solve::toText(plan.engine));
-  json.key("menu").value(menuText(plan.menu));
-  json.key("sequence_parallel").value(sequenceParallelText(plan.sequenceParallel));
+  json.key("menu").value(rules::toText(plan.menu));
+  json.key("sequence_parallel").value(rules::toText(plan.sequenceParallel));
   json.key("seed").value(plan.seed);
   writeFigures(json, plan);
   json.key("warnings").beginArray();

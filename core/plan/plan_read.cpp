@@ -74,8 +74,8 @@ class PlanReader {
     CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", 1, kMaxRanks));
     m_plan.ranks = static_cast<int>(ranks);
     CLEAVE_TRY(m_plan.engine, word(m_root, "engine", solve::parseEngine));
-    CLEAVE_TRY(m_plan.menu, word(m_root, "menu", parseMenu));
-    CLEAVE_TRY(m_plan.sequenceParallel, word(m_root, "sequence_parallel", parseSequenceParallel));
+    CLEAVE_TRY(m_plan.menu, word(m_root, "menu", rules::parseMenu));
+    CLEAVE_TRY(m_plan.sequenceParallel, word(m_root, "sequence_parallel", rules::parseSequenceParallel));
     CLEAVE_TRY(m_plan.seed, m_root.count("seed"));
     CLEAVE_TRY(const Json* warnings, m_root.array("warnings"));
     for (const Json& warning : *warnings) {

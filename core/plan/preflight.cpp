@@ -224,9 +224,9 @@ struct Tried {
   std::shared_ptr<const solve::Solution> solution;
 };
 
-bool splits(const solve::Solution& solution, NodeId layer) {
-  const auto& strategy = solution.strategies[layer.index()];
-  return strategy && rules::axisOf(strategy->strategy) != "replicated";
+bool splits(const Tried& tried, NodeId layer) {
+  const auto& strategy = tried.solution->strategies[layer.index()];
+  return strategy && rules::isSplit(*strategy, tried.size.ranks);
 }
 
 std::vector<NodeId> layersWithParameters(const Graph& graph) {
@@ -266,7 +266,7 @@ std::optional<Tried> tryOn(const solve::Problem& problem, int ranks, solve::Engi
 
 void judge(Tried& tried, const std::vector<NodeId>& splitSomewhere) {
   if (!tried.solution || tried.size.ranks == 1) return;
-  const auto isWholeHere = [&](NodeId layer) { return !splits(*tried.solution, layer); };
+  const auto isWholeHere = [&](NodeId layer) { return !splits(tried, layer); };
   const auto missing = std::find_if(splitSomewhere.begin(), splitSomewhere.end(), isWholeHere);
   if (tried.size.splitLayers == 0) tried.size.verdict = WorldSizeVerdict::Nothing;
   if (missing == splitSomewhere.end()) {
@@ -279,7 +279,7 @@ void judge(Tried& tried, const std::vector<NodeId>& splitSomewhere) {
   request.solution = tried.solution;
   const auto count = std::count_if(splitSomewhere.begin(), splitSomewhere.end(), isWholeHere);
   const std::string rest = count > 1 ? fmt::format(" ({} more layers stay whole)", count - 1) : "";
-  tried.size.why = fmt::format("`{}` stays whole: {}{}.", graph::layerName(*tried.problem->graph, *missing), whyWhole(request, *missing), rest);
+  tried.size.why = fmt::format("`{}` stays whole: {}{}.", graph::layerName(*tried.problem->graph, *missing), WhyWhole(request).of(*missing), rest);
 }
 
 }  // namespace
@@ -312,7 +312,7 @@ std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine e
   }
   std::vector<NodeId> splitSomewhere;
   for (NodeId layer : layersWithParameters(*problem.graph)) {
-    if (std::any_of(all.begin(), all.end(), [&](const Tried& t) { return t.solution && splits(*t.solution, layer); })) splitSomewhere.push_back(layer);
+    if (std::any_of(all.begin(), all.end(), [&](const Tried& t) { return t.solution && splits(t, layer); })) splitSomewhere.push_back(layer);
   }
   std::vector<WorldSize> sizes;
   for (Tried& tried : all) {

@@ -17,9 +17,6 @@ constexpr Words<graph::NodeKind, 4> kSources{{{graph::NodeKind::Input, "input"},
                                               {graph::NodeKind::Parameter, "parameter"},
                                               {graph::NodeKind::Constant, "constant"},
                                               {graph::NodeKind::Call, "call"}}};
-constexpr Words<rules::Menu, 2> kMenus{{{rules::Menu::Optimum, "optimum"}, {rules::Menu::Full, "full"}}};
-constexpr Words<rules::SequenceParallel, 3> kModes{
-    {{rules::SequenceParallel::Off, "off"}, {rules::SequenceParallel::On, "on"}, {rules::SequenceParallel::Auto, "auto"}}};
 
 template <class T, std::size_t N>
 std::string_view wordOf(const Words<T, N>& words, T value) {
@@ -42,9 +39,5 @@ std::optional<T> parseWord(const Words<T, N>& words, std::string_view text) {
 std::string_view kindText(graph::LayerKind kind) { return wordOf(kKinds, kind); }
 std::optional<graph::LayerKind> parseKind(std::string_view text) { return parseWord(kKinds, text); }
 std::string_view sourceText(graph::NodeKind kind) { return wordOf(kSources, kind); }
-std::string_view menuText(rules::Menu menu) { return wordOf(kMenus, menu); }
-std::optional<rules::Menu> parseMenu(std::string_view text) { return parseWord(kMenus, text); }
-std::string_view sequenceParallelText(rules::SequenceParallel mode) { return wordOf(kModes, mode); }
-std::optional<rules::SequenceParallel> parseSequenceParallel(std::string_view text) { return parseWord(kModes, text); }
 
 }  // namespace cleave::plan

@@ -18,9 +18,5 @@ inline constexpr std::size_t kMaxParameters = 1'000'000;
 std::string_view kindText(graph::LayerKind kind);  ///< "linear", "embedding", "cross_entropy"
 std::optional<graph::LayerKind> parseKind(std::string_view text);
 std::string_view sourceText(graph::NodeKind kind);  ///< "input", "parameter", "constant"; "call"
-std::string_view menuText(rules::Menu menu);        ///< "optimum", "full"
-std::optional<rules::Menu> parseMenu(std::string_view text);
-std::string_view sequenceParallelText(rules::SequenceParallel mode);  ///< "off", "on", "auto"
-std::optional<rules::SequenceParallel> parseSequenceParallel(std::string_view text);
 
 }  // namespace cleave::plan

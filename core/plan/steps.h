@@ -11,10 +11,20 @@ namespace cleave::plan {
 /// Layers in graph order with the flags the reference names them by. (annotate.cpp)
 std::vector<LayerPlan> annotate(const PlanRequest& request);
 
-/// Why a layer stays whole: the sizes that do not divide, or what its input or a later node forced, with the numbers.
-/// A clause without the layer's name and without a full stop. (why_whole.cpp)
-/// `regretFs`: what the cheapest plan with another form costs more, where the engine knows it.
-std::string whyWhole(const PlanRequest& request, NodeId node, std::optional<std::int64_t> regretFs = {});
+/// Why layers stay whole: the sizes that do not divide, what the user demands, or what the input or a later node forced, with
+/// the numbers. What pins speak of is looked up once. (why_whole.cpp)
+class WhyWhole {
+ public:
+  explicit WhyWhole(const PlanRequest& request);
+  /// A clause without the layer's name and without a full stop. `regretFs`: what the cheapest plan with another form costs
+  /// more, where the engine knows it.
+  std::string of(NodeId layer, std::optional<std::int64_t> regretFs = {}) const;
+
+ private:
+  std::string demanded(NodeId layer) const;
+  const PlanRequest& m_request;
+  std::vector<solve::PinTargets> m_targets;  ///< by index into Problem::pins
+};
 
 /// What a user should know before running: nothing split, or big layers whole on every rank. (warnings.cpp)
 std::vector<std::string> warningsFor(const PlanRequest& request, const Plan& plan);

@@ -95,27 +95,31 @@ std::string withoutFullStop(std::string text) {
   return text;
 }
 
+}  // namespace
+
+WhyWhole::WhyWhole(const PlanRequest& request) : m_request(request) {
+  for (const solve::Pin& pin : request.problem->pins) m_targets.push_back(solve::targetsOf(pin, *request.problem->graph));
+}
+
 /// The pins that leave the layer no split form: "pinned: lm_head=whole"; empty when pins have no say.
-std::string demanded(const PlanRequest& request, NodeId node) {
-  const Graph& graph = *request.problem->graph;
-  const ValueId result = graph.node(node).results[0];
+std::string WhyWhole::demanded(NodeId layer) const {
+  const auto isSplit = [](Strategy strategy) { return rules::axisOf(strategy) != "replicated"; };
+  const ValueId result = m_request.problem->graph->node(layer).results[0];
   std::vector<std::string> texts;
-  for (const solve::Pin& pin : request.problem->pins) {
-    const auto targets = solve::targetsOf(pin, graph);
-    const bool isMeant = std::binary_search(targets.layers.begin(), targets.layers.end(), node) ||
-                         std::binary_search(targets.values.begin(), targets.values.end(), result);
-    const auto isSplit = [](Strategy strategy) { return rules::axisOf(strategy) != "replicated"; };
+  for (std::size_t i = 0; i < m_targets.size(); ++i) {
+    const solve::Pin& pin = m_request.problem->pins[i];
+    const bool isMeant = std::binary_search(m_targets[i].layers.begin(), m_targets[i].layers.end(), layer) ||
+                         std::binary_search(m_targets[i].values.begin(), m_targets[i].values.end(), result);
     const bool namesSplit = pin.placement ? pin.placement->isSplit() : std::any_of(pin.strategies.begin(), pin.strategies.end(), isSplit);
     if (isMeant && pin.forbids == namesSplit) texts.push_back(pin.text);
   }
   return texts.empty() ? std::string() : fmt::format("pinned: {}", fmt::join(texts, ", "));
 }
 
-}  // namespace
-
-std::string whyWhole(const PlanRequest& request, NodeId node, std::optional<std::int64_t> regretFs) {
+std::string WhyWhole::of(NodeId node, std::optional<std::int64_t> regretFs) const {
+  const PlanRequest& request = m_request;
   if (request.problem->context.worldSize == 1) return "one rank: nothing to split";
-  if (std::string pins = demanded(request, node); !pins.empty()) return pins;
+  if (std::string pins = demanded(node); !pins.empty()) return pins;
   if (regretFs && *regretFs > 0) {
     return fmt::format("whole is the cheapest: with any other form the best plan takes at least {} longer a step", solve::timeText(*regretFs));
   }

@@ -16,6 +16,13 @@ constexpr std::array<std::string_view, 12> kStrategyNames = {
     "vocab", "vocab+scatter", "by-expert", "in-expert",
 };
 
+/// The enumerator whose word stands at its place.
+template <class T, std::size_t N>
+std::optional<T> parseWord(const std::array<std::string_view, N>& words, std::string_view text) {
+  const auto at = std::find(words.begin(), words.end(), text);
+  return at == words.end() ? std::nullopt : std::optional(static_cast<T>(at - words.begin()));
+}
+
 std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
 
 /// Collects the options of one layer; each `offer…` adds an option or the refusal with the numbers.
@@ -267,9 +274,14 @@ class Offers {
 std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
 
 std::optional<Strategy> parseStrategy(std::string_view text) {
-  const auto at = std::find(kStrategyNames.begin(), kStrategyNames.end(), text);
-  if (at == kStrategyNames.end()) return std::nullopt;
-  return static_cast<Strategy>(at - kStrategyNames.begin());
+  return parseWord<Strategy>(kStrategyNames, text);
+}
+
+std::string_view toText(Menu menu) { return kMenuWords[static_cast<std::size_t>(menu)]; }
+std::optional<Menu> parseMenu(std::string_view text) { return parseWord<Menu>(kMenuWords, text); }
+std::string_view toText(SequenceParallel mode) { return kSequenceParallelWords[static_cast<std::size_t>(mode)]; }
+std::optional<SequenceParallel> parseSequenceParallel(std::string_view text) {
+  return parseWord<SequenceParallel>(kSequenceParallelWords, text);
 }
 
 std::string_view axisOf(Strategy strategy) {
@@ -297,6 +309,10 @@ std::string_view toText(CollectiveKind kind) {
     case CollectiveKind::ReduceScatter: return "reduce_scatter";
   }
   return "all_reduce";
+}
+
+bool isSplit(const StrategyOption& option, int worldSize) {
+  return option.weight.isSplit() && !option.weight.isWholeOn(worldSize);
 }
 
 LayerOptions layerOptions(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,

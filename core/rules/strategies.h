@@ -21,6 +21,7 @@
 #include "graph/operators.h"
 #include "rules/placement.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,13 @@ std::string_view toText(CollectiveKind kind);  ///< "all_reduce", "all_gather", 
 
 enum class Menu : std::uint8_t { Optimum, Full };
 enum class SequenceParallel : std::uint8_t { Off, On, Auto };
+/// How files, flags and scripts write them, in the order of the enums.
+inline constexpr std::array<std::string_view, 2> kMenuWords{"optimum", "full"};
+inline constexpr std::array<std::string_view, 3> kSequenceParallelWords{"off", "on", "auto"};
+std::string_view toText(Menu menu);
+std::optional<Menu> parseMenu(std::string_view text);
+std::string_view toText(SequenceParallel mode);
+std::optional<SequenceParallel> parseSequenceParallel(std::string_view text);
 
 struct StrategyContext {
   int worldSize = 1;
@@ -57,6 +65,9 @@ struct StrategyOption {
   std::string reason;  ///< "4096 output features split over 8 ranks, 512 each"
   std::optional<Placement> down;  ///< of LayerShape::down; nullopt: the layer has none
 };
+
+/// True when no rank holds the whole weight: parts that every rank has (as many replicas as ranks) do not count.
+bool isSplit(const StrategyOption& option, int worldSize);
 
 /// The option that a layer takes, or none: made once and shared by all copies, so that a plan of thousands of equal layers
 /// holds each form once. Used like std::optional<StrategyOption>, but immutable; any thread.

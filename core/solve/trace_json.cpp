@@ -12,8 +12,6 @@ using Json = nlohmann::ordered_json;
 using rules::CollectiveKind;
 using rules::StrategyOption;
 
-constexpr std::array<std::string_view, 2> kMenus{"optimum", "full"};
-constexpr std::array<std::string_view, 3> kSequenceParallel{"off", "on", "auto"};
 constexpr std::array kCollectives{CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter};
 constexpr int kMostRanks = 1 << 20;
 
@@ -52,8 +50,8 @@ Json toJson(const Problem& problem) {
   Json pins = Json::array();
   for (const Pin& pin : problem.pins) pins.push_back(pin.text);
   return {{"ranks", problem.context.worldSize},
-          {"menu", kMenus[static_cast<std::size_t>(problem.context.menu)]},
-          {"sequence_parallel", kSequenceParallel[static_cast<std::size_t>(problem.context.sequenceParallel)]},
+          {"menu", rules::toText(problem.context.menu)},
+          {"sequence_parallel", rules::toText(problem.context.sequenceParallel)},
           {"pins", std::move(pins)},
           {"rules_off", problem.rulesOff},
           {"redistributable", problem.redistributable}};
@@ -207,10 +205,10 @@ Result<Problem> readProblem(const At& at, std::shared_ptr<const Graph> graph) {
   if (worldSize == 0) return ranks.wrong("at least one rank");
   problem.context.worldSize = static_cast<int>(worldSize);
   CLEAVE_TRY(const At menu, at.field("menu"));
-  CLEAVE_TRY(const std::size_t menuIndex, oneOf(menu, kMenus));
+  CLEAVE_TRY(const std::size_t menuIndex, oneOf(menu, rules::kMenuWords));
   problem.context.menu = static_cast<rules::Menu>(menuIndex);
   CLEAVE_TRY(const At sequence, at.field("sequence_parallel"));
-  CLEAVE_TRY(const std::size_t sequenceIndex, oneOf(sequence, kSequenceParallel));
+  CLEAVE_TRY(const std::size_t sequenceIndex, oneOf(sequence, rules::kSequenceParallelWords));
   problem.context.sequenceParallel = static_cast<rules::SequenceParallel>(sequenceIndex);
   CLEAVE_TRY(const At pins, at.field("pins"));
   CLEAVE_TRY(const std::size_t count, pins.arraySize());

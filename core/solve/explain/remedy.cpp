@@ -13,24 +13,12 @@
 namespace cleave::solve {
 namespace {
 
-using rules::SequenceParallel;
-
 constexpr int kMostRanks = 1024;
 constexpr int kMostRanksTried = 64;
 /// All solves together; a remedy that takes longer to find is none.
 constexpr std::int64_t kTotalMs = 2000;
 /// Of each kind of change that names something.
 constexpr std::size_t kMostOfAKind = 8;
-
-constexpr std::array<std::pair<SequenceParallel, std::string_view>, 3> kSequenceWords{
-    {{SequenceParallel::Off, "off"}, {SequenceParallel::On, "on"}, {SequenceParallel::Auto, "auto"}}};
-
-std::optional<SequenceParallel> parseSequence(std::string_view word) {
-  for (const auto& [mode, name] : kSequenceWords) {
-    if (name == word) return mode;
-  }
-  return std::nullopt;
-}
 
 std::optional<int> parseRanks(std::string_view text) {
   int ranks = 0;
@@ -65,7 +53,7 @@ Result<void> change(Problem& problem, const Change& change) {
     case ChangeKind::Redistribute: problem.redistributable.push_back(change.argument); return {};
     case ChangeKind::FullMenu: problem.context.menu = rules::Menu::Full; return {};
     case ChangeKind::SequenceParallel: {
-      const auto mode = parseSequence(change.argument);
+      const auto mode = rules::parseSequenceParallel(change.argument);
       if (!mode) return fail(ErrorCode::BadUsage, "Sequence parallelism is `off`, `on` or `auto`, not `{}`.", change.argument);
       problem.context.sequenceParallel = *mode;
       return {};
@@ -130,8 +118,8 @@ class Remedies {
     addLifts();
     for (const std::string& rule : m_problem.rulesOff) add(ChangeKind::RuleOn, rule);
     if (m_problem.context.menu != rules::Menu::Full) add(ChangeKind::FullMenu);
-    for (const auto& [mode, word] : kSequenceWords) {
-      if (mode != m_problem.context.sequenceParallel) add(ChangeKind::SequenceParallel, std::string(word));
+    for (const std::string_view word : rules::kSequenceParallelWords) {
+      if (word != rules::toText(m_problem.context.sequenceParallel)) add(ChangeKind::SequenceParallel, std::string(word));
     }
     addRedistributions();
     addOtherForms();
@@ -168,7 +156,7 @@ class Remedies {
     if (!m_result.solution) return;
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) {
       const auto& chosen = m_result.solution->strategies[n.index()];
-      if (chosen && !isSplit(*chosen, m_problem.context.worldSize) && hasParameter(n)) add(ChangeKind::Redistribute, nameOfValue(m_graph.node(n).results.front()));
+      if (chosen && !rules::isSplit(*chosen, m_problem.context.worldSize) && hasParameter(n)) add(ChangeKind::Redistribute, nameOfValue(m_graph.node(n).results.front()));
     }
   }
 
@@ -270,10 +258,6 @@ Result<Problem> applied(const Problem& problem, const Change& what) {
   return changed;
 }
 
-bool isSplit(const rules::StrategyOption& option, int worldSize) {
-  return option.weight.isSplit() && !option.weight.isWholeOn(worldSize);
-}
-
 Figures figuresOf(const Problem& problem, const Solution* solution) {
   const Graph& graph = *problem.graph;
   Figures figures;
@@ -281,7 +265,7 @@ Figures figuresOf(const Problem& problem, const Solution* solution) {
     const auto layer = graph::layerShape(graph, n);
     if (!layer || !layer->weight.isValid()) continue;
     ++figures.layers;
-    if (solution && solution->strategies[n.index()]) figures.splitLayers += isSplit(*solution->strategies[n.index()], problem.context.worldSize);
+    if (solution && solution->strategies[n.index()]) figures.splitLayers += rules::isSplit(*solution->strategies[n.index()], problem.context.worldSize);
   }
   if (!solution) return figures;
   const PlanCost cost = costOf(problem, *solution);

@@ -42,8 +42,6 @@ struct Figures {
   std::int64_t femtoseconds = 0;            ///< PlanCost::femtoseconds
 };
 Figures figuresOf(const Problem& problem, const Solution* solution);
-/// True when no rank holds the whole weight: parts that every rank has (as many replicas as ranks) do not count.
-bool isSplit(const rules::StrategyOption& option, int worldSize);
 
 struct Remedy {
   Change change;
