@@ -12,12 +12,12 @@ constexpr std::uint32_t kForever = 0xffffffffu;
 }  // namespace
 
 Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp) : m_graph(graph), m_owner(graph.values.size()), m_ownsMemory(graph.values.size(), false) {
-  auto lastUse = findOwners();
+  m_lastUse = findOwners();
   if (!inPlaceOp.empty()) {
     m_takesOver.resize(graph.nodes.size());
     for (NodeId id : idRange<NodeId>(graph.nodes.size())) m_takesOver[id.index()] = graph.opName(graph.node(id)) == inPlaceOp;
   }
-  findLastUses(std::move(lastUse));
+  findDying(m_lastUse);
 }
 
 std::vector<std::uint32_t> Lifetimes::findOwners() {
@@ -38,7 +38,7 @@ std::vector<std::uint32_t> Lifetimes::findOwners() {
   return lastUse;
 }
 
-void Lifetimes::findLastUses(std::vector<std::uint32_t> lastUse) {
+void Lifetimes::findDying(std::vector<std::uint32_t> lastUse) {
   for (const Output& output : m_graph.outputs) lastUse[ownerOf(output.value).index()] = kForever;
 
   m_dyingBegin.assign(m_graph.nodes.size() + 1, 0);

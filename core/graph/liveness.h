@@ -30,18 +30,22 @@ class Lifetimes {
   /// True for the result of a call that is no view.
   bool ownsMemory(ValueId value) const { return m_ownsMemory[value.index()]; }
 
+  /// The last node that reads an owner's memory; its producer where none does. Outputs are not counted.
+  NodeId lastReader(ValueId owner) const { return NodeId(m_lastUse[owner.index()]); }
+
   /// `bytes` by ValueId (asked of values that own memory), `workspace` by NodeId: buffers that live while the node runs.
   MemoryUse run(std::span<const std::int64_t> bytes, std::span<const std::int64_t> workspace) const;
 
  private:
   /// Owners, and by owner the last node that reads it or a view of it.
   std::vector<std::uint32_t> findOwners();
-  void findLastUses(std::vector<std::uint32_t> lastUse);
+  void findDying(std::vector<std::uint32_t> lastUse);
   bool takesOver(NodeId id) const { return !m_takesOver.empty() && m_takesOver[id.index()]; }
 
   const Graph& m_graph;
   std::vector<ValueId> m_owner;             ///< by value
   std::vector<bool> m_ownsMemory;           ///< by value
+  std::vector<std::uint32_t> m_lastUse;     ///< by owner: see lastReader
   std::vector<std::uint32_t> m_dyingBegin;  ///< by node: where its part of m_dying begins
   std::vector<ValueId> m_dying;             ///< values that are freed after each node
   std::vector<bool> m_takesOver;            ///< by node; empty: none does

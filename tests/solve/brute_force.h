@@ -29,8 +29,8 @@ class BruteForce {
     orderNodes();
     m_solution.placements.resize(m_graph.values.size());
     m_solution.strategies.resize(m_graph.nodes.size());
-    m_costs.resize(m_graph.nodes.size());
-    m_asks.assign(m_graph.values.size(), 0);
+    m_taken.resize(m_graph.nodes.size());
+    m_paid.assign(m_graph.values.size(), solve::kSharesNothing);
     m_memo.resize(m_graph.nodes.size());
     for (const solve::Pin& pin : problem.pins) m_targets.push_back(solve::targetsOf(pin, m_graph));
   }
@@ -50,7 +50,7 @@ class BruteForce {
     rules::TakenOption strategy;
     std::map<graph::ValueId, Placement> computedAs;
     solve::StepCost cost;
-    std::vector<graph::ValueId> asks;
+    std::vector<std::pair<graph::ValueId, solve::Shares>> asks, pays;
   };
 
   void collectBlocks() {
@@ -140,8 +140,11 @@ class BruteForce {
       for (const solve::Read& read : values) reads.push_back(m_solution.of(read.value));
       option.cost = m_model.step(n, choice, reads);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!m_model.mayShare(values[i].value) || !m_model.asksShared(n, choice, reads, i)) continue;
-        if (std::find(option.asks.begin(), option.asks.end(), values[i].value) == option.asks.end()) option.asks.push_back(values[i].value);
+        if (const auto parts = m_model.asksShared(n, choice, reads, i)) option.asks.emplace_back(values[i].value, parts);
+      }
+      const auto writes = m_variables.writes(n);
+      for (std::size_t i = 0; i < writes.size(); ++i) {
+        if (const auto parts = m_model.paysShared(n, choice, i)) option.pays.emplace_back(writes[i], parts);
       }
     }
     options.push_back(std::move(option));
@@ -233,12 +236,10 @@ class BruteForce {
     for (const Option& option : options) {
       for (std::size_t i = 0; i < results.size(); ++i) m_solution.placements[results[i].index()] = option.results[i];
       m_solution.strategies[n.index()] = option.strategy;
-      m_costs[n.index()] = option.cost;
+      m_taken[n.index()] = &option;
       for (const auto& [v, computed] : option.computedAs) m_solution.computedAs[v] = computed;
-      for (graph::ValueId v : option.asks) ++m_asks[v.index()];
       const bool goesOn = assign(at + 1);
       for (const auto& [v, computed] : option.computedAs) m_solution.computedAs.erase(v);
-      for (graph::ValueId v : option.asks) --m_asks[v.index()];
       if (!goesOn) return false;
     }
     return true;
@@ -247,12 +248,23 @@ class BruteForce {
   bool addPlan() {
     if (m_plans.size() == m_mostPlans) return false;
     solve::PlanCost cost;
-    for (const auto& step : m_costs) cost.sum += step;
-    for (graph::ValueId v : idRange<graph::ValueId>(m_graph.values.size())) {
-      if (m_asks[v.index()] > 0) cost.sum += m_model.shared(v, m_solution.of(v));
+    std::fill(m_paid.begin(), m_paid.end(), solve::kSharesNothing);
+    for (const Option* option : m_taken) {
+      if (!option) continue;
+      cost.sum += option->cost;
+      for (const auto& [v, parts] : option->pays) m_paid[v.index()] |= parts;
     }
+    for (const Option* option : m_taken) {
+      if (!option) continue;
+      for (const auto& [v, parts] : option->asks) {
+        const auto unpaid = static_cast<solve::Shares>(parts & ~m_paid[v.index()]);
+        if (unpaid != solve::kSharesNothing) cost.sum += m_model.shared(v, m_solution.of(v), unpaid);
+        m_paid[v.index()] |= parts;
+      }
+    }
+    if (cost.sum.summedGradients > 0) cost.sum += m_model.bucketStart();
     cost.fixedBytes = m_model.fixedBytes();
-    cost.transientPeak = m_model.transientPeak(m_solution);
+    cost.transientPeak = m_model.transientPeak(m_solution, cost.sum);
     m_plans.push_back({cost.femtoseconds(), cost.additiveBytes(), cost.bytes(), m_solution.placements, m_solution.strategies, m_solution.computedAs});
     return true;
   }
@@ -269,8 +281,8 @@ class BruteForce {
   std::vector<std::map<std::string, std::vector<Option>>> m_memo;  ///< by node, then operands; entries stay where they are
   std::vector<solve::PinTargets> m_targets;
   solve::Solution m_solution;
-  std::vector<solve::StepCost> m_costs;     ///< by node
-  std::vector<std::uint32_t> m_asks;        ///< by value: steps that ask for what it shares
+  std::vector<const Option*> m_taken;       ///< by node
+  std::vector<solve::Shares> m_paid;        ///< by value: what it shares that is charged
   std::vector<BrutePlan> m_plans;
   std::size_t m_mostPlans = 0;
 };

@@ -1,9 +1,11 @@
 #include "solve/cost/cost_model.h"
 
-#include "solve/cost/facts.h"
+#include "solve/cost/buffers.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace cleave::solve {
 namespace {
@@ -20,14 +22,22 @@ std::int64_t rounded(double seconds) {
   return static_cast<std::int64_t>(std::llround(std::min(seconds * kFemtosecondsPerSecond, kLargest)));
 }
 
-/// Time of a ring collective; see the header.
-std::int64_t ringFs(const DeviceProfile& profile, CollectiveKind kind, std::int64_t bytes, int ranks) {
+/// Seconds for which a ring collective sends; see the header.
+double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::int64_t bytes, int ranks) {
   const double rounds = kind == CollectiveKind::AllReduce ? 2 : 1;
   const double share = rounds * (ranks - 1) / ranks;
-  return rounded(profile.linkLatencySeconds + share * static_cast<double>(bytes) / profile.linkBytesPerSecond);
+  return share * static_cast<double>(bytes) / profile.linkBytesPerSecond;
 }
 
 bool isOnSequence(const StrategyOption& option) { return option.input.isSplit() && !option.before && option.weight.isReplicated(); }
+
+/// The layer leaves each rank a part of the gradient of its whole weight or bias.
+bool leavesParts(const StrategyOption& option, Role role) {
+  return role == Role::Weight ? isOnSequence(option) : role == Role::Bias && option.bias.isReplicated() && option.result.isSplit();
+}
+
+/// The roles of the last of a layer's writes, behind its results: weight, bias, down projections.
+constexpr std::array kParameterRoles{Role::Weight, Role::Bias, Role::Down};
 
 }  // namespace
 
@@ -57,6 +67,16 @@ class StepCounter {
   }
 
   void addCollective(CollectiveKind kind, std::int64_t bytes) { addCollective(kind, bytes, m_ranks); }
+  /// In the bucket, so without α.
+  void addGradientSum(std::int64_t bytes, int ranks) {
+    if (bytes == 0) return;
+    addTraffic(rounded(sendingSeconds(m_problem.cost.profile, CollectiveKind::AllReduce, bytes, ranks)), bytes);
+    m_cost.summedGradients = saturatingAdd(m_cost.summedGradients, bytes);
+  }
+  void addTraffic(std::int64_t femtoseconds, std::int64_t bytes) {
+    m_cost.trafficFs = saturatingAdd(m_cost.trafficFs, femtoseconds);
+    m_cost.trafficBytes = saturatingAdd(m_cost.trafficBytes, bytes);
+  }
   const StepCost& cost() const { return m_cost; }
   std::int64_t bytes(ValueId value, const Placement& placement) const { return elements(value, placement) * m_facts.of(value).itemSize; }
 
@@ -72,8 +92,8 @@ class StepCounter {
   }
 
   void addCollective(CollectiveKind kind, std::int64_t bytes, int ranks) {
-    m_cost.trafficFs = saturatingAdd(m_cost.trafficFs, ringFs(m_problem.cost.profile, kind, bytes, ranks));
-    m_cost.trafficBytes = saturatingAdd(m_cost.trafficBytes, bytes);
+    const DeviceProfile& profile = m_problem.cost.profile;
+    addTraffic(rounded(profile.linkLatencySeconds + sendingSeconds(profile, kind, bytes, ranks)), bytes);
   }
 
   void addCompute(double flops, double bytes, int passes) {
@@ -96,11 +116,11 @@ class StepCounter {
       addCollective(*option.after, wholeBytes(result));
       if (m_facts.of(result).needsGradient) addCollective(CollectiveKind::AllGather, wholeBytes(result));
     }
-    const bool hasExperts = layer.kind == graph::LayerKind::Experts;
-    const auto writes = m_variables.writes(m_node).last(hasExperts ? 3 : 2);
-    if (writes[0].isValid()) addParameter(writes[0], option.weight, isOnSequence(option));
-    if (writes[1].isValid()) addParameter(writes[1], option.bias, option.bias.isReplicated() && option.result.isSplit());
-    if (hasExperts && writes[2].isValid()) addParameter(writes[2], option.down.value_or(Placement()), false);
+    const auto writes = m_variables.writes(m_node).subspan(m_graph.node(m_node).results.size());
+    const std::array placements{option.weight, option.bias, option.down.value_or(Placement())};
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (writes[i].isValid()) addParameter(writes[i], placements[i], leavesParts(option, kParameterRoles[i]));
+    }
   }
 
   std::int64_t wholeBytes(ValueId value) const { return saturatingMul(m_facts.of(value).count, m_facts.of(value).itemSize); }
@@ -168,24 +188,11 @@ class StepCounter {
     m_cost.parameters = saturatingAdd(m_cost.parameters, held);
     if (!facts.needsGradient) return;
     m_cost.gradients = saturatingAdd(m_cost.gradients, held);
-    m_cost.optimizer = saturatingAdd(m_cost.optimizer, saturatingMul(count, stateBytes(facts.itemSize)));
+    m_cost.optimizer = saturatingAdd(m_cost.optimizer, saturatingMul(count, optimizerMemory(m_problem.cost.optimizer, facts.itemSize).states));
     if (m_ranks == 1) return;
-    if (isPartial) addCollective(CollectiveKind::AllReduce, held);
+    if (isPartial) addGradientSum(held, m_ranks);
     const auto [shared, replicas] = sharedElements(value, placement, count);
-    if (replicas > 1) addCollective(CollectiveKind::AllReduce, shared * facts.itemSize, replicas);
-  }
-
-  /// Of the optimizer, for each element.
-  std::int64_t stateBytes(std::int64_t itemSize) const {
-    const std::int64_t copy = std::max<std::int64_t>(4, itemSize);
-    const std::int64_t master = itemSize < 4 ? copy : 0;
-    switch (m_problem.cost.optimizer) {
-      case Optimizer::None: return 0;
-      case Optimizer::Sgd: return master;
-      case Optimizer::Momentum: return master + copy;
-      case Optimizer::AdamW: return master + 2 * copy;
-    }
-    return 0;
+    if (replicas > 1) addGradientSum(shared * facts.itemSize, replicas);
   }
 
   /// Elements of a rank's part that other ranks hold too, and how many ranks do.
@@ -271,26 +278,9 @@ class StepCounter {
 
   /// What autograd keeps beside values of the graph.
   void addSavedInside() {
-    const NodeFacts& facts = m_facts.of(m_node);
-    if (!isTraining() || !facts.needsGradient) return;
-    const ValueId result = m_graph.node(m_node).results[0];
-    std::int64_t kept = 0;
-    if (facts.costs.saves == Saves::Mask) kept = elements(result, computed(0));
-    if (facts.costs.saves == Saves::Attention) {
-      const graph::Shape& shape = m_graph.shapeOf(result);
-      if (!shape.empty() && shape.back() > 0) kept = elements(result, computed(0)) / shape.back() * 4;
-    }
-    if (facts.costs.saves == Saves::Loss) kept = savedLogits();
+    const Placement operand = m_placements.empty() ? Placement() : m_placements[0];
+    const std::int64_t kept = Buffers(m_problem, m_variables, m_facts).savedInside(m_node, m_choice.strategy, computed(0), operand);
     m_cost.activations = saturatingAdd(m_cost.activations, kept);
-  }
-
-  std::int64_t savedLogits() const {
-    const auto reads = m_variables.reads(m_node);
-    if (reads.empty()) return 0;
-    // The vocabulary-parallel loss computes in float32 at least.
-    const bool isVocab = m_choice.strategy && m_choice.strategy->strategy == rules::Strategy::Vocab;
-    const std::int64_t itemSize = m_facts.of(reads[0].value).itemSize;
-    return elements(reads[0].value, m_placements[0]) * (isVocab ? std::max<std::int64_t>(4, itemSize) : itemSize);
   }
 
   const Problem& m_problem;
@@ -318,43 +308,70 @@ bool CostModel::mayShare(ValueId value) const {
   return m_problem.context.worldSize > 1 && (facts.needsGradient || facts.isGathered);
 }
 
-bool CostModel::asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const {
+Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const {
   const Read read = m_variables.reads(node)[index];
-  if (!mayShare(read.value)) return false;
+  if (!mayShare(read.value)) return kSharesNothing;
   const bool needsGradient = m_facts->of(read.value).needsGradient;
   const bool isWhole = reads[index].isReplicated();
+  const auto sums = [&](bool leaves) { return leaves && needsGradient ? kSharesGradientSum : kSharesNothing; };
   if (!choice.strategy) {
     const auto& computed = choice.computedAs.empty() ? choice.results : choice.computedAs;
-    return needsGradient && isWhole && std::any_of(computed.begin(), computed.end(), [&](const Placement& p) {
-             return !p.isWholeOn(m_problem.context.worldSize);
-           });
+    return sums(isWhole && std::any_of(computed.begin(), computed.end(), [](const Placement& p) { return p.isSplit(); }));
   }
   const StrategyOption& option = *choice.strategy;
   switch (read.role) {
     case Role::LayerInput:
-      if (option.before == CollectiveKind::AllGather) return true;
-      return needsGradient && isWhole && option.weight.isSplit() && !option.weight.isWholeOn(m_problem.context.worldSize);
-    case Role::Weight: return needsGradient && isWhole && isOnSequence(option);
-    case Role::Bias: return needsGradient && isWhole && option.result.isSplit();
-    default: return false;
+      if (option.before == CollectiveKind::AllGather) return kSharesWhole | sums(option.weight.isSplit());
+      return sums(isWhole && option.weight.isSplit());
+    // Of a token's experts, or of their features, a rank has some.
+    case Role::Routing: return sums(isWhole && option.weight.isSplit());
+    case Role::Weight:
+    case Role::Bias: return sums(isWhole && leavesParts(option, read.role));
+    default: return kSharesNothing;
   }
 }
 
-StepCost CostModel::shared(ValueId value, const Placement& placement) const {
+Shares CostModel::paysShared(NodeId node, const Choice& choice, std::size_t index) const {
+  const std::size_t results = m_problem.graph->node(node).results.size();
+  if (!choice.strategy || index < results) return kSharesNothing;
+  const ValueId parameter = m_variables.writes(node)[index];
+  const bool pays = parameter.isValid() && mayShare(parameter) && leavesParts(*choice.strategy, kParameterRoles[index - results]);
+  return pays ? kSharesGradientSum : kSharesNothing;
+}
+
+StepCost CostModel::shared(ValueId value, const Placement& placement, Shares parts) const {
   static const Choice kNone;
   StepCounter counter(m_problem, m_variables, *m_facts, m_problem.graph->value(value).producer, kNone, {});
   const ValueFacts& facts = m_facts->of(value);
+  const int ranks = m_problem.context.worldSize;
   const std::int64_t bytes = counter.bytes(value, placement);
-  if (placement.isReplicated()) {
-    if (facts.needsGradient) counter.addCollective(CollectiveKind::AllReduce, bytes);
-    return counter.cost();
+  const std::int64_t whole = saturatingMul(bytes, ranks);
+  if (parts & kSharesWhole) {
+    // What the user gets whole anyway is gathered by the step that makes it.
+    if (!facts.isOutput) counter.addCollective(CollectiveKind::AllGather, whole);
+    if (m_problem.cost.isTraining) counter.addCollective(CollectiveKind::AllGather, whole);
   }
-  const std::int64_t whole = saturatingMul(bytes, m_problem.context.worldSize);
-  // What the user gets whole anyway is gathered by the step that makes it.
-  if (!facts.isOutput) counter.addCollective(CollectiveKind::AllGather, whole);
-  if (facts.needsGradient) counter.addCollective(CollectiveKind::ReduceScatter, whole);
+  if (!(parts & kSharesGradientSum)) return counter.cost();
+  if (placement.isSplit()) {
+    counter.addCollective(CollectiveKind::ReduceScatter, whole);
+  } else if (facts.isParameter) {
+    counter.addGradientSum(bytes, ranks);
+  } else {
+    counter.addCollective(CollectiveKind::AllReduce, bytes);
+  }
   return counter.cost();
 }
+
+bool CostModel::maySumGradients(NodeId node) const {
+  if (!m_problem.cost.isTraining || m_problem.context.worldSize == 1) return false;
+  const auto isTrained = [&](ValueId v) { return v.isValid() && m_facts->of(v).isParameter && m_facts->of(v).needsGradient; };
+  const auto reads = m_variables.reads(node);
+  const auto writes = m_variables.writes(node);
+  return m_problem.graph->node(node).kind == NodeKind::Call &&
+         (std::any_of(reads.begin(), reads.end(), [&](const Read& r) { return isTrained(r.value); }) || std::any_of(writes.begin(), writes.end(), isTrained));
+}
+
+StepCost CostModel::bucketStart() const { return {.trafficFs = rounded(m_problem.cost.profile.linkLatencySeconds)}; }
 
 std::uint32_t CostModel::costClass(NodeId node) const { return m_facts->of(node).costClass; }
 std::int64_t CostModel::fixedBytes() const { return m_facts->fixedBytes; }
@@ -362,19 +379,29 @@ std::int64_t CostModel::fixedBytes() const { return m_facts->fixedBytes; }
 template <class Add>
 void CostModel::forEachCost(const Solution& solution, Add add) const {
   const Graph& graph = *m_problem.graph;
-  std::vector<bool> isPaid(graph.values.size(), false);
+  std::vector<Shares> paid(graph.values.size(), kSharesNothing);
+  bool isBucketStarted = false;
+  const auto take = [&](NodeId node, const StepCost& cost) {
+    add(node, cost);
+    if (cost.summedGradients > 0 && !std::exchange(isBucketStarted, true)) add(node, bucketStart());
+  };
   std::vector<Placement> placements;
   for (NodeId node : m_variables.steps()) {
     const auto reads = m_variables.reads(node);
+    const auto writes = m_variables.writes(node);
     placements.clear();
     for (const Read& read : reads) placements.push_back(solution.of(read.value));
     const Choice choice = choiceOf(m_variables, m_problem, solution, node);
-    add(node, step(node, choice, placements));
+    take(node, step(node, choice, placements));
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (writes[i].isValid()) paid[writes[i].index()] |= paysShared(node, choice, i);
+    }
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const ValueId value = reads[i].value;
-      if (isPaid[value.index()] || !asksShared(node, choice, placements, i)) continue;
-      isPaid[value.index()] = true;
-      add(graph.value(value).producer, shared(value, solution.of(value)));
+      const Shares parts = asksShared(node, choice, placements, i) & ~paid[value.index()];
+      if (parts == kSharesNothing) continue;
+      paid[value.index()] |= parts;
+      take(graph.value(value).producer, shared(value, solution.of(value), parts));
     }
   }
 }
@@ -389,7 +416,7 @@ PlanCost CostModel::evaluate(const Solution& solution) const {
   PlanCost cost;
   forEachCost(solution, [&](NodeId, const StepCost& step) { cost.sum += step; });
   cost.fixedBytes = fixedBytes();
-  cost.transientPeak = transientPeak(solution);
+  cost.transientPeak = transientPeak(solution, cost.sum);
   return cost;
 }
 

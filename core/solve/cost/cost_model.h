@@ -14,20 +14,31 @@
 /// Communication Operations in MPICH", 2005; NCCL's bus bandwidth factors):
 ///     all-reduce     α + 2·(n-1)/n·V·β          all-gather, reduce-scatter     α + (n-1)/n·V·β          β = 1 / link bandwidth
 /// Forward: what the strategy names (strategies.h); a value on the sequence is gathered once for all layers that read it
-/// whole; the vocabulary-parallel loss 3 all-reduces of N reals; graph outputs that are split are gathered; a redistributed
-/// value is gathered, or cut for nothing. V is n times a rank's part, so replicas and padding count.
+/// whole; the vocabulary-parallel loss 3 all-reduces of N reals; graph outputs that are split are gathered (when training,
+/// the loss alone is one, where there is a loss); a redistributed value is gathered, or cut for nothing. V is n times a
+/// rank's part, so replicas and padding count.
 /// Backward (Megatron-LM arXiv:1909.08053 section 3, arXiv:2205.05198 section 4.2.2):
-///     an all-gather before becomes a reduce-scatter, a reduce-scatter after an all-gather, a cut an all-gather; an
-///     all-reduce or all-gather after: nothing;
-///     a value that is R, needs a gradient, and is read split by somebody (a column layer, an operator whose result is
-///     split): one all-reduce of its gradient, however many readers (Megatron's f); parameters likewise;
-///     weights with k replicas: an all-reduce over the k ranks that share them.
-///     So a Megatron layer has 2 all-reduces of b·s·h forward and 2 backward.
-/// Memory of a rank: parameters + gradients (dtype of the parameter) + optimizer (momentum: one copy, AdamW: two, in the
-/// parameter's dtype, but at least float32; a float32 master copy for half precision) + activations saved for backward
-/// (training: what PyTorch's formulas save, operator_costs.h) or the KV cache (inference, causal attention: keys and values
-/// before heads are repeated) + inputs and constants + transient peak (live values that do not stay, by liveness of the
-/// forward pass). All but the transient peak are sums over steps.
+///     a value on the sequence that layers gather is saved as the rank's part and gathered again for the gradients of their
+///     weights, once for all of them; where a split weight reads it, each rank has a part of its whole gradient: one
+///     reduce-scatter (a whole weight leaves the complete gradient, of which each rank takes its part for nothing);
+///     a reduce-scatter after becomes an all-gather, a cut an all-gather; an all-reduce or all-gather after: nothing;
+///     a value that is R, needs a gradient, and is read split by somebody (a column layer, the split experts' tokens and
+///     routing weights, an operator whose result is split; parts with as many replicas as ranks are split too, as each rank
+///     uses its own): one all-reduce of its gradient, however many readers (Megatron's f);
+///     parameters likewise (norms on the sequence), and weights with k replicas over the k ranks that share them: these sums
+///     wait for the end of the backward pass and start together as one bucket, so that they pay α once for all
+///     (Megatron-LM's finalize_model_grads flattens them so).
+///     So a Megatron layer has 2 all-reduces of b·s·h forward and 2 backward; on the sequence 2 all-gathers and 2
+///     reduce-scatters forward, 4 all-gathers and 2 reduce-scatters backward.
+/// Memory of a rank: parameters + gradients (dtype of the parameter; held throughout) + optimizer (momentum: one copy, AdamW:
+/// two, in the parameter's dtype, but at least float32; a float32 master copy for half precision) + activations saved for
+/// backward (training: what PyTorch's formulas save, operator_costs.h) or the KV cache (inference, causal attention: keys and
+/// values before heads are repeated) + inputs and constants + transient peak. All but the transient peak are sums over steps.
+///     Transient peak: what the step's fullest moment holds beyond these. Forward: live values that do not stay, gathered
+///     inputs, buffers of collectives. Backward (training): saved activations, freed after the last node that needs them; a
+///     gradient for each value, from its first reader's backward to its producer's; inputs gathered again, and the whole
+///     of their gradients; then the bucket of summed gradients; then what the optimizer takes beside its states. Saved
+///     activations are all live between forward and backward, so it is never negative, and bytes() is the peak of a step.
 #include "solve/candidates.h"
 #include "solve/cost/settings.h"
 
@@ -37,6 +48,7 @@ struct StepCost {
   std::int64_t computeFs = 0;    ///< forward, and backward when training
   std::int64_t trafficFs = 0;    ///< collectives, forward and backward
   std::int64_t trafficBytes = 0; ///< bytes of the whole tensors of these collectives
+  std::int64_t summedGradients = 0;  ///< of `gradients`: bytes in the bucket that is summed over ranks
   std::int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, kvCache = 0;  ///< bytes that stay
   std::int64_t femtoseconds() const;
   std::int64_t bytes() const;
@@ -48,12 +60,18 @@ struct StepCost {
 struct PlanCost {
   StepCost sum;                      ///< of all steps
   std::int64_t fixedBytes = 0;       ///< inputs and constants
-  std::int64_t transientPeak = 0;
+  std::int64_t transientPeak = 0;    ///< what the fullest moment of a step holds beyond the rest
   std::int64_t femtoseconds() const { return sum.femtoseconds(); }
   std::int64_t additiveBytes() const;
   std::int64_t bytes() const;
   bool operator==(const PlanCost&) const = default;
 };
+
+/// What a value shares among the steps that read it; each part is charged once, whoever asks first. Bits.
+using Shares = std::uint8_t;
+inline constexpr Shares kSharesNothing = 0;
+inline constexpr Shares kSharesWhole = 1;        ///< the whole of a value on the sequence: gathered, and again in backward
+inline constexpr Shares kSharesGradientSum = 2;  ///< the sum of its gradient's parts
 
 struct CostFacts;
 
@@ -67,14 +85,19 @@ class CostModel {
   /// shared collectives of what it reads. Equal steps (structureHash, sameStructure, and `costClass`) cost the same.
   StepCost step(NodeId node, const Choice& choice, std::span<const Placement> reads) const;
 
-  /// Shared collectives: what a value costs once, however many steps ask for it. A value that is R: the all-reduce of its
-  /// gradient, of which the asking step leaves only a part on each rank. A value on the sequence: its all-gather, and the
-  /// reduce-scatter of its gradient. (The layer that owns a parameter pays for its gradient in its own step.)
-  bool asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const;
+  /// Shared collectives: what a value costs once, however many steps ask for it.
+  Shares asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const;
+  /// Of the `index`th value that the step writes: what its own cost pays already.
+  Shares paysShared(NodeId node, const Choice& choice, std::size_t index) const;
   /// False when no step can ask for this value's, however it lies.
   bool mayShare(ValueId value) const;
-  /// To be charged once for a value that lies as `placement` if any step asks.
-  StepCost shared(ValueId value, const Placement& placement) const;
+  /// To be charged once for each part that any step asks of a value that lies as `placement`.
+  StepCost shared(ValueId value, const Placement& placement, Shares parts) const;
+
+  /// False when no choice of the step, nor what it asks for, has StepCost::summedGradients.
+  bool maySumGradients(NodeId node) const;
+  /// To be charged once where any cost has StepCost::summedGradients.
+  StepCost bucketStart() const;
 
   /// Names the static facts beyond structure that decide a step's cost and what its results share (graph output, saved for
   /// backward, cached, needs a gradient, gathered by readers; size of a parameter).
@@ -84,8 +107,8 @@ class CostModel {
   PlanCost evaluate(const Solution& solution) const;
   /// By NodeId; shared collectives are charged to the value's producer. Sums to evaluate().sum.
   std::vector<StepCost> byNode(const Solution& solution) const;
-  /// Most bytes of live, not staying values (and collectives' buffers) at once.
-  std::int64_t transientPeak(const Solution& solution) const;
+  /// PlanCost::transientPeak; `sum` is the solution's PlanCost::sum.
+  std::int64_t transientPeak(const Solution& solution, const StepCost& sum) const;
   /// No plan in which the step takes this choice has a smaller transient peak. Equal for equal steps.
   std::int64_t leastTransient(NodeId node, const Choice& choice) const;
 
@@ -93,6 +116,8 @@ class CostModel {
   /// Calls `add(node, cost)` with all that the nodes cost; of some nodes more than once.
   template <class Add>
   void forEachCost(const Solution& solution, Add add) const;
+  /// What the optimizer takes for its largest parameter.
+  std::int64_t optimizerBytes(const Solution& solution) const;
 
   const Problem& m_problem;
   const Variables& m_variables;

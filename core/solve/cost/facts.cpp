@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 namespace cleave::solve {
 namespace {
@@ -106,23 +107,28 @@ ValueId beforeRepetition(const Graph& graph, ValueId value) {
 /// Fills the facts of values and nodes; one pass for each kind of fact.
 class FactFinder {
  public:
-  FactFinder(const Problem& problem, const Variables& variables, const graph::Lifetimes& lifetimes,
-             std::vector<ValueFacts>& values, std::vector<NodeFacts>& nodes)
+  FactFinder(const Problem& problem, const Variables& variables, CostFacts& facts)
       : m_problem(problem),
         m_graph(*problem.graph),
         m_variables(variables),
-        m_lifetimes(lifetimes),
-        m_values(values),
-        m_nodes(nodes) {
+        m_lifetimes(facts.lifetimes),
+        m_values(facts.values),
+        m_nodes(facts.nodes),
+        m_backward(facts.backward) {
     for (const std::string& op : m_graph.ops) m_costs.push_back(operatorCosts(op));
   }
 
   void find() {
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findWork(id);
-    for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = true;
+    findOutputs();
     if (m_problem.cost.isTraining) {
+      dropIdleGradients();
+      m_backward.firstSaver.resize(m_values.size());
       for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findSaved(id);
-    } else if (m_problem.cost.holdsKvCache) {
+      findGradients();
+    }
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findPasses(id);
+    if (!m_problem.cost.isTraining && m_problem.cost.holdsKvCache) {
       for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findCached(id);
     }
     if (m_problem.context.sequenceParallel != rules::SequenceParallel::Off) findGathered();
@@ -158,7 +164,10 @@ class FactFinder {
     for (ValueId result : node.results) findType(result);
     if (node.kind != NodeKind::Call) {
       const bool isTrained = node.kind == NodeKind::Parameter && m_problem.cost.isTraining;
-      for (ValueId result : node.results) fact(result).needsGradient = isTrained && isReal(result);
+      for (ValueId result : node.results) {
+        fact(result).isParameter = node.kind == NodeKind::Parameter;
+        fact(result).needsGradient = isTrained && isReal(result);
+      }
       return;
     }
     facts.costs = m_costs[node.op.index()];
@@ -173,7 +182,56 @@ class FactFinder {
       fact(result).needsGradient = isReal(result);
       facts.needsGradient = facts.needsGradient || isReal(result);
     }
-    if (facts.needsGradient) facts.passes = static_cast<std::int8_t>(1 + backwardPasses(id, operands));
+  }
+
+  /// Training needs its loss alone: where an output is one real number that depends on a parameter, the others (logits) are
+  /// no longer needed than the loss needs them.
+  void findOutputs() {
+    const auto isLoss = [&](const graph::Output& output) {
+      return fact(output.value).needsGradient && !fact(output.value).isParameter && fact(output.value).count == 1;
+    };
+    const bool hasLoss = m_problem.cost.isTraining && std::any_of(m_graph.outputs.begin(), m_graph.outputs.end(), isLoss);
+    for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = !hasLoss || isLoss(output);
+  }
+
+  /// What no output depends on gets no gradient.
+  void dropIdleGradients() {
+    std::vector<bool> gets(m_values.size(), false);
+    for (const graph::Output& output : m_graph.outputs) gets[output.value.index()] = fact(output.value).isOutput;
+    for (std::size_t n = m_graph.nodes.size(); n-- > 0;) {
+      const NodeId id(n);
+      const Node& node = m_graph.node(id);
+      if (node.kind != NodeKind::Call) continue;
+      const bool isPassedOn = m_nodes[n].needsGradient && std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return gets[v.index()]; });
+      m_nodes[n].needsGradient = isPassedOn;
+      for (ValueId result : node.results) fact(result).needsGradient = isPassedOn && fact(result).needsGradient;
+      if (!isPassedOn) continue;
+      for (ValueId operand : operandsOf(id)) gets[operand.index()] = true;
+    }
+  }
+
+  void findPasses(NodeId id) {
+    if (m_nodes[id.index()].needsGradient) m_nodes[id.index()].passes = static_cast<std::int8_t>(1 + backwardPasses(id, operandsOf(id)));
+  }
+
+  /// Owners of gradients, the first to hand them one, and the nodes behind which nothing is saved.
+  void findGradients() {
+    m_backward.gradientOwner.resize(m_values.size());
+    m_backward.lastReader.resize(m_values.size());
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
+      const Node& node = m_graph.node(id);
+      for (ValueId result : node.results) {
+        const bool isView = node.kind == NodeKind::Call && !m_lifetimes.ownsMemory(result);
+        const ValueId base = isView ? m_backward.gradientOwner[valueAt(node, 0).index()] : result;
+        m_backward.gradientOwner[result.index()] = fact(result).count > fact(base).count ? result : base;
+      }
+      if (!m_nodes[id.index()].needsGradient) continue;
+      for (ValueId operand : operandsOf(id)) m_backward.lastReader[m_backward.gradientOwner[operand.index()].index()] = id;
+    }
+    for (std::size_t n = m_graph.nodes.size(); n-- > 0 && m_isSaver.size() > n;) {
+      m_nodes[n].isLastToSave = true;
+      if (m_isSaver[n]) break;
+    }
   }
 
   int backwardPasses(NodeId id, std::span<const ValueId> operands) {
@@ -192,11 +250,15 @@ class FactFinder {
 
   void save(ValueId value) {
     const ValueId owner = m_lifetimes.ownerOf(value);
-    if (m_lifetimes.ownsMemory(owner)) fact(owner).isSaved = true;
+    if (!m_lifetimes.ownsMemory(owner)) return;
+    m_isSaver[m_saver.index()] = true;
+    if (!std::exchange(fact(owner).isSaved, true)) m_backward.firstSaver[owner.index()] = m_saver;
   }
 
   void findSaved(NodeId id) {
+    m_isSaver.resize(m_graph.nodes.size(), false);
     if (!m_nodes[id.index()].needsGradient) return;
+    m_saver = id;
     const Node& node = m_graph.node(id);
     const auto operands = operandsOf(id);
     const auto saveReals = [&](std::span<const ValueId> values) {
@@ -205,9 +267,10 @@ class FactFinder {
       }
     };
     switch (m_nodes[id.index()].costs.saves) {
-      case Saves::Nothing:
+      case Saves::Nothing: return;
       case Saves::Mask:
-      case Saves::Loss: return;
+      case Saves::Experts:
+      case Saves::Loss: m_isSaver[id.index()] = true; return;
       case Saves::Factors: return saveFactors(operands);
       case Saves::Quotient: return saveQuotient(operands);
       case Saves::First: return save(operands.front());
@@ -216,6 +279,7 @@ class FactFinder {
       case Saves::Result: return save(node.results.front());
       case Saves::Discrete: return saveDiscrete(operands, node.results);
       case Saves::Attention:
+        m_isSaver[id.index()] = true;
         saveReals(std::span(operands).first(std::min<std::size_t>(3, operands.size())));
         return save(node.results.front());
       case Saves::Everything:
@@ -265,14 +329,14 @@ class FactFinder {
   /// All that `step`, `asksShared` and `shared` read of the facts and sameStructure does not compare.
   void classify(NodeId id) {
     const Node& node = m_graph.node(id);
-    m_key.assign(1, static_cast<char>(node.kind));
+    m_key.assign({static_cast<char>(node.kind), static_cast<char>(m_nodes[id.index()].isLastToSave)});
     const auto add = [&](ValueId value) {
       const ValueFacts& f = fact(value);
       m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4);
     };
     for (ValueId written : m_variables.writes(id)) written.isValid() ? add(written) : m_key.push_back('-');
     for (const Read& read : m_variables.reads(id)) {
-      m_key += static_cast<char>(fact(read.value).needsGradient | fact(read.value).isGathered << 1);
+      m_key += static_cast<char>(fact(read.value).needsGradient | fact(read.value).isGathered << 1 | fact(read.value).isParameter << 2);
     }
     if (node.kind != NodeKind::Call) {
       if (!m_variables.isStep(id)) add(node.results[0]);
@@ -292,6 +356,9 @@ class FactFinder {
   const graph::Lifetimes& m_lifetimes;
   std::vector<ValueFacts>& m_values;
   std::vector<NodeFacts>& m_nodes;
+  BackwardFacts& m_backward;
+  NodeId m_saver;                      ///< that `save` is called for
+  std::vector<bool> m_isSaver;         ///< by node
   std::vector<OperatorCosts> m_costs;  ///< by OpId
   std::unordered_map<std::string, std::uint32_t> m_classes;
   std::vector<ValueId> m_operands;     ///< of the node that is looked at
@@ -302,7 +369,7 @@ class FactFinder {
 
 CostFacts::CostFacts(const Problem& problem, const Variables& variables)
     : lifetimes(*problem.graph), values(problem.graph->values.size()), nodes(problem.graph->nodes.size()) {
-  FactFinder(problem, variables, lifetimes, values, nodes).find();
+  FactFinder(problem, variables, *this).find();
   for (const Node& node : problem.graph->nodes) {
     if (node.kind != NodeKind::Input && node.kind != NodeKind::Constant) continue;
     for (ValueId result : node.results) fixedBytes = saturatingAdd(fixedBytes, values[result.index()].count * values[result.index()].itemSize);

@@ -76,6 +76,7 @@ constexpr std::array kRows{
     keeps("linalg_vector_norm", Saves::FirstAndResult), keeps("logcumsumexp", Saves::FirstAndResult),
     keeps("logsumexp", Saves::FirstAndResult), keeps("norm", Saves::FirstAndResult), keeps("prod", Saves::FirstAndResult),
 
+    Row{"moe_experts", Work::Product, Saves::Experts},
     keeps("cross_entropy_loss", Saves::Loss), keeps("binary_cross_entropy", Saves::Operands),
     keeps("binary_cross_entropy_with_logits", Saves::Operands), keeps("huber_loss", Saves::Operands),
     keeps("l1_loss", Saves::Operands), keeps("mse_loss", Saves::Operands), keeps("nll_loss", Saves::Discrete),

@@ -7,8 +7,8 @@
 namespace cleave::solve {
 
 StepCost& StepCost::operator+=(const StepCost& other) {
-  for (const auto field : {&StepCost::computeFs, &StepCost::trafficFs, &StepCost::trafficBytes, &StepCost::parameters,
-                           &StepCost::gradients, &StepCost::optimizer, &StepCost::activations, &StepCost::kvCache}) {
+  for (const auto field : {&StepCost::computeFs, &StepCost::trafficFs, &StepCost::trafficBytes, &StepCost::summedGradients,
+                           &StepCost::parameters, &StepCost::gradients, &StepCost::optimizer, &StepCost::activations, &StepCost::kvCache}) {
     this->*field = saturatingAdd(this->*field, other.*field);
   }
   return *this;

@@ -34,6 +34,15 @@ enum class Optimizer : std::uint8_t { None, Sgd, Momentum, AdamW };
 std::string_view toText(Optimizer optimizer);  ///< "none", "sgd", "momentum", "adamw"
 std::optional<Optimizer> parseOptimizer(std::string_view text);
 
+/// Bytes for each element of a parameter whose elements have `itemSize`. States are at least float32, and half precision has
+/// a float32 master copy. The step takes one parameter after the other, as PyTorch's (torch/optim, foreach and fused off):
+/// beside its states the gradient in their precision, and AdamW's √v and √v / bias correction.
+struct OptimizerMemory {
+  std::int64_t states = 0;     ///< kept
+  std::int64_t transient = 0;  ///< while a parameter's turn lasts
+};
+OptimizerMemory optimizerMemory(Optimizer optimizer, std::int64_t itemSize);
+
 struct CostSettings {
   DeviceProfile profile;
   bool isTraining = false;                    ///< forward, backward and the optimizer's states; else forward and the KV cache

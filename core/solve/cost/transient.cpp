@@ -1,8 +1,11 @@
-#include "solve/cost/facts.h"
+#include "solve/cost/buffers.h"
 
 #include <algorithm>
 
-/// Buffers beside values, as the rank program needs them (plan/predict.cpp has the same list for its operators).
+/// The peak of what does not stay, over one step from its first operator to the optimizer: values, gathered inputs, gradients
+/// and buffers are intervals on a line of moments, whose sum is largest somewhere. The moments: each node forward; split
+/// outputs gathered one after the other; when training each node backward in reverse, the parameters' gradients summed, the
+/// optimizer.
 
 namespace cleave::solve {
 namespace {
@@ -10,111 +13,260 @@ namespace {
 using rules::CollectiveKind;
 using rules::StrategyOption;
 
-bool hasOuterSizes(const graph::Shape& shape, int dim) {
-  return std::any_of(shape.begin(), shape.begin() + std::min<std::ptrdiff_t>(dim, std::ssize(shape)), [](std::int64_t size) { return size > 1; });
-}
-
-class Buffers {
+/// Adds up what is live at each moment.
+class Moments {
  public:
-  Buffers(const Problem& problem, const Variables& variables)
-      : m_graph(*problem.graph), m_variables(variables), m_ranks(problem.context.worldSize) {}
-
-  std::int64_t bytes(ValueId value, const Placement& placement) const {
-    return placement.localCount(m_graph.shapeOf(value), m_ranks) * graph::itemSize(m_graph.value(value).type.dtype);
+  explicit Moments(std::size_t count) : m_changes(count + 1, 0), m_at(count, 0) {}
+  void hold(std::size_t first, std::size_t last, std::int64_t bytes) {
+    m_changes[first] += bytes;
+    m_changes[last + 1] -= bytes;
   }
-  /// All parts of a split value, and the rank-major copy that gathering along an inner dimension takes.
-  std::int64_t gathered(ValueId value, const Placement& placement) const {
-    const std::int64_t whole = saturatingMul(bytes(value, placement), m_ranks);
-    return hasOuterSizes(m_graph.shapeOf(value), placement.firstDim()) ? saturatingMul(2, whole) : whole;
-  }
-
-  /// While `node` runs with `option`, if it is a layer.
-  std::int64_t of(NodeId node, const rules::TakenOption& option) const {
-    const auto& layer = m_variables.layer(node);
-    return layer && option ? ofLayer(*layer, *option, m_graph.node(node).results[0]) : 0;
+  void add(std::size_t moment, std::int64_t bytes) { m_at[moment] += bytes; }
+  std::int64_t peak() const {
+    std::int64_t live = 0, peak = 0;
+    for (std::size_t i = 0; i < m_at.size(); ++i) {
+      live += m_changes[i];
+      peak = std::max(peak, live + m_at[i]);
+    }
+    return peak;
   }
 
  private:
-  std::int64_t ofLayer(const graph::LayerShape& layer, const StrategyOption& option, ValueId result) const {
-    const std::int64_t whole = bytes(result, Placement());
-    if (layer.kind == graph::LayerKind::CrossEntropy) return ofLoss(layer, option);
-    std::int64_t total = option.before ? gathered(layer.input, option.input) : 0;
-    if (!option.after || *option.after == CollectiveKind::AllReduce) return total;
-    if (*option.after == CollectiveKind::ReduceScatter) {
-      // The partial sums, whole, and their rank-major copy.
-      return saturatingAdd(total, hasOuterSizes(m_graph.shapeOf(result), option.result.firstDim()) ? saturatingMul(2, whole) : whole);
-    }
-    const int last = static_cast<int>(m_graph.shapeOf(result).size()) - 1;
-    const Placement part = option.weight.shifted(last - layer.outAxis);
-    // The whole is the result itself.
-    return saturatingAdd(total, bytes(result, part) + std::max<std::int64_t>(0, gathered(result, part) - whole));
+  std::vector<std::int64_t> m_changes, m_at;
+};
+
+/// Nodes between whose turns a value lies whole because layers gather it from the sequence.
+struct Gatherers {
+  std::size_t first = 0, last = 0;
+  bool sumsGradient = false;  ///< a split weight leaves parts of the gradient
+};
+
+/// One step of one solution. Lives for one question.
+class Step {
+ public:
+  Step(const Problem& problem, const Variables& variables, const CostFacts& facts, const Solution& solution)
+      : m_graph(*problem.graph),
+        m_variables(variables),
+        m_facts(facts),
+        m_solution(solution),
+        m_buffers(problem, variables, facts),
+        m_isTraining(problem.cost.isTraining),
+        m_ranks(problem.context.worldSize),
+        m_nodes(m_graph.nodes.size()),
+        m_gathererOf(m_graph.values.size(), 0) {
+    findGathered();
+    m_forward = m_nodes + m_gatheredOutputs.size();
+    m_moments.emplace(m_isTraining ? m_forward + m_nodes + 2 : m_forward + 1);
   }
 
-  /// The log-softmax; in the vocabulary-parallel form the exponentials, in float32 at least.
-  std::int64_t ofLoss(const graph::LayerShape& layer, const StrategyOption& option) const {
-    const std::int64_t logits = bytes(layer.input, option.input);
-    const int itemSize = graph::itemSize(m_graph.value(layer.input).type.dtype);
-    return option.strategy == rules::Strategy::Vocab && itemSize < 4 ? logits / itemSize * 4 : logits;
+  /// `summedBytes`: of the parameters' gradients, as one bucket; `optimizerBytes`: what its step takes beside its states.
+  std::int64_t transient(std::int64_t summedBytes, std::int64_t optimizerBytes) {
+    holdValues();
+    holdGathered();
+    runForward();
+    if (!m_isTraining) return m_moments->peak();
+    runBackward();
+    m_moments->add(m_forward + m_nodes, summedBytes);
+    m_moments->add(m_forward + m_nodes + 1, optimizerBytes);
+    return m_moments->peak() - m_saved;
+  }
+
+ private:
+  std::size_t end() const { return m_isTraining ? m_forward + m_nodes + 1 : m_forward; }
+  std::size_t backward(std::size_t node) const { return m_forward + m_nodes - 1 - node; }
+  std::int64_t bytes(ValueId value) const { return m_buffers.bytes(value, m_solution.of(value)); }
+  Gatherers* gatherersOf(ValueId value) {
+    const std::uint32_t at = m_gathererOf[value.index()];
+    return at == 0 ? nullptr : &m_gatherers[at - 1];
+  }
+
+  void findGathered() {
+    if (m_ranks == 1) return;
+    for (NodeId id : idRange<NodeId>(m_nodes)) {
+      const auto& option = m_solution.strategies[id.index()];
+      if (!option || option->before != CollectiveKind::AllGather) continue;
+      std::uint32_t& at = m_gathererOf[m_variables.layer(id)->input.index()];
+      if (at == 0) {
+        m_gatherers.push_back({id.index(), id.index(), false});
+        at = static_cast<std::uint32_t>(m_gatherers.size());
+      }
+      m_gatherers[at - 1].last = id.index();
+      m_gatherers[at - 1].sumsGradient = m_gatherers[at - 1].sumsGradient || option->weight.isSplit();
+    }
+    for (const graph::Output& output : m_graph.outputs) {
+      if (!m_facts.of(output.value).isOutput || m_solution.of(output.value).isReplicated()) continue;
+      const bool isKnown = std::find(m_gatheredOutputs.begin(), m_gatheredOutputs.end(), output.value) != m_gatheredOutputs.end();
+      if (!isKnown) m_gatheredOutputs.push_back(output.value);
+    }
+  }
+
+  void holdValues() {
+    std::vector<std::size_t> until(m_graph.values.size(), 0);  // of owners that outputs keep
+    for (const graph::Output& output : m_graph.outputs) {
+      if (!m_facts.of(output.value).isOutput) continue;
+      const auto gathered = std::find(m_gatheredOutputs.begin(), m_gatheredOutputs.end(), output.value);
+      const bool stays = gathered == m_gatheredOutputs.end();
+      std::size_t& last = until[m_facts.lifetimes.ownerOf(output.value).index()];
+      last = std::max(last, stays ? end() : m_nodes + static_cast<std::size_t>(gathered - m_gatheredOutputs.begin()));
+    }
+    for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
+      const ValueFacts& facts = m_facts.of(value);
+      if (facts.isCached || !m_facts.lifetimes.ownsMemory(value)) continue;
+      std::size_t last = std::max(until[value.index()], m_facts.lifetimes.lastReader(value).index());
+      if (facts.isSaved) {
+        last = std::max(last, backward(m_facts.backward.firstSaver[value.index()].index()));
+        m_saved += bytes(value);
+      }
+      m_moments->hold(m_graph.value(value).producer.index(), last, bytes(value));
+    }
+  }
+
+  /// One gather serves all layers that read a value whole, and the user; none of it is kept for the backward pass.
+  void holdGathered() {
+    std::vector<bool> isDone(m_gatherers.size(), false);
+    for (std::size_t i = 0; i < m_gatheredOutputs.size(); ++i) {
+      const ValueId value = m_gatheredOutputs[i];
+      const Gatherers* gatherers = gatherersOf(value);
+      holdWhole(value, gatherers ? gatherers->first : m_nodes + i, end());
+      if (gatherers) isDone[m_gathererOf[value.index()] - 1] = true;
+    }
+    for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
+      const Gatherers* gatherers = gatherersOf(value);
+      if (!gatherers) continue;
+      if (!isDone[m_gathererOf[value.index()] - 1]) holdWhole(value, gatherers->first, gatherers->last);
+      if (!m_isTraining) continue;
+      // Gathered again for the gradients of the weights; the whole of its own gradient is added up beside it.
+      const std::size_t first = backward(gatherers->last), last = backward(gatherers->first);
+      holdWhole(value, first, last);
+      if (!m_facts.of(value).needsGradient) continue;
+      m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)));
+      if (gatherers->sumsGradient) m_moments->add(last, m_buffers.rankMajor(value, m_solution.of(value)));
+    }
+  }
+  void holdWhole(ValueId value, std::size_t first, std::size_t last) {
+    m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)));
+    m_moments->add(first, m_buffers.rankMajor(value, m_solution.of(value)));
+  }
+
+  void runForward() {
+    for (NodeId id : idRange<NodeId>(m_nodes)) {
+      const graph::Node& node = m_graph.node(id);
+      if (node.kind != graph::NodeKind::Call || node.results.empty()) continue;
+      const auto& option = m_solution.strategies[id.index()];
+      if (option && m_variables.layer(id)) m_moments->add(id.index(), m_buffers.forward(id, *option));
+      const auto reads = m_variables.reads(id);
+      const Placement operand = reads.empty() ? Placement() : m_solution.of(reads[0].value);
+      const std::int64_t inside = m_buffers.savedInside(id, option, m_solution.computed(node.results[0]), operand);
+      if (inside == 0) continue;
+      m_saved += inside;
+      m_moments->hold(id.index(), backward(id.index()), inside);
+    }
+    for (const auto& [value, computed] : m_solution.computedAs) {
+      m_moments->add(m_graph.value(value).producer.index(), m_buffers.bytes(value, computed));
+    }
+  }
+
+  void runBackward() {
+    for (NodeId id : idRange<NodeId>(m_nodes)) {
+      if (!m_facts.of(id).needsGradient) continue;
+      const auto& option = m_solution.strategies[id.index()];
+      if (option && m_variables.layer(id)) m_moments->add(backward(id.index()), m_buffers.backward(id, *option));
+    }
+    for (const auto& [value, computed] : m_solution.computedAs) {
+      if (m_facts.of(value).needsGradient) m_moments->add(backward(m_graph.value(value).producer.index()), m_buffers.bytes(value, computed));
+    }
+    std::vector<bool> isGiven(m_graph.values.size(), false);  // from outside, when the backward pass begins
+    for (const graph::Output& output : m_graph.outputs) {
+      if (m_facts.of(output.value).isOutput) isGiven[m_facts.backward.gradientOwner[output.value.index()].index()] = true;
+    }
+    for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
+      const ValueFacts& facts = m_facts.of(value);
+      if (!facts.needsGradient || m_facts.backward.gradientOwner[value.index()] != value) continue;
+      facts.isParameter ? addContributions(value) : holdGradient(value, isGiven[value.index()]);
+    }
+  }
+
+  void holdGradient(ValueId value, bool isGiven) {
+    const NodeId reader = m_facts.backward.lastReader[value.index()];
+    if (!isGiven && !reader.isValid()) return;
+    const std::size_t first = isGiven ? m_forward : backward(reader.index());
+    m_moments->hold(first, backward(m_graph.value(value).producer.index()), bytes(value));
+  }
+
+  /// The first gradient of a parameter is made where it stays; one more is made beside it and added.
+  void addContributions(ValueId parameter) {
+    const NodeId first = m_facts.backward.lastReader[parameter.index()];
+    for (const NodeId user : m_graph.value(parameter).users) {
+      if (user != first && m_facts.of(user).needsGradient) m_moments->add(backward(user.index()), bytes(parameter));
+    }
   }
 
   const Graph& m_graph;
   const Variables& m_variables;
+  const CostFacts& m_facts;
+  const Solution& m_solution;
+  const Buffers m_buffers;
+  const bool m_isTraining;
   const int m_ranks;
+  const std::size_t m_nodes;
+  std::size_t m_forward = 0;                    ///< moments of the forward pass
+  std::vector<std::uint32_t> m_gathererOf;      ///< by value: into m_gatherers, plus one; 0: none
+  std::vector<Gatherers> m_gatherers;
+  std::vector<ValueId> m_gatheredOutputs;       ///< split outputs, each once
+  std::optional<Moments> m_moments;
+  std::int64_t m_saved = 0;                     ///< what StepCost::activations counts
 };
 
 }  // namespace
 
-std::int64_t CostModel::transientPeak(const Solution& solution) const {
-  const Graph& graph = *m_problem.graph;
-  const Buffers buffers(m_problem, m_variables);
-  std::vector<std::int64_t> bytes(graph.values.size(), 0), workspace(graph.nodes.size(), 0);
-  for (ValueId value : idRange<ValueId>(graph.values.size())) {
-    const ValueFacts& facts = m_facts->of(value);
-    if (facts.isSaved || facts.isCached || !m_facts->lifetimes.ownsMemory(value)) continue;
-    const Placement& placement = solution.of(value);
-    bytes[value.index()] = placement.isReplicated() ? facts.count * facts.itemSize : buffers.bytes(value, placement);
-  }
-  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
-    const auto& option = solution.strategies[node.index()];
-    if (option) workspace[node.index()] = buffers.of(node, option);
-  }
-  for (const auto& [value, computed] : solution.computedAs) {
-    auto& space = workspace[graph.value(value).producer.index()];
-    space = saturatingAdd(space, buffers.bytes(value, computed));
-  }
-  const graph::MemoryUse use = m_facts->lifetimes.run(bytes, workspace);
+std::int64_t CostModel::transientPeak(const Solution& solution, const StepCost& sum) const {
+  Step step(m_problem, m_variables, *m_facts, solution);
+  return step.transient(sum.summedGradients, m_problem.cost.isTraining ? optimizerBytes(solution) : 0);
+}
 
-  // Split outputs are gathered at the end, one after the other; each part goes when its whole is there.
-  std::int64_t peak = use.peak, live = use.liveAfter.empty() ? 0 : use.liveAfter.back();
-  std::vector<bool> isDone(graph.values.size(), false);
-  for (const graph::Output& output : graph.outputs) {
-    const Placement& placement = solution.of(output.value);
-    if (m_problem.context.worldSize == 1 || placement.isReplicated() || isDone[output.value.index()]) continue;
-    isDone[output.value.index()] = true;
-    peak = std::max(peak, saturatingAdd(live, buffers.gathered(output.value, placement)));
-    live += buffers.bytes(output.value, Placement()) - bytes[m_facts->lifetimes.ownerOf(output.value).index()];
+/// The optimizer takes one parameter after the other: AdamW's square root of the second moment and its quotient, and for half
+/// precision the gradient in the precision of the states.
+std::int64_t CostModel::optimizerBytes(const Solution& solution) const {
+  const Buffers buffers(m_problem, m_variables, *m_facts);
+  std::int64_t most = 0;
+  for (const graph::Node& node : m_problem.graph->nodes) {
+    if (node.kind != graph::NodeKind::Parameter || !m_facts->of(node.results[0]).needsGradient) continue;
+    const std::int64_t itemSize = m_facts->of(node.results[0]).itemSize;
+    const std::int64_t elements = buffers.bytes(node.results[0], solution.of(node.results[0])) / itemSize;
+    most = std::max(most, saturatingMul(elements, optimizerMemory(m_problem.cost.optimizer, itemSize).transient));
   }
-  return peak;
+  return most;
 }
 
 std::int64_t CostModel::leastTransient(NodeId node, const Choice& choice) const {
   const graph::Node& n = m_problem.graph->node(node);
-  if (n.kind != graph::NodeKind::Call) return 0;
-  const Buffers buffers(m_problem, m_variables);
-  std::int64_t made = 0, gathered = 0, computed = buffers.of(node, choice.strategy);
+  // While an earlier or a later node saves less or more, how much of the saved activations is live depends on other steps.
+  if (n.kind != graph::NodeKind::Call || (m_problem.cost.isTraining && !m_facts->of(node).isLastToSave)) return 0;
+  const Buffers buffers(m_problem, m_variables, *m_facts);
+  std::int64_t made = 0, gradients = 0, outputs = 0, computed = 0;
   for (std::size_t i = 0; i < n.results.size(); ++i) {
     const ValueFacts& facts = m_facts->of(n.results[i]);
     const Placement& placement = choice.results[i];
-    const bool isHeld = !facts.isSaved && !facts.isCached && m_facts->lifetimes.ownsMemory(n.results[i]);
-    const std::int64_t held = isHeld ? buffers.bytes(n.results[i], placement) : 0;
-    made = saturatingAdd(made, held);
+    const std::int64_t held = m_facts->lifetimes.ownsMemory(n.results[i]) ? buffers.bytes(n.results[i], placement) : 0;
+    if (!facts.isSaved && !facts.isCached) made = saturatingAdd(made, held);
     if (!choice.computedAs.empty() && choice.computedAs[i] != placement) {
       computed = saturatingAdd(computed, buffers.bytes(n.results[i], choice.computedAs[i]));
     }
-    const bool isGathered = facts.isOutput && placement.isSplit() && m_problem.context.worldSize > 1;
-    if (isGathered) gathered = std::max(gathered, buffers.gathered(n.results[i], placement));
+    if (!facts.isOutput || placement.isReplicated() || m_problem.context.worldSize == 1) continue;
+    // A layer may gather it first, and when training the copy is gone before all is saved.
+    const std::int64_t copy = m_problem.cost.isTraining ? 0 : buffers.rankMajor(n.results[i], placement);
+    outputs = std::max(outputs, saturatingAdd(buffers.gathered(n.results[i], placement), copy));
   }
-  return std::max(saturatingAdd(made, computed), gathered);
+  const auto& layer = m_variables.layer(node);
+  if (!layer || !choice.strategy) return std::max(saturatingAdd(made, computed), outputs);
+  const StrategyOption& option = *choice.strategy;
+  const std::int64_t input = option.before ? buffers.gathered(layer->input, option.input) : 0;
+  const std::int64_t forward = saturatingAdd(saturatingAdd(made, computed), saturatingAdd(input, buffers.forward(node, option)));
+  const bool passesGradient = m_facts->of(node).needsGradient && m_facts->of(layer->input).needsGradient;
+  if (passesGradient && !m_facts->of(m_facts->backward.gradientOwner[layer->input.index()]).isParameter) {
+    gradients = saturatingAdd(buffers.bytes(layer->input, option.input), buffers.backward(node, option));
+  }
+  return std::max({forward, outputs, gradients});
 }
 
 }  // namespace cleave::solve

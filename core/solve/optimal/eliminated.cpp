@@ -85,10 +85,12 @@ PlanCost Eliminated::priceOf(const Path& path, const Solution& solution) const {
   for (const auto& fixed : m_elimination.layout.fixed) cost.sum += fixed.answer->open.front().cost;
   forEachTaken(path, [&](std::size_t, const Transition& transition, const Candidate& candidate) {
     cost.sum += candidate.cost;
-    cost.sum += StepCost{.trafficFs = transition.femtoseconds - candidate.femtoseconds, .trafficBytes = transition.sharedBytes};
+    cost.sum += StepCost{.trafficFs = transition.femtoseconds - candidate.femtoseconds,
+                         .trafficBytes = transition.sharedBytes,
+                         .summedGradients = transition.sharedGradients};
   });
   cost.fixedBytes = m_context->model.fixedBytes();
-  cost.transientPeak = m_context->model.transientPeak(solution);
+  cost.transientPeak = m_context->model.transientPeak(solution, cost.sum);
   return cost;
 }
 

@@ -50,7 +50,7 @@ class StateCollector {
     for (std::uint32_t i = 0; i < m_width; ++i) {
       const std::uint32_t x = m_tokens[std::size_t(a) * m_width + i], y = m_tokens[std::size_t(b) * m_width + i];
       if (x == y) continue;
-      if (Token::placement(x) == Token::placement(y)) return Token::isCharged(y);
+      if (Token::placement(x) == Token::placement(y)) return Token::charged(x) < Token::charged(y);
       return table.isBefore(Token::placement(x), Token::placement(y));
     }
     return false;
@@ -121,7 +121,7 @@ class Unfolder {
     level->entry = entry;
     StateCollector exits(static_cast<std::uint32_t>(place.exits.size()));
     Words operands, tokens;
-    std::vector<bool> isAsking;
+    Charges charges;
     for (std::uint32_t state = 0; state < entry->count; ++state) {
       const auto before = entry->at(state);
       operands.clear();
@@ -132,19 +132,15 @@ class Unfolder {
       level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
       for (std::uint32_t ordinal = 0; ordinal < answer->open.size(); ++ordinal) {
         const Candidate& candidate = answer->open[ordinal];
-        Transition transition{0, ordinal, candidate.femtoseconds, candidate.bytes, 0};
-        isAsking.assign(place.operands.size(), false);
-        for (const std::uint32_t read : candidate.asking) isAsking[place.operands[read].first] = true;
-        for (std::size_t i = 0; i < place.operands.size(); ++i) {
-          const auto& operand = place.operands[i];
-          if (!isAsking[i] || (operand.slot != kNoSlot && Token::isCharged(before[operand.slot]))) continue;
-          const StepCost shared = m_source.model.shared(operand.value, m_table.placement(operands[i]));
-          transition.femtoseconds += shared.femtoseconds();
-          transition.bytes += shared.bytes();
-          transition.sharedBytes = saturatingAdd(transition.sharedBytes, shared.trafficBytes);
-        }
+        charge(place, before, operands, candidate, charges);
+        Transition transition;
+        transition.ordinal = ordinal;
+        transition.femtoseconds = candidate.femtoseconds + charges.cost.femtoseconds();
+        transition.bytes = candidate.bytes + charges.cost.bytes();
+        transition.sharedBytes = charges.cost.trafficBytes;
+        transition.sharedGradients = charges.cost.summedGradients;
         tokens.clear();
-        for (const auto& exit : place.exits) tokens.push_back(tokenBehind(exit, before, candidate, isAsking));
+        for (const auto& exit : place.exits) tokens.push_back(tokenBehind(place, exit, before, candidate, charges));
         transition.to = exits.add(tokens);
         level->transitions.push_back(transition);
       }
@@ -158,15 +154,39 @@ class Unfolder {
     return level;
   }
 
-  static std::uint32_t tokenBehind(const Place::Exit& exit, std::span<const std::uint32_t> before,
-                                   const Candidate& candidate, const std::vector<bool>& isAsking) {
-    const bool isChargedHere = exit.mayBeCharged && exit.operand != kNoSlot && isAsking[exit.operand];
+  /// What a candidate is charged beside its own cost, because nothing before it was.
+  struct Charges {
+    std::vector<Shares> asked;     ///< by operand, the first that is a value for all of them
+    bool startsBucket = false;
+    StepCost cost;
+  };
+  void charge(const Place& place, std::span<const std::uint32_t> before, std::span<const std::uint32_t> operands, const Candidate& candidate,
+              Charges& charges) const {
+    charges.cost = {};
+    charges.asked.assign(place.operands.size(), kSharesNothing);
+    for (const auto& [read, parts] : candidate.asking) charges.asked[place.operands[read].first] |= parts;
+    for (std::size_t i = 0; i < place.operands.size(); ++i) {
+      const auto& operand = place.operands[i];
+      const Shares known = operand.slot == kNoSlot ? kSharesNothing : Token::charged(before[operand.slot]);
+      const Shares parts = charges.asked[i] & ~known;
+      if (parts != kSharesNothing) charges.cost += m_source.model.shared(operand.value, m_table.placement(operands[i]), parts);
+    }
+    charges.startsBucket = candidate.cost.summedGradients > 0 || charges.cost.summedGradients > 0;
+    const bool isStarted = place.bucket != kNoSlot && Token::charged(before[place.bucket]) != kSharesNothing;
+    if (charges.startsBucket && !isStarted) charges.cost += m_source.model.bucketStart();
+  }
+
+  static std::uint32_t tokenBehind(const Place& place, const Place::Exit& exit, std::span<const std::uint32_t> before,
+                                   const Candidate& candidate, const Charges& charges) {
+    const Shares asked = exit.operand == kNoSlot ? kSharesNothing : charges.asked[exit.operand];
     switch (exit.origin) {
-      case Place::Origin::Slot:
-        return Token::of(Token::placement(before[exit.index]),
-                         isChargedHere || (exit.mayBeCharged && Token::isCharged(before[exit.index])));
-      case Place::Origin::FixedOperand: return Token::of(StepTable::kWhole, isChargedHere);
-      case Place::Origin::Write: return Token::of(candidate.writes[exit.index], false);
+      case Place::Origin::Slot: return before[exit.index] | asked;
+      case Place::Origin::FixedOperand: return Token::of(StepTable::kWhole, asked);
+      case Place::Origin::Write: return Token::of(candidate.writes[exit.index], candidate.pays[exit.index]);
+      case Place::Origin::Bucket: {
+        const std::uint32_t known = place.bucket == kNoSlot ? Token::of(StepTable::kWhole, kSharesNothing) : before[place.bucket];
+        return known | (charges.startsBucket ? kSharesGradientSum : kSharesNothing);
+      }
     }
     return 0;
   }

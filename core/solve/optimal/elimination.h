@@ -24,6 +24,7 @@ struct Transition {
   std::int64_t femtoseconds = 0;
   std::int64_t bytes = 0;
   std::int64_t sharedBytes = 0;  ///< traffic of the shared collectives it is charged
+  std::int64_t sharedGradients = 0;  ///< StepCost::summedGradients of these
 };
 
 struct Level {

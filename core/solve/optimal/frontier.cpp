@@ -108,7 +108,17 @@ Frontier::Frontier(const Source& source, StepTable& table, const Layout& layout)
       m_table(table),
       m_layout(layout),
       m_lastRead(lastReads(source, layout.order)),
-      m_slotOf(source.problem.graph->values.size(), kNoSlot) {}
+      m_slotOf(source.problem.graph->values.size(), kNoSlot) {
+  findBucket();
+}
+
+void Frontier::findBucket() {
+  for (std::uint32_t place = 0; place < m_layout.order.size(); ++place) {
+    if (!m_source.model.maySumGradients(m_layout.order[place])) continue;
+    m_firstSum = std::min(m_firstSum, place);
+    m_lastSum = place;
+  }
+}
 
 const Place& Frontier::next() {
   Place& place = m_next;
@@ -135,8 +145,13 @@ const Place& Frontier::next() {
     const ValueId value = reads[i].value;
     place.operands.push_back({m_slotOf[value.index()], operandOf(value), value});
   }
+  place.bucket = !m_slots.empty() && !m_slots.front().isValid() ? 0 : kNoSlot;
+  if (m_firstSum <= m_place && m_place < m_lastSum) {
+    place.exits.push_back({Place::Origin::Bucket, 0, kNoSlot, true});
+    m_exitSlots.emplace_back();
+  }
   for (std::uint32_t i = 0; i < m_slots.size(); ++i) {
-    if (isReadLater(m_slots[i])) addExit(m_slots[i], Place::Origin::Slot, i);
+    if (m_slots[i].isValid() && isReadLater(m_slots[i])) addExit(m_slots[i], Place::Origin::Slot, i);
   }
   for (std::uint32_t i = 0; i < reads.size(); ++i) {
     const ValueId value = reads[i].value;
@@ -148,8 +163,12 @@ const Place& Frontier::next() {
     if (writes[i].isValid() && isReadLater(writes[i])) addExit(writes[i], Place::Origin::Write, i);
   }
   nameKind();
-  for (const ValueId value : m_slots) m_slotOf[value.index()] = kNoSlot;
-  for (std::uint32_t i = 0; i < m_exitSlots.size(); ++i) m_slotOf[m_exitSlots[i].index()] = i;
+  for (const ValueId value : m_slots) {
+    if (value.isValid()) m_slotOf[value.index()] = kNoSlot;
+  }
+  for (std::uint32_t i = 0; i < m_exitSlots.size(); ++i) {
+    if (m_exitSlots[i].isValid()) m_slotOf[m_exitSlots[i].index()] = i;
+  }
   std::swap(m_slots, m_exitSlots);
   ++m_place;
   return place;
@@ -157,7 +176,7 @@ const Place& Frontier::next() {
 
 void Frontier::nameKind() {
   Words& kind = m_next.kind;
-  kind.assign({m_next.classIndex, static_cast<std::uint32_t>(m_slots.size())});
+  kind.assign({m_next.classIndex, static_cast<std::uint32_t>(m_slots.size()), m_next.bucket});
   for (const auto& operand : m_next.operands) {
     kind.insert(kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
   }

@@ -4,18 +4,21 @@
 /// Inputs, constants, parameters without an owner and whatever is computed from them alone are always R: they are *fixed*, cost the same
 /// in every plan and take no place. The other steps follow the graph's order, or an order that computes a value as late as
 /// possible where that keeps fewer values live. Between two places the frontier has a slot for each live value whose
-/// placement matters, and for each fixed value whose shared collective (CostModel::shared) may have been charged already.
+/// placement matters, and for each fixed value whose shared collectives (CostModel::shared) may have been charged already;
+/// when training, the first slot knows whether the bucket of summed gradients was started (CostModel::bucketStart).
 #include "solve/optimal/step_table.h"
 
 namespace cleave::solve::optimal {
 
 inline constexpr std::uint32_t kNoSlot = std::numeric_limits<std::uint32_t>::max();
 
-/// What a slot holds: a placement id, and whether the value's shared collective is charged already.
+/// What a slot holds: a placement id, and which of the value's shared collectives are charged already. The bucket's slot:
+/// R, and its start as the sum of a gradient.
 struct Token {
-  static std::uint32_t of(std::uint32_t placement, bool isCharged) { return placement << 1 | (isCharged ? 1 : 0); }
-  static std::uint32_t placement(std::uint32_t token) { return token >> 1; }
-  static bool isCharged(std::uint32_t token) { return (token & 1) != 0; }
+  static constexpr std::uint32_t kShares = kSharesWhole | kSharesGradientSum;
+  static std::uint32_t of(std::uint32_t placement, Shares charged) { return placement << 2 | charged; }
+  static std::uint32_t placement(std::uint32_t token) { return token >> 2; }
+  static Shares charged(std::uint32_t token) { return token & kShares; }
 };
 
 /// One step and its wiring to the slots before and after it. Places with equal `kind` behave alike.
@@ -28,10 +31,11 @@ struct Place {
     ValueId value;
   };
   std::vector<Operand> operands;
-  enum class Origin : std::uint32_t { Slot, FixedOperand, Write };
+  std::uint32_t bucket = kNoSlot;    ///< slot before the step; kNoSlot: no earlier step can start it
+  enum class Origin : std::uint32_t { Slot, FixedOperand, Write, Bucket };
   struct Exit {
     Origin origin = Origin::Slot;
-    std::uint32_t index = 0;          ///< of the slot before, the operand, or the write
+    std::uint32_t index = 0;          ///< of the slot before, the operand, or the write; Bucket: 0
     std::uint32_t operand = kNoSlot;  ///< the first operand that is this value, when it may be charged
     bool mayBeCharged = false;
   };
@@ -62,6 +66,8 @@ class Frontier {
  private:
   /// What Place::kind says of `m_next`, which is filled in.
   void nameKind();
+  /// First and last place whose step may start the bucket.
+  void findBucket();
 
   const Source& m_source;
   StepTable& m_table;
@@ -69,7 +75,8 @@ class Frontier {
   std::uint32_t m_place = 0;
   std::vector<std::uint32_t> m_lastRead;  ///< by ValueId: place of the last step that reads it, plus one; 0: none
   std::vector<std::uint32_t> m_slotOf;    ///< by ValueId
-  std::vector<ValueId> m_slots;
+  std::vector<ValueId> m_slots;           ///< invalid: the bucket
+  std::uint32_t m_firstSum = kNoSlot, m_lastSum = 0;
   std::vector<ValueId> m_exitSlots;       ///< behind `m_next`
   Place m_next;
 };

@@ -135,8 +135,9 @@ std::shared_ptr<const Answer> StepTable::answer(const Source& source, NodeId nod
     const auto values = source.variables.reads(node);
     for (std::uint32_t i = 0; i < values.size(); ++i) {
       if (!source.model.mayShare(values[i].value)) continue;
-      if (source.model.asksShared(node, choice, reads, i)) candidate.asking.push_back(i);
+      if (const Shares parts = source.model.asksShared(node, choice, reads, i)) candidate.asking.emplace_back(i, parts);
     }
+    for (std::size_t i = 0; i < candidate.writes.size(); ++i) candidate.pays.push_back(source.model.paysShared(node, choice, i));
     candidate.choice = std::move(choice);
     candidate.identity = identityOf(classIndex, candidate);
     m_memoryBytes += sizeof(Candidate) + 256;

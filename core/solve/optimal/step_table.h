@@ -38,7 +38,9 @@ using WordsMap = std::unordered_map<Words, T, WordsHash, WordsEqual>;
 struct Candidate {
   Choice choice;
   Words writes;                    ///< placement ids, one for each of Variables::writes
-  Words asking;                    ///< reads whose shared collective it asks for; indices into Variables::reads
+  /// What it asks of a value's shared collectives, by index into Variables::reads.
+  std::vector<std::pair<std::uint32_t, Shares>> asking;
+  std::vector<Shares> pays;        ///< of what it writes, one for each of Variables::writes
   StepCost cost;                   ///< without what its reads share
   std::int64_t femtoseconds = 0;   ///< of `cost`
   std::int64_t bytes = 0;

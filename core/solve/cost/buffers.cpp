@@ -1,0 +1,107 @@
+#include "solve/cost/buffers.h"
+
+#include <algorithm>
+
+namespace cleave::solve {
+
+using graph::LayerKind;
+using graph::LayerShape;
+using rules::CollectiveKind;
+using rules::StrategyOption;
+
+Buffers::Buffers(const Problem& problem, const Variables& variables, const CostFacts& facts)
+    : m_graph(*problem.graph), m_variables(variables), m_facts(facts), m_isTraining(problem.cost.isTraining), m_ranks(problem.context.worldSize) {}
+
+std::int64_t Buffers::bytes(ValueId value, const Placement& placement) const {
+  const ValueFacts& facts = m_facts.of(value);
+  const std::int64_t count = placement.isReplicated() ? facts.count : placement.localCount(m_graph.shapeOf(value), m_ranks);
+  return saturatingMul(count, facts.itemSize);
+}
+
+std::int64_t Buffers::gathered(ValueId value, const Placement& placement) const {
+  return saturatingMul(bytes(value, placement), m_ranks);
+}
+
+std::int64_t Buffers::rankMajor(ValueId value, const Placement& placement) const {
+  const graph::Shape& shape = m_graph.shapeOf(value);
+  const auto outer = shape.begin() + std::min<std::ptrdiff_t>(placement.firstDim(), std::ssize(shape));
+  const bool isInner = std::any_of(shape.begin(), outer, [](std::int64_t size) { return size > 1; });
+  return isInner ? gathered(value, placement) : 0;
+}
+
+Placement Buffers::partOf(const LayerShape& layer, const StrategyOption& option, ValueId result) const {
+  const int last = static_cast<int>(m_graph.shapeOf(result).size()) - 1;
+  return option.weight.shifted(last - layer.outAxis);
+}
+
+std::int64_t Buffers::forward(NodeId node, const StrategyOption& option) const {
+  const LayerShape& layer = *m_variables.layer(node);
+  const ValueId result = m_graph.node(node).results[0];
+  // The log-softmax, or the exponentials of the vocabulary-parallel form; training keeps them (savedInside).
+  if (layer.kind == LayerKind::CrossEntropy) {
+    return m_isTraining ? 0 : logits(layer.input, option.input, option.strategy == rules::Strategy::Vocab);
+  }
+  if (option.after == CollectiveKind::ReduceScatter) {
+    // The partial sums, whole, and their rank-major copy.
+    return saturatingAdd(gathered(result, option.result), rankMajor(result, option.result));
+  }
+  if (option.after != CollectiveKind::AllGather) return 0;
+  const Placement part = partOf(layer, option, result);
+  // The whole is the result itself.
+  const std::int64_t beyond = std::max<std::int64_t>(0, gathered(result, part) - whole(result));
+  return saturatingAdd(saturatingAdd(bytes(result, part), beyond), rankMajor(result, part));
+}
+
+std::int64_t Buffers::backward(NodeId node, const StrategyOption& option) const {
+  const LayerShape& layer = *m_variables.layer(node);
+  const ValueId result = m_graph.node(node).results[0];
+  if (layer.kind == LayerKind::CrossEntropy) {
+    // The gradient of the log-softmax, from which that of the logits is made; the vocabulary-parallel form has none.
+    return option.strategy == rules::Strategy::Vocab ? 0 : bytes(layer.input, option.input);
+  }
+  if (option.after == CollectiveKind::ReduceScatter) return saturatingAdd(gathered(result, option.result), rankMajor(result, option.result));
+  if (option.after == CollectiveKind::AllGather) return bytes(result, partOf(layer, option, result));
+  return 0;
+}
+
+std::int64_t Buffers::logits(ValueId logits, const Placement& placement, bool isVocab) const {
+  // The vocabulary-parallel loss computes in float32 at least.
+  const std::int32_t itemSize = m_facts.of(logits).itemSize;
+  return isVocab ? bytes(logits, placement) / itemSize * std::max(4, itemSize) : bytes(logits, placement);
+}
+
+std::int64_t Buffers::savedInside(NodeId node, const rules::TakenOption& option, const Placement& result, const Placement& operand) const {
+  const NodeFacts& facts = m_facts.of(node);
+  if (!m_isTraining || !facts.needsGradient) return 0;
+  const ValueId made = m_graph.node(node).results[0];
+  const std::int64_t count = bytes(made, result) / m_facts.of(made).itemSize;
+  switch (facts.costs.saves) {
+    case Saves::Mask: return count;
+    case Saves::Attention: {
+      const graph::Shape& shape = m_graph.shapeOf(made);
+      return !shape.empty() && shape.back() > 0 ? count / shape.back() * 4 : 0;
+    }
+    case Saves::Loss: {
+      const auto reads = m_variables.reads(node);
+      return reads.empty() ? 0 : logits(reads[0].value, operand, option && option->strategy == rules::Strategy::Vocab);
+    }
+    case Saves::Experts: {
+      const auto& layer = m_variables.layer(node);
+      return layer && option ? insideExperts(*layer, *option) : 0;
+    }
+    default: return 0;
+  }
+}
+
+/// For each place of a token in an expert its copy and the result before it is weighed (hidden each), gate, up, the activated
+/// gate and their product (features each), as autograd keeps of runExperts (libtorch/exec/experts.cpp). Tokens are taken to
+/// spread evenly over experts.
+std::int64_t Buffers::insideExperts(const LayerShape& layer, const StrategyOption& option) const {
+  const graph::Shape& down = m_graph.shapeOf(layer.down);  // [experts, hidden, features]
+  std::int64_t places = m_facts.of(layer.target).count, features = down[2];
+  if (option.strategy == rules::Strategy::ByExpert) places = (places + m_ranks - 1) / m_ranks;
+  if (option.strategy == rules::Strategy::InExpert) features /= m_ranks;
+  return saturatingMul(saturatingMul(places, 2 * down[1] + 4 * features), m_facts.of(layer.weight).itemSize);
+}
+
+}  // namespace cleave::solve
