@@ -29,7 +29,12 @@ RankMemory memoryOf(const run::MemorySample& sample) {
   memory.total = sample.deviceTotal;
   memory.other =
       std::max<std::int64_t>(0, sample.deviceUsed - memory.weights - memory.activations - memory.communication);
-  memory.peak = sample.peak > 0 ? sample.peak : sample.weights + sample.peakActivations + sample.communication;
+  // The allocator's peak counts temporaries too, but no communication.
+  const std::int64_t allocated = std::max(sample.weights + std::max(sample.activations, sample.peakActivations), sample.peak);
+  memory.peakProgram = allocated + memory.communication;
+  const bool isProcess = sample.deviceUsed == sample.rss && sample.peakRss > 0;
+  memory.peakUsed = std::max(memory.used(), isProcess ? sample.peakRss : memory.other + memory.peakProgram);
+  memory.peakUsed = std::max(memory.peakUsed, memory.peakProgram);
   return memory;
 }
 
@@ -62,7 +67,8 @@ void RunMonitor::applyMessage(RankView& view, const run::Message& message) {
                         [&](const run::MemorySample& sample) {
                           RankMemory memory = memoryOf(sample);
                           view.history.push_back(memory.used());
-                          memory.peak = std::max(view.memory.peak, memory.peak);
+                          memory.peakProgram = std::max(view.memory.peakProgram, memory.peakProgram);
+                          memory.peakUsed = std::max(view.memory.peakUsed, memory.peakUsed);
                           // A rank that is through frees everything: what it held is what there is to see.
                           if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
                           if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());

@@ -13,9 +13,11 @@
 
 namespace cleave::views {
 
-/// Bytes on one rank's device; `other` is what the process holds besides, `total` 0 while unknown.
+/// Bytes on one rank's device; `other` is what the process holds besides, `total` 0 while unknown. Each of the two current
+/// figures has the peak of the same things, which is never below it.
 struct RankMemory {
-  std::int64_t weights = 0, activations = 0, communication = 0, other = 0, total = 0, peak = 0;
+  std::int64_t weights = 0, activations = 0, communication = 0, other = 0, total = 0;
+  std::int64_t peakProgram = 0, peakUsed = 0;  ///< most so far, temporaries inside operators included
   std::int64_t program() const { return weights + activations + communication; }
   std::int64_t used() const { return program() + other; }
 };

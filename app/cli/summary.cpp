@@ -1,6 +1,7 @@
 #include "cli/summary.h"
 
 #include "base/quantities.h"
+#include "solve/cost/memory_parts.h"
 
 #include <nlohmann/json.hpp>
 
@@ -85,14 +86,13 @@ std::string planSummary(const plan::Plan& plan) {
   }
   for (std::size_t i = 0; i < folded.size(); ++i) text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
   text += fmt::format("\ncollectives: {}\n", collectivesText(plan));
-  text += fmt::format("a rank holds: {} of parameters ({} of them whole on every rank), peak {} of activations\n",
-                      bytesText(plan.memory.parameters), bytesText(plan.memory.wholeParameters), bytesText(plan.memory.peakActivations));
+  text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
+                      bytesText(plan.memory.wholeParameters));
   std::string proof;
   if (plan.isProvedOptimal) proof = ", the least of any plan";
   else if (plan.lowerBoundFs) proof = fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs));
-  text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives){}; {} a rank\n", solve::timeText(plan.cost.femtoseconds()),
-                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.sum.trafficFs), proof,
-                      bytesText(plan.cost.bytes()));
+  text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives){}\n", solve::timeText(plan.cost.femtoseconds()),
+                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.sum.trafficFs), proof);
   text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
                       plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
   return text;

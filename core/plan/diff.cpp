@@ -161,8 +161,8 @@ Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   diff.layerCount = {weightedLayers(before), weightedLayers(after)};
   diff.femtoseconds = {before.cost.femtoseconds(), after.cost.femtoseconds()};
   diff.rankBytes = {before.cost.bytes(), after.cost.bytes()};
-  diff.parameterBytes = {before.memory.parameters, after.memory.parameters};
-  diff.peakActivations = {before.memory.peakActivations, after.memory.peakActivations};
+  const auto partsBefore = solve::memoryParts(before.cost), partsAfter = solve::memoryParts(after.cost);
+  for (std::size_t i = 0; i < diff.memoryParts.size(); ++i) diff.memoryParts[i] = {partsBefore[i].bytes, partsAfter[i].bytes};
   for (const auto& [kind, traffic] : trafficByKind(before)) diff.collectives[kind].first = traffic;
   for (const auto& [kind, traffic] : trafficByKind(after)) diff.collectives[kind].second = traffic;
   return diff;
@@ -174,8 +174,11 @@ std::string toText(const PlanDiff& diff) {
   text += figureLine("predicted step", solve::timeText(diff.femtoseconds.before), solve::timeText(diff.femtoseconds.after),
                      timeChange(diff.femtoseconds.change()));
   text += bytesLine("memory of a rank", diff.rankBytes);
-  text += bytesLine("parameters of a rank", diff.parameterBytes);
-  text += bytesLine("peak activations", diff.peakActivations);
+  const auto names = solve::memoryParts({});
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Figure& figure = diff.memoryParts[i];
+    if (figure.before != 0 || figure.after != 0) text += bytesLine(fmt::format("- {}", names[i].name), figure);
+  }
   text += figureLine("split layers", fmt::format("{} of {}", diff.splitLayers.before, diff.layerCount.before),
                      fmt::format("{} of {}", diff.splitLayers.after, diff.layerCount.after), counted(diff.splitLayers.change()));
   for (const auto& [kind, traffic] : diff.collectives) {
@@ -207,8 +210,10 @@ std::string toJson(const PlanDiff& diff) {
   json.endObject();
   writeFigure(json, "step_fs", diff.femtoseconds);
   writeFigure(json, "rank_bytes", diff.rankBytes);
-  writeFigure(json, "parameter_bytes", diff.parameterBytes);
-  writeFigure(json, "peak_activation_bytes", diff.peakActivations);
+  json.key("memory").beginObject();
+  const auto keys = solve::memoryParts({});
+  for (std::size_t i = 0; i < keys.size(); ++i) writeFigure(json, keys[i].key, diff.memoryParts[i]);
+  json.endObject();
   writeFigure(json, "split_layers", diff.splitLayers);
   writeFigure(json, "layer_count", diff.layerCount);
   json.key("collectives").beginObject();

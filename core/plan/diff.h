@@ -1,6 +1,7 @@
 #pragma once
 /// Two plans of one model side by side: what changed, and what it changes in time and memory. Pure; any thread.
 #include "plan/plan.h"
+#include "solve/cost/memory_parts.h"
 
 namespace cleave::plan {
 
@@ -27,7 +28,7 @@ struct PlanDiff {
   std::vector<ValueChange> values;         ///< changed ones, in graph order
   Figure splitLayers, layerCount;          ///< layers with a parameter: not whole, and all
   Figure femtoseconds, rankBytes;          ///< predicted step time; bytes a rank (PlanCost)
-  Figure parameterBytes, peakActivations;
+  std::array<Figure, solve::kMemoryParts> memoryParts;  ///< of `rankBytes`, in the order of solve::memoryParts
   std::map<rules::CollectiveKind, std::pair<Traffic, Traffic>> collectives;
   bool isSame() const { return layers.empty() && values.empty() && ranksBefore == ranksAfter; }
 };

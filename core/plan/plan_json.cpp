@@ -1,7 +1,7 @@
 #include "plan/device_profile.h"
 #include "plan/graph_writer.h"
 #include "plan/schema.h"
-
+#include "solve/cost/memory_parts.h"
 
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
 ///
@@ -53,13 +53,7 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
   json.key("traffic_fs").value(cost.sum.trafficFs);
   json.key("rank_bytes").value(cost.bytes());
   json.key("memory").beginObject();
-  json.key("parameters").value(cost.sum.parameters);
-  json.key("gradients").value(cost.sum.gradients);
-  json.key("optimizer").value(cost.sum.optimizer);
-  json.key("saved_activations").value(cost.sum.activations);
-  json.key("kv_cache").value(cost.sum.kvCache);
-  json.key("inputs_and_constants").value(cost.fixedBytes);
-  json.key("transient_peak").value(cost.transientPeak);
+  for (const solve::MemoryPart& part : solve::memoryParts(cost)) json.key(part.key).value(part.bytes);
   json.endObject();
   json.key("proved").value(plan.isProvedOptimal);
   json.key("lower_bound_fs");

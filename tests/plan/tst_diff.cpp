@@ -1,7 +1,13 @@
 /// Two plans side by side, and costs of plans against the collectives their programs perform.
+#include "base/quantities.h"
 #include "plan/diff.h"
 #include "plan/plan_fixture.h"
+#include "plan/preflight.h"
+#include "solve/explain/remedy.h"
 #include "support/llama_graph.h"
+
+#include <QJsonDocument>
+#include <QJsonObject>
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -9,12 +15,19 @@ using namespace cleave::plan::testing;
 
 namespace {
 
-Plan llamaPlan(int ranks, const std::vector<std::string>& pins = {}, rules::Menu menu = rules::Menu::Optimum,
-               rules::SequenceParallel sequence = rules::SequenceParallel::Off, test::LlamaSizes sizes = {}) {
+solve::Problem llamaProblem(int ranks, const std::vector<std::string>& pins, rules::Menu menu, rules::SequenceParallel sequence,
+                            test::LlamaSizes sizes, const solve::CostSettings& cost) {
   solve::Problem problem;
   problem.graph = test::llamaGraph(sizes);
   problem.context = {ranks, menu, sequence};
+  problem.cost = cost;
   for (const std::string& text : pins) problem.pins.push_back(*solve::Pin::parse(text));
+  return problem;
+}
+
+Plan llamaPlan(int ranks, const std::vector<std::string>& pins = {}, rules::Menu menu = rules::Menu::Optimum,
+               rules::SequenceParallel sequence = rules::SequenceParallel::Off, test::LlamaSizes sizes = {}, const solve::CostSettings& cost = {}) {
+  solve::Problem problem = llamaProblem(ranks, pins, menu, sequence, sizes, cost);
   const auto sink = solve::makeCountingSink();
   auto result = solve::solve(problem, solve::Engine::Reference, *sink);
   if (!result || !result->solution) qFatal("no solution");
@@ -54,7 +67,7 @@ class TestDiff : public QObject {
     QVERIFY(!changed.isSame());
     QCOMPARE(changed.layers.size(), std::size_t{6});  // gate, up and down of two layers
     QCOMPARE(changed.splitLayers.change(), std::int64_t{-6});
-    QVERIFY(changed.parameterBytes.change() > 0);
+    QVERIFY(changed.memoryParts[0].change() > 0);
     QCOMPARE(changed.labelAfter, std::string("reference, 2 ranks, model.layers.*.mlp.*=whole"));
     const auto& [before, after] = changed.collectives.at(rules::CollectiveKind::AllReduce);
     QCOMPARE(after.count - before.count, std::int64_t{-2});
@@ -109,7 +122,18 @@ class TestDiff : public QObject {
   }
 
   /// Without a cache all live values are transient, as the rank program's liveness counts them.
+  void transientPeakIsTheProgramsPeak_data() { predictedTrafficIsWhatTheProgramSends_data(); }
   void transientPeakIsTheProgramsPeak() {
+    QFETCH(int, ranks);
+    QFETCH(int, menu);
+    QFETCH(int, sequence);
+    solve::CostSettings cost;
+    cost.holdsKvCache = false;
+    const Plan plan = llamaPlan(ranks, {}, static_cast<rules::Menu>(menu), static_cast<rules::SequenceParallel>(sequence), {}, cost);
+    QCOMPARE(plan.cost.transientPeak, plan.memory.peakActivations);
+  }
+
+  void ofADecoderToo() {
     const auto request = [] {
       PlanRequest made = requestFor(kDecoder, context(2), kDecoderSplit);
       solve::Problem problem = *made.problem;
@@ -119,6 +143,65 @@ class TestDiff : public QObject {
     }();
     const Plan plan = planned(request);
     QCOMPARE(plan.cost.transientPeak, plan.memory.peakActivations);
+  }
+
+  /// A plan's memory has one value for each name, whoever says it.
+  void memoryFiguresAreThoseOfTheCost_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<bool>("isTraining");
+    QTest::addColumn<bool>("isTied");
+    QTest::addColumn<int>("vocab");
+    QTest::addColumn<int>("sequence");
+    for (const bool isTraining : {false, true}) {
+      const QByteArray use = isTraining ? "training, " : "";
+      QTest::newRow(use + "2 ranks") << 2 << isTraining << false << 256 << 0;
+      QTest::newRow(use + "on the sequence") << 4 << isTraining << false << 256 << 1;
+      QTest::newRow(use + "tied") << 2 << isTraining << true << 256 << 0;
+      QTest::newRow(use + "padded vocabulary") << 4 << isTraining << false << 254 << 0;
+      QTest::newRow(use + "tied and padded") << 4 << isTraining << true << 254 << 1;
+      QTest::newRow(use + "shared KV heads") << 8 << isTraining << false << 256 << 0;
+    }
+  }
+  void memoryFiguresAreThoseOfTheCost() {
+    QFETCH(int, ranks);
+    QFETCH(bool, isTraining);
+    QFETCH(bool, isTied);
+    QFETCH(int, vocab);
+    QFETCH(int, sequence);
+    test::LlamaSizes sizes;
+    sizes.isTied = isTied;
+    sizes.vocab = vocab;
+    solve::CostSettings cost;
+    cost.isTraining = isTraining;
+    const Plan plan = llamaPlan(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
+    std::int64_t stored = 0;
+    for (const ParameterPlan& parameter : plan.parameters) stored += graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
+    QCOMPARE(plan.cost.sum.parameters, stored);
+    QCOMPARE(plan.memory.parameters, stored);
+    std::int64_t sum = 0;
+    const QJsonObject json = QJsonDocument::fromJson(QByteArray::fromStdString(toJson(plan))).object()["cost"].toObject();
+    const PlanDiff same = compared(plan, plan);
+    const auto parts = solve::memoryParts(plan.cost);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      sum += parts[i].bytes;
+      QCOMPARE(json["memory"].toObject()[QString::fromUtf8(parts[i].key.data(), qsizetype(parts[i].key.size()))].toInteger(-1), parts[i].bytes);
+      QCOMPARE(same.memoryParts[i].before, parts[i].bytes);
+      QCOMPARE(same.memoryParts[i].after, parts[i].bytes);
+    }
+    const std::int64_t bytes = plan.cost.bytes();
+    QCOMPARE(sum, bytes);
+    QCOMPARE(json["rank_bytes"].toInteger(), bytes);
+    QCOMPARE(same.rankBytes.before, bytes);
+    QCOMPARE(solve::memoryText(plan.cost).rfind(bytesText(bytes) + ": ", 0), std::size_t{0});
+    // What the heat shows of each node adds up to all but inputs, constants and the peak.
+    const solve::Problem problem = llamaProblem(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
+    const solve::Variables variables(problem);
+    std::int64_t heat = 0;
+    for (const solve::StepCost& step : solve::CostModel(problem, variables).byNode(*plan.solution)) heat += step.bytes();
+    QCOMPARE(heat + plan.cost.fixedBytes + plan.cost.transientPeak, bytes);
+    QCOMPARE(solve::figuresOf(problem, &*plan.solution).rankBytes, bytes);
+    const std::array<int, 1> asked{ranks};
+    QCOMPARE(worldSizes(problem, solve::Engine::Reference, asked).front().rankBytes, bytes);
   }
 };
 

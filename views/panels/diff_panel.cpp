@@ -59,9 +59,11 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
                     verdict(diff.splitLayers.change(), Better::Higher, countChange(diff.splitLayers.change()), colors));
   rows << figureRow(QObject::tr("time a step"), timeText(diff.femtoseconds.before), timeText(diff.femtoseconds.after),
                     verdict(diff.femtoseconds.change(), Better::Lower, timeChange(diff.femtoseconds.change()), colors));
-  rows << bytesRow(QObject::tr("bytes a rank"), diff.rankBytes, colors)
-       << bytesRow(QObject::tr("weights"), diff.parameterBytes, colors)
-       << bytesRow(QObject::tr("peak activations"), diff.peakActivations, colors);
+  rows << bytesRow(QObject::tr("bytes a rank"), diff.rankBytes, colors);
+  const auto parts = solve::memoryParts({});
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (diff.memoryParts[i].before != 0 || diff.memoryParts[i].after != 0)
+      rows << bytesRow(QObject::tr("– %1").arg(toQ(parts[i].name)), diff.memoryParts[i], colors);
   for (const auto& [kind, traffic] : diff.collectives) {
     const auto& [before, after] = traffic;
     const std::int64_t bytes = after.bytes - before.bytes, count = after.count - before.count;

@@ -53,14 +53,17 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
   m_predicted = predictedBytes;
   std::int64_t most = m_predicted, other = 0, deviceTotal = 0;
   for (const RankView& rank : m_ranks) {
-    most = std::max({most, rank.memory.program(), rank.memory.peak});
+    most = std::max({most, rank.memory.program(), rank.memory.peakProgram});
     other = std::max(other, rank.memory.other);
     deviceTotal = std::max(deviceTotal, rank.memory.total);
   }
   // On a GPU the bar is the device. Of a small model the process itself, or the machine's memory, would leave an
   // invisible sliver: then the bar holds what the program uses; the tool tip says the rest.
   m_showsOther = most * 4 >= other;
-  if (m_showsOther) most += other;
+  if (m_showsOther) {
+    most += other;
+    for (const RankView& rank : m_ranks) most = std::max(most, rank.memory.peakUsed);
+  }
   m_scale = deviceTotal > 0 && most * 20 > deviceTotal ? deviceTotal : roundedUp(most + most / 8);
   m_sparkTop = 1;
   for (const RankView& rank : m_ranks)
@@ -134,8 +137,8 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
   painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
   const QString state = hasFailed && !rank.error.isEmpty() ? rank.error : rank.state();
   const std::int64_t shown = m_showsOther ? rank.memory.used() : rank.memory.program();
-  const QString sizes =
-      rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(shown), bytesText(rank.memory.peak)) : QString();
+  const std::int64_t peak = m_showsOther ? rank.memory.peakUsed : rank.memory.peakProgram;
+  const QString sizes = rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(shown), bytesText(peak)) : QString();
   const int sizesWidth = painter.fontMetrics().horizontalAdvance(sizes);
   painter.drawText(QRect(bar.left(), textLine.top(), std::max(0, bar.width() - sizesWidth - 8), textLine.height()),
                    Qt::AlignLeft | Qt::AlignVCenter,
@@ -162,9 +165,9 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
     painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
     painter.drawLine(QPointF(xOf(m_predicted), bar.top() - 3), QPointF(xOf(m_predicted), bar.bottom() + 3));
   }
-  if (rank.memory.peak > 0) {
+  if (peak > 0) {
     painter.setPen(QPen(theme.conflict, 1.5));
-    painter.drawLine(QPointF(xOf(rank.memory.peak), bar.top()), QPointF(xOf(rank.memory.peak), bar.bottom()));
+    painter.drawLine(QPointF(xOf(peak), bar.top()), QPointF(xOf(peak), bar.bottom()));
   }
   if (hasSpark) paintSpark(painter, QRect(right + 10, row.top() + 4, kSparkWidth, row.height() - 8), rank);
 }
@@ -203,7 +206,8 @@ bool RankBars::event(QEvent* event) {
   QStringList lines{tr("rank %1, process %2, %3").arg(rank.rank).arg(rank.pid).arg(rank.device)};
   for (const Part& part : kParts)
     lines << QStringLiteral("%1: %2").arg(tr(part.name), bytesText(rank.memory.*part.bytes));
-  lines << tr("peak: %1").arg(bytesText(rank.memory.peak));
+  lines << tr("peak of the program: %1").arg(bytesText(rank.memory.peakProgram))
+        << tr("peak of the process: %1").arg(bytesText(rank.memory.peakUsed));
   if (rank.memory.total > 0) lines << tr("device: %1").arg(bytesText(rank.memory.total));
   if (m_predicted > 0) lines << tr("predicted: %1").arg(bytesText(m_predicted));
   if (rank.collectives > 0) lines << tr("%1 collectives").arg(countText(static_cast<std::uint64_t>(rank.collectives)));

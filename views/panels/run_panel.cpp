@@ -78,7 +78,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
           ? RunCheck{true, QObject::tr("Weights are here: each rank reads only its own part.")}
           : RunCheck{true, QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan->seed)});
   if (plan->ranks == ranks) {
-    checks.push_back({true, QObject::tr("Predicted per rank: %1, of it %2 parameters and %3 activations.")
+    checks.push_back({true, QObject::tr("A run's forward pass needs %1 a rank, of it %2 parameters and %3 activations.")
                                 .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
                                      bytesText(plan->memory.peakActivations))});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
@@ -113,7 +113,7 @@ QString runToJson(const RunState& state) {
   }
   if (!state.failure.isEmpty()) root["failure"] = toStd(state.failure);
   for (const RankView& rank : state.monitor->snapshot()) {
-    nlohmann::ordered_json r{{"rank", rank.rank}, {"state", toStd(rank.state())}, {"peak_bytes", rank.memory.peak}};
+    nlohmann::ordered_json r{{"rank", rank.rank}, {"state", toStd(rank.state())}, {"peak_bytes", rank.memory.peakProgram}};
     if (rank.result)
       r["collectives"] = {{"all_reduce", rank.result->allReduce},
                           {"all_gather", rank.result->allGather},

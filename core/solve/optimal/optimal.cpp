@@ -1,6 +1,7 @@
 #include "solve/optimal/optimal.h"
 
 #include "base/quantities.h"
+#include "solve/cost/memory_parts.h"
 #include "solve/learning.h"
 #include "solve/optimal/eliminated.h"
 #include "solve/search_result.h"
@@ -98,14 +99,11 @@ std::string largestHolders(const Eliminated& optimum) {
 
 /// Where its bytes go, by kind, largest first.
 std::string largestKinds(const PlanCost& cost) {
-  std::vector<std::pair<std::int64_t, std::string_view>> kinds{
-      {cost.sum.parameters, "parameters"},   {cost.sum.gradients, "gradients"},        {cost.sum.optimizer, "optimizer states"},
-      {cost.sum.activations, "activations"}, {cost.sum.kvCache, "the KV cache"},       {cost.fixedBytes, "inputs and constants"},
-      {cost.transientPeak, "values that live for a moment"}};
-  std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  auto kinds = memoryParts(cost);
+  std::stable_sort(kinds.begin(), kinds.end(), [](const MemoryPart& a, const MemoryPart& b) { return a.bytes > b.bytes; });
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < kMostHolders && kinds[i].first > 0; ++i) {
-    parts.push_back(fmt::format("{} for {}", bytesText(kinds[i].first), kinds[i].second));
+  for (std::size_t i = 0; i < kMostHolders && kinds[i].bytes > 0; ++i) {
+    parts.push_back(fmt::format("{} {}", bytesText(kinds[i].bytes), kinds[i].name));
   }
   return joined(parts, "and");
 }

@@ -1,0 +1,88 @@
+/// What a run's ranks are said to hold: current figures and their peaks.
+#include "run_monitor.h"
+
+#include <QTest>
+
+#include <random>
+
+using namespace cleave;
+using namespace cleave::views;
+
+namespace {
+
+RankMemory after(RunMonitor& monitor, const run::MemorySample& sample) {
+  run::RankEvent event;
+  event.rank = 0;
+  event.message = sample;
+  monitor.apply(event);
+  return monitor.snapshot().front().memory;
+}
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+}  // namespace
+
+class TestRunMonitor : public QObject {
+  Q_OBJECT
+
+ private slots:
+  /// A CPU rank: the process holds LibTorch's code too, which no allocator counts.
+  void thePeakOfTheProcessHoldsTheProcess() {
+    RunMonitor monitor(1);
+    run::MemorySample sample;
+    sample.weights = 100 * kMiB;
+    sample.activations = 4 * kMiB;
+    sample.peakActivations = 20 * kMiB;
+    sample.allocated = 104 * kMiB;
+    sample.peak = 304 * kMiB;
+    sample.rss = sample.deviceUsed = 422 * kMiB;
+    sample.peakRss = 430 * kMiB;
+    const RankMemory memory = after(monitor, sample);
+    QCOMPARE(memory.used(), 422 * kMiB);
+    QCOMPARE(memory.peakUsed, 430 * kMiB);
+    QCOMPARE(memory.program(), 104 * kMiB);
+    QCOMPARE(memory.peakProgram, 304 * kMiB);
+  }
+
+  /// A GPU rank: contexts and NCCL's buffers are no part of the allocator's peak, but of both figures.
+  void communicationIsPartOfThePeak() {
+    RunMonitor monitor(1);
+    run::MemorySample sample;
+    sample.weights = 100 * kMiB;
+    sample.activations = 10 * kMiB;
+    sample.communication = 700 * kMiB;
+    sample.peak = 130 * kMiB;
+    sample.deviceUsed = 850 * kMiB;
+    const RankMemory memory = after(monitor, sample);
+    QCOMPARE(memory.peakProgram, 830 * kMiB);
+    QVERIFY(memory.peakUsed >= memory.used());
+  }
+
+  void noCurrentFigureIsAboveItsPeak() {
+    std::mt19937_64 random(7);
+    const auto any = [&] { return static_cast<std::int64_t>(random() % 1000) * kMiB; };
+    RunMonitor monitor(1);
+    RankMemory before;
+    for (int i = 0; i < 2000; ++i) {
+      run::MemorySample sample;
+      sample.weights = any();
+      sample.activations = any();
+      sample.peakActivations = any();
+      sample.communication = random() % 2 ? any() : 0;
+      sample.allocated = any();
+      sample.peak = any();
+      sample.rss = any();
+      sample.deviceUsed = random() % 2 ? sample.rss : any();
+      sample.peakRss = random() % 2 ? any() : 0;
+      const RankMemory memory = after(monitor, sample);
+      QVERIFY(memory.peakProgram >= memory.program());
+      QVERIFY(memory.peakUsed >= memory.used());
+      QVERIFY(memory.peakUsed >= memory.peakProgram);
+      QVERIFY(memory.peakProgram >= before.peakProgram && memory.peakUsed >= before.peakUsed);
+      before = memory;
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(TestRunMonitor)
+#include "tst_run_monitor.moc"
