@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/standard_streams.h"
 #include "canvas/layout_worker.h"
 #include "main_window.h"
 #include "script.h"
@@ -56,6 +57,7 @@ int runScript(views::MainWindow& window, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  holdStandardStreams();
   if (hasArgument(argc, argv, "--layout-worker")) return views::layoutWorkerMain();
 
   CLI::App cli("Shows how a Transformer splits across GPUs, why, and whether it works.", "cleave");

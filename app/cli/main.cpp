@@ -1,10 +1,12 @@
 // cleave-cli: plans, runs, exports and inspects tensor-parallel splits of Transformer models.
 #include "base/result.h"
+#include "base/standard_streams.h"
 #include "cli/commands.h"
 
 #include <cstdio>
 
 int main(int argc, char** argv) {
+  cleave::holdStandardStreams();
   CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
   app.require_subcommand(1);
   app.set_version_flag("--version", CLEAVE_VERSION);
