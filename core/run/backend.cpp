@@ -1,27 +1,29 @@
 #include "run/launcher.h"
 
 #include <array>
-#include <cctype>
 #include <filesystem>
 
 namespace cleave::run {
 namespace {
 
-constexpr std::array<std::string_view, 3> kBackendNames{"auto", "gloo", "nccl"};
+namespace fs = std::filesystem;
 
-int countEntries(const std::filesystem::path& folder, bool (*counts)(const std::string& name)) {
-  int count = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    count += counts(entry->path().filename().string());
-  }
-  return count;
+constexpr std::array<std::string_view, 3> kBackendNames{"auto", "gloo", "nccl"};
+constexpr const char* kRankProgram = "cleave-rank";
+constexpr const char* kNcclLibrary = "libcleave_nccl.so";
+
+std::string countedGpus(int gpus) {
+  return gpus == 0 ? "no GPU" : gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus);
 }
 
-bool isGpuDeviceFile(const std::string& name) {
-  constexpr std::string_view kPrefix = "nvidia";
-  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
-  return name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+/// Why NCCL cannot carry so many ranks here; empty: it can.
+std::string whyNoNccl(int gpus, int ranks, bool hasLibrary) {
+  if (gpus < ranks) {
+    return fmt::format("NCCL wants a GPU for each of {} ranks, and this process may use {}{}", ranks, countedGpus(gpus),
+                       std::getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
+  }
+  if (!hasLibrary) return fmt::format("{} is not beside {}, because it was built without CUDA", kNcclLibrary, kRankProgram);
+  return {};
 }
 
 }  // namespace
@@ -37,39 +39,38 @@ std::optional<Backend> parseBackend(std::string_view text) {
   return std::nullopt;
 }
 
-int localGpuCount() {
-  // The device files are what a container was given; /proc lists every GPU of the machine.
-  const int deviceFiles = countEntries("/dev", isGpuDeviceFile);
-  return deviceFiles > 0 ? deviceFiles
-                         : countEntries("/proc/driver/nvidia/gpus", [](const std::string&) { return true; });
+Result<fs::path> rankProgram() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  for (const fs::path& folder : {self.parent_path(), self.parent_path() / ".." / "bin"}) {
+    if (fs::exists(folder / kRankProgram, error)) return folder / kRankProgram;
+  }
+  return fail(ErrorCode::Environment, "{} is not beside {}: the installation is incomplete.", kRankProgram, self.string());
 }
 
 Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why) {
-  const int gpus = wanted == Backend::Gloo ? 0 : localGpuCount();
   const auto say = [&](std::string text) {
     if (why) *why = std::move(text);
   };
-  switch (wanted) {
-    case Backend::Gloo: say("Gloo on CPUs, as asked."); return Backend::Gloo;
-    case Backend::Nccl:
-      if (gpus < ranks) {
-        return fail(ErrorCode::Environment,
-                    "NCCL wants one GPU for each of the {} ranks, and this machine offers {}: use the backend gloo to "
-                    "run the ranks on CPUs.",
-                    ranks, gpus);
-      }
-      say(fmt::format("NCCL on {} of {} GPUs, as asked.", ranks, gpus));
-      return Backend::Nccl;
-    case Backend::Auto: break;
+  if (wanted == Backend::Gloo) {
+    say("Gloo on CPUs, as asked.");
+    return Backend::Gloo;
   }
-  if (gpus >= ranks) {
-    say(fmt::format("NCCL: {} GPUs for {} ranks.", gpus, ranks));
+  const int gpus = localGpuCount();
+  const auto program = rankProgram();
+  std::error_code error;
+  const std::string obstacle = whyNoNccl(gpus, ranks, program && fs::exists(program->parent_path() / kNcclLibrary, error));
+  if (wanted == Backend::Nccl) {
+    if (!obstacle.empty()) return fail(ErrorCode::Environment, "{}: use the backend gloo to run the ranks on CPUs.", obstacle);
+    say(fmt::format("NCCL on {} of {}, as asked.", ranks, countedGpus(gpus)));
     return Backend::Nccl;
   }
-  say(gpus == 0
-          ? std::string("Gloo on CPUs: this machine offers no GPU.")
-          : fmt::format("Gloo on CPUs: {} GPUs are fewer than {} ranks, and ranks do not share a GPU.", gpus, ranks));
-  return Backend::Gloo;
+  if (!obstacle.empty()) {
+    say(gpus == 0 ? std::string("Gloo on CPUs: this process may use no GPU.") : fmt::format("Gloo on CPUs: {}.", obstacle));
+    return Backend::Gloo;
+  }
+  say(fmt::format("NCCL: {} for {} rank{}.", countedGpus(gpus), ranks, ranks == 1 ? "" : "s"));
+  return Backend::Nccl;
 }
 
 }  // namespace cleave::run

@@ -59,7 +59,7 @@ void fields(V&& v, RankResult& m) {
 }
 template <class V>
 void fields(V&& v, RankError& m) {
-  v("message", m.message), v("peer_failed", m.peerFailed);
+  v("message", m.message), v("peer_failed", m.peerFailed), v("code", m.code);
 }
 
 /// The "type" of each message, in the order of the variant.
@@ -80,6 +80,7 @@ struct Writer {
   }
   void operator()(const char* key, const std::string& value) { json[key] = clipped(value, kMaxTextBytes); }
   void operator()(const char* key, Phase value) { json[key] = toText(value); }
+  void operator()(const char* key, ErrorCode value) { json[key] = exitCode(value); }
   void operator()(const char* key, const std::map<std::string, std::string>& value) {
     Json& object = json[key] = Json::object();
     std::size_t bytes = 0;
@@ -143,6 +144,11 @@ struct Reader {
     if (!field->is_string()) return reject(key, "a text");
     value = field->get_ref<const std::string&>();
   }
+  void operator()(const char* key, ErrorCode& value) {
+    int code = exitCode(value);
+    (*this)(key, code);
+    value = errorCodeOf(code);
+  }
   void operator()(const char* key, Phase& value) {
     std::string name;
     (*this)(key, name);
@@ -184,6 +190,14 @@ Result<Message> readAs(std::size_t type, const Json& json, std::index_sequence<I
 }
 
 }  // namespace
+
+ErrorCode errorCodeOf(int code) {
+  for (const ErrorCode known :
+       {ErrorCode::Negative, ErrorCode::BadUsage, ErrorCode::BadInput, ErrorCode::Environment, ErrorCode::Cancelled}) {
+    if (exitCode(known) == code) return known;
+  }
+  return ErrorCode::RankFailed;
+}
 
 std::string_view toText(Phase phase) {
   return kPhaseNames[static_cast<std::size_t>(phase)];

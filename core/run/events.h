@@ -9,7 +9,7 @@
 /// | heartbeat   | once a second                                                                   |
 /// | collective  | index in the plan, kind, bytes, microseconds                                    |
 /// | result      | outputs' digests, loss, counts                                                  |
-/// | error       | message, peer_failed                                                            |
+/// | error       | message, peer_failed, code (the exit code of its class, base/result.h)          |
 ///
 /// Foreign input (a rank may be on another machine): bounded, versioned. Texts longer than 8 KiB are cut when encoded. A
 /// line of an unknown type only says that the rank lives: it decodes as Heartbeat. Missing fields keep their defaults.
@@ -56,7 +56,10 @@ struct RankResult {
   std::map<std::string, std::string> outputDigests;  ///< output name → hex digest; equal on all ranks
 };
 /// `peerFailed`: this rank only noticed that another one is gone; the first failure is to be looked for there.
-struct RankError { std::string message; bool peerFailed = false; };
+struct RankError { std::string message; bool peerFailed = false; ErrorCode code = ErrorCode::RankFailed; };
+
+/// The class of failure that a rank ended with; RankFailed for an exit code that is none of them.
+ErrorCode errorCodeOf(int exitCode);
 
 using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, RankResult, RankError>;
 

@@ -29,6 +29,9 @@ constexpr auto kPollPeriod = 50ms;
 // After the first sign of failure the other ranks are listened to for so long: a peer that only noticed the broken
 // connection often reports before the kernel tells of the death that caused it.
 constexpr auto kSettle = 300ms;
+// Where every failure so far is that of a peer, the ranks that have not spoken get longer, so that the one all wait for is
+// the one that is left.
+constexpr auto kPeerSettle = 2s;
 // A stopped process (SIGSTOP) keeps its connections open and would stall the others for ever.
 constexpr auto kStoppedGrace = 1s;
 // Reading LibTorch from a cold disk takes longer than any silence afterwards.
@@ -134,10 +137,13 @@ class Run {
   void waitForInput() const;
   void listen(int rank);
   void handleLine(int rank, const std::string& line);
-  std::optional<std::string> whatFailed(RankState& rank);
-  void lookForFailures();
-  void noteFailure(int rank, std::string what);
-  bool allDone();
+  void observeRanks();
+  std::optional<std::string> whatFailed(RankState& rank, const ChildState& state, Clock::time_point readAt);
+  void noteFailure(int rank, std::string what, ErrorCode code);
+  bool hasFailedByItself(const RankExit& failure) const;
+  std::vector<int> waitedFor() const;
+  bool isSettled() const;
+  RankExit firstFailure() const;
   std::string lastWords(const RankState& rank) const;
   RunOutcome outcome();
   void stopAll();
@@ -223,51 +229,74 @@ void Run::listen(int rank) {
   }
 }
 
-std::optional<std::string> Run::whatFailed(RankState& rank) {
-  const ChildState& state = rank.process.poll();
-  const auto now = Clock::now();
+/// `state` is what the kernel said, and `readAt` when, before the rank's pipes were read to their end.
+std::optional<std::string> Run::whatFailed(RankState& rank, const ChildState& state, Clock::time_point readAt) {
   if (state.exited && state.signal != 0)
     return fmt::format("was killed by signal {} ({})", state.signal, strsignal(state.signal));
   if (!rank.protocolError.empty()) return "broke the protocol";
   if (state.exited && state.code != 0) return fmt::format("ended with code {}", state.code);
   if (state.exited) return rank.result ? std::nullopt : std::optional<std::string>("ended without a result");
   if (rank.error) return "reported an error";
-  if (state.stopped && !rank.stoppedSince) rank.stoppedSince = now;
+  if (state.stopped && !rank.stoppedSince) rank.stoppedSince = readAt;
   if (!state.stopped) rank.stoppedSince.reset();
-  if (rank.stoppedSince && now - *rank.stoppedSince > kStoppedGrace) {
+  if (rank.stoppedSince && readAt - *rank.stoppedSince > kStoppedGrace) {
     return fmt::format("was stopped by signal {} ({})", state.signal, strsignal(state.signal));
   }
   const auto silence = std::chrono::milliseconds(m_request.silenceMs);
   const auto limit = rank.hasSpoken ? silence : std::max<std::chrono::milliseconds>(silence, kStartGrace);
-  if (now - rank.lastHeard > limit) {
+  if (readAt - rank.lastHeard > limit) {
     return fmt::format("sent nothing for {:g} s", std::chrono::duration<double>(limit).count());
   }
   return std::nullopt;
 }
 
-void Run::noteFailure(int rank, std::string what) {
+void Run::noteFailure(int rank, std::string what, ErrorCode code) {
   const auto known =
       std::find_if(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return e.rank == rank; });
   if (known != m_failures.end()) {
     known->what = std::move(what);  // "reported an error" becomes "ended with code 3"
+    known->code = code;
     return;
   }
   if (m_failures.empty()) m_firstFailureAt = Clock::now();
-  m_failures.push_back({rank, true, std::move(what), {}});
+  m_failures.push_back({rank, true, code, std::move(what), {}});
 }
 
-void Run::lookForFailures() {
+/// Reads what the ranks have said and judges them by it. The kernel is asked first: whatever a rank wrote before it ended
+/// lies in its pipes then, however long ago that was.
+void Run::observeRanks() {
   for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
-    if (auto what = whatFailed(m_ranks[rank])) {
-      // The last lines of a dead process may have arrived after it was last listened to.
-      if (m_ranks[rank].process.poll().exited) listen(static_cast<int>(rank));
-      noteFailure(static_cast<int>(rank), std::move(*what));
-    }
+    RankState& state = m_ranks[rank];
+    const ChildState child = state.process.poll();
+    const auto readAt = Clock::now();
+    listen(static_cast<int>(rank));
+    auto what = whatFailed(state, child, readAt);
+    if (!what) continue;
+    const ErrorCode code = state.error ? state.error->code : child.exited ? errorCodeOf(child.code) : ErrorCode::RankFailed;
+    noteFailure(static_cast<int>(rank), std::move(*what), code);
   }
 }
 
-bool Run::allDone() {
-  return std::all_of(m_ranks.begin(), m_ranks.end(), [](RankState& r) { return r.process.poll().exited; });
+bool Run::hasFailedByItself(const RankExit& failure) const {
+  const auto& error = m_ranks[static_cast<std::size_t>(failure.rank)].error;
+  return !error || !error->peerFailed;
+}
+
+/// Ranks that have neither failed nor come to a result.
+std::vector<int> Run::waitedFor() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < static_cast<int>(m_ranks.size()); ++rank) {
+    const bool hasFailed = std::any_of(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return e.rank == rank; });
+    if (!hasFailed && !m_ranks[static_cast<std::size_t>(rank)].result) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool Run::isSettled() const {
+  if (m_failures.empty()) return false;
+  const bool isAnyToBlame = std::any_of(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return hasFailedByItself(e); });
+  const auto limit = isAnyToBlame || waitedFor().size() <= 1 ? std::chrono::milliseconds(kSettle) : std::chrono::milliseconds(kPeerSettle);
+  return Clock::now() - m_firstFailureAt > limit;
 }
 
 std::string Run::lastWords(const RankState& rank) const {
@@ -282,15 +311,23 @@ RunOutcome Run::outcome() {
   RunOutcome result;
   for (RankState& rank : m_ranks) result.results.push_back(rank.result);
   result.succeeded = m_failures.empty();
-  if (result.succeeded) return result;
-  // A rank that failed by itself goes before one that only lost its peer.
-  const auto first = std::find_if(m_failures.begin(), m_failures.end(), [&](const RankExit& failure) {
-    const auto& error = m_ranks[failure.rank].error;
-    return !error || !error->peerFailed;
-  });
-  result.firstFailure = first == m_failures.end() ? m_failures.front() : *first;
-  result.firstFailure->lastWords = lastWords(m_ranks[result.firstFailure->rank]);
+  if (!result.succeeded) result.firstFailure = firstFailure();
   return result;
+}
+
+/// A rank that failed by itself goes before one that only lost its peer; where all did, before them goes the one that they
+/// waited for.
+RankExit Run::firstFailure() const {
+  const auto own = std::find_if(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return hasFailedByItself(e); });
+  RankExit first = own == m_failures.end() ? m_failures.front() : *own;
+  const std::vector<int> silent = waitedFor();
+  if (own == m_failures.end() && !silent.empty()) {
+    std::string complaint = lastWords(m_ranks[static_cast<std::size_t>(first.rank)]);
+    if (complaint.ends_with('.')) complaint.pop_back();
+    first = {silent.front(), true, ErrorCode::RankFailed, fmt::format("did not answer rank {}, which gave up: {}", first.rank, complaint), {}};
+  }
+  first.lastWords = lastWords(m_ranks[static_cast<std::size_t>(first.rank)]);
+  return first;
 }
 
 bool Run::anyRunning() {
@@ -321,13 +358,10 @@ Result<RunOutcome> Run::run() {
       return m_progress.cancelledError("the ranks ran");
     }
     waitForInput();
-    for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) listen(static_cast<int>(rank));
-    lookForFailures();
-    const bool settled = !m_failures.empty() && Clock::now() - m_firstFailureAt > kSettle;
-    if (allDone() || settled) break;
+    observeRanks();
+    if (!anyRunning() || isSettled()) break;
   }
-  for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) listen(static_cast<int>(rank));
-  lookForFailures();
+  observeRanks();
   RunOutcome result = outcome();
   stopAll();
   return result;

@@ -4,10 +4,12 @@
 /// Each rank inherits two pipes: events (rank → launcher, see events.h) and control (launcher → rank: its end of file
 /// tells the rank to end within a second, also when the launcher was killed). Ranks are in one process group. A rank that
 /// dies, reports an error or is silent for longer than `silenceMs` fails the run: all others are stopped (SIGTERM, then
-/// SIGKILL) within 5 s, and the first to fail is named with its last words.
+/// SIGKILL) within 5 s, and the first to fail is named with its last words. A rank is judged by all that it has said: one
+/// that ended is listened to first, and the time an observer takes counts against nobody.
 /// `launch` blocks the calling thread, which also calls the observer; stop it with the progress's token.
 #include "base/progress.h"
 #include "run/events.h"
+#include "run/gpus.h"
 
 #include <filesystem>
 #include <functional>
@@ -33,6 +35,7 @@ struct LaunchRequest {
 struct RankExit {
   int rank = -1;
   bool failed = false;
+  ErrorCode code = ErrorCode::RankFailed;  ///< of its error or its exit code: BadInput, Environment, ...; else RankFailed
   std::string what;       ///< "was killed by signal 9", "ended with code 3", "sent nothing for 10 s"
   std::string lastWords;  ///< its error message, or the end of its standard error
 };
@@ -53,9 +56,10 @@ using Observer = std::function<void(const RankEvent&)>;
 
 Result<RunOutcome> launch(const LaunchRequest& request, const Observer& observer, const Progress& progress = {});
 
-/// Number of NVIDIA GPUs this machine offers (from the driver's device files; no CUDA is loaded).
-int localGpuCount();
-/// Auto → Nccl where there are at least `ranks` GPUs, else Gloo; `why` says it in words. Nccl with fewer GPUs: Environment.
+/// The cleave-rank that was installed with this program. Environment when it is missing.
+Result<std::filesystem::path> rankProgram();
+/// Auto → Nccl where this process may use at least `ranks` GPUs (gpus.h) and libcleave_nccl.so lies beside cleave-rank, else
+/// Gloo; `why` says it in words. Nccl where it cannot be: Environment.
 Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why = nullptr);
 
 }  // namespace cleave::run

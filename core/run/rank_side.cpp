@@ -96,6 +96,10 @@ Result<RankEnvironment> readRankEnvironment(const Getter& variable) {
     CLEAVE_TRY(const int id, integerIn(*job, 0, std::numeric_limits<int>::max()));
     result.masterPort = 20000 + id % 20000;
   }
+  if (const auto agent = firstSet(variable, {"TORCHELASTIC_USE_AGENT_STORE"}); agent && agent->text == "True") {
+    CLEAVE_TRY(const int attempt, integerOf(variable, {"TORCHELASTIC_RESTART_COUNT"}, 0, std::numeric_limits<int>::max(), 0));
+    result.agentStore = fmt::format("/worker/attempt_{}", attempt);
+  }
   if (result.worldSize > 1 && result.masterPort == 0) {
     return fail(ErrorCode::BadUsage,
                 "The world has {} ranks and MASTER_PORT is not set: use torchrun, srun or cleave-cli run.",

@@ -166,6 +166,69 @@ sleep 0.1; kill -9 $$)"),
     QCOMPARE(outcome.firstFailure->rank, 1);
   }
 
+  /// The observer's time is the time of whoever reads standard error.
+  void aRankThatEndedIsJudgedByAllItSaid() {
+    Recorded recorded;
+    const auto observer = [&, inner = recorded.observer()](const RankEvent& event) {
+      inner(event);
+      const auto* hello = event.message ? std::get_if<Hello>(&*event.message) : nullptr;
+      if (hello && !QTest::qWaitFor([&] { return !isAlive(hello->pid); }, 10'000)) qFatal("the rank does not end");
+    };
+    // The pause parts the greeting from the result: the first is being observed while the second is written.
+    const auto outcome = launch(request(QString(kHello) + "\nsleep 0.2\n" + kResult, 2), observer);
+    QVERIFY(outcome);
+    QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
+    for (const auto& result : outcome->results) QCOMPARE(result->loss, 1.5);
+  }
+
+  void theObserversTimeCountsAgainstNobody() {
+    LaunchRequest chatty = request(QString(kHello) +
+                                   "\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; echo '{\"type\":\"heartbeat\"}' >&3; done\n" + kResult);
+    chatty.silenceMs = 500;
+    bool hasSlept = false;
+    const auto outcome = launch(chatty, [&](const RankEvent& event) {
+      if (hasSlept || event.rank != 1 || !event.message || !std::holds_alternative<Hello>(*event.message)) return;
+      hasSlept = true;
+      QTest::qSleep(1000);
+    });
+    QVERIFY(outcome && hasSlept);
+    QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
+  }
+
+  /// A rank that hangs but lives: only the others fail, and they fail because of it.
+  void blamesTheRankThatAllOthersWaitedFor() {
+    Recorded recorded;
+    const auto outcome = launchAndCheckNothingIsLeft(request(QString(kHello) + R"(
+if [ $RANK = 1 ]; then while sleep 0.1; do echo '{"type":"heartbeat"}' >&3; done; fi
+sleep 0.$RANK
+echo '{"type":"error","message":"all_reduce of 64 bytes timed out.","peer_failed":true,"code":5}' >&3
+exit 5)", 4), recorded);
+    QVERIFY(!outcome.succeeded);
+    QCOMPARE(outcome.firstFailure->rank, 1);
+    QCOMPARE(outcome.firstFailure->code, ErrorCode::RankFailed);
+    QCOMPARE(QString::fromStdString(outcome.firstFailure->what), "did not answer rank 0, which gave up: all_reduce of 64 bytes timed out");
+  }
+
+  void theClassOfAFailureTravelsWithIt_data() {
+    QTest::addColumn<QString>("end");
+    QTest::addColumn<int>("code");
+    QTest::newRow("an error's own") << R"(echo '{"type":"error","message":"bad file","code":3}' >&3; exit 3)" << 3;
+    QTest::newRow("before the exit") << R"(echo '{"type":"error","message":"disk full","code":4}' >&3; sleep 60)" << 4;
+    QTest::newRow("by the exit code alone") << "exit 4" << 4;
+    QTest::newRow("of no class") << "exit 77" << 5;
+    QTest::newRow("of no class, with an error") << R"(echo '{"type":"error","message":"?","code":77}' >&3; exit 3)" << 5;
+    QTest::newRow("killed") << "kill -9 $$" << 5;
+    QTest::newRow("no result") << "exit 0" << 5;
+  }
+  void theClassOfAFailureTravelsWithIt() {
+    QFETCH(QString, end);
+    QFETCH(int, code);
+    Recorded recorded;
+    const auto outcome = launchAndCheckNothingIsLeft(request(QString(kHello) + "\n" + end, 1), recorded);
+    QVERIFY(!outcome.succeeded);
+    QCOMPARE(exitCode(outcome.firstFailure->code), code);
+  }
+
   void noticesSilence() {
     LaunchRequest silent = request(QString(kHello) +
                                    "\nif [ $RANK = 1 ]; then sleep 60; fi\n"

@@ -130,6 +130,23 @@ class RankSideTest : public QObject {
     QCOMPARE(textOf(*environment), who);
   }
 
+  void theAgentsStoreIsNotServedAgain_data() {
+    QTest::addColumn<Variables>("variables");
+    QTest::addColumn<QString>("prefix");
+    QTest::newRow("no agent") << Variables{} << "";
+    QTest::newRow("an agent without a store") << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "False"}} << "";
+    QTest::newRow("an agent with a store") << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"}} << "/worker/attempt_0";
+    QTest::newRow("after two restarts") << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RESTART_COUNT", "2"}} << "/worker/attempt_2";
+  }
+  void theAgentsStoreIsNotServedAgain() {
+    QFETCH(Variables, variables);
+    QFETCH(QString, prefix);
+    variables.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "29500"}});
+    const auto environment = read(variables);
+    QVERIFY(environment);
+    QCOMPARE(QString::fromStdString(environment->agentStore), prefix);
+  }
+
   void saysWhichVariableIsWrong_data() {
     QTest::addColumn<Variables>("variables");
     QTest::addColumn<QString>("sentence");
