@@ -1,4 +1,5 @@
 /// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun; see DESIGN, "Ranks".
+#include "base/standard_streams.h"
 #include "libtorch/exec/rank.h"
 #include "run/rank_side.h"
 
@@ -18,8 +19,8 @@ namespace {
 
 struct Options {
   torch_exec::RankRequest request;
-  int eventsFd = -1, controlFd = -1;
-  std::string input, output;
+  int eventsFd = -1, controlFd = -1, connectTimeout = 60;
+  std::string input, output, deviation;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -29,6 +30,11 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--input", options.input, "Safetensors file with input_ids, labels, ...; random ids without it");
   app.add_option("--output", options.output, "Safetensors file that rank 0 writes the outputs to");
+  app.add_option("--deviation", options.deviation,
+                 "Safetensors file that another rank writes its outputs to when they are not rank 0's, as FILE.RANK");
+  app.add_option("--connect-timeout", options.connectTimeout, "Seconds to wait for the other ranks at the start")
+      ->check(CLI::Range(1, 86'400))
+      ->capture_default_str();
   app.add_flag("--skip-weights", options.request.skipWeights,
                "Fill all parameters from the plan's seed instead of reading them");
   app.add_flag("--init-missing", options.request.initMissing,
@@ -45,6 +51,12 @@ std::string ncclLibrary() {
   return (self.parent_path() / "libcleave_nccl.so").string();
 }
 
+/// Without destructors: a process group's would wait for peers that may be gone.
+[[noreturn]] void end(int code) {
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
 int runAsRank(Options& options) {
   auto environment = run::readRankEnvironment([](const char* name) { return std::getenv(name); });
   if (!environment) {
@@ -57,27 +69,31 @@ int runAsRank(Options& options) {
   request.worldSize = environment->worldSize;
   request.masterAddress = environment->masterAddress;
   request.masterPort = environment->masterPort;
+  request.agentStore = environment->agentStore;
+  request.connectTimeout = std::chrono::seconds(options.connectTimeout);
   if (!options.input.empty()) request.inputFile = options.input;
   if (!options.output.empty()) request.outputFile = options.output;
+  if (!options.deviation.empty()) request.deviationFile = options.deviation;
   request.ncclLibrary = ncclLibrary();
 
   std::unique_ptr<run::EventWriter> writer;
   if (options.eventsFd >= 0) writer = std::make_unique<run::EventWriter>(options.eventsFd);
   const torch_exec::EventSink sink = [&](const run::Message& message) {
-    if (writer) return writer->write(message);
-    if (const auto text = run::readable(request.rank, message)) std::fprintf(stderr, "%s\n", text->c_str());
+    if (writer) {
+      writer->write(message);
+    } else if (const auto text = run::readable(request.rank, message)) {
+      std::fprintf(stderr, "%s\n", text->c_str());
+    }
+    if (const auto* error = std::get_if<run::RankError>(&message)) end(exitCode(error->code));
   };
   const auto result = torch_exec::runRank(request, sink);
-  if (!result) {
-    sink(run::RankError{result.error().message, result.error().code == ErrorCode::RankFailed});
-    return exitCode(result.error().code);
-  }
-  return 0;
+  return result ? 0 : exitCode(result.error().code);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  holdStandardStreams();
   // A broken pipe is an error of write(), not a reason to die silently.
   std::signal(SIGPIPE, SIG_IGN);
   Options options;
@@ -89,8 +105,5 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
   }
   if (options.controlFd >= 0) run::endWithControlPipe(options.controlFd);
-  const int code = runAsRank(options);
-  std::fflush(nullptr);
-  // Without destructors: a process group's would wait for peers that may be gone.
-  ::_exit(code);
+  end(runAsRank(options));
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -20,6 +21,7 @@ struct RandomAccessFile::Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { ::close(fd); }
   int fd;
+  mutable std::atomic<std::int64_t> bytesRead{0};
 };
 
 Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
@@ -47,9 +49,12 @@ Result<void> RandomAccessFile::readAt(std::int64_t offset, std::span<std::byte> 
                   m_path.string(), offset + static_cast<std::int64_t>(done), out.size() - done);
     }
     done += static_cast<std::size_t>(got);
+    m_descriptor->bytesRead += got;
   }
   return {};
 }
+
+std::int64_t RandomAccessFile::bytesRead() const { return m_descriptor->bytesRead; }
 
 Result<std::string> readTextFile(const fs::path& file, std::int64_t maxBytes) {
   CLEAVE_TRY(const auto opened, RandomAccessFile::open(file));

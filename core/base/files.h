@@ -25,6 +25,8 @@ class RandomAccessFile {
   static Result<RandomAccessFile> open(const fs::path& file);
   const fs::path& path() const { return m_path; }
   std::int64_t sizeBytes() const { return m_sizeBytes; }
+  /// Bytes that the system has handed over by `readAt` so far, to this and its copies.
+  std::int64_t bytesRead() const;
   /// Fills `out` from `offset`; BadInput when the file ends before (it was truncated since it was opened).
   Result<void> readAt(std::int64_t offset, std::span<std::byte> out) const;
 

@@ -123,8 +123,10 @@ std::vector<std::string> missingParameters(const Plan& plan) {
 std::int64_t shardBytes(const Plan& plan, int rank) {
   std::int64_t bytes = 0;
   for (const ParameterPlan& parameter : plan.parameters) {
-    for (const Piece& piece : parameter.piecesByRank.at(static_cast<std::size_t>(rank))) {
-      if (piece.file.empty()) continue;
+    const auto& pieces = parameter.piecesByRank.at(static_cast<std::size_t>(rank));
+    // A parameter of which a piece is missing is filled from the seed as a whole.
+    if (std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.file.empty(); })) continue;
+    for (const Piece& piece : pieces) {
       graph::TensorType read{parameter.storedDtype, parameter.type.shape};
       if (piece.dim >= 0) read.shape[static_cast<std::size_t>(piece.dim)] = piece.length;
       bytes += sizeInBytes(read);

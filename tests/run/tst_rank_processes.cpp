@@ -142,6 +142,7 @@ class RankProcessesTest : public QObject {
       QVERIFY(result->outputDigests.contains("logits") && result->outputDigests.contains("loss"));
       QVERIFY(result->hasLoss);
       QCOMPARE(result->loss, outcome->results.front()->loss);
+      QVERIFY(result->bytesRead > 0);
       QCOMPARE(result->bytesRead, result->shardBytes);
       QVERIFY(phases[static_cast<std::size_t>(rank)] == (std::vector{Phase::Spawned, Phase::Connecting, Phase::Loading, Phase::WarmUp,
                                                                      Phase::Running, Phase::Gathering, Phase::Done}));
@@ -251,6 +252,51 @@ class RankProcessesTest : public QObject {
     QCOMPARE(outputs[0], outputs[1]);
   }
 
+  /// The rank that nobody answers ends by its own limit, with a sentence.
+  void aMeetingThatDoesNotHappenEndsInTime_data() {
+    QTest::addColumn<QString>("address");
+    QTest::newRow("a port that keeps silent") << "127.0.0.1";
+    QTest::newRow("a name that does not resolve") << "no-such-host.invalid";
+  }
+  void aMeetingThatDoesNotHappenEndsInTime() {
+    QFETCH(QString, address);
+    const int mute = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof own;
+    QVERIFY(::bind(mute, reinterpret_cast<sockaddr*>(&own), length) == 0 && ::listen(mute, 8) == 0);
+    ::getsockname(mute, reinterpret_cast<sockaddr*>(&own), &length);
+    QProcess rank;
+    startRank(rank, {m_llama2, "--connect-timeout", "2"},
+              {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", address}, {"MASTER_PORT", QString::number(ntohs(own.sin_port))}});
+    const bool hasEnded = rank.waitForFinished(kPatienceMs);
+    if (!hasEnded) rank.kill();
+    ::close(mute);
+    QVERIFY(hasEnded);
+    const QByteArray said = rank.readAllStandardError();
+    QCOMPARE(rank.exitCode(), exitCode(ErrorCode::Environment));
+    QVERIFY2(said.contains("rank 1: Rank 1 of 2 cannot meet the others at " + address.toUtf8()), said.constData());
+    QVERIFY2(said.contains("within 2 s"), said.constData());
+  }
+
+  /// torchrun itself, where the machine has it.
+  void ranksRunUnderTorchrun() {
+    const QString torchrun = qEnvironmentVariable("CLEAVE_TORCHRUN", QDir::homePath() + "/.cache/cleave/venv-torch-2.11.0/bin/torchrun");
+    if (!QFile::exists(torchrun)) QSKIP("there is no torchrun here (CLEAVE_TORCHRUN names one)");
+    QProcess process;
+    process.setProcessChannelMode(QProcess::MergedChannels);
+    process.start(torchrun, {"--standalone", "--no-python", "--nproc-per-node", "2", CLEAVE_BIN_DIR "/cleave-rank", m_llama2});
+    QVERIFY(process.waitForFinished(kPatienceMs));
+    const QString said = QString::fromUtf8(process.readAll());
+    QVERIFY2(process.exitCode() == 0, qPrintable(said));
+    QStringList logits;
+    auto digests = QRegularExpression(", logits ([0-9a-f]{16})\\b").globalMatch(said);
+    while (digests.hasNext()) logits << digests.next().captured(1);
+    QCOMPARE(logits.size(), 2);
+    QCOMPARE(logits[0], logits[1]);
+  }
+
   void aPlanThatIsNoneIsRefusedInOneSentence_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("phrase");
@@ -287,6 +333,7 @@ class RankProcessesTest : public QObject {
     QVERIFY(outcome);
     QVERIFY(!outcome->succeeded);
     QVERIFY2(outcome->firstFailure->what.find("3") != std::string::npos, outcome->firstFailure->what.c_str());
+    QCOMPARE(outcome->firstFailure->code, ErrorCode::BadInput);
     QVERIFY2(outcome->firstFailure->lastWords.find("missing.json") != std::string::npos, outcome->firstFailure->lastWords.c_str());
   }
 

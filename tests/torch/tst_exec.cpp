@@ -200,7 +200,36 @@ class ExecTest : public QObject {
     QVERIFY(counter.peak() >= 4 << 20);
     QVERIFY(counter.allocated() < 4 << 20);
     QVERIFY(processMemory().rss > 0 && processMemory().peakRss >= processMemory().rss / 2);
-    QVERIFY(proportionalSetSize() > 0 && machineMemory() > 0);
+    QVERIFY(proportionalSetSize() > 0);
+    QVERIFY(counter.largest() >= 4 << 20);
+    counter.forgetLargest();
+    { const at::Tensor b = at::empty({256}, at::kFloat); }
+    QCOMPARE(counter.largest(), std::int64_t(1024));
+  }
+
+  /// By what the allocator throws, not by what it says.
+  void runningOutOfMemoryIsTheMachinesFault() {
+    const AllocationCounter counter;
+    Program program = bound("x: f32[1] = input\nexpand_0: f32[1099511627776,1024] = aten::expand(x, [1099511627776, 1024])\n"
+                            "clone_0: f32[1099511627776,1024] = aten::clone(expand_0)\nreturn y=clone_0\n");
+    give(program, "x", at::ones({1}));
+    LiveMemory memory;
+    const auto outputs = program.run(*makeSoloCollectives(), memory);
+    QVERIFY(!outputs);
+    QCOMPARE(outputs.error().code, ErrorCode::Environment);
+    QVERIFY2(outputs.error().message.find("4503599627370496 bytes of memory") != std::string::npos, outputs.error().message.c_str());
+  }
+
+  void aDeviceThatFailsDoesNotEndTheSampling() {
+    std::atomic<int> samples = 0, heartbeats = 0;
+    {
+      MemorySampler sampler([](run::MemorySample&) { throw std::runtime_error("CUDA error: unspecified launch failure"); },
+                            [&](const run::Message& message) {
+                              if (const auto* sample = std::get_if<run::MemorySample>(&message)) samples += sample->rss > 0;
+                              if (std::holds_alternative<run::Heartbeat>(message)) ++heartbeats;
+                            });
+      QTRY_VERIFY(samples > 2 && heartbeats > 0);
+    }
   }
 
   void collectivesGiveWhatTheyPromise_data() {
@@ -398,11 +427,10 @@ class ExecTest : public QObject {
       std::atomic<std::int64_t> loaded = 0;
       AllocationCounter counter;
       const WeightReport report = need(loadWeights(program, plan, {folder, rank}, loaded));
-      const std::int64_t shardBytes = local[0] * local[1] * graph::itemSize(storedType);
-      QCOMPARE(report.bytesRead, shardBytes);
-      QCOMPARE(report.shardBytes, shardBytes);
+      QCOMPARE(report.bytesRead, local[0] * local[1] * graph::itemSize(storedType));
+      QCOMPARE(report.bytesRead, plan::shardBytes(plan, rank));
       QCOMPARE(loaded.load(), local[0] * local[1] * 4);
-      QVERIFY(report.largestAllocation <= local[0] * local[1] * 4 + kStagingBytes);
+      QVERIFY(counter.largest() >= local[0] * local[1] * 4 && counter.largest() <= local[0] * local[1] * 4 + kStagingBytes);
       // The allocator agrees: the tensor and the staging, nothing else of size.
       QVERIFY2(counter.peak() <= local[0] * local[1] * 4 + kStagingBytes + (64 << 10),
                std::to_string(counter.peak()).c_str());
@@ -451,6 +479,50 @@ class ExecTest : public QObject {
     Program more = bound("labels: i64[2,3] = input\nreturn y=labels\n");
     const auto lacking = readInputs(more, file);
     QVERIFY(!lacking && lacking.error().message.find("labels") != std::string::npos);
+  }
+
+  /// On the host, before a kernel meets them: on a GPU a wrong index ends the device's context.
+  void indicesOfNothingAreNamedBeforeTheRun_data() {
+    QTest::addColumn<QByteArray>("program");
+    QTest::addColumn<QList<qint64>>("values");
+    QTest::addColumn<QString>("complaint");  // empty: they are taken
+    const char* const kTable =
+        "ids: i64[2,2] = input\nw: f32[5,2] = parameter\nembedding_0: f32[2,2,2] = aten::embedding(w, ids)\nreturn y=embedding_0\n";
+    const char* const kPart =
+        "ids: i64[2,2] = input\nw: f32[5,2] = parameter\n"
+        "vocab_embedding_0: f32[2,2,2] = cleave::vocab_embedding(w, ids, 10, -1)\nreturn y=vocab_embedding_0\n";
+    const char* const kShifted =
+        "ids: i64[2,2] = input\nw: f32[5,2] = parameter\nadd_0: i64[2,2] = aten::add.Tensor(ids, 2)\n"
+        "view_0: i64[4] = aten::view(add_0, [4])\nembedding_0: f32[4,2] = aten::embedding(w, view_0)\nreturn y=embedding_0\n";
+    const char* const kLoss =
+        "ids: i64[2,2] = input\nw: f32[4,5] = parameter\nslice_0: i64[2,2] = aten::slice.Tensor(ids, 1, 0, 2)\n"
+        "view_0: i64[4] = aten::view(slice_0, [4])\nloss_0: f32[] = aten::cross_entropy_loss(w, view_0, None, 1, -7)\nreturn loss=loss_0\n";
+    const char* const kFree = "ids: i64[2,2] = input\nadd_0: i64[2,2] = aten::add.Tensor(ids, ids)\nreturn y=add_0\n";
+    QTest::newRow("rows of a table") << QByteArray(kTable) << QList<qint64>{0, 4, 1, 2} << "";
+    QTest::newRow("one too many") << QByteArray(kTable) << QList<qint64>{0, 4, 5, 2} << "ids holds 5 at [1, 0], which is none of the 5 rows of the table (0 to 4)";
+    QTest::newRow("negative") << QByteArray(kTable) << QList<qint64>{0, -1, 1, 2} << "ids holds -1 at [0, 1]";
+    QTest::newRow("a split table has all rows") << QByteArray(kPart) << QList<qint64>{9, 5, 0, 2} << "";
+    QTest::newRow("beyond a split table") << QByteArray(kPart) << QList<qint64>{9, 10, 0, 2} << "ids holds 10 at [0, 1], which is none of the 10 rows";
+    QTest::newRow("behind a view, shifted") << QByteArray(kShifted) << QList<qint64>{-2, 2, 0, 1} << "";
+    QTest::newRow("shifted too far") << QByteArray(kShifted) << QList<qint64>{-2, 2, 3, 1} << "ids holds 3 at [1, 0]";
+    QTest::newRow("ignored labels") << QByteArray(kLoss) << QList<qint64>{-7, 4, 0, -7} << "";
+    QTest::newRow("another loss's ignored label") << QByteArray(kLoss) << QList<qint64>{-100, 4, 0, 1} << "ids holds -100 at [0, 0], which is none of the 5 classes";
+    QTest::newRow("nothing indexes with it") << QByteArray(kFree) << QList<qint64>{-100, 4, 1000000, 1} << "";
+  }
+  void indicesOfNothingAreNamedBeforeTheRun() {
+    QFETCH(QByteArray, program);
+    QFETCH(QList<qint64>, values);
+    QFETCH(QString, complaint);
+    const std::vector<std::int64_t> numbers(values.begin(), values.end());
+    const auto file = std::filesystem::path(m_folder.filePath("ids.safetensors").toStdString());
+    const std::vector<formats::TensorView> views{{"ids", {DType::Int64, {2, 2}}, std::as_bytes(std::span(numbers))}};
+    QVERIFY(formats::writeSafetensors(file, views));
+    Program given = bound(program.constData());
+    const auto read = readInputs(given, file);
+    QCOMPARE(read.has_value(), complaint.isEmpty());
+    if (read) return;
+    QCOMPARE(read.error().code, ErrorCode::BadInput);
+    QVERIFY2(read.error().message.find(complaint.toStdString()) != std::string::npos, read.error().message.c_str());
   }
 
   void makesUpInputsWithinTheVocabulary() {

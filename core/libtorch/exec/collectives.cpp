@@ -1,14 +1,25 @@
 #include "libtorch/exec/collectives.h"
 
 #include "libtorch/exec/torch_errors.h"
+#include "libtorch/exec/within_time.h"
+
+#include <ATen/ops/ones.h>
 
 // The wheel is built with Gloo; the class is declared only where this is defined.
 #define USE_C10D_GLOO
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <netdb.h>
+
 namespace cleave::torch_exec {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kBreakOffLimit{2'000};
+constexpr std::chrono::milliseconds kLookUpLimit{500};
+constexpr std::chrono::microseconds kPollPeriod{50};
 
 // c10d's Gloo reduces these; a half-precision sum over many ranks is done in float32, which is also more exact.
 at::ScalarType reducibleType(at::ScalarType type) {
@@ -23,7 +34,7 @@ at::ScalarType reducibleType(at::ScalarType type) {
 
 class SoloCollectives final : public Collectives {
  public:
-  SoloCollectives() : Collectives(0, 1) {}
+  explicit SoloCollectives(DeviceQueue queue) : Collectives(0, 1, std::move(queue)) {}
 
  protected:
   void reduceInPlace(at::Tensor&, Reduction) override {}
@@ -34,10 +45,8 @@ class SoloCollectives final : public Collectives {
 
 class BackendCollectives final : public Collectives {
  public:
-  BackendCollectives(c10::intrusive_ptr<c10d::Backend> backend, std::function<void()> synchronize)
-      : Collectives(backend->getRank(), backend->getSize()),
-        m_backend(std::move(backend)),
-        m_synchronize(std::move(synchronize)) {}
+  BackendCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue, std::chrono::milliseconds callTimeout)
+      : Collectives(backend->getRank(), backend->getSize(), std::move(queue), callTimeout), m_backend(std::move(backend)) {}
 
  protected:
   void reduceInPlace(at::Tensor& x, Reduction reduction) override {
@@ -62,14 +71,25 @@ class BackendCollectives final : public Collectives {
     m_backend->_reduce_scatter_base(part, input)->wait();
     if (!isDirect) out.copy_(part.squeeze(0));
   }
-  void waitForAll() override { m_backend->barrier()->wait(); }
-  void synchronize() override {
-    if (m_synchronize) m_synchronize();
+  void waitForAll() override {
+    if (!queue().mark) {
+      m_backend->barrier()->wait();
+      return;
+    }
+    // NCCL's own barrier blocks the host without a limit; a sum in the queue does the same, and `finish` waits for it.
+    std::vector<at::Tensor> tensors{at::ones({1}, queue().device)};
+    m_backend->allreduce(tensors)->wait();
+  }
+  void breakOff() override {
+    // Breaking off may block as well: a communicator waits for its kernels.
+    withinTime(kBreakOffLimit, [backend = m_backend] {
+      backend->abort();
+      return true;
+    });
   }
 
  private:
   c10::intrusive_ptr<c10d::Backend> m_backend;
-  std::function<void()> m_synchronize;
 };
 
 /// A contiguous tensor that nobody else sees.
@@ -81,29 +101,73 @@ at::Tensor ownCopy(at::Tensor x) {
 }  // namespace
 
 template <class Call>
-Result<void> Collectives::timed(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call) {
-  const auto start = std::chrono::steady_clock::now();
+Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call) {
+  const auto start = Clock::now();
   const std::int64_t bytes = whole.numel() * static_cast<std::int64_t>(whole.element_size());
-  auto result = translated([&]() -> Result<void> {
-    call();
-    synchronize();
+  const auto callOut = [&] {
+    return translated(
+        [&]() -> Result<void> {
+          call();
+          return {};
+        },
+        ErrorCode::RankFailed);
+  };
+  // A device that fails is this rank's own fault, not that of a peer: only the call itself may blame one.
+  auto result = !m_queue.mark ? callOut() : translated([&]() -> Result<void> {
+    tellReached();
+    auto before = m_queue.mark();
+    CLEAVE_TRY_VOID(callOut());
+    m_queued.push_back({kind, bytes, std::move(before), m_queue.mark()});
     return {};
   });
   if (!result) {
-    return fail(ErrorCode::RankFailed, "{} of {} bytes failed on rank {} of {}: {}", kind, bytes, m_rank, m_worldSize,
-                result.error().message);
+    return fail(result.error().code, "{} of {} bytes failed on rank {} of {}: {}", kind, bytes, m_rank, m_worldSize, result.error().message);
   }
   ++count;
-  if (m_observer) {
-    m_observer(
-        {kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start)});
-  }
+  if (!m_queue.mark && m_observer) m_observer({kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start)});
   return {};
+}
+
+void Collectives::tellReached() {
+  while (!m_queued.empty() && m_queued.front().after->isReached()) {
+    const Queued call = std::move(m_queued.front());
+    m_queued.pop_front();
+    if (m_observer) m_observer({call.kind, call.bytes, call.after->since(*call.before)});
+  }
+}
+
+Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
+  const auto end = m_queue.mark();
+  const auto deadline = Clock::now() + limit;
+  while (!end->isReached()) {
+    if (Clock::now() > deadline) {
+      tellReached();
+      const std::string what = m_queued.empty() ? "the program" : fmt::format("{} of {} bytes", m_queued.front().kind, m_queued.front().bytes);
+      return fail(ErrorCode::RankFailed, "{} was not through after {:g} s.", what, std::chrono::duration<double>(limit).count());
+    }
+    std::this_thread::sleep_for(kPollPeriod);
+  }
+  tellReached();
+  if (!m_queue.checkHealth) return {};
+  return translated(
+      [&]() -> Result<void> {
+        m_queue.checkHealth();
+        return {};
+      },
+      ErrorCode::RankFailed);
+}
+
+Result<void> Collectives::finish(std::chrono::milliseconds limit) {
+  if (!m_queue.mark) return {};
+  auto result = translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
+  if (result) return {};
+  breakOff();
+  return fail(result.error().code, "Rank {} of {} gave up: {}", m_rank, m_worldSize, result.error().message);
 }
 
 Result<at::Tensor> Collectives::allReduce(at::Tensor x, Reduction reduction) {
   at::Tensor result = ownCopy(std::move(x));
-  CLEAVE_TRY_VOID(timed("all_reduce", result, m_counts.allReduce, [&] { reduceInPlace(result, reduction); }));
+  CLEAVE_TRY_VOID(carryOut("all_reduce", result, m_counts.allReduce, [&] { reduceInPlace(result, reduction); }));
   return result;
 }
 
@@ -115,7 +179,7 @@ Result<at::Tensor> Collectives::allGather(const at::Tensor& x, std::int64_t dim)
   std::vector<std::int64_t> shape = mine.sizes().vec();
   shape.insert(shape.begin(), m_worldSize);
   at::Tensor parts = at::empty(shape, mine.options());
-  CLEAVE_TRY_VOID(timed("all_gather", parts, m_counts.allGather, [&] { gatherInto(parts, mine); }));
+  CLEAVE_TRY_VOID(carryOut("all_gather", parts, m_counts.allGather, [&] { gatherInto(parts, mine); }));
   // [ranks, ..., d, ...] → [..., ranks·d, ...]: for dim 0 a view, else one copy.
   return parts.movedim(0, dim).flatten(dim, dim + 1).contiguous();
 }
@@ -133,21 +197,38 @@ Result<at::Tensor> Collectives::reduceScatter(const at::Tensor& x, std::int64_t 
       x.unflatten(dim, std::vector<std::int64_t>{m_worldSize, x.size(dim) / m_worldSize}).movedim(dim, 0).contiguous();
   std::vector<std::int64_t> shape = parts.sizes().slice(1).vec();
   at::Tensor mine = at::empty(shape, x.options());
-  CLEAVE_TRY_VOID(timed("reduce_scatter", x, m_counts.reduceScatter, [&] { scatterSumInto(mine, parts); }));
+  CLEAVE_TRY_VOID(carryOut("reduce_scatter", x, m_counts.reduceScatter, [&] { scatterSumInto(mine, parts); }));
   return mine;
 }
 
 Result<void> Collectives::barrier() {
-  auto result = translated([&]() -> Result<void> {
-    waitForAll();
-    synchronize();
-    return {};
-  });
-  if (!result)
-    return fail(ErrorCode::RankFailed, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize,
-                result.error().message);
-  return {};
+  auto result = translated(
+      [&]() -> Result<void> {
+        waitForAll();
+        return {};
+      },
+      ErrorCode::RankFailed);
+  if (!result) {
+    return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize, result.error().message);
+  }
+  return finish();
 }
+
+namespace {
+
+/// Why a meeting place did not answer, as far as this machine can tell at once.
+std::string whySilent(const std::string& address) {
+  const auto resolves = withinTime(kLookUpLimit, [address] {
+    addrinfo* found = nullptr;
+    const bool isKnown = ::getaddrinfo(address.c_str(), nullptr, nullptr, &found) == 0;
+    if (found) ::freeaddrinfo(found);
+    return isKnown;
+  });
+  if (!resolves.value_or(false)) return "this machine finds no host of that name. Is MASTER_ADDR right?";
+  return "nobody answers there. Does rank 0 run on that host, and is the port its own?";
+}
+
+}  // namespace
 
 bool isLoopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.starts_with("127.");
@@ -159,34 +240,41 @@ Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) 
   }
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(group.masterPort);
-  options.isServer = group.rank == 0;
+  options.isServer = group.rank == 0 && group.agentStore.empty();
   options.numWorkers = group.worldSize;
-  options.timeout = group.connectTimeout;
+  // A little less than our own limit: c10d says more about what went wrong.
+  options.timeout = group.connectTimeout * 9 / 10;
   if (group.listenFd >= 0 && options.isServer) options.masterListenFd = group.listenFd;
-  auto store = translated([&]() -> Result<c10::intrusive_ptr<c10d::Store>> {
-    return c10::intrusive_ptr<c10d::Store>(c10::make_intrusive<c10d::TCPStore>(group.masterAddress, options));
+  using Store = c10::intrusive_ptr<c10d::Store>;
+  // c10d heeds its timeout only between steps: a name server or a port that keeps silent holds it for ever.
+  auto store = withinTime(group.connectTimeout, [address = group.masterAddress, prefix = group.agentStore, options] {
+    return translated([&]() -> Result<Store> {
+      Store own = c10::make_intrusive<c10d::TCPStore>(address, options);
+      return prefix.empty() ? own : Store(c10::make_intrusive<c10d::PrefixStore>(prefix, own));
+    });
   });
-  if (!store) {
-    return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {} s: {}", group.rank,
-                group.worldSize, group.masterAddress, group.masterPort, group.connectTimeout.count() / 1000,
-                store.error().message);
-  }
-  return store;
+  if (store && *store) return **store;
+  return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {:g} s: {}", group.rank, group.worldSize,
+              group.masterAddress, group.masterPort, std::chrono::duration<double>(group.connectTimeout).count(),
+              store ? store->error().message : whySilent(group.masterAddress));
 }
 
-std::unique_ptr<Collectives> makeSoloCollectives() {
-  return std::make_unique<SoloCollectives>();
+std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue) {
+  return std::make_unique<SoloCollectives>(std::move(queue));
 }
 
-std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend,
-                                             std::function<void()> synchronize) {
-  return std::make_unique<BackendCollectives>(std::move(backend), std::move(synchronize));
+std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue,
+                                             std::chrono::milliseconds callTimeout) {
+  return std::make_unique<BackendCollectives>(std::move(backend), std::move(queue), callTimeout);
 }
 
 Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
-  CLEAVE_TRY(auto store, connectStore(group));
-  auto connected = translated([&]() -> Result<std::unique_ptr<Collectives>> {
-    auto options = c10d::ProcessGroupGloo::Options::create(group.connectTimeout);
+  const auto start = Clock::now();
+  CLEAVE_TRY(const auto store, connectStore(group));
+  const auto left = std::max<std::chrono::milliseconds>(
+      std::chrono::milliseconds(1), group.connectTimeout - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start));
+  const auto connect = [store, group, left]() -> Result<std::unique_ptr<Collectives>> {
+    auto options = c10d::ProcessGroupGloo::Options::create(left);
     const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
     options->devices.push_back(interface && *interface ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
                                : isLoopback(group.masterAddress)
@@ -194,13 +282,12 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
                                    : c10d::ProcessGroupGloo::createDefaultDevice());
     auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, group.rank, group.worldSize, options);
     backend->setTimeout(group.callTimeout);
-    return makeCollectives(backend);
-  });
-  if (!connected) {
-    return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank,
-                group.worldSize, connected.error().message);
-  }
-  return connected;
+    return makeCollectives(backend, {}, group.callTimeout);
+  };
+  auto connected = withinTime(left, [connect] { return translated(connect, ErrorCode::RankFailed); });
+  if (connected && *connected) return std::move(*connected);
+  return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,
+              connected ? connected->error().message : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(left).count()));
 }
 
 }  // namespace cleave::torch_exec

@@ -1,17 +1,20 @@
 #pragma once
 /// The one way in which ranks talk: whatever Gloo proves on CPUs is what NCCL runs on GPUs. LibTorch inside.
 ///
-/// Every rank makes the same calls in the same order. Calls block until the result is there. Not thread-safe; the
-/// counts may be read by the thread that makes the calls. A call fails with RankFailed when a peer is gone or does not
-/// answer in time.
+/// Every rank makes the same calls in the same order. On CPUs a call blocks until the result is there; on a device it is
+/// put into the device's queue, and `finish` waits for all of them. Not thread-safe; the counts may be read by the thread
+/// that makes the calls. A call or `finish` fails with RankFailed when a peer is gone or does not answer in time.
 ///
 ///     CLEAVE_TRY(auto collectives, connectGloo(group));
 ///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
+///     CLEAVE_TRY_VOID(collectives->finish());
 #include "base/result.h"
+#include "libtorch/exec/device_queue.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,9 +40,13 @@ struct CollectiveRecord {
   std::chrono::microseconds time{0};
 };
 
+/// Enough for a step of the largest model; c10d's own default.
+inline constexpr std::chrono::milliseconds kCallTimeout{600'000};
+
 class Collectives {
  public:
-  Collectives(int rank, int worldSize) : m_rank(rank), m_worldSize(worldSize) {}
+  Collectives(int rank, int worldSize, DeviceQueue queue = {}, std::chrono::milliseconds callTimeout = kCallTimeout)
+      : m_rank(rank), m_worldSize(worldSize), m_queue(std::move(queue)), m_callTimeout(callTimeout) {}
   virtual ~Collectives() = default;
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
@@ -56,10 +63,13 @@ class Collectives {
   Result<at::Tensor> reduceScatter(const at::Tensor& x, std::int64_t dim);
   /// Returns when every rank has called it.
   Result<void> barrier();
+  /// Returns when the device has done all that was handed to it, calls and computation. RankFailed, and the group is broken
+  /// off, when that takes longer than `limit` (zero: the time that one call may take) or communication has failed.
+  Result<void> finish(std::chrono::milliseconds limit = {});
 
   const CollectiveCounts& counts() const { return m_counts; }
   void resetCounts() { m_counts = {}; }
-  /// Called after every call but barriers.
+  /// Told of every call but barriers, in order, once it is through; on a device at the latest by `finish`.
   void setObserver(std::function<void(const CollectiveRecord&)> observer) { m_observer = std::move(observer); }
 
  protected:
@@ -70,12 +80,25 @@ class Collectives {
   /// `x` is [worldSize, ...out's shape].
   virtual void scatterSumInto(at::Tensor& out, at::Tensor& x) = 0;
   virtual void waitForAll() = 0;
-  virtual void synchronize() {}
+  /// Gives up on the peers without waiting for them; later calls fail.
+  virtual void breakOff() {}
+  const DeviceQueue& queue() const { return m_queue; }
 
  private:
+  /// A call in the device's queue.
+  struct Queued {
+    std::string_view kind;
+    std::int64_t bytes = 0;
+    std::unique_ptr<DeviceMark> before, after;
+  };
   template <class Call>
-  Result<void> timed(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call);
+  Result<void> carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call);
+  Result<void> waitForQueue(std::chrono::milliseconds limit);
+  void tellReached();
   int m_rank, m_worldSize;
+  DeviceQueue m_queue;
+  std::chrono::milliseconds m_callTimeout;
+  std::deque<Queued> m_queued;
   CollectiveCounts m_counts;
   std::function<void(const CollectiveRecord&)> m_observer;
 };
@@ -86,21 +109,23 @@ struct GroupAddress {
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
   int listenFd = -1;  ///< rank 0: a socket that already listens on the port; -1: none
-  std::chrono::milliseconds connectTimeout{60'000};
-  std::chrono::milliseconds callTimeout{600'000};
+  std::string agentStore;  ///< prefix in a store that the launcher serves (torchrun's agent); empty: rank 0 serves one
+  std::chrono::milliseconds connectTimeout{60'000};  ///< for meeting and connecting together
+  std::chrono::milliseconds callTimeout = kCallTimeout;
 };
 
 /// True for "localhost", 127.x.x.x and ::1: then the ranks talk over the loopback device.
 bool isLoopback(const std::string& address);
 
-/// The store the ranks find each other with; rank 0 serves it. Environment when it cannot be reached in time.
+/// The store the ranks find each other with. Environment when it cannot be reached in time, whatever holds it up: no route,
+/// a name that does not resolve, a port where somebody listens and says nothing.
 Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group);
 
 /// One rank: every call is the identity.
-std::unique_ptr<Collectives> makeSoloCollectives();
-/// Over any of c10d's backends. `synchronize` waits for the device (empty: not needed).
-std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend,
-                                             std::function<void()> synchronize = {});
+std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue = {});
+/// Over any of c10d's backends. `queue`: of the device whose tensors it takes.
+std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue = {},
+                                             std::chrono::milliseconds callTimeout = kCallTimeout);
 /// Connects to all peers (a full mesh) through Gloo, on CPUs.
 Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group);
 

@@ -2,6 +2,7 @@
 
 #include "formats/safetensors.h"
 #include "libtorch/exec/fill.h"
+#include "libtorch/exec/index_range.h"
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/torch_types.h"
 
@@ -32,18 +33,8 @@ bool isInteger(graph::DType dtype) {
 
 /// Rows of the table that these ids index, whole; 2 when the program does not say.
 std::int64_t vocabularyOf(const graph::Graph& graph, ValueId ids) {
-  for (graph::NodeId user : graph.value(ids).users) {
-    const graph::Node& node = graph.node(user);
-    const std::string& op = graph.opName(node);
-    if (op == "cleave::vocab_embedding" && node.args.size() > 2) {
-      if (const auto* vocabulary = std::get_if<std::int64_t>(&node.args[2])) return *vocabulary;
-    }
-    if (op == "aten::embedding") {
-      const auto* weight = std::get_if<ValueId>(&node.args[0]);
-      if (weight && !graph.shapeOf(*weight).empty()) return graph.shapeOf(*weight)[0];
-    }
-  }
-  return 2;
+  const auto ranges = indexRangesOf(graph, ids);
+  return ranges.empty() ? 2 : ranges.front().high;
 }
 
 at::Tensor randomIds(const graph::Shape& shape, std::int64_t vocabulary, std::uint64_t key) {
@@ -84,6 +75,13 @@ Result<at::Tensor> readTensor(const RandomAccessFile& file, const formats::Safet
   return tensor;
 }
 
+/// Checks on the host what kernels index with, then gives it to the program. `where` names it in errors.
+Result<void> setInput(Program& program, ValueId id, const at::Tensor& onHost, const std::string& where) {
+  const graph::DType dtype = program.graph().value(id).type.dtype;
+  if (isInteger(dtype)) CLEAVE_TRY_VOID(checkIndices(where, onHost, indexRangesOf(program.graph(), id)));
+  return program.setTensor(id, onHost.contiguous().to(program.device(), models::toScalarType(dtype)));
+}
+
 }  // namespace
 
 Result<void> readInputs(Program& program, const std::filesystem::path& path) {
@@ -105,8 +103,8 @@ Result<void> readInputs(Program& program, const std::filesystem::path& path) {
       return fail(ErrorCode::BadInput, "{} has {} as {}; this plan wants {}.", path.string(), value.name,
                   graph::toText(given.dtype), graph::toText(value.type.dtype));
     }
-    CLEAVE_TRY(at::Tensor tensor, readTensor(file, entry->second));
-    CLEAVE_TRY_VOID(program.setTensor(id, tensor.to(program.device(), models::toScalarType(value.type.dtype))));
+    CLEAVE_TRY(const at::Tensor tensor, readTensor(file, entry->second));
+    CLEAVE_TRY_VOID(setInput(program, id, tensor, fmt::format("{}: {}", path.string(), value.name)));
   }
   return {};
 }
@@ -114,8 +112,7 @@ Result<void> readInputs(Program& program, const std::filesystem::path& path) {
 Result<void> makeInputs(Program& program, std::uint64_t seed) {
   const graph::Graph& graph = program.graph();
   for (ValueId id : inputsOf(graph)) {
-    const at::Tensor made = makeInput(graph, id, seed);
-    CLEAVE_TRY_VOID(program.setTensor(id, made.contiguous().to(program.device(), models::toScalarType(graph.value(id).type.dtype))));
+    CLEAVE_TRY_VOID(setInput(program, id, makeInput(graph, id, seed), "The made-up input " + graph.value(id).name));
   }
   return {};
 }
@@ -135,7 +132,7 @@ Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::pa
   return formats::writeSafetensors(file, views);
 }
 
-std::string digest(const at::Tensor& tensor) {
+std::uint64_t digest(const at::Tensor& tensor) {
   const at::Tensor data = tensor.cpu().contiguous();
   const std::string type = describe(data);
   std::uint64_t hash = 0xCBF29CE484222325ull;
@@ -144,7 +141,7 @@ std::string digest(const at::Tensor& tensor) {
   };
   add(std::as_bytes(std::span(type)));
   add({static_cast<const std::byte*>(data.data_ptr()), data.nbytes()});
-  return fmt::format("{:016x}", hash);
+  return hash;
 }
 
 }  // namespace cleave::torch_exec

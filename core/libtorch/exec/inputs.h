@@ -8,8 +8,9 @@
 
 namespace cleave::torch_exec {
 
-/// Gives every input of the program the tensor of its name. BadInput names an input that the file lacks, or whose shape
-/// is not the program's; integer types are converted, other tensors of the file are ignored.
+/// Gives every input of the program the tensor of its name. BadInput names an input that the file lacks, whose shape is not
+/// the program's, or that holds an index of nothing (index_range.h); integer types are converted, other tensors of the file
+/// are ignored.
 Result<void> readInputs(Program& program, const std::filesystem::path& file);
 
 /// The same values on every rank and for every world size: `input_ids` uniform in the vocabulary (that of the table
@@ -20,7 +21,7 @@ Result<void> makeInputs(Program& program, std::uint64_t seed);
 /// All outputs, on the CPU, into one safetensors file, all or nothing.
 Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::path& file);
 
-/// FNV-1a of type, shape and bytes, as 16 hexadecimal digits: equal for equal tensors.
-std::string digest(const at::Tensor& tensor);
+/// FNV-1a of type, shape and bytes: equal for equal tensors.
+std::uint64_t digest(const at::Tensor& tensor);
 
 }  // namespace cleave::torch_exec

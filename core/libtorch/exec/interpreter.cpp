@@ -136,11 +136,7 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
   std::vector<c10::IValue> stack = takeArguments(call, id);
   auto results = translated([&] { return execute(call, stack, collectives); }, ErrorCode::BadInput);
   if (!results) {
-    // Running out of memory is the machine's fault, not the plan's.
-    const bool outOfMemory = results.error().message.find("allocate memory") != std::string::npos ||
-                             results.error().message.find("out of memory") != std::string::npos;
-    return fail(outOfMemory ? ErrorCode::Environment : results.error().code, "{} failed on {}: {}",
-                nameOfNode(*m_graph, id), describeOperands(node), results.error().message);
+    return fail(results.error().code, "{} failed on {}: {}", nameOfNode(*m_graph, id), describeOperands(node), results.error().message);
   }
   if (results->size() != node.results.size()) {
     return fail(ErrorCode::BadInput, "{} gave {} results; the plan says {}.", nameOfNode(*m_graph, id), results->size(),

@@ -1,7 +1,10 @@
 #include "libtorch/exec/memory_probe.h"
 
 #include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <fmt/format.h>
 
 #include <unistd.h>
 
@@ -32,14 +35,22 @@ std::int64_t kilobyteField(const char* file, std::string_view name) {
 class Reporter final : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
-    if (!device.is_cpu()) return;
-    const std::int64_t now = allocated += size;
-    std::int64_t before = peak.load();
-    while (now > before && !peak.compare_exchange_weak(before, now)) {
-    }
+    raise(largest, size);
+    if (device.is_cpu()) raise(peak, allocated += size);
+  }
+  void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+    // The CPU allocator asks this before it throws an error that has no type of its own.
+    if (device.is_cpu()) TORCH_CHECK_WITH(OutOfMemoryError, false, fmt::format("{} bytes of memory were asked for and are not there.", size));
   }
   bool memoryProfilingEnabled() const override { return true; }
-  std::atomic<std::int64_t> allocated{0}, peak{0};
+  std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
+
+ private:
+  static void raise(std::atomic<std::int64_t>& most, std::int64_t now) {
+    std::int64_t before = most.load();
+    while (now > before && !most.compare_exchange_weak(before, now)) {
+    }
+  }
 };
 
 }  // namespace
@@ -50,13 +61,6 @@ ProcessMemory processMemory() {
 
 std::int64_t proportionalSetSize() {
   return kilobyteField("/proc/self/smaps_rollup", "Pss");
-}
-
-std::int64_t machineMemory() {
-  const std::int64_t total = kilobyteField("/proc/meminfo", "MemTotal");
-  std::int64_t limit = 0;
-  std::ifstream cgroup("/sys/fs/cgroup/memory.max");
-  return (cgroup >> limit) && limit > 0 && limit < total ? limit : total;
 }
 
 // The allocator reports to whatever stands in the profiler's slot of the thread.
@@ -72,6 +76,12 @@ std::int64_t AllocationCounter::allocated() const {
 }
 std::int64_t AllocationCounter::peak() const {
   return m_scope->reporter->peak;
+}
+std::int64_t AllocationCounter::largest() const {
+  return m_scope->reporter->largest;
+}
+void AllocationCounter::forgetLargest() {
+  m_scope->reporter->largest = 0;
 }
 
 MemorySampler::MemorySampler(Fill fill, Sink sink)
@@ -90,7 +100,11 @@ void MemorySampler::sampleNow() {
   sample.rss = memory.rss;
   sample.peakRss = memory.peakRss;
   sample.pss = m_pss;
-  m_fill(sample);
+  try {
+    m_fill(sample);
+  } catch (...) {
+    // On this thread nobody could hear it; whoever uses the device meets the same error and reports it.
+  }
   m_sink(sample);
 }
 

@@ -20,24 +20,26 @@ ProcessMemory processMemory();
 /// Proportional set size: memory shared with other ranks (LibTorch's own code) counted by its share. Slow: walks all
 /// mappings.
 std::int64_t proportionalSetSize();
-/// The machine's memory, or the container's where it is limited.
-std::int64_t machineMemory();
-
-/// Counts what LibTorch's CPU allocator hands out on the thread that made it, temporaries inside operators included,
-/// from its making to its end. The figures may be read from any thread.
+/// Counts what LibTorch's allocators hand out on the thread that made it, temporaries inside operators included, from its
+/// making to its end. The figures may be read from any thread. As long as it counts, the CPU allocator says
+/// c10::OutOfMemoryError when there is no memory, as the GPU's does.
 class AllocationCounter {
  public:
   AllocationCounter();
   ~AllocationCounter();
-  std::int64_t allocated() const;
-  std::int64_t peak() const;
+  std::int64_t allocated() const;  ///< on CPUs, now
+  std::int64_t peak() const;       ///< on CPUs
+  /// Bytes of the largest single allocation, on any device, since the last `forgetLargest`.
+  std::int64_t largest() const;
+  void forgetLargest();
 
  private:
   struct Scope;
   std::unique_ptr<Scope> m_scope;
 };
 
-/// Sends a sample ten times a second and a heartbeat every second from its own thread, until destroyed.
+/// Sends a sample ten times a second and a heartbeat every second from its own thread, until destroyed. A `fill` that
+/// throws (a device that has failed) leaves the sample without its figures: the rank's own error says what happened.
 class MemorySampler {
  public:
   /// `fill` completes a sample that has the time and the process's memory. Called on the sampling thread.

@@ -60,9 +60,11 @@ bool fits(const graph::Argument& argument, ArgumentKind kind) {
 
 constexpr std::array<std::string_view, 5> kKindNames{"a tensor", "an integer", "a number", "None", "a text"};
 
-/// The first element of `values` outside [low, high) where `counts` is true.
+/// The first element of `values` outside [low, high) where `counts` is true. On a device nothing is asked, because the
+/// answer would make the host wait: inputs are checked before they get there (index_range.h).
 std::optional<std::int64_t> firstOutside(const at::Tensor& values, std::int64_t low, std::int64_t high,
                                          const at::Tensor& counts) {
+  if (!values.is_cpu()) return std::nullopt;
   const at::Tensor bad = ((values < low) | (values >= high)) & counts;
   if (!bad.any().item<bool>()) return std::nullopt;
   return values.masked_select(bad)[0].item<std::int64_t>();

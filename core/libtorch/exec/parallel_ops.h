@@ -33,7 +33,7 @@ Result<void> checkArguments(ParallelOp op, const graph::Node& node);
 Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives);
 
 /// Rows of this rank's part of the table ([vocabulary/n, hidden]); zeros for ids of other ranks' parts.
-/// BadInput for an id outside [0, vocabulary).
+/// BadInput for an id outside [0, vocabulary), on the CPU.
 Result<at::Tensor> vocabEmbedding(const at::Tensor& weight, const at::Tensor& ids, std::int64_t vocabulary, int rank);
 
 /// How `aten::cross_entropy_loss` numbers its reductions.
@@ -42,7 +42,7 @@ enum class LossReduction : std::int64_t { None = 0, Mean = 1, Sum = 2 };
 /// Cross-entropy from logits whose class dimension (1, or 0 of a vector) is split evenly over the ranks; a padded
 /// vocabulary's last columns do not count. Equals `aten::cross_entropy_loss` on the whole logits, also NaN for the mean
 /// over no label at all. Three all-reduces: maximum, sum of exponentials, target's logit (Megatron-LM,
-/// arXiv:1909.08053, section 3). BadInput for a label that is neither ignored nor in [0, vocabulary).
+/// arXiv:1909.08053, section 3). BadInput for a label that is neither ignored nor in [0, vocabulary), on the CPU.
 Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor& target, LossReduction reduction,
                                      std::int64_t ignoreIndex, std::int64_t vocabulary, Collectives& collectives);
 

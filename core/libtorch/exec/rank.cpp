@@ -8,9 +8,13 @@
 #include "libtorch/exec/nccl_loader.h"
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/weights.h"
+#include "libtorch/exec/within_time.h"
+#include "run/machine_memory.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/InferenceMode.h>
 
 #include <unistd.h>
@@ -38,10 +42,12 @@ class RankRun {
     CLEAVE_TRY_VOID(load());
     CLEAVE_TRY_VOID(warmUp());
     CLEAVE_TRY(const NamedTensors outputs, runProgram());
-    CLEAVE_TRY_VOID(gather(outputs));
-    enter(Phase::Done);
+    // What follows copies outputs to the host, which is no part of what the plan predicts.
     m_result.peakRss = processMemory().peakRss;
     m_result.peakMemory = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
+    m_peakOfRun = m_result.peakMemory;
+    CLEAVE_TRY_VOID(gather(outputs));
+    enter(Phase::Done);
     m_sampler->sampleNow();
     m_sink(m_result);
     return m_result;
@@ -57,7 +63,7 @@ class RankRun {
       return {};
     }
     CLEAVE_TRY(m_runtime, openNccl(m_request.ncclLibrary, {m_request.rank, m_request.localRank, m_request.worldSize}));
-    m_device = m_runtime->device;
+    m_device = m_runtime->queue.device;
     m_deviceName = m_runtime->deviceName;
     return {};
   }
@@ -79,19 +85,32 @@ class RankRun {
   Result<void> connect() {
     enter(Phase::Connecting);
     if (m_request.worldSize == 1) {
-      m_collectives = makeSoloCollectives();
+      m_collectives = makeSoloCollectives(m_runtime ? m_runtime->queue : DeviceQueue());
       return {};
     }
-    const GroupAddress group{m_request.rank, m_request.worldSize, m_request.masterAddress, m_request.masterPort,
-                             m_request.listenFd};
+    GroupAddress group{m_request.rank, m_request.worldSize, m_request.masterAddress, m_request.masterPort, m_request.listenFd, m_request.agentStore};
+    group.connectTimeout = m_request.connectTimeout;
     if (!m_runtime) {
       CLEAVE_TRY(m_collectives, connectGloo(group));
-    } else {
-      CLEAVE_TRY(const auto store, connectStore(group));
-      CLEAVE_TRY(m_collectives, translated([&]() -> Result<std::unique_ptr<Collectives>> {
-                   return makeCollectives(m_runtime->connect(store), m_runtime->synchronize);
-                 }));
+      return {};
     }
+    CLEAVE_TRY(const auto store, connectStore(group));
+    return connectNccl(store, group);
+  }
+
+  /// NCCL connects its communicator at once, for its device; it may wait for ever for a rank that died on the way.
+  Result<void> connectNccl(const c10::intrusive_ptr<c10d::Store>& store, const GroupAddress& group) {
+    auto connected = withinTime(group.connectTimeout, [store, connect = m_runtime->connect] {
+      return translated([&]() -> Result<NcclGroup> { return connect(store); });
+    });
+    if (!connected) {
+      return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {} s.", group.rank,
+                  group.worldSize, m_request.connectTimeout.count());
+    }
+    if (!*connected) return tl::unexpected(connected->error());
+    DeviceQueue queue = m_runtime->queue;
+    queue.checkHealth = (*connected)->checkHealth;
+    m_collectives = makeCollectives((*connected)->backend, std::move(queue), group.callTimeout);
     return {};
   }
 
@@ -104,10 +123,11 @@ class RankRun {
     if (std::filesystem::is_regular_file(folder)) folder = folder.parent_path();  // given by its config.json
     const WeightOptions options{folder, m_request.rank, m_request.skipWeights, m_request.initMissing};
     const Progress progress(m_progress.stopToken(), throttled(Phase::Loading));
+    m_allocations.forgetLargest();
     CLEAVE_TRY(const WeightReport report, loadWeights(*m_program, m_plan, options, m_loadedBytes, progress));
     m_result.bytesRead = report.bytesRead;
-    m_result.shardBytes = report.shardBytes;
-    m_result.largestParameterAllocation = report.largestAllocation;
+    m_result.shardBytes = m_request.skipWeights ? 0 : plan::shardBytes(m_plan, m_request.rank);
+    m_result.largestParameterAllocation = m_allocations.largest();
     return {};
   }
 
@@ -116,6 +136,7 @@ class RankRun {
     enter(Phase::WarmUp);
     if (m_request.worldSize > 1) {
       CLEAVE_TRY(const at::Tensor one, m_collectives->allReduce(at::ones({1}, m_device), Reduction::Sum));
+      CLEAVE_TRY_VOID(m_collectives->finish(m_request.connectTimeout));
       if (one.item<float>() != static_cast<float>(m_request.worldSize)) {
         return fail(ErrorCode::RankFailed, "A first sum over {} ranks gave {}.", m_request.worldSize,
                     one.item<float>());
@@ -131,17 +152,16 @@ class RankRun {
 
   Result<NamedTensors> runProgram() {
     enter(Phase::Running);
+    const auto mark = [&] { return m_runtime ? m_runtime->queue.mark() : nullptr; };
     const auto start = std::chrono::steady_clock::now();
+    const auto before = mark();
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
     CLEAVE_TRY(NamedTensors outputs, m_program->run(*m_collectives, m_live, progress));
-    if (m_runtime) {
-      CLEAVE_TRY_VOID(translated([&]() -> Result<void> {
-        m_runtime->synchronize();
-        return {};
-      }));
-    }
-    m_result.stepMicroseconds =
-        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+    const auto after = mark();
+    CLEAVE_TRY_VOID(m_collectives->finish());
+    const auto onHost = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
+    m_result.stepMicroseconds = (after ? after->since(*before) : onHost).count();
+    m_collectives->setObserver({});
     const CollectiveCounts& counts = m_collectives->counts();
     m_result.allReduce = counts.allReduce;
     m_result.allGather = counts.allGather;
@@ -151,17 +171,32 @@ class RankRun {
 
   Result<void> gather(const NamedTensors& outputs) {
     enter(Phase::Gathering);
+    std::vector<std::int64_t> digests;
     for (const auto& [name, tensor] : outputs) {
-      m_result.outputDigests[name] = digest(tensor);
+      const std::uint64_t own = digest(tensor);
+      digests.push_back(static_cast<std::int64_t>(own));
+      m_result.outputDigests[name] = fmt::format("{:016x}", own);
       if (name == "loss" && tensor.numel() == 1) {
         m_result.loss = tensor.item<double>();
         m_result.hasLoss = true;
       }
     }
     if (m_request.outputFile && m_request.rank == 0) CLEAVE_TRY_VOID(writeOutputs(outputs, *m_request.outputFile));
+    if (m_request.worldSize == 1) return {};
+    CLEAVE_TRY(const bool deviates, differsFromRankZero(digests));
+    if (deviates && m_request.deviationFile) {
+      CLEAVE_TRY_VOID(writeOutputs(outputs, fmt::format("{}.{}", m_request.deviationFile->string(), m_request.rank)));
+    }
     // Nobody leaves before all are done: a rank that ends early breaks the connections of the others.
-    if (m_request.worldSize > 1) return m_collectives->barrier();
-    return {};
+    return m_collectives->barrier();
+  }
+
+  Result<bool> differsFromRankZero(const std::vector<std::int64_t>& digests) {
+    if (digests.empty()) return false;
+    const at::Tensor own = at::tensor(digests, at::kLong);
+    CLEAVE_TRY(const at::Tensor all, m_collectives->allGather(own.to(m_device), 0));
+    CLEAVE_TRY_VOID(m_collectives->finish());
+    return !at::equal(all.cpu().narrow(0, 0, own.numel()), own);
   }
 
   Progress::Sink throttled(Phase phase) {
@@ -178,6 +213,11 @@ class RankRun {
     sample.activations = m_live.liveBytes();
     sample.peakActivations = m_live.peakBytes();
     sample.programNode = m_live.currentNode();
+    fillDevice(sample);
+    if (const std::int64_t peak = m_peakOfRun; peak > 0) sample.peak = peak;
+  }
+
+  void fillDevice(run::MemorySample& sample) const {
     if (m_runtime) {
       const DeviceMemory memory = m_runtime->memory();
       sample.allocated = memory.allocated;
@@ -201,13 +241,13 @@ class RankRun {
   const EventSink& m_sink;
   const Progress& m_progress;
   AllocationCounter m_allocations;
-  const std::int64_t m_machineMemory = machineMemory();
+  const std::int64_t m_machineMemory = run::machineMemory().total;
   std::optional<NcclRuntime> m_runtime;
   at::Device m_device = at::kCPU;
   std::string m_deviceName = "cpu";
   plan::Plan m_plan;
   LiveMemory m_live;
-  std::atomic<std::int64_t> m_loadedBytes{0};
+  std::atomic<std::int64_t> m_loadedBytes{0}, m_peakOfRun{0};
   std::unique_ptr<Program> m_program;
   std::unique_ptr<Collectives> m_collectives;
   run::RankResult m_result;
@@ -219,7 +259,10 @@ class RankRun {
 Result<run::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress) {
   RankRun rank(request, sink, progress);
   auto result = translated([&] { return rank.run(); });
-  if (!result) sink(run::PhaseChange{Phase::Failed, 0, 0});
+  if (result) return result;
+  sink(run::PhaseChange{Phase::Failed, 0, 0});
+  const Error& error = result.error();
+  sink(run::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 #include "run/events.h"
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -21,8 +22,12 @@ struct RankRequest {
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
   int listenFd = -1;                       ///< rank 0: an inherited socket that listens on masterPort; -1: none
+  std::string agentStore;                  ///< see run::RankEnvironment
+  std::chrono::seconds connectTimeout{60}; ///< until all ranks have met and the first collective is through
   std::optional<std::filesystem::path> inputFile;   ///< safetensors with input_ids, labels, attention_mask, ...
   std::optional<std::filesystem::path> outputFile;  ///< rank 0 writes gathered outputs here
+  /// Rank r writes its outputs to this name with ".r" behind it when they are not bit for bit those of rank 0.
+  std::optional<std::filesystem::path> deviationFile;
   bool skipWeights = false;   ///< fill every parameter from the seed instead of reading
   bool initMissing = false;   ///< fill parameters the checkpoint lacks from the seed
   std::string ncclLibrary;    ///< path of libcleave_nccl.so; for backend "nccl"
@@ -31,6 +36,8 @@ struct RankRequest {
 using EventSink = std::function<void(const run::Message&)>;
 
 /// Runs to the end or to the first error. Messages go to the sink from this and from the sampling thread.
+/// The last message of a failed rank is its RankError, sent before anything is torn down (a process group may wait for peers
+/// that are gone).
 /// RankFailed: a collective broke because a peer is gone; BadInput: plan, weights or inputs; Environment: no device, no
 /// memory, nobody to meet. All of a process's LibTorch state (threads, seed) is this function's while it runs.
 Result<run::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress = {});

@@ -18,6 +18,7 @@ namespace {
 struct OpenFile {
   RandomAccessFile file;
   formats::SafetensorsHeader header;
+  std::int64_t headerBytes = 0;  ///< read so far, before any payload
 };
 
 /// A parameter of the program with its entry in the shard map.
@@ -43,6 +44,7 @@ class Loader {
       if (!loaded) return fail(loaded.error().code, "Cannot load {}: {}", w.plan->name, loaded.error().message);
       m_progress.report("loading", m_report.parameterBytes, total);
     }
+    for (const auto& [name, open] : m_files) m_report.bytesRead += open.file.bytesRead() - open.headerBytes;
     return m_report;
   }
 
@@ -98,7 +100,6 @@ class Loader {
     const at::Tensor tensor =
         at::zeros(value.type.shape, at::TensorOptions().dtype(models::toScalarType(value.type.dtype)).device(m_program.device()));
     m_report.parameterBytes += bytes;
-    m_report.largestAllocation = std::max(m_report.largestAllocation, bytes);
     if (!wanted.isRead) m_report.initialised.push_back(value.name);
     std::int64_t localStart = 0;
     for (const plan::Piece& piece : piecesOf(*wanted.plan)) {
@@ -124,7 +125,8 @@ class Loader {
     }
     CLEAVE_TRY(auto file, RandomAccessFile::open(path));
     CLEAVE_TRY(auto header, formats::readSafetensorsHeader(file, path.string()));
-    return &m_files.emplace(name, OpenFile{std::move(file), std::move(header)}).first->second;
+    const std::int64_t headerBytes = file.bytesRead();
+    return &m_files.emplace(name, OpenFile{std::move(file), std::move(header), headerBytes}).first->second;
   }
 
   Result<void> readPiece(const plan::ParameterPlan& parameter, const plan::Piece& piece, const Region& region,
@@ -142,14 +144,11 @@ class Loader {
                   graph::toText(expected));
     }
     const std::int64_t itemSize = graph::itemSize(parameter.storedDtype);
-    m_report.shardBytes += region.outer * region.run() * itemSize;
     const auto readInto = [&](std::int64_t row, std::int64_t column, std::int64_t count,
                               std::byte* out) -> Result<void> {
       if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
-      CLEAVE_TRY_VOID(source->file.readAt(entry->second.offset + (region.wholeIndex(row) + column) * itemSize,
-                                          {out, static_cast<std::size_t>(count * itemSize)}));
-      m_report.bytesRead += count * itemSize;
-      return {};
+      return source->file.readAt(entry->second.offset + (region.wholeIndex(row) + column) * itemSize,
+                                 {out, static_cast<std::size_t>(count * itemSize)});
     };
     const at::Tensor rows = rowsOf(tensor, region);
     const at::ScalarType stored = models::toScalarType(parameter.storedDtype);
@@ -159,7 +158,6 @@ class Loader {
       }
       return {};
     }
-    m_report.largestAllocation = std::max(m_report.largestAllocation, std::min(kStagingBytes, rows.numel() * itemSize));
     return fillThroughStaging(rows, stored, readInto);
   }
 

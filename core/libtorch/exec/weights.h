@@ -3,7 +3,7 @@
 ///
 /// Bytes go by positioned reads straight into the final tensors; where the stored type differs from the program's, or
 /// the tensor lives on a GPU, through at most 1 MiB of staging. The payload bytes read are exactly those of the shard
-/// map.
+/// map (plan::shardBytes), which whoever runs the rank can check.
 #include "base/progress.h"
 #include "libtorch/exec/interpreter.h"
 #include "plan/plan.h"
@@ -23,9 +23,7 @@ struct WeightOptions {
 };
 
 struct WeightReport {
-  std::int64_t bytesRead = 0;   ///< payload bytes read from files
-  std::int64_t shardBytes = 0;  ///< payload bytes the shard map gives this rank (of the parameters that are read)
-  std::int64_t largestAllocation = 0;    ///< bytes of the largest parameter tensor or buffer
+  std::int64_t bytesRead = 0;  ///< payload bytes that the system has handed over; headers do not count
   std::int64_t parameterBytes = 0;       ///< bytes of all parameter tensors
   std::vector<std::string> initialised;  ///< names of the parameters filled from the seed
 };

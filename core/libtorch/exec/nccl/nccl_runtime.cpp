@@ -2,6 +2,7 @@
 #include "libtorch/exec/nccl/nccl_runtime.h"
 
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -9,10 +10,14 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 namespace cleave::torch_exec {
 namespace {
+
+/// Our own limit comes first and names the collective; see Collectives::finish.
+constexpr std::chrono::milliseconds kWatchdogGrace{30'000};
 
 /// The GPU of a local rank: by its number, or the only one there is (Slurm may show each task just its own).
 int deviceIndex(const NcclRequest& request) {
@@ -74,23 +79,64 @@ DeviceMemory memoryOf(int device) {
   return memory;
 }
 
+class EventMark final : public DeviceMark {
+ public:
+  EventMark() : m_event(cudaEventDefault) { m_event.record(); }
+  bool isReached() override { return m_event.query(); }
+  std::chrono::microseconds since(DeviceMark& earlier) override {
+    const float milliseconds = dynamic_cast<EventMark&>(earlier).m_event.elapsed_time(m_event);
+    return std::chrono::microseconds(static_cast<std::int64_t>(milliseconds * 1000));
+  }
+
+ private:
+  at::cuda::CUDAEvent m_event;
+};
+
+/// c10d's watchdog is the backstop for a host that waits for the device inside an operator: it breaks the communicator off,
+/// so that the wait ends. It must not end the process, which has its error still to report.
+void keepWatchdogFromKilling() {
+  constexpr const char* kCleanUpOnly = "2";
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", kCleanUpOnly, /*overwrite=*/1);
+}
+
+std::string_view whatWentWrong(c10d::ErrorType error) {
+  switch (error) {
+    case c10d::ErrorType::SUCCESS: return "";
+    case c10d::ErrorType::TIMEOUT: return "a collective was not answered in time";
+    case c10d::ErrorType::REMOTE_ERROR: return "another rank reported an error";
+    case c10d::ErrorType::COMM_ERROR: return "the connection to another rank broke";
+  }
+  return "an unknown error";
+}
+
+NcclGroup connectGroup(const NcclRequest& request, int device, const c10::intrusive_ptr<c10d::Store>& store) {
+  const auto index = static_cast<c10::DeviceIndex>(device);
+  const c10::cuda::CUDAGuard guard(index);
+  checkOwnGpu(*store, request, device);
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = request.callTimeout + kWatchdogGrace;
+  auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, request.rank, request.worldSize, options);
+  // Bound to its device, and connected now: not inside the first collective, whose deadline and time it would be.
+  group->setBoundDeviceId(at::Device(at::kCUDA, index));
+  group->eagerConnectSingleDevice(at::Device(at::kCUDA, index));
+  return {group, [backend = group] {
+            const std::string_view wrong = whatWentWrong(backend->getError());
+            if (!wrong.empty()) throw std::runtime_error("NCCL: " + std::string(wrong) + ".");
+          }};
+}
+
 void open(const NcclRequest& request, NcclRuntime& runtime) {
   const int device = deviceIndex(request);
+  keepWatchdogFromKilling();
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
   at::globalContext().lazyInitDevice(at::kCUDA);
   cudaDeviceProp properties;
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
-  runtime.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device));
+  runtime.queue.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device));
+  runtime.queue.mark = []() -> std::unique_ptr<DeviceMark> { return std::make_unique<EventMark>(); };
   runtime.deviceName = std::string(properties.name) + " (cuda:" + std::to_string(device) + ")";
-  runtime.synchronize = [] { C10_CUDA_CHECK(cudaDeviceSynchronize()); };
   runtime.memory = [device] { return memoryOf(device); };
-  runtime.connect = [request, device](const c10::intrusive_ptr<c10d::Store>& store) {
-    checkOwnGpu(*store, request, device);
-    auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout = request.callTimeout;
-    return c10::intrusive_ptr<c10d::Backend>(
-        c10::make_intrusive<c10d::ProcessGroupNCCL>(store, request.rank, request.worldSize, options));
-  };
+  runtime.connect = [request, device](const c10::intrusive_ptr<c10d::Store>& store) { return connectGroup(request, device, store); };
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 /// The library is the only part of Cleave that links CUDA. `cleave-rank` loads it for the backend nccl alone, before
 /// anything else asks LibTorch for a device, and never unloads it. Both sides are built from the same tree and
 /// LibTorch, so C++ types may cross.
+#include "libtorch/exec/device_queue.h"
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -25,14 +27,18 @@ struct DeviceMemory {
   std::int64_t deviceFree = 0, deviceTotal = 0;
 };
 
+struct NcclGroup {
+  c10::intrusive_ptr<c10d::Backend> backend;
+  std::function<void()> checkHealth;  ///< see DeviceQueue
+};
+
 struct NcclRuntime {
-  at::Device device = at::kCPU;
+  DeviceQueue queue;                     ///< of the current stream
   std::string deviceName;                ///< "NVIDIA H200 (cuda:0)"
-  std::function<void()> synchronize;     ///< waits for all work on the device
   std::function<DeviceMemory()> memory;  ///< from any thread
-  /// Connects to all peers; throws as c10d does, or std::runtime_error when two ranks have the same GPU. Not for one
-  /// rank alone.
-  std::function<c10::intrusive_ptr<c10d::Backend>(const c10::intrusive_ptr<c10d::Store>&)> connect;
+  /// Connects to all peers on the rank's device before it returns, which may take for ever when one of them is gone; from
+  /// any thread. Throws as c10d does, or std::runtime_error when two ranks have the same GPU. Not for one rank alone.
+  std::function<NcclGroup(const c10::intrusive_ptr<c10d::Store>&)> connect;
 };
 
 /// Takes the rank's GPU. On failure false, and a sentence in `error`. Exported under kNcclOpenName.
