@@ -11,6 +11,17 @@ namespace {
 constexpr int kRefreshMs = 200;
 const QString kOpenTag = QStringLiteral("open"), kSolveTag = QStringLiteral("solve"), kRunTag = QStringLiteral("run");
 
+/// How a run came out in which no rank failed.
+QString ranText(const pipeline::RunReport& report, int ranks) {
+  const QString who = ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(ranks);
+  const QString what = toQ(report.comparedWith);
+  if (report.verdict == pipeline::RunVerdict::Passed) return QObject::tr("%1 computed the same as %2.").arg(who, what);
+  if (report.verdict == pipeline::RunVerdict::NotChecked)
+    return QObject::tr("%1 ran to the end; what they computed was compared with nothing.").arg(who);
+  if (!report.violations.empty()) return toQ(report.violations.front());
+  return QObject::tr("%1 computed something else than %2.").arg(who, what);
+}
+
 QString solvedText(const pipeline::Solved& solved) {
   const solve::SearchStats& stats = solved.result.stats;
   return QStringLiteral("%1 tries, %2 conflicts, %3 backtracks in %4 ms")
@@ -286,7 +297,7 @@ void Document::reportSolve(const SolveAnswer& answer) {
   endWork(Activity::Solving, succeeded, sentence);
   if (!thenRun) return;
   if (m_plan)
-    postRun(thenRun->first, thenRun->second);
+    postRun(thenRun->first, thenRun->second, false);
   else
     endWork(Activity::Running, false, tr("There is no plan to run: %1").arg(sentence));
 }
@@ -300,21 +311,22 @@ void Document::sayWarnings() {
   emit message(prose(warnings.front()) + more, Severity::Warning);
 }
 
-void Document::run(int ranks, run::Backend backend) {
+void Document::run(int ranks, run::Backend backend, bool ignoresMemory) {
   if (!m_model || m_activity == Activity::Running) return;
-  if (m_plan && m_plan->ranks == ranks && m_activity == Activity::Idle) return postRun(ranks, backend);
+  if (m_plan && m_plan->ranks == ranks && m_activity == Activity::Idle) return postRun(ranks, backend, ignoresMemory);
   m_runAfterSolve = {ranks, backend};
   setRanks(ranks);
   solve();
 }
 
-void Document::postRun(int ranks, run::Backend backend) {
+void Document::postRun(int ranks, run::Backend backend, bool ignoresMemory) {
   auto monitor = std::make_shared<RunMonitor>(ranks);
   m_run = RunState{ranks, backend, m_plan, monitor, std::nullopt, {}, true};
   pipeline::RunRequest request;
   request.plan = m_plan;
   request.backend = backend;
   request.skipWeights = !m_plan->model.hasWeights;
+  request.ignoreMemory = ignoresMemory;
   emit logged(tr("Starting %1 ranks").arg(ranks));
   m_jobs.post(kRunTag, tr("Running on %1 ranks").arg(ranks),
               [this, request, monitor](const Progress& progress) -> Worker::Completion {
@@ -342,11 +354,8 @@ void Document::takeRun(const Result<pipeline::RunReport>& report) {
       if (!failure->lastWords.empty())
         sentence += QStringLiteral(": ") + toQ(failure->lastWords).trimmed().section(QLatin1Char('\n'), -1);
     } else {
-      severity = report->passed ? Severity::Good : Severity::Warning;
-      sentence = report->comparedWith.empty() ? tr("%1 ranks ran to the end.").arg(m_run->ranks)
-                 : report->passed
-                     ? tr("%1 ranks computed the same as %2.").arg(m_run->ranks).arg(toQ(report->comparedWith))
-                     : tr("%1 ranks computed something else than %2.").arg(m_run->ranks).arg(toQ(report->comparedWith));
+      severity = report->verdict == pipeline::RunVerdict::Failed ? Severity::Warning : Severity::Good;
+      sentence = ranText(*report, m_run->ranks);
     }
   } else {
     sentence = toQ(report.error().message);
@@ -356,7 +365,7 @@ void Document::takeRun(const Result<pipeline::RunReport>& report) {
   emit runSampled();
   emit runChanged();
   emit message(sentence, severity);
-  endWork(Activity::Running, report && report->passed, sentence);
+  endWork(Activity::Running, report && report->verdict != pipeline::RunVerdict::Failed, sentence);
 }
 
 void Document::openTrace(const QString& file) {

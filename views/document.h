@@ -70,7 +70,7 @@ class Document : public QObject {
   void recapture(const torch_capture::CaptureOptions& options);
   void solve();
   /// Solves first when the plan is for another number of ranks.
-  void run(int ranks, run::Backend backend);
+  void run(int ranks, run::Backend backend, bool ignoresMemory = false);
   /// Ends the running work; a stopped search keeps what was recorded.
   void stop();
   Activity activity() const { return m_activity; }
@@ -227,7 +227,7 @@ class Document : public QObject {
   void showFirstConflict();
   void sayWarnings();
   void setTrace(std::shared_ptr<const solve::Trace> trace);
-  void postRun(int ranks, run::Backend backend);
+  void postRun(int ranks, run::Backend backend, bool ignoresMemory);
   void postSeek(StepId step);
   /// `nothing` is said when `find` (called with the cursor at the wanted step) answers nullopt.
   void postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find);

@@ -4,6 +4,8 @@
 #include "cli/summary.h"
 
 #include <charconv>
+#include <cmath>
+#include <csignal>
 
 namespace cleave::cli {
 namespace {
@@ -31,11 +33,23 @@ Result<std::vector<Shape2>> parseShapes(const std::string& text) {
   return shapes;
 }
 
+/// An infinite tolerance would pass anything, and none is below 0.
+CLI::Validator finiteTolerance() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        double value = 0;
+        const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool isGood = error == std::errc() && stop == text.data() + text.size() && std::isfinite(value) && value >= 0;
+        return isGood ? "" : "a tolerance is a finite number from 0 on, not " + text;
+      },
+      "NUMBER");
+}
+
 struct RunCommand {
   PlanFlags flags;
   std::string backend = "auto", input, expect, output, json, shapes;
-  double rtol = -1, atol = -1;
-  bool skipWeights = false, initMissing = false, noCheck = false;
+  std::optional<double> rtol, atol;
+  bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
 
   /// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
   Result<void> takeShapeFromInput() {
@@ -66,18 +80,29 @@ struct RunCommand {
     if (!expect.empty()) request.expect = expect;
     if (!output.empty()) request.output = output;
     const double tolerance = pipeline::defaultTolerance(plan->model.dtype);
-    request.rtol = rtol >= 0 ? rtol : tolerance;
-    request.atol = atol >= 0 ? atol : tolerance;
+    request.rtol = rtol.value_or(tolerance);
+    request.atol = atol.value_or(tolerance);
     request.skipWeights = skipWeights;
     request.initMissing = initMissing;
     request.compareUnsplit = !noCheck;
+    request.ignoreMemory = ignoreMemory;
     request.plan = std::move(plan);
     return request;
+  }
+
+  /// The same check stands in runPlan; here it can name the flag.
+  static Result<void> checkFits(const pipeline::RunRequest& request) {
+    CLEAVE_TRY(const run::Backend backend, run::resolveBackend(request.backend, request.plan->ranks));
+    const auto memory = pipeline::checkMemory(*request.plan, backend);
+    if (request.ignoreMemory || memory.fits()) return {};
+    return fail(ErrorCode::Environment,
+                "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with --ignore-memory.", memory.text);
   }
 
   Result<int> runOnce(const Progress& progress) {
     CLEAVE_TRY(const auto plan, makePlan(progress));
     CLEAVE_TRY(const auto runRequest, request(plan));
+    CLEAVE_TRY_VOID(checkFits(runRequest));
     const auto observer = [&](const run::RankEvent& event) {
       if (!event.line.empty()) {
         endProgress();
@@ -95,12 +120,14 @@ struct RunCommand {
     if (report.outcome.firstFailure) {
       const run::RankExit& failure = *report.outcome.firstFailure;
       const std::string lastWords = failure.lastWords.empty() ? "" : " Its last words: " + failure.lastWords;
-      return fail(ErrorCode::RankFailed, "Rank {} {}.{}", failure.rank, failure.what, lastWords);
+      return fail(failure.code, "Rank {} {}.{}", failure.rank, failure.what, lastWords);
     }
-    return report.passed ? 0 : exitCode(ErrorCode::Negative);
+    return report.verdict == pipeline::RunVerdict::Failed ? exitCode(ErrorCode::Negative) : 0;
   }
 
   Result<int> run() {
+    // Whoever reads the progress may go: the ranks and their result are not concerned.
+    std::signal(SIGPIPE, SIG_IGN);
     const Progress progress = consoleProgress();
     if (shapes.empty()) return runOnce(progress);
     if (isPlanFile(flags.model)) return fail(ErrorCode::BadUsage, "--shapes needs a model, not a plan: a plan is made for one shape.");
@@ -127,13 +154,14 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
   command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
   command->add_option("--input", state->input, "safetensors with input_ids, labels, attention_mask")->check(CLI::ExistingFile);
   command->add_option("--expect", state->expect, "safetensors with the expected logits and loss")->check(CLI::ExistingFile);
-  command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)");
-  command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)");
+  command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)")->check(finiteTolerance());
+  command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)")->check(finiteTolerance());
   command->add_option("--output", state->output, "Write the outputs as safetensors");
   command->add_option("--shapes", state->shapes, "Repeat for BATCHxSEQUENCE,…");
   command->add_flag("--skip-weights", state->skipWeights, "Fill all parameters from the seed instead of reading the checkpoint");
   command->add_flag("--init-missing", state->initMissing, "Fill parameters that the checkpoint lacks from the seed");
   command->add_flag("--no-check", state->noCheck, "Without --expect: do not compare with an unsplit run");
+  command->add_flag("--ignore-memory", state->ignoreMemory, "Start the ranks although they are predicted not to fit into memory");
   command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout");
   command->callback([state, &chosen] {
     const auto result = state->run();

@@ -70,6 +70,31 @@ std::string collectivesText(const plan::Plan& plan) {
   return text.empty() ? "none" : text;
 }
 
+std::string countOf(std::int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+std::string outputLine(const pipeline::OutputDifference& output, const std::string& comparedWith) {
+  std::string text = output.name;
+  if (output.rank > 0) text += fmt::format(" of rank {}", output.rank);
+  text += fmt::format(": largest difference {:.3g} (relative {:.3g}) from {}: ", output.maxAbs, output.maxRel, comparedWith);
+  if (output.within()) return text + "equal within the tolerance\n";
+  text += "DIFFERENT";
+  if (output.outside > 0) text += fmt::format(", {} outside the tolerance", countOf(output.outside, "element", "elements"));
+  if (output.notANumber > 0) text += fmt::format(", {} not a number", countOf(output.notANumber, "element is", "elements are"));
+  return text + "\n";
+}
+
+std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
+  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture, countOf(plan.ranks, "rank", "ranks"), run::toText(report.backend));
+  switch (report.verdict) {
+    case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
+    case pipeline::RunVerdict::NotChecked: return fmt::format("not checked: {} ran to the end, and what it computed was compared with nothing\n", what);
+    case pipeline::RunVerdict::Failed: break;
+  }
+  return fmt::format("FAILED: {}\n", what);
+}
+
 }  // namespace
 
 std::string planSummary(const plan::Plan& plan) {
@@ -110,14 +135,10 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
   if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
     text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);
   }
-  for (const auto& output : report.outputs) {
-    text += fmt::format("{}: largest difference {:.3g} (relative {:.3g}) from {}: {}\n", output.name, output.maxAbs, output.maxRel,
-                        report.comparedWith, output.within ? "equal within the tolerance" : "DIFFERENT");
-  }
+  for (const auto& output : report.outputs) text += outputLine(output, report.comparedWith);
+  for (const std::string& violation : report.violations) text += violation + "\n";
   for (const std::string& note : report.notes) text += note + "\n";
-  text += fmt::format("{}: {} on {} ranks over {}\n", report.passed ? "passed" : "FAILED", plan.model.architecture, plan.ranks,
-                      run::toText(report.backend));
-  return text;
+  return text + verdictLine(report, plan);
 }
 
 std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo& model) {

@@ -71,6 +71,20 @@ struct Side {
   double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(entry.type.dtype)); }
 };
 
+void addElement(OutputDifference& difference, double actual, double expected, double rtol, double atol) {
+  if (std::isnan(actual) || std::isnan(expected)) {
+    ++difference.notANumber;
+  } else if (std::isinf(actual) || std::isinf(expected)) {
+    // No tolerance reaches from an infinity to anything else.
+    difference.outside += actual != expected;
+  } else {
+    const double absolute = std::abs(actual - expected);
+    difference.maxAbs = std::max(difference.maxAbs, absolute);
+    if (absolute > 0) difference.maxRel = std::max(difference.maxRel, expected == 0 ? HUGE_VAL : absolute / std::abs(expected));
+    difference.outside += !(absolute <= atol + rtol * std::abs(expected));
+  }
+}
+
 Result<OutputDifference> compareOne(const std::string& name, Side actual, Side expected, double rtol, double atol) {
   OutputDifference difference;
   difference.name = name;
@@ -80,19 +94,42 @@ Result<OutputDifference> compareOne(const std::string& name, Side actual, Side e
     CLEAVE_TRY_VOID(actual.read(first, count));
     CLEAVE_TRY_VOID(expected.read(first, count));
     for (std::int64_t i = 0; i < count; ++i) {
-      const double a = actual.at(i);
-      const double b = expected.at(i);
-      if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
-      const double absolute = std::isnan(a - b) ? HUGE_VAL : std::abs(a - b);
-      difference.maxAbs = std::max(difference.maxAbs, absolute);
-      difference.maxRel = std::max(difference.maxRel, b == 0 ? HUGE_VAL : absolute / std::abs(b));
-      difference.within = difference.within && absolute <= atol + rtol * std::abs(b);
+      addElement(difference, actual.at(i), expected.at(i), rtol, atol);
     }
   }
   return difference;
 }
 
+/// A single number may be saved without dimensions or as a list of one.
+bool isSameShape(const graph::Shape& a, const graph::Shape& b) {
+  const auto isNumber = [](const graph::Shape& shape) { return shape.size() <= 1 && graph::elementCount(shape) == 1; };
+  return a == b || (isNumber(a) && isNumber(b));
+}
+
+Result<const formats::SafetensorsEntry*> expectedEntry(const formats::SafetensorsHeader& expected, const std::string& name, const graph::Shape& shape,
+                                                       const std::string& where) {
+  const auto found = expected.tensors.find(name);
+  if (found == expected.tensors.end()) {
+    return fail(ErrorCode::BadInput,
+                "{} has no tensor {}, which this run computes: add it, or give the file as --input alone to compare with an unsplit run{}.", where, name,
+                name == "loss" ? ", or leave the loss out with --loss off" : "");
+  }
+  if (!isSameShape(found->second.type.shape, shape)) {
+    return fail(ErrorCode::BadInput, "{} has {} in shape {}, and the run gives {}: expect a file made with the same batch, sequence and outputs.", where, name,
+                graph::toText(found->second.type.shape), graph::toText(shape));
+  }
+  return &found->second;
+}
+
 }  // namespace
+
+Result<void> checkExpected(const plan::Plan& plan, const fs::path& expected) {
+  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(expected));
+  for (const graph::Output& output : plan.program->outputs) {
+    CLEAVE_TRY_VOID(expectedEntry(header, output.name, plan.program->shapeOf(output.value), expected.string()));
+  }
+  return {};
+}
 
 Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath, double rtol, double atol) {
   CLEAVE_TRY(const auto actualFile, RandomAccessFile::open(actualPath));
@@ -101,22 +138,12 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
   CLEAVE_TRY(const auto expected, formats::readSafetensorsHeader(expectedFile, expectedPath.string()));
   std::vector<OutputDifference> differences;
   for (const auto& [name, entry] : actual.tensors) {
-    const auto other = expected.tensors.find(name);
-    if (other == expected.tensors.end()) continue;
-    if (graph::elementCount(entry.type.shape) != graph::elementCount(other->second.type.shape)) {
-      return fail(ErrorCode::BadInput, "{} has shape {} in {}, but the run gave {}: expect a file made with the same batch, sequence and outputs.",
-                  name, graph::toText(other->second.type.shape), expectedPath.string(), graph::toText(entry.type.shape));
-    }
+    CLEAVE_TRY(const auto* other, expectedEntry(expected, name, entry.type.shape, expectedPath.string()));
     Side actualSide{actualFile, entry, loaderOf(entry.type.dtype), {}};
-    Side expectedSide{expectedFile, other->second, loaderOf(other->second.type.dtype), {}};
+    Side expectedSide{expectedFile, *other, loaderOf(other->type.dtype), {}};
     if (!actualSide.loader || !expectedSide.loader) return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
     CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide), rtol, atol));
     differences.push_back(std::move(difference));
-  }
-  if (differences.empty()) {
-    std::string names;
-    for (const auto& [name, entry] : actual.tensors) names += (names.empty() ? "" : ", ") + name;
-    return fail(ErrorCode::BadInput, "{} holds none of the run's outputs ({}).", expectedPath.string(), names);
   }
   return differences;
 }

@@ -1,11 +1,16 @@
 #pragma once
-/// Compares the tensors of two safetensors files by name, element by element in double precision.
+/// Compares the outputs of a run with expected tensors: element by element in double precision.
 #include "pipeline/pipeline.h"
 
 namespace cleave::pipeline {
 
-/// One row for each tensor of `actual` that `expected` has too, in name order. An element is within when
-/// |actual - expected| ≤ atol + rtol·|expected|, or both are NaN. BadInput for shapes that differ, or when no name is common.
+/// Whether `expected` has every output of the plan's program in its shape (a single number also as a list of one); before
+/// anything runs. BadInput names the first that it lacks and says what to do.
+Result<void> checkExpected(const plan::Plan& plan, const std::filesystem::path& expected);
+
+/// One row for each tensor of `actual`, in name order. An element is within when it equals what is expected, infinities too,
+/// or both are finite and |actual - expected| ≤ atol + rtol·|expected|; NaN equals nothing. BadInput for a tensor that
+/// `expected` lacks or has in another shape.
 Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path& actual, const std::filesystem::path& expected,
                                                      double rtol, double atol);
 

@@ -99,22 +99,42 @@ struct RunRequest {
   double rtol = 1e-4, atol = 1e-4;
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank
   bool compareUnsplit = true;     ///< without `expect`: against a run of the unsplit program in one process
+  bool ignoreMemory = false;      ///< start although `checkMemory` says that the ranks do not fit
+  std::filesystem::path rankProgram;  ///< empty: the one installed with this program
 };
 
+/// One output of one rank against what was expected. `rank` is 0, or a rank whose output is not bit for bit rank 0's.
 struct OutputDifference {
   std::string name;
-  double maxAbs = 0, maxRel = 0;
-  bool within = true;
+  int rank = 0;
+  double maxAbs = 0, maxRel = 0;  ///< over elements that are finite on both sides
+  std::int64_t outside = 0;       ///< elements that differ by more than the tolerance, or are finite on one side only
+  std::int64_t notANumber = 0;    ///< elements that are NaN on either side: equal to nothing
+  bool within() const { return outside == 0 && notANumber == 0; }
 };
 
+/// NotChecked: the ranks ran as planned, and what they computed was compared with nothing.
+enum class RunVerdict : std::uint8_t { Failed, Passed, NotChecked };
+
 struct RunReport {
-  bool passed = false;
+  RunVerdict verdict = RunVerdict::Failed;
   run::Backend backend = run::Backend::Gloo;
   std::string comparedWith;       ///< "expected.safetensors", "an unsplit run", "" (nothing)
   std::vector<OutputDifference> outputs;
   run::RunOutcome outcome;
+  std::vector<std::string> violations;  ///< what the ranks did otherwise than the plan says, one sentence each
   std::vector<std::string> notes;
 };
+
+/// Whether the local ranks of a plan find the memory that is predicted for them.
+struct MemoryCheck {
+  std::int64_t needed = 0;                ///< of all ranks on CPUs; of one rank on its GPU
+  std::optional<std::int64_t> available;  ///< nullopt: not known
+  std::string text;                       ///< both in one sentence
+  bool fits() const { return !available || needed <= *available; }
+};
+/// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each.
+MemoryCheck checkMemory(const plan::Plan& plan, run::Backend backend);
 
 /// What a safetensors file of inputs asks of the capture.
 struct InputShape {
@@ -130,10 +150,12 @@ double defaultTolerance(graph::DType dtype);
 /// The options that capture the same graph again.
 torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info);
 
-/// Starts the ranks (and, where asked, the unsplit run), waits, compares. `observer` sees every event of the split run.
+/// Starts the ranks (and, where asked, the unsplit run), waits, compares: outputs with what is expected, and what each rank
+/// read, allocated and sent with the plan. `observer` sees every event of the split run. Environment when the ranks do not
+/// fit into memory; BadInput when `expect` lacks an output of the plan or has it in another shape.
 Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observer, const Progress& progress = {});
 
-/// Schema "cleave.run/1".
+/// Schema "cleave.run/1"; `passed` is true, false, or null where nothing was compared.
 std::string toJson(const RunReport& report, const plan::Plan& plan);
 
 }  // namespace cleave::pipeline

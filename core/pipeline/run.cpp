@@ -1,55 +1,20 @@
 #include "pipeline/compare.h"
+#include "pipeline/conduct.h"
 #include "pipeline/pipeline.h"
 
+#include "base/temporary_folder.h"
 #include "formats/safetensors.h"
 
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
-
-#include <unistd.h>
+#include <algorithm>
 
 namespace cleave::pipeline {
 namespace {
 
-/// A folder of its own under the system's temporary folder, gone with the object.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> make() {
-    std::error_code error;
-    std::string pattern = (fs::temp_directory_path(error) / "cleave-run-XXXXXX").string();
-    if (error || !::mkdtemp(pattern.data())) return fail(ErrorCode::Environment, "No temporary folder can be made ({}).", pattern);
-    TemporaryFolder folder;
-    folder.m_path = pattern;
-    return folder;
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : m_path(std::exchange(other.m_path, {})) {}
-  TemporaryFolder& operator=(TemporaryFolder&& other) noexcept {
-    std::swap(m_path, other.m_path);
-    return *this;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!m_path.empty()) fs::remove_all(m_path, ignored);
-  }
-  fs::path operator/(const char* name) const { return m_path / name; }
-
- private:
-  TemporaryFolder() = default;
-  fs::path m_path;
-};
-
-Result<fs::path> rankProgram() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  for (const fs::path& folder : {self.parent_path(), self.parent_path() / ".." / "bin"}) {
-    if (fs::exists(folder / "cleave-rank", error)) return folder / "cleave-rank";
-  }
-  return fail(ErrorCode::Environment, "cleave-rank is not beside {}: the installation is incomplete.", self.string());
-}
-
 struct RankFiles {
   fs::path plan, output;
+  fs::path deviation;  ///< "FILE.r": the outputs of a rank r that are not rank 0's
   std::optional<fs::path> input;
 };
 
@@ -57,11 +22,14 @@ Result<run::RunOutcome> launchRanks(const plan::Plan& plan, run::Backend backend
                                     const run::Observer& observer, const Progress& progress) {
   CLEAVE_TRY_VOID(writeFileAtomically(files.plan, plan::toJson(plan)));
   run::LaunchRequest launch;
-  CLEAVE_TRY(launch.rankProgram, rankProgram());
+  launch.rankProgram = request.rankProgram;
+  if (launch.rankProgram.empty()) {
+    CLEAVE_TRY(launch.rankProgram, run::rankProgram());
+  }
   launch.planFile = files.plan;
   launch.ranks = plan.ranks;
   launch.backend = backend;
-  launch.rankArguments = {"--output", files.output.string()};
+  launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
   if (files.input) launch.rankArguments.insert(launch.rankArguments.end(), {"--input", files.input->string()});
   if (request.skipWeights) launch.rankArguments.push_back("--skip-weights");
   if (request.initMissing) launch.rankArguments.push_back("--init-missing");
@@ -79,50 +47,67 @@ Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, c
   return planModel(model, solved);
 }
 
-std::string counted(std::int64_t executed, std::int64_t planned, std::string_view kind, std::size_t rank) {
-  return fmt::format("rank {} executed {} {} collectives, but the plan has {}", rank, executed, kind, planned);
-}
-
-/// Executed collectives must equal the plan's on every rank.
-std::vector<std::string> collectiveMismatches(const plan::Plan& plan, const run::RunOutcome& outcome) {
-  std::int64_t planned[3] = {};
-  for (const plan::CollectivePlan& collective : plan.collectives) ++planned[static_cast<std::size_t>(collective.kind)];
-  std::vector<std::string> mismatches;
-  for (std::size_t rank = 0; rank < outcome.results.size(); ++rank) {
-    if (!outcome.results[rank]) continue;
-    const run::RankResult& result = *outcome.results[rank];
-    const std::int64_t executed[3] = {result.allReduce, result.allGather, result.reduceScatter};
-    for (const auto kind : {rules::CollectiveKind::AllReduce, rules::CollectiveKind::AllGather, rules::CollectiveKind::ReduceScatter}) {
-      const auto k = static_cast<std::size_t>(kind);
-      if (executed[k] != planned[k]) mismatches.push_back(counted(executed[k], planned[k], rules::toText(kind), rank));
-    }
-  }
-  return mismatches;
-}
-
-Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files, const TemporaryFolder& folder,
-                            const Progress& progress) {
-  fs::path expected;
+/// The file to compare with; empty: nothing is asked for.
+Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const RankFiles& files, const TemporaryFolder& folder,
+                              const Progress& progress) {
   if (request.expect) {
-    expected = *request.expect;
-    report.comparedWith = expected.filename().string();
-  } else if (request.compareUnsplit) {
-    progress.report("unsplit run");
-    CLEAVE_TRY(const auto plan, unsplitPlan(*request.plan, progress));
-    const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", files.input};
-    CLEAVE_TRY(const auto outcome, launchRanks(*plan, run::Backend::Gloo, unsplit, request, [](const run::RankEvent&) {}, progress));
-    if (!outcome.succeeded) {
-      return fail(ErrorCode::RankFailed, "The unsplit run that the ranks are compared with failed: {}.",
-                  outcome.firstFailure ? outcome.firstFailure->what + ": " + outcome.firstFailure->lastWords : "no reason given");
-    }
-    expected = unsplit.output;
-    report.comparedWith = "an unsplit run";
-  } else {
-    return {};
+    report.comparedWith = request.expect->filename().string();
+    return *request.expect;
   }
-  progress.report("compare");
-  CLEAVE_TRY(report.outputs, compareTensors(files.output, expected, request.rtol, request.atol));
+  if (!request.compareUnsplit) return fs::path();
+  progress.report("unsplit run");
+  CLEAVE_TRY(const auto plan, unsplitPlan(*request.plan, progress));
+  const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank", files.input};
+  CLEAVE_TRY(const auto outcome, launchRanks(*plan, run::Backend::Gloo, unsplit, request, [](const run::RankEvent&) {}, progress));
+  if (!outcome.succeeded) {
+    const run::RankExit& failure = *outcome.firstFailure;
+    return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what, failure.lastWords);
+  }
+  report.comparedWith = "an unsplit run";
+  return unsplit.output;
+}
+
+/// Every rank holds all outputs whole. Those of rank 0 are compared, and with them the ranks that computed the same bit for
+/// bit; any other rank has written its own.
+Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files, const fs::path& expected) {
+  for (int rank = 0; rank < request.plan->ranks; ++rank) {
+    const auto& results = report.outcome.results;
+    const bool isSame = results[static_cast<std::size_t>(rank)]->outputDigests == results.front()->outputDigests;
+    if (rank > 0 && isSame) continue;
+    const fs::path file = rank == 0 ? files.output : fs::path(fmt::format("{}.{}", files.deviation.string(), rank));
+    if (rank > 0) report.notes.push_back(fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
+    CLEAVE_TRY(auto differences, compareTensors(file, expected, request.rtol, request.atol));
+    for (OutputDifference& difference : differences) {
+      difference.rank = rank;
+      report.outputs.push_back(std::move(difference));
+    }
+  }
   return {};
+}
+
+RunVerdict verdictOf(const RunReport& report) {
+  const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& output) { return output.within(); });
+  if (!isWithin || !report.violations.empty()) return RunVerdict::Failed;
+  return report.outputs.empty() ? RunVerdict::NotChecked : RunVerdict::Passed;
+}
+
+nlohmann::ordered_json jsonOf(const OutputDifference& output) {
+  return {{"name", output.name},       {"rank", output.rank},          {"max_abs_diff", output.maxAbs}, {"max_rel_diff", output.maxRel},
+          {"outside", output.outside}, {"not_a_number", output.notANumber}, {"within", output.within()}};
+}
+
+nlohmann::ordered_json jsonOf(const run::RankResult& result, std::size_t rank) {
+  nlohmann::ordered_json entry{
+      {"rank", rank},
+      {"bytes_read", result.bytesRead},
+      {"shard_bytes", result.shardBytes},
+      {"largest_parameter_allocation", result.largestParameterAllocation},
+      {"peak_memory", result.peakMemory},
+      {"peak_rss", result.peakRss},
+      {"collectives", {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
+      {"step_us", result.stepMicroseconds}};
+  if (result.hasLoss) entry["loss"] = result.loss;
+  return entry;
 }
 
 }  // namespace
@@ -161,17 +146,29 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   std::string why;
   CLEAVE_TRY(report.backend, run::resolveBackend(request.backend, request.plan->ranks, &why));
   if (!why.empty()) report.notes.push_back(why);
-  CLEAVE_TRY(const auto folder, TemporaryFolder::make());
-  RankFiles files{folder / "plan.json", request.output.value_or(folder / "outputs.safetensors"), request.input};
+  if (const MemoryCheck memory = checkMemory(*request.plan, report.backend); !memory.fits()) {
+    if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);
+    report.notes.push_back(memory.text);
+  }
+  if (request.expect) CLEAVE_TRY_VOID(checkExpected(*request.plan, *request.expect));
+  CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
+  RankFiles files{folder / "plan.json", request.output.value_or(folder / "outputs.safetensors"), folder / "outputs.rank", request.input};
   if (!files.input && request.expect) files.input = request.expect;
   progress.report("run");
-  CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, observer, progress));
+  Conduct conduct(*request.plan, report.backend, !request.skipWeights);
+  const auto follow = [&](const run::RankEvent& event) {
+    conduct.observe(event);
+    observer(event);
+  };
+  CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, follow, progress));
   if (!report.outcome.succeeded) return report;
-  CLEAVE_TRY_VOID(compareOutputs(report, request, files, folder, progress));
-  const auto mismatches = collectiveMismatches(*request.plan, report.outcome);
-  report.notes.insert(report.notes.end(), mismatches.begin(), mismatches.end());
-  report.passed = mismatches.empty();
-  for (const OutputDifference& output : report.outputs) report.passed = report.passed && output.within;
+  report.violations = conduct.violations(report.outcome);
+  CLEAVE_TRY(const fs::path expected, expectedFile(report, request, files, folder, progress));
+  if (!expected.empty()) {
+    progress.report("compare");
+    CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected));
+  }
+  report.verdict = verdictOf(report);
   return report;
 }
 
@@ -179,39 +176,23 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json json;
   json["schema"] = "cleave.run/1";
-  json["passed"] = report.passed;
+  json["passed"] = report.verdict == RunVerdict::NotChecked ? Json() : Json(report.verdict == RunVerdict::Passed);
   json["plan"] = {{"model", plan.model.source}, {"ranks", plan.ranks}, {"engine", solve::toText(plan.engine)}, {"collectives", plan.collectives.size()}};
   json["backend"] = run::toText(report.backend);
-  json["compared_with"] = report.comparedWith;
-  Json outputs = Json::array();
-  for (const OutputDifference& output : report.outputs) {
-    outputs.push_back({{"name", output.name}, {"max_abs_diff", output.maxAbs}, {"max_rel_diff", output.maxRel}, {"within", output.within}});
-  }
-  json["outputs"] = std::move(outputs);
-  Json ranks = Json::array();
+  json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
+  json["outputs"] = Json::array();
+  for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));
+  json["ranks"] = Json::array();
   for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
-    if (!report.outcome.results[rank]) continue;
-    const run::RankResult& result = *report.outcome.results[rank];
-    Json entry{{"rank", rank},
-               {"bytes_read", result.bytesRead},
-               {"shard_bytes", result.shardBytes},
-               {"largest_parameter_allocation", result.largestParameterAllocation},
-               {"peak_memory", result.peakMemory},
-               {"peak_rss", result.peakRss},
-               {"collectives", {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
-               {"step_us", result.stepMicroseconds}};
-    if (result.hasLoss) entry["loss"] = result.loss;
-    ranks.push_back(std::move(entry));
+    if (const auto& result = report.outcome.results[rank]) json["ranks"].push_back(jsonOf(*result, rank));
   }
-  json["ranks"] = std::move(ranks);
+  json["violations"] = report.violations;
   json["notes"] = report.notes;
-  if (report.outcome.firstFailure) {
-    const run::RankExit& failure = *report.outcome.firstFailure;
-    json["first_failure"] = {{"rank", failure.rank}, {"what", failure.what}, {"last_words", failure.lastWords}};
-  } else {
-    json["first_failure"] = nullptr;
+  json["first_failure"] = nullptr;
+  if (const auto& failure = report.outcome.firstFailure) {
+    json["first_failure"] = {{"rank", failure->rank}, {"code", exitCode(failure->code)}, {"what", failure->what}, {"last_words", failure->lastWords}};
   }
-  return json.dump(1);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace cleave::pipeline

@@ -4,8 +4,13 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QtEndian>
+
+#include <cmath>
+#include <functional>
 
 using namespace cleave::test;
 
@@ -19,7 +24,45 @@ QJsonObject report(const QStringList& arguments) {
   return done.exitCode == 0 ? QJsonDocument::fromJson(done.out).object() : QJsonObject();
 }
 
+QByteArray readBytes(const QString& file) {
+  QFile in(file);
+  if (!in.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(file));
+  return in.readAll();
+}
+
+void writeBytes(const QString& file, const QByteArray& bytes) {
+  QFile out(file);
+  if (!out.open(QIODevice::WriteOnly) || out.write(bytes) != bytes.size()) qFatal("cannot write %s", qPrintable(file));
+}
+
+QJsonObject readJson(const QString& file) { return QJsonDocument::fromJson(readBytes(file)).object(); }
+
+/// Changes what a safetensors file says of its tensors, or their bytes.
+using Alteration = std::function<void(QJsonObject& header, QByteArray& data)>;
+
+void writeAltered(const QString& source, const QString& target, const Alteration& alter) {
+  const QByteArray bytes = readBytes(source);
+  const auto length = qFromLittleEndian<quint64>(bytes.constData());
+  QJsonObject header = QJsonDocument::fromJson(bytes.mid(8, static_cast<qsizetype>(length))).object();
+  QByteArray data = bytes.mid(8 + static_cast<qsizetype>(length));
+  alter(header, data);
+  const QByteArray text = QJsonDocument(header).toJson(QJsonDocument::Compact);
+  QByteArray size(8, 0);
+  qToLittleEndian<quint64>(static_cast<quint64>(text.size()), size.data());
+  writeBytes(target, size + text + data);
+}
+
+/// Writes `number` over an element of a float32 tensor.
+Alteration withNumber(const char* tensor, qsizetype index, float number) {
+  return [=](QJsonObject& header, QByteArray& data) {
+    const auto start = header[QLatin1String(tensor)].toObject()["data_offsets"].toArray()[0].toInteger();
+    qToLittleEndian<float>(number, data.data() + start + index * 4);
+  };
+}
+
 }  // namespace
+
+Q_DECLARE_METATYPE(Alteration)
 
 class TestCliRun : public QObject {
   Q_OBJECT
@@ -144,6 +187,157 @@ class TestCliRun : public QObject {
     QVERIFY(json["passed"].toBool());
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
     QCOMPARE(json["outputs"].toArray().size(), 2);  // logits and loss
+  }
+
+  /// Whole weights are on every rank, and only rank 0 writes the outputs: those of another rank count as well.
+  void alteredWeightsOnAnotherRankAreFound() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json");
+    QCOMPARE(cli({"plan", model("llama"), "--ranks", "2", "--batch", "2", "--seq", "16", "--engine", "reference", "--pin", "lm_head=replicated", "--json", file}).exitCode, 0);
+    const QStringList run{file, "--backend", "gloo", "--expect", model("llama") + "/expected.safetensors"};
+    QVERIFY(report(run)["passed"].toBool());
+
+    QJsonObject json = readJson(file);
+    QJsonArray parameters = json["parameters"].toArray();
+    const auto named = [&](const char* name) {
+      return std::find_if(parameters.begin(), parameters.end(), [&](const QJsonValue& p) { return p["name"].toString() == QLatin1String(name); });
+    };
+    const QJsonObject other = named("model.embed_tokens.weight")->toObject()["pieces"].toArray()[0].toObject();
+    QJsonObject head = named("lm_head.weight")->toObject();
+    QJsonArray pieces = head["pieces"].toArray();
+    QCOMPARE(pieces.size(), 2);
+    QJsonObject piece = pieces[1].toObject();
+    QCOMPARE(piece["rank"].toInt(), 1);
+    for (const char* key : {"tensor", "file"}) piece[QLatin1String(key)] = other[QLatin1String(key)];
+    pieces[1] = piece;
+    head["pieces"] = pieces;
+    *named("lm_head.weight") = head;
+    json["parameters"] = parameters;
+    writeBytes(file, QJsonDocument(json).toJson());
+    const Finished done = cli(QStringList{"run"} + run + QStringList{"--json", "-"});
+    QCOMPARE(done.exitCode, 1);
+    const QJsonObject failed = QJsonDocument::fromJson(done.out).object();
+    QVERIFY(failed["passed"].isBool() && !failed["passed"].toBool());
+    QStringList different;
+    for (const QJsonValue& output : failed["outputs"].toArray()) {
+      if (!output["within"].toBool()) different << QStringLiteral("%1 of %2").arg(output["name"].toString()).arg(output["rank"].toInt());
+    }
+    QVERIFY2(different.contains("logits of 1") && !different.contains("logits of 0"), qPrintable(different.join(", ")));
+  }
+
+  void whatIsNotCheckedIsNotCalledPassed() {
+    const QStringList run{"run", model("llama"), "--ranks", "2", "--backend", "gloo", "--seq", "8", "--no-check"};
+    const Finished json = cli(run + QStringList{"--json", "-"});
+    QCOMPARE(json.exitCode, 0);
+    const QJsonObject report = QJsonDocument::fromJson(json.out).object();
+    QVERIFY(report.contains("passed") && report["passed"].isNull() && report["compared_with"].isNull());
+    const Finished words = cli(run);
+    QVERIFY2(words.out.contains("\nnot checked: ") && !words.out.contains("passed"), words.out.constData());
+  }
+
+  /// Expected values that pass against anything, or are not there, in a file that is right otherwise.
+  void expectationsThatHoldOfAnythingAreNotMet_data() {
+    QTest::addColumn<Alteration>("alter");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QByteArray>("phrase");
+    const auto row = [](const char* name, Alteration alter, int code, const char* phrase) { QTest::newRow(name) << alter << code << QByteArray(phrase); };
+    row("as it was", [](QJsonObject&, QByteArray&) {}, 0, "passed");
+    row("one infinity", withNumber("logits", 5, HUGE_VALF), 1, "logits: largest difference");
+    row("one NaN", withNumber("logits", 5, std::nanf("")), 1, "1 element is not a number");
+    row("another number", withNumber("logits", 8191, 1e3f), 1, "DIFFERENT, 1 element outside the tolerance");
+    row("another loss", withNumber("loss", 0, 1e3f), 1, "loss: largest difference");
+    const auto reshaped = [](QJsonObject& header, QByteArray&) {
+      QJsonObject logits = header["logits"].toObject();
+      const QJsonArray shape = logits["shape"].toArray();
+      logits["shape"] = QJsonArray{shape[1], shape[0], shape[2]};
+      header["logits"] = logits;
+    };
+    row("another shape of as many elements", reshaped, 3, "has logits in shape [16, 2, 256], and the run gives [2, 16, 256]");
+    for (const char* name : {"logits", "loss"}) {
+      const auto renamed = [name](QJsonObject& header, QByteArray&) {
+        header["something_else"] = header[QLatin1String(name)];
+        header.remove(QLatin1String(name));
+      };
+      QTest::addRow("no %s", name) << Alteration(renamed) << 3 << QByteArray("has no tensor ") + name;
+    }
+  }
+  void expectationsThatHoldOfAnythingAreNotMet() {
+    QFETCH(Alteration, alter);
+    QFETCH(int, code);
+    QFETCH(QByteArray, phrase);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("expected.safetensors");
+    writeAltered(model("llama") + "/expected.safetensors", file, alter);
+    const Finished done = cli({"run", model("llama"), "--ranks", "2", "--backend", "gloo", "--expect", file});
+    QCOMPARE(done.exitCode, code);
+    QVERIFY2((done.out + done.err).contains(phrase), (done.out + done.err).constData());
+    QCOMPARE(done.out.contains("\npassed: "), code == 0);
+    QCOMPARE(done.out.contains("\nFAILED: "), code == 1);
+  }
+
+  /// What the refusal of an incomplete file offers instead.
+  void anIncompleteExpectationCanBeComparedOtherwise() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("expected.safetensors");
+    writeAltered(model("llama") + "/expected.safetensors", file, [](QJsonObject& header, QByteArray&) {
+      header["something_else"] = header["loss"];
+      header.remove("loss");
+    });
+    const QStringList run{model("llama"), "--ranks", "2", "--backend", "gloo"};
+    QVERIFY(report(run + QStringList{"--expect", file, "--loss", "off"})["passed"].toBool());
+    const QJsonObject unsplit = report(run + QStringList{"--input", file});
+    QVERIFY(unsplit["passed"].toBool());
+    QCOMPARE(unsplit["compared_with"].toString(), QString("an unsplit run"));
+  }
+
+  void tolerancesThatHoldOfAnythingAreRefused_data() {
+    QTest::addColumn<QStringList>("flags");
+    QTest::newRow("infinite") << QStringList{"--rtol", "inf"};
+    QTest::newRow("below 0") << QStringList{"--atol=-1"};
+    QTest::newRow("no number") << QStringList{"--atol", "nan"};
+  }
+  void tolerancesThatHoldOfAnythingAreRefused() {
+    QFETCH(QStringList, flags);
+    const Finished done = cli(QStringList{"run", model("llama"), "--ranks", "2", "--expect", model("llama") + "/expected.safetensors"} + flags);
+    QCOMPARE(done.exitCode, 2);
+    QVERIFY2(done.err.contains("a tolerance is a finite number"), done.err.constData());
+  }
+
+  /// What is closed must not be taken by a socket or a file that then receives what was meant for the user.
+  void closedStandardStreamsDoNoHarm_data() {
+    QTest::addColumn<QString>("redirection");
+    QTest::addColumn<int>("code");
+    QTest::newRow("error closed") << "2>&-" << 0;
+    QTest::newRow("input and error closed") << "<&- 2>&-" << 0;
+    QTest::newRow("results that cannot be written") << ">&-" << 4;
+  }
+  void closedStandardStreamsDoNoHarm() {
+    QFETCH(QString, redirection);
+    QFETCH(int, code);
+    QProcess shell;
+    shell.start("/bin/sh", {"-c", QStringLiteral("%1/cleave-cli run %2 --ranks 2 --backend gloo --seq 8 --no-check --json - %3")
+                                      .arg(CLEAVE_BIN_DIR, model("llama"), redirection)});
+    QVERIFY(shell.waitForFinished(120'000));
+    QCOMPARE(shell.exitStatus(), QProcess::NormalExit);
+    QCOMPARE(shell.exitCode(), code);
+    if (code == 0) QCOMPARE(QJsonDocument::fromJson(shell.readAllStandardOutput()).object()["ranks"].toArray().size(), 2);
+  }
+
+  /// 70 billion parameters on the ranks of one machine.
+  void ranksThatDoNotFitIntoMemoryAreNotStarted() {
+    QTemporaryDir folder;
+    QFile config(folder.filePath("config.json"));
+    QVERIFY(config.open(QIODevice::WriteOnly));
+    config.write("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 65536, \"intermediate_size\": 262144,"
+                 " \"num_hidden_layers\": 200, \"num_attention_heads\": 512, \"num_key_value_heads\": 64, \"vocab_size\": 128256,"
+                 " \"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-5, \"rope_theta\": 500000.0, \"hidden_act\": \"silu\","
+                 " \"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\"}");
+    config.close();
+    const Finished done = cli({"run", folder.path(), "--ranks", "8", "--backend", "gloo", "--skip-weights", "--engine", "reference", "--seq", "16"});
+    QCOMPARE(done.exitCode, 4);
+    QVERIFY2(QRegularExpression("8 ranks are predicted to hold [\\d.]+ TiB of memory together \\([\\d.]+ TiB each\\), and [\\d.]+ \\wiB are free here\\."
+                                ".*--ignore-memory\\.").match(QString::fromUtf8(done.err)).hasMatch(), done.err.constData());
+    QVERIFY2(!done.err.contains("spawned") && !done.err.contains("rank 0"), done.err.constData());
   }
 
   void ncclWithoutGpusIsAnEnvironmentError() {

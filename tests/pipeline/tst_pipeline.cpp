@@ -71,32 +71,78 @@ class TestPipeline : public QObject {
  private slots:
   void comparesWithinToleranceElementByElement() {
     QTemporaryDir folder;
-    const float nan = std::nanf("");
-    const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 2}, {1.0f, 2.0f, nan, 100.01f});
-    const auto near = writeFloats(folder, "b.safetensors", "logits", {2, 2}, {1.00005f, 2.0f, nan, 100.0f});
+    const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 2}, {1.0f, 2.0f, 0.0f, 100.01f});
+    const auto near = writeFloats(folder, "b.safetensors", "logits", {2, 2}, {1.00005f, 2.0f, 0.0f, 100.0f});
     const auto rows = need(pipeline::compareTensors(actual, near, 1e-3, 1e-4));
     QCOMPARE(rows.size(), std::size_t{1});
-    QVERIFY(rows[0].within);
+    QVERIFY(rows[0].within());
     QVERIFY(std::abs(rows[0].maxAbs - 0.01) < 1e-4);
-    QVERIFY(!need(pipeline::compareTensors(actual, near, 0, 1e-4))[0].within);
+    QVERIFY(std::abs(rows[0].maxRel - 1e-4) < 1e-6);
+    const auto strict = need(pipeline::compareTensors(actual, near, 0, 1e-4));
+    QVERIFY(!strict[0].within());
+    QCOMPARE(strict[0].outside, std::int64_t(1));
   }
 
-  void aNumberWhereNanIsExpectedDiffers() {
+  /// No tolerance makes up for what is no number, on whichever side.
+  void whatIsNotFiniteEqualsOnlyItself_data() {
+    const float nan = std::nanf(""), infinity = HUGE_VALF;
+    QTest::addColumn<float>("actual");
+    QTest::addColumn<float>("expected");
+    QTest::addColumn<int>("outside");
+    QTest::addColumn<int>("notANumber");
+    QTest::newRow("a number where infinity is expected") << 1.0f << infinity << 1 << 0;
+    QTest::newRow("infinity where a number is expected") << infinity << 1.0f << 1 << 0;
+    QTest::newRow("the other infinity") << -infinity << infinity << 1 << 0;
+    QTest::newRow("the same infinity") << -infinity << -infinity << 0 << 0;
+    QTest::newRow("a number where NaN is expected") << 1.0f << nan << 0 << 1;
+    QTest::newRow("NaN where a number is expected") << nan << 1.0f << 0 << 1;
+    QTest::newRow("NaN on both sides") << nan << nan << 0 << 1;
+    QTest::newRow("NaN where infinity is expected") << nan << infinity << 0 << 1;
+  }
+  void whatIsNotFiniteEqualsOnlyItself() {
+    QFETCH(float, actual);
+    QFETCH(float, expected);
+    QFETCH(int, outside);
+    QFETCH(int, notANumber);
     QTemporaryDir folder;
-    const auto actual = writeFloats(folder, "a.safetensors", "loss", {1}, {1.0f});
-    const auto expected = writeFloats(folder, "b.safetensors", "loss", {1}, {std::nanf("")});
-    QVERIFY(!need(pipeline::compareTensors(actual, expected, 1, 1))[0].within);
+    const auto left = writeFloats(folder, "a.safetensors", "logits", {3}, {1, actual, 2});
+    const auto right = writeFloats(folder, "b.safetensors", "logits", {3}, {1, expected, 2});
+    const auto row = need(pipeline::compareTensors(left, right, 1e30, 1e30))[0];
+    QCOMPARE(row.outside, std::int64_t(outside));
+    QCOMPARE(row.notANumber, std::int64_t(notANumber));
+    QCOMPARE(row.within(), outside + notANumber == 0);
+    QCOMPARE(row.maxAbs, 0.0);
   }
 
+  void refusesFilesThatCannotBeCompared_data() {
+    QTest::addColumn<std::string>("name");
+    QTest::addColumn<QList<int>>("shape");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("lacks the output") << std::string("hidden") << QList<int>{2, 3} << "has no tensor logits, which this run computes";
+    QTest::newRow("more elements") << std::string("logits") << QList<int>{3, 3} << "has logits in shape [3, 3], and the run gives [2, 3]";
+    QTest::newRow("the same number in another shape") << std::string("logits") << QList<int>{3, 2} << "has logits in shape [3, 2]";
+    QTest::newRow("one dimension more") << std::string("logits") << QList<int>{1, 2, 3} << "has logits in shape [1, 2, 3]";
+  }
   void refusesFilesThatCannotBeCompared() {
+    QFETCH(std::string, name);
+    QFETCH(QList<int>, shape);
+    QFETCH(QString, phrase);
     QTemporaryDir folder;
-    const auto actual = writeFloats(folder, "a.safetensors", "logits", {2}, {1, 2});
-    const auto other = writeFloats(folder, "b.safetensors", "hidden", {2}, {1, 2});
-    const auto longer = writeFloats(folder, "c.safetensors", "logits", {3}, {1, 2, 3});
-    const auto nothing = pipeline::compareTensors(actual, other, 0, 0);
-    QVERIFY(!nothing && nothing.error().message.find("holds none of the run's outputs (logits)") != std::string::npos);
-    const auto shapes = pipeline::compareTensors(actual, longer, 0, 0);
-    QVERIFY(!shapes && shapes.error().message.find("[3]") != std::string::npos);
+    const graph::Shape dims(shape.begin(), shape.end());
+    const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 3}, std::vector<float>(6));
+    const auto expected = writeFloats(folder, "b.safetensors", name, dims, std::vector<float>(static_cast<std::size_t>(graph::elementCount(dims))));
+    const auto refused = pipeline::compareTensors(actual, expected, 1, 1);
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, ErrorCode::BadInput);
+    QVERIFY2(refused.error().message.find(phrase.toStdString()) != std::string::npos, refused.error().message.c_str());
+  }
+
+  void aSingleNumberMayBeAListOfOne() {
+    QTemporaryDir folder;
+    const auto scalar = writeFloats(folder, "a.safetensors", "loss", {}, {1});
+    const auto list = writeFloats(folder, "b.safetensors", "loss", {1}, {1});
+    QVERIFY(need(pipeline::compareTensors(scalar, list, 0, 0))[0].within());
+    QVERIFY(need(pipeline::compareTensors(list, scalar, 0, 0))[0].within());
   }
 
   void everySampleIsThereAndOpens() {

@@ -1,5 +1,6 @@
 #include "panels/run_panel.h"
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QFileDialog>
 #include <QFontDatabase>
@@ -54,6 +55,29 @@ QString quoted(const QString& word) {
 }
 }  // namespace
 
+/// "1 element outside the tolerance, 2 not a number"; empty: none of either.
+QString deviationText(const pipeline::OutputDifference& output) {
+  QStringList parts;
+  if (output.outside > 0) parts << QObject::tr("%1 outside").arg(output.outside);
+  if (output.notANumber > 0) parts << QObject::tr("%1 not a number").arg(output.notANumber);
+  return parts.join(QStringLiteral(", "));
+}
+
+QString verdictWord(pipeline::RunVerdict verdict) {
+  switch (verdict) {
+    case pipeline::RunVerdict::Passed: return QObject::tr("Passed");
+    case pipeline::RunVerdict::NotChecked: return QObject::tr("Not checked");
+    case pipeline::RunVerdict::Failed: break;
+  }
+  return QObject::tr("Failed");
+}
+
+std::optional<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
+  const auto resolved = run::resolveBackend(backend, ranks);
+  if (!plan || plan->ranks != ranks || !resolved) return std::nullopt;
+  return pipeline::checkMemory(*plan, *resolved);
+}
+
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
   std::vector<RunCheck> checks;
   const int gpus = run::localGpuCount();
@@ -81,6 +105,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
     checks.push_back({true, QObject::tr("A run's forward pass needs %1 a rank, of it %2 parameters and %3 activations.")
                                 .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
                                      bytesText(plan->memory.peakActivations))});
+    if (const auto memory = memoryBeforeRun(plan, ranks, backend)) checks.push_back({memory->fits(), toQ(memory->text)});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
   }
   for (const std::string& warning : plan->warnings) checks.push_back({false, prose(warning)});
@@ -103,13 +128,21 @@ QString runToJson(const RunState& state) {
   root["ranks"] = state.ranks;
   root["backend"] = std::string(run::toText(state.backend));
   if (state.report) {
-    root["passed"] = state.report->passed;
+    const pipeline::RunVerdict verdict = state.report->verdict;
+    if (verdict == pipeline::RunVerdict::NotChecked)
+      root["passed"] = nullptr;
+    else
+      root["passed"] = verdict == pipeline::RunVerdict::Passed;
     root["compared_with"] = state.report->comparedWith;
+    root["violations"] = state.report->violations;
     for (const auto& output : state.report->outputs)
       root["outputs"].push_back({{"name", output.name},
+                                 {"rank", output.rank},
                                  {"max_abs_diff", output.maxAbs},
                                  {"max_rel_diff", output.maxRel},
-                                 {"within", output.within}});
+                                 {"outside", output.outside},
+                                 {"not_a_number", output.notANumber},
+                                 {"within", output.within()}});
   }
   if (!state.failure.isEmpty()) root["failure"] = toStd(state.failure);
   for (const RankView& rank : state.monitor->snapshot()) {
@@ -141,6 +174,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       m_stop(new QPushButton(tr("Stop"))),
       m_export(new QPushButton(tr("Export…"))),
       m_checks(new QLabel),
+      m_insist(new QCheckBox(tr("Run although memory does not suffice"))),
       m_command(new QLabel),
       m_bars(new RankBars),
       m_scroll(new QScrollArea),
@@ -185,6 +219,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   layout->setSpacing(6);
   layout->addLayout(bar);
   layout->addWidget(m_checks);
+  layout->addWidget(m_insist);
   layout->addWidget(m_command);
   layout->addWidget(m_bars);
   auto* verdict = new QHBoxLayout;
@@ -202,7 +237,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(m_scroll);
 
-  connect(m_start, &QPushButton::clicked, this, [this] { m_document.run(m_ranks->value(), backend()); });
+  connect(m_start, &QPushButton::clicked, this,
+          [this] { m_document.run(m_ranks->value(), backend(), m_insist->isVisibleTo(this) && m_insist->isChecked()); });
+  connect(m_insist, &QCheckBox::toggled, this, &RunPanel::refreshSetup);
   connect(m_stop, &QPushButton::clicked, &document, &Document::stop);
   connect(m_export, &QPushButton::clicked, this, &RunPanel::exportRun);
   connect(m_ranks, &QSpinBox::valueChanged, this, &RunPanel::refreshSetup);
@@ -231,7 +268,12 @@ run::Backend RunPanel::backend() const {
 void RunPanel::refreshSetup() {
   const bool hasModel = m_document.model() != nullptr;
   const bool isRunning = m_document.activity() == Activity::Running;
-  m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle);
+  const auto memory = memoryBeforeRun(m_document.plan().get(), m_ranks->value(), backend());
+  const bool mustInsist = hasModel && memory && !memory->fits();
+  m_insist->setVisible(mustInsist);
+  if (memory) m_insist->setToolTip(toQ(memory->text));
+  if (!mustInsist) m_insist->setChecked(false);  // said of this plan, not of the next
+  m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle && (!mustInsist || m_insist->isChecked()));
   m_stop->setEnabled(isRunning);
   m_export->setVisible(m_document.runState() && !m_document.runState()->isActive);
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
@@ -291,11 +333,13 @@ void RunPanel::refreshResult() {
   const auto& failure = report.outcome.firstFailure;
   QString text =
       QStringLiteral("<b style=\"color:%1\">%2</b>")
-          .arg((report.passed ? theme.good : theme.conflict).name(), report.passed ? tr("Passed") : tr("Failed"));
+          .arg((report.verdict == pipeline::RunVerdict::Failed ? theme.conflict : theme.good).name(), verdictWord(report.verdict));
   if (failure)
     text += tr(": rank %1 was the first to fail: it %2. %3")
                 .arg(failure->rank)
                 .arg(toQ(failure->what).toHtmlEscaped(), toQ(failure->lastWords).toHtmlEscaped());
+  else if (report.verdict == pipeline::RunVerdict::NotChecked)
+    text += tr(": what was computed was compared with nothing");
   else if (!report.comparedWith.empty())
     text += tr(", compared with %1").arg(toQ(report.comparedWith).toHtmlEscaped());
   if (!report.outcome.results.empty() && report.outcome.results[0]) {
@@ -304,14 +348,16 @@ void RunPanel::refreshResult() {
                 .arg(countsText({first.allReduce, first.allGather, first.reduceScatter}),
                      countsText(planned(*state->plan)));
   }
+  for (const std::string& violation : report.violations) text += QStringLiteral("<br>") + toQ(violation).toHtmlEscaped();
   for (const std::string& note : report.notes) text += QStringLiteral("<br>") + toQ(note).toHtmlEscaped();
   m_verdict->setText(text);
 
   m_outputs->setRowCount(static_cast<int>(report.outputs.size()));
   for (int row = 0; row < m_outputs->rowCount(); ++row) {
     const auto& output = report.outputs[static_cast<std::size_t>(row)];
-    const QString cells[] = {toQ(output.name), QString::number(output.maxAbs, 'e', 2),
-                             QString::number(output.maxRel, 'e', 2), output.within ? tr("yes") : tr("no")};
+    const QString name = output.rank > 0 ? tr("%1 of rank %2").arg(toQ(output.name)).arg(output.rank) : toQ(output.name);
+    const QString cells[] = {name, QString::number(output.maxAbs, 'e', 2), QString::number(output.maxRel, 'e', 2),
+                             output.within() ? tr("yes") : tr("no: %1").arg(deviationText(output))};
     for (int column = 0; column < 4; ++column) {
       auto* item = new QTableWidgetItem(cells[column]);
       if (column == 1 || column == 2) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);

@@ -5,6 +5,7 @@
 
 #include "document.h"
 
+class QCheckBox;
 class QComboBox;
 class QLabel;
 class QPlainTextEdit;
@@ -22,6 +23,8 @@ struct RunCheck {
 };
 /// What speaks for and against running this plan on so many ranks, in words.
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
+/// Whether the ranks fit into memory; nullopt while there is no plan for so many, or no such backend here.
+std::optional<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
 /// The command line that does the same.
 QString runCommand(const QString& source, const pipeline::SolveOptions& settings, int ranks, run::Backend backend);
 /// The result as "cleave.window.run/1" JSON and as CSV, for the export button.
@@ -78,6 +81,7 @@ class RunPanel : public QWidget {
   QPushButton* m_stop;
   QPushButton* m_export;
   QLabel* m_checks;
+  QCheckBox* m_insist;  ///< shown where the ranks do not fit into memory
   QLabel* m_command;
   RankBars* m_bars;
   QScrollArea* m_scroll;

@@ -1,0 +1,77 @@
+#include "pipeline/conduct.h"
+
+#include <algorithm>
+
+namespace cleave::pipeline {
+namespace {
+
+/// A rank reads through a buffer of at most 1 MiB where it cannot read in place.
+constexpr std::int64_t kStagingBytes = 1 << 20;
+/// CUDA's caching allocator gives a block out whole when less than 1 MiB of it would be left, in steps of 512 bytes.
+constexpr std::int64_t kGpuRounding = (1 << 20) + 512;
+
+std::string textOf(std::string_view kind, std::int64_t bytes) { return fmt::format("{} of {} bytes", kind, bytes); }
+
+std::int64_t largestPart(const plan::Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const plan::ParameterPlan& parameter : plan.parameters) bytes = std::max(bytes, graph::sizeInBytes({parameter.type.dtype, parameter.localShape}));
+  return bytes;
+}
+
+}  // namespace
+
+Conduct::Conduct(const plan::Plan& plan, run::Backend backend, bool readsWeights)
+    : m_plan(plan), m_backend(backend), m_readsWeights(readsWeights), m_ranks(static_cast<std::size_t>(plan.ranks)) {}
+
+void Conduct::observe(const run::RankEvent& event) {
+  const auto* done = event.message ? std::get_if<run::CollectiveDone>(&*event.message) : nullptr;
+  if (!done || event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
+  Rank& rank = m_ranks[static_cast<std::size_t>(event.rank)];
+  const std::size_t index = rank.collectives++;
+  if (!rank.firstDeviation.empty() || index >= m_plan.collectives.size()) return;
+  const plan::CollectivePlan& planned = m_plan.collectives[index];
+  if (done->kind == rules::toText(planned.kind) && done->bytes == planned.bytes && done->index == static_cast<std::int32_t>(index)) return;
+  rank.firstDeviation = fmt::format("Rank {} executed {} as collective {} where the plan has {} (after {}).", event.rank, textOf(done->kind, done->bytes),
+                                    index + 1, textOf(rules::toText(planned.kind), planned.bytes), planned.after);
+}
+
+void Conduct::addCollectives(const run::RankResult& result, int rank, std::vector<std::string>& found) const {
+  const Rank& seen = m_ranks[static_cast<std::size_t>(rank)];
+  if (!seen.firstDeviation.empty()) found.push_back(seen.firstDeviation);
+  if (seen.collectives != m_plan.collectives.size()) {
+    found.push_back(fmt::format("Rank {} reported {} collectives and the plan has {}.", rank, seen.collectives, m_plan.collectives.size()));
+  }
+  const auto planned = plan::trafficByKind(m_plan);
+  for (const auto& [kind, executed] : {std::pair{rules::CollectiveKind::AllReduce, result.allReduce},
+                                       {rules::CollectiveKind::AllGather, result.allGather},
+                                       {rules::CollectiveKind::ReduceScatter, result.reduceScatter}}) {
+    const auto at = planned.find(kind);
+    const std::int64_t count = at == planned.end() ? 0 : at->second.count;
+    if (executed != count) found.push_back(fmt::format("Rank {} counted {} × {} and the plan has {}.", rank, executed, rules::toText(kind), count));
+  }
+}
+
+void Conduct::addBytes(const run::RankResult& result, int rank, std::vector<std::string>& found) const {
+  const std::int64_t shard = m_readsWeights ? plan::shardBytes(m_plan, rank) : 0;
+  if (result.bytesRead != shard) {
+    found.push_back(fmt::format("Rank {} read {} bytes of weights and its part of the shard map has {}.", rank, result.bytesRead, shard));
+  }
+  const std::int64_t allowed = largestPart(m_plan) + kStagingBytes + (m_backend == run::Backend::Nccl ? kGpuRounding : 0);
+  if (result.largestParameterAllocation > allowed) {
+    found.push_back(fmt::format("Rank {} allocated {} bytes at once while it loaded; its largest part of a parameter and the staging are {}.", rank,
+                                result.largestParameterAllocation, allowed));
+  }
+}
+
+std::vector<std::string> Conduct::violations(const run::RunOutcome& outcome) const {
+  std::vector<std::string> found;
+  for (int rank = 0; rank < m_plan.ranks; ++rank) {
+    const auto& result = outcome.results[static_cast<std::size_t>(rank)];
+    if (!result) continue;
+    addCollectives(*result, rank, found);
+    addBytes(*result, rank, found);
+  }
+  return found;
+}
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,146 @@
+/// What is checked of a run, made to fail: ranks that are scripts do otherwise than their plan says in one thing each.
+#include "pipeline/pipeline.h"
+
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <algorithm>
+#include <functional>
+
+using namespace cleave;
+using run::CollectiveDone;
+using run::RankResult;
+
+namespace {
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+/// What a rank says of itself.
+struct Report {
+  std::vector<CollectiveDone> collectives;
+  RankResult result;
+
+  std::string lines(int rank) const {
+    std::string text = run::encode(run::Hello{run::kProtocolVersion, rank, 1, "cpu"});
+    for (const CollectiveDone& done : collectives) text += run::encode(done);
+    return text + run::encode(result);
+  }
+};
+using Lie = std::function<void(Report&)>;
+
+Report honest(const plan::Plan& plan, int rank) {
+  Report report;
+  for (const plan::CollectivePlan& planned : plan.collectives) {
+    const auto index = static_cast<std::int32_t>(report.collectives.size());
+    report.collectives.push_back({index, std::string(rules::toText(planned.kind)), planned.bytes, 1});
+  }
+  auto traffic = plan::trafficByKind(plan);
+  report.result.allReduce = traffic[rules::CollectiveKind::AllReduce].count;
+  report.result.allGather = traffic[rules::CollectiveKind::AllGather].count;
+  report.result.reduceScatter = traffic[rules::CollectiveKind::ReduceScatter].count;
+  report.result.bytesRead = report.result.shardBytes = plan::shardBytes(plan, rank);
+  report.result.largestParameterAllocation = 4096;
+  return report;
+}
+
+}  // namespace
+
+Q_DECLARE_METATYPE(Lie)
+
+class RunChecksTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir m_folder;
+  std::shared_ptr<const plan::Plan> m_plan;
+
+  std::filesystem::path path(const char* name) const { return std::filesystem::path(m_folder.path().toStdString()) / name; }
+
+  /// A run whose rank 1 lies.
+  Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Lie& lie, bool ignoreMemory = false) {
+    for (int rank = 0; rank < plan->ranks; ++rank) {
+      Report report = honest(*m_plan, rank);
+      if (rank == 1) lie(report);
+      if (!writeFileAtomically(path("lines.") += std::to_string(rank), report.lines(rank))) qFatal("no file");
+    }
+    pipeline::RunRequest request;
+    request.plan = std::move(plan);
+    request.backend = run::Backend::Gloo;
+    request.compareUnsplit = false;
+    request.ignoreMemory = ignoreMemory;
+    request.rankProgram = path("rank.sh");
+    return pipeline::runPlan(request, [](const run::RankEvent&) {});
+  }
+
+ private slots:
+  void initTestCase() {
+    QVERIFY(m_folder.isValid());
+    const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
+    pipeline::SolveOptions options;
+    options.engine = solve::Engine::Reference;
+    options.sequenceParallel = rules::SequenceParallel::On;
+    m_plan = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+    QVERIFY(plan::trafficByKind(*m_plan).size() >= 2);
+    QVERIFY(writeFileAtomically(path("rank.sh"), "#!/bin/sh\ncat \"$(dirname \"$0\")/lines.$RANK\" >&3\n"));
+    std::filesystem::permissions(path("rank.sh"), std::filesystem::perms::owner_all);
+  }
+
+  void aRankThatDoesOtherwiseThanPlannedFailsTheRun_data() {
+    QTest::addColumn<Lie>("lie");
+    QTest::addColumn<QString>("violation");  // a regular expression; empty: none
+    const auto row = [](const char* name, Lie lie, const char* violation) { QTest::newRow(name) << lie << QString(violation); };
+    row("as planned", [](Report&) {}, "");
+    row("another kind", [](Report& r) { r.collectives[2].kind = r.collectives[2].kind == "all_reduce" ? "all_gather" : "all_reduce"; },
+        "^Rank 1 executed all_\\w+ of \\d+ bytes as collective 3 where the plan has \\w+ of \\d+ bytes \\(after \\w+\\)\\.$");
+    row("other bytes", [](Report& r) { r.collectives[0].bytes -= 4; }, "^Rank 1 executed \\w+ of \\d+ bytes as collective 1 where the plan has");
+    row("another order",
+        [](Report& r) {
+          const auto other = std::find_if(r.collectives.begin(), r.collectives.end(), [&](const auto& c) { return c.kind != r.collectives[0].kind; });
+          std::swap(r.collectives[0].kind, other->kind);
+          std::swap(r.collectives[0].bytes, other->bytes);
+        },
+        "^Rank 1 executed \\w+ of \\d+ bytes as collective 1 where the plan has");
+    row("one too few", [](Report& r) { r.collectives.pop_back(); }, "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
+    row("one too many", [](Report& r) { r.collectives.push_back(r.collectives.back()); }, "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
+    row("other counts", [](Report& r) { ++r.result.allGather; }, "^Rank 1 counted \\d+ × all_gather and the plan has \\d+\\.$");
+    row("bytes not read", [](Report& r) { r.result.bytesRead = r.result.shardBytes -= 1; }, "^Rank 1 read \\d+ bytes of weights and its part of the shard map has");
+    row("bytes read twice", [](Report& r) { r.result.bytesRead = r.result.shardBytes *= 2; }, "^Rank 1 read \\d+ bytes");
+    row("a whole weight allocated", [](Report& r) { r.result.largestParameterAllocation = 64 << 20; }, "^Rank 1 allocated 67108864 bytes at once");
+  }
+  void aRankThatDoesOtherwiseThanPlannedFailsTheRun() {
+    QFETCH(Lie, lie);
+    QFETCH(QString, violation);
+    const auto report = need(scripted(m_plan, lie));
+    QVERIFY2(report.outcome.succeeded, report.outcome.firstFailure ? report.outcome.firstFailure->what.c_str() : "");
+    QCOMPARE(report.violations.size(), violation.isEmpty() ? 0u : 1u);
+    QVERIFY(report.verdict == (violation.isEmpty() ? pipeline::RunVerdict::NotChecked : pipeline::RunVerdict::Failed));
+    const std::string json = pipeline::toJson(report, *m_plan);
+    QVERIFY2(json.find(violation.isEmpty() ? "\"passed\": null" : "\"passed\": false") != std::string::npos, json.c_str());
+    if (violation.isEmpty()) return;
+    const QString said = QString::fromStdString(report.violations.front());
+    QVERIFY2(QRegularExpression(violation).match(said).hasMatch(), qPrintable(said));
+  }
+
+  void ranksThatDoNotFitAreNotStarted() {
+    auto huge = std::make_shared<plan::Plan>(*m_plan);
+    huge->memory.parameters = std::int64_t(1) << 50;
+    const auto check = pipeline::checkMemory(*huge, run::Backend::Gloo);
+    QVERIFY(!check.fits());
+    QVERIFY(check.needed > 2 * (std::int64_t(1) << 50));
+    QVERIFY(pipeline::checkMemory(*m_plan, run::Backend::Gloo).fits());
+    const auto refused = scripted(huge, [](Report&) {});
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, ErrorCode::Environment);
+    QVERIFY2(refused.error().message.starts_with("2 ranks are predicted to hold 2.00 PiB of memory together (1.00 PiB each), and "), refused.error().message.c_str());
+    QVERIFY2(refused.error().message.ends_with(" are free here."), refused.error().message.c_str());
+    const auto insisted = need(scripted(huge, [](Report&) {}, true));
+    QVERIFY(insisted.outcome.succeeded);
+    QCOMPARE(insisted.notes.size(), std::size_t(2));  // the backend, and what was insisted on
+  }
+};
+
+QTEST_GUILESS_MAIN(RunChecksTest)
+#include "tst_run_checks.moc"
