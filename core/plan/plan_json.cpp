@@ -17,7 +17,8 @@
 ///   warnings [sentence]
 ///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, reason, regret_fs}]
 ///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
-///   memory {per_rank_bytes {...}, peak_at}
+///   memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a run makes it; of a step, with what
+///                                                training or generation keeps: cost.memory (solve/cost/memory_parts.h)
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start, length}]}]
 ///   values [{name, op, dtype, shape, placement, computed_as, scope, origin}]   of the ATen graph, in its order; `computed_as`
 ///     only where a value is redistributed before it is read; `op` is the operator,

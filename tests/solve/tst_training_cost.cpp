@@ -139,6 +139,13 @@ class TestTrainingCost : public QObject {
     QCOMPARE(plan.of("shares").trafficBytes, sums * 8192 * 2 * kItem);
     // Each of a token's 2 experts keeps its copy, gate, up, the activated gate, their product, and its result.
     QCOMPARE(plan.of("y").activations, kept);
+    // Two products backward for each one forward, of the tokens and of the weights.
+    Problem forward = *plan.problem;
+    forward.cost.isTraining = false;
+    const Variables variables(forward);
+    const NodeId experts = forward.graph->value(forward.graph->findValue("y")).producer;
+    const std::int64_t once = CostModel(forward, variables).byNode(plan.solution)[experts.index()].computeFs;
+    QVERIFY(std::abs(plan.of("y").computeFs - 3 * once) <= 3);
   }
 
   /// One KV head on 8 ranks: each computes the whole key for its own 4 query heads, so its gradient is a part, and so is that
