@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <unordered_set>
 
 namespace cleave::rules {
 
@@ -60,18 +61,28 @@ int replicasFor(std::int64_t heads, int worldSize) {
 /// Steps from logits to the loss: cast, soft cap, shift, flattening.
 constexpr int kLongestWayToLoss = 12;
 
-bool reachesLoss(const Graph& graph, ValueId value, int steps) {
-  const auto isValue = [&](const graph::Output& output) { return output.value == value; };
-  if (std::any_of(graph.outputs.begin(), graph.outputs.end(), isValue)) return true;
-  if (steps == 0) return false;
-  for (const NodeId user : graph.value(value).users) {
-    if (const auto layer = graph::layerShape(graph, user)) {
-      if (layer->kind == graph::LayerKind::CrossEntropy && layer->input == value) return true;
-      continue;
-    }
-    for (const ValueId next : graph.node(user).results) {
-      const bool keepsLast = !graph.shapeOf(next).empty() && lastSize(graph, next) == lastSize(graph, value);
-      if (keepsLast && reachesLoss(graph, next, steps - 1)) return true;
+/// Breadth first: each value once, however many ways lead to it.
+bool reachesLoss(const Graph& graph, ValueId value) {
+  const auto isOutput = [&](ValueId at) {
+    return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const graph::Output& output) { return output.value == at; });
+  };
+  std::unordered_set<std::uint32_t> seen{value.raw()};
+  std::vector<ValueId> here{value}, behind;
+  for (int steps = 0; !here.empty(); ++steps, here.swap(behind)) {
+    behind.clear();
+    for (const ValueId at : here) {
+      if (isOutput(at)) return true;
+      if (steps == kLongestWayToLoss) continue;
+      for (const NodeId user : graph.value(at).users) {
+        if (const auto layer = graph::layerShape(graph, user)) {
+          if (layer->kind == graph::LayerKind::CrossEntropy && layer->input == at) return true;
+          continue;
+        }
+        for (const ValueId next : graph.node(user).results) {
+          const bool keepsLast = !graph.shapeOf(next).empty() && lastSize(graph, next) == lastSize(graph, at);
+          if (keepsLast && seen.insert(next.raw()).second) behind.push_back(next);
+        }
+      }
     }
   }
   return false;
@@ -131,6 +142,6 @@ std::optional<Placement> columnsBehind(const Graph& graph, ValueId result, int w
   return last.withBlocks(std::move(blocks));
 }
 
-bool makesClasses(const Graph& graph, ValueId result) { return reachesLoss(graph, result, kLongestWayToLoss); }
+bool makesClasses(const Graph& graph, ValueId result) { return reachesLoss(graph, result); }
 
 }  // namespace cleave::rules

@@ -231,6 +231,7 @@ class TstStrategies : public QObject {
 
   void everyOfferedFormHasLocalShapes();
   void theFullMenuHasAllThatTheOptimumMenuHas();
+  void aMazeBehindALayerIsWalkedOnce();
 
   void namesReadBackAsWritten() {
     for (int i = 0; i <= static_cast<int>(Strategy::InExpert); ++i) {
@@ -514,6 +515,33 @@ void TstStrategies::theFullMenuHasAllThatTheOptimumMenuHas() {
       QVERIFY2(from >= 0, text.c_str());
       ++from;
     }
+  }
+}
+
+/// Between the projection and the loss lie 60^6 ways, on each of which the same few hundred values come.
+void TstStrategies::aMazeBehindALayerIsWalkedOnce() {
+  constexpr int kWide = 60, kDeep = 6;
+  graph::GraphBuilder builder("maze");
+  const auto type = [](graph::Shape shape) { return graph::TensorType{graph::DType::Float32, std::move(shape)}; };
+  const graph::ValueId x = builder.addInput("x", type({2, 4}));
+  const graph::ValueId weight = builder.addParameter("head.weight", type({5, 4}));
+  const graph::ValueId logits = builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {type({2, 5})}, builder.scope("head"))[0];
+  graph::ValueList level(kWide, logits);
+  for (int i = 0; i < kDeep; ++i) {
+    graph::ValueList next;
+    for (int j = 0; j < kWide; ++j) {
+      const graph::ValueId stacked = builder.addCall("aten::stack", {level, std::int64_t{0}}, {type({kWide, 2, 5})})[0];
+      next.push_back(builder.addCall("aten::select.int", {stacked, std::int64_t{0}, std::int64_t{j}}, {type({2, 5})})[0]);
+    }
+    level = next;
+  }
+  const graph::ValueId end = builder.addCall("aten::sum.dim_IntList", {level[0], std::vector<std::int64_t>{-1}, false}, {type({2})})[0];
+  builder.addOutput("y", end);
+  const auto graph = std::move(builder).finish();
+  QVERIFY(graph.has_value());
+  const graph::NodeId node = graph->value(logits).producer;
+  for (const StrategyOption& option : layerOptions(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
+    QVERIFY(option.weight.padding() == 0);  // no loss and no output takes the 5 columns as classes
   }
 }
 
