@@ -1,5 +1,8 @@
 #include "solve/checker.h"
 
+#include "base/quantities.h"
+#include "solve/cost/cost_model.h"
+
 #include <algorithm>
 
 namespace cleave::solve {
@@ -25,6 +28,8 @@ class Checker {
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) checkNode(n);
     for (const Pin& pin : m_problem.pins) checkPin(pin);
     for (const auto& [value, computed] : m_solution.computedAs) checkRedistribution(value, computed);
+    // Only what can be computed has a cost.
+    if (m_violations.empty()) checkBudget();
     return std::move(m_violations);
   }
 
@@ -49,14 +54,21 @@ class Checker {
                        [&](const std::string& pattern) { return matches(pattern, m_graph.opName(node)); });
   }
 
+  /// What the patterns speak of is looked up once for all values.
+  bool mayRedistribute(ValueId v) {
+    if (m_mayRedistribute.empty()) {
+      m_mayRedistribute.assign(m_graph.values.size(), false);
+      for (const std::string& pattern : m_problem.redistributable) {
+        for (const ValueId allowed : redistributableValues(pattern, m_graph)) m_mayRedistribute[allowed.index()] = true;
+      }
+    }
+    return m_mayRedistribute[v.index()];
+  }
+
   void checkRedistribution(ValueId v, const Placement& from) {
     if (v.index() >= m_graph.values.size()) return report("The solution redistributes a value that the graph does not have.");
     const Placement& to = m_solution.of(v);
-    const bool isAllowed = std::any_of(m_problem.redistributable.begin(), m_problem.redistributable.end(), [&](const auto& pattern) {
-      const auto values = redistributableValues(pattern, m_graph);
-      return std::find(values.begin(), values.end(), v) != values.end();
-    });
-    if (!isAllowed) report("`{}` is computed as {} and read as {}, which nobody allowed.", name(v), from.text(), to.text());
+    if (!mayRedistribute(v)) report("`{}` is computed as {} and read as {}, which nobody allowed.", name(v), from.text(), to.text());
     const bool isGather = from.isPlainSplit() && to.isReplicated();
     const bool isCut = from.isReplicated() && to.isPlainSplit();
     if (!isGather && !isCut) {
@@ -185,6 +197,13 @@ class Checker {
            role, name(v), wanted.text(), text(v));
   }
 
+  void checkBudget() {
+    const std::int64_t needed = costOf(m_problem, m_solution).bytes(), budget = m_problem.cost.budgetBytes();
+    if (needed > budget) {
+      report("The plan needs {} on each rank, which is {} more than the budget of {}.", bytesText(needed), bytesText(needed - budget), bytesText(budget));
+    }
+  }
+
   void checkPin(const Pin& pin) {
     const PinTargets targets = targetsOf(pin, m_graph);
     for (NodeId n : targets.layers) {
@@ -205,6 +224,7 @@ class Checker {
   const Problem& m_problem;
   const Graph& m_graph;
   const Solution& m_solution;
+  std::vector<bool> m_mayRedistribute;  ///< by ValueId, once it was asked for
   std::vector<std::string> m_violations;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// Accepts or refuses a solution. Shares no code with the engines: it asks the rules and the layers' options again, node
-/// by node, and checks pins, tied weights and divisibility on its own.
+/// by node, and checks pins, tied weights, divisibility and the memory budget on its own.
 #include "solve/problem.h"
 
 namespace cleave::solve {

@@ -1,4 +1,5 @@
 #include "solve/checker.h"
+#include "solve/cost/cost_model.h"
 #include "solve/solve_support.h"
 #include "solve/variables.h"
 #include "support/llama_graph.h"
@@ -132,6 +133,47 @@ class TestChecker : public QObject {
       bad.strategies[n].reset();
       QCOMPARE(check(*problem, bad).empty(), !good.strategies[n].has_value());
     }
+  }
+
+  void refusesWhatNeedsMoreThanTheBudget() {
+    auto problem = std::make_shared<Problem>(*test::problemOf(test::llamaGraph({.layers = 1}), 2));
+    const Solution solution = *test::record(problem).result.solution;
+    const std::int64_t needed = costOf(*problem, solution).bytes();
+    problem->cost.memoryBudget = needed;
+    QVERIFY(check(*problem, solution).empty());
+    problem->cost.memoryBudget = needed - 1;
+    const auto violations = check(*problem, solution);
+    QCOMPARE(violations.size(), std::size_t(1));
+    QVERIFY2(violations[0].find("1 B more than the budget") != std::string::npos, violations[0].c_str());
+  }
+
+  /// As many redistributed values as a large model has: what may be redistributed is looked up once, not for each.
+  void judgesManyRedistributedValues() {
+    constexpr int kValues = 30'000;
+    graph::GraphBuilder builder("chain");
+    ValueId x = builder.addInput("x", {graph::DType::Float32, {4, 8}});
+    for (int i = 0; i < kValues; ++i) x = builder.addCall("aten::neg", {x}, {{graph::DType::Float32, {4, 8}}})[0];
+    builder.addOutput("y", x);
+    Problem problem;
+    problem.graph = std::make_shared<const graph::Graph>(*std::move(builder).finish());
+    problem.context.worldSize = 2;
+    problem.redistributable = {"*"};
+    Solution solution;
+    solution.placements.resize(problem.graph->values.size());
+    solution.strategies.resize(problem.graph->nodes.size());
+    for (ValueId v : idRange<ValueId>(problem.graph->values.size())) {
+      if (problem.graph->node(problem.graph->value(v).producer).kind != graph::NodeKind::Call) continue;
+      if (v.index() % 2 == 0) {  // computed from a split value as a split one, then gathered
+        solution.computedAs[v] = Placement::split(0);
+      } else {  // computed from a whole value as a whole one, then cut
+        solution.computedAs[v] = Placement();
+        solution.placements[v.index()] = Placement::split(0);
+      }
+    }
+    const auto violations = check(problem, solution);
+    QVERIFY2(violations.empty(), violations.empty() ? "" : violations[0].c_str());
+    problem.redistributable = {"neg_1"};
+    QVERIFY(!check(problem, solution).empty());
   }
 
   void refusesSolutionsOfAnotherGraph() {
