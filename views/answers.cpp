@@ -11,7 +11,7 @@ constexpr int kMostRanks = 64;  // what predictions cover
 const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLiteral("why-not"),
               kRemediesTag = QStringLiteral("remedies"), kPreflightTag = QStringLiteral("preflight"),
               kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
-              kPointTag = QStringLiteral("point"), kHeatTag = QStringLiteral("heat");
+              kHeatTag = QStringLiteral("heat");
 
 const QString& tagOf(Question question) {
   switch (question) {
@@ -101,7 +101,7 @@ void Answers::setSolved(std::shared_ptr<const pipeline::Solved> solved) {
 
 void Answers::forgetSolution() {
   for (const QString& tag : {kAnalysisTag, kWhyNotTag}) m_questions.cancel(tag);
-  for (const QString& tag : {kRemediesTag, kFrontTag, kPointTag}) m_surveys.cancel(tag);
+  for (const QString& tag : {kRemediesTag, kFrontTag}) m_surveys.cancel(tag);
   m_analysis.reset();
   m_whyNot.reset();
   m_remedies.reset();
@@ -288,29 +288,19 @@ void Answers::computeFront() {
   emit frontChanged();
 }
 
-void Answers::askBytesAt(const solve::ParetoPoint& point, std::function<void(const Result<std::int64_t>&)> take) {
-  const Subject about = subject();
-  if (!about.solved || !about.optimum()) return;
-  m_surveys.post(kPointTag, tr("Finding the plan at this point"),
-                 [this, about, point, take = std::move(take)](const Progress& progress) -> Worker::Completion {
-                   Result<std::int64_t> bytes =
-                       about.optimum()->planAt(point, progress).map([&](const solve::Solution& plan) {
-                         return solve::costOf(about.problem(), plan).bytes();
-                       });
-                   return [this, about, bytes, take] {
-                     if (about.solved == m_solved) take(bytes);
-                   };
-                 });
-}
-
 void Answers::computeHeat() {
   const Subject about = subject();
   if (!about.hasSolution() || m_heat || m_questions.isBusy(kHeatTag)) return;
-  m_questions.post(kHeatTag, {}, [this, about](const Progress&) -> Worker::Completion {
+  m_questions.post(kHeatTag, {}, [this, about](const Progress& progress) -> Worker::Completion {
     auto heat = std::make_shared<Heat>();
     const solve::Variables variables(about.problem());
     heat->costs = solve::CostModel(about.problem(), variables).byNode(about.solution());
-    if (about.optimum()) heat->smallestRegretFs = about.optimum()->smallestRegrets();
+    if (about.optimum()) {
+      std::vector<NodeId> all;
+      for (const NodeId node : idRange<NodeId>(about.problem().graph->nodes.size())) all.push_back(node);
+      heat->smallestRegrets = about.optimum()->smallestRegrets(all, progress);
+      if (progress.cancelled()) return {};
+    }
     return [this, about, heat] {
       if (about.solved != m_solved) return computeHeat();
       m_heat = heat;

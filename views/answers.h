@@ -59,7 +59,7 @@ struct Front {
 /// Per node, for colours: what the shown solution costs there and how much the next choice would cost more.
 struct Heat {
   std::vector<solve::StepCost> costs;                         ///< by NodeId
-  std::vector<std::optional<std::int64_t>> smallestRegretFs;  ///< by NodeId; empty without an optimum
+  std::vector<solve::SmallestRegret> smallestRegrets;         ///< by NodeId; empty without an optimum
 };
 
 enum class Question { Analysis, WhyNot, Remedies, Preflight, WorldSizes, Front, Heat };
@@ -93,8 +93,6 @@ class Answers : public QObject {
   void seekRemedies(std::optional<solve::ConflictCard> card);
   void computeWorldSizes();
   void computeFront();
-  /// Bytes that a rank needs for the plan at this point of the front (transient peak included).
-  void askBytesAt(const solve::ParetoPoint& point, std::function<void(const Result<std::int64_t>&)> take);
   void computeHeat();
   /// Asks the survey under way to stop; world sizes keep what they have.
   void cancel();

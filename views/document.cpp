@@ -389,7 +389,10 @@ void Document::openTrace(const QString& file) {
       m_settings.rulesOff = problem->rulesOff;
       m_settings.redistributable = problem->redistributable;
       m_settings.menu = problem->context.menu;
+      // The device is not in the file.
+      const auto profile = m_settings.cost.profile;
       m_settings.cost = problem->cost;
+      m_settings.cost.profile = profile;
       takeModel(model);
       setTrace(*opened);
       endWork(Activity::Opening, true, tr("Opened a search of %1 events").arg(countText(stepCount())));

@@ -56,6 +56,7 @@ class Document : public QObject {
   /// A bundled profile by name, or a file; BadInput lists the names there are.
   Result<void> setDeviceProfile(const QString& nameOrFile);
   void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< of one rank; nullopt: the device's memory
+  void setSlack(double percent);  ///< CostSettings::slackPercent
   /// True when solving now would answer for other settings than those of the shown branch.
   bool isOutdated() const;
   const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
@@ -170,6 +171,7 @@ class Document : public QObject {
     rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
     int ranks = 2;
     std::optional<std::int64_t> memoryBudget;
+    double slackPercent = 0;
   };
   Demands demands() const;
   void applyDemands(const Demands& demands);

@@ -54,6 +54,7 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   if (was.profile.name != is.profile.name) parts << toQ(is.profile.name);
   if (was.isTraining != is.isTraining) parts << (is.isTraining ? Document::tr("training") : Document::tr("inference"));
   if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
+  if (was.slackPercent != is.slackPercent) parts << Document::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
   if (was.budgetBytes() != is.budgetBytes()) parts << Document::tr("budget %1").arg(bytesText(is.budgetBytes()));
   return parts.join(QStringLiteral(", "));
 }

@@ -26,6 +26,7 @@ void bring(Document::Demands& now, const Document::Demands& from, const Document
   carry(&Document::Demands::sequenceParallel);
   carry(&Document::Demands::ranks);
   carry(&Document::Demands::memoryBudget);
+  carry(&Document::Demands::slackPercent);
 }
 
 class DemandsCommand : public QUndoCommand {
@@ -96,9 +97,16 @@ void Document::setMemoryBudget(std::optional<std::int64_t> bytes) {
   emit settingsChanged();
 }
 
+void Document::setSlack(double percent) {
+  if (percent == m_settings.cost.slackPercent) return;
+  m_settings.cost.slackPercent = percent;
+  emit settingsChanged();
+}
+
 Document::Demands Document::demands() const {
-  return {m_settings.pins, m_settings.rulesOff,         m_settings.redistributable, m_settings.engine,
-          m_settings.menu, m_settings.sequenceParallel, m_settings.ranks,           m_settings.cost.memoryBudget};
+  return {m_settings.pins,  m_settings.rulesOff,          m_settings.redistributable,
+          m_settings.engine, m_settings.menu,             m_settings.sequenceParallel,
+          m_settings.ranks, m_settings.cost.memoryBudget, m_settings.cost.slackPercent};
 }
 
 void Document::applyDemands(const Demands& demands) {
@@ -110,6 +118,7 @@ void Document::applyDemands(const Demands& demands) {
   m_settings.sequenceParallel = demands.sequenceParallel;
   m_settings.ranks = demands.ranks;
   m_settings.cost.memoryBudget = demands.memoryBudget;
+  m_settings.cost.slackPercent = demands.slackPercent;
   emit settingsChanged();
   emit pinsChanged();
   solve();
@@ -183,13 +192,11 @@ void Document::applyChange(const solve::Change& change) {
 }
 
 void Document::usePoint(const solve::ParetoPoint& point) {
-  m_answers.askBytesAt(point, [this](const Result<std::int64_t>& bytes) {
-    if (!bytes) return void(emit message(toQ(bytes.error().message), Severity::Failure));
-    Demands after = demands();
-    after.engine = solve::Engine::Optimal;  // the only one that minds the budget
-    after.memoryBudget = *bytes;
-    pushDemands(after, tr("budget of %1").arg(bytesText(*bytes)));
-  });
+  Demands after = demands();
+  after.engine = solve::Engine::Optimal;  // the only one that minds the budget
+  after.memoryBudget = point.bytes;
+  after.slackPercent = 0;  // that very point, not one beside it that holds less
+  pushDemands(after, tr("budget of %1").arg(bytesText(point.bytes)));
 }
 
 }  // namespace cleave::views

@@ -31,13 +31,18 @@ ScopeId findScope(const graph::Graph& graph, const std::string& path) {
 
 /// What of the costs this colouring shows.
 HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
-  if (what == ColorBy::Regret) return heat.smallestRegretFs;
   HeatAmounts amounts;
   amounts.reserve(heat.costs.size());
+  if (what == ColorBy::Regret) {
+    for (const solve::SmallestRegret& regret : heat.smallestRegrets)
+      amounts.push_back(regret.kind == solve::SmallestRegret::Kind::Costs ? std::optional(static_cast<double>(regret.extra))
+                                                                          : std::nullopt);
+    return amounts;
+  }
   for (const solve::StepCost& cost : heat.costs)
-    amounts.push_back(what == ColorBy::Time     ? cost.femtoseconds()
-                      : what == ColorBy::Memory ? cost.bytes()
-                                                : cost.trafficBytes);
+    amounts.push_back(what == ColorBy::Time     ? static_cast<double>(cost.femtoseconds())
+                      : what == ColorBy::Memory ? static_cast<double>(cost.bytes())
+                                                : static_cast<double>(cost.trafficBytes));
   return amounts;
 }
 }  // namespace
@@ -166,7 +171,7 @@ void GraphArea::showHeat() {
   const auto& heat = m_document.heat();
   const auto& solved = m_document.solved();
   if (heat) {
-    const bool lacksRegret = m_colorBy == ColorBy::Regret && heat->smallestRegretFs.empty();
+    const bool lacksRegret = m_colorBy == ColorBy::Regret && heat->smallestRegrets.empty();
     m_view->setColorBy(m_colorBy, amountsOf(*heat, m_colorBy),
                        lacksRegret ? tr("only the engine optimal knows it: choose it and solve") : QString());
   } else if (solved && solved->result.solution) {

@@ -160,6 +160,8 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
     demands.menu = rules::parseMenu(toStd(value));  // "auto": the engine's own
   } else if (key == QLatin1String("budget")) {
     demands.memoryBudget = parseBytes(toStd(value));  // "none": no budget
+  } else if (key == QLatin1String("slack")) {
+    demands.slackPercent = *solve::parseSlack(toStd(value));
   } else if (key == QLatin1String("train")) {
     m_document.setTraining(value == QLatin1String("on"));
   } else if (key == QLatin1String("optimizer")) {

@@ -38,7 +38,7 @@ constexpr Form kForms[] = {
     {"sample", Arguments::One, "sample NAME", nullptr},
     {"solve", Arguments::KeyValues,
      "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] "
-     "[budget=SIZE|none] "
+     "[budget=SIZE|none] [slack=PERCENT] "
      "[train=on|off] [optimizer=O] [pin=SPEC]",
      nullptr},
     {"colour", Arguments::One, "colour by=axis|regret|time|memory|traffic", "^by=(axis|regret|time|memory|traffic)$"},
@@ -83,6 +83,7 @@ bool isSolveArgument(const KeyValue& pair) {
   if (key == QLatin1String("optimizer")) return solve::parseOptimizer(toStd(value)).has_value();
   if (key == QLatin1String("profile")) return !value.isEmpty();
   if (key == QLatin1String("budget")) return value == QLatin1String("none") || parseBytes(toStd(value));
+  if (key == QLatin1String("slack")) return solve::parseSlack(toStd(value)).has_value();
   if (key == QLatin1String("pin")) return value.contains(QLatin1Char('='));
   return isPinWord(pair) && !value.isEmpty();
 }

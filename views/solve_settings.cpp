@@ -11,6 +11,7 @@
 #include <QPushButton>
 #include <QSettings>
 #include <QSignalBlocker>
+#include <cmath>
 
 #include "text.h"
 
@@ -19,6 +20,7 @@ namespace cleave::views {
 namespace {
 constexpr std::int64_t kMiB = 1ll << 20, kGiB = 1ll << 30;
 constexpr double kMostGiB = 1 << 20;
+constexpr double kLeastSlackStep = 0.001;
 constexpr int kWidth = 460;
 
 /// "*softmax*, aten::mul.Tensor" → its parts.
@@ -56,6 +58,7 @@ SolveSettings::SolveSettings(Document& document, QWidget* parent)
       m_training(new QCheckBox(tr("Count a training step: forward, backward, optimizer"))),
       m_hasBudget(new QCheckBox(tr("at most"))),
       m_budget(new QDoubleSpinBox),
+      m_slack(new QDoubleSpinBox),
       m_deviceFacts(new QLabel),
       m_trouble(new QLabel) {
   setWindowTitle(tr("Solve settings"));
@@ -80,6 +83,13 @@ SolveSettings::SolveSettings(Document& document, QWidget* parent)
   form->addRow(tr("&Training"), m_training);
   form->addRow(tr("&Optimizer"), m_optimizer);
   form->addRow(tr("Memory of a &rank"), makeBudget());
+  m_slack->setRange(0, solve::kMostSlackPercent);
+  m_slack->setAccessibleName(tr("Slack"));
+  m_slack->setDecimals(3);
+  m_slack->setSuffix(QStringLiteral(" %"));
+  m_slack->setToolTip(tr("A step may take this much longer than the fastest if a rank then holds less; 0: the fastest plan. "
+                         "Only the engine optimal minds it."));
+  form->addRow(tr("S&lack"), m_slack);
   m_rulesOff = makePatterns(tr("operators, as *softmax*, aten::mul.Tensor"), &Document::setRulesOff);
   form->addRow(tr("Rules &off"), m_rulesOff);
   m_rulesOff->setToolTip(tr("Operators whose rules are switched off: they want all operands whole. Solves at once."));
@@ -112,6 +122,12 @@ SolveSettings::SolveSettings(Document& document, QWidget* parent)
   });
   connect(m_optimizer, &QComboBox::activated, this, [this] {
     m_document.setOptimizer(static_cast<solve::Optimizer>(m_optimizer->currentData().toInt()));
+    emit changedByUser();
+  });
+  connect(m_slack, &QDoubleSpinBox::editingFinished, this, [this] {
+    // What the field cannot show exactly stays as it is until another value is typed.
+    if (std::abs(m_slack->value() - m_document.settings().cost.slackPercent) < kLeastSlackStep / 2) return;
+    m_document.setSlack(m_slack->value());
     emit changedByUser();
   });
   for (const auto signal : {&Document::settingsChanged, &Document::pinsChanged})
@@ -175,7 +191,7 @@ void SolveSettings::showBudget(std::optional<std::int64_t> bytes) {
 
 void SolveSettings::refresh() {
   const pipeline::SolveOptions& settings = m_document.settings();
-  const QSignalBlocker budget(m_budget), unit(m_unit);
+  const QSignalBlocker budget(m_budget), unit(m_unit), slack(m_slack);
   m_menu->setCurrentIndex(settings.menu ? m_menu->findData(int(*settings.menu)) : 0);
   const solve::DeviceProfile& profile = settings.cost.profile;
   if (m_device->findData(toQ(profile.name)) < 0) m_device->addItem(toQ(profile.title), toQ(profile.name));
@@ -185,6 +201,7 @@ void SolveSettings::refresh() {
   m_optimizer->setCurrentIndex(m_optimizer->findData(int(settings.cost.optimizer)));
   m_optimizer->setEnabled(settings.cost.isTraining);
   showBudget(settings.cost.memoryBudget);
+  m_slack->setValue(settings.cost.slackPercent);
   const auto show = [](QLineEdit* line, const std::vector<std::string>& patterns) {
     if (patternsOf(line->text()) != patterns) line->setText(textOf(patterns));
   };
@@ -197,7 +214,7 @@ namespace {
 const QString kGroup = QStringLiteral("solve"), kRanks = QStringLiteral("ranks"), kEngine = QStringLiteral("engine"),
               kMenuKey = QStringLiteral("menu"), kSequence = QStringLiteral("sequence-parallel"),
               kDevice = QStringLiteral("device"), kTraining = QStringLiteral("training"),
-              kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget");
+              kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget"), kSlack = QStringLiteral("slack");
 }
 
 void saveSolveSettings(const Document& document) {
@@ -212,6 +229,7 @@ void saveSolveSettings(const Document& document) {
   settings.setValue(kTraining, now.cost.isTraining);
   settings.setValue(kOptimizer, toQ(solve::toText(now.cost.optimizer)));
   settings.setValue(kBudget, QVariant::fromValue<qlonglong>(now.cost.memoryBudget.value_or(0)));
+  settings.setValue(kSlack, toQ(fmt::format("{}", now.cost.slackPercent)));
 }
 
 /// What is missing or makes no sense (an older version, a hand in the file) leaves the default.
@@ -231,6 +249,7 @@ void loadSolveSettings(Document& document) {
   document.setTraining(settings.value(kTraining).toBool());
   if (const auto optimizer = solve::parseOptimizer(toStd(settings.value(kOptimizer).toString())))
     document.setOptimizer(*optimizer);
+  if (const auto slack = solve::parseSlack(toStd(settings.value(kSlack).toString()))) document.setSlack(*slack);
   if (const qlonglong budget = settings.value(kBudget).toLongLong(); budget > 0) document.setMemoryBudget(budget);
 }
 

@@ -33,6 +33,7 @@ class SolveSettings : public QDialog {
   QComboBox *m_menu, *m_device, *m_optimizer, *m_unit;
   QCheckBox *m_training, *m_hasBudget;
   QDoubleSpinBox* m_budget;
+  QDoubleSpinBox* m_slack;
   QLineEdit *m_rulesOff, *m_redistributable;
   QLabel *m_deviceFacts, *m_trouble;
 };

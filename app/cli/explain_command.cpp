@@ -37,7 +37,7 @@ std::string figuresText(const solve::Figures& figures) {
 
 Json figuresJson(const solve::Figures& figures) {
   if (!figures.hasPlan) return nullptr;
-  return {{"split_layers", figures.splitLayers}, {"layers", figures.layers}, {"rank_bytes", figures.rankBytes}, {"step_fs", figures.femtoseconds}};
+  return {{"split_layers", figures.splitLayers}, {"layers", figures.layers}, {"rank_bytes", figures.rankBytes}, {"step_fs", jsonOf<Json>(figures.femtoseconds)}};
 }
 
 Json coreJson(const solve::Core& core) {
@@ -142,7 +142,7 @@ struct ExplainCommand {
       list.push_back({{"placement", regret.placement.text()},
                       {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
                       {"chosen", regret.isChosen},
-                      {"extra_fs", regret.extraFs ? Json(*regret.extraFs) : Json(nullptr)},
+                      {"extra_fs", regret.extraFs ? jsonOf<Json>(*regret.extraFs) : Json(nullptr)},
                       {"extra_bytes", regret.extraBytes ? Json(*regret.extraBytes) : Json(nullptr)}});
     }
     document["regrets"] = std::move(list);
@@ -150,9 +150,11 @@ struct ExplainCommand {
   }
 
   static std::string regretText(const solve::Regret& regret) {
-    if (!regret.extraFs) return "no plan has it";
+    if (!regret.extraFs) return "every plan with it needs more than the memory budget";
     const std::int64_t bytes = regret.extraBytes.value_or(0);
-    return fmt::format("the best plan with it takes {} longer and holds {} {} a rank", solve::timeText(*regret.extraFs), bytesText(std::abs(bytes)),
+    const bool isFaster = *regret.extraFs < 0;
+    return fmt::format("the plan with it takes {} {} and holds {} {} a rank", solve::timeText(isFaster ? -*regret.extraFs : *regret.extraFs),
+                       isFaster ? "less" : "longer", bytesText(std::abs(bytes)),
                        bytes < 0 ? "less" : "more");
   }
 
@@ -180,7 +182,7 @@ struct ExplainCommand {
     document["answer"] = toText(answer.answer);
     document["sentences"] = std::move(sentences);
     document["core"] = coreJson(answer.core);
-    document["extra_fs"] = answer.extraFs ? Json(*answer.extraFs) : Json(nullptr);
+    document["extra_fs"] = answer.extraFs ? jsonOf<Json>(*answer.extraFs) : Json(nullptr);
     document["extra_bytes"] = answer.extraBytes ? Json(*answer.extraBytes) : Json(nullptr);
     document["pin"] = answer.pin ? Json(*answer.pin) : Json(nullptr);
     return {};

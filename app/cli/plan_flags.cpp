@@ -18,7 +18,7 @@ Result<bool> onOff(const std::string& flag, const std::string& text) {
 void PlanFlags::addTo(CLI::App& command) {
   command.add_option("MODEL", model, "Model folder or config.json")->required();
   command.add_option("--ranks", ranks, "World size")->capture_default_str();
-  command.add_option("--engine", engine, "Search engine: optimal (the cheapest plan, proved), reference (Optimum's search) or learning (the same answer, fewer tries)")->capture_default_str();
+  command.add_option("--engine", engine, "Search engine: optimal (the best plan by time and memory, proved), reference (Optimum's search) or learning (the same answer, fewer tries)")->capture_default_str();
   command.add_option("--menu", menu, "Candidates layers offer: optimum or full (default: the engine's)");
   command.add_option("--sequence-parallel", sequenceParallel, "on, off or auto")->capture_default_str();
   command.add_option("--batch", batch, "Batch size (default 1, or the input's)");
@@ -38,6 +38,11 @@ void PlanFlags::addTo(CLI::App& command) {
   command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")->capture_default_str();
   command.add_option("--device-profile", device, "Device that costs are for: a bundled profile's name or a JSON file")->capture_default_str();
   command.add_option("--memory-budget", memoryBudget, "Most memory of one rank, such as 40GiB (default: the device's)");
+  command
+      .add_option("--slack", slack,
+                  "Per cent that a step may take longer than the fastest if a rank then holds less: optimal answers the plan that holds least "
+                  "of those (0: the fastest)")
+      ->capture_default_str();
 }
 
 Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
@@ -65,6 +70,11 @@ Result<solve::CostSettings> PlanFlags::costSettings() const {
     settings.memoryBudget = parseBytes(memoryBudget);
     if (!settings.memoryBudget) return fail(ErrorCode::BadUsage, "--memory-budget is \"{}\": write a size such as 40GiB or 42949672960.", memoryBudget);
   }
+  const auto percent = solve::parseSlack(slack);
+  if (!percent) {
+    return fail(ErrorCode::BadUsage, "--slack is \"{}\": write per cent, a number from 0 to {}, such as 0.5.", slack, solve::kMostSlackPercent);
+  }
+  settings.slackPercent = *percent;
   return settings;
 }
 

@@ -14,7 +14,7 @@ struct PlanFlags {
   std::int64_t logitsToKeep = 0;
   std::uint64_t seed = 0;
   std::vector<std::string> pins, rulesOff, redistributable;
-  std::string device = std::string(pipeline::kDefaultDevice), optimizer = "adamw", memoryBudget;
+  std::string device = std::string(pipeline::kDefaultDevice), optimizer = "adamw", memoryBudget, slack = "1";
   bool isTraining = false;
 
   void addTo(CLI::App& command);

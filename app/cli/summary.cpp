@@ -113,11 +113,9 @@ std::string planSummary(const plan::Plan& plan) {
   text += fmt::format("\ncollectives: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
                       bytesText(plan.memory.wholeParameters));
-  std::string proof;
-  if (plan.isProvedOptimal) proof = ", the least of any plan";
-  else if (plan.lowerBoundFs) proof = fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs));
-  text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives){}\n", solve::timeText(plan.cost.femtoseconds()),
-                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.sum.trafficFs), proof);
+  text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives)\n", solve::timeText(plan.cost.femtoseconds()),
+                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.sum.trafficFs));
+  if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
   text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
                       plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
   return text;
@@ -147,7 +145,8 @@ std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo
   json["solved"] = false;
   json["model"] = {{"source", model.source}, {"architecture", model.architecture}, {"model_type", model.modelType}};
   json["ranks"] = solved.problem->context.worldSize;
-  json["engine"] = solve::toText(solved.options.engine);
+  json["engine"] = solve::toText(solved.result.engine);
+  json["asked_engine"] = solve::toText(solved.options.engine);
   json["search"] = {{"tries", solved.result.stats.tries},
                     {"conflicts", solved.result.stats.conflicts},
                     {"backtracks", solved.result.stats.backtracks},

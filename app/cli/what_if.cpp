@@ -61,7 +61,7 @@ std::string_view toText(plan::WorldSizeVerdict verdict) {
 
 Json worldSizeJson(const plan::WorldSize& size) {
   return {{"ranks", size.ranks},           {"verdict", toText(size.verdict)},     {"split_layers", size.splitLayers}, {"layers", size.layers},
-          {"rank_bytes", size.rankBytes},  {"step_fs", size.femtoseconds},        {"fits_budget", size.fitsBudget},   {"why", size.why}};
+          {"rank_bytes", size.rankBytes},  {"step_fs", jsonOf<Json>(size.femtoseconds)},        {"fits_budget", size.fitsBudget},   {"why", size.why}};
 }
 
 /// An opened model and the problem the flags make of it.
@@ -81,7 +81,10 @@ Result<Posed> pose(const PlanFlags& flags, const Progress& progress) {
 
 /// Solved by `optimal`, whatever --engine says: only it knows fronts and next best plans.
 Result<Planned> planOptimally(const PlanFlags& flags, const Progress& progress) {
-  return planWithEngine(flags, std::string(solve::toText(solve::Engine::Optimal)), progress);
+  CLEAVE_TRY(auto planned, planWithEngine(flags, std::string(solve::toText(solve::Engine::Optimal)), progress));
+  if (planned.solved->result.optimum) return planned;
+  return fail(ErrorCode::Negative, "The engine optimal had to leave out too many states of this graph to find a plan; {} found one, but knows no other.",
+              solve::toText(planned.solved->result.engine));
 }
 
 }  // namespace
@@ -171,14 +174,17 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
 Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
   CLEAVE_TRY(const auto front, planned.solved->result.optimum->front(progress));
-  std::string text = fmt::format("{:>12}  {:>12}\n", "step", "a rank");
+  std::string text = fmt::format("{:>12}  {:>12}  with --slack 0\n", "step", "a rank");
   Json points = Json::array();
   for (const solve::ParetoPoint& point : front.points) {
-    text += fmt::format("{:>12}  {:>12}\n", solve::timeText(point.femtoseconds), bytesText(point.bytes));
-    points.push_back({{"step_fs", point.femtoseconds}, {"bytes", point.bytes}});
+    text += fmt::format("{:>12}  {:>12}  --memory-budget {}\n", solve::timeText(point.femtoseconds), bytesText(point.bytes), point.bytes);
+    points.push_back({{"step_fs", jsonOf<Json>(point.femtoseconds)},
+                      {"rank_bytes", point.bytes},
+                      {"transient_peak", point.transientPeak},
+                      {"memory_budget", point.bytes}});
   }
-  text += fmt::format("{} plans that no other beats in both time and memory (activations in flight not counted)", front.points.size());
-  text += front.isExact ? ".\n" : fmt::format("; thinned, none is further than {:.2f} % from a plan left out.\n", 100 * front.worstGap);
+  text += fmt::format("{} that no other beats in both time and memory", front.points.size() == 1 ? "1 plan" : fmt::format("{} plans", front.points.size()));
+  text += front.isExact ? ".\n" : fmt::format("; not all of them: one left out is at most {:.2f} % faster than the next smaller one here.\n", 100 * front.worstGap);
   const Json document{{"schema", "cleave.front/1"}, {"exact", front.isExact}, {"worst_gap", front.worstGap}, {"points", std::move(points)}};
   return answer(text, json, document.dump(1) + "\n");
 }
@@ -202,7 +208,7 @@ Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::strin
       text += fmt::format("       {} {} instead of {}\n", layer.name, rules::toText(mine->strategy), rules::toText(first->strategy));
       changes.push_back({{"layer", layer.name}, {"strategy", rules::toText(mine->strategy)}, {"best", rules::toText(first->strategy)}});
     }
-    list.push_back({{"step_fs", costs[i].femtoseconds()}, {"rank_bytes", costs[i].bytes()}, {"changes", std::move(changes)}});
+    list.push_back({{"step_fs", jsonOf<Json>(costs[i].femtoseconds())}, {"rank_bytes", costs[i].bytes()}, {"changes", std::move(changes)}});
   }
   return answer(text, json, Json{{"schema", "cleave.best/1"}, {"plans", std::move(list)}}.dump(1) + "\n");
 }

@@ -78,6 +78,7 @@ Result<std::vector<std::string>> checkPlan(const plan::Plan& plan, const Progres
   solved->problem = problem;
   solved->options.engine = plan.engine;
   solved->options.seed = plan.seed;
+  solved->result.engine = plan.engine;
   solved->result.outcome = solve::Outcome::Solved;
   solved->result.solution = std::move(*transferred);
   CLEAVE_TRY(const auto fresh, planModel(model, solved));

@@ -137,7 +137,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   request.problem = solved->problem;
   request.captured = model->captured;
   request.solution = std::make_shared<const solve::Solution>(*solved->result.solution);
-  request.engine = solved->options.engine;
+  request.engine = solved->result.engine;
   request.search = solved->result.stats;
   request.checkpoint = checkpointOf(model->folder);
   request.seed = solved->options.seed;

@@ -32,6 +32,11 @@ Result<Sample> readSample(const Json& json, const fs::path& folder, const std::s
     sample.solve.menu = rules::parseMenu(json["menu"].get<std::string>());
     if (!sample.solve.menu) return fail(ErrorCode::BadInput, "{}: menu must be optimum or full.", where);
   }
+  if (json.contains("slack")) {
+    const auto slack = solve::parseSlack(json["slack"].dump());
+    if (!slack) return fail(ErrorCode::BadInput, "{}: slack must be a number from 0 to {}.", where, solve::kMostSlackPercent);
+    sample.solve.cost.slackPercent = *slack;
+  }
   for (const Json& pin : json.value("pins", Json::array())) {
     CLEAVE_TRY(auto parsed, withContext(solve::Pin::parse(pin.is_string() ? pin.get<std::string>() : ""), where));
     sample.solve.pins.push_back(std::move(parsed));

@@ -29,12 +29,16 @@ bool isSequenceParallel(Strategy strategy) {
 std::vector<LayerPlan> annotate(const PlanRequest& request) {
   const Graph& graph = *request.problem->graph;
   std::vector<LayerPlan> layers;
-  std::vector<std::optional<std::int64_t>> regrets(graph.nodes.size());
-  if (request.optimum) regrets = request.optimum->smallestRegrets();
-  const WhyWhole whyWhole(request);
+  std::vector<NodeId> nodes;
   for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    if (request.solution->strategies[node.index()]) nodes.push_back(node);
+  }
+  std::vector<solve::SmallestRegret> regrets(nodes.size());
+  if (request.optimum) regrets = request.optimum->smallestRegrets(nodes);
+  const WhyWhole whyWhole(request);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const NodeId node = nodes[i];
     const auto& option = request.solution->strategies[node.index()];
-    if (!option) continue;
     const auto shape = graph::layerShape(graph, node);
     CLEAVE_CHECK(shape.has_value(), "node {} has a strategy, but is no layer", node.index());
     LayerPlan layer;
@@ -47,8 +51,9 @@ std::vector<LayerPlan> annotate(const PlanRequest& request) {
     layer.sequenceParallel = isSequenceParallel(option->strategy);
     if (shape->weight.isValid()) layer.weight = graph.value(shape->weight).name;
     layer.node = node;
-    layer.regretFs = regrets[node.index()];
-    layer.reason = layer.axis == "replicated" ? whyWhole.of(node, layer.regretFs) : option->reason;
+    if (regrets[i].kind == solve::SmallestRegret::Kind::Costs) layer.regretFs = regrets[i].extra;
+    layer.isForcedByBudget = regrets[i].kind == solve::SmallestRegret::Kind::OverBudget;
+    layer.reason = layer.axis == "replicated" ? whyWhole.of(node, regrets[i]) : option->reason;
     layers.push_back(std::move(layer));
   }
   return layers;

@@ -91,7 +91,7 @@ std::string bytesChange(std::int64_t change) {
   return change == 0 ? "the same" : (change > 0 ? "+" : "") + bytesText(change);
 }
 
-std::string timeChange(std::int64_t change) {
+std::string timeChange(Femtoseconds change) {
   return change == 0 ? "the same" : (change > 0 ? "+" : "") + solve::timeText(change);
 }
 
@@ -139,7 +139,8 @@ std::string bytesLine(std::string_view name, const Figure& figure) {
   return figureLine(name, bytesText(figure.before), bytesText(figure.after), bytesChange(figure.change()));
 }
 
-void writeFigure(JsonWriter& json, std::string_view name, const Figure& figure) {
+template <class AnyFigure>
+void writeFigure(JsonWriter& json, std::string_view name, const AnyFigure& figure) {
   json.key(name).beginObject();
   json.key("before").value(figure.before);
   json.key("after").value(figure.after);
@@ -219,8 +220,8 @@ std::string toJson(const PlanDiff& diff) {
   json.key("collectives").beginObject();
   for (const auto& [kind, traffic] : diff.collectives) {
     json.key(rules::toText(kind)).beginObject();
-    writeFigure(json, "count", {traffic.first.count, traffic.second.count});
-    writeFigure(json, "bytes", {traffic.first.bytes, traffic.second.bytes});
+    writeFigure(json, "count", Figure{traffic.first.count, traffic.second.count});
+    writeFigure(json, "bytes", Figure{traffic.first.bytes, traffic.second.bytes});
     json.endObject();
   }
   json.endObject();

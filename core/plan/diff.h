@@ -16,6 +16,10 @@ struct LayerChange {
   rules::Strategy before = rules::Strategy::Whole, after = rules::Strategy::Whole;
   std::string reasonBefore, reasonAfter;
 };
+struct TimeFigure {
+  Femtoseconds before, after;
+  Femtoseconds change() const { return after - before; }
+};
 struct Figure {
   std::int64_t before = 0, after = 0;
   std::int64_t change() const { return after - before; }
@@ -27,7 +31,8 @@ struct PlanDiff {
   std::vector<LayerChange> layers;         ///< changed ones, in graph order
   std::vector<ValueChange> values;         ///< changed ones, in graph order
   Figure splitLayers, layerCount;          ///< layers with a parameter: not whole, and all
-  Figure femtoseconds, rankBytes;          ///< predicted step time; bytes a rank (PlanCost)
+  TimeFigure femtoseconds;                 ///< predicted step time (PlanCost)
+  Figure rankBytes;                        ///< bytes a rank (PlanCost)
   std::array<Figure, solve::kMemoryParts> memoryParts;  ///< of `rankBytes`, in the order of solve::memoryParts
   std::map<rules::CollectiveKind, std::pair<Traffic, Traffic>> collectives;
   bool isSame() const { return layers.empty() && values.empty() && ranksBefore == ranksAfter; }

@@ -115,6 +115,16 @@ Result<double> Fields::real(const char* key) const {
   return found->get<double>();
 }
 
+Result<Femtoseconds> Fields::time(const char* key) const {
+  constexpr double kMost = 1e35;  // so many femtoseconds fit
+  CLEAVE_TRY(const Json* found, find(key));
+  if (found->is_number_integer() && !found->is_number_unsigned()) return wrong(key, *found, "a time in femtoseconds");
+  if (found->is_number_unsigned()) return Femtoseconds(found->get<std::uint64_t>());
+  const double count = found->is_number() ? found->get<double>() : -1;
+  if (!(count >= 0 && count <= kMost)) return wrong(key, *found, "a time in femtoseconds");
+  return Femtoseconds(static_cast<Wide>(count));
+}
+
 Result<graph::Shape> Fields::sizes(const char* key) const {
   CLEAVE_TRY(const Json* found, array(key));
   if (found->size() > kMaxShapeDims) return wrong(key, *found, fmt::format("a list of at most {} sizes", kMaxShapeDims));

@@ -3,6 +3,7 @@
 ///
 ///     Fields fields(json, "plan.layers[3]");
 ///     CLEAVE_TRY(std::string name, fields.text("name"));  // "plan.layers[3].name is missing."
+#include "base/femtoseconds.h"
 #include "base/result.h"
 #include "graph/types.h"
 
@@ -39,6 +40,7 @@ class Fields {
   Result<std::int64_t> integer(const char* key, std::int64_t lowest, std::int64_t highest) const;
   Result<std::uint64_t> count(const char* key) const;  ///< any unsigned 64-bit number
   Result<double> real(const char* key) const;
+  Result<Femtoseconds> time(const char* key) const;  ///< not negative
   Result<graph::Shape> sizes(const char* key) const;
 
  private:

@@ -8,6 +8,7 @@
 ///     json.beginObject();
 ///     json.key("ranks").value(2);
 ///     json.endObject();
+#include "base/femtoseconds.h"
 #include "graph/graph.h"
 
 #include <charconv>
@@ -46,6 +47,8 @@ class JsonWriter {
     char digits[24];
     m_text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
+  /// An integer where 64 bits hold it, as most readers expect, else a real.
+  void value(Femtoseconds time) { time.isShort() ? value(static_cast<std::int64_t>(time.count())) : real(static_cast<double>(time)); }
   /// Shortest text that reads back as the same number; "inf", "-inf" and "nan" as texts.
   void real(double number);
   void hex(std::span<const std::byte> data);

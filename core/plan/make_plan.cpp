@@ -45,7 +45,10 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.solution = request.solution;
   plan.search = request.search;
   plan.isProvedOptimal = request.optimum && request.optimum->isProved();
-  if (request.optimum) plan.lowerBoundFs = request.optimum->lowerBoundFs();
+  if (request.optimum) {
+    plan.lowerBoundFs = request.optimum->lowerBoundFs();
+    plan.fastest = {request.optimum->fastest().femtoseconds(), request.optimum->fastest().bytes()};
+  }
   plan.costSettings = request.problem->cost;
   plan.cost = request.optimum ? request.optimum->cost() : solve::costOf(*request.problem, *request.solution);
   plan.demands = demandsOf(*request.problem);

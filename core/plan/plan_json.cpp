@@ -8,14 +8,15 @@
 ///   schema, model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
 ///   ranks, engine, menu, sequence_parallel, seed
 ///   cost {collectives, collective_bytes          of one forward step, as the program performs them
-///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, lower_bound_fs, training, optimizer, budget_bytes}
+///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, lower_bound_fs,
+///         slack_percent, fastest {step_fs, rank_bytes} or null, training, optimizer, budget_bytes}
 ///                                                predicted (solve/cost/cost_model.h); a reader computes it again
 ///   device {…}                                   the profile that cost is for (device_profile.h)
 ///   demands [text]                               pins and the like
 ///   timings_ms {load, capture, decompose, solve, annotate, replace}
 ///   search {tries, conflicts, backtracks, events, visits}
 ///   warnings [sentence]
-///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, reason, regret_fs}]
+///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, reason, regret_fs, forced_by_budget}]
 ///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
 ///   memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a run makes it; of a step, with what
 ///                                                training or generation keeps: cost.memory (solve/cost/memory_parts.h)
@@ -59,6 +60,16 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
   json.key("proved").value(plan.isProvedOptimal);
   json.key("lower_bound_fs");
   plan.lowerBoundFs ? json.value(*plan.lowerBoundFs) : json.null();
+  json.key("slack_percent").real(plan.costSettings.slackPercent);
+  json.key("fastest");
+  if (plan.fastest) {
+    json.beginObject();
+    json.key("step_fs").value(plan.fastest->femtoseconds);
+    json.key("rank_bytes").value(plan.fastest->bytes);
+    json.endObject();
+  } else {
+    json.null();
+  }
   json.key("training").value(plan.costSettings.isTraining);
   json.key("optimizer").value(solve::toText(plan.costSettings.optimizer));
   json.key("budget_bytes").value(plan.costSettings.budgetBytes());
@@ -139,6 +150,7 @@ void writeLayers(JsonWriter& json, const Plan& plan) {
     json.key("reason").value(layer.reason);
     json.key("regret_fs");
     layer.regretFs ? json.value(*layer.regretFs) : json.null();
+    json.key("forced_by_budget").value(layer.isForcedByBudget);
     json.endObject();
   }
   json.endArray();

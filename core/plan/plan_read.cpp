@@ -54,9 +54,9 @@ class PlanReader {
     return *parsed;
   }
 
-  static Result<std::optional<std::int64_t>> numberOrNull(const Fields& fields, const char* key) {
-    if (fields.json().contains(key) && fields.json()[key].is_null()) return std::optional<std::int64_t>();
-    return fields.integer(key, 0, kMaxSize);
+  static Result<std::optional<Femtoseconds>> timeOrNull(const Fields& fields, const char* key) {
+    if (fields.json().contains(key) && fields.json()[key].is_null()) return std::optional<Femtoseconds>();
+    return fields.time(key);
   }
 
   Result<void> readHead() {
@@ -109,7 +109,8 @@ class PlanReader {
     CLEAVE_TRY(settings.optimizer, word(cost, "optimizer", solve::parseOptimizer));
     CLEAVE_TRY(settings.memoryBudget, cost.integer("budget_bytes", 1, kMaxSize));
     CLEAVE_TRY(m_plan.isProvedOptimal, cost.boolean("proved"));
-    CLEAVE_TRY(m_plan.lowerBoundFs, numberOrNull(cost, "lower_bound_fs"));
+    CLEAVE_TRY(m_plan.lowerBoundFs, timeOrNull(cost, "lower_bound_fs"));
+    CLEAVE_TRY_VOID(readSlack(cost));
     CLEAVE_TRY(const Fields device, m_root.object("device"));
     CLEAVE_TRY(settings.profile, withContext(parseDeviceProfile(device.json().dump()), "plan.device"));
     CLEAVE_TRY(const Json* demands, m_root.array("demands"));
@@ -118,6 +119,23 @@ class PlanReader {
       m_plan.demands.push_back(demand.get<std::string>());
     }
     return addDemands(m_plan.demands, m_problem);
+  }
+
+  /// Files written before there was a slack lack both: their plans are the fastest.
+  Result<void> readSlack(const Fields& cost) {
+    m_plan.costSettings.slackPercent = 0;
+    if (!cost.json().contains("slack_percent")) return {};
+    CLEAVE_TRY(const double percent, cost.real("slack_percent"));
+    if (!(percent >= 0 && percent <= solve::kMostSlackPercent)) {
+      return fail(ErrorCode::BadInput, "{}.slack_percent is {}: it must be from 0 to {}.", cost.path(), percent, solve::kMostSlackPercent);
+    }
+    m_plan.costSettings.slackPercent = percent;
+    if (!cost.json().contains("fastest") || cost.json()["fastest"].is_null()) return {};
+    CLEAVE_TRY(const Fields fastest, cost.object("fastest"));
+    m_plan.fastest.emplace();
+    CLEAVE_TRY(m_plan.fastest->femtoseconds, fastest.time("step_fs"));
+    CLEAVE_TRY(m_plan.fastest->bytes, fastest.integer("rank_bytes", 0, std::numeric_limits<std::int64_t>::max()));
+    return {};
   }
 
   /// Again from the solution: what a file claims is not believed.
@@ -207,7 +225,10 @@ class PlanReader {
     CLEAVE_TRY(layer.sequenceParallel, fields.boolean("sequence_parallel"));
     CLEAVE_TRY(layer.weight, fields.textOrNull("weight"));
     CLEAVE_TRY(layer.reason, fields.text("reason"));
-    CLEAVE_TRY(layer.regretFs, numberOrNull(fields, "regret_fs"));
+    CLEAVE_TRY(layer.regretFs, timeOrNull(fields, "regret_fs"));
+    if (fields.json().contains("forced_by_budget")) {  // older files lack it
+      CLEAVE_TRY(layer.isForcedByBudget, fields.boolean("forced_by_budget"));
+    }
     CLEAVE_TRY(const std::string value, fields.text("value"));
     const auto found = m_inGraph.find(value);
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;

@@ -41,7 +41,7 @@ struct WorldSize {
   WorldSizeVerdict verdict = WorldSizeVerdict::Works;
   std::size_t splitLayers = 0, layers = 0;  ///< layers with a parameter
   std::int64_t rankBytes = 0;       ///< PlanCost::bytes
-  std::int64_t femtoseconds = 0;
+  Femtoseconds femtoseconds;
   bool fitsBudget = true;
   std::string why;                  ///< not Works: the first reason, with the numbers; empty else
 };

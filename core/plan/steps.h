@@ -16,9 +16,9 @@ std::vector<LayerPlan> annotate(const PlanRequest& request);
 class WhyWhole {
  public:
   explicit WhyWhole(const PlanRequest& request);
-  /// A clause without the layer's name and without a full stop. `regretFs`: what the cheapest plan with another form costs
-  /// more, where the engine knows it.
-  std::string of(NodeId layer, std::optional<std::int64_t> regretFs = {}) const;
+  /// A clause without the layer's name and without a full stop. `regret`: what another form costs, where the
+  /// engine knows it.
+  std::string of(NodeId layer, const solve::SmallestRegret& regret = {}) const;
 
  private:
   std::string demanded(NodeId layer) const;

@@ -23,7 +23,7 @@ std::vector<Group> wholeLayers(const Graph& graph, const std::vector<LayerPlan>&
   std::map<std::string, std::size_t> groupOf;
   for (const LayerPlan& layer : layers) {
     // Whole by choice is no cause for a warning.
-    if (isSplit(layer) || layer.weight.empty() || layer.regretFs) continue;
+    if (isSplit(layer) || layer.weight.empty() || layer.regretFs || layer.isForcedByBudget) continue;
     const auto shape = graph::layerShape(graph, layer.node);
     const std::string pattern = solve::withoutIndices(layer.name);
     const auto [entry, isNew] = groupOf.emplace(pattern, groups.size());

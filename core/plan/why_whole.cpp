@@ -116,14 +116,19 @@ std::string WhyWhole::demanded(NodeId layer) const {
   return texts.empty() ? std::string() : fmt::format("pinned: {}", fmt::join(texts, ", "));
 }
 
-std::string WhyWhole::of(NodeId node, std::optional<std::int64_t> regretFs) const {
+std::string WhyWhole::of(NodeId node, const solve::SmallestRegret& regret) const {
   const PlanRequest& request = m_request;
   if (request.problem->context.worldSize == 1) return "one rank: nothing to split";
   if (std::string pins = demanded(node); !pins.empty()) return pins;
-  if (regretFs && *regretFs > 0) {
-    return fmt::format("whole is the cheapest: with any other form the best plan takes at least {} longer a step", solve::timeText(*regretFs));
+  const bool isChoice = regret.kind == solve::SmallestRegret::Kind::Costs;
+  if (isChoice && regret.extra > 0) {
+    return fmt::format("whole is the fastest: with any other form the fastest plan takes at least {} longer a step", solve::timeText(regret.extra));
   }
-  if (regretFs) return "whole comes first of the forms that cost the same";
+  if (regret.kind == solve::SmallestRegret::Kind::OverBudget) return "with any other form every plan needs more than the memory budget";
+  if (isChoice && request.optimum->cost().femtoseconds() > request.optimum->fastest().femtoseconds()) {
+    return "whole is part of the plan that holds least; the fastest plan, or one as fast, takes another form";
+  }
+  if (isChoice) return "whole comes first of the forms that cost the same";
   const Graph& graph = *request.problem->graph;
   const auto layer = graph::layerShape(graph, node);
   const ValueId result = graph.node(node).results[0];

@@ -43,8 +43,10 @@ Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink
   CLEAVE_TRY_VOID(problem.checkPins());
   if (engine == Engine::Optimal) return solveOptimal(problem, sink, progress, cache);
   const Variables variables(problem);
-  return engine == Engine::Learning ? solveLearning(problem, variables, sink, progress)
-                                    : solveReference(problem, variables, sink, progress);
+  SolveResult result = engine == Engine::Learning ? solveLearning(problem, variables, sink, progress)
+                                                  : solveReference(problem, variables, sink, progress);
+  result.engine = engine;
+  return result;
 }
 
 std::unique_ptr<TraceSink> makeCountingSink() {

@@ -34,6 +34,9 @@ class SolveCache {
 
 struct SolveResult {
   Outcome outcome = Outcome::Stopped;
+  /// Whose answer this is: the engine that was asked, or `learning`, which answers for an `optimal` that finds no plan, because
+  /// it can say what stands in the way.
+  Engine engine = Engine::Reference;
   std::optional<Solution> solution;      ///< iff Solved
   SearchStats stats;
   /// NoSolution: the conflicts the search met, most often first, at most 16.

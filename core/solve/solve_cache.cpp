@@ -7,6 +7,7 @@ constexpr std::uint64_t kMostBytes = 512ull << 20;
 
 CostSettings withoutBudget(CostSettings settings) {
   settings.memoryBudget.reset();
+  settings.slackPercent = 0;
   settings.profile.memoryBytes = 0;
   return settings;
 }

@@ -46,6 +46,14 @@ Json toJson(const ConflictRecord& conflict) {
   return json;
 }
 
+/// Of the device only the memory counts for what is asked; its profile is the reader's to choose.
+Json toJson(const CostSettings& cost) {
+  return {{"training", cost.isTraining},
+          {"optimizer", toText(cost.optimizer)},
+          {"budget_bytes", cost.memoryBudget ? Json(*cost.memoryBudget) : Json(nullptr)},
+          {"slack_percent", cost.slackPercent}};
+}
+
 Json toJson(const Problem& problem) {
   Json pins = Json::array();
   for (const Pin& pin : problem.pins) pins.push_back(pin.text);
@@ -54,7 +62,8 @@ Json toJson(const Problem& problem) {
           {"sequence_parallel", rules::toText(problem.context.sequenceParallel)},
           {"pins", std::move(pins)},
           {"rules_off", problem.rulesOff},
-          {"redistributable", problem.redistributable}};
+          {"redistributable", problem.redistributable},
+          {"cost", toJson(problem.cost)}};
 }
 
 // ---- reading
@@ -197,6 +206,28 @@ Result<ConflictRecord> readConflict(const At& at, const Graph& graph) {
   return conflict;
 }
 
+Result<CostSettings> readCost(const At& at) {
+  CostSettings cost;
+  CLEAVE_TRY(const At training, at.field("training"));
+  if (!training.json->is_boolean()) return training.wrong("true or false");
+  cost.isTraining = training.json->get<bool>();
+  CLEAVE_TRY(const At optimizer, at.field("optimizer"));
+  CLEAVE_TRY(const std::string name, optimizer.text());
+  const auto parsed = parseOptimizer(name);
+  if (!parsed) return optimizer.wrong("none, sgd, momentum or adamw");
+  cost.optimizer = *parsed;
+  CLEAVE_TRY(const At budget, at.field("budget_bytes"));
+  if (!budget.json->is_null()) {
+    if (!budget.json->is_number_integer() || budget.json->get<std::int64_t>() < 1) return budget.wrong("a number of bytes, or null");
+    cost.memoryBudget = budget.json->get<std::int64_t>();
+  }
+  CLEAVE_TRY(const At slack, at.field("slack_percent"));
+  const double percent = slack.json->is_number() ? slack.json->get<double>() : -1;
+  if (!(percent >= 0 && percent <= kMostSlackPercent)) return slack.wrong(fmt::format("a number from 0 to {}", kMostSlackPercent));
+  cost.slackPercent = percent;
+  return cost;
+}
+
 Result<Problem> readProblem(const At& at, std::shared_ptr<const Graph> graph) {
   Problem problem;
   problem.graph = std::move(graph);
@@ -219,6 +250,10 @@ Result<Problem> readProblem(const At& at, std::shared_ptr<const Graph> graph) {
   }
   CLEAVE_TRY(problem.rulesOff, textsField(at, "rules_off"));
   CLEAVE_TRY(problem.redistributable, textsField(at, "redistributable"));
+  if (at.json->contains("cost")) {  // older files lack it
+    CLEAVE_TRY(const At cost, at.field("cost"));
+    CLEAVE_TRY(problem.cost, readCost(cost));
+  }
   return problem;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/cli_process.h"
 
+#include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
@@ -89,7 +90,7 @@ class TestCliExplain : public QObject {
   void theOptimumIsNeverDearer() {
     QFETCH(QStringList, flags);
     const QStringList base = QStringList{"plan", model("llama"), "--menu", "full"} + flags;
-    const QJsonObject optimal = json(base + QStringList{"--engine", "optimal"}), reference = json(base + QStringList{"--engine", "reference"});
+    const QJsonObject optimal = json(base + QStringList{"--engine", "optimal", "--slack", "0"}), reference = json(base + QStringList{"--engine", "reference"});
     QVERIFY(optimal["cost"].toObject()["proved"].toBool());
     QVERIFY(!reference["cost"].toObject()["proved"].toBool());
     QVERIFY2(stepFs(optimal) > 0 && stepFs(optimal) <= stepFs(reference), qPrintable(QString("%1 against %2").arg(stepFs(optimal)).arg(stepFs(reference))));
@@ -108,12 +109,53 @@ class TestCliExplain : public QObject {
     QVERIFY2(none.err.contains("4 KiB"), none.err.constData());
   }
 
+  void slackTradesTimeForMemory() {
+    const auto cost = [&](const QString& slack) {
+      return json({"plan", model("llama"), "--ranks", "4", "--slack", slack})["cost"].toObject();
+    };
+    const QJsonObject fastest = cost("0"), leaner = cost("1000");
+    QCOMPARE(fastest["slack_percent"].toDouble(), 0.0);
+    QCOMPARE(fastest["fastest"]["step_fs"].toInteger(), fastest["step_fs"].toInteger());
+    QCOMPARE(leaner["fastest"]["step_fs"].toInteger(), fastest["step_fs"].toInteger());
+    QVERIFY(leaner["step_fs"].toInteger() > fastest["step_fs"].toInteger());
+    QVERIFY(leaner["rank_bytes"].toInteger() < fastest["rank_bytes"].toInteger());
+    const Finished text = cli({"plan", model("llama"), "--ranks", "4", "--slack", "1000"});
+    QVERIFY2(text.out.contains("holds least of all plans within 1000 % of the fastest"), text.out.constData());
+    QCOMPARE(cli({"plan", model("llama"), "--slack", "-1"}).exitCode, 2);
+  }
+
+  /// 70 billion parameters on a CPU: a step takes hours, whose femtoseconds 64 bits do not hold.
+  void aStepOfHoursIsAnsweredLikeAnyOther() {
+    QTemporaryDir folder;
+    QFile config(folder.filePath("config.json"));
+    QVERIFY(config.open(QIODevice::WriteOnly));
+    config.write(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192, "num_hidden_layers": 80,
+      "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256, "rms_norm_eps": 1e-5,
+      "rope_theta": 500000.0, "max_position_embeddings": 8192, "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+    config.close();
+    const QStringList base{"plan", folder.path(), "--device-profile", "cpu", "--ranks", "2", "--seq", "8192", "--batch", "8"};
+    const QJsonObject plan = json(base + QStringList{"--train", "--memory-budget", "9000GiB"});
+    QCOMPARE(plan["engine"].toString(), QString("optimal"));
+    QVERIFY(plan["cost"].toObject()["proved"].toBool());
+    QVERIFY(plan["cost"].toObject()["step_ms"].toDouble() > 9'300'000);
+    const Finished none = cli(base + QStringList{"--memory-budget", "1GiB"});
+    QCOMPARE(none.exitCode, 1);
+    QVERIFY2(none.err.contains("1 GiB"), none.err.constData());
+    QVERIFY(!json(base + QStringList{"--pareto", "--memory-budget", "9000GiB"})["points"].toArray().isEmpty());
+    QCOMPARE(json(base + QStringList{"--best", "3", "--memory-budget", "9000GiB"})["plans"].toArray().size(), 3);
+  }
+
   void theFrontFallsAndTheBestPlansRise() {
     const QJsonArray points = json({"plan", model("llama"), "--pareto"})["points"].toArray();
     QVERIFY(!points.isEmpty());
     for (qsizetype i = 1; i < points.size(); ++i) {
       QVERIFY(points[i]["step_fs"].toInteger() > points[i - 1]["step_fs"].toInteger());
-      QVERIFY(points[i]["bytes"].toInteger() < points[i - 1]["bytes"].toInteger());
+      QVERIFY(points[i]["rank_bytes"].toInteger() < points[i - 1]["rank_bytes"].toInteger());
+    }
+    for (const QJsonValue& point : points) {
+      const QJsonObject again = json({"plan", model("llama"), "--slack", "0", "--memory-budget", QString::number(point["memory_budget"].toInteger())});
+      QCOMPARE(stepFs(again), point["step_fs"].toInteger());
+      QCOMPARE(again["cost"].toObject()["rank_bytes"].toInteger(), point["rank_bytes"].toInteger());
     }
     const QJsonArray plans = json({"plan", model("llama"), "--best", "4"})["plans"].toArray();
     QCOMPARE(plans.size(), 4);

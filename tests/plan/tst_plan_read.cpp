@@ -65,6 +65,9 @@ class TestPlanRead : public QObject {
     row("unknown engine", "/engine", "\"quantum\"", "plan.engine is \"quantum\"");
     row("negative seed", "/seed", "-1", "plan.seed must be");
     row("model as text", "/model", "\"llama\"", "plan.model must be an object");
+    row("slack below zero", "/cost/slack_percent", "-1", "plan.cost.slack_percent is -1: it must be from 0 to");
+    row("slack as text", "/cost/slack_percent", "\"1\"", "plan.cost.slack_percent must be a number");
+    row("fastest below zero", "/cost/fastest", "{\"step_fs\":-1,\"rank_bytes\":1}", "plan.cost.fastest.step_fs must be");
     row("warnings as text", "/warnings", "[1]", "plan.warnings");
 
     row("foreign operator", "/program/ops/3", "\"os::system\"", "\"os::system\" is no operator");

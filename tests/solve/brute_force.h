@@ -12,7 +12,7 @@
 namespace cleave::test {
 
 struct BrutePlan {
-  std::int64_t femtoseconds = 0;
+  Femtoseconds femtoseconds;
   std::int64_t additiveBytes = 0;
   std::int64_t bytes = 0;             ///< with the transient peak
   std::vector<rules::Placement> placements;  ///< by ValueId

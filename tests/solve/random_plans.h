@@ -157,6 +157,7 @@ class RandomProblem {
   /// A device on which small tensors are worth splitting, or not.
   void setCosts(solve::CostSettings& cost) {
     cost.isTraining = chance(2);
+    cost.slackPercent = 0;
     cost.optimizer = static_cast<solve::Optimizer>(m_random() % 4);
     cost.profile.floatFlopsPerSecond = static_cast<double>(pick({1'000'000, 100'000'000, 10'000'000'000}));
     cost.profile.memoryBytesPerSecond = static_cast<double>(pick({1'000'000, 100'000'000}));

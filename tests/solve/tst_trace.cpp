@@ -45,6 +45,9 @@ void compareTraces(const Trace& a, const Trace& b) {
   QCOMPARE(a.problem()->context.worldSize, b.problem()->context.worldSize);
   QCOMPARE(a.problem()->context.menu, b.problem()->context.menu);
   QCOMPARE(a.problem()->context.sequenceParallel, b.problem()->context.sequenceParallel);
+  QCOMPARE(a.problem()->cost.memoryBudget, b.problem()->cost.memoryBudget);
+  QCOMPARE(a.problem()->cost.slackPercent, b.problem()->cost.slackPercent);
+  QCOMPARE(a.problem()->cost.isTraining, b.problem()->cost.isTraining);
 }
 
 }  // namespace

@@ -222,8 +222,9 @@ void TestParetoPanel::panelSaysWhatFillsIt() {
   QTest::keyClick(plot, Qt::Key_Return);
   QTRY_VERIFY_WITH_TIMEOUT(document.settings().cost.memoryBudget.has_value() && document.isIdle() && document.plan(),
                            60'000);
-  QVERIFY(document.plan()->cost.bytes() <= *document.settings().cost.memoryBudget);
-  QVERIFY(document.plan()->cost.femtoseconds() <= smallest.femtoseconds);
+  QCOMPARE(document.settings().cost.slackPercent, 0.0);
+  QCOMPARE(document.plan()->cost.bytes(), smallest.bytes);
+  QVERIFY(document.plan()->cost.femtoseconds() == smallest.femtoseconds);
 }
 
 QTEST_MAIN(TestParetoPanel)

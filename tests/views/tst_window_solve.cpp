@@ -154,12 +154,18 @@ class TestWindowSolve : public QObject {
         if (!box->isChecked()) QTest::keyClick(box, Qt::Key_Space);
       QVERIFY(window.document().settings().cost.isTraining);
       QVERIFY(window.document().settings().cost.memoryBudget.has_value());
+      QCOMPARE(window.document().settings().cost.slackPercent, 1.0);
+      auto* slack = boxNamed<QDoubleSpinBox>(*settings, "Slack");
+      slack->setValue(2.5);
+      emit slack->editingFinished();
+      QCOMPARE(window.document().settings().cost.slackPercent, 2.5);
     }
     MainWindow window(true);
     QCOMPARE(window.document().settings().ranks, 8);
     QCOMPARE(window.document().settings().engine, solve::Engine::Learning);
     QVERIFY(window.document().settings().cost.isTraining);
     QVERIFY(window.document().settings().cost.memoryBudget.has_value());
+    QCOMPARE(window.document().settings().cost.slackPercent, 2.5);
     QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 8);
     QSettings().clear();
   }

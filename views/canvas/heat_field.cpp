@@ -40,7 +40,7 @@ std::optional<ColorBy> parseColorBy(const QString& name) {
   return std::nullopt;
 }
 
-HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<std::int64_t>> amounts)
+HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<double>> amounts)
     : m_model(model), m_what(what), m_nodes(model.graph().nodes.size()), m_modules(model.moduleCount()) {
   for (const NodeId node : idRange<NodeId>(std::min(amounts.size(), m_nodes.size()))) {
     const auto& amount = amounts[node.index()];
@@ -51,7 +51,7 @@ HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std:
     for (ModuleId id = model.moduleOf(shown); id.isValid(); id = model.module(id).parent)
       add(m_modules[id.index()], amount);
   }
-  const auto stretch = [this](const std::optional<std::int64_t>& amount) {
+  const auto stretch = [this](const std::optional<double>& amount) {
     if (!amount || *amount <= 0) return;
     m_most = std::max(m_most, *amount);
     m_least = m_least == 0 ? *amount : std::min(m_least, *amount);
@@ -59,16 +59,16 @@ HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std:
   for (const auto& amount : m_nodes) stretch(amount);
   for (const ModuleId id : idRange<ModuleId>(m_modules.size()))
     if (id != model.root()) stretch(m_modules[id.index()]);
-  m_least = std::max(m_least, static_cast<std::int64_t>(static_cast<double>(m_most) / kWidestSpan));
+  m_least = std::max(m_least, m_most / kWidestSpan);
 }
 
-void HeatField::add(std::optional<std::int64_t>& to, const std::optional<std::int64_t>& amount) const {
+void HeatField::add(std::optional<double>& to, const std::optional<double>& amount) const {
   if (!amount) return;
   to = !to ? *amount : isSum() ? *to + *amount : std::max(*to, *amount);
 }
 
-std::optional<std::int64_t> HeatField::of(ModuleId first, ModuleId last) const {
-  std::optional<std::int64_t> all = m_modules[first.index()];
+std::optional<double> HeatField::of(ModuleId first, ModuleId last) const {
+  std::optional<double> all = m_modules[first.index()];
   if (first == last) return all;
   bool isInside = false;
   for (const Member& member : m_model.module(m_model.module(first).parent).members) {
@@ -79,32 +79,32 @@ std::optional<std::int64_t> HeatField::of(ModuleId first, ModuleId last) const {
   return all;
 }
 
-double HeatField::fraction(std::int64_t amount) const {
+double HeatField::fraction(double amount) const {
   if (amount <= 0 || m_most <= 0) return 0;
   if (m_most <= m_least) return 1;
-  const double span = std::log(static_cast<double>(m_most) / static_cast<double>(m_least));
-  const double at = std::log(static_cast<double>(amount) / static_cast<double>(m_least)) / span;
+  const double span = std::log(m_most / m_least);
+  const double at = std::log(amount / m_least) / span;
   return std::clamp(at, kFaintest, 1.0);
 }
 
-std::int64_t HeatField::amountAt(double fraction) const {
+double HeatField::amountAt(double fraction) const {
   if (m_most <= 0) return 0;
-  return static_cast<std::int64_t>(static_cast<double>(m_least) *
-                                   std::pow(static_cast<double>(m_most) / static_cast<double>(m_least), fraction));
+  return m_least * std::pow(m_most / m_least, fraction);
 }
 
-QString HeatField::text(std::int64_t amount) const {
+QString HeatField::text(double amount) const {
+  const auto time = [&] { return QString::fromStdString(solve::timeText(static_cast<Wide>(amount))); };
   switch (m_what) {
     case ColorBy::Axis: break;
-    case ColorBy::Regret: return QStringLiteral("+") + QString::fromStdString(solve::timeText(amount));
-    case ColorBy::Time: return QString::fromStdString(solve::timeText(amount));
+    case ColorBy::Regret: return QStringLiteral("+") + time();
+    case ColorBy::Time: return time();
     case ColorBy::Memory:
-    case ColorBy::Traffic: return bytesText(amount);
+    case ColorBy::Traffic: return bytesText(static_cast<std::int64_t>(amount));
   }
   return {};
 }
 
-QString HeatField::moduleText(std::int64_t amount) const {
+QString HeatField::moduleText(double amount) const {
   return (isSum() ? QStringLiteral("Σ ") : QStringLiteral("max ")) + text(amount);
 }
 

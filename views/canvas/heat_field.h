@@ -25,35 +25,36 @@ QString colorName(ColorBy what);   ///< "axis", "regret", ...: as scripts and se
 QString colorTitle(ColorBy what);  ///< "Regret: what any other choice would cost more"
 std::optional<ColorBy> parseColorBy(const QString& name);
 
-/// By NodeId; femtoseconds (Regret, Time) or bytes (Memory, Traffic). nullopt: nothing is known of this node.
-using HeatAmounts = std::vector<std::optional<std::int64_t>>;
+/// By NodeId; femtoseconds (Regret, Time) or bytes (Memory, Traffic), as pictures need them. nullopt: nothing is known of
+/// this node.
+using HeatAmounts = std::vector<std::optional<double>>;
 
 class HeatField {
  public:
-  HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<std::int64_t>> amounts);
+  HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<double>> amounts);
 
   ColorBy what() const { return m_what; }
   /// Of a drawn node, with what is drawn as part of it.
-  std::optional<std::int64_t> of(NodeId shown) const { return m_nodes[shown.index()]; }
+  std::optional<double> of(NodeId shown) const { return m_nodes[shown.index()]; }
   /// Of a folded module, or of equal modules `first` to `last` of one list.
-  std::optional<std::int64_t> of(ModuleId first, ModuleId last) const;
+  std::optional<double> of(ModuleId first, ModuleId last) const;
   bool isSum() const { return m_what != ColorBy::Regret; }  ///< else folded modules show their most
   bool isEmpty() const { return m_most == 0; }              ///< no amount above zero anywhere
-  std::int64_t least() const { return m_least; }            ///< smallest amount above zero on the scale
-  std::int64_t most() const { return m_most; }
+  double least() const { return m_least; }            ///< smallest amount above zero on the scale
+  double most() const { return m_most; }
   /// 0 for nothing, else where the amount lies between least and most on a logarithmic scale, above 0.
-  double fraction(std::int64_t amount) const;
+  double fraction(double amount) const;
   /// The amount at a fraction of the scale: for the legend's numbers.
-  std::int64_t amountAt(double fraction) const;
-  QString text(std::int64_t amount) const;        ///< "1.25 ms", "+830 µs", "12 MiB"
-  QString moduleText(std::int64_t amount) const;  ///< "Σ 1.25 ms", "max +830 µs"
+  double amountAt(double fraction) const;
+  QString text(double amount) const;        ///< "1.25 ms", "+830 µs", "12 MiB"
+  QString moduleText(double amount) const;  ///< "Σ 1.25 ms", "max +830 µs"
 
  private:
-  void add(std::optional<std::int64_t>& to, const std::optional<std::int64_t>& amount) const;
+  void add(std::optional<double>& to, const std::optional<double>& amount) const;
   const GraphModel& m_model;
   ColorBy m_what;
   HeatAmounts m_nodes, m_modules;
-  std::int64_t m_least = 0, m_most = 0;
+  double m_least = 0, m_most = 0;
 };
 
 }  // namespace cleave::views

@@ -21,7 +21,8 @@ constexpr int kFiguresWidth = 360;
 
 enum class Better { Lower, Higher, Neither };
 
-QString verdict(std::int64_t change, Better better, const QString& text, const TextColors& colors) {
+template <class Amount>
+QString verdict(Amount change, Better better, const QString& text, const TextColors& colors) {
   if (change == 0) return quiet(QObject::tr("same"), colors);
   const QString arrow = change > 0 ? QStringLiteral("▲") : QStringLiteral("▼");
   if (better == Better::Neither) return QStringLiteral("%1 %2").arg(text.toHtmlEscaped(), arrow);

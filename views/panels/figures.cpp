@@ -9,21 +9,21 @@
 namespace cleave::views {
 
 namespace {
-template <class Text>
-QString changeText(std::int64_t change, Text text) {
+template <class Amount, class Text>
+QString changeText(Amount change, Text text) {
   if (change == 0) return QStringLiteral("±0");
   // The smallest value has no opposite.
-  const std::int64_t magnitude = change > 0 ? change : change == INT64_MIN ? INT64_MAX : -change;
+  const Amount magnitude = change > 0 ? change : change == Amount(INT64_MIN) ? Amount(INT64_MAX) : -change;
   return (change > 0 ? QStringLiteral("+") : QStringLiteral("−")) + text(magnitude);
 }
 }  // namespace
 
-QString timeText(std::int64_t femtoseconds) {
-  return toQ(solve::timeText(femtoseconds));
+QString timeText(Femtoseconds time) {
+  return toQ(solve::timeText(time));
 }
 
-QString timeChange(std::int64_t femtoseconds) {
-  return changeText(femtoseconds, &timeText);
+QString timeChange(Femtoseconds change) {
+  return changeText(change, &timeText);
 }
 
 QString bytesChange(std::int64_t bytes) {
@@ -34,11 +34,11 @@ QString countChange(std::int64_t count) {
   return changeText(count, [](std::int64_t size) { return countText(static_cast<std::uint64_t>(size)); });
 }
 
-QString costChange(std::int64_t femtoseconds, std::int64_t bytes) {
-  if (femtoseconds == 0 && bytes == 0) return QObject::tr("the same time and bytes");
-  if (femtoseconds == 0) return QObject::tr("the same time, %1").arg(bytesChange(bytes));
-  if (bytes == 0) return QObject::tr("%1, the same bytes").arg(timeChange(femtoseconds));
-  return QStringLiteral("%1, %2").arg(timeChange(femtoseconds), bytesChange(bytes));
+QString costChange(Femtoseconds time, std::int64_t bytes) {
+  if (time == 0 && bytes == 0) return QObject::tr("the same time and bytes");
+  if (time == 0) return QObject::tr("the same time, %1").arg(bytesChange(bytes));
+  if (bytes == 0) return QObject::tr("%1, the same bytes").arg(timeChange(time));
+  return QStringLiteral("%1, %2").arg(timeChange(time), bytesChange(bytes));
 }
 
 QString percentText(double share) {

@@ -2,16 +2,18 @@
 /// How predicted times and sizes, and their changes, are written in panels.
 #include <QString>
 
+#include "base/femtoseconds.h"
+
 namespace cleave::views {
 
 /// As solve::timeText writes it: "1.25 ms".
-QString timeText(std::int64_t femtoseconds);
+QString timeText(Femtoseconds time);
 /// "+0.80 ms", "−1.10 GiB", "±0": with a true minus sign, so that columns of changes align.
-QString timeChange(std::int64_t femtoseconds);
+QString timeChange(Femtoseconds change);
 QString bytesChange(std::int64_t bytes);
 QString countChange(std::int64_t count);
 /// "+0.80 ms, +1.10 GiB": what another plan costs more than this one; "the same time and bytes" when nothing changes.
-QString costChange(std::int64_t femtoseconds, std::int64_t bytes);
+QString costChange(Femtoseconds time, std::int64_t bytes);
 /// "0.4 %"; at least one significant digit, so that a small share never reads as none.
 QString percentText(double share);
 

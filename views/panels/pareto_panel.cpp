@@ -26,7 +26,7 @@ ParetoPanel::ParetoPanel(Document& document, QWidget* parent)
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   }
   m_summary->setForegroundRole(QPalette::PlaceholderText);
-  m_use->setToolTip(tr("Set the memory budget to what this plan needs and solve again (Enter)"));
+  m_use->setToolTip(tr("Set the memory budget to what this plan needs, without slack, and solve again (Enter)"));
   auto* copy = new QPushButton(tr("Copy"));
   copy->setToolTip(tr("All plans of the front as a table"));
   auto* buttons = new QHBoxLayout;
@@ -78,11 +78,13 @@ void ParetoPanel::showPlot() {
   const Front& front = *m_document.front();
   ParetoData data{front.front.points, front.front.isExact, front.front.worstGap, std::nullopt, std::nullopt};
   if (const auto& plan = m_document.plan()) {
-    data.present = solve::ParetoPoint{plan->cost.femtoseconds(), plan->cost.additiveBytes()};
+    data.present = solve::ParetoPoint{plan->cost.femtoseconds(), plan->cost.bytes(), plan->cost.transientPeak};
     data.budgetBytes = plan->costSettings.budgetBytes();
   }
   m_plot->setData(std::move(data));
-  m_summary->setText(m_plot->summary());
+  const auto& plan = m_document.plan();
+  const std::string chosen = plan ? plan::choiceInWords(*plan) : std::string();
+  m_summary->setText(chosen.empty() ? m_plot->summary() : tr("%1 The plan shown: %2.").arg(m_plot->summary(), toQ(chosen)));
 }
 
 void ParetoPanel::showEmpty() {
@@ -110,9 +112,12 @@ void ParetoPanel::fill() {
 }
 
 void ParetoPanel::copyTable() const {
-  QStringList lines{tr("femtoseconds a step\tbytes that stay on a rank")};
+  QStringList lines{tr("femtoseconds a step\tbytes a rank\tof these, at most for a moment")};
   for (int i = 0; i < m_plot->count(); ++i)
-    lines << QStringLiteral("%1\t%2").arg(m_plot->point(i).femtoseconds).arg(m_plot->point(i).bytes);
+    lines << QStringLiteral("%1\t%2\t%3")
+                 .arg(toQ(cleave::toText(m_plot->point(i).femtoseconds)))
+                 .arg(m_plot->point(i).bytes)
+                 .arg(m_plot->point(i).transientPeak);
   QApplication::clipboard()->setText(lines.join(QLatin1Char('\n')));
 }
 

@@ -53,7 +53,8 @@ void ParetoPlot::setData(ParetoData data) {
 
 void ParetoPlot::makeAxes() {
   if (m_data.points.empty()) return;
-  std::int64_t lowFs = INT64_MAX, highFs = 0, lowBytes = INT64_MAX, highBytes = 0;
+  Femtoseconds lowFs = m_data.points.front().femtoseconds, highFs = lowFs;
+  std::int64_t lowBytes = INT64_MAX, highBytes = 0;
   const auto take = [&](const solve::ParetoPoint& p) {
     lowFs = std::min(lowFs, p.femtoseconds), highFs = std::max(highFs, p.femtoseconds);
     lowBytes = std::min(lowBytes, p.bytes), highBytes = std::max(highBytes, p.bytes);
@@ -121,7 +122,8 @@ QString ParetoPlot::readout() const {
   const solve::ParetoPoint& p = point(index);
   QString text = tr("%1 a step · %2 a rank").arg(timeText(p.femtoseconds), bytesText(p.bytes));
   if (m_data.present) {
-    const auto fs = p.femtoseconds - m_data.present->femtoseconds, bytes = p.bytes - m_data.present->bytes;
+    const Femtoseconds fs = p.femtoseconds - m_data.present->femtoseconds;
+    const std::int64_t bytes = p.bytes - m_data.present->bytes;
     text += fs == 0 && bytes == 0 ? tr(" · the plan shown now")
                                   : tr(" · %1 against the plan shown now").arg(costChange(fs, bytes));
   }
@@ -135,7 +137,7 @@ QString ParetoPlot::summary() const {
   if (count() == 1) return tr("One plan is both the fastest and the smallest.");
   QString text = tr("%1 plans that no other beats in both.").arg(countText(static_cast<std::uint64_t>(count())));
   if (!m_data.isExact)
-    text += tr(" Thinned: no plan left out is better than its neighbour here by more than %1.")
+    text += tr(" Not all of them: one left out is at most %1 faster than the next smaller one here.")
                 .arg(percentText(m_data.worstGap));
   return text;
 }

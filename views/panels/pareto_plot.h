@@ -23,7 +23,7 @@ struct ParetoData {
   std::vector<solve::ParetoPoint> points;  ///< in any order
   bool isExact = true;                     ///< false: thinned, see Optimum::Front
   double worstGap = 0;
-  std::optional<solve::ParetoPoint> present;  ///< the plan shown now; additive bytes as of the points
+  std::optional<solve::ParetoPoint> present;  ///< the plan shown now; bytes of a rank
   std::optional<std::int64_t> budgetBytes;
 };
 

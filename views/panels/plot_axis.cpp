@@ -29,7 +29,7 @@ PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int m
     m_ticks.push_back(tick * step * unitSize);
 }
 
-PlotAxis PlotAxis::ofTime(std::int64_t low, std::int64_t high, int most) {
+PlotAxis PlotAxis::ofTime(Femtoseconds low, Femtoseconds high, int most) {
   static const char* const kUnits[] = {"fs", "ps", "ns", "µs", "ms", "s"};
   double size = 1;
   int unit = 0;

@@ -7,6 +7,8 @@
 #include <QString>
 #include <vector>
 
+#include "base/femtoseconds.h"
+
 namespace cleave::views {
 
 class PlotAxis {
@@ -14,7 +16,7 @@ class PlotAxis {
   PlotAxis() = default;
   /// Femtoseconds, labelled in the decimal unit of the high end; at most `most` ticks. The range is widened a little on
   /// both sides, and to something visible when low equals high.
-  static PlotAxis ofTime(std::int64_t low, std::int64_t high, int most);
+  static PlotAxis ofTime(Femtoseconds low, Femtoseconds high, int most);
   /// Bytes, labelled in the binary unit of the high end.
   static PlotAxis ofBytes(std::int64_t low, std::int64_t high, int most);
 

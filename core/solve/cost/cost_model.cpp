@@ -15,13 +15,6 @@ using graph::NodeKind;
 using rules::CollectiveKind;
 using rules::StrategyOption;
 
-constexpr double kFemtosecondsPerSecond = 1e15;
-
-std::int64_t rounded(double seconds) {
-  constexpr double kLargest = 9.2e18;
-  return static_cast<std::int64_t>(std::llround(std::min(seconds * kFemtosecondsPerSecond, kLargest)));
-}
-
 /// Seconds for which a ring collective sends; see the header.
 double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::int64_t bytes, int ranks) {
   const double rounds = kind == CollectiveKind::AllReduce ? 2 : 1;
@@ -70,11 +63,11 @@ class StepCounter {
   /// In the bucket, so without α.
   void addGradientSum(std::int64_t bytes, int ranks) {
     if (bytes == 0) return;
-    addTraffic(rounded(sendingSeconds(m_problem.cost.profile, CollectiveKind::AllReduce, bytes, ranks)), bytes);
+    addTraffic(Femtoseconds::ofSeconds(sendingSeconds(m_problem.cost.profile, CollectiveKind::AllReduce, bytes, ranks)), bytes);
     m_cost.summedGradients = saturatingAdd(m_cost.summedGradients, bytes);
   }
-  void addTraffic(std::int64_t femtoseconds, std::int64_t bytes) {
-    m_cost.trafficFs = saturatingAdd(m_cost.trafficFs, femtoseconds);
+  void addTraffic(Femtoseconds time, std::int64_t bytes) {
+    m_cost.trafficFs += time;
     m_cost.trafficBytes = saturatingAdd(m_cost.trafficBytes, bytes);
   }
   const StepCost& cost() const { return m_cost; }
@@ -93,12 +86,12 @@ class StepCounter {
 
   void addCollective(CollectiveKind kind, std::int64_t bytes, int ranks) {
     const DeviceProfile& profile = m_problem.cost.profile;
-    addTraffic(rounded(profile.linkLatencySeconds + sendingSeconds(profile, kind, bytes, ranks)), bytes);
+    addTraffic(Femtoseconds::ofSeconds(profile.linkLatencySeconds + sendingSeconds(profile, kind, bytes, ranks)), bytes);
   }
 
   void addCompute(double flops, double bytes, int passes) {
     const double seconds = std::max(flops / m_facts.of(m_node).flopsPerSecond, bytes / m_problem.cost.profile.memoryBytesPerSecond);
-    m_cost.computeFs = saturatingAdd(m_cost.computeFs, rounded(seconds * passes));
+    m_cost.computeFs += Femtoseconds::ofSeconds(seconds * passes);
   }
 
   // ---- layers
@@ -371,7 +364,7 @@ bool CostModel::maySumGradients(NodeId node) const {
          (std::any_of(reads.begin(), reads.end(), [&](const Read& r) { return isTrained(r.value); }) || std::any_of(writes.begin(), writes.end(), isTrained));
 }
 
-StepCost CostModel::bucketStart() const { return {.trafficFs = rounded(m_problem.cost.profile.linkLatencySeconds)}; }
+StepCost CostModel::bucketStart() const { return {.trafficFs = Femtoseconds::ofSeconds(m_problem.cost.profile.linkLatencySeconds)}; }
 
 std::uint32_t CostModel::costClass(NodeId node) const { return m_facts->of(node).costClass; }
 std::int64_t CostModel::fixedBytes() const { return m_facts->fixedBytes; }

@@ -1,7 +1,7 @@
 #pragma once
 /// What a plan costs: predicted seconds of one step and bytes on one rank. All ranks do the same, so one rank's figures are
-/// the plan's. Integers (femtoseconds, bytes), rounded once for each operator and each collective, so that the same plan has
-/// the same cost wherever it is added up; sums that 64 bits cannot hold stay at their largest value.
+/// the plan's. Integers (femtoseconds in 128 bits, bytes in 64), rounded once for each operator and each collective, so that
+/// the same plan has the same cost wherever it is added up; only bytes beyond 8 EiB stay at the largest value.
 ///
 /// Time of an operator, on one rank's shard (replicated work counts in full on every rank):
 ///     compute = max(FLOPs / peak of its dtype, bytes read and written / memory bandwidth)
@@ -45,12 +45,12 @@
 namespace cleave::solve {
 
 struct StepCost {
-  std::int64_t computeFs = 0;    ///< forward, and backward when training
-  std::int64_t trafficFs = 0;    ///< collectives, forward and backward
+  Femtoseconds computeFs;        ///< forward, and backward when training
+  Femtoseconds trafficFs;        ///< collectives, forward and backward
   std::int64_t trafficBytes = 0; ///< bytes of the whole tensors of these collectives
   std::int64_t summedGradients = 0;  ///< of `gradients`: bytes in the bucket that is summed over ranks
   std::int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, kvCache = 0;  ///< bytes that stay
-  std::int64_t femtoseconds() const;
+  Femtoseconds femtoseconds() const { return computeFs + trafficFs; }
   std::int64_t bytes() const;
   StepCost& operator+=(const StepCost& other);
   bool operator==(const StepCost&) const = default;
@@ -61,7 +61,7 @@ struct PlanCost {
   StepCost sum;                      ///< of all steps
   std::int64_t fixedBytes = 0;       ///< inputs and constants
   std::int64_t transientPeak = 0;    ///< what the fullest moment of a step holds beyond the rest
-  std::int64_t femtoseconds() const { return sum.femtoseconds(); }
+  Femtoseconds femtoseconds() const { return sum.femtoseconds(); }
   std::int64_t additiveBytes() const;
   std::int64_t bytes() const;
   bool operator==(const PlanCost&) const = default;
@@ -130,7 +130,7 @@ PlanCost costOf(const Problem& problem, const Solution& solution);
 /// The choice that a solution makes of a node, as candidatesOf would have offered it (without its reason).
 Choice choiceOf(const Variables& variables, const Problem& problem, const Solution& solution, NodeId node);
 
-/// "1.25 ms", "830 µs", "12 ns": times as people read them.
-std::string timeText(std::int64_t femtoseconds);
+/// "1.25 ms", "830 µs", "12 ns", "3 h", "40.5 years": times as people read them.
+std::string timeText(Femtoseconds time);
 
 }  // namespace cleave::solve

@@ -7,14 +7,14 @@
 namespace cleave::solve {
 
 StepCost& StepCost::operator+=(const StepCost& other) {
-  for (const auto field : {&StepCost::computeFs, &StepCost::trafficFs, &StepCost::trafficBytes, &StepCost::summedGradients,
-                           &StepCost::parameters, &StepCost::gradients, &StepCost::optimizer, &StepCost::activations, &StepCost::kvCache}) {
+  computeFs += other.computeFs;
+  trafficFs += other.trafficFs;
+  for (const auto field : {&StepCost::trafficBytes, &StepCost::summedGradients, &StepCost::parameters, &StepCost::gradients,
+                           &StepCost::optimizer, &StepCost::activations, &StepCost::kvCache}) {
     this->*field = saturatingAdd(this->*field, other.*field);
   }
   return *this;
 }
-
-std::int64_t StepCost::femtoseconds() const { return saturatingAdd(computeFs, trafficFs); }
 
 std::int64_t StepCost::bytes() const {
   std::int64_t sum = 0;
@@ -25,18 +25,22 @@ std::int64_t StepCost::bytes() const {
 std::int64_t PlanCost::additiveBytes() const { return saturatingAdd(sum.bytes(), fixedBytes); }
 std::int64_t PlanCost::bytes() const { return saturatingAdd(additiveBytes(), transientPeak); }
 
-std::string timeText(std::int64_t femtoseconds) {
+std::string timeText(Femtoseconds exact) {
+  /// A unit is left where a number has reached so many of it.
   struct Unit {
     double femtoseconds;
     const char* name;
+    double most;
   };
-  static constexpr std::array kUnits{Unit{1e6, "ns"}, Unit{1e9, "µs"}, Unit{1e12, "ms"}, Unit{1e15, "s"}};
-  const double time = std::abs(static_cast<double>(femtoseconds));
-  const char* sign = femtoseconds < 0 ? "-" : "";
+  static constexpr double kSecond = 1e15, kHour = 3600 * kSecond, kDay = 24 * kHour, kYear = 365.25 * kDay;
+  static constexpr std::array kUnits{Unit{1e6, "ns", 999.5},     Unit{1e9, "µs", 999.5}, Unit{1e12, "ms", 999.5}, Unit{kSecond, "s", 9'999.5},
+                                     Unit{kHour, "h", 99.95},    Unit{kDay, "days", 999.5}, Unit{kYear, "years", 0}};
+  const double time = std::abs(static_cast<double>(exact));
+  const char* sign = exact < 0 ? "-" : "";
   if (time == 0) return "0 s";
   // 999.6 µs is 1 ms: the unit is chosen for what three digits show.
   std::size_t at = 0;
-  while (at + 1 < kUnits.size() && time >= 999.5 * kUnits[at].femtoseconds) ++at;
+  while (at + 1 < kUnits.size() && time >= kUnits[at].most * kUnits[at].femtoseconds) ++at;
   const double shown = time / kUnits[at].femtoseconds;
   const int decimals = shown >= 99.95 ? 0 : shown >= 9.995 ? 1 : 2;
   std::string digits = fmt::format("{:.{}f}", shown, decimals);

@@ -1,5 +1,6 @@
 #pragma once
 /// For which device and for what use costs are counted. Plain data; part of a Problem.
+#include "base/femtoseconds.h"
 #include "graph/types.h"
 
 #include <cstdint>
@@ -43,14 +44,26 @@ struct OptimizerMemory {
 };
 OptimizerMemory optimizerMemory(Optimizer optimizer, std::int64_t itemSize);
 
+/// Largest slack that is of any use: a plan that takes a hundred times as long.
+inline constexpr double kMostSlackPercent = 10'000;
+/// "1", "0.5": 0 to kMostSlackPercent; a "%" behind it does not matter. nullopt: anything else.
+std::optional<double> parseSlack(std::string_view text);
+/// "1 %", "0.5 %".
+std::string slackText(double percent);
+
 struct CostSettings {
   DeviceProfile profile;
   bool isTraining = false;                    ///< forward, backward and the optimizer's states; else forward and the KV cache
   Optimizer optimizer = Optimizer::AdamW;     ///< training only
   /// Bytes one rank may use; a hard constraint of `optimal`. nullopt: the profile's memory.
   std::optional<std::int64_t> memoryBudget;
+  /// Per cent. `optimal` answers the plan that holds least among those that take at most this much longer than the fastest
+  /// (optimal/optimum.h); 0: the fastest.
+  double slackPercent = 1;
   bool holdsKvCache = true;                   ///< inference: keys and values of causal attention stay, as generation needs them
   std::int64_t budgetBytes() const { return memoryBudget.value_or(profile.memoryBytes); }
+  /// Longest step that the slack admits where the fastest takes this long.
+  Femtoseconds slowest(Femtoseconds fastest) const;
   bool operator==(const CostSettings&) const = default;
 };
 

@@ -37,7 +37,8 @@ struct WhyNot {
   WhyNotAnswer answer = WhyNotAnswer::IsSo;
   std::vector<Sentence> sentences;  ///< the answer, top to bottom
   Core core;
-  std::optional<std::int64_t> extraFs, extraBytes;
+  std::optional<Femtoseconds> extraFs;
+  std::optional<std::int64_t> extraBytes;
   std::optional<std::string> pin;   ///< the pin that would demand it, where there is such a plan: "linear_3=S(2)"
 };
 /// `optimum` may be null (other engines). BadUsage when the placement has no such dimension.

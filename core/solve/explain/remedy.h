@@ -39,7 +39,7 @@ struct Figures {
   bool hasPlan = false;
   std::size_t splitLayers = 0, layers = 0;  ///< layers with a parameter
   std::int64_t rankBytes = 0;               ///< PlanCost::bytes
-  std::int64_t femtoseconds = 0;            ///< PlanCost::femtoseconds
+  Femtoseconds femtoseconds;                ///< PlanCost::femtoseconds
 };
 Figures figuresOf(const Problem& problem, const Solution* solution);
 

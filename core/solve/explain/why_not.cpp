@@ -145,12 +145,14 @@ class Answerer {
     m_answer.answer = WhyNotAnswer::Costs;
     m_answer.extraFs = best->extraFs;
     m_answer.extraBytes = best->extraBytes;
-    std::string cost = *best->extraFs == 0 ? "takes as long as this plan" : fmt::format("takes {} more", timeText(*best->extraFs));
+    std::string cost = *best->extraFs == 0 ? "takes as long as this plan"
+                         : *best->extraFs < 0 ? fmt::format("takes {} less", timeText(-*best->extraFs))
+                                              : fmt::format("takes {} more", timeText(*best->extraFs));
     if (best->extraBytes && *best->extraBytes != 0) {
       cost += fmt::format(" and holds {} {} on a rank", bytesText(std::abs(*best->extraBytes)), *best->extraBytes > 0 ? "more" : "less");
     }
     say(subject().text(fmt::format(" can be {}, but the best plan with it {}{}.", m_question.wanted(), cost,
-                                   *best->extraFs == 0 ? "; this one comes first in the menu" : "")));
+                                   *best->extraFs == 0 && best->extraBytes.value_or(0) == 0 ? "; this one comes first in the menu" : "")));
     say(sentence().text(fmt::format("Pin {} to have it.", ticked(m_question.pin.text))));
     return true;
   }

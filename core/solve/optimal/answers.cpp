@@ -3,11 +3,19 @@
 #include "solve/optimal/paths_in_order.h"
 
 #include <algorithm>
+#include <map>
 
 namespace cleave::solve::optimal {
 namespace {
 
 constexpr std::uint64_t kMostPlansChecked = 10'000;
+/// Where many searches are made, each looks through so few plans, unless the model is small.
+constexpr std::uint64_t kFewPlansChecked = 20;
+constexpr std::size_t kFewPlaces = 200;
+/// Steps that are each searched for, whether or not others are equal.
+constexpr std::size_t kMostSearchedSingly = 64;
+constexpr std::size_t kMostPoints = 60;    ///< of the front of additive bytes, where it is walked point by point
+constexpr std::size_t kMostWalked = 120;   ///< of the front itself then
 
 /// What distinguishes two possibilities of a value: its placement, and its layer's strategy.
 struct Possibility {
@@ -61,6 +69,16 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
   return found;
 }
 
+/// Between two neighbours another plan could be as fast as the faster one.
+double worstGapOf(const std::vector<ParetoPoint>& points) {
+  double worst = 0;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const double gap = static_cast<double>(points[i].femtoseconds - points[i - 1].femtoseconds);
+    worst = std::max(worst, gap / std::max(1.0, static_cast<double>(points.front().femtoseconds)));
+  }
+  return worst;
+}
+
 }  // namespace
 
 Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& progress) const {
@@ -70,16 +88,17 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
   }
   const NodeId node = m_context->variables.decider(graph.value(value).producer);
   const auto place = placeOf(node);
-  if (!place) return std::vector<Regret>{{Placement(), std::nullopt, true, 0, 0}};
+  if (!place) return std::vector<Regret>{{Placement(), std::nullopt, true, Femtoseconds(), 0}};
   std::vector<Regret> regrets;
   for (Possibility& possibility : possibilitiesOf(*m_context, m_elimination.level(*place), node, value)) {
     Regret regret{possibility.placement, possibility.strategy};
     regret.isChosen = possibility.isTaken[m_found.path[*place]];
     if (regret.isChosen) {
-      regret.extraFs = 0;
+      regret.extraFs = Femtoseconds();
       regret.extraBytes = 0;
     } else {
-      const Found other = cheapest({*place, std::move(possibility.isTaken)}, progress);
+      const Restriction restriction{*place, std::move(possibility.isTaken)};
+      const Found other = withSlack(restriction, limits(), fastestWithin(restriction, limits(), progress), progress);
       if (other.outcome == Found::Outcome::Stopped) return progress.cancelledError("comparing placements");
       if (other.outcome == Found::Outcome::NoPlan) continue;
       if (other.outcome == Found::Outcome::Plan) {
@@ -92,54 +111,130 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
   return regrets;
 }
 
-std::vector<std::optional<std::int64_t>> Eliminated::smallestRegrets() const {
-  std::vector<std::optional<std::int64_t>> smallest(m_context->problem.graph->nodes.size());
-  const auto reached = forward(m_elimination, {});
-  const auto toGo = backward<std::int64_t>(m_elimination, {1, 0}, {}, {});
-  const std::int64_t least = toGo.front();
-  for (std::size_t place = 0; place < m_elimination.places(); ++place) {
+std::vector<Wide> Eliminated::timesOtherwise(const Progress& progress) const {
+  std::vector<Wide> times(m_elimination.places(), kUnreachable);
+  const auto reached = forward(m_elimination, kTime, {}, progress);
+  const auto toGo = backward(m_elimination, kTime, {}, progress);
+  if (reached.empty() || toGo.empty()) return times;
+  for (std::size_t place = 0; place < times.size(); ++place) {
     const Level& level = m_elimination.level(place);
     const std::uint32_t chosen = takenAt(m_found.path, place).identity;
-    std::int64_t best = kUnreachable<std::int64_t>;
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
-      const std::int64_t before = reached[m_elimination.offsets[place] + state];
+      const Wide before = reached[m_elimination.offsets[place] + state];
+      if (before >= kUnreachable) continue;
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
         if (level.answers[state]->open[transition.ordinal].identity == chosen) continue;
-        const std::int64_t behind = toGo[m_elimination.offsets[place + 1] + transition.to];
-        if (before >= kUnreachable<std::int64_t> || behind >= kUnreachable<std::int64_t>) continue;
-        best = std::min(best, before + transition.femtoseconds + behind);
+        const Wide behind = toGo[m_elimination.offsets[place + 1] + transition.to];
+        if (behind < kUnreachable) times[place] = std::min(times[place], before + transition.femtoseconds + behind);
       }
     }
-    if (best < kUnreachable<std::int64_t>) smallest[m_elimination.layout.order[place].index()] = best - least;
+  }
+  return times;
+}
+
+SmallestRegret Eliminated::regretAt(std::size_t place, const Progress& progress) const {
+  const Level& level = m_elimination.level(place);
+  const std::uint32_t chosen = takenAt(m_found.path, place).identity;
+  Restriction otherwise{place, std::vector<bool>(level.transitions.size(), false)};
+  for (std::uint32_t state = 0; state < level.entry->count; ++state) {
+    for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
+      otherwise.isAllowed[t] = level.answers[state]->open[level.transitions[t].ordinal].identity != chosen;
+    }
+  }
+  Limits within = limits();
+  within.isFirst = false;  // only its time counts
+  within.plans = m_elimination.places() > kFewPlaces ? kFewPlansChecked : within.plans;
+  const Found other = fastestWithin(otherwise, within, progress);
+  switch (other.outcome) {
+    case Found::Outcome::Plan: return {SmallestRegret::Kind::Costs, other.cost.femtoseconds() - m_fastest.cost.femtoseconds()};
+    case Found::Outcome::OverBudget: return {SmallestRegret::Kind::OverBudget, {}};
+    case Found::Outcome::NoPlan:
+    case Found::Outcome::Stopped: break;
+  }
+  return {};
+}
+
+std::vector<SmallestRegret> Eliminated::smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const {
+  using Kind = SmallestRegret::Kind;
+  std::vector<SmallestRegret> smallest(nodes.size());
+  const auto times = timesOtherwise(progress);
+  const Wide fastest = m_fastest.cost.femtoseconds().count() - m_elimination.fixedFs;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, SmallestRegret> known;  // by level and transition
+  for (std::size_t i = 0; i < nodes.size() && !progress.cancelled(); ++i) {
+    const auto place = placeOf(nodes[i]);
+    if (!place || times[*place] >= kUnreachable) continue;
+    const SmallestRegret freely{Kind::Costs, Femtoseconds(times[*place] - fastest)};
+    const std::pair key{m_elimination.levelAt[*place], m_found.path[*place]};
+    const auto equal = known.find(key);
+    if (equal == known.end() || nodes.size() <= kMostSearchedSingly) {
+      smallest[i] = regretAt(*place, progress);
+      // Where the budget has no say, equal steps still differ by what comes before and behind them.
+      known[key] = smallest[i] == freely ? SmallestRegret() : smallest[i];
+    } else {
+      smallest[i] = equal->second.kind == Kind::NoOther ? freely : equal->second;
+    }
   }
   return smallest;
 }
 
+/// Each point is the answer to a budget. Where the front of additive bytes has few points, the next budget is one byte less than
+/// the last plan needs, which leaves out none; else budgets are taken along that front.
 Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   const Chain* whole = chain(progress);
-  const auto paths = whole ? frontOf(m_elimination, *whole, progress) : std::nullopt;
+  std::vector<std::int64_t> budgets;
+  std::int64_t fewest = 0;
+  const auto paths = whole ? frontOf(*whole, kMostPoints, progress, [&](const Path& path) {
+    const PlanCost cost = priceOf(path);
+    budgets.push_back(cost.bytes());
+    fewest = cost.additiveBytes();
+  })
+                           : std::nullopt;
   if (!paths) return progress.cancelledError("weighing time against memory");
   Front front;
-  front.isExact = paths->isExact && !m_elimination.droppedFs;
-  front.worstGap = paths->worstGap;
-  for (const PathCost& point : paths->points) front.points.push_back({point.femtoseconds, point.bytes});
+  const bool isWalked = paths->isExact && paths->points <= kMostPoints;
+  front.isExact = isWalked && !m_elimination.droppedFs;
+  Limits within;
+  if (m_elimination.places() > kFewPlaces) within.plans = kFewPlansChecked;
+  for (std::size_t i = 0; isWalked ? i < kMostWalked : i < budgets.size(); ++i) {
+    if (!isWalked) within.total = budgets[i];
+    const Found found = fastestWithin({}, within, progress);
+    if (found.outcome == Found::Outcome::Stopped) return progress.cancelledError("weighing time against memory");
+    if (found.outcome != Found::Outcome::Plan) {
+      // Below the plan with the fewest bytes that stay nothing is looked for.
+      const bool isEnd = !front.points.empty() && front.points.back().bytes - front.points.back().transientPeak == fewest;
+      front.isExact = front.isExact && (found.isProved || isEnd);
+      break;
+    }
+    front.isExact = front.isExact && found.isProved;
+    const ParetoPoint point{found.cost.femtoseconds(), found.cost.bytes(), found.cost.transientPeak};
+    std::erase_if(front.points, [&](const ParetoPoint& other) { return other.femtoseconds >= point.femtoseconds && other.bytes >= point.bytes; });
+    const bool isBeaten = std::any_of(front.points.begin(), front.points.end(), [&](const ParetoPoint& other) {
+      return other.femtoseconds <= point.femtoseconds && other.bytes <= point.bytes;
+    });
+    if (!isBeaten) front.points.push_back(point);
+    if (isWalked) within.total = point.bytes - 1;
+    if (isWalked && i + 1 == kMostWalked) front.isExact = false;
+  }
+  std::sort(front.points.begin(), front.points.end(), [](const ParetoPoint& a, const ParetoPoint& b) { return a.bytes > b.bytes; });
+  if (!front.isExact) front.worstGap = worstGapOf(front.points);
   return front;
 }
 
 Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& progress) const {
-  const Chain* whole = chain(progress);
-  const Bounded within = whole ? cheapestWithin(m_elimination, *whole, point.bytes, progress) : Bounded{};
-  if (within.outcome == Bounded::Outcome::Stopped) return progress.cancelledError("finding the plan");
-  if (within.outcome == Bounded::Outcome::TooMuch) {
-    return fail(ErrorCode::BadUsage, "No plan holds as little as {} bytes on each rank; the least is {}.", point.bytes, within.cost.bytes);
+  const Found found = fastestWithin({}, {.total = point.bytes}, progress);
+  switch (found.outcome) {
+    case Found::Outcome::Plan: return solutionOf(found.path);
+    case Found::Outcome::Stopped: return progress.cancelledError("finding the plan");
+    case Found::Outcome::OverBudget:
+    case Found::Outcome::NoPlan: break;
   }
-  return solutionOf(within.path);
+  return fail(ErrorCode::BadUsage, "No plan needs as little as {} bytes on each rank; the least that was found is {}.", point.bytes, found.cost.bytes());
 }
 
 Result<std::vector<Solution>> Eliminated::best(std::size_t k, const Progress& progress) const {
   std::vector<Solution> plans;
-  PathsInOrder paths(m_elimination, budget(), kUnreachable<std::int64_t>, {}, progress);
+  PathsInOrder paths(m_elimination, budget(), kUnreachable, {}, progress);
   for (std::uint64_t checked = 0; plans.size() < k && checked < k + kMostPlansChecked; ++checked) {
     const auto state = paths.next();
     if (state == PathsInOrder::State::Stopped) return progress.cancelledError("listing plans");

@@ -5,32 +5,46 @@
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::size_t kMostLabels = 8'000'000;      // 24 bytes each
-constexpr std::size_t kMostFrontLabels = 16'000;     // at one state
+constexpr std::size_t kMostLabels = 4'000'000;      // 48 bytes each
+constexpr std::size_t kMostFrontLabels = 4'000;      // at one state, and as many at each boundary are kept
 constexpr int kMostMultipliers = 64;
 
 using Arcs = std::vector<std::uint32_t>;
 
+/// The way to a label of the last set.
+Arcs arcsTo(const std::vector<LabelSet>& sets, std::uint32_t at) {
+  Arcs arcs(sets.size() - 1);
+  for (std::size_t i = arcs.size(); i-- > 0;) {
+    const Label& label = sets[i + 1].labels[at];
+    arcs[i] = label.arc;
+    at = label.parent;
+  }
+  return arcs;
+}
+
+/// What a search found, of places alone.
+struct BoundedArcs {
+  Bounded::Outcome outcome = Bounded::Outcome::Stopped;
+  Arcs arcs;
+  bool isProved = true;
+  Wide lowerBound = 0;
+};
+
 /// What a search on one chain shares. Costs and limits are those of places alone.
 class BudgetSearch {
  public:
-  BudgetSearch(const Elimination& elimination, const Chain& chain, std::int64_t limit, const Progress& progress)
-      : m_elimination(elimination),
-        m_chain(chain),
-        m_limit(std::min(limit, kUnreachable<std::int64_t> - 1)),
-        m_progress(progress) {}
+  BudgetSearch(const Chain& chain, Wide limit, const Progress& progress)
+      : m_chain(chain), m_progress(progress), m_most(mostOf(chain)), m_limit(std::min(limit, m_most.bytes)) {}
 
-  Bounded run() {
-    m_time = backward<std::int64_t>(m_chain, {1, 0});
-    m_bytes = backward<std::int64_t>(m_chain, {0, 1});
-    if (m_time.front().front() >= kUnreachable<std::int64_t>) return {Bounded::Outcome::TooMuch, {}, {}, true, 0};
-    const Arcs fast = follow(m_time, Weights<std::int64_t>{1, 0});
+  BoundedArcs run() {
+    m_time = backward(m_chain, kTime);
+    m_bytes = backward(m_chain, kBytes);
+    if (m_time.front().front() >= kUnreachable) return {Bounded::Outcome::TooMuch, {}, true, 0};
+    const Arcs fast = follow(m_time, kTime);
     if (costOf(fast).bytes <= m_limit) return found(fast, costOf(fast).femtoseconds, true);
-    const Arcs lean = follow(m_bytes, Weights<std::int64_t>{0, 1});
+    const Arcs lean = follow(m_bytes, kBytes);
     if (costOf(lean).bytes > m_limit) {
-      Bounded result = found(lean, 0, true);
-      result.outcome = Bounded::Outcome::TooMuch;
-      return result;
+      return {Bounded::Outcome::TooMuch, lean, true, 0};
     }
     m_best = lean;
     m_bestFs = costOf(lean).femtoseconds;
@@ -42,10 +56,8 @@ class BudgetSearch {
   }
 
  private:
-  Bounded found(const Arcs& arcs, std::int64_t lowerBound, bool isProved) const {
-    Bounded result{Bounded::Outcome::Found, m_chain.expanded(arcs), {}, isProved, lowerBound + m_elimination.fixedFs};
-    result.cost = optimal::costOf(m_elimination, result.path);
-    return result;
+  static BoundedArcs found(const Arcs& arcs, Wide lowerBound, bool isProved) {
+    return {Bounded::Outcome::Found, arcs, isProved, lowerBound};
   }
 
   const Arc& arcAt(std::size_t link, std::uint32_t arc) const { return m_chain.links()[link].relation->arcs[arc]; }
@@ -59,8 +71,7 @@ class BudgetSearch {
     return cost;
   }
 
-  template <class T>
-  Arcs follow(const std::vector<std::vector<T>>& toGo, Weights<T> weights) const {
+  Arcs follow(const std::vector<std::vector<Wide>>& toGo, Weights weights) const {
     Arcs arcs;
     std::uint32_t state = 0;
     for (std::size_t i = 0; i < m_chain.links().size(); ++i) {
@@ -84,27 +95,26 @@ class BudgetSearch {
   void findMultiplier(PathCost over, PathCost within) {
     m_lowerBound = over.femtoseconds;
     m_weights = {1, 0};
-    m_weighted.assign(m_time.size(), {});
-    for (std::size_t i = 0; i < m_time.size(); ++i) m_weighted[i].assign(m_time[i].begin(), m_time[i].end());
+    m_weighted = m_time;
     for (int i = 0; i < kMostMultipliers && !m_progress.cancelled(); ++i) {
-      const Weights<Wide> weights{over.bytes - within.bytes, within.femtoseconds - over.femtoseconds};
-      auto toGo = backward<Wide>(m_chain, weights);
+      const Weights weights = Weights::between(over, within, m_most);
+      auto toGo = backward(m_chain, weights);
       const Wide least = toGo.front().front();
       const Arcs arcs = follow(toGo, weights);
       const Wide bound = (least - weights.bytes * m_limit + weights.time - 1) / weights.time;
       if (bound >= m_lowerBound) {
-        m_lowerBound = static_cast<std::int64_t>(bound);
+        m_lowerBound = bound;
         m_weights = weights;
         m_weighted = std::move(toGo);
       }
       improve(arcs);
-      if (least >= weights.of(over.femtoseconds, over.bytes)) return;
+      if (least >= std::min(weights.of(over), weights.of(within))) return;
       (costOf(arcs).bytes <= m_limit ? within : over) = costOf(arcs);
     }
   }
 
   /// Lower bound of time, times m_weights.time, for all ways on from `state`.
-  Wide boundOf(std::size_t boundary, std::uint32_t state, std::int64_t fs, std::int64_t bytes) const {
+  Wide boundOf(std::size_t boundary, std::uint32_t state, Wide fs, Wide bytes) const {
     return m_weights.of(fs, bytes) + m_weighted[boundary][state] - m_weights.bytes * m_limit;
   }
 
@@ -118,7 +128,7 @@ class BudgetSearch {
       std::optional<std::pair<Wide, std::uint32_t>> best;
       for (std::uint32_t a = relation.begins[state]; a < relation.begins[state + 1]; ++a) {
         const Arc& arc = relation.arcs[a];
-        const std::int64_t fs = sum.femtoseconds + arc.femtoseconds, bytes = sum.bytes + arc.bytes;
+        const Wide fs = sum.femtoseconds + arc.femtoseconds, bytes = sum.bytes + arc.bytes;
         if (bytes + m_bytes[i + 1][arc.to] > m_limit) continue;
         const Wide bound = std::max(m_weights.time * (fs + m_time[i + 1][arc.to]), boundOf(i + 1, arc.to, fs, bytes));
         if (!best || bound < best->first) best = {bound, a};
@@ -131,13 +141,13 @@ class BudgetSearch {
     return arcs;
   }
 
-  Bounded label() {
+  BoundedArcs label() {
     const auto& links = m_chain.links();
     std::vector<LabelSet> sets{startingAt(0, 1)};
     std::size_t labels = 0;
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (m_progress.cancelled()) return {};
-      sets.push_back(extended(sets.back(), *links[i].relation, [&](std::uint32_t state, std::int64_t fs, std::int64_t bytes) {
+      sets.push_back(extended(sets.back(), *links[i].relation, [&](std::uint32_t state, Wide fs, Wide bytes) {
         return bytes + m_bytes[i + 1][state] <= m_limit && fs + m_time[i + 1][state] < m_bestFs &&
                boundOf(i + 1, state, fs, bytes) < m_weights.time * m_bestFs;
       }));
@@ -145,31 +155,32 @@ class BudgetSearch {
       if (labels > kMostLabels) return found(m_best, m_lowerBound, false);
     }
     if (sets.back().labels.empty()) return found(m_best, m_bestFs, true);
-    Arcs arcs(links.size());
-    std::uint32_t at = 0;
-    for (std::size_t i = links.size(); i-- > 0;) {
-      const Label& label = sets[i + 1].labels[at];
-      arcs[i] = label.arc;
-      at = label.parent;
-    }
-    return found(arcs, sets.back().labels.front().femtoseconds, true);
+    return found(arcsTo(sets, 0), sets.back().labels.front().femtoseconds, true);
   }
 
-  const Elimination& m_elimination;
   const Chain& m_chain;
-  const std::int64_t m_limit;
   const Progress& m_progress;
-  std::vector<std::vector<std::int64_t>> m_time, m_bytes;  ///< to the end, by boundary and state
-  Weights<Wide> m_weights;                                 ///< the multiplier
+  const PathCost m_most;
+  const Wide m_limit;
+  std::vector<std::vector<Wide>> m_time, m_bytes;         ///< to the end, by boundary and state
+  Weights m_weights;                                 ///< the multiplier
   std::vector<std::vector<Wide>> m_weighted;
-  std::int64_t m_lowerBound = 0;
+  Wide m_lowerBound = 0;
   Arcs m_best;
-  std::int64_t m_bestFs = 0;
+  Wide m_bestFs = 0;
 };
+
+/// With what fixed steps add to what is least.
+Bounded pathOf(const Elimination& elimination, const Chain& chain, const BoundedArcs& found, Wide fixed) {
+  Bounded bounded{found.outcome, {}, {}, found.isProved, found.lowerBound + fixed};
+  if (!found.arcs.empty()) bounded.path = chain.expanded(found.arcs);
+  bounded.cost = costOf(elimination, bounded.path);
+  return bounded;
+}
 
 /// Fewer labels for each state, so that for each one dropped another is at most `step` slower and no larger. The fastest
 /// and the smallest stay.
-void thin(LabelSet& set, std::int64_t step) {
+void thin(LabelSet& set, Wide step) {
   LabelSet thinned;
   for (std::size_t state = 0; state + 1 < set.begins.size(); ++state) {
     thinned.begins.push_back(static_cast<std::uint32_t>(thinned.labels.size()));
@@ -195,33 +206,39 @@ bool isLarge(const LabelSet& set) {
 
 }  // namespace
 
-Bounded cheapestWithin(const Elimination& elimination, const Chain& chain, std::int64_t limitBytes, const Progress& progress) {
-  return BudgetSearch(elimination, chain, limitBytes - elimination.fixedBytes, progress).run();
+Bounded fastestWithin(const Elimination& elimination, const Chain& chain, Wide limitBytes, const Progress& progress) {
+  const auto found = BudgetSearch(chain, limitBytes - elimination.fixedBytes, progress).run();
+  return pathOf(elimination, chain, found, elimination.fixedFs);
 }
 
-std::optional<FrontOfPaths> frontOf(const Elimination& elimination, const Chain& chain, const Progress& progress) {
+Bounded leanestWithin(const Elimination& elimination, const Chain& chain, Wide limitFs, const Progress& progress) {
+  const auto found = BudgetSearch(chain.turned(), limitFs - elimination.fixedFs, progress).run();
+  return pathOf(elimination, chain, found, elimination.fixedBytes);
+}
+
+std::optional<FrontOfPaths> frontOf(const Chain& chain, std::size_t most, const Progress& progress,
+                                    const std::function<void(const Path&)>& visit) {
   FrontOfPaths front;
-  LabelSet labels = startingAt(0, 1);
-  std::int64_t slower = 0;
-  for (const auto& link : chain.links()) {
+  const auto& links = chain.links();
+  std::vector<LabelSet> sets{startingAt(0, 1)};
+  for (const auto& link : links) {
     if (progress.cancelled()) return std::nullopt;
-    labels = extended(labels, *link.relation, {});
+    LabelSet& labels = sets.emplace_back(extended(sets.back(), *link.relation, {}));
     if (!isLarge(labels)) continue;
-    std::int64_t span = 0;
+    Wide span = 0;
     for (std::size_t s = 0; s + 1 < labels.begins.size(); ++s) {
       if (labels.begins[s] == labels.begins[s + 1]) continue;
       span = std::max(span, labels.labels[labels.begins[s + 1] - 1].femtoseconds - labels.labels[labels.begins[s]].femtoseconds);
     }
-    const std::int64_t step = std::max<std::int64_t>(1, span / static_cast<std::int64_t>(kMostFrontLabels / 2));
-    thin(labels, step);
-    slower += step;
+    thin(labels, std::max<Wide>(1, span / static_cast<Wide>(kMostFrontLabels / 2)));
     front.isExact = false;
   }
-  for (const Label& label : labels.labels) {
-    front.points.push_back({label.femtoseconds + elimination.fixedFs, label.bytes + elimination.fixedBytes});
-  }
-  if (!front.isExact && !front.points.empty() && front.points.front().femtoseconds > 0) {
-    front.worstGap = static_cast<double>(slower) / static_cast<double>(front.points.front().femtoseconds);
+  front.points = sets.back().labels.size();
+  const std::size_t visited = std::min(most, front.points);
+  for (std::size_t i = 0; i < visited; ++i) {
+    if (progress.cancelled()) return std::nullopt;
+    const std::size_t point = visited < 2 ? 0 : i * (front.points - 1) / (visited - 1);
+    visit(chain.expanded(arcsTo(sets, static_cast<std::uint32_t>(point))));
   }
   return front;
 }

@@ -1,5 +1,6 @@
 #pragma once
-/// The cheapest path whose bytes stay within a limit, exactly, and the whole trade of time against bytes.
+/// The fastest path whose bytes stay within a limit, the leanest one whose time does, both exactly, and the whole trade of
+/// time against bytes.
 ///
 /// Labels (time, bytes) grow along the chain; of two at one state the one that is worse in both is dropped. What cannot
 /// become better than a known plan is cut by lower bounds that a Lagrange multiplier gives: least time + λ·bytes to the end
@@ -10,21 +11,24 @@ namespace cleave::solve::optimal {
 
 struct Bounded {
   enum class Outcome { Found, TooMuch, Stopped } outcome = Outcome::Stopped;
-  Path path;                       ///< Found: the cheapest; TooMuch: the one with the fewest bytes; empty: no path at all
+  Path path;                       ///< Found: the best; TooMuch: the one nearest to the limit; empty: no path at all
   PathCost cost;                   ///< of `path`, fixed steps counted
   bool isProved = true;            ///< Found: false when labels ran out of room
-  std::int64_t lowerBoundFs = 0;   ///< of any path within the limit, fixed steps counted
+  Wide lowerBound = 0;             ///< of what is least, for any path within the limit; fixed steps counted
 };
 
-/// `limitBytes`: of all additive bytes, fixed steps counted.
-Bounded cheapestWithin(const Elimination& elimination, const Chain& chain, std::int64_t limitBytes, const Progress& progress);
+/// The fastest. `limitBytes`: of all additive bytes, fixed steps counted.
+Bounded fastestWithin(const Elimination& elimination, const Chain& chain, Wide limitBytes, const Progress& progress);
+/// The one with the fewest additive bytes. `limitFs`: fixed steps counted.
+Bounded leanestWithin(const Elimination& elimination, const Chain& chain, Wide limitFs, const Progress& progress);
 
 struct FrontOfPaths {
-  std::vector<PathCost> points;   ///< by rising time, fixed steps counted
-  bool isExact = true;
-  double worstGap = 0;            ///< relative to the fastest
+  std::size_t points = 0;
+  bool isExact = true;  ///< false: thinned on the way
 };
-/// At most some thousands of points. nullopt when cancelled.
-std::optional<FrontOfPaths> frontOf(const Elimination& elimination, const Chain& chain, const Progress& progress);
+/// The paths that no other beats in both time and additive bytes, by rising time; `visit` sees at most so many of them, evenly
+/// chosen, the first and the last among them. nullopt when cancelled.
+std::optional<FrontOfPaths> frontOf(const Chain& chain, std::size_t most, const Progress& progress,
+                                    const std::function<void(const Path&)>& visit);
 
 }  // namespace cleave::solve::optimal

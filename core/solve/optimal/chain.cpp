@@ -74,7 +74,7 @@ std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peak
       const Transition& transition = level.transitions[t];
       if (isAllowed && !(*isAllowed)[t]) continue;
       if (level.answers[state]->open[transition.ordinal].transientBytes >= peakLimit) continue;
-      relation->arcs.push_back({transition.to, t, transition.femtoseconds, transition.bytes});
+      relation->arcs.push_back({transition.femtoseconds, transition.bytes, transition.to, t});
     }
   }
   relation->begins.push_back(static_cast<std::uint32_t>(relation->arcs.size()));
@@ -102,7 +102,7 @@ std::shared_ptr<const Block> blockOf(std::vector<std::shared_ptr<const Relation>
     const LabelSet& last = sets.back();
     for (std::uint32_t exit = 0; exit < relation.exits; ++exit) {
       for (std::uint32_t i = last.begins[exit]; i < last.begins[exit + 1]; ++i) {
-        relation.arcs.push_back({exit, i, last.labels[i].femtoseconds, last.labels[i].bytes});
+        relation.arcs.push_back({last.labels[i].femtoseconds, last.labels[i].bytes, exit, i});
       }
     }
   }
@@ -119,7 +119,7 @@ class ListMerger {
              std::uint32_t arcIndex, const Keeps& keeps) {
     m_merged.clear();
     auto known = list.begin();
-    std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+    Wide fewest = kUnreachable;
     const auto take = [&](const Label& label) {
       if (label.bytes >= fewest) return;
       fewest = label.bytes;
@@ -224,6 +224,22 @@ Chain Chain::restricted(const Elimination& elimination, const Restriction& restr
   return chain;
 }
 
+Chain Chain::turned() const {
+  Chain chain;
+  chain.m_peakLimit = m_peakLimit;
+  std::unordered_map<const Relation*, std::shared_ptr<const Relation>> turnedOf;
+  for (const Link& link : m_links) {
+    auto& relation = turnedOf[link.relation.get()];
+    if (!relation) {
+      auto exchanged = std::make_shared<Relation>(*link.relation);
+      for (Arc& arc : exchanged->arcs) std::swap(arc.femtoseconds, arc.bytes);
+      relation = std::move(exchanged);
+    }
+    chain.m_links.push_back({relation, link.block, link.place});
+  }
+  return chain;
+}
+
 Path Chain::expanded(const std::vector<std::uint32_t>& arcs) const {
   Path path;
   std::uint32_t state = 0;
@@ -248,14 +264,13 @@ Path Chain::expanded(const std::vector<std::uint32_t>& arcs) const {
   return path;
 }
 
-template <class T>
-std::vector<std::vector<T>> backward(const Chain& chain, Weights<T> weights) {
+std::vector<std::vector<Wide>> backward(const Chain& chain, Weights weights) {
   const auto& links = chain.links();
-  std::vector<std::vector<T>> toGo(links.size() + 1);
-  toGo.back().assign(links.empty() ? 1 : links.back().relation->exits, T(0));
+  std::vector<std::vector<Wide>> toGo(links.size() + 1);
+  toGo.back().assign(links.empty() ? 1 : links.back().relation->exits, Wide(0));
   for (std::size_t i = links.size(); i-- > 0;) {
     const Relation& relation = *links[i].relation;
-    toGo[i].assign(relation.entries, kUnreachable<T>);
+    toGo[i].assign(relation.entries, kUnreachable);
     for (std::uint32_t state = 0; state < relation.entries; ++state) {
       for (std::uint32_t a = relation.begins[state]; a < relation.begins[state + 1]; ++a) {
         const Arc& arc = relation.arcs[a];
@@ -266,7 +281,18 @@ std::vector<std::vector<T>> backward(const Chain& chain, Weights<T> weights) {
   return toGo;
 }
 
-template std::vector<std::vector<std::int64_t>> backward(const Chain&, Weights<std::int64_t>);
-template std::vector<std::vector<Wide>> backward(const Chain&, Weights<Wide>);
+PathCost mostOf(const Chain& chain) {
+  PathCost most;
+  for (const Chain::Link& link : chain.links()) {
+    PathCost here;
+    for (const Arc& arc : link.relation->arcs) {
+      here.femtoseconds = std::max(here.femtoseconds, arc.femtoseconds);
+      here.bytes = std::max(here.bytes, arc.bytes);
+    }
+    most.femtoseconds += here.femtoseconds;
+    most.bytes += here.bytes;
+  }
+  return most;
+}
 
 }  // namespace cleave::solve::optimal

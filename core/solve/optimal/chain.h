@@ -9,10 +9,9 @@ namespace cleave::solve::optimal {
 
 /// A way from an entry state to an exit state.
 struct Arc {
+  Wide femtoseconds = 0, bytes = 0;
   std::uint32_t to = 0;
   std::uint32_t source = 0;  ///< of a single place: the transition; of a block: the label at its end
-  std::int64_t femtoseconds = 0;
-  std::int64_t bytes = 0;
 };
 
 /// Arcs by entry state.
@@ -24,8 +23,7 @@ struct Relation {
 
 /// Time and bytes of some way from the start to a state.
 struct Label {
-  std::int64_t femtoseconds = 0;
-  std::int64_t bytes = 0;
+  Wide femtoseconds = 0, bytes = 0;
   std::uint32_t parent = 0;  ///< label before the arc
   std::uint32_t arc = 0;     ///< into Relation::arcs
 };
@@ -37,7 +35,7 @@ struct LabelSet {
 };
 
 /// The labels behind `relation`. `keeps(state, femtoseconds, bytes)` false drops one.
-using Keeps = std::function<bool(std::uint32_t, std::int64_t, std::int64_t)>;
+using Keeps = std::function<bool(std::uint32_t, Wide, Wide)>;
 LabelSet extended(const LabelSet& labels, const Relation& relation, const Keeps& keeps);
 /// One label of nothing at `state`.
 LabelSet startingAt(std::uint32_t state, std::uint32_t states);
@@ -66,6 +64,8 @@ class Chain {
   static std::optional<Chain> of(const Elimination& elimination, std::int64_t peakLimit, const Progress& progress);
   /// The same with fewer transitions at one place, whose block is taken apart.
   Chain restricted(const Elimination& elimination, const Restriction& restriction) const;
+  /// The same links and arcs with time and bytes exchanged, for searches that minimise bytes.
+  Chain turned() const;
 
  private:
   std::vector<Link> m_links;
@@ -73,7 +73,8 @@ class Chain {
 };
 
 /// Least weight from each state to the end, by boundary.
-template <class T>
-std::vector<std::vector<T>> backward(const Chain& chain, Weights<T> weights);
+std::vector<std::vector<Wide>> backward(const Chain& chain, Weights weights);
+/// No way through the chain costs more.
+PathCost mostOf(const Chain& chain);
 
 }  // namespace cleave::solve::optimal

@@ -1,5 +1,6 @@
 #pragma once
-/// The answers of an elimination: the plan itself, and everything that optimum.h promises.
+/// The answers of an elimination: the plan itself, and everything that optimum.h promises. eliminated.cpp knows paths and
+/// their prices, searches.cpp finds the best within limits, answers.cpp answers questions.
 #include "solve/optimal/chain.h"
 #include "solve/optimal/optimum.h"
 
@@ -18,19 +19,29 @@ struct Context {
   Source source() const { return {problem, variables, model}; }
 };
 
-/// What a search for the cheapest plan within the budget found.
+/// Bytes that a plan may need, and the effort that it is worth.
+struct Limits {
+  static constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  std::int64_t total = kAny;
+  std::int64_t additive = kAny;
+  std::uint64_t plans = 1000;  ///< most that are looked through where bounds do not settle a search
+  bool isFirst = true;         ///< of equally fast plans the first in candidate order is wanted
+  bool hold(const PlanCost& cost) const { return cost.bytes() <= total && cost.additiveBytes() <= additive; }
+};
+
+/// What a search for the best plan within limits found.
 struct Found {
   enum class Outcome {
     Plan,
-    OverBudget,  ///< there are plans, but none was found within the budget; `path` needs the fewest additive bytes
+    OverBudget,  ///< there are plans, but none was found within the limits; `path` needs the fewest additive bytes
     NoPlan,      ///< not even without a budget
     Stopped,
   } outcome = Outcome::Stopped;
   Path path;
   std::optional<Solution> solution;  ///< of `path`, where it was made on the way
   PlanCost cost;
-  bool isProved = true;           ///< nothing was left out: cheapest plan, or truly none within the budget
-  std::int64_t lowerBoundFs = 0;
+  bool isProved = true;           ///< nothing was left out: the best plan, or truly none within the limits
+  Wide lowerBoundFs = 0;
   std::uint64_t plansChecked = 0; ///< whose transient peak was computed
 };
 
@@ -48,19 +59,28 @@ class Eliminated final : public Optimum {
   const Candidate& takenAt(const Path& path, std::size_t place) const;
 
   const PlanCost& cost() const override { return m_found.cost; }
+  const PlanCost& fastest() const override { return m_fastest.cost; }
   bool isProved() const override { return m_found.isProved; }
-  std::int64_t lowerBoundFs() const override { return m_found.lowerBoundFs; }
+  Femtoseconds lowerBoundFs() const override { return m_found.lowerBoundFs; }
   const EliminationStats& stats() const override { return m_stats; }
   Result<std::vector<Regret>> regrets(ValueId value, const Progress& progress) const override;
-  std::vector<std::optional<std::int64_t>> smallestRegrets() const override;
+  std::vector<SmallestRegret> smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const override;
   Result<Front> front(const Progress& progress) const override;
   Result<Solution> planAt(const ParetoPoint& point, const Progress& progress) const override;
   Result<std::vector<Solution>> best(std::size_t k, const Progress& progress) const override;
 
  private:
-  Found cheapest(const Restriction& restriction, const Progress& progress) const;
-  Found withinBudget(const Restriction& restriction, const Progress& progress) const;
-  bool lookThrough(const Restriction& restriction, Found& found, const Progress& progress) const;
+  /// The fastest plan within the limits.
+  Found fastestWithin(const Restriction& restriction, Limits limits, const Progress& progress) const;
+  Found fastestOnChain(const Restriction& restriction, Limits limits, const Progress& progress) const;
+  void takeFirst(const Restriction& restriction, const Limits& limits, Found& found, const Progress& progress) const;
+  bool lookThrough(const Restriction& restriction, Limits limits, Found& found, const Progress& progress) const;
+  /// The plan that the slack admits instead of `fastest`.
+  Found withSlack(const Restriction& restriction, const Limits& within, const Found& fastest, const Progress& progress) const;
+  bool findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const;
+  bool lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const;
+  /// Of the transitions that alone need less than `peakLimit`. nullopt when cancelled.
+  std::optional<Chain> chainOf(const Restriction& restriction, std::int64_t peakLimit, const Progress& progress) const;
   void countDropped(Found& found) const;
   /// Calls `visit(place, transition, candidate)` for each place.
   template <class Visit>
@@ -68,6 +88,10 @@ class Eliminated final : public Optimum {
   /// CostModel::evaluate of `solutionOf(path)`, added up from what the transitions cost.
   PlanCost priceOf(const Path& path, const Solution& solution) const;
   PlanCost priceOf(const Path& path) const { return priceOf(path, solutionOf(path)); }
+  Limits limits() const { return {.total = budget()}; }
+  /// By place: least time of the paths that take another candidate than the plan there; kUnreachable: there are none.
+  std::vector<Wide> timesOtherwise(const Progress& progress) const;
+  SmallestRegret regretAt(std::size_t place, const Progress& progress) const;
   std::int64_t budget() const { return m_context->problem.cost.budgetBytes(); }
   /// Made when first needed; null when cancelled.
   const Chain* chain(const Progress& progress) const;
@@ -75,7 +99,7 @@ class Eliminated final : public Optimum {
 
   std::shared_ptr<const Context> m_context;
   Elimination m_elimination;
-  Found m_found;
+  Found m_fastest, m_found;
   Solution m_solution;
   EliminationStats m_stats;
   std::vector<std::uint32_t> m_placeOf;  ///< by NodeId, plus one; 0: fixed or no step

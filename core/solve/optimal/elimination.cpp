@@ -12,8 +12,9 @@ namespace {
 constexpr std::uint32_t kMostStates = 20'000;
 constexpr std::uint32_t kFewStates = 500;             // once memory is short
 constexpr std::uint64_t kMemoryBytes = 512ull << 20;
+constexpr std::uint32_t kStatesBetweenPolls = 64;
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
+constexpr Wide kNever = Wide(1) << 120;
 
 /// Collects the states behind a place while transitions are made.
 class StateCollector {
@@ -28,7 +29,13 @@ class StateCollector {
     m_tokens.insert(m_tokens.end(), tokens.begin(), tokens.end());
     return index;
   }
+  std::optional<std::uint32_t> find(std::span<const std::uint32_t> tokens) const {
+    const auto known = m_indices.find(tokens);
+    return known == m_indices.end() ? std::nullopt : std::optional(known->second);
+  }
   std::uint32_t count() const { return static_cast<std::uint32_t>(m_indices.size()); }
+  std::uint32_t width() const { return m_width; }
+  std::span<const std::uint32_t> at(std::uint32_t state) const { return {m_tokens.data() + std::size_t(state) * m_width, m_width}; }
 
   /// Tokens in canonical order; `rank[i]` is where the state added as `i` went.
   Words sorted(const StepTable& table, std::vector<std::uint32_t>& rank) const {
@@ -81,9 +88,10 @@ class Unfolder {
       if (m_progress.cancelled()) return Unfolding::Stopped;
       const Place& next = frontier.next();
       auto level = levelFor(next, states);
+      if (!level && !m_progress.cancelled()) level = pruned(next, states, place);
+      if (!level) return Unfolding::Stopped;
       if (level->exit->count == 0) return Unfolding::NoPlan;
       append(std::move(level));
-      if (m_out.level(place).exit->count > mostStates()) dropStates(place);
       states = m_out.level(place).exit;
     }
     m_out.offsets.push_back(m_out.offsets.back() + states->count);
@@ -108,21 +116,43 @@ class Unfolder {
   std::shared_ptr<const Level> levelFor(const Place& place, const std::shared_ptr<const StateSet>& entry) {
     const auto newKind = static_cast<std::uint32_t>(m_store.kinds.size());
     const std::uint32_t kind = m_store.kinds.try_emplace(place.kind, newKind).first->second;
-    auto& level = m_store.levels[std::uint64_t(kind) << 32 | entry->id];
-    if (!level || !m_store.isShared) {
-      level = compile(place, entry);
-      m_store.memoryBytes += level->memoryBytes();
-    }
+    const std::uint64_t key = std::uint64_t(kind) << 32 | entry->id;
+    const auto known = m_store.levels.find(key);
+    if (known != m_store.levels.end() && m_store.isShared) return known->second->exit->count <= mostStates() ? known->second : nullptr;
+    auto level = compile(place, entry, nullptr);
+    if (!level) return nullptr;
+    m_store.memoryBytes += level->memoryBytes();
+    m_store.levels[key] = level;
     return level;
   }
 
-  std::shared_ptr<const Level> compile(const Place& place, const std::shared_ptr<const StateSet>& entry) {
+  /// With the cheapest states alone.
+  std::shared_ptr<const Level> pruned(const Place& place, const std::shared_ptr<const StateSet>& entry, std::size_t at) {
+    Pruning pruning{costsBefore(at), {}, kNever, kNever};
+    auto level = compile(place, entry, &pruning);
+    if (level && pruning.dropped < kNever) m_out.droppedFs = std::min(m_out.droppedFs.value_or(kNever), pruning.dropped);
+    return level;
+  }
+
+  /// While a level is made, no more than twice as many states behind it as may stay are held.
+  struct Pruning {
+    const std::vector<Wide>& before;  ///< least time to each state before
+    std::vector<Wide> behind;         ///< to each of those collected so far
+    Wide threshold;                   ///< states that are not collected yet must be cheaper
+    Wide dropped;                     ///< least time to a state that was left out
+  };
+
+  /// Null when cancelled; without `pruning` also when there are too many states.
+  std::shared_ptr<const Level> compile(const Place& place, const std::shared_ptr<const StateSet>& entry, Pruning* pruning) {
     auto level = std::make_shared<Level>();
     level->entry = entry;
     StateCollector exits(static_cast<std::uint32_t>(place.exits.size()));
     Words operands, tokens;
     Charges charges;
     for (std::uint32_t state = 0; state < entry->count; ++state) {
+      if (state % kStatesBetweenPolls == 0 && m_progress.cancelled()) return nullptr;
+      if (!pruning && exits.count() > mostStates()) return nullptr;
+      if (pruning && exits.count() > 2 * mostStates()) prune(*level, exits, *pruning);
       const auto before = entry->at(state);
       operands.clear();
       for (const auto& operand : place.operands) {
@@ -135,18 +165,21 @@ class Unfolder {
         charge(place, before, operands, candidate, charges);
         Transition transition;
         transition.ordinal = ordinal;
-        transition.femtoseconds = candidate.femtoseconds + charges.cost.femtoseconds();
+        transition.femtoseconds = candidate.femtoseconds + charges.cost.femtoseconds().count();
         transition.bytes = candidate.bytes + charges.cost.bytes();
         transition.sharedBytes = charges.cost.trafficBytes;
         transition.sharedGradients = charges.cost.summedGradients;
         tokens.clear();
         for (const auto& exit : place.exits) tokens.push_back(tokenBehind(place, exit, before, candidate, charges));
+        if (pruning && !admits(*pruning, exits, tokens, pruning->before[state] + transition.femtoseconds)) continue;
         transition.to = exits.add(tokens);
         level->transitions.push_back(transition);
       }
       level->answers.push_back(std::move(answer));
     }
     level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
+    if (!pruning && exits.count() > mostStates()) return nullptr;
+    if (pruning && exits.count() > mostStates()) prune(*level, exits, *pruning);
     std::vector<std::uint32_t> rank;
     Words sorted = exits.sorted(m_table, rank);
     for (Transition& transition : level->transitions) transition.to = rank[transition.to];
@@ -204,12 +237,11 @@ class Unfolder {
     m_out.levels.push_back(std::move(level));
   }
 
-  /// Cheapest ways to the states behind `place`.
-  const std::vector<std::int64_t>& forwardTo(std::size_t place) {
-    if (m_forward.empty()) m_forward = {0};
-    for (; m_forwardAt <= place; ++m_forwardAt) {
+  /// Least times to the states before `place`.
+  const std::vector<Wide>& costsBefore(std::size_t place) {
+    for (; m_forwardAt < place; ++m_forwardAt) {
       const Level& level = m_out.level(m_forwardAt);
-      std::vector<std::int64_t> next(level.exit->count, kNever);
+      std::vector<Wide> next(level.exit->count, kNever);
       for (std::uint32_t from = 0; from < level.entry->count; ++from) {
         for (std::uint32_t t = level.begins[from]; t < level.begins[from + 1]; ++t) {
           auto& best = next[level.transitions[t].to];
@@ -221,43 +253,47 @@ class Unfolder {
     return m_forward;
   }
 
-  /// Keeps the cheapest states behind the last place.
-  void dropStates(std::size_t place) {
-    const Level& full = m_out.level(place);
-    const auto& cost = forwardTo(place);
-    std::vector<std::uint32_t> order(full.exit->count);
+  /// True where the state may be collected; its time is noted.
+  static bool admits(Pruning& pruning, const StateCollector& exits, std::span<const std::uint32_t> tokens, Wide cost) {
+    const auto known = exits.find(tokens);
+    if (known) {
+      pruning.behind[*known] = std::min(pruning.behind[*known], cost);
+      return true;
+    }
+    if (cost >= pruning.threshold) return false;
+    pruning.behind.push_back(cost);
+    return true;
+  }
+
+  /// Keeps the cheapest states behind a level that is being made, and the transitions to them.
+  void prune(Level& level, StateCollector& exits, Pruning& pruning) const {
+    std::vector<std::uint32_t> order(exits.count());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return cost[a] < cost[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return pruning.behind[a] < pruning.behind[b]; });
     const std::uint32_t kept = mostStates();
-    m_out.droppedFs = std::min(m_out.droppedFs.value_or(kNever), cost[order[kept]]);
+    pruning.threshold = pruning.behind[order[kept]];
+    pruning.dropped = std::min(pruning.dropped, pruning.threshold);
     order.resize(kept);
     std::sort(order.begin(), order.end());
-    Words tokens;
-    std::vector<std::uint32_t> rank(full.exit->count, kNoSlot);
-    std::vector<std::int64_t> keptCost;
-    for (std::uint32_t i = 0; i < kept; ++i) {
-      rank[order[i]] = i;
-      const auto state = full.exit->at(order[i]);
-      tokens.insert(tokens.end(), state.begin(), state.end());
-      keptCost.push_back(cost[order[i]]);
+    StateCollector rest(exits.width());
+    std::vector<std::uint32_t> rank(exits.count(), kNoSlot);
+    std::vector<Wide> behind;
+    for (const std::uint32_t state : order) {
+      rank[state] = rest.add(exits.at(state));
+      behind.push_back(pruning.behind[state]);
     }
-    auto level = std::make_shared<Level>();
-    level->entry = full.entry;
-    level->answers = full.answers;
-    level->exit = intern(full.exit->width, kept, std::move(tokens));
-    for (std::uint32_t from = 0; from < full.entry->count; ++from) {
-      level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
-      for (std::uint32_t t = full.begins[from]; t < full.begins[from + 1]; ++t) {
-        Transition transition = full.transitions[t];
-        transition.to = rank[transition.to];
-        if (transition.to != kNoSlot) level->transitions.push_back(transition);
-      }
+    std::size_t next = 0;
+    std::uint32_t from = 0;
+    for (std::uint32_t t = 0; t < level.transitions.size(); ++t) {
+      for (; from < level.begins.size() && level.begins[from] <= t; ++from) level.begins[from] = static_cast<std::uint32_t>(next);
+      Transition transition = level.transitions[t];
+      transition.to = rank[transition.to];
+      if (transition.to != kNoSlot) level.transitions[next++] = transition;
     }
-    level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
-    m_forward = std::move(keptCost);
-    m_bytes += level->memoryBytes();
-    m_out.levelAt[place] = static_cast<std::uint32_t>(m_out.levels.size());
-    m_out.levels.push_back(std::move(level));
+    for (; from < level.begins.size(); ++from) level.begins[from] = static_cast<std::uint32_t>(next);
+    level.transitions.resize(next);
+    exits = std::move(rest);
+    pruning.behind = std::move(behind);
   }
 
   const Source& m_source;
@@ -267,7 +303,7 @@ class Unfolder {
   Elimination& m_out;
   std::unordered_map<const Level*, std::uint32_t> m_indices;
   std::uint64_t m_bytes = 0;
-  std::vector<std::int64_t> m_forward;
+  std::vector<Wide> m_forward{0};  ///< costsBefore(m_forwardAt)
   std::size_t m_forwardAt = 0;
 };
 

@@ -19,12 +19,12 @@ struct StateSet {
 };
 
 struct Transition {
-  std::uint32_t to = 0;
-  std::uint32_t ordinal = 0;  ///< candidate
-  std::int64_t femtoseconds = 0;
+  Wide femtoseconds = 0;
   std::int64_t bytes = 0;
   std::int64_t sharedBytes = 0;  ///< traffic of the shared collectives it is charged
   std::int64_t sharedGradients = 0;  ///< StepCost::summedGradients of these
+  std::uint32_t to = 0;
+  std::uint32_t ordinal = 0;     ///< candidate
 };
 
 struct Level {
@@ -54,11 +54,11 @@ struct Elimination {
   std::vector<std::shared_ptr<const Level>> levels;   ///< each once
   std::vector<std::uint32_t> levelAt;                 ///< by place
   std::vector<std::size_t> offsets;                   ///< by place: states before it, in all; one more place at the end
-  std::int64_t fixedFs = 0;                           ///< of fixed steps
+  Wide fixedFs = 0;                                   ///< of fixed steps
   std::int64_t fixedBytes = 0;                        ///< of fixed steps, inputs and constants
   std::uint64_t foldedSteps = 0;
   /// States were dropped for want of room; no plan through one of them is faster than this (fixed steps not counted).
-  std::optional<std::int64_t> droppedFs;
+  std::optional<Wide> droppedFs;
 
   std::size_t places() const { return levelAt.size(); }
   const Level& level(std::size_t place) const { return *levels[levelAt[place]]; }

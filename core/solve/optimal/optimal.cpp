@@ -140,26 +140,39 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
   return result;
 }
 
-}  // namespace
+/// What stands in the way is told by the engine that goes step by step. It finds a plan only where states were dropped for want
+/// of room; that plan is its own, and counts if it keeps to the budget.
+SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progress& progress) {
+  SolveResult result = solveLearning(context.problem, context.variables, sink, progress);
+  result.engine = Engine::Learning;
+  if (!result.solution) return result;
+  const std::int64_t bytes = context.model.evaluate(*result.solution).bytes(), budget = context.problem.cost.budgetBytes();
+  if (bytes <= budget) return result;
+  ConflictRecord record{context.variables.steps().back(),
+                        fmt::format("No plan within the budget of {} was found before the search ended; the only one that was found needs {}.",
+                                    bytesText(budget), bytesText(bytes)),
+                        {},
+                        {}};
+  result.outcome = Outcome::NoSolution;
+  result.solution.reset();
+  result.core.constraints = {{ConstraintKind::Budget, NodeId(), ValueId(), record.reason, std::nullopt}};
+  result.causes = {std::move(record)};
+  return result;
+}
 
-SolveResult solveOptimal(const Problem& problem, TraceSink& sink, const Progress& progress, SolveCache* cache) {
-  SolveCache own;
-  SolveCache& kept = cache ? *cache : own;
-  SolveCache::Contents::prepare(kept, problem);
-  const auto context = std::make_shared<const Context>(problem);
-  progress.report("solve", 0, static_cast<std::int64_t>(context->variables.steps().size()));
+/// nullopt: there is no plan, whatever the budget.
+std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context, TraceSink& sink, const Progress& progress, SolveCache& cache) {
   Elimination elimination;
-  auto& contents = kept.contents();
+  auto& contents = cache.contents();
   const auto unfolding = unfold(context->source(), contents.table, contents.levels, progress, elimination);
   if (unfolding == Unfolding::Stopped) return SearchReport(sink, progress).stopped();
-  // What stands in the way is told by the engine that goes step by step.
-  if (unfolding == Unfolding::NoPlan) return solveLearning(problem, context->variables, sink, progress);
+  if (unfolding == Unfolding::NoPlan) return std::nullopt;
   auto optimum = std::make_shared<Eliminated>(context, std::move(elimination));
   const Found& found = optimum->find(progress);
   Narrator narrator(*optimum, sink, progress);
   switch (found.outcome) {
     case Found::Outcome::Stopped: return SearchReport(sink, progress).stopped();
-    case Found::Outcome::NoPlan: return solveLearning(problem, context->variables, sink, progress);
+    case Found::Outcome::NoPlan: return std::nullopt;
     case Found::Outcome::OverBudget: return overBudget(*optimum, found, narrator);
     case Found::Outcome::Plan: break;
   }
@@ -168,6 +181,20 @@ SolveResult solveOptimal(const Problem& problem, TraceSink& sink, const Progress
   result.solution = optimum->solution();
   result.optimum = std::move(optimum);
   return result;
+}
+
+}  // namespace
+
+SolveResult solveOptimal(const Problem& problem, TraceSink& sink, const Progress& progress, SolveCache* cache) {
+  SolveCache own;
+  SolveCache& kept = cache ? *cache : own;
+  SolveCache::Contents::prepare(kept, problem);
+  const auto context = std::make_shared<const Context>(problem);
+  progress.report("solve", 0, static_cast<std::int64_t>(context->variables.steps().size()));
+  auto result = solved(context, sink, progress, kept);
+  if (!result) return toldByLearning(*context, sink, progress);
+  result->engine = Engine::Optimal;
+  return *std::move(result);
 }
 
 }  // namespace cleave::solve

@@ -7,6 +7,10 @@
 /// (backward) is exact (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972). Repeated blocks share their states and
 /// transitions, never their costs' sums, so that folding changes nothing. Ties fall to candidate order, the step that is taken first deciding first.
 ///
+/// The *fastest* plan is that of all plans within the budget. The *plan* is the one that holds the fewest bytes that stay
+/// (PlanCost::additiveBytes) among those that take at most CostSettings::slackPercent longer than the fastest and need no
+/// more bytes in all than it does; the fastest of these. Without slack both are one.
+///
 /// Immutable and thread-safe once made; `solve(…, Engine::Optimal, …)` hands it out in SolveResult::optimum.
 #include "solve/cost/cost_model.h"
 
@@ -15,20 +19,36 @@
 
 namespace cleave::solve {
 
-/// One placement that a value (or one strategy that a layer) could have, and what the best plan with it costs more.
+/// One placement that a value (or one strategy that a layer) could have, and what the plan with it costs more: the one that
+/// is answered when it is demanded, by the same budget and slack. With slack that plan may be the faster one; it then holds more.
 struct Regret {
   Placement placement;                                ///< of the value
   std::optional<rules::Strategy> strategy;            ///< of its layer, where the value is a layer's result
   bool isChosen = false;
-  /// Cost of the best plan that takes this, within the budget, minus the best plan's; nullopt: no plan takes it.
-  std::optional<std::int64_t> extraFs;
+  /// Cost of the plan that takes this minus the plan's; nullopt: there are plans that take it, but none within the budget.
+  std::optional<Femtoseconds> extraFs;
   std::optional<std::int64_t> extraBytes;             ///< of that plan (negative: it holds less)
 };
 
-/// A plan that no other beats in both time and memory (additive bytes).
+/// What it costs at least to treat a step otherwise than the plan does.
+struct SmallestRegret {
+  enum class Kind : std::uint8_t {
+    NoOther,     ///< nothing else is possible
+    Costs,       ///< `extra`
+    OverBudget,  ///< every plan that treats it otherwise needs more than the budget
+  } kind = Kind::NoOther;
+  /// Time of the fastest plan within the budget that treats it otherwise, less that of the fastest plan within the budget. With
+  /// slack it may be 0: the fastest plan treats it otherwise, and holds more.
+  Femtoseconds extra;
+  bool operator==(const SmallestRegret&) const = default;
+};
+
+/// A plan that no other beats in both time and memory: without slack, and with its bytes as the budget, it is the plan.
 struct ParetoPoint {
-  std::int64_t femtoseconds = 0;
-  std::int64_t bytes = 0;
+  Femtoseconds femtoseconds;
+  std::int64_t bytes = 0;          ///< of a rank, PlanCost::bytes
+  std::int64_t transientPeak = 0;  ///< of `bytes`
+  bool operator==(const ParetoPoint&) const = default;
 };
 
 /// Sizes of the elimination, for benchmarks and the curious.
@@ -43,22 +63,24 @@ struct EliminationStats {
 class Optimum {
  public:
   virtual ~Optimum() = default;
-  virtual const PlanCost& cost() const = 0;
-  /// False when the search for a plan within the budget ended at its limit (1,000 plans or 1 s), or states had to be dropped.
+  virtual const PlanCost& cost() const = 0;     ///< of the plan
+  virtual const PlanCost& fastest() const = 0;  ///< of the fastest plan within the budget
+  /// No plan within the budget is faster than the fastest, and none that the slack admits holds less than the plan. False when
+  /// a search ended at its limit (so many plans and transitions looked at, never by the clock), or states had to be dropped.
   virtual bool isProved() const = 0;
-  /// No plan is faster than this; equals cost().femtoseconds() when proved.
-  virtual std::int64_t lowerBoundFs() const = 0;
+  /// No plan is faster than this; equals fastest().femtoseconds() when proved.
+  virtual Femtoseconds lowerBoundFs() const = 0;
   virtual const EliminationStats& stats() const = 0;
 
   /// Of every strategy that any plan gives the layer, or every placement that any plan gives the value's node; in candidate order.
   /// The budget counts with the additive bytes and the transient peak, as for the plan itself.
   virtual Result<std::vector<Regret>> regrets(ValueId value, const Progress& progress = {}) const = 0;
-  /// By NodeId of steps: the smallest extra cost of leaving the chosen candidate without a budget; nullopt: there is no
-  /// other. One sweep for all.
-  virtual std::vector<std::optional<std::int64_t>> smallestRegrets() const = 0;
+  /// Of steps, in their order. Of many, those that are equal and treated alike share one search: where the budget has a say
+  /// they then share the figure of the first. What cancelling leaves open is NoOther.
+  virtual std::vector<SmallestRegret> smallestRegrets(std::span<const NodeId> nodes, const Progress& progress = {}) const = 0;
 
-  /// The whole front by falling time, first the fastest plan; the budget does not cut it. `isExact` false: thinned to
-  /// `worstGap` (relative) because it has too many points.
+  /// The whole front by rising time, first the fastest plan; the budget does not cut it. `isExact` false: thinned, because it
+  /// has too many points; no plan left out is faster than the next smaller one here by more than `worstGap` (relative).
   struct Front {
     std::vector<ParetoPoint> points;
     bool isExact = true;

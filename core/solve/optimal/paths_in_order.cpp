@@ -5,56 +5,39 @@
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::size_t kMostWaiting = 3'000'000;   // 56 bytes each
+constexpr std::size_t kMostWaiting = 2'000'000;   // 96 bytes each
 constexpr std::size_t kMostWalked = 20'000'000;   // 4 bytes each
 constexpr std::uint32_t kRoot = std::numeric_limits<std::uint32_t>::max();
-constexpr int kMostMultipliers = 64;
 
 }  // namespace
 
-PathsInOrder::PathsInOrder(const Elimination& elimination, std::int64_t limitBytes, std::int64_t cutFs,
+PathsInOrder::PathsInOrder(const Elimination& elimination, Wide limitBytes, Wide cutFs,
                            const Restriction& restriction, const Progress& progress)
     : m_elimination(elimination),
       m_restriction(restriction),
       m_progress(progress),
-      m_limit(std::min(limitBytes - elimination.fixedBytes, kUnreachable<std::int64_t> - 1)),
-      m_cut(std::min(cutFs - elimination.fixedFs, kUnreachable<std::int64_t>)),
-      m_time(backward<std::int64_t>(elimination, {1, 0}, restriction, progress)),
-      m_bytes(backward<std::int64_t>(elimination, {0, 1}, restriction, progress)) {
+      m_most(mostOf(elimination)),
+      m_limit(std::min<Wide>(limitBytes - elimination.fixedBytes, m_most.bytes)),
+      m_cut(std::min<Wide>(cutFs - elimination.fixedFs, m_most.femtoseconds + 1)),
+      m_time(backward(elimination, kTime, restriction, progress)),
+      m_bytes(backward(elimination, kBytes, restriction, progress)) {
   if (m_time.empty() || m_bytes.empty()) return;
-  if (m_time.front() >= kUnreachable<std::int64_t> || m_bytes.front() > m_limit) return;
-  findMultiplier(restriction, progress);
+  if (m_time.front() >= kUnreachable || m_bytes.front() > m_limit) return;
+  m_weights = multiplierFor(elimination, m_limit, restriction, progress);
+  if (m_weights.bytes > 0) m_weighted = backward(elimination, m_weights, restriction, progress);
   m_lowerBound = boundOf(0, 0, 0, 0).value_or(m_cut);
   if (m_lowerBound < m_cut) m_heap.push_back({m_lowerBound, m_number++, kRoot, 0, 0, 0, 0});
 }
 
-void PathsInOrder::findMultiplier(const Restriction& restriction, const Progress& progress) {
-  const auto placesCost = [&](const Path& path) {
-    const PathCost cost = costOf(m_elimination, path);
-    return PathCost{cost.femtoseconds - m_elimination.fixedFs, cost.bytes - m_elimination.fixedBytes};
-  };
-  PathCost over = placesCost(*pathAlong(m_elimination, Weights<std::int64_t>{1, 0}, restriction, m_time));
-  PathCost within = placesCost(*pathAlong(m_elimination, Weights<std::int64_t>{0, 1}, restriction, m_bytes));
-  if (over.bytes <= m_limit) return;
-  for (int i = 0; i < kMostMultipliers && !progress.cancelled(); ++i) {
-    m_weights = {over.bytes - within.bytes, within.femtoseconds - over.femtoseconds};
-    m_weighted = backward<Wide>(m_elimination, m_weights, restriction, progress);
-    if (m_weighted.empty() || m_weighted.front() >= m_weights.of(over.femtoseconds, over.bytes)) return;
-    const PathCost cost = placesCost(*pathAlong(m_elimination, m_weights, restriction, m_weighted));
-    (cost.bytes <= m_limit ? within : over) = cost;
-  }
-}
-
-std::optional<std::int64_t> PathsInOrder::boundOf(std::size_t place, std::uint32_t state, std::int64_t fs,
-                                                  std::int64_t bytes) const {
+std::optional<Wide> PathsInOrder::boundOf(std::size_t place, std::uint32_t state, Wide fs, Wide bytes) const {
   const std::size_t at = m_elimination.offsets[place] + state;
   if (bytes + m_bytes[at] > m_limit) return std::nullopt;
-  const std::int64_t bound = fs + m_time[at];
+  const Wide bound = fs + m_time[at];
   if (m_weighted.empty() || bound >= m_cut) return bound;
   const Wide weighted = m_weights.of(fs, bytes) + m_weighted[at] - m_weights.bytes * m_limit;
   if (weighted >= m_weights.time * m_cut) return m_cut;
   if (weighted <= m_weights.time * bound) return bound;
-  return static_cast<std::int64_t>((weighted + m_weights.time - 1) / m_weights.time);
+  return (weighted + m_weights.time - 1) / m_weights.time;
 }
 
 bool PathsInOrder::isWorse(const Waiting& a, const Waiting& b) {
@@ -86,7 +69,7 @@ bool PathsInOrder::follow(const Waiting& start) {
   Walk& walk = m_walks.back();
   std::size_t place = start.place;
   std::uint32_t state = 0;
-  std::int64_t fs = start.femtoseconds, bytes = start.bytes;
+  Wide fs = start.femtoseconds, bytes = start.bytes;
   if (start.walk != kRoot) {
     walk.transitions.push_back(start.transition);
     state = m_elimination.level(place++).transitions[start.transition].to;
@@ -98,10 +81,11 @@ bool PathsInOrder::follow(const Waiting& start) {
       m_heap.push_back(waiting);
       std::push_heap(m_heap.begin(), m_heap.end(), isWorse);
     };
+    m_work += level.begins[state + 1] - level.begins[state];
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
       if (!m_restriction.allows(place, t)) continue;
       const Transition& transition = level.transitions[t];
-      const std::int64_t newFs = fs + transition.femtoseconds, newBytes = bytes + transition.bytes;
+      const Wide newFs = fs + transition.femtoseconds, newBytes = bytes + transition.bytes;
       const auto bound = boundOf(place + 1, transition.to, newFs, newBytes);
       if (!bound || *bound >= m_cut) continue;
       const Waiting way{*bound, m_number++, id, t, place, newFs, newBytes};

@@ -11,14 +11,15 @@ namespace cleave::solve::optimal {
 class PathsInOrder {
  public:
   /// `limitBytes`: additive bytes, fixed steps counted. `cutFs`: paths that take as long, or longer, are left out.
-  PathsInOrder(const Elimination& elimination, std::int64_t limitBytes, std::int64_t cutFs, const Restriction& restriction,
+  PathsInOrder(const Elimination& elimination, Wide limitBytes, Wide cutFs, const Restriction& restriction,
                const Progress& progress);
 
   enum class State { Found, Exhausted, OutOfRoom, Stopped };
   State next();
   const Path& path() const { return m_path; }
+  std::uint64_t work() const { return m_work; }  ///< transitions looked at so far
   /// No path still to come is faster; fixed steps counted.
-  std::int64_t lowerBoundFs() const { return m_lowerBound + m_elimination.fixedFs; }
+  Wide lowerBoundFs() const { return m_lowerBound + m_elimination.fixedFs; }
 
  private:
   /// The part of a path from where it leaves another one.
@@ -29,16 +30,15 @@ class PathsInOrder {
   };
   /// A path left aside: that of `walk` up to `place`, then `transition`.
   struct Waiting {
-    std::int64_t bound = 0;
+    Wide bound = 0;
     std::uint64_t number = 0;
     std::uint32_t walk = 0;
     std::uint32_t transition = 0;
     std::size_t place = 0;
-    std::int64_t femtoseconds = 0, bytes = 0;  ///< with the transition
+    Wide femtoseconds = 0, bytes = 0;  ///< with the transition
   };
   static bool isWorse(const Waiting& a, const Waiting& b);
-  void findMultiplier(const Restriction& restriction, const Progress& progress);
-  std::optional<std::int64_t> boundOf(std::size_t place, std::uint32_t state, std::int64_t fs, std::int64_t bytes) const;
+  std::optional<Wide> boundOf(std::size_t place, std::uint32_t state, Wide fs, Wide bytes) const;
   /// Follows `start` as long as nothing that waits is better; true when it came to the end.
   bool follow(const Waiting& start);
   void composePath(std::uint32_t walk);
@@ -46,15 +46,17 @@ class PathsInOrder {
   const Elimination& m_elimination;
   const Restriction m_restriction;
   const Progress& m_progress;
-  std::int64_t m_limit = 0, m_cut = 0;
-  std::vector<std::int64_t> m_time, m_bytes;
-  Weights<Wide> m_weights;
+  const PathCost m_most;
+  Wide m_limit = 0, m_cut = 0;
+  std::vector<Wide> m_time, m_bytes;
+  Weights m_weights;
   std::vector<Wide> m_weighted;   ///< empty: the limit does not bind
   std::vector<Waiting> m_heap;
   std::vector<Walk> m_walks;
   std::uint64_t m_number = 0;
   std::size_t m_walked = 0;
-  std::int64_t m_lowerBound = 0;
+  std::uint64_t m_work = 0;
+  Wide m_lowerBound = 0;
   Path m_path;
 };
 

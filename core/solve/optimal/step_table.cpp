@@ -129,7 +129,7 @@ std::shared_ptr<const Answer> StepTable::answer(const Source& source, NodeId nod
     Candidate candidate;
     for (const Placement& placement : placementsOf(choice)) candidate.writes.push_back(intern(placement));
     candidate.cost = source.model.step(node, choice, reads);
-    candidate.femtoseconds = candidate.cost.femtoseconds();
+    candidate.femtoseconds = candidate.cost.femtoseconds().count();
     candidate.bytes = candidate.cost.bytes();
     candidate.transientBytes = source.model.leastTransient(node, choice);
     const auto values = source.variables.reads(node);

@@ -42,7 +42,7 @@ struct Candidate {
   std::vector<std::pair<std::uint32_t, Shares>> asking;
   std::vector<Shares> pays;        ///< of what it writes, one for each of Variables::writes
   StepCost cost;                   ///< without what its reads share
-  std::int64_t femtoseconds = 0;   ///< of `cost`
+  Wide femtoseconds = 0;           ///< of `cost`
   std::int64_t bytes = 0;
   std::int64_t transientBytes = 0; ///< CostModel::leastTransient
   std::uint32_t identity = 0;      ///< equal for the same choice beside other operands of the same class

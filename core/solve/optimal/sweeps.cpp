@@ -1,6 +1,44 @@
 #include "solve/optimal/sweeps.h"
 
+#include <algorithm>
+
 namespace cleave::solve::optimal {
+namespace {
+
+/// Weighted sums stay below kUnreachable, also when two are added.
+constexpr Wide kMostWeighted = Wide(1) << 118;
+
+bool fits(Wide weight, Wide most) { return most == 0 || weight <= kMostWeighted / most; }
+
+}  // namespace
+
+Weights Weights::between(const PathCost& over, const PathCost& within, const PathCost& most) {
+  Weights weights{over.bytes - within.bytes, within.femtoseconds - over.femtoseconds};
+  while (!fits(weights.time, most.femtoseconds) || !fits(weights.bytes, most.bytes)) {
+    weights.time >>= 1;
+    weights.bytes >>= 1;
+  }
+  weights.time = std::max<Wide>(1, weights.time);
+  return weights;
+}
+
+PathCost mostOf(const Elimination& elimination) {
+  std::vector<PathCost> mostOfLevel;
+  for (const auto& level : elimination.levels) {
+    PathCost most;
+    for (const Transition& transition : level->transitions) {
+      most.femtoseconds = std::max(most.femtoseconds, transition.femtoseconds);
+      most.bytes = std::max<Wide>(most.bytes, transition.bytes);
+    }
+    mostOfLevel.push_back(most);
+  }
+  PathCost most;
+  for (const std::uint32_t level : elimination.levelAt) {
+    most.femtoseconds += mostOfLevel[level].femtoseconds;
+    most.bytes += mostOfLevel[level].bytes;
+  }
+  return most;
+}
 
 PathCost costOf(const Elimination& elimination, const Path& path) {
   PathCost cost{elimination.fixedFs, elimination.fixedBytes};
@@ -12,24 +50,22 @@ PathCost costOf(const Elimination& elimination, const Path& path) {
   return cost;
 }
 
-template <class T>
-std::vector<T> backward(const Elimination& elimination, Weights<T> weights, const Restriction& restriction,
-                        const Progress& progress) {
-  std::vector<T> toGo(elimination.offsets.back(), kUnreachable<T>);
+std::vector<Wide> backward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress) {
+  std::vector<Wide> toGo(elimination.offsets.back(), kUnreachable);
   const std::size_t places = elimination.places();
-  std::fill(toGo.begin() + static_cast<std::ptrdiff_t>(elimination.offsets[places]), toGo.end(), T(0));
+  std::fill(toGo.begin() + static_cast<std::ptrdiff_t>(elimination.offsets[places]), toGo.end(), Wide(0));
   for (std::size_t place = places; place-- > 0;) {
     if (progress.cancelled()) return {};
     const Level& level = elimination.level(place);
-    const T* behind = toGo.data() + elimination.offsets[place + 1];
-    T* here = toGo.data() + elimination.offsets[place];
+    const Wide* behind = toGo.data() + elimination.offsets[place + 1];
+    Wide* here = toGo.data() + elimination.offsets[place];
     const bool isRestricted = place == restriction.place;
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
-      T best = kUnreachable<T>;
+      Wide best = kUnreachable;
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
         if (isRestricted && !restriction.isAllowed[t]) continue;
-        const T cost = weights.of(transition.femtoseconds, transition.bytes) + behind[transition.to];
+        const Wide cost = weights.of(transition.femtoseconds, transition.bytes) + behind[transition.to];
         if (cost < best) best = cost;
       }
       here[state] = best;
@@ -38,34 +74,34 @@ std::vector<T> backward(const Elimination& elimination, Weights<T> weights, cons
   return toGo;
 }
 
-std::vector<std::int64_t> forward(const Elimination& elimination, const Progress& progress) {
-  std::vector<std::int64_t> reached(elimination.offsets.back(), kUnreachable<std::int64_t>);
+std::vector<Wide> forward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress) {
+  std::vector<Wide> reached(elimination.offsets.back(), kUnreachable);
   reached.front() = 0;
   for (std::size_t place = 0; place < elimination.places(); ++place) {
     if (progress.cancelled()) return {};
     const Level& level = elimination.level(place);
-    const std::int64_t* here = reached.data() + elimination.offsets[place];
-    std::int64_t* behind = reached.data() + elimination.offsets[place + 1];
+    const Wide* here = reached.data() + elimination.offsets[place];
+    Wide* behind = reached.data() + elimination.offsets[place + 1];
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
-        behind[transition.to] = std::min(behind[transition.to], here[state] + transition.femtoseconds);
+        if (!restriction.allows(place, t)) continue;
+        behind[transition.to] = std::min(behind[transition.to], here[state] + weights.of(transition.femtoseconds, transition.bytes));
       }
     }
   }
   return reached;
 }
 
-template <class T>
-std::optional<Path> pathAlong(const Elimination& elimination, Weights<T> weights, const Restriction& restriction, const std::vector<T>& toGo) {
-  if (toGo.front() >= kUnreachable<T>) return std::nullopt;
+std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, const Restriction& restriction, const std::vector<Wide>& toGo) {
+  if (toGo.front() >= kUnreachable) return std::nullopt;
   Path path;
   path.reserve(elimination.places());
   std::uint32_t state = 0;
   for (std::size_t place = 0; place < elimination.places(); ++place) {
     const Level& level = elimination.level(place);
-    const T* behind = toGo.data() + elimination.offsets[place + 1];
-    const T wanted = toGo[elimination.offsets[place] + state];
+    const Wide* behind = toGo.data() + elimination.offsets[place + 1];
+    const Wide wanted = toGo[elimination.offsets[place] + state];
     std::uint32_t taken = level.begins[state];
     while (!restriction.allows(place, taken) ||
            weights.of(level.transitions[taken].femtoseconds, level.transitions[taken].bytes) +
@@ -79,9 +115,28 @@ std::optional<Path> pathAlong(const Elimination& elimination, Weights<T> weights
   return path;
 }
 
-template std::vector<std::int64_t> backward(const Elimination&, Weights<std::int64_t>, const Restriction&, const Progress&);
-template std::vector<Wide> backward(const Elimination&, Weights<Wide>, const Restriction&, const Progress&);
-template std::optional<Path> pathAlong(const Elimination&, Weights<std::int64_t>, const Restriction&, const std::vector<std::int64_t>&);
-template std::optional<Path> pathAlong(const Elimination&, Weights<Wide>, const Restriction&, const std::vector<Wide>&);
+
+Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Restriction& restriction, const Progress& progress) {
+  constexpr int kMostMultipliers = 64;
+  const auto along = [&](Weights weights) -> std::optional<std::pair<Wide, PathCost>> {
+    const auto toGo = backward(elimination, weights, restriction, progress);
+    const auto path = toGo.empty() ? std::nullopt : pathAlong(elimination, weights, restriction, toGo);
+    if (!path) return std::nullopt;
+    const PathCost cost = costOf(elimination, *path);
+    return std::pair(toGo.front(), PathCost{cost.femtoseconds - elimination.fixedFs, cost.bytes - elimination.fixedBytes});
+  };
+  const auto fastest = along(kTime), leanest = along(kBytes);
+  if (!fastest || !leanest || fastest->second.bytes <= limitBytes || leanest->second.bytes > limitBytes) return kTime;
+  const PathCost most = mostOf(elimination);
+  PathCost over = fastest->second, within = leanest->second;
+  Weights weights = kTime;
+  for (int i = 0; i < kMostMultipliers; ++i) {
+    weights = Weights::between(over, within, most);
+    const auto next = along(weights);
+    if (!next || next->first >= std::min(weights.of(over), weights.of(within))) break;
+    (next->second.bytes <= limitBytes ? within : over) = next->second;
+  }
+  return weights;
+}
 
 }  // namespace cleave::solve::optimal

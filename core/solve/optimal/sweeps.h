@@ -4,21 +4,22 @@
 
 namespace cleave::solve::optimal {
 
-/// Weighted sums of femtoseconds and bytes: products of two 64-bit figures, so twice as wide.
-__extension__ using Wide = __int128;
-
 /// A sum of nothing reachable; two of them may be added.
-template <class T>
-inline constexpr T kUnreachable = static_cast<T>(std::numeric_limits<std::int64_t>::max() / 4);
-template <>
-inline constexpr Wide kUnreachable<Wide> = Wide(1) << 125;
+inline constexpr Wide kUnreachable = Wide(1) << 124;
+
+struct PathCost {
+  Wide femtoseconds = 0, bytes = 0;
+};
 
 /// What is added up: time · femtoseconds + bytes · bytes.
-template <class T>
 struct Weights {
-  T time = 1, bytes = 0;
-  T of(std::int64_t femtoseconds, std::int64_t heldBytes) const { return time * femtoseconds + bytes * heldBytes; }
+  Wide time = 1, bytes = 0;
+  Wide of(Wide femtoseconds, Wide heldBytes) const { return time * femtoseconds + bytes * heldBytes; }
+  Wide of(const PathCost& cost) const { return of(cost.femtoseconds, cost.bytes); }
+  /// Both costs weigh the same, as nearly as 128 bits allow when nothing costs more than `most`.
+  static Weights between(const PathCost& over, const PathCost& within, const PathCost& most);
 };
+inline constexpr Weights kTime{1, 0}, kBytes{0, 1};
 
 /// Leaves only some transitions at one place.
 struct Restriction {
@@ -30,22 +31,22 @@ struct Restriction {
 
 /// One transition for each place.
 using Path = std::vector<std::uint32_t>;
-struct PathCost {
-  std::int64_t femtoseconds = 0, bytes = 0;
-};
 /// With what fixed steps cost.
 PathCost costOf(const Elimination& elimination, const Path& path);
+/// No path costs more; fixed steps not counted.
+PathCost mostOf(const Elimination& elimination);
 
 /// Least weight from each state to the end; at Elimination::offsets. Fixed steps are not counted. Empty when cancelled.
-template <class T>
-std::vector<T> backward(const Elimination& elimination, Weights<T> weights, const Restriction& restriction,
-                        const Progress& progress);
-/// Least femtoseconds from the start to each state.
-std::vector<std::int64_t> forward(const Elimination& elimination, const Progress& progress);
+std::vector<Wide> backward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress);
+/// Least weight from the start to each state.
+std::vector<Wide> forward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress);
 
 /// The path that `toGo`, made by `backward` with the same arguments, is the weight of: of equal ones the first in candidate
 /// order, first place first. nullopt where none leads to the end.
-template <class T>
-std::optional<Path> pathAlong(const Elimination& elimination, Weights<T> weights, const Restriction& restriction, const std::vector<T>& toGo);
+std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, const Restriction& restriction, const std::vector<Wide>& toGo);
+
+/// The weights whose bound is highest on the time of paths within so many bytes (fixed steps not counted): the slope of the lower
+/// convex hull of all paths where it meets the limit. kTime where the limit does not bind, or no path is within it.
+Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Restriction& restriction, const Progress& progress);
 
 }  // namespace cleave::solve::optimal

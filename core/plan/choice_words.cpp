@@ -1,0 +1,26 @@
+#include "base/quantities.h"
+#include "plan/plan.h"
+
+namespace cleave::plan {
+namespace {
+
+std::string atLeast(const Plan& plan) {
+  return plan.lowerBoundFs ? fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs)) : "";
+}
+
+}  // namespace
+
+std::string choiceInWords(const Plan& plan) {
+  if (!plan.fastest) return {};
+  const double slack = plan.costSettings.slackPercent;
+  const std::int64_t saved = plan.fastest->bytes - plan.cost.bytes();
+  const Femtoseconds longer = plan.cost.femtoseconds() - plan.fastest->femtoseconds;
+  const std::string proof = plan.isProvedOptimal ? "" : atLeast(plan);
+  if (slack == 0) return fmt::format("the fastest of all plans{}", proof);
+  const std::string within = fmt::format("a rank holds least of all plans within {} of the fastest", solve::slackText(slack));
+  if (longer == 0 && saved == 0) return fmt::format("the fastest of all plans, and none within {} of it holds less{}", solve::slackText(slack), proof);
+  return fmt::format("{}, which takes {} a step ({} less) and needs {} a rank ({} more){}", within, solve::timeText(plan.fastest->femtoseconds),
+                     solve::timeText(longer), bytesText(plan.fastest->bytes), bytesText(saved), proof);
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,246 @@
+#include "solve/optimal/budget.h"
+#include "solve/optimal/eliminated.h"
+#include "solve/optimal/first_in_order.h"
+#include "solve/optimal/paths_in_order.h"
+
+#include <algorithm>
+
+namespace cleave::solve::optimal {
+namespace {
+
+/// Where bounds do not settle a search, plans are looked through: Limits::plans, and so many transitions for each.
+/// Counted, so that an answer does not depend on how busy the machine is.
+constexpr std::uint64_t kWorkForAPlan = 10'000;
+constexpr int kMostRanges = 24;
+
+bool hasRoom(const Found& found, const Limits& limits, const PathsInOrder& paths) {
+  return found.plansChecked < limits.plans && paths.work() < limits.plans * kWorkForAPlan;
+}
+
+}  // namespace
+
+/// Plans through states that were dropped may be cheaper.
+void Eliminated::countDropped(Found& found) const {
+  if (!m_elimination.droppedFs) return;
+  const Wide bound = *m_elimination.droppedFs + m_elimination.fixedFs;
+  if (found.outcome == Found::Outcome::Plan && bound >= found.cost.femtoseconds().count()) return;
+  found.isProved = false;
+  found.lowerBoundFs = std::min(found.lowerBoundFs, bound);
+}
+
+Found Eliminated::fastestWithin(const Restriction& restriction, Limits limits, const Progress& progress) const {
+  Found found;
+  const auto toGo = backward(m_elimination, kTime, restriction, progress);
+  if (toGo.empty()) return found;
+  auto path = pathAlong(m_elimination, kTime, restriction, toGo);
+  if (!path) {
+    found.outcome = Found::Outcome::NoPlan;
+    countDropped(found);
+    return found;
+  }
+  found.path = std::move(*path);
+  found.solution = solutionOf(found.path);
+  found.cost = priceOf(found.path, *found.solution);
+  found.lowerBoundFs = found.cost.femtoseconds().count();
+  found.plansChecked = 1;
+  if (limits.hold(found.cost)) {
+    found.outcome = Found::Outcome::Plan;
+    countDropped(found);
+    return found;
+  }
+  const std::uint64_t checked = found.plansChecked;
+  found = fastestOnChain(restriction, limits, progress);
+  if (limits.isFirst && found.outcome == Found::Outcome::Plan) takeFirst(restriction, limits, found, progress);
+  found.plansChecked += checked;
+  countDropped(found);
+  return found;
+}
+
+/// Instead of a plan within binding limits, the first in candidate order of those that are as fast.
+void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits, Found& found, const Progress& progress) const {
+  const PathCost most{found.cost.femtoseconds().count(), std::min(limits.total, limits.additive)};
+  FirstInOrder paths(m_elimination, most, restriction, progress);
+  for (std::uint64_t i = 0; i < limits.plans; ++i) {
+    const Path* path = paths.next();
+    if (!path || *path == found.path) return;
+    const PlanCost cost = priceOf(*path);
+    if (!limits.hold(cost) || cost.femtoseconds() > found.cost.femtoseconds()) continue;
+    found.path = *path;
+    found.solution.reset();
+    found.cost = cost;
+    return;
+  }
+}
+
+std::optional<Chain> Eliminated::chainOf(const Restriction& restriction, std::int64_t peakLimit, const Progress& progress) const {
+  const Chain* whole = chain(progress);
+  if (!whole) return std::nullopt;
+  auto limited = peakLimit == Chain::kAnyPeak ? *whole : Chain::of(m_elimination, peakLimit, progress);
+  if (limited && restriction.place != Restriction::kNowhere) limited = limited->restricted(m_elimination, restriction);
+  return limited;
+}
+
+/// The fastest plan does not fit, so the limits bind. They count additive bytes, which a search on the chain bounds exactly,
+/// and the transient peak, which is known only of a whole plan. So plans are told apart by their peak: of those whose peak
+/// is in [least, below), none has more than the limit − least additive bytes, nor a step that alone needs `below`. The
+/// fastest under these two conditions settles the range when it fits; else its own peak divides the range.
+Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, const Progress& progress) const {
+  struct Range {
+    std::int64_t least = 0, below = Chain::kAnyPeak;
+  };
+  Found best;
+  best.outcome = Found::Outcome::OverBudget;
+  Wide openBound = kUnreachable;  // no plan of a range that could not be settled is faster
+  const auto keep = [&](Path path, const PlanCost& cost) {
+    if (best.outcome == Found::Outcome::Plan && cost.femtoseconds() >= best.cost.femtoseconds()) return;
+    best.outcome = Found::Outcome::Plan;
+    best.path = std::move(path);
+    best.cost = cost;
+  };
+  std::vector<Range> ranges{{}};
+  for (int looked = 0; !ranges.empty(); ++looked) {
+    const Range range = ranges.back();
+    ranges.pop_back();
+    const auto limited = chainOf(restriction, range.below, progress);
+    if (!limited) return {};
+    Bounded within = optimal::fastestWithin(m_elimination, *limited, std::min(limits.additive, limits.total - range.least), progress);
+    if (within.outcome == Bounded::Outcome::Stopped) return {};
+    const bool isSmallest = within.outcome == Bounded::Outcome::TooMuch;
+    if (isSmallest && within.path.empty()) continue;
+    const bool isSlower = best.outcome == Found::Outcome::Plan && within.lowerBound >= best.cost.femtoseconds().count();
+    if (!isSmallest && isSlower) continue;
+    const PlanCost cost = priceOf(within.path);
+    ++best.plansChecked;
+    if (isSmallest) {
+      const bool isLeaner = best.path.empty() || cost.bytes() < best.cost.bytes();
+      if (best.outcome == Found::Outcome::OverBudget && isLeaner) {
+        best.path = std::move(within.path);
+        best.cost = cost;
+      }
+      continue;
+    }
+    if (limits.hold(cost)) {
+      if (!within.isProved) openBound = std::min(openBound, within.lowerBound);
+      keep(std::move(within.path), cost);
+    } else if (cost.transientPeak >= range.below || looked >= kMostRanges) {
+      openBound = std::min(openBound, within.lowerBound);
+    } else {
+      ranges.push_back({range.least, cost.transientPeak});
+      ranges.push_back({cost.transientPeak, range.below});
+    }
+  }
+  const bool hasPlan = best.outcome == Found::Outcome::Plan;
+  best.lowerBoundFs = hasPlan ? std::min(best.cost.femtoseconds().count(), openBound) : openBound;
+  best.isProved = openBound == kUnreachable || (hasPlan && openBound >= best.cost.femtoseconds().count());
+  if (!best.isProved && !lookThrough(restriction, limits, best, progress)) return {};
+  return best;
+}
+
+/// Looks for a plan faster than `found` among all, by rising time, for a while. False when cancelled.
+bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Found& found, const Progress& progress) const {
+  const bool hasPlan = found.outcome == Found::Outcome::Plan;
+  const Wide cut = hasPlan ? found.cost.femtoseconds().count() : kUnreachable;
+  PathsInOrder paths(m_elimination, std::min(limits.total, limits.additive), cut, restriction, progress);
+  while (hasRoom(found, limits, paths)) {
+    const auto state = paths.next();
+    if (state == PathsInOrder::State::Stopped) return false;
+    if (state == PathsInOrder::State::OutOfRoom) break;
+    if (state == PathsInOrder::State::Exhausted) {
+      found.isProved = true;
+      if (hasPlan) found.lowerBoundFs = found.cost.femtoseconds().count();
+      return true;
+    }
+    ++found.plansChecked;
+    const PlanCost next = priceOf(paths.path());
+    if (limits.hold(next)) {
+      found.outcome = Found::Outcome::Plan;
+      found.path = paths.path();
+      found.cost = next;
+      found.isProved = true;
+      found.lowerBoundFs = next.femtoseconds().count();
+      return true;
+    }
+    if (found.path.empty() || (!hasPlan && next.bytes() < found.cost.bytes())) {
+      found.path = paths.path();
+      found.cost = next;
+    }
+  }
+  found.lowerBoundFs = std::max(found.lowerBoundFs, paths.lowerBoundFs());
+  return true;
+}
+
+Found Eliminated::withSlack(const Restriction& restriction, const Limits& within, const Found& fastest, const Progress& progress) const {
+  const Femtoseconds limit = m_context->problem.cost.slowest(fastest.cost.femtoseconds());
+  if (fastest.outcome != Found::Outcome::Plan || m_context->problem.cost.slackPercent == 0) return fastest;
+  Limits limits = within;
+  limits.total = std::min(within.total, fastest.cost.bytes());
+  Found leanest = fastest;
+  // A plan through a state that was dropped may hold less.
+  if (m_elimination.droppedFs) leanest.isProved = leanest.isProved && *m_elimination.droppedFs + m_elimination.fixedFs > limit.count();
+  if (!findLeanest(restriction, limits, limit.count(), leanest, progress)) return {};
+  if (leanest.cost.additiveBytes() == fastest.cost.additiveBytes()) {
+    Found same = fastest;
+    same.isProved = leanest.isProved;
+    same.plansChecked = leanest.plansChecked;
+    return same;
+  }
+  // Of plans that hold as little, the fastest.
+  limits.additive = leanest.cost.additiveBytes();
+  Found found = fastestWithin(restriction, limits, progress);
+  if (found.outcome == Found::Outcome::Stopped) return {};
+  const bool isFound = found.outcome == Found::Outcome::Plan && found.cost.femtoseconds() <= leanest.cost.femtoseconds();
+  const bool isProved = leanest.isProved && isFound && found.isProved;
+  const std::uint64_t checked = leanest.plansChecked + found.plansChecked;
+  if (!isFound) found = std::move(leanest);
+  found.isProved = isProved;
+  found.plansChecked = checked;
+  found.lowerBoundFs = fastest.lowerBoundFs;
+  return found;
+}
+
+/// Replaces `found`, a plan within the limits, by one with fewer additive bytes. A plan with `a` of them and a peak above the
+/// limit − a does not fit, so once the leanest is known, plans with such a peak need not be looked at. False when cancelled.
+bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const {
+  std::int64_t below = Chain::kAnyPeak;
+  for (int looked = 0; looked < kMostRanges; ++looked) {
+    const auto limited = chainOf(restriction, below, progress);
+    if (!limited) return false;
+    Bounded lean = leanestWithin(m_elimination, *limited, limitFs, progress);
+    if (lean.outcome == Bounded::Outcome::Stopped) return false;
+    if (lean.outcome == Bounded::Outcome::TooMuch || lean.lowerBound >= found.cost.additiveBytes()) return true;
+    ++found.plansChecked;
+    const PlanCost cost = priceOf(lean.path);
+    if (limits.hold(cost)) {
+      found.path = std::move(lean.path);
+      found.solution.reset();
+      found.cost = cost;
+      found.isProved = found.isProved && lean.isProved;
+      return true;
+    }
+    const auto next = static_cast<std::int64_t>(limits.total - lean.lowerBound + 1);
+    if (next >= below) break;
+    below = next;
+  }
+  return lookForLeaner(restriction, limits, limitFs, found, progress);
+}
+
+/// The same among all plans, for a while. False when cancelled.
+bool Eliminated::lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const {
+  PathsInOrder paths(m_elimination, found.cost.additiveBytes() - 1, limitFs + 1, restriction, progress);
+  while (hasRoom(found, limits, paths)) {
+    const auto state = paths.next();
+    if (state == PathsInOrder::State::Stopped) return false;
+    if (state == PathsInOrder::State::OutOfRoom) break;
+    if (state == PathsInOrder::State::Exhausted) return true;
+    ++found.plansChecked;
+    const PlanCost next = priceOf(paths.path());
+    if (!limits.hold(next) || next.additiveBytes() >= found.cost.additiveBytes()) continue;
+    found.path = paths.path();
+    found.solution.reset();
+    found.cost = next;
+  }
+  found.isProved = false;
+  return true;
+}
+
+}  // namespace cleave::solve::optimal
