@@ -150,7 +150,7 @@ void TestParetoPanel::readoutComparesWithThePlanShown() {
 void TestParetoPanel::aThinnedFrontSaysSo() {
   ParetoData data = fourPlans();
   const auto plot = shownPlot(data);
-  QVERIFY(plot->summary().contains(QStringLiteral("4 plans")) && !plot->summary().contains(QStringLiteral("Thinned")));
+  QVERIFY(plot->summary().contains(QStringLiteral("4 plans")) && !plot->summary().contains(QStringLiteral("Not all of them")));
   data.isExact = false;
   data.worstGap = 0.0042;
   plot->setData(data);
