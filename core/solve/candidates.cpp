@@ -61,8 +61,7 @@ std::string pinnedTo(const Asked& asked) {
   std::vector<std::string> demands;
   for (const std::uint32_t index : asked.pins) {
     const Pin& pin = asked.problem.pins[index];
-    const std::string wanted = pin.text.substr(pin.text.find_first_not_of(' ', pin.text.find('=') + 1));
-    demands.push_back(fmt::format("{} {}", pin.forbids ? "forbidden to be" : "pinned to", wanted));
+    demands.push_back(fmt::format("{} {}", pin.forbids ? "forbidden to be" : "pinned to", pin.wanted()));
   }
   return joined(demands, "and");
 }

@@ -205,7 +205,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 Result<Pin> Pin::parse(std::string_view text) {
   constexpr std::string_view kForms =
-      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, != to forbid, * for any characters";
+      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that form alone, != to forbid, * for any characters";
   const std::string whole(trimmed(text));
   const auto equals = whole.find('=');
   if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kForms);
@@ -213,17 +213,30 @@ Result<Pin> Pin::parse(std::string_view text) {
   pin.text = whole;
   pin.forbids = equals > 0 && whole[equals - 1] == '!';
   pin.pattern = trimmed(std::string_view(whole).substr(0, equals - (pin.forbids ? 1 : 0)));
-  const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + 1));
+  const bool isExact = whole.substr(equals + 1).starts_with('=');
+  const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + (isExact ? 2 : 1)));
   if (pin.pattern.empty())
     return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kForms);
   if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kForms);
-  pin.strategies = strategiesNamed(wanted);
+  const auto alone = isExact ? rules::parseStrategy(wanted) : std::nullopt;
+  pin.strategies = alone ? std::vector{*alone} : strategiesNamed(wanted);
   if (!pin.strategies.empty()) return pin;
   pin.placement = Placement::parse(wanted);
   if (pin.placement) return pin;
   return fail(ErrorCode::BadUsage,
               "The pin `{}` wants `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).", whole,
               wanted, strategyWords());
+}
+
+std::string_view Pin::wanted() const {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) return text;
+  return trimmed(std::string_view(text).substr(std::min(text.find_first_not_of('=', equals), text.size())));
+}
+
+std::string demandFor(std::string_view name, rules::Strategy strategy) {
+  const std::string_view word = rules::toText(strategy);
+  return fmt::format("{}{}{}", name, strategiesNamed(word).size() > 1 ? "==" : "=", word);
 }
 
 PinTargets targetsOf(const Pin& pin, const Graph& graph) {

@@ -23,16 +23,21 @@ using graph::ValueId;
 using rules::Placement;
 
 /// What the user demands: `NAME=PLACEMENT` for values, `SCOPE=column|row|vocab|replicated|<strategy>` for layers;
-/// `*` in the name matches any characters; `!=` forbids instead.
+/// `*` in the name matches any characters; `!=` forbids instead. `column`, `row`, `vocab` and `replicated` mean every strategy of that axis,
+/// as `column` does `gather+column`; with `==` a strategy means itself alone.
 struct Pin {
   std::string pattern;
   bool forbids = false;
   std::optional<Placement> placement;        ///< a value pin
   std::vector<rules::Strategy> strategies;   ///< a layer pin: any of these
   std::string text;                          ///< as the user wrote it
+  /// What is demanded, as the user wrote it: "column".
+  std::string_view wanted() const;
   /// BadUsage with the accepted forms when the text is neither.
   static Result<Pin> parse(std::string_view text);
 };
+/// Text of the pin that demands this strategy and no other of its axis: "k_proj==column", "k_proj=gather+column".
+std::string demandFor(std::string_view name, rules::Strategy strategy);
 
 /// True when the pattern (`*` matches any characters) covers the whole name.
 bool matches(std::string_view pattern, std::string_view name);

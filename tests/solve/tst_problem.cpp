@@ -61,6 +61,12 @@ class TestProblem : public QObject {
                                 << "a.* = whole gather+whole whole-on-sequence";
     QTest::newRow("one strategy") << "a=column+gather"
                                   << "a = column+gather";
+    QTest::newRow("that form alone") << "a==column"
+                                     << "a = column";
+    QTest::newRow("not that form alone") << "a !== row"
+                                         << "a != row";
+    QTest::newRow("an axis that is no form") << "a==replicated"
+                                             << "a = whole gather+whole whole-on-sequence";
     QTest::newRow("forbid") << "a!=vocab"
                             << "a != vocab vocab+scatter";
     QTest::newRow("value") << "add_4=S(1)"
