@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <sstream>
@@ -85,6 +86,69 @@ Result<Planned> planOptimally(const PlanFlags& flags, const Progress& progress) 
   if (planned.solved->result.optimum) return planned;
   return fail(ErrorCode::Negative, "The engine optimal had to leave out too many states of this graph to find a plan; {} found one, but knows no other.",
               solve::toText(planned.solved->result.engine));
+}
+
+/// One line of --best: how a plan differs from the best one, and how many more look the same.
+struct Listed {
+  plan::PlanDiff diff;
+  std::size_t alike = 0;          ///< more plans with the same figures, layers and collectives
+  std::string differing;          ///< a value that lies otherwise in the first of these
+};
+
+bool looksLike(const plan::PlanDiff& a, const plan::PlanDiff& b) {
+  return a.femtoseconds.after == b.femtoseconds.after && a.rankBytes.after == b.rankBytes.after && a.collectives == b.collectives &&
+         plan::layerLines(a) == plan::layerLines(b);
+}
+
+std::string alikeText(const Listed& listed) {
+  const bool isOne = listed.alike == 1;
+  return fmt::format("at least {} more plan{} like this: {} only in how values between the layers lie{}", listed.alike, isOne ? "" : "s", isOne ? "it differs" : "they differ",
+                     listed.differing.empty() ? "" : fmt::format(", such as `{}`", listed.differing));
+}
+
+/// A value that lies otherwise in two plans, each compared with the same third.
+std::string differingValue(const plan::PlanDiff& a, const plan::PlanDiff& b) {
+  const auto missingIn = [](const plan::PlanDiff& from, const plan::PlanDiff& in) -> std::string {
+    for (const plan::ValueChange& change : from.values) {
+      const auto same = [&](const plan::ValueChange& other) { return other.value == change.value && other.after == change.after; };
+      if (std::none_of(in.values.begin(), in.values.end(), same)) return change.name;
+    }
+    return {};
+  };
+  const std::string inFirst = missingIn(a, b);
+  return inFirst.empty() ? missingIn(b, a) : inFirst;
+}
+
+/// The plan of a solution of the same problem.
+Result<std::shared_ptr<const plan::Plan>> planOf(const Planned& planned, solve::Solution solution) {
+  auto solved = std::make_shared<pipeline::Solved>(*planned.solved);
+  solved->result.solution = std::move(solution);
+  solved->result.optimum = nullptr;
+  return pipeline::planModel(planned.model, solved);
+}
+
+/// The `count` cheapest plans that can be told apart by their figures, layers or collectives; fewer when the next ones all look alike.
+Result<std::vector<Listed>> listBest(const Planned& planned, std::size_t count, const Progress& progress) {
+  constexpr std::size_t kMostAlike = 8;
+  std::vector<Listed> listed;
+  std::shared_ptr<const plan::Plan> best;
+  for (std::size_t asked = count, seen = 0; asked <= kMostAlike * count; asked *= 2) {
+    CLEAVE_TRY(const auto solutions, planned.solved->result.optimum->best(asked, progress));
+    for (; seen < solutions.size(); ++seen) {
+      CLEAVE_TRY(const auto plan, planOf(planned, solutions[seen]));
+      if (!best) best = plan;
+      CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*best, *plan));
+      const auto known = std::find_if(listed.begin(), listed.end(), [&](const Listed& other) { return looksLike(other.diff, diff); });
+      if (known == listed.end()) {
+        if (listed.size() == count) return listed;
+        listed.push_back({std::move(diff)});
+        continue;
+      }
+      if (known->alike++ == 0) known->differing = differingValue(known->diff, diff);
+    }
+    if (listed.size() == count || solutions.size() < asked) break;
+  }
+  return listed;
 }
 
 }  // namespace
@@ -191,24 +255,26 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
 
 Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
-  CLEAVE_TRY(const auto solutions, planned.solved->result.optimum->best(count, progress));
-  const solve::Problem& problem = *planned.solved->problem;
+  CLEAVE_TRY(const auto listed, listBest(planned, count, progress));
   std::string text;
   Json list = Json::array();
-  std::vector<solve::PlanCost> costs;
-  for (const solve::Solution& solution : solutions) costs.push_back(solve::costOf(problem, solution));
-  for (std::size_t i = 0; i < solutions.size(); ++i) {
-    const auto figures = fmt::format("{} a step, {} a rank", solve::timeText(costs[i].femtoseconds()), bytesText(costs[i].bytes()));
-    text += fmt::format("{:>3}. {}\n", i + 1, figures);
-    Json changes = Json::array();
-    for (const plan::LayerPlan& layer : planned.plan->layers) {
-      const auto& mine = solutions[i].strategies[layer.node.index()];
-      const auto& first = solutions[0].strategies[layer.node.index()];
-      if (!mine || !first || mine->strategy == first->strategy) continue;
-      text += fmt::format("       {} {} instead of {}\n", layer.name, rules::toText(mine->strategy), rules::toText(first->strategy));
-      changes.push_back({{"layer", layer.name}, {"strategy", rules::toText(mine->strategy)}, {"best", rules::toText(first->strategy)}});
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const plan::PlanDiff& diff = listed[i].diff;
+    text += fmt::format("{:>3}. {} a step, {} a rank\n", i + 1, solve::timeText(diff.femtoseconds.after), bytesText(diff.rankBytes.after));
+    for (const std::string& line : plan::layerLines(diff)) text += fmt::format("       {}\n", line);
+    Json changes = Json::array(), collectives = Json::object();
+    for (const plan::LayerChange& layer : diff.layers) {
+      changes.push_back({{"layer", layer.name}, {"strategy", rules::toText(layer.after)}, {"best", rules::toText(layer.before)}});
     }
-    list.push_back({{"step_fs", jsonOf<Json>(costs[i].femtoseconds())}, {"rank_bytes", costs[i].bytes()}, {"changes", std::move(changes)}});
+    for (const auto& [kind, traffic] : diff.collectives) {
+      const auto& [best, own] = traffic;
+      collectives[std::string(rules::toText(kind))] = {{"count", own.count}, {"bytes", own.bytes}};
+      if (best == own) continue;
+      text += fmt::format("       {}: {} of {} instead of {} of {}\n", rules::toText(kind), own.count, bytesText(own.bytes), best.count, bytesText(best.bytes));
+    }
+    if (listed[i].alike > 0) text += fmt::format("       {}\n", alikeText(listed[i]));
+    list.push_back({{"step_fs", jsonOf<Json>(diff.femtoseconds.after)}, {"rank_bytes", diff.rankBytes.after}, {"changes", std::move(changes)},
+                    {"collectives", std::move(collectives)}, {"alike", listed[i].alike}});
   }
   return answer(text, json, Json{{"schema", "cleave.best/1"}, {"plans", std::move(list)}}.dump(1) + "\n");
 }

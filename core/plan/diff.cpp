@@ -169,6 +169,16 @@ Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   return diff;
 }
 
+std::vector<std::string> layerLines(const PlanDiff& diff) {
+  std::vector<std::string> lines;
+  for (const LayerGroup& group : grouped(diff.layers)) {
+    const bool isOne = group.count == 1;
+    lines.push_back(fmt::format("{}: {} becomes {}{}", isOne ? group.first->name : group.pattern, rules::toText(group.first->before),
+                                rules::toText(group.first->after), isOne ? "" : fmt::format(" ({} layers)", group.count)));
+  }
+  return lines;
+}
+
 std::string toText(const PlanDiff& diff) {
   std::string text = fmt::format("before: {}\nafter:  {}\n", diff.labelBefore, diff.labelAfter);
   text += figureLine("", "before", "after", "change");
@@ -188,11 +198,7 @@ std::string toText(const PlanDiff& diff) {
                        fmt::format("{} in bytes sent", bytesChange(after.bytes - before.bytes)));
   }
   if (diff.layers.empty()) text += "No layer is treated otherwise.\n";
-  for (const LayerGroup& group : grouped(diff.layers)) {
-    const bool isOne = group.count == 1;
-    text += fmt::format("{}: {} becomes {}{}\n", isOne ? group.first->name : group.pattern, rules::toText(group.first->before),
-                        rules::toText(group.first->after), isOne ? "" : fmt::format(" ({} layers)", group.count));
-  }
+  for (const std::string& line : layerLines(diff)) text += line + "\n";
   text += fmt::format("{} value{} placed otherwise.\n", diff.values.size(), diff.values.size() == 1 ? " is" : "s are");
   return text;
 }

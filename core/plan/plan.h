@@ -193,6 +193,7 @@ std::int64_t shardBytes(const Plan& plan, int rank);
 struct Traffic {
   std::int64_t count = 0;
   std::int64_t bytes = 0;
+  bool operator==(const Traffic&) const = default;
 };
 std::map<rules::CollectiveKind, Traffic> trafficByKind(const Plan& plan);
 
