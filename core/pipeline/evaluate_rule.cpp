@@ -3,6 +3,7 @@
 #include "graph/operators.h"
 #include "libtorch/capture/arguments.h"
 #include "libtorch/capture/capture.h"
+#include "libtorch/capture/normalise.h"
 #include "rules/rule.h"
 #include "rules/strategies.h"
 
@@ -52,6 +53,8 @@ class LineEvaluator {
     if (!json.contains("op") || !json["op"].is_string()) return fail(ErrorCode::BadInput, "The line has no \"op\".");
     m_op = json["op"].get<std::string>();
     if (m_op.find("::") == std::string::npos) m_op = "aten::" + m_op;
+    // As capture writes them; what has a rule of its own keeps it.
+    if (const auto view = torch_capture::viewOf(m_op); view && !rules::hasRule(m_op)) m_op = *view;
     m_schema = findSchema(m_op);
     if (json.contains("ranks")) {
       const Json& ranks = json["ranks"];

@@ -1,5 +1,7 @@
 #include "libtorch/capture/normalise.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -15,12 +17,8 @@ ValueId operand(const RecordedCall& call, std::size_t index) { return std::get<V
 
 Values asItIs(const RecordedCall& call) { return call.append(call.op, std::move(call.args)); }
 
-/// `slice_copy` computes what `slice` does; only its memory differs, which a graph does not speak of.
-Values withoutCopy(const RecordedCall& call) {
-  std::string name(call.op);
-  name.erase(name.find("_copy"), std::string_view("_copy").size());
-  return call.append(name, std::move(call.args));
-}
+/// Functionalization's names for views.
+Values asViewOf(const RecordedCall& call) { return call.append(*viewOf(call.op), std::move(call.args)); }
 
 /// `view(self, size)` and its kin, with the size written out: −1 would have to be worked out again for every shard.
 Values asView(const RecordedCall& call) { return call.append("aten::view", {call.args[0], call.results[0].shape}); }
@@ -123,16 +121,11 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"aten::view", asView},
-    {"aten::view_copy", asView},
     {"aten::_unsafe_view", asView},
     {"aten::_reshape_alias", asView},
-    {"aten::_reshape_alias_copy", asView},
     {"aten::expand", asExpand},
-    {"aten::expand_copy", asExpand},
     {"aten::t", matrixTranspose},
-    {"aten::t_copy", matrixTranspose},
     {"aten::transpose.int", transpose},
-    {"aten::transpose_copy.int", transpose},
     {"aten::silu", silu},
     {"aten::arange", arangeFromZero},
     {"aten::arange.start", arangeFromStart},
@@ -143,27 +136,32 @@ constexpr Row kRows[] = {
     {"aten::masked_fill.Scalar", maskedFill},
     {"aten::rsub.Scalar", reversedSubtraction},
     {"aten::unbind.int", unbind},
-    {"aten::unbind_copy.int", unbind},
     {"aten::split.Tensor", split},
-    {"aten::split_copy.Tensor", split},
-    // Functionalization's names for views; `_to_copy` is an operator of its own.
-    {"aten::alias_copy", withoutCopy},
-    {"aten::as_strided_copy", withoutCopy},
-    {"aten::diagonal_copy", withoutCopy},
-    {"aten::permute_copy", withoutCopy},
-    {"aten::select_copy.int", withoutCopy},
-    {"aten::slice_copy.Tensor", withoutCopy},
-    {"aten::split_with_sizes_copy", withoutCopy},
-    {"aten::squeeze_copy.dim", withoutCopy},
-    {"aten::squeeze_copy.dims", withoutCopy},
-    {"aten::unsqueeze_copy", withoutCopy},
+    {"aten::lift_fresh_copy", asItIs},  // a constant that enters the graph, no view of a value
 };
 
 }  // namespace
 
+std::optional<std::string> viewOf(std::string_view op) {
+  constexpr std::string_view kCopy = "_copy";
+  const std::string_view base = op.substr(0, op.find('.'));
+  if (!base.ends_with(kCopy)) return std::nullopt;
+  const std::string overload(base.size() == op.size() ? std::string_view() : op.substr(base.size() + 1));
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const auto copy = dispatcher.findSchema({std::string(base), overload});
+  const auto view = dispatcher.findSchema({std::string(base.substr(0, base.size() - kCopy.size())), overload});
+  if (!copy || !view || !copy->hasTag(at::Tag::view_copy)) return std::nullopt;
+  if (copy->schema().arguments().size() != view->schema().arguments().size()) return std::nullopt;
+  const c10::OperatorName& name = view->schema().operator_name();
+  return overload.empty() ? name.name : name.name + '.' + overload;
+}
+
 Normaliser normaliserFor(std::string_view op) {
-  const auto* row = std::ranges::find(kRows, op, &Row::op);
-  return row == std::end(kRows) ? &asItIs : row->normaliser;
+  if (const auto* row = std::ranges::find(kRows, op, &Row::op); row != std::end(kRows)) return row->normaliser;
+  const auto view = viewOf(op);
+  if (!view) return &asItIs;
+  const auto* row = std::ranges::find(kRows, std::string_view(*view), &Row::op);
+  return row == std::end(kRows) ? &asViewOf : row->normaliser;
 }
 
 }  // namespace cleave::torch_capture

@@ -1,12 +1,15 @@
 #pragma once
 /// From what LibTorch's dispatcher shows to core ATen: one row per operator that is not core.
 ///
-///     view_copy, _unsafe_view → view     t, transpose → permute     silu → sigmoid · mul     arange → arange.start_step
+///     _unsafe_view → view     t, transpose → permute     silu → sigmoid · mul     arange → arange.start_step
 ///
 /// A row sees the finished call and appends other calls in its place; what it appends has the same results. Operators
-/// without a row stay as they are.
+/// without a row stay as they are. A copying view (`slice_copy`) computes what its view does, only its memory differs, which a
+/// graph does not speak of: all of them take the row, or at least the name, of their view.
 #include "graph/graph.h"
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +30,10 @@ struct RecordedCall {
 };
 
 using Normaliser = std::vector<graph::ValueId> (*)(const RecordedCall&);
+
+/// The view that a copying view stands for, "aten::slice.Tensor" for "aten::slice_copy.Tensor"; nullopt for every other operator.
+/// By LibTorch's own tag of such operators, not by name: `_to_copy` and `index_copy` are none.
+std::optional<std::string> viewOf(std::string_view op);
 
 /// How this operator ("aten::t") is appended; never null.
 Normaliser normaliserFor(std::string_view op);
