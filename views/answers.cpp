@@ -25,11 +25,6 @@ const QString& tagOf(Question question) {
   }
   return kHeatTag;
 }
-
-/// Both give the same answer; this one does not lose itself where the other tries everything.
-solve::Engine firstSolutionEngine(solve::Engine engine) {
-  return engine == solve::Engine::Reference ? solve::Engine::Learning : engine;
-}
 }  // namespace
 
 /// What a question is about, shared with the worker.
@@ -171,9 +166,10 @@ void Answers::postWhyNot(WhyNotReply question) {
   m_whyNot = std::make_shared<const WhyNotReply>(question);
   m_questions.post(kWhyNotTag, question.question,
                    [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
-                     auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), about.optimum(),
+                     const solve::Engine engine = about.solved->options.engine;
+                     auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), engine,
                                                                      question.node, *question.strategy, progress)
-                                                     : solve::whyNot(about.problem(), about.solution(), about.optimum(),
+                                                     : solve::whyNot(about.problem(), about.solution(), engine,
                                                                      question.value, *question.placement, progress);
                      auto reply = std::make_shared<WhyNotReply>(question);
                      if (answer)
@@ -200,13 +196,10 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
   }
   m_remedies.reset();
   m_surveys.post(kRemediesTag, {}, [this, search = subject(), card](const Progress& progress) -> Worker::Completion {
-    auto found =
-        solve::remediesFor(search.problem(), search.solved->result, firstSolutionEngine(search.solved->options.engine),
-                           card ? &*card : nullptr, progress);
+    auto found = solve::remediesFor(search.problem(), search.solved->result, search.solved->options.engine,
+                                    card ? &*card : nullptr, progress);
     auto remedies = std::make_shared<Remedies>();
     if (card) remedies->conflict = card->node;
-    if (!card && search.solved->result.outcome == solve::Outcome::NoSolution)
-      if (auto core = solve::smallestCore(search.problem(), progress)) remedies->core = std::move(*core);
     if (found)
       remedies->offers = std::move(*found);
     else

@@ -39,7 +39,6 @@ struct WhyNotReply {
 struct Remedies {
   std::vector<solve::Remedy> offers;
   NodeId conflict;  ///< the node of the conflict they were sought for; invalid: the whole search
-  solve::Core core;  ///< of a whole search without a solution: the smallest set that cannot hold together
   QString failure;  ///< one sentence, when they could not be computed
 };
 

@@ -186,6 +186,7 @@ void Document::applyChange(const solve::Change& change) {
   after.redistributable = changed->redistributable;
   after.sequenceParallel = changed->context.sequenceParallel;
   after.ranks = changed->context.worldSize;
+  after.memoryBudget = changed->cost.memoryBudget;
   // An engine's own menu stays "its own" as long as the change does not speak of it.
   if (changed->context.menu != (*problem)->context.menu) after.menu = changed->context.menu;
   pushDemands(after, toQ(solve::toText(change)));

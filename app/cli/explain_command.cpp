@@ -43,17 +43,19 @@ Json figuresJson(const solve::Figures& figures) {
 Json coreJson(const solve::Core& core) {
   Json constraints = Json::array();
   for (const auto& constraint : core.constraints) {
-    constraints.push_back({{"text", constraint.text}, {"lift", constraint.lift ? Json(*constraint.lift) : Json(nullptr)}});
+    constraints.push_back({{"text", constraint.text},
+                           {"lift", constraint.lift ? Json(*constraint.lift) : Json(nullptr)},
+                           {"offer", constraint.offer ? Json(solve::toText(*constraint.offer)) : Json(nullptr)}});
   }
-  return {{"minimal", core.isMinimal}, {"constraints", std::move(constraints)}};
+  return {{"irreducible", core.isIrreducible}, {"constraints", std::move(constraints)}};
 }
 
 std::string coreText(const solve::Core& core) {
   if (core.constraints.empty()) return {};
-  std::string text = core.isMinimal ? "These cannot hold together, and each of them is needed for that:\n"
-                                    : "These cannot hold together (perhaps not all of them are needed for that: the time for finding out was up):\n";
+  std::string text = core.isIrreducible ? "These cannot hold together, and each of them is needed for that:\n"
+                                        : "These cannot hold together (perhaps not all of them are needed for that: the search for it ended at its limit):\n";
   for (const auto& constraint : core.constraints) {
-    text += fmt::format("  - {}{}\n", constraint.text, constraint.lift ? fmt::format(" (can be lifted: {})", *constraint.lift) : "");
+    text += fmt::format("  - {}{}\n", constraint.text, constraint.offer ? fmt::format(" ({}: then there is a plan)", solve::toText(*constraint.offer)) : "");
   }
   return text;
 }
@@ -65,6 +67,7 @@ std::string_view toText(solve::WhyNotAnswer answer) {
     case solve::WhyNotAnswer::Forbidden: return "forbidden";
     case solve::WhyNotAnswer::Costs: return "costs";
     case solve::WhyNotAnswer::Possible: return "possible";
+    case solve::WhyNotAnswer::NotKnown: return "not_known";
   }
   return "";
 }
@@ -77,7 +80,7 @@ struct ExplainCommand {
     const Progress progress = consoleProgress();
     if (!placement.empty() && value.empty()) return fail(ErrorCode::BadUsage, "--placement asks about a value: name it with --value.");
     CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
-    Json document{{"schema", "cleave.explain/1"}};
+    Json document{{"schema", "cleave.explain/2"}};
     std::string text;
     if (value.empty()) {
       CLEAVE_TRY_VOID(explainOutcome(planned, progress, text, document));
@@ -97,14 +100,16 @@ struct ExplainCommand {
   static Result<void> explainOutcome(const Planned& planned, const Progress& progress, std::string& text, Json& document) {
     const solve::Problem& problem = *planned.solved->problem;
     document["solved"] = planned.plan != nullptr;
+    document["outcome"] = planned.plan ? "solution" : planned.solved->result.isProved ? "none" : "not_known";
     if (planned.plan) {
       text += planned.plan->warnings.empty() ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
       for (const std::string& warning : planned.plan->warnings) text += "  " + warning + "\n";
       document["warnings"] = planned.plan->warnings;
     } else {
-      CLEAVE_TRY(const solve::Core core, solve::smallestCore(problem, progress));
-      text += fmt::format("There is no plan for {} ranks. {}", problem.context.worldSize, coreText(core));
-      document["core"] = coreJson(core);
+      const solve::SolveResult& result = planned.solved->result;
+      text += fmt::format("{} for {} rank{}. {}", result.isProved ? "There is no plan" : "No plan was found, and that there is none was not shown", problem.context.worldSize,
+                          problem.context.worldSize == 1 ? "" : "s", coreText(result.core));
+      document["core"] = coreJson(result.core);
     }
     CLEAVE_TRY(const auto remedies, solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));
     Json list = Json::array();
@@ -161,15 +166,15 @@ struct ExplainCommand {
   Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text, Json& document) const {
     const solve::Problem& problem = *planned.solved->problem;
     const solve::Solution& solution = *planned.solved->result.solution;
-    const solve::Optimum* optimum = planned.solved->result.optimum.get();
+    const solve::Engine engine = planned.solved->options.engine;
     const auto parsed = rules::Placement::parse(placement);
     const auto strategy = rules::parseStrategy(placement);
     if (!parsed && !strategy) {
       return fail(ErrorCode::BadUsage, "--placement is \"{}\": write a placement such as R or S(1), or a layer's strategy such as row.", placement);
     }
     CLEAVE_TRY(const solve::WhyNot answer,
-               parsed ? solve::whyNot(problem, solution, optimum, id, *parsed, progress)
-                      : solve::whyNot(problem, solution, optimum, problem.graph->value(id).producer, *strategy, progress));
+               parsed ? solve::whyNot(problem, solution, engine, id, *parsed, progress)
+                      : solve::whyNot(problem, solution, engine, problem.graph->value(id).producer, *strategy, progress));
     Json sentences = Json::array();
     for (const solve::Sentence& sentence : answer.sentences) {
       text += solve::plainText(sentence) + "\n";

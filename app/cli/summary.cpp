@@ -143,6 +143,7 @@ std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo
   nlohmann::ordered_json json;
   json["schema"] = "cleave.plan/1";
   json["solved"] = false;
+  json["outcome"] = solved.result.isProved ? "none" : "not_known";
   json["model"] = {{"source", model.source}, {"architecture", model.architecture}, {"model_type", model.modelType}};
   json["ranks"] = solved.problem->context.worldSize;
   json["engine"] = solve::toText(solved.result.engine);

@@ -1,5 +1,7 @@
 #include "pipeline/pipeline.h"
 
+#include "solve/explain/explain.h"
+
 #include <chrono>
 
 namespace cleave::pipeline {
@@ -40,10 +42,14 @@ plan::Checkpoint checkpointOf(const formats::ModelFolder& folder) {
   return checkpoint;
 }
 
-/// The demands that cannot hold together where an engine proved them, else the conflicts the search met most often.
+/// What cannot hold together, else the conflicts the search met most often.
 std::string causesInWords(const solve::SolveResult& result) {
   if (!result.core.constraints.empty()) {
-    std::string text = result.core.constraints.size() == 1 ? ":" : ": these cannot hold together.";
+    std::string text = ":";
+    if (result.core.constraints.size() > 1) {
+      text += result.core.isIrreducible ? " these cannot hold together, and each of them is needed for that."
+                                        : " these cannot hold together; perhaps not all of them are needed for that.";
+    }
     for (const solve::Constraint& constraint : result.core.constraints) text += "\n  " + constraint.text;
     return text;
   }
@@ -121,6 +127,11 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
     CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress, options.cache.get()));
   }
   solved->solveMs = millisecondsSince(start);
+  if (solved->result.outcome == solve::Outcome::NoSolution) {
+    // Whoever asked to stop has the engine's own, wider set of demands.
+    auto core = solve::irreducibleCore(*problem, options.engine, progress);
+    if (core && core->outcome == solve::CoreOutcome::HasCore) solved->result.core = std::move(core->core);
+  }
   return std::shared_ptr<const Solved>(std::move(solved));
 }
 
@@ -130,7 +141,9 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
     return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.", solved->result.stats.tries);
   }
   if (!solved->result.solution) {
-    return fail(ErrorCode::Negative, "There is no solution for {} ranks{}", solved->problem->context.worldSize, causesInWords(solved->result));
+    const int ranks = solved->problem->context.worldSize;
+    return fail(ErrorCode::Negative, "{} for {} rank{}{}", solved->result.isProved ? "There is no solution" : "No solution was found", ranks,
+                ranks == 1 ? "" : "s", causesInWords(solved->result));
   }
   plan::PlanRequest request;
   request.model = model->info;

@@ -10,8 +10,6 @@
 namespace cleave::solve {
 namespace {
 
-constexpr int kMostRanksSuggested = 64;
-
 class CardMaker {
  public:
   /// `cursor` stands just after the Conflict event.
@@ -31,7 +29,7 @@ class CardMaker {
     for (ValueId culprit : m_card.conflict.culprits) addCulprit(culprit);
     addTried();
     addGoesBack();
-    addSuggestions();
+    addPinsToTry();
     return std::move(m_card);
   }
 
@@ -204,89 +202,25 @@ class CardMaker {
       s.text(fmt::format("; of the {} layers among them, {} {} nothing to do with this conflict", layers,
                          m_card.undoneUninvolved, m_card.undoneUninvolved == 1 ? "has" : "have"));
     }
-    m_card.goesBack = s.text(".").finish();
-  }
-
-  void addSuggestions() {
-    for (const std::string& pin : m_card.conflict.pins) {
-      m_card.pinsToLift.push_back(pin);
-      m_card.suggestions.push_back(sentence().text(fmt::format("Lift the pin {}.", ticked(pin))).finish());
-    }
-    std::set<std::string> offered;
-    for (const CulpritLine& line : m_card.culprits) suggestWhole(line, offered);
-    suggestRanks();
-    suggestWithoutSequence();
-    if (endsSolved()) {
-      m_card.suggestions.push_back(sentence()
-                                       .text("The search finds a way around this conflict by itself; change something "
-                                             "only to have other layers split.")
-                                       .finish());
-    }
+    s.text(".");
+    if (endsSolved()) s.text(" The search finds a way around this conflict by itself.");
+    m_card.goesBack = s.finish();
   }
 
   /// A layer that splits what should be whole, and could have left it whole.
-  void suggestWhole(const CulpritLine& line, std::set<std::string>& offered) {
-    if (!line.placement.isSplit() || !line.hasAlternative) return;
-    const auto reads = readsAt(m_cursor, line.chooser);
-    const auto now = m_cursor.choiceOf(line.chooser);
-    if (!reads || !now) return;
-    const std::string layer = graph::layerName(m_graph, line.chooser);
-    for (const Choice& choice : candidatesOf(m_problem, m_variables, line.chooser, *reads).open) {
-      if (!choice.strategy || !choice.results.front().isReplicated() || choice == m_trace.choice(*now)) continue;
-      const auto word = rules::toText(choice.strategy->strategy);
-      std::string pin = fmt::format("{}={}", layer, word);
-      if (!offered.insert(pin).second) return;
-      m_card.suggestions.push_back(sentence()
-                                       .text("Pin ")
-                                       .node(line.chooser)
-                                       .text(fmt::format(" to {}: then ", word))
-                                       .value(line.value)
-                                       .text(" comes out whole.")
-                                       .finish());
-      m_card.pinsToTry.push_back(std::move(pin));
-      return;
-    }
-  }
-
-  /// Another number of ranks under which this very node, with these operands, would work.
-  void suggestRanks() {
-    const auto reads = readsAt(m_cursor, m_card.node);
-    if (!reads || !m_card.conflict.pins.empty()) return;
-    std::vector<std::string> works;
-    for (int ranks = 2; ranks <= kMostRanksSuggested && works.size() < 4; ++ranks) {
-      if (ranks == m_problem.context.worldSize) continue;
-      if (fitsOn(ranks, *reads)) works.push_back(std::to_string(ranks));
-    }
-    if (works.empty()) return;
-    m_card.suggestions.push_back(sentence()
-                                     .text(fmt::format("The sizes here fit {} ranks; {} do not.", joined(works, "or"),
-                                                       m_problem.context.worldSize))
-                                     .finish());
-  }
-
-  bool fitsOn(int ranks, const std::vector<Placement>& reads) const {
-    const auto operands = m_variables.reads(m_card.node);
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      if (reads[i].isSplit() && !reads[i].localShape(m_graph.shapeOf(operands[i].value), ranks)) return false;
-    }
-    Problem other = m_problem;
-    other.context.worldSize = ranks;
-    return !candidatesOf(other, m_variables, m_card.node, reads).open.empty();
-  }
-
-  void suggestWithoutSequence() {
-    if (m_problem.context.sequenceParallel == rules::SequenceParallel::Off) return;
+  void addPinsToTry() {
     for (const CulpritLine& line : m_card.culprits) {
-      const auto choice = line.chooser.isValid() ? m_cursor.choiceOf(line.chooser) : std::nullopt;
-      if (!choice || !line.placement.isSplit()) continue;
-      const auto& strategy = m_trace.choice(*choice).strategy;
-      if (!strategy || strategy->after != rules::CollectiveKind::ReduceScatter) continue;
-      m_card.suggestions.push_back(sentence()
-                                       .text("Solve without sequence parallelism: then ")
-                                       .node(line.chooser)
-                                       .text(" leaves the sequence whole on every rank.")
-                                       .finish());
-      return;
+      if (!line.placement.isSplit() || !line.hasAlternative) continue;
+      const auto reads = readsAt(m_cursor, line.chooser);
+      const auto now = m_cursor.choiceOf(line.chooser);
+      if (!reads || !now) continue;
+      for (const Choice& choice : candidatesOf(m_problem, m_variables, line.chooser, *reads).open) {
+        if (!choice.strategy || !choice.results.front().isReplicated() || choice == m_trace.choice(*now)) continue;
+        std::string pin = demandFor(graph::layerName(m_graph, line.chooser), choice.strategy->strategy);
+        auto& pins = m_card.pinsToTry;
+        if (std::find(pins.begin(), pins.end(), pin) == pins.end()) pins.push_back(std::move(pin));
+        break;
+      }
     }
   }
 
@@ -328,7 +262,6 @@ std::vector<Sentence> sentencesOf(const ConflictCard& card) {
   for (const CulpritLine& line : card.culprits) all.push_back(line.sentence);
   all.insert(all.end(), card.tried.begin(), card.tried.end());
   if (!card.goesBack.empty()) all.push_back(card.goesBack);
-  all.insert(all.end(), card.suggestions.begin(), card.suggestions.end());
   return all;
 }
 

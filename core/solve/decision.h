@@ -90,13 +90,13 @@ struct ConflictCard {
   Sentence headline;                   ///< what cannot be, in one sentence
   std::vector<CulpritLine> culprits;
   std::vector<Sentence> tried;         ///< what this node could have been otherwise
-  Sentence goesBack;                   ///< where the search continues; empty while it is not known yet
+  Sentence goesBack;                   ///< where the search continues, and how it ends; empty while it is not known yet
   std::optional<NodeId> target;        ///< node gone back to
   std::uint32_t undone = 0;            ///< assignments taken back
   std::uint32_t undoneUninvolved = 0;  ///< of these, layers' choices that have nothing to do with the conflict
-  std::vector<Sentence> suggestions;   ///< what the user can change
-  std::vector<std::string> pinsToTry;  ///< pins that a button may add, in the form of Pin::parse
-  std::vector<std::string> pinsToLift; ///< texts of pins that a button may lift
+  /// Pins under which the culprits' layers leave whole what they split, in the form of Pin::parse. What they bring has to be
+  /// tried before it is offered (explain/remedy.h).
+  std::vector<std::string> pinsToTry;
 };
 /// The conflict that the cursor just applied (or, right after its Backtrack, the one before); nullopt elsewhere.
 std::optional<ConflictCard> conflictAt(const Cursor& cursor);

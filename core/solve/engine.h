@@ -38,11 +38,12 @@ struct SolveResult {
   /// it can say what stands in the way.
   Engine engine = Engine::Reference;
   std::optional<Solution> solution;      ///< iff Solved
+  bool isProved = true;                  ///< NoSolution: false where a search for a plan within the budget ended at its limit
   SearchStats stats;
   /// NoSolution: the conflicts the search met, most often first, at most 16.
   std::vector<ConflictRecord> causes;
   /// NoSolution under `learning` and `optimal`: demands (pins, switched-off rules, the budget) that cannot hold together, as
-  /// the search proved it; explain/explain.h makes the set smallest.
+  /// the search proved it; explain/explain.h leaves out of them what is not needed.
   Core core;
   std::shared_ptr<const Optimum> optimum;  ///< `optimal` that found a solution
 };

@@ -160,6 +160,58 @@ class TestCliExplain : public QObject {
     const QJsonArray plans = json({"plan", model("llama"), "--best", "4"})["plans"].toArray();
     QCOMPARE(plans.size(), 4);
     for (qsizetype i = 1; i < plans.size(); ++i) QVERIFY(plans[i]["step_fs"].toInteger() >= plans[i - 1]["step_fs"].toInteger());
+    // No two look the same: they differ in time, memory, layers or collectives.
+    for (qsizetype i = 0; i < plans.size(); ++i) {
+      for (qsizetype j = 0; j < i; ++j) {
+        QJsonObject a = plans[i].toObject(), b = plans[j].toObject();
+        a.remove("alike"), b.remove("alike");
+        QVERIFY2(a != b, qPrintable(QString("plans %1 and %2 are told alike").arg(j + 1).arg(i + 1)));
+      }
+    }
+  }
+
+  /// The pin that is offered gives the form that was asked about, and no other of its axis, at the price that was told.
+  void thePinThatIsOfferedBringsIt_data() {
+    QTest::addColumn<QString>("layer");
+    QTest::addColumn<QString>("strategy");
+    for (const char* strategy : {"column", "gather+column", "column+gather", "whole", "row", "row+scatter"}) {
+      for (const char* layer : {"model.layers.0.self_attn.k_proj", "model.layers.1.mlp.down_proj"}) QTest::addRow("%s of %s", strategy, layer) << layer << strategy;
+    }
+  }
+  void thePinThatIsOfferedBringsIt() {
+    QFETCH(QString, layer);
+    QFETCH(QString, strategy);
+    const QStringList base{model("llama"), "--seq", "64", "--sequence-parallel", "auto", "--device-profile", "cpu"};
+    const QJsonObject answer = json(QStringList{"explain"} + base + QStringList{"--value", layer, "--placement", strategy});
+    const QString pin = answer["pin"].toString();
+    if (pin.isEmpty()) {
+      QVERIFY2(QStringList({"is_so", "impossible", "forbidden"}).contains(answer["answer"].toString()), qPrintable(answer["answer"].toString()));
+      return;
+    }
+    const QJsonObject before = json(QStringList{"plan"} + base), after = json(QStringList{"plan"} + base + QStringList{"--pin", pin});
+    QString taken;
+    for (const QJsonValue& entry : after["layers"].toArray()) {
+      if (entry["name"].toString() == layer) taken = entry["strategy"].toString();
+    }
+    QCOMPARE(taken, strategy);
+    QCOMPARE(stepFs(after) - stepFs(before), answer["extra_fs"].toInteger());
+  }
+
+  /// `plan` and `explain` name the same demands, and none that plays no part.
+  void whatCannotHoldTogetherIsTheSameEverywhere() {
+    const QStringList flags{model("llama"), "--engine", "learning", "--menu", "optimum", "--pin", "lm_head=row", "--pin", "*q_proj=column", "--pin", "*up_proj=column"};
+    const Finished planned = cli(QStringList{"plan"} + flags), explained = cli(QStringList{"explain"} + flags + QStringList{"--json", "-"});
+    QCOMPARE(planned.exitCode, 1);
+    QCOMPARE(explained.exitCode, 1);
+    const QJsonObject core = QJsonDocument::fromJson(explained.out).object()["core"].toObject();
+    QVERIFY(core["irreducible"].toBool());
+    QStringList lifts;
+    for (const QJsonValue& constraint : core["constraints"].toArray()) {
+      QVERIFY2(planned.err.contains(constraint["text"].toString().toUtf8()), planned.err.constData());
+      if (constraint["lift"].isString()) lifts << constraint["lift"].toString();
+    }
+    QCOMPARE(lifts, QStringList{"lm_head=row"});
+    QVERIFY2(!planned.err.contains("q_proj=column"), planned.err.constData());
   }
 
   void plansAreComparedByEngineAndByFile() {

@@ -158,9 +158,10 @@ void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
   reply.answer.emplace();
   reply.answer->answer = solve::WhyNotAnswer::Forbidden;
   reply.answer->sentences = {{{"lm_head cannot be row.", {}}}};
-  reply.answer->core.isMinimal = true;
+  reply.answer->core.isIrreducible = true;
   reply.answer->core.constraints = {
-      {solve::ConstraintKind::Pin, layer, {}, "You demand `lm_head` whole.", "lm_head=replicated"},
+      {solve::ConstraintKind::Pin, layer, {}, "You demand `lm_head` whole.", "lm_head=replicated",
+       solve::Change{solve::ChangeKind::LiftPin, "lm_head=replicated"}},
       {solve::ConstraintKind::Sizes, layer, {}, "257 rows do not divide by 2.", std::nullopt}};
   AnswerText text = answerText(document, reply, kColors);
   QVERIFY(text.html.contains(QStringLiteral("each one is needed")));
@@ -239,9 +240,9 @@ void TestExplainPanels::aPinForAllLayersLikeIt() {
   all->trigger();
   QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
   QCOMPARE(document.pins().size(), std::size_t(1));
-  QCOMPARE(document.pins()[0].text, std::string("model.layers.*.mlp.up_proj=column"));
+  QCOMPARE(document.pins()[0].text, std::string("model.layers.*.mlp.up_proj==column"));  // and not column+gather
   for (const plan::LayerPlan& layer : document.plan()->layers)
-    if (layer.name.ends_with(".up_proj")) QCOMPARE(layer.axis, std::string("column"));
+    if (layer.name.ends_with(".up_proj")) QVERIFY(layer.strategy == rules::Strategy::Column);
 }
 
 void TestExplainPanels::linksMoveTheFocus() {

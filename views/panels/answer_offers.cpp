@@ -16,38 +16,14 @@ Offer changeOffer(Document& document, const QString& html, const solve::Change& 
           [&document, change] { document.applyChange(change); }};
 }
 
-/// What a button can do about a constraint; an offer without a button where nothing can be done in the window.
+/// What a button can do about a constraint; an offer without a button where nothing that was tried brings a plan.
 Offer constraintOffer(Document& document, const solve::Constraint& constraint) {
   const graph::Graph& graph = *document.graph();
   QString html = proseHtml(constraint.text, graph);
   if (constraint.node.isValid() && constraint.node.index() < graph.nodes.size() && !html.contains(QLatin1String("<a ")))
     html = QStringLiteral("%1: %2").arg(nodeLink(graph, constraint.node), html);
   html = QStringLiteral("• %1").arg(html);
-  using solve::ChangeKind;
-  using solve::ConstraintKind;
-  switch (constraint.kind) {
-    case ConstraintKind::Pin:
-      if (constraint.lift) return changeOffer(document, html, {ChangeKind::LiftPin, *constraint.lift});
-      break;
-    case ConstraintKind::RuleOff:
-      if (constraint.lift) return changeOffer(document, html, {ChangeKind::RuleOn, *constraint.lift});
-      break;
-    case ConstraintKind::Rule:
-      // Only what is computed can be gathered or cut; inputs and parameters lie as they lie.
-      if (constraint.value.isValid() && constraint.value.index() < graph.values.size() &&
-          graph.node(graph.value(constraint.value).producer).kind == graph::NodeKind::Call)
-        return changeOffer(document, html, {ChangeKind::Redistribute, graph.value(constraint.value).name});
-      break;
-    case ConstraintKind::Menu: return changeOffer(document, html, {ChangeKind::FullMenu, {}});
-    case ConstraintKind::Budget:
-      if (!document.settings().cost.memoryBudget) break;
-      return {html, QObject::tr("Lift the budget"), QObject::tr("Allow what the device has, and solve again"),
-              [&document] {
-                document.setMemoryBudget(std::nullopt);
-                document.solve();
-              }};
-    case ConstraintKind::Sizes: break;
-  }
+  if (constraint.offer) return changeOffer(document, html, *constraint.offer);
   return {html, {}, {}, {}};
 }
 
@@ -105,7 +81,7 @@ AnswerText answerText(Document& document, const WhyNotReply& reply, const TextCo
                      .arg(costChange(answer.extraFs.value_or(0), answer.extraBytes.value_or(0)),
                           quiet(QObject::tr("against the plan shown"), colors));
   if (!answer.core.constraints.empty())
-    text.html += heading(answer.core.isMinimal ? QObject::tr("These cannot hold together; each one is needed")
+    text.html += heading(answer.core.isIrreducible ? QObject::tr("These cannot hold together; each one is needed")
                                                : QObject::tr("These cannot hold together"),
                          colors);
   text.offers = coreOffers(document, answer.core);

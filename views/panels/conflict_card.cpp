@@ -69,11 +69,10 @@ void ConflictCard::refreshOffers() {
   std::vector<Offer> offers;
   QString head;
   const auto& remedies = m_document.remedies();
-  const bool hasSmallest = remedies && !remedies->core.constraints.empty();
-  const solve::Core& core = hasSmallest ? remedies->core : solved->result.core;
+  const solve::Core& core = solved->result.core;
   if (!hasSolution && !hasConflict && !core.constraints.empty()) {
     head = heading(
-        core.isMinimal ? tr("These cannot hold together; each one is needed") : tr("These cannot hold together"),
+        core.isIrreducible ? tr("These cannot hold together; each one is needed") : tr("These cannot hold together"),
         colors);
     offers = coreOffers(m_document, core);
   }

@@ -44,7 +44,6 @@ QString conflictText(const Document& document, const TextColors& colors) {
   section(QObject::tr("Because of"), causes);
   section(QObject::tr("What else was possible here"), card.tried);
   if (!card.goesBack.empty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(card.goesBack, graph));
-  section(QObject::tr("What you can change"), card.suggestions);
   return html;
 }
 

@@ -74,26 +74,52 @@ void addDemand(std::vector<PinOffer>& offers, const Document& document, const QS
   offers.push_back({label, spec, hasPin(document, spec)});
 }
 
-/// Axes to demand, on this layer and on all like it; strategies to ask about.
+/// One thing to demand of a layer: every form of an axis, or one form alone.
+struct Demand {
+  QString label;
+  std::string word;                         ///< of the axis
+  std::optional<rules::Strategy> strategy;  ///< one form alone
+  QString spec(const std::string& name, bool forbids) const {
+    std::string text = strategy ? solve::demandFor(name, *strategy) : fmt::format("{}={}", name, word);
+    if (forbids) text.insert(name.size(), "!");
+    return toQ(text);
+  }
+};
+
+/// An axis by its name where the layer has one form of it; else any of its forms, and each.
+std::vector<Demand> demandsFor(const rules::LayerOptions& options) {
+  std::vector<std::pair<std::string, std::vector<rules::Strategy>>> axes;
+  for (const rules::StrategyOption& option : options.offered) {
+    const std::string axis(rules::axisOf(option.strategy));
+    auto known = std::find_if(axes.begin(), axes.end(), [&](const auto& entry) { return entry.first == axis; });
+    if (known == axes.end()) known = axes.insert(axes.end(), {axis, {}});
+    auto& forms = known->second;
+    if (std::find(forms.begin(), forms.end(), option.strategy) == forms.end()) forms.push_back(option.strategy);
+  }
+  std::vector<Demand> demands;
+  for (const auto& [axis, forms] : axes) {
+    const bool isOne = forms.size() == 1;
+    demands.push_back({isOne ? toQ(axis) : QObject::tr("%1 in any form").arg(toQ(axis)), axis, {}});
+    if (isOne) continue;
+    for (const rules::Strategy form : forms) demands.push_back({toQ(rules::toText(form)), axis, form});
+  }
+  return demands;
+}
+
+/// What to demand, on this layer and on all like it; strategies to ask about.
 void addDemands(LayerSections& sections, const Document& document, NodeId node, const rules::LayerOptions& options) {
   const graph::Graph& graph = *document.graph();
-  const QString name = toQ(graph::layerName(graph, node));
-  QStringList axes;
-  for (const char* axis : {"column", "row", "vocab", "replicated"})
-    if (std::any_of(options.offered.begin(), options.offered.end(),
-                    [&](const auto& option) { return rules::axisOf(option.strategy) == axis; }))
-      axes << QString::fromLatin1(axis);
+  const std::string name = graph::layerName(graph, node);
+  const auto demands = demandsFor(options);
+  const auto add = [&](const Demand& demand, const QString& label, const std::string& pattern) {
+    addDemand(sections.pins, document, label, demand.spec(pattern, false));
+    addDemand(sections.forbids, document, label, demand.spec(pattern, true));
+  };
+  for (const Demand& demand : demands) add(demand, demand.label, name);
   const LikeLayers alike = layersLike(graph, node);
-  for (const QString& axis : axes) {
-    addDemand(sections.pins, document, axis, QStringLiteral("%1=%2").arg(name, axis));
-    addDemand(sections.forbids, document, axis, QStringLiteral("%1!=%2").arg(name, axis));
-  }
   if (alike.count > 1)
-    for (const QString& axis : axes) {
-      const QString label = QObject::tr("%1 on all %2 layers like it").arg(axis, countText(alike.count));
-      addDemand(sections.pins, document, label, QStringLiteral("%1=%2").arg(toQ(alike.pattern), axis));
-      addDemand(sections.forbids, document, label, QStringLiteral("%1!=%2").arg(toQ(alike.pattern), axis));
-    }
+    for (const Demand& demand : demands)
+      add(demand, QObject::tr("%1 on all %2 layers like it").arg(demand.label, countText(alike.count)), alike.pattern);
   const auto ask = [&](rules::Strategy strategy) {
     const QString text = toQ(rules::toText(strategy));
     if (text != sections.strategy && !sections.questions.contains(text)) sections.questions << text;

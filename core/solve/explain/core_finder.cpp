@@ -1,7 +1,9 @@
 #include "solve/explain/core_finder.h"
 
 #include "base/quantities.h"
+#include "solve/explain/change.h"
 #include "solve/explain/impossible.h"
+#include "solve/explain/relaxed.h"
 #include "solve/sentences.h"
 #include "solve/wording.h"
 
@@ -11,39 +13,20 @@
 namespace cleave::solve {
 namespace {
 
-using Answer = Relaxation::Answer;
-
 /// More constraints than this are a chain: its ends are told, its middle is counted.
 constexpr std::size_t kMostTold = 8;
-
-/// Keeps tables only, and ends the search at the deadline.
-class BoundedSink final : public TraceSink {
- public:
-  explicit BoundedSink(const Deadline& deadline) : m_deadline(deadline), m_tables(makeCountingSink()) {}
-  ChoiceId internChoice(Choice choice) override { return m_tables->internChoice(std::move(choice)); }
-  ConflictId internConflict(ConflictRecord conflict) override { return m_tables->internConflict(std::move(conflict)); }
-  bool onEvent(const Event&) override {
-    constexpr std::uint32_t kEventsBetweenLooks = 1 << 10;
-    return ++m_events % kEventsBetweenLooks != 0 || !m_deadline.isOver();
-  }
-
- private:
-  const Deadline& m_deadline;
-  std::unique_ptr<TraceSink> m_tables;
-  std::uint32_t m_events = 0;
-};
 
 /// What is left of `items` when everything is dropped without which `fails` still answers yes. Halves first, then single ones.
 struct Filtered {
   std::vector<std::size_t> kept;
-  bool isMinimal = true;
+  bool isIrreducible = true;
 };
 template <class Fails>
 Result<Filtered> deletionFilter(std::size_t count, const Fails& fails) {
   Filtered filtered;
   for (std::size_t i = 0; i < count; ++i) filtered.kept.push_back(i);
   for (std::size_t size = std::bit_floor(count); size >= 1; size /= 2) {
-    if (size == 1) filtered.isMinimal = true;
+    if (size == 1) filtered.isIrreducible = true;
     for (std::size_t at = 0; at < filtered.kept.size();) {
       std::vector<std::size_t> without = filtered.kept;
       const auto begin = without.begin() + static_cast<std::ptrdiff_t>(at);
@@ -53,7 +36,7 @@ Result<Filtered> deletionFilter(std::size_t count, const Fails& fails) {
         filtered.kept = std::move(without);
         continue;
       }
-      if (answer == Answer::Unknown) filtered.isMinimal = false;
+      if (answer == Answer::Unknown) filtered.isIrreducible = false;
       at += size;
     }
   }
@@ -62,27 +45,28 @@ Result<Filtered> deletionFilter(std::size_t count, const Fails& fails) {
 
 class CoreFinder {
  public:
-  CoreFinder(const Problem& problem, const std::vector<Pin>& question, const Deadline& deadline, Engine engine)
-      : m_problem(problem), m_question(question), m_deadline(deadline), m_engine(engine) {}
+  CoreFinder(const Problem& problem, const std::vector<Pin>& question, Work& work, Engine engine)
+      : m_problem(problem), m_question(question), m_work(work), m_engine(engine) {}
 
-  Result<std::optional<Core>> run() {
-    CLEAVE_TRY(const Attempt whole, attempt(problemWith(allDemands()), m_deadline, m_engine));
-    if (whole.answer != Answer::Fails) return std::nullopt;
+  Result<CoreAnswer> run() {
+    CLEAVE_TRY(const Attempt whole, attempt(problemWith(allDemands()), m_work, m_engine));
+    if (whole.answer == Answer::Holds) return CoreAnswer{CoreOutcome::HasSolution, {}};
+    if (whole.answer == Answer::Unknown) return CoreAnswer{};
     m_causes = whole.causes;
-    CLEAVE_TRY(const bool isBudget, needsBudget());
     CLEAVE_TRY(const Filtered demands, deletionFilter(allDemands().size(), [&](const std::vector<std::size_t>& kept) -> Result<Answer> {
-                 CLEAVE_TRY(const Attempt tried, attempt(problemWith(kept), m_deadline, isBudget ? m_engine : kExplaining));
+                 CLEAVE_TRY(const Attempt tried, attempt(problemWith(kept), m_work, whole.isOverBudget ? m_engine : kExplaining));
                  return tried.answer;
                }));
-    m_core.isMinimal = demands.isMinimal;
+    m_core.isIrreducible = demands.isIrreducible;
     const Problem least = problemWith(demands.kept);
     for (std::size_t demand : demands.kept) addDemand(least, demand);
-    if (isBudget) {
+    if (whole.isOverBudget) {
       addBudget();
     } else {
       addNodes(least);
     }
-    return std::move(m_core);
+    for (Constraint& constraint : m_core.constraints) CLEAVE_TRY_VOID(addOffer(constraint));
+    return CoreAnswer{CoreOutcome::HasCore, std::move(m_core)};
   }
 
  private:
@@ -108,13 +92,6 @@ class CoreFinder {
     return problem;
   }
 
-  /// True when it takes the budget to leave no solution.
-  Result<bool> needsBudget() const {
-    if (m_engine != Engine::Optimal) return false;
-    CLEAVE_TRY(const Attempt without, attempt(problemWith(allDemands()), m_deadline));
-    return without.answer == Answer::Holds;
-  }
-
   void addDemand(const Problem& least, std::size_t demand) {
     if (demand >= m_problem.pins.size()) {
       const std::string& rule = m_problem.rulesOff[demand - m_problem.pins.size()];
@@ -135,7 +112,7 @@ class CoreFinder {
   static std::string pinText(const Problem& problem, const Pin& pin, const PinTargets& targets) {
     const Graph& graph = *problem.graph;
     const std::size_t count = targets.layers.size() + targets.values.size();
-    const std::string wanted = pin.text.substr(pin.text.find_first_not_of(' ', pin.text.find('=') + 1));
+    const std::string_view wanted = pin.wanted();
     const std::string_view verb = pin.forbids ? "forbade" : "pinned";
     const std::string_view join = pin.forbids ? "to be" : "to";
     if (count != 1) {
@@ -165,12 +142,41 @@ class CoreFinder {
                              m_core.constraints.empty() ? "" : "under these demands ", m_problem.context.worldSize, m_problem.context.worldSize == 1 ? "" : "s")});
   }
 
+  // ---- what a user can do
+
+  /// The change that takes this constraint away.
+  std::optional<Change> changeFor(const Constraint& constraint) const {
+    switch (constraint.kind) {
+      case ConstraintKind::Pin: return constraint.lift ? std::optional(Change{ChangeKind::LiftPin, *constraint.lift}) : std::nullopt;
+      case ConstraintKind::RuleOff: return constraint.lift ? std::optional(Change{ChangeKind::RuleOn, *constraint.lift}) : std::nullopt;
+      case ConstraintKind::Menu: return Change{ChangeKind::FullMenu, {}};
+      case ConstraintKind::Budget: return Change{ChangeKind::LiftBudget, {}};
+      case ConstraintKind::Rule:
+        if (!constraint.value.isValid()) return std::nullopt;
+        return Change{ChangeKind::Redistribute, m_problem.graph->value(constraint.value).name};
+      case ConstraintKind::Sizes: break;
+    }
+    return std::nullopt;
+  }
+
+  Result<void> addOffer(Constraint& constraint) {
+    const auto change = changeFor(constraint);
+    if (!change) return {};
+    Problem asked = m_problem;
+    asked.pins.insert(asked.pins.end(), m_question.begin(), m_question.end());
+    if (!applied(asked, *change)) return {};  // a source cannot be redistributed, nor the device's memory lifted
+    CLEAVE_TRY(const Tried tried, tryChange(asked, *change, m_engine, m_work));
+    if (tried.answer == Answer::Holds) constraint.offer = change;
+    return {};
+  }
+
   // ---- nodes
 
   void addNodes(const Problem& least) {
     const Variables variables(least);
+    m_domains.emplace(m_problem, m_work);
     if (addImpossiblePins(least, variables)) return;
-    Relaxation relaxation(least, variables);
+    Relaxation relaxation(least, variables, *m_domains, m_work);
     const auto order = nearestFirst(least, variables, relaxation);
     std::vector<NodeId> region;
     if (!grow(relaxation, order, region)) return giveUp(least);
@@ -182,9 +188,9 @@ class CoreFinder {
       return kept;
     };
     const auto filtered = deletionFilter(region.size(), [&](const std::vector<std::size_t>& items) -> Result<Answer> {
-      return relaxation.check(keptOf(items), m_deadline);
+      return relaxation.check(keptOf(items));
     });
-    m_core.isMinimal = m_core.isMinimal && filtered->isMinimal;
+    m_core.isIrreducible = m_core.isIrreducible && filtered->isIrreducible;
     std::vector<NodeId> nodes;
     for (std::size_t i : filtered->kept) nodes.push_back(region[i]);
     if (nodes.empty()) return tellPinned(least, variables, relaxation);
@@ -193,7 +199,7 @@ class CoreFinder {
   }
 
   /// Why a layer can take none of these; the numbers of sizes tell the most.
-  static std::optional<Constraint> whyNoneOf(const Problem& least, const Variables& variables, NodeId layer, const std::vector<rules::Strategy>& strategies) {
+  std::optional<Constraint> whyNoneOf(const Problem& least, const Variables& variables, NodeId layer, const std::vector<rules::Strategy>& strategies) const {
     std::optional<Constraint> told;
     for (rules::Strategy strategy : strategies) {
       auto why = whyImpossible(least, variables, layer, strategy);
@@ -211,7 +217,7 @@ class CoreFinder {
       const PinTargets targets = targetsOf(pin, *least.graph);
       std::optional<Constraint> found;
       for (ValueId v : targets.values) {
-        if (!found) found = whyImpossible(least, variables, v, *pin.placement);
+        if (!found) found = whyImpossible(least, variables, *m_domains, v, *pin.placement);
       }
       for (NodeId layer : targets.layers) {
         if (!found) found = whyNoneOf(least, variables, layer, pin.strategies);
@@ -260,7 +266,7 @@ class CoreFinder {
     return order;
   }
 
-  /// The first neighbourhood that cannot hold together; false when the time is over before one is found.
+  /// The first neighbourhood that cannot hold together; false when the work ends before one is found.
   bool grow(Relaxation& relaxation, const std::vector<std::pair<std::uint32_t, NodeId>>& order, std::vector<NodeId>& region) const {
     std::vector<bool> kept(m_problem.graph->nodes.size(), false);
     for (std::uint32_t radius = 0;; radius = std::max(radius + 1, radius + radius / 2)) {
@@ -273,21 +279,21 @@ class CoreFinder {
       if (isAll) {
         for (; region.size() < order.size(); region.push_back(order[region.size()].second)) kept[order[region.size()].second.index()] = true;
       }
-      const Answer answer = relaxation.check(kept, m_deadline);
+      const Answer answer = relaxation.check(kept);
       if (answer == Answer::Fails) return true;
-      if (isAll || m_deadline.isOver()) return false;
+      if (isAll || m_work.isOver()) return false;
     }
   }
 
-  /// No proof over nodes in time: what the search itself ran into most often.
+  /// No proof over nodes: what the search itself ran into most often.
   void giveUp(const Problem& least) {
-    m_core.isMinimal = false;
+    m_core.isIrreducible = false;
     if (m_causes.empty()) return;
     const ConflictRecord& cause = m_causes.front();
     m_core.constraints.push_back({.kind = ConstraintKind::Rule,
                                   .node = cause.node,
                                   .value = cause.culprits.empty() ? ValueId() : cause.culprits.front(),
-                                  .text = withName(least, cause.node, cause.reason)});
+                                  .text = fmt::format("Most of the search ends here. {}", withName(least, cause.node, cause.reason))});
   }
 
   /// Rules speak of operators, so the node's own name goes in front.
@@ -301,7 +307,7 @@ class CoreFinder {
     const std::vector<bool> none(least.graph->nodes.size(), false);
     for (NodeId n : variables.steps()) {
       if (variables.pins(n).empty()) continue;
-      const auto witness = relaxation.witness(none, n, m_deadline);
+      const auto witness = relaxation.witness(none, n);
       if (!witness) continue;
       Constraint constraint = constraintOf(least, variables, n, witness);
       for (const RuledOut& out : candidatesOf(least, variables, n, witness->reads).ruledOut) {
@@ -336,7 +342,7 @@ class CoreFinder {
   void tellNodes(const Problem& least, const Variables& variables, Relaxation& relaxation, const std::vector<NodeId>& nodes, std::vector<bool> kept) {
     const auto tell = [&](NodeId n) {
       kept[n.index()] = false;
-      const auto witness = relaxation.witness(kept, n, m_deadline);
+      const auto witness = relaxation.witness(kept, n);
       kept[n.index()] = true;
       m_core.constraints.push_back(constraintOf(least, variables, n, witness));
     };
@@ -350,13 +356,13 @@ class CoreFinder {
     const auto name = [&](NodeId n) { return ticked(nameOf(*least.graph, n, variables.layer(n).has_value())); };
     m_core.constraints.push_back({.kind = ConstraintKind::Rule,
                                   .node = first,
-                                  .text = fmt::format("{} more operators from {} to {} tie these together: each needs its inputs to lie as its result does.",
+                                  .text = fmt::format("{} more operators from {} to {} carry this from the ones to the others.",
                                                       withThousands(nodes.size() - 2 * kEnds), name(first), name(last))});
     for (std::size_t i = nodes.size() - kEnds; i < nodes.size(); ++i) tell(nodes[i]);
   }
 
   /// What this node does not let happen, with its neighbours as everything else would have them.
-  static Constraint constraintOf(const Problem& problem, const Variables& variables, NodeId node, const std::optional<Witness>& witness) {
+  Constraint constraintOf(const Problem& problem, const Variables& variables, NodeId node, const std::optional<Witness>& witness) {
     Constraint constraint{.kind = ConstraintKind::Rule, .node = node};
     if (!witness) {
       constraint.text = withName(problem, node, "what it can be does not go with the rest.");
@@ -371,7 +377,7 @@ class CoreFinder {
       // What no operands give is told with the numbers.
       const auto writes = variables.writes(node);
       if (writes.size() == 1 && witness->writes[0].isSplit()) {
-        if (auto never = whyImpossible(problem, variables, writes[0], witness->writes[0])) constraint.text = std::move(never->text);
+        if (auto never = whyImpossible(problem, variables, *m_domains, writes[0], witness->writes[0])) constraint.text = std::move(never->text);
       }
     }
     addRefusals(problem, variables, node, constraint);
@@ -438,28 +444,17 @@ class CoreFinder {
 
   const Problem& m_problem;
   const std::vector<Pin>& m_question;
-  const Deadline& m_deadline;
+  Work& m_work;
   const Engine m_engine;
+  std::optional<Domains> m_domains;
   std::vector<ConflictRecord> m_causes;
   Core m_core;
 };
 
 }  // namespace
 
-Result<Attempt> attempt(const Problem& problem, const Deadline& deadline, Engine engine) {
-  Attempt tried;
-  if (deadline.isOver()) return tried;
-  BoundedSink sink(deadline);
-  CLEAVE_TRY(SolveResult result, solve(problem, engine, sink, deadline.progress()));
-  tried.answer = result.outcome == Outcome::Solved ? Answer::Holds : result.outcome == Outcome::NoSolution ? Answer::Fails : Answer::Unknown;
-  tried.solution = std::move(result.solution);
-  tried.causes = std::move(result.causes);
-  tried.conflicts = result.stats.conflicts;
-  return tried;
-}
-
-Result<std::optional<Core>> findCore(const Problem& problem, const std::vector<Pin>& question, const Deadline& deadline, Engine engine) {
-  return CoreFinder(problem, question, deadline, engine).run();
+Result<CoreAnswer> findCore(const Problem& problem, const std::vector<Pin>& question, Work& work, Engine engine) {
+  return CoreFinder(problem, question, work, engine).run();
 }
 
 }  // namespace cleave::solve

@@ -3,13 +3,12 @@
 /// constraints cannot hold together, what would change. Asks the rules and the `learning` engine again; no trace needed.
 ///
 ///     for (const WhyLink& link : why(problem, solution, value)) fmt::print("{}\n", plainText(link.sentence));
-///     CLEAVE_TRY(const WhyNot answer, whyNot(problem, solution, optimum.get(), value, *Placement::parse("S(1)")));
+///     CLEAVE_TRY(const WhyNot answer, whyNot(problem, solution, engine, value, *Placement::parse("S(1)")));
 ///
-/// Pure; run `whyNot` and `smallestCore` off the GUI thread: they solve the problem again up to some dozen times, stop at
-/// the progress's token, and at `timeLimitMs`.
+/// Pure; run `whyNot` and `irreducibleCore` off the GUI thread: they solve the problem again up to some dozen times, stop at
+/// the progress's token, and when the work is done that they may do: the same work on every machine.
 #include "solve/decision.h"
-#include "solve/explain/constraint.h"
-#include "solve/optimal/optimum.h"
+#include "solve/explain/core_finder.h"
 
 namespace cleave::solve {
 
@@ -30,27 +29,29 @@ enum class WhyNotAnswer : std::uint8_t {
   IsSo,         ///< the solution gives it this placement already
   Impossible,   ///< no rule or form gives it this placement, whatever lies before: `core` has one or two constraints
   Forbidden,    ///< it could have it, but then something else cannot hold: `core` says what
-  Costs,        ///< there is a plan with it: `extraFs`, `extraBytes`
-  Possible,     ///< there is a plan with it; its cost is not known to be higher (an engine that takes the first solution)
+  Costs,        ///< there is a plan with it, which differs by `extraFs` and `extraBytes`
+  Possible,     ///< there is a plan with it; the engine takes the first solution, so cost is not why it was not taken
+  NotKnown,     ///< the work ended before it was known
 };
 struct WhyNot {
   WhyNotAnswer answer = WhyNotAnswer::IsSo;
   std::vector<Sentence> sentences;  ///< the answer, top to bottom
   Core core;
-  std::optional<Femtoseconds> extraFs;
+  std::optional<Femtoseconds> extraFs;  ///< of the plan that `pin` gives, against the solution
   std::optional<std::int64_t> extraBytes;
-  std::optional<std::string> pin;   ///< the pin that would demand it, where there is such a plan: "linear_3=S(2)"
+  /// The pin that brings it: it was tried, and the plan with it has what was asked for. "linear_3=S(2)"
+  std::optional<std::string> pin;
 };
-/// `optimum` may be null (other engines). BadUsage when the placement has no such dimension.
-Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, const Optimum* optimum, ValueId value,
-                      const Placement& placement, const Progress& progress = {}, std::int64_t timeLimitMs = 2000);
+/// `engine`: the user's; what it answers with the pin is what is told. BadUsage when the placement has no such dimension.
+Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, ValueId value, const Placement& placement,
+                      const Progress& progress = {}, std::uint64_t units = kDefaultWork);
 /// The same for a layer's strategy.
-Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, const Optimum* optimum, NodeId layer,
-                      rules::Strategy strategy, const Progress& progress = {}, std::int64_t timeLimitMs = 2000);
+Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, NodeId layer, rules::Strategy strategy,
+                      const Progress& progress = {}, std::uint64_t units = kDefaultWork);
 
-/// A smallest set of constraints of a problem without a solution: pins and switched-off rules first, then what they run
-/// into. Deletion filter (Chinneck and Dravnieks, "Locating Minimal Infeasible Constraint Sets", 1991).
-/// Empty when the problem has a solution.
-Result<Core> smallestCore(const Problem& problem, const Progress& progress = {}, std::int64_t timeLimitMs = 2000);
+/// Constraints of a problem without a solution that cannot hold together, each needed for that: pins and switched-off rules
+/// first, then what they run into, or the budget. Deletion filter (Chinneck and Dravnieks, "Locating Minimal Infeasible
+/// Constraint Sets", 1991): irreducible, not the smallest of all such sets.
+Result<CoreAnswer> irreducibleCore(const Problem& problem, Engine engine, const Progress& progress = {}, std::uint64_t units = kDefaultWork);
 
 }  // namespace cleave::solve

@@ -10,9 +10,6 @@ namespace {
 
 using rules::StrategyOption;
 
-/// Combinations of operand placements that are tried before an operator is said not to have a form.
-constexpr std::size_t kMostCombinations = 4096;
-
 /// One value and the placement that it is asked to have.
 struct Question {
   const Problem& problem;
@@ -86,69 +83,28 @@ std::optional<Constraint> layerCannot(const Question& question, NodeId layer) {
   return found;
 }
 
-/// Placements that an operand of the rule may come with: as a source, or any even split and what the question asks for.
-std::vector<Placement> operandChoices(const Question& question, ValueId operand) {
-  std::vector<Placement> choices;
-  const NodeId producer = question.graph().value(operand).producer;
-  const bool isSource = question.graph().node(producer).kind != graph::NodeKind::Call;
-  const auto add = [&](const Placement& p) {
-    const bool fits = p.localShape(question.graph().shapeOf(operand), question.problem.context.worldSize).has_value();
-    if (fits && std::find(choices.begin(), choices.end(), p) == choices.end()) choices.push_back(p);
-  };
-  add(Placement());
-  if (isSource) return choices;
-  const int dims = static_cast<int>(question.graph().shapeOf(operand).size());
-  for (int dim = dims; dim-- > 0;) add(Placement::split(dim));
-  add(question.placement);
-  // Blocks, replicas and joint splits come from layers far away: the forms that the answer's own split may have had before a view.
-  const auto& p = question.placement;
-  for (int dim = dims; dim-- > 0 && p.isSplit();) {
-    if (p.replicas() > 1) add(Placement::split(dim).withReplicas(p.replicas()));
-    if (!p.blocks().empty()) add(Placement::split(dim).withBlocks(p.blocks()));
-    if (p.padding() > 0) add(Placement::split(dim).withPadding(p.padding()));
-  }
-  return choices;
-}
-
-std::optional<Constraint> operatorCannot(const Question& question, NodeId node) {
-  const auto operands = graph::operandsOf(question.graph().node(node));
-  std::vector<ValueId> distinct;
-  std::vector<std::vector<Placement>> choices;
-  for (ValueId v : operands) {
-    if (std::find(distinct.begin(), distinct.end(), v) != distinct.end()) continue;
-    distinct.push_back(v);
-    choices.push_back(operandChoices(question, v));
-  }
+/// What the rule says where the operands lie as the question asks of the result, as far as they can.
+std::string exampleOf(const Question& question, NodeId node) {
   Problem free = question.problem;
   free.pins.clear();
   free.rulesOff.clear();
-  const Variables variables(free);
-  const auto at = static_cast<std::size_t>(question.graph().value(question.value).resultIndex);
-  std::string example;
-  std::vector<std::size_t> digits(distinct.size(), 0);
-  for (std::size_t tried = 0; tried < kMostCombinations; ++tried) {
-    std::vector<Placement> placements;
-    for (ValueId v : operands) {
-      const auto i = static_cast<std::size_t>(std::find(distinct.begin(), distinct.end(), v) - distinct.begin());
-      placements.push_back(choices[i][digits[i]]);
-    }
-    const Candidates found = candidatesOf(free, variables, node, placements);
-    for (const Choice& choice : found.open) {
-      if (choice.results[at] == question.placement) return std::nullopt;
-    }
-    const bool isTelling = std::find(placements.begin(), placements.end(), question.placement) != placements.end();
-    if (found.open.empty() && (example.empty() || isTelling)) example = found.conflict.reason;
-    std::size_t digit = 0;
-    while (digit < digits.size() && ++digits[digit] == choices[digit].size()) digits[digit++] = 0;
-    if (digit == digits.size()) {
-      const std::string why = example.empty() ? "its operator makes no such part of its inputs, however they lie" : "no placement of its inputs gives that";
-      return Constraint{.kind = ConstraintKind::Rule,
-                        .node = node,
-                        .value = question.value,
-                        .text = fmt::format("{} cannot be {}: {}.{}", question.name(), question.wanted(), why, example.empty() ? "" : " " + example)};
-    }
+  std::vector<Placement> placements;
+  for (ValueId v : graph::operandsOf(question.graph().node(node))) {
+    const bool isSource = question.graph().node(question.graph().value(v).producer).kind != graph::NodeKind::Call;
+    const bool fits = question.placement.localShape(question.graph().shapeOf(v), question.problem.context.worldSize).has_value();
+    placements.push_back(fits && !isSource ? question.placement : Placement());
   }
-  return std::nullopt;  // not known: too many combinations
+  const Candidates found = candidatesOf(free, Variables(free), node, placements);
+  return found.open.empty() ? " " + found.conflict.reason : std::string();
+}
+
+std::optional<Constraint> operatorCannot(const Question& question, Domains& domains, NodeId node) {
+  if (domains.gives(question.value, question.placement) != Answer::Fails) return std::nullopt;
+  return Constraint{.kind = ConstraintKind::Rule,
+                    .node = node,
+                    .value = question.value,
+                    .text = fmt::format("{} cannot be {}: its operator gives that for no placement that its inputs can have.{}", question.name(),
+                                        question.wanted(), exampleOf(question, node))};
 }
 
 }  // namespace
@@ -162,7 +118,7 @@ std::string formsOf(const Problem& problem, const Variables& variables, NodeId l
   return joined(names, "or");
 }
 
-std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, ValueId value, const Placement& placement) {
+std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, Domains& domains, ValueId value, const Placement& placement) {
   const Question question{problem, variables, value, placement};
   const std::string sizes = placement.whyNotDivisible(question.shape(), problem.context.worldSize);
   const NodeId producer = problem.graph->value(value).producer;
@@ -173,7 +129,7 @@ std::optional<Constraint> whyImpossible(const Problem& problem, const Variables&
                       .text = fmt::format("{} {} cannot be {}: {}.", question.name(), graph::toText(question.shape()), placement.text(), sizes)};
   }
   if (variables.layer(decider)) return layerCannot(question, decider);
-  if (problem.graph->node(producer).kind == graph::NodeKind::Call) return operatorCannot(question, producer);
+  if (problem.graph->node(producer).kind == graph::NodeKind::Call) return operatorCannot(question, domains, producer);
   if (placement.isReplicated()) return std::nullopt;
   const std::string why = problem.graph->node(producer).kind == graph::NodeKind::Input       ? "an input is given whole to every rank"
                           : problem.graph->node(producer).kind == graph::NodeKind::Parameter ? "it is used by more than layers, so every rank holds all of it"

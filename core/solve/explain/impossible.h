@@ -2,12 +2,12 @@
 /// What cannot be whatever the rest of the plan is: sizes that do not divide, forms that a layer or an operator does not have.
 /// Looks at one node only; the user's pins do not count.
 #include "solve/explain/constraint.h"
-#include "solve/variables.h"
+#include "solve/explain/domains.h"
 
 namespace cleave::solve {
 
-/// Why `value` can never be `placement`; nullopt: its node has such a form.
-std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, ValueId value, const Placement& placement);
+/// Why `value` can never be `placement`; nullopt: its node has such a form, or it is not known.
+std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, Domains& domains, ValueId value, const Placement& placement);
 /// Why `layer` can never take `strategy`.
 std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy);
 

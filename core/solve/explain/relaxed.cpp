@@ -1,102 +1,38 @@
 #include "solve/explain/relaxed.h"
 
-#include "solve/structure.h"
-
 #include <algorithm>
 
 namespace cleave::solve {
 namespace {
 
 constexpr std::size_t kMostStates = 20'000;
-constexpr std::size_t kStatesBetweenPolls = 1 << 10;
+constexpr std::size_t kPlacingsBetweenPolls = 1 << 8;
 
 }  // namespace
 
-Relaxation::Relaxation(const Problem& problem, const Variables& variables)
-    : m_problem(problem), m_variables(variables), m_graph(*problem.graph), m_isBackground(m_graph.nodes.size(), false) {
-  intern(Placement());
+Relaxation::Relaxation(const Problem& problem, const Variables& variables, Domains& domains, Work& work)
+    : m_variables(variables),
+      m_graph(*problem.graph),
+      m_domains(domains),
+      m_work(work),
+      m_answers(problem, variables),
+      m_isBackground(m_graph.nodes.size(), false) {
   for (NodeId n : variables.steps()) {
-    m_isBackground[n.index()] = m_graph.node(n).kind != graph::NodeKind::Call || !variables.pins(n).empty();
+    m_isBackground[n.index()] = m_graph.node(n).kind != graph::NodeKind::Call || !m_variables.pins(n).empty();
   }
-  classify();
-}
-
-void Relaxation::classify() {
-  std::unordered_map<std::size_t, std::vector<NodeId>> byHash;
-  m_classOf.resize(m_graph.nodes.size(), 0);
-  for (NodeId n : m_variables.steps()) {
-    m_classOf[n.index()] = static_cast<std::uint32_t>(m_classes.size());
-    // The full menu shapes a layer's options by what comes behind it; pins and redistributions speak of single nodes.
-    const bool isOfItsOwn = !m_variables.pins(n).empty() || m_variables.redistributes(n) || m_variables.layer(n);
-    if (!isOfItsOwn) {
-      auto& bucket = byHash[structureHash(m_graph, m_variables, n)];
-      const auto known = std::find_if(bucket.begin(), bucket.end(), [&](NodeId other) { return sameStructure(m_graph, m_variables, other, n); });
-      if (known != bucket.end()) {
-        m_classOf[n.index()] = m_classOf[known->index()];
-        continue;
-      }
-      bucket.push_back(n);
-    }
-    m_classes.emplace_back();
-  }
-}
-
-Relaxation::PlacementId Relaxation::intern(const Placement& placement) {
-  const auto [found, isNew] = m_ids.try_emplace(placement, static_cast<PlacementId>(m_placements.size()));
-  if (isNew) m_placements.push_back(placement);
-  return found->second;
 }
 
 const std::vector<Relaxation::PlacementId>& Relaxation::universe(ValueId value) {
   const auto [found, isNew] = m_universes.try_emplace(value.raw());
-  if (!isNew) return found->second;
-  std::vector<PlacementId> ids;
-  const graph::Shape& shape = m_graph.shapeOf(value);
-  const auto add = [&](const Placement& placement) {
-    if (!placement.localShape(shape, m_problem.context.worldSize)) return;
-    const PlacementId id = intern(placement);
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-  };
-  add(Placement());
-  const NodeId producer = m_graph.value(value).producer;
-  if (m_graph.node(producer).kind != graph::NodeKind::Call && m_variables.isStep(producer)) {
-    return m_universes[value.raw()] = std::move(ids);  // a source lies whole, whoever reads it
+  if (isNew) {
+    for (const Placement& placement : m_domains.of(value)) found->second.push_back(m_answers.intern(placement));
   }
-  for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) add(Placement::split(dim));
-  const auto addKnownTo = [&](NodeId n) {
-    const auto& layer = m_variables.layer(n);
-    if (!layer) return;
-    for (const auto& option : rules::layerOptions(m_graph, n, *layer, m_problem.context).offered) {
-      if (layer->input == value) add(option.input);
-      if (layer->weight == value) add(option.weight);
-      if (layer->bias == value) add(option.bias);
-      if (layer->down == value && option.down) add(*option.down);
-      if (m_graph.node(n).results.front() == value) add(option.result);
-    }
-  };
-  addKnownTo(producer);
-  for (NodeId user : m_graph.value(value).users) addKnownTo(user);
-  return m_universes[value.raw()] = std::move(ids);
-}
-
-const std::vector<std::vector<Relaxation::PlacementId>>& Relaxation::answers(NodeId node, const std::u16string& reads) {
-  auto& known = m_classes[m_classOf[node.index()]].answers;
-  if (const auto found = known.find(reads); found != known.end()) return found->second;
-  std::vector<Placement> placements;
-  for (const char16_t id : reads) placements.push_back(m_placements[id]);
-  std::vector<std::vector<PlacementId>> writes;
-  for (const Choice& choice : candidatesOf(m_problem, m_variables, node, placements).open) {
-    std::vector<PlacementId> ids;
-    for (const Placement& placement : placementsOf(choice)) ids.push_back(intern(placement));
-    if (std::find(writes.begin(), writes.end(), ids) == writes.end()) writes.push_back(std::move(ids));
-  }
-  return known.emplace(reads, std::move(writes)).first->second;
+  return found->second;
 }
 
 /// Takes the kept nodes in order. After each, a state is one way in which the values lie that a later one reads.
 struct Relaxation::Sweep {
   Relaxation& owner;
-  const Deadline& deadline;
   NodeId observed;
   std::vector<PlacementId> preferred;                       ///< for operands of `observed` that nobody else places
 
@@ -109,7 +45,9 @@ struct Relaxation::Sweep {
   std::vector<Witness> seen;                                ///< by state after the observed step
   std::unordered_map<std::u16string, std::uint32_t> index;
   std::vector<State> next;
-  bool isUnknown = false;
+  bool isUnknown = false;                                   ///< it has to end before it knows
+  bool isPartial = false;                                   ///< a free value has a domain that is not known: failing proves nothing
+  std::uint64_t placed = 0;
 
   void prepare(const std::vector<bool>& kept) {
     std::vector<bool> isIn(owner.m_graph.nodes.size(), false);
@@ -134,7 +72,7 @@ struct Relaxation::Sweep {
     for (std::size_t step = 0; step < order.size(); ++step) {
       advance(step);
       if (isUnknown) return Answer::Unknown;
-      if (states.empty()) return Answer::Fails;
+      if (states.empty()) return isPartial ? Answer::Unknown : Answer::Fails;
     }
     return Answer::Holds;
   }
@@ -152,6 +90,7 @@ struct Relaxation::Sweep {
   void advance(std::size_t step) {
     const NodeId node = order[step];
     const auto fresh = newReads(node);
+    for (ValueId v : fresh) isPartial = isPartial || !owner.m_domains.isComplete(v);
     std::vector<ValueId> all = live;
     all.insert(all.end(), fresh.begin(), fresh.end());
     std::vector<std::size_t> readSlots;
@@ -171,6 +110,7 @@ struct Relaxation::Sweep {
     next.clear();
     for (std::uint32_t i = 0; i < states.size() && !isUnknown; ++i) {
       forEachPlacing(states[i].live, fresh, 0, node == observed, [&](const std::u16string& placed) {
+        countPlacing();
         std::u16string reads;
         for (std::size_t slot : readSlots) reads += placed[slot];
         std::u16string base;
@@ -183,7 +123,7 @@ struct Relaxation::Sweep {
         if (node == observed) {
           forEachWrite(writes, take);
         } else {
-          for (const auto& written : owner.answers(node, reads)) take(written);
+          for (const auto& written : owner.m_answers.of(node, reads).writes) take(written);
         }
       });
     }
@@ -192,6 +132,12 @@ struct Relaxation::Sweep {
     if (!observed.isValid()) return;
     auto& before = history.emplace_back();
     for (const State& state : states) before.push_back(state.before);
+  }
+
+  void countPlacing() {
+    if (++placed % kPlacingsBetweenPolls != 0) return;
+    owner.m_work.spend(kPlacingsBetweenPolls);
+    isUnknown = isUnknown || owner.m_work.isOver();
   }
 
   /// The observed node sees operands that lie alike, or as its result is to lie, before others: what it says of them tells most.
@@ -229,11 +175,11 @@ struct Relaxation::Sweep {
     const auto [known, isNew] = index.try_emplace(result, static_cast<std::uint32_t>(next.size()));
     if (!isNew) return;
     next.push_back({std::move(result), before});
-    if (next.size() > kMostStates || (next.size() % kStatesBetweenPolls == 0 && deadline.isOver())) isUnknown = true;
+    isUnknown = isUnknown || next.size() > kMostStates;
     if (node != observed) return;
     Witness& witness = seen.emplace_back();
-    for (const char16_t id : reads) witness.reads.push_back(owner.m_placements[id]);
-    for (const PlacementId id : written) witness.writes.push_back(owner.m_placements[id]);
+    for (const char16_t id : reads) witness.reads.push_back(owner.m_answers.placement(id));
+    for (const PlacementId id : written) witness.writes.push_back(owner.m_answers.placement(id));
   }
 
   Witness found() const {
@@ -243,25 +189,25 @@ struct Relaxation::Sweep {
   }
 };
 
-Relaxation::Answer Relaxation::check(const std::vector<bool>& kept, const Deadline& deadline) {
-  if (deadline.isOver()) return Answer::Unknown;
-  Sweep sweep{.owner = *this, .deadline = deadline};
+Answer Relaxation::check(const std::vector<bool>& kept) {
+  if (m_work.isOver()) return Answer::Unknown;
+  Sweep sweep{.owner = *this};
   sweep.prepare(kept);
   return sweep.run();
 }
 
-std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId observed, const Deadline& deadline) {
+std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId observed) {
   // The first look tells which splits are about; the second lets free operands lie so.
   std::optional<Witness> found;
   std::vector<PlacementId> preferred;
   for (int look = 0; look < 2; ++look) {
-    Sweep sweep{.owner = *this, .deadline = deadline, .observed = observed, .preferred = preferred};
+    Sweep sweep{.owner = *this, .observed = observed, .preferred = preferred};
     sweep.prepare(kept);
     if (sweep.run() != Answer::Holds) return found;
     found = sweep.found();
     for (const auto* placements : {&found->writes, &found->reads}) {
       for (const Placement& placement : *placements) {
-        if (placement.isSplit()) preferred.push_back(intern(placement));
+        if (placement.isSplit()) preferred.push_back(m_answers.intern(placement));
       }
     }
   }

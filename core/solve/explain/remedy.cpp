@@ -1,73 +1,29 @@
 #include "solve/explain/remedy.h"
 
 #include "base/quantities.h"
-#include "solve/checker.h"
-#include "solve/explain/core_finder.h"
 #include "solve/wording.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <numeric>
 
 namespace cleave::solve {
 namespace {
 
-constexpr int kMostRanks = 1024;
-constexpr int kMostRanksTried = 64;
-/// All solves together; a remedy that takes longer to find is none.
-constexpr std::int64_t kTotalMs = 2000;
+/// All tries together, and one of them.
+constexpr std::uint64_t kAllWork = 2 * kDefaultWork, kWorkOfATry = kDefaultWork / 2;
 /// Of each kind of change that names something.
 constexpr std::size_t kMostOfAKind = 8;
+/// Numbers of ranks that machines have: any number within one node, then whole nodes.
+constexpr std::array kUsualRanks{2, 3, 4, 5, 6, 7, 8, 16, 32, 64};
+/// A plan that is better by less than this is not worth a change.
+constexpr double kWorthwhile = 0.99;
 
-std::optional<int> parseRanks(std::string_view text) {
-  int ranks = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (error != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > kMostRanks) return std::nullopt;
-  return ranks;
-}
-
-Result<void> lift(Problem& problem, const std::string& text) {
-  const auto at = std::find_if(problem.pins.begin(), problem.pins.end(), [&](const Pin& pin) { return pin.text == text; });
-  if (at == problem.pins.end()) return fail(ErrorCode::BadUsage, "There is no pin `{}` to lift.", text);
-  problem.pins.erase(at);
-  return {};
-}
-
-Result<void> switchOn(Problem& problem, const std::string& rule) {
-  const auto at = std::find(problem.rulesOff.begin(), problem.rulesOff.end(), rule);
-  if (at == problem.rulesOff.end()) return fail(ErrorCode::BadUsage, "The rule of `{}` is not switched off.", rule);
-  problem.rulesOff.erase(at);
-  return {};
-}
-
-Result<void> change(Problem& problem, const Change& change) {
-  switch (change.kind) {
-    case ChangeKind::AddPin: {
-      CLEAVE_TRY(Pin pin, Pin::parse(change.argument));
-      problem.pins.push_back(std::move(pin));
-      return {};
-    }
-    case ChangeKind::LiftPin: return lift(problem, change.argument);
-    case ChangeKind::RuleOn: return switchOn(problem, change.argument);
-    case ChangeKind::Redistribute: problem.redistributable.push_back(change.argument); return {};
-    case ChangeKind::FullMenu: problem.context.menu = rules::Menu::Full; return {};
-    case ChangeKind::SequenceParallel: {
-      const auto mode = rules::parseSequenceParallel(change.argument);
-      if (!mode) return fail(ErrorCode::BadUsage, "Sequence parallelism is `off`, `on` or `auto`, not `{}`.", change.argument);
-      problem.context.sequenceParallel = *mode;
-      return {};
-    }
-    case ChangeKind::Ranks: {
-      const auto ranks = parseRanks(change.argument);
-      if (!ranks) return fail(ErrorCode::BadUsage, "`{}` is no number of ranks from 1 to {}.", change.argument, kMostRanks);
-      problem.context.worldSize = *ranks;
-      return {};
-    }
-  }
-  return {};
-}
-
+/// What the user does not have yet, most urgent first.
+enum class Lack : std::uint8_t {
+  Solution,
+  Memory,  ///< the plan needs more than the budget: only `optimal` minds it
+  Split,   ///< work that every rank does whole
+};
 
 class Remedies {
  public:
@@ -76,33 +32,51 @@ class Remedies {
         m_graph(*problem.graph),
         m_result(result),
         m_card(card),
-        // The same answer as the reference's, in fewer tries.
-        m_engine(engine == Engine::Reference ? kExplaining : engine),
-        m_deadline(kTotalMs, progress),
-        m_before(figuresOf(problem, solutionBefore())) {}
+        m_engine(engine),
+        m_work(kAllWork, progress),
+        m_before(figuresOf(problem, solutionBefore())),
+        m_lack(!m_before.hasPlan ? Lack::Solution : isTooBig(m_before) ? Lack::Memory : Lack::Split) {}
 
   Result<std::vector<Remedy>> run(std::size_t most) {
-    if (m_before.hasPlan && m_before.splitLayers == m_before.layers && !m_card) return std::vector<Remedy>();
+    if (m_lack == Lack::Split && m_before.splitLayers == m_before.layers && !m_card) return std::vector<Remedy>();
     collect();
     for (const Change& candidate : m_candidates) {
-      if (m_deadline.progress().cancelled()) return m_deadline.progress().cancelledError("looking for remedies");
+      if (m_work.progress().cancelled()) return m_work.progress().cancelledError("looking for remedies");
       CLEAVE_TRY_VOID(tryOut(candidate));
     }
     CLEAVE_TRY_VOID(tryRanks());
-    std::stable_sort(m_found.begin(), m_found.end(), isBetter);
-    if (m_found.size() > most) m_found.resize(most);
-    return std::move(m_found);
+    std::vector<Remedy> best;
+    for (const Remedy& remedy : m_found) {
+      const auto beatsIt = [&](const Remedy& other) { return beats(other, remedy); };
+      if (std::none_of(m_found.begin(), m_found.end(), beatsIt)) best.push_back(remedy);
+    }
+    std::stable_sort(best.begin(), best.end(), [&](const Remedy& a, const Remedy& b) { return comesBefore(a, b); });
+    if (best.size() > most) best.resize(most);
+    return best;
   }
 
  private:
   const Solution* solutionBefore() const { return m_result.solution ? &*m_result.solution : nullptr; }
+  bool isTooBig(const Figures& figures) const { return figures.rankBytes > m_problem.cost.budgetBytes(); }
 
-  static bool isBetter(const Remedy& a, const Remedy& b) {
-    const auto key = [](const Remedy& r) {
-      // Other ranks are another question: at equal splits they come last.
-      return std::tuple(-static_cast<std::int64_t>(r.after.splitLayers), r.change.kind == ChangeKind::Ranks, r.after.rankBytes, r.after.femtoseconds);
-    };
-    return key(a) < key(b);
+  /// By what the user lacks; other ranks are another question and come last.
+  bool comesBefore(const Remedy& a, const Remedy& b) const {
+    const auto head = [&](const Remedy& r) { return std::pair(isTooBig(r.after), r.change.kind == ChangeKind::Ranks); };
+    if (head(a) != head(b)) return head(a) < head(b);
+    if (m_lack == Lack::Memory && a.after.rankBytes != b.after.rankBytes) return a.after.rankBytes < b.after.rankBytes;
+    if (a.after.femtoseconds != b.after.femtoseconds) return a.after.femtoseconds < b.after.femtoseconds;
+    return a.after.rankBytes < b.after.rankBytes;
+  }
+
+  int ranksOf(const Remedy& remedy) const {
+    return remedy.change.kind == ChangeKind::Ranks ? std::stoi(remedy.change.argument) : m_problem.context.worldSize;
+  }
+
+  /// In nothing worse, and better in something.
+  bool beats(const Remedy& a, const Remedy& b) const {
+    const int ranksOfA = ranksOf(a), ranksOfB = ranksOf(b);
+    if (a.after.femtoseconds > b.after.femtoseconds || a.after.rankBytes > b.after.rankBytes || ranksOfA > ranksOfB) return false;
+    return a.after.femtoseconds < b.after.femtoseconds || a.after.rankBytes < b.after.rankBytes || ranksOfA < ranksOfB;
   }
 
   // ---- what may help
@@ -116,6 +90,7 @@ class Remedies {
 
   void collect() {
     addLifts();
+    if (m_problem.cost.memoryBudget && m_lack != Lack::Split) add(ChangeKind::LiftBudget);
     for (const std::string& rule : m_problem.rulesOff) add(ChangeKind::RuleOn, rule);
     if (m_problem.context.menu != rules::Menu::Full) add(ChangeKind::FullMenu);
     for (const std::string_view word : rules::kSequenceParallelWords) {
@@ -131,7 +106,7 @@ class Remedies {
       const auto isIt = [&](const Pin& pin) { return pin.text == text; };
       if (std::any_of(m_problem.pins.begin(), m_problem.pins.end(), isIt)) add(ChangeKind::LiftPin, text);
     };
-    if (m_card) std::for_each(m_card->pinsToLift.begin(), m_card->pinsToLift.end(), addPin);
+    if (m_card) std::for_each(m_card->conflict.pins.begin(), m_card->conflict.pins.end(), addPin);
     for (const Constraint& constraint : m_result.core.constraints) {
       if (constraint.lift) addPin(*constraint.lift);
     }
@@ -172,55 +147,69 @@ class Remedies {
       if (!layer) continue;
       const std::string pattern = withoutIndices(graph::layerName(m_graph, line.chooser));
       for (const auto& option : rules::layerOptions(m_graph, line.chooser, *layer, m_problem.context).offered) {
-        add(ChangeKind::AddPin, fmt::format("{}={}", pattern, rules::toText(option.strategy)));
+        add(ChangeKind::AddPin, demandFor(pattern, option.strategy));
       }
     }
   }
 
   // ---- trying
 
-  /// Under a card, a search that gets as far without any conflict helps as well.
-  bool helps(const Figures& after, std::uint64_t conflicts) const {
-    if (!m_before.hasPlan || after.splitLayers > m_before.splitLayers) return true;
-    return m_card && conflicts == 0 && after.splitLayers == m_before.splitLayers;
+  /// True when it brings what is lacking and does not pay for it with both time and memory. Under a card, a search that gets as
+  /// far without any conflict helps as well.
+  bool helps(const Change& change, const Figures& after, std::uint64_t conflicts) const {
+    if (m_lack == Lack::Solution) return true;
+    const bool isFaster = static_cast<double>(after.femtoseconds) < kWorthwhile * static_cast<double>(m_before.femtoseconds);
+    const bool isSmaller = static_cast<double>(after.rankBytes) < kWorthwhile * static_cast<double>(m_before.rankBytes);
+    if (m_lack == Lack::Memory) return isSmaller;
+    const bool isWorseInBoth = after.femtoseconds > m_before.femtoseconds && after.rankBytes > m_before.rankBytes;
+    if (after.splitLayers < m_before.splitLayers || isWorseInBoth) return false;
+    if (m_card && conflicts == 0) return true;
+    const bool splitsMore = after.splitLayers > m_before.splitLayers;
+    // More ranks are faster anyway; they are a remedy where they fit the sizes.
+    if (change.kind == ChangeKind::Ranks) return splitsMore && (isFaster || isSmaller);
+    return isFaster || (splitsMore && isSmaller);
   }
 
   Result<bool> tryOut(const Change& change) {
-    if (m_deadline.isOver()) return false;
-    auto changed = applied(m_problem, change);
-    if (!changed) return false;  // this change does not fit this graph
-    CLEAVE_TRY(const Attempt tried, attempt(*changed, m_deadline, m_engine));
-    if (!tried.solution || !check(*changed, *tried.solution).empty()) return false;
-    const Figures after = figuresOf(*changed, &*tried.solution);
-    if (!helps(after, tried.conflicts)) return false;
-    m_found.push_back({change, textOf(change, after), m_before, after});
+    if (m_work.isOver()) return false;
+    Work own(std::min(kWorkOfATry, m_work.left()), m_work.progress());
+    const auto tried = tryChange(m_problem, change, m_engine, own);
+    m_work.spend(own.spent());
+    if (!tried) return false;  // this change does not fit this graph
+    if (tried->answer != Answer::Holds || !helps(change, tried->figures, tried->conflicts)) return false;
+    m_found.push_back({change, textOf(change, tried->figures, tried->conflicts), m_before, tried->figures});
     return true;
   }
 
-  /// The nearest numbers of ranks below and above on which more splits.
+  /// The nearest usual numbers of ranks below and above that help; at most twice as many, but where memory is what is lacking.
   Result<void> tryRanks() {
     const int now = m_problem.context.worldSize;
-    for (const int step : {-1, 1}) {
-      for (int ranks = now + step; ranks > 1 && ranks <= kMostRanksTried; ranks += step) {
-        if (m_deadline.isOver()) return {};
-        CLEAVE_TRY(const bool helped, tryOut({ChangeKind::Ranks, std::to_string(ranks)}));
-        if (helped) break;
-      }
+    const int most = m_lack == Lack::Split ? 2 * now : kUsualRanks.back();
+    for (auto ranks = kUsualRanks.rbegin(); ranks != kUsualRanks.rend(); ++ranks) {
+      if (*ranks >= now) continue;
+      CLEAVE_TRY(const bool helped, tryOut({ChangeKind::Ranks, std::to_string(*ranks)}));
+      if (helped) break;
+    }
+    for (const int ranks : kUsualRanks) {
+      if (ranks <= now || ranks > most) continue;
+      CLEAVE_TRY(const bool helped, tryOut({ChangeKind::Ranks, std::to_string(ranks)}));
+      if (helped) break;
     }
     return {};
   }
 
-  std::string textOf(const Change& change, const Figures& after) const {
+  std::string textOf(const Change& change, const Figures& after, std::uint64_t conflicts) const {
     std::string what = toText(change);
     what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
     if (!m_before.hasPlan) {
       return fmt::format("{}: then there is a plan, which splits {} of {} layers; each rank holds {} and a step takes {}.", what, after.splitLayers, after.layers,
                          bytesText(after.rankBytes), timeText(after.femtoseconds));
     }
-    const std::string layers = after.splitLayers > m_before.splitLayers
-                                   ? fmt::format("{} of {} layers are split instead of {}", after.splitLayers, after.layers, m_before.splitLayers)
-                                   : fmt::format("as many layers are split ({} of {}), and the search meets no conflict", after.splitLayers, after.layers);
-    return fmt::format("{}: {}; each rank holds {} (now {}) and a step takes {} (now {}).", what, layers, bytesText(after.rankBytes), bytesText(m_before.rankBytes),
+    const std::string layers = after.splitLayers == m_before.splitLayers
+                                   ? fmt::format("as many layers are split ({} of {})", after.splitLayers, after.layers)
+                                   : fmt::format("{} of {} layers are split instead of {}", after.splitLayers, after.layers, m_before.splitLayers);
+    return fmt::format("{}: {}{}; each rank holds {} (now {}) and a step takes {} (now {}).", what, layers,
+                       m_card && conflicts == 0 ? ", and the search meets no conflict" : "", bytesText(after.rankBytes), bytesText(m_before.rankBytes),
                        timeText(after.femtoseconds), timeText(m_before.femtoseconds));
   }
 
@@ -229,51 +218,14 @@ class Remedies {
   const SolveResult& m_result;
   const ConflictCard* m_card;
   const Engine m_engine;
-  const Deadline m_deadline;
+  Work m_work;
   const Figures m_before;
+  const Lack m_lack;
   std::vector<Change> m_candidates;
   std::vector<Remedy> m_found;
 };
 
 }  // namespace
-
-std::string toText(const Change& change) {
-  switch (change.kind) {
-    case ChangeKind::AddPin: return fmt::format("pin {}", change.argument);
-    case ChangeKind::LiftPin: return fmt::format("lift the pin {}", change.argument);
-    case ChangeKind::RuleOn: return fmt::format("switch the rule of {} on again", change.argument);
-    case ChangeKind::Redistribute: return fmt::format("allow {} to be gathered or cut after it is computed", change.argument);
-    case ChangeKind::FullMenu: return "use the full menu";
-    case ChangeKind::SequenceParallel:
-      return change.argument == "auto" ? "let the solver decide on sequence parallelism" : fmt::format("turn sequence parallelism {}", change.argument);
-    case ChangeKind::Ranks: return fmt::format("use {} rank{}", change.argument, change.argument == "1" ? "" : "s");
-  }
-  return {};
-}
-
-Result<Problem> applied(const Problem& problem, const Change& what) {
-  Problem changed = problem;
-  CLEAVE_TRY_VOID(change(changed, what));
-  CLEAVE_TRY_VOID(changed.checkPins());
-  return changed;
-}
-
-Figures figuresOf(const Problem& problem, const Solution* solution) {
-  const Graph& graph = *problem.graph;
-  Figures figures;
-  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
-    const auto layer = graph::layerShape(graph, n);
-    if (!layer || !layer->weight.isValid()) continue;
-    ++figures.layers;
-    if (solution && solution->strategies[n.index()]) figures.splitLayers += rules::isSplit(*solution->strategies[n.index()], problem.context.worldSize);
-  }
-  if (!solution) return figures;
-  const PlanCost cost = costOf(problem, *solution);
-  figures.hasPlan = true;
-  figures.rankBytes = cost.bytes();
-  figures.femtoseconds = cost.femtoseconds();
-  return figures;
-}
 
 Result<std::vector<Remedy>> remediesFor(const Problem& problem, const SolveResult& result, Engine engine, const ConflictCard* card, const Progress& progress,
                                         std::size_t most) {

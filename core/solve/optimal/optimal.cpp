@@ -135,7 +135,7 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
   if (!narrator.take(found.path, steps.size() - 1) || !narrator.fail(record)) return narrator.report().stopped();
   SolveResult result = narrator.report().finish(Outcome::NoSolution, EventType::Exhausted);
   result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), record.reason, std::nullopt});
-  result.core.isMinimal = true;
+  result.isProved = found.isProved;
   result.causes.push_back(std::move(record));
   return result;
 }
