@@ -5,6 +5,7 @@
 #include <QApplication>
 #include <QSettings>
 #include <QTimer>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
   Options options;
   std::string platform;
   cli.set_version_flag("--version", CLEAVE_VERSION);
-  cli.add_option("model", options.model, "Model folder to open");
+  cli.add_option("model", options.model, "Model folder, plan or recorded search to open");
   cli.add_option("--script", options.script, "Drive the window by this file, one command a line, then end");
   cli.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")->needs("--script");
   cli.add_option("--platform", platform, "Qt platform, as QT_QPA_PLATFORM");
@@ -88,7 +89,11 @@ int main(int argc, char** argv) {
   views::MainWindow window(!isScript);
   if (isDark) window.setDarkTheme(true);
   window.show();
-  if (isScript) return runScript(window, options);
-  if (!options.model.empty()) QTimer::singleShot(0, &window, [&] { window.openPath(views::toQ(options.model)); });
-  return QApplication::exec();
+  if (!isScript && !options.model.empty())
+    QTimer::singleShot(0, &window, [&] { window.openPath(views::toQ(options.model)); });
+  const int code = isScript ? runScript(window, options) : QApplication::exec();
+  window.document().shutdown();
+  if (!views::Worker::hasLeftBehind()) return code;
+  std::fflush(nullptr);
+  std::_Exit(code);  // a thread still works on what destructors would take apart
 }

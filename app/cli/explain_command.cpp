@@ -1,7 +1,7 @@
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/plan_flags.h"
+#include "cli/planning.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 

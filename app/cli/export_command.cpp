@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/plan_flags.h"
+#include "cli/planning.h"
 
 namespace cleave::cli {
 namespace {

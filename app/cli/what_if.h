@@ -1,6 +1,6 @@
 #pragma once
 /// The parts of `cleave-cli plan` that answer more than one plan: comparisons, world sizes, pre-flight, time against memory.
-#include "cli/plan_flags.h"
+#include "cli/planning.h"
 
 namespace cleave::cli {
 

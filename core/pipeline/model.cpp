@@ -1,4 +1,4 @@
-#include "pipeline/pipeline.h"
+#include "pipeline/source.h"
 
 #include "solve/explain/explain.h"
 
@@ -11,29 +11,6 @@ using Clock = std::chrono::steady_clock;
 
 double millisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// "meta-llama/Llama-3.1-8B": what a Hub id looks like.
-bool looksLikeHubId(const std::string& source) {
-  const auto slash = source.find('/');
-  return slash != std::string::npos && slash > 0 && slash + 1 < source.size() && source.find('/', slash + 1) == std::string::npos;
-}
-
-Result<fs::path> localPath(const std::string& source) {
-  std::error_code ignored;
-  const fs::path path(source);
-  if (source.empty()) return fail(ErrorCode::BadUsage, "No model is given: name a model folder or a config.json.");
-  const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(path, ignored);
-  if (!isPath && looksLikeHubId(source)) {
-    return fail(ErrorCode::BadInput,
-                "There is no folder {} here. If it is a Hub id, download it first (huggingface-cli download {}) and give the folder's path.",
-                source, source);
-  }
-  if (!fs::exists(path, ignored)) return fail(ErrorCode::BadInput, "{} does not exist: give a model folder or a config.json.", source);
-  if (path.extension() == ".pt2") {
-    return fail(ErrorCode::BadInput, "{} is a torch.export archive; this version opens model folders with a config.json only.", source);
-  }
-  return path;
 }
 
 plan::Checkpoint checkpointOf(const formats::ModelFolder& folder) {
@@ -65,9 +42,13 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
                                                const Progress& progress) {
   const auto start = Clock::now();
   progress.report("open");
-  CLEAVE_TRY(const fs::path path, localPath(source));
+  CLEAVE_TRY(const Source recognised, recognise(source));
+  if (recognised.kind != SourceKind::Model) {
+    return fail(ErrorCode::BadInput, "{} is a {}, where a model folder or a config.json is wanted.", source,
+                recognised.kind == SourceKind::Plan ? "plan" : "recorded search");
+  }
   auto model = std::make_shared<Model>();
-  CLEAVE_TRY(model->folder, formats::openModelFolder(path, progress));
+  CLEAVE_TRY(model->folder, formats::openModelFolder(recognised.path, progress));
   model->timings.loadMs = millisecondsSince(start);
   if (progress.cancelled()) return progress.cancelledError("opening " + source);
   progress.report("capture");

@@ -1,11 +1,11 @@
-#include "cli/plan_flags.h"
+#include "pipeline/plan_flags.h"
 
 #include "base/quantities.h"
 
-namespace cleave::cli {
-namespace {
+#include <CLI/CLI.hpp>
 
-constexpr std::int64_t kMaxPlanBytes = 1ll << 30;
+namespace cleave::pipeline {
+namespace {
 
 Result<bool> onOff(const std::string& flag, const std::string& text) {
   if (text == "on") return true;
@@ -13,7 +13,66 @@ Result<bool> onOff(const std::string& flag, const std::string& text) {
   return fail(ErrorCode::BadUsage, "{} is \"{}\": write on or off.", flag, text);
 }
 
+std::string onOff(bool isOn) { return isOn ? "on" : "off"; }
+
 }  // namespace
+
+PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOptions& capture, const SolveOptions& solve,
+                        const std::string& device) {
+  PlanFlags flags;
+  flags.model = model;
+  flags.ranks = solve.ranks;
+  flags.engine = solve::toText(solve.engine);
+  if (solve.menu) flags.menu = rules::toText(*solve.menu);
+  flags.sequenceParallel = rules::toText(solve.sequenceParallel);
+  flags.batch = capture.batch;
+  flags.sequence = capture.sequence;
+  flags.logitsToKeep = capture.logitsToKeep;
+  if (capture.dtype) flags.dtype = graph::toText(*capture.dtype);
+  flags.mask = onOff(capture.mask);
+  flags.loss = onOff(capture.loss);
+  flags.seed = solve.seed;
+  for (const solve::Pin& pin : solve.pins) flags.pins.push_back(pin.text);
+  flags.rulesOff = solve.rulesOff;
+  flags.redistributable = solve.redistributable;
+  flags.isTraining = solve.cost.isTraining;
+  flags.optimizer = solve::toText(solve.cost.optimizer);
+  flags.device = device.empty() ? solve.cost.profile.name : device;
+  if (solve.cost.memoryBudget) flags.memoryBudget = std::to_string(*solve.cost.memoryBudget);
+  flags.slack = fmt::format("{}", solve.cost.slackPercent);
+  return flags;
+}
+
+std::vector<std::string> PlanFlags::arguments() const {
+  static const PlanFlags kDefaults;
+  static const torch_capture::CaptureOptions kCapture;
+  std::vector<std::string> words{model, "--ranks", std::to_string(ranks)};
+  const auto add = [&](const char* flag, const std::string& value, const std::string& unsaid) {
+    if (value != unsaid) words.insert(words.end(), {flag, value});
+  };
+  const auto addAll = [&](const char* flag, const std::vector<std::string>& values) {
+    for (const std::string& value : values) words.insert(words.end(), {flag, value});
+  };
+  add("--engine", engine, kDefaults.engine);
+  add("--menu", menu, kDefaults.menu);
+  add("--sequence-parallel", sequenceParallel, kDefaults.sequenceParallel);
+  if (batch) add("--batch", std::to_string(*batch), std::to_string(kCapture.batch));
+  if (sequence) add("--seq", std::to_string(*sequence), std::to_string(kCapture.sequence));
+  add("--dtype", dtype, kDefaults.dtype);
+  add("--mask", mask, kDefaults.mask);
+  add("--loss", loss, kDefaults.loss);
+  add("--logits-to-keep", std::to_string(logitsToKeep), std::to_string(kDefaults.logitsToKeep));
+  add("--seed", std::to_string(seed), std::to_string(kDefaults.seed));
+  addAll("--pin", pins);
+  addAll("--rule-off", rulesOff);
+  addAll("--redistribute", redistributable);
+  if (isTraining) words.emplace_back("--train");
+  add("--optimizer", optimizer, kDefaults.optimizer);
+  add("--device-profile", device, kDefaults.device);
+  add("--memory-budget", memoryBudget, kDefaults.memoryBudget);
+  add("--slack", slack, kDefaults.slack);
+  return words;
+}
 
 void PlanFlags::addTo(CLI::App& command) {
   command.add_option("MODEL", model, "Model folder or config.json")->required();
@@ -61,7 +120,7 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
 
 Result<solve::CostSettings> PlanFlags::costSettings() const {
   solve::CostSettings settings;
-  CLEAVE_TRY(settings.profile, pipeline::deviceProfile(device));
+  CLEAVE_TRY(settings.profile, deviceProfile(device));
   settings.isTraining = isTraining;
   const auto parsed = solve::parseOptimizer(optimizer);
   if (!parsed) return fail(ErrorCode::BadUsage, "--optimizer is \"{}\": write none, sgd, momentum or adamw.", optimizer);
@@ -78,8 +137,8 @@ Result<solve::CostSettings> PlanFlags::costSettings() const {
   return settings;
 }
 
-Result<pipeline::SolveOptions> PlanFlags::solveOptions() const {
-  pipeline::SolveOptions options;
+Result<SolveOptions> PlanFlags::solveOptions() const {
+  SolveOptions options;
   options.ranks = ranks;
   options.seed = seed;
   const auto parsedEngine = solve::parseEngine(engine);
@@ -105,9 +164,9 @@ Result<Planned> planModel(const PlanFlags& flags, bool record, const Progress& p
   CLEAVE_TRY(auto solveOptions, flags.solveOptions());
   solveOptions.record = record;
   Planned planned;
-  CLEAVE_TRY(planned.model, pipeline::openModel(flags.model, captureOptions, progress));
-  CLEAVE_TRY(planned.solved, pipeline::solveModel(planned.model, solveOptions, progress));
-  auto plan = pipeline::planModel(planned.model, planned.solved);
+  CLEAVE_TRY(planned.model, openModel(flags.model, captureOptions, progress));
+  CLEAVE_TRY(planned.solved, solveModel(planned.model, solveOptions, progress));
+  auto plan = planModel(planned.model, planned.solved);
   if (plan) {
     planned.plan = *plan;
   } else if (plan.error().code == ErrorCode::Negative) {
@@ -118,16 +177,4 @@ Result<Planned> planModel(const PlanFlags& flags, bool record, const Progress& p
   return planned;
 }
 
-bool isPlanFile(const std::string& path) {
-  const fs::path file(path);
-  std::error_code ignored;
-  return file.extension() == ".json" && file.filename() != "config.json" && !fs::is_directory(file, ignored);
-}
-
-Result<std::shared_ptr<const plan::Plan>> readPlanFile(const std::string& path) {
-  CLEAVE_TRY(const std::string text, readTextFile(path, kMaxPlanBytes));
-  CLEAVE_TRY(auto plan, withContext(plan::planFromJson(text), path));
-  return std::make_shared<const plan::Plan>(std::move(plan));
-}
-
-}  // namespace cleave::cli
+}  // namespace cleave::pipeline

@@ -1,0 +1,48 @@
+#pragma once
+/// The flags that say how a model is captured and solved: what `plan`, `run` and `export` read, and what the window writes as
+/// "the same on the command line". One way and back:
+///
+///     PlanFlags::of("models/llama", capture, solve)->arguments();   // {"models/llama", "--ranks", "4", ...}
+///     PlanFlags flags;  flags.addTo(command);  command.parse(...);  flags.solveOptions();   // equals `solve`
+#include "pipeline/pipeline.h"
+
+namespace CLI {
+class App;
+}
+
+namespace cleave::pipeline {
+
+struct PlanFlags {
+  std::string model;
+  int ranks = 2;
+  std::string engine = std::string(solve::toText(SolveOptions().engine)), menu, sequenceParallel = "off", dtype, mask = "off", loss = "on";
+  std::optional<std::int64_t> batch, sequence;
+  std::int64_t logitsToKeep = 0;
+  std::uint64_t seed = 0;
+  std::vector<std::string> pins, rulesOff, redistributable;
+  std::string device = std::string(kDefaultDevice), optimizer = "adamw", memoryBudget, slack = "1";
+  bool isTraining = false;
+
+  /// `device`: the file that the profile was read from; empty: it goes by its name.
+  static PlanFlags of(const std::string& model, const torch_capture::CaptureOptions& capture, const SolveOptions& solve,
+                      const std::string& device = {});
+  void addTo(CLI::App& command);
+  /// The words that `addTo`'s parser reads as these flags; defaults are left out, but for the ranks.
+  std::vector<std::string> arguments() const;
+  Result<torch_capture::CaptureOptions> captureOptions() const;
+  Result<SolveOptions> solveOptions() const;
+
+ private:
+  Result<solve::CostSettings> costSettings() const;
+};
+
+/// A model opened, solved and planned as the flags say.
+struct Planned {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Solved> solved;
+  std::shared_ptr<const plan::Plan> plan;  ///< null when there is no solution; `planError` says why
+  Error planError;
+};
+Result<Planned> planModel(const PlanFlags& flags, bool record, const Progress& progress);
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,141 @@
+#include "pipeline/source.h"
+
+#include "graph/graph.h"
+#include "plan/demands.h"
+
+#include <regex>
+
+namespace cleave::pipeline {
+namespace {
+
+constexpr std::int64_t kMaxPlanBytes = 1ll << 30;
+constexpr std::int64_t kLookedAt = 64 << 10;
+constexpr std::string_view kWhatOpens = "Cleave opens model folders with a config.json, plans and recorded searches";
+
+/// "meta-llama/Llama-3.1-8B": what a Hub id looks like.
+bool looksLikeHubId(const std::string& source) {
+  const auto slash = source.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < source.size() &&
+         source.find('/', slash + 1) == std::string::npos;
+}
+
+Result<fs::path> existingPath(const std::string& source) {
+  std::error_code ignored;
+  const fs::path path(source);
+  if (source.empty()) return fail(ErrorCode::BadUsage, "No model is given: name a model folder or a config.json.");
+  const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(path, ignored);
+  if (!isPath && looksLikeHubId(source)) {
+    return fail(ErrorCode::BadInput,
+                "There is no folder {} here. If it is a Hub id, download it first (huggingface-cli download {}) and "
+                "give the folder's path.",
+                source, source);
+  }
+  if (!fs::exists(path, ignored))
+    return fail(ErrorCode::BadInput, "{} does not exist: give a model folder or a config.json.", source);
+  return path;
+}
+
+/// "cleave.plan/1" of a JSON text that says what it holds; empty: it does not.
+std::string schemaOf(const std::string& head) {
+  static const std::regex pattern("\"schema\"\\s*:\\s*\"(cleave\\.[\\w./]{1,60})\"");
+  std::smatch match;
+  return std::regex_search(head, match, pattern) ? match[1].str() : "";
+}
+
+/// What a file is that cannot be opened alone.
+std::string whatElse(const fs::path& file, const std::string& head) {
+  const std::string extension = file.extension().string();
+  if (extension == ".pt2") return "a torch.export archive";
+  if (extension == ".safetensors") return "weights alone: open the folder it lies in";
+  if (head.starts_with("GGUF")) return "a GGUF file";
+  if (extension == ".bin" || extension == ".pt" || extension == ".pth" || head.starts_with("PK"))
+    return "a PyTorch checkpoint";
+  if (const std::string schema = schemaOf(head); !schema.empty()) return "a " + schema;
+  return head.empty() ? "empty" : "none of them";
+}
+
+}  // namespace
+
+Result<Source> recognise(const std::string& source) {
+  CLEAVE_TRY(const fs::path path, existingPath(source));
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return Source{SourceKind::Model, path};
+  if (!fs::is_regular_file(path, ignored))
+    return fail(ErrorCode::BadInput, "{} is neither a folder nor a file: {}.", source, kWhatOpens);
+  CLEAVE_TRY(const RandomAccessFile file, RandomAccessFile::open(path));
+  std::string head(static_cast<std::size_t>(std::min(file.sizeBytes(), kLookedAt)), '\0');
+  CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(head))));
+  if (head.starts_with("CLVTRACE")) return Source{SourceKind::Trace, path};
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  const bool isJson = first != std::string::npos && head[first] == '{';
+  if (isJson && schemaOf(head).starts_with("cleave.plan/")) return Source{SourceKind::Plan, path};
+  if (path.filename() == "config.json")
+    return Source{SourceKind::Model, path.has_parent_path() ? path.parent_path() : fs::path(".")};
+  if (isJson && schemaOf(head).empty() && path.extension() == ".json") return Source{SourceKind::Plan, path};
+  return fail(ErrorCode::BadInput, "{} cannot be opened, it is {}. {}.", source, whatElse(path, head), kWhatOpens);
+}
+
+bool isPlanFile(const std::string& path) {
+  const auto source = recognise(path);
+  return source && source->kind == SourceKind::Plan;
+}
+
+Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file) {
+  CLEAVE_TRY(const std::string text, readTextFile(file, kMaxPlanBytes));
+  CLEAVE_TRY(auto plan, withContext(plan::planFromJson(text), file.string()));
+  return std::make_shared<const plan::Plan>(std::move(plan));
+}
+
+namespace {
+
+/// The plan's own graph, without weights: enough to look at it.
+std::shared_ptr<Model> modelOfPlan(const plan::Plan& plan) {
+  auto model = std::make_shared<Model>();
+  model->info = plan.model;
+  model->captured = model->aten = plan.graph;
+  return model;
+}
+
+}  // namespace
+
+Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) {
+  ReopenedPlan reopened;
+  CLEAVE_TRY(reopened.plan, readPlanFile(file));
+  const plan::Plan& plan = *reopened.plan;
+  const auto opened = openModel(plan.model.source, captureOptionsOf(plan.model), progress);
+  if (progress.cancelled()) return progress.cancelledError("opening " + file.string());
+  // The graph captured anew numbers its values as the plan's does when it is the same graph.
+  const bool isSame = opened && graph::toText(*(*opened)->aten) == graph::toText(*plan.graph);
+  reopened.model = isSame ? *opened : modelOfPlan(plan);
+  if (!opened) reopened.note = fmt::format("The plan is shown without its model: {}", opened.error().message);
+  if (opened && !isSame) {
+    reopened.note = fmt::format("The plan is shown without its model: {} holds another one now.", plan.model.source);
+  }
+  auto problem = std::make_shared<solve::Problem>();
+  problem->graph = reopened.model->aten;
+  problem->context = {plan.ranks, plan.menu, plan.sequenceParallel};
+  problem->cost = plan.costSettings;
+  CLEAVE_TRY_VOID(plan::addDemands(plan.demands, *problem));
+  auto solved = std::make_shared<Solved>();
+  solved->result.outcome = solve::Outcome::Solved;
+  solved->result.solution = *plan.solution;
+  solved->result.stats = plan.search;
+  solved->options = {.ranks = plan.ranks,
+                     .engine = plan.engine,
+                     .menu = plan.menu == defaultMenu(plan.engine) ? std::nullopt : std::optional(plan.menu),
+                     .sequenceParallel = plan.sequenceParallel,
+                     .pins = problem->pins,
+                     .rulesOff = problem->rulesOff,
+                     .redistributable = problem->redistributable,
+                     .cost = plan.costSettings,
+                     .cache = nullptr,
+                     .seed = plan.seed,
+                     .record = true,
+                     .limits = {},
+                     .onTrace = nullptr};
+  solved->problem = std::move(problem);
+  reopened.solved = std::move(solved);
+  return reopened;
+}
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,33 @@
+#pragma once
+/// What a path names that Cleave opens: a model, a plan or a recorded search. Told by what the file holds, not by its
+/// name, for every way a path comes in: arguments, dialogs, drops, recent files, scripts.
+///
+///     CLEAVE_TRY(const Source source, recognise("plan.json"));   // {SourceKind::Plan, "plan.json"}
+#include "pipeline/pipeline.h"
+
+namespace cleave::pipeline {
+
+enum class SourceKind : std::uint8_t { Model, Plan, Trace };
+
+struct Source {
+  SourceKind kind = SourceKind::Model;
+  fs::path path;  ///< of a model its folder
+};
+
+/// Looks at the first bytes only. BadInput says what is there instead, and what could be opened.
+Result<Source> recognise(const std::string& path);
+
+/// False for everything else, also for what cannot be opened.
+bool isPlanFile(const std::string& path);
+Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file);
+
+/// A plan with what it was made from, as if it had just been solved. `solved` has no trace and no optimum.
+struct ReopenedPlan {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Solved> solved;
+  std::shared_ptr<const plan::Plan> plan;
+  std::string note;  ///< why the plan stands alone, when its model folder is gone or is another model now; else empty
+};
+Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress = {});
+
+}  // namespace cleave::pipeline
