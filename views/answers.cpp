@@ -50,13 +50,16 @@ Answers::Answers(QObject* parent) : QObject(parent), m_questions(this), m_survey
       [this](const QString&, const QString& stage, qint64 done, qint64 total) { emit progressed(stage, done, total); });
 }
 
-Answers::~Answers() {
-  shutdown();
+Answers::~Answers() = default;
+
+void Answers::close() {
+  m_questions.close();
+  m_surveys.close();
 }
 
-void Answers::shutdown() {
-  m_questions.shutdown();
-  m_surveys.shutdown();
+void Answers::join(Worker::Clock::time_point until) {
+  m_questions.join(until);
+  m_surveys.join(until);
 }
 
 void Answers::cancel() {

@@ -95,7 +95,8 @@ class Answers : public QObject {
   void computeHeat();
   /// Asks the survey under way to stop; world sizes keep what they have.
   void cancel();
-  void shutdown();
+  void close();                                ///< as Worker's
+  void join(Worker::Clock::time_point until);  ///< as Worker's
 
  signals:
   void analysisChanged();

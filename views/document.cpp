@@ -9,11 +9,12 @@ namespace cleave::views {
 
 namespace {
 constexpr int kRefreshMs = 200;
-const QString kOpenTag = QStringLiteral("open"), kSolveTag = QStringLiteral("solve"), kRunTag = QStringLiteral("run");
+constexpr auto kShutdownLimit = std::chrono::seconds(2);
+const QString kSolveTag = QStringLiteral("solve"), kRunTag = QStringLiteral("run");
 
 /// How a run came out in which no rank failed.
 QString ranText(const pipeline::RunReport& report, int ranks) {
-  const QString who = ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(ranks);
+  const QString who = ranksText(ranks);
   const QString what = toQ(report.comparedWith);
   if (report.verdict == pipeline::RunVerdict::Passed) return QObject::tr("%1 computed the same as %2.").arg(who, what);
   if (report.verdict == pipeline::RunVerdict::NotChecked)
@@ -24,9 +25,9 @@ QString ranText(const pipeline::RunReport& report, int ranks) {
 
 QString solvedText(const pipeline::Solved& solved) {
   const solve::SearchStats& stats = solved.result.stats;
-  return QStringLiteral("%1 tries, %2 conflicts, %3 backtracks in %4 ms")
-      .arg(countText(stats.tries), countText(stats.conflicts), countText(stats.backtracks),
-           QString::number(solved.solveMs, 'f', 1));
+  return QStringLiteral("%1, %2, %3 in %4 ms")
+      .arg(countedText(stats.tries, "try", "tries"), countedText(stats.conflicts, "conflict"),
+           countedText(stats.backtracks, "backtrack"), QString::number(solved.solveMs, 'f', 1));
 }
 
 QString noSolutionText(const pipeline::Solved& solved) {
@@ -74,9 +75,12 @@ Document::~Document() {
 void Document::shutdown() {
   m_growTimer.stop();
   m_sampleTimer.stop();
-  m_jobs.shutdown();
-  m_reads.shutdown();
-  m_answers.shutdown();
+  // All are asked first, so that their time to end runs together.
+  for (Worker* worker : {&m_jobs, &m_reads}) worker->close();
+  m_answers.close();
+  const auto until = Worker::Clock::now() + kShutdownLimit;
+  for (Worker* worker : {&m_jobs, &m_reads}) worker->join(until);
+  m_answers.join(until);
 }
 
 QString Document::title() const {
@@ -100,53 +104,6 @@ void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
   if (m_activity == what) setActivity(Activity::Idle);
   if (!sentence.isEmpty()) emit logged(sentence);
   emit workEnded(what, succeeded, sentence);
-}
-
-void Document::openSource(const QString& path, const torch_capture::CaptureOptions& options) {
-  pipeline::SolveOptions settings = m_sample ? m_ownSettings : m_settings;
-  settings.pins.clear();
-  settings.rulesOff.clear();
-  settings.redistributable.clear();
-  postOpen(path, options, settings, std::nullopt);
-}
-
-void Document::openSample(const pipeline::Sample& sample) {
-  pipeline::SolveOptions settings = sample.solve;
-  // A sample says how it is solved; on which device is the user's to choose.
-  settings.cost.profile = m_settings.cost.profile;
-  if (!m_sample) m_ownSettings = m_settings;
-  postOpen(toQ(sample.model.string()), sample.capture, settings, sample);
-}
-
-void Document::recapture(const torch_capture::CaptureOptions& options) {
-  if (m_model) postOpen(m_source, options, m_settings, m_sample);
-}
-
-void Document::postOpen(const QString& path, const torch_capture::CaptureOptions& options,
-                        const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample) {
-  m_jobs.cancelAll();
-  m_runAfterSolve.reset();
-  emit logged(QStringLiteral("Opening %1").arg(path));
-  m_jobs.post(kOpenTag, QStringLiteral("Opening %1").arg(path),
-              [=, this](const Progress& progress) -> Worker::Completion {
-                auto opened = pipeline::openModel(toStd(path), options, progress);
-                return [=, this] {
-                  if (!opened) {
-                    emit message(toQ(opened.error().message), Severity::Failure);
-                    endWork(Activity::Opening, false, toQ(opened.error().message));
-                    return;
-                  }
-                  m_source = path;
-                  m_capture = options;
-                  m_settings = settings;
-                  m_settings.cache = std::make_shared<solve::SolveCache>();
-                  m_sample = sample;
-                  takeModel(*opened);
-                  endWork(Activity::Opening, true, {});
-                  solve();
-                };
-              });
-  setActivity(Activity::Opening);
 }
 
 void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
@@ -176,8 +133,8 @@ void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
   emit historyChanged();
   emit searchChanged();
   emit runChanged();
-  emit logged(QStringLiteral("%1: %2 operators, captured in %3 ms, decomposed in %4 ms")
-                  .arg(title(), countText(m_model->aten->nodes.size()),
+  emit logged(QStringLiteral("%1: %2, captured in %3 ms, decomposed in %4 ms")
+                  .arg(title(), countedText(m_model->aten->nodes.size(), "operator"),
                        QString::number(m_model->timings.captureMs, 'f', 1),
                        QString::number(m_model->timings.decomposeMs, 'f', 1)));
 }
@@ -185,7 +142,7 @@ void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
 void Document::solve() {
   if (!m_model) return;
   if (m_activity == Activity::Running) {
-    emit message(tr("Ranks are running: stop them before solving again."), Severity::Warning);
+    emit message(tr("Ranks are running: stop them before solving again."), Severity::Warning, About::Run);
     return;
   }
   // A search that replaces a running one must not be mistaken for the trace to go back to.
@@ -194,16 +151,13 @@ void Document::solve() {
   m_followsEnd = true;
   pipeline::SolveOptions options = m_settings;
   const auto generation = ++m_solveGeneration;
-  options.onTrace = [this, generation](std::shared_ptr<const solve::Trace> trace) {
-    QMetaObject::invokeMethod(
-        this,
-        [this, generation, trace = std::move(trace)] {
-          if (generation == m_solveGeneration && m_activity == Activity::Solving) takeLiveTrace(trace);
-        },
-        Qt::QueuedConnection);
+  options.onTrace = [this, generation, courier = m_jobs.courier()](std::shared_ptr<const solve::Trace> trace) {
+    courier([this, generation, trace = std::move(trace)] {
+      if (generation == m_solveGeneration && m_activity == Activity::Solving) takeLiveTrace(trace);
+    });
   };
   emit logged(
-      QStringLiteral("Solving for %1 ranks with %2").arg(options.ranks).arg(toQ(solve::toText(options.engine))));
+      QStringLiteral("Solving for %1 with %2").arg(ranksText(options.ranks)).arg(toQ(solve::toText(options.engine))));
   m_jobs.post(
       kSolveTag, tr("Solving"), [this, model = m_model, options](const Progress& progress) -> Worker::Completion {
         auto answer = std::make_shared<SolveAnswer>(SolveAnswer{pipeline::solveModel(model, options, progress), {}});
@@ -252,7 +206,7 @@ void Document::takeSolve(const SolveAnswer& answer, const pipeline::SolveOptions
   if (m_followsEnd && trace) {
     const bool hasSolution = solved && solved->result.outcome == solve::Outcome::Solved;
     const bool stopped = !solved || solved->result.outcome == solve::Outcome::Stopped;
-    if (hasSolution || stopped)
+    if ((hasSolution && !isAboutConflicts()) || stopped)
       seek(trace->size());
     else
       showFirstConflict();
@@ -260,6 +214,10 @@ void Document::takeSolve(const SolveAnswer& answer, const pipeline::SolveOptions
     seek(m_wantedStep);
   }
   reportSolve(answer);
+}
+
+bool Document::isAboutConflicts() const {
+  return m_sample && m_branches.size() == 1 && m_solved && m_solved->result.stats.conflicts > 0;
 }
 
 /// What was there before a search that came to nothing.
@@ -274,25 +232,28 @@ void Document::showAgain() {
 }
 
 void Document::reportSolve(const SolveAnswer& answer) {
-  const auto solved = m_solved;
+  Branch& branch = m_branches[m_shownBranch];
+  const auto& solved = branch.solved;
   bool succeeded = true;
   QString sentence;
   if (!solved || solved->result.outcome == solve::Outcome::Stopped) {
     sentence =
-        tr("The search was stopped after %1 events: what was recorded is here to look at.").arg(countText(stepCount()));
-    emit message(sentence, Severity::Info);
+        tr("The search was stopped after %1: what was recorded is here to look at.").arg(countedText(stepCount(), "event"));
+    branch.said = sentence;
   } else if (solved->result.outcome == solve::Outcome::NoSolution) {
     sentence = noSolutionText(*solved);
-    emit message(sentence, Severity::Warning);
+    branch.said = sentence;
+    branch.severity = Severity::Warning;
   } else if (answer.plan && !*answer.plan) {
     sentence = toQ(answer.plan->error().message);
     succeeded = false;
-    emit message(sentence, Severity::Failure);
+    branch.said = sentence;
+    branch.severity = Severity::Failure;
   } else {
-    sentence = tr("Solved for %1 ranks: %2").arg(solved->options.ranks).arg(solvedText(*solved));
-    emit message({}, Severity::Good);
-    sayWarnings();
+    sentence = tr("Solved for %1: %2").arg(ranksText(solved->options.ranks)).arg(solvedText(*solved));
+    takeWarnings(branch);
   }
+  say(branch);
   const auto thenRun = std::exchange(m_runAfterSolve, std::nullopt);
   endWork(Activity::Solving, succeeded, sentence);
   if (!thenRun) return;
@@ -303,12 +264,17 @@ void Document::reportSolve(const SolveAnswer& answer) {
 }
 
 /// One bar holds one sentence: the first warning, and where the others stand.
-void Document::sayWarnings() {
-  const auto& warnings = m_plan->warnings;
+void Document::takeWarnings(Branch& branch) {
+  const auto& warnings = branch.plan->warnings;
   for (const std::string& warning : warnings) emit logged(prose(warning));
   if (warnings.empty()) return;
   const QString more = warnings.size() > 1 ? tr(" (%1 more in the log)").arg(warnings.size() - 1) : QString();
-  emit message(prose(warnings.front()) + more, Severity::Warning);
+  branch.said = prose(warnings.front()) + more;
+  branch.severity = Severity::Warning;
+}
+
+void Document::say(const Branch& branch) {
+  emit message(branch.said, branch.severity, About::Plan);
 }
 
 void Document::run(int ranks, run::Backend backend, bool ignoresMemory) {
@@ -326,9 +292,10 @@ void Document::postRun(int ranks, run::Backend backend, bool ignoresMemory) {
   request.plan = m_plan;
   request.backend = backend;
   request.skipWeights = !m_plan->model.hasWeights;
+  request.rtol = request.atol = pipeline::defaultTolerance(m_plan->model.dtype);
   request.ignoreMemory = ignoresMemory;
-  emit logged(tr("Starting %1 ranks").arg(ranks));
-  m_jobs.post(kRunTag, tr("Running on %1 ranks").arg(ranks),
+  emit logged(tr("Starting %1").arg(ranksText(ranks)));
+  m_jobs.post(kRunTag, tr("Running on %1").arg(ranksText(ranks)),
               [this, request, monitor](const Progress& progress) -> Worker::Completion {
                 auto report = pipeline::runPlan(
                     request, [monitor](const run::RankEvent& event) { monitor->apply(event); }, progress);
@@ -338,6 +305,10 @@ void Document::postRun(int ranks, run::Backend backend, bool ignoresMemory) {
   setActivity(Activity::Running);
   m_sampleTimer.start();
   emit runChanged();
+}
+
+const RunState* Document::runState() const {
+  return m_run && (m_run->isActive || m_run->plan == m_plan) ? &*m_run : nullptr;
 }
 
 void Document::takeRun(const Result<pipeline::RunReport>& report) {
@@ -364,42 +335,8 @@ void Document::takeRun(const Result<pipeline::RunReport>& report) {
   }
   emit runSampled();
   emit runChanged();
-  emit message(sentence, severity);
+  if (runState()) emit message(sentence, severity, About::Run);  // else another plan is shown: the log has it
   endWork(Activity::Running, report && report->verdict != pipeline::RunVerdict::Failed, sentence);
-}
-
-void Document::openTrace(const QString& file) {
-  m_jobs.cancelAll();
-  m_runAfterSolve.reset();
-  m_jobs.post(kOpenTag, tr("Opening %1").arg(file), [=, this](const Progress&) -> Worker::Completion {
-    auto opened = solve::openTrace(toStd(file));
-    return [=, this] {
-      if (!opened) {
-        emit message(toQ(opened.error().message), Severity::Failure);
-        return endWork(Activity::Opening, false, toQ(opened.error().message));
-      }
-      const auto problem = (*opened)->problem();
-      auto model = std::make_shared<pipeline::Model>();
-      model->aten = model->captured = problem->graph;
-      m_source = file;
-      m_sample.reset();
-      m_settings.ranks = problem->context.worldSize;
-      m_settings.sequenceParallel = problem->context.sequenceParallel;
-      m_settings.pins = problem->pins;
-      m_settings.rulesOff = problem->rulesOff;
-      m_settings.redistributable = problem->redistributable;
-      m_settings.menu = problem->context.menu;
-      // The device is not in the file.
-      const auto profile = m_settings.cost.profile;
-      m_settings.cost = problem->cost;
-      m_settings.cost.profile = profile;
-      takeModel(model);
-      setTrace(*opened);
-      endWork(Activity::Opening, true, tr("Opened a search of %1 events").arg(countText(stepCount())));
-      seek(stepCount());
-    };
-  });
-  setActivity(Activity::Opening);
 }
 
 void Document::saveTrace(const QString& file) {

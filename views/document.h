@@ -41,9 +41,16 @@ class Document : public QObject {
   const std::shared_ptr<const solve::Decision>& decision() const { return m_decision; }
   const graph::Graph* graph() const { return m_model ? m_model->aten.get() : nullptr; }
   const QString& source() const { return m_source; }
+  /// The folder of the open model; empty when there is none (a recorded search alone).
+  QString modelFolder() const;
+  /// What `cleave-cli run` is to be given for what `run` does here; empty without a model folder.
+  QStringList runArguments(int ranks) const;
   QString title() const;  ///< "Tiny Llama", or the folder's name
   const std::optional<pipeline::Sample>& sample() const { return m_sample; }
-  const std::optional<RunState>& runState() const { return m_run; }
+  /// A sample that meets conflicts is there to show them: it opens on the first one.
+  bool isAboutConflicts() const;
+  /// The run under way, or the last one of the plan that is shown; null: neither.
+  const RunState* runState() const;
 
   // Settings of the next solve; changing them does not solve by itself.
   const pipeline::SolveOptions& settings() const { return m_settings; }
@@ -62,10 +69,11 @@ class Document : public QObject {
   const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
 
   // Work.
-  void openSource(const QString& path, const torch_capture::CaptureOptions& options = {});
+  /// Whatever Cleave opens. A model is solved with `settings()`; a plan stands there as it was made, without the search
+  /// that led to it; of a recorded search there is the graph and its steps, but no plan.
+  void open(const QString& path);
+  void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {});
   void openSample(const pipeline::Sample& sample);
-  /// Opens a recorded search alone: its graph and steps are there, a plan is not.
-  void openTrace(const QString& file);
   void saveTrace(const QString& file);
   /// Captures the open model again with other options.
   void recapture(const torch_capture::CaptureOptions& options);
@@ -78,17 +86,17 @@ class Document : public QObject {
   bool isIdle() const;  ///< neither jobs nor reads nor questions are under way
   /// The trace is still growing.
   bool isLive() const { return m_activity == Activity::Solving && m_trace && m_liveTrace == m_trace; }
-  /// Asks to stop, closes both queues, joins.
+  /// Asks to stop, closes all queues, joins for two seconds at most (see Worker::hasLeftBehind).
   void shutdown();
 
-  // Time travel. `seek` is newest-wins; the walks report "no further conflict" through `message`.
+  // Time travel. `seek` is newest-wins; the walks say through `message` what they did not find, and when they began
+  // anew.
   StepId stepCount() const;
   StepId wantedStep() const { return m_wantedStep; }
   void seek(StepId step);
   void stepBy(std::int64_t delta);
-  void walkTo(solve::EventType type, bool forward);
-  void nextConflict() { walkTo(solve::EventType::Conflict, true); }
-  void previousConflict() { walkTo(solve::EventType::Conflict, false); }
+  void nextConflict() { walkToConflict(true); }
+  void previousConflict() { walkToConflict(false); }
   void stepInto();  ///< the next decision (a Try)
   void stepOut();   ///< back to the decision this one hangs on
   void runToBreakpoint(bool forward);
@@ -186,7 +194,8 @@ class Document : public QObject {
   void stepChanged();
   void decisionChanged();
   void focusChanged();
-  void revealRequested();  ///< the focus was moved on purpose (not by a step): bring it into view
+  void revealRequested();  ///< the focus was moved on purpose: bring it into view
+  void followRequested();  ///< a step moved the focus: keep it in view, with as little motion as that takes
   void historyChanged();
   void breakpointsChanged();
   void pinsChanged();  ///< also of switched-off rules and redistributions
@@ -202,7 +211,9 @@ class Document : public QObject {
   void runSampled();  ///< at most 5 times a second while it goes on
   void activityChanged();
   void progressed(const QString& stage, qint64 done, qint64 total);
-  void message(const QString& text, cleave::views::Severity severity);
+  /// One sentence for the user. It goes when what it speaks of is no longer what the window shows.
+  void message(const QString& text, cleave::views::Severity severity,
+               cleave::views::About about = cleave::views::About::Moment);
   void logged(const QString& text);
   /// Ends of work, for scripts: what it was, and whether it succeeded.
   void workEnded(cleave::views::Activity what, bool succeeded, const QString& sentence);
@@ -210,14 +221,26 @@ class Document : public QObject {
  private:
   struct Reader;
   void setActivity(Activity activity);
-  void postOpen(const QString& path, const torch_capture::CaptureOptions& options,
-                const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample);
+  void postOpen(const QString& path, std::function<Worker::Completion(const Progress&)> load);
+  // On the worker, which may outlive the document: only what they answer touches it.
+  static Worker::Completion loadModel(Document* document, const QString& path,
+                                      const torch_capture::CaptureOptions& options,
+                                      const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
+                                      const Progress& progress);
+  static Worker::Completion loadPlan(Document* document, const QString& path, const Progress& progress);
+  static Worker::Completion loadTrace(Document* document, const QString& path, const Progress& progress);
+  void takeOpened(const QString& path, const pipeline::SolveOptions& settings,
+                  std::shared_ptr<const pipeline::Model> model);
+  void failOpen(const Error& error);
+  pipeline::SolveOptions settingsForNewModel() const;
   void takeModel(std::shared_ptr<const pipeline::Model> model);
   void takeLiveTrace(std::shared_ptr<const solve::Trace> trace);
   struct SolveAnswer;
   void takeSolve(const SolveAnswer& answer, const pipeline::SolveOptions& options);
   void showAgain();
   void reportSolve(const SolveAnswer& answer);
+  void takeWarnings(Branch& branch);
+  void say(const Branch& branch);
   void takeRun(const Result<pipeline::RunReport>& report);
   void takeBranch(Branch branch);
   /// Makes the branch that is shown what every view sees; without one, nothing is.
@@ -227,12 +250,13 @@ class Document : public QObject {
   Result<void> checkDemand(const std::function<void(solve::Problem&)>& demand) const;
   void seekRemedies();
   void showFirstConflict();
-  void sayWarnings();
+  void showSolution();
   void setTrace(std::shared_ptr<const solve::Trace> trace);
   void postRun(int ranks, run::Backend backend, bool ignoresMemory);
   void postSeek(StepId step);
-  /// `nothing` is said when `find` (called with the cursor at the wanted step) answers nullopt.
-  void postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find);
+  struct Walk;
+  void postWalk(Walk walk);
+  void walkToConflict(bool forward);
   void takeStep(std::shared_ptr<const StepState> state);
   void askForDecision();
   void followConflict();
@@ -256,6 +280,7 @@ class Document : public QObject {
   std::optional<pipeline::Sample> m_sample;
   std::optional<RunState> m_run;
   QString m_source;
+  std::map<std::string, std::string> m_deviceFiles;  ///< by name: profiles that came from a file
   torch_capture::CaptureOptions m_capture;
   pipeline::SolveOptions m_settings;
   pipeline::SolveOptions m_ownSettings;  ///< the user's, while a sample has its own
@@ -263,7 +288,6 @@ class Document : public QObject {
   StepId m_wantedStep = 0;
   bool m_followsEnd = true;      ///< until the user moves: a search shows its newest step
   bool m_stepMovesFocus = true;  ///< false while the history goes to a step: it brings its own focus
-  bool m_isJump = false;         ///< the walk under way was asked for by name: show where it ends
   std::uint64_t m_solveGeneration = 0;
   Focus m_focus;
   std::vector<Focus> m_history;

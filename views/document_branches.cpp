@@ -36,7 +36,7 @@ void addListChanges(QStringList& parts, const List& before, const List& after, c
 QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOptions& after) {
   QStringList parts;
   if (before.engine != after.engine) parts << toQ(solve::toText(after.engine));
-  if (before.ranks != after.ranks) parts << Document::tr("%1 ranks").arg(after.ranks);
+  if (before.ranks != after.ranks) parts << ranksText(after.ranks);
   if (menuOf(before) != menuOf(after))
     parts << (menuOf(after) == rules::Menu::Full ? Document::tr("full menu") : Document::tr("reference's menu"));
   if (before.sequenceParallel != after.sequenceParallel)
@@ -60,7 +60,7 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
 }
 
 QString settingsText(const pipeline::SolveOptions& options) {
-  return Document::tr("%1, %2 ranks").arg(toQ(solve::toText(options.engine))).arg(options.ranks);
+  return QStringLiteral("%1, %2").arg(toQ(solve::toText(options.engine)), ranksText(options.ranks));
 }
 }  // namespace
 
@@ -94,6 +94,7 @@ void Document::presentBranch() {
   m_plan = shown.plan;
   m_answers.setSolved(m_solved);
   if (shown.trace != m_trace) setTrace(shown.trace);
+  if (!m_trace && m_solved && m_solved->result.solution) showSolution();
   emit planChanged();
   m_answers.analyse(m_focus.node, m_focus.value);
   seekRemedies();
@@ -102,7 +103,8 @@ void Document::presentBranch() {
 void Document::showBranch(std::size_t index) {
   if (index >= m_branches.size() || index == m_shownBranch) return;
   if (m_activity == Activity::Solving) {
-    emit message(tr("A search is under way: stop it, or wait, before looking at another plan."), Severity::Info);
+    emit message(tr("A search is under way: stop it, or wait, before looking at another plan."), Severity::Info,
+                 About::Plan);
     return;
   }
   m_shownBranch = index;
@@ -113,6 +115,7 @@ void Document::showBranch(std::size_t index) {
   emit branchesChanged();
   m_followsEnd = true;
   seek(stepCount());
+  say(m_branches[index]);
 }
 
 void Document::dropBranch() {

@@ -1,4 +1,5 @@
 // Settings of the next solve, and the user's demands with their undo.
+#include <QFileInfo>
 #include <QUndoCommand>
 
 #include "document.h"
@@ -85,6 +86,8 @@ void Document::setOptimizer(solve::Optimizer optimizer) {
 
 Result<void> Document::setDeviceProfile(const QString& nameOrFile) {
   CLEAVE_TRY(const auto profile, pipeline::deviceProfile(toStd(nameOrFile)));
+  if (const QFileInfo file(nameOrFile); toQ(profile.name) != nameOrFile && file.exists())
+    m_deviceFiles[profile.name] = toStd(file.absoluteFilePath());
   if (profile == m_settings.cost.profile) return {};
   m_settings.cost.profile = profile;
   emit settingsChanged();

@@ -33,7 +33,6 @@ struct StepState {
   StepId size = 0;                                          ///< events there were when this was read
   std::vector<std::optional<rules::Placement>> placements;  ///< by ValueId
   std::vector<std::optional<rules::Strategy>> strategies;   ///< by NodeId: layers with a choice
-  std::vector<NodeId> changed;                              ///< nodes that differ from the state before this one
   std::optional<solve::Event> event;                        ///< the one just applied
   QString eventText;                                        ///< as a sentence
   std::optional<solve::ConflictCard> conflict;  ///< the conflict just met, or the one the search goes back from
@@ -42,8 +41,24 @@ struct StepState {
 };
 inline constexpr StepId kNoStep = ~StepId(0);
 
+/// The node an event is about: of a backtrack the one gone back to. Invalid where there is none.
+NodeId nodeOf(const solve::Event& event);
+
+/// Nodes whose results lie otherwise, or whose strategy is another one, ascending. Of any two states of one graph:
+/// views compare with what they show, because states in between may have been dropped. `before` null: nothing is
+/// assigned.
+std::vector<NodeId> changedNodes(const graph::Graph& graph, const StepState* before, const StepState& after);
+
 enum class Activity { Idle, Opening, Solving, Running };
 enum class Severity { Info, Good, Warning, Failure };
+/// What a message speaks of: it goes with it.
+enum class About {
+  Moment,  ///< what the user has just asked for: a file that cannot be read, a pin that matches nothing
+  Model,   ///< the open model
+  Plan,    ///< the branch shown
+  Step,    ///< the present step of the search
+  Run,     ///< the run shown
+};
 
 /// What was run and how it ended; `report` is null while it runs or when it could not start.
 struct RunState {
@@ -65,6 +80,8 @@ struct Branch {
   std::shared_ptr<const pipeline::Solved> solved;  ///< null: the search was stopped
   std::shared_ptr<const plan::Plan> plan;          ///< null: there is no solution
   std::shared_ptr<const solve::Trace> trace;
+  QString said;  ///< what there is to know about it: a warning, or why there is no plan; empty: nothing
+  Severity severity = Severity::Info;
 };
 
 }  // namespace cleave::views

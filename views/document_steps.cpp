@@ -19,11 +19,17 @@ struct FinalState {
 };
 }  // namespace
 
-/// The cursor and what it showed last. Touched by requests on the reads worker only, one after the other.
+/// What a walk looks for from the wanted step on.
+struct Document::Walk {
+  std::function<std::optional<StepId>(Reader&, const Progress&)> find;
+  QString nothing;                              ///< said when `find` answers nullopt
+  std::function<QString(StepId, StepId)> note;  ///< said of the way it went, when not empty; may be null
+};
+
+/// The cursor. Touched by requests on the reads worker only, one after the other.
 struct Document::Reader {
   explicit Reader(std::shared_ptr<const solve::Trace> trace) : cursor(trace), problem(trace->problem()) {
     const graph::Graph& graph = *problem->graph;
-    shown.resize(graph.nodes.size());
     isLayer.resize(graph.nodes.size());
     for (const NodeId node : idRange<NodeId>(graph.nodes.size()))
       isLayer[node.index()] = graph::layerShape(graph, node).has_value();
@@ -39,7 +45,6 @@ struct Document::Reader {
 
   solve::Cursor cursor;
   std::shared_ptr<const solve::Problem> problem;
-  std::vector<std::optional<solve::ChoiceId>> shown;  ///< choices of the state shown last, by node
   std::vector<bool> isLayer;
 };
 
@@ -55,8 +60,6 @@ std::shared_ptr<const StepState> Document::Reader::stateAt(StepId step, const Fi
   state->assignedAt.assign(graph.nodes.size(), kNoStep);
   for (const NodeId node : idRange<NodeId>(graph.nodes.size())) {
     const auto choice = cursor.choiceOf(node);
-    if (choice != shown[node.index()]) state->changed.push_back(node);
-    shown[node.index()] = choice;
     if (!choice) continue;
     state->assignedAt[node.index()] = cursor.assignedAt(node).value_or(kNoStep);
     if (!isLayer[node.index()]) continue;
@@ -137,7 +140,6 @@ void Document::setTrace(std::shared_ptr<const solve::Trace> trace) {
 
 void Document::seek(StepId step) {
   if (!m_trace) return;
-  m_isJump = false;
   m_followsEnd = isLive() && step >= m_trace->size();
   postSeek(step);
 }
@@ -145,7 +147,7 @@ void Document::seek(StepId step) {
 void Document::postSeek(StepId step) {
   if (!m_trace) return;
   m_wantedStep = std::min<StepId>(step, m_trace->size());
-  postWalk({}, [wanted = m_wantedStep](Reader&, const Progress&) { return std::optional<StepId>(wanted); });
+  postWalk({[wanted = m_wantedStep](Reader&, const Progress&) { return std::optional<StepId>(wanted); }, {}, {}});
 }
 
 void Document::stepBy(std::int64_t delta) {
@@ -153,7 +155,7 @@ void Document::stepBy(std::int64_t delta) {
   seek(static_cast<StepId>(std::max<std::int64_t>(0, wanted)));
 }
 
-void Document::postWalk(const QString& nothing, std::function<std::optional<StepId>(Reader&, const Progress&)> find) {
+void Document::postWalk(Walk walk) {
   if (!m_trace) return;
   const auto slot = m_readerSlot;
   m_reads.post(kSeekTag, {},
@@ -162,14 +164,17 @@ void Document::postWalk(const QString& nothing, std::function<std::optional<Step
                  Reader* reader = slot->get();
                  if (!reader || progress.cancelled()) return {};
                  reader->cursor.seek(base);
-                 const auto found = find(*reader, progress);
+                 const auto found = walk.find(*reader, progress);
                  if (!found) {
-                   return [this, nothing, trace, wasCancelled = progress.cancelled()] {
-                     if (trace == m_trace && !wasCancelled) emit message(nothing, Severity::Info);
+                   return [this, nothing = walk.nothing, trace, wasCancelled = progress.cancelled()] {
+                     if (trace == m_trace && !wasCancelled) emit message(nothing, Severity::Info, About::Step);
                    };
                  }
-                 return [this, trace, state = reader->stateAt(*found, final)] {
-                   if (trace == m_trace) takeStep(state);
+                 return [=, this, state = reader->stateAt(*found, final)] {
+                   if (trace != m_trace) return;
+                   takeStep(state);
+                   const QString note = walk.note ? walk.note(base, state->step) : QString();
+                   if (!note.isEmpty()) emit message(note, Severity::Info, About::Step);
                  };
                });
 }
@@ -179,23 +184,21 @@ void Document::takeStep(std::shared_ptr<const StepState> state) {
   m_wantedStep = m_step->step;
   Focus focus = m_focus;
   focus.step = m_step->step;
+  const graph::Graph& graph = *m_trace->problem()->graph;
+  const NodeId node = m_step->event ? nodeOf(*m_step->event) : NodeId();
   const bool atEnd = m_step->step == m_step->size;
-  if (m_step->event && !atEnd && !m_followsEnd && m_stepMovesFocus) {
-    const NodeId node(m_step->event->node);
-    const graph::Graph& graph = *m_trace->problem()->graph;
-    if (node.index() < graph.nodes.size()) {
-      focus.node = node;
-      focus.value = graph.node(node).results.empty() ? ValueId() : graph.node(node).results.front();
-      focus.scope = graph.node(node).scope;
-    }
+  const bool movesFocus = std::exchange(m_stepMovesFocus, true) && !atEnd && !m_followsEnd && node.isValid() &&
+                          node.index() < graph.nodes.size();
+  if (movesFocus) {
+    focus.node = node;
+    focus.value = graph.node(node).results.empty() ? ValueId() : graph.node(node).results.front();
+    focus.scope = graph.node(node).scope;
   }
-  m_stepMovesFocus = true;
   emit stepChanged();
   setFocus(focus, false);
   askForDecision();
   followConflict();
-  // A jump shows where it went; single steps and scrubbing leave the picture where it is.
-  if (std::exchange(m_isJump, false) && focus.node.isValid()) emit revealRequested();
+  if (movesFocus) emit followRequested();
 }
 
 /// The remedies offered are those of the conflict at this step; elsewhere those of the whole search.
@@ -227,57 +230,86 @@ void Document::askForDecision() {
                });
 }
 
-void Document::walkTo(solve::EventType type, bool forward) {
+/// The next conflict, or the first one again after the last (backwards likewise).
+void Document::walkToConflict(bool forward) {
   m_followsEnd = false;
-  m_isJump = true;
-  const QString what = type == solve::EventType::Conflict    ? tr("conflict")
-                       : type == solve::EventType::Backtrack ? tr("backtrack")
-                                                             : tr("such event");
-  postWalk(forward ? tr("No %1 after this step.").arg(what) : tr("No %1 before this step.").arg(what),
-           [type, forward](Reader& reader, const Progress&) {
-             return forward ? reader.cursor.next(type) : reader.cursor.previous(type);
-           });
+  const auto find = [forward](Reader& reader, const Progress&) {
+    solve::Cursor& cursor = reader.cursor;
+    const auto step = [&] {
+      return forward ? cursor.next(solve::EventType::Conflict) : cursor.previous(solve::EventType::Conflict);
+    };
+    const auto found = step();
+    if (found) return found;
+    cursor.seek(forward ? 0 : cursor.trace().size());
+    return step();
+  };
+  const auto note = [forward](StepId from, StepId to) {
+    if (from == to) return tr("This is the only conflict of the search.");
+    if (forward && to < from) return tr("No conflict after step %1: this is the first one again.").arg(countText(from));
+    if (!forward && to > from)
+      return tr("No conflict before step %1: this is the last one again.").arg(countText(from));
+    return QString();
+  };
+  postWalk({find, tr("This search met no conflict."), note});
+}
+
+/// A plan without the search that led to it: its one state is the solution.
+void Document::showSolution() {
+  const auto& solution = m_solved->result.solution;
+  auto state = std::make_shared<StepState>();
+  state->placements.assign(solution->placements.begin(), solution->placements.end());
+  state->strategies.resize(m_model->aten->nodes.size());
+  for (std::size_t i = 0; i < solution->strategies.size(); ++i)
+    if (const auto& option = solution->strategies[i]) state->strategies[i] = option->strategy;
+  m_step = std::move(state);
+  m_wantedStep = 0;
+  emit stepChanged();
 }
 
 void Document::showFirstConflict() {
   m_wantedStep = 0;
   m_followsEnd = false;
-  postWalk({}, [](Reader& reader, const Progress&) {
-    const auto first = reader.cursor.next(solve::EventType::Conflict);
-    return first ? first : std::optional<StepId>(reader.cursor.trace().size());
-  });
+  postWalk({[](Reader& reader, const Progress&) {
+              const auto first = reader.cursor.next(solve::EventType::Conflict);
+              return first ? first : std::optional<StepId>(reader.cursor.trace().size());
+            },
+            {},
+            {}});
 }
 
 void Document::stepInto() {
   m_followsEnd = false;
-  postWalk(tr("No decision after this step."), [](Reader& reader, const Progress&) { return reader.nextDecision(); });
+  postWalk(
+      {[](Reader& reader, const Progress&) { return reader.nextDecision(); }, tr("No decision after this step."), {}});
 }
 
 void Document::stepOut() {
   m_followsEnd = false;
-  postWalk(tr("No decision before this step."),
-           [](Reader& reader, const Progress&) { return reader.decisionBehind(); });
+  postWalk({[](Reader& reader, const Progress&) { return reader.decisionBehind(); },
+            tr("No decision before this step."),
+            {}});
 }
 
 void Document::runToBreakpoint(bool forward) {
   m_followsEnd = false;
-  m_isJump = true;
-  postWalk({},
-           [forward, breakpoints = m_breakpoints](Reader& reader, const Progress& progress) -> std::optional<StepId> {
-             const auto hit =
-                 forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
-             if (hit || progress.cancelled()) return hit;
-             return forward ? reader.cursor.trace().size() : 0;
-           });
+  postWalk({[forward, breakpoints = m_breakpoints](Reader& reader, const Progress& progress) -> std::optional<StepId> {
+              const auto hit =
+                  forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
+              if (hit || progress.cancelled()) return hit;
+              return forward ? reader.cursor.trace().size() : 0;
+            },
+            {},
+            {}});
 }
 
 void Document::toNextChange(NodeId node, bool forward) {
   if (!node.isValid()) return;
   m_followsEnd = false;
-  m_isJump = true;
-  postWalk(tr("This value does not change any more."), [node, forward](Reader& reader, const Progress&) {
-    return forward ? reader.cursor.nextChangeOf(node) : reader.cursor.previousChangeOf(node);
-  });
+  postWalk({[node, forward](Reader& reader, const Progress&) {
+              return forward ? reader.cursor.nextChangeOf(node) : reader.cursor.previousChangeOf(node);
+            },
+            tr("This value does not change any more."),
+            {}});
 }
 
 }  // namespace cleave::views

@@ -73,6 +73,7 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
   connect(&document, &Document::stepChanged, this, &GraphArea::showStep);
   connect(&document, &Document::focusChanged, this, &GraphArea::showFocus);
   connect(&document, &Document::revealRequested, this, &GraphArea::reveal);
+  connect(&document, &Document::followRequested, this, [this] { m_view->follow(m_document.focus().node); });
   connect(&document, &Document::planChanged, this, &GraphArea::showPlan);
   connect(&document, &Document::heatChanged, this, &GraphArea::showHeat);
   connect(&document, &Document::branchesChanged, this, &GraphArea::showChanges);
@@ -112,26 +113,24 @@ void GraphArea::showWholeStep() {
 void GraphArea::showStep() {
   const auto state = m_document.stepState();
   if (!state) return showWholeStep();
-  // The last step shows the solution, which places more than the search assigned.
-  const bool isAtEnd = state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
-  if (!m_shown || isAtEnd || wasAtEnd)
-    m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
-  else
+  if (m_shown)
     showStepChange(*state);
+  else
+    m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
   m_shown = state;
   std::vector<NodeId> conflicts;
   if (state->conflict) conflicts.push_back(state->conflict->node);
   m_view->setConflictNodes(std::move(conflicts));
-  const bool hasNode = state->event && !isAtEnd && state->event->type <= solve::EventType::Backtrack;
-  m_view->setCurrentNode(
-      !hasNode ? NodeId()
-               : NodeId(state->event->type == solve::EventType::Backtrack ? state->event->target : state->event->node));
+  // The last step shows the solution, where the search stands no more.
+  m_view->setCurrentNode(state->event && state->step != state->size ? nodeOf(*state->event) : NodeId());
 }
 
+/// Against what is shown: the states in between may never have come here.
 void GraphArea::showStepChange(const StepState& state) {
-  m_view->updateNodes(state.changed);
+  const std::vector<NodeId> changed = changedNodes(*m_document.graph(), m_shown.get(), state);
+  m_view->updateNodes(changed);
   const bool isUndone = state.step < m_shown->step || (state.event && state.event->type == solve::EventType::Backtrack);
-  m_view->flash(state.changed, isUndone);
+  m_view->flash(changed, isUndone);
 }
 
 void GraphArea::showFocus() {

@@ -16,14 +16,17 @@
 #include <QSpinBox>
 #include <QStackedWidget>
 #include <QStyleFactory>
+#include <QTimer>
 #include <QToolBar>
 #include <QToolButton>
 #include <QUrl>
 #include <QVBoxLayout>
 
+#include "canvas/graph_view.h"
 #include "canvas/theme.h"
 #include "graph_area.h"
 #include "icons.h"
+#include "key_priority.h"
 #include "message_bar.h"
 #include "solve_settings.h"
 #include "start_page.h"
@@ -34,14 +37,10 @@ namespace cleave::views {
 namespace {
 constexpr int kLayoutVersion = 2;
 constexpr int kMaxRecent = 8;
+constexpr int kLayoutMs = 60;
 const QString kRecentKey = QStringLiteral("recent"), kStateKey = QStringLiteral("window/state"),
               kGeometryKey = QStringLiteral("window/geometry"), kDarkKey = QStringLiteral("window/dark");
 
-/// What a dropped or chosen path stands for: a config.json means its folder.
-QString modelPath(const QString& path) {
-  const QFileInfo info(path);
-  return info.isFile() && info.fileName() == QLatin1String("config.json") ? info.path() : path;
-}
 }  // namespace
 
 void applyTheme(bool isDark) {
@@ -82,10 +81,11 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   auto* layout = new QVBoxLayout(central);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_message);
   layout->addWidget(m_stack, 1);
+  layout->addWidget(m_message);
   setCentralWidget(central);
 
+  new KeyPriority(*this);
   makeDocks();
   makeMenus();
   makeToolBar();
@@ -98,7 +98,7 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   connect(m_start, &StartPage::recentChosen, this, &MainWindow::openPath);
   connect(m_start, &StartPage::sampleChosen, this,
           [this](int index) { m_document.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
-  connect(&m_document, &Document::message, m_message, &MessageBar::show);
+  connectMessages();
   connect(&m_document, &Document::modelChanged, this, &MainWindow::showModel);
   connect(&m_document, &Document::activityChanged, this, &MainWindow::applyBusy);
   connect(&m_document, &Document::progressed, this, &MainWindow::updateProgress);
@@ -128,15 +128,14 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
     if (!sentence.isEmpty()) m_status->setText(sentence);
     // Without a solution the search itself and its dead ends are what there is to see.
     const auto& solved = m_document.solved();
-    if (!solved || solved->result.outcome == solve::Outcome::Solved) return;
+    const bool isSolved = !solved || solved->result.outcome == solve::Outcome::Solved;
+    if (isSolved && !m_document.isAboutConflicts()) return;
     raiseDock(QStringLiteral("Search"));
     raiseDock(QStringLiteral("Conflict"));
   });
   connect(&m_document, &Document::searchChanged, this, [this] {
     const std::size_t hits = m_document.searchHits().size();
-    m_hits->setText(m_search->text().isEmpty() ? QString()
-                    : hits == 1                ? tr("1 hit")
-                                               : tr("%1 hits").arg(countText(hits)));
+    m_hits->setText(m_search->text().isEmpty() ? QString() : countedText(hits, "hit"));
   });
 
   for (const auto& [name, widget] : m_docks) widget->hide();
@@ -153,12 +152,16 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
 
 MainWindow::~MainWindow() {
   m_document.shutdown();
+  // Widgets refer to the document, a member: they go first, not with the base class.
+  delete takeCentralWidget();
+  for (const auto& [name, widget] : m_docks) delete widget;
+  delete m_toolBar;
+  delete m_solveSettings;
 }
 
 void MainWindow::showModel() {
   if (!m_document.model()) return;
   m_stack->setCurrentWidget(m_graph);
-  m_message->hide();
   if (!m_hasShownModel) {
     m_hasShownModel = true;
     m_toolBar->show();
@@ -169,18 +172,44 @@ void MainWindow::showModel() {
   updateTitle();
 }
 
+/// A message goes with what it speaks of.
+void MainWindow::connectMessages() {
+  connect(&m_document, &Document::message, m_message, &MessageBar::show);
+  // It takes its room from the lower edge of the picture, which neither moves nor rescales under the pointer.
+  // Layouts settle in several passes of the event loop: it stays still for all of them.
+  auto* settled = new QTimer(this);
+  settled->setSingleShot(true);
+  settled->setInterval(kLayoutMs);
+  connect(settled, &QTimer::timeout, this, [this] { m_graph->view().setStill(false); });
+  connect(m_message, &MessageBar::aboutToPlace, this, [this] { m_graph->view().setStill(true); });
+  connect(m_message, &MessageBar::placed, settled, qOverload<>(&QTimer::start));
+  const auto withdrawOn = [this](void (Document::*signal)(), std::initializer_list<About> gone) {
+    connect(&m_document, signal, this, [this, gone = std::vector(gone)] { m_message->withdraw(gone); });
+  };
+  withdrawOn(&Document::modelChanged, {About::Moment, About::Model, About::Plan, About::Step, About::Run});
+  withdrawOn(&Document::planChanged, {About::Moment, About::Plan, About::Step, About::Run});
+  withdrawOn(&Document::stepChanged, {About::Step});
+  withdrawOn(&Document::runChanged, {About::Run});
+}
+
 void MainWindow::updateTitle() {
   const QString title = m_document.title();
   setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
 }
 
 void MainWindow::openPath(const QString& path) {
-  m_document.openSource(modelPath(path));
+  m_document.open(path);
 }
 
 void MainWindow::openDialog() {
-  const QString from = m_document.source().isEmpty() ? QDir::homePath() : m_document.source();
+  const QString from = m_document.modelFolder().isEmpty() ? QDir::homePath() : m_document.modelFolder();
   const QString path = QFileDialog::getExistingDirectory(this, tr("Open a model folder (config.json inside)"), from);
+  if (!path.isEmpty()) openPath(path);
+}
+
+void MainWindow::openFileDialog() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open a plan or a recorded search"), m_document.source(),
+                                                    tr("Plans and traces (*.json *.trace);;All files (*)"));
   if (!path.isEmpty()) openPath(path);
 }
 
@@ -215,7 +244,7 @@ void MainWindow::applyBusy() {
       if (isBusy) m_status->setText(m_survey + QStringLiteral("…"));
       break;
     case Activity::Opening: m_status->setText(tr("Opening…")); break;
-    case Activity::Solving: m_status->setText(tr("Solving for %1 ranks…").arg(m_document.settings().ranks)); break;
+    case Activity::Solving: m_status->setText(tr("Solving for %1…").arg(ranksText(m_document.settings().ranks))); break;
     case Activity::Running: m_status->setText(tr("Ranks are running…")); break;
   }
 }
@@ -251,9 +280,11 @@ void MainWindow::updateSettings() {
   solve->setToolTip(m_document.isOutdated() ? tr("The settings have changed since the plan shown (Ctrl+Return)")
                                             : tr("Search for a plan (Ctrl+Return)"));
   m_ranks->setValue(settings.ranks);
+  m_ranks->setSuffix(settings.ranks == 1 ? tr(" rank") : tr(" ranks"));
   m_engine->setCurrentIndex(m_engine->findData(int(settings.engine)));
   m_sequenceParallel->setCurrentIndex(m_sequenceParallel->findData(int(settings.sequenceParallel)));
-  action(QStringLiteral("run"))->setText(tr("Run on %1 Ranks").arg(settings.ranks));
+  action(QStringLiteral("run"))
+      ->setText(settings.ranks == 1 ? tr("Run on 1 Rank") : tr("Run on %1 Ranks").arg(settings.ranks));
 }
 
 /// A sample brings its own settings: they are not what the user chose for models.
@@ -293,6 +324,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     settings.setValue(kGeometryKey, saveGeometry());
     if (m_hasShownModel) settings.setValue(kStateKey, saveState(kLayoutVersion));
   }
+  hide();  // what does not end at once ends unseen
   m_document.shutdown();
   event->accept();
 }

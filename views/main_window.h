@@ -56,6 +56,8 @@ class MainWindow : public QMainWindow {
   void showModel();
   void updateTitle();
   void openDialog();
+  void openFileDialog();
+  void connectMessages();
   void remember(const QString& path);
   void updateRecent();
   void applyBusy();

@@ -63,6 +63,8 @@ void MainWindow::makeMenus() {
   const auto key = keyOf;
   QMenu* file = menuBar()->addMenu(tr("&File"));
   addAction(file, QStringLiteral("open"), tr("&Open Model Folder…"), QKeySequence::Open, [this] { openDialog(); });
+  addAction(file, QStringLiteral("open-file"), tr("Open Plan or &Trace…"), key("Ctrl+Shift+O"),
+            [this] { openFileDialog(); });
   m_recentMenu = file->addMenu(tr("Open &Recent"));
   QMenu* samples = file->addMenu(tr("&Samples"));
   if (m_samples)
@@ -73,11 +75,6 @@ void MainWindow::makeMenus() {
     }
   samples->setToolTipsVisible(true);
   samples->setEnabled(m_samples.has_value());
-  addAction(file, QStringLiteral("open-trace"), tr("Open &Trace…"), {}, [this] {
-    const QString path =
-        QFileDialog::getOpenFileName(this, tr("Open a recorded search"), {}, tr("Traces (*.trace);;All files (*)"));
-    if (!path.isEmpty()) m_document.openTrace(path);
-  });
   file->addSeparator();
   addAction(file, QStringLiteral("save-trace"), tr("Save T&race…"), {}, [this] {
     const QString path = QFileDialog::getSaveFileName(
@@ -272,7 +269,6 @@ void MainWindow::makeToolBar() {
 void MainWindow::addSolveControls() {
   m_ranks = new QSpinBox;
   m_ranks->setRange(1, kMaxRanks);
-  m_ranks->setSuffix(tr(" ranks"));
   m_ranks->setToolTip(tr("Tensor-parallel ranks to split over"));
   m_ranks->setAccessibleName(tr("Ranks"));
   m_engine = new QComboBox;

@@ -4,6 +4,7 @@
 #include <QLabel>
 #include <QPainter>
 #include <QToolButton>
+#include <algorithm>
 
 #include "canvas/theme.h"
 
@@ -27,6 +28,7 @@ QColor bandColor(const Theme& theme, Severity severity) {
 MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
   m_text->setWordWrap(true);
   m_text->setTextFormat(Qt::PlainText);
+  m_text->setMinimumWidth(1);  // a path that cannot be broken does not push the docks aside
   m_text->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* close = new QToolButton;
   close->setText(QStringLiteral("✕"));
@@ -37,10 +39,10 @@ MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
   layout->setContentsMargins(kBandWidth + 10, 5, 6, 5);
   layout->addWidget(m_text, 1);
   layout->addWidget(close, 0, Qt::AlignTop);
-  connect(close, &QToolButton::clicked, this, &QWidget::hide);
+  connect(close, &QToolButton::clicked, this, [this] { place(false); });
   m_timer.setSingleShot(true);
   m_timer.setInterval(kStayMs);
-  connect(&m_timer, &QTimer::timeout, this, &QWidget::hide);
+  connect(&m_timer, &QTimer::timeout, this, [this] { place(false); });
   hide();
 }
 
@@ -48,12 +50,24 @@ QString MessageBar::text() const {
   return isHidden() ? QString() : m_text->text();
 }
 
-void MessageBar::show(const QString& text, Severity severity) {
+void MessageBar::place(bool isVisible) {
+  emit aboutToPlace();
+  setVisible(isVisible);
+  emit placed();
+}
+
+void MessageBar::withdraw(const std::vector<About>& gone) {
+  if (!isHidden() && std::find(gone.begin(), gone.end(), m_about) != gone.end()) place(false);
+}
+
+void MessageBar::show(const QString& text, Severity severity, About about) {
   m_severity = severity;
+  m_about = about;
   m_text->setText(text);
+  m_text->setToolTip(text);
   m_timer.stop();
   if (severity == Severity::Info || severity == Severity::Good) m_timer.start();
-  setVisible(!text.isEmpty());
+  place(!text.isEmpty());
   update();
 }
 
@@ -63,7 +77,7 @@ void MessageBar::paintEvent(QPaintEvent*) {
   const QColor band = bandColor(theme, m_severity);
   painter.fillRect(rect(), blend(theme.groundRaised, band, 0.12));
   painter.fillRect(QRect(0, 0, kBandWidth, height()), band);
-  painter.fillRect(QRect(0, height() - 1, width(), 1), theme.border);
+  painter.fillRect(QRect(0, 0, width(), 1), theme.border);
 }
 
 }  // namespace cleave::views

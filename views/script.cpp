@@ -61,7 +61,7 @@ int ScriptRunner::run() {
 Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   const QString& name = command.name;
   const auto is = [&](const char* text) { return name == QLatin1String(text); };
-  if (is("open") || is("open-trace") || is("sample")) return open(command);
+  if (is("open") || is("sample")) return open(command);
   if (is("wait")) return command.rest.isEmpty() ? wait() : pause(command.rest.toInt());
   if (is("shot")) return shoot(command.rest);
   if (is("theme")) return m_window.setDarkTheme(command.rest == QLatin1String("dark")), Result<void>();
@@ -111,12 +111,12 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   }
   CLEAVE_TRY_VOID(needsTrace());
   if (is("step")) return step(command.rest);
-  const StepId before = m_document.wantedStep();
   m_window.raiseDock(QStringLiteral("Conflict"));
   m_document.nextConflict();
   CLEAVE_TRY_VOID(waitUntil([this] { return !m_document.reads().isBusy(); }, "the next conflict"));
-  if (m_document.wantedStep() == before) return fail(ErrorCode::Negative, "there is no conflict after step {}", before);
-  return {};
+  const auto& state = m_document.stepState();
+  const bool isThere = state && state->event && state->event->type == solve::EventType::Conflict;
+  return isThere ? Result<void>() : fail(ErrorCode::Negative, "this search met no conflict");
 }
 
 Result<void> ScriptRunner::open(const ScriptCommand& command) {
@@ -131,8 +131,6 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
       return fail(ErrorCode::Negative, "there is no sample \"{}\": there are {}", toStd(command.rest), names);
     }
     m_document.openSample(*sample);
-  } else if (command.name == QLatin1String("open-trace")) {
-    m_document.openTrace(command.rest);
   } else {
     m_window.openPath(command.rest);
   }

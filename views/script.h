@@ -3,10 +3,10 @@
 ///
 /// One command a line; blank lines and lines that begin with # do not count:
 ///
-///     open PATH · open-trace PATH · sample NAME · solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto]
-///     [menu=optimum|full|auto] [profile=P] [budget=16GiB|none] [train=on|off] [optimizer=O] [pin=SPEC]... ·
-///     step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search TEXT ·
-///     colour by=axis|regret|time|memory|traffic · branch A|B|keep|drop · why-not VALUE PLACEMENT|STRATEGY ·
+///     open PATH (a model, a plan or a recorded search) · sample NAME · solve [engine=E] [ranks=N]
+///     [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] [budget=16GiB|none] [train=on|off]
+///     [optimizer=O] [pin=SPEC]... · step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search
+///     TEXT · colour by=axis|regret|time|memory|traffic · branch A|B|keep|drop · why-not VALUE PLACEMENT|STRATEGY ·
 ///     remedy N · world-sizes · front · run [ranks=N] [backend=B] · wait [MILLISECONDS] · stop · theme dark|light ·
 ///     resize WxH · preset inspect|debug|run · panel NAME · shot NAME · quit
 ///

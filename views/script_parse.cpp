@@ -34,7 +34,6 @@ struct Form {
 };
 constexpr Form kForms[] = {
     {"open", Arguments::One, "open PATH", nullptr},
-    {"open-trace", Arguments::One, "open-trace PATH", nullptr},
     {"sample", Arguments::One, "sample NAME", nullptr},
     {"solve", Arguments::KeyValues,
      "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] "

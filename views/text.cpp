@@ -9,6 +9,10 @@ std::string toStd(const QString& text) {
   return text.toStdString();
 }
 
+QString ranksText(int ranks) {
+  return countedText(static_cast<std::uint64_t>(ranks), "rank");
+}
+
 QString prose(std::string_view text) {
   return toQ(text).remove(QLatin1Char('`'));
 }

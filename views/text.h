@@ -10,6 +10,7 @@ namespace cleave::views {
 
 QString toQ(std::string_view text);
 std::string toStd(const QString& text);
+QString ranksText(int ranks);  ///< "1 rank", "8 ranks"
 /// A sentence of the core for the window: without the back quotes that mark names in a terminal.
 QString prose(std::string_view text);
 

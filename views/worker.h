@@ -12,13 +12,12 @@
 ///       return [=] { show(step); };
 ///     });
 ///
-/// Shutdown: ask to stop, close the queue, join. No completion runs afterwards.
+/// Shutdown: ask to stop, close the queue, join. No completion runs afterwards. Work that does not look at its stop
+/// token is left behind after a while: it owns what it needs, and what it answers is dropped.
 #include <QObject>
-#include <condition_variable>
-#include <deque>
+#include <chrono>
 #include <functional>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <thread>
 
 #include "base/progress.h"
@@ -29,6 +28,9 @@ class Worker : public QObject {
   Q_OBJECT
  public:
   using Completion = std::function<void()>;
+  using Clock = std::chrono::steady_clock;
+  /// Runs a completion on the thread of the Worker, from any thread, as long as there is a Worker.
+  using Courier = std::function<void(Completion)>;
   using Work = std::function<Completion(const Progress&)>;
 
   explicit Worker(QObject* parent = nullptr);
@@ -41,7 +43,13 @@ class Worker : public QObject {
   /// True from `post` until the completion has run (or was dropped).
   bool isBusy() const;
   bool isBusy(const QString& tag) const;
-  void shutdown();
+  Courier courier() const;
+  void close();  ///< asks to stop, takes nothing more
+  /// After `close`: waits for the thread; false when it was left behind.
+  bool join(Clock::time_point until);
+  void shutdown();  ///< both, with some patience
+  /// A thread of this program was left behind: it must end without taking its objects apart (std::_Exit).
+  static bool hasLeftBehind();
 
  signals:
   void started(const QString& tag, const QString& title);
@@ -57,18 +65,12 @@ class Worker : public QObject {
     Work work;
     std::stop_source stop;
   };
-  void loop();
-  void execute(Request& request);
+  struct State;
+  static void loop(const std::shared_ptr<State>& state);
+  static void execute(const std::shared_ptr<State>& state, Request& request);
   void deliver(const QString& tag, std::uint64_t generation, const Completion& completion);
 
-  mutable std::mutex m_mutex;
-  std::condition_variable m_wake;
-  std::deque<Request> m_queue;
-  QString m_runningTag;
-  std::stop_source m_runningStop;
-  bool m_closed = false;
-  std::uint64_t m_generation = 0;
-  std::map<QString, std::uint64_t> m_newest;  ///< by tag: generation whose completion is still awaited
+  std::shared_ptr<State> m_state;  ///< shared with the thread, which may be left behind
   std::thread m_thread;
 };
 

@@ -20,6 +20,7 @@ class TestPanelModels : public QObject {
   void modulesFoldEqualNeighboursIntoStacks();
   void modulesCountPlacementsUpwards();
   void nodesSayWhatTheStepSays();
+  void stepsTellOnlyWhatTheyChange();
   void eventLogReadsAnyRowLazily();
   void eventLogGrowsWithTheTrace();
   void layersShowLocalShapes();
@@ -85,6 +86,38 @@ void TestPanelModels::nodesSayWhatTheStepSays() {
   QCOMPARE(model.index(row, NodesModel::Shape).data().toString(), QStringLiteral("2×16 f32"));
   QVERIFY(model.index(row, NodesModel::PlacementColumn).data(kPlacementRole).value<MaybePlacement>() ==
           rules::Placement::split(1));
+}
+
+void TestPanelModels::stepsTellOnlyWhatTheyChange() {
+  const auto graph = testing::smallGraph();
+  NodesModel nodes;
+  ModulesModel modules;
+  nodes.setGraph(graph);
+  modules.setGraph(graph);
+  auto before = std::make_shared<StepState>();
+  before->placements.resize(graph->values.size());
+  before->strategies.resize(graph->nodes.size());
+  before->placements[graph->findValue("linear_3").index()] = rules::Placement::replicated();
+  nodes.setState(before);
+  modules.setPlacements(before->placements);
+  int rows = 0, items = 0;
+  connect(&nodes, &QAbstractItemModel::dataChanged, this,
+          [&](const QModelIndex& first, const QModelIndex& last) { rows += last.row() - first.row() + 1; });
+  connect(&modules, &QAbstractItemModel::dataChanged, this,
+          [&](const QModelIndex& first, const QModelIndex& last) { items += last.row() - first.row() + 1; });
+  auto after = std::make_shared<StepState>(*before);
+  nodes.setState(after);
+  modules.setPlacements(after->placements);
+  QCOMPARE(rows + items, 0);
+  after = std::make_shared<StepState>(*before);
+  after->placements[graph->findValue("linear_0").index()] = rules::Placement::split(1);
+  nodes.setState(after);
+  modules.setPlacements(after->placements);
+  QCOMPARE(rows, 1);
+  const int depth = 6;  // the model, model, layers, the stack, 0, up
+  QCOMPARE(items, depth);
+  nodes.setState(nullptr);
+  QCOMPARE(rows, 3);  // both are unassigned again
 }
 
 void TestPanelModels::eventLogReadsAnyRowLazily() {

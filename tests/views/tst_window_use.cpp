@@ -1,34 +1,19 @@
 // The window as a person uses it: folders dropped on it, keys, and closing while work runs.
-#include <QMimeData>
-#include <QtTest>
+#include <QSemaphore>
 
-#include "main_window.h"
-#include "message_bar.h"
+#include "window_fixture.h"
 
 using namespace cleave;
 using namespace cleave::views;
+using namespace cleave::views::testing;
 
 namespace {
-
-constexpr int kPatience = 20'000;
-
-void drop(MainWindow& window, const QString& path) {
-  QMimeData data;
-  data.setUrls({QUrl::fromLocalFile(path)});
-  QDragEnterEvent enter({200, 200}, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-  QCoreApplication::sendEvent(&window, &enter);
-  QVERIFY(enter.isAccepted());
-  QDropEvent event({200, 200}, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-  QCoreApplication::sendEvent(&window, &event);
-}
 
 void openModel(MainWindow& window, const QString& path) {
   window.show();
   drop(window, path);
   QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
 }
-
-QString message(MainWindow& window) { return window.findChild<MessageBar*>()->text(); }
 
 }  // namespace
 
@@ -78,6 +63,46 @@ class TestWindowUse : public QObject {
     }
     QTRY_VERIFY_WITH_TIMEOUT(window->document().trace() && window->document().trace()->size() > 1000, kPatience);
     window.reset();  // joins the worker; the test's timeout is the check that it ends
+  }
+
+  void closingDoesNotWaitForWorkThatDoesNotStop() {
+    const auto gate = std::make_shared<QSemaphore>();
+    const auto ended = std::make_shared<QSemaphore>();
+    bool completed = false;
+    {
+      MainWindow window(false);
+      openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+      window.document().reads().post(QStringLiteral("deaf"), {},
+                                     [=, &completed](const Progress& progress) -> Worker::Completion {
+                                       gate->acquire();  // opened only after the window is gone
+                                       progress.report("late", 1, 2);
+                                       ended->release();
+                                       return [&completed] { completed = true; };
+                                     });
+      window.close();
+      QVERIFY(!window.isVisible());
+    }
+    QVERIFY(Worker::hasLeftBehind());
+    gate->release();
+    ended->acquire();
+    QTest::qWait(50);
+    QVERIFY(!completed);
+  }
+
+  void widgetsGoBeforeTheDocument() {
+    auto window = std::make_unique<MainWindow>(false);
+    openModel(*window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    QList<QPointer<QWidget>> widgets;
+    for (QWidget* widget : window->findChildren<QWidget*>())
+      if (QByteArray(widget->metaObject()->className()).startsWith("cleave::")) widgets << widget;
+    QVERIFY(widgets.size() > 10);
+    QStringList left;
+    connect(&window->document(), &QObject::destroyed, this, [&] {
+      for (const auto& widget : widgets)
+        if (widget) left << QString::fromLatin1(widget->metaObject()->className());
+    });
+    window.reset();
+    QCOMPARE(left, QStringList());
   }
 };
 

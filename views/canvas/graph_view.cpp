@@ -63,6 +63,7 @@ void GraphView::setGraph(std::shared_ptr<const graph::Graph> graph) {
   m_layouter.cancel();
   m_graph = std::move(graph);
   m_folds = {};
+  m_followed.clear();
   m_selection = {};
   m_current = {};
   m_conflicts.clear(), m_breakpoints.clear(), m_searchHits.clear(), m_changed.clear(), m_flash.clear(),
@@ -109,7 +110,7 @@ void GraphView::setHelpersFolded(bool folded) {
   for (const ScopeId scope : open)
     openAncestors(m_model->moduleOf(scope), folds), folds.open.insert(m_model->moduleOf(scope));
   folds.open.erase(m_model->root());
-  setFolds(std::move(folds), {Arrival::Kind::Center, {}, selection.node, {}});
+  setFolds(std::move(folds), {Arrival::Kind::Show, {}, selection.node, {}});
   m_selection = {selection.node, {}, selection.output};
 }
 
@@ -223,6 +224,7 @@ void GraphView::updateStatus() {
 // ---- building
 
 void GraphView::setFolds(FoldState folds, Arrival arrival) {
+  m_followed.clear();
   m_folds = std::move(folds);
   rebuild(arrival);
   emit expandedChanged();
@@ -269,15 +271,11 @@ void GraphView::arrive() {
       if (!viewRect(m_scene->items()[item]).intersects(viewport()->rect())) fit();
       break;
     }
-    case Arrival::Kind::Center: {
-      const auto item =
-          arrival.node.isValid() ? m_scene->itemOf(*m_model, arrival.node) : m_scene->itemOf(*m_model, arrival.module);
-      if (item == SceneItem::kNone) break;
+    case Arrival::Kind::Show:
+      showItem(arrival.node.isValid() ? m_scene->itemOf(*m_model, arrival.node)
+                                      : m_scene->itemOf(*m_model, arrival.module));
       m_isFitted = false;
-      if (m_zoom < 0.6) m_zoom = 0.8;
-      bringIntoView(m_scene->items()[item].rect, false);
       break;
-    }
   }
   keepInReach();
   m_minimap->setView(visibleArea());
@@ -342,7 +340,7 @@ void GraphView::expand(ScopeId scope) {
     collectIn(scope, children);
     folds.loose.insert(children.begin(), children.end());
   }
-  Arrival arrival{Arrival::Kind::Center, module, {}, {}};
+  Arrival arrival{Arrival::Kind::Show, module, {}, {}};
   const auto item = m_scene ? m_scene->itemOf(*m_model, module) : SceneItem::kNone;
   if (item != SceneItem::kNone && viewRect(m_scene->items()[item]).intersects(viewport()->rect()))
     arrival = {Arrival::Kind::Anchor, module, {}, toView(m_scene->items()[item].rect.topLeft())};
@@ -391,25 +389,6 @@ std::vector<ScopeId> GraphView::expandedScopes() const {
     if (m_model->module(id).scope.isValid()) scopes.push_back(m_model->module(id).scope);
   std::sort(scopes.begin(), scopes.end());
   return scopes;
-}
-
-void GraphView::reveal(NodeId node) {
-  if (!m_model || node.index() >= m_graph->nodes.size() || !m_model->shownNode(node).isValid()) return;
-  const NodeId shown = m_model->shownNode(node);
-  FoldState folds = m_folds;
-  const ModuleId module = m_model->moduleOf(shown);
-  openAncestors(module, folds);
-  if (module != m_model->root()) folds.open.insert(module);
-  setFolds(std::move(folds), {Arrival::Kind::Center, {}, shown, {}});
-}
-
-void GraphView::reveal(ScopeId scope) {
-  if (!m_model || scope.index() >= m_graph->scopes.size()) return;
-  if (const auto node = m_model->inlinedNode(scope)) return reveal(*node);
-  const ModuleId module = m_model->moduleOf(scope);
-  FoldState folds = m_folds;
-  openAncestors(module, folds);
-  setFolds(std::move(folds), {Arrival::Kind::Center, module, {}, {}});
 }
 
 // ---- selection

@@ -74,12 +74,17 @@ class GraphView : public QAbstractScrollArea {
   NodeId selectedNode() const { return m_selection.node; }
   void reveal(NodeId node);  ///< opens what is around it and brings it into view
   void reveal(ScopeId scope);
+  /// As `reveal`, for a focus that moves on its own: what it opened for one node it folds again for the next, unless
+  /// the user folded or unfolded something meanwhile.
+  void follow(NodeId node);
   void expand(ScopeId scope);  ///< of a dissolved list ("layers"): its stacks into lists
   void collapse(ScopeId scope);
   bool isExpanded(ScopeId scope) const;
   void expandAll();
   void collapseAll();
   std::vector<ScopeId> expandedScopes() const;
+  /// While still, a new size of the view neither moves nor rescales the picture.
+  void setStill(bool isStill) { m_isStill = isStill; }
   /// No layout is running: the picture shows what was asked for.
   bool isReady() const { return !m_isBuilding; }
 
@@ -134,9 +139,9 @@ class GraphView : public QAbstractScrollArea {
   };
   /// What the next scene has to bring into view.
   struct Arrival {
-    enum class Kind { Stay, Fit, Anchor, Center } kind = Kind::Stay;
-    ModuleId module;   ///< Anchor, Center
-    NodeId node;       ///< Center
+    enum class Kind { Stay, Fit, Anchor, Show } kind = Kind::Stay;
+    ModuleId module;   ///< Anchor, Show
+    NodeId node;       ///< Show
     QPointF position;  ///< Anchor: where the header was, viewport pixels
   };
 
@@ -148,6 +153,9 @@ class GraphView : public QAbstractScrollArea {
   void setFolds(FoldState folds, Arrival arrival);
   void toggle(std::uint32_t item, bool asList);
   void openAncestors(ModuleId module, FoldState& folds) const;
+  NodeId standIn(NodeId node) const;
+  void showNode(NodeId node, FoldState folds);
+  void showItem(std::uint32_t item);
   void collectIn(ScopeId scope, std::vector<ModuleId>& modules) const;
   void select(Selection selection, bool isByUser);
   std::uint32_t selectedItem() const;
@@ -164,7 +172,7 @@ class GraphView : public QAbstractScrollArea {
   void zoomAt(double zoom, const QPointF& view);
   void panBy(const QPointF& by);
   void keepInReach();
-  void bringIntoView(const QRectF& world, bool center);
+  void bringIntoView(const QRectF& world);
   void setHovered(std::uint32_t item, ValueId hub);
   void click(std::uint32_t item, const QPointF& world, Qt::KeyboardModifiers modifiers);
   void walk(int key);
@@ -200,6 +208,7 @@ class GraphView : public QAbstractScrollArea {
   QTimer m_flashTimer;
   int m_ranks = 1;
   FoldState m_folds;
+  std::vector<ModuleId> m_followed;  ///< opened by `follow` alone
   Selection m_selection;
 
   // picture
@@ -211,6 +220,7 @@ class GraphView : public QAbstractScrollArea {
   double m_zoom = 1;
   QPointF m_offset;        ///< viewport pixels of the world's origin; whole numbers, so that panning blits
   bool m_isFitted = true;  ///< follows the window's size until the user moves
+  bool m_isStill = false;
   Theme m_theme;
   bool m_hasOwnTheme = false;
   QPixmap m_base;

@@ -19,7 +19,7 @@ namespace cleave::views {
 namespace {
 
 constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1;
-constexpr int kMinimapWidth = 96, kReach = 80;  // so many pixels of the picture stay in the window
+constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels of the picture stay in the window
 
 }  // namespace
 
@@ -34,8 +34,10 @@ void GraphView::placeStrips() {
 
 void GraphView::resizeEvent(QResizeEvent*) {
   placeStrips();
-  if (m_isFitted && m_scene) fit();
-  keepInReach();
+  if (!m_isStill) {
+    if (m_isFitted && m_scene) fit();
+    keepInReach();
+  }
   m_stale = viewport()->rect();
   m_minimap->setView(visibleArea());
 }
@@ -113,13 +115,18 @@ void GraphView::keepInReach() {
                      bound(m_offset.y(), size.height(), viewport()->height()));
 }
 
-void GraphView::bringIntoView(const QRectF& world, bool center) {
+/// Moves the picture no more than it takes; what is far away comes into the middle.
+void GraphView::bringIntoView(const QRectF& world) {
   const QRectF at(toView(world.topLeft()), world.size() * m_zoom);
-  const QRectF view = QRectF(viewport()->rect()).adjusted(40, 40, -40, -40);
-  if (!center && view.contains(at)) return;
-  QPointF by = view.center() - at.center();
-  if (at.height() > view.height()) by.setY(view.top() - at.top());  // too large: from its header on
-  panBy(by);
+  const QRectF view = QRectF(viewport()->rect()).adjusted(kMargin, kMargin, -kMargin, -kMargin);
+  const auto shift = [](double from, double to, double low, double high) {
+    if (to - from > high - low) return from >= low && from < (low + high) / 2 ? 0 : low - from;  // from its header on
+    const double by = from < low ? low - from : to > high ? high - to : 0;
+    return std::abs(by) < high - low ? by : (low + high - from - to) / 2;
+  };
+  const QPointF by(shift(at.left(), at.right(), view.left(), view.right()),
+                   shift(at.top(), at.bottom(), view.top(), view.bottom()));
+  if (!by.isNull()) panBy(by);
 }
 
 // ---- mouse
@@ -373,7 +380,7 @@ void GraphView::walk(int key) {
     }
   }
   if (to == SceneItem::kNone) return;
-  bringIntoView(items[to].rect, false);
+  bringIntoView(items[to].rect);
   select({items[to].node, items[to].module, items[to].output}, true);
 }
 

@@ -24,6 +24,7 @@ struct FoldState {
   std::set<ModuleId> open;
   std::set<ModuleId> loose;
   bool isOpen(ModuleId id) const { return open.contains(id); }
+  bool operator==(const FoldState&) const = default;
 };
 
 enum class ItemKind : std::uint8_t { Operator, Input, Output, Folded, Stack, Frame };

@@ -11,7 +11,7 @@ QString describe(const solve::Breakpoint& b, const graph::Graph* graph) {
     switch (*b.type) {
       case solve::EventType::Conflict: text = QStringLiteral("a conflict"); break;
       case solve::EventType::Backtrack:
-        text = b.minUndone > 0 ? QStringLiteral("a backtrack over %1 decisions or more").arg(b.minUndone)
+        text = b.minUndone > 0 ? QStringLiteral("a backtrack over %1 or more").arg(countedText(b.minUndone, "decision"))
                                : QStringLiteral("a backtrack");
         break;
       case solve::EventType::Solution: text = QStringLiteral("a solution"); break;
@@ -27,7 +27,7 @@ QString describe(const solve::Breakpoint& b, const graph::Graph* graph) {
   if (b.node.isValid() && graph) text += QStringLiteral(" at %1").arg(nodeName(*graph, b.node));
   if (!b.op.empty()) text += QStringLiteral(" of %1").arg(toQ(b.op));
   if (!b.scopePrefix.empty()) text += QStringLiteral(" in %1").arg(toQ(b.scopePrefix));
-  if (b.skipHits > 0) text += QStringLiteral(", after %1 hits").arg(countText(b.skipHits));
+  if (b.skipHits > 0) text += QStringLiteral(", after %1").arg(countedText(b.skipHits, "hit"));
   return text;
 }
 

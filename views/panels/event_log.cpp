@@ -5,6 +5,7 @@
 #include <QScrollBar>
 
 #include "canvas/theme.h"
+#include "document_state.h"
 #include "panels/chip_delegate.h"
 #include "text.h"
 
@@ -13,6 +14,7 @@ namespace cleave::views {
 namespace {
 constexpr int kBlockEvents = 256;
 constexpr int kCachedBlocks = 64;
+constexpr int kMarkWidth = 4;
 
 QString kindText(solve::EventType type) {
   switch (type) {
@@ -76,9 +78,7 @@ QVariant EventLogModel::data(const QModelIndex& index, int role) const {
     case Step: return countText(static_cast<std::uint64_t>(index.row()) + 1);
     case Kind: return kindText(event.type);
     case NodeColumn: {
-      const bool hasNode = event.type <= solve::EventType::Backtrack;
-      const graph::NodeId node(event.type == solve::EventType::Backtrack ? event.target : event.node);
-      return hasNode ? nodeName(*m_trace->problem()->graph, node) : QString();
+      return nodeName(*m_trace->problem()->graph, nodeOf(event));
     }
     case What: return prose(solve::describe(*m_trace, event));
   }
@@ -117,14 +117,23 @@ void EventLogView::updateScrollBar() {
 void EventLogView::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
   updateScrollBar();
-  if (m_current >= 0) setStep(static_cast<solve::StepId>(m_current) + 1);
+  bringIntoView(m_marked >= 0 ? m_marked : m_current);
 }
 
 void EventLogView::setStep(solve::StepId step) {
   m_current = step == 0 ? -1 : static_cast<int>(step - 1);
+  m_marked = -1;
+  bringIntoView(m_current);
+}
+
+void EventLogView::mark(solve::StepId event) {
+  m_marked = static_cast<int>(event);
+  bringIntoView(m_marked);
+}
+
+void EventLogView::bringIntoView(int row) {
   const int first = verticalScrollBar()->value();
-  if (m_current >= 0 && (m_current < first || m_current >= first + visibleRows()))
-    verticalScrollBar()->setValue(m_current - visibleRows() / 2);
+  if (row >= 0 && (row < first || row >= first + visibleRows())) verticalScrollBar()->setValue(row - visibleRows() / 2);
   viewport()->update();
 }
 
@@ -145,6 +154,8 @@ void EventLogView::paintEvent(QPaintEvent*) {
       painter.fillRect(line, palette().highlight());
     else if (row % 2)
       painter.fillRect(line, palette().alternateBase());
+    if (row == m_marked)
+      painter.fillRect(QRect(line.topLeft(), QSize(kMarkWidth, line.height())), palette().highlight());
     const QColor text = isCurrent ? palette().highlightedText().color() : palette().text().color();
     painter.setPen(isCurrent ? text : theme.textQuiet);
     painter.drawText(QRect(0, line.top(), stepWidth, line.height()), Qt::AlignRight | Qt::AlignVCenter,

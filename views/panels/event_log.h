@@ -40,6 +40,9 @@ class EventLogView : public QAbstractScrollArea {
   explicit EventLogView(EventLogModel& model, QWidget* parent = nullptr);
   /// Marks the row of the event that led to `step` and keeps it in view.
   void setStep(solve::StepId step);
+  /// Marks the event that assigned what was focused elsewhere, and brings it into view; the next step takes the mark
+  /// away.
+  void mark(solve::StepId event);
 
  signals:
   void stepChosen(solve::StepId step);
@@ -56,7 +59,8 @@ class EventLogView : public QAbstractScrollArea {
   void updateScrollBar();
   void choose(qint64 row);
   EventLogModel& m_model;
-  int m_current = -1;
+  void bringIntoView(int row);
+  int m_current = -1, m_marked = -1;
 };
 
 }  // namespace cleave::views

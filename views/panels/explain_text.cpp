@@ -180,10 +180,9 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
                       n.results.empty() ? QString() : chip(document.placementOf(n.results[0])));
   }
   text.html = QStringLiteral("<p>%1</p>")
-                  .arg(QObject::tr("Module %1 with %2 operators, %3 of them layers.")
-                           .arg(scopeLink(path))
-                           .arg(operators)
-                           .arg(layers));
+                  .arg(QObject::tr("Module %1: %2, of them %3.")
+                           .arg(scopeLink(path), countedText(static_cast<std::uint64_t>(operators), "operator"),
+                                countedText(static_cast<std::uint64_t>(layers), "layer")));
   if (!graph.scope(scope).className.empty()) text.html += quiet(escaped(graph.scope(scope).className), colors);
   if (!lines.isEmpty()) text.html += heading(QObject::tr("Layers"), colors) + lineList(lines);
   if (layers > 40) text.html += quiet(QObject::tr("… and %1 more: see the layers table.").arg(layers - 40), colors);

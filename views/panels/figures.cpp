@@ -1,7 +1,6 @@
 #include "panels/figures.h"
 
 #include <QObject>
-#include <cmath>
 
 #include "solve/cost/cost_model.h"
 #include "text.h"
@@ -39,14 +38,6 @@ QString costChange(Femtoseconds time, std::int64_t bytes) {
   if (time == 0) return QObject::tr("the same time, %1").arg(bytesChange(bytes));
   if (bytes == 0) return QObject::tr("%1, the same bytes").arg(timeChange(time));
   return QStringLiteral("%1, %2").arg(timeChange(time), bytesChange(bytes));
-}
-
-QString percentText(double share) {
-  const double percent = share * 100;
-  const double magnitude = std::abs(percent);
-  if (magnitude > 0 && magnitude < 0.01) return QStringLiteral("< 0.01 %");
-  const int decimals = magnitude == 0 || magnitude >= 10 ? 0 : magnitude >= 1 ? 1 : magnitude >= 0.1 ? 1 : 2;
-  return QStringLiteral("%1 %").arg(percent, 0, 'f', decimals);
 }
 
 }  // namespace cleave::views

@@ -3,6 +3,7 @@
 #include <QString>
 
 #include "base/femtoseconds.h"
+#include "canvas/quantities.h"
 
 namespace cleave::views {
 
@@ -14,7 +15,5 @@ QString bytesChange(std::int64_t bytes);
 QString countChange(std::int64_t count);
 /// "+0.80 ms, +1.10 GiB": what another plan costs more than this one; "the same time and bytes" when nothing changes.
 QString costChange(Femtoseconds time, std::int64_t bytes);
-/// "0.4 %"; at least one significant digit, so that a small share never reads as none.
-QString percentText(double share);
 
 }  // namespace cleave::views

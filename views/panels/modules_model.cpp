@@ -1,6 +1,7 @@
 #include "panels/modules_model.h"
 
 #include <algorithm>
+#include <set>
 
 #include "text.h"
 
@@ -55,8 +56,20 @@ void ModulesModel::setGraph(std::shared_ptr<const graph::Graph> graph) {
         m_graph->scope(ScopeId(0)).className.empty() ? tr("model") : toQ(m_graph->scope(ScopeId(0)).className);
     addItem(-1, ScopeId(0), rootName);
     addChildren(0, children, structureHashes(*m_graph, children));
+    countUnassigned();
   }
   endResetModel();
+}
+
+void ModulesModel::countUnassigned() {
+  const Tint none = tintOf(std::nullopt);
+  m_tints.assign(m_graph->values.size(), none);
+  for (const graph::Value& value : m_graph->values) {
+    const graph::Node& node = m_graph->node(value.producer);
+    if (node.kind != graph::NodeKind::Call) continue;
+    for (int item = m_itemOfScope[node.scope.index()]; item >= 0; item = m_items[static_cast<std::size_t>(item)].parent)
+      ++m_items[static_cast<std::size_t>(item)].counts[static_cast<std::size_t>(none)];
+  }
 }
 
 int ModulesModel::addItem(int parentItem, ScopeId scope, const QString& label) {
@@ -103,20 +116,26 @@ void ModulesModel::addChildren(int parentItem, const std::vector<std::vector<Sco
 
 void ModulesModel::setPlacements(const std::vector<MaybePlacement>& placements) {
   if (!m_graph) return;
-  for (Item& item : m_items) item.counts = {};
+  std::set<int> changed;
   for (std::size_t i = 0; i < m_graph->values.size(); ++i) {
     const graph::Node& node = m_graph->node(m_graph->values[i].producer);
     if (node.kind != graph::NodeKind::Call) continue;
     const Tint tint = tintOf(i < placements.size() ? placements[i] : std::nullopt);
-    for (int item = m_itemOfScope[node.scope.index()]; item >= 0; item = m_items[static_cast<std::size_t>(item)].parent)
-      ++m_items[static_cast<std::size_t>(item)].counts[static_cast<std::size_t>(tint)];
+    const Tint before = std::exchange(m_tints[i], tint);
+    if (tint == before) continue;
+    for (int item = m_itemOfScope[node.scope.index()]; item >= 0;
+         item = m_items[static_cast<std::size_t>(item)].parent) {
+      TintCounts& counts = m_items[static_cast<std::size_t>(item)].counts;
+      --counts[static_cast<std::size_t>(before)];
+      ++counts[static_cast<std::size_t>(tint)];
+      changed.insert(item);
+    }
   }
-  for (std::size_t i = 0; i < m_items.size(); ++i) {
-    if (m_items[i].children.empty()) continue;
-    const QModelIndex parent = createIndex(m_items[i].row, 0, static_cast<quintptr>(i));
-    emit dataChanged(index(0, Placements, parent), index(rowCount(parent) - 1, Placements, parent), {kTintCountsRole});
+  for (const int item : changed) {
+    const QModelIndex index =
+        createIndex(m_items[static_cast<std::size_t>(item)].row, Placements, static_cast<quintptr>(item));
+    emit dataChanged(index, index, {kTintCountsRole});
   }
-  if (!m_items.empty()) emit dataChanged(index(0, Placements), index(0, Placements), {kTintCountsRole});
 }
 
 QModelIndex ModulesModel::indexOf(ScopeId scope) const {
@@ -163,7 +182,8 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
       if (role == Qt::DisplayRole)
         return item.stackSize ? QStringLiteral("%1  ×%2").arg(item.label).arg(item.stackSize) : item.label;
       if (role == Qt::ToolTipRole) {
-        if (item.stackSize) return tr("%1 modules of equal structure").arg(item.stackSize);
+        if (item.stackSize)
+          return tr("%1 of equal structure").arg(countedText(static_cast<std::uint64_t>(item.stackSize), "module"));
         return scope.className.empty() ? toQ(scope.path)
                                        : QStringLiteral("%1\n%2").arg(toQ(scope.path), toQ(scope.className));
       }

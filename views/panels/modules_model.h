@@ -42,12 +42,14 @@ class ModulesModel : public QAbstractItemModel {
   };
   void addChildren(int parentItem, const std::vector<std::vector<ScopeId>>& childScopes,
                    const std::vector<std::size_t>& hashes);
+  void countUnassigned();
   int addItem(int parentItem, ScopeId scope, const QString& label);
 
   std::shared_ptr<const graph::Graph> m_graph;
   std::vector<Item> m_items;  ///< 0 is the model itself
   std::vector<int> m_itemOfScope;
   std::vector<int> m_operatorsOfScope;
+  std::vector<Tint> m_tints;  ///< by ValueId: what `counts` count
 };
 
 }  // namespace cleave::views

@@ -4,6 +4,10 @@
 
 namespace cleave::views {
 
+namespace {
+constexpr std::size_t kMostAnnounced = 64;  ///< rows told one by one; more are a jump, and told as one range
+}
+
 void NodesModel::setGraph(std::shared_ptr<const graph::Graph> graph) {
   beginResetModel();
   m_graph = std::move(graph);
@@ -12,8 +16,16 @@ void NodesModel::setGraph(std::shared_ptr<const graph::Graph> graph) {
 }
 
 void NodesModel::setState(std::shared_ptr<const StepState> state) {
+  if (!m_graph) return void(m_state = std::move(state));
+  static const StepState kNothing;
+  const std::vector<NodeId> changed = changedNodes(*m_graph, m_state.get(), state ? *state : kNothing);
   m_state = std::move(state);
-  if (rowCount() > 0) emit dataChanged(index(0, PlacementColumn), index(rowCount() - 1, StrategyColumn));
+  const auto announce = [this](NodeId first, NodeId last) {
+    emit dataChanged(index(static_cast<int>(first.index()), PlacementColumn),
+                     index(static_cast<int>(last.index()), StrategyColumn));
+  };
+  if (changed.size() > kMostAnnounced) return announce(changed.front(), changed.back());
+  for (const NodeId node : changed) announce(node, node);
 }
 
 int NodesModel::rowCount(const QModelIndex& parent) const {

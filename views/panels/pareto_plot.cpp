@@ -135,7 +135,7 @@ QString ParetoPlot::readout() const {
 QString ParetoPlot::summary() const {
   if (m_data.points.empty()) return {};
   if (count() == 1) return tr("One plan is both the fastest and the smallest.");
-  QString text = tr("%1 plans that no other beats in both.").arg(countText(static_cast<std::uint64_t>(count())));
+  QString text = tr("%1 that no other beats in both.").arg(countedText(static_cast<std::uint64_t>(count()), "plan"));
   if (!m_data.isExact)
     text += tr(" Not all of them: one left out is at most %1 faster than the next smaller one here.")
                 .arg(percentText(m_data.worstGap));

@@ -44,6 +44,7 @@ std::int64_t roundedUp(std::int64_t bytes) {
 
 RankBars::RankBars(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Memory of the ranks"));
+  setFocusPolicy(Qt::StrongFocus);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
 }
 
@@ -69,7 +70,32 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
   for (const RankView& rank : m_ranks)
     for (const std::int64_t bytes : rank.history) m_sparkTop = std::max(m_sparkTop, bytes);
   if (!isSameHeight) updateGeometry();
+  m_chosen = std::clamp(m_chosen, 0, std::max(0, static_cast<int>(m_ranks.size()) - 1));
+  describeChosen();
   update();
+}
+
+void RankBars::choose(int rank) {
+  if (rank < 0 || rank >= static_cast<int>(m_ranks.size())) return;
+  m_chosen = rank;
+  describeChosen();
+  update();
+  emit rankChosen(rank);
+}
+
+/// What a screen reader says: the chosen rank, as its tool tip.
+void RankBars::describeChosen() {
+  if (!m_ranks.empty()) setAccessibleDescription(textOf(m_ranks[static_cast<std::size_t>(m_chosen)]));
+}
+
+void RankBars::keyPressEvent(QKeyEvent* event) {
+  switch (event->key()) {
+    case Qt::Key_Up: return choose(m_chosen - 1);
+    case Qt::Key_Down: return choose(m_chosen + 1);
+    case Qt::Key_PageUp: return choose(0);
+    case Qt::Key_PageDown: return choose(static_cast<int>(m_ranks.size()) - 1);
+    default: QWidget::keyPressEvent(event);
+  }
 }
 
 int RankBars::rowHeight() const {
@@ -92,8 +118,14 @@ void RankBars::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   paintLegend(painter, QRect(0, 0, width(), legendHeight()));
-  for (std::size_t i = 0; i < m_ranks.size(); ++i)
-    paintRank(painter, QRect(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight()), m_ranks[i]);
+  for (std::size_t i = 0; i < m_ranks.size(); ++i) {
+    const QRect row(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight());
+    if (hasFocus() && static_cast<int>(i) == m_chosen) {
+      painter.setPen(QPen(palette().highlight(), 1));
+      painter.drawRect(row.adjusted(1, 1, -2, -2));
+    }
+    paintRank(painter, row, m_ranks[i]);
+  }
 }
 
 void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
@@ -194,7 +226,7 @@ void RankBars::paintSpark(QPainter& painter, const QRect& rect, const RankView& 
 }
 
 void RankBars::mousePressEvent(QMouseEvent* event) {
-  if (const int rank = rankAt(event->position().toPoint()); rank >= 0) emit rankChosen(rank);
+  choose(rankAt(event->position().toPoint()));
 }
 
 bool RankBars::event(QEvent* event) {
@@ -202,7 +234,11 @@ bool RankBars::event(QEvent* event) {
   const auto* help = static_cast<QHelpEvent*>(event);
   const int row = rankAt(help->pos());
   if (row < 0) return QWidget::event(event);
-  const RankView& rank = m_ranks[static_cast<std::size_t>(row)];
+  QToolTip::showText(help->globalPos(), textOf(m_ranks[static_cast<std::size_t>(row)]), this);
+  return true;
+}
+
+QString RankBars::textOf(const RankView& rank) const {
   QStringList lines{tr("rank %1, process %2, %3").arg(rank.rank).arg(rank.pid).arg(rank.device)};
   for (const Part& part : kParts)
     lines << QStringLiteral("%1: %2").arg(tr(part.name), bytesText(rank.memory.*part.bytes));
@@ -210,9 +246,8 @@ bool RankBars::event(QEvent* event) {
         << tr("peak of the process: %1").arg(bytesText(rank.memory.peakUsed));
   if (rank.memory.total > 0) lines << tr("device: %1").arg(bytesText(rank.memory.total));
   if (m_predicted > 0) lines << tr("predicted: %1").arg(bytesText(m_predicted));
-  if (rank.collectives > 0) lines << tr("%1 collectives").arg(countText(static_cast<std::uint64_t>(rank.collectives)));
-  QToolTip::showText(help->globalPos(), lines.join(QLatin1Char('\n')), this);
-  return true;
+  if (rank.collectives > 0) lines << countedText(static_cast<std::uint64_t>(rank.collectives), "collective");
+  return lines.join(QLatin1Char('\n'));
 }
 
 }  // namespace cleave::views

@@ -87,7 +87,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
   else if (gpus == 0)
     checks.push_back({true, QObject::tr("No GPU here: CPU ranks over Gloo.")});
   else if (*resolved == run::Backend::Nccl)
-    checks.push_back({true, QObject::tr("%1 of %2 GPUs over NCCL.").arg(ranks).arg(gpus)});
+    checks.push_back(
+        {true, QObject::tr("%1 of %2 over NCCL.").arg(ranks).arg(countedText(static_cast<std::uint64_t>(gpus), "GPU"))});
   else
     checks.push_back({true, why.empty() ? QObject::tr("CPU ranks over Gloo.") : toQ(why)});
   if (!plan) {
@@ -96,7 +97,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
   }
   if (plan->ranks != ranks)
     checks.push_back(
-        {true, QObject::tr("The plan is for %1 ranks: it is solved again for %2 first.").arg(plan->ranks).arg(ranks)});
+        {true,
+         QObject::tr("The plan is for %1: it is solved again for %2 first.").arg(ranksText(plan->ranks)).arg(ranks)});
   checks.push_back(
       plan->model.hasWeights
           ? RunCheck{true, QObject::tr("Weights are here: each rank reads only its own part.")}
@@ -112,13 +114,13 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
   return checks;
 }
 
-QString runCommand(const QString& source, const pipeline::SolveOptions& settings, int ranks, run::Backend backend) {
-  QStringList words{QStringLiteral("cleave-cli"), QStringLiteral("run"),      quoted(source),
-                    QStringLiteral("--ranks"),    QString::number(ranks),     QStringLiteral("--backend"),
-                    toQ(run::toText(backend)),    QStringLiteral("--engine"), toQ(solve::toText(settings.engine))};
-  if (settings.sequenceParallel == rules::SequenceParallel::On)
-    words << QStringLiteral("--sequence-parallel") << QStringLiteral("on");
-  for (const solve::Pin& pin : settings.pins) words << QStringLiteral("--pin") << quoted(toQ(pin.text));
+QString runCommand(const Document& document, int ranks, run::Backend backend) {
+  QStringList words = document.runArguments(ranks);
+  if (words.isEmpty()) return {};
+  words.prepend(QStringLiteral("run"));
+  words.prepend(QStringLiteral("cleave-cli"));
+  if (backend != run::Backend::Auto) words << QStringLiteral("--backend") << toQ(run::toText(backend));
+  for (QString& word : words) word = quoted(word);
   return words.join(QLatin1Char(' '));
 }
 
@@ -246,16 +248,18 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   connect(m_backend, &QComboBox::currentIndexChanged, this, &RunPanel::refreshSetup);
   connect(m_bars, &RankBars::rankChosen, this, &RunPanel::showLog);
   connect(&document, &Document::settingsChanged, this, [this] { m_ranks->setValue(m_document.settings().ranks); });
-  for (const auto signal : {&Document::planChanged, &Document::activityChanged, &Document::modelChanged,
-                            &Document::pinsChanged, &Document::settingsChanged})
+  for (const auto signal :
+       {&Document::activityChanged, &Document::modelChanged, &Document::pinsChanged, &Document::settingsChanged})
     connect(&document, signal, this, &RunPanel::refreshSetup);
   connect(&document, &Document::runSampled, this, &RunPanel::refreshRun);
-  connect(&document, &Document::runChanged, this, [this] {
-    m_logRank = 0;
-    refreshRun();
-    refreshResult();
-    refreshSetup();
-  });
+  // A run belongs to its plan: with another plan goes what came out of it.
+  for (const auto signal : {&Document::runChanged, &Document::planChanged})
+    connect(&document, signal, this, [this] {
+      m_logRank = 0;
+      refreshRun();
+      refreshResult();
+      refreshSetup();
+    });
   refreshSetup();
   refreshRun();
   refreshResult();
@@ -277,7 +281,8 @@ void RunPanel::refreshSetup() {
   m_stop->setEnabled(isRunning);
   m_export->setVisible(m_document.runState() && !m_document.runState()->isActive);
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
-  m_command->setVisible(hasModel && !m_document.runState());
+  const QString command = hasModel ? runCommand(m_document, m_ranks->value(), backend()) : QString();
+  m_command->setVisible(!command.isEmpty() && !m_document.runState());
   if (!hasModel) {
     m_checks->setText(
         tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the "
@@ -293,13 +298,12 @@ void RunPanel::refreshSetup() {
                  .arg((check.isOk ? theme.good : theme.warning).name(),
                       check.isOk ? QStringLiteral("✓") : QStringLiteral("!"), check.text.toHtmlEscaped());
   m_checks->setText(lines.join(QStringLiteral("<br>")));
-  m_command->setText(
-      runCommand(m_document.source(), m_document.settings(), m_ranks->value(), backend()).toHtmlEscaped());
+  m_command->setText(command.toHtmlEscaped());
 }
 
 void RunPanel::refreshRun() {
-  const auto& state = m_document.runState();
-  m_bars->setVisible(state.has_value());
+  const RunState* state = m_document.runState();
+  m_bars->setVisible(state != nullptr);
   if (!state) return m_log->hide();
   m_bars->setRanks(state->monitor->snapshot(), state->plan ? state->plan->memory.total() : 0);
   showLog(m_logRank);
@@ -307,7 +311,7 @@ void RunPanel::refreshRun() {
 
 void RunPanel::showLog(int rank) {
   m_logRank = rank;
-  const auto& state = m_document.runState();
+  const RunState* state = m_document.runState();
   if (!state) return;
   const auto ranks = state->monitor->snapshot();
   if (rank < 0 || static_cast<std::size_t>(rank) >= ranks.size()) return;
@@ -320,7 +324,7 @@ void RunPanel::showLog(int rank) {
 }
 
 void RunPanel::refreshResult() {
-  const auto& state = m_document.runState();
+  const RunState* state = m_document.runState();
   const bool hasEnded = state && !state->isActive;
   m_verdict->setVisible(hasEnded);
   m_outputs->setVisible(hasEnded && state->report && !state->report->outputs.empty());
@@ -369,7 +373,7 @@ void RunPanel::refreshResult() {
 }
 
 void RunPanel::exportRun() {
-  const auto& state = m_document.runState();
+  const RunState* state = m_document.runState();
   if (!state) return;
   const QString path = QFileDialog::getSaveFileName(this, tr("Export the run"), QStringLiteral("run.json"),
                                                     tr("JSON (*.json);;Memory samples as CSV (*.csv)"));

@@ -25,13 +25,14 @@ struct RunCheck {
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
 /// Whether the ranks fit into memory; nullopt while there is no plan for so many, or no such backend here.
 std::optional<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
-/// The command line that does the same.
-QString runCommand(const QString& source, const pipeline::SolveOptions& settings, int ranks, run::Backend backend);
+/// The command line that does the same, quoted for a shell; empty when there is none.
+QString runCommand(const Document& document, int ranks, run::Backend backend);
 /// The result as "cleave.window.run/1" JSON and as CSV, for the export button.
 QString runToJson(const RunState& state);
 QString runToCsv(const RunState& state);
 
-/// A strip per rank: state, bar of the device's memory by category, prediction dashed, peak line, 60 s sparkline.
+/// A strip per rank: state, bar of the device's memory by category, prediction dashed, peak line, 60 s sparkline. A
+/// click or the arrow keys choose a rank.
 class RankBars : public QWidget {
   Q_OBJECT
  public:
@@ -47,9 +48,13 @@ class RankBars : public QWidget {
  protected:
   void paintEvent(QPaintEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
   bool event(QEvent* event) override;
 
  private:
+  void choose(int rank);
+  void describeChosen();
+  QString textOf(const RankView& rank) const;
   int rowHeight() const;
   int legendHeight() const;
   void paintRank(QPainter& painter, const QRect& row, const RankView& rank) const;
@@ -59,6 +64,7 @@ class RankBars : public QWidget {
   std::int64_t m_predicted = 0;
   std::int64_t m_scale = 1;  ///< bytes at the right end of all bars
   std::int64_t m_sparkTop = 1;
+  int m_chosen = 0;
   bool m_showsOther = true;  ///< memory outside the program is part of the bars
 };
 

@@ -34,6 +34,12 @@ SearchPanel::SearchPanel(Document& document, QWidget* parent)
     m_model->grow();
     m_log->setStep(m_document.wantedStep());
   });
+  connect(&document, &Document::revealRequested, this, [this] {
+    const auto& state = m_document.stepState();
+    const NodeId node = m_document.focus().node;
+    if (!state || !node.isValid() || node.index() >= state->assignedAt.size()) return;
+    if (const StepId at = state->assignedAt[node.index()]; at != kNoStep) m_log->mark(at);
+  });
   connect(m_log, &EventLogView::stepChosen, &document, &Document::seek);
 }
 

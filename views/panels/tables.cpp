@@ -83,34 +83,43 @@ TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, con
   layout->addWidget(m_table, 1);
   layout->addWidget(m_empty, 1);
 
-  connect(m_filter, &QLineEdit::textChanged, m_proxy, &WordFilterModel::setWords);
+  connect(m_filter, &QLineEdit::textChanged, this, &TablePanel::filter);
   connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& current) {
-    if (!m_isShowing && current.isValid()) emit targetChosen(current.siblingAtColumn(0).data(kTargetRole).toString());
+    if (m_isShowing || !current.isValid()) return;
+    m_target = current.siblingAtColumn(0).data(kTargetRole).toString();
+    emit targetChosen(m_target);
   });
-  connect(model, &QAbstractItemModel::modelReset, this, &TablePanel::updateEmpty);
-  connect(model, &QAbstractItemModel::rowsInserted, this, &TablePanel::updateEmpty);
-  connect(model, &QAbstractItemModel::rowsRemoved, this, &TablePanel::updateEmpty);
-  updateEmpty();
+  connect(model, &QAbstractItemModel::modelReset, this, &TablePanel::updateRows);
+  connect(model, &QAbstractItemModel::rowsInserted, this, &TablePanel::updateRows);
+  connect(model, &QAbstractItemModel::rowsRemoved, this, &TablePanel::updateRows);
+  updateRows();
 }
 
 void TablePanel::setEmptyText(const QString& text) {
   m_empty->setText(text);
 }
 
-void TablePanel::updateEmpty() {
+void TablePanel::updateRows() {
+  m_rows.clear();
   const bool isEmpty = m_proxy->sourceModel()->rowCount() == 0;
   m_empty->setVisible(isEmpty);
   m_table->setVisible(!isEmpty);
   m_filter->setVisible(!isEmpty);
 }
 
+/// Rows that go take the current one to a neighbour, which nobody chose.
+void TablePanel::filter(const QString& words) {
+  m_isShowing = true;
+  m_proxy->setWords(words);
+  m_isShowing = false;
+  showTarget(m_target);
+}
+
 void TablePanel::showTarget(const QString& target) {
+  m_target = target;
   if (target == m_table->currentIndex().siblingAtColumn(0).data(kTargetRole).toString() && !target.isEmpty()) return;
   m_isShowing = true;
-  QModelIndex found;
-  if (!target.isEmpty())
-    for (int row = 0; row < m_proxy->rowCount() && !found.isValid(); ++row)
-      if (const QModelIndex index = m_proxy->index(row, 0); index.data(kTargetRole).toString() == target) found = index;
+  const QModelIndex found = m_proxy->mapFromSource(m_proxy->sourceModel()->index(rowOf(target), 0));
   if (found.isValid()) {
     m_table->setCurrentIndex(found);
     m_table->scrollTo(found);
@@ -119,6 +128,15 @@ void TablePanel::showTarget(const QString& target) {
     m_table->setCurrentIndex({});
   }
   m_isShowing = false;
+}
+
+/// Of the source model; -1: none. Looked up at every step, so rows are read once.
+int TablePanel::rowOf(const QString& target) {
+  const QAbstractItemModel& source = *m_proxy->sourceModel();
+  if (m_rows.isEmpty())
+    for (int row = 0; row < source.rowCount(); ++row)
+      m_rows.insert(source.index(row, 0).data(kTargetRole).toString(), row);
+  return target.isEmpty() ? -1 : m_rows.value(target, -1);
 }
 
 bool TablePanel::eventFilter(QObject* watched, QEvent* event) {

@@ -1,5 +1,6 @@
 #pragma once
 /// The tables of the window: one look, sortable, with a filter box, copyable as tab-separated text.
+#include <QHash>
 #include <QSortFilterProxyModel>
 #include <QTableView>
 #include <QWidget>
@@ -42,12 +43,16 @@ class TablePanel : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  void updateEmpty();
+  void filter(const QString& words);
+  void updateRows();
+  int rowOf(const QString& target);
   void copySelection();
   QLineEdit* m_filter;
   QTableView* m_table;
   QLabel* m_empty;
   WordFilterModel* m_proxy;
+  QString m_target;            ///< what the table stands at, also while its row is filtered out
+  QHash<QString, int> m_rows;  ///< of the source model by target; empty until asked for
   bool m_isShowing = false;
 };
 

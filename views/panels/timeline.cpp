@@ -19,10 +19,12 @@ constexpr int kMarkRow = 11;   ///< height of the rows of crosses and drops
 constexpr int kScaleRow = 16;  ///< height of the row of step numbers
 constexpr int kRequestDelayMs = 30;
 constexpr StepId kFewestEvents = 16;
+constexpr double kZoom = 0.8;
 }  // namespace
 
 Timeline::Timeline(Document& document, QWidget* parent) : QWidget(parent), m_document(document) {
   setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Timeline of the search"));
   m_requestTimer.setSingleShot(true);
   m_requestTimer.setInterval(kRequestDelayMs);
@@ -31,21 +33,47 @@ Timeline::Timeline(Document& document, QWidget* parent) : QWidget(parent), m_doc
   connect(&document, &Document::traceGrew, this, [this] {
     if (m_showsAll) showRange(0, m_document.stepCount());
   });
-  connect(&document, &Document::stepChanged, this, qOverload<>(&QWidget::update));
+  connect(&document, &Document::planChanged, this, &Timeline::repaintSearch);
+  connect(&document, &Document::stepChanged, this, &Timeline::showStep);
+}
+
+/// The step is what a screen reader says of the strip, and always on it.
+void Timeline::showStep() {
+  const StepId step = m_document.wantedStep(), length = m_last - m_first;
+  if (!m_showsAll && (step < m_first || step > m_last)) {
+    const StepId most = m_document.stepCount() - std::min(length, m_document.stepCount());
+    const StepId first = std::min(most, step - std::min(step, length / 2));
+    showRange(first, first + length);
+  }
+  setAccessibleDescription(tr("step %1 of %2").arg(countText(step), countText(m_document.stepCount())));
+  update();
+}
+
+void Timeline::showAll() {
+  m_showsAll = true;
+  showRange(0, m_document.stepCount());
 }
 
 void Timeline::traceChanged() {
   m_buckets.clear();
-  m_showsAll = true;
-  showRange(0, m_document.stepCount());
-  update();
+  showAll();
 }
 
 void Timeline::showRange(StepId first, StepId last) {
   m_first = first;
   m_last = std::max(last, first + 1);
   if (!m_requestTimer.isActive()) m_requestTimer.start();
+  repaintSearch();
+}
+
+void Timeline::repaintSearch() {
+  m_picture = {};
   update();
+}
+
+void Timeline::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange) repaintSearch();
 }
 
 void Timeline::requestBuckets() {
@@ -62,7 +90,7 @@ void Timeline::requestBuckets() {
                               m_buckets = buckets;
                               m_bucketFirst = first;
                               m_bucketLast = last;
-                              update();
+                              repaintSearch();
                             };
                           });
 }
@@ -85,29 +113,63 @@ int Timeline::xOf(StepId step) const {
 }
 
 void Timeline::paintEvent(QPaintEvent*) {
+  const double ratio = devicePixelRatioF();
+  if (m_picture.size() != size() * ratio) {
+    m_picture = QPixmap(size() * ratio);
+    m_picture.setDevicePixelRatio(ratio);
+    paintSearch();
+  }
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
+  painter.drawPixmap(0, 0, m_picture);
+  if (m_document.trace() && m_document.stepCount() > 0) paintStep(painter);
+  if (!hasFocus()) return;
+  painter.setPen(QPen(palette().highlight(), 1));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(rect().adjusted(0, 0, -1, -1));
+}
+
+/// All but the step: it stays the same while one steps.
+void Timeline::paintSearch() {
+  QPainter painter(&m_picture);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setFont(font());
   const Theme theme = Theme::of(palette());
   const QRect plot = plotRect();
   painter.fillRect(rect(), theme.ground);
   if (!m_document.trace() || m_document.stepCount() == 0) {
     painter.setPen(theme.textQuiet);
-    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap,
-                     tr("The search appears here once a model is solved: drag to travel through it."));
+    const QString text = m_document.plan()
+                             ? tr("This plan was opened without the search that led to it: solve to record one.")
+                             : tr("The search appears here once a model is solved: drag to travel through it.");
+    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, text);
     return;
   }
   painter.setPen(theme.border);
   painter.drawLine(plot.left(), plot.bottom() + 1, plot.right(), plot.bottom() + 1);
   paintDepth(painter, plot.adjusted(0, 2 * kMarkRow, 0, 0));
   paintMarks(painter, plot);
+  painter.setFont(smallFont());
+  painter.setPen(theme.textQuiet);
+  painter.drawText(scaleRect(), Qt::AlignLeft | Qt::AlignVCenter, countText(m_first));
+  painter.drawText(scaleRect(), Qt::AlignRight | Qt::AlignVCenter, countText(m_last));
+}
+
+QFont Timeline::smallFont() const {
   QFont small = font();
   small.setPointSizeF(small.pointSizeF() * 0.88);
-  painter.setFont(small);
-  painter.setPen(theme.textQuiet);
-  const QRect scale(plot.left(), plot.bottom() + 2, plot.width(), kScaleRow - 2);
-  painter.drawText(scale, Qt::AlignLeft | Qt::AlignVCenter, countText(m_first));
-  painter.drawText(scale, Qt::AlignRight | Qt::AlignVCenter, countText(m_last));
+  return small;
+}
 
+QRect Timeline::scaleRect() const {
+  const QRect plot = plotRect();
+  return {plot.left(), plot.bottom() + 2, plot.width(), kScaleRow - 2};
+}
+
+void Timeline::paintStep(QPainter& painter) const {
+  const Theme theme = Theme::of(palette());
+  const QRect plot = plotRect(), scale = scaleRect();
+  painter.setFont(smallFont());
   const StepId step = m_document.wantedStep();
   if (step < m_first || step > m_last) return;
   const int x = xOf(step);
@@ -211,22 +273,41 @@ void Timeline::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void Timeline::mouseDoubleClickEvent(QMouseEvent*) {
-  m_showsAll = true;
-  showRange(0, m_document.stepCount());
+  showAll();
+}
+
+void Timeline::keyPressEvent(QKeyEvent* event) {
+  const auto tenth = static_cast<std::int64_t>(std::max<StepId>(1, (m_last - m_first) / 10));
+  switch (event->key()) {
+    case Qt::Key_Left: return m_document.stepBy(-1);
+    case Qt::Key_Right: return m_document.stepBy(+1);
+    case Qt::Key_PageUp: return m_document.stepBy(-tenth);
+    case Qt::Key_PageDown: return m_document.stepBy(+tenth);
+    case Qt::Key_Plus:
+    case Qt::Key_Equal: return zoomAbout(m_document.wantedStep(), kZoom);
+    case Qt::Key_Minus: return zoomAbout(m_document.wantedStep(), 1 / kZoom);
+    case Qt::Key_0: return showAll();
+    default: QWidget::keyPressEvent(event);
+  }
 }
 
 void Timeline::wheelEvent(QWheelEvent* event) {
+  if (event->angleDelta().y() == 0) return;
+  zoomAbout(stepAt(static_cast<int>(event->position().x())), std::pow(kZoom, event->angleDelta().y() / 120.0));
+  event->accept();
+}
+
+/// `factor` below 1 looks closer; the pivot stays where it is.
+void Timeline::zoomAbout(StepId step, double factor) {
   const StepId total = m_document.stepCount();
-  if (total == 0 || event->angleDelta().y() == 0) return;
-  const double factor = std::pow(0.8, event->angleDelta().y() / 120.0);
-  const auto pivot = static_cast<double>(stepAt(static_cast<int>(event->position().x())));
+  if (total == 0) return;
+  const auto pivot = static_cast<double>(step);
   const double length = std::clamp(static_cast<double>(m_last - m_first) * factor,
                                    static_cast<double>(std::min(kFewestEvents, total)), static_cast<double>(total));
   const double share = (pivot - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first);
   const double first = std::clamp(pivot - share * length, 0.0, static_cast<double>(total) - length);
   m_showsAll = length >= static_cast<double>(total);
   showRange(static_cast<StepId>(first), static_cast<StepId>(first + length));
-  event->accept();
 }
 
 bool Timeline::event(QEvent* event) {
@@ -237,11 +318,12 @@ bool Timeline::event(QEvent* event) {
     const auto at = static_cast<std::size_t>((static_cast<double>(step) - static_cast<double>(m_bucketFirst)) / range *
                                              static_cast<double>(m_buckets.size()));
     const auto& bucket = m_buckets[std::min(at, m_buckets.size() - 1)];
-    QToolTip::showText(help->globalPos(),
-                       tr("step %1 · here: %2 tries, %3 conflicts, %4 backtracks, up to %5 assigned")
-                           .arg(countText(step), countText(bucket.tries), countText(bucket.conflicts),
-                                countText(bucket.backtracks), countText(bucket.maxDepth)),
-                       this);
+    QToolTip::showText(
+        help->globalPos(),
+        tr("step %1 · here: %2, %3, %4, up to %5 assigned")
+            .arg(countText(step), countedText(bucket.tries, "try", "tries"), countedText(bucket.conflicts, "conflict"),
+                 countedText(bucket.backtracks, "backtrack"), countedText(bucket.maxDepth, "node")),
+        this);
     return true;
   }
   return QWidget::event(event);

@@ -1,9 +1,11 @@
 #pragma once
 /// The whole search in one strip: depth as a curve, conflicts as crosses, backtracks as drops, solutions as diamonds,
 /// the present step as a line. Dragging it scrubs; the wheel zooms about the pointer, a double click shows everything
-/// again.
+/// again. With the keyboard: arrows step, Page Up and Down go by a tenth, plus and minus zoom about the step, 0 shows
+/// everything.
 ///
 /// The buckets are computed on the reads worker and asked for again when the range, the width or the trace changes.
+#include <QPixmap>
 #include <QTimer>
 #include <QWidget>
 #include <vector>
@@ -24,17 +26,27 @@ class Timeline : public QWidget {
  protected:
   void paintEvent(QPaintEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
   bool event(QEvent* event) override;
 
  private:
   void traceChanged();
   void requestBuckets();
   void showRange(StepId first, StepId last);
+  void showAll();
+  void showStep();
+  void zoomAbout(StepId pivot, double factor);
   QRect plotRect() const;
+  QRect scaleRect() const;
+  QFont smallFont() const;
+  void repaintSearch();
+  void paintSearch();
+  void paintStep(QPainter& painter) const;
   void paintDepth(QPainter& painter, const QRect& plot) const;
   void paintMarks(QPainter& painter, const QRect& plot) const;
 
@@ -43,6 +55,7 @@ class Timeline : public QWidget {
   StepId m_first = 0, m_last = 0;              ///< range shown, in events
   StepId m_bucketFirst = 0, m_bucketLast = 0;  ///< range the buckets are for
   bool m_showsAll = true;
+  QPixmap m_picture;  ///< all but the step; another size: paint anew
   QTimer m_requestTimer;
 };
 

@@ -65,7 +65,7 @@ void paintFull(QPainter& painter, const QRect& cell, const QColor& ink) {
 }  // namespace
 
 QString worldSizeText(const plan::WorldSize& size) {
-  const QString name = size.ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(size.ranks);
+  const QString name = ranksText(size.ranks);
   const QString why = prose(size.why);
   const auto because = [&](const QString& text) {
     return why.isEmpty() ? text : QStringLiteral("%1: %2").arg(text, why);
@@ -142,7 +142,7 @@ const plan::WorldSize* WorldSizeStrip::sizeOf(int ranks) const {
 
 QString WorldSizeStrip::detailOf(int ranks) const {
   const plan::WorldSize* size = sizeOf(ranks);
-  return size ? worldSizeText(*size) : tr("%1 ranks – not tried").arg(ranks);
+  return size ? worldSizeText(*size) : tr("%1 – not tried").arg(ranksText(ranks));
 }
 
 QString WorldSizeStrip::detail() const {

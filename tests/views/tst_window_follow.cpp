@@ -1,0 +1,254 @@
+// What follows the step and the focus: colours, canvas, log, and messages that go with what they speak of.
+#include <QScrollBar>
+#include <random>
+
+#include "panels/event_log.h"
+#include "panels/timeline.h"
+#include "window_fixture.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::testing;
+
+namespace {
+
+/// The box that stands for the focused node lies in the window, whole.
+bool showsFocus(MainWindow& window) {
+  const GraphView& view = window.graphArea().view();
+  const NodeId node = view.model()->shownNode(window.document().focus().node);
+  const auto item = node.isValid() && view.scene() ? view.scene()->itemOf(*view.model(), node) : SceneItem::kNone;
+  return item != SceneItem::kNone && view.visibleArea().contains(view.scene()->items()[item].rect);
+}
+
+void press(MainWindow& window, Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
+  QTest::keyClick(&window, key, modifiers);
+  settle(window);
+}
+
+/// But for the edges of what was repainted, where smooth lines may differ by a shade.
+bool looksTheSame(const QImage& a, const QImage& b) {
+  constexpr int kShade = 8;
+  if (a.size() != b.size()) return false;
+  for (int y = 0; y < a.height(); ++y)
+    for (int x = 0; x < a.width(); ++x) {
+      const QRgb left = a.pixel(x, y), right = b.pixel(x, y);
+      if (std::abs(qRed(left) - qRed(right)) > kShade || std::abs(qGreen(left) - qGreen(right)) > kShade ||
+          std::abs(qBlue(left) - qBlue(right)) > kShade)
+        return false;
+    }
+  return true;
+}
+
+/// Where the canvas is on the screen, and what of the model it shows at its first pixel.
+struct Standpoint {
+  QPoint corner;
+  QPointF world;
+  double zoom = 0;
+  explicit Standpoint(GraphView& view)
+      : corner(view.viewport()->mapToGlobal(QPoint(0, 0))), world(view.visibleArea().topLeft()), zoom(view.zoom()) {}
+  bool operator==(const Standpoint&) const = default;
+};
+
+}  // namespace
+
+class TestWindowFollow : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
+
+  void droppedSeeksLeaveNothingStale() {
+    MainWindow window(false);
+    openModel(window);
+    GraphView& view = window.graphArea().view();
+    view.expandAll();
+    settle(window);
+    const auto seed = std::random_device()();
+    std::mt19937 random(seed);
+    Document& document = window.document();
+    std::uniform_int_distribution<StepId> anyStep(0, document.stepCount());
+    for (int round = 0; round < 20; ++round) {
+      for (int i = 0; i < 30; ++i) {
+        document.seek(anyStep(random));
+        if (random() % 3 == 0) QThread::usleep(300);               // long enough to be computed ...
+        if (random() % 5 == 0) QCoreApplication::processEvents();  // ... and sometimes even shown
+      }
+      settle(window);
+      QTest::qWait(200);  // what flashes has flashed
+      const QImage followed = view.grab().toImage();
+      view.setPlacements([&](ValueId value) { return document.placementOf(value); });
+      const QImage anew = view.grab().toImage();
+      QVERIFY2(
+          looksTheSame(followed, anew),
+          qPrintable(QStringLiteral("seed %1, round %2, step %3").arg(seed).arg(round).arg(document.wantedStep())));
+    }
+  }
+
+  void stepsStayInView() {
+    MainWindow window(false);
+    openSample(window, "one-kv-head");
+    GraphView& view = window.graphArea().view();
+    press(window, Qt::Key_F8);
+    QVERIFY(showsFocus(window));
+    view.zoomTo(1.5);
+    for (const Qt::Key key : {Qt::Key_F8, Qt::Key_F10, Qt::Key_F10, Qt::Key_F10, Qt::Key_F11, Qt::Key_F8}) {
+      press(window, key);
+      QVERIFY2(showsFocus(window), QTest::toString(key));
+      QCOMPARE(view.zoom(), 1.5);  // the user's
+    }
+    auto* timeline = window.findChild<Timeline*>();
+    for (const double share : {0.05, 0.9, 0.3, 0.6}) {
+      const auto step = static_cast<StepId>(share * static_cast<double>(window.document().stepCount()));
+      window.raiseDock(QStringLiteral("Search"));
+      QTest::mouseClick(timeline, Qt::LeftButton, {}, QPoint(timeline->xOf(step), 20));
+      settle(window);
+      QVERIFY2(showsFocus(window), QTest::toString(share));
+      QCOMPARE(view.zoom(), 1.5);
+    }
+  }
+
+  void linksAndTheLogBringTheFocusIntoView() {
+    MainWindow window(false);
+    openModel(window);
+    Document& document = window.document();
+    window.graphArea().view().zoomTo(1.5);
+    for (const char* target : {"value:linear_0", "step:7", "value:linear_9", "step:40", "value:linear_3"}) {
+      QVERIFY(document.follow(QLatin1String(target)));
+      settle(window);
+      QVERIFY2(showsFocus(window), target);
+      QCOMPARE(window.graphArea().view().zoom(), 1.5);
+    }
+    window.raiseDock(QStringLiteral("Search"));
+    auto* log = window.findChild<EventLogView*>();
+    const auto isOnScreen = [&](StepId step) {
+      const int first = log->verticalScrollBar()->value(), row = static_cast<int>(step) - 1;
+      return row >= first && row < first + log->viewport()->height() / (log->fontMetrics().height() + 4);
+    };
+    for (const StepId step : {StepId(3), document.stepCount() / 2, document.stepCount() - 1}) {
+      document.seek(step);
+      settle(window);
+      QVERIFY2(isOnScreen(step), QTest::toString(step));
+    }
+    QVERIFY(document.follow(QStringLiteral("value:linear_0")));  // decided long before
+    const StepId decided = document.stepState()->assignedAt[document.focus().node.index()] + 1;
+    QVERIFY(decided < document.wantedStep());
+    QVERIFY(isOnScreen(decided));
+  }
+
+  void whatFollowingUnfoldsIsFoldedAgain() {
+    MainWindow window(false);
+    openModel(window);
+    GraphView& view = window.graphArea().view();
+    Document& document = window.document();
+    QVERIFY(view.expandedScopes().empty());
+    const auto stepIn = [&](const char* scope) {
+      const std::string path = document.graph()->scope(document.graph()->findScope(scope)).path;
+      const auto& assigned = document.stepState()->assignedAt;
+      for (const NodeId node : idRange<NodeId>(assigned.size()))
+        if (assigned[node.index()] != kNoStep &&
+            document.graph()->scope(document.graph()->node(node).scope).path.starts_with(path))
+          return assigned[node.index()] + 1;
+      return StepId(0);
+    };
+    const StepId first = stepIn("model.layers.0.mlp"), second = stepIn("model.layers.1.mlp");
+    QVERIFY(first > 0 && second > first);
+    document.seek(first);
+    settle(window);
+    const ScopeId opened = document.graph()->findScope("model.layers.0");
+    QVERIFY(view.isExpanded(opened));
+    document.seek(second);
+    settle(window);
+    QVERIFY(!view.isExpanded(opened));
+    QVERIFY(view.isExpanded(document.graph()->findScope("model.layers.1")));
+    view.expand(opened);  // by the user: it stays
+    settle(window);
+    document.seek(first);
+    settle(window);
+    document.seek(second);
+    settle(window);
+    QVERIFY(view.isExpanded(opened));
+  }
+
+  void conflictsBeginAnewAfterTheLast() {
+    MainWindow window(false);
+    openSample(window, "one-kv-head");
+    Document& document = window.document();
+    const auto isConflict = [&] { return document.stepState()->event->type == solve::EventType::Conflict; };
+    QVERIFY(isConflict());  // a sample about conflicts opens on the first one
+    const StepId first = document.wantedStep();
+    press(window, Qt::Key_F8, Qt::ShiftModifier);
+    QVERIFY(isConflict());
+    const StepId last = document.wantedStep();
+    QVERIFY(last > first);
+    QVERIFY2(message(window).contains("last one again"), qPrintable(message(window)));
+    press(window, Qt::Key_F8);
+    QCOMPARE(document.wantedStep(), first);
+    QVERIFY2(message(window).contains("first one again"), qPrintable(message(window)));
+    press(window, Qt::Key_F10);
+    QCOMPARE(message(window), QString());  // it spoke of another step
+    document.seek(document.stepCount());
+    settle(window);
+    press(window, Qt::Key_F8);
+    QCOMPARE(document.wantedStep(), first);
+  }
+
+  void aSearchWithoutConflictsSaysSo() {
+    MainWindow window(false);
+    openSample(window, "tiny-llama");
+    const StepId before = window.document().wantedStep();
+    QCOMPARE(before, window.document().stepCount());
+    press(window, Qt::Key_F8);
+    QCOMPARE(window.document().wantedStep(), before);
+    QVERIFY2(message(window).contains("no conflict"), qPrintable(message(window)));
+  }
+
+  void messagesGoWithTheirBranch() {
+    MainWindow window(false);
+    openModel(window);
+    Document& document = window.document();
+    QVERIFY(document.addPin(QStringLiteral("lm_head=row")).has_value());
+    settle(window);
+    QVERIFY(!document.plan());
+    const QString said = message(window);
+    QVERIFY2(said.contains("No split"), qPrintable(said));
+    document.showBranch(0);
+    settle(window);
+    QVERIFY2(message(window) != said, qPrintable(message(window)));
+    document.showBranch(1);
+    settle(window);
+    QCOMPARE(message(window), said);
+    document.dropBranch();
+    settle(window);
+    QVERIFY(!message(window).contains("No split"));
+  }
+
+  void messagesDoNotMoveTheCanvas_data() {
+    QTest::addColumn<bool>("isFitted");
+    QTest::newRow("fitted") << true;
+    QTest::newRow("zoomed") << false;
+  }
+  void messagesDoNotMoveTheCanvas() {
+    QFETCH(bool, isFitted);
+    MainWindow window(false);
+    openModel(window);
+    GraphView& view = window.graphArea().view();
+    emit window.document().message({}, Severity::Info);
+    QCOMPARE(message(window), QString());
+    view.fit();
+    if (!isFitted) view.zoomTo(0.9);
+    const Standpoint before(view);
+    const int height = view.viewport()->height();
+    for (const char* text : {"short", "long. "}) {
+      emit window.document().message(QString::fromLatin1(text).repeated(60), Severity::Failure);
+      QTest::qWait(20);
+      QVERIFY(view.viewport()->height() < height);
+      QVERIFY(Standpoint(view) == before);
+    }
+    emit window.document().message({}, Severity::Info);
+    QTest::qWait(20);
+    QCOMPARE(view.viewport()->height(), height);
+    QVERIFY(Standpoint(view) == before);
+  }
+};
+
+QTEST_MAIN(TestWindowFollow)
+#include "tst_window_follow.moc"

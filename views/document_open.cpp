@@ -1,0 +1,159 @@
+// Ways into a document: a model, a plan, a recorded search, a sample.
+#include <QFileInfo>
+
+#include "document.h"
+#include "pipeline/plan_flags.h"
+#include "pipeline/source.h"
+#include "text.h"
+
+namespace cleave::views {
+
+namespace {
+const QString kOpenTag = QStringLiteral("open");
+}
+
+/// Demands are about one model's layers: they do not go over to the next.
+pipeline::SolveOptions Document::settingsForNewModel() const {
+  pipeline::SolveOptions settings = m_sample ? m_ownSettings : m_settings;
+  settings.pins.clear();
+  settings.rulesOff.clear();
+  settings.redistributable.clear();
+  return settings;
+}
+
+void Document::open(const QString& path) {
+  postOpen(path, [this, path, settings = settingsForNewModel()](const Progress& progress) -> Worker::Completion {
+    const auto source = pipeline::recognise(toStd(path));
+    if (!source) return [this, error = source.error()] { failOpen(error); };
+    const QString found = toQ(source->path.string());
+    switch (source->kind) {
+      case pipeline::SourceKind::Model: return loadModel(this, found, {}, settings, std::nullopt, progress);
+      case pipeline::SourceKind::Plan: return loadPlan(this, found, progress);
+      case pipeline::SourceKind::Trace: break;
+    }
+    return loadTrace(this, found, progress);
+  });
+}
+
+void Document::openSource(const QString& folder, const torch_capture::CaptureOptions& options) {
+  postOpen(folder, [=, this, settings = settingsForNewModel()](const Progress& progress) {
+    return loadModel(this, folder, options, settings, std::nullopt, progress);
+  });
+}
+
+void Document::openSample(const pipeline::Sample& sample) {
+  pipeline::SolveOptions settings = sample.solve;
+  // A sample says how it is solved; on which device is the user's to choose.
+  settings.cost.profile = m_settings.cost.profile;
+  if (!m_sample) m_ownSettings = m_settings;
+  const QString folder = toQ(sample.model.string());
+  postOpen(folder, [=, this](const Progress& progress) {
+    return loadModel(this, folder, sample.capture, settings, sample, progress);
+  });
+}
+
+void Document::recapture(const torch_capture::CaptureOptions& options) {
+  const QString folder = modelFolder();
+  if (folder.isEmpty()) return;
+  postOpen(folder, [=, this, settings = m_settings, sample = m_sample](const Progress& progress) {
+    return loadModel(this, folder, options, settings, sample, progress);
+  });
+}
+
+void Document::postOpen(const QString& path, std::function<Worker::Completion(const Progress&)> load) {
+  m_jobs.cancelAll();
+  m_runAfterSolve.reset();
+  emit logged(tr("Opening %1").arg(path));
+  m_jobs.post(kOpenTag, tr("Opening %1").arg(path), std::move(load));
+  setActivity(Activity::Opening);
+}
+
+void Document::failOpen(const Error& error) {
+  emit message(toQ(error.message), Severity::Failure);
+  endWork(Activity::Opening, false, toQ(error.message));
+}
+
+void Document::takeOpened(const QString& path, const pipeline::SolveOptions& settings,
+                          std::shared_ptr<const pipeline::Model> model) {
+  m_source = path;
+  m_settings = settings;
+  m_settings.cache = std::make_shared<solve::SolveCache>();
+  takeModel(std::move(model));
+}
+
+Worker::Completion Document::loadModel(Document* document, const QString& path,
+                                       const torch_capture::CaptureOptions& options,
+                                       const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
+                                       const Progress& progress) {
+  auto opened = pipeline::openModel(toStd(path), options, progress);
+  if (!opened) return [document, error = opened.error()] { document->failOpen(error); };
+  return [=, model = *opened] {
+    document->m_capture = options;
+    document->m_sample = sample;
+    document->takeOpened(path, settings, model);
+    document->endWork(Activity::Opening, true, {});
+    document->solve();
+  };
+}
+
+Worker::Completion Document::loadPlan(Document* document, const QString& path, const Progress& progress) {
+  auto opened = pipeline::reopenPlan(toStd(path), progress);
+  if (!opened) return [document, error = opened.error()] { document->failOpen(error); };
+  return [=, reopened = *opened] {
+    const pipeline::SolveOptions& options = reopened.solved->options;
+    document->m_capture = pipeline::captureOptionsOf(reopened.plan->model);
+    document->m_sample.reset();
+    document->takeOpened(path, options, reopened.model);
+    document->takeBranch(
+        {{}, {}, options, reopened.solved, reopened.plan, nullptr, toQ(reopened.note), Severity::Warning});
+    document->say(document->m_branches.front());
+    document->endWork(Activity::Opening, true, tr("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));
+  };
+}
+
+Worker::Completion Document::loadTrace(Document* document, const QString& path, const Progress& progress) {
+  auto opened = solve::openTrace(toStd(path), progress);
+  if (!opened) return [document, error = opened.error()] { document->failOpen(error); };
+  return [=, trace = *opened] {
+    const auto problem = trace->problem();
+    auto model = std::make_shared<pipeline::Model>();
+    model->aten = model->captured = problem->graph;
+    pipeline::SolveOptions settings = document->m_settings;
+    settings.ranks = problem->context.worldSize;
+    settings.sequenceParallel = problem->context.sequenceParallel;
+    settings.pins = problem->pins;
+    settings.rulesOff = problem->rulesOff;
+    settings.redistributable = problem->redistributable;
+    settings.menu = problem->context.menu;
+    settings.cost = problem->cost;
+    settings.cost.profile = document->m_settings.cost.profile;  // the device is not in the file
+    document->m_sample.reset();
+    document->takeOpened(path, settings, std::move(model));
+    document->setTrace(trace);
+    document->endWork(Activity::Opening, true,
+                      tr("Opened a search of %1").arg(countedText(document->stepCount(), "event")));
+    document->seek(document->stepCount());
+  };
+}
+
+QString Document::modelFolder() const {
+  return m_model ? toQ(m_model->info.source) : QString();
+}
+
+QStringList Document::runArguments(int ranks) const {
+  const QString folder = modelFolder();
+  if (folder.isEmpty()) return {};
+  // The shown plan is run as it is; for another number of ranks the settings are solved first.
+  const bool isShownPlan = m_plan && m_plan->ranks == ranks && m_shownBranch < m_branches.size();
+  pipeline::SolveOptions options = isShownPlan ? m_branches[m_shownBranch].options : m_settings;
+  options.ranks = ranks;
+  const auto file = m_deviceFiles.find(options.cost.profile.name);
+  const std::string device = file == m_deviceFiles.end() ? std::string() : file->second;
+  QStringList words;
+  for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_capture, options, device).arguments())
+    words << toQ(word);
+  if (!m_model->info.hasWeights) words << QStringLiteral("--skip-weights");
+  return words;
+}
+
+}  // namespace cleave::views
