@@ -1,6 +1,7 @@
 #include "graph_area.h"
 
 #include <QActionGroup>
+#include <QBuffer>
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -10,6 +11,7 @@
 #include <QSvgGenerator>
 #include <QVBoxLayout>
 
+#include "base/output_file.h"
 #include "branch_bar.h"
 #include "canvas/graph_view.h"
 #include "change_marks.h"
@@ -226,39 +228,45 @@ Result<void> GraphArea::expand(const QString& scopePath) {
   return {};
 }
 
-Result<void> GraphArea::exportPicture(const QString& file) {
-  const QString kind = QFileInfo(file).suffix().toLower();
+Result<void> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
   const QSizeF size = m_view->sceneSize();
-  if (size.isEmpty()) return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
   if (kind == QLatin1String("png")) {
     const QImage image =
         m_view->renderToImage({kPictureWidth, static_cast<int>(kPictureWidth * size.height() / size.width())});
-    return image.save(file)
-               ? Result<void>()
-               : fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
+    return image.save(&out, "PNG") ? Result<void>()
+                                   : fail(ErrorCode::Environment, "The picture is too large for a PNG: write an SVG.");
   }
   const auto paintOn = [&](QPaintDevice& device) -> Result<void> {
     QPainter painter;
-    if (!painter.begin(&device))
-      return fail(ErrorCode::Environment, "{} cannot be written: is the folder there and writable?", toStd(file));
+    if (!painter.begin(&device)) return fail(ErrorCode::Environment, "The picture cannot be drawn as {}.", toStd(kind));
     m_view->paintAll(painter);
     return {};
   };
   if (kind == QLatin1String("svg")) {
     QSvgGenerator svg;
-    svg.setFileName(file);
+    svg.setOutputDevice(&out);
     svg.setSize(size.toSize());
     svg.setViewBox(QRectF({}, size));
     svg.setTitle(m_document.title());
     return paintOn(svg);
   }
-  if (kind != QLatin1String("pdf"))
-    return fail(ErrorCode::BadUsage, "{} ends in none of .svg, .pdf and .png.", toStd(file));
-  QPdfWriter pdf(file);
+  QPdfWriter pdf(&out);
   pdf.setPageSize(QPageSize(size, QPageSize::Point));
   pdf.setPageMargins({});
   pdf.setResolution(72);
   return paintOn(pdf);
+}
+
+Result<void> GraphArea::exportPicture(const QString& file) {
+  const QString kind = QFileInfo(file).suffix().toLower();
+  if (m_view->sceneSize().isEmpty())
+    return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
+  if (kind != QLatin1String("svg") && kind != QLatin1String("pdf") && kind != QLatin1String("png"))
+    return fail(ErrorCode::BadUsage, "{} ends in none of .svg, .pdf and .png.", toStd(file));
+  QBuffer picture;
+  picture.open(QIODevice::WriteOnly);
+  CLEAVE_TRY_VOID(drawPicture(kind, picture));
+  return writeFile(toStd(file), {picture.data().constData(), static_cast<std::size_t>(picture.data().size())});
 }
 
 void GraphArea::addActions(QMenu& menu) {

@@ -6,6 +6,7 @@
 #include "document.h"
 
 class QActionGroup;
+class QIODevice;
 class QLabel;
 class QMenu;
 
@@ -43,6 +44,7 @@ class GraphArea : public QWidget {
   void showHeat();
   void showChanges();
   void addColorActions(QMenu& menu);
+  Result<void> drawPicture(const QString& kind, QIODevice& out);
   void updateBreadcrumb();
   Document& m_document;
   QLabel* m_breadcrumb;

@@ -19,6 +19,7 @@
 #include <QToolBar>
 #include <QToolButton>
 
+#include "base/output_file.h"
 #include "graph_area.h"
 #include "icons.h"
 #include "main_window.h"
@@ -442,7 +443,7 @@ void MainWindow::exportPlan() {
                                    tr("Plan (*.json);;Graphviz (*.dot)"));
   if (path.isEmpty()) return;
   const std::string text = path.endsWith(QLatin1String(".dot")) ? plan::toDot(*plan) : plan::toJson(*plan);
-  if (const auto written = writeFileAtomically(toStd(path), text); !written)
+  if (const auto written = writeFile(toStd(path), text); !written)
     m_message->show(toQ(written.error().message), Severity::Failure);
   else
     m_message->show(tr("Written to %1.").arg(path), Severity::Good);

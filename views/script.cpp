@@ -3,11 +3,13 @@
 #include "graph/operators.h"
 
 #include <QApplication>
+#include <QBuffer>
 #include <QDir>
 #include <QElapsedTimer>
 #include <QFileInfo>
 #include <QTimer>
 
+#include "base/output_file.h"
 #include "base/quantities.h"
 #include "graph_area.h"
 #include "script_parse.h"
@@ -281,8 +283,10 @@ Result<void> ScriptRunner::shoot(const QString& name) {
   if (!folder.mkpath(QStringLiteral(".")))
     return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
   const QString file = folder.filePath(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png"));
-  if (!m_window.grab().save(file)) return fail(ErrorCode::Environment, "{} cannot be written", toStd(file));
-  return {};
+  QBuffer picture;
+  picture.open(QIODevice::WriteOnly);
+  if (!m_window.grab().save(&picture, "PNG")) return fail(ErrorCode::Environment, "the window cannot be drawn");
+  return writeFile(toStd(file), {picture.data().constData(), static_cast<std::size_t>(picture.data().size())});
 }
 
 Result<void> ScriptRunner::pause(int milliseconds) {

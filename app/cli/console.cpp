@@ -1,6 +1,6 @@
 #include "cli/console.h"
 
-#include "base/files.h"
+#include "base/output_file.h"
 
 #include <csignal>
 #include <cstdio>
@@ -86,7 +86,7 @@ int report(const Error& error) {
 }
 
 Result<void> writeOutput(const std::string& target, std::string_view text) {
-  if (target != "-") return writeFileAtomically(target, text);
+  if (target != "-") return writeFile(target, text);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return fail(ErrorCode::Environment, "Standard output cannot be written.");
   }

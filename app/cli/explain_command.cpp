@@ -1,11 +1,10 @@
+#include "base/bounded_json.h"
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
-
-#include <nlohmann/json.hpp>
 
 namespace cleave::cli {
 namespace {
@@ -90,7 +89,7 @@ struct ExplainCommand {
       CLEAVE_TRY_VOID(placement.empty() ? explainValue(planned, id, progress, text, document) : explainWhyNot(planned, id, progress, text, document));
     }
     endProgress();
-    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, document.dump(1) + "\n"));
+    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, jsonText(document, 1) + "\n"));
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", text));
     return value.empty() && !planned.plan ? exitCode(ErrorCode::Negative) : 0;
   }

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 
+#include "base/files.h"
 #include "libtorch/exec/verify_rules.h"
 #include "pipeline/evaluate_rule.h"
 #include "rules/rule.h"
@@ -23,11 +24,23 @@ int listFamilies() {
   return written ? 0 : report(written.error());
 }
 
+/// The next line. Of one that is longer than accepted only one byte more is kept: a file without line ends is no memory.
+bool readLine(std::istream& lines, std::string& line) {
+  constexpr int kEnd = std::char_traits<char>::eof();
+  line.clear();
+  int c = lines.rdbuf()->sbumpc();
+  if (c == kEnd) return false;
+  for (; c != kEnd && c != '\n'; c = lines.rdbuf()->sbumpc()) {
+    if (line.size() <= kMaxLineBytes) line += static_cast<char>(c);
+  }
+  return true;
+}
+
 /// Answers every line, also a wrong one ({"error": ...}); the exit code is 3 when any line was wrong.
 int evaluateLines(std::istream& lines) {
   int exit = 0;
   std::string line;
-  while (std::getline(lines, line)) {
+  while (readLine(lines, line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Result<std::string> answer = line.size() > kMaxLineBytes
                                      ? Result<std::string>(fail(ErrorCode::BadInput, "A line is longer than {} bytes.", kMaxLineBytes))
@@ -68,8 +81,9 @@ struct RulesCommand {
     }
     if (evaluate.empty()) return listFamilies();
     if (evaluate == "-") return evaluateLines(std::cin);
+    std::error_code ignored;
     std::ifstream file(evaluate);
-    return file ? evaluateLines(file) : report({ErrorCode::BadInput, fmt::format("{} cannot be read.", evaluate)});
+    return file && !fs::is_directory(evaluate, ignored) ? evaluateLines(file) : report({ErrorCode::BadInput, fmt::format("{} cannot be read.", evaluate)});
   }
 };
 

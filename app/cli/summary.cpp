@@ -1,9 +1,8 @@
 #include "cli/summary.h"
 
+#include "base/bounded_json.h"
 #include "base/quantities.h"
 #include "solve/cost/memory_parts.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -156,7 +155,7 @@ std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo
   auto causes = nlohmann::ordered_json::array();
   for (const solve::ConflictRecord& cause : solved.result.causes) causes.push_back({{"reason", cause.reason}, {"pins", cause.pins}});
   json["causes"] = std::move(causes);
-  return json.dump(1);
+  return jsonText(json, 1);
 }
 
 }  // namespace cleave::cli

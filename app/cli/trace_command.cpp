@@ -1,9 +1,8 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 
+#include "base/bounded_json.h"
 #include "solve/cursor.h"
-
-#include <nlohmann/json.hpp>
 
 namespace cleave::cli {
 namespace {
@@ -36,14 +35,15 @@ struct TraceCommand {
     cursor.seek(static_cast<solve::StepId>(at));
     const graph::Graph& graph = *trace->problem()->graph;
     Json values = Json::object();
+    auto& members = values.get_ref<Json::object_t&>();  // appended to: its own insertion searches linearly
     for (graph::ValueId value : idRange<graph::ValueId>(graph.values.size())) {
-      if (const auto placement = cursor.placementOf(value)) values[graph.value(value).name] = placement->text();
+      if (const auto placement = cursor.placementOf(value)) members.emplace_back(graph.value(value).name, placement->text());
     }
     const auto event = cursor.lastEvent();
     const std::string words = event ? solve::describe(*trace, *event) : "Before the first step.";
     if (json) {
       const Json state{{"step", cursor.step()}, {"steps", trace->size()}, {"event", words}, {"assigned", cursor.assignedCount()}, {"values", std::move(values)}};
-      CLEAVE_TRY_VOID(writeOutput("-", state.dump(1) + "\n"));
+      CLEAVE_TRY_VOID(writeOutput("-", jsonText(state, 1) + "\n"));
       return 0;
     }
     std::string lines = fmt::format("step {} of {}: {}\n", cursor.step(), trace->size(), words);
@@ -56,7 +56,7 @@ struct TraceCommand {
     const solve::SearchStats counts = trace.stats();
     if (json) {
       const Json figures{{"events", counts.events}, {"visits", counts.visits}, {"tries", counts.tries}, {"conflicts", counts.conflicts}, {"backtracks", counts.backtracks}};
-      CLEAVE_TRY_VOID(writeOutput("-", figures.dump(1) + "\n"));
+      CLEAVE_TRY_VOID(writeOutput("-", jsonText(figures, 1) + "\n"));
     } else {
       CLEAVE_TRY_VOID(writeOutput("-", fmt::format("events {}\nvisits {}\ntries {}\nconflicts {}\nbacktracks {}\n", counts.events, counts.visits, counts.tries,
                                                    counts.conflicts, counts.backtracks)));

@@ -1,11 +1,10 @@
 #include "cli/what_if.h"
 
+#include "base/bounded_json.h"
 #include "base/quantities.h"
 #include "cli/console.h"
 #include "plan/diff.h"
 #include "plan/preflight.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -207,7 +206,7 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
     list.push_back(worldSizeJson(size));
   }
   const Json document{{"schema", "cleave.world_sizes/1"}, {"engine", flags.engine}, {"world_sizes", std::move(list)}};
-  return answer(text, json, document.dump(1) + "\n");
+  return answer(text, json, jsonText(document, 1) + "\n");
 }
 
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {
@@ -232,7 +231,7 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
   }
   const Json document{{"schema", "cleave.preflight/1"}, {"ranks", posed.options.ranks}, {"operators_without_rule", unknown},
                       {"indivisible", indivisible},     {"whole", whole},               {"whole_bytes", report.wholeBytes}};
-  return answer(text, json, document.dump(1) + "\n");
+  return answer(text, json, jsonText(document, 1) + "\n");
 }
 
 Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress) {
@@ -250,7 +249,7 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
   text += fmt::format("{} that no other beats in both time and memory", front.points.size() == 1 ? "1 plan" : fmt::format("{} plans", front.points.size()));
   text += front.isExact ? ".\n" : fmt::format("; not all of them: one left out is at most {:.2f} % faster than the next smaller one here.\n", 100 * front.worstGap);
   const Json document{{"schema", "cleave.front/1"}, {"exact", front.isExact}, {"worst_gap", front.worstGap}, {"points", std::move(points)}};
-  return answer(text, json, document.dump(1) + "\n");
+  return answer(text, json, jsonText(document, 1) + "\n");
 }
 
 Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress) {
@@ -276,7 +275,7 @@ Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::strin
     list.push_back({{"step_fs", jsonOf<Json>(diff.femtoseconds.after)}, {"rank_bytes", diff.rankBytes.after}, {"changes", std::move(changes)},
                     {"collectives", std::move(collectives)}, {"alike", listed[i].alike}});
   }
-  return answer(text, json, Json{{"schema", "cleave.best/1"}, {"plans", std::move(list)}}.dump(1) + "\n");
+  return answer(text, json, jsonText(Json{{"schema", "cleave.best/1"}, {"plans", std::move(list)}}, 1) + "\n");
 }
 
 }  // namespace cleave::cli

@@ -38,6 +38,12 @@ Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
   return opened;
 }
 
+bool RandomAccessFile::isAt(const fs::path& path) const {
+  struct stat open {}, there {};
+  return ::fstat(m_descriptor->fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 && open.st_dev == there.st_dev &&
+         open.st_ino == there.st_ino;
+}
+
 Result<void> RandomAccessFile::readAt(std::int64_t offset, std::span<std::byte> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
@@ -64,31 +70,6 @@ Result<std::string> readTextFile(const fs::path& file, std::int64_t maxBytes) {
   std::string text(static_cast<std::size_t>(opened.sizeBytes()), '\0');
   CLEAVE_TRY_VOID(opened.readAt(0, std::as_writable_bytes(std::span(text))));
   return text;
-}
-
-Result<void> writeFileAtomically(const fs::path& file, std::string_view content) {
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  std::string pattern = (folder / (file.filename().string() + ".XXXXXX")).string();
-  const int fd = ::mkstemp(pattern.data());
-  if (fd < 0) return fail(ErrorCode::Environment, "Cannot write {}: {}.", file.string(), systemReason());
-  const auto abandon = [&](const std::string& reason) {
-    ::close(fd);
-    ::unlink(pattern.c_str());
-    return fail(ErrorCode::Environment, "Cannot write {}: {}.", file.string(), reason);
-  };
-  std::size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t put = ::write(fd, content.data() + done, content.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return abandon(systemReason());
-    done += static_cast<std::size_t>(put);
-  }
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(fd, 0666 & ~mask) != 0) return abandon(systemReason());
-  if (::rename(pattern.c_str(), file.c_str()) != 0) return abandon(systemReason());
-  ::close(fd);
-  return {};
 }
 
 bool isInside(const fs::path& folder, const fs::path& path) {

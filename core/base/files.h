@@ -1,5 +1,5 @@
 #pragma once
-/// The file system, bounded: sizes are checked before anything is allocated, writes are all or nothing.
+/// Reading from the file system, bounded: sizes are checked before anything is allocated. Writing is in output_file.h.
 /// Every error names the path and the system's reason. All functions are safe to call from any thread.
 #include "base/result.h"
 
@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace cleave {
 
@@ -15,9 +16,6 @@ namespace fs = std::filesystem;
 
 /// The whole file; BadInput when it is missing, not a regular file or larger than `maxBytes`.
 Result<std::string> readTextFile(const fs::path& file, std::int64_t maxBytes);
-
-/// Writes through a temporary file in the same folder and renames it: the old file stays until the new one is whole.
-Result<void> writeFileAtomically(const fs::path& file, std::string_view content);
 
 /// A regular file opened for positioned reads (pread); copies share the descriptor.
 class RandomAccessFile {
@@ -27,6 +25,8 @@ class RandomAccessFile {
   std::int64_t sizeBytes() const { return m_sizeBytes; }
   /// Bytes that the system has handed over by `readAt` so far, to this and its copies.
   std::int64_t bytesRead() const;
+  /// True when `path` leads to the very file that is open: what is said of the path then holds for the bytes read.
+  bool isAt(const fs::path& path) const;
   /// Fills `out` from `offset`; BadInput when the file ends before (it was truncated since it was opened).
   Result<void> readAt(std::int64_t offset, std::span<std::byte> out) const;
 

@@ -6,7 +6,7 @@
 /// process, however that ends). A folder whose lock can be taken has no owner any more.
 ///
 ///     CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));   // /tmp/cleave-run-Xq2f9a
-///     writeFileAtomically(folder / "plan.json", text);
+///     writeFile(folder / "plan.json", text);
 #include "base/files.h"
 
 namespace cleave {

@@ -1,6 +1,6 @@
 #include "formats/model_folder.h"
 
-#include "formats/bounded_json.h"
+#include "base/bounded_json.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
 
@@ -108,9 +108,8 @@ Result<nlohmann::json> readConfig(const fs::path& folder) {
 }
 
 Result<void> addFile(ModelFolder& model, const std::string& name) {
-  CLEAVE_TRY(const fs::path real, resolveWeightFile(model.path, name));
-  CLEAVE_TRY(const RandomAccessFile file, RandomAccessFile::open(real));
-  CLEAVE_TRY(const SafetensorsHeader header, readSafetensorsHeader(file, (model.path / name).string()));
+  CLEAVE_TRY(const RandomAccessFile file, openWeightFile(model.path, name));
+  CLEAVE_TRY(const SafetensorsHeader header, readSafetensorsHeader(file, file.path().string()));
   for (const auto& [tensor, entry] : header.tensors) {
     const auto [known, isNew] =
         model.tensors.try_emplace(tensor, StoredTensor{entry.type, name, entry.offset, entry.bytes});

@@ -1,7 +1,9 @@
 #include "formats/safetensors.h"
 
+#include "base/bounded_json.h"
 #include "base/checked.h"
-#include "formats/bounded_json.h"
+#include "base/output_file.h"
+#include "graph/type_text.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +16,6 @@ namespace {
 using graph::DType;
 
 constexpr std::int64_t kLengthBytes = 8;
-constexpr std::size_t kMaxDimensions = 64;  // PyTorch's own limit
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 constexpr std::array<std::pair<std::string_view, DType>, 12> kDTypes{{
@@ -68,7 +69,7 @@ Result<DType> readDType(const nlohmann::json& entry, const EntryContext& context
   return *known;
 }
 
-/// A list of whole numbers; the parser already refused those beyond 63 bits.
+/// A list of whole numbers of at most 63 bits.
 Result<std::vector<std::int64_t>> readSizes(const nlohmann::json& entry, const char* key, const EntryContext& context) {
   const auto list = entry.find(key);
   if (list == entry.end()) return context.refuse("has no {}", key);
@@ -76,8 +77,9 @@ Result<std::vector<std::int64_t>> readSizes(const nlohmann::json& entry, const c
   std::vector<std::int64_t> sizes;
   sizes.reserve(list->size());
   for (const nlohmann::json& item : *list) {
-    if (!item.is_number_unsigned()) {
-      return context.refuse("has {} in its {}, where a whole number of at least 0 is expected", describe(item), key);
+    constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > kMax) {
+      return context.refuse("has {} in its {}, where a whole number from 0 to 2^63 - 1 is expected", describe(item), key);
     }
     sizes.push_back(item.get<std::int64_t>());
   }
@@ -91,8 +93,8 @@ Result<SafetensorsEntry> readEntry(const nlohmann::json& entry, const EntryConte
   CLEAVE_TRY(result.type.dtype, readDType(entry, context));
   CLEAVE_TRY(result.type.shape, readSizes(entry, "shape", context));
   CLEAVE_TRY(const auto offsets, readSizes(entry, "data_offsets", context));
-  if (result.type.shape.size() > kMaxDimensions) {
-    return context.refuse("has {} dimensions; at most {} are accepted", result.type.shape.size(), kMaxDimensions);
+  if (result.type.shape.size() > graph::kMaxDimensions) {
+    return context.refuse("has {} dimensions; at most {} are accepted", result.type.shape.size(), graph::kMaxDimensions);
   }
   if (offsets.size() != 2)
     return context.refuse("has {} data_offsets, where begin and end are expected", offsets.size());
@@ -304,13 +306,13 @@ Result<void> writeSafetensors(const fs::path& file, std::span<const TensorView> 
     return fail(ErrorCode::BadInput, "{} cannot be written: its header would have {} bytes; the format allows {}.",
                 file.string(), json.size(), kMaxSafetensorsHeaderBytes);
   }
-  std::string content;
-  content.reserve(kLengthBytes + json.size() + end);
-  for (int i = 0; i < kLengthBytes; ++i) content += static_cast<char>(json.size() >> (8 * i) & 0xFF);
-  content += json;
-  for (const TensorView* tensor : sorted)
-    content.append(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
-  return writeFileAtomically(file, content);
+  std::string length;
+  for (int i = 0; i < kLengthBytes; ++i) length += static_cast<char>(json.size() >> (8 * i) & 0xFF);
+  CLEAVE_TRY(OutputFile out, OutputFile::open(file));
+  CLEAVE_TRY_VOID(out.write(length));
+  CLEAVE_TRY_VOID(out.write(json));
+  for (const TensorView* tensor : sorted) CLEAVE_TRY_VOID(out.write(tensor->bytes));
+  return out.finish();
 }
 
 }  // namespace cleave::formats

@@ -1,6 +1,6 @@
 #include "formats/weight_files.h"
 
-#include "formats/bounded_json.h"
+#include "base/bounded_json.h"
 
 #include <algorithm>
 #include <charconv>
@@ -209,17 +209,21 @@ Result<void> checkWeightFileName(std::string_view name) {
   return {};
 }
 
-Result<fs::path> resolveWeightFile(const fs::path& folder, const std::string& name) {
+Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::string& name) {
   CLEAVE_TRY_VOID(withContext(checkWeightFileName(name), fmt::format("Weight file {}", quotedText(name))));
   const fs::path file = folder / name;
+  CLEAVE_TRY(RandomAccessFile opened, RandomAccessFile::open(file));
   std::error_code error;
   const fs::path base = fs::canonical(folder, error);
   if (error) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", folder.string(), error.message());
   const fs::path target = fs::canonical(file, error);
   if (error) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", file.string(), error.message());
-  if (isInside(base, target)) return target;
+  // What the name leads to now must be what was opened: only then the place says anything about the bytes.
+  if (!opened.isAt(target)) {
+    return fail(ErrorCode::BadInput, "{} was replaced while it was opened: try again when nothing writes to it.", file.string());
+  }
   const fs::path blobs = hubBlobs(base);
-  if (!blobs.empty() && isInside(blobs, target)) return target;
+  if (isInside(base, target) || (!blobs.empty() && isInside(blobs, target))) return opened;
   return fail(ErrorCode::BadInput,
               "{} is a link to {}, which lies outside the model folder: put the file itself there.", file.string(),
               target.string());

@@ -26,9 +26,10 @@ Result<WeightFiles> findWeightFiles(const fs::path& folder);
 /// absolute ...".
 Result<void> checkWeightFileName(std::string_view name);
 
-/// The real path of a weight file. Symlinks may lead anywhere inside the folder, or, in a Hub cache, from
-/// `models--*/snapshots/*` into `models--*/blobs`; anything else is refused. Whoever opens a file that a plan or index
-/// names goes through here. BadInput when the file does not exist.
-Result<fs::path> resolveWeightFile(const fs::path& folder, const std::string& name);
+/// Opens a weight file that a folder, an index or a plan names. Symlinks may lead anywhere inside the folder, or, in a Hub
+/// cache, from `models--*/snapshots/*` into `models--*/blobs`; anything else is refused. What is checked is the file that was
+/// opened, whatever becomes of its name meanwhile. Errors, and the file's path(), call it by its name in the folder (a blob
+/// is called by its hash). BadInput when it does not exist.
+Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::string& name);
 
 }  // namespace cleave::formats

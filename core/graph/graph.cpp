@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include "base/checked.h"
+#include "graph/type_text.h"
 
 #include <unordered_set>
 
@@ -151,6 +152,9 @@ Result<Graph> GraphBuilder::finish() && {
 namespace {
 
 Result<void> verifyType(const Value& value) {
+  if (value.type.shape.size() > kMaxDimensions) {
+    return fail(ErrorCode::BadInput, "Value {} has {} dimensions; at most {} are accepted.", value.name, value.type.shape.size(), kMaxDimensions);
+  }
   const auto count = checkedProduct(value.type.shape);
   if (!count || !checkedMul(*count, itemSize(value.type.dtype))) {
     return fail(ErrorCode::BadInput, "Value {} has shape {}: a size is negative or the tensor exceeds 2^63 bytes.", value.name,

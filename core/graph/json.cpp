@@ -1,9 +1,10 @@
 #include "graph/json.h"
 
-#include <nlohmann/json.hpp>
+#include "base/bounded_json.h"
+#include "graph/type_text.h"
 
-#include <charconv>
 #include <limits>
+#include <unordered_set>
 
 /// Layout of a graph in JSON (compact, deterministic):
 ///   {"name": ..., "ops": [...], "scopes": [{"path","parent","class"}...],
@@ -82,223 +83,213 @@ Json nodeToJson(const Graph& graph, NodeId id) {
   return json;
 }
 
+constexpr std::size_t kMaxScopeBytes = 4096;
+
 class Reader {
  public:
-  Result<Graph> read(const Json& json) {
-    CLEAVE_TRY(const Json* ops, member(json, "graph", "ops", Json::value_t::array));
-    CLEAVE_TRY(const Json* scopes, member(json, "graph", "scopes", Json::value_t::array));
-    CLEAVE_TRY(const Json* nodes, member(json, "graph", "nodes", Json::value_t::array));
-    CLEAVE_TRY(const Json* outputs, member(json, "graph", "outputs", Json::value_t::array));
-    if (nodes->size() > kMaxNodes) return fail(ErrorCode::BadInput, "graph.nodes has {} entries; at most {} are accepted.", nodes->size(), kMaxNodes);
-    if (json.contains("name") && json["name"].is_string()) m_builder = GraphBuilder(json["name"].get<std::string>());
-    for (const Json& op : *ops) {
-      if (!op.is_string()) return fail(ErrorCode::BadInput, "graph.ops must hold strings.");
-      m_ops.push_back(op.get<std::string>());
+  Result<Graph> read(const nlohmann::json& json) {
+    CLEAVE_TRY(const JsonObject graph, JsonObject::at(json, "graph"));
+    CLEAVE_TRY(const std::string name, graph.text("name", ""));
+    m_builder = GraphBuilder(name);
+    CLEAVE_TRY(m_ops, graph.texts("ops"));
+    CLEAVE_TRY_VOID(readScopes(graph));
+    CLEAVE_TRY(const JsonArray nodes, graph.array("nodes"));
+    if (nodes.size() > kMaxNodes) return fail(ErrorCode::BadInput, "graph.nodes has {} entries; at most {} are accepted.", nodes.size(), kMaxNodes);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      CLEAVE_TRY(const JsonObject node, nodes.object(i));
+      CLEAVE_TRY_VOID(readNode(node));
     }
-    CLEAVE_TRY_VOID(readScopes(*scopes));
-    for (std::size_t i = 0; i < nodes->size(); ++i) CLEAVE_TRY_VOID(readNode((*nodes)[i], fmt::format("graph.nodes[{}]", i)));
-    for (std::size_t i = 0; i < outputs->size(); ++i) CLEAVE_TRY_VOID(readOutput((*outputs)[i], fmt::format("graph.outputs[{}]", i)));
-    CLEAVE_TRY_VOID(readTied(json));
+    CLEAVE_TRY_VOID(readOutputs(graph));
+    CLEAVE_TRY_VOID(readTied(graph));
     return std::move(m_builder).finish();
   }
 
  private:
-  static Result<const Json*> member(const Json& json, const std::string& path, const char* key, Json::value_t type) {
-    if (!json.is_object() || !json.contains(key)) return fail(ErrorCode::BadInput, "{}.{} is missing.", path, key);
-    const Json& found = json[key];
-    if (found.type() != type) return fail(ErrorCode::BadInput, "{}.{} has the wrong type: {}.", path, key, found.type_name());
-    return &found;
-  }
+  /// Ids in a file lie below this.
+  static IntegerRange below(std::size_t bound) { return {0, static_cast<std::int64_t>(bound) - 1}; }
 
-  static Result<std::size_t> index(const Json& json, const std::string& path, std::size_t bound) {
-    if (!json.is_number_unsigned() || json.get<std::uint64_t>() >= bound) {
-      return fail(ErrorCode::BadInput, "{} must be an index below {}, but it is {}.", path, bound, json.dump().substr(0, 40));
-    }
-    return json.get<std::size_t>();
-  }
-
-  Result<void> readScopes(const Json& scopes) {
-    if (!scopes.empty() && scopes[0].is_object()) m_builder.scope("", scopes[0].value("class", ""));
-    for (std::size_t i = 1; i < scopes.size(); ++i) {
-      const Json& scope = scopes[i];
-      const std::string path = fmt::format("graph.scopes[{}]", i);
-      CLEAVE_TRY(const Json* text, member(scope, path, "path", Json::value_t::string));
-      const std::string className = scope.contains("class") && scope["class"].is_string() ? scope["class"].get<std::string>() : "";
-      if (text->get_ref<const std::string&>().size() > 4096) return fail(ErrorCode::BadInput, "{}.path is longer than 4096 bytes.", path);
-      m_scopes.push_back(m_builder.scope(text->get<std::string>(), className));
+  /// Parents stand before their children, so that a path makes one scope and not as many as it has parts.
+  Result<void> readScopes(const JsonObject& graph) {
+    CLEAVE_TRY(const JsonArray scopes, graph.array("scopes"));
+    std::unordered_set<std::string> paths{""};
+    for (std::size_t i = 0; i < scopes.size(); ++i) {
+      CLEAVE_TRY(const JsonObject scope, scopes.object(i));
+      CLEAVE_TRY(const std::string path, scope.text("path"));
+      CLEAVE_TRY(const std::string className, scope.text("class", ""));
+      const auto dot = path.rfind('.');
+      const std::string parent = dot == std::string::npos ? "" : path.substr(0, dot);
+      if (path.size() > kMaxScopeBytes) return fail(ErrorCode::BadInput, "{} is longer than {} bytes.", scope.nameOf("path"), kMaxScopeBytes);
+      if (path.empty() != (i == 0)) return scope.wrong("path", i == 0 ? "empty, as the first scope is the root" : "a dotted path");
+      if (!paths.contains(parent)) return fail(ErrorCode::BadInput, "{} is {}, but its parent does not stand before it.", scope.nameOf("path"), quotedText(path));
+      paths.insert(path);
+      m_scopes.push_back(m_builder.scope(path, className));
     }
     return {};
   }
 
-  Result<TensorType> type(const std::string& text, const std::string& path) {
-    const auto bracket = text.find('[');
-    const auto dtype = bracket == std::string::npos ? std::nullopt : parseDType(std::string_view(text).substr(0, bracket));
-    if (!dtype || text.back() != ']') return fail(ErrorCode::BadInput, "{}: \"{}\" is not a tensor type such as f32[2,8].", path, text.substr(0, 60));
-    TensorType result{*dtype, {}};
-    const char* at = text.data() + bracket + 1;
-    const char* const end = text.data() + text.size() - 1;
-    while (at < end) {
-      std::int64_t size = 0;
-      const auto parsed = std::from_chars(at, end, size);
-      if (parsed.ec != std::errc() || (parsed.ptr != end && *parsed.ptr != ',')) {
-        return fail(ErrorCode::BadInput, "{}: \"{}\" has a size that is not an integer.", path, text.substr(0, 60));
-      }
-      result.shape.push_back(size);
-      at = parsed.ptr == end ? end : parsed.ptr + 1;
-    }
-    return result;
-  }
-
-  Result<void> readNode(const Json& json, const std::string& path) {
-    CLEAVE_TRY(const Json* out, member(json, path, "out", Json::value_t::array));
+  Result<void> readNode(const JsonObject& node) {
+    CLEAVE_TRY(const JsonArray out, node.array("out"));
     std::vector<std::string> names;
     std::vector<TensorType> types;
-    for (const Json& result : *out) {
-      if (!result.is_array() || result.size() != 2 || !result[0].is_string() || !result[1].is_string()) {
-        return fail(ErrorCode::BadInput, "{}.out must hold pairs of name and type.", path);
-      }
-      names.push_back(result[0].get<std::string>());
-      CLEAVE_TRY(types.emplace_back(), type(result[1].get<std::string>(), path + ".out"));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      CLEAVE_TRY(const JsonArray result, out.array(i));
+      if (result.size() != 2) return out.wrong(i, "a name and a type");
+      CLEAVE_TRY(names.emplace_back(), result.text(0));
+      CLEAVE_TRY(const std::string type, result.text(1));
+      const auto parsed = parseTensorType(type);
+      if (!parsed) return result.wrong(1, fmt::format("a tensor type such as f32[2,8], of at most {} dimensions", kMaxDimensions));
+      types.push_back(*parsed);
+      // Here, before a builder that makes names unique tries one after the other.
+      if (!m_names.insert(names.back()).second) return fail(ErrorCode::BadInput, "{} is {}, as another value is called.", result.nameOf(0), quotedText(names.back()));
     }
-    ScopeId scope(0);
-    if (json.contains("scope")) {
-      CLEAVE_TRY(const std::size_t i, index(json["scope"], path + ".scope", m_scopes.size() + 1));
-      scope = i == 0 ? ScopeId(0) : m_scopes[i - 1];
-    }
-    NodeId origin;
-    if (json.contains("origin")) {
-      CLEAVE_TRY(const std::size_t i, index(json["origin"], path + ".origin", kMaxNodes));
-      origin = NodeId(i);
-    }
-    if (json.contains("op")) return readCall(json, path, std::move(names), std::move(types), scope, origin);
-    return readSource(json, path, std::move(names), std::move(types), scope);
+    CLEAVE_TRY(const std::int64_t scopeIndex, node.integer("scope", below(m_scopes.size()), 0));
+    const ScopeId scope = m_scopes.empty() ? ScopeId(0) : m_scopes[static_cast<std::size_t>(scopeIndex)];
+    if (node.has("op")) return readCall(node, names, std::move(types), scope);
+    return readSource(node, names, types, scope);
   }
 
-  Result<void> readCall(const Json& json, const std::string& path, std::vector<std::string> names, std::vector<TensorType> types,
-                        ScopeId scope, NodeId origin) {
-    CLEAVE_TRY(const std::size_t op, index(json["op"], path + ".op", m_ops.size()));
-    CLEAVE_TRY(const Json* list, member(json, path, "args", Json::value_t::array));
+  Result<void> readCall(const JsonObject& node, const std::vector<std::string>& names, std::vector<TensorType> types, ScopeId scope) {
+    CLEAVE_TRY(const auto origin, node.optionalInteger("origin", below(kMaxNodes)));
+    CLEAVE_TRY(const std::int64_t op, node.integer("op", below(m_ops.size())));
+    CLEAVE_TRY(const JsonArray list, node.array("args"));
     std::vector<Argument> args;
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      CLEAVE_TRY(args.emplace_back(), argument((*list)[i], fmt::format("{}.args[{}]", path, i)));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      CLEAVE_TRY(args.emplace_back(), argument(list, i));
     }
-    const auto results = m_builder.addCall(m_ops[op], std::move(args), std::move(types), scope, origin);
+    const auto results = m_builder.addCall(m_ops[static_cast<std::size_t>(op)], std::move(args), std::move(types), scope,
+                                           origin ? NodeId(static_cast<std::size_t>(*origin)) : NodeId());
     for (std::size_t i = 0; i < results.size(); ++i) m_builder.renameValue(results[i], names[i]);
     return {};
   }
 
-  Result<void> readSource(const Json& json, const std::string& path, std::vector<std::string> names, std::vector<TensorType> types,
-                          ScopeId scope) {
-    CLEAVE_TRY(const Json* kind, member(json, path, "kind", Json::value_t::string));
-    if (names.size() != 1) return fail(ErrorCode::BadInput, "{}.out must hold one value.", path);
-    if (*kind == "input") {
+  Result<void> readSource(const JsonObject& node, const std::vector<std::string>& names, const std::vector<TensorType>& types, ScopeId scope) {
+    CLEAVE_TRY(const std::string kind, node.text("kind"));
+    if (names.size() != 1) return node.wrong("out", "a list of one value");
+    if (kind == "input") {
       m_builder.addInput(names[0], types[0]);
-    } else if (*kind == "parameter") {
+    } else if (kind == "parameter") {
       m_builder.addParameter(names[0], types[0], scope);
-    } else if (*kind == "constant") {
-      CLEAVE_TRY(const Json* data, member(json, path, "data", Json::value_t::string));
-      CLEAVE_TRY(auto bytes, fromHex(data->get_ref<const std::string&>(), path));
+    } else if (kind == "constant") {
+      CLEAVE_TRY(auto bytes, readHex(node, "data"));
       m_builder.addConstant(names[0], types[0], std::move(bytes), scope);
     } else {
-      return fail(ErrorCode::BadInput, "{}.kind is \"{}\": expected input, parameter or constant.", path, kind->get<std::string>().substr(0, 40));
+      return node.wrong("kind", "input, parameter or constant");
     }
     return {};
   }
 
-  static Result<std::vector<std::byte>> fromHex(const std::string& text, const std::string& path) {
+  static Result<std::vector<std::byte>> readHex(const JsonObject& node, const char* key) {
+    CLEAVE_TRY(const std::string text, node.text(key));
     const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
     std::vector<std::byte> data;
     data.reserve(text.size() / 2);
-    for (std::size_t i = 0; i + 1 < text.size() + (text.size() % 2); i += 2) {
+    for (std::size_t i = 0; i < text.size(); i += 2) {
       const int high = digit(text[i]);
       const int low = i + 1 < text.size() ? digit(text[i + 1]) : -1;
-      if (high < 0 || low < 0) return fail(ErrorCode::BadInput, "{}.data is not an even number of hexadecimal digits.", path);
+      if (high < 0 || low < 0) return node.wrong(key, "an even number of hexadecimal digits");
       data.push_back(static_cast<std::byte>(high * 16 + low));
     }
     return data;
   }
 
-  Result<ValueId> valueId(const Json& json, const std::string& path) {
-    if (json.is_null()) return ValueId();
-    CLEAVE_TRY(const std::size_t i, index(json, path, m_builder.current().values.size()));
-    return ValueId(i);
+  /// The item as the id of a value that the nodes before made; null is none.
+  Result<ValueId> valueId(const JsonArray& list, std::size_t i) const {
+    if (list[i].is_null()) return ValueId();
+    CLEAVE_TRY(const std::int64_t id, list.integer(i, below(m_builder.current().values.size())));
+    return ValueId(static_cast<std::size_t>(id));
   }
 
-  static Result<double> real(const Json& json, const std::string& path) {
+  static std::optional<double> real(const nlohmann::json& json) {
     if (json.is_number()) return json.get<double>();
     if (json == "inf") return std::numeric_limits<double>::infinity();
     if (json == "-inf") return -std::numeric_limits<double>::infinity();
     if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
-    return fail(ErrorCode::BadInput, "{} must be a number.", path);
+    return std::nullopt;
   }
 
-  Result<Argument> argument(const Json& json, const std::string& path) {
+  Result<Argument> argument(const JsonArray& args, std::size_t i) const {
+    const nlohmann::json& json = args[i];
     if (json.is_null()) return Argument();
     if (json.is_boolean()) return Argument(json.get<bool>());
-    if (json.is_number_integer()) return Argument(json.get<std::int64_t>());
     if (json.is_string()) return Argument(json.get<std::string>());
-    if (json.is_array()) {
-      std::vector<std::int64_t> items;
-      for (const Json& item : json) {
-        if (!item.is_number_integer()) return fail(ErrorCode::BadInput, "{} must hold integers.", path);
-        items.push_back(item.get<std::int64_t>());
-      }
-      return Argument(std::move(items));
+    if (json.is_object() && json.size() == 1) return taggedArgument(args, i, json.begin().key(), json.begin().value());
+    if (!json.is_array()) {
+      CLEAVE_TRY(const std::int64_t integer, args.integer(i));
+      return Argument(integer);
     }
-    if (json.is_object() && json.size() == 1) return taggedArgument(json.begin().key(), json.begin().value(), path);
-    return fail(ErrorCode::BadInput, "{} is no argument of an operator.", path);
-  }
-
-  Result<Argument> taggedArgument(const std::string& tag, const Json& json, const std::string& path) {
-    if (tag == "v") {
-      CLEAVE_TRY(const ValueId value, valueId(json, path));
-      return value.isValid() ? Argument(value) : Argument();
-    }
-    if (tag == "f") {
-      CLEAVE_TRY(const double value, real(json, path));
-      return Argument(value);
-    }
-    if (tag == "dtype" && json.is_string()) {
-      if (const auto dtype = parseDType(json.get_ref<const std::string&>())) return Argument(*dtype);
-    }
-    if (tag == "device") return Argument(DeviceArgument{});
-    if (json.is_array() && tag == "vs") return list<ValueId>(json, path, [this](const Json& j, const std::string& p) { return valueId(j, p); });
-    if (json.is_array() && tag == "fs") return list<double>(json, path, [](const Json& j, const std::string& p) { return real(j, p); });
-    if (json.is_array() && tag == "bs") {
-      return list<bool>(json, path, [](const Json& j, const std::string& p) -> Result<bool> {
-        if (!j.is_boolean()) return fail(ErrorCode::BadInput, "{} must hold booleans.", p);
-        return j.get<bool>();
-      });
-    }
-    return fail(ErrorCode::BadInput, "{} is no argument of an operator.", path);
-  }
-
-  template <class T, class ReadItem>
-  static Result<Argument> list(const Json& json, const std::string& path, ReadItem readItem) {
-    std::vector<T> items;
-    for (const Json& item : json) {
-      CLEAVE_TRY(const T value, readItem(item, path));
-      items.push_back(value);
+    CLEAVE_TRY(const JsonArray list, args.array(i));
+    std::vector<std::int64_t> items(list.size());
+    for (std::size_t k = 0; k < items.size(); ++k) {
+      CLEAVE_TRY(items[k], list.integer(k));
     }
     return Argument(std::move(items));
   }
 
-  Result<void> readOutput(const Json& json, const std::string& path) {
-    if (!json.is_array() || json.size() != 2 || !json[0].is_string()) return fail(ErrorCode::BadInput, "{} must be a name and a value.", path);
-    CLEAVE_TRY(const ValueId value, valueId(json[1], path));
-    if (!value.isValid()) return fail(ErrorCode::BadInput, "{} names no value.", path);
-    m_builder.addOutput(json[0].get<std::string>(), value);
+  /// {"f": 1.0} and the other kinds that JSON cannot tell apart.
+  Result<Argument> taggedArgument(const JsonArray& args, std::size_t i, const std::string& tag, const nlohmann::json& json) const {
+    if (tag == "v") {
+      if (json.is_null()) return Argument();
+      CLEAVE_TRY(const JsonObject object, args.object(i));
+      CLEAVE_TRY(const std::int64_t id, object.integer(tag, below(m_builder.current().values.size())));
+      return Argument(ValueId(static_cast<std::size_t>(id)));
+    }
+    if (tag == "f") {
+      if (const auto value = real(json)) return Argument(*value);
+    } else if (tag == "dtype" && json.is_string()) {
+      if (const auto dtype = parseDType(json.get_ref<const std::string&>())) return Argument(*dtype);
+    } else if (tag == "device") {
+      return Argument(DeviceArgument{});
+    } else if (json.is_array() && (tag == "vs" || tag == "fs" || tag == "bs")) {
+      CLEAVE_TRY(const JsonArray list, JsonArray::at(json, fmt::format("{}.{}", args.nameOf(i), tag)));
+      return tag == "vs" ? values(list) : tag == "fs" ? reals(list) : booleans(list);
+    }
+    return args.wrong(i, "an argument of an operator");
+  }
+
+  Result<Argument> values(const JsonArray& list) const {
+    ValueList items(list.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      CLEAVE_TRY(items[i], valueId(list, i));
+    }
+    return Argument(std::move(items));
+  }
+  static Result<Argument> reals(const JsonArray& list) {
+    std::vector<double> items;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto value = real(list[i]);
+      if (!value) return list.wrong(i, "a number");
+      items.push_back(*value);
+    }
+    return Argument(std::move(items));
+  }
+  static Result<Argument> booleans(const JsonArray& list) {
+    std::vector<bool> items;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].is_boolean()) return list.wrong(i, "true or false");
+      items.push_back(list[i].get<bool>());
+    }
+    return Argument(std::move(items));
+  }
+
+  Result<void> readOutputs(const JsonObject& graph) {
+    CLEAVE_TRY(const JsonArray outputs, graph.array("outputs"));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      CLEAVE_TRY(const JsonArray output, outputs.array(i));
+      if (output.size() != 2) return outputs.wrong(i, "a name and a value");
+      CLEAVE_TRY(const std::string name, output.text(0));
+      CLEAVE_TRY(const ValueId value, valueId(output, 1));
+      if (!value.isValid()) return output.wrong(1, "a value");
+      m_builder.addOutput(name, value);
+    }
     return {};
   }
 
-  Result<void> readTied(const Json& json) {
-    if (!json.contains("tied")) return {};
-    for (const auto& [parameter, names] : json["tied"].items()) {
-      if (!names.is_array()) return fail(ErrorCode::BadInput, "graph.tied.{} must be a list of names.", parameter);
-      for (const Json& name : names) {
-        if (!name.is_string()) return fail(ErrorCode::BadInput, "graph.tied.{} must be a list of names.", parameter);
-        m_builder.addTiedName(parameter, name.get<std::string>());
-      }
+  Result<void> readTied(const JsonObject& graph) {
+    if (!graph.has("tied")) return {};
+    CLEAVE_TRY(const JsonObject tied, graph.object("tied"));
+    for (const auto& [parameter, list] : tied.json().items()) {
+      CLEAVE_TRY(const auto names, tied.texts(parameter));
+      for (const std::string& name : names) m_builder.addTiedName(parameter, name);
     }
     return {};
   }
@@ -306,6 +297,7 @@ class Reader {
   GraphBuilder m_builder;
   std::vector<std::string> m_ops;
   std::vector<ScopeId> m_scopes;
+  std::unordered_set<std::string> m_names;  ///< of values
 };
 
 }  // namespace
@@ -337,6 +329,6 @@ Json toJson(const Graph& graph) {
   return json;
 }
 
-Result<Graph> graphFromJson(const Json& json) { return Reader().read(json); }
+Result<Graph> graphFromJson(const nlohmann::json& json) { return Reader().read(json); }
 
 }  // namespace cleave::graph

@@ -8,7 +8,7 @@ namespace cleave::graph {
 
 nlohmann::ordered_json toJson(const Graph& graph);
 /// BadInput names the path of the first wrong field ("program.nodes[12].args[3]: ...").
-Result<Graph> graphFromJson(const nlohmann::ordered_json& json);
+Result<Graph> graphFromJson(const nlohmann::json& json);
 
 nlohmann::ordered_json toJson(const Argument& argument);
 

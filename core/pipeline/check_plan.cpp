@@ -1,5 +1,6 @@
 #include "pipeline/check_plan.h"
 
+#include "pipeline/plan_again.h"
 #include "plan/demands.h"
 #include "solve/checker.h"
 
@@ -62,7 +63,7 @@ void compareParameters(const plan::Plan& file, const plan::Plan& fresh, std::vec
 }  // namespace
 
 Result<std::vector<std::string>> checkPlan(const plan::Plan& plan, const Progress& progress) {
-  CLEAVE_TRY(const auto model, openModel(plan.model.source, captureOptionsOf(plan.model), progress));
+  CLEAVE_TRY(const auto model, openModelOf(plan.model, progress));
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = model->aten;
   problem->context = {plan.ranks, plan.menu, plan.sequenceParallel};

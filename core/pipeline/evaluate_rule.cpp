@@ -1,6 +1,8 @@
 #include "pipeline/evaluate_rule.h"
 
+#include "base/bounded_json.h"
 #include "graph/operators.h"
+#include "graph/type_text.h"
 #include "libtorch/capture/arguments.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/normalise.h"
@@ -8,16 +10,15 @@
 #include "rules/strategies.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 namespace cleave::pipeline {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using graph::Argument;
 constexpr int kMaxRanksAsked = 1 << 16;
+constexpr JsonLimits kLineLimits{.bytes = 1 << 20, .depth = 16, .elements = 100'000};
 
 /// One tensor of the line, before it is a value of the one-operator graph.
 struct AskedTensor {
@@ -40,36 +41,40 @@ bool wantsIndices(const std::string& argumentName) {
 class LineEvaluator {
  public:
   Result<std::string> evaluate(std::string_view line) {
-    const Json json = Json::parse(line, nullptr, false);
-    if (json.is_discarded() || !json.is_object()) return fail(ErrorCode::BadInput, "The line is not a JSON object: {}", line.substr(0, 80));
-    CLEAVE_TRY_VOID(readHead(json));
-    CLEAVE_TRY_VOID(readArguments(json));
+    CLEAVE_TRY(const nlohmann::json json, parseJson(line, "The line", kLineLimits));
+    CLEAVE_TRY(const JsonObject fields, JsonObject::of(json, "The line"));
+    CLEAVE_TRY_VOID(readHead(fields));
+    CLEAVE_TRY_VOID(readArguments(fields));
     CLEAVE_TRY(const graph::Graph graph, buildGraph());
     return answer(graph, graph::NodeId(graph.nodes.size() - 1));
   }
 
  private:
-  Result<void> readHead(const Json& json) {
-    if (!json.contains("op") || !json["op"].is_string()) return fail(ErrorCode::BadInput, "The line has no \"op\".");
-    m_op = json["op"].get<std::string>();
+  Result<void> readHead(const JsonObject& fields) {
+    CLEAVE_TRY(m_op, fields.text("op"));
     if (m_op.find("::") == std::string::npos) m_op = "aten::" + m_op;
     // As capture writes them; what has a rule of its own keeps it.
     if (const auto view = torch_capture::viewOf(m_op); view && !rules::hasRule(m_op)) m_op = *view;
     m_schema = findSchema(m_op);
-    if (json.contains("ranks")) {
-      const Json& ranks = json["ranks"];
-      if (!ranks.is_number_integer() || ranks.get<std::int64_t>() < 1 || ranks.get<std::int64_t>() > kMaxRanksAsked) {
-        return fail(ErrorCode::BadInput, "\"ranks\" must be an integer from 1 to {}.", kMaxRanksAsked);
-      }
-      m_context.worldSize = ranks.get<int>();
-    } else {
-      m_context.worldSize = 2;
+    CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, kMaxRanksAsked}, 2));
+    m_context.worldSize = static_cast<int>(ranks);
+    m_context.menu = rules::Menu::Full;
+    if (fields.has("menu")) {
+      CLEAVE_TRY(m_context.menu, fields.word("menu", rules::parseMenu));
     }
-    m_context.menu = json.value("menu", "full") == "optimum" ? rules::Menu::Optimum : rules::Menu::Full;
-    const Json parallel = json.value("sequence_parallel", Json("auto"));
-    m_context.sequenceParallel = parallel == "off" || parallel == false  ? rules::SequenceParallel::Off
-                                 : parallel == "on" || parallel == true ? rules::SequenceParallel::On
-                                                                        : rules::SequenceParallel::Auto;
+    return readSequenceParallel(fields);
+  }
+
+  /// on, off, auto, true or false.
+  Result<void> readSequenceParallel(const JsonObject& fields) {
+    m_context.sequenceParallel = rules::SequenceParallel::Auto;
+    const nlohmann::json* given = fields.find("sequence_parallel");
+    if (given == nullptr) return {};
+    if (given->is_boolean()) {
+      m_context.sequenceParallel = given->get<bool>() ? rules::SequenceParallel::On : rules::SequenceParallel::Off;
+      return {};
+    }
+    CLEAVE_TRY(m_context.sequenceParallel, fields.word("sequence_parallel", rules::parseSequenceParallel));
     return {};
   }
 
@@ -77,24 +82,25 @@ class LineEvaluator {
     return m_schema && position < m_schema->arguments().size() ? m_schema->arguments()[position].name() : std::to_string(position);
   }
 
-  Result<void> readArguments(const Json& json) {
-    const Json args = json.value("args", Json::array());
-    if (!args.is_array()) return fail(ErrorCode::BadInput, "\"args\" must be a list.");
-    for (std::size_t i = 0; i < args.size(); ++i) {
-      CLEAVE_TRY(Argument argument, readArgument(args[i], i));
-      m_args.push_back(std::move(argument));
+  Result<void> readArguments(const JsonObject& fields) {
+    if (fields.has("args")) {
+      CLEAVE_TRY(const JsonArray args, fields.array("args"));
+      for (std::size_t i = 0; i < args.size(); ++i) {
+        CLEAVE_TRY(Argument argument, readArgument(args[i], i));
+        m_args.push_back(std::move(argument));
+      }
     }
-    if (!json.contains("kwargs")) return {};
-    if (!json["kwargs"].is_object()) return fail(ErrorCode::BadInput, "\"kwargs\" must be an object.");
-    for (const auto& [name, value] : json["kwargs"].items()) CLEAVE_TRY_VOID(readNamed(name, value));
+    if (!fields.has("kwargs")) return {};
+    CLEAVE_TRY(const JsonObject named, fields.object("kwargs"));
+    for (const auto& [name, value] : named.json().items()) CLEAVE_TRY_VOID(readNamed(name, value));
     return {};
   }
 
-  Result<void> readNamed(const std::string& name, const Json& value) {
-    if (!m_schema) return fail(ErrorCode::BadInput, "{} has no known schema, so \"{}\" cannot be placed: give all arguments in order.", m_op, name);
+  Result<void> readNamed(const std::string& name, const nlohmann::json& value) {
+    if (!m_schema) return fail(ErrorCode::BadInput, "{} has no known schema, so {} cannot be placed: give all arguments in order.", m_op, quotedText(name));
     const auto& arguments = m_schema->arguments();
     const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const c10::Argument& a) { return a.name() == name; });
-    if (found == arguments.end()) return fail(ErrorCode::BadInput, "{} has no argument \"{}\".", m_op, name);
+    if (found == arguments.end()) return fail(ErrorCode::BadInput, "{} has no argument {}.", m_op, quotedText(name));
     const std::size_t position = static_cast<std::size_t>(found - arguments.begin());
     for (std::size_t i = m_args.size(); i <= position; ++i) {
       CLEAVE_TRY(Argument filler, i < position ? defaultArgument(i) : Result<Argument>(Argument()));
@@ -111,14 +117,23 @@ class LineEvaluator {
     return torch_capture::toArgument(*argument.default_value(), torch_capture::argumentKind(argument), {});
   }
 
-  Result<Argument> readArgument(const Json& json, std::size_t position) {
+  Result<Argument> readArgument(const nlohmann::json& json, std::size_t position) {
     if (json.is_null()) return Argument();
     if (json.is_boolean()) return Argument(json.get<bool>());
-    if (json.is_number_integer()) return Argument(json.get<std::int64_t>());
+    if (json.is_number_integer()) {
+      CLEAVE_TRY(const std::int64_t integer, integerOf(json, position));
+      return Argument(integer);
+    }
     if (json.is_number_float()) return Argument(json.get<double>());
     if (json.is_string()) return text(json.get<std::string>(), position);
     if (json.is_object()) return tensor(json, position);
     return list(json, position);
+  }
+
+  Result<std::int64_t> integerOf(const nlohmann::json& json, std::size_t position) const {
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+    if (!json.is_number_unsigned() || json.get<std::uint64_t>() <= kMost) return json.get<std::int64_t>();
+    return fail(ErrorCode::BadInput, "Argument {} of {} is {}, which does not fit 64 bits with a sign.", argumentName(position), m_op, describe(json));
   }
 
   Result<Argument> text(const std::string& word, std::size_t position) const {
@@ -128,44 +143,36 @@ class LineEvaluator {
     return Argument(word);
   }
 
-  Result<Argument> tensor(const Json& json, std::size_t position) {
-    if (!json.contains("tensor") || !json["tensor"].is_array()) {
-      return fail(ErrorCode::BadInput, "Argument {} of {} is an object without \"tensor\": [sizes].", argumentName(position), m_op);
-    }
+  Result<Argument> tensor(const nlohmann::json& json, std::size_t position) {
+    CLEAVE_TRY(const JsonObject fields, JsonObject::at(json, fmt::format("Argument {} of {}", argumentName(position), m_op)));
     AskedTensor asked;
-    for (const Json& size : json["tensor"]) {
-      if (!size.is_number_integer()) return fail(ErrorCode::BadInput, "Argument {} of {}: sizes must be integers.", argumentName(position), m_op);
-      asked.type.shape.push_back(size.get<std::int64_t>());
-    }
+    CLEAVE_TRY(asked.type.shape, fields.integers("tensor", {}, graph::kMaxDimensions));
     if (wantsIndices(argumentName(position))) asked.type.dtype = graph::DType::Int64;
-    if (json.contains("dtype")) {
-      const auto dtype = json["dtype"].is_string() ? graph::parseDType(json["dtype"].get<std::string>()) : std::nullopt;
-      if (!dtype) return fail(ErrorCode::BadInput, "Argument {} of {}: unknown dtype {}.", argumentName(position), m_op, json["dtype"].dump());
-      asked.type.dtype = *dtype;
+    if (fields.has("dtype")) {
+      CLEAVE_TRY(asked.type.dtype, fields.word("dtype", graph::parseDType));
     }
-    if (json.contains("placement")) {
-      const auto placement = json["placement"].is_string() ? rules::Placement::parse(json["placement"].get<std::string>()) : std::nullopt;
-      if (!placement) {
-        return fail(ErrorCode::BadInput, "Argument {} of {}: {} is no placement; write R, S(1), S(1,x2), ...", argumentName(position), m_op,
-                    json["placement"].dump());
-      }
+    if (fields.has("placement")) {
+      CLEAVE_TRY(const std::string text, fields.text("placement"));
+      const auto placement = rules::Placement::parse(text);
+      if (!placement) return fields.wrong("placement", "a placement such as R, S(1) or S(1,x2)");
       asked.placement = *placement;
       asked.isPlaced = true;
     }
-    asked.isParameter = json.value("parameter", false) || (argumentName(position) == "weight" && !asked.isPlaced);
+    CLEAVE_TRY(const bool isParameter, fields.flag("parameter", false));
+    asked.isParameter = isParameter || (argumentName(position) == "weight" && !asked.isPlaced);
     m_tensors.push_back(std::move(asked));
     return Argument(graph::ValueId(m_tensors.size() - 1));
   }
 
-  Result<Argument> list(const Json& json, std::size_t position) {
-    const bool hasTensors = std::any_of(json.begin(), json.end(), [](const Json& item) { return item.is_object(); });
-    const bool hasReals = std::any_of(json.begin(), json.end(), [](const Json& item) { return item.is_number_float(); });
-    const bool hasBooleans = !json.empty() && std::all_of(json.begin(), json.end(), [](const Json& item) { return item.is_boolean(); });
+  Result<Argument> list(const nlohmann::json& json, std::size_t position) {
+    const bool hasTensors = std::any_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_object(); });
+    const bool hasReals = std::any_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_number_float(); });
+    const bool hasBooleans = !json.empty() && std::all_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_boolean(); });
     if (hasBooleans) return Argument(json.get<std::vector<bool>>());
     graph::ValueList values;
     std::vector<std::int64_t> integers;
     std::vector<double> reals;
-    for (const Json& item : json) {
+    for (const nlohmann::json& item : json) {
       if (hasTensors && (item.is_object() || item.is_null())) {
         CLEAVE_TRY(const Argument argument, readArgument(item, position));
         const auto* value = std::get_if<graph::ValueId>(&argument);
@@ -173,7 +180,7 @@ class LineEvaluator {
       } else if (item.is_number() && hasReals) {
         reals.push_back(item.get<double>());
       } else if (item.is_number_integer() && !hasTensors) {
-        integers.push_back(item.get<std::int64_t>());
+        CLEAVE_TRY(integers.emplace_back(), integerOf(item, position));
       } else {
         return fail(ErrorCode::BadInput, "Argument {} of {}: a list mixes kinds of items.", argumentName(position), m_op);
       }
@@ -200,17 +207,17 @@ class LineEvaluator {
     for (std::size_t i = 0; i < m_tensors.size(); ++i) {
       const auto& [type, placement, isPlaced, isParameter] = m_tensors[i];
       if (placement.localShape(type.shape, m_context.worldSize)) continue;
-      return Json{{"conflict", fmt::format("tensor {} of shape {} cannot lie as {}: {}", i, graph::toText(type.shape), placement.text(),
-                                           placement.whyNotDivisible(type.shape, m_context.worldSize))}}.dump();
+      return jsonText({{"conflict", fmt::format("tensor {} of shape {} cannot lie as {}: {}", i, graph::toText(type.shape), placement.text(),
+                                                placement.whyNotDivisible(type.shape, m_context.worldSize))}});
     }
     if (const auto layer = graph::layerShape(graph, node)) return layerAnswer(graph, node, *layer);
     std::vector<rules::Placement> operands;
     for (const graph::ValueId value : graph::operandsOf(graph.node(node))) operands.push_back(m_tensors[value.index()].placement);
     const auto verdict = rules::applyRule({graph, node, operands, m_context.worldSize});
-    if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) return Json{{"conflict", conflict->reason}}.dump();
+    if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) return jsonText({{"conflict", conflict->reason}});
     std::vector<std::string> out;
     for (const rules::Claim& claim : std::get<std::vector<rules::Claim>>(verdict)) addUnique(out, claim.results.at(0).text());
-    return Json{{"out", out}}.dump();
+    return jsonText({{"out", out}});
   }
 
   Result<std::string> layerAnswer(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer) const {
@@ -222,10 +229,10 @@ class LineEvaluator {
                               m_tensors[layer.weight.index()].placement == option.weight;
       if (option.input == input && weightFits) addUnique(out, option.result.text());
     }
-    if (!out.empty()) return Json{{"out", out}}.dump();
+    if (!out.empty()) return jsonText({{"out", out}});
     std::string reason = fmt::format("no strategy of this layer takes an input that lies as {}", input.text());
     for (const rules::Refusal& refusal : options.refused) reason += "; " + refusal.reason;
-    return Json{{"conflict", reason}}.dump();
+    return jsonText({{"conflict", reason}});
   }
 
   static void addUnique(std::vector<std::string>& list, std::string text) {
@@ -244,12 +251,12 @@ class LineEvaluator {
 Result<std::string> evaluateRule(std::string_view line) {
   try {
     return LineEvaluator().evaluate(line);
-  } catch (const std::exception& error) {  // LibTorch and the JSON library throw; their first line says enough
+  } catch (const std::exception& error) {  // LibTorch throws; its first line says enough
     const std::string what = error.what();
     return fail(ErrorCode::BadInput, "{}", what.substr(0, what.find('\n')));
   }
 }
 
-std::string errorLine(const Error& error) { return Json{{"error", error.message}}.dump(); }
+std::string errorLine(const Error& error) { return jsonText({{"error", error.message}}); }
 
 }  // namespace cleave::pipeline

@@ -1,11 +1,12 @@
 #include "pipeline/compare.h"
 #include "pipeline/conduct.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/plan_again.h"
 
+#include "base/bounded_json.h"
+#include "base/output_file.h"
 #include "base/temporary_folder.h"
 #include "formats/safetensors.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -20,7 +21,7 @@ struct RankFiles {
 
 Result<run::RunOutcome> launchRanks(const plan::Plan& plan, run::Backend backend, const RankFiles& files, const RunRequest& request,
                                     const run::Observer& observer, const Progress& progress) {
-  CLEAVE_TRY_VOID(writeFileAtomically(files.plan, plan::toJson(plan)));
+  CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(plan)));
   run::LaunchRequest launch;
   launch.rankProgram = request.rankProgram;
   if (launch.rankProgram.empty()) {
@@ -38,7 +39,7 @@ Result<run::RunOutcome> launchRanks(const plan::Plan& plan, run::Backend backend
 
 /// The same model on one rank: what the split run is compared with.
 Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, const Progress& progress) {
-  CLEAVE_TRY(const auto model, openModel(split.model.source, captureOptionsOf(split.model), progress));
+  CLEAVE_TRY(const auto model, openModelOf(split.model, progress));
   SolveOptions options;
   options.ranks = 1;
   options.seed = split.seed;
@@ -152,7 +153,13 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   }
   if (request.expect) CLEAVE_TRY_VOID(checkExpected(*request.plan, *request.expect));
   CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
-  RankFiles files{folder / "plan.json", request.output.value_or(folder / "outputs.safetensors"), folder / "outputs.rank", request.input};
+  RankFiles files{folder / "plan.json", folder / "outputs.safetensors", folder / "outputs.rank", request.input};
+  // Opened before anything runs: an output that cannot be written is known at once. Ranks write elsewhere, because what is
+  // compared must be read again, which a pipe cannot.
+  std::optional<OutputFile> output;
+  if (request.output) {
+    CLEAVE_TRY(output, OutputFile::open(*request.output));
+  }
   if (!files.input && request.expect) files.input = request.expect;
   progress.report("run");
   Conduct conduct(*request.plan, report.backend, !request.skipWeights);
@@ -162,6 +169,11 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   };
   CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, follow, progress));
   if (!report.outcome.succeeded) return report;
+  if (output) {
+    CLEAVE_TRY(const auto written, RandomAccessFile::open(files.output));
+    CLEAVE_TRY_VOID(copyInto(*output, written));
+    CLEAVE_TRY_VOID(output->finish());
+  }
   report.violations = conduct.violations(report.outcome);
   CLEAVE_TRY(const fs::path expected, expectedFile(report, request, files, folder, progress));
   if (!expected.empty()) {
@@ -192,7 +204,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   if (const auto& failure = report.outcome.firstFailure) {
     json["first_failure"] = {{"rank", failure->rank}, {"code", exitCode(failure->code)}, {"what", failure->what}, {"last_words", failure->lastWords}};
   }
-  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+  return jsonText(json, 1);
 }
 
 }  // namespace cleave::pipeline

@@ -1,44 +1,44 @@
+#include "base/bounded_json.h"
 #include "pipeline/pipeline.h"
-
-#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 
 namespace cleave::pipeline {
 namespace {
 
-using Json = nlohmann::json;
-constexpr std::int64_t kMaxSamplesBytes = 1 << 20;
+constexpr JsonLimits kSamplesLimits{.bytes = 1 << 20, .depth = 8, .elements = 100'000};
+constexpr std::int64_t kMostPositions = 1 << 30;
 
-Result<Sample> readSample(const Json& json, const fs::path& folder, const std::string& where) {
+Result<Sample> readSample(const JsonObject& fields, const fs::path& folder) {
   Sample sample;
-  for (const auto& [key, target] : {std::pair{"name", &sample.name}, {"title", &sample.title}, {"look_for", &sample.lookFor}}) {
-    if (!json.contains(key) || !json[key].is_string()) return fail(ErrorCode::BadInput, "{}: {} must be a string.", where, key);
-    *target = json[key].get<std::string>();
+  CLEAVE_TRY(sample.name, fields.text("name"));
+  CLEAVE_TRY(sample.title, fields.text("title"));
+  CLEAVE_TRY(sample.lookFor, fields.text("look_for"));
+  CLEAVE_TRY(const std::string model, fields.text("model"));
+  sample.model = (folder / model).lexically_normal();
+  CLEAVE_TRY(sample.capture.batch, fields.integer("batch", {1, kMostPositions}, sample.capture.batch));
+  CLEAVE_TRY(sample.capture.sequence, fields.integer("sequence", {1, kMostPositions}, 16));
+  CLEAVE_TRY(sample.capture.loss, fields.flag("loss", true));
+  CLEAVE_TRY(sample.capture.logitsToKeep, fields.integer("logits_to_keep", {0, kMostPositions}, 0));
+  CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, kMaxRanks}, 2));
+  sample.solve.ranks = static_cast<int>(ranks);
+  CLEAVE_TRY(const bool isSequenceParallel, fields.flag("sequence_parallel", false));
+  if (isSequenceParallel) sample.solve.sequenceParallel = rules::SequenceParallel::On;
+  sample.solve.engine = solve::Engine::Reference;
+  if (fields.has("engine")) {
+    CLEAVE_TRY(sample.solve.engine, fields.word("engine", solve::parseEngine));
   }
-  if (!json.contains("model") || !json["model"].is_string()) return fail(ErrorCode::BadInput, "{}: model must be a path.", where);
-  sample.model = (folder / json["model"].get<std::string>()).lexically_normal();
-  sample.capture.batch = json.value("batch", sample.capture.batch);
-  sample.capture.sequence = json.value("sequence", std::int64_t{16});
-  sample.capture.loss = json.value("loss", true);
-  sample.capture.logitsToKeep = json.value("logits_to_keep", std::int64_t{0});
-  sample.solve.ranks = json.value("ranks", 2);
-  if (json.value("sequence_parallel", false)) sample.solve.sequenceParallel = rules::SequenceParallel::On;
-  const std::string engine = json.value("engine", std::string(toText(solve::Engine::Reference)));
-  const auto parsedEngine = solve::parseEngine(engine);
-  if (!parsedEngine) return fail(ErrorCode::BadInput, "{}: engine must be reference, learning or optimal, not \"{}\".", where, engine);
-  sample.solve.engine = *parsedEngine;
-  if (json.contains("menu")) {
-    sample.solve.menu = rules::parseMenu(json["menu"].get<std::string>());
-    if (!sample.solve.menu) return fail(ErrorCode::BadInput, "{}: menu must be optimum or full.", where);
+  if (fields.has("menu")) {
+    CLEAVE_TRY(sample.solve.menu, fields.word("menu", rules::parseMenu));
   }
-  if (json.contains("slack")) {
-    const auto slack = solve::parseSlack(json["slack"].dump());
-    if (!slack) return fail(ErrorCode::BadInput, "{}: slack must be a number from 0 to {}.", where, solve::kMostSlackPercent);
-    sample.solve.cost.slackPercent = *slack;
+  CLEAVE_TRY(sample.solve.cost.slackPercent, fields.number("slack", sample.solve.cost.slackPercent));
+  if (!(sample.solve.cost.slackPercent >= 0 && sample.solve.cost.slackPercent <= solve::kMostSlackPercent)) {
+    return fields.wrong("slack", fmt::format("a number from 0 to {}", solve::kMostSlackPercent));
   }
-  for (const Json& pin : json.value("pins", Json::array())) {
-    CLEAVE_TRY(auto parsed, withContext(solve::Pin::parse(pin.is_string() ? pin.get<std::string>() : ""), where));
+  if (!fields.has("pins")) return sample;
+  CLEAVE_TRY(const auto pins, fields.texts("pins"));
+  for (const std::string& pin : pins) {
+    CLEAVE_TRY(auto parsed, withContext(solve::Pin::parse(pin), fields.nameOf("pins")));
     sample.solve.pins.push_back(std::move(parsed));
   }
   return sample;
@@ -58,19 +58,14 @@ fs::path resourcesFolder() {
 
 Result<std::vector<Sample>> bundledSamples() {
   const fs::path file = resourcesFolder() / "samples" / "samples.json";
-  CLEAVE_TRY(const std::string text, readTextFile(file, kMaxSamplesBytes));
-  try {
-    const Json json = Json::parse(text);
-    if (!json.is_array()) return fail(ErrorCode::BadInput, "{} must hold a list of samples.", file.string());
-    std::vector<Sample> samples;
-    for (std::size_t i = 0; i < json.size(); ++i) {
-      CLEAVE_TRY(auto sample, readSample(json[i], file.parent_path(), fmt::format("{}[{}]", file.string(), i)));
-      samples.push_back(std::move(sample));
-    }
-    return samples;
-  } catch (const Json::exception& error) {
-    return fail(ErrorCode::BadInput, "{}: {}", file.string(), error.what());
+  CLEAVE_TRY(const nlohmann::json json, readJsonFile(file, kSamplesLimits));
+  CLEAVE_TRY(const JsonArray list, JsonArray::at(json, file.string()));
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    CLEAVE_TRY(const JsonObject fields, list.object(i));
+    CLEAVE_TRY(samples.emplace_back(), readSample(fields, file.parent_path()));
   }
+  return samples;
 }
 
 }  // namespace cleave::pipeline

@@ -2,13 +2,13 @@
 
 #include "graph/graph.h"
 #include "plan/demands.h"
+#include "plan/plan_file.h"
 
 #include <regex>
 
 namespace cleave::pipeline {
 namespace {
 
-constexpr std::int64_t kMaxPlanBytes = 1ll << 30;
 constexpr std::int64_t kLookedAt = 64 << 10;
 constexpr std::string_view kWhatOpens = "Cleave opens model folders with a config.json, plans and recorded searches";
 
@@ -81,8 +81,7 @@ bool isPlanFile(const std::string& path) {
 }
 
 Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file) {
-  CLEAVE_TRY(const std::string text, readTextFile(file, kMaxPlanBytes));
-  CLEAVE_TRY(auto plan, withContext(plan::planFromJson(text), file.string()));
+  CLEAVE_TRY(auto plan, plan::readPlanFile(file));
   return std::make_shared<const plan::Plan>(std::move(plan));
 }
 

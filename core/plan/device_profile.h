@@ -5,7 +5,7 @@
 ///      "flops_per_second": {"half": 9.89e14, "float32": 6.7e13, "float64": 3.4e13}, "memory_bytes_per_second": 3.35e12,
 ///      "link": {"bytes_per_second": 4.5e11, "latency_seconds": 1e-5},
 ///      "sources": [{"what": "peak rates", "address": "https://..."}]}
-#include "base/result.h"
+#include "base/bounded_json.h"
 #include "solve/cost/settings.h"
 
 #include <string_view>
@@ -15,6 +15,8 @@ namespace cleave::plan {
 inline constexpr std::string_view kDeviceSchema = "cleave.device/1";
 
 /// BadInput names the field, its value and its range.
-Result<solve::DeviceProfile> parseDeviceProfile(std::string_view json);
+Result<solve::DeviceProfile> parseDeviceProfile(std::string_view text);
+/// The same of a part of a document, such as a plan's.
+Result<solve::DeviceProfile> readDeviceProfile(const JsonObject& fields);
 
 }  // namespace cleave::plan

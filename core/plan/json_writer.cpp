@@ -40,16 +40,6 @@ bool isPlain(char c) { return static_cast<unsigned char>(c) >= 0x20 && static_ca
 
 }  // namespace
 
-std::string asUtf8(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t length = sequenceLength(text);
-    result += length > 0 ? text.substr(0, length) : kReplacement;
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return result;
-}
-
 void JsonWriter::appendString(std::string_view text) {
   m_text += '"';
   while (!text.empty()) {

@@ -19,9 +19,6 @@
 
 namespace cleave::plan {
 
-/// The text with U+FFFD for every byte that is not UTF-8.
-std::string asUtf8(std::string_view text);
-
 class JsonWriter {
  public:
   JsonWriter() { m_text.reserve(1 << 16); }

@@ -1,10 +1,12 @@
+#include "base/bounded_json.h"
 #include "base/checked.h"
+#include "formats/weight_files.h"
 #include "graph/json.h"
 #include "graph/operators.h"
+#include "graph/type_text.h"
 #include "plan/demands.h"
+#include "plan/plan_file.h"
 #include "plan/device_profile.h"
-#include "plan/json_fields.h"
-#include "plan/json_writer.h"
 #include "plan/program_check.h"
 #include "plan/schema.h"
 #include "plan/steps.h"
@@ -15,9 +17,13 @@
 namespace cleave::plan {
 namespace {
 
+constexpr JsonLimits kPlanLimits{.bytes = std::int64_t{1} << 30, .depth = 32, .elements = 8'000'000, .allowsWideIntegers = true};
+constexpr IntegerRange kSizes{0, kMaxSize};
+constexpr std::size_t kMaxTexts = 10'000;  // warnings, demands
+
 class PlanReader {
  public:
-  explicit PlanReader(const Json& root) : m_root(root, "plan") {}
+  explicit PlanReader(const JsonObject& root) : m_root(root) {}
 
   Result<Plan> read() && {
     CLEAVE_TRY_VOID(readSchema());
@@ -41,59 +47,57 @@ class PlanReader {
     if (schema == kPlanSchema) return {};
     if (schema.starts_with("cleave.plan/")) {
       return fail(ErrorCode::BadInput, "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
-                  clipped(schema), kPlanSchema);
+                  quotedText(schema), kPlanSchema);
     }
-    return fail(ErrorCode::BadInput, "The file is no plan: its schema is \"{}\", expected \"{}\".", clipped(schema), kPlanSchema);
+    return fail(ErrorCode::BadInput, "The file is no plan: its schema is {}, expected \"{}\".", quotedText(schema), kPlanSchema);
   }
 
-  template <class T>
-  static Result<T> word(const Fields& fields, const char* key, std::optional<T> (*parse)(std::string_view)) {
-    CLEAVE_TRY(const std::string text, fields.text(key));
-    const auto parsed = parse(text);
-    if (!parsed) return fail(ErrorCode::BadInput, "{}.{} is \"{}\", which this program does not know.", fields.path(), key, clipped(text));
-    return *parsed;
+  /// Times of any length; JSON's integers beyond 64 bits are read as floating point.
+  static Result<Femtoseconds> time(const JsonObject& fields, const char* key) {
+    constexpr double kMost = 1e35;  // so many femtoseconds fit
+    const nlohmann::json* found = fields.find(key);
+    if (found && found->is_number_unsigned()) return Femtoseconds(found->get<std::uint64_t>());
+    const double count = found && found->is_number_float() ? found->get<double>() : -1;
+    if (!(count >= 0 && count <= kMost)) return fields.wrong(key, "a time in femtoseconds");
+    return Femtoseconds(static_cast<Wide>(count));
   }
 
-  static Result<std::optional<Femtoseconds>> timeOrNull(const Fields& fields, const char* key) {
-    if (fields.json().contains(key) && fields.json()[key].is_null()) return std::optional<Femtoseconds>();
-    return fields.time(key);
+  static Result<std::optional<Femtoseconds>> timeOrNull(const JsonObject& fields, const char* key) {
+    if (!fields.has(key)) return std::optional<Femtoseconds>();
+    return time(fields, key);
   }
 
   Result<void> readHead() {
-    CLEAVE_TRY(const Fields model, m_root.object("model"));
+    CLEAVE_TRY(const JsonObject model, m_root.object("model"));
     CLEAVE_TRY(m_plan.model.source, model.text("source"));
     CLEAVE_TRY(m_plan.model.architecture, model.text("architecture"));
     CLEAVE_TRY(m_plan.model.modelType, model.text("model_type"));
-    CLEAVE_TRY(m_plan.model.dtype, word(model, "dtype", graph::parseDType));
-    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", 1, kMaxSize));
-    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", 1, kMaxSize));
-    CLEAVE_TRY(m_plan.model.hasMask, model.boolean("mask"));
-    CLEAVE_TRY(m_plan.model.hasLoss, model.boolean("loss"));
-    CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", 0, kMaxSize));
-    CLEAVE_TRY(m_plan.model.hasWeights, model.boolean("has_weights"));
-    CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", 1, kMaxRanks));
+    CLEAVE_TRY(m_plan.model.dtype, model.word("dtype", graph::parseDType));
+    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", {1, kMaxSize}));
+    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", {1, kMaxSize}));
+    CLEAVE_TRY(m_plan.model.hasMask, model.flag("mask"));
+    CLEAVE_TRY(m_plan.model.hasLoss, model.flag("loss"));
+    CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, kMaxSize}));
+    CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
+    CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", {1, kMaxRanks}));
     m_plan.ranks = static_cast<int>(ranks);
-    CLEAVE_TRY(m_plan.engine, word(m_root, "engine", solve::parseEngine));
-    CLEAVE_TRY(m_plan.menu, word(m_root, "menu", rules::parseMenu));
-    CLEAVE_TRY(m_plan.sequenceParallel, word(m_root, "sequence_parallel", rules::parseSequenceParallel));
+    CLEAVE_TRY(m_plan.engine, m_root.word("engine", solve::parseEngine));
+    CLEAVE_TRY(m_plan.menu, m_root.word("menu", rules::parseMenu));
+    CLEAVE_TRY(m_plan.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));
     CLEAVE_TRY(m_plan.seed, m_root.count("seed"));
-    CLEAVE_TRY(const Json* warnings, m_root.array("warnings"));
-    for (const Json& warning : *warnings) {
-      if (!warning.is_string()) return fail(ErrorCode::BadInput, "plan.warnings must hold sentences.");
-      m_plan.warnings.push_back(warning.get<std::string>());
-    }
+    CLEAVE_TRY(m_plan.warnings, m_root.texts("warnings", kMaxTexts));
     return {};
   }
 
   Result<void> readFigures() {
-    CLEAVE_TRY(const Fields timings, m_root.object("timings_ms"));
-    CLEAVE_TRY(m_plan.timings.loadMs, timings.real("load"));
-    CLEAVE_TRY(m_plan.timings.captureMs, timings.real("capture"));
-    CLEAVE_TRY(m_plan.timings.decomposeMs, timings.real("decompose"));
-    CLEAVE_TRY(m_plan.timings.solveMs, timings.real("solve"));
-    CLEAVE_TRY(m_plan.timings.annotateMs, timings.real("annotate"));
-    CLEAVE_TRY(m_plan.timings.replaceMs, timings.real("replace"));
-    CLEAVE_TRY(const Fields search, m_root.object("search"));
+    CLEAVE_TRY(const JsonObject timings, m_root.object("timings_ms"));
+    CLEAVE_TRY(m_plan.timings.loadMs, timings.number("load"));
+    CLEAVE_TRY(m_plan.timings.captureMs, timings.number("capture"));
+    CLEAVE_TRY(m_plan.timings.decomposeMs, timings.number("decompose"));
+    CLEAVE_TRY(m_plan.timings.solveMs, timings.number("solve"));
+    CLEAVE_TRY(m_plan.timings.annotateMs, timings.number("annotate"));
+    CLEAVE_TRY(m_plan.timings.replaceMs, timings.number("replace"));
+    CLEAVE_TRY(const JsonObject search, m_root.object("search"));
     CLEAVE_TRY(m_plan.search.tries, search.count("tries"));
     CLEAVE_TRY(m_plan.search.conflicts, search.count("conflicts"));
     CLEAVE_TRY(m_plan.search.backtracks, search.count("backtracks"));
@@ -104,37 +108,31 @@ class PlanReader {
 
   Result<void> readCostSettings() {
     solve::CostSettings& settings = m_plan.costSettings;
-    CLEAVE_TRY(const Fields cost, m_root.object("cost"));
-    CLEAVE_TRY(settings.isTraining, cost.boolean("training"));
-    CLEAVE_TRY(settings.optimizer, word(cost, "optimizer", solve::parseOptimizer));
-    CLEAVE_TRY(settings.memoryBudget, cost.integer("budget_bytes", 1, kMaxSize));
-    CLEAVE_TRY(m_plan.isProvedOptimal, cost.boolean("proved"));
+    CLEAVE_TRY(const JsonObject cost, m_root.object("cost"));
+    CLEAVE_TRY(settings.isTraining, cost.flag("training"));
+    CLEAVE_TRY(settings.optimizer, cost.word("optimizer", solve::parseOptimizer));
+    CLEAVE_TRY(settings.memoryBudget, cost.integer("budget_bytes", {1, kMaxSize}));
+    CLEAVE_TRY(m_plan.isProvedOptimal, cost.flag("proved"));
     CLEAVE_TRY(m_plan.lowerBoundFs, timeOrNull(cost, "lower_bound_fs"));
     CLEAVE_TRY_VOID(readSlack(cost));
-    CLEAVE_TRY(const Fields device, m_root.object("device"));
-    CLEAVE_TRY(settings.profile, withContext(parseDeviceProfile(device.json().dump()), "plan.device"));
-    CLEAVE_TRY(const Json* demands, m_root.array("demands"));
-    for (const Json& demand : *demands) {
-      if (!demand.is_string()) return fail(ErrorCode::BadInput, "plan.demands must hold texts.");
-      m_plan.demands.push_back(demand.get<std::string>());
-    }
+    CLEAVE_TRY(const JsonObject device, m_root.object("device"));
+    CLEAVE_TRY(settings.profile, readDeviceProfile(device));
+    CLEAVE_TRY(m_plan.demands, m_root.texts("demands", kMaxTexts));
     return addDemands(m_plan.demands, m_problem);
   }
 
   /// Files written before there was a slack lack both: their plans are the fastest.
-  Result<void> readSlack(const Fields& cost) {
-    m_plan.costSettings.slackPercent = 0;
-    if (!cost.json().contains("slack_percent")) return {};
-    CLEAVE_TRY(const double percent, cost.real("slack_percent"));
+  Result<void> readSlack(const JsonObject& cost) {
+    CLEAVE_TRY(const double percent, cost.number("slack_percent", 0.0));
     if (!(percent >= 0 && percent <= solve::kMostSlackPercent)) {
-      return fail(ErrorCode::BadInput, "{}.slack_percent is {}: it must be from 0 to {}.", cost.path(), percent, solve::kMostSlackPercent);
+      return cost.wrong("slack_percent", fmt::format("a number from 0 to {}", solve::kMostSlackPercent));
     }
     m_plan.costSettings.slackPercent = percent;
-    if (!cost.json().contains("fastest") || cost.json()["fastest"].is_null()) return {};
-    CLEAVE_TRY(const Fields fastest, cost.object("fastest"));
+    if (!cost.has("fastest")) return {};
+    CLEAVE_TRY(const JsonObject fastest, cost.object("fastest"));
     m_plan.fastest.emplace();
-    CLEAVE_TRY(m_plan.fastest->femtoseconds, fastest.time("step_fs"));
-    CLEAVE_TRY(m_plan.fastest->bytes, fastest.integer("rank_bytes", 0, std::numeric_limits<std::int64_t>::max()));
+    CLEAVE_TRY(m_plan.fastest->femtoseconds, time(fastest, "step_fs"));
+    CLEAVE_TRY(m_plan.fastest->bytes, fastest.integer("rank_bytes", kNotNegative));
     return {};
   }
 
@@ -142,8 +140,8 @@ class PlanReader {
   solve::PlanCost predictCost() const { return solve::costOf(m_problem, *m_plan.solution); }
 
   Result<void> readGraphs() {
-    CLEAVE_TRY(const Fields program, m_root.object("program"));
-    CLEAVE_TRY(const Fields graph, m_root.object("graph"));
+    CLEAVE_TRY(const JsonObject program, m_root.object("program"));
+    CLEAVE_TRY(const JsonObject graph, m_root.object("graph"));
     CLEAVE_TRY(Graph rankProgram, withContext(graph::graphFromJson(program.json()), "plan.program"));
     CLEAVE_TRY(Graph atenGraph, withContext(graph::graphFromJson(graph.json()), "plan.graph"));
     CLEAVE_TRY_VOID(withContext(checkOperators(atenGraph), "plan.graph"));
@@ -158,38 +156,48 @@ class PlanReader {
     m_problem.cost = m_plan.costSettings;
     for (ValueId id : idRange<ValueId>(m_plan.program->values.size())) m_inProgram.emplace(m_plan.program->value(id).name, id);
     for (ValueId id : idRange<ValueId>(m_plan.graph->values.size())) m_inGraph.emplace(m_plan.graph->value(id).name, id);
-    return {};
+    return checkInputs();
+  }
+
+  /// What the plan says of its inputs is what its graph takes.
+  Result<void> checkInputs() const {
+    const auto ids = m_inGraph.find("input_ids");
+    if (ids == m_inGraph.end()) return {};
+    const graph::TensorType& type = m_plan.graph->value(ids->second).type;
+    if (type.shape == Shape{m_plan.model.batch, m_plan.model.sequence}) return {};
+    return fail(ErrorCode::BadInput, "plan.model has batch {} and sequence {}, but the input_ids of plan.graph are {}.", m_plan.model.batch,
+                m_plan.model.sequence, graph::toText(type));
   }
 
   /// Placements of the ATen values, and which program values hold them.
   Result<void> readValues() {
     const Graph& graph = *m_plan.graph;
-    CLEAVE_TRY(const Json* values, m_root.array("values"));
-    if (values->size() != graph.values.size()) {
-      return fail(ErrorCode::BadInput, "plan.values has {} entries, but plan.graph has {} values.", values->size(), graph.values.size());
+    CLEAVE_TRY(const JsonArray values, m_root.array("values"));
+    if (values.size() != graph.values.size()) {
+      return fail(ErrorCode::BadInput, "plan.values has {} entries, but plan.graph has {} values.", values.size(), graph.values.size());
     }
     m_plan.programValueOf.resize(graph.values.size());
     for (ValueId id : idRange<ValueId>(graph.values.size())) {
-      const Fields fields((*values)[id.index()], fmt::format("plan.values[{}]", id.index()));
+      CLEAVE_TRY(const JsonObject fields, values.object(id.index()));
       const graph::Value& value = graph.value(id);
       CLEAVE_TRY(const std::string name, fields.text("name"));
-      if (name != value.name) return fail(ErrorCode::BadInput, "{} is called \"{}\", but plan.graph calls it \"{}\".", fields.path(), clipped(name), value.name);
+      if (name != value.name) return fail(ErrorCode::BadInput, "{} is called {}, but plan.graph calls it {}.", fields.where(), quotedText(name), quotedText(value.name));
       CLEAVE_TRY(m_solution.placements.emplace_back(), placement(fields, "placement", value.type.shape));
-      if (fields.json().contains("computed_as")) {
+      if (fields.has("computed_as")) {
         CLEAVE_TRY(m_solution.computedAs[id], placement(fields, "computed_as", value.type.shape));
       }
-      CLEAVE_TRY(m_plan.origins.emplace_back(), fields.textOrNull("origin"));
+      CLEAVE_TRY(m_plan.origins.emplace_back(), fields.text("origin", ""));
       if (const auto held = m_inProgram.find(value.name); held != m_inProgram.end()) m_plan.programValueOf[id.index()] = held->second;
     }
     return {};
   }
 
-  Result<Placement> placement(const Fields& fields, const char* key, const Shape& shape) const {
+  Result<Placement> placement(const JsonObject& fields, const char* key, const Shape& shape) const {
     CLEAVE_TRY(const std::string text, fields.text(key));
     const auto placement = Placement::parse(text);
-    if (!placement) return fail(ErrorCode::BadInput, "{}.{} \"{}\" is no placement such as R or S(1).", fields.path(), key, clipped(text));
+    if (!placement) return fail(ErrorCode::BadInput, "{}.{} {} is no placement such as R or S(1).", fields.where(), key, quotedText(text));
     if (!placement->localShape(shape, m_plan.ranks)) {
-      return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.path(), key, placement->text(),
+      return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.where(), key, placement->text(),
                   graph::toText(shape), m_plan.ranks, placement->whyNotDivisible(shape, m_plan.ranks));
     }
     return *placement;
@@ -197,12 +205,12 @@ class PlanReader {
 
   Result<void> readLayers() {
     m_solution.strategies.resize(m_plan.graph->nodes.size());
-    CLEAVE_TRY(const Json* layers, m_root.array("layers"));
+    CLEAVE_TRY(const JsonArray layers, m_root.array("layers"));
     NodeId previous;
-    for (std::size_t i = 0; i < layers->size(); ++i) {
-      const Fields fields((*layers)[i], fmt::format("plan.layers[{}]", i));
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      CLEAVE_TRY(const JsonObject fields, layers.object(i));
       CLEAVE_TRY(LayerPlan layer, readLayer(fields));
-      if (previous.isValid() && layer.node <= previous) return fail(ErrorCode::BadInput, "{} is out of order or given twice.", fields.path());
+      if (previous.isValid() && layer.node <= previous) return fail(ErrorCode::BadInput, "{} is out of order or given twice.", fields.where());
       previous = layer.node;
       m_plan.layers.push_back(std::move(layer));
     }
@@ -214,41 +222,39 @@ class PlanReader {
     return {};
   }
 
-  Result<LayerPlan> readLayer(const Fields& fields) {
+  Result<LayerPlan> readLayer(const JsonObject& fields) {
     LayerPlan layer;
     CLEAVE_TRY(layer.name, fields.text("name"));
-    CLEAVE_TRY(layer.kind, word(fields, "kind", parseKind));
-    CLEAVE_TRY(layer.strategy, word(fields, "strategy", rules::parseStrategy));
+    CLEAVE_TRY(layer.kind, fields.word("kind", parseKind));
+    CLEAVE_TRY(layer.strategy, fields.word("strategy", rules::parseStrategy));
     CLEAVE_TRY(layer.axis, fields.text("axis"));
-    CLEAVE_TRY(layer.gatherOutput, fields.boolean("gather_output"));
-    CLEAVE_TRY(layer.inputIsParallel, fields.boolean("input_is_parallel"));
-    CLEAVE_TRY(layer.sequenceParallel, fields.boolean("sequence_parallel"));
-    CLEAVE_TRY(layer.weight, fields.textOrNull("weight"));
+    CLEAVE_TRY(layer.gatherOutput, fields.flag("gather_output"));
+    CLEAVE_TRY(layer.inputIsParallel, fields.flag("input_is_parallel"));
+    CLEAVE_TRY(layer.sequenceParallel, fields.flag("sequence_parallel"));
+    CLEAVE_TRY(layer.weight, fields.text("weight", ""));
     CLEAVE_TRY(layer.reason, fields.text("reason"));
     CLEAVE_TRY(layer.regretFs, timeOrNull(fields, "regret_fs"));
-    if (fields.json().contains("forced_by_budget")) {  // older files lack it
-      CLEAVE_TRY(layer.isForcedByBudget, fields.boolean("forced_by_budget"));
-    }
+    CLEAVE_TRY(layer.isForcedByBudget, fields.flag("forced_by_budget", false));  // older files lack it
     CLEAVE_TRY(const std::string value, fields.text("value"));
     const auto found = m_inGraph.find(value);
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;
     const auto shape = layer.node.isValid() ? graph::layerShape(*m_plan.graph, layer.node) : std::nullopt;
-    if (!shape) return fail(ErrorCode::BadInput, "{}.value \"{}\" is the result of no layer.", fields.path(), clipped(value));
+    if (!shape) return fail(ErrorCode::BadInput, "{}.value {} is the result of no layer.", fields.where(), quotedText(value));
     m_solution.strategies[layer.node.index()] = formOf(m_problem, layer.node, *shape, layer.strategy, m_solution);
     if (!m_solution.strategies[layer.node.index()]) {
-      return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.", fields.path(),
-                  clipped(layer.name), rules::toText(layer.strategy), m_plan.ranks);
+      return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.", fields.where(),
+                  quotedText(layer.name), rules::toText(layer.strategy), m_plan.ranks);
     }
     return layer;
   }
 
   Result<void> readParameters() {
-    CLEAVE_TRY(const Json* parameters, m_root.array("parameters"));
+    CLEAVE_TRY(const JsonArray parameters, m_root.array("parameters"));
     std::unordered_set<std::string> names;
-    for (std::size_t i = 0; i < parameters->size(); ++i) {
-      const Fields fields((*parameters)[i], fmt::format("plan.parameters[{}]", i));
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      CLEAVE_TRY(const JsonObject fields, parameters.object(i));
       CLEAVE_TRY(ParameterPlan parameter, readParameter(fields));
-      if (!names.insert(parameter.name).second) return fail(ErrorCode::BadInput, "{}: {} is given twice.", fields.path(), parameter.name);
+      if (!names.insert(parameter.name).second) return fail(ErrorCode::BadInput, "{}: {} is given twice.", fields.where(), parameter.name);
       m_plan.parameters.push_back(std::move(parameter));
     }
     for (const graph::Node& node : m_plan.program->nodes) {
@@ -259,54 +265,54 @@ class PlanReader {
     return checkParameterBytes();
   }
 
-  Result<ParameterPlan> readParameter(const Fields& fields) const {
+  Result<ParameterPlan> readParameter(const JsonObject& fields) const {
     ParameterPlan parameter;
     CLEAVE_TRY(parameter.name, fields.text("name"));
-    CLEAVE_TRY(parameter.type.dtype, word(fields, "dtype", graph::parseDType));
-    CLEAVE_TRY(parameter.storedDtype, word(fields, "stored_dtype", graph::parseDType));
-    CLEAVE_TRY(parameter.type.shape, fields.sizes("shape"));
-    CLEAVE_TRY(parameter.localShape, fields.sizes("local_shape"));
+    CLEAVE_TRY(parameter.type.dtype, fields.word("dtype", graph::parseDType));
+    CLEAVE_TRY(parameter.storedDtype, fields.word("stored_dtype", graph::parseDType));
+    CLEAVE_TRY(parameter.type.shape, fields.integers("shape", kSizes, graph::kMaxDimensions));
+    CLEAVE_TRY(parameter.localShape, fields.integers("local_shape", kSizes, graph::kMaxDimensions));
     CLEAVE_TRY(parameter.placement, placement(fields, "placement", parameter.type.shape));
     const auto held = m_inProgram.find(parameter.name);
     const graph::TensorType local{parameter.type.dtype, parameter.localShape};
     if (held == m_inProgram.end() || m_plan.program->value(held->second).type != local ||
         m_plan.program->node(m_plan.program->value(held->second).producer).kind != graph::NodeKind::Parameter) {
-      return fail(ErrorCode::BadInput, "{}: the program has no parameter {} of type {}.", fields.path(), clipped(parameter.name), graph::toText(local));
+      return fail(ErrorCode::BadInput, "{}: the program has no parameter {} of type {}.", fields.where(), quotedText(parameter.name), graph::toText(local));
     }
     if (parameter.placement.localShape(parameter.type.shape, m_plan.ranks) != parameter.localShape) {
-      return fail(ErrorCode::BadInput, "{}: {} of shape {} does not become {} on {} ranks.", fields.path(), parameter.placement.text(),
+      return fail(ErrorCode::BadInput, "{}: {} of shape {} does not become {} on {} ranks.", fields.where(), parameter.placement.text(),
                   graph::toText(parameter.type.shape), graph::toText(parameter.localShape), m_plan.ranks);
     }
     CLEAVE_TRY(parameter.piecesByRank, readPieces(fields, parameter));
     return parameter;
   }
 
-  Result<std::vector<std::vector<Piece>>> readPieces(const Fields& fields, const ParameterPlan& parameter) const {
+  Result<std::vector<std::vector<Piece>>> readPieces(const JsonObject& fields, const ParameterPlan& parameter) const {
     std::vector<std::vector<Piece>> byRank(static_cast<std::size_t>(m_plan.ranks));
-    CLEAVE_TRY(const Json* pieces, fields.array("pieces"));
-    for (std::size_t i = 0; i < pieces->size(); ++i) {
-      const Fields piece((*pieces)[i], fmt::format("{}.pieces[{}]", fields.path(), i));
-      CLEAVE_TRY(const std::int64_t rank, piece.integer("rank", 0, m_plan.ranks - 1));
+    CLEAVE_TRY(const JsonArray pieces, fields.array("pieces"));
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      CLEAVE_TRY(const JsonObject piece, pieces.object(i));
+      CLEAVE_TRY(const std::int64_t rank, piece.integer("rank", {0, m_plan.ranks - 1}));
       CLEAVE_TRY(byRank[static_cast<std::size_t>(rank)].emplace_back(), readPiece(piece, parameter));
     }
     for (int rank = 0; rank < m_plan.ranks; ++rank) {
-      CLEAVE_TRY_VOID(withContext(checkPieces(parameter, byRank[static_cast<std::size_t>(rank)], m_plan.ranks, rank), fields.path()));
+      CLEAVE_TRY_VOID(withContext(checkPieces(parameter, byRank[static_cast<std::size_t>(rank)], m_plan.ranks, rank), fields.where()));
     }
     return byRank;
   }
 
-  static Result<Piece> readPiece(const Fields& fields, const ParameterPlan& parameter) {
+  static Result<Piece> readPiece(const JsonObject& fields, const ParameterPlan& parameter) {
     const Shape& shape = parameter.type.shape;
     Piece piece;
     CLEAVE_TRY(piece.tensor, fields.text("tensor"));
     CLEAVE_TRY(piece.file, fields.text("file"));
-    CLEAVE_TRY_VOID(withContext(checkPieceFile(piece.file), fields.path()));
-    CLEAVE_TRY(const std::int64_t dim, fields.integer("dim", -1, std::ssize(shape) - 1));
-    CLEAVE_TRY(piece.start, fields.integer("start", 0, kMaxSize));
-    CLEAVE_TRY(piece.length, fields.integer("length", 0, kMaxSize));
+    if (!piece.file.empty()) CLEAVE_TRY_VOID(withContext(formats::checkWeightFileName(piece.file), fields.nameOf("file")));
+    CLEAVE_TRY(const std::int64_t dim, fields.integer("dim", {-1, std::ssize(shape) - 1}));
+    CLEAVE_TRY(piece.start, fields.integer("start", {0, kMaxSize}));
+    CLEAVE_TRY(piece.length, fields.integer("length", {0, kMaxSize}));
     const std::int64_t size = dim < 0 ? 1 : shape[static_cast<std::size_t>(dim)];
     if (piece.start > size - piece.length) {
-      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.path(), piece.start,
+      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.where(), piece.start,
                   piece.start + piece.length, dim, parameter.name, graph::toText(shape));
     }
     const bool isWhole = piece.length == size;
@@ -329,47 +335,46 @@ class PlanReader {
 
   Result<void> readCollectives() {
     const Graph& program = *m_plan.program;
-    CLEAVE_TRY(const Json* list, m_root.array("collectives"));
+    CLEAVE_TRY(const JsonArray list, m_root.array("collectives"));
     std::size_t next = 0;
     for (NodeId node : idRange<NodeId>(program.nodes.size())) {
       for (const Collective& performed : collectivesOf(program, node)) {
-        if (next == list->size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs more.", next);
-        const Fields fields((*list)[next], fmt::format("plan.collectives[{}]", next));
+        if (next == list.size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs more.", next);
+        CLEAVE_TRY(const JsonObject fields, list.object(next));
         ++next;
         CLEAVE_TRY(const std::string after, fields.text("after"));
         CLEAVE_TRY(const std::string kind, fields.text("kind"));
-        CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", 0, kMaxSize));
-        CLEAVE_TRY(const std::int64_t at, fields.integer("node", 0, kMaxSize));
+        CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", {0, kMaxSize}));
+        CLEAVE_TRY(const std::int64_t at, fields.integer("node", {0, kMaxSize}));
         if (kind != rules::toText(performed.kind) || bytes != performed.bytes || at != node.raw()) {
-          return fail(ErrorCode::BadInput, "{} is {} of {} bytes at node {}, but the program performs {} of {} bytes at node {}.", fields.path(),
-                      clipped(kind), bytes, at, rules::toText(performed.kind), performed.bytes, node.raw());
+          return fail(ErrorCode::BadInput, "{} is {} of {} bytes at node {}, but the program performs {} of {} bytes at node {}.", fields.where(),
+                      quotedText(kind), bytes, at, rules::toText(performed.kind), performed.bytes, node.raw());
         }
         m_plan.collectives.push_back({after, performed.kind, bytes, node});
       }
     }
-    if (next != list->size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs {}.", list->size(), next);
+    if (next != list.size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs {}.", list.size(), next);
     return {};
   }
 
-  Fields m_root;
+  const JsonObject& m_root;
   Plan m_plan;
   solve::Problem m_problem;  ///< that the plan answers
   solve::Solution m_solution;
   std::unordered_map<std::string_view, ValueId> m_inProgram, m_inGraph;  ///< by name
 };
 
-Result<Plan> readPlan(std::string_view text) {
-  CLEAVE_TRY(const Json json, parseBounded(text, "plan"));
-  return PlanReader(json).read();
-}
-
 }  // namespace
 
 Result<Plan> planFromJson(std::string_view text) {
-  auto plan = readPlan(text);
-  // Foreign texts are quoted in messages, cut where a character may not end.
-  if (!plan) plan.error().message = asUtf8(plan.error().message);
-  return plan;
+  CLEAVE_TRY(const nlohmann::json json, parseJson(text, "The plan", kPlanLimits));
+  CLEAVE_TRY(const JsonObject root, JsonObject::at(json, "plan"));
+  return PlanReader(root).read();
+}
+
+Result<Plan> readPlanFile(const fs::path& file) {
+  CLEAVE_TRY(const std::string text, readTextFile(file, kPlanLimits.bytes));
+  return withContext(planFromJson(text), file.string());
 }
 
 }  // namespace cleave::plan

@@ -1,8 +1,9 @@
 #include "plan/program_check.h"
 
+#include "base/bounded_json.h"
 #include "base/checked.h"
 #include "graph/operators.h"
-#include "plan/json_fields.h"
+#include "plan/schema.h"
 
 #include <algorithm>
 #include <array>
@@ -104,7 +105,7 @@ Result<void> checkOperators(const Graph& graph) {
   for (const std::string& op : graph.ops) {
     const bool isOwn = std::find(kOwnOperators.begin(), kOwnOperators.end(), op) != kOwnOperators.end();
     if (!isWellFormed(op) || !(isOwn || op.starts_with("aten::"))) {
-      return fail(ErrorCode::BadInput, "\"{}\" is no operator that a plan may use (aten::NAME, or one of Cleave's own).", clipped(op));
+      return fail(ErrorCode::BadInput, "{} is no operator that a plan may use (aten::NAME, or one of Cleave's own).", quotedText(op));
     }
   }
   return {};
@@ -131,19 +132,6 @@ Result<void> checkTotalBytes(const Graph& graph) {
     total = *sum;
   }
   return {};
-}
-
-Result<void> checkPieceFile(std::string_view file) {
-  if (file.empty()) return {};
-  const bool isPlain = file.find('\0') == std::string_view::npos && file.find('\\') == std::string_view::npos && file.find(':') == std::string_view::npos;
-  bool climbs = false;
-  for (std::size_t at = 0; at <= file.size();) {
-    const std::size_t end = std::min(file.find('/', at), file.size());
-    climbs = climbs || file.substr(at, end - at) == "..";
-    at = end + 1;
-  }
-  if (isPlain && !climbs && file.front() != '/' && file.ends_with(".safetensors")) return {};
-  return fail(ErrorCode::BadInput, "the file \"{}\" is not a .safetensors file inside the model folder.", clipped(file));
 }
 
 Result<void> checkPieces(const ParameterPlan& parameter, const std::vector<Piece>& pieces, int ranks, int rank) {

@@ -10,8 +10,6 @@ Result<void> checkOperators(const Graph& graph);
 Result<void> checkCollectives(const Graph& program, int ranks);
 /// All values together fit 64-bit sizes with room for work space.
 Result<void> checkTotalBytes(const Graph& graph);
-/// Relative, no "..", ends with .safetensors; empty is allowed (not in the checkpoint).
-Result<void> checkPieceFile(std::string_view file);
 /// The pieces of one rank together fill its part of the parameter, but for padding.
 Result<void> checkPieces(const ParameterPlan& parameter, const std::vector<Piece>& pieces, int ranks, int rank);
 

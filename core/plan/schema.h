@@ -9,11 +9,9 @@ namespace cleave::plan {
 
 inline constexpr std::string_view kPlanSchema = "cleave.plan/1";
 
-/// Limits on foreign plan files.
-inline constexpr std::size_t kMaxPlanBytes = std::size_t{1} << 30;
-inline constexpr int kMaxPlanDepth = 32;
 inline constexpr int kMaxRanks = 4096;
-inline constexpr std::size_t kMaxParameters = 1'000'000;
+/// Largest size, count or offset accepted from a file: leaves room for sums of a few.
+inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 60;
 
 std::string_view kindText(graph::LayerKind kind);  ///< "linear", "embedding", "cross_entropy"
 std::optional<graph::LayerKind> parseKind(std::string_view text);

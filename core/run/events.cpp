@@ -1,6 +1,6 @@
 #include "run/events.h"
 
-#include <nlohmann/json.hpp>
+#include "base/bounded_json.h"
 
 #include <array>
 #include <cmath>
@@ -17,6 +17,16 @@ constexpr std::array<std::string_view, 8> kPhaseNames{"spawned", "connecting", "
 // A control character takes six bytes in JSON ("\u0001"): texts of this length always fit a line.
 constexpr std::size_t kMaxTextBytes = 8 << 10;
 constexpr std::size_t kMaxDigestsBytes = 40 << 10;
+
+// A line is flat but for the digests, and has at least four bytes for each value.
+constexpr JsonLimits kLineLimits{.bytes = kMaxLineBytes, .depth = 4, .elements = kMaxLineBytes / 4};
+
+std::optional<Phase> parsePhase(std::string_view word) {
+  for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
+    if (kPhaseNames[i] == word) return static_cast<Phase>(i);
+  }
+  return std::nullopt;
+}
 
 /// At most `maxBytes`, not cutting a UTF-8 sequence in two.
 std::string clipped(const std::string& text, std::size_t maxBytes) {
@@ -94,96 +104,61 @@ struct Writer {
 
 /// Reads fields that are there; the first wrong one is kept in `wrong`. A missing field keeps its default.
 struct Reader {
-  const Json& json;
-  std::optional<std::string> wrong;
+  const JsonObject& json;
+  std::optional<Error> wrong;
 
-  const Json* find(const char* key) {
-    const auto at = json.find(key);
-    return at == json.end() ? nullptr : &*at;
+  template <class From, class To>
+  void take(Result<From> read, To& value) {
+    if (!read) return reject(std::move(read).error());
+    value = static_cast<To>(*std::move(read));
   }
-  void reject(const char* key, std::string_view wanted) {
-    if (!wrong) wrong = fmt::format("field \"{}\" is not {}", key, wanted);
+  void reject(Error error) {
+    if (!wrong) wrong = std::move(error);
   }
   template <class T>
   requires std::is_integral_v<T>
   void operator()(const char* key, T& value) {
-    const Json* field = find(key);
-    if (!field) return;
     if constexpr (std::is_same_v<T, bool>) {
-      if (!field->is_boolean()) return reject(key, "true or false");
-      value = field->get<bool>();
+      take(json.flag(key, value), value);
     } else {
-      if (!field->is_number_integer()) return reject(key, "an integer");
-      if (field->is_number_unsigned() &&
-          field->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
-        return reject(key, "in range");
-      }
-      const auto number = field->get<std::int64_t>();
-      if (number < std::numeric_limits<T>::min() || number > std::numeric_limits<T>::max())
-        return reject(key, "in range");
-      value = static_cast<T>(number);
+      take(json.integer(key, {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()}, value), value);
     }
   }
   void operator()(const char* key, double& value) {
-    const Json* field = find(key);
-    if (!field) return;
-    if (field->is_number())
-      value = field->get<double>();
-    else if (*field == "nan")
-      value = std::nan("");
-    else if (*field == "inf")
-      value = HUGE_VAL;
-    else if (*field == "-inf")
-      value = -HUGE_VAL;
-    else
-      reject(key, "a number");
+    const nlohmann::json* field = json.find(key);
+    if (field && field->is_string()) {
+      if (*field == "nan") return void(value = std::nan(""));
+      if (*field == "inf") return void(value = HUGE_VAL);
+      if (*field == "-inf") return void(value = -HUGE_VAL);
+    }
+    take(json.number(key, value), value);
   }
-  void operator()(const char* key, std::string& value) {
-    const Json* field = find(key);
-    if (!field) return;
-    if (!field->is_string()) return reject(key, "a text");
-    value = field->get_ref<const std::string&>();
-  }
+  void operator()(const char* key, std::string& value) { take(json.text(key, value), value); }
   void operator()(const char* key, ErrorCode& value) {
     int code = exitCode(value);
     (*this)(key, code);
     value = errorCodeOf(code);
   }
-  void operator()(const char* key, Phase& value) {
-    std::string name;
-    (*this)(key, name);
-    for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
-      if (kPhaseNames[i] == name) {
-        value = static_cast<Phase>(i);
-        return;
-      }
-    }
-    reject(key, "a known phase");
-  }
+  void operator()(const char* key, Phase& value) { take(json.word(key, parsePhase), value); }
   void operator()(const char* key, std::map<std::string, std::string>& value) {
-    const Json* field = find(key);
-    if (!field) return;
-    if (!field->is_object()) return reject(key, "an object");
-    for (const auto& [name, digest] : field->items()) {
-      if (!digest.is_string()) return reject(key, "an object of texts");
-      value[name] = digest.get_ref<const std::string&>();
-    }
+    if (!json.has(key)) return;
+    const auto texts = json.object(key);
+    if (!texts) return reject(texts.error());
+    for (const auto& [name, digest] : texts->json().items()) take(texts->text(name), value[name]);
   }
 };
 
 template <class T>
-Result<Message> read(const Json& json) {
+Result<Message> read(const JsonObject& json) {
   T message;
   Reader reader{json, {}};
   fields(reader, message);
-  if (reader.wrong)
-    return fail(ErrorCode::BadInput, "A rank's \"{}\" line is malformed: {}.", json["type"].get<std::string>(),
-                *reader.wrong);
+  if (reader.wrong) return tl::unexpected(*std::move(reader.wrong));
   return Message(std::move(message));
 }
 
 template <std::size_t... I>
-Result<Message> readAs(std::size_t type, const Json& json, std::index_sequence<I...>) {
+Result<Message> readAs(std::size_t type, const JsonObject& json, std::index_sequence<I...>) {
   Result<Message> result = Message(Heartbeat{});
   ((type == I ? void(result = read<std::variant_alternative_t<I, Message>>(json)) : void()), ...);
   return result;
@@ -209,33 +184,26 @@ std::string encode(const Message& message) {
   // One description serves both directions and wants non-const references; messages are small.
   Message copy = message;
   std::visit([&](auto& m) { fields(Writer{json}, m); }, copy);
-  std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string line = jsonText(json);
   line += '\n';
   CLEAVE_CHECK(line.size() <= kMaxLineBytes, "a {} line of {} bytes", kTypeNames[message.index()], line.size());
   return line;
 }
 
 Result<Message> decode(std::string_view line) {
-  if (line.size() > kMaxLineBytes) {
-    return fail(ErrorCode::BadInput, "A rank sent a line of {} bytes; at most {} are accepted.", line.size(),
-                kMaxLineBytes);
-  }
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return fail(ErrorCode::BadInput, "A rank sent a line that is not a JSON object.");
-  const auto type = json.find("type");
-  if (type == json.end() || !type->is_string())
-    return fail(ErrorCode::BadInput, "A rank sent a line without a \"type\".");
-  const auto& name = type->get_ref<const std::string&>();
+  CLEAVE_TRY(const nlohmann::json json, parseJson(line, "A rank's line", kLineLimits));
+  CLEAVE_TRY(const JsonObject message, JsonObject::of(json, "A rank's line"));
+  CLEAVE_TRY(const std::string name, message.text("type"));
   std::size_t index = 0;
   while (index < kTypeNames.size() && kTypeNames[index] != name) ++index;
   if (index == kTypeNames.size()) return Message(Heartbeat{});
-  CLEAVE_TRY(Message message, readAs(index, json, std::make_index_sequence<std::variant_size_v<Message>>{}));
-  if (const auto* hello = std::get_if<Hello>(&message); hello && hello->version != kProtocolVersion) {
+  CLEAVE_TRY(Message decoded, readAs(index, message, std::make_index_sequence<std::variant_size_v<Message>>{}));
+  if (const auto* hello = std::get_if<Hello>(&decoded); hello && hello->version != kProtocolVersion) {
     return fail(ErrorCode::BadInput,
                 "A rank speaks protocol version {}, this program version {}: use cleave-rank from the same build.",
                 hello->version, kProtocolVersion);
   }
-  return message;
+  return decoded;
 }
 
 }  // namespace cleave::run

@@ -7,19 +7,13 @@
 ///   24  u64      number of events
 ///   32  header   JSON: graph, problem (ranks, menu, sequence parallelism, demands), choices, conflicts
 ///   ..  events   as `Event` lies in memory
-#include "base/files.h"
+#include "base/output_file.h"
 #include "solve/trace_json.h"
 #include "solve/variables.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 
 namespace cleave::solve {
 namespace {
@@ -39,48 +33,6 @@ struct Preamble {
   std::uint64_t events = 0;
 };
 static_assert(sizeof(Preamble) == 32);
-
-/// A file that appears under its name only when it is whole.
-class AtomicFile {
- public:
-  explicit AtomicFile(const fs::path& file) : m_file(file) {
-    static std::atomic<unsigned> count = 0;
-    m_temporary = fmt::format("{}.{}-{}.part", file.string(), ::getpid(), count++);
-    m_fd = ::open(m_temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  }
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-  ~AtomicFile() {
-    if (m_fd < 0) return;
-    ::close(m_fd);
-    ::unlink(m_temporary.c_str());
-  }
-  Result<void> write(const void* data, std::size_t bytes) {
-    const char* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t put = m_fd < 0 ? -1 : ::write(m_fd, from, bytes);
-      if (put < 0 && m_fd >= 0 && errno == EINTR) continue;
-      if (put < 0) return failed();
-      from += put;
-      bytes -= static_cast<std::size_t>(put);
-    }
-    return {};
-  }
-  Result<void> commit() {
-    if (::rename(m_temporary.c_str(), m_file.c_str()) != 0) return failed();
-    ::close(m_fd);
-    m_fd = -1;
-    return {};
-  }
-
- private:
-  tl::unexpected<Error> failed() const {
-    return fail(ErrorCode::Environment, "Cannot write the trace {}: {}.", m_file.string(), std::strerror(errno));
-  }
-  fs::path m_file;
-  std::string m_temporary;
-  int m_fd = -1;
-};
 
 /// Checks one event after the other: known ids, and assignments only in the order of the search.
 class EventCheck {
@@ -237,19 +189,19 @@ Result<void> saveTrace(const Trace& trace, const std::filesystem::path& file, co
   std::string header = toJsonText(trace);
   header.append((16 - header.size() % 16) % 16, ' ');
   const Preamble preamble{.headerBytes = header.size(), .events = events};
-  AtomicFile out(file);
-  CLEAVE_TRY_VOID(out.write(&preamble, sizeof preamble));
-  CLEAVE_TRY_VOID(out.write(header.data(), header.size()));
+  CLEAVE_TRY(OutputFile out, OutputFile::open(file));
+  CLEAVE_TRY_VOID(out.write(std::as_bytes(std::span(&preamble, 1))));
+  CLEAVE_TRY_VOID(out.write(header));
   std::vector<Event> buffer(std::min<StepId>(kEventsAtOnce, events));
   for (StepId at = 0; at < events;) {
     if (progress.cancelled()) return progress.cancelledError("saving the trace");
     const std::size_t got = trace.read(at, std::span(buffer).first(std::min<StepId>(buffer.size(), events - at)));
     if (got == 0) return fail(ErrorCode::Environment, "Cannot read event {} of the recording to save it.", at);
-    CLEAVE_TRY_VOID(out.write(buffer.data(), got * sizeof(Event)));
+    CLEAVE_TRY_VOID(out.write(std::as_bytes(std::span(buffer).first(got))));
     at += got;
     progress.report("save trace", static_cast<std::int64_t>(at), static_cast<std::int64_t>(events));
   }
-  return out.commit();
+  return out.finish();
 }
 
 Result<std::shared_ptr<const Trace>> openTrace(const std::filesystem::path& path, const Progress& progress) {

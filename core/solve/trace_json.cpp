@@ -1,9 +1,10 @@
 #include "solve/trace_json.h"
 
+#include "base/bounded_json.h"
 #include "graph/json.h"
 
+#include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 namespace cleave::solve {
 namespace {
@@ -14,6 +15,7 @@ using rules::StrategyOption;
 
 constexpr std::array kCollectives{CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter};
 constexpr int kMostRanks = 1 << 20;
+constexpr JsonLimits kHeaderLimits{.bytes = 512 << 20, .depth = 32, .elements = 8'000'000};
 
 // ---- writing
 // ---------------------------------------------------------------------------------------------------------
@@ -69,189 +71,109 @@ Json toJson(const Problem& problem) {
 // ---- reading
 // ---------------------------------------------------------------------------------------------------------
 
-/// A place in the document: the value and the path to it, for errors.
-struct At {
-  const Json* json = nullptr;
-  std::string path;
-
-  tl::unexpected<Error> wrong(std::string_view wanted) const {
-    return fail(ErrorCode::BadInput, "{}: expected {}.", path, wanted);
-  }
-  Result<At> field(const char* name) const {
-    const auto found = json->is_object() ? json->find(name) : json->end();
-    if (!json->is_object() || found == json->end())
-      return fail(ErrorCode::BadInput, "{}: the field `{}` is missing.", path, name);
-    return At{&*found, path + "." + name};
-  }
-  At item(std::size_t index) const { return {&(*json)[index], fmt::format("{}[{}]", path, index)}; }
-  Result<std::size_t> arraySize() const {
-    if (!json->is_array()) return wrong("a list");
-    return json->size();
-  }
-  Result<std::string> text() const {
-    if (!json->is_string()) return wrong("a text");
-    return json->get<std::string>();
-  }
-  Result<std::uint32_t> integer(std::uint32_t below) const {
-    if (!json->is_number_unsigned() || json->get<std::uint64_t>() >= below)
-      return wrong(fmt::format("an integer below {}", below));
-    return json->get<std::uint32_t>();
-  }
-  Result<Placement> placement() const {
-    CLEAVE_TRY(const std::string word, text());
-    const auto parsed = Placement::parse(word);
-    if (!parsed) return wrong(fmt::format("a placement such as R or S(1), not `{}`", word));
-    return *parsed;
-  }
-};
-
-template <std::size_t N>
-Result<std::size_t> oneOf(const At& at, const std::array<std::string_view, N>& words) {
-  CLEAVE_TRY(const std::string word, at.text());
-  for (std::size_t i = 0; i < N; ++i) {
-    if (words[i] == word) return i;
-  }
-  return at.wrong(fmt::format("one of {}", fmt::join(words, ", ")));
+Result<Placement> placementOf(const std::string& text, const std::string& name) {
+  const auto parsed = Placement::parse(text);
+  if (!parsed) return fail(ErrorCode::BadInput, "{} is {}, which is no placement such as R or S(1).", name, quotedText(text));
+  return *parsed;
 }
 
-Result<Placement> placementField(const At& at, const char* name) {
-  CLEAVE_TRY(const At field, at.field(name));
-  return field.placement();
+Result<Placement> placementField(const JsonObject& fields, const char* key) {
+  CLEAVE_TRY(const std::string text, fields.text(key));
+  return placementOf(text, fields.nameOf(key));
 }
 
-Result<std::string> textField(const At& at, const char* name) {
-  CLEAVE_TRY(const At field, at.field(name));
-  return field.text();
+std::optional<CollectiveKind> parseCollective(std::string_view word) {
+  const auto found = std::find_if(kCollectives.begin(), kCollectives.end(), [&](CollectiveKind kind) { return rules::toText(kind) == word; });
+  return found == kCollectives.end() ? std::nullopt : std::optional(*found);
 }
 
-Result<std::optional<CollectiveKind>> collectiveField(const At& at, const char* name) {
-  CLEAVE_TRY(const At field, at.field(name));
-  if (field.json->is_null()) return std::optional<CollectiveKind>();
-  CLEAVE_TRY(const std::string word, field.text());
-  for (CollectiveKind kind : kCollectives) {
-    if (rules::toText(kind) == word) return std::optional(kind);
-  }
-  return field.wrong("a collective or null");
+Result<std::optional<CollectiveKind>> collectiveField(const JsonObject& fields, const char* key) {
+  if (!fields.has(key)) return std::optional<CollectiveKind>();
+  return fields.word(key, parseCollective);
 }
 
-Result<StrategyOption> readOption(const At& at) {
+Result<StrategyOption> readOption(const JsonObject& fields) {
   StrategyOption option;
-  CLEAVE_TRY(const std::string name, textField(at, "name"));
-  const auto strategy = rules::parseStrategy(name);
-  if (!strategy) return at.wrong(fmt::format("a strategy, not `{}`", name));
-  option.strategy = *strategy;
-  CLEAVE_TRY(option.input, placementField(at, "input"));
-  CLEAVE_TRY(option.weight, placementField(at, "weight"));
-  CLEAVE_TRY(option.bias, placementField(at, "bias"));
-  CLEAVE_TRY(option.result, placementField(at, "result"));
-  CLEAVE_TRY(option.before, collectiveField(at, "before"));
-  CLEAVE_TRY(option.after, collectiveField(at, "after"));
-  CLEAVE_TRY(option.reason, textField(at, "reason"));
-  if (at.json->contains("down")) {
-    CLEAVE_TRY(option.down, placementField(at, "down"));
+  CLEAVE_TRY(option.strategy, fields.word("name", rules::parseStrategy));
+  CLEAVE_TRY(option.input, placementField(fields, "input"));
+  CLEAVE_TRY(option.weight, placementField(fields, "weight"));
+  CLEAVE_TRY(option.bias, placementField(fields, "bias"));
+  CLEAVE_TRY(option.result, placementField(fields, "result"));
+  CLEAVE_TRY(option.before, collectiveField(fields, "before"));
+  CLEAVE_TRY(option.after, collectiveField(fields, "after"));
+  CLEAVE_TRY(option.reason, fields.text("reason"));
+  if (fields.has("down")) {
+    CLEAVE_TRY(option.down, placementField(fields, "down"));
   }
   return option;
 }
 
-Result<std::vector<Placement>> placementsField(const At& at, const char* name) {
-  CLEAVE_TRY(const At list, at.field(name));
-  CLEAVE_TRY(const std::size_t count, list.arraySize());
+Result<std::vector<Placement>> placementsField(const JsonObject& fields, const char* key) {
+  CLEAVE_TRY(const JsonArray list, fields.array(key));
   std::vector<Placement> placements;
-  for (std::size_t i = 0; i < count; ++i) {
-    CLEAVE_TRY(Placement placement, list.item(i).placement());
-    placements.push_back(std::move(placement));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    CLEAVE_TRY(const std::string text, list.text(i));
+    CLEAVE_TRY(placements.emplace_back(), placementOf(text, list.nameOf(i)));
   }
   return placements;
 }
 
-Result<std::vector<std::string>> textsField(const At& at, const char* name) {
-  CLEAVE_TRY(const At list, at.field(name));
-  CLEAVE_TRY(const std::size_t count, list.arraySize());
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < count; ++i) {
-    CLEAVE_TRY(std::string text, list.item(i).text());
-    texts.push_back(std::move(text));
-  }
-  return texts;
-}
-
-Result<Choice> readChoice(const At& at) {
+Result<Choice> readChoice(const JsonObject& fields) {
   Choice choice;
-  CLEAVE_TRY(choice.results, placementsField(at, "results"));
-  if (at.json->contains("computed_as")) {
-    CLEAVE_TRY(choice.computedAs, placementsField(at, "computed_as"));
-    if (choice.computedAs.size() != choice.results.size()) return at.wrong("as many computed_as as results");
+  CLEAVE_TRY(choice.results, placementsField(fields, "results"));
+  if (fields.has("computed_as")) {
+    CLEAVE_TRY(choice.computedAs, placementsField(fields, "computed_as"));
+    if (choice.computedAs.size() != choice.results.size()) return fields.wrong("computed_as", "as long as results");
   }
-  CLEAVE_TRY(choice.reason, textField(at, "reason"));
-  if (at.json->contains("strategy")) {
-    CLEAVE_TRY(const At strategy, at.field("strategy"));
+  CLEAVE_TRY(choice.reason, fields.text("reason"));
+  if (fields.has("strategy")) {
+    CLEAVE_TRY(const JsonObject strategy, fields.object("strategy"));
     CLEAVE_TRY(choice.strategy, readOption(strategy));
   }
   return choice;
 }
 
-Result<ConflictRecord> readConflict(const At& at, const Graph& graph) {
+IntegerRange below(std::size_t bound) {
+  return {0, static_cast<std::int64_t>(bound) - 1};
+}
+
+Result<ConflictRecord> readConflict(const JsonObject& fields, const Graph& graph) {
   ConflictRecord conflict;
-  CLEAVE_TRY(const At node, at.field("node"));
-  CLEAVE_TRY(const std::uint32_t nodeIndex, node.integer(static_cast<std::uint32_t>(graph.nodes.size())));
-  conflict.node = NodeId(nodeIndex);
-  CLEAVE_TRY(conflict.reason, textField(at, "reason"));
-  CLEAVE_TRY(const At culprits, at.field("culprits"));
-  CLEAVE_TRY(const std::size_t culpritCount, culprits.arraySize());
-  for (std::size_t i = 0; i < culpritCount; ++i) {
-    CLEAVE_TRY(const std::uint32_t value, culprits.item(i).integer(static_cast<std::uint32_t>(graph.values.size())));
-    conflict.culprits.emplace_back(value);
-  }
-  CLEAVE_TRY(conflict.pins, textsField(at, "pins"));
+  CLEAVE_TRY(const std::int64_t node, fields.integer("node", below(graph.nodes.size())));
+  conflict.node = NodeId(static_cast<std::size_t>(node));
+  CLEAVE_TRY(conflict.reason, fields.text("reason"));
+  CLEAVE_TRY(const auto culprits, fields.integers("culprits", below(graph.values.size())));
+  for (const std::int64_t value : culprits) conflict.culprits.emplace_back(static_cast<std::size_t>(value));
+  CLEAVE_TRY(conflict.pins, fields.texts("pins"));
   return conflict;
 }
 
-Result<CostSettings> readCost(const At& at) {
+Result<CostSettings> readCost(const JsonObject& fields) {
   CostSettings cost;
-  CLEAVE_TRY(const At training, at.field("training"));
-  if (!training.json->is_boolean()) return training.wrong("true or false");
-  cost.isTraining = training.json->get<bool>();
-  CLEAVE_TRY(const At optimizer, at.field("optimizer"));
-  CLEAVE_TRY(const std::string name, optimizer.text());
-  const auto parsed = parseOptimizer(name);
-  if (!parsed) return optimizer.wrong("none, sgd, momentum or adamw");
-  cost.optimizer = *parsed;
-  CLEAVE_TRY(const At budget, at.field("budget_bytes"));
-  if (!budget.json->is_null()) {
-    if (!budget.json->is_number_integer() || budget.json->get<std::int64_t>() < 1) return budget.wrong("a number of bytes, or null");
-    cost.memoryBudget = budget.json->get<std::int64_t>();
-  }
-  CLEAVE_TRY(const At slack, at.field("slack_percent"));
-  const double percent = slack.json->is_number() ? slack.json->get<double>() : -1;
-  if (!(percent >= 0 && percent <= kMostSlackPercent)) return slack.wrong(fmt::format("a number from 0 to {}", kMostSlackPercent));
-  cost.slackPercent = percent;
-  return cost;
+  CLEAVE_TRY(cost.isTraining, fields.flag("training"));
+  CLEAVE_TRY(cost.optimizer, fields.word("optimizer", parseOptimizer));
+  CLEAVE_TRY(cost.memoryBudget, fields.optionalInteger("budget_bytes", kPositive));
+  CLEAVE_TRY(cost.slackPercent, fields.number("slack_percent"));
+  if (cost.slackPercent >= 0 && cost.slackPercent <= kMostSlackPercent) return cost;
+  return fields.wrong("slack_percent", fmt::format("a number from 0 to {}", kMostSlackPercent));
 }
 
-Result<Problem> readProblem(const At& at, std::shared_ptr<const Graph> graph) {
+Result<Problem> readProblem(const JsonObject& fields, std::shared_ptr<const Graph> graph) {
   Problem problem;
   problem.graph = std::move(graph);
-  CLEAVE_TRY(const At ranks, at.field("ranks"));
-  CLEAVE_TRY(const std::uint32_t worldSize, ranks.integer(kMostRanks));
-  if (worldSize == 0) return ranks.wrong("at least one rank");
-  problem.context.worldSize = static_cast<int>(worldSize);
-  CLEAVE_TRY(const At menu, at.field("menu"));
-  CLEAVE_TRY(const std::size_t menuIndex, oneOf(menu, rules::kMenuWords));
-  problem.context.menu = static_cast<rules::Menu>(menuIndex);
-  CLEAVE_TRY(const At sequence, at.field("sequence_parallel"));
-  CLEAVE_TRY(const std::size_t sequenceIndex, oneOf(sequence, rules::kSequenceParallelWords));
-  problem.context.sequenceParallel = static_cast<rules::SequenceParallel>(sequenceIndex);
-  CLEAVE_TRY(const At pins, at.field("pins"));
-  CLEAVE_TRY(const std::size_t count, pins.arraySize());
-  for (std::size_t i = 0; i < count; ++i) {
-    CLEAVE_TRY(const std::string text, pins.item(i).text());
-    CLEAVE_TRY(Pin pin, withContext(Pin::parse(text), pins.item(i).path));
+  CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, kMostRanks}));
+  problem.context.worldSize = static_cast<int>(ranks);
+  CLEAVE_TRY(problem.context.menu, fields.word("menu", rules::parseMenu));
+  CLEAVE_TRY(problem.context.sequenceParallel, fields.word("sequence_parallel", rules::parseSequenceParallel));
+  CLEAVE_TRY(const auto pins, fields.texts("pins"));
+  for (const std::string& text : pins) {
+    CLEAVE_TRY(Pin pin, withContext(Pin::parse(text), fields.nameOf("pins")));
     problem.pins.push_back(std::move(pin));
   }
-  CLEAVE_TRY(problem.rulesOff, textsField(at, "rules_off"));
-  CLEAVE_TRY(problem.redistributable, textsField(at, "redistributable"));
-  if (at.json->contains("cost")) {  // older files lack it
-    CLEAVE_TRY(const At cost, at.field("cost"));
+  CLEAVE_TRY(problem.rulesOff, fields.texts("rules_off"));
+  CLEAVE_TRY(problem.redistributable, fields.texts("redistributable"));
+  if (fields.has("cost")) {  // older files lack it
+    CLEAVE_TRY(const JsonObject cost, fields.object("cost"));
     CLEAVE_TRY(problem.cost, readCost(cost));
   }
   return problem;
@@ -269,31 +191,27 @@ std::string toJsonText(const Trace& trace) {
                       {"problem", toJson(*problem)},
                       {"choices", std::move(choices)},
                       {"conflicts", std::move(conflicts)}};
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return jsonText(document);
 }
 
 Result<TraceTables> traceTablesFromJson(const std::string& text) {
-  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded())
-    return fail(ErrorCode::BadInput, "The header of the trace is not JSON: the file is damaged.");
-  const At top{&document, "header"};
+  CLEAVE_TRY(const nlohmann::json document, parseJson(text, "The header of the trace", kHeaderLimits));
+  CLEAVE_TRY(const JsonObject top, JsonObject::at(document, "header"));
   TraceTables tables;
-  CLEAVE_TRY(const At graphAt, top.field("graph"));
-  CLEAVE_TRY(Graph graph, graph::graphFromJson(*graphAt.json));
-  CLEAVE_TRY(const At problemAt, top.field("problem"));
-  CLEAVE_TRY(Problem problem, readProblem(problemAt, std::make_shared<const Graph>(std::move(graph))));
+  CLEAVE_TRY(const JsonObject graphFields, top.object("graph"));
+  CLEAVE_TRY(Graph graph, graph::graphFromJson(graphFields.json()));
+  CLEAVE_TRY(const JsonObject problemFields, top.object("problem"));
+  CLEAVE_TRY(Problem problem, readProblem(problemFields, std::make_shared<const Graph>(std::move(graph))));
   tables.problem = std::make_shared<const Problem>(std::move(problem));
-  CLEAVE_TRY(const At choices, top.field("choices"));
-  CLEAVE_TRY(const std::size_t choiceCount, choices.arraySize());
-  for (std::size_t i = 0; i < choiceCount; ++i) {
-    CLEAVE_TRY(Choice choice, readChoice(choices.item(i)));
-    tables.choices.push_back(std::move(choice));
+  CLEAVE_TRY(const JsonArray choices, top.array("choices"));
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    CLEAVE_TRY(const JsonObject fields, choices.object(i));
+    CLEAVE_TRY(tables.choices.emplace_back(), readChoice(fields));
   }
-  CLEAVE_TRY(const At conflicts, top.field("conflicts"));
-  CLEAVE_TRY(const std::size_t conflictCount, conflicts.arraySize());
-  for (std::size_t i = 0; i < conflictCount; ++i) {
-    CLEAVE_TRY(ConflictRecord conflict, readConflict(conflicts.item(i), *tables.problem->graph));
-    tables.conflicts.push_back(std::move(conflict));
+  CLEAVE_TRY(const JsonArray conflicts, top.array("conflicts"));
+  for (std::size_t i = 0; i < conflicts.size(); ++i) {
+    CLEAVE_TRY(const JsonObject fields, conflicts.object(i));
+    CLEAVE_TRY(tables.conflicts.emplace_back(), readConflict(fields, *tables.problem->graph));
   }
   return tables;
 }

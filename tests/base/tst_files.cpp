@@ -1,15 +1,27 @@
 #include "base/checked.h"
-#include "base/files.h"
+#include "base/output_file.h"
 
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <cstdio>
 #include <limits>
 
 using namespace cleave;
+
+namespace {
+
+int entries(const fs::path& folder) { return static_cast<int>(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
+
+}  // namespace
 
 class TestFiles : public QObject {
   Q_OBJECT
@@ -17,19 +29,161 @@ class TestFiles : public QObject {
   void writesAreWholeOrNothing() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "plan.json";
-    QVERIFY(writeFileAtomically(file, "one"));
-    QVERIFY(writeFileAtomically(file, "two"));
+    QVERIFY(writeFile(file, "one"));
+    QVERIFY(writeFile(file, "two"));
     QCOMPARE(*readTextFile(file, 100), std::string("two"));
     QCOMPARE(std::distance(fs::directory_iterator(file.parent_path()), fs::directory_iterator()), std::ptrdiff_t{1});
-    const auto refused = writeFileAtomically(file.parent_path() / "absent" / "x", "three");
+    const auto refused = writeFile(file.parent_path() / "absent" / "x", "three");
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
+  }
+
+  void aLinkStaysAndItsTargetIsReplaced() {
+    QTemporaryDir folder;
+    const fs::path base = folder.path().toStdString();
+    fs::create_directory(base / "kept");
+    QVERIFY(writeFile(base / "kept/plan.json", "old"));
+    fs::create_symlink("kept/plan.json", base / "inner");
+    fs::create_symlink("inner", base / "outer");
+    QVERIFY(writeFile(base / "outer", "new"));
+    QCOMPARE(fs::read_symlink(base / "outer"), fs::path("inner"));
+    QCOMPARE(fs::read_symlink(base / "inner"), fs::path("kept/plan.json"));
+    QCOMPARE(*readTextFile(base / "kept/plan.json", 100), std::string("new"));
+    fs::create_symlink("kept/later.json", base / "dangling");
+    QVERIFY(writeFile(base / "dangling", "made"));
+    QVERIFY(fs::is_symlink(base / "dangling"));
+    QCOMPARE(*readTextFile(base / "kept/later.json", 100), std::string("made"));
+    fs::create_symlink("loop", base / "loop");
+    QCOMPARE(writeFile(base / "loop", "x").error().code, ErrorCode::Environment);
+    QCOMPARE(entries(base / "kept"), 2);
+  }
+
+  void modesOwnersAndHardLinksStay() {
+    QTemporaryDir folder;
+    const fs::path base = folder.path().toStdString();
+    const fs::path file = base / "secret.json";
+    QVERIFY(writeFile(file, "old"));
+    QCOMPARE(::chmod(file.c_str(), 0640), 0);
+    const bool isRoot = ::geteuid() == 0;
+    if (isRoot) QCOMPARE(::chown(file.c_str(), 12, 34), 0);
+    QVERIFY(writeFile(file, "new"));
+    struct stat info {};
+    QCOMPARE(::stat(file.c_str(), &info), 0);
+    QCOMPARE(info.st_mode & 07777u, 0640u);
+    if (isRoot) QVERIFY(info.st_uid == 12 && info.st_gid == 34);
+    fs::create_hard_link(file, base / "second-name");
+    QVERIFY(writeFile(file, "newer, and longer"));
+    QVERIFY(writeFile(file, "newest"));
+    QCOMPARE(*readTextFile(base / "second-name", 100), std::string("newest"));
+    QCOMPARE(fs::hard_link_count(file), std::uintmax_t{2});
+    QCOMPARE(entries(base), 2);
+  }
+
+  void aPipeIsWrittenThrough() {
+    QTemporaryDir folder;
+    const fs::path pipe = fs::path(folder.path().toStdString()) / "pipe";
+    QCOMPARE(::mkfifo(pipe.c_str(), 0600), 0);
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    QVERIFY(writeFile(pipe, "through"));
+    std::array<char, 16> got{};
+    QCOMPARE(::read(reader, got.data(), got.size()), ssize_t{7});
+    QCOMPARE(std::string(got.data()), std::string("through"));
+    QVERIFY(fs::is_fifo(pipe));
+    auto out = OutputFile::open(pipe);
+    ::close(reader);
+    const auto broken = out->write("nobody listens");  // and the program lives on
+    QVERIFY(!broken && broken.error().message.ends_with("its reader is gone."));
+    QCOMPARE(entries(pipe.parent_path()), 1);
+  }
+
+  void aDeviceIsWrittenThrough() {
+    QTemporaryDir folder;
+    const fs::path base = folder.path().toStdString();
+    constexpr int kMemoryDevices = 1, kNull = 3, kFull = 7;
+    const auto make = [&](const char* name, int minor) { return ::mknod((base / name).c_str(), S_IFCHR | 0600, makedev(kMemoryDevices, minor)) == 0; };
+    if (!make("null", kNull) || !make("full", kFull)) QSKIP("device nodes cannot be made here");
+    if (const auto opened = OutputFile::open(base / "null"); !opened) QSKIP("device nodes are not usable here");
+    fs::create_symlink("null", base / "link");
+    QVERIFY(writeFile(base / "null", "gone"));
+    QVERIFY(writeFile(base / "link", "gone"));
+    QVERIFY(fs::is_character_file(fs::symlink_status(base / "null")));
+    QVERIFY(fs::is_symlink(base / "link"));
+    const auto full = writeFile(base / "full", "does not fit");
+    QVERIFY(!full);
+    QCOMPARE(full.error().code, ErrorCode::Environment);
+    QCOMPARE(full.error().message, fmt::format("Cannot write {}: the disk is full.", (base / "full").string()));
+    QCOMPARE(entries(base), 3);
+  }
+
+  /// What the shell does for `--json out > out`, and what /dev/stdout leads to.
+  void ourOwnOutputIsNotReplacedUnderUs() {
+    QTemporaryDir folder;
+    const fs::path file = fs::path(folder.path().toStdString()) / "out";
+    const int before = ::dup(STDOUT_FILENO);
+    std::fflush(stdout);
+    const int redirected = ::open(file.c_str(), O_CREAT | O_WRONLY, 0600);
+    ::dup2(redirected, STDOUT_FILENO);
+    ::close(redirected);
+    const bool printed = ::write(STDOUT_FILENO, "a", 1) == 1;
+    const bool named = writeFile(file, "b").has_value();
+    const bool byDescriptor = writeFile("/proc/self/fd/1", "c").has_value();
+    const bool printedAgain = ::write(STDOUT_FILENO, "d", 1) == 1;
+    ::dup2(before, STDOUT_FILENO);
+    ::close(before);
+    QVERIFY(printed && named && byDescriptor && printedAgain);
+    QCOMPARE(*readTextFile(file, 100), std::string("abcd"));
+  }
+
+  void whatIsNotFinishedLeavesTheOldFile() {
+    QTemporaryDir folder;
+    const fs::path base = folder.path().toStdString();
+    QVERIFY(writeFile(base / "plan", "old"));
+    {
+      auto out = OutputFile::open(base / "plan");
+      QVERIFY(out && out->write("half of it"));
+    }
+    QCOMPARE(*readTextFile(base / "plan", 100), std::string("old"));
+    // As a full disk does: the write itself fails, in the middle.
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    rlimit tight = limit;
+    tight.rlim_cur = 1000;
+    std::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &tight);
+    const auto cut = writeFile(base / "plan", std::string(5000, 'x'));
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    QVERIFY(!cut);
+    QCOMPARE(cut.error().code, ErrorCode::Environment);
+    QCOMPARE(*readTextFile(base / "plan", 100), std::string("old"));
+    QCOMPARE(entries(base), 1);
+  }
+
+  void whatCannotBeWrittenIsOneSentence() {
+    QTemporaryDir folder;
+    const fs::path base = folder.path().toStdString();
+    QCOMPARE(writeFile(base, "x").error().message, fmt::format("Cannot write {}: it is a folder.", base.string()));
+    QCOMPARE(writeFile(base / "absent/x", "x").error().message,
+             fmt::format("Cannot write {0}/absent/x: the folder {0}/absent does not exist.", base.string()));
+    QVERIFY(writeFile(base / std::string(255, 'n'), "names may be this long"));
+  }
+
+  void aWrittenFileInALockedFolderIsWrittenInPlace() {
+    if (::geteuid() == 0) QSKIP("nothing is locked for root");
+    QTemporaryDir folder;
+    const fs::path base = folder.path().toStdString();
+    QVERIFY(writeFile(base / "plan", "old and long"));
+    fs::permissions(base, fs::perms::owner_read | fs::perms::owner_exec);
+    const bool written = writeFile(base / "plan", "new").has_value();
+    const auto refused = writeFile(base / "other", "new");
+    fs::permissions(base, fs::perms::owner_all);
+    QVERIFY(written && !refused);
+    QCOMPARE(*readTextFile(base / "plan", 100), std::string("new"));
   }
 
   void sizesAreCheckedBeforeReading() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "big";
-    QVERIFY(writeFileAtomically(file, std::string(1000, 'x')));
+    QVERIFY(writeFile(file, std::string(1000, 'x')));
     const auto text = readTextFile(file, 999);
     QVERIFY(!text);
     QVERIFY(text.error().message.find("1000 bytes; at most 999") != std::string::npos);
@@ -50,7 +204,7 @@ class TestFiles : public QObject {
   void aFileThatShrankIsNamed() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "short";
-    QVERIFY(writeFileAtomically(file, "abc"));
+    QVERIFY(writeFile(file, "abc"));
     const auto opened = RandomAccessFile::open(file);
     QVERIFY(opened.has_value());
     std::array<std::byte, 8> buffer;

@@ -1,3 +1,4 @@
+#include "base/output_file.h"
 #include "base/temporary_folder.h"
 
 #include <QTemporaryDir>
@@ -60,7 +61,7 @@ class TestTemporaryFolder : public QObject {
       auto made = TemporaryFolder::make("cleave-test");
       QVERIFY(made);
       path = made->path();
-      QVERIFY(writeFileAtomically(*made / "plan.json", "{}"));
+      QVERIFY(writeFile(*made / "plan.json", "{}"));
       TemporaryFolder moved = std::move(*made);
       QVERIFY(fs::exists(moved / "plan.json"));
     }
@@ -70,7 +71,7 @@ class TestTemporaryFolder : public QObject {
   void whatAKilledOwnerLeftIsSwept() {
     Owner dead, living;
     QVERIFY(fs::is_directory(dead.folder) && fs::is_directory(living.folder));
-    QVERIFY(writeFileAtomically(dead.folder / "outputs", "x"));
+    QVERIFY(writeFile(dead.folder / "outputs", "x"));
     dead.kill();
     QVERIFY(fs::exists(dead.folder));  // nobody was left to remove it
     const auto made = TemporaryFolder::make("cleave-test");
@@ -87,7 +88,7 @@ class TestTemporaryFolder : public QObject {
     // One without an owner's file was made by something else, one of another kind is swept by its own.
     fs::create_directory(parent / "cleave-test-abcdef");
     fs::create_directory(parent / "cleave-other-abcdef");
-    QVERIFY(writeFileAtomically(parent / "cleave-other-abcdef" / "owner", ""));
+    QVERIFY(writeFile(parent / "cleave-other-abcdef" / "owner", ""));
     fs::create_directory_symlink(parent / "cleave-other-abcdef", parent / "cleave-test-link");
     QVERIFY(TemporaryFolder::make("cleave-test"));
     for (const char* name : {"cleave-test-abcdef", "cleave-other-abcdef", "cleave-other-abcdef/owner", "cleave-test-link"}) {

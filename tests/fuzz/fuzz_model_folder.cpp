@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "formats/model_folder.h"
+#include "fuzz_target.h"
 
 using namespace cleave;
 using namespace cleave::formats;
@@ -46,6 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   scratch.write("model.safetensors.index.json", part());
   scratch.write("model-00001-of-00001.safetensors", rest);
   const auto model = openModelFolder(scratch.path);
+  wasAccepted = model.has_value();
   if (!model) {
     CLEAVE_CHECK(!model.error().message.empty() && model.error().code == ErrorCode::BadInput);
     return 0;

@@ -1,4 +1,5 @@
 // Plan files: what is accepted can be written, read again and drawn, and stays the same; messages stay valid UTF-8.
+#include "fuzz_target.h"
 #include "plan/plan.h"
 
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@ using namespace cleave;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto plan = plan::planFromJson({reinterpret_cast<const char*>(data), size});
+  wasAccepted = plan.has_value();
   if (!plan) {
     nlohmann::json(plan.error().message).dump();  // throws on invalid UTF-8
     return 0;

@@ -3,12 +3,14 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "fuzz_target.h"
 #include "run/events.h"
 
 using namespace cleave::run;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto message = decode(std::string_view(reinterpret_cast<const char*>(data), size));
+  wasAccepted = message.has_value();
   if (!message) return 0;
   const std::string line = encode(*message);
   const auto again = decode(line);

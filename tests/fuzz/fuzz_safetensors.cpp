@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "formats/safetensors.h"
+#include "fuzz_target.h"
 
 using namespace cleave;
 using namespace cleave::formats;
@@ -9,6 +10,7 @@ using namespace cleave::formats;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);
   const auto header = parseSafetensorsHeader(content, "input");
+  wasAccepted = header.has_value();
   if (!header) {
     CLEAVE_CHECK(header.error().code == ErrorCode::BadInput);
     return 0;

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "fuzz_target.h"
 #include "solve/decision.h"
 
 using namespace cleave;
@@ -18,7 +19,7 @@ std::string wholeFile(std::string_view input) {
   const auto end = std::min(input.find('\n'), input.size());
   const std::string_view header = input.substr(0, end);
   const std::string_view events = input.substr(std::min(end + 1, input.size()));
-  const std::uint32_t fixed[2] = {1, sizeof(Event)};
+  const std::uint32_t fixed[2] = {2, sizeof(Event)};
   const std::uint64_t sizes[2] = {header.size(), events.size() / sizeof(Event)};
   std::string file = "CLVTRACE";
   file.append(reinterpret_cast<const char*>(fixed), sizeof fixed);
@@ -48,6 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CLEAVE_CHECK(fd >= 0 && ::write(fd, file.data(), file.size()) == static_cast<ssize_t>(file.size()));
   const auto trace = openTrace(fmt::format("/proc/self/fd/{}", fd));
   ::close(fd);
+  wasAccepted = trace.has_value();
   if (trace) {
     walk(*trace);
   } else {

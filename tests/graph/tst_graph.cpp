@@ -104,6 +104,12 @@ class TestGraph : public QObject {
     QTest::newRow("type") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[2,x]\"}]" << "graph.nodes[0].out";
     QTest::newRow("odd hex") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abc\"}]" << "hexadecimal";
     QTest::newRow("short data") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abcd\"}]" << "needs 4";
+    QTest::newRow("class is a number") << "[{\"op\":\"add\",\"path\":\"/scopes/1/class\",\"value\":5}]" << "graph.scopes[1].class must be a text, but it is 5";
+    QTest::newRow("scope is a list") << "[{\"op\":\"add\",\"path\":\"/nodes/0/scope\",\"value\":[[[]]]}]" << "graph.nodes[0].scope must be an integer from 0";
+    QTest::newRow("scope before its parent") << "[{\"op\":\"replace\",\"path\":\"/scopes/1/path\",\"value\":\"a.b\"}]" << "its parent does not stand before it";
+    QTest::newRow("1,002 dimensions") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" + QString(",1").repeated(1001) + "]\"}]"
+                                      << "must be a tensor type such as f32[2,8], of at most 64 dimensions";
+    QTest::newRow("tied is a number") << "[{\"op\":\"add\",\"path\":\"/tied\",\"value\":7}]" << "graph.tied must be an object, but it is 7";
     QTest::newRow("no nodes") << "[{\"op\":\"remove\",\"path\":\"/nodes\"}]" << "graph.nodes is missing";
     QTest::newRow("output") << "[{\"op\":\"replace\",\"path\":\"/outputs/0/1\",\"value\":1000}]" << "graph.outputs[0]";
   }

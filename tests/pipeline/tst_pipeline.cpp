@@ -239,11 +239,14 @@ class TestPipeline : public QObject {
     QTest::addColumn<QString>("line");
     QTest::addColumn<QString>("phrase");
     const auto row = [](const char* name, const char* line, const char* phrase) { QTest::newRow(name) << QString(line) << QString(phrase); };
-    row("no JSON", "sum", "not a JSON object");
-    row("no operator", "{\"args\":[]}", "no \"op\"");
+    row("no JSON", "sum", "is not valid JSON at line 1");
+    row("no operator", "{\"args\":[]}", "op is missing");
     row("unknown operator", "{\"op\":\"aten::smu\",\"args\":[]}", "smu");
-    row("ranks", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"ranks\":0}", "\"ranks\"");
-    row("placement", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4],\"placement\":\"split\"}]}", "no placement");
+    row("ranks", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"ranks\":0}", "ranks must be an integer from 1 to 65536, but it is 0");
+    row("placement", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4],\"placement\":\"split\"}]}", "placement must be a placement such as R, S(1) or S(1,x2), but it is \"split\"");
+    row("sizes", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[18446744073709551615]}]}", "Argument self of aten::relu.tensor must be a list");
+    row("menu", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"menu\":5}", "menu must be a text, but it is 5");
+    row("a wide integer", "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[4]},[9223372036854775808]]}", "does not fit 64 bits");
     row("keyword", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"kwargs\":{\"dmi\":1}}", "\"dmi\"");
   }
   void refusesLinesItCannotRead() {

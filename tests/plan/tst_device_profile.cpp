@@ -52,7 +52,7 @@ class TestDeviceProfile : public QObject {
       QTest::newRow(name) << QString::fromStdString(text) << phrase;
     };
     row("no JSON", "{", "not valid JSON");
-    row("a list", "[]", "not a JSON object");
+    row("a list", "[]", "profile must be an object");
     row("another schema", with("device/1", "device/9"), "cleave.device/1");
     row("no memory", with("\"memory_bytes\": 1073741824,", ""), "profile.memory_bytes is missing");
     row("zero memory", with("1073741824", "0"), "profile.memory_bytes");

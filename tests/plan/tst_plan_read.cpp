@@ -55,10 +55,10 @@ class TestPlanRead : public QObject {
     const auto row = [](const char* name, const char* pointer, const char* value, const char* phrase) {
       QTest::newRow(name) << pointer << value << phrase;
     };
-    row("later version", "/schema", "\"cleave.plan/2\"", "version cleave.plan/2, but this program reads cleave.plan/1");
+    row("later version", "/schema", "\"cleave.plan/2\"", "version \"cleave.plan/2\", but this program reads cleave.plan/1");
     row("another file", "/schema", "\"cleave.run/1\"", "no plan");
     row("no schema", "/schema", "(removed)", "plan.schema is missing");
-    row("no ranks", "/ranks", "0", "plan.ranks must be an integer from 1 to 4096, not 0");
+    row("no ranks", "/ranks", "0", "plan.ranks must be an integer from 1 to 4096, but it is 0");
     row("text for ranks", "/ranks", "\"2\"", "plan.ranks must be");
     row("huge ranks", "/ranks", "18446744073709551615", "plan.ranks must be");
     row("another world size", "/ranks", "4", "do not fit the operator on 4 ranks");
@@ -70,6 +70,12 @@ class TestPlanRead : public QObject {
     row("fastest below zero", "/cost/fastest", "{\"step_fs\":-1,\"rank_bytes\":1}", "plan.cost.fastest.step_fs must be");
     row("warnings as text", "/warnings", "[1]", "plan.warnings");
 
+    row("class of a scope as a number", "/graph/scopes/1/class", "5", "plan.graph: graph.scopes[1].class must be a text, but it is 5");
+    row("scope without its parent", "/graph/scopes/1/path", "\"a.b.c\"", "its parent does not stand before it");
+    row("tensor of too many dimensions", "/graph/nodes/0/out/0/1", ("\"f32[1" + QByteArray(",1").repeated(1001) + "]\"").constData(),
+        "graph.nodes[0].out[0][1] must be a tensor type such as f32[2,8], of at most 64 dimensions");
+    row("many warnings", "/warnings", ("[\"\"" + QByteArray(",\"\"").repeated(10'000) + "]").constData(), "plan.warnings must be a list of at most 10000 texts");
+    row("two values of a name", "/graph/nodes/1/out/0/0", "\"ids\"", "as another value is called");
     row("foreign operator", "/program/ops/3", "\"os::system\"", "\"os::system\" is no operator");
     row("operator without a name", "/program/ops/3", "\"aten::\"", "no operator");
     row("operator with a path", "/program/ops/3", "\"aten::linear/../x\"", "no operator");
@@ -96,10 +102,10 @@ class TestPlanRead : public QObject {
 
     row("parameter missing", "/parameters/0", "(removed)", "plan.parameters lacks attn.k.weight");
     row("parameter twice", "/parameters/1/name", "\"attn.k.weight\"", "plan.parameters[1]");
-    row("parameter unknown", "/parameters/0/name", "\"w\"", "the program has no parameter w");
-    row("local shape", "/parameters/0/local_shape", "[4,8]", "no parameter attn.k.weight of type f32[4,8]");
+    row("parameter unknown", "/parameters/0/name", "\"w\"", "the program has no parameter \"w\"");
+    row("local shape", "/parameters/0/local_shape", "[4,8]", "no parameter \"attn.k.weight\" of type f32[4,8]");
     row("shape of another size", "/parameters/0/shape", "[8,8]", "does not become [2, 8]");
-    row("shape with a wrapped size", "/parameters/0/shape", "[18446744073709551612,8]", "list of sizes");
+    row("shape with a wrapped size", "/parameters/0/shape", "[18446744073709551612,8]", "plan.parameters[0].shape must be a list of at most 64 items, each an integer from 0");
     row("placement of another size", "/parameters/0/placement", "\"R\"", "R of shape");
     row("climbing file", "/parameters/0/pieces/0/file", "\"a/../../secret.safetensors\"", "inside the model folder");
     row("absolute file", "/parameters/0/pieces/0/file", "\"/etc/secret.safetensors\"", "inside the model folder");
@@ -134,10 +140,10 @@ class TestPlanRead : public QObject {
   void refusesTextsThatAreNoPlan_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("empty") << QByteArray() << "not valid JSON";
-    QTest::newRow("list") << QByteArray("[]") << "not a JSON object";
+    QTest::newRow("empty") << QByteArray() << "The plan is empty";
+    QTest::newRow("list") << QByteArray("[]") << "plan must be an object, but it is []";
     QTest::newRow("truncated") << QByteArray(goodPlan().substr(0, 500).c_str()) << "not valid JSON";
-    QTest::newRow("deep") << QByteArray("{\"a\":") + QByteArray(100'000, '[') << "nested 100001 deep";
+    QTest::newRow("deep") << QByteArray("{\"a\":") + QByteArray(100'000, '[') << "The plan is nested deeper than 32 levels";
     QTest::newRow("not UTF-8") << QByteArray("{\"schema\":\"\xff\"}") << "not valid JSON";
     QTest::newRow("a character cut in the message") << QByteArray("{\"schema\":\"cleave.plan/") + QByteArray("\xc3\xa4").repeated(40) + "\"}" << "version";
     QTest::newRow("brackets in a text") << QByteArray("{\"schema\":\"") + QByteArray(100, '[') + "\\\"\"}" << "no plan";

@@ -1,5 +1,5 @@
 /// What this machine offers to ranks: GPUs, backends, memory.
-#include "base/files.h"
+#include "base/output_file.h"
 #include "run/launcher.h"
 #include "run/machine_memory.h"
 
@@ -15,7 +15,7 @@ class BackendTest : public QObject {
   static void write(const QTemporaryDir& root, const char* file, const char* text) {
     const fs::path path = fs::path(root.path().toStdString()) / file;
     fs::create_directories(path.parent_path());
-    const auto written = writeFileAtomically(path, text);
+    const auto written = writeFile(path, text);
     if (!written) qFatal("%s", written.error().message.c_str());
   }
 

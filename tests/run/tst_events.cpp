@@ -85,21 +85,22 @@ class EventsTest : public QObject {
   void rejectsMalformedLines_data() {
     QTest::addColumn<QByteArray>("line");
     QTest::addColumn<QByteArray>("phrase");
-    QTest::newRow("empty") << QByteArray("") << QByteArray("not a JSON object");
-    QTest::newRow("array") << QByteArray("[1]") << QByteArray("not a JSON object");
-    QTest::newRow("cut") << QByteArray("{\"type\":\"hel") << QByteArray("not a JSON object");
-    QTest::newRow("no type") << QByteArray("{}") << QByteArray("\"type\"");
-    QTest::newRow("type is a number") << QByteArray(R"({"type":3})") << QByteArray("\"type\"");
-    QTest::newRow("text for a number") << QByteArray(R"({"type":"hello","rank":"0"})") << QByteArray("\"rank\"");
-    QTest::newRow("fraction") << QByteArray(R"({"type":"hello","rank":0.5})") << QByteArray("\"rank\"");
-    QTest::newRow("beyond 32 bits") << QByteArray(R"({"type":"hello","rank":99999999999})") << QByteArray("in range");
-    QTest::newRow("beyond 64 bits") << QByteArray(R"({"type":"memory","rss":18446744073709551615})")
-                                    << QByteArray("in range");
+    QTest::newRow("empty") << QByteArray("") << QByteArray("A rank's line is empty");
+    QTest::newRow("array") << QByteArray("[1]") << QByteArray("must hold a JSON object");
+    QTest::newRow("cut") << QByteArray("{\"type\":\"hel") << QByteArray("not valid JSON");
+    QTest::newRow("no type") << QByteArray("{}") << QByteArray("type is missing");
+    QTest::newRow("type is a number") << QByteArray(R"({"type":3})") << QByteArray("type must be a text, but it is 3");
+    QTest::newRow("not UTF-8") << QByteArray("{\"type\":\"\xff\"}") << QByteArray("ill-formed UTF-8");
+    QTest::newRow("a field twice") << QByteArray(R"({"type":"hello","rank":0,"rank":1})") << QByteArray("the key \"rank\" twice");
+    QTest::newRow("text for a number") << QByteArray(R"({"type":"hello","rank":"0"})") << QByteArray("rank must be an integer");
+    QTest::newRow("fraction") << QByteArray(R"({"type":"hello","rank":0.5})") << QByteArray("rank must be an integer");
+    QTest::newRow("beyond 32 bits") << QByteArray(R"({"type":"hello","rank":99999999999})") << QByteArray("to 2147483647");
+    QTest::newRow("beyond 64 bits") << QByteArray(R"({"type":"memory","rss":18446744073709551615})") << QByteArray("rss must be an integer");
     QTest::newRow("unknown phase") << QByteArray(R"({"type":"phase","phase":"dreaming"})") << QByteArray("phase");
     QTest::newRow("other version") << QByteArray(R"({"type":"hello","version":99})") << QByteArray("version 99");
     QTest::newRow("digests") << QByteArray(R"({"type":"result","digests":{"a":1}})") << QByteArray("digests");
     QTest::newRow("too long") << QByteArray(kMaxLineBytes + 1, ' ') << QByteArray("bytes");
-    QTest::newRow("deep") << QByteArray(30000, '[') << QByteArray("not a JSON object");
+    QTest::newRow("deep") << QByteArray(30000, '[') << QByteArray("nested deeper than 4 levels");
   }
   void rejectsMalformedLines() {
     QFETCH(QByteArray, line);

@@ -211,10 +211,27 @@ class TestTrace : public QObject {
     row("cut header", good.substr(0, 200), "damaged");
     row("huge header", patched(16, std::string(8, '\x7f')), "damaged");
     row("huge event count", patched(24, std::string(8, '\x7f')), "damaged");
-    row("not JSON", patched(40, "}}}}"), "not JSON");
-    row("unknown menu", replaced("\"optimum\"", "\"opt1mum\""), "optimum, full");
+    row("not JSON", patched(40, "}}}}"), "is not valid JSON at line 1");
+    row("unknown menu", replaced("\"optimum\"", "\"opt1mum\""), "header.problem.menu is \"opt1mum\", which this program does not know");
     row("no ranks", replaced("\"ranks\":2", "\"ranks\":0"), "rank");
     row("no placement", replaced("\"results\":[\"R\"]", "\"results\":[\"Q\"]"), "placement");
+    const auto withHeader = [&](std::string header) {
+      header.append((16 - header.size() % 16) % 16, ' ');
+      const std::uint64_t sizes[2] = {header.size(), 0};
+      return good.substr(0, 16) + std::string(reinterpret_cast<const char*>(sizes), sizeof sizes) + header;
+    };
+    const std::string header = good.substr(32, headerBytes);
+    const auto inHeader = [&](const std::string& what, const std::string& with) {
+      const auto at = header.find(what);
+      if (at == std::string::npos) qFatal("bad row: %s", what.c_str());
+      return withHeader(std::string(header).replace(at, what.size(), with));
+    };
+    row("a scope nested 100,000 deep", inHeader("\"scope\":1", "\"scope\":" + std::string(100'000, '[') + std::string(100'000, ']')),
+        "nested deeper than 32 levels");
+    row("a scope that is a list", inHeader("\"scope\":1", "\"scope\":[[1]]"), ".scope must be an integer from 0 to");
+    row("a class that is a number", inHeader("{\"path\":\"\"", "{\"class\":5,\"path\":\"\""), "graph.scopes[0].class must be a text, but it is 5");
+    row("a field twice", inHeader("\"problem\":{", "\"problem\":{\"ranks\":2,"), "has the key \"problem.ranks\" twice");
+    row("a text that is not UTF-8", inHeader("\"menu\":\"", "\"menu\":\"\xff"), "ill-formed UTF-8");
     row("unknown event type", patched(eventsAt, "\x2a"), "unknown type 42");
     row("unknown node", patched(eventsAt + 4, "\xff\xff\xff\x7f"), "names node");
     row("unknown choice", patched(eventsAt + 16 + 8, "\xff\xff"), "refers to choice");

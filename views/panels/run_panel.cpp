@@ -14,8 +14,9 @@
 #include <QSpinBox>
 #include <QTableWidget>
 #include <QVBoxLayout>
-#include <nlohmann/json.hpp>
 
+#include "base/bounded_json.h"
+#include "base/output_file.h"
 #include "canvas/theme.h"
 #include "text.h"
 
@@ -156,7 +157,7 @@ QString runToJson(const RunState& state) {
     r["used_bytes_10hz"] = rank.history;
     root["rank_details"].push_back(std::move(r));
   }
-  return toQ(root.dump(1));
+  return toQ(jsonText(root, 1));
 }
 
 QString runToCsv(const RunState& state) {
@@ -379,7 +380,7 @@ void RunPanel::exportRun() {
                                                     tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
   if (path.isEmpty()) return;
   const QString text = path.endsWith(QLatin1String(".csv"), Qt::CaseInsensitive) ? runToCsv(*state) : runToJson(*state);
-  if (const auto written = writeFileAtomically(toStd(path), toStd(text)); !written)
+  if (const auto written = writeFile(toStd(path), toStd(text)); !written)
     emit m_document.message(toQ(written.error().message), Severity::Failure);
   else
     emit m_document.message(tr("Written to %1.").arg(path), Severity::Good);

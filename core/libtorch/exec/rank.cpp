@@ -1,6 +1,5 @@
 #include "libtorch/exec/rank.h"
 
-#include "base/files.h"
 #include "libtorch/exec/collectives.h"
 #include "libtorch/exec/inputs.h"
 #include "libtorch/exec/interpreter.h"
@@ -9,6 +8,7 @@
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/weights.h"
 #include "libtorch/exec/within_time.h"
+#include "plan/plan_file.h"
 #include "run/machine_memory.h"
 
 #include <ATen/Context.h>
@@ -25,8 +25,6 @@ namespace cleave::torch_exec {
 namespace {
 
 using run::Phase;
-
-constexpr std::int64_t kMaxPlanBytes = std::int64_t(1) << 30;
 
 class RankRun {
  public:
@@ -69,8 +67,7 @@ class RankRun {
   }
 
   Result<void> readPlan() {
-    CLEAVE_TRY(const std::string text, readTextFile(m_request.planFile, kMaxPlanBytes));
-    CLEAVE_TRY(m_plan, withContext(plan::planFromJson(text), m_request.planFile.string()));
+    CLEAVE_TRY(m_plan, plan::readPlanFile(m_request.planFile));
     if (m_plan.ranks != m_request.worldSize) {
       return fail(ErrorCode::BadUsage, "The plan is for {} ranks and {} were started.", m_plan.ranks,
                   m_request.worldSize);

@@ -1,6 +1,7 @@
 #include "libtorch/exec/weights.h"
 
 #include "formats/safetensors.h"
+#include "formats/weight_files.h"
 #include "libtorch/exec/fill.h"
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/torch_types.h"
@@ -119,12 +120,8 @@ class Loader {
 
   Result<const OpenFile*> open(const std::string& name) {
     if (const auto at = m_files.find(name); at != m_files.end()) return &at->second;
-    const auto path = m_options.modelFolder / name;
-    if (!isInside(m_options.modelFolder, path)) {
-      return fail(ErrorCode::BadInput, "{} lies outside the model folder {}.", name, m_options.modelFolder.string());
-    }
-    CLEAVE_TRY(auto file, RandomAccessFile::open(path));
-    CLEAVE_TRY(auto header, formats::readSafetensorsHeader(file, path.string()));
+    CLEAVE_TRY(auto file, formats::openWeightFile(m_options.modelFolder, name));
+    CLEAVE_TRY(auto header, formats::readSafetensorsHeader(file, file.path().string()));
     const std::int64_t headerBytes = file.bytesRead();
     return &m_files.emplace(name, OpenFile{std::move(file), std::move(header), headerBytes}).first->second;
   }

@@ -1,6 +1,6 @@
 #include "libtorch/models/decoder_config.h"
 
-#include "formats/bounded_json.h"
+#include "base/bounded_json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,6 @@
 namespace cleave::models {
 namespace {
 
-using formats::IntegerRange;
-using formats::JsonObject;
-using formats::quotedText;
 using nlohmann::json;
 
 struct NumberRange {

@@ -1,9 +1,10 @@
 #pragma once
-/// JSON from files and peers that nobody vouches for.
+/// JSON from files and peers that nobody vouches for: the one reader of it.
 ///
-/// The text is bounded before it is built: bytes, depth and number of values. Refused besides bad syntax: invalid
-/// UTF-8, duplicate keys, numbers that are not finite, integers beyond 64 bits. `JsonObject` then reads typed fields;
-/// every error names the file and the field. Functions are pure and safe to call from any thread.
+/// The text is bounded before anything is built: bytes, depth and number of values, so that memory stays in proportion.
+/// Refused besides bad syntax: invalid UTF-8, duplicate keys, numbers that are not finite, integers beyond 64 bits.
+/// `JsonObject` and `JsonArray` then read typed fields; every error names the place, the value found and what must stand
+/// there. Nothing here throws. Functions are pure and safe to call from any thread.
 ///
 ///     CLEAVE_TRY(const nlohmann::json config, readJsonFile(folder / "config.json"));
 ///     CLEAVE_TRY(const JsonObject fields, JsonObject::of(config, "config.json"));
@@ -20,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cleave::formats {
+namespace cleave {
 
 struct JsonLimits {
   std::int64_t bytes = 16 << 20;
@@ -33,11 +34,11 @@ struct JsonLimits {
 
 /// `where` names the source in errors: a path, "the answer of the Hub", ... BadInput for everything above.
 Result<nlohmann::json> parseJson(std::string_view text, std::string_view where, const JsonLimits& limits = {});
-/// The same, keeping the order of keys.
-Result<nlohmann::ordered_json> parseOrderedJson(std::string_view text, std::string_view where,
-                                                const JsonLimits& limits = {});
 /// Reads and parses; errors name the path.
 Result<nlohmann::json> readJsonFile(const fs::path& file, const JsonLimits& limits = {});
+
+/// Writes our own values: strings that are not UTF-8 (file names may be) get U+FFFD for each bad byte. A negative indent: one line.
+std::string jsonText(const nlohmann::ordered_json& value, int indent = -1);
 
 /// For messages: `"a\nb"`, quoted and escaped, always valid UTF-8, cut after 60 bytes.
 std::string quotedText(std::string_view text);
@@ -51,12 +52,16 @@ struct IntegerRange {
 inline constexpr IntegerRange kPositive{.min = 1};
 inline constexpr IntegerRange kNotNegative{.min = 0};
 
+class JsonArray;
+
 /// Reads the fields of one object. Keeps a pointer to the JSON value, which must outlive it. A key whose value is null
 /// counts as absent. With a fallback an absent key yields it; without, an absent key is an error.
 class JsonObject {
  public:
-  /// BadInput unless `value` is an object.
+  /// BadInput unless `value` is an object. Its fields are called `config.json: hidden_size`.
   static Result<JsonObject> of(const nlohmann::json& value, std::string where);
+  /// The same for a part of a document: its fields are called `plan.layers[3].name`.
+  static Result<JsonObject> at(const nlohmann::json& value, std::string path);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   /// The value, or null when the key is absent (or holds JSON's null).
@@ -64,20 +69,35 @@ class JsonObject {
 
   Result<std::int64_t> integer(std::string_view key, IntegerRange range = {},
                                std::optional<std::int64_t> fallback = std::nullopt) const;
+  Result<std::optional<std::int64_t>> optionalInteger(std::string_view key, IntegerRange range = {}) const;
+  /// Any whole number of 64 bits without a sign.
+  Result<std::uint64_t> count(std::string_view key) const;
   /// An integer or a floating point number.
   Result<double> number(std::string_view key, std::optional<double> fallback = std::nullopt) const;
   Result<bool> flag(std::string_view key, std::optional<bool> fallback = std::nullopt) const;
   Result<std::string> text(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
-  Result<std::vector<std::string>> texts(std::string_view key) const;
-  Result<std::vector<std::int64_t>> integers(std::string_view key, IntegerRange range = {}) const;
+  Result<std::vector<std::string>> texts(std::string_view key, std::size_t mostItems = kAnyNumber) const;
+  Result<std::vector<std::int64_t>> integers(std::string_view key, IntegerRange range = {},
+                                             std::size_t mostItems = kAnyNumber) const;
   /// A nested object; its errors read `config.json: rope_parameters.factor must be ...`.
   Result<JsonObject> object(std::string_view key) const;
+  Result<JsonArray> array(std::string_view key) const;
+  /// A text that `parse` knows.
+  template <class T>
+  Result<T> word(std::string_view key, std::optional<T> (*parse)(std::string_view)) const {
+    CLEAVE_TRY(const std::string text, this->text(key));
+    if (auto parsed = parse(text)) return *std::move(parsed);
+    return fail(ErrorCode::BadInput, "{} is {}, which this program does not know.", nameOf(key), quotedText(text));
+  }
 
+  const nlohmann::json& json() const { return *m_value; }
   const std::string& where() const { return m_where; }
   /// `config.json: rope_parameters.factor`, to begin an error of one's own about a field.
   std::string nameOf(std::string_view key) const;
   /// `<nameOf(key)> must be <expected>, but it is <value>.` or `<nameOf(key)> is missing: it must be <expected>.`
   tl::unexpected<Error> wrong(std::string_view key, std::string_view expected) const;
+
+  static constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
  private:
   JsonObject(const nlohmann::json& value, std::string where, std::string prefix)
@@ -86,8 +106,28 @@ class JsonObject {
   Result<T> read(std::string_view key, std::string_view expected, std::optional<T> fallback, Read&& convert) const;
 
   const nlohmann::json* m_value;
-  std::string m_where;
-  std::string m_prefix;  ///< "rope_parameters." inside that object
+  std::string m_where;   ///< the document or the path of this object
+  std::string m_prefix;  ///< of its fields' names: "config.json: rope_parameters." or "plan.layers[3]."
 };
 
-}  // namespace cleave::formats
+/// The items of one list, called `plan.layers[3]`.
+class JsonArray {
+ public:
+  /// BadInput unless `value` is a list.
+  static Result<JsonArray> at(const nlohmann::json& value, std::string path);
+  std::size_t size() const { return m_value->size(); }
+  const nlohmann::json& operator[](std::size_t index) const { return (*m_value)[index]; }
+  Result<JsonObject> object(std::size_t index) const { return JsonObject::at((*this)[index], nameOf(index)); }
+  Result<JsonArray> array(std::size_t index) const { return JsonArray::at((*this)[index], nameOf(index)); }
+  Result<std::string> text(std::size_t index) const;
+  Result<std::int64_t> integer(std::size_t index, IntegerRange range = {}) const;
+  std::string nameOf(std::size_t index) const { return fmt::format("{}[{}]", m_path, index); }
+  tl::unexpected<Error> wrong(std::size_t index, std::string_view expected) const;
+
+ private:
+  JsonArray(const nlohmann::json& value, std::string path) : m_value(&value), m_path(std::move(path)) {}
+  const nlohmann::json* m_value;
+  std::string m_path;
+};
+
+}  // namespace cleave
