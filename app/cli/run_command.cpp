@@ -2,6 +2,7 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "cli/summary.h"
+#include "pipeline/plan_again.h"
 
 #include <charconv>
 #include <cmath>
@@ -63,8 +64,22 @@ struct RunCommand {
     return {};
   }
 
+  /// The plan of the file; where the inputs are of another shape, one that is made for them as that one was made.
+  Result<std::shared_ptr<const plan::Plan>> planFor(const Progress& progress) const {
+    CLEAVE_TRY(auto plan, readPlanFile(flags.model));
+    const std::string& file = input.empty() ? expect : input;
+    if (file.empty()) return plan;
+    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file));
+    const plan::ModelInfo wanted = pipeline::withInputs(plan->model, shape);
+    if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
+    endProgress();
+    std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n", flags.model.c_str(),
+                 pipeline::inputsInWords(plan->model).c_str(), file.c_str(), pipeline::inputsInWords(wanted).c_str());
+    return pipeline::planAgain(*plan, wanted, progress);
+  }
+
   Result<std::shared_ptr<const plan::Plan>> makePlan(const Progress& progress) {
-    if (isPlanFile(flags.model)) return readPlanFile(flags.model);
+    if (isPlanFile(flags.model)) return planFor(progress);
     CLEAVE_TRY_VOID(takeShapeFromInput());
     CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
     if (!planned.plan) return tl::unexpected(planned.planError);
@@ -99,7 +114,13 @@ struct RunCommand {
                 "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with --ignore-memory.", memory.text);
   }
 
-  Result<int> runOnce(const Progress& progress) {
+  struct Done {
+    int exitCode = 0;
+    std::string report;  ///< in JSON
+    std::optional<Error> failure;
+  };
+
+  Result<Done> runOnce(const Progress& progress) {
     CLEAVE_TRY(const auto plan, makePlan(progress));
     CLEAVE_TRY(const auto runRequest, request(plan));
     CLEAVE_TRY_VOID(checkFits(runRequest));
@@ -115,31 +136,54 @@ struct RunCommand {
     };
     CLEAVE_TRY(const auto report, pipeline::runPlan(runRequest, observer, progress));
     endProgress();
-    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, toJson(report, *plan) + "\n"));
+    Done done;
+    done.report = toJson(report, *plan);
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", runSummary(report, *plan)));
     if (report.outcome.firstFailure) {
       const run::RankExit& failure = *report.outcome.firstFailure;
       const std::string lastWords = failure.lastWords.empty() ? "" : " Its last words: " + failure.lastWords;
-      return fail(failure.code, "Rank {} {}.{}", failure.rank, failure.what, lastWords);
+      done.failure = Error{failure.code, fmt::format("Rank {} {}.{}", failure.rank, failure.what, lastWords)};
     }
-    return report.verdict == pipeline::RunVerdict::Failed ? exitCode(ErrorCode::Negative) : 0;
+    done.exitCode = report.verdict == pipeline::RunVerdict::Failed ? exitCode(ErrorCode::Negative) : 0;
+    return done;
   }
 
   Result<int> run() {
     // Whoever reads the progress may go: the ranks and their result are not concerned.
     std::signal(SIGPIPE, SIG_IGN);
     const Progress progress = consoleProgress();
-    if (shapes.empty()) return runOnce(progress);
+    if (!shapes.empty()) return runShapes(progress);
+    CLEAVE_TRY(const Done done, runOnce(progress));
+    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, done.report + "\n"));
+    if (done.failure) return tl::unexpected(*done.failure);
+    return done.exitCode;
+  }
+
+  /// One document for all shapes, also when one of them is the last because it failed.
+  Result<int> runShapes(const Progress& progress) {
     if (isPlanFile(flags.model)) return fail(ErrorCode::BadUsage, "--shapes needs a model, not a plan: a plan is made for one shape.");
     if (!input.empty() || !expect.empty()) return fail(ErrorCode::BadUsage, "--shapes and --input or --expect exclude each other.");
+    if (!output.empty()) return fail(ErrorCode::BadUsage, "--shapes and --output exclude each other: each run would replace the outputs of the one before.");
     CLEAVE_TRY(const auto wanted, parseShapes(shapes));
     int worst = 0;
+    std::string reports;
+    std::optional<Error> failure;
     for (const Shape2& shape : wanted) {
       flags.batch = shape.batch;
       flags.sequence = shape.sequence;
-      CLEAVE_TRY(const int code, runOnce(progress));
-      worst = std::max(worst, code);
+      auto done = runOnce(progress);
+      failure = done ? done->failure : done.error();
+      if (done) {
+        worst = std::max(worst, done->exitCode);
+        reports += fmt::format("{}{{\"batch\": {}, \"sequence\": {}, \"report\": {}}}", reports.empty() ? "" : ",\n", shape.batch, shape.sequence, done->report);
+      }
+      if (failure) break;
     }
+    const bool passed = worst == 0 && !failure;
+    if (!json.empty()) {
+      CLEAVE_TRY_VOID(writeOutput(json, fmt::format("{{\"schema\": \"cleave.runs/1\",\n\"passed\": {},\n\"runs\": [\n{}\n]}}\n", passed, reports)));
+    }
+    if (failure) return tl::unexpected(*std::move(failure));
     return worst;
   }
 };

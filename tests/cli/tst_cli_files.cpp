@@ -1,0 +1,262 @@
+/// What the command line does to files: outputs that are no regular files, models that are links, inputs that nobody vouches for.
+#include "cli/cli_process.h"
+
+#include <QDir>
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+using namespace cleave::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const QString kModel = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
+
+QByteArray contentOf(const QString& path) {
+  QFile file(path);
+  return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+}
+
+void write(const QString& path, const QByteArray& content) {
+  QFile file(path);
+  if (!file.open(QIODevice::WriteOnly) || file.write(content) != content.size()) qFatal("cannot write %s", qPrintable(path));
+}
+
+/// The model as the Hub's cache keeps it: a snapshot of links to blobs. Answers the snapshot.
+QString snapshotOf(const QTemporaryDir& cache) {
+  const fs::path repo = fs::path(cache.path().toStdString()) / "models--org--tiny";
+  fs::create_directories(repo / "blobs");
+  fs::create_directories(repo / "snapshots/0123");
+  int blob = 0;
+  for (const auto& entry : fs::directory_iterator(kModel.toStdString())) {
+    const fs::path target = fs::path("blobs") / ("hash" + std::to_string(blob++));
+    fs::copy_file(entry.path(), repo / target);
+    fs::create_symlink("../.." / target, repo / "snapshots/0123" / entry.path().filename());
+  }
+  return QString::fromStdString((repo / "snapshots/0123").string());
+}
+
+QStringList planOf(const QString& model, const QStringList& more = {}) {
+  return QStringList{"plan", model, "--seq", "16", "--batch", "2", "--engine", "reference"} + more;
+}
+
+}  // namespace
+
+class TestCliFiles : public QObject {
+  Q_OBJECT
+ private slots:
+  /// Every option that writes, into a node of our own that swallows what it gets.
+  void outputsAreWrittenThroughWhatIsNoRegularFile_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::newRow("plan --json") << planOf(kModel, {"--json", "OUT"});
+    QTest::newRow("plan --trace") << planOf(kModel, {"--trace", "OUT"});
+    QTest::newRow("plan --pareto --json") << QStringList{"plan", kModel, "--seq", "16", "--pareto", "--json", "OUT"};
+    QTest::newRow("explain --json") << QStringList{"explain", kModel, "--engine", "reference", "--json", "OUT"};
+    QTest::newRow("export --out") << QStringList{"export", kModel, "--format", "dot", "--out", "OUT"};
+    QTest::newRow("run --json") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--json", "OUT"};
+    QTest::newRow("run --output") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--output", "OUT"};
+  }
+  void outputsAreWrittenThroughWhatIsNoRegularFile() {
+    QFETCH(QStringList, arguments);
+    QTemporaryDir folder;
+    const std::string node = folder.filePath("node").toStdString();
+    constexpr int kMemoryDevices = 1, kNull = 3;
+    if (::mknod(node.c_str(), S_IFCHR | 0600, makedev(kMemoryDevices, kNull)) != 0) QSKIP("device nodes cannot be made here");
+    const int opened = ::open(node.c_str(), O_WRONLY);
+    if (opened < 0) QSKIP("device nodes are not usable here");
+    ::close(opened);
+    arguments.replaceInStrings("OUT", QString::fromStdString(node));
+    const Finished done = cli(arguments);
+    QVERIFY2(done.exitCode == 0, done.err.constData());
+    QVERIFY(fs::is_character_file(fs::symlink_status(node)));
+    QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::System | QDir::Hidden | QDir::NoDotAndDotDot).size(), 1);
+  }
+
+  void aLinkToAFileStays() {
+    QTemporaryDir folder;
+    write(folder.filePath("kept.json"), "old");
+    QVERIFY(QFile::link("kept.json", folder.filePath("link.json")));
+    QCOMPARE(cli(planOf(kModel, {"--json", folder.filePath("link.json")})).exitCode, 0);
+    QVERIFY(fs::is_symlink(folder.filePath("link.json").toStdString()));
+    QVERIFY(contentOf(folder.filePath("kept.json")).startsWith("{"));
+  }
+
+  void whatCannotBeWrittenIsExitFour_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::newRow("plan --json") << planOf(kModel, {"--json", "OUT"});
+    QTest::newRow("plan --trace") << planOf(kModel, {"--trace", "OUT"});
+    QTest::newRow("export --out") << QStringList{"export", kModel, "--out", "OUT"};
+    QTest::newRow("run --output") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--output", "OUT"};
+  }
+  void whatCannotBeWrittenIsExitFour() {
+    QFETCH(QStringList, arguments);
+    QTemporaryDir folder;
+    arguments.replaceInStrings("OUT", folder.filePath("absent/out"));
+    const Finished done = cli(arguments);
+    QVERIFY2(done.exitCode == 4, (QByteArray::number(done.exitCode) + done.err).constData());
+    QVERIFY2(done.err.contains("absent does not exist."), done.err.constData());
+  }
+
+  void aSnapshotOfTheHubCachePlansAndRuns() {
+    QTemporaryDir cache;
+    const QString snapshot = snapshotOf(cache);
+    const QString plan = cache.filePath("plan.json");
+    QCOMPARE(cli(planOf(snapshot, {"--json", plan})).exitCode, 0);
+    for (const QString& source : {snapshot, snapshot + "/config.json", plan}) {
+      const Finished run = cli({"run", source, "--backend", "gloo", "--engine", "reference", "--expect", kModel + "/expected.safetensors"});
+      QVERIFY2(run.exitCode == 0, run.err.constData());
+    }
+  }
+
+  void aRankDoesNotFollowALinkOutOfTheFolder() {
+    QTemporaryDir cache;
+    const QString snapshot = snapshotOf(cache);
+    const QString plan = cache.filePath("plan.json");
+    QCOMPARE(cli(planOf(snapshot, {"--json", plan})).exitCode, 0);
+    const fs::path shard = fs::path(snapshot.toStdString()) / "model-00002-of-00003.safetensors";
+    const fs::path outside = fs::path(cache.path().toStdString()) / "outside.safetensors";
+    fs::copy_file(shard, outside);
+    fs::remove(shard);
+    fs::create_symlink(outside, shard);
+    const Finished run = cli({"run", plan, "--backend", "gloo", "--no-check"});
+    QCOMPARE(run.exitCode, 3);
+    QVERIFY2(run.err.contains("which lies outside the model folder"), run.err.constData());
+  }
+
+  /// Damage that only a rank sees is bad input, not a failed rank.
+  void damagedWeightsAreExitThree() {
+    QTemporaryDir cache;
+    const QString snapshot = snapshotOf(cache);
+    const QString plan = cache.filePath("plan.json");
+    QCOMPARE(cli(planOf(snapshot, {"--json", plan})).exitCode, 0);
+    const fs::path shard = fs::canonical(fs::path(snapshot.toStdString()) / "model-00002-of-00003.safetensors");
+    fs::resize_file(shard, fs::file_size(shard) - 4);
+    const Finished run = cli({"run", plan, "--backend", "gloo", "--no-check"});
+    QVERIFY2(run.exitCode == 3, (QByteArray::number(run.exitCode) + run.err).constData());
+    QVERIFY2(run.err.contains("model-00002-of-00003.safetensors"), run.err.constData());
+  }
+
+  void aPlanWithABadBatchIsBadInput_data() {
+    QTest::addColumn<QString>("key");
+    QTest::addColumn<QJsonValue>("value");
+    QTest::newRow("no batch") << "batch" << QJsonValue(0);
+    QTest::newRow("another batch") << "batch" << QJsonValue(3);
+    QTest::newRow("a huge batch") << "batch" << QJsonValue(1e15);
+    QTest::newRow("text") << "sequence" << QJsonValue("x");
+    QTest::newRow("logits that the loss lacks") << "logits_to_keep" << QJsonValue(3);
+  }
+  void aPlanWithABadBatchIsBadInput() {
+    QFETCH(QString, key);
+    QFETCH(QJsonValue, value);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json");
+    QCOMPARE(cli(planOf(kModel, {"--json", file})).exitCode, 0);
+    QJsonObject plan = QJsonDocument::fromJson(contentOf(file)).object();
+    QJsonObject model = plan["model"].toObject();
+    model[key] = value;
+    plan["model"] = model;
+    write(file, QJsonDocument(plan).toJson());
+    for (const char* command : {"check", "run"}) {
+      const Finished done = cli({command, file});
+      QVERIFY2(done.exitCode == 3, (QByteArray(command) + QByteArray::number(done.exitCode) + done.err).constData());
+      QVERIFY(!done.err.contains("json.exception"));
+    }
+  }
+
+  /// Every file that may come from elsewhere, with what no reader may believe: one sentence and exit 3.
+  void foreignFilesAreRefusedInOneSentence_data() {
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<QByteArray>("content");
+    const QList<std::pair<const char*, QByteArray>> contents{
+        {"nothing", ""},
+        {"no JSON", "hello"},
+        {"not UTF-8", "{\"schema\":\"\xff\xfe\"}"},
+        {"deep", QByteArray("{\"a\":") + QByteArray(100'000, '[')},
+        {"a key twice", "{\"schema\":\"x\",\"schema\":\"y\"}"},
+        {"a list", "[]"},
+        {"null", "null"},
+        {"200,000 keys", [] {
+           QByteArray text = "{";
+           for (int i = 0; i < 200'000; ++i) text += "\"key" + QByteArray::number(i) + "\":" + QByteArray::number(i) + ",";
+           return text + "\"last\":0}";
+         }()},
+        {"many values", "{\"warnings\":[" + QByteArray("\"\",").repeated(9'000'000) + "\"\"]}"}};
+    for (const char* file : {"plan.json", "model/config.json", "model/model.safetensors.index.json", "device.json", "rules.jsonl"}) {
+      for (const auto& [name, content] : contents) QTest::addRow("%s: %s", file, name) << QString(file) << content;
+    }
+  }
+  void foreignFilesAreRefusedInOneSentence() {
+    QFETCH(QString, file);
+    QFETCH(QByteArray, content);
+    QTemporaryDir folder;
+    QDir(folder.path()).mkpath("model");
+    if (file != "model/config.json") QFile::copy(kModel + "/config.json", folder.filePath("model/config.json"));
+    write(folder.filePath(file), content);
+    const QStringList arguments = file == "plan.json"     ? QStringList{"check", folder.filePath(file)}
+                                  : file == "device.json" ? QStringList{"plan", kModel, "--device-profile", folder.filePath(file)}
+                                  : file == "rules.jsonl" ? QStringList{"rules", "--eval", folder.filePath(file)}
+                                                          : QStringList{"plan", folder.filePath("model")};
+    const Finished done = cli(arguments);
+    const bool isNothingToDo = file == "rules.jsonl" && content.isEmpty();
+    QVERIFY(!done.crashed);
+    QVERIFY2(done.exitCode == (isNothingToDo ? 0 : 3), (QByteArray::number(done.exitCode) + done.err.left(1000)).constData());
+    const QByteArray said = done.err + done.out;
+    QVERIFY2(!said.contains("json.exception"), said.left(1000).constData());
+    QVERIFY2(said.size() < 2000 && QString::fromUtf8(said).toUtf8() == said, said.left(3000).constData());
+  }
+
+  void aRuleOfNoKnownTextIsAnAnswerToo() {
+    const Finished done = cli({"rules", "--eval", "-"}, "{\"op\":\"aten::neg\",\"menu\":5}\n{\"op\":\"aten::ne\xff\"}\n{\"op\":\"aten::neg\",\"args\":[{\"tensor\":[2]}]}\n");
+    QVERIFY(!done.crashed);
+    QCOMPARE(done.exitCode, 3);
+    const auto lines = done.out.trimmed().split('\n');
+    QCOMPARE(lines.size(), 3);
+    QCOMPARE(lines[0], QByteArray("{\"error\":\"The line: menu must be a text, but it is 5.\"}"));
+    QVERIFY2(lines[1].startsWith("{\"error\":\"The line is not valid JSON at line 1, column 16"), lines[1].constData());
+    QCOMPARE(lines[2], QByteArray("{\"out\":[\"R\"]}"));
+  }
+
+  void severalShapesAreOneDocument() {
+    const Finished done = cli({"run", kModel, "--backend", "gloo", "--shapes", "1x8,2x4", "--json", "-"});
+    QVERIFY2(done.exitCode == 0, done.err.constData());
+    QJsonParseError error;
+    const QJsonObject json = QJsonDocument::fromJson(done.out, &error).object();
+    QVERIFY2(error.error == QJsonParseError::NoError, qPrintable(error.errorString()));
+    QCOMPARE(json["schema"].toString(), QString("cleave.runs/1"));
+    QVERIFY(json["passed"].toBool());
+    const QJsonArray runs = json["runs"].toArray();
+    QCOMPARE(runs.size(), 2);
+    QCOMPARE(runs[1]["batch"].toInt(), 2);
+    QCOMPARE(runs[1]["sequence"].toInt(), 4);
+    QCOMPARE(runs[1]["report"]["schema"].toString(), QString("cleave.run/1"));
+    QCOMPARE(cli({"run", kModel, "--shapes", "1x8,2x4", "--output", "x"}).exitCode, 2);
+  }
+
+  /// A plan is for one shape; inputs of another are planned for as the plan was.
+  void inputsOfAnotherShapeArePlannedForAgain() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json");
+    QCOMPARE(cli({"plan", kModel, "--ranks", "4", "--engine", "reference", "--seq", "64", "--pin", "lm_head=replicated", "--json", file}).exitCode, 0);
+    const Finished done = cli({"run", file, "--backend", "gloo", "--expect", kModel + "/expected.safetensors", "--json", "-"});
+    QVERIFY2(done.exitCode == 0, done.err.constData());
+    QVERIFY2(done.err.contains("is planned for batch 1, sequence 64"), done.err.constData());
+    const QJsonObject report = QJsonDocument::fromJson(done.out).object();
+    QCOMPARE(report["plan"]["ranks"].toInt(), 4);
+    QCOMPARE(report["plan"]["engine"].toString(), QString("reference"));
+    QCOMPARE(report["compared_with"].toString(), QString("expected.safetensors"));
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliFiles)
+#include "tst_cli_files.moc"
