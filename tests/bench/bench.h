@@ -9,10 +9,14 @@
 ///
 ///     cleave-bench              every case
 ///     cleave-bench solve        the cases whose name contains "solve"
+///     cleave-bench --smoke      each measurement once, on small inputs where a case has them: that all of them still run
 ///     cleave-bench --list
+#include "base/result.h"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +28,9 @@ namespace cleave::bench {
 class Bench {
  public:
   using Number = std::variant<std::int64_t, double, std::string>;
+  explicit Bench(bool isSmoke = false) : m_isSmoke(isSmoke) {}
+  /// Only whether the case runs is asked, not how fast: take the smaller input.
+  bool isSmoke() const { return m_isSmoke; }
 
   /// Runs the work until it ran `runs` times (at least once) and reports the median in milliseconds, which it also returns.
   double measure(std::string_view name, const std::function<void()>& work, int runs = 5);
@@ -38,13 +45,24 @@ class Bench {
 
  private:
   /// Milliseconds of each run, ascending.
-  static std::vector<double> timesOf(const std::function<void()>& work, int runs);
+  std::vector<double> timesOf(const std::function<void()>& work, int runs) const;
   double reported(std::string_view name, double ms) {
     report(name, ms);
     return ms;
   }
+  bool m_isSmoke;
   std::vector<std::pair<std::string, Number>> m_numbers;
 };
+
+/// The value, or the end of the case with the error's sentence.
+template <class T>
+T need(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return *std::move(result);
+}
+inline void need(bool holds, const char* sentence) {
+  if (!holds) throw std::runtime_error(sentence);
+}
 
 struct Case {
   std::string_view name;

@@ -48,7 +48,8 @@ SolveResult measured(bench::Bench& bench, const std::string& name, const Problem
 }  // namespace
 
 BENCH_CASE("solve/exploding") {
-  for (std::int64_t layers = 1; layers <= 7; ++layers) {
+  const std::int64_t most = bench.isSmoke() ? 3 : 7;
+  for (std::int64_t layers = 1; layers <= most; ++layers) {
     const auto problem = exploding(layers);
     SearchStats stats;
     const double ms = bench.measure(
@@ -60,7 +61,7 @@ BENCH_CASE("solve/exploding") {
         },
         layers < 6 ? 5 : 3);
     bench.report(fmt::format("layers_{}_tries", layers), stats.tries);
-    if (layers == 7) bench.report("events_per_second", static_cast<double>(stats.events) / ms * 1000);
+    if (layers == most) bench.report("events_per_second", static_cast<double>(stats.events) / ms * 1000);
   }
 }
 
@@ -127,11 +128,12 @@ BENCH_CASE("solve/126-layers-optimal") {
 /// Time for each node must not grow with the graph. Every size solves graphs of as many nodes in all, each graph once before
 /// any comes again, so that a small one does not lie in the processor's cache while a large one is fetched from memory.
 BENCH_CASE("solve/nodes") {
-  constexpr std::int64_t kLayers = 1333;
+  const std::int64_t mostLayers = bench.isSmoke() ? 13 : 1333;
   for (const Engine engine : {Engine::Reference, Engine::Learning, Engine::Optimal}) {
-    for (const std::int64_t layers : {std::int64_t{13}, std::int64_t{133}, kLayers}) {
+    for (const std::int64_t layers : {std::int64_t{13}, std::int64_t{133}, std::int64_t{1333}}) {
+      if (layers > mostLayers) break;
       std::vector<std::shared_ptr<Problem>> problems;
-      for (std::int64_t i = 0; i < kLayers / layers; ++i) {
+      for (std::int64_t i = 0; i < mostLayers / layers; ++i) {
         problems.push_back(std::make_shared<Problem>(*problemOf({.layers = layers}, 2)));
         if (engine == Engine::Optimal) problems.back()->context.menu = rules::Menu::Full;
       }
@@ -151,18 +153,18 @@ BENCH_CASE("solve/nodes") {
 
 BENCH_CASE("solve/record") {
   const auto problem = problemOf({.layers = 2}, 2);
-  constexpr std::uint64_t kEvents = 1 << 24;
+  const std::uint64_t events = bench.isSmoke() ? 1 << 16 : 1 << 24;
   const double ms = bench.measure("record_ms", [&] {
     TraceRecorder recorder(problem);
-    for (std::uint64_t i = 0; i < kEvents; ++i)
+    for (std::uint64_t i = 0; i < events; ++i)
       recorder.onEvent({.type = EventType::Visit, .node = static_cast<std::uint32_t>(i & 63)});
   });
-  bench.report("events", kEvents);
-  bench.report("events_per_second", static_cast<double>(kEvents) / ms * 1000);
+  bench.report("events", events);
+  bench.report("events_per_second", static_cast<double>(events) / ms * 1000);
 }
 
 BENCH_CASE("solve/seek") {
-  const auto trace = recorded(exploding(7));
+  const auto trace = recorded(exploding(bench.isSmoke() ? 4 : 7));
   Cursor cursor(trace);
   bench.report("events", trace->size());
   bench.measure(

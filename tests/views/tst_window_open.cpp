@@ -5,6 +5,7 @@
 #include <QSettings>
 #include <QTemporaryDir>
 
+#include "base/output_file.h"
 #include "panels/run_panel.h"
 #include "plan/diff.h"
 #include "pipeline/plan_flags.h"
@@ -47,7 +48,7 @@ class TestWindowOpen : public QObject {
     // Names say nothing: what a file holds does.
     m_planFile = m_folder.filePath(QStringLiteral("saved"));
     m_traceFile = m_folder.filePath(QStringLiteral("recorded.json"));
-    QVERIFY(writeFileAtomically(toStd(m_planFile), plan::toJson(*m_plan)).has_value());
+    QVERIFY(writeFile(toStd(m_planFile), plan::toJson(*m_plan)).has_value());
     window.document().saveTrace(m_traceFile);
     settle(window);
   }
@@ -75,7 +76,7 @@ class TestWindowOpen : public QObject {
     auto lost = *m_plan;
     lost.model.source = toStd(m_folder.filePath(QStringLiteral("gone")));
     const QString file = m_folder.filePath(QStringLiteral("lost.json"));
-    QVERIFY(writeFileAtomically(toStd(file), plan::toJson(lost)).has_value());
+    QVERIFY(writeFile(toStd(file), plan::toJson(lost)).has_value());
     MainWindow window(false);
     window.show();
     window.openPath(file);
