@@ -26,7 +26,7 @@ std::vector<Message> samples() {
           Heartbeat{},
           CollectiveDone{5, "all_gather", 1024, 88},
           result,
-          RankError{"line one\nline \"two\" \x01", true, ErrorCode::Environment}};
+          RankError{"line one\nline \"two\" \x01", true, cleave::ErrorCode::Environment}};
 }
 
 }  // namespace
