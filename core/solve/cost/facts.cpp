@@ -24,51 +24,6 @@ double flopsPerSecond(const DeviceProfile& profile, DType dtype) {
                                                                       : profile.floatFlopsPerSecond;
 }
 
-/// Sizes of the letters of an einsum that its result lacks, multiplied.
-std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
-  const auto* equation = node.args.empty() ? nullptr : std::get_if<std::string>(&node.args[0]);
-  const auto arrow = equation ? equation->find("->") : std::string::npos;
-  if (arrow == std::string::npos) return 1;
-  std::string seen = equation->substr(arrow + 2);
-  const std::string terms = equation->substr(0, arrow);
-  std::int64_t summed = 1;
-  std::size_t begin = 0;
-  for (ValueId operand : graph::operandsOf(node)) {
-    if (begin > terms.size()) break;
-    std::string term = terms.substr(begin, terms.find(',', begin) - begin);
-    begin += term.size() + 1;
-    std::erase(term, ' ');
-    const graph::Shape& shape = graph.shapeOf(operand);
-    // From the right, so that "..." in front takes what is left.
-    for (std::size_t back = 1; back <= term.size() && back <= shape.size() && term[term.size() - back] != '.'; ++back) {
-      const char letter = term[term.size() - back];
-      if (seen.find(letter) != std::string::npos) continue;
-      seen += letter;
-      summed *= shape[shape.size() - back];
-    }
-  }
-  return summed;
-}
-
-/// How many elements each element of a product's result sums over.
-std::int64_t depthOfProduct(const Graph& graph, const Node& node) {
-  const std::string& op = graph.opName(node);
-  if (op.find("::einsum") != std::string::npos) return summedByEinsum(graph, node);
-  const bool isAdded = op.find("::addm") != std::string::npos || op.find("::baddbmm") != std::string::npos;
-  const ValueId left = valueAt(node, isAdded ? 1 : 0);
-  return left.isValid() && !graph.shapeOf(left).empty() ? graph.shapeOf(left).back() : 1;
-}
-
-std::int64_t depthOf(const Graph& graph, const Node& node, Work work) {
-  if (work == Work::Product) return depthOfProduct(graph, node);
-  const ValueId second = valueAt(node, 1);
-  if (!second.isValid()) return 1;
-  const graph::Shape& shape = graph.shapeOf(second);
-  if (work == Work::Attention) return shape.size() < 2 ? 1 : shape[shape.size() - 2];
-  if (work == Work::Convolution) return shape.empty() || shape[0] == 0 ? 1 : graph::elementCount(shape) / shape[0];
-  return 1;
-}
-
 /// True where generation reads keys and values again: causal, masked over its own positions, or one position alone (which
 /// needs no mask). An encoder's attention has no cache.
 bool isCausal(const Graph& graph, const Node& node) {
@@ -171,7 +126,7 @@ class FactFinder {
       return;
     }
     facts.costs = m_costs[node.op.index()];
-    facts.depth = depthOf(m_graph, node, facts.costs.work);
+    facts.depth = workDepth(m_graph, node, facts.costs.work);
     const auto operands = operandsOf(id);
     const auto real = std::find_if(operands.begin(), operands.end(), [&](ValueId v) { return isReal(v); });
     const ValueId measured = real != operands.end() ? *real : node.results.empty() ? ValueId() : node.results[0];

@@ -1,6 +1,8 @@
 #pragma once
 /// What operators do and keep, one table row each; operators that are not listed are element-wise and keep everything. Inside
 /// this room and its tests only.
+#include "graph/graph.h"
+
 #include <cstdint>
 #include <string_view>
 
@@ -40,5 +42,9 @@ struct OperatorCosts {
 
 /// By the operator's full name ("aten::mul.Tensor").
 OperatorCosts operatorCosts(std::string_view op);
+
+/// Product: how many elements each element of the result sums over; Convolution: weights a position; Attention: key
+/// positions; 1 for everything else.
+std::int64_t workDepth(const graph::Graph& graph, const graph::Node& node, Work work);
 
 }  // namespace cleave::solve

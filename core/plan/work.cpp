@@ -1,0 +1,151 @@
+#include "plan/work.h"
+
+#include "graph/operators.h"
+#include "solve/cost/flops.h"
+
+namespace cleave::plan {
+namespace {
+
+using rules::Strategy;
+
+FormTally& operator+=(FormTally& sum, const FormTally& other) {
+  sum.layers += other.layers;
+  sum.weightBytes += other.weightBytes;
+  sum.flops += other.flops;
+  return sum;
+}
+
+LayerForm formOfSplit(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::Column:
+    case Strategy::GatherColumn: return LayerForm::Column;
+    case Strategy::ColumnGather: return LayerForm::ColumnGather;
+    case Strategy::Row:
+    case Strategy::RowScatter: return LayerForm::Row;
+    case Strategy::Vocab:
+    case Strategy::VocabScatter: return LayerForm::Vocab;
+    case Strategy::ByExpert:
+    case Strategy::InExpert: return LayerForm::Expert;
+    case Strategy::WholeOnSequence: return LayerForm::Sequence;
+    case Strategy::Whole:
+    case Strategy::GatherWhole: break;
+  }
+  return LayerForm::Replicated;
+}
+
+}  // namespace
+
+std::string_view toText(LayerForm form) {
+  static constexpr std::array<std::string_view, kLayerForms> kNames{"column",   "column+gather", "row",        "vocab",
+                                                                    "expert", "sequence",      "replicated", "open"};
+  return kNames[static_cast<std::size_t>(form)];
+}
+
+LayerForm layerForm(std::optional<Strategy> strategy, const Placement& weight, int ranks) {
+  if (!strategy) return LayerForm::Open;
+  // Nothing is split on one rank, and copies on all ranks are no split.
+  const bool isCopy = ranks == 1 || (weight.isSplit() && weight.isWholeOn(ranks));
+  return isCopy ? LayerForm::Replicated : formOfSplit(*strategy);
+}
+
+NodeSplit splitOfLayer(std::optional<Strategy> strategy, const Placement& weight, int ranks) {
+  const LayerForm form = layerForm(strategy, weight, ranks);
+  return {form, isSplit(form)};
+}
+
+NodeSplit splitOfOperator(const std::optional<Placement>& computed, int ranks) {
+  return {LayerForm::Open, computed && !computed->isWholeOn(ranks)};
+}
+
+std::optional<rules::CollectiveKind> collectiveBefore(Strategy strategy) {
+  const bool gathers = strategy == Strategy::GatherColumn || strategy == Strategy::GatherWhole;
+  return gathers ? std::optional(rules::CollectiveKind::AllGather) : std::nullopt;
+}
+
+std::optional<rules::CollectiveKind> collectiveAfter(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::ColumnGather: return rules::CollectiveKind::AllGather;
+    case Strategy::Row:
+    case Strategy::Vocab:
+    case Strategy::ByExpert:
+    case Strategy::InExpert: return rules::CollectiveKind::AllReduce;
+    case Strategy::RowScatter:
+    case Strategy::VocabScatter: return rules::CollectiveKind::ReduceScatter;
+    case Strategy::Whole:
+    case Strategy::Column:
+    case Strategy::GatherColumn:
+    case Strategy::GatherWhole:
+    case Strategy::WholeOnSequence: break;
+  }
+  return std::nullopt;
+}
+
+std::vector<NodeWork> workOf(const Graph& graph) {
+  const std::vector<double> flops = solve::wholeFlops(graph);
+  std::vector<bool> isTaken(graph.values.size(), false);
+  std::vector<bool> mayBeLayer;
+  for (const std::string& op : graph.ops) mayBeLayer.push_back(graph::mayBeLayer(op));
+  std::vector<NodeWork> work(graph.nodes.size());
+  for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
+    NodeWork& node = work[id.index()];
+    node.flops = flops[id.index()];
+    const graph::Node& call = graph.node(id);
+    if (call.kind != graph::NodeKind::Call || !mayBeLayer[call.op.index()]) continue;
+    const auto layer = graph::layerShape(graph, id);
+    if (!layer) continue;
+    node.isLayer = true;
+    for (const ValueId parameter : {layer->weight, layer->bias, layer->down}) {
+      if (!parameter.isValid()) continue;
+      node.isCounted = true;
+      if (isTaken[parameter.index()]) continue;
+      isTaken[parameter.index()] = true;
+      node.weightBytes += graph::sizeInBytes(graph.value(parameter).type);
+    }
+  }
+  return work;
+}
+
+FormTally WorkTally::total() const {
+  FormTally sum;
+  for (const FormTally& form : forms) sum += form;
+  return sum;
+}
+
+FormTally WorkTally::split() const {
+  FormTally sum;
+  for (std::size_t i = 0; i < kLayerForms; ++i)
+    if (isSplit(static_cast<LayerForm>(i))) sum += forms[i];
+  return sum;
+}
+
+void WorkTally::add(const NodeWork& work, const NodeSplit& split, int times) {
+  flops += times * work.flops;
+  if (split.isSplit) splitFlops += times * work.flops;
+  if (!work.isCounted) return;
+  FormTally& of = forms[static_cast<std::size_t>(split.form)];
+  of.layers += static_cast<std::uint32_t>(times);
+  of.weightBytes += times * work.weightBytes;
+  of.flops += times * work.flops;
+}
+
+WorkTally& WorkTally::operator+=(const WorkTally& other) {
+  for (std::size_t i = 0; i < kLayerForms; ++i) forms[i] += other.forms[i];
+  flops += other.flops;
+  splitFlops += other.splitFlops;
+  return *this;
+}
+
+WorkTally workTally(const Graph& graph, const solve::Solution& solution, int ranks) {
+  const std::vector<NodeWork> work = workOf(graph);
+  WorkTally tally;
+  for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
+    const auto& results = graph.node(id).results;
+    const auto& option = solution.strategies[id.index()];
+    tally.add(work[id.index()],
+              option ? splitOfLayer(option->strategy, option->weight, ranks)
+                     : splitOfOperator(results.empty() ? std::nullopt : std::optional(solution.computed(results[0])), ranks));
+  }
+  return tally;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,13 @@
+#pragma once
+/// The forward work of an operator before anything is split, from shapes alone: the FLOPs that cost_model.h counts on one
+/// rank. For shares of work ("71 % of the FLOPs are split"), which need no device and no solution.
+#include "graph/graph.h"
+
+#include <vector>
+
+namespace cleave::solve {
+
+/// By NodeId; 0 for what computes nothing. Whole numbers, exact below 2^53.
+std::vector<double> wholeFlops(const graph::Graph& graph);
+
+}  // namespace cleave::solve

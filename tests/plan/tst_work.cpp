@@ -1,0 +1,133 @@
+/// How much of a model is split: layers by form, bytes of their weights, FLOPs.
+#include "plan/work.h"
+
+#include "graph/operators.h"
+#include "solve/cost/flops.h"
+#include "solve/solve_support.h"
+#include "support/llama_graph.h"
+
+#include <QTest>
+
+#include <cmath>
+
+using namespace cleave;
+using namespace cleave::plan;
+
+namespace {
+
+solve::Problem problemOf(std::shared_ptr<const Graph> graph, int ranks, rules::Menu menu = rules::Menu::Optimum) {
+  solve::Problem problem;
+  problem.graph = std::move(graph);
+  problem.context = {ranks, menu, rules::SequenceParallel::Off};
+  return problem;
+}
+
+WorkTally tallyOf(const solve::Problem& problem) {
+  const auto result = test::record(std::make_shared<const solve::Problem>(problem)).result;
+  if (!result.solution) qFatal("no solution");
+  return workTally(*problem.graph, *result.solution, problem.context.worldSize);
+}
+
+/// A device on which time is FLOPs.
+solve::DeviceProfile computeOnly() {
+  solve::DeviceProfile profile;
+  profile.halfFlopsPerSecond = profile.floatFlopsPerSecond = profile.doubleFlopsPerSecond = 1e12;
+  profile.memoryBytesPerSecond = std::numeric_limits<double>::infinity();
+  return profile;
+}
+
+}  // namespace
+
+class TestWork : public QObject {
+  Q_OBJECT
+ private slots:
+  void countsEachLayerOnceUnderItsForm() {
+    const test::LlamaSizes sizes{.layers = 3};
+    const WorkTally tally = tallyOf(problemOf(test::llamaGraph(sizes), 2));
+    QCOMPARE(tally.of(LayerForm::Column).layers, 3u * 5 + 1);  // q, k, v, gate, up; lm_head
+    QCOMPARE(tally.of(LayerForm::Row).layers, 3u * 2);         // o, down: whole results, split work
+    QCOMPARE(tally.of(LayerForm::Vocab).layers, 1u);           // the embedding; the loss has no parameter
+    QCOMPARE(tally.total().layers, 3u * 7 + 2);
+    QCOMPARE(tally.split().layers, tally.total().layers);
+    const std::int64_t perLayer = 2 * sizes.hidden * sizes.hidden + 2 * sizes.hidden * (sizes.hidden / sizes.heads * sizes.kvHeads) +
+                                  3 * sizes.hidden * sizes.intermediate;
+    QCOMPARE(tally.total().weightBytes, 4 * (3 * perLayer + 2 * sizes.vocab * sizes.hidden));
+    QCOMPARE(tally.of(LayerForm::Vocab).weightBytes, 4 * sizes.vocab * sizes.hidden);
+    QCOMPARE(tally.of(LayerForm::Vocab).flops, 0.0);
+  }
+
+  void copiesOnAllRanksAreNoSplit() {
+    // One KV head on 2 ranks: k and v take "column" with as many copies as ranks.
+    const auto graph = test::llamaGraph({.layers = 1, .heads = 4, .kvHeads = 1});
+    const WorkTally tally = tallyOf(problemOf(graph, 2, rules::Menu::Full));
+    QCOMPARE(tally.of(LayerForm::Replicated).layers, 2u);
+    QCOMPARE(tally.of(LayerForm::Column).layers, 3u + 1);
+  }
+
+  void aTiedWeightCountsOnce() {
+    const WorkTally tied = tallyOf(problemOf(test::llamaGraph({.layers = 1, .isTied = true}), 2));
+    const WorkTally untied = tallyOf(problemOf(test::llamaGraph({.layers = 1}), 2));
+    QCOMPARE(untied.total().weightBytes - tied.total().weightBytes, 256 * 64 * 4);
+    QCOMPARE(tied.total().layers, untied.total().layers);
+  }
+
+  void onOneRankNothingIsSplit() {
+    const WorkTally tally = tallyOf(problemOf(test::llamaGraph(), 1));
+    QCOMPARE(tally.of(LayerForm::Replicated).layers, tally.total().layers);
+    QCOMPARE(tally.splitFlops, 0.0);
+    QVERIFY(tally.flops > 0);
+  }
+
+  void flopsAreThoseOfTheCostModelOnOneRank() {
+    for (const bool isTied : {false, true}) {
+      solve::Problem problem = problemOf(test::llamaGraph({.layers = 2, .isTied = isTied}), 1);
+      problem.cost.profile = computeOnly();
+      const auto result = test::record(std::make_shared<const solve::Problem>(problem)).result;
+      const solve::Variables variables(problem);
+      const auto costs = solve::CostModel(problem, variables).byNode(*result.solution);
+      const auto flops = solve::wholeFlops(*problem.graph);
+      for (const NodeId node : idRange<NodeId>(flops.size()))
+        QCOMPARE(static_cast<double>(costs[node.index()].computeFs), flops[node.index()] * 1e3);  // 1e15 fs / 1e12 FLOPs
+    }
+  }
+
+  void attentionComputedWholeIsNotSplitWork() {
+    // 3 heads on 2 ranks: attention runs whole on both, and its products are most of the FLOPs at this length.
+    const auto graph = test::llamaGraph({.layers = 1, .hidden = 48, .heads = 3, .kvHeads = 3, .sequence = 2048});
+    const WorkTally tally = tallyOf(problemOf(graph, 2, rules::Menu::Full));
+    QVERIFY(tally.split().layers >= 5);
+    QVERIFY2(tally.splitFlops < 0.5 * tally.flops, qPrintable(QString::number(tally.splitFlops / tally.flops)));
+  }
+
+  void whatIsAddedCanBeTakenOut() {
+    const auto work = workOf(*test::llamaGraph());
+    WorkTally tally;
+    const auto addAll = [&](int times) {
+      for (std::size_t i = 0; i < work.size(); ++i) {
+        const auto strategy = static_cast<rules::Strategy>(i % 12);
+        tally.add(work[i], splitOfLayer(strategy, Placement::split(0), 2), times);
+      }
+    };
+    addAll(1);
+    QVERIFY(tally.split().layers > 0 && tally.splitFlops > 0);
+    addAll(-1);
+    QVERIFY(tally == WorkTally());
+  }
+
+  void collectivesAreThoseOfTheOptions() {
+    const auto graph = test::llamaGraph();
+    for (const auto mode : {rules::SequenceParallel::Off, rules::SequenceParallel::On}) {
+      for (const NodeId node : idRange<NodeId>(graph->nodes.size())) {
+        const auto layer = graph::layerShape(*graph, node);
+        if (!layer || layer->kind == graph::LayerKind::CrossEntropy) continue;
+        for (const auto& option : rules::layerOptions(*graph, node, *layer, {2, rules::Menu::Full, mode}).offered) {
+          QVERIFY(collectiveBefore(option.strategy) == option.before);
+          QVERIFY(collectiveAfter(option.strategy) == option.after);
+        }
+      }
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(TestWork)
+#include "tst_work.moc"
