@@ -1,11 +1,12 @@
-#include "plan/plan.h"
+#include "plan/work.h"
 
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
 /// Colours are Okabe and Ito's palette for people who see colours differently (https://jfly.uni-koeln.de/color/): one hue
-/// a dimension, and the placement is written out too, so that no hue carries a fact alone.
+/// a dimension. A layer has the colour of its form instead, because a row layer is split although its result is whole. Form
+/// and placement are written out too, so that no hue carries a fact alone.
 
 namespace cleave::plan {
 namespace {
@@ -16,9 +17,12 @@ using graph::ScopeId;
 
 constexpr std::array<std::string_view, 5> kDimColours{"#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#F0E442"};
 constexpr std::string_view kReplicatedColour = "#B8BDC4";
+/// In the order of LayerForm; white reads on all of those that are split.
+constexpr std::array<std::string_view, kLayerForms> kFormColours{"#5A45B0", "#3F6B78", "#A02C66", "#7A5C00",
+                                                                 "#0072B2", "#00725A", kReplicatedColour, "#FFFFFF"};
 
-std::string_view colourOf(const Placement& placement) {
-  if (placement.isReplicated()) return kReplicatedColour;
+std::string_view colourOf(const Placement& placement, int ranks) {
+  if (placement.isWholeOn(ranks)) return kReplicatedColour;
   return kDimColours[std::min<std::size_t>(static_cast<std::size_t>(placement.firstDim()), kDimColours.size() - 1)];
 }
 
@@ -88,13 +92,19 @@ class DotWriter {
     const graph::Value& value = m_graph.value(result);
     const Placement& placement = m_plan.solution->of(result);
     std::string label = fmt::format("{}\n{} {}", value.name, graph::toText(value.type), placement.text());
+    std::string colours = fmt::format("fillcolor=\"{}\"", colourOf(placement, m_plan.ranks));
+    if (const auto& option = m_plan.solution->strategies[id.index()]) {
+      const LayerForm form = layerForm(option->strategy, option->weight, m_plan.ranks);
+      label += fmt::format("\n{}", toText(form));
+      colours = fmt::format("fillcolor=\"{}\"{}", kFormColours[static_cast<std::size_t>(form)], isSplit(form) ? ", fontcolor=white" : "");
+    }
     bool communicates = false;
     if (const auto badges = m_badges.find(value.name); badges != m_badges.end()) {
       communicates = true;
       for (const auto& [badge, count] : badges->second) label += fmt::format("\n{}{}", badge, count > 1 ? fmt::format(" x{}", count) : "");
     }
     const std::string_view shape = node.kind == NodeKind::Parameter ? ", shape=cylinder" : node.kind == NodeKind::Call ? "" : ", shape=ellipse";
-    m_text += fmt::format("{}n{} [label={}, fillcolor=\"{}\"{}{}];\n", indent, id.index(), dotString(label), colourOf(placement), shape,
+    m_text += fmt::format("{}n{} [label={}, {}{}{}];\n", indent, id.index(), dotString(label), colours, shape,
                           communicates ? ", penwidth=3" : "");
   }
 

@@ -10,8 +10,8 @@ class TestDot : public QObject {
   void coloursByPlacementAndMarksCollectives() {
     const std::string dot = toDot(planned(requestFor(kMlp, context(2), kMlpSplit)));
     for (const char* line : {
-             "    n3 [label=\"linear_0\\nf32[1,4,16] S(2)\", fillcolor=\"#009E73\"];\n",
-             "    n7 [label=\"linear_1\\nf32[1,4,8] R\\nall_reduce, 128 bytes\", fillcolor=\"#B8BDC4\", penwidth=3];\n",
+             "    n3 [label=\"linear_0\\nf32[1,4,16] S(2)\\ncolumn\", fillcolor=\"#5A45B0\", fontcolor=white];\n",
+             "    n7 [label=\"linear_1\\nf32[1,4,8] R\\nrow\\nall_reduce, 128 bytes\", fillcolor=\"#A02C66\", fontcolor=white, penwidth=3];\n",
              "  n0 -> n3;\n",
              "  n8 -> out0;\n",
              "label=\"up\";\n",
