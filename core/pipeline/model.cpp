@@ -103,6 +103,7 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
     solved->trace = recorder.trace();
     if (options.onTrace) options.onTrace(solved->trace);
     CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, recorder, progress, options.cache.get()));
+    solved->whyStopped = recorder.whyStopped();
   } else {
     const auto sink = solve::makeCountingSink();
     CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress, options.cache.get()));
@@ -118,6 +119,10 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
 
 Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
                                                     const std::shared_ptr<const Solved>& solved) {
+  if (!solved->whyStopped.empty()) {
+    return fail(ErrorCode::Environment, "The search ended after {} tries, before it found a solution. {} Solve without a recording, or with the engine learning.",
+                solved->result.stats.tries, solved->whyStopped);
+  }
   if (solved->result.outcome == solve::Outcome::Stopped) {
     return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.", solved->result.stats.tries);
   }

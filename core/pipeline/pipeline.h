@@ -64,6 +64,7 @@ struct Solved {
   std::shared_ptr<const solve::Problem> problem;
   solve::SolveResult result;
   std::shared_ptr<const solve::Trace> trace;  ///< null without `record`
+  std::string whyStopped;                     ///< when the recording ended the search: its limit, or its file
   double solveMs = 0;
   SolveOptions options;
 };
