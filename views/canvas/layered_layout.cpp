@@ -20,18 +20,20 @@ struct Cell {
 
 class Layered {
  public:
-  explicit Layered(const LayoutRequest& request) : r(request) {}
+  Layered(const LayoutRequest& request, const std::atomic_bool* cancelled) : r(request), m_cancelled(cancelled) {}
 
   LayoutResult run() {
     breakCycles();
     assignRanks();
     makeRows();
-    for (int sweep = 0; sweep < 6; ++sweep) order(sweep % 2 == 0);
+    for (int sweep = 0; sweep < 6 && !isCancelled(); ++sweep) order(sweep % 2 == 0);
     position();
     return result();
   }
 
  private:
+  bool isCancelled() const { return m_cancelled && *m_cancelled; }
+
   /// Edges that close a cycle count as turned round.
   void breakCycles() {
     const std::size_t n = r.boxes.size();
@@ -66,8 +68,10 @@ class Layered {
   void assignRanks() {
     const std::size_t n = r.boxes.size();
     std::vector<std::uint32_t> missing(n, 0);
+    std::vector<bool> hasInput(n, false);
     std::vector<std::vector<std::uint32_t>> next(n);
     for (std::size_t e = 0; e < r.edges.size(); ++e) {
+      hasInput[r.edges[e].to] = true;
       if (tail(e) == head(e)) continue;
       ++missing[head(e)];
       next[tail(e)].push_back(head(e));
@@ -87,10 +91,7 @@ class Layered {
     }
     for (std::size_t at = ready.size(); at-- > 0;) {  // what has no input goes right above its first reader
       const std::uint32_t box = ready[at];
-      const bool hasInput =
-          std::any_of(r.edges.begin(), r.edges.end(), [&](const LayoutEdge& e) { return e.to == box; });
-      if (hasInput || next[box].empty() || r.boxes[box].rank == LayoutBox::Rank::Top || r.edges.size() > 20'000)
-        continue;
+      if (hasInput[box] || next[box].empty() || r.boxes[box].rank == LayoutBox::Rank::Top) continue;
       std::uint32_t first = ~0u;
       for (const std::uint32_t to : next[box]) first = std::min(first, m_rank[to]);
       m_rank[box] = std::max(m_rank[box], first - 1);
@@ -185,7 +186,7 @@ class Layered {
 
   void position() {
     for (const auto& row : m_rows) settle(row, std::vector<double>(row.size(), 0));
-    for (int pass = 0; pass < 10; ++pass) {
+    for (int pass = 0; pass < 10 && !isCancelled(); ++pass) {
       const bool downwards = pass % 2 == 0;
       for (std::uint32_t i = 0; i < m_rowCount; ++i) {
         const auto& row = m_rows[downwards ? i : m_rowCount - 1 - i];
@@ -244,6 +245,7 @@ class Layered {
   }
 
   const LayoutRequest& r;
+  const std::atomic_bool* m_cancelled;
   std::vector<bool> m_turned;
   std::vector<std::uint32_t> m_rank;
   std::uint32_t m_rowCount = 0;
@@ -322,8 +324,8 @@ std::size_t LayoutRequest::hash() const {
   return h;
 }
 
-LayoutResult layeredLayout(const LayoutRequest& request) {
-  return Layered(request).run();
+LayoutResult layeredLayout(const LayoutRequest& request, const std::atomic_bool* cancelled) {
+  return Layered(request, cancelled).run();
 }
 
 bool isColumn(const LayoutRequest& request) {

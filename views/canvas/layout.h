@@ -5,6 +5,7 @@
 /// ports: an open child module is entered and left where its own content wants it. Units are pixels at 100 %.
 #include <QPointF>
 #include <QSizeF>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -48,8 +49,8 @@ inline constexpr float kRankGap = 28;  ///< between rows
 inline constexpr float kBoxGap = 20;   ///< between neighbours in a row
 
 /// The built-in layout: longest path, barycentres, curves through gaps between boxes. Never fails; O(boxes + edges)
-/// sweeps.
-LayoutResult layeredLayout(const LayoutRequest& request);
+/// sweeps. Once `cancelled` is true it ends soon, with positions of no use.
+LayoutResult layeredLayout(const LayoutRequest& request, const std::atomic_bool* cancelled = nullptr);
 
 /// Requests whose one sensible picture is a column of boxes: no need to ask anybody.
 bool isColumn(const LayoutRequest& request);

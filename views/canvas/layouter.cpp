@@ -26,46 +26,68 @@ LayoutHelper LayoutHelper::find() {
 }
 
 Layouter::Layouter(LayoutHelper helper, QObject* parent) : QObject(parent), m_helper(std::move(helper)) {
+  m_pool.setMaxThreadCount(1);
   m_timer.setSingleShot(true);
   connect(&m_timer, &QTimer::timeout, this, [this] { fail(tr("the layout helper did not answer in time")); });
-  connect(&m_process, &QProcess::readyReadStandardOutput, this, &Layouter::readAnswers);
-  connect(&m_process, &QProcess::started, this, &Layouter::sendNext);
-  connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-    if (error == QProcess::FailedToStart)
-      fail(tr("%1 could not be started as the layout helper").arg(m_helper.program));
-  });
-  connect(&m_process, &QProcess::finished, this, [this] {
-    if (m_isSent) fail(tr("the layout helper ended in the middle of a layout"));
-  });
-  m_process.setProcessChannelMode(QProcess::ForwardedErrorChannel);
   startHelper();
 }
 
 Layouter::~Layouter() {
-  m_isClosing = true;
-  m_process.disconnect(this);
-  m_process.closeWriteChannel();
-  m_process.kill();
-  m_process.waitForFinished(1000);
+  dropHelper();
+  if (m_cancelled) *m_cancelled = true;
+  m_pool.waitForDone();  // sweeps look at the flag: a few milliseconds
+}
+
+bool Layouter::hasHelper() const {
+  return !m_helper.program.isEmpty() && m_failures < kMaxFailures;
 }
 
 void Layouter::startHelper() {
-  if (m_helper.program.isEmpty() || m_isClosing || m_failures >= kMaxFailures) return;
-  if (m_process.state() != QProcess::NotRunning) return;
+  if (!hasHelper() || m_process) return;
   m_hasAnswered = false;
-  m_process.start(m_helper.program, m_helper.arguments);
+  m_received.clear();
+  m_scanned = 0;
+  m_process = new QProcess(this);
+  m_process->setProcessChannelMode(QProcess::ForwardedErrorChannel);
+  connect(m_process, &QProcess::readyReadStandardOutput, this, &Layouter::readAnswers);
+  connect(m_process, &QProcess::started, this, &Layouter::sendNext);
+  connect(m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    if (error == QProcess::FailedToStart)
+      fail(tr("%1 could not be started as the layout helper").arg(m_helper.program));
+  });
+  connect(m_process, &QProcess::finished, this, [this] {
+    if (m_isSent) return fail(tr("the layout helper ended in the middle of a layout"));
+    dropHelper();  // between two layouts: the next one starts it again
+  });
+  m_process->start(m_helper.program, m_helper.arguments);
+}
+
+/// Killed, and left to end by itself: nobody waits for it.
+void Layouter::dropHelper() {
+  QProcess* process = std::exchange(m_process, nullptr);
+  m_isSent = false;
+  if (!process) return;
+  process->disconnect(this);
+  if (process->state() == QProcess::NotRunning) return process->deleteLater();
+  process->setParent(nullptr);  // its own from here on
+  connect(process, &QProcess::finished, process, &QObject::deleteLater);
+  process->kill();
+}
+
+void Layouter::keep(Key key, std::shared_ptr<const LayoutResult> layout) {
+  if (m_cache.size() >= kMaxCached) m_cache.clear();
+  m_cache[std::move(key)] = std::move(layout);
 }
 
 std::shared_ptr<const LayoutResult> Layouter::find(const LayoutRequest& request) {
   auto key = std::make_shared<const LayoutRequest>(request);
   if (const auto known = m_cache.find(key); known != m_cache.end()) return known->second;
-  const bool hasHelper = !m_helper.program.isEmpty() && m_failures < kMaxFailures;
-  if (isColumn(request) || !hasHelper) {
+  if (isColumn(request)) {
     LayoutResult result = layeredLayout(request);
     attachCurves(request, result);
-    result.isSimplified = !isColumn(request);
-    if (m_cache.size() >= kMaxCached) m_cache.clear();
-    return m_cache[std::move(key)] = std::make_shared<const LayoutResult>(std::move(result));
+    auto layout = std::make_shared<const LayoutResult>(std::move(result));
+    keep(std::move(key), layout);
+    return layout;
   }
   const bool isWaiting = std::any_of(m_queue.begin(), m_queue.end(), [&](const Key& k) { return *k == request; });
   if (!isWaiting) m_queue.push_back(std::move(key));
@@ -74,82 +96,98 @@ std::shared_ptr<const LayoutResult> Layouter::find(const LayoutRequest& request)
 }
 
 void Layouter::sendNext() {
-  if (m_queue.empty() || m_isSent) return;
-  if (m_process.state() == QProcess::NotRunning) {
-    startHelper();
-    if (!m_timer.isActive()) m_timer.start(m_startupMs);
-    return;
+  if (m_queue.empty() || m_isAtWork) return;
+  if (!hasHelper()) return layOutHere(m_queue.front());
+  if (!m_process) startHelper();
+  if (m_process->state() == QProcess::Running) {
+    m_process->write(QByteArray::fromStdString(encodeRequest(m_nextId, *m_queue.front())));
+    m_isAtWork = m_isSent = true;
+    m_timer.start(m_hasAnswered ? m_timeoutMs : std::max(m_timeoutMs, m_startupMs));
+  } else if (!m_timer.isActive()) {
+    m_timer.start(m_startupMs);
   }
-  if (m_process.state() != QProcess::Running) return;
-  m_process.write(QByteArray::fromStdString(encodeRequest(m_nextId, *m_queue.front())));
-  m_isSent = true;
-  m_timer.start(m_hasAnswered ? m_timeoutMs : std::max(m_timeoutMs, m_startupMs));
 }
 
 void Layouter::readAnswers() {
-  m_received += m_process.readAllStandardOutput();
-  while (true) {
-    const auto end = m_received.startsWith("end\n") ? 0 : m_received.indexOf("\nend\n");
-    if (end < 0) return;
-    const QByteArray text = m_received.left(end + 5);
-    m_received.remove(0, end + 5);
-    const auto answered = decodeAnswer(std::string_view(text.constData(), static_cast<std::size_t>(text.size())));
-    if (!answered || answered->id != m_nextId || !m_isSent)
-      return fail(tr("the layout helper sent an answer that makes no sense"));
-    const LayoutRequest& request = *m_queue.front();
-    const bool fits = answered->result && answered->result->positions.size() == request.boxes.size() &&
-                      answered->result->curves.size() == request.edges.size();
-    if (!fits)
-      return fail(answered->error.empty() ? tr("the layout helper sent too few positions")
-                                          : QString::fromStdString(answered->error));
-    m_failures = 0;
-    m_hasAnswered = true;
-    answer(*answered->result);
-  }
-}
-
-void Layouter::answer(LayoutResult result) {
+  m_received += m_process->readAllStandardOutput();
+  static const QByteArray kEnd = QByteArrayLiteral("\nend\n");
+  const qsizetype end = m_received.indexOf(kEnd, std::max<qsizetype>(0, m_scanned - kEnd.size()));
+  m_scanned = m_received.size();
+  if (end < 0) return;
+  QByteArray text = m_received.left(end + kEnd.size());
+  m_received.remove(0, text.size());
+  m_scanned = 0;
+  if (!m_isSent || !m_received.isEmpty()) return fail(tr("the layout helper sent an answer that makes no sense"));
   m_timer.stop();
   m_isSent = false;
-  ++m_nextId;
-  const Key key = m_queue.front();
-  m_queue.pop_front();
-  attachCurves(*key, result);
-  if (m_cache.size() >= kMaxCached) m_cache.clear();
-  m_cache[key] = std::make_shared<const LayoutResult>(std::move(result));
-  sendNext();
-  emit this->answered();
+  compute([text, key = m_queue.front(), id = m_nextId](const std::atomic_bool&) -> Answer {
+    auto answered = decodeAnswer(std::string_view(text.constData(), static_cast<std::size_t>(text.size())));
+    if (!answered || answered->id != id) return {nullptr, tr("the layout helper sent an answer that makes no sense")};
+    if (!answered->result) return {nullptr, QString::fromStdString(answered->error)};
+    LayoutResult& result = *answered->result;
+    if (result.positions.size() != key->boxes.size() || result.curves.size() != key->edges.size())
+      return {nullptr, tr("the layout helper sent too few positions")};
+    attachCurves(*key, result);
+    return {std::make_shared<const LayoutResult>(std::move(result)), {}};
+  });
 }
 
+void Layouter::layOutHere(const Key& key) {
+  m_isAtWork = true;
+  compute([key](const std::atomic_bool& cancelled) -> Answer {
+    LayoutResult result = layeredLayout(*key, &cancelled);
+    if (!cancelled) attachCurves(*key, result);
+    result.isSimplified = true;
+    return {std::make_shared<const LayoutResult>(std::move(result)), {}};
+  });
+}
+
+void Layouter::compute(std::function<Answer(const std::atomic_bool&)> work) {
+  m_cancelled = std::make_shared<std::atomic_bool>(false);
+  m_pool.start([this, work = std::move(work), cancelled = m_cancelled, id = m_nextId] {
+    Answer answer = work(*cancelled);
+    if (*cancelled) return;
+    QMetaObject::invokeMethod(this, [this, id, answer = std::move(answer)] { take(id, answer); }, Qt::QueuedConnection);
+  });
+}
+
+void Layouter::take(std::uint64_t id, const Answer& answer) {
+  if (id != m_nextId || m_queue.empty()) return;  // cancelled meanwhile
+  if (!answer.layout) return fail(answer.failure);
+  if (!answer.layout->isSimplified) {
+    m_failures = 0;
+    m_hasAnswered = true;
+  }
+  ++m_nextId;
+  m_isAtWork = false;
+  keep(m_queue.front(), answer.layout);
+  m_queue.pop_front();
+  sendNext();
+  emit answered();
+}
+
+/// The helper is of no use for this request; the layout here is.
 void Layouter::fail(const QString& what) {
   m_timer.stop();
   ++m_failures;
-  m_received.clear();
-  m_isSent = false;
-  if (m_process.state() != QProcess::NotRunning) {
-    m_process.kill();
-    m_process.waitForFinished(500);
-  }
-  emit helperFailed(m_failures < kMaxFailures
+  dropHelper();
+  emit helperFailed(hasHelper()
                         ? tr("%1; this module is drawn with the simplified layout").arg(what)
                         : tr("%1, three times in a row; the simplified layout is used from now on").arg(what));
+  m_isAtWork = false;
   if (m_queue.empty()) return;
-  LayoutResult result = layeredLayout(*m_queue.front());
-  result.isSimplified = true;
-  if (m_failures >= kMaxFailures) m_queue.resize(1);  // the others are answered when they are asked for again
   startHelper();
-  answer(std::move(result));
+  layOutHere(m_queue.front());
 }
 
 void Layouter::cancel() {
   m_queue.clear();
   m_timer.stop();
-  if (!m_isSent) return;
-  m_isSent = false;
-  m_received.clear();
+  if (m_cancelled) *m_cancelled = true;
   ++m_nextId;
-  m_process.kill();
-  m_process.waitForFinished(500);
+  m_isAtWork = false;
+  if (!m_isSent) return;
+  dropHelper();
   startHelper();
 }
 

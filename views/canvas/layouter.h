@@ -1,8 +1,10 @@
 #pragma once
 /// Answers layout requests: from its cache at once, otherwise later, from the Graphviz helper process.
 ///
-/// GUI thread only; never blocks. A request the helper does not answer within the limit, or that kills it, is answered
-/// by the built-in layout and marked simplified; after three failures in a row the helper is given up for this session.
+/// GUI thread only; never blocks: answers are read, and the built-in layout is computed, on a thread of its own, and a helper
+/// that must go is killed and not waited for. A request the helper does not answer within the limit, or that kills it, is
+/// answered by the built-in layout and marked simplified; after three failures in a row the helper is given up for this
+/// session.
 ///
 ///     Layouter layouter(LayoutHelper::find());
 ///     connect(&layouter, &Layouter::answered, this, &View::rebuild);
@@ -10,8 +12,10 @@
 #include <QElapsedTimer>
 #include <QObject>
 #include <QProcess>
+#include <QThreadPool>
 #include <QTimer>
 #include <deque>
+#include <functional>
 #include <unordered_map>
 
 #include "canvas/layout.h"
@@ -32,8 +36,7 @@ class Layouter : public QObject {
   explicit Layouter(LayoutHelper helper, QObject* parent = nullptr);
   ~Layouter() override;
 
-  /// The layout if it is known; otherwise null, and it is on its way. `count` boxes of nothing to decide are answered
-  /// at once.
+  /// The layout if it is known; otherwise null, and it is on its way. Where there is nothing to decide, it is known.
   std::shared_ptr<const LayoutResult> find(const LayoutRequest& request);
   bool isBusy() const { return !m_queue.empty(); }
   /// Drops what waits and kills a layout in progress; the cache stays.
@@ -42,7 +45,7 @@ class Layouter : public QObject {
   /// For the first answer after the program starts: a cold start reads hundreds of megabytes of libraries.
   void setStartupTimeout(int ms) { m_startupMs = ms; }
   std::size_t cacheSize() const { return m_cache.size(); }
-  qint64 helperProcessId() const { return m_process.processId(); }
+  qint64 helperProcessId() const { return m_process ? m_process->processId() : 0; }
 
  signals:
   void answered();
@@ -58,19 +61,34 @@ class Layouter : public QObject {
     bool operator()(const Key& a, const Key& b) const { return *a == *b; }
   };
 
+  using Cancelled = std::shared_ptr<std::atomic_bool>;
+  /// A layout, or why there is none.
+  struct Answer {
+    std::shared_ptr<const LayoutResult> layout;
+    QString failure;
+  };
+
+  bool hasHelper() const;
   void startHelper();
+  void dropHelper();
   void sendNext();
   void readAnswers();
   void fail(const QString& what);
-  void answer(LayoutResult result);
+  void layOutHere(const Key& key);
+  void compute(std::function<Answer(const std::atomic_bool& cancelled)> work);
+  void take(std::uint64_t id, const Answer& answer);
+  void keep(Key key, std::shared_ptr<const LayoutResult> layout);
 
   LayoutHelper m_helper;
-  QProcess m_process;
+  QProcess* m_process = nullptr;  ///< null: none was started
+  QThreadPool m_pool;             ///< one thread
+  Cancelled m_cancelled;          ///< of the work on that thread
   QTimer m_timer;
   QByteArray m_received;
-  std::deque<Key> m_queue;  ///< front: being worked on when m_isSent
-  bool m_isSent = false;
-  bool m_isClosing = false;
+  qsizetype m_scanned = 0;  ///< of m_received: holds no end
+  std::deque<Key> m_queue;  ///< front: being worked on when m_isAtWork
+  bool m_isAtWork = false;  ///< the helper or the thread has the front
+  bool m_isSent = false;    ///< the helper has it
   std::uint64_t m_nextId = 1;
   int m_failures = 0;
   int m_timeoutMs = 2000;
