@@ -239,6 +239,7 @@ void Document::reportSolve(const SolveAnswer& answer) {
   if (!solved || solved->result.outcome == solve::Outcome::Stopped) {
     sentence =
         tr("The search was stopped after %1: what was recorded is here to look at.").arg(countedText(stepCount(), "event"));
+    if (solved && !solved->whyStopped.empty()) sentence += QLatin1Char(' ') + prose(solved->whyStopped);
     branch.said = sentence;
   } else if (solved->result.outcome == solve::Outcome::NoSolution) {
     sentence = noSolutionText(*solved);

@@ -31,6 +31,7 @@ struct Focus {
 struct StepState {
   StepId step = 0;
   StepId size = 0;                                          ///< events there were when this was read
+  int ranks = 0;                                            ///< what the search is for; 0: not known
   std::vector<std::optional<rules::Placement>> placements;  ///< by ValueId
   std::vector<std::optional<rules::Strategy>> strategies;   ///< by NodeId: layers with a choice
   std::optional<solve::Event> event;                        ///< the one just applied

@@ -55,6 +55,7 @@ std::shared_ptr<const StepState> Document::Reader::stateAt(StepId step, const Fi
   auto state = std::make_shared<StepState>();
   state->step = cursor.step();
   state->size = trace.size();
+  state->ranks = problem->context.worldSize;
   state->assigned = cursor.assignedCount();
   state->strategies.resize(graph.nodes.size());
   state->assignedAt.assign(graph.nodes.size(), kNoStep);
@@ -257,6 +258,7 @@ void Document::walkToConflict(bool forward) {
 void Document::showSolution() {
   const auto& solution = m_solved->result.solution;
   auto state = std::make_shared<StepState>();
+  state->ranks = m_solved->problem->context.worldSize;
   state->placements.assign(solution->placements.begin(), solution->placements.end());
   state->strategies.resize(m_model->aten->nodes.size());
   for (std::size_t i = 0; i < solution->strategies.size(); ++i)

@@ -14,6 +14,7 @@
 #include "base/output_file.h"
 #include "branch_bar.h"
 #include "canvas/graph_view.h"
+#include "canvas/picture.h"
 #include "change_marks.h"
 #include "text.h"
 
@@ -21,7 +22,6 @@ namespace cleave::views {
 
 namespace {
 constexpr double kZoomStep = 1.25;
-constexpr int kPictureWidth = 4000;  ///< pixels, of a PNG
 
 /// The scope of this path, or the first whose path ends in it ("layers.0" for "model.layers.0").
 ScopeId findScope(const graph::Graph& graph, const std::string& path) {
@@ -90,6 +90,10 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
   connect(m_view, &GraphView::scopeClicked, this,
           [this](ScopeId scope) { byUser([&] { m_document.focusScope(scope); }); });
   connect(m_view, &GraphView::selectionCleared, this, [this] { byUser([&] { m_document.clearFocus(); }); });
+  connect(m_view, &GraphView::nodeActivated, this, [this](NodeId node) {
+    byUser([&] { m_document.focusNode(node); });
+    emit decisionWanted();
+  });
   connect(m_view, &GraphView::message, &document, &Document::logged);
   connect(m_view, &GraphView::contextMenuRequested, this, &GraphArea::showContextMenu);
 }
@@ -103,23 +107,33 @@ void GraphArea::byUser(const std::function<void()>& change) {
 
 void GraphArea::showModel() {
   m_view->setGraph(m_document.model() ? m_document.model()->aten : nullptr);
-  m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
+  readSplits();
   updateBreadcrumb();
+}
+
+void GraphArea::readSplits() {
+  const auto state = m_document.stepState();
+  m_view->setRanks(state && state->ranks > 0 ? state->ranks : m_document.settings().ranks);
+  m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); },
+                        [this](NodeId node) { return m_document.strategyOf(node); });
 }
 
 void GraphArea::showWholeStep() {
   m_shown.reset();
-  m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
+  readSplits();
 }
 
 void GraphArea::showStep() {
   const auto state = m_document.stepState();
   if (!state) return showWholeStep();
-  if (m_shown)
-    showStepChange(*state);
+  // The last step shows the solution, which places more than the search assigned.
+  const bool isAtEnd = state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
+  if (!m_shown || isAtEnd || wasAtEnd)
+    readSplits();
   else
-    m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); });
+    showStepChange(*state);
   m_shown = state;
+  showPlan();
   std::vector<NodeId> conflicts;
   if (state->conflict) conflicts.push_back(state->conflict->node);
   m_view->setConflictNodes(std::move(conflicts));
@@ -156,9 +170,11 @@ void GraphArea::reveal() {
     m_view->reveal(focus.scope);
 }
 
+/// The plan's collectives belong to its end: a step on the way has decided less, or otherwise.
 void GraphArea::showPlan() {
-  m_view->setPlan(m_document.plan().get());
-  if (!m_document.plan()) m_view->setRanks(m_document.settings().ranks);
+  const auto state = m_document.stepState();
+  const bool isFinal = !state || state->step == state->size;
+  m_view->setPlan(isFinal ? m_document.plan().get() : nullptr);
 }
 
 void GraphArea::setColorBy(ColorBy what) {
@@ -228,19 +244,17 @@ Result<void> GraphArea::expand(const QString& scopePath) {
   return {};
 }
 
-Result<void> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
-  const QSizeF size = m_view->sceneSize();
-  if (kind == QLatin1String("png")) {
-    const QImage image =
-        m_view->renderToImage({kPictureWidth, static_cast<int>(kPictureWidth * size.height() / size.width())});
-    return image.save(&out, "PNG") ? Result<void>()
-                                   : fail(ErrorCode::Environment, "The picture is too large for a PNG: write an SVG.");
-  }
-  const auto paintOn = [&](QPaintDevice& device) -> Result<void> {
+Result<QString> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
+  const QSizeF size = m_view->pictureSize();
+  const auto paint = [this](QPainter& painter, const QRectF& area, double zoom) {
+    m_view->paintPicture(painter, area, zoom);
+  };
+  if (kind == QLatin1String("png")) return writePng(out, size, paint);
+  const auto paintOn = [&](QPaintDevice& device) -> Result<QString> {
     QPainter painter;
     if (!painter.begin(&device)) return fail(ErrorCode::Environment, "The picture cannot be drawn as {}.", toStd(kind));
-    m_view->paintAll(painter);
-    return {};
+    paint(painter, QRectF({}, size), 1);
+    return QString();
   };
   if (kind == QLatin1String("svg")) {
     QSvgGenerator svg;
@@ -257,16 +271,17 @@ Result<void> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
   return paintOn(pdf);
 }
 
-Result<void> GraphArea::exportPicture(const QString& file) {
+Result<QString> GraphArea::exportPicture(const QString& file) {
   const QString kind = QFileInfo(file).suffix().toLower();
-  if (m_view->sceneSize().isEmpty())
+  if (m_view->pictureSize().isEmpty())
     return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
   if (kind != QLatin1String("svg") && kind != QLatin1String("pdf") && kind != QLatin1String("png"))
     return fail(ErrorCode::BadUsage, "{} ends in none of .svg, .pdf and .png.", toStd(file));
   QBuffer picture;
   picture.open(QIODevice::WriteOnly);
-  CLEAVE_TRY_VOID(drawPicture(kind, picture));
-  return writeFile(toStd(file), {picture.data().constData(), static_cast<std::size_t>(picture.data().size())});
+  CLEAVE_TRY(const QString note, drawPicture(kind, picture));
+  CLEAVE_TRY_VOID(writeFile(toStd(file), {picture.data().constData(), static_cast<std::size_t>(picture.data().size())}));
+  return note;
 }
 
 void GraphArea::addActions(QMenu& menu) {

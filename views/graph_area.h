@@ -20,8 +20,9 @@ class GraphArea : public QWidget {
   explicit GraphArea(Document& document, QWidget* parent = nullptr);
   /// Unfolds a module ("model.layers.0") and shows it; Negative when there is none of that name.
   Result<void> expand(const QString& scopePath);
-  /// SVG, PDF or PNG by the file's name.
-  Result<void> exportPicture(const QString& file);
+  /// SVG, PDF or PNG by the file's name, of any size, with the legend. Answers what to tell of it ("drawn at 40 %"); mostly
+  /// nothing.
+  Result<QString> exportPicture(const QString& file);
   /// What the colours of the canvas say; amounts are computed where they are missing.
   void setColorBy(ColorBy what);
   ColorBy colorBy() const { return m_colorBy; }
@@ -31,8 +32,12 @@ class GraphArea : public QWidget {
   bool isSettled() const;
   GraphView& view() { return *m_view; }
 
+ signals:
+  void decisionWanted();  ///< an operator was double-clicked, or Enter pressed on it
+
  private:
   void showModel();
+  void readSplits();
   void showWholeStep();
   void showStep();
   void showStepChange(const StepState& state);
@@ -44,7 +49,7 @@ class GraphArea : public QWidget {
   void showHeat();
   void showChanges();
   void addColorActions(QMenu& menu);
-  Result<void> drawPicture(const QString& kind, QIODevice& out);
+  Result<QString> drawPicture(const QString& kind, QIODevice& out);
   void updateBreadcrumb();
   Document& m_document;
   QLabel* m_breadcrumb;

@@ -73,6 +73,7 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
 
   m_start = new StartPage;
   m_graph = new GraphArea(m_document);
+  connect(m_graph, &GraphArea::decisionWanted, this, [this] { raiseDock(QStringLiteral("Decision")); });
   m_message = new MessageBar;
   m_stack = new QStackedWidget;
   m_stack->addWidget(m_start);

@@ -457,7 +457,7 @@ void MainWindow::savePicture() {
   if (const auto written = m_graph->exportPicture(path); !written)
     m_message->show(toQ(written.error().message), Severity::Failure);
   else
-    m_message->show(tr("Written to %1.").arg(path), Severity::Good);
+    m_message->show(tr("Written to %1. %2").arg(path, *written).trimmed(), Severity::Good);
 }
 
 void MainWindow::showKeys() {

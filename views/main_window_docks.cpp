@@ -142,9 +142,9 @@ QWidget* MainWindow::makeModulesPanel() {
   tree->setIndentation(10);
   tree->header()->setStretchLastSection(false);
   tree->header()->setSectionResizeMode(ModulesModel::Name, QHeaderView::Stretch);
-  tree->header()->setSectionResizeMode(ModulesModel::Placements, QHeaderView::Fixed);
+  tree->header()->setSectionResizeMode(ModulesModel::Split, QHeaderView::Fixed);
   tree->header()->setSectionResizeMode(ModulesModel::Operators, QHeaderView::Fixed);
-  tree->header()->resizeSection(ModulesModel::Placements, 58);
+  tree->header()->resizeSection(ModulesModel::Split, 58);
   tree->header()->resizeSection(ModulesModel::Operators, 42);
   auto* filter = new QLineEdit;
   filter->setPlaceholderText(tr("Filter modules"));
@@ -177,10 +177,7 @@ QWidget* MainWindow::makeModulesPanel() {
           [this](const QModelIndex& index) { m_document.follow(index.data(kTargetRole).toString()); });
   refreshOn(
       panel, m_document,
-      [=, this] {
-        model->setPlacements(m_document.stepState() ? m_document.stepState()->placements
-                                                    : std::vector<MaybePlacement>{});
-      },
+      [=, this] { model->setState(m_document.stepState()); },
       &Document::stepChanged, &Document::modelChanged);
   refreshOn(
       panel, m_document,
@@ -218,6 +215,9 @@ QWidget* MainWindow::makeLayersPanel() {
     else if (solved && solved->result.outcome == solve::Outcome::Stopped)
       panel->setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
     model->setPlan(m_document.plan());
+    // Shapes are read to their last digit; the sentences at the end have the room that is left.
+    for (const int column : {LayersModel::Axis, LayersModel::StrategyColumn, LayersModel::Weight, LayersModel::Local})
+      panel->table()->resizeColumnToContents(column);
   });
   connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
   refreshOn(

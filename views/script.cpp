@@ -73,6 +73,7 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
     return {};
   }
   CLEAVE_TRY_VOID(needsModel());
+  if (is("picture")) return savePicture(command.rest);
   if (is("solve")) return solve(command.rest);
   if (is("run")) return runRanks(command.rest);
   if (is("stop")) return m_document.stop(), wait();
@@ -279,14 +280,27 @@ Result<void> ScriptRunner::shoot(const QString& name) {
   CLEAVE_TRY_VOID(
       waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
   CLEAVE_TRY_VOID(pause(kQuietMs));
-  const QDir folder(m_folder.isEmpty() ? QStringLiteral(".") : m_folder);
-  if (!folder.mkpath(QStringLiteral(".")))
-    return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
-  const QString file = folder.filePath(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png"));
+  CLEAVE_TRY(const QString file, outputFile(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png")));
   QBuffer picture;
   picture.open(QIODevice::WriteOnly);
   if (!m_window.grab().save(&picture, "PNG")) return fail(ErrorCode::Environment, "the window cannot be drawn");
   return writeFile(toStd(file), {picture.data().constData(), static_cast<std::size_t>(picture.data().size())});
+}
+
+/// The canvas alone, all of it, as Export would write it.
+Result<void> ScriptRunner::savePicture(const QString& name) {
+  CLEAVE_TRY_VOID(waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
+  CLEAVE_TRY(const QString file, outputFile(name));
+  CLEAVE_TRY(const QString note, m_window.graphArea().exportPicture(file));
+  if (!note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(note));
+  return {};
+}
+
+Result<QString> ScriptRunner::outputFile(const QString& name) const {
+  const QDir folder(m_folder.isEmpty() ? QStringLiteral(".") : m_folder);
+  if (!folder.mkpath(QStringLiteral(".")))
+    return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
+  return folder.filePath(name);
 }
 
 Result<void> ScriptRunner::pause(int milliseconds) {

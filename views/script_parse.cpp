@@ -60,6 +60,7 @@ constexpr Form kForms[] = {
     {"preset", Arguments::One, "preset inspect|debug|run", "^(inspect|debug|run)$"},
     {"panel", Arguments::One, "panel NAME", nullptr},
     {"shot", Arguments::One, "shot NAME", "^[^/\\\\]+$"},
+    {"picture", Arguments::One, "picture NAME.svg|pdf|png", "^[^/\\\\]+\\.(svg|pdf|png)$"},
     {"quit", Arguments::None, "quit", nullptr}};
 
 /// A pin without "pin=" before it: its key is no option's name.

@@ -57,15 +57,25 @@ void TestPanelModels::modulesCountPlacementsUpwards() {
   Tester tester(&model, kFatal);
   const auto graph = testing::smallGraph();
   model.setGraph(graph);
-  std::vector<MaybePlacement> placements(graph->values.size());
-  placements[graph->findValue("linear_0").index()] = rules::Placement::split(1);
-  placements[graph->findValue("relu_0").index()] = rules::Placement::split(1);
-  placements[graph->findValue("linear_1").index()] = rules::Placement::replicated();
-  model.setPlacements(placements);
-  const auto counts = model.index(0, ModulesModel::Placements).data(kTintCountsRole).value<TintCounts>();
-  QCOMPARE(counts[std::size_t(Tint::Dim1)], 2);
-  QCOMPARE(counts[std::size_t(Tint::Replicated)], 1);
-  QCOMPARE(counts[std::size_t(Tint::Unassigned)], 9);
+  const auto tally = [&] { return model.index(0, ModulesModel::Split).data(kSplitTallyRole).value<SplitTally>(); };
+  QCOMPARE(tally().work.of(LayerForm::Open).layers, 8u);
+  auto state = std::make_shared<StepState>();
+  state->ranks = 2;
+  state->placements.resize(graph->values.size());
+  state->strategies.resize(graph->nodes.size());
+  state->placements[graph->findValue("linear_0").index()] = rules::Placement::split(1);
+  state->placements[graph->findValue("relu_0").index()] = rules::Placement::split(1);
+  state->placements[graph->findValue("linear_1").index()] = rules::Placement::replicated();
+  state->strategies[graph->value(graph->findValue("linear_0")).producer.index()] = rules::Strategy::Column;
+  state->strategies[graph->value(graph->findValue("linear_1")).producer.index()] = rules::Strategy::Row;
+  model.setState(state);
+  QCOMPARE(tally().values[std::size_t(Tint::Dim1)], 2u);
+  QCOMPARE(tally().values[std::size_t(Tint::Replicated)], 1u);
+  QCOMPARE(tally().values[std::size_t(Tint::Unassigned)], 9u);
+  // The row layer's result is whole; the layer is split.
+  QCOMPARE(tally().work.of(LayerForm::Column).layers, 1u);
+  QCOMPARE(tally().work.of(LayerForm::Row).layers, 1u);
+  QCOMPARE(tally().work.of(LayerForm::Open).layers, 6u);
 }
 
 void TestPanelModels::nodesSayWhatTheStepSays() {
@@ -99,7 +109,7 @@ void TestPanelModels::stepsTellOnlyWhatTheyChange() {
   before->strategies.resize(graph->nodes.size());
   before->placements[graph->findValue("linear_3").index()] = rules::Placement::replicated();
   nodes.setState(before);
-  modules.setPlacements(before->placements);
+  modules.setState(before);
   int rows = 0, items = 0;
   connect(&nodes, &QAbstractItemModel::dataChanged, this,
           [&](const QModelIndex& first, const QModelIndex& last) { rows += last.row() - first.row() + 1; });
@@ -107,12 +117,12 @@ void TestPanelModels::stepsTellOnlyWhatTheyChange() {
           [&](const QModelIndex& first, const QModelIndex& last) { items += last.row() - first.row() + 1; });
   auto after = std::make_shared<StepState>(*before);
   nodes.setState(after);
-  modules.setPlacements(after->placements);
+  modules.setState(after);
   QCOMPARE(rows + items, 0);
   after = std::make_shared<StepState>(*before);
   after->placements[graph->findValue("linear_0").index()] = rules::Placement::split(1);
   nodes.setState(after);
-  modules.setPlacements(after->placements);
+  modules.setState(after);
   QCOMPARE(rows, 1);
   const int depth = 6;  // the model, model, layers, the stack, 0, up
   QCOMPARE(items, depth);

@@ -75,7 +75,8 @@ class TestWindowFollow : public QObject {
       settle(window);
       QTest::qWait(200);  // what flashes has flashed
       const QImage followed = view.grab().toImage();
-      view.setPlacements([&](ValueId value) { return document.placementOf(value); });
+      view.setPlacements([&](ValueId value) { return document.placementOf(value); },
+                         [&](NodeId node) { return document.strategyOf(node); });
       const QImage anew = view.grab().toImage();
       QVERIFY2(
           looksTheSame(followed, anew),

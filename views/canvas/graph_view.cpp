@@ -25,12 +25,12 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
   viewport()->setMouseTracking(true);
   viewport()->setAttribute(Qt::WA_OpaquePaintEvent);
   viewport()->grabGesture(Qt::PinchGesture);
-  m_metrics = std::make_unique<Metrics>();
+  makeMetrics();
   m_legend = new Legend(this);
   m_minimap = new Minimap(this, [this](QPainter& painter, double zoom) {
     if (!m_scene) return;
     const PaintStyle style = paintStyle();
-    ScenePainter(style, *m_scene, zoom).paint(painter, m_scene->bounds());
+    ScenePainter(style, *m_scene, zoom).paintOverview(painter);
   });
   setTheme(m_theme);
   m_hasOwnTheme = false;
@@ -43,8 +43,8 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
   });
   connect(&m_layouter, &Layouter::answered, this, &GraphView::retry);
   connect(&m_layouter, &Layouter::helperFailed, this, &GraphView::message);
-  connect(m_legend, &Legend::filterChanged, this, [this](std::uint32_t dimmed) {
-    m_dimmedTints = dimmed;
+  connect(m_legend, &Legend::heightChanged, this, &GraphView::placeStrips);
+  connect(m_legend, &Legend::filterChanged, this, [this] {
     m_stale = viewport()->rect();
     m_minimap->refresh();
     viewport()->update();
@@ -56,6 +56,12 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
 }
 
 GraphView::~GraphView() = default;
+
+/// Everything drawn scales with the font that the user set; its usual size is 100 %.
+void GraphView::makeMetrics() {
+  constexpr double kUsualPixels = 12;
+  m_metrics = std::make_unique<Metrics>(QFontInfo(font()).pixelSize() / kUsualPixels, font());
+}
 
 // ---- content
 
@@ -70,6 +76,7 @@ void GraphView::setGraph(std::shared_ptr<const graph::Graph> graph) {
       m_collectives.clear();
   m_amounts.clear();
   m_placements = {};
+  m_strategies = {};
   makeModel();
 }
 
@@ -87,7 +94,7 @@ void GraphView::makeModel() {
     m_model = std::make_unique<GraphModel>(m_graph, m_modelOptions);
     m_labels = std::make_unique<Labels>(*m_model, *m_metrics);
     m_board = std::make_unique<PlacementBoard>(*m_model);
-    m_board->reset(m_placements);
+    m_board->reset({m_placements, m_strategies, m_ranks});
     m_board->setCollectives(m_collectives);
     m_board->setConflicts(m_conflicts);
     makeHeat();
@@ -114,48 +121,49 @@ void GraphView::setHelpersFolded(bool folded) {
   m_selection = {selection.node, {}, selection.output};
 }
 
-void GraphView::setPlacements(PlacementSource source) {
-  m_placements = std::move(source);
+void GraphView::setPlacements(PlacementSource placements, StrategySource strategies) {
+  m_placements = std::move(placements);
+  m_strategies = std::move(strategies);
+  readSplits();
+}
+
+void GraphView::readSplits() {
   if (!m_board) return;
-  m_board->reset(m_placements);
+  m_board->reset({m_placements, m_strategies, m_ranks});
   recount();
   m_stale = viewport()->rect();
   m_minimap->refresh();
   viewport()->update();
 }
 
-void GraphView::updatePlacements(std::span<const ValueId> changed) {
-  if (!m_board || !m_board->update(changed, m_placements)) return;
+void GraphView::updateNodes(std::span<const NodeId> nodes) {
+  if (!m_board) return;
+  const std::vector<NodeId> changed = m_board->update(nodes);
+  if (changed.empty()) return;
   recount();
   m_minimap->refresh();
   if (!m_scene) return;
   std::vector<std::uint32_t> items;
-  for (const ValueId v : changed) {
-    if (m_model->isHub(v)) {  // its chips are anywhere
-      m_stale = viewport()->rect();
+  const auto add = [&](NodeId node) {
+    if (const auto item = m_scene->itemOf(*m_model, node); item != SceneItem::kNone) items.push_back(item);
+  };
+  std::vector<bool> isChanged(m_graph->nodes.size(), false);
+  for (const NodeId node : changed) {
+    isChanged[node.index()] = true;
+    const auto& results = m_graph->node(node).results;
+    if (std::any_of(results.begin(), results.end(), [this](ValueId v) { return m_model->isHub(v); })) {
+      m_stale = viewport()->rect();  // its chips are anywhere
       return viewport()->update();
     }
-    if (const auto item = m_scene->itemOf(*m_model, m_graph->value(v).producer); item != SceneItem::kNone)
-      items.push_back(item);
+    add(node);
+    for (const ValueId result : results)  // layers say what comes in
+      for (const NodeId reader : m_model->readers(m_model->source(result)))
+        if (m_board->counts().isLayer(reader)) add(reader);
   }
   for (std::size_t i = 0; i < m_graph->outputs.size(); ++i)
-    if (std::find(changed.begin(), changed.end(), m_graph->outputs[i].value) != changed.end())
-      items.push_back(m_scene->outputItem(static_cast<int>(i)));
+    if (isChanged[m_graph->value(m_graph->outputs[i].value).producer.index()])
+      if (const auto item = m_scene->outputItem(static_cast<int>(i)); item != SceneItem::kNone) items.push_back(item);
   repaintItems(items);
-}
-
-void GraphView::updateNodes(std::span<const NodeId> changed) {
-  if (!m_model) return;
-  std::vector<ValueId> values;
-  for (const NodeId n : changed) {
-    const auto& results = m_graph->node(n).results;
-    values.insert(values.end(), results.begin(), results.end());
-    const auto& docked = m_model->trimmings(n).docked;
-    values.insert(values.end(), docked.begin(), docked.end());
-    for (const ValueId hub : m_model->trimmings(n).hubs)
-      if (m_graph->node(m_graph->value(hub).producer).kind == graph::NodeKind::Parameter) values.push_back(hub);
-  }
-  updatePlacements(values);
 }
 
 /// A box and the headers and blocks of all frames around it.
@@ -178,12 +186,11 @@ void GraphView::repaintItems(std::span<const std::uint32_t> items) {
 }
 
 void GraphView::setRanks(int ranks) {
-  m_ranks = ranks;
-  m_stale = viewport()->rect();
-  viewport()->update();
+  if (std::exchange(m_ranks, ranks) != ranks) readSplits();
 }
 
 void GraphView::setPlan(const plan::Plan* plan) {
+  if (!plan && m_collectives.empty()) return;
   m_collectives.clear();
   if (plan && m_graph) {
     std::unordered_map<std::string_view, ValueId> byName;
@@ -191,7 +198,7 @@ void GraphView::setPlan(const plan::Plan* plan) {
     for (const plan::CollectivePlan& collective : plan->collectives)
       if (const auto value = byName.find(collective.after); value != byName.end())
         m_collectives[value->second.raw()].push_back({collective.kind, collective.bytes});
-    m_ranks = plan->ranks;
+    setRanks(plan->ranks);
   }
   if (m_board) m_board->setCollectives(m_collectives);
   m_stale = viewport()->rect();
@@ -208,16 +215,18 @@ void GraphView::setTheme(const Theme& theme) {
 }
 
 void GraphView::recount() {
-  m_legend->setCounts(m_board ? m_board->tally(m_model->root()).tints : std::array<std::uint32_t, kTintCount>{},
-                      m_board ? m_board->tally(m_model->root()).conflicts : 0);
+  LegendContent content = m_legend->content();
+  setCounts(content, m_board ? &m_board->counts() : nullptr);
+  content.changed = m_changed.size();
+  m_legend->setContent(content);
 }
 
 void GraphView::updateStatus() {
   QStringList parts;
   if (m_isBuilding) parts << tr("laying out …");
   if (m_scene && m_scene->isSimplified()) parts << tr("simplified layout");
-  if (m_model && m_model->noiseCount() > 0) parts << tr("%1 helpers folded").arg(m_model->noiseCount());
-  if (m_scene) parts << QStringLiteral("%1 %").arg(qRound(m_zoom * 100));
+  if (m_model && m_model->noiseCount() > 0) parts << tr("%1 folded").arg(countedText(m_model->noiseCount(), tr("helper")));
+  if (m_scene) parts << percentText(m_zoom);
   m_legend->setStatus(parts.join(QStringLiteral("  ·  ")));
 }
 

@@ -30,6 +30,7 @@
 namespace cleave::views {
 
 class Legend;
+class LegendDrawing;
 class Minimap;
 class ScenePainter;
 struct PaintStyle;
@@ -45,10 +46,9 @@ class GraphView : public QAbstractScrollArea {
   void setGraph(std::shared_ptr<const graph::Graph> graph);  ///< null: empty; everything below starts anew
   const std::shared_ptr<const graph::Graph>& graph() const { return m_graph; }
   const GraphModel* model() const { return m_model.get(); }
-  /// Kept and asked again by the update functions; empty: nothing is assigned. Must outlive the view or be replaced.
-  void setPlacements(PlacementSource source);
-  void updatePlacements(std::span<const ValueId> changed);
-  void updateNodes(std::span<const NodeId> changed);  ///< their results and, for layers, weights
+  /// Kept and asked again by `updateNodes`; empty: nothing is assigned. Must outlive the view or be replaced.
+  void setPlacements(PlacementSource placements, StrategySource strategies = {});
+  void updateNodes(std::span<const NodeId> changed);  ///< their results, and forms and weights of layers
   void setRanks(int ranks);                           ///< for "→ 1024 a rank"
   void setPlan(const plan::Plan* plan);               ///< collectives' badges and ranks; null: none
   /// Colours by amounts: `what` says of what; Axis (amounts empty) goes back to placements. `note` stands in the legend
@@ -95,12 +95,14 @@ class GraphView : public QAbstractScrollArea {
   void fit();
   QRectF visibleArea() const;  ///< world pixels
   const Scene* scene() const { return m_scene.get(); }
+  const Metrics& metrics() const { return *m_metrics; }
   QRectF viewRect(const SceneItem& item) const;  ///< in viewport pixels
 
   // ---- pictures
-  QSizeF sceneSize() const;
-  void paintAll(QPainter& painter);         ///< all of it at 100 %, world pixels, with marks
-  QImage renderToImage(const QSize& size);  ///< all of it, as large as fits
+  /// Of the whole drawing at 100 % under its legend; empty: there is none yet.
+  QSizeF pictureSize() const;
+  /// The part `area` of that picture (100 %), with marks; the painter maps it to a device of `zoom` pixels for each.
+  void paintPicture(QPainter& painter, const QRectF& area, double zoom);
   QString visibleText() const;              ///< titles of what is drawn, top to bottom: for tests and readers
 
  signals:
@@ -147,6 +149,8 @@ class GraphView : public QAbstractScrollArea {
 
   // graph_view.cpp
   void makeModel();
+  void makeMetrics();
+  void readSplits();
   void rebuild(Arrival arrival);
   void retry();
   void arrive();
@@ -187,6 +191,7 @@ class GraphView : public QAbstractScrollArea {
   void paintSelection(QPainter& painter, const ScenePainter& marks);
   void paintHubEdge(QPainter& painter, const ScenePainter& marks, std::uint32_t from, ValueId hub);
   void paintEmpty(QPainter& painter);
+  LegendDrawing pictureLegend() const;
 
   // content
   std::shared_ptr<const graph::Graph> m_graph;
@@ -196,6 +201,7 @@ class GraphView : public QAbstractScrollArea {
   std::unique_ptr<Labels> m_labels;
   std::unique_ptr<PlacementBoard> m_board;
   PlacementSource m_placements;
+  StrategySource m_strategies;
   std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
   std::vector<NodeId> m_conflicts, m_breakpoints, m_searchHits, m_changed;
   ColorBy m_colorBy = ColorBy::Axis;
@@ -227,7 +233,6 @@ class GraphView : public QAbstractScrollArea {
   double m_baseZoom = 0;
   QPointF m_baseOffset;
   QRegion m_stale;  ///< of m_base, viewport pixels
-  std::uint32_t m_dimmedTints = 0;
 
   // input
   std::uint32_t m_hovered = SceneItem::kNone;

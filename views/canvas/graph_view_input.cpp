@@ -26,7 +26,7 @@ constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels 
 // ---- view
 
 void GraphView::placeStrips() {
-  const int top = m_legend->sizeHint().height();
+  const int top = m_legend->heightForWidth(width());
   setViewportMargins(0, top, kMinimapWidth, 0);
   m_legend->setGeometry(0, 0, width(), top);
   m_minimap->setGeometry(width() - kMinimapWidth, top, kMinimapWidth, std::max(0, height() - top));
@@ -46,6 +46,11 @@ void GraphView::changeEvent(QEvent* event) {
   if (event->type() == QEvent::PaletteChange && !m_hasOwnTheme) {
     setTheme(Theme::of(palette()));
     m_hasOwnTheme = false;
+  }
+  if (event->type() == QEvent::FontChange && m_legend) {
+    makeMetrics();
+    makeModel();
+    placeStrips();
   }
   QAbstractScrollArea::changeEvent(event);
 }
@@ -278,17 +283,24 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
   const SceneItem& item = m_scene->items()[index];
   const auto valueText = [&](ValueId v) {
     const graph::Value& value = m_graph->value(v);
+    const SplitCounts& counts = m_board->counts();
+    QString how = describe(m_board->of(v));
+    if (const auto meaning = graph::toText(counts.meaning(v)); !meaning.empty())
+      how += QStringLiteral(" (%1)").arg(QString::fromUtf8(meaning.data(), static_cast<qsizetype>(meaning.size())));
+    if (m_board->of(v) && m_board->of(v)->isSplit() && counts.tint(v) == Tint::Replicated)
+      how += tr(": every rank holds all of it");
     return QStringLiteral("<b>%1</b>&nbsp; %2 %3<br>%4: %5")
         .arg(QString::fromStdString(value.name).toHtmlEscaped(),
              QString::fromUtf8(graph::toText(value.type.dtype).data()), shapeText(value.type.shape),
-             m_board->of(v) ? QString::fromStdString(m_board->of(v)->text()) : QStringLiteral("–"),
-             describe(m_board->of(v)));
+             m_board->of(v) ? QString::fromStdString(m_board->of(v)->text()) : QStringLiteral("–"), how);
   };
   if (const HubLabel* hub = ScenePainter::chipAt(item, *m_labels, world))
     return valueText(hub->value) + tr("<br>read all over the model; click to go there");
   if (item.node.isValid()) {
     const graph::Node& node = m_graph->node(item.node);
     QString text = node.results.empty() ? QString() : valueText(node.results[0]);
+    if (m_board->counts().isLayer(item.node))
+      text += QStringLiteral("<br>%1").arg(describe(m_board->counts().split(item.node).form));
     if (node.kind == graph::NodeKind::Call)
       text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->opName(node)).toHtmlEscaped());
     if (node.scope.index() < m_graph->scopes.size() && !m_graph->scope(node.scope).path.empty())
@@ -306,10 +318,7 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
                           QString::fromStdString(module.className).toHtmlEscaped());
   if (const auto amount = m_heat ? m_heat->of(item.module, item.lastModule) : std::nullopt)
     text += QStringLiteral("<br>%1: %2").arg(colorName(m_colorBy), m_heat->moduleText(*amount));
-  for (int t = 0; t < kTintCount; ++t)
-    if (tally.tints[static_cast<std::size_t>(t)] > 0)
-      text += QStringLiteral("<br>%1 %2")
-                  .arg(countText(tally.tints[static_cast<std::size_t>(t)]), describe(static_cast<Tint>(t)));
+  for (const QString& line : splitLines(tally.split)) text += QStringLiteral("<br>") + line.toHtmlEscaped();
   if (item.kind == ItemKind::Stack) text += tr("<br>equal modules; + opens the first, the list button shows all");
   return text;
 }

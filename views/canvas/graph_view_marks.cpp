@@ -35,19 +35,22 @@ void GraphView::setColorBy(ColorBy what, HeatAmounts amounts, const QString& not
 void GraphView::makeHeat() {
   m_heat.reset();
   if (m_model && isHeat(m_colorBy)) m_heat = std::make_unique<HeatField>(*m_model, m_colorBy, m_amounts);
-  if (!m_heat) return m_legend->setScale({});
+  LegendContent content = m_legend->content();
+  content.scale = {};
+  if (!m_heat) return m_legend->setContent(content);
   HeatScale scale{colorTitle(m_colorBy), {}, m_heatNote};
   if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = tr("nothing above zero");
   if (scale.note.isEmpty()) {
     for (const double at : {0.0, 0.5, 1.0}) scale.ticks << m_heat->text(m_heat->amountAt(at));
     scale.note = m_heat->isSum() ? tr("folded: Σ sum") : tr("folded: max");
   }
-  m_legend->setScale(scale);
+  content.scale = scale;
+  m_legend->setContent(content);
 }
 
 void GraphView::setChangedNodes(std::vector<NodeId> nodes) {
   m_changed = std::move(nodes);
-  m_legend->setChanged(m_changed.size());
+  recount();
   viewport()->update();
 }
 

@@ -6,13 +6,14 @@
 #include <cmath>
 
 #include "canvas/graph_view.h"
+#include "canvas/legend.h"
 #include "canvas/minimap.h"
 #include "canvas/scene_painter.h"
 
 namespace cleave::views {
 
 PaintStyle GraphView::paintStyle() const {
-  return {m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_dimmedTints, m_heat.get()};
+  return {m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_legend->filter(), m_heat.get()};
 }
 
 void GraphView::paintEvent(QPaintEvent*) {
@@ -154,33 +155,41 @@ void GraphView::paintEmpty(QPainter& painter) {
 
 // ---- pictures
 
-QSizeF GraphView::sceneSize() const {
-  return m_scene ? m_scene->bounds().size() : QSizeF();
+/// As wide as the drawing, but wide enough to be read.
+LegendDrawing GraphView::pictureLegend() const {
+  constexpr int kLeastWidth = 420;
+  LegendDrawing drawing(m_theme, m_metrics->small);
+  drawing.setContent(m_legend->content());
+  const int width = std::max(kLeastWidth, static_cast<int>(std::ceil(m_scene->bounds().width())));
+  drawing.arrange({width, drawing.heightFor(width)}, 0, {});
+  return drawing;
 }
 
-void GraphView::paintAll(QPainter& painter) {
+QSizeF GraphView::pictureSize() const {
+  if (!m_scene) return {};
+  const QSizeF legend = pictureLegend().size(), scene = m_scene->bounds().size();
+  return {std::max(legend.width(), scene.width()), legend.height() + scene.height()};
+}
+
+void GraphView::paintPicture(QPainter& painter, const QRectF& area, double zoom) {
   if (!m_scene) return;
-  const PaintStyle style = paintStyle();
-  painter.fillRect(m_scene->bounds(), m_theme.ground);
-  ScenePainter(style, *m_scene, 1).paint(painter, m_scene->bounds());
-  painter.setRenderHint(QPainter::Antialiasing);
-  paintMarks(painter, 1, m_scene->bounds());
-}
-
-QImage GraphView::renderToImage(const QSize& size) {
-  QImage image(size, QImage::Format_ARGB32_Premultiplied);
-  image.fill(m_theme.ground);
-  if (!m_scene || m_scene->bounds().isEmpty()) return image;
-  const QSizeF scene = m_scene->bounds().size();
-  const double zoom = std::min(size.width() / scene.width(), size.height() / scene.height());
-  QPainter painter(&image);
-  painter.translate((size.width() - scene.width() * zoom) / 2, (size.height() - scene.height() * zoom) / 2);
-  painter.scale(zoom, zoom);
-  const PaintStyle style = paintStyle();
-  ScenePainter(style, *m_scene, zoom).paint(painter, m_scene->bounds());
-  painter.setRenderHint(QPainter::Antialiasing);
-  paintMarks(painter, zoom, m_scene->bounds());
-  return image;
+  const LegendDrawing legend = pictureLegend();
+  const double top = legend.size().height();
+  painter.fillRect(area, m_theme.ground);
+  const QRectF below = area.translated(0, -top).intersected(m_scene->bounds());
+  if (!below.isEmpty()) {
+    painter.save();
+    painter.translate(0, top);
+    const PaintStyle style = paintStyle();
+    ScenePainter(style, *m_scene, zoom).paint(painter, below);
+    painter.setRenderHint(QPainter::Antialiasing);
+    paintMarks(painter, zoom, below);
+    painter.restore();
+  }
+  if (area.top() >= top) return;
+  painter.save();
+  legend.paint(painter, m_legend->filter());
+  painter.restore();
 }
 
 QString GraphView::visibleText() const {

@@ -1,13 +1,15 @@
 #include "canvas/labels.h"
 
 #include <QFontDatabase>
-#include <QGuiApplication>
 #include <algorithm>
 #include <cmath>
+
+#include "graph/operators.h"
 
 namespace cleave::views {
 namespace {
 
+constexpr double kChipRoom = 44;  ///< "S1-2×4", "+1.25 ms"
 constexpr double kMaxNodeWidth = 320, kMinNodeWidth = 84, kMinModuleWidth = 190, kMaxChipRow = 240, kChipGap = 4;
 
 QString text(std::string_view s) {
@@ -27,11 +29,11 @@ QFont sized(QFont font, double pixels, QFont::Weight weight) {
 
 }  // namespace
 
-Metrics::Metrics(double s)
+Metrics::Metrics(double s, const QFont& font)
     : scale(s),
-      label(sized(QGuiApplication::font(), 12 * s, QFont::Medium)),
-      strong(sized(QGuiApplication::font(), 12 * s, QFont::DemiBold)),
-      small(sized(QGuiApplication::font(), 11 * s, QFont::Normal)),
+      label(sized(font, 12 * s, QFont::Medium)),
+      strong(sized(font, 12 * s, QFont::DemiBold)),
+      small(sized(font, 11 * s, QFont::Normal)),
       digits(sized(QFontDatabase::systemFont(QFontDatabase::FixedFont), 10.5 * s, QFont::Normal)),
       labelMetrics(label),
       strongMetrics(strong),
@@ -63,6 +65,7 @@ const NodeLabel& Labels::node(NodeId id) {
                                                    : text(graph.value(node.results[0]).name);
   label.title.replace(QLatin1String("scaled_dot_product_"), QLatin1String("sdp "));
   label.tail = text(trimmings.tail);
+  label.isLayer = node.kind == graph::NodeKind::Call && graph::layerShape(graph, id).has_value();
   if (!node.results.empty()) label.shape = shapeText(graph.shapeOf(node.results[0]));
   for (const ValueId v : trimmings.docked)
     label.docks.push_back({v, lastPart(graph.value(v).name), shapeText(graph.shapeOf(v))});
@@ -86,7 +89,7 @@ const ModuleLabel& Labels::module(ModuleId first, ModuleId last) {
     operators *= static_cast<std::uint64_t>(end - module.listIndex + 1);
   }
   label.kind = module.kind == ModuleKind::Rotary ? QStringLiteral("helper") : text(module.className);
-  label.counts = QStringLiteral("%1 ops").arg(countText(operators));
+  label.counts = countedText(operators, QStringLiteral("op"));
   label.hubs = hubLabels(module.hubs, module.madeHubs);
   return m_modules.emplace(key, std::move(label)).first->second;
 }
@@ -125,14 +128,23 @@ QSizeF Labels::nodeSize(NodeId id) {
   const NodeLabel& label = node(id);
   const Metrics& m = m_metrics;
   const bool isInput = m_model.graph().node(id).kind == graph::NodeKind::Input;
-  const double chip = 34 * m.scale;
+  const double chip = kChipRoom * m.scale;
   double width = m.labelMetrics.horizontalAdvance(label.title) + chip + 2.5 * m.pad;
-  if (!isInput || !label.shape.isEmpty()) {
+  if (label.isLayer) {  // room for any form, whatever it takes: a step of the search must not lay out again
+    const double name = label.tail.isEmpty() ? 0 : m.strongMetrics.horizontalAdvance(label.tail) + m.pad;
+    width += name + 14 * m.scale;
+    const double notch = m.smallMetrics.horizontalAdvance(QStringLiteral("replicated")) +
+                         m.digitsMetrics.horizontalAdvance(QStringLiteral("S2 → S2")) + 24 * m.scale;
+    width = std::max(width, notch + m.digitsMetrics.horizontalAdvance(label.shape) + 2.5 * m.pad);
+  } else if (!isInput || !label.shape.isEmpty()) {
     const double tail = label.tail.isEmpty() ? 0 : m.smallMetrics.horizontalAdvance(label.tail) + 1.5 * m.pad;
     width = std::max(width, tail + m.digitsMetrics.horizontalAdvance(label.shape) + 2 * m.pad);
   }
   for (const DockLabel& dock : label.docks) {
-    const QString widest = QStringLiteral("%1 → %2 a rank").arg(dock.shape, dock.shape.section(QChar(0xD7), 0, 0));
+    QString longest;  // any dimension may be the one that is split, in parts that are no longer than it
+    for (const QString& size : dock.shape.split(QChar(0xD7)))
+      if (size.size() > longest.size()) longest = size;
+    const QString widest = QStringLiteral("%1 → %2 a rank").arg(dock.shape, longest);
     width = std::max(
         width, m.smallMetrics.horizontalAdvance(dock.name) + m.digitsMetrics.horizontalAdvance(widest) + 14 * m.scale + 3.5 * m.pad);
   }

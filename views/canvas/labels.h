@@ -4,6 +4,7 @@
 /// Sizes are in pixels at 100 %; everything scales with the font size the user set. GUI thread only (font metrics).
 #include <QFont>
 #include <QFontMetricsF>
+#include <QGuiApplication>
 #include <QSizeF>
 #include <QString>
 #include <unordered_map>
@@ -16,7 +17,7 @@ namespace cleave::views {
 
 /// Geometry of the parts, at 100 %.
 struct Metrics {
-  explicit Metrics(double scale = 1);
+  explicit Metrics(double scale = 1, const QFont& font = QGuiApplication::font());
 
   double scale;
   QFont label, strong, small, digits;  ///< operator names, titles, quiet text, shapes and sizes
@@ -40,6 +41,7 @@ struct NodeLabel {
   QString title;  ///< operator, or name of an input or output
   QString tail;   ///< "q_proj"
   QString shape;
+  bool isLayer = false;  ///< titled by its tail; a row says its form
   std::vector<DockLabel> docks;
   std::vector<HubLabel> hubs;
 };

@@ -1,37 +1,30 @@
 #pragma once
-/// The strip above the drawing: a swatch, a name and a count for each kind of placement in the graph; a click dims the
-/// others. Where colours say amounts: their scale with numbers instead. At its right end: what the canvas has to say
-/// (zoom, layout running, simplified).
+/// The strip above the drawing: forms of layers and placements of values with their numbers (legend_drawing.h); a click shows
+/// only what was chosen. At its right end: what the canvas has to say (zoom, layout running, simplified).
 #include <QWidget>
-#include <array>
 
-#include "canvas/theme.h"
+#include "canvas/legend_drawing.h"
 
 namespace cleave::views {
-
-/// The scale of amounts: what they are, and numbers along it.
-struct HeatScale {
-  QString title;      ///< empty: there is no scale, colours say placements
-  QStringList ticks;  ///< at equal distances from the least to the most; empty: nothing to show yet
-  QString note;       ///< "folded: Σ sum"; without ticks: why there is nothing
-  bool operator==(const HeatScale&) const = default;
-};
 
 class Legend : public QWidget {
   Q_OBJECT
  public:
   explicit Legend(QWidget* parent);
   void setTheme(const Theme& theme);
-  void setCounts(const std::array<std::uint32_t, kTintCount>& counts, std::uint32_t conflicts);
-  void setScale(const HeatScale& scale);
-  void setChanged(std::size_t nodes);  ///< outlined as changed between two plans; 0: no entry
+  void setContent(const LegendContent& content);
+  const LegendContent& content() const { return m_drawing.content(); }
   void setStatus(const QString& status);
-  /// Bit per Tint that is dimmed.
-  std::uint32_t dimmedTints() const;
-  QSize sizeHint() const override;
+  const SplitFilter& filter() const { return m_filter; }
+  int heightForWidth(int width) const override;
+  /// Where the entry of a form or placement is, for tests and tours; empty: there is none.
+  QRect entryRect(LayerForm form) const;
+  QRect entryRect(Tint tint) const;
+  QStringList entryTexts() const;
 
  signals:
-  void filterChanged(std::uint32_t dimmedTints);
+  void filterChanged(const cleave::views::SplitFilter& filter);
+  void heightChanged();  ///< it wants another height for its width
 
  protected:
   bool event(QEvent* event) override;
@@ -40,26 +33,16 @@ class Legend : public QWidget {
   void keyPressEvent(QKeyEvent* event) override;
 
  private:
-  struct Entry {
-    Tint tint;
-    QRect rect;
-  };
-  QString entryText(Tint tint) const;
-  int paintTints(QPainter& painter) const;  ///< these three answer where they end
-  int paintScale(QPainter& painter, int left) const;
-  int paintChanged(QPainter& painter, int left) const;
   void arrange();
-  void toggle(Tint tint);
+  int reserved() const;
+  void toggle(const LegendDrawing::Entry& entry);
+  void moveFocus(int by);
 
+  LegendDrawing m_drawing;
   Theme m_theme;
-  std::array<std::uint32_t, kTintCount> m_counts{};
-  std::uint32_t m_conflicts = 0;
-  std::uint32_t m_chosen = 0;  ///< bit per Tint; 0: all
+  SplitFilter m_filter;
   QString m_status;
-  HeatScale m_scale;
-  std::size_t m_changed = 0;
-  std::vector<Entry> m_entries;
-  int m_focus = 0;
+  int m_focus = 0;            ///< index of an entry
   bool m_showsFocus = false;  ///< reached by keyboard
 };
 

@@ -1,7 +1,8 @@
 #pragma once
-/// The strip beside the drawing: the whole picture in small, and a frame around what is in view; drag it to go
-/// elsewhere.
+/// The strip beside the drawing: the whole picture in small, and a frame around what is in view; drag it, or move it with the
+/// arrow keys, Page Up and Down, Home and End. Steps of a search repaint it a few times a second at most.
 #include <QPixmap>
+#include <QTimer>
 #include <QWidget>
 #include <functional>
 
@@ -17,7 +18,7 @@ class Minimap : public QWidget {
   Minimap(QWidget* parent, PaintScene paint);
   void setTheme(const Theme& theme);
   void setScene(const QRectF& bounds);  ///< draws anew
-  void refresh();                       ///< same scene, other colours; drawn at the next idle moment
+  void refresh();                       ///< same scene, other colours; drawn soon
   void setView(const QRectF& world);
 
  signals:
@@ -28,8 +29,12 @@ class Minimap : public QWidget {
   void resizeEvent(QResizeEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void focusInEvent(QFocusEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
 
  private:
+  void paintPicture();
   double scale() const;
   QPointF offset() const;
   void go(const QPoint& at);
@@ -38,6 +43,7 @@ class Minimap : public QWidget {
   Theme m_theme;
   QRectF m_bounds, m_view;
   QPixmap m_picture;
+  QTimer m_repaint;  ///< runs while the colours are newer than the picture
   bool m_isStale = true;
 };
 

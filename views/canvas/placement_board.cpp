@@ -1,80 +1,62 @@
 #include "canvas/placement_board.h"
 
-#include <numeric>
-
 namespace cleave::views {
 
-std::uint32_t ModuleTally::total() const {
-  return std::accumulate(tints.begin(), tints.end(), 0u);
+ModuleTally& ModuleTally::operator+=(const ModuleTally& other) {
+  split += other.split;
+  collectives += other.collectives;
+  conflicts += other.conflicts;
+  return *this;
 }
 
 PlacementBoard::PlacementBoard(const GraphModel& model)
-    : m_model(model), m_placements(model.graph().values.size()), m_tallies(model.moduleCount()) {
-  reset({});
-}
+    : m_model(model),
+      m_counts(model.sharedGraph(), groupsOf(model)),
+      m_collectiveCounts(model.moduleCount(), 0),
+      m_conflictCounts(model.moduleCount(), 0) {}
 
-bool PlacementBoard::counts(ValueId value) const {
-  const graph::Value& v = m_model.graph().value(value);
-  return v.resultIndex == 0 && m_model.graph().node(v.producer).kind == graph::NodeKind::Call &&
-         m_model.shownNode(v.producer) == v.producer;
-}
-
-void PlacementBoard::addToModules(NodeId node, const std::function<void(ModuleTally&)>& add) {
-  for (ModuleId id = m_model.moduleOf(node); id.isValid(); id = m_model.module(id).parent) add(m_tallies[id.index()]);
-}
-
-void PlacementBoard::reset(const PlacementSource& source) {
-  for (ModuleTally& tally : m_tallies) tally.tints.fill(0);
-  m_assigned = 0;
-  for (const ValueId v : idRange<ValueId>(m_placements.size())) {
-    m_placements[v.index()] = source ? source(v) : std::nullopt;
-    m_assigned += m_placements[v.index()].has_value();
-    if (!counts(v)) continue;
-    const auto tint = static_cast<std::size_t>(tintOf(m_placements[v.index()]));
-    for (ModuleId id = m_model.moduleOf(m_model.graph().value(v).producer); id.isValid();
-         id = m_model.module(id).parent)
-      ++m_tallies[id.index()].tints[tint];
+std::vector<std::uint32_t> PlacementBoard::groupsOf(const GraphModel& model) {
+  std::vector<std::uint32_t> groups(model.graph().nodes.size(), SplitCounts::kNoGroup);
+  for (const NodeId node : idRange<NodeId>(groups.size())) {
+    if (model.shownNode(node) != node) continue;
+    const ModuleId home = model.moduleOf(node);
+    // A module that others were moved into counts as the outermost group it lies in; groups do not nest otherwise.
+    for (ModuleId id = home; id.isValid(); id = model.module(id).parent)
+      if (model.module(id).kind != ModuleKind::Scope) groups[node.index()] = id.raw();
   }
+  return groups;
 }
 
-bool PlacementBoard::update(std::span<const ValueId> values, const PlacementSource& source) {
-  bool changed = false;
-  for (const ValueId v : values) {
-    MaybePlacement now = source ? source(v) : std::nullopt;
-    MaybePlacement& before = m_placements[v.index()];
-    if (now == before) continue;
-    changed = true;
-    m_assigned += now.has_value();
-    m_assigned -= before.has_value();
-    const auto from = static_cast<std::size_t>(tintOf(before)), to = static_cast<std::size_t>(tintOf(now));
-    before = std::move(now);
-    if (from == to || !counts(v)) continue;
-    for (ModuleId id = m_model.moduleOf(m_model.graph().value(v).producer); id.isValid();
-         id = m_model.module(id).parent) {
-      --m_tallies[id.index()].tints[from];
-      ++m_tallies[id.index()].tints[to];
-    }
-  }
-  return changed;
+ModuleTally PlacementBoard::tally(ModuleId id) const {
+  const Module& module = m_model.module(id);
+  const bool isGroup = module.kind != ModuleKind::Scope;
+  ModuleTally tally;
+  tally.split = isGroup                                  ? m_counts.ofGroup(id.raw())
+                : module.scope.isValid() && id != m_model.root() ? m_counts.of(module.scope)
+                                                         : m_counts.whole();
+  tally.collectives = m_collectiveCounts[id.index()];
+  tally.conflicts = m_conflictCounts[id.index()];
+  return tally;
+}
+
+void PlacementBoard::addToModules(NodeId node, std::vector<std::uint32_t>& counts, std::uint32_t by) {
+  for (ModuleId id = m_model.moduleOf(node); id.isValid(); id = m_model.module(id).parent) counts[id.index()] += by;
 }
 
 void PlacementBoard::setCollectives(std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> byValue) {
   m_collectives = std::move(byValue);
-  for (ModuleTally& tally : m_tallies) tally.collectives = 0;
-  for (const auto& [value, badges] : m_collectives) {
-    const auto count = static_cast<std::uint32_t>(badges.size());
-    addToModules(m_model.graph().value(ValueId(value)).producer,
-                 [count](ModuleTally& tally) { tally.collectives += count; });
-  }
+  m_collectiveCounts.assign(m_model.moduleCount(), 0);
+  for (const auto& [value, badges] : m_collectives)
+    addToModules(m_model.graph().value(ValueId(value)).producer, m_collectiveCounts,
+                 static_cast<std::uint32_t>(badges.size()));
 }
 
 void PlacementBoard::setConflicts(std::span<const NodeId> nodes) {
   m_conflicts.clear();
-  for (ModuleTally& tally : m_tallies) tally.conflicts = 0;
+  m_conflictCounts.assign(m_model.moduleCount(), 0);
   for (const NodeId node : nodes) {
     const NodeId shown = m_model.shownNode(node);
-    if (!shown.isValid() || !m_conflicts.insert(shown.raw()).second) continue;
-    addToModules(shown, [](ModuleTally& tally) { ++tally.conflicts; });
+    if (shown.isValid() && m_conflicts.insert(shown.raw()).second) addToModules(shown, m_conflictCounts, 1);
   }
 }
 
@@ -88,12 +70,7 @@ ModuleTally PlacementBoard::tally(ModuleId first, ModuleId last) const {
   if (first == last) return sum;
   bool isInside = false;
   for (const Member& member : m_model.module(m_model.module(first).parent).members) {
-    if (isInside && member.module.isValid()) {
-      const ModuleTally& more = tally(member.module);
-      for (int i = 0; i < kTintCount; ++i) sum.tints[i] += more.tints[i];
-      sum.collectives += more.collectives;
-      sum.conflicts += more.conflicts;
-    }
+    if (isInside && member.module.isValid()) sum += tally(member.module);
     isInside |= member.module == first;
     if (member.module == last) break;
   }

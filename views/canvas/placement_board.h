@@ -1,21 +1,13 @@
 #pragma once
-/// What the canvas knows of a search or plan: the placement of each value, and per module how many of each.
-///
-/// Follows a search by changes: cost is the changed values times the depth of modules. Counts are of operators' first
-/// results, noise left out, so a module's bar shows how its work is split.
-#include <array>
-#include <functional>
-#include <span>
+/// What the canvas knows of a search or plan: the placement of each value and the form of each layer, and per module how many
+/// of each (split_counts.h), with collectives and conflicts.
 #include <unordered_map>
 #include <unordered_set>
 
 #include "canvas/graph_model.h"
-#include "canvas/theme.h"
-#include "rules/strategies.h"
+#include "canvas/split_counts.h"
 
 namespace cleave::views {
-
-using PlacementSource = std::function<MaybePlacement(graph::ValueId)>;
 
 /// A collective behind (or before) a value.
 struct CollectiveBadge {
@@ -24,40 +16,41 @@ struct CollectiveBadge {
 };
 
 struct ModuleTally {
-  std::array<std::uint32_t, kTintCount> tints{};
+  SplitTally split;
   std::uint32_t collectives = 0;
   std::uint32_t conflicts = 0;
-  std::uint32_t total() const;
+  ModuleTally& operator+=(const ModuleTally& other);
 };
 
 class PlacementBoard {
  public:
   explicit PlacementBoard(const GraphModel& model);
 
-  void reset(const PlacementSource& source);  ///< an empty function: nothing is assigned
-  /// Reads these again; true when one changed.
-  bool update(std::span<const ValueId> values, const PlacementSource& source);
+  void reset(SplitSource source) { m_counts.reset(std::move(source)); }
+  /// Reads these again; answers those that differ.
+  std::vector<NodeId> update(std::span<const NodeId> nodes) { return m_counts.update(nodes); }
   void setCollectives(std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> byValue);  ///< by raw ValueId
   void setConflicts(std::span<const NodeId> nodes);
 
-  const MaybePlacement& of(ValueId value) const { return m_placements[value.index()]; }
+  const SplitCounts& counts() const { return m_counts; }
+  const MaybePlacement& of(ValueId value) const { return m_counts.placement(value); }
   const std::vector<CollectiveBadge>* collectives(ValueId value) const;
   bool isConflict(NodeId node) const { return m_conflicts.contains(node.raw()); }
-  const ModuleTally& tally(ModuleId id) const { return m_tallies[id.index()]; }
+  ModuleTally tally(ModuleId id) const;
   /// Of a stack: equal modules `first`..`last` of one list.
   ModuleTally tally(ModuleId first, ModuleId last) const;
-  bool isEmpty() const { return m_assigned == 0; }
+  bool isEmpty() const { return m_counts.isEmpty(); }
 
  private:
-  bool counts(ValueId value) const;
-  void addToModules(NodeId node, const std::function<void(ModuleTally&)>& add);
+  /// Modules that are no scope of the model count by their members.
+  static std::vector<std::uint32_t> groupsOf(const GraphModel& model);
+  void addToModules(NodeId node, std::vector<std::uint32_t>& counts, std::uint32_t by);
 
   const GraphModel& m_model;
-  std::vector<MaybePlacement> m_placements;
-  std::vector<ModuleTally> m_tallies;
+  SplitCounts m_counts;
+  std::vector<std::uint32_t> m_collectiveCounts, m_conflictCounts;  ///< by ModuleId
   std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
   std::unordered_set<std::uint32_t> m_conflicts;
-  std::size_t m_assigned = 0;
 };
 
 }  // namespace cleave::views

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "canvas/split_bar.h"
+
 namespace cleave::views {
 namespace {
 
@@ -35,9 +37,11 @@ void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double p
   painter.restore();
 }
 
-void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step) {
-  painter.fillRect(rect, theme.color(tint));
-  const QBrush pattern = theme.pattern(tint);
+namespace {
+
+/// Lines, not a brush: they keep their distance at any zoom and come out in vector formats.
+void fillPattern(QPainter& painter, const QRectF& rect, const QColor& color, const QBrush& pattern, double step) {
+  painter.fillRect(rect, color);
   if (pattern.style() == Qt::NoBrush || rect.width() < step) return;
   const QPen before = painter.pen();
   painter.setPen(hairline(pattern.color()));
@@ -54,19 +58,32 @@ void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint ti
     for (double x = rect.left() + step; x < rect.right(); x += step)
       painter.drawLine(QPointF(x, rect.top()), QPointF(x, rect.bottom()));
   };
-  const auto level = [&] {
-    for (double y = rect.top() + step; y < rect.bottom(); y += step)
-      painter.drawLine(QPointF(rect.left(), y), QPointF(rect.right(), y));
+  const auto level = [&](double from, double until) {
+    for (double y = rect.top() + step; y < rect.bottom(); y += step) painter.drawLine(QPointF(from, y), QPointF(until, y));
   };
   switch (pattern.style()) {
     case Qt::BDiagPattern: slanted(true); break;
     case Qt::FDiagPattern: slanted(false); break;
     case Qt::VerPattern: upright(); break;
-    case Qt::HorPattern: level(); break;
-    case Qt::Dense6Pattern: upright(), level(); break;
+    case Qt::HorPattern: level(rect.left(), rect.right()); break;
+    case Qt::CrossPattern:
+    case Qt::Dense6Pattern: upright(), level(rect.left(), rect.right()); break;
+    case Qt::Dense4Pattern:  // dashes
+      for (double x = rect.left() + step / 2; x + step < rect.right(); x += 2 * step) level(x, x + step);
+      break;
     default: slanted(true), slanted(false); break;
   }
   painter.setPen(before);
+}
+
+}  // namespace
+
+void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step) {
+  fillPattern(painter, rect, theme.color(tint), theme.pattern(tint), step);
+}
+
+void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerForm form, double step) {
+  fillPattern(painter, rect, theme.color(form), theme.pattern(form), step);
 }
 
 void drawCollective(QPainter& painter, const QRectF& square, rules::CollectiveKind kind, const QColor& color) {
@@ -162,16 +179,25 @@ ScenePainter::Fill ScenePainter::fillOf(const SceneItem& item) const {
     return fill;
   }
   const MaybePlacement placement = placementOf(item);
-  fill.tint = tintOf(placement);
-  fill.color = m_theme.color(*fill.tint);
-  fill.isOpen = fill.tint == Tint::Unassigned;
-  fill.isDimmed = isDimmed(*fill.tint);
+  const SplitCounts& counts = m_style.board->counts();
+  fill.tint = tintOf(placement, counts.ranks());
   if (placement) fill.chip = chipText(placement);
+  if (item.node.isValid() && counts.isLayer(item.node)) {
+    fill.form = counts.split(item.node).form;
+    fill.color = m_theme.color(*fill.form);
+    fill.isOpen = fill.form == LayerForm::Open;
+  } else {
+    fill.color = m_theme.color(*fill.tint);
+    fill.isOpen = fill.tint == Tint::Unassigned;
+  }
+  fill.isDimmed = m_style.filter.dims(fill.form, *fill.tint);
   return fill;
 }
 
 void ScenePainter::paintFill(QPainter& painter, const QRectF& rect, const Fill& fill, double step) const {
-  if (fill.tint)
+  if (fill.form)
+    fillForm(painter, rect, m_theme, *fill.form, step);
+  else if (fill.tint)
     fillTint(painter, rect, m_theme, *fill.tint, step);
   else
     painter.fillRect(rect, fill.color);
@@ -251,6 +277,28 @@ void ScenePainter::paint(QPainter& painter, const QRectF& area) {
     const bool isOperator = edge.from != SceneItem::kNone && items[edge.from].node.isValid();  // its box says the shape
     if (!isOperator && !values.empty() && edge.bounds.intersects(area) && said.insert({edge.from, values[0]}).second)
       edgeLabel(painter, edge);
+  }
+}
+
+void ScenePainter::paintOverview(QPainter& painter) {
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  const auto& items = m_scene.items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const SceneItem& item = items[i];
+    if (item.kind == ItemKind::Frame && !isCollapsed(item)) {
+      painter.fillRect(item.rect, sheet(item));
+      continue;
+    }
+    // A box below a pixel still leaves its colour.
+    const QRectF rect(item.rect.topLeft(), item.rect.size().expandedTo(QSizeF(hair(), hair())));
+    if (item.node.isValid() || item.output >= 0) {
+      const Fill fill = fillOf(item);
+      painter.fillRect(rect, fill.isOpen ? m_theme.border : fill.color);
+    } else {
+      painter.fillRect(rect, m_theme.groundSunken);
+      drawBar(painter, rect, item, m_style.board->tally(item.module, item.lastModule));
+      i = std::max<std::size_t>(i, item.subtreeEnd - 1);
+    }
   }
 }
 
@@ -440,32 +488,14 @@ QString ScenePainter::moduleAmount(const SceneItem& module) const {
 }
 
 void ScenePainter::drawBar(QPainter& painter, const QRectF& bar, const SceneItem& module, const ModuleTally& tally) {
-  if (!m_style.heat) return drawTints(painter, bar, tally);
   if (bar.width() <= 0) return;
-  const auto amount = m_style.heat->of(module.module, module.lastModule);
-  painter.fillRect(bar, m_theme.heat(amount ? m_style.heat->fraction(*amount) : 0));
-  outlineBar(painter, bar);
-}
-
-void ScenePainter::drawTints(QPainter& painter, const QRectF& bar, const ModuleTally& tally) {
-  const double total = tally.total();
-  if (total == 0 || bar.width() <= 0) return;
-  double x = bar.left();
-  for (int t = 0; t < kTintCount; ++t) {
-    const double width = bar.width() * tally.tints[t] / total;
-    if (width <= 0) continue;
-    const QRectF part(x, bar.top(), width, bar.height());
-    const Tint tint = static_cast<Tint>(t);
-    painter.setOpacity(isDimmed(tint) ? 0.25 : 1);
-    if (tint == Tint::Unassigned)
-      painter.fillRect(part, m_theme.ground);
-    else if (bar.height() * m_zoom >= 5)
-      fillTint(painter, part, m_theme, tint, 4 * hair() * std::max(1.0, m_zoom));
-    else
-      painter.fillRect(part, m_theme.color(tint));
-    x += width;
+  if (m_style.heat) {
+    const auto amount = m_style.heat->of(module.module, module.lastModule);
+    painter.fillRect(bar, m_theme.heat(amount ? m_style.heat->fraction(*amount) : 0));
+  } else {
+    const bool isPlain = bar.height() * m_zoom < 5;
+    paintSplitBar(painter, bar, tally.split, m_theme, isPlain ? 0 : 4 * hair() * std::max(1.0, m_zoom), m_style.filter);
   }
-  painter.setOpacity(1);
   outlineBar(painter, bar);
 }
 

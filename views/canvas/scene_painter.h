@@ -7,6 +7,7 @@
 #include <QPainter>
 
 #include "canvas/heat_field.h"
+#include "canvas/legend_drawing.h"
 #include "canvas/placement_board.h"
 #include "canvas/scene.h"
 #include "canvas/theme.h"
@@ -19,8 +20,8 @@ struct PaintStyle {
   Labels* labels = nullptr;
   Theme theme;
   int ranks = 1;                    ///< for "→ 1024 a rank"; 1: not said
-  std::uint32_t dimmedTints = 0;    ///< bit per Tint: drawn faint
-  const HeatField* heat = nullptr;  ///< colours by amounts; null: by placement
+  SplitFilter filter;               ///< what it leaves out is drawn faint
+  const HeatField* heat = nullptr;  ///< colours by amounts; null: by form and placement
 };
 
 class ScenePainter {
@@ -29,6 +30,8 @@ class ScenePainter {
 
   /// Everything that touches `area` (world), frames first, then lines, then boxes.
   void paint(QPainter& painter, const QRectF& area);
+  /// All of it, small: boxes as plain rectangles, no lines, no words. Linear in boxes with little for each.
+  void paintOverview(QPainter& painter);
 
   // Marks laid over the picture.
   void ring(QPainter& painter, const SceneItem& item, const QColor& color, double width, double gap = 2) const;
@@ -52,13 +55,15 @@ class ScenePainter {
   double hair() const { return 1 / m_zoom; }
 
  private:
-  /// How a box is filled and what its chip says: by placement, or by amount.
+  /// How a box is filled and what its chip says: a layer by its form, other operators by placement, or all by amount.
   struct Fill {
     QColor color;
-    std::optional<Tint> tint;  ///< its pattern is laid over; nullopt: plain
-    bool isOpen = false;       ///< a dashed outline on the ground
+    std::optional<LayerForm> form;  ///< of a layer
+    std::optional<Tint> tint;       ///< of the result; nullopt: plain, by amount
+    bool isOpen = false;            ///< a dashed outline on the ground
     bool isDimmed = false;
     QString chip;
+    bool isHatched() const { return form == LayerForm::Replicated || (!form && tint == Tint::Replicated); }
   };
   Fill fillOf(const SceneItem& item) const;
   void paintFill(QPainter& painter, const QRectF& rect, const Fill& fill, double step) const;
@@ -76,11 +81,12 @@ class ScenePainter {
   void drawDocks(QPainter& painter, const QRectF& rect, const NodeLabel& label, double top);
   void drawChips(QPainter& painter, const QRectF& rect, const std::vector<HubLabel>& hubs, double top);
   double chipWidth(const QString& text) const;
-  void drawChip(QPainter& painter, const QRectF& band, const QString& text);
+  void drawChip(QPainter& painter, const QRectF& band, const Fill& fill);
+  void drawTitle(QPainter& painter, const QRectF& room, const SceneItem& item, const Fill& fill);
+  double drawNotch(QPainter& painter, const QRectF& row, const SceneItem& item, const Fill& fill);
   /// How a module's work is split, or what it costs.
   void drawBar(QPainter& painter, const QRectF& bar, const SceneItem& module, const ModuleTally& tally);
   void outlineBar(QPainter& painter, const QRectF& bar) const;
-  void drawTints(QPainter& painter, const QRectF& bar, const ModuleTally& tally);
   QString moduleAmount(const SceneItem& module) const;  ///< "Σ 1.25 ms"; empty without amounts
   void drawBadges(QPainter& painter, const SceneItem& item);
   void drawButton(QPainter& painter, const QRectF& rect, bool isOpen);
@@ -89,7 +95,6 @@ class ScenePainter {
   QColor sheet(const SceneItem& item) const;
   MaybePlacement placementOf(const SceneItem& item) const;
   QString dockText(const DockLabel& dock) const;
-  bool isDimmed(Tint tint) const { return m_style.dimmedTints & (1u << static_cast<int>(tint)); }
   QString elided(const QFontMetricsF& metrics, const QString& text, double width) const;
 
   const PaintStyle& m_style;
@@ -101,6 +106,7 @@ class ScenePainter {
 
 /// Fills `rect` with a tint and its pattern, lines drawn so that they also come out in vector formats.
 void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step);
+void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerForm form, double step);
 /// Text that stays legible: `pixels` high on the device whatever the zoom, shortened at its front (as paths are).
 void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double pixels, const QColor& color, int flags,
                     const QString& text, Qt::TextElideMode elide = Qt::ElideLeft);

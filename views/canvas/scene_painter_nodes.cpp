@@ -7,6 +7,7 @@
 namespace cleave::views {
 namespace {
 
+constexpr double kFormStrip = 16;  ///< where a layer's pattern shows, left of its title
 constexpr double kLabelZoom = 0.45, kNameZoom = 0.24, kDetailZoom = 0.55, kArrowZoom = 0.55, kCurveZoom = 0.3;
 
 QPen hairline(const QColor& color, double width = 1, Qt::PenStyle style = Qt::SolidLine) {
@@ -25,14 +26,14 @@ void ScenePainter::drawBox(QPainter& painter, const QRectF& rect, const Fill& fi
   painter.setPen(Qt::NoPen);
   painter.setBrush(fill.color);
   painter.drawRoundedRect(r, m.radius, m.radius);
-  if (fill.tint == Tint::Replicated) {
-    fillTint(painter, band.adjusted(m.radius / 2, m.radius / 2, -m.radius / 2, isWholeBand ? -m.radius / 2 : 0),
-             m_theme, *fill.tint, 5 * m.scale);
+  const double sides = (isWholeBand ? 2 : 1) * m.radius;
+  if (fill.isHatched()) {
+    paintFill(painter, band.adjusted(m.radius / 2, m.radius / 2, -m.radius / 2, isWholeBand ? -m.radius / 2 : 0), fill,
+              5 * m.scale);
   } else if (fill.tint && !fill.isOpen) {
-    fillTint(
-        painter,
-        QRectF(band.left() + 1, band.top() + m.radius, 6 * m.scale, band.height() - (isWholeBand ? 2 : 1) * m.radius),
-        m_theme, *fill.tint, 3 * m.scale);
+    const double width = fill.form ? kFormStrip * m.scale : 6 * m.scale;
+    paintFill(painter, QRectF(band.left() + 1, band.top() + (fill.form ? 1 : m.radius), width, band.height() - (fill.form ? 1 : sides)),
+              fill, (fill.form ? 4 : 3) * m.scale);
   }
   if (!isWholeBand) {
     QPainterPath body;
@@ -55,19 +56,21 @@ double ScenePainter::chipWidth(const QString& text) const {
   return std::max(20 * m_metrics.scale, m_metrics.smallMetrics.horizontalAdvance(text) + 9 * m_metrics.scale);
 }
 
-void ScenePainter::drawChip(QPainter& painter, const QRectF& band, const QString& text) {
-  if (text.isEmpty()) return;
+/// On a layer's head the chip has the colour of its result's placement; elsewhere the band has it.
+void ScenePainter::drawChip(QPainter& painter, const QRectF& band, const Fill& fill) {
+  if (fill.chip.isEmpty()) return;
   const Metrics& m = m_metrics;
-  const double width = chipWidth(text);
+  const double width = chipWidth(fill.chip);
   const QRectF pill(band.right() - 4 * m.scale - width, band.center().y() - 7.5 * m.scale, width, 15 * m.scale);
-  painter.setPen(Qt::NoPen);
-  painter.setBrush(m_theme.ground);
+  const QColor ground = fill.form && fill.tint ? m_theme.color(*fill.tint) : m_theme.ground;
+  painter.setPen(fill.form ? hairline(m_theme.ground) : QPen(Qt::NoPen));
+  painter.setBrush(ground);
   painter.drawRoundedRect(pill, 4 * m.scale, 4 * m.scale);
   QFont font = m.small;
   font.setWeight(QFont::DemiBold);
   painter.setFont(font);
-  painter.setPen(m_theme.text);
-  painter.drawText(pill, Qt::AlignCenter, text);
+  painter.setPen(m_theme.textOn(ground));
+  painter.drawText(pill, Qt::AlignCenter, fill.chip);
 }
 
 /// A filled box; its name as long as that can be read.
@@ -115,26 +118,75 @@ void ScenePainter::drawNearNode(QPainter& painter, const SceneItem& item, const 
   drawBox(painter, r, fill, false);
   const NodeLabel& label = m_style.labels->node(item.node);
   const QRectF band(r.left(), r.top(), r.width(), m.band);
-  const double left = band.left() + m.pad + 2 * m.scale;
-  const double chip = std::max(20 * m.scale, chipWidth(fill.chip)) + 6 * m.scale;
-  painter.setFont(item.kind == ItemKind::Input ? m.strong : m.label);
-  painter.setPen(m_theme.textOn(fill.color));
-  painter.drawText(QRectF(left, band.top(), band.right() - left, band.height()), Qt::AlignVCenter,
-                   elided(m.labelMetrics, label.title, band.right() - left - chip));
-  drawChip(painter, band, fill.chip);
-  QRectF row(r.left() + m.pad, band.bottom(), r.width() - 2 * m.pad, m.row);
+  const double left = band.left() + m.pad + (fill.form && !fill.isOpen && !fill.isHatched() ? kFormStrip : 2) * m.scale;
+  const double chip = fill.chip.isEmpty() ? 0 : chipWidth(fill.chip) + 4 * m.scale;
+  drawTitle(painter, QRectF(left, band.top(), band.right() - 4 * m.scale - chip - left, band.height()), item, fill);
+  drawChip(painter, band, fill);
+  const QRectF row(r.left() + m.pad, band.bottom(), r.width() - 2 * m.pad, m.row);
   const double shapeWidth = m.digitsMetrics.horizontalAdvance(label.shape);
-  painter.setFont(m.small);
-  painter.setPen(m_theme.text);
-  painter.drawText(row, Qt::AlignVCenter | Qt::AlignLeft,
-                   elided(m.smallMetrics, label.tail, row.width() - shapeWidth - m.pad));
+  const bool isAlone = label.tail.isEmpty() && !label.isLayer;
+  double taken = 0;
+  if (label.isLayer) {
+    taken = drawNotch(painter, row, item, fill);
+  } else {
+    painter.setFont(m.small);
+    painter.setPen(m_theme.text);
+    painter.drawText(row, Qt::AlignVCenter | Qt::AlignLeft,
+                     elided(m.smallMetrics, label.tail, row.width() - shapeWidth - m.pad));
+  }
   painter.setFont(m.digits);
-  painter.setPen(label.tail.isEmpty() ? m_theme.text : m_theme.textQuiet);
-  painter.drawText(row, Qt::AlignVCenter | (label.tail.isEmpty() ? Qt::AlignHCenter : Qt::AlignRight),
-                   elided(m.digitsMetrics, label.shape, row.width()));
+  painter.setPen(isAlone ? m_theme.text : m_theme.textQuiet);
+  painter.drawText(row, Qt::AlignVCenter | (isAlone ? Qt::AlignHCenter : Qt::AlignRight),
+                   elided(m.digitsMetrics, label.shape, row.width() - taken));
   drawDocks(painter, r, label, row.bottom());
   drawChips(painter, r, label.hubs, row.bottom() + m.row * static_cast<double>(label.docks.size()));
   drawBadges(painter, item);
+}
+
+/// A layer by its own name with the operator small behind it; anything else by its operator.
+void ScenePainter::drawTitle(QPainter& painter, const QRectF& room, const SceneItem& item, const Fill& fill) {
+  const Metrics& m = m_metrics;
+  const NodeLabel& label = m_style.labels->node(item.node);
+  const bool isNamed = label.isLayer && !label.tail.isEmpty();
+  const bool isStrong = isNamed || item.kind == ItemKind::Input;
+  const QFontMetricsF& metrics = isStrong ? m.strongMetrics : m.labelMetrics;
+  painter.setFont(isStrong ? m.strong : m.label);
+  painter.setPen(m_theme.textOn(fill.color));
+  const QString title = elided(metrics, isNamed ? label.tail : label.title, room.width());
+  painter.drawText(room, Qt::AlignVCenter, title);
+  const double left = room.left() + metrics.horizontalAdvance(title) + m.pad * 0.75;
+  if (!isNamed || left + m.smallMetrics.horizontalAdvance(label.title) > room.right() + 1) return;
+  painter.setFont(m.small);
+  painter.drawText(QRectF(left, room.top() + 0.5, room.right() - left + 1, room.height()), Qt::AlignVCenter, label.title);
+}
+
+/// Below a layer's head: the word of its form, what goes in and comes out, and the collective it owns. Answers the width.
+double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const SceneItem& item, const Fill& fill) {
+  const Metrics& m = m_metrics;
+  const SplitCounts& counts = m_style.board->counts();
+  const auto strategy = counts.strategy(item.node);
+  const LayerForm form = counts.split(item.node).form;
+  double x = row.left();
+  const auto write = [&](const QFont& font, const QFontMetricsF& metrics, const QColor& color, const QString& text) {
+    painter.setFont(font);
+    painter.setPen(color);
+    painter.drawText(QRectF(x, row.top(), row.right() - x + 1, row.height()), Qt::AlignVCenter, text);
+    x += metrics.horizontalAdvance(text) + 5 * m.scale;
+  };
+  write(m.small, m.smallMetrics, form == LayerForm::Open ? m_theme.textQuiet : m_theme.text, formText(form));
+  if (!strategy) return x - row.left();
+  const auto sign = [&](rules::CollectiveKind kind) {
+    const double side = 10 * m.scale;
+    drawCollective(painter, QRectF(x, row.center().y() - side / 2, side, side), kind, m_theme.text);
+    x += side + 3 * m.scale;
+  };
+  if (const auto before = plan::collectiveBefore(*strategy)) sign(*before);
+  const ValueId input = counts.layer(item.node)->input;
+  const QString result = fill.chip.isEmpty() ? chipText(placementOf(item)) : fill.chip;
+  write(m.digits, m.digitsMetrics, m_theme.textQuiet,
+        QStringLiteral("%1 → %2").arg(chipText(m_style.board->of(input)), m_style.heat ? chipText(placementOf(item)) : result));
+  if (const auto after = plan::collectiveAfter(*strategy)) sign(*after);
+  return x - row.left();
 }
 
 void ScenePainter::drawOutput(QPainter& painter, const SceneItem& item) {
@@ -145,7 +197,7 @@ void ScenePainter::drawOutput(QPainter& painter, const SceneItem& item) {
   painter.setPen(m_theme.textOn(fill.color));
   painter.drawText(item.rect.adjusted(m_metrics.pad + 2, 0, 0, 0), Qt::AlignVCenter,
                    m_style.labels->outputTitle(item.output));
-  drawChip(painter, item.rect, fill.chip);
+  drawChip(painter, item.rect, fill);
 }
 
 QString ScenePainter::dockText(const DockLabel& dock) const {
@@ -165,9 +217,10 @@ void ScenePainter::drawDocks(QPainter& painter, const QRectF& rect, const NodeLa
     painter.drawLine(row.topLeft(), row.topRight());
     const MaybePlacement& placement = m_style.board->of(dock.value);
     const QRectF swatch(row.left() + m.pad - 1, row.center().y() - 4 * m.scale, 8 * m.scale, 8 * m.scale);
-    if (placement) fillTint(painter, swatch, m_theme, tintOf(placement), 3 * m.scale);
+    const int ranks = m_style.board->counts().ranks();
+    if (placement) fillTint(painter, swatch, m_theme, tintOf(placement, ranks), 3 * m.scale);
     painter.setPen(
-        hairline(placement ? blend(m_theme.placementColor(placement), m_theme.text, 0.4) : m_theme.borderStrong, 1,
+        hairline(placement ? blend(m_theme.placementColor(placement, ranks), m_theme.text, 0.4) : m_theme.borderStrong, 1,
                  placement ? Qt::SolidLine : Qt::DashLine));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(swatch);
@@ -200,7 +253,7 @@ void ScenePainter::drawChips(QPainter& painter, const QRectF& rect, const std::v
     const double side = 6 * m.scale, y = chip.center().y();
     const double x = hubs[i].isMade ? chip.right() - side - 5 * m.scale : chip.left() + 5 * m.scale;
     painter.setPen(hairline(m_theme.textQuiet));
-    painter.setBrush(placement ? QBrush(m_theme.placementColor(placement)) : QBrush(Qt::NoBrush));
+    painter.setBrush(placement ? QBrush(m_theme.placementColor(placement, m_style.board->counts().ranks())) : QBrush(Qt::NoBrush));
     painter.drawPolygon(QPolygonF{{x, y - side / 2}, {x + side, y}, {x, y + side / 2}});
     painter.setFont(m.small);
     painter.setPen(m_theme.text);
@@ -273,7 +326,7 @@ void ScenePainter::edgeLabel(QPainter& painter, const SceneEdge& edge) const {
   const auto points = m_scene.points(edge);
   if (values.empty() || points.size() < 4) return;
   const QString text = values.size() == 1 ? shapeText(m_style.model->graph().shapeOf(values[0]))
-                                          : QStringLiteral("%1 values").arg(values.size());
+                                          : countedText(values.size(), QStringLiteral("value"));
   const Metrics& m = m_metrics;
   const QSizeF size(m.digitsMetrics.horizontalAdvance(text) + 4, 13 * m.scale);
   const QRectF plate(points[0] + QPointF(7, 4), size);  // beside the line where it leaves, on a plate of its own

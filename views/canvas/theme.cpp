@@ -13,9 +13,9 @@ QColor rgb(QRgb value) {
 
 }  // namespace
 
-Tint tintOf(const MaybePlacement& placement) {
+Tint tintOf(const MaybePlacement& placement, int ranks) {
   if (!placement) return Tint::Unassigned;
-  if (placement->isReplicated()) return Tint::Replicated;
+  if (placement->isReplicated() || (ranks > 0 && placement->isWholeOn(ranks))) return Tint::Replicated;
   return static_cast<Tint>(std::min(placement->firstDim(), static_cast<int>(Tint::Dim4Plus)));
 }
 
@@ -57,6 +57,25 @@ QString describe(const MaybePlacement& placement) {
   return text;
 }
 
+QString formText(LayerForm form) {
+  const std::string_view text = plan::toText(form);
+  return QString::fromLatin1(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+QString describe(LayerForm form) {
+  switch (form) {
+    case LayerForm::Column: return QStringLiteral("column: each rank computes a part of the output features");
+    case LayerForm::ColumnGather: return QStringLiteral("column+gather: computed in parts, gathered whole at once");
+    case LayerForm::Row: return QStringLiteral("row: each rank sums over a part of the input features");
+    case LayerForm::Vocab: return QStringLiteral("vocab: each rank holds a part of the vocabulary");
+    case LayerForm::Expert: return QStringLiteral("expert: each rank computes a part of the experts");
+    case LayerForm::Sequence: return QStringLiteral("sequence: whole weights, each rank computes a part of the sequence");
+    case LayerForm::Replicated: return QStringLiteral("replicated: every rank computes all of it");
+    case LayerForm::Open: return QStringLiteral("open: not decided yet");
+  }
+  return {};
+}
+
 Theme Theme::light() {
   Theme t;
   t.ground = rgb(0xFFFFFF);
@@ -84,6 +103,14 @@ Theme Theme::light() {
   t.tints[5] = rgb(0x0072B2);
   t.tints[6] = rgb(0xB8BDC4);
   t.tints[7] = rgb(0xFFFFFF);
+  t.forms[0] = rgb(0x5A45B0);
+  t.forms[1] = rgb(0x3F6B78);
+  t.forms[2] = rgb(0xA02C66);
+  t.forms[3] = rgb(0x7A5C00);
+  t.forms[4] = rgb(0x0072B2);
+  t.forms[5] = rgb(0x00725A);
+  t.forms[6] = t.tints[6];
+  t.forms[7] = t.tints[7];
   return t;
 }
 
@@ -106,6 +133,8 @@ Theme Theme::darkTheme() {
   t.changed = rgb(0xC9A0FF);
   t.tints[6] = rgb(0x5A616B);
   t.tints[7] = rgb(0x1E2127);
+  t.forms[6] = t.tints[6];
+  t.forms[7] = t.tints[7];
   return t;
 }
 
@@ -166,6 +195,16 @@ QBrush Theme::pattern(Tint tint) const {
   QColor ink = textOn(color(tint));
   ink.setAlpha(tint == Tint::Replicated ? 48 : 120);
   return QBrush(ink, styles[static_cast<int>(tint)]);
+}
+
+QBrush Theme::pattern(LayerForm form) const {
+  static constexpr Qt::BrushStyle styles[kLayerForms] = {
+      Qt::VerPattern,       Qt::CrossPattern,  Qt::HorPattern,   Qt::BDiagPattern,
+      Qt::DiagCrossPattern, Qt::Dense4Pattern, Qt::FDiagPattern, Qt::NoBrush,
+  };
+  QColor ink = textOn(color(form));
+  ink.setAlpha(form == LayerForm::Replicated ? 48 : 150);
+  return QBrush(ink, styles[static_cast<int>(form)]);
 }
 
 double contrast(const QColor& a, const QColor& b) {

@@ -1,8 +1,9 @@
 #pragma once
 /// Colours and patterns of the window, light and dark, in one place: the canvas and every panel take them from here.
 ///
-/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), and never by hue
-/// alone: each has a chip text ("S1") and a fill pattern too.
+/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), layers by the form they
+/// took (darker, so that white reads on them), and never by hue alone: placements have a chip text ("S1") and a fill pattern
+/// too, forms a word ("row") and a pattern.
 ///
 ///     const Theme theme = Theme::of(widget->palette());
 ///     painter.fillRect(r, theme.placementColor(placement));   // placement: std::optional<rules::Placement>
@@ -13,6 +14,7 @@
 #include <QString>
 #include <optional>
 
+#include "plan/work.h"
 #include "rules/placement.h"
 
 namespace cleave::views {
@@ -22,13 +24,18 @@ enum class Tint : std::uint8_t { Dim0, Dim1, Dim2, Dim3, Dim4Plus, Expert, Repli
 inline constexpr int kTintCount = 8;
 
 using MaybePlacement = std::optional<rules::Placement>;  ///< nullopt: not assigned (yet)
+using plan::kLayerForms;
+using plan::LayerForm;
 
-Tint tintOf(const MaybePlacement& placement);
+/// `ranks`: how many copies make a split whole everywhere; 0: not known.
+Tint tintOf(const MaybePlacement& placement, int ranks = 0);
 /// "S1", "S1-2", "R", "S2b3", "S1x2", "?" for none: the chip on a node.
 QString chipText(const MaybePlacement& placement);
 /// "split on dimension 1", "whole on every rank", "not assigned yet": the chip's tooltip and the legend.
 QString describe(Tint tint);
 QString describe(const MaybePlacement& placement);
+QString formText(LayerForm form);  ///< "column": the word on a layer's head and in the legend
+QString describe(LayerForm form);  ///< "column-parallel: each rank computes a part of the output features"
 
 struct Theme {
   bool dark = false;
@@ -41,6 +48,7 @@ struct Theme {
   QColor searchHit;
   QColor changed;  ///< what a diff outlines
   QColor tints[kTintCount];
+  QColor forms[kLayerForms];
 
   static Theme light();
   static Theme darkTheme();
@@ -49,13 +57,17 @@ struct Theme {
   QPalette palette() const;  ///< for QApplication::setPalette
 
   const QColor& color(Tint tint) const { return tints[static_cast<int>(tint)]; }
-  const QColor& placementColor(const MaybePlacement& placement) const { return color(tintOf(placement)); }
+  const QColor& color(LayerForm form) const { return forms[static_cast<int>(form)]; }
+  const QColor& placementColor(const MaybePlacement& placement, int ranks = 0) const {
+    return color(tintOf(placement, ranks));
+  }
   /// Black-ish or white, whichever reads better on `background`.
   QColor textOn(const QColor& background) const;
   /// Amounts by colour, 0 (nothing: the ground) to 1: ordered by lightness alone, so that it also reads in grey.
   QColor heat(double fraction) const;
   /// The pattern of a tint as a brush to lay over its colour; Qt::NoBrush for plain ones.
   QBrush pattern(Tint tint) const;
+  QBrush pattern(LayerForm form) const;
 };
 
 /// WCAG 2 contrast ratio, 1..21.

@@ -2,7 +2,8 @@
 
 #include <QApplication>
 #include <QPainter>
-#include <numeric>
+
+#include "canvas/split_bar.h"
 
 namespace cleave::views {
 
@@ -10,18 +11,17 @@ namespace {
 constexpr int kChipHeight = 16;
 constexpr int kBarHeight = 8;
 
-void fillTint(QPainter& painter, const QRectF& rect, Tint tint, const Theme& theme, qreal radius) {
-  painter.setPen(Qt::NoPen);
-  painter.setBrush(theme.color(tint));
-  painter.drawRoundedRect(rect, radius, radius);
-  if (const QBrush pattern = theme.pattern(tint); pattern.style() != Qt::NoBrush) {
-    painter.setBrush(pattern);
-    painter.drawRoundedRect(rect, radius, radius);
-  }
+void paintBar(QPainter& painter, const QRect& rect, const SplitTally& tally, const Theme& theme) {
+  if (rect.width() < 4) return;
+  const QRectF bar(rect.left(), rect.center().y() - kBarHeight / 2.0 + 0.5, rect.width(), kBarHeight);
+  paintSplitBar(painter, bar, tally, theme, 4);
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(theme.borderStrong);
+  painter.drawRect(bar);
 }
 }  // namespace
 
-int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placement, const Theme& theme) {
+int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placement, int ranks, const Theme& theme) {
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing);
   QFont font = painter.font();
@@ -31,7 +31,7 @@ int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placem
   const QString text = chipText(placement);
   const int width = std::max(24, painter.fontMetrics().horizontalAdvance(text) + 10);
   const QRectF chip(rect.left(), rect.center().y() - kChipHeight / 2.0 + 0.5, width, kChipHeight);
-  const Tint tint = tintOf(placement);
+  const Tint tint = tintOf(placement, ranks);
   if (tint == Tint::Unassigned) {
     QPen pen(theme.textQuiet, 1, Qt::DashLine);
     painter.setPen(pen);
@@ -49,31 +49,9 @@ int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placem
   return width;
 }
 
-void paintTintBar(QPainter& painter, const QRect& rect, const TintCounts& counts, const Theme& theme) {
-  const int total = std::accumulate(counts.begin(), counts.end(), 0);
-  if (total == 0 || rect.width() < 4) return;
-  painter.save();
-  QRectF bar(rect.left(), rect.center().y() - kBarHeight / 2.0 + 0.5, rect.width(), kBarHeight);
-  qreal at = bar.left();
-  for (int i = 0; i < kTintCount; ++i) {
-    if (counts[static_cast<std::size_t>(i)] == 0) continue;
-    const qreal width = bar.width() * counts[static_cast<std::size_t>(i)] / total;
-    const Tint tint = static_cast<Tint>(i);
-    if (tint == Tint::Unassigned) {
-      painter.setPen(QPen(theme.textQuiet, 1, Qt::DotLine));
-      painter.setBrush(Qt::NoBrush);
-      painter.drawRect(QRectF(at, bar.top(), width - 1, bar.height() - 1));
-    } else {
-      fillTint(painter, QRectF(at, bar.top(), width, bar.height()), tint, theme, 0);
-    }
-    at += width;
-  }
-  painter.restore();
-}
-
 void ChipDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
   const QVariant placement = index.data(kPlacementRole);
-  const QVariant counts = index.data(kTintCountsRole);
+  const QVariant counts = index.data(kSplitTallyRole);
   if (!placement.isValid() && !counts.isValid()) return QStyledItemDelegate::paint(painter, option, index);
   QStyleOptionViewItem plain = option;
   initStyleOption(&plain, index);
@@ -85,9 +63,9 @@ void ChipDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
   painter->save();
   painter->setFont(option.font);
   if (placement.isValid())
-    paintChip(*painter, inner, placement.value<MaybePlacement>(), theme);
+    paintChip(*painter, inner, placement.value<MaybePlacement>(), index.data(kRanksRole).toInt(), theme);
   else
-    paintTintBar(*painter, inner, counts.value<TintCounts>(), theme);
+    paintBar(*painter, inner, counts.value<SplitTally>(), theme);
   painter->restore();
 }
 

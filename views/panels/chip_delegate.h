@@ -1,19 +1,17 @@
 #pragma once
-/// Draws placements in tables and trees: a chip ("S2") in the placement's colour and pattern, or a bar of the
-/// placements inside a module. Models offer them under `kPlacementRole` (MaybePlacement) and `kTintCountsRole`
-/// (TintCounts).
+/// Draws placements in tables and trees: a chip ("S2") in the placement's colour and pattern, or the bar of a module as
+/// the canvas draws it. Models offer them under `kPlacementRole` (MaybePlacement) and `kSplitTallyRole` (SplitTally).
 #include <QStyledItemDelegate>
-#include <array>
 
-#include "canvas/theme.h"
+#include "canvas/split_counts.h"
 
 namespace cleave::views {
 
-using TintCounts = std::array<int, kTintCount>;
 inline constexpr int kPlacementRole = Qt::UserRole + 100;
-inline constexpr int kTintCountsRole = Qt::UserRole + 101;
+inline constexpr int kSplitTallyRole = Qt::UserRole + 101;
 inline constexpr int kSortRole = Qt::UserRole + 102;    ///< what a column sorts by, where that is not its text
 inline constexpr int kTargetRole = Qt::UserRole + 103;  ///< what a row stands for, as a link ("node:12")
+inline constexpr int kRanksRole = Qt::UserRole + 104;   ///< beside kPlacementRole: copies on so many ranks are whole
 
 class ChipDelegate : public QStyledItemDelegate {
  public:
@@ -27,11 +25,9 @@ class ChipDelegate : public QStyledItemDelegate {
 };
 
 /// A chip centred vertically in `rect`, at its left; answers its width.
-int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placement, const Theme& theme);
-/// A bar that shows how many of a module's values lie how.
-void paintTintBar(QPainter& painter, const QRect& rect, const TintCounts& counts, const Theme& theme);
+int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placement, int ranks, const Theme& theme);
 
 }  // namespace cleave::views
 
 Q_DECLARE_METATYPE(cleave::views::MaybePlacement)
-Q_DECLARE_METATYPE(cleave::views::TintCounts)
+Q_DECLARE_METATYPE(cleave::views::SplitTally)

@@ -26,6 +26,12 @@ const plan::ParameterPlan* LayersModel::weightOf(const plan::LayerPlan& layer) c
   return found == m_parameters.end() ? nullptr : found->second;
 }
 
+/// As the canvas counts it: copies on all ranks are replicated, whatever the strategy is called.
+LayerForm LayersModel::formOf(const plan::LayerPlan& layer) const {
+  const plan::ParameterPlan* weight = weightOf(layer);
+  return plan::layerForm(layer.strategy, weight ? weight->placement : rules::Placement(), m_plan->ranks);
+}
+
 QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
   const plan::ParameterPlan* weight = weightOf(layer);
   switch (column) {
@@ -38,7 +44,7 @@ QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
         case graph::LayerKind::Experts: return tr("experts");
       }
       return {};
-    case Axis: return toQ(layer.axis);
+    case Axis: return formText(formOf(layer));
     case StrategyColumn: return toQ(rules::toText(layer.strategy));
     case Gather: return layer.gatherOutput ? tr("yes") : QString();
     case InputParallel: return layer.inputIsParallel ? tr("yes") : QString();
@@ -75,7 +81,7 @@ QVariant LayersModel::data(const QModelIndex& index, int role) const {
 QVariant LayersModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
   static const char* const kTitles[] = {
-      QT_TR_NOOP("Layer"),    QT_TR_NOOP("Kind"), QT_TR_NOOP("Axis"),   QT_TR_NOOP("Strategy"),  QT_TR_NOOP("Gather"),
+      QT_TR_NOOP("Layer"),    QT_TR_NOOP("Kind"), QT_TR_NOOP("Split"),  QT_TR_NOOP("Strategy"),  QT_TR_NOOP("Gather"),
       QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"),   QT_TR_NOOP("Weight"), QT_TR_NOOP("On a rank"), QT_TR_NOOP("Why")};
   static const char* const kTips[] = {
       "",

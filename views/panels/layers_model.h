@@ -3,7 +3,7 @@
 #include <QAbstractTableModel>
 #include <unordered_map>
 
-#include "plan/plan.h"
+#include "plan/work.h"
 
 namespace cleave::views {
 
@@ -34,6 +34,7 @@ class LayersModel : public QAbstractTableModel {
 
  private:
   const plan::ParameterPlan* weightOf(const plan::LayerPlan& layer) const;
+  plan::LayerForm formOf(const plan::LayerPlan& layer) const;
   QString text(const plan::LayerPlan& layer, int column) const;
   std::shared_ptr<const plan::Plan> m_plan;
   std::unordered_map<std::string, const plan::ParameterPlan*> m_parameters;

@@ -1,7 +1,6 @@
 #include "panels/modules_model.h"
 
 #include <algorithm>
-#include <set>
 
 #include "text.h"
 
@@ -38,6 +37,7 @@ std::vector<std::size_t> structureHashes(const graph::Graph& graph, const std::v
 void ModulesModel::setGraph(std::shared_ptr<const graph::Graph> graph) {
   beginResetModel();
   m_graph = std::move(graph);
+  m_counts = m_graph ? std::make_unique<SplitCounts>(m_graph) : nullptr;
   m_items.clear();
   m_itemOfScope.clear();
   m_operatorsOfScope.clear();
@@ -56,20 +56,9 @@ void ModulesModel::setGraph(std::shared_ptr<const graph::Graph> graph) {
         m_graph->scope(ScopeId(0)).className.empty() ? tr("model") : toQ(m_graph->scope(ScopeId(0)).className);
     addItem(-1, ScopeId(0), rootName);
     addChildren(0, children, structureHashes(*m_graph, children));
-    countUnassigned();
+    for (Item& item : m_items) item.tally = tallyOf(item);
   }
   endResetModel();
-}
-
-void ModulesModel::countUnassigned() {
-  const Tint none = tintOf(std::nullopt);
-  m_tints.assign(m_graph->values.size(), none);
-  for (const graph::Value& value : m_graph->values) {
-    const graph::Node& node = m_graph->node(value.producer);
-    if (node.kind != graph::NodeKind::Call) continue;
-    for (int item = m_itemOfScope[node.scope.index()]; item >= 0; item = m_items[static_cast<std::size_t>(item)].parent)
-      ++m_items[static_cast<std::size_t>(item)].counts[static_cast<std::size_t>(none)];
-  }
 }
 
 int ModulesModel::addItem(int parentItem, ScopeId scope, const QString& label) {
@@ -114,27 +103,27 @@ void ModulesModel::addChildren(int parentItem, const std::vector<std::vector<Sco
   m_itemOfScope[0] = 0;
 }
 
-void ModulesModel::setPlacements(const std::vector<MaybePlacement>& placements) {
+SplitTally ModulesModel::tallyOf(const Item& item) const {
+  if (item.stackSize == 0) return m_counts->of(item.scope);
+  SplitTally sum;
+  for (const int child : item.children) sum += m_counts->of(m_items[static_cast<std::size_t>(child)].scope);
+  return sum;
+}
+
+void ModulesModel::setState(const std::shared_ptr<const StepState>& state) {
   if (!m_graph) return;
-  std::set<int> changed;
-  for (std::size_t i = 0; i < m_graph->values.size(); ++i) {
-    const graph::Node& node = m_graph->node(m_graph->values[i].producer);
-    if (node.kind != graph::NodeKind::Call) continue;
-    const Tint tint = tintOf(i < placements.size() ? placements[i] : std::nullopt);
-    const Tint before = std::exchange(m_tints[i], tint);
-    if (tint == before) continue;
-    for (int item = m_itemOfScope[node.scope.index()]; item >= 0;
-         item = m_items[static_cast<std::size_t>(item)].parent) {
-      TintCounts& counts = m_items[static_cast<std::size_t>(item)].counts;
-      --counts[static_cast<std::size_t>(before)];
-      ++counts[static_cast<std::size_t>(tint)];
-      changed.insert(item);
-    }
-  }
-  for (const int item : changed) {
-    const QModelIndex index =
-        createIndex(m_items[static_cast<std::size_t>(item)].row, Placements, static_cast<quintptr>(item));
-    emit dataChanged(index, index, {kTintCountsRole});
+  const auto at = [](const auto& list, std::size_t i) {
+    return i < list.size() ? list[i] : typename std::decay_t<decltype(list)>::value_type();
+  };
+  m_counts->reset(!state ? SplitSource()
+                         : SplitSource{[=](ValueId v) { return at(state->placements, v.index()); },
+                                       [=](NodeId n) { return at(state->strategies, n.index()); }, state->ranks});
+  for (std::size_t i = 0; i < m_items.size(); ++i) {
+    SplitTally now = tallyOf(m_items[i]);
+    if (now == m_items[i].tally) continue;
+    m_items[i].tally = std::move(now);
+    const QModelIndex changed = createIndex(m_items[i].row, Split, static_cast<quintptr>(i));
+    emit dataChanged(changed, changed, {kSplitTallyRole});
   }
 }
 
@@ -188,15 +177,9 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
                                        : QStringLiteral("%1\n%2").arg(toQ(scope.path), toQ(scope.className));
       }
       break;
-    case Placements:
-      if (role == kTintCountsRole) return QVariant::fromValue(item.counts);
-      if (role == Qt::ToolTipRole || role == Qt::AccessibleTextRole) {
-        QStringList parts;
-        for (int t = 0; t < kTintCount; ++t)
-          if (const int n = item.counts[static_cast<std::size_t>(t)])
-            parts << QStringLiteral("%1 %2").arg(n).arg(describe(static_cast<Tint>(t)));
-        return parts.join(QLatin1Char('\n'));
-      }
+    case Split:
+      if (role == kSplitTallyRole) return QVariant::fromValue(item.tally);
+      if (role == Qt::ToolTipRole || role == Qt::AccessibleTextRole) return splitLines(item.tally).join(QLatin1Char('\n'));
       break;
     case Operators:
       if (role == Qt::DisplayRole) return item.operators;

@@ -1,8 +1,8 @@
 #pragma once
-/// The modules of a model as a tree, with a bar of the placements inside each. Three or more equal neighbours
+/// The modules of a model as a tree, each with the bar that the canvas has for it (canvas/split_counts.h). Three or more equal neighbours
 /// ("layers.0" to "layers.31") stand under one stack row "0 – 31  ×32".
 ///
-/// Columns: Module, Placements, Operators. Rows answer `kTargetRole` ("scope:model.layers.3").
+/// Columns: Module, Split, Operators. Rows answer `kTargetRole` ("scope:model.layers.3").
 #include <QAbstractItemModel>
 #include <vector>
 
@@ -14,12 +14,11 @@ namespace cleave::views {
 class ModulesModel : public QAbstractItemModel {
   Q_OBJECT
  public:
-  enum Column { Name, Placements, Operators, ColumnCount };
+  enum Column { Name, Split, Operators, ColumnCount };
   explicit ModulesModel(QObject* parent = nullptr) : QAbstractItemModel(parent) {}
 
   void setGraph(std::shared_ptr<const graph::Graph> graph);
-  /// New placements by ValueId; empty: none.
-  void setPlacements(const std::vector<MaybePlacement>& placements);
+  void setState(const std::shared_ptr<const StepState>& state);  ///< null: nothing is decided
   QModelIndex indexOf(ScopeId scope) const;
   ScopeId scopeAt(const QModelIndex& index) const;  ///< of a stack row: its first module
 
@@ -38,18 +37,18 @@ class ModulesModel : public QAbstractItemModel {
     int operators = 0;  ///< calls inside, modules below included
     std::vector<int> children;
     QString label;
-    TintCounts counts{};
+    SplitTally tally;
   };
   void addChildren(int parentItem, const std::vector<std::vector<ScopeId>>& childScopes,
                    const std::vector<std::size_t>& hashes);
-  void countUnassigned();
   int addItem(int parentItem, ScopeId scope, const QString& label);
+  SplitTally tallyOf(const Item& item) const;
 
   std::shared_ptr<const graph::Graph> m_graph;
+  std::unique_ptr<SplitCounts> m_counts;
   std::vector<Item> m_items;  ///< 0 is the model itself
   std::vector<int> m_itemOfScope;
   std::vector<int> m_operatorsOfScope;
-  std::vector<Tint> m_tints;  ///< by ValueId: what `counts` count
 };
 
 }  // namespace cleave::views

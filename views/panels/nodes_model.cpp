@@ -69,6 +69,7 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
     case Qt::AccessibleTextRole:
       return index.column() == PlacementColumn ? QVariant(describe(placementOf(node))) : text(node, index.column());
     case kPlacementRole: return index.column() == PlacementColumn ? QVariant::fromValue(placementOf(node)) : QVariant();
+    case kRanksRole: return m_state ? m_state->ranks : 0;
     case kSortRole:
       // Names end in a running number: graph order is what their order means.
       if (index.column() == Name) return index.row();

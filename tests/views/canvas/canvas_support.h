@@ -39,6 +39,25 @@ inline PlacementSource tensorParallel(const graph::Graph& graph) {
   return [all](graph::ValueId v) { return (*all)[v.index()]; };
 }
 
+/// The strategies that go with `tensorParallel`: column, row and vocab as Megatron-LM has them.
+inline StrategySource megatron(const graph::Graph& graph) {
+  return [&graph](graph::NodeId node) -> std::optional<rules::Strategy> {
+    const auto layer = graph::layerShape(graph, node);
+    if (!layer) return std::nullopt;
+    if (layer->kind != graph::LayerKind::Linear) return rules::Strategy::Vocab;
+    const std::string name = graph::layerName(graph, node);
+    return name.ends_with("o_proj") || name.ends_with("down_proj") ? rules::Strategy::Row : rules::Strategy::Column;
+  };
+}
+
+/// All of the drawing with its legend, at 100 %.
+inline QImage pictureOf(GraphView& view) {
+  QImage image(view.pictureSize().toSize(), QImage::Format_RGB32);
+  QPainter painter(&image);
+  view.paintPicture(painter, QRectF({}, view.pictureSize()), 1);
+  return image;
+}
+
 inline std::unordered_map<std::string, graph::ScopeId> scopesByPath(const graph::Graph& graph) {
   std::unordered_map<std::string, graph::ScopeId> byPath;
   for (const auto s : idRange<graph::ScopeId>(graph.scopes.size())) byPath[graph.scope(s).path] = s;

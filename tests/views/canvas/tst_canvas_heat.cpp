@@ -108,16 +108,16 @@ class CanvasHeat : public QObject {
     view.setGraph(m_graph);
     view.setPlacements(tensorParallel(*m_graph));
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
-    const QImage byAxis = view.renderToImage({800, 600});
+    const QImage byAxis = pictureOf(view);
     view.setColorBy(ColorBy::Time, countingAmounts(*m_graph));
     QVERIFY(view.heat() && !view.heat()->isEmpty());
-    const QImage byTime = view.renderToImage({800, 600});
+    const QImage byTime = pictureOf(view);
     QVERIFY(byTime != byAxis);
     view.setColorBy(ColorBy::Regret, {}, QStringLiteral("not known"));
     QVERIFY(view.heat()->isEmpty());
     view.setColorBy(ColorBy::Axis, {});
     QVERIFY(!view.heat());
-    QCOMPARE(view.renderToImage({800, 600}), byAxis);
+    QCOMPARE(pictureOf(view), byAxis);
     view.setColorBy(ColorBy::Time, countingAmounts(*m_graph));
     view.setHelpersFolded(false);  // makes the model anew: the amounts stay
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
@@ -129,11 +129,11 @@ class CanvasHeat : public QObject {
     view.resize(1000, 700);
     view.setGraph(m_graph);
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
-    const QImage before = view.renderToImage({800, 600});
+    const QImage before = pictureOf(view);
     view.setChangedNodes({m_graph->value(m_graph->outputs.front().value).producer});
-    QVERIFY(view.renderToImage({800, 600}) != before);
+    QVERIFY(pictureOf(view) != before);
     view.setChangedNodes({});
-    QCOMPARE(view.renderToImage({800, 600}), before);
+    QCOMPARE(pictureOf(view), before);
   }
 
  private:

@@ -1,4 +1,7 @@
 // What the canvas draws: modules, templates, hubs, docks, noise. No pixels.
+#include <QRandomGenerator>
+
+#include "canvas/legend_drawing.h"
 #include "canvas_support.h"
 
 using namespace cleave;
@@ -144,20 +147,96 @@ class CanvasModel : public QObject {
     const auto graph = cleave::test::llamaGraph({.layers = 2});
     const GraphModel model(graph);
     PlacementBoard board(model);
-    const auto total = board.tally(model.root()).total();
-    QCOMPARE(board.tally(model.root()).tints[int(Tint::Unassigned)], total);
-    const auto value = graph->findValue("linear_0");
-    std::vector<graph::ValueId> changed{value};
-    QVERIFY(board.update(changed, [](graph::ValueId) { return rules::Placement::split(2); }));
-    QCOMPARE(board.tally(model.root()).tints[int(Tint::Dim2)], 1u);
-    QVERIFY(!board.update(changed, [](graph::ValueId) { return rules::Placement::split(2); }));
-    board.update(changed, {});
-    QCOMPARE(board.tally(model.root()).tints[int(Tint::Unassigned)], total);
+    MaybePlacement placement;
+    std::optional<rules::Strategy> strategy;
+    const auto q = graph->value(graph->findValue("linear_0")).producer;
+    board.reset({[&](graph::ValueId v) { return graph->value(v).producer == q ? placement : std::nullopt; },
+                 [&](graph::NodeId n) { return n == q ? strategy : std::nullopt; }, 2});
+    const SplitTally before = board.tally(model.root()).split;
+    QCOMPARE(before.work.of(LayerForm::Open).layers, 2u * 7 + 2);
+    const std::vector<graph::NodeId> changed{q};
+    placement = rules::Placement::split(2), strategy = rules::Strategy::Column;
+    QVERIFY(board.update(changed) == changed);
+    const SplitTally now = board.tally(model.root()).split;
+    QCOMPARE(now.values[int(Tint::Dim2)], 1u);
+    QCOMPARE(now.work.of(LayerForm::Column).layers, 1u);
+    QVERIFY(now.work.of(LayerForm::Column).weightBytes > 0 && now.work.splitFlops > 0);
+    QVERIFY(board.update(changed).empty());
+    placement.reset(), strategy.reset();
+    board.update(changed);
+    QVERIFY(board.tally(model.root()).split == before);
+  }
+
+  void countsAfterAnyUpdatesEqualAFullReset() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2});
+    const GraphModel model(graph);
+    const quint32 seed = 20'261'121;
+    QRandomGenerator random(seed);
+    std::vector<MaybePlacement> placements(graph->values.size());
+    std::vector<std::optional<rules::Strategy>> strategies(graph->nodes.size());
+    const SplitSource source{[&](graph::ValueId v) { return placements[v.index()]; },
+                             [&](graph::NodeId n) { return strategies[n.index()]; }, 2};
+    PlacementBoard followed(model);
+    followed.reset(source);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<graph::NodeId> changed;
+      for (int i = 0; i < 1 + int(random.bounded(20)); ++i) {
+        const graph::NodeId node(random.bounded(quint32(graph->nodes.size())));
+        for (const auto result : graph->node(node).results) {
+          const auto rank = quint32(graph->shapeOf(result).size());
+          placements[result.index()] = random.bounded(3) == 0 ? MaybePlacement()
+                                       : rank == 0            ? rules::Placement()
+                                                              : rules::Placement::split(int(random.bounded(rank)));
+        }
+        strategies[node.index()] = static_cast<rules::Strategy>(random.bounded(12));
+        changed.push_back(node);
+        for (const auto reader : model.readers(graph->node(node).results[0]))
+          changed.push_back(reader);  // a weight's layer says what it holds
+      }
+      followed.update(changed);
+      PlacementBoard fresh(model);
+      fresh.reset(source);
+      for (const ModuleId id : idRange<ModuleId>(model.moduleCount()))
+        QVERIFY2(followed.tally(id).split == fresh.tally(id).split, qPrintable(QString("seed %1 round %2").arg(seed).arg(round)));
+    }
+  }
+
+  void copiesOnAllRanksLookWhole() {
+    const auto copies = rules::Placement::split(2).withReplicas(2);
+    QCOMPARE(tintOf(copies, 2), Tint::Replicated);
+    QCOMPARE(tintOf(copies, 4), Tint::Dim2);
+    QCOMPARE(chipText(copies), QStringLiteral("S2×2"));
+  }
+
+  void legendSaysWhatDimensionsMean() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2});
+    SplitCounts counts(graph);
+    counts.reset({tensorParallel(*graph), megatron(*graph), 2});
+    LegendContent content;
+    setCounts(content, &counts);
+    QVERIFY2(content.meanings[int(Tint::Dim1)].startsWith("heads"), qPrintable(content.meanings[int(Tint::Dim1)]));
+    QVERIFY2(content.meanings[int(Tint::Dim2)].startsWith("features"), qPrintable(content.meanings[int(Tint::Dim2)]));
+    QCOMPARE(content.forms[int(LayerForm::Row)].layers, 4u);
+    QCOMPARE(content.forms[int(LayerForm::Replicated)].layers, 0u);
+  }
+
+  void numbersKnowSingularAndSmallness() {
+    QCOMPARE(countedText(1, "conflict"), QStringLiteral("1 conflict"));
+    QCOMPARE(countedText(0, "conflict"), QStringLiteral("0 conflicts"));
+    QCOMPARE(countedText(2304, "try", "tries"), QStringLiteral("2,304 tries"));
+    QCOMPARE(percentText(0.0042), QStringLiteral("0.4 %"));
+    QCOMPARE(percentText(0.00042), QStringLiteral("0.04 %"));
+    QCOMPARE(percentText(1), QStringLiteral("100 %"));
   }
 
   void textOnEveryTintIsReadable() {
     for (const Theme& theme : {Theme::light(), Theme::darkTheme()}) {
       for (int t = 0; t < kTintCount; ++t) QVERIFY(contrast(theme.textOn(theme.tints[t]), theme.tints[t]) >= 4.5);
+      for (const QColor& form : theme.forms) QVERIFY(contrast(theme.textOn(form), form) >= 4.5);
+      // Without hue: each form has a pattern of its own, each split dimension too.
+      for (std::size_t a = 0; a < kLayerForms; ++a)
+        for (std::size_t b = 0; b < a; ++b)
+          QVERIFY(theme.pattern(static_cast<LayerForm>(a)).style() != theme.pattern(static_cast<LayerForm>(b)).style());
       for (const QColor& ground : {theme.ground, theme.groundRaised, theme.groundSunken})
         for (const QColor& text : {theme.text, theme.textQuiet}) QVERIFY(contrast(text, ground) >= 4.5);
     }

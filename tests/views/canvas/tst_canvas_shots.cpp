@@ -27,7 +27,7 @@ class CanvasShots : public QObject {
     QTRY_VERIFY(view.isReady());
     shot(view, "01-unsolved");
     view.setRanks(4);
-    view.setPlacements(tensorParallel(*graph));
+    view.setPlacements(tensorParallel(*graph), megatron(*graph));
     plan::Plan plan;
     plan.ranks = 4;
     for (const auto v : idRange<graph::ValueId>(graph->values.size())) {

@@ -1,0 +1,155 @@
+#include "canvas/split_counts.h"
+
+#include <algorithm>
+
+#include "canvas/quantities.h"
+
+namespace cleave::views {
+
+SplitTally& SplitTally::operator+=(const SplitTally& other) {
+  work += other.work;
+  for (int i = 0; i < kTintCount; ++i) values[i] += other.values[i];
+  return *this;
+}
+
+SplitCounts::SplitCounts(std::shared_ptr<const graph::Graph> graph, std::vector<std::uint32_t> groupOf)
+    : m_graph(std::move(graph)),
+      m_work(plan::workOf(*m_graph)),
+      m_meanings(graph::dimensionMeanings(*m_graph)),
+      m_groupOf(std::move(groupOf)),
+      m_layerOf(m_graph->nodes.size(), 0) {
+  for (const NodeId node : idRange<NodeId>(m_graph->nodes.size())) {
+    if (!m_work[node.index()].isLayer) continue;
+    m_layers.push_back(*graph::layerShape(*m_graph, node));
+    m_layerOf[node.index()] = static_cast<std::uint32_t>(m_layers.size());
+  }
+  std::uint32_t groups = 0;
+  for (const std::uint32_t group : m_groupOf)
+    if (group != kNoGroup) groups = std::max(groups, group + 1);
+  m_groups.resize(groups);
+  m_scopes.resize(m_graph->scopes.size());
+  reset({});
+}
+
+const graph::LayerShape* SplitCounts::layer(NodeId node) const {
+  const std::uint32_t at = m_layerOf[node.index()];
+  return at == 0 ? nullptr : &m_layers[at - 1];
+}
+
+const SplitTally& SplitCounts::ofGroup(std::uint32_t group) const {
+  static const SplitTally kNothing;
+  return group < m_groups.size() ? m_groups[group] : kNothing;
+}
+
+bool SplitCounts::countsValue(NodeId node) const {
+  const graph::Node& n = m_graph->node(node);
+  return n.kind == graph::NodeKind::Call && !n.results.empty();
+}
+
+void SplitCounts::reset(SplitSource source) {
+  m_source = std::move(source);
+  m_placements.assign(m_graph->values.size(), std::nullopt);
+  m_strategies.assign(m_graph->nodes.size(), std::nullopt);
+  m_splits.assign(m_graph->nodes.size(), {});
+  std::fill(m_scopes.begin(), m_scopes.end(), SplitTally());
+  std::fill(m_groups.begin(), m_groups.end(), SplitTally());
+  m_whole = {};
+  m_meant = {};
+  m_assigned = 0;
+  for (const NodeId node : idRange<NodeId>(m_graph->nodes.size())) {
+    read(node);
+    count(node, +1);
+  }
+}
+
+std::vector<NodeId> SplitCounts::update(std::span<const NodeId> nodes) {
+  std::vector<NodeId> changed;
+  for (const NodeId node : nodes) {
+    count(node, -1);
+    const bool differs = read(node);
+    count(node, +1);
+    if (differs) changed.push_back(node);
+  }
+  return changed;
+}
+
+/// The node's results, and the parameters that it places as a layer.
+bool SplitCounts::read(NodeId node) {
+  bool differs = false;
+  const auto take = [&](ValueId value) {
+    if (!value.isValid()) return;
+    MaybePlacement now = m_source.placement ? m_source.placement(value) : std::nullopt;
+    MaybePlacement& before = m_placements[value.index()];
+    if (now == before) return;
+    m_assigned += now.has_value();
+    m_assigned -= before.has_value();
+    before = std::move(now);
+    differs = true;
+  };
+  for (const ValueId result : m_graph->node(node).results) take(result);
+  plan::NodeSplit split;
+  if (const graph::LayerShape* shape = layer(node)) {
+    for (const ValueId parameter : {shape->weight, shape->bias, shape->down}) take(parameter);
+    m_strategies[node.index()] = m_source.strategy ? m_source.strategy(node) : std::nullopt;
+    const MaybePlacement weight = shape->weight.isValid() ? m_placements[shape->weight.index()] : std::nullopt;
+    split = plan::splitOfLayer(m_strategies[node.index()], weight.value_or(rules::Placement()), m_source.ranks);
+  } else if (countsValue(node)) {
+    split = plan::splitOfOperator(m_placements[m_graph->node(node).results[0].index()], m_source.ranks);
+  }
+  differs |= split != m_splits[node.index()];
+  m_splits[node.index()] = split;
+  return differs;
+}
+
+void SplitCounts::count(NodeId node, int times) {
+  if (!countsValue(node)) return;
+  const ValueId result = m_graph->node(node).results[0];
+  const auto at = static_cast<std::size_t>(tint(result));
+  m_meant[at][static_cast<std::size_t>(meaning(result))] += static_cast<std::uint32_t>(times);
+  const auto add = [&](SplitTally& tally) {
+    tally.values[at] += static_cast<std::uint32_t>(times);
+    tally.work.add(m_work[node.index()], m_splits[node.index()], times);
+  };
+  add(m_whole);
+  if (!m_groupOf.empty() && m_groupOf[node.index()] != kNoGroup) add(m_groups[m_groupOf[node.index()]]);
+  for (ScopeId scope = m_graph->node(node).scope; scope.isValid() && scope.index() < m_scopes.size();
+       scope = m_graph->scope(scope).parent)
+    add(m_scopes[scope.index()]);
+}
+
+graph::Meaning SplitCounts::meaning(ValueId value) const {
+  const MaybePlacement& placement = m_placements[value.index()];
+  if (!placement || !placement->isSplit()) return graph::Meaning::Unknown;
+  const auto dim = static_cast<std::size_t>(placement->firstDim());
+  const auto& meanings = m_meanings[value.index()];
+  return dim < meanings.size() ? meanings[dim] : graph::Meaning::Unknown;
+}
+
+std::vector<std::pair<graph::Meaning, std::uint32_t>> SplitCounts::meanings(Tint tint) const {
+  std::vector<std::pair<graph::Meaning, std::uint32_t>> found;
+  const auto& counts = m_meant[static_cast<std::size_t>(tint)];
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0) found.emplace_back(static_cast<graph::Meaning>(i), counts[i]);
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return found;
+}
+
+QStringList splitLines(const SplitTally& tally) {
+  QStringList lines;
+  const plan::FormTally total = tally.work.total();
+  for (std::size_t i = 0; i < kLayerForms; ++i) {
+    const plan::FormTally& form = tally.work.forms[i];
+    if (form.layers == 0) continue;
+    QString line = QStringLiteral("%1 %2").arg(countedText(form.layers, QStringLiteral("layer")), formText(static_cast<LayerForm>(i)));
+    if (total.weightBytes > 0)
+      line += QStringLiteral(", %1 of the weight bytes").arg(percentText(double(form.weightBytes) / double(total.weightBytes)));
+    if (tally.work.flops > 0) line += QStringLiteral(", %1 of the FLOPs").arg(percentText(form.flops / tally.work.flops));
+    lines << line;
+  }
+  for (int t = 0; t < kTintCount; ++t)
+    if (const auto n = tally.values[static_cast<std::size_t>(t)])
+      lines << QStringLiteral("%1 %2").arg(countedText(n, QStringLiteral("value")), describe(static_cast<Tint>(t)));
+  return lines;
+}
+
+}  // namespace cleave::views
