@@ -4,12 +4,11 @@
 #include "plan/demands.h"
 #include "plan/plan_file.h"
 
-#include <regex>
-
 namespace cleave::pipeline {
 namespace {
 
 constexpr std::int64_t kLookedAt = 64 << 10;
+constexpr std::size_t kLongestSchema = 64;
 constexpr std::string_view kWhatOpens = "Cleave opens model folders with a config.json, plans and recorded searches";
 
 /// "meta-llama/Llama-3.1-8B": what a Hub id looks like.
@@ -35,11 +34,33 @@ Result<fs::path> existingPath(const std::string& source) {
   return path;
 }
 
-/// "cleave.plan/1" of a JSON text that says what it holds; empty: it does not.
+/// What stands outside of all inner objects, lists and texts of a JSON object, each of these as `{}` or its quoted text: the
+/// keys and plain values of the file itself, whatever their order, without white space. Of a cut text as much as there is.
+std::string ownFieldsOf(const std::string& head) {
+  std::string own;
+  int depth = 0;
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    const char c = head[i];
+    const std::size_t start = i;
+    if (c == '"') {
+      for (++i; i < head.size() && head[i] != '"'; ++i) i += head[i] == '\\' ? 1 : 0;
+    }
+    if (c == '}' || c == ']') --depth;
+    const bool isSpace = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    if (depth == 1 && !isSpace) own.append(head, start, i + 1 - start);
+    if (c == '{' || c == '[') ++depth;
+  }
+  return own;
+}
+
+/// "cleave.plan/1" of a JSON text that says what it holds; empty: it does not, or not in this part of it.
 std::string schemaOf(const std::string& head) {
-  static const std::regex pattern("\"schema\"\\s*:\\s*\"(cleave\\.[\\w./]{1,60})\"");
-  std::smatch match;
-  return std::regex_search(head, match, pattern) ? match[1].str() : "";
+  constexpr std::string_view kField = "\"schema\":\"", kOurs = "cleave.";
+  const std::string own = ownFieldsOf(head);
+  const std::size_t at = own.find(kField);
+  if (at == std::string::npos) return "";
+  const std::string schema = own.substr(at + kField.size(), own.find('"', at + kField.size()) - at - kField.size());
+  return schema.starts_with(kOurs) && schema.size() <= kLongestSchema ? schema : "";
 }
 
 /// What a file is that cannot be opened alone.

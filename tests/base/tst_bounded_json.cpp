@@ -224,7 +224,7 @@ class BoundedJsonTest : public QObject {
     QCOMPARE(errorOf(object->texts("list")),
              QString("config.json: list must be a list of texts, but it is [1,\"x\"]."));
     QCOMPARE(errorOf(object->integers("list", kPositive)),
-             QString("config.json: list must be a list, each item a positive integer, but it is [1,\"x\"]."));
+             QString("config.json: list must be a list of items, each a positive integer, but it is [1,\"x\"]."));
     QCOMPARE(errorOf(object->object("act")), QString("config.json: act must be an object, but it is 3."));
     QCOMPARE(errorOf(rope->number("factor")), QString("config.json: rope.factor must be a number, but it is \"8\"."));
     QCOMPARE(errorOf<void>(rope->wrong("kind", "linear or yarn")),

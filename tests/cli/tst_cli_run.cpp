@@ -215,7 +215,7 @@ class TestCliRun : public QObject {
     json["parameters"] = parameters;
     writeBytes(file, QJsonDocument(json).toJson());
     const Finished done = cli(QStringList{"run"} + run + QStringList{"--json", "-"});
-    QCOMPARE(done.exitCode, 1);
+    QVERIFY2(done.exitCode == 1, qPrintable(done.err));
     const QJsonObject failed = QJsonDocument::fromJson(done.out).object();
     QVERIFY(failed["passed"].isBool() && !failed["passed"].toBool());
     QStringList different;

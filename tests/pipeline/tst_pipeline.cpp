@@ -180,7 +180,7 @@ class TestPipeline : public QObject {
     QVERIFY(exploding.solved->result.stats.tries > 1'700'000);
     const auto plan = pipeline::planModel(exploding.model, exploding.solved);
     QVERIFY(!plan && plan.error().code == ErrorCode::Negative);
-    QVERIFY2(plan.error().message.find("`lm_head` is pinned to row") != std::string::npos, plan.error().message.c_str());
+    QVERIFY2(plan.error().message.find("You pinned `lm_head` to row") != std::string::npos, plan.error().message.c_str());
   }
 
   void liftingThePinSolvesTheExplodingSample() {

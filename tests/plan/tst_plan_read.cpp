@@ -65,7 +65,7 @@ class TestPlanRead : public QObject {
     row("unknown engine", "/engine", "\"quantum\"", "plan.engine is \"quantum\"");
     row("negative seed", "/seed", "-1", "plan.seed must be");
     row("model as text", "/model", "\"llama\"", "plan.model must be an object");
-    row("slack below zero", "/cost/slack_percent", "-1", "plan.cost.slack_percent is -1: it must be from 0 to");
+    row("slack below zero", "/cost/slack_percent", "-1", "plan.cost.slack_percent must be a number from 0 to 10000, but it is -1");
     row("slack as text", "/cost/slack_percent", "\"1\"", "plan.cost.slack_percent must be a number");
     row("fastest below zero", "/cost/fastest", "{\"step_fs\":-1,\"rank_bytes\":1}", "plan.cost.fastest.step_fs must be");
     row("warnings as text", "/warnings", "[1]", "plan.warnings");
@@ -124,8 +124,8 @@ class TestPlanRead : public QObject {
 
     row("collective missing", "/collectives/0", "(removed)", "plan.collectives");
     row("collective added", "/collectives/8", "{}", "plan.collectives has 9 entries, but the program performs 8");
-    row("collective of other bytes", "/collectives/0/bytes", "4", "plan.collectives[0] is reduce_scatter of 4 bytes");
-    row("collective of other kind", "/collectives/0/kind", "\"all_reduce\"", "plan.collectives[0] is all_reduce");
+    row("collective of other bytes", "/collectives/0/bytes", "4", "plan.collectives[0] is \"reduce_scatter\" of 4 bytes");
+    row("collective of other kind", "/collectives/0/kind", "\"all_reduce\"", "plan.collectives[0] is \"all_reduce\"");
   }
   void refusesChangedPlans() {
     QFETCH(QString, pointer);

@@ -137,7 +137,7 @@ ls /proc/self/fd | tr '\n' ' ' >&2
                              << "";
     QTest::newRow("no protocol") << "echo 'hello?' >&3; sleep 60"
                                  << "broke the protocol"
-                                 << "JSON object";
+                                 << "not valid JSON";
     QTest::newRow("ignores SIGTERM") << "trap '' TERM; (trap '' TERM; sleep 60) & echo x >&2; exit 7"
                                      << "ended with code 7"
                                      << "x";

@@ -37,7 +37,7 @@ class CanvasHeat : public QObject {
     const GraphModel model(m_graph);
     const HeatAmounts amounts = countingAmounts(*m_graph);
     const HeatField heat(model, ColorBy::Regret, amounts);
-    std::int64_t most = 0;
+    double most = 0;
     for (const auto node : idRange<graph::NodeId>(amounts.size()))
       if (amounts[node.index()] && model.shownNode(node).isValid()) most = std::max(most, *amounts[node.index()]);
     QCOMPARE(heat.of(model.root(), model.root()), std::optional(most));
