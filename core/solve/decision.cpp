@@ -94,8 +94,8 @@ std::string nameOf(const Choice& choice) {
 }
 
 std::string_view toText(Fate fate) {
-  static constexpr std::array<std::string_view, 7> kNames{"chosen",           "failed",          "open",   "does not fit",
-                                                          "removed by a pin", "sizes forbid it", "skipped"};
+  static constexpr std::array<std::string_view, 8> kNames{"chosen",           "failed",          "open",    "does not fit",
+                                                          "removed by a pin", "sizes forbid it", "skipped", "outweighed"};
   return kNames[static_cast<std::size_t>(fate)];
 }
 
@@ -159,7 +159,7 @@ class DecisionMaker {
       for (const PastTry& past : tries) {
         if (past.ordinal == i) tell(fate, past);
       }
-      if (fate.fate == Fate::Open && isPassedOver(i, tries)) fate.fate = Fate::Skipped;
+      if (fate.fate == Fate::Open && isPassedOver(i, tries)) fate.fate = hasLearned() ? Fate::Skipped : Fate::Outweighed;
       m_decision.candidates.push_back(std::move(fate));
     }
     for (const RuledOut& out : candidates.ruledOut) {
@@ -172,7 +172,10 @@ class DecisionMaker {
     m_conflict = candidates.open.empty() ? candidates.conflict.reason : std::string();
   }
 
-  /// Left out without a try: what a search that learns has shown to fail before.
+  /// Nothing was shown to fail before the first step back: what is left out then was weighed, not refuted.
+  bool hasLearned() const { return m_trace.stats().backtracks > 0; }
+
+  /// Left out without a try.
   bool isPassedOver(std::size_t ordinal, const std::vector<PastTry>& tries) const {
     if (!tries.empty()) return ordinal < tries.back().ordinal;
     const auto last = m_cursor.lastEvent();
@@ -253,6 +256,8 @@ class DecisionMaker {
       }
       case Fate::Skipped:
         return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name)).finish();
+      case Fate::Outweighed:
+        return s.text(fmt::format("{} fits here too; the engine weighs whole plans, and took another.", fate.name)).finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();
       case Fate::Pinned: return s.text(fmt::format("{} is {}.", fate.name, fate.why)).finish();
       default: return s.text(fmt::format("{} {}.", fate.name, fate.why)).finish();
