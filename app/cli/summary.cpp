@@ -11,6 +11,9 @@
 namespace cleave::cli {
 namespace {
 
+/// Replicated work that takes less of a rank's time is left to the JSON.
+constexpr double kLeastShareNamed = 0.05;
+
 /// "model.layers.7.mlp.up_proj" → "model.layers.#.mlp.up_proj" and 7; -1 when no part is a number.
 std::pair<std::string, int> foldIndex(const std::string& name) {
   static const std::regex kIndex(R"((^|\.)(\d{1,6})(\.|$))");
@@ -94,6 +97,18 @@ std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& pla
   return fmt::format("FAILED: {}\n", what);
 }
 
+/// Work that every rank repeats: attention that cannot be split, then what takes most of the step.
+std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
+  std::vector<plan::ReplicatedWork> named;
+  for (const plan::ReplicatedWork* work : plan::indivisibleHeads(shares)) named.push_back(*work);
+  const double least = kLeastShareNamed * static_cast<double>(shares.computeFs);
+  for (const plan::ReplicatedWork& work : shares.replicated) {
+    const bool isNew = std::none_of(named.begin(), named.end(), [&](const auto& other) { return other.first == work.first; });
+    if (isNew && static_cast<double>(work.femtoseconds) >= least) named.push_back(work);
+  }
+  return named;
+}
+
 }  // namespace
 
 std::string planSummary(const plan::Plan& plan) {
@@ -109,7 +124,9 @@ std::string planSummary(const plan::Plan& plan) {
     names.push_back(std::move(name));
   }
   for (std::size_t i = 0; i < folded.size(); ++i) text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
-  text += fmt::format("\ncollectives: {}\n", collectivesText(plan));
+  text += fmt::format("\n{}\n", plan::toText(plan.shares));
+  for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) text += fmt::format("  {}\n", plan::toText(work));
+  text += fmt::format("collectives: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
                       bytesText(plan.memory.wholeParameters));
   text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives)\n", solve::timeText(plan.cost.femtoseconds()),

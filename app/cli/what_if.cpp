@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "plan/diff.h"
 #include "plan/preflight.h"
+#include "plan/world_sizes.h"
 
 #include <algorithm>
 #include <charconv>
@@ -49,19 +50,18 @@ Result<std::shared_ptr<const plan::Plan>> sideOf(const PlanFlags& flags, const s
   return fail(ErrorCode::BadUsage, "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
 }
 
-std::string_view toText(plan::WorldSizeVerdict verdict) {
-  switch (verdict) {
-    case plan::WorldSizeVerdict::Works: return "works";
-    case plan::WorldSizeVerdict::Partly: return "partly";
-    case plan::WorldSizeVerdict::Nothing: return "nothing splits";
-    case plan::WorldSizeVerdict::NoSolution: return "no solution";
-  }
-  return "";
-}
-
 Json worldSizeJson(const plan::WorldSize& size) {
-  return {{"ranks", size.ranks},           {"verdict", toText(size.verdict)},     {"split_layers", size.splitLayers}, {"layers", size.layers},
-          {"rank_bytes", size.rankBytes},  {"step_fs", jsonOf<Json>(size.femtoseconds)},        {"fits_budget", size.fitsBudget},   {"why", size.why}};
+  return {{"ranks", size.ranks},
+          {"verdict", plan::toText(size.verdict)},
+          {"split_layers", size.layers.split},
+          {"layers", size.layers.layers},
+          {"flops_share", size.flopsShare},
+          {"weight_share", size.weightShare},
+          {"replicated_fs", jsonOf<Json>(size.replicatedFs)},
+          {"rank_bytes", size.rankBytes},
+          {"step_fs", jsonOf<Json>(size.femtoseconds)},
+          {"fits_budget", size.fitsBudget},
+          {"why", size.why}};
 }
 
 /// An opened model and the problem the flags make of it.
@@ -192,17 +192,18 @@ Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const
 Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const auto ranks, parseSizes(sizes.empty() ? fmt::format("1-{}", kLargestListedSize) : sizes));
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
-  // Only `optimal` weighs costs; the others answer the first plan, which says as well what can be split.
   const auto results = plan::worldSizes(*posed.problem, posed.options.engine, ranks, progress);
   if (progress.cancelled()) return progress.cancelledError("trying world sizes");
-  std::string text = fmt::format("{:>5}  {:<14} {:>12}  {:>10} {:>12}  why\n", "ranks", "verdict", "layers split", "a rank", "step");
+  std::string text = fmt::format("{:>5}  {:<15} {:>12} {:>8} {:>8}  {:>10} {:>12}  why\n", "ranks", "verdict", "layers split", "FLOPs", "weights", "a rank", "step");
   Json list = Json::array();
   for (const plan::WorldSize& size : results) {
-    const bool hasPlan = size.verdict != plan::WorldSizeVerdict::NoSolution;
+    const bool hasPlan = plan::hasPlan(size.verdict);
+    const auto ifPlan = [&](std::string figure) { return hasPlan ? std::move(figure) : std::string("-"); };
+    const auto ifSplit = [&](std::string figure) { return size.ranks > 1 ? ifPlan(std::move(figure)) : std::string("-"); };
     const std::string why = size.fitsBudget || !hasPlan ? size.why : size.why + (size.why.empty() ? "" : "; ") + "more than the memory budget";
-    text += fmt::format("{:>5}  {:<14} {:>12}  {:>10} {:>12}  {}\n", size.ranks, toText(size.verdict),
-                        hasPlan ? fmt::format("{} of {}", size.splitLayers, size.layers) : "-", hasPlan ? bytesText(size.rankBytes) : "-",
-                        hasPlan ? solve::timeText(size.femtoseconds) : "-", why);
+    text += fmt::format("{:>5}  {:<15} {:>12} {:>8} {:>8}  {:>10} {:>12}  {}\n", size.ranks, plan::toText(size.verdict),
+                        ifSplit(fmt::format("{} of {}", size.layers.split, size.layers.layers)), ifSplit(plan::percentText(size.flopsShare)),
+                        ifSplit(plan::percentText(size.weightShare)), ifPlan(bytesText(size.rankBytes)), ifPlan(solve::timeText(size.femtoseconds)), why);
     list.push_back(worldSizeJson(size));
   }
   const Json document{{"schema", "cleave.world_sizes/1"}, {"engine", flags.engine}, {"world_sizes", std::move(list)}};
@@ -212,14 +213,20 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
   const plan::Preflight report = plan::preflight(*posed.problem);
-  std::string text = fmt::format("Before any search, on {} ranks:\n", posed.options.ranks);
+  std::string text = fmt::format("Before any search, on {} rank{}:\n", posed.options.ranks, posed.options.ranks == 1 ? "" : "s");
   Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
   text += report.unknownOperators.empty() ? "  every operator has a rule\n" : "  operators without a rule\n";
   for (const auto& op : report.unknownOperators) {
     text += fmt::format("    {} × {}: {}\n", op.count, op.op, op.text);
     unknown.push_back({{"op", op.op}, {"count", op.count}, {"matters", op.matters}, {"text", op.text}});
   }
-  text += report.indivisible.empty() ? "  every layer divides\n" : "  layers that do not divide\n";
+  Json heads = Json::array();
+  if (!report.heads.empty()) text += "  heads that do not divide\n";
+  for (const auto& attention : report.heads) {
+    text += fmt::format("    {} × {}: {}\n", attention.count, attention.pattern, attention.text);
+    heads.push_back({{"modules", attention.pattern}, {"count", attention.count}, {"heads", attention.heads.query}, {"kv_heads", attention.heads.keyValue}, {"text", attention.text}});
+  }
+  text += posed.options.ranks == 1 ? "  there is nothing to split\n" : report.indivisible.empty() ? "  every layer has a form that splits it\n" : "  layers that do not divide\n";
   for (const auto& layer : report.indivisible) {
     text += fmt::format("    {} × {} ({}): {}\n", layer.count, layer.pattern, bytesText(layer.bytes), layer.reason);
     indivisible.push_back({{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
@@ -230,7 +237,7 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
     whole.push_back({{"parameters", weight.pattern}, {"count", weight.count}, {"bytes", weight.bytes}, {"why", weight.why}});
   }
   const Json document{{"schema", "cleave.preflight/1"}, {"ranks", posed.options.ranks}, {"operators_without_rule", unknown},
-                      {"indivisible", indivisible},     {"whole", whole},               {"whole_bytes", report.wholeBytes}};
+                      {"heads", heads}, {"indivisible", indivisible},     {"whole", whole},               {"whole_bytes", report.wholeBytes}};
   return answer(text, json, jsonText(document, 1) + "\n");
 }
 

@@ -26,7 +26,7 @@ bool isSequenceParallel(Strategy strategy) {
 
 }  // namespace
 
-std::vector<LayerPlan> annotate(const PlanRequest& request) {
+std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings) {
   const Graph& graph = *request.problem->graph;
   std::vector<LayerPlan> layers;
   std::vector<NodeId> nodes;
@@ -35,7 +35,6 @@ std::vector<LayerPlan> annotate(const PlanRequest& request) {
   }
   std::vector<solve::SmallestRegret> regrets(nodes.size());
   if (request.optimum) regrets = request.optimum->smallestRegrets(nodes);
-  const WhyWhole whyWhole(request);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const NodeId node = nodes[i];
     const auto& option = request.solution->strategies[node.index()];
@@ -53,7 +52,8 @@ std::vector<LayerPlan> annotate(const PlanRequest& request) {
     layer.node = node;
     if (regrets[i].kind == solve::SmallestRegret::Kind::Costs) layer.regretFs = regrets[i].extra;
     layer.isForcedByBudget = regrets[i].kind == solve::SmallestRegret::Kind::OverBudget;
-    layer.reason = layer.axis == "replicated" ? whyWhole.of(node, regrets[i]) : option->reason;
+    layer.standing = standings.weight(node);
+    layer.reason = layer.axis == "replicated" ? toText(layer.standing) : option->reason;
     layers.push_back(std::move(layer));
   }
   return layers;

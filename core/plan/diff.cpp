@@ -56,17 +56,6 @@ Result<void> sameGraphs(const Plan& before, const Plan& after) {
   return {};
 }
 
-/// Layers with a parameter: the loss is split where its logits are.
-std::int64_t weightedLayers(const Plan& plan) {
-  return std::count_if(plan.layers.begin(), plan.layers.end(), [](const LayerPlan& layer) { return !layer.weight.empty(); });
-}
-
-std::int64_t splitLayers(const Plan& plan) {
-  return std::count_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
-    return !layer.weight.empty() && rules::isSplit(*plan.solution->strategies[layer.node.index()], plan.ranks);
-  });
-}
-
 void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
   for (std::size_t i = 0; i < std::min(before.layers.size(), after.layers.size()); ++i) {
     const LayerPlan& a = before.layers[i];
@@ -147,6 +136,13 @@ void writeFigure(JsonWriter& json, std::string_view name, const AnyFigure& figur
   json.endObject();
 }
 
+void writeShare(JsonWriter& json, std::string_view name, const std::pair<double, double>& share) {
+  json.key(name).beginObject();
+  json.key("before").real(share.first);
+  json.key("after").real(share.second);
+  json.endObject();
+}
+
 }  // namespace
 
 Result<PlanDiff> diff(const Plan& before, const Plan& after) {
@@ -158,8 +154,11 @@ Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   diff.labelAfter = labelOf(after);
   compareLayers(diff, before, after);
   compareValues(diff, before, after);
-  diff.splitLayers = {splitLayers(before), splitLayers(after)};
-  diff.layerCount = {weightedLayers(before), weightedLayers(after)};
+  const auto count = [](std::size_t layers) { return static_cast<std::int64_t>(layers); };
+  diff.splitLayers = {count(before.shares.layers.split), count(after.shares.layers.split)};
+  diff.layerCount = {count(before.shares.layers.layers), count(after.shares.layers.layers)};
+  diff.splitFlops = {before.shares.flopsShare(), after.shares.flopsShare()};
+  diff.splitWeights = {before.shares.weightShare(), after.shares.weightShare()};
   diff.femtoseconds = {before.cost.femtoseconds(), after.cost.femtoseconds()};
   diff.rankBytes = {before.cost.bytes(), after.cost.bytes()};
   const auto partsBefore = solve::memoryParts(before.cost), partsAfter = solve::memoryParts(after.cost);
@@ -192,6 +191,8 @@ std::string toText(const PlanDiff& diff) {
   }
   text += figureLine("split layers", fmt::format("{} of {}", diff.splitLayers.before, diff.layerCount.before),
                      fmt::format("{} of {}", diff.splitLayers.after, diff.layerCount.after), counted(diff.splitLayers.change()));
+  text += figureLine("split of the FLOPs", percentText(diff.splitFlops.first), percentText(diff.splitFlops.second), "");
+  text += figureLine("split of the weights", percentText(diff.splitWeights.first), percentText(diff.splitWeights.second), "");
   for (const auto& [kind, traffic] : diff.collectives) {
     const auto& [before, after] = traffic;
     text += figureLine(rules::toText(kind), fmt::format("{} x", before.count), fmt::format("{} x", after.count),
@@ -223,6 +224,8 @@ std::string toJson(const PlanDiff& diff) {
   json.endObject();
   writeFigure(json, "split_layers", diff.splitLayers);
   writeFigure(json, "layer_count", diff.layerCount);
+  writeShare(json, "flops_share", diff.splitFlops);
+  writeShare(json, "weight_share", diff.splitWeights);
   json.key("collectives").beginObject();
   for (const auto& [kind, traffic] : diff.collectives) {
     json.key(rules::toText(kind)).beginObject();

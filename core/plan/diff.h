@@ -30,7 +30,8 @@ struct PlanDiff {
   std::string labelBefore, labelAfter;     ///< "optimal, 4 ranks", "reference, 2 ranks, lm_head=row"
   std::vector<LayerChange> layers;         ///< changed ones, in graph order
   std::vector<ValueChange> values;         ///< changed ones, in graph order
-  Figure splitLayers, layerCount;          ///< layers with a parameter: not whole, and all
+  Figure splitLayers, layerCount;          ///< layers with a weight (solve::countLayers)
+  std::pair<double, double> splitFlops, splitWeights;  ///< before and after: Shares::flopsShare and weightShare
   TimeFigure femtoseconds;                 ///< predicted step time (PlanCost)
   Figure rankBytes;                        ///< bytes a rank (PlanCost)
   std::array<Figure, solve::kMemoryParts> memoryParts;  ///< of `rankBytes`, in the order of solve::memoryParts

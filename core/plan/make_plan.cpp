@@ -55,7 +55,9 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.origins = originsOf(*plan.graph, request.captured.get());
 
   const auto annotating = std::chrono::steady_clock::now();
-  plan.layers = annotate(request);
+  Standings standings(*request.problem, *request.solution, request.engine, request.optimum.get());
+  plan.layers = annotate(request, standings);
+  plan.shares = sharesOf(*request.problem, *request.solution, &standings);
   plan.timings.annotateMs = millisecondsSince(annotating);
 
   const auto replacing = std::chrono::steady_clock::now();
@@ -67,7 +69,7 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.memory = predictMemory(*plan.program, plan.parameters);
   plan.timings.replaceMs = millisecondsSince(replacing);
 
-  for (std::string& warning : warningsFor(request, plan)) plan.warnings.push_back(std::move(warning));
+  for (std::string& warning : warningsFor(plan)) plan.warnings.push_back(std::move(warning));
   return plan;
 }
 

@@ -23,6 +23,7 @@
 /// | `cleave::grad_all_reduce(x)`                                      | identity forward, all-reduce of the gradient backward (Megatron's f) | none forward |
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
+#include "plan/shares.h"
 #include "solve/engine.h"
 
 #include <cstdint>
@@ -58,6 +59,7 @@ struct LayerPlan {
   bool sequenceParallel = false;
   std::string weight;  ///< parameter name; empty: none
   NodeId node;         ///< in the ATen graph
+  Standing standing;   ///< of its weight (a loss: of its logits): split, or why not
   std::string reason;  ///< why this strategy; for a whole layer: why not split, with the numbers
   std::optional<Femtoseconds> regretFs;  ///< `optimal`: SmallestRegret::extra, where another choice is possible within the budget
   bool isForcedByBudget = false;         ///< `optimal`: every plan that treats it otherwise needs more than the budget
@@ -154,6 +156,7 @@ struct Plan {
     std::int64_t bytes = 0;                  ///< of a rank, as PlanCost::bytes
   };
   std::optional<Fastest> fastest;          ///< `optimal`: the fastest plan within the budget; this one unless the slack gives one that holds less
+  Shares shares;                           ///< how much of the work and of the weights the ranks divide
   std::vector<std::string> demands;        ///< the user's: pins, "rule off: …", "redistribute: …"
   solve::SearchStats search;
   Timings timings;
@@ -188,6 +191,9 @@ Result<Plan> makePlan(const PlanRequest& request);
 std::vector<std::string> missingParameters(const Plan& plan);
 /// Payload bytes that a rank reads from the checkpoint: exactly its pieces, in the stored dtype.
 std::int64_t shardBytes(const Plan& plan, int rank);
+
+/// Layers whose weights stay whole because that costs less, a sentence for equal ones; what else stays whole is a warning.
+std::vector<std::string> wholeByChoice(const Plan& plan);
 
 /// Collectives by kind: how many, and bytes of the whole tensors.
 struct Traffic {

@@ -1,6 +1,7 @@
 #include "plan/device_profile.h"
 #include "plan/graph_writer.h"
 #include "plan/schema.h"
+#include "plan/standing_json.h"
 #include "solve/cost/memory_parts.h"
 
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
@@ -16,7 +17,8 @@
 ///   timings_ms {load, capture, decompose, solve, annotate, replace}
 ///   search {tries, conflicts, backtracks, events, visits}
 ///   warnings [sentence]
-///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, reason, regret_fs, forced_by_budget}]
+///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, standing, reason, regret_fs, forced_by_budget}]
+///   shares {…}                                   how much of the work and the weights the ranks divide (standing_json.h)
 ///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
 ///   memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a run makes it; of a step, with what
 ///                                                training or generation keeps: cost.memory (solve/cost/memory_parts.h)
@@ -147,6 +149,8 @@ void writeLayers(JsonWriter& json, const Plan& plan) {
     json.key("weight");
     layer.weight.empty() ? json.null() : json.value(layer.weight);
     json.key("value").value(plan.graph->value(plan.graph->node(layer.node).results[0]).name);
+    json.key("standing");
+    writeStanding(json, layer.standing);
     json.key("reason").value(layer.reason);
     json.key("regret_fs");
     layer.regretFs ? json.value(*layer.regretFs) : json.null();
@@ -262,6 +266,7 @@ std::string toJson(const Plan& plan) {
   for (const std::string& warning : plan.warnings) json.value(warning);
   json.endArray();
   writeLayers(json, plan);
+  writeShares(json, plan.shares, *plan.graph);
   writeCollectives(json, plan);
   writeMemory(json, plan);
   writeParameters(json, plan);

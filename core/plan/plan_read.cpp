@@ -9,6 +9,7 @@
 #include "plan/device_profile.h"
 #include "plan/program_check.h"
 #include "plan/schema.h"
+#include "plan/standing_json.h"
 #include "plan/steps.h"
 
 #include <unordered_map>
@@ -38,6 +39,8 @@ class PlanReader {
     m_plan.solution = std::make_shared<const solve::Solution>(std::move(m_solution));
     m_plan.memory = predictMemory(*m_plan.program, m_plan.parameters);
     m_plan.cost = predictCost();
+    m_plan.shares = sharesOf(m_problem, *m_plan.solution, nullptr);
+    CLEAVE_TRY_VOID(readReplicated(m_root, *m_plan.graph, m_plan.shares));
     return std::move(m_plan);
   }
 
@@ -52,19 +55,9 @@ class PlanReader {
     return fail(ErrorCode::BadInput, "The file is no plan: its schema is {}, expected \"{}\".", quotedText(schema), kPlanSchema);
   }
 
-  /// Times of any length; JSON's integers beyond 64 bits are read as floating point.
-  static Result<Femtoseconds> time(const JsonObject& fields, const char* key) {
-    constexpr double kMost = 1e35;  // so many femtoseconds fit
-    const nlohmann::json* found = fields.find(key);
-    if (found && found->is_number_unsigned()) return Femtoseconds(found->get<std::uint64_t>());
-    const double count = found && found->is_number_float() ? found->get<double>() : -1;
-    if (!(count >= 0 && count <= kMost)) return fields.wrong(key, "a time in femtoseconds");
-    return Femtoseconds(static_cast<Wide>(count));
-  }
-
   static Result<std::optional<Femtoseconds>> timeOrNull(const JsonObject& fields, const char* key) {
     if (!fields.has(key)) return std::optional<Femtoseconds>();
-    return time(fields, key);
+    return readTime(fields, key);
   }
 
   Result<void> readHead() {
@@ -131,7 +124,7 @@ class PlanReader {
     if (!cost.has("fastest")) return {};
     CLEAVE_TRY(const JsonObject fastest, cost.object("fastest"));
     m_plan.fastest.emplace();
-    CLEAVE_TRY(m_plan.fastest->femtoseconds, time(fastest, "step_fs"));
+    CLEAVE_TRY(m_plan.fastest->femtoseconds, readTime(fastest, "step_fs"));
     CLEAVE_TRY(m_plan.fastest->bytes, fastest.integer("rank_bytes", kNotNegative));
     return {};
   }
@@ -232,6 +225,7 @@ class PlanReader {
     CLEAVE_TRY(layer.inputIsParallel, fields.flag("input_is_parallel"));
     CLEAVE_TRY(layer.sequenceParallel, fields.flag("sequence_parallel"));
     CLEAVE_TRY(layer.weight, fields.text("weight", ""));
+    CLEAVE_TRY(layer.standing, readStanding(fields));
     CLEAVE_TRY(layer.reason, fields.text("reason"));
     CLEAVE_TRY(layer.regretFs, timeOrNull(fields, "regret_fs"));
     CLEAVE_TRY(layer.isForcedByBudget, fields.flag("forced_by_budget", false));  // older files lack it

@@ -56,7 +56,7 @@ MemoryPrediction predictMemory(const Graph& program, const std::vector<Parameter
   for (const ParameterPlan& parameter : parameters) {
     const std::int64_t bytes = graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
     memory.parameters += bytes;
-    if (parameter.placement.isReplicated()) memory.wholeParameters += bytes;
+    if (parameter.localShape == parameter.type.shape) memory.wholeParameters += bytes;
   }
   for (const Node& node : program.nodes) {
     if (node.kind == NodeKind::Constant) memory.constants += bytesOf(program, node.results[0]);

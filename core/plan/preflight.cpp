@@ -216,70 +216,23 @@ void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
   group.bytes += bytesOf(graph, value);
 }
 
-// ---- world sizes
-
-struct Tried {
-  WorldSize size;
-  std::shared_ptr<const solve::Problem> problem;
-  std::shared_ptr<const solve::Solution> solution;
-};
-
-bool splits(const Tried& tried, NodeId layer) {
-  const auto& strategy = tried.solution->strategies[layer.index()];
-  return strategy && rules::isSplit(*strategy, tried.size.ranks);
-}
-
-std::vector<NodeId> layersWithParameters(const Graph& graph) {
-  std::vector<NodeId> layers;
+/// Attention whose heads do not divide, equal modules together. With the full menu ranks may share KV heads.
+std::vector<IndivisibleHeads> indivisibleHeads(const solve::Problem& problem) {
+  const Graph& graph = *problem.graph;
+  const int ranks = problem.context.worldSize;
+  std::vector<IndivisibleHeads> groups;
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
-    const auto layer = graph::layerShape(graph, n);
-    if (layer && layer->weight.isValid()) layers.push_back(n);
+    const auto heads = graph::headsOf(graph, n);
+    const std::string refusal = heads ? headsText(*heads, ranks) : std::string();
+    if (refusal.empty()) continue;
+    IndivisibleHeads& group = groupFor(groups, solve::withoutIndices(graph.scope(graph.node(n).scope).path), n);
+    if (group.count++ > 0) continue;
+    group.heads = *heads;
+    const bool isShared = heads->query % ranks == 0 && ranks % heads->keyValue == 0 && problem.context.menu == rules::Menu::Full;
+    group.text = isShared ? fmt::format("{}: {} ranks hold each of them.", refusal, ranks / heads->keyValue)
+                          : fmt::format("{}: every rank computes all of this attention.", refusal);
   }
-  return layers;
-}
-
-/// nullopt: cancelled.
-std::optional<Tried> tryOn(const solve::Problem& problem, int ranks, solve::Engine engine, const Progress& progress) {
-  Tried tried;
-  tried.size.ranks = ranks;
-  auto own = std::make_shared<solve::Problem>(problem);
-  own->context.worldSize = ranks;
-  tried.problem = own;
-  const auto sink = solve::makeCountingSink();
-  auto result = solve::solve(*own, engine, *sink, progress);
-  if (progress.cancelled() || (result && result->outcome == solve::Outcome::Stopped)) return std::nullopt;
-  const solve::Solution* solution = result && result->solution ? &*result->solution : nullptr;
-  const solve::Figures figures = solve::figuresOf(*own, solution);
-  tried.size.layers = figures.layers;
-  tried.size.splitLayers = figures.splitLayers;
-  tried.size.rankBytes = figures.rankBytes;
-  tried.size.femtoseconds = figures.femtoseconds;
-  tried.size.fitsBudget = solution && figures.rankBytes <= own->cost.budgetBytes();
-  if (solution) {
-    tried.solution = std::make_shared<const solve::Solution>(std::move(*result->solution));
-  } else {
-    tried.size.verdict = WorldSizeVerdict::NoSolution;
-    tried.size.why = !result ? result.error().message : result->causes.empty() ? result->core.text() : result->causes.front().reason;
-  }
-  return tried;
-}
-
-void judge(Tried& tried, const std::vector<NodeId>& splitSomewhere) {
-  if (!tried.solution || tried.size.ranks == 1) return;
-  const auto isWholeHere = [&](NodeId layer) { return !splits(tried, layer); };
-  const auto missing = std::find_if(splitSomewhere.begin(), splitSomewhere.end(), isWholeHere);
-  if (tried.size.splitLayers == 0) tried.size.verdict = WorldSizeVerdict::Nothing;
-  if (missing == splitSomewhere.end()) {
-    if (tried.size.splitLayers == 0) tried.size.why = "No layer of this model splits on any of these numbers of ranks.";
-    return;
-  }
-  if (tried.size.splitLayers > 0) tried.size.verdict = WorldSizeVerdict::Partly;
-  PlanRequest request;
-  request.problem = tried.problem;
-  request.solution = tried.solution;
-  const auto count = std::count_if(splitSomewhere.begin(), splitSomewhere.end(), isWholeHere);
-  const std::string rest = count > 1 ? fmt::format(" ({} more layers stay whole)", count - 1) : "";
-  tried.size.why = fmt::format("`{}` stays whole: {}{}.", graph::layerName(*tried.problem->graph, *missing), WhyWhole(request).of(*missing), rest);
+  return groups;
 }
 
 }  // namespace
@@ -288,6 +241,7 @@ Preflight preflight(const solve::Problem& problem) {
   Preflight found;
   found.unknownOperators = unknownOperators(problem);
   if (problem.context.worldSize <= 1) return found;
+  found.heads = indivisibleHeads(problem);
   const Graph& graph = *problem.graph;
   const solve::Variables variables(problem);
   std::set<std::uint32_t> counted;  // tied weights lie once
@@ -300,26 +254,6 @@ Preflight preflight(const solve::Problem& problem) {
   }
   for (const WholeWeights& group : found.whole) found.wholeBytes += group.bytes;
   return found;
-}
-
-std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks, const Progress& progress) {
-  std::vector<Tried> all;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    progress.report("world sizes", static_cast<std::int64_t>(i), static_cast<std::int64_t>(ranks.size()));
-    auto tried = tryOn(problem, ranks[i], engine, progress);
-    if (!tried) break;
-    all.push_back(*std::move(tried));
-  }
-  std::vector<NodeId> splitSomewhere;
-  for (NodeId layer : layersWithParameters(*problem.graph)) {
-    if (std::any_of(all.begin(), all.end(), [&](const Tried& t) { return t.solution && splits(t, layer); })) splitSomewhere.push_back(layer);
-  }
-  std::vector<WorldSize> sizes;
-  for (Tried& tried : all) {
-    judge(tried, splitSomewhere);
-    sizes.push_back(std::move(tried.size));
-  }
-  return sizes;
 }
 
 }  // namespace cleave::plan

@@ -1,6 +1,7 @@
 #pragma once
-/// What can be said of a model before any search: what will not split, why, what that costs, and for which world sizes it
-/// works. Pure; a few milliseconds for one world size of a large model, so run it off the GUI thread.
+/// What can be said of a model before any search: what will not split, why, and what that costs. Pure; a few milliseconds for a
+/// large model, so run it off the GUI thread.
+#include "graph/attention.h"
 #include "plan/plan.h"
 
 namespace cleave::plan {
@@ -32,22 +33,18 @@ struct WholeWeights {
   std::string why;
 };
 
-/// Works: every layer splits that splits on any of the world sizes asked together (on one rank there is nothing to split, and
-/// it works). Partly: some of them. Nothing: every layer is whole. NoSolution: pins, or a menu without `whole`, leave none.
-enum class WorldSizeVerdict : std::uint8_t { Works, Partly, Nothing, NoSolution };
-/// How a model does on one world size, under the options of the problem.
-struct WorldSize {
-  int ranks = 1;
-  WorldSizeVerdict verdict = WorldSizeVerdict::Works;
-  std::size_t splitLayers = 0, layers = 0;  ///< layers with a parameter
-  std::int64_t rankBytes = 0;       ///< PlanCost::bytes
-  Femtoseconds femtoseconds;
-  bool fitsBudget = true;
-  std::string why;                  ///< not Works: the first reason, with the numbers; empty else
+/// Attention that every rank computes whole, or whose keys and values some ranks hold in copies, because heads do not divide.
+struct IndivisibleHeads {
+  std::string pattern;       ///< "model.layers.*.self_attn"
+  std::size_t count = 0;
+  NodeId first;
+  graph::Heads heads;
+  std::string text;          ///< what follows from it, one sentence
 };
 
 struct Preflight {
   std::vector<UnknownOperator> unknownOperators;
+  std::vector<IndivisibleHeads> heads;
   std::vector<IndivisibleLayers> indivisible;
   std::vector<WholeWeights> whole;
   std::int64_t wholeBytes = 0;
@@ -55,9 +52,5 @@ struct Preflight {
 
 /// For the problem's own world size. Asks rules and layer options only; no search.
 Preflight preflight(const solve::Problem& problem);
-/// Solves for each world size with `engine` (an engine that takes the first solution answers fastest; DESIGN: 1-64).
-/// Reports progress; answers what it has when cancelled.
-std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks,
-                                  const Progress& progress = {});
 
 }  // namespace cleave::plan

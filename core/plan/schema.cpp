@@ -40,4 +40,19 @@ std::string_view kindText(graph::LayerKind kind) { return wordOf(kKinds, kind); 
 std::optional<graph::LayerKind> parseKind(std::string_view text) { return parseWord(kKinds, text); }
 std::string_view sourceText(graph::NodeKind kind) { return wordOf(kSources, kind); }
 
+Result<Femtoseconds> readTimeDifference(const JsonObject& fields, const char* key) {
+  constexpr double kMost = 1e35;  // so many femtoseconds fit
+  const nlohmann::json* found = fields.find(key);
+  if (found && found->is_number_unsigned()) return Femtoseconds(found->get<std::uint64_t>());
+  if (found && found->is_number_integer()) return Femtoseconds(found->get<std::int64_t>());
+  if (!found || !found->is_number_float() || !(std::abs(found->get<double>()) <= kMost)) return fields.wrong(key, "a time in femtoseconds");
+  return Femtoseconds(static_cast<Wide>(found->get<double>()));
+}
+
+Result<Femtoseconds> readTime(const JsonObject& fields, const char* key) {
+  CLEAVE_TRY(const Femtoseconds time, readTimeDifference(fields, key));
+  if (time < 0) return fields.wrong(key, "a time in femtoseconds");
+  return time;
+}
+
 }  // namespace cleave::plan

@@ -1,5 +1,6 @@
 #pragma once
 /// Words and limits that the writer and the reader of plan files share. Internal to this room.
+#include "base/bounded_json.h"
 #include "plan/plan.h"
 
 #include <optional>
@@ -12,6 +13,11 @@ inline constexpr std::string_view kPlanSchema = "cleave.plan/1";
 inline constexpr int kMaxRanks = 4096;
 /// Largest size, count or offset accepted from a file: leaves room for sums of a few.
 inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 60;
+
+/// A time of any length: JSON's integers beyond 64 bits are read as floating point.
+Result<Femtoseconds> readTime(const JsonObject& fields, const char* key);
+/// What one time is more than another; negative: less.
+Result<Femtoseconds> readTimeDifference(const JsonObject& fields, const char* key);
 
 std::string_view kindText(graph::LayerKind kind);  ///< "linear", "embedding", "cross_entropy"
 std::optional<graph::LayerKind> parseKind(std::string_view text);

@@ -9,25 +9,10 @@
 namespace cleave::plan {
 
 /// Layers in graph order with the flags the reference names them by. (annotate.cpp)
-std::vector<LayerPlan> annotate(const PlanRequest& request);
-
-/// Why layers stay whole: the sizes that do not divide, what the user demands, or what the input or a later node forced, with
-/// the numbers. What pins speak of is looked up once. (why_whole.cpp)
-class WhyWhole {
- public:
-  explicit WhyWhole(const PlanRequest& request);
-  /// A clause without the layer's name and without a full stop. `regret`: what another form costs, where the
-  /// engine knows it.
-  std::string of(NodeId layer, const solve::SmallestRegret& regret = {}) const;
-
- private:
-  std::string demanded(NodeId layer) const;
-  const PlanRequest& m_request;
-  std::vector<solve::PinTargets> m_targets;  ///< by index into Problem::pins
-};
+std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings);
 
 /// What a user should know before running: nothing split, or big layers whole on every rank. (warnings.cpp)
-std::vector<std::string> warningsFor(const PlanRequest& request, const Plan& plan);
+std::vector<std::string> warningsFor(const Plan& plan);
 
 /// The rank program. (replace.cpp)
 struct Replaced {

@@ -4,12 +4,15 @@
 #include "solve/wording.h"
 
 #include <algorithm>
+#include <optional>
 #include <map>
 
 namespace cleave::plan {
 namespace {
 
-bool isSplit(const LayerPlan& layer) { return layer.axis != "replicated"; }
+bool isSplit(const LayerPlan& layer) { return std::holds_alternative<Split>(layer.standing); }
+/// Whole because that is best is no cause for a warning.
+bool isByChoice(const LayerPlan& layer) { return std::holds_alternative<DoesNotPay>(layer.standing); }
 
 struct Group {
   std::string pattern, reason, firstName;
@@ -17,50 +20,67 @@ struct Group {
   std::int64_t bytes = 0;
 };
 
-/// Whole layers with parameters, in graph order, equal ones together.
-std::vector<Group> wholeLayers(const Graph& graph, const std::vector<LayerPlan>& layers) {
+/// Whole layers with weights, one sentence for equal ones of repeated blocks, in graph order; by choice or not.
+std::vector<std::string> wholeLayers(const Plan& plan, bool byChoice) {
   std::vector<Group> groups;
-  std::map<std::string, std::size_t> groupOf;
-  for (const LayerPlan& layer : layers) {
-    // Whole by choice is no cause for a warning.
-    if (isSplit(layer) || layer.weight.empty() || layer.regretFs || layer.isForcedByBudget) continue;
-    const auto shape = graph::layerShape(graph, layer.node);
+  std::map<std::pair<std::string, std::size_t>, std::size_t> groupOf;
+  for (const LayerPlan& layer : plan.layers) {
+    if (isSplit(layer) || isByChoice(layer) != byChoice || layer.weight.empty()) continue;
+    const auto shape = graph::layerShape(*plan.graph, layer.node);
     const std::string pattern = solve::withoutIndices(layer.name);
-    const auto [entry, isNew] = groupOf.emplace(pattern, groups.size());
-    if (isNew) groups.push_back({pattern, layer.reason, layer.name});
+    const auto [entry, isNew] = groupOf.emplace(std::pair(pattern, layer.standing.index()), groups.size());
+    if (isNew) groups.push_back({pattern, toText(layer.standing), layer.name});
     Group& group = groups[entry->second];
     ++group.count;
-    group.bytes += sizeInBytes(graph.value(shape->weight).type);
+    group.bytes += sizeInBytes(plan.graph->value(shape->weight).type);
   }
-  return groups;
+  std::vector<std::string> sentences;
+  for (const Group& group : groups) {
+    sentences.push_back(group.count == 1
+                            ? fmt::format("{} stays whole, {} on every rank: it {}.", group.firstName, bytesText(group.bytes), group.reason)
+                            : fmt::format("{} layers {} stay whole, {} on every rank: the first {}.", group.count, group.pattern, bytesText(group.bytes), group.reason));
+  }
+  return sentences;
 }
 
-std::string nothingSplit(const PlanRequest& request, const Plan& plan) {
-  const auto isCheaperWhole = [](const LayerPlan& layer) { return layer.regretFs.has_value(); };
-  if (request.optimum && std::any_of(plan.layers.begin(), plan.layers.end(), isCheaperWhole)) {
-    return fmt::format("Nothing is split: on {} ranks of {} the fastest step ({}) computes everything on each of them, and each holds {}. The engine `reference` "
-                       "splits what it can; a memory budget below that splits what it must.",
-                       plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()));
+std::string nothingSplit(const Plan& plan) {
+  std::optional<Femtoseconds> least;
+  for (const LayerPlan& layer : plan.layers) {
+    const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
+    if (costs && (!least || costs->extraFs < *least)) least = costs->extraFs;
   }
-  const std::string why =
-      plan.layers.empty() ? "the model has no layer that could be" : fmt::format("{}: {}", plan.layers.front().name, plan.layers.front().reason);
-  return fmt::format("Nothing could be split: each of the {} ranks holds all {} of parameters and computes the same ({}).", plan.ranks,
+  if (least && *least > 0) {
+    return fmt::format("Nothing is split, because it does not pay on {} ranks of {}: a plan that splits a layer takes at least {} longer than this step of {}. "
+                       "Each rank holds {}. Pin the form of a layer to split it all the same.",
+                       plan.ranks, plan.costSettings.profile.name, solve::timeText(*least), solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()));
+  }
+  const std::string why = plan.layers.empty() ? "the model has no layer"
+                                              : fmt::format("{} {}", solve::ticked(plan.layers.front().name), toText(plan.layers.front().standing));
+  return fmt::format("Nothing is split: each of the {} ranks holds all {} of parameters and computes the same ({}).", plan.ranks,
                      bytesText(plan.memory.parameters), why);
+}
+
+/// "28 heads do not divide by 8 ranks, so every rank computes …": what a count of split layers hides.
+std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
+  const std::string what = work.pattern.empty() ? std::string("what lies outside of modules") : solve::ticked(work.pattern);
+  const std::string times = fmt::format("{} of each step's {}", solve::timeText(work.femtoseconds), solve::timeText(plan.cost.femtoseconds()));
+  const auto* setting = std::get_if<NotAskedFor>(&work.why);
+  if (setting && setting->why.empty()) return fmt::format("Every rank computes {} whole, {}: {} it can be split.", what, times, changesText(*setting));
+  const std::string& why = setting ? setting->why : std::get<Cannot>(work.why).why;
+  return fmt::format("{}, so every rank computes {} whole: {}{}.", why, what, times, setting ? fmt::format("; {} it can be split", changesText(*setting)) : "");
 }
 
 }  // namespace
 
-std::vector<std::string> warningsFor(const PlanRequest& request, const Plan& plan) {
+std::vector<std::string> wholeByChoice(const Plan& plan) { return wholeLayers(plan, true); }
+
+std::vector<std::string> warningsFor(const Plan& plan) {
   std::vector<std::string> warnings;
   if (plan.ranks == 1) return warnings;
-  if (std::none_of(plan.layers.begin(), plan.layers.end(), isSplit)) warnings.push_back(nothingSplit(request, plan));
-  for (const Group& group : wholeLayers(*request.problem->graph, plan.layers)) {
-    if (group.count == 1) {
-      warnings.push_back(fmt::format("{} stays whole, {} on every rank: {}.", group.firstName, bytesText(group.bytes), group.reason));
-    } else {
-      warnings.push_back(fmt::format("{} layers {} stay whole, {} on every rank: {}.", group.count, group.pattern, bytesText(group.bytes), group.reason));
-    }
-  }
+  const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), isSplit);
+  if (splitsNothing) warnings.push_back(nothingSplit(plan));
+  for (const ReplicatedWork* work : indivisibleHeads(plan.shares)) warnings.push_back(replicatedWork(plan, *work));
+  for (std::string& sentence : wholeLayers(plan, false)) warnings.push_back(std::move(sentence));
   return warnings;
 }
 

@@ -1,7 +1,9 @@
-#include "graph/operators.h"
-#include "plan/steps.h"
+#include "plan/why_whole.h"
 
-#include <fmt/ranges.h>
+#include "graph/operators.h"
+#include "plan/standing.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -12,6 +14,10 @@
 namespace cleave::plan {
 namespace {
 
+using graph::Graph;
+using graph::NodeId;
+using graph::ValueId;
+using rules::Placement;
 using rules::Strategy;
 using rules::StrategyOption;
 
@@ -20,8 +26,8 @@ constexpr int kMaxNodesFollowed = 64;
 
 class Consequences {
  public:
-  explicit Consequences(const PlanRequest& request)
-      : m_request(request), m_graph(*request.problem->graph), m_solution(*request.solution) {}
+  Consequences(const solve::Problem& problem, const solve::Solution& solution)
+      : m_problem(problem), m_graph(*problem.graph), m_solution(solution) {}
 
   /// The first refusal met when `value` lay as `placement`; empty when none was met.
   std::string ofPlacing(ValueId value, const Placement& placement) {
@@ -52,7 +58,7 @@ class Consequences {
     if (const auto layer = graph::layerShape(m_graph, id)) return visitLayer(id, *layer);
     std::vector<Placement> operands;
     for (ValueId operand : graph::operandsOf(node)) operands.push_back(of(operand));
-    const auto verdict = rules::applyRule({m_graph, id, operands, m_request.problem->context.worldSize});
+    const auto verdict = rules::applyRule({m_graph, id, operands, m_problem.context.worldSize});
     if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
       return fmt::format("{} then could not be computed: {}", m_graph.value(node.results[0]).name, conflict->reason);
     }
@@ -72,7 +78,7 @@ class Consequences {
 
   std::string visitLayer(NodeId id, const graph::LayerShape& layer) {
     const Placement& input = of(layer.input);
-    const auto options = rules::layerOptions(m_graph, id, layer, m_request.problem->context);
+    const auto options = rules::layerOptions(m_graph, id, layer, m_problem.context);
     const bool takesIt = std::any_of(options.offered.begin(), options.offered.end(),
                                      [&](const StrategyOption& option) { return option.input == input; });
     if (takesIt) return {};
@@ -83,7 +89,7 @@ class Consequences {
     return reason;
   }
 
-  const PlanRequest& m_request;
+  const solve::Problem& m_problem;
   const Graph& m_graph;
   const solve::Solution& m_solution;
   std::unordered_map<ValueId, Placement> m_changed;
@@ -97,46 +103,34 @@ std::string withoutFullStop(std::string text) {
 
 }  // namespace
 
-WhyWhole::WhyWhole(const PlanRequest& request) : m_request(request) {
-  for (const solve::Pin& pin : request.problem->pins) m_targets.push_back(solve::targetsOf(pin, *request.problem->graph));
+WhyWhole::WhyWhole(const solve::Problem& problem, const solve::Solution& solution) : m_problem(problem), m_solution(solution) {
+  for (const solve::Pin& pin : problem.pins) m_targets.push_back(solve::targetsOf(pin, *problem.graph));
 }
 
-/// The pins that leave the layer no split form: "pinned: lm_head=whole"; empty when pins have no say.
-std::string WhyWhole::demanded(NodeId layer) const {
+std::vector<std::string> WhyWhole::demanded(NodeId layer) const {
   const auto isSplit = [](Strategy strategy) { return rules::axisOf(strategy) != "replicated"; };
-  const ValueId result = m_request.problem->graph->node(layer).results[0];
+  const auto& results = m_problem.graph->node(layer).results;
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < m_targets.size(); ++i) {
-    const solve::Pin& pin = m_request.problem->pins[i];
+    const solve::Pin& pin = m_problem.pins[i];
     const bool isMeant = std::binary_search(m_targets[i].layers.begin(), m_targets[i].layers.end(), layer) ||
-                         std::binary_search(m_targets[i].values.begin(), m_targets[i].values.end(), result);
+                         std::any_of(results.begin(), results.end(), [&](ValueId result) {
+                           return std::binary_search(m_targets[i].values.begin(), m_targets[i].values.end(), result);
+                         });
     const bool namesSplit = pin.placement ? pin.placement->isSplit() : std::any_of(pin.strategies.begin(), pin.strategies.end(), isSplit);
     if (isMeant && pin.forbids == namesSplit) texts.push_back(pin.text);
   }
-  return texts.empty() ? std::string() : fmt::format("pinned: {}", fmt::join(texts, ", "));
+  return texts;
 }
 
-std::string WhyWhole::of(NodeId node, const solve::SmallestRegret& regret) const {
-  const PlanRequest& request = m_request;
-  if (request.problem->context.worldSize == 1) return "one rank: nothing to split";
-  if (std::string pins = demanded(node); !pins.empty()) return pins;
-  const bool isChoice = regret.kind == solve::SmallestRegret::Kind::Costs;
-  if (isChoice && regret.extra > 0) {
-    return fmt::format("whole is the fastest: with any other form the fastest plan takes at least {} longer a step", solve::timeText(regret.extra));
-  }
-  if (regret.kind == solve::SmallestRegret::Kind::OverBudget) return "with any other form every plan needs more than the memory budget";
-  if (isChoice && request.optimum->cost().femtoseconds() > request.optimum->fastest().femtoseconds()) {
-    return "whole is part of the plan that holds least; the fastest plan, or one as fast, takes another form";
-  }
-  if (isChoice) return "whole comes first of the forms that cost the same";
-  const Graph& graph = *request.problem->graph;
+std::string WhyWhole::refusal(NodeId node) const {
+  const Graph& graph = *m_problem.graph;
   const auto layer = graph::layerShape(graph, node);
   const ValueId result = graph.node(node).results[0];
-  const auto options = rules::layerOptions(graph, node, *layer, request.problem->context);
+  const auto options = rules::layerOptions(graph, node, *layer, m_problem.context);
   for (const StrategyOption& option : options.offered) {
-    const bool isSplit = option.weight.isSplit() || option.strategy == Strategy::Vocab;
-    if (!isSplit || option.input != request.solution->of(layer->input)) continue;
-    const std::string refusal = Consequences(request).ofPlacing(result, option.result);
+    if (!splitsWeight({.strategy = option}, m_problem.context.worldSize) || option.input != m_solution.of(layer->input)) continue;
+    const std::string refusal = Consequences(m_problem, m_solution).ofPlacing(result, option.result);
     if (!refusal.empty()) return withoutFullStop(fmt::format("{} was possible here, but {}", rules::toText(option.strategy), refusal));
   }
   std::string reason;
@@ -144,9 +138,9 @@ std::string WhyWhole::of(NodeId node, const solve::SmallestRegret& regret) const
     if (reason.find(refusal.reason) == std::string::npos) reason += (reason.empty() ? "" : "; ") + withoutFullStop(refusal.reason);
   }
   if (!reason.empty()) return reason;
-  const Placement& input = request.solution->of(layer->input);
+  const Placement& input = m_solution.of(layer->input);
   if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy) return "its logits are whole on every rank";
-  return fmt::format("its input lies as {}, and the search found no split form that what follows accepts", input.text());
+  return fmt::format("its input lies as {}, and no split form that takes that holds with what follows", input.text());
 }
 
 }  // namespace cleave::plan

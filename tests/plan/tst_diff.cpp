@@ -2,8 +2,8 @@
 #include "base/quantities.h"
 #include "plan/diff.h"
 #include "plan/plan_fixture.h"
-#include "plan/preflight.h"
-#include "solve/explain/remedy.h"
+#include "plan/world_sizes.h"
+#include "solve/explain/change.h"
 #include "support/llama_graph.h"
 
 #include <QJsonDocument>

@@ -1,4 +1,5 @@
 #include "plan/preflight.h"
+#include "plan/world_sizes.h"
 #include "support/llama_graph.h"
 
 #include <QTest>
@@ -96,14 +97,14 @@ class TestPreflight : public QObject {
     const auto sizes = worldSizes(problem, solve::Engine::Learning, upTo(16));
     QCOMPARE(sizes.size(), std::size_t{16});
     for (const WorldSize& size : sizes) {
-      const std::string where = fmt::format("{} ranks: {} of {}: {}", size.ranks, size.splitLayers, size.layers, size.why);
+      const std::string where = fmt::format("{} ranks: {} of {}: {}", size.ranks, size.layers.split, size.layers.layers, toText(size));
       QVERIFY2(size.why.empty() == (size.verdict == WorldSizeVerdict::Works), where.c_str());
       const bool divides = size.ranks == 1 || size.ranks == 2 || size.ranks == 4 || size.ranks == 8;
       QVERIFY2((size.verdict == WorldSizeVerdict::Works) == divides, where.c_str());
-      QVERIFY2(size.layers > 0 && size.splitLayers <= size.layers, where.c_str());
+      QVERIFY2(size.layers.layers > 0 && size.layers.split <= size.layers.layers, where.c_str());
     }
     QVERIFY2(sizes[2].why.find("3 ranks") != std::string::npos, sizes[2].why.c_str());
-    QCOMPARE(sizes[0].splitLayers, std::size_t{0});
+    QCOMPARE(sizes[0].layers.split, std::size_t{0});
   }
 
   void saysWhyThereIsNoSolution() {

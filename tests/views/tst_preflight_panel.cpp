@@ -18,8 +18,9 @@ plan::WorldSize size(int ranks, WorldSizeVerdict verdict, const char* why = "") 
   plan::WorldSize size;
   size.ranks = ranks;
   size.verdict = verdict;
-  size.splitLayers = verdict == WorldSizeVerdict::Works ? 8 : 3;
-  size.layers = 8;
+  size.layers = {verdict == WorldSizeVerdict::Works ? std::size_t{8} : std::size_t{3}, 8};
+  size.flopsShare = size.layers.split / 8.0;
+  size.weightShare = 0.25;
   size.rankBytes = 3 << 20;
   size.why = why;
   return size;
@@ -57,12 +58,16 @@ class TestPreflightPanel : public QObject {
 void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   const auto sizes = fourSizes();
   QVERIFY(worldSizeText(sizes[0]).startsWith(QStringLiteral("1 rank – works, there is nothing to split")));
-  QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("8 of 8 layers split")));
+  QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("8 of 8 layers, 100 % of the FLOPs and 25.0 % of the weight bytes are split")));
   QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("3 MiB a rank")));
   const QString none = worldSizeText(sizes[2]);
   QVERIFY2(none.contains(QStringLiteral("no solution: lm_head cannot be row")), qPrintable(none));
   QVERIFY(!none.contains(QStringLiteral("MiB")));  // there is no plan to have a size
-  QVERIFY(worldSizeText(sizes[3]).contains(QStringLiteral("3 heads do not split over 4 ranks")));
+  QVERIFY(worldSizeText(sizes[3]).contains(QStringLiteral("works in part: 3 heads do not split over 4 ranks; 3 of 8 layers, 37.5 %")));
+  // Three reasons for one picture: it cannot, it does not pay, it was not asked for.
+  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::Nothing, "a")).contains(QStringLiteral("nothing can be split: a")));
+  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::DoesNotPay, "b")).contains(QStringLiteral("nothing is split: b")));
+  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::OverBudget, "c")).contains(QStringLiteral("no plan fits: c")));
   plan::WorldSize full = sizes[1];
   QVERIFY(!worldSizeText(full).contains(QStringLiteral("budget")));
   full.fitsBudget = false;
@@ -124,12 +129,15 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
   const NodeId layer = graph->value(graph->findValue("linear_0")).producer;
   plan::Preflight preflight;
   preflight.unknownOperators.push_back({"aten::cumsum", 3, layer, true, "Its operands must be whole: `linear_1` is."});
+  preflight.heads.push_back({"model.layers.*.self_attn", 4, layer, {3, 3}, "3 heads do not divide by 2 ranks."});
   preflight.indivisible.push_back({"model.layers.*.up", 4, layer, "3 heads do not split over 2 ranks", 96 << 20});
   preflight.whole.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});
   preflight.wholeBytes = (96 << 20) + 4096;
   const QString html = preflightText(preflight, *graph, 2, kColors);
   const QString target = QStringLiteral("href=\"node:%1\"").arg(layer.raw());
-  QCOMPARE(html.count(target), 3);
+  QCOMPARE(html.count(target), 4);
+  // Heads come first: they are what a count of split layers hides.
+  QVERIFY(html.indexOf(QStringLiteral("3 heads do not divide")) < html.indexOf(QStringLiteral("It matters.")));
   QVERIFY(html.contains(QStringLiteral("value:linear_1")));
   QVERIFY(html.contains(QStringLiteral("It matters.")) && html.contains(QStringLiteral("×3")));
   QVERIFY(html.contains(QStringLiteral("do not divide by 2 ranks")) && html.contains(QStringLiteral("96 MiB")));

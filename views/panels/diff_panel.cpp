@@ -58,6 +58,13 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
                     QObject::tr("%1 of %2").arg(diff.splitLayers.before).arg(diff.layerCount.before),
                     QObject::tr("%1 of %2").arg(diff.splitLayers.after).arg(diff.layerCount.after),
                     verdict(diff.splitLayers.change(), Better::Higher, countChange(diff.splitLayers.change()), colors));
+  const auto share = [&](const QString& name, const std::pair<double, double>& share) {
+    const auto change = static_cast<std::int64_t>(1e6 * (share.second - share.first));
+    rows << figureRow(name, toQ(plan::percentText(share.first)), toQ(plan::percentText(share.second)),
+                      verdict(change, Better::Higher, {}, colors));
+  };
+  share(QObject::tr("split of the FLOPs"), diff.splitFlops);
+  share(QObject::tr("split of the weights"), diff.splitWeights);
   rows << figureRow(QObject::tr("time a step"), timeText(diff.femtoseconds.before), timeText(diff.femtoseconds.after),
                     verdict(diff.femtoseconds.change(), Better::Lower, timeChange(diff.femtoseconds.change()), colors));
   rows << bytesRow(QObject::tr("bytes a rank"), diff.rankBytes, colors);

@@ -37,13 +37,19 @@ void addGroup(QStringList& rows, const QString& name, std::size_t count, std::op
 QString preflightText(const plan::Preflight& preflight, const graph::Graph& graph, int ranks,
                       const TextColors& colors) {
   QString html;
-  if (preflight.unknownOperators.empty() && preflight.indivisible.empty())
+  if (preflight.unknownOperators.empty() && preflight.indivisible.empty() && preflight.heads.empty())
     html += QStringLiteral("<p><b style=\"color:%1\">✓</b> %2</p>")
                 .arg(colors.good, ranks == 1 ? QObject::tr("Every operator has a rule.")
                                              : QObject::tr("Every operator has a rule, and every layer's sizes divide "
                                                            "by %1 ranks.")
                                                    .arg(ranks));
   QStringList rows;
+  for (const plan::IndivisibleHeads& attention : preflight.heads)
+    addGroup(rows, nodeNamed(graph, attention.first, toQ(attention.pattern)), attention.count, std::nullopt,
+             proseHtml(attention.text, graph), colors);
+  if (!rows.isEmpty())
+    html += heading(QObject::tr("Heads that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
+  rows.clear();
   for (const plan::UnknownOperator& op : preflight.unknownOperators) {
     const QString verdict =
         op.matters ? QStringLiteral("<b style=\"color:%1\">%2</b> ").arg(colors.conflict, QObject::tr("It matters."))

@@ -29,12 +29,18 @@ Look lookOf(const Theme& theme, WorldSizeVerdict verdict) {
     case WorldSizeVerdict::Works: return {blend(theme.ground, theme.good, theme.dark ? 0.35 : 0.22), theme.text};
     case WorldSizeVerdict::Partly:
       return {blend(theme.ground, theme.color(Tint::Dim0), theme.dark ? 0.40 : 0.35), theme.text};
-    case WorldSizeVerdict::Nothing: return {theme.groundSunken, theme.textQuiet};
+    case WorldSizeVerdict::Nothing:
+    case WorldSizeVerdict::DoesNotPay:
+    case WorldSizeVerdict::NotAskedFor: return {theme.groundSunken, theme.textQuiet};
+    case WorldSizeVerdict::OverBudget:
     case WorldSizeVerdict::NoSolution:
       return {blend(theme.ground, theme.conflict, theme.dark ? 0.45 : 0.28), theme.text};
   }
   return {theme.ground, theme.text};
 }
+
+/// A plan that an engine made without looking at the budget.
+bool isOver(const plan::WorldSize& size) { return !size.fitsBudget && plan::hasPlan(size.verdict); }
 
 void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdict, const QColor& ink) {
   painter.setPen(QPen(ink, 1.8, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
@@ -49,6 +55,17 @@ void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdic
       break;
     }
     case WorldSizeVerdict::Nothing: painter.drawLine(at(-4, 0), at(4, 0)); break;
+    case WorldSizeVerdict::DoesNotPay:  // =: no gain
+      painter.drawLine(at(-4, -2), at(4, -2));
+      painter.drawLine(at(-4, 2), at(4, 2));
+      break;
+    case WorldSizeVerdict::NotAskedFor:
+      painter.drawEllipse(centre, 4, 4);
+      break;
+    case WorldSizeVerdict::OverBudget:  // a vessel that is full
+      painter.drawRect(QRectF(at(-4, -4), QSizeF(8, 8)));
+      painter.fillRect(QRectF(at(-4, -4), QSizeF(8, 8)), ink);
+      break;
     case WorldSizeVerdict::NoSolution:
       painter.drawLine(at(-3.5, -3.5), at(3.5, 3.5));
       painter.drawLine(at(-3.5, 3.5), at(3.5, -3.5));
@@ -65,27 +82,13 @@ void paintFull(QPainter& painter, const QRect& cell, const QColor& ink) {
 }  // namespace
 
 QString worldSizeText(const plan::WorldSize& size) {
-  const QString name = ranksText(size.ranks);
-  const QString why = prose(size.why);
-  const auto because = [&](const QString& text) {
-    return why.isEmpty() ? text : QStringLiteral("%1: %2").arg(text, why);
-  };
-  if (size.verdict == WorldSizeVerdict::NoSolution)
-    return QObject::tr("%1 – %2").arg(name, because(QObject::tr("there is no solution")));
-  QString text;
-  switch (size.verdict) {
-    case WorldSizeVerdict::Works:
-      text = size.ranks == 1 ? QObject::tr("works, there is nothing to split")
-                             : QObject::tr("works, %1 of %2 layers split").arg(size.splitLayers).arg(size.layers);
-      break;
-    case WorldSizeVerdict::Partly:
-      text = because(QObject::tr("works in part, %1 of %2 layers split").arg(size.splitLayers).arg(size.layers));
-      break;
-    default: text = because(QObject::tr("nothing is split")); break;
+  const QString name = size.ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(size.ranks);
+  QString text = prose(plan::toText(size));
+  if (plan::hasPlan(size.verdict)) {
+    if (size.rankBytes > 0 || size.femtoseconds > 0)
+      text += QObject::tr(" · %1 a rank · %2 a step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
+    if (!size.fitsBudget) text += QObject::tr(" · over the memory budget");
   }
-  if (size.rankBytes > 0 || size.femtoseconds > 0)
-    text += QObject::tr(" · %1 a rank · %2 a step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
-  if (!size.fitsBudget) text += QObject::tr(" · over the memory budget");
   return QObject::tr("%1 – %2").arg(name, text);
 }
 
@@ -209,7 +212,7 @@ void WorldSizeStrip::paintCell(QPainter& painter, int ranks) const {
   painter.setBrush(look.ground);
   painter.setPen(size ? QPen(theme.border, 1) : QPen(theme.borderStrong, 1, Qt::DashLine));
   painter.drawRoundedRect(box, 3, 3);
-  if (size && !size->fitsBudget) paintFull(painter, cell, theme.conflict);
+  if (size && isOver(*size)) paintFull(painter, cell, theme.conflict);
   painter.setPen(look.ink);
   painter.setFont(font());
   painter.drawText(cell.adjusted(0, 2, 0, 0), Qt::AlignHCenter | Qt::AlignTop, QString::number(ranks));
@@ -232,7 +235,10 @@ void WorldSizeStrip::paintLegend(QPainter& painter) const {
       {WorldSizeVerdict::Works, QT_TR_NOOP("works")},
       {WorldSizeVerdict::Partly, QT_TR_NOOP("in part")},
       {WorldSizeVerdict::Nothing, QT_TR_NOOP("nothing splits")},
-      {WorldSizeVerdict::NoSolution, QT_TR_NOOP("no solution")}};
+      {WorldSizeVerdict::DoesNotPay, QT_TR_NOOP("does not pay")},
+      {WorldSizeVerdict::NotAskedFor, QT_TR_NOOP("not asked for")},
+      {WorldSizeVerdict::NoSolution, QT_TR_NOOP("no solution")},
+      {WorldSizeVerdict::OverBudget, QT_TR_NOOP("over the budget")}};
   QFont small = font();
   small.setPointSizeF(small.pointSizeF() * 0.88);
   painter.setFont(small);
@@ -245,12 +251,16 @@ void WorldSizeStrip::paintLegend(QPainter& painter) const {
     x += width + 14;
   };
   for (const auto& [verdict, text] : kNames) {
+    // The usual ones always, the others where there is one.
+    const bool isUsual = verdict == WorldSizeVerdict::Works || verdict == WorldSizeVerdict::Partly;
+    const auto isIt = [verdict = verdict](const auto& size) { return size.verdict == verdict; };
+    if (!isUsual && std::none_of(m_sizes.begin(), m_sizes.end(), isIt)) continue;
     paintSign(painter, QPointF(x + 6, top + height / 2.0), verdict, theme.text);
     name(tr(text));
   }
-  if (std::none_of(m_sizes.begin(), m_sizes.end(), [](const auto& size) { return !size.fitsBudget; })) return;
+  if (std::none_of(m_sizes.begin(), m_sizes.end(), [](const auto& size) { return isOver(size); })) return;
   paintFull(painter, QRect(x, top + 2, 11, height), theme.conflict);
-  name(tr("over the budget"));
+  name(tr("more than the budget"));
 }
 
 void WorldSizeStrip::mousePressEvent(QMouseEvent* event) {

@@ -15,6 +15,11 @@ using graph::NodeKind;
 using rules::CollectiveKind;
 using rules::StrategyOption;
 
+std::int64_t asInteger(double number) {
+  constexpr double kLargest = 9.2e18;
+  return static_cast<std::int64_t>(std::llround(std::min(number, kLargest)));
+}
+
 /// Seconds for which a ring collective sends; see the header.
 double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::int64_t bytes, int ranks) {
   const double rounds = kind == CollectiveKind::AllReduce ? 2 : 1;
@@ -92,6 +97,7 @@ class StepCounter {
   void addCompute(double flops, double bytes, int passes) {
     const double seconds = std::max(flops / m_facts.of(m_node).flopsPerSecond, bytes / m_problem.cost.profile.memoryBytesPerSecond);
     m_cost.computeFs += Femtoseconds::ofSeconds(seconds * passes);
+    m_cost.flops = saturatingAdd(m_cost.flops, asInteger(flops * passes));
   }
 
   // ---- layers

@@ -45,6 +45,7 @@
 namespace cleave::solve {
 
 struct StepCost {
+  std::int64_t flops = 0;        ///< of one rank, forward, and backward when training
   Femtoseconds computeFs;        ///< forward, and backward when training
   Femtoseconds trafficFs;        ///< collectives, forward and backward
   std::int64_t trafficBytes = 0; ///< bytes of the whole tensors of these collectives

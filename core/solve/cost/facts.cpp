@@ -1,5 +1,7 @@
 #include "solve/cost/facts.h"
 
+#include "graph/attention.h"
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -37,26 +39,6 @@ bool isCausal(const Graph& graph, const Node& node) {
   };
   if (!query.isValid() || !key.isValid() || positions(query) != positions(key)) return false;
   return positions(query) == 1 || (valueAt(node, kMask).isValid() && positions(valueAt(node, kMask)) > 1);
-}
-
-bool repeatsOperand(std::string_view op) {
-  static constexpr std::array kOps{
-      "aten::clone",   "aten::contiguous", "aten::repeat",       "aten::repeat_interleave.self_int", "aten::tile",
-      "aten::reshape", "aten::flatten.using_ints", "aten::_unsafe_view", "aten::broadcast_to",       "aten::expand_as",
-  };
-  return graph::isAliasing(op) || std::find(kOps.begin(), kOps.end(), op) != kOps.end();
-}
-
-/// The smallest value that `value` is a view or repetition of; the earliest of equals.
-ValueId beforeRepetition(const Graph& graph, ValueId value) {
-  ValueId smallest = value;
-  while (true) {
-    const Node& producer = graph.node(graph.value(value).producer);
-    if (producer.kind != NodeKind::Call || !repeatsOperand(graph.opName(producer))) return smallest;
-    value = valueAt(producer, 0);
-    if (!value.isValid() || graph.node(graph.value(value).producer).kind != NodeKind::Call) return smallest;
-    if (sizeInBytes(graph.value(value).type) <= sizeInBytes(graph.value(smallest).type)) smallest = value;
-  }
 }
 
 /// Fills the facts of values and nodes; one pass for each kind of fact.
@@ -270,7 +252,7 @@ class FactFinder {
     if (m_nodes[id.index()].costs.work != Work::Attention || !isCausal(m_graph, node)) return;
     for (std::size_t position : {std::size_t{1}, std::size_t{2}}) {
       const ValueId value = valueAt(node, position);
-      if (value.isValid()) fact(beforeRepetition(m_graph, value)).isCached = true;
+      if (value.isValid()) fact(graph::beforeRepetition(m_graph, value)).isCached = true;
     }
   }
 

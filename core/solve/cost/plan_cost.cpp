@@ -9,7 +9,7 @@ namespace cleave::solve {
 StepCost& StepCost::operator+=(const StepCost& other) {
   computeFs += other.computeFs;
   trafficFs += other.trafficFs;
-  for (const auto field : {&StepCost::trafficBytes, &StepCost::summedGradients, &StepCost::parameters, &StepCost::gradients,
+  for (const auto field : {&StepCost::flops, &StepCost::trafficBytes, &StepCost::summedGradients, &StepCost::parameters, &StepCost::gradients,
                            &StepCost::optimizer, &StepCost::activations, &StepCost::kvCache}) {
     this->*field = saturatingAdd(this->*field, other.*field);
   }

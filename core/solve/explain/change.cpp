@@ -2,6 +2,7 @@
 
 #include "solve/checker.h"
 #include "solve/explain/attempt.h"
+#include "solve/layer_count.h"
 
 #include <algorithm>
 #include <charconv>
@@ -86,14 +87,8 @@ Result<Problem> applied(const Problem& problem, const Change& what) {
 }
 
 Figures figuresOf(const Problem& problem, const Solution* solution) {
-  const Graph& graph = *problem.graph;
-  Figures figures;
-  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
-    const auto layer = graph::layerShape(graph, n);
-    if (!layer || !layer->weight.isValid()) continue;
-    ++figures.layers;
-    if (solution && solution->strategies[n.index()]) figures.splitLayers += rules::isSplit(*solution->strategies[n.index()], problem.context.worldSize);
-  }
+  const LayerCount count = countLayers(*problem.graph, solution, problem.context.worldSize);
+  Figures figures{.splitLayers = count.split, .layers = count.layers};
   if (!solution) return figures;
   const PlanCost cost = costOf(problem, *solution);
   figures.hasPlan = true;

@@ -79,6 +79,30 @@ double worstGapOf(const std::vector<ParetoPoint>& points) {
   return worst;
 }
 
+/// By place: the least time of all paths through a transition that `isWanted(place, candidate)`; kUnreachable: there are none, or it
+/// was cancelled. Fixed steps are not counted.
+template <class IsWantedAt>
+std::vector<Wide> leastThrough(const Elimination& elimination, const Progress& progress, IsWantedAt isWanted) {
+  std::vector<Wide> times(elimination.places(), kUnreachable);
+  const auto reached = forward(elimination, kTime, {}, progress);
+  const auto toGo = backward(elimination, kTime, {}, progress);
+  if (reached.empty() || toGo.empty()) return times;
+  for (std::size_t place = 0; place < times.size(); ++place) {
+    const Level& level = elimination.level(place);
+    for (std::uint32_t state = 0; state < level.entry->count; ++state) {
+      const Wide before = reached[elimination.offsets[place] + state];
+      if (before >= kUnreachable) continue;
+      for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
+        const Transition& transition = level.transitions[t];
+        const Wide behind = toGo[elimination.offsets[place + 1] + transition.to];
+        if (behind >= kUnreachable || !isWanted(place, level.answers[state]->open[transition.ordinal])) continue;
+        times[place] = std::min(times[place], before + transition.femtoseconds + behind);
+      }
+    }
+  }
+  return times;
+}
+
 }  // namespace
 
 Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& progress) const {
@@ -112,25 +136,21 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
 }
 
 std::vector<Wide> Eliminated::timesOtherwise(const Progress& progress) const {
-  std::vector<Wide> times(m_elimination.places(), kUnreachable);
-  const auto reached = forward(m_elimination, kTime, {}, progress);
-  const auto toGo = backward(m_elimination, kTime, {}, progress);
-  if (reached.empty() || toGo.empty()) return times;
+  return leastThrough(m_elimination, progress, [&](std::size_t place, const Candidate& candidate) {
+    return candidate.identity != takenAt(m_found.path, place).identity;
+  });
+}
+
+std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& isWanted) const {
+  const auto& order = m_elimination.layout.order;
+  const std::vector<Wide> times = leastThrough(m_elimination, {}, [&](std::size_t place, const Candidate& candidate) {
+    return isWanted(order[place], candidate.choice);
+  });
+  std::vector<std::optional<Femtoseconds>> least(m_context->problem.graph->nodes.size());
   for (std::size_t place = 0; place < times.size(); ++place) {
-    const Level& level = m_elimination.level(place);
-    const std::uint32_t chosen = takenAt(m_found.path, place).identity;
-    for (std::uint32_t state = 0; state < level.entry->count; ++state) {
-      const Wide before = reached[m_elimination.offsets[place] + state];
-      if (before >= kUnreachable) continue;
-      for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
-        const Transition& transition = level.transitions[t];
-        if (level.answers[state]->open[transition.ordinal].identity == chosen) continue;
-        const Wide behind = toGo[m_elimination.offsets[place + 1] + transition.to];
-        if (behind < kUnreachable) times[place] = std::min(times[place], before + transition.femtoseconds + behind);
-      }
-    }
+    if (times[place] < kUnreachable) least[order[place].index()] = Femtoseconds(times[place] + m_elimination.fixedFs);
   }
-  return times;
+  return least;
 }
 
 SmallestRegret Eliminated::regretAt(std::size_t place, const Progress& progress) const {

@@ -65,6 +65,8 @@ class Eliminated final : public Optimum {
   const EliminationStats& stats() const override { return m_stats; }
   Result<std::vector<Regret>> regrets(ValueId value, const Progress& progress) const override;
   std::vector<SmallestRegret> smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const override;
+  std::vector<std::optional<Femtoseconds>> leastTimes(const IsWanted& isWanted) const override;
+  bool knowsAllPlans() const override { return !m_elimination.droppedFs; }
   Result<Front> front(const Progress& progress) const override;
   Result<Solution> planAt(const ParetoPoint& point, const Progress& progress) const override;
   Result<std::vector<Solution>> best(std::size_t k, const Progress& progress) const override;

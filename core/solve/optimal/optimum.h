@@ -14,6 +14,7 @@
 /// Immutable and thread-safe once made; `solve(…, Engine::Optimal, …)` hands it out in SolveResult::optimum.
 #include "solve/cost/cost_model.h"
 
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -78,6 +79,14 @@ class Optimum {
   /// Of steps, in their order. Of many, those that are equal and treated alike share one search: where the budget has a say
   /// they then share the figure of the first. What cancelling leaves open is NoOther.
   virtual std::vector<SmallestRegret> smallestRegrets(std::span<const NodeId> nodes, const Progress& progress = {}) const = 0;
+
+  /// By NodeId of steps, budget or not: the least time of all plans in which the step takes a choice that `isWanted`; nullopt: no
+  /// plan does (or, unless `knowsAllPlans`, none is known). Steps that have the same answer in every plan are not asked. One
+  /// sweep for all.
+  using IsWanted = std::function<bool(NodeId, const Choice&)>;
+  virtual std::vector<std::optional<Femtoseconds>> leastTimes(const IsWanted& isWanted) const = 0;
+  /// False when states had to be dropped for want of room.
+  virtual bool knowsAllPlans() const = 0;
 
   /// The whole front by rising time, first the fastest plan; the budget does not cut it. `isExact` false: thinned, because it
   /// has too many points; no plan left out is faster than the next smaller one here by more than `worstGap` (relative).

@@ -1,0 +1,171 @@
+#include "plan/shares.h"
+
+#include "base/checked.h"
+#include "base/quantities.h"
+#include "graph/attention.h"
+#include "solve/wording.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace cleave::plan {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::NodeKind;
+
+constexpr std::size_t kMostOpsNamed = 3;
+
+/// What a plan saves of what it could: all but one part in `ranks`.
+double shareOf(std::int64_t whole, std::int64_t onRank, int ranks) {
+  if (ranks <= 1 || whole <= 0) return 0;
+  const double kept = static_cast<double>(onRank) / static_cast<double>(whole);
+  return std::clamp((1 - kept) / (1 - 1.0 / ranks), 0.0, 1.0);
+}
+
+/// The graph on one rank: every layer and value whole.
+std::int64_t flopsOfWhole(const solve::Problem& problem) {
+  solve::Problem one = problem;
+  one.context.worldSize = 1;
+  const Graph& graph = *one.graph;
+  solve::Solution whole;
+  whole.placements.resize(graph.values.size());
+  whole.strategies.resize(graph.nodes.size());
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    if (const auto layer = graph::layerShape(graph, node)) whole.strategies[node.index()] = rules::layerOptions(graph, node, *layer, one.context).offered.front();
+  }
+  return solve::costOf(one, whole).sum.flops;
+}
+
+std::string opText(const std::string& op) {
+  const auto colons = op.find("::");
+  return op.substr(colons == std::string::npos ? 0 : colons + 2);
+}
+
+/// Collects what is computed whole, equal modules of repeated blocks together.
+class Replicated {
+ public:
+  Replicated(const Graph& graph, Standings* standings) : m_graph(graph), m_standings(standings) {}
+
+  void add(NodeId node, const solve::StepCost& cost) {
+    const Standing why = m_standings ? m_standings->work(node) : Standing(NotKnown{});
+    const std::string pattern = solve::withoutIndices(m_graph.scope(m_graph.node(node).scope).path);
+    auto group = std::find_if(m_groups.begin(), m_groups.end(), [&](const Group& g) { return g.work.pattern == pattern && g.work.why.index() == why.index(); });
+    if (group == m_groups.end()) {
+      group = m_groups.emplace(m_groups.end());
+      group->work.pattern = pattern;
+    }
+    ReplicatedWork& work = group->work;
+    ++work.count;
+    work.flops = saturatingAdd(work.flops, cost.flops);
+    work.femtoseconds += cost.computeFs;
+    group->byOp[opText(m_graph.opName(m_graph.node(node)))] += cost.computeFs;
+    if (cost.computeFs > group->dearestFs) {
+      group->dearestFs = cost.computeFs;
+      work.first = node;
+      work.why = why;
+    }
+  }
+
+  std::vector<ReplicatedWork> take() && {
+    std::vector<ReplicatedWork> all;
+    for (Group& group : m_groups) {
+      std::vector<std::pair<Femtoseconds, std::string>> ops;
+      for (const auto& [op, femtoseconds] : group.byOp) ops.emplace_back(-femtoseconds, op);
+      std::sort(ops.begin(), ops.end());
+      for (auto& [negated, op] : ops) group.work.ops.push_back(std::move(op));
+      all.push_back(std::move(group.work));
+    }
+    std::stable_sort(all.begin(), all.end(), [](const ReplicatedWork& a, const ReplicatedWork& b) { return a.femtoseconds > b.femtoseconds; });
+    return all;
+  }
+
+ private:
+  struct Group {
+    ReplicatedWork work;
+    std::map<std::string, Femtoseconds> byOp;
+    Femtoseconds dearestFs;
+  };
+  const Graph& m_graph;
+  Standings* m_standings;
+  std::vector<Group> m_groups;
+};
+
+void addWeights(const solve::Problem& problem, const solve::Solution& solution, Shares& shares) {
+  for (const graph::Node& node : problem.graph->nodes) {
+    if (node.kind != NodeKind::Parameter) continue;
+    const graph::TensorType& type = problem.graph->value(node.results[0]).type;
+    const rules::Placement& placement = solution.of(node.results[0]);
+    const std::int64_t whole = sizeInBytes(type);
+    const std::int64_t held = placement.localCount(type.shape, shares.ranks) * graph::itemSize(type.dtype);
+    shares.weightBytes = saturatingAdd(shares.weightBytes, whole);
+    shares.rankWeightBytes = saturatingAdd(shares.rankWeightBytes, held);
+  }
+}
+
+bool hasHeads(const ReplicatedWork& work) {
+  return std::any_of(work.ops.begin(), work.ops.end(), [](const std::string& op) { return graph::isAttention("aten::" + op); });
+}
+
+}  // namespace
+
+double Shares::flopsShare() const { return shareOf(flops, rankFlops, ranks); }
+double Shares::weightShare() const { return shareOf(weightBytes, rankWeightBytes, ranks); }
+
+Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings) {
+  const Graph& graph = *problem.graph;
+  Shares shares;
+  shares.ranks = problem.context.worldSize;
+  shares.layers = solve::countLayers(graph, &solution, shares.ranks);
+  shares.flops = flopsOfWhole(problem);
+  addWeights(problem, solution, shares);
+  const solve::Variables variables(problem);
+  const auto costs = solve::CostModel(problem, variables).byNode(solution);
+  Replicated replicated(graph, standings);
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    const solve::StepCost& cost = costs[node.index()];
+    shares.rankFlops = saturatingAdd(shares.rankFlops, cost.flops);
+    shares.computeFs += cost.computeFs;
+    if (shares.ranks == 1 || cost.computeFs == 0 || splitsWork(solve::choiceOf(variables, problem, solution, node), shares.ranks)) continue;
+    shares.replicatedFs += cost.computeFs;
+    replicated.add(node, cost);
+  }
+  shares.replicated = std::move(replicated).take();
+  return shares;
+}
+
+std::string percentText(double share) {
+  if (share <= 0) return "0 %";
+  if (share >= 1) return "100 %";
+  const double percent = std::clamp(std::floor(share * 1000) / 10, 0.1, 99.9);
+  return fmt::format("{:.1f} %", percent);
+}
+
+std::string toText(const Shares& shares) {
+  if (shares.ranks == 1) return "There is one rank, so there is nothing to split.";
+  if (shares.layers.layers == 0) return fmt::format("No layer has a weight; {} of the FLOPs are split.", percentText(shares.flopsShare()));
+  return fmt::format("{} of {} layers with weights are split: {} of the FLOPs and {} of the weight bytes.", shares.layers.split, shares.layers.layers,
+                     percentText(shares.flopsShare()), percentText(shares.weightShare()));
+}
+
+std::string toText(const ReplicatedWork& work) {
+  std::vector<std::string> ops(work.ops.begin(), work.ops.begin() + static_cast<std::ptrdiff_t>(std::min(work.ops.size(), kMostOpsNamed)));
+  const std::string more = work.ops.size() > ops.size() ? ", …" : "";
+  return fmt::format("{} ({} operator{}: {}{}) takes {} of each rank's step and {}", work.pattern.empty() ? "what lies outside of modules" : solve::ticked(work.pattern),
+                     work.count, work.count == 1 ? "" : "s", fmt::join(ops, ", "), more, solve::timeText(work.femtoseconds), toText(work.why));
+}
+
+std::vector<const ReplicatedWork*> indivisibleHeads(const Shares& shares) {
+  std::vector<const ReplicatedWork*> found;
+  for (const ReplicatedWork& work : shares.replicated) {
+    const auto* setting = std::get_if<NotAskedFor>(&work.why);
+    const bool isForced = std::holds_alternative<Cannot>(work.why) || (setting && !setting->changes.empty());
+    if (isForced && hasHeads(work)) found.push_back(&work);
+  }
+  return found;
+}
+
+}  // namespace cleave::plan

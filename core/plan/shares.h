@@ -1,0 +1,53 @@
+#pragma once
+/// How much of a model its plan divides among the ranks, by work and by bytes: a layer whose weight is split may feed an attention that
+/// every rank computes whole. Read by everything that says how parallel a plan is.
+///
+///     Standings standings(problem, solution, engine, optimum);
+///     const Shares shares = sharesOf(problem, solution, &standings);
+///     fmt::print("{}\n", toText(shares));   // "splits 99.9 % of the weight bytes, but 91.2 % of the FLOPs"
+#include "plan/standing.h"
+#include "solve/layer_count.h"
+
+#include <string>
+#include <vector>
+
+namespace cleave::plan {
+
+/// Operators of one kind of module that every rank computes whole, for one reason.
+struct ReplicatedWork {
+  std::string pattern;           ///< "model.layers.*.self_attn"; "": outside of modules
+  std::vector<std::string> ops;  ///< the dearest first: "scaled_dot_product_attention", "mul.Tensor"
+  std::size_t count = 0;         ///< of operators
+  graph::NodeId first;           ///< the dearest
+  std::int64_t flops = 0;        ///< on each rank
+  Femtoseconds femtoseconds;     ///< of each rank's step
+  Standing why = NotKnown{};     ///< of the dearest
+};
+
+struct Shares {
+  int ranks = 1;
+  solve::LayerCount layers;
+  std::int64_t flops = 0, rankFlops = 0;              ///< of one step: of the whole model, of one rank
+  std::int64_t weightBytes = 0, rankWeightBytes = 0;  ///< of parameters, each once: of the whole model, on one rank
+  Femtoseconds computeFs;                             ///< of one rank's step, without collectives
+  Femtoseconds replicatedFs;                          ///< of these: on what every rank computes whole
+  std::vector<ReplicatedWork> replicated;             ///< the dearest first
+
+  /// 1: each rank does its even share and no more; 0: each does all. Copies on some ranks count in part.
+  double flopsShare() const;
+  double weightShare() const;
+};
+
+/// Without `standings` nothing is known of why.
+Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings);
+
+/// "92.4 %": never "100 %" of less than all, nor "0 %" of more than nothing.
+std::string percentText(double share);
+/// "It splits 226 of 226 layers: 91.2 % of the FLOPs and 99.9 % of the weight bytes."
+std::string toText(const Shares& shares);
+/// "`model.layers.*.self_attn` is computed whole on every rank (28 × scaled_dot_product_attention …): it cannot be split: …; 1.2 ms of each step".
+std::string toText(const ReplicatedWork& work);
+/// Attention that every rank computes whole because it cannot be split, or not under these settings: what a count of split layers hides.
+std::vector<const ReplicatedWork*> indivisibleHeads(const Shares& shares);
+
+}  // namespace cleave::plan

@@ -1,0 +1,317 @@
+#include "plan/standing.h"
+
+#include "base/quantities.h"
+#include "graph/attention.h"
+#include "plan/why_whole.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace cleave::plan {
+namespace {
+
+using graph::NodeId;
+using solve::Change;
+using solve::ChangeKind;
+using solve::Choice;
+using Times = std::vector<std::optional<Femtoseconds>>;
+
+enum class Part { Weight, Work };
+
+/// Demands that are lifted one by one before all are.
+constexpr std::size_t kMostDemandsAlone = 8;
+
+/// Where no more layers than so many have split plans that are as fast, each is solved for to learn what such a plan holds.
+constexpr int kMostWeighed = 16;
+
+/// What all plans of a problem could split, budget or not.
+struct Possible {
+  bool isKnown = false;
+  Times weight, work;  ///< by NodeId: least time of the plans that split it; nullopt: none does
+  const Times& of(Part part) const { return part == Part::Weight ? weight : work; }
+};
+
+Possible possibleBy(const solve::Optimum& optimum, int ranks) {
+  Possible possible;
+  possible.isKnown = optimum.knowsAllPlans();
+  possible.weight = optimum.leastTimes([&](NodeId, const Choice& choice) { return choice.strategy && splitsWeight(choice, ranks); });
+  possible.work = optimum.leastTimes([&](NodeId, const Choice& choice) { return splitsWork(choice, ranks); });
+  return possible;
+}
+
+Possible possibleIn(solve::Problem problem) {
+  problem.cost.memoryBudget = std::numeric_limits<std::int64_t>::max();
+  problem.cost.slackPercent = 0;
+  const auto sink = solve::makeCountingSink();
+  const auto result = solve::solve(problem, solve::Engine::Optimal, *sink);
+  if (result && result->optimum) return possibleBy(*result->optimum, problem.context.worldSize);
+  Possible none;
+  none.isKnown = result && result->outcome == solve::Outcome::NoSolution;
+  none.weight.resize(problem.graph->nodes.size());
+  none.work.resize(problem.graph->nodes.size());
+  return none;
+}
+
+bool isFirstSolution(solve::Engine engine) { return engine != solve::Engine::Optimal; }
+
+std::string settingText(const Change& change) {
+  switch (change.kind) {
+    case ChangeKind::LiftPin: return fmt::format("without the pin {}", change.argument);
+    case ChangeKind::RuleOn: return fmt::format("with the rule of {} on", change.argument);
+    case ChangeKind::FullMenu: return "with the full menu";
+    case ChangeKind::SequenceParallel: return "with sequence parallelism";
+    default: return solve::toText(change);
+  }
+}
+
+std::string longerText(Femtoseconds time) {
+  if (time == 0) return "as long as this one";
+  return fmt::format("{} {} a step", solve::timeText(time > 0 ? time : -time), time > 0 ? "longer" : "less");
+}
+
+std::string toText(const DoesNotPay& costs) {
+  if (!costs.isFastEnough) return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
+  if (costs.extraBytes > 0) return fmt::format("of the plans that do and are fast enough, the leanest holds {} more on each rank", bytesText(costs.extraBytes));
+  return fmt::format("no plan that does is fast enough and holds less; the fastest of them takes {}", longerText(costs.extraFs));
+}
+
+}  // namespace
+
+bool splitsWeight(const Choice& choice, int ranks) {
+  if (!choice.strategy) return false;
+  return rules::isSplit(*choice.strategy, ranks) || (choice.strategy->strategy == rules::Strategy::Vocab && choice.strategy->input.isSplit());
+}
+
+bool splitsWork(const Choice& choice, int ranks) {
+  if (choice.strategy) {
+    const bool isOnSequence = choice.strategy->strategy == rules::Strategy::WholeOnSequence;
+    return splitsWeight(choice, ranks) || isOnSequence;
+  }
+  const auto& computed = choice.computedAs.empty() ? choice.results : choice.computedAs;
+  return std::any_of(computed.begin(), computed.end(), [&](const rules::Placement& p) { return !p.isWholeOn(ranks); });
+}
+
+std::string_view kindOf(const Standing& standing) {
+  static constexpr std::string_view kKinds[] = {"split", "cannot", "does_not_pay", "not_asked_for", "not_known"};
+  return kKinds[standing.index()];
+}
+
+std::string changesText(const NotAskedFor& setting) {
+  std::vector<std::string> texts;
+  for (const Change& change : setting.changes) texts.push_back(settingText(change));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string toText(const Standing& standing) {
+  if (std::holds_alternative<Split>(standing)) return "is split";
+  if (const auto* cannot = std::get_if<Cannot>(&standing)) return fmt::format("cannot be split: {}", cannot->why);
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) return "does not pay to split: " + toText(*costs);
+  if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
+    const std::string why = setting->why.empty() ? std::string() : fmt::format(" ({})", setting->why);
+    if (setting->changes.empty()) {
+      return fmt::format("is whole in the first plan that this engine finds{}; the fastest plan that splits it takes {}", why, longerText(setting->extraFs));
+    }
+    return fmt::format("is not asked to split{}: {} it can be, and the fastest such plan takes {}", why, changesText(*setting), longerText(setting->extraFs));
+  }
+  return "is whole; whether a plan splits it was not found out within the limits of the search";
+}
+
+class Standings::Search {
+ public:
+  Search(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine, const solve::Optimum* optimum)
+      : m_problem(problem),
+        m_solution(solution),
+        m_engine(engine),
+        m_optimum(optimum),
+        m_variables(problem),
+        m_ranks(problem.context.worldSize),
+        m_whyWhole(problem, solution) {}
+
+  Standing of(NodeId node, Part part) {
+    const Choice choice = solve::choiceOf(m_variables, m_problem, m_solution, node);
+    if (part == Part::Weight ? splitsWeight(choice, m_ranks) : splitsWork(choice, m_ranks)) return Split{};
+    if (m_ranks == 1) return Cannot{"there is one rank"};
+    const Possible& here = as({});
+    if (!here.isKnown) return NotKnown{};
+    if (const auto least = here.of(part)[node.index()]) return possible(node, part, *least - fs());
+    return isFixed(node) ? Cannot{"it is computed from inputs, constants and parameters alone, which every rank has whole"} : underOtherSettings(node, part);
+  }
+
+ private:
+  const solve::PlanCost& cost() {
+    if (!m_cost) m_cost = m_optimum ? m_optimum->cost() : solve::costOf(m_problem, m_solution);
+    return *m_cost;
+  }
+  Femtoseconds fs() { return cost().femtoseconds(); }
+  /// Plans that take longer are left out, whatever they hold.
+  Femtoseconds slowest() { return m_optimum ? m_problem.cost.slowest(m_optimum->fastest().femtoseconds()) : fs(); }
+
+  /// The answer for the problem after these changes.
+  const Possible& as(const std::vector<Change>& changes) {
+    std::string key;
+    for (const Change& change : changes) key += solve::toText(change) + '\n';
+    const auto [entry, isNew] = m_possible.try_emplace(std::move(key));
+    if (!isNew) return entry->second;
+    if (changes.empty() && m_optimum) return entry->second = possibleBy(*m_optimum, m_ranks);
+    solve::Problem changed = m_problem;
+    for (const Change& change : changes) {
+      auto next = solve::applied(changed, change);
+      if (!next) return entry->second;
+      changed = *std::move(next);
+    }
+    return entry->second = possibleIn(std::move(changed));
+  }
+
+  /// Some plan of this problem splits it.
+  Standing possible(NodeId node, Part part, Femtoseconds extraFs) {
+    if (isFirstSolution(m_engine)) return NotAskedFor{{}, extraFs, {}};
+    const bool isFastEnough = fs() + extraFs <= slowest();
+    const bool isWeighed = isFastEnough && extraFs <= 0 && part == Part::Weight && m_variables.layer(node) && weighsLayers();
+    return isWeighed ? asFast(node, extraFs) : DoesNotPay{extraFs, 0, isFastEnough};
+  }
+
+  /// All layers that could be or none, so that equal ones are told the same.
+  bool weighsLayers() {
+    if (m_weighsLayers) return *m_weighsLayers;
+    int count = 0;
+    for (NodeId node : idRange<NodeId>(m_problem.graph->nodes.size())) {
+      const auto& least = as({}).weight[node.index()];
+      count += least && *least <= fs() && m_variables.layer(node) && !splitsWeight(solve::choiceOf(m_variables, m_problem, m_solution, node), m_ranks);
+    }
+    m_weighsLayers = count <= kMostWeighed;
+    return *m_weighsLayers;
+  }
+
+  /// Plans that split the layer are as fast or faster, so bytes decided, or the budget: of the best of them, by solving for it.
+  Standing asFast(NodeId layer, Femtoseconds extraFs) {
+    solve::Problem pinned = m_problem;
+    solve::Pin pin;
+    pin.pattern = graph::layerName(*m_problem.graph, layer);
+    pin.text = pin.pattern + " split";
+    const auto options = rules::layerOptions(*m_problem.graph, layer, *m_variables.layer(layer), m_problem.context).offered;
+    for (const rules::StrategyOption& option : options) {
+      const Choice choice{.strategy = option};
+      if (splitsWeight(choice, m_ranks)) pin.strategies.push_back(option.strategy);
+    }
+    pinned.pins.push_back(std::move(pin));
+    pinned.cost.slackPercent = 0;
+    const auto sink = solve::makeCountingSink();
+    auto result = solve::solve(pinned, m_engine, *sink);
+    if (!result) return NotKnown{};
+    if (!result->optimum) {
+      return Cannot{fmt::format("no plan that splits it fits the memory budget of {}", bytesText(m_problem.cost.budgetBytes()))};
+    }
+    const Femtoseconds fastest = result->optimum->fastest().femtoseconds();
+    if (fastest > slowest()) return DoesNotPay{fastest - fs(), 0, false};
+    // The leanest of those that this problem's slack admits, which counts from another plan.
+    pinned.cost.slackPercent = fastest > 0 ? 100 * static_cast<double>(slowest() - fastest) / static_cast<double>(fastest) : 0;
+    result = solve::solve(pinned, m_engine, *sink);
+    if (!result || !result->optimum) return NotKnown{};
+    return DoesNotPay{std::max(extraFs, fastest - fs()), result->optimum->cost().bytes() - cost().bytes(), true};
+  }
+
+  /// Neither a layer nor behind one: computed from what every rank is given whole.
+  bool isFixed(NodeId node) {
+    const graph::Graph& graph = *m_problem.graph;
+    for (NodeId n(static_cast<std::uint32_t>(m_isFixed.size())); n <= node; n = NodeId(n.raw() + 1)) {
+      const auto operands = graph::operandsOf(graph.node(n));
+      const bool isFixed = !m_variables.layer(n) && std::all_of(operands.begin(), operands.end(), [&](graph::ValueId operand) {
+        return m_isFixed[graph.value(operand).producer.index()];
+      });
+      m_isFixed.push_back(isFixed);
+    }
+    return m_isFixed[node.index()];
+  }
+
+  /// No plan of this problem splits it: one of the settings, all of them, or none.
+  Standing underOtherSettings(NodeId node, Part part) {
+    const std::string why = refusal(node, part);
+    const std::vector<Change> demands = demandsOf(node);
+    std::vector<std::vector<Change>> tries;
+    if (!demands.empty()) tries.push_back(demands);
+    const std::vector<Change> all = allDemands();
+    for (std::size_t i = 0; all.size() > 1 && i < std::min(all.size(), kMostDemandsAlone); ++i) tries.push_back({all[i]});
+    if (!all.empty() && all != demands) tries.push_back(all);
+    std::vector<Change> everything = all;
+    for (const Change& change : settings()) {
+      tries.push_back({change});
+      everything.push_back(change);
+    }
+    if (everything.size() > 1) tries.push_back(everything);
+    bool isKnown = true;
+    for (const std::vector<Change>& changes : tries) {
+      const Possible& then = as(changes);
+      isKnown = isKnown && then.isKnown;
+      if (then.weight.empty()) continue;
+      if (const auto least = then.of(part)[node.index()]) return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : why};
+    }
+    if (!isKnown) return NotKnown{};
+    return Cannot{why};
+  }
+
+  std::vector<Change> demandsOf(NodeId node) const {
+    std::vector<Change> changes;
+    for (const std::string& pin : m_whyWhole.demanded(node)) changes.push_back({ChangeKind::LiftPin, pin});
+    return changes;
+  }
+  std::vector<Change> allDemands() const {
+    std::vector<Change> changes;
+    for (const solve::Pin& pin : m_problem.pins) changes.push_back({ChangeKind::LiftPin, pin.text});
+    for (const std::string& rule : m_problem.rulesOff) changes.push_back({ChangeKind::RuleOn, rule});
+    return changes;
+  }
+  std::vector<Change> settings() const {
+    std::vector<Change> changes;
+    if (m_problem.context.menu != rules::Menu::Full) changes.push_back({ChangeKind::FullMenu, {}});
+    if (m_problem.context.sequenceParallel == rules::SequenceParallel::Off) changes.push_back({ChangeKind::SequenceParallel, "auto"});
+    return changes;
+  }
+
+  /// What stands in the way here, heads before all else: everything between the projections follows from them.
+  std::string refusal(NodeId node, Part part) const {
+    if (const std::string heads = headsRefusal(node); !heads.empty()) return heads;
+    if (part == Part::Weight || m_variables.layer(node)) return m_whyWhole.refusal(node);
+    return "what it reads and what reads it leave it no split form";
+  }
+
+  /// "28 heads do not divide by 8 ranks", of the attention in the node's module; empty: they do, or it is elsewhere.
+  std::string headsRefusal(NodeId node) const {
+    if (m_variables.layer(node)) return {};
+    const graph::Graph& graph = *m_problem.graph;
+    const graph::ScopeId scope = graph.node(node).scope;
+    for (NodeId other : idRange<NodeId>(graph.nodes.size())) {
+      if (graph.node(other).scope != scope) continue;
+      if (const auto heads = graph::headsOf(graph, other)) return headsText(*heads, m_ranks);
+    }
+    return {};
+  }
+
+  const solve::Problem& m_problem;
+  const solve::Solution& m_solution;
+  const solve::Engine m_engine;
+  const solve::Optimum* const m_optimum;
+  const solve::Variables m_variables;
+  const int m_ranks;
+  const WhyWhole m_whyWhole;
+  std::optional<solve::PlanCost> m_cost;           ///< of the plan
+  std::optional<bool> m_weighsLayers;
+  std::vector<bool> m_isFixed;                     ///< by NodeId, as far as asked
+  std::map<std::string, Possible> m_possible;      ///< by the changes' texts
+};
+
+std::string headsText(const graph::Heads& heads, int ranks) {
+  if (heads.query % ranks != 0) return fmt::format("{} head{} not divide by {} ranks", heads.query, heads.query == 1 ? " does" : "s do", ranks);
+  if (heads.keyValue % ranks != 0) return fmt::format("{} KV head{} not divide by {} ranks", heads.keyValue, heads.keyValue == 1 ? " does" : "s do", ranks);
+  return {};
+}
+
+Standings::Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine, const solve::Optimum* optimum)
+    : m_search(std::make_unique<Search>(problem, solution, engine, optimum)) {}
+Standings::~Standings() = default;
+
+Standing Standings::weight(graph::NodeId layer) { return m_search->of(layer, Part::Weight); }
+Standing Standings::work(graph::NodeId node) { return m_search->of(node, Part::Work); }
+
+}  // namespace cleave::plan

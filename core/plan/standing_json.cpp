@@ -1,0 +1,155 @@
+#include "plan/standing_json.h"
+
+#include "plan/schema.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cleave::plan {
+namespace {
+
+using solve::Change;
+using solve::ChangeKind;
+
+constexpr IntegerRange kBytesMore{-kMaxSize, kMaxSize};
+
+constexpr std::array<std::pair<ChangeKind, std::string_view>, 8> kChangeWords{{
+    {ChangeKind::AddPin, "add_pin"},
+    {ChangeKind::LiftPin, "lift_pin"},
+    {ChangeKind::RuleOn, "rule_on"},
+    {ChangeKind::Redistribute, "redistribute"},
+    {ChangeKind::FullMenu, "full_menu"},
+    {ChangeKind::SequenceParallel, "sequence_parallel"},
+    {ChangeKind::Ranks, "ranks"},
+    {ChangeKind::LiftBudget, "lift_budget"},
+}};
+
+std::string_view wordOf(ChangeKind kind) {
+  return std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.first == kind; })->second;
+}
+
+std::optional<ChangeKind> parseChange(std::string_view text) {
+  const auto known = std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.second == text; });
+  return known == kChangeWords.end() ? std::nullopt : std::optional(known->first);
+}
+
+Result<std::vector<Change>> readChanges(const JsonObject& fields) {
+  CLEAVE_TRY(const JsonArray list, fields.array("changes"));
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    CLEAVE_TRY(const JsonObject change, list.object(i));
+    CLEAVE_TRY(const ChangeKind kind, change.word("kind", parseChange));
+    CLEAVE_TRY(std::string argument, change.text("argument"));
+    changes.push_back({kind, std::move(argument)});
+  }
+  return changes;
+}
+
+}  // namespace
+
+void writeStanding(JsonWriter& json, const Standing& standing) {
+  json.beginObject();
+  json.key("kind").value(kindOf(standing));
+  if (const auto* cannot = std::get_if<Cannot>(&standing)) json.key("why").value(cannot->why);
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
+    json.key("extra_fs").value(costs->extraFs);
+    json.key("extra_bytes").value(costs->extraBytes);
+    json.key("fast_enough").value(costs->isFastEnough);
+  }
+  if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
+    json.key("changes").beginArray();
+    for (const Change& change : setting->changes) {
+      json.beginObject();
+      json.key("kind").value(wordOf(change.kind));
+      json.key("argument").value(change.argument);
+      json.endObject();
+    }
+    json.endArray();
+    json.key("extra_fs").value(setting->extraFs);
+    json.key("why").value(setting->why);
+  }
+  json.endObject();
+}
+
+Result<Standing> readStanding(const JsonObject& fields) {
+  if (!fields.has("standing")) return NotKnown{};
+  CLEAVE_TRY(const JsonObject standing, fields.object("standing"));
+  CLEAVE_TRY(const std::string kind, standing.text("kind"));
+  if (kind == kindOf(Split{})) return Split{};
+  if (kind == kindOf(NotKnown{})) return NotKnown{};
+  if (kind == kindOf(Cannot{})) {
+    CLEAVE_TRY(std::string why, standing.text("why"));
+    return Cannot{std::move(why)};
+  }
+  if (kind == kindOf(DoesNotPay{})) {
+    DoesNotPay costs;
+    CLEAVE_TRY(costs.extraFs, readTimeDifference(standing, "extra_fs"));
+    CLEAVE_TRY(costs.extraBytes, standing.integer("extra_bytes", kBytesMore));
+    CLEAVE_TRY(costs.isFastEnough, standing.flag("fast_enough"));
+    return costs;
+  }
+  if (kind == kindOf(NotAskedFor{})) {
+    NotAskedFor setting;
+    CLEAVE_TRY(setting.changes, readChanges(standing));
+    CLEAVE_TRY(setting.extraFs, readTimeDifference(standing, "extra_fs"));
+    CLEAVE_TRY(setting.why, standing.text("why"));
+    return setting;
+  }
+  return standing.wrong("kind", "split, cannot, does_not_pay, not_asked_for or not_known");
+}
+
+void writeShares(JsonWriter& json, const Shares& shares, const graph::Graph& graph) {
+  json.key("shares").beginObject();
+  json.key("split_layers").value(shares.layers.split);
+  json.key("layers").value(shares.layers.layers);
+  json.key("flops").value(shares.flops);
+  json.key("rank_flops").value(shares.rankFlops);
+  json.key("flops_share").real(shares.flopsShare());
+  json.key("weight_bytes").value(shares.weightBytes);
+  json.key("rank_weight_bytes").value(shares.rankWeightBytes);
+  json.key("weight_share").real(shares.weightShare());
+  json.key("compute_fs").value(shares.computeFs);
+  json.key("replicated_fs").value(shares.replicatedFs);
+  json.key("replicated").beginArray();
+  for (const ReplicatedWork& work : shares.replicated) {
+    json.beginObject();
+    json.key("modules").value(work.pattern);
+    json.key("ops").beginArray();
+    for (const std::string& op : work.ops) json.value(op);
+    json.endArray();
+    json.key("count").value(work.count);
+    json.key("flops").value(work.flops);
+    json.key("femtoseconds").value(work.femtoseconds);
+    json.key("first").value(graph.value(graph.node(work.first).results.front()).name);
+    json.key("standing");
+    writeStanding(json, work.why);
+    json.endObject();
+  }
+  json.endArray();
+  json.endObject();
+}
+
+Result<void> readReplicated(const JsonObject& root, const graph::Graph& graph, Shares& shares) {
+  if (!root.has("shares")) return {};
+  CLEAVE_TRY(const JsonObject fields, root.object("shares"));
+  CLEAVE_TRY(const JsonArray list, fields.array("replicated"));
+  std::vector<ReplicatedWork> known;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    CLEAVE_TRY(const JsonObject work, list.object(i));
+    ReplicatedWork& read = known.emplace_back();
+    CLEAVE_TRY(read.pattern, work.text("modules"));
+    CLEAVE_TRY(read.count, work.count("count"));
+    CLEAVE_TRY(read.flops, work.integer("flops", kNotNegative));
+    CLEAVE_TRY(read.femtoseconds, readTime(work, "femtoseconds"));
+    CLEAVE_TRY(const std::string first, work.text("first"));
+    const graph::ValueId value = graph.findValue(first);
+    if (!value.isValid()) return work.wrong("first", "a value of plan.graph");
+    read.first = graph.value(value).producer;
+    CLEAVE_TRY(read.ops, work.texts("ops"));
+    CLEAVE_TRY(read.why, readStanding(work));
+  }
+  shares.replicated = std::move(known);
+  return {};
+}
+
+}  // namespace cleave::plan

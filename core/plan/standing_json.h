@@ -1,0 +1,23 @@
+#pragma once
+/// Standings and shares as plan files keep them. Internal to this room.
+///
+///   standing  {kind: "split" | "not_known"}, {kind: "cannot", why}, {kind: "does_not_pay", extra_fs, extra_bytes,
+///             fast_enough} or
+///             {kind: "not_asked_for", changes [{kind, argument}], extra_fs, why}
+///   shares    {split_layers, layers, flops, rank_flops, flops_share, weight_bytes, rank_weight_bytes, weight_share, compute_fs,
+///              replicated_fs, replicated [{modules, ops [text], count, flops, femtoseconds, first, standing}]}
+#include "base/bounded_json.h"
+#include "plan/json_writer.h"
+#include "plan/shares.h"
+
+namespace cleave::plan {
+
+void writeStanding(JsonWriter& json, const Standing& standing);
+/// Of `fields.standing`; a plan of an earlier program has none: nothing is known.
+Result<Standing> readStanding(const JsonObject& fields);
+
+void writeShares(JsonWriter& json, const Shares& shares, const graph::Graph& graph);
+/// The work that is replicated and why, as the program that made the plan found; the sums are computed again.
+Result<void> readReplicated(const JsonObject& root, const graph::Graph& graph, Shares& shares);
+
+}  // namespace cleave::plan

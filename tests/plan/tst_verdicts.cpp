@@ -1,0 +1,562 @@
+// What plans say of how much they split and why not more: compared with hand computations on published shapes, and on random models
+// with what the solver answers when the sentence is applied.
+#include "plan/preflight.h"
+#include "plan/world_sizes.h"
+#include "plan_fixture.h"
+#include "solve/checker.h"
+#include "support/llama_graph.h"
+
+#include <QTest>
+
+#include <cstdlib>
+#include <random>
+
+using namespace cleave;
+using namespace cleave::plan;
+using solve::Engine;
+
+namespace {
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+solve::DeviceProfile device() {
+  solve::DeviceProfile profile;
+  profile.name = "round";
+  profile.memoryBytes = std::int64_t{1} << 40;
+  profile.halfFlopsPerSecond = 1e14;
+  profile.floatFlopsPerSecond = 1e12;
+  profile.doubleFlopsPerSecond = 1e12;
+  profile.memoryBytesPerSecond = 1e12;
+  profile.linkBytesPerSecond = 1e11;
+  profile.linkLatencySeconds = 1e-6;
+  return profile;
+}
+
+struct Case {
+  solve::Problem problem;
+  Engine engine = Engine::Optimal;
+};
+
+std::optional<solve::SolveResult> solved(const solve::Problem& problem, Engine engine) {
+  const auto sink = solve::makeCountingSink();
+  auto result = solve::solve(problem, engine, *sink);
+  if (!result) qFatal("%s", result.error().message.c_str());
+  if (!result->solution) return std::nullopt;
+  return *std::move(result);
+}
+
+Plan planOf(const Case& c, const solve::SolveResult& result) {
+  PlanRequest request;
+  request.problem = std::make_shared<const solve::Problem>(c.problem);
+  request.solution = std::make_shared<const solve::Solution>(*result.solution);
+  request.engine = c.engine;
+  request.optimum = result.optimum;
+  return testing::planned(request);
+}
+
+// ---- by hand
+
+std::int64_t elements(const Graph& graph, const solve::Solution& solution, ValueId value, int ranks) {
+  return graph::elementCount(*solution.computed(value).localShape(graph.shapeOf(value), ranks));
+}
+
+bool isView(const std::string& op) {
+  for (const char* view : {"view", "permute", "slice", "expand", "unsqueeze"}) {
+    if (op.starts_with(std::string("aten::") + view)) return true;
+  }
+  return false;
+}
+
+/// 2·m·k·n for a layer, 2·s for each element of the queries and of attention's result, one for each element of the largest tensor else.
+double flopsByHand(const Graph& graph, const solve::Solution& solution, NodeId id, int ranks) {
+  const graph::Node& node = graph.node(id);
+  if (node.kind != graph::NodeKind::Call || isView(graph.opName(node))) return 0;
+  const std::string& op = graph.opName(node);
+  const ValueId result = node.results[0];
+  if (op == "aten::embedding") return 0;
+  if (op == "aten::linear") {
+    const auto layer = graph::layerShape(graph, id);
+    const double weight = double(elements(graph, solution, layer->weight, ranks));
+    const auto& option = *solution.strategies[id.index()];
+    const bool isSequenceKept = option.strategy == rules::Strategy::WholeOnSequence;
+    const double rows = double(graph::elementCount(graph.shapeOf(layer->input)) / graph.shapeOf(layer->input).back()) / (isSequenceKept ? ranks : 1);
+    return 2 * rows * weight;
+  }
+  if (op == "aten::cross_entropy_loss") return double(elements(graph, solution, std::get<ValueId>(node.args[0]), ranks));
+  if (op == "aten::scaled_dot_product_attention") {
+    const std::int64_t query = elements(graph, solution, std::get<ValueId>(node.args[0]), ranks);
+    return 2.0 * double(graph.shapeOf(result)[2]) * double(query + elements(graph, solution, result, ranks));
+  }
+  std::int64_t largest = elements(graph, solution, result, ranks);
+  for (ValueId operand : graph::operandsOf(node)) {
+    const auto& read = solution.of(operand);
+    largest = std::max(largest, graph::elementCount(*read.localShape(graph.shapeOf(operand), ranks)));
+  }
+  return double(largest);
+}
+
+double flopsByHand(const Graph& graph, const solve::Solution& solution, int ranks) {
+  double sum = 0;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) sum += flopsByHand(graph, solution, n, ranks);
+  return sum;
+}
+
+/// Everything whole on one rank.
+double flopsByHand(const Graph& graph) {
+  solve::Solution whole;
+  whole.placements.resize(graph.values.size());
+  whole.strategies.resize(graph.nodes.size());
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (graph::layerShape(graph, n)) whole.strategies[n.index()] = rules::StrategyOption{};
+  }
+  return flopsByHand(graph, whole, 1);
+}
+
+// ---- applying what is said
+
+bool weightIsSplit(const Graph& graph, const solve::Solution& solution, NodeId node, int ranks) {
+  const auto layer = graph::layerShape(graph, node);
+  if (!layer->weight.isValid()) return solution.of(layer->input).isSplit();
+  const graph::Shape& shape = graph.shapeOf(layer->weight);
+  return *solution.of(layer->weight).localShape(shape, ranks) != shape;
+}
+
+solve::Pin pinTo(const Graph& graph, NodeId node, std::vector<rules::Strategy> strategies) {
+  solve::Pin pin;
+  pin.pattern = graph::layerName(graph, node);
+  pin.text = pin.pattern + " is split";
+  pin.strategies = std::move(strategies);
+  return pin;
+}
+
+std::vector<rules::Strategy> splitForms(const solve::Problem& problem, NodeId node) {
+  std::vector<rules::Strategy> forms;
+  for (const auto& option : rules::layerOptions(*problem.graph, node, *graph::layerShape(*problem.graph, node), problem.context).offered) {
+    if (splitsWeight({.strategy = option}, problem.context.worldSize)) forms.push_back(option.strategy);
+  }
+  return forms;
+}
+
+/// The fastest plan of the problem in which the layer takes a split form, budget or not; nullopt: none splits it.
+std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId node) {
+  problem.cost.memoryBudget = kNoLimit;
+  problem.cost.slackPercent = 0;
+  std::optional<solve::SolveResult> best;
+  for (rules::Strategy form : splitForms(problem, node)) {
+    solve::Problem pinned = problem;
+    pinned.pins.push_back(pinTo(*problem.graph, node, {form}));
+    auto result = solved(pinned, Engine::Optimal);
+    if (!result || !weightIsSplit(*problem.graph, *result->solution, node, problem.context.worldSize)) continue;
+    if (!best || result->optimum->cost().femtoseconds() < best->optimum->cost().femtoseconds()) best = std::move(result);
+  }
+  return best;
+}
+
+/// Of the plans in which the layer takes a split form and that take no longer than `slowest`: the bytes of the leanest.
+std::optional<std::int64_t> leanestSplit(const solve::Problem& problem, NodeId node, Femtoseconds slowest) {
+  std::optional<std::int64_t> least;
+  for (rules::Strategy form : splitForms(problem, node)) {
+    solve::Problem pinned = problem;
+    pinned.cost.slackPercent = 0;
+    pinned.pins.push_back(pinTo(*problem.graph, node, {form}));
+    auto result = solved(pinned, Engine::Optimal);
+    if (!result || !weightIsSplit(*problem.graph, *result->solution, node, problem.context.worldSize)) continue;
+    const Femtoseconds fastest = result->optimum->cost().femtoseconds();
+    if (fastest > slowest) continue;
+    pinned.cost.slackPercent = 100 * double(slowest - fastest) / double(fastest);
+    result = solved(pinned, Engine::Optimal);
+    least = std::min(least.value_or(kNoLimit), result->optimum->cost().bytes());
+  }
+  return least;
+}
+
+/// With a slack "does not pay" is said of what is too slow, and of what is fast enough and holds no less.
+std::string refutedCost(const Case& c, const Plan& plan, NodeId node, const DoesNotPay& costs, Femtoseconds fastestSplitFs) {
+  if (fastestSplitFs - plan.cost.femtoseconds() != costs.extraFs) return ", but it costs something else";
+  const Femtoseconds slowest = c.problem.cost.slowest(plan.fastest->femtoseconds);
+  if (costs.isFastEnough != (fastestSplitFs <= slowest)) return ", but the slack says otherwise";
+  if (!costs.isFastEnough) return costs.extraFs > 0 ? "" : ", but it is faster";
+  const auto least = leanestSplit(c.problem, node, slowest);
+  if (!least) return ", but no such plan is fast enough";
+  if (*least < plan.cost.bytes()) return fmt::format(", but one holds {} less", plan.cost.bytes() - *least);
+  return costs.extraBytes == 0 || *least - plan.cost.bytes() == costs.extraBytes ? "" : fmt::format(", but it holds {} more", *least - plan.cost.bytes());
+}
+
+solve::Problem withAll(solve::Problem problem) {
+  problem.pins.clear();
+  problem.rulesOff.clear();
+  problem.context.menu = rules::Menu::Full;
+  problem.context.sequenceParallel = rules::SequenceParallel::Auto;
+  return problem;
+}
+
+/// Empty when what the standing says comes true; else what does not.
+std::string refuted(const Case& c, const Plan& plan, NodeId node, const Standing& standing) {
+  const int ranks = c.problem.context.worldSize;
+  const std::string text = graph::layerName(*c.problem.graph, node) + " " + toText(standing);
+  if (std::holds_alternative<Split>(standing)) return weightIsSplit(*plan.graph, *plan.solution, node, ranks) ? "" : text + ", but its weight is whole";
+  if (weightIsSplit(*plan.graph, *plan.solution, node, ranks)) return text + ", but its weight is split";
+  const auto fs = plan.cost.femtoseconds();
+  const auto here = fastestSplit(c.problem, node);
+  if (std::holds_alternative<Cannot>(standing)) {
+    if (here) return text + ", but a pin brings it";
+    return fastestSplit(withAll(c.problem), node) ? text + ", but other settings bring it" : "";
+  }
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
+    if (!here) return text + ", but no pin brings it";
+    const std::string wrong = refutedCost(c, plan, node, *costs, here->optimum->cost().femtoseconds());
+    return wrong.empty() ? "" : text + wrong;
+  }
+  const auto* setting = std::get_if<NotAskedFor>(&standing);
+  if (!setting) return {};
+  if (setting->changes.empty()) {
+    if (!here) return text + ", but no pin brings it";
+    return here->optimum->cost().femtoseconds() - fs == setting->extraFs ? "" : text + ", but it costs something else";
+  }
+  if (here) return text + ", but a pin brings it without that";
+  solve::Problem changed = c.problem;
+  for (const solve::Change& change : setting->changes) changed = *solve::applied(changed, change);
+  const auto then = fastestSplit(changed, node);
+  if (!then) return text + ", but these changes do not bring it";
+  return then->optimum->cost().femtoseconds() - fs == setting->extraFs ? "" : text + ", but it costs something else";
+}
+
+// ---- random models
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : m_random(seed) {}
+  std::int64_t upTo(std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(0, most)(m_random); }
+  std::int64_t from(std::initializer_list<std::int64_t> values) { return values.begin()[upTo(std::ssize(std::vector<std::int64_t>(values)) - 1)]; }
+  bool oneIn(std::int64_t n) { return upTo(n - 1) == 0; }
+
+ private:
+  std::mt19937_64 m_random;
+};
+
+Case randomCase(Dice& dice) {
+  test::LlamaSizes sizes;
+  sizes.layers = 1;
+  sizes.heads = dice.from({1, 2, 3, 4, 6, 7, 8, 12});
+  sizes.kvHeads = sizes.heads;
+  while (dice.oneIn(2)) {
+    const std::int64_t fewer = 1 + dice.upTo(sizes.heads - 1);
+    if (sizes.heads % fewer == 0) sizes.kvHeads = fewer;
+  }
+  sizes.hidden = sizes.heads * dice.from({2, 4, 8, 64});
+  sizes.intermediate = dice.from({12, 13, 24, 56, 64, 112, 1024});
+  sizes.vocab = dice.from({17, 24, 60, 63, 64, 4096});
+  sizes.sequence = dice.from({4, 6, 8, 16, 256});
+  sizes.hasLoss = dice.oneIn(2);
+  sizes.isTied = dice.oneIn(3);
+  sizes.hasWideNorms = dice.oneIn(6);
+  Case c;
+  c.problem.graph = test::llamaGraph(sizes);
+  c.problem.context.worldSize = static_cast<int>(dice.from({2, 2, 3, 4, 4, 5, 6, 8}));
+  c.problem.context.menu = dice.oneIn(3) ? rules::Menu::Optimum : rules::Menu::Full;
+  c.problem.context.sequenceParallel = static_cast<rules::SequenceParallel>(dice.from({0, 0, 0, 1, 2}));
+  c.problem.cost.profile = device();
+  if (dice.oneIn(2)) c.problem.cost.profile.linkLatencySeconds = 1e-9;
+  if (dice.oneIn(3)) c.problem.cost.profile.floatFlopsPerSecond = 1e10;
+  c.problem.cost.isTraining = dice.oneIn(4);
+  const char* pins[] = {"lm_head=replicated", "*.q_proj=replicated", "*.o_proj!=row", "model.embed_tokens!=vocab", "*.up_proj=replicated", "*.down_proj!=row"};
+  for (const char* pin : pins) {
+    if (dice.oneIn(8)) c.problem.pins.push_back(*solve::Pin::parse(pin));
+  }
+  c.problem.cost.slackPercent = static_cast<double>(dice.from({0, 0, 1, 5, 50}));
+  c.engine = dice.oneIn(3) ? Engine::Learning : Engine::Optimal;
+  return c;
+}
+
+std::string describe(const Case& c) {
+  std::string text = fmt::format("{} ranks, menu {}, sequence parallelism {}, {}", c.problem.context.worldSize, rules::toText(c.problem.context.menu),
+                                 rules::toText(c.problem.context.sequenceParallel), solve::toText(c.engine));
+  for (const solve::Pin& pin : c.problem.pins) text += ", " + pin.text;
+  return text;
+}
+
+Case published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, std::int64_t intermediate, std::int64_t vocab, int ranks) {
+  test::LlamaSizes sizes;
+  sizes.layers = 2;
+  sizes.heads = heads;
+  sizes.kvHeads = kvHeads;
+  sizes.hidden = heads * headSize;
+  sizes.intermediate = intermediate;
+  sizes.vocab = vocab;
+  sizes.sequence = 2048;
+  Case c;
+  c.problem.graph = test::llamaGraph(sizes);
+  c.problem.context = {.worldSize = ranks, .menu = rules::Menu::Full};
+  c.problem.cost.profile = device();
+  c.problem.cost.profile.memoryBytes = kNoLimit / 4;
+  return c;
+}
+
+const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {
+  const auto at = std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
+  if (at == plan.layers.end()) qFatal("no layer %s", std::string(name).c_str());
+  return *at;
+}
+
+}  // namespace
+
+class TestVerdicts : public QObject {
+  Q_OBJECT
+ private slots:
+  void headsThatDoNotDivideComeFirst_data() {
+    QTest::addColumn<int>("heads");
+    QTest::addColumn<int>("kvHeads");
+    QTest::addColumn<int>("headSize");
+    QTest::addColumn<int>("intermediate");
+    QTest::addColumn<int>("vocab");
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<bool>("divide");
+    QTest::newRow("qwen2.5-7b on 4") << 28 << 4 << 128 << 18944 << 152064 << 4 << true;
+    QTest::newRow("qwen2.5-7b on 8") << 28 << 4 << 128 << 18944 << 152064 << 8 << false;
+    QTest::newRow("llama-2-13b on 8") << 40 << 40 << 128 << 13824 << 32000 << 8 << true;
+    QTest::newRow("llama-2-13b on 16") << 40 << 40 << 128 << 13824 << 32000 << 16 << false;
+    QTest::newRow("52 heads on 4") << 52 << 52 << 128 << 17920 << 32000 << 4 << true;
+    QTest::newRow("52 heads on 8") << 52 << 52 << 128 << 17920 << 32000 << 8 << false;
+    QTest::newRow("24 heads on 8") << 24 << 8 << 128 << 8192 << 128256 << 8 << true;
+    QTest::newRow("24 heads on 6") << 24 << 24 << 128 << 9216 << 128256 << 6 << true;
+    QTest::newRow("24 heads on 16") << 24 << 8 << 128 << 8192 << 128256 << 16 << false;
+  }
+  void headsThatDoNotDivideComeFirst() {
+    QFETCH(int, heads);
+    QFETCH(int, kvHeads);
+    QFETCH(int, headSize);
+    QFETCH(int, intermediate);
+    QFETCH(int, vocab);
+    QFETCH(int, ranks);
+    QFETCH(bool, divide);
+    const Case c = published(heads, kvHeads, headSize, intermediate, vocab, ranks);
+    const auto result = solved(c.problem, c.engine);
+    QVERIFY(result);
+    const Plan plan = planOf(c, *result);
+    const auto indivisible = indivisibleHeads(plan.shares);
+    const std::string refusal = fmt::format("{} heads do not divide by {} ranks", heads, ranks);
+    QCOMPARE(indivisible.empty(), divide);
+    const auto before = preflight(c.problem);
+    QCOMPARE(before.heads.empty(), divide);
+    const auto sizes = worldSizes(c.problem, c.engine, std::vector<int>{2, ranks});
+    QCOMPARE(sizes[1].verdict == WorldSizeVerdict::Partly, !divide);
+    // One float of ten goes by attention's products: 4·s·s·h of 2 layers, and every rank computes them all.
+    const double tokens = 2048, hidden = heads * headSize, kv = kvHeads * headSize;
+    const double attention = 2 * 4 * tokens * tokens * hidden;
+    const double products = 2 * tokens * (2 * (2 * hidden * hidden + 2 * hidden * kv + 3 * hidden * intermediate) + hidden * vocab);
+    const double shareOfRest = products / (products + attention);
+    if (divide) {
+      QVERIFY2(plan.shares.flopsShare() > 0.99, toText(plan.shares).c_str());
+      QVERIFY(plan.warnings.empty() || plan.warnings[0].find("heads do not divide") == std::string::npos);
+      return;
+    }
+    QVERIFY2(std::abs(plan.shares.flopsShare() - shareOfRest) < 0.01, fmt::format("{} but by hand {}", toText(plan.shares), shareOfRest).c_str());
+    QVERIFY2(plan.warnings[0].starts_with(refusal), plan.warnings[0].c_str());
+    QVERIFY2(before.heads[0].text.starts_with(refusal), before.heads[0].text.c_str());
+    QVERIFY2(sizes[1].why.find(refusal) != std::string::npos, sizes[1].why.c_str());
+    QCOMPARE(indivisible[0]->pattern, std::string("model.layers.*.self_attn"));
+    QCOMPARE(std::get<Cannot>(indivisible[0]->why).why, refusal);
+    // Every rank's time on attention's products alone, at 1e12 FLOPs a second; the rest of the module comes on top.
+    QVERIFY(double(indivisible[0]->femtoseconds) >= attention * 1e3);
+    QVERIFY(double(indivisible[0]->flops) >= attention);
+  }
+
+  /// Three things are different.
+  void tellsThreeReasonsApart() {
+    test::LlamaSizes sizes{.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 113, .vocab = 256};
+    Case c;
+    c.problem.graph = test::llamaGraph(sizes);
+    c.problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+    c.problem.cost.profile = device();
+    c.problem.pins.push_back(*solve::Pin::parse("lm_head=replicated"));
+    const Plan plan = planOf(c, *solved(c.problem, c.engine));
+    QVERIFY2(std::holds_alternative<Cannot>(layerNamed(plan, "model.layers.0.mlp.up_proj").standing), toText(layerNamed(plan, "model.layers.0.mlp.up_proj").standing).c_str());
+    QVERIFY2(layerNamed(plan, "model.layers.0.mlp.up_proj").reason.find("113 output features do not divide by 2 ranks") != std::string::npos,
+             layerNamed(plan, "model.layers.0.mlp.up_proj").reason.c_str());
+    // A collective's latency of 1 µs is more than all of this model's work.
+    QVERIFY2(std::holds_alternative<DoesNotPay>(layerNamed(plan, "model.layers.0.self_attn.q_proj").standing), layerNamed(plan, "model.layers.0.self_attn.q_proj").reason.c_str());
+    const auto* pinned = std::get_if<NotAskedFor>(&layerNamed(plan, "lm_head").standing);
+    QVERIFY(pinned);
+    QCOMPARE(pinned->changes, (std::vector<solve::Change>{{solve::ChangeKind::LiftPin, "lm_head=replicated"}}));
+    QVERIFY2(plan.warnings[0].starts_with("Nothing is split, because it does not pay on 2 ranks of round"), plan.warnings[0].c_str());
+  }
+
+  /// Nothing is split on any of them because it does not pay, not because it cannot.
+  void worldSizesSayWhatDoesNotPay() {
+    Case c;
+    c.problem.graph = test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112, .vocab = 256});
+    c.problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+    c.problem.cost.profile = device();
+    for (const WorldSize& size : worldSizes(c.problem, Engine::Optimal, std::vector<int>{2, 4, 8})) {
+      QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay, toText(size).c_str());
+      QVERIFY2(size.why.find("longer a step") != std::string::npos, size.why.c_str());
+    }
+  }
+
+  void worldSizesNameTheBudget() {
+    Case c;
+    c.problem.graph = test::llamaGraph({.layers = 1});
+    c.problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+    c.problem.cost.profile = device();
+    c.problem.cost.memoryBudget = 1000;
+    const auto sizes = worldSizes(c.problem, Engine::Optimal, std::vector<int>{2});
+    QVERIFY2(sizes[0].verdict == WorldSizeVerdict::OverBudget, toText(sizes[0]).c_str());
+    QVERIFY2(sizes[0].why.find("1000 B") != std::string::npos, sizes[0].why.c_str());
+    QVERIFY(!sizes[0].fitsBudget);
+  }
+
+  /// As many copies as ranks: the placement says split, and every rank holds all of it.
+  void copiesOnEveryRankCountAsWhole() {
+    Case c;
+    c.problem.graph = test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 1, .intermediate = 112, .vocab = 256});
+    c.problem.context = {.worldSize = 8, .menu = rules::Menu::Full};
+    c.problem.cost.profile = device();
+    c.engine = Engine::Learning;
+    c.problem.pins.push_back(*solve::Pin::parse("*.o_proj=row"));
+    const Plan plan = planOf(c, *solved(c.problem, c.engine));
+    std::int64_t whole = 0;
+    for (const ParameterPlan& parameter : plan.parameters) {
+      if (parameter.localShape == parameter.type.shape) whole += sizeInBytes(parameter.type);
+    }
+    QCOMPARE(plan.memory.wholeParameters, whole);
+    QVERIFY(!std::holds_alternative<Split>(layerNamed(plan, "model.layers.0.self_attn.k_proj").standing));
+  }
+
+  /// CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.
+  void sentencesComeTrueOnRandomModels() {
+    const auto number = [](const char* name, std::uint64_t otherwise) {
+      const char* text = std::getenv(name);
+      return text ? std::strtoull(text, nullptr, 10) : otherwise;
+    };
+    const std::uint64_t first = number("CLEAVE_SEED", 1), count = number("CLEAVE_RANDOM_VERDICTS", 1000);
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1));
+    std::array<std::size_t, std::variant_size_v<Standing>> told{};
+    std::size_t plans = 0;
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+      Dice dice(seed);
+      const Case c = randomCase(dice);
+      const std::string where = fmt::format("seed {}: {}: ", seed, describe(c));
+      const auto result = solved(c.problem, c.engine);
+      if (!result) continue;
+      ++plans;
+      const Plan plan = planOf(c, *result);
+      if (const std::string wrong = miscounted(plan); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (const std::string wrong = falseWork(c, plan); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (const std::string wrong = falsePreflight(c); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (const std::string wrong = falseStanding(c, plan, dice, told); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (seed % 8 != 0) continue;
+      if (const std::string wrong = falseWorldSize(c, dice); !wrong.empty()) QFAIL((where + wrong).c_str());
+    }
+    // Each of the reasons was there to be refuted.
+    for (const Standing& standing : {Standing(Split{}), Standing(Cannot{}), Standing(DoesNotPay{}), Standing(NotAskedFor{})}) {
+      QVERIFY2(count < 1000 || told[standing.index()] * 50 > count, std::string(kindOf(standing)).c_str());
+    }
+    QVERIFY2(count < 1000 || m_heldNoLess > 0, "nothing was left out for what it holds");
+    QVERIFY(plans * 2 > count);
+  }
+
+ private:
+  static std::string miscounted(const Plan& plan) {
+    const Shares& shares = plan.shares;
+    std::size_t layers = 0, split = 0;
+    std::int64_t weights = 0, held = 0;
+    for (const LayerPlan& layer : plan.layers) {
+      if (layer.weight.empty()) continue;
+      ++layers;
+      split += weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.ranks);
+    }
+    for (const ParameterPlan& parameter : plan.parameters) {
+      weights += sizeInBytes(parameter.type);
+      held += sizeInBytes(graph::TensorType{parameter.type.dtype, parameter.localShape});
+    }
+    if (layers != shares.layers.layers || split != shares.layers.split) return fmt::format("{}, but {} of {} are", toText(shares), split, layers);
+    if (weights != shares.weightBytes || held != shares.rankWeightBytes) return fmt::format("{} of {} bytes on a rank, not {} of {}", held, weights, shares.rankWeightBytes, shares.weightBytes);
+    if (plan.costSettings.isTraining) return {};
+    const double whole = flopsByHand(*plan.graph), rank = flopsByHand(*plan.graph, *plan.solution, plan.ranks);
+    const double share = std::clamp((1 - rank / whole) / (1 - 1.0 / plan.ranks), 0.0, 1.0);
+    if (std::abs(share - shares.flopsShare()) > 1e-6) return fmt::format("{} of the FLOPs are split by hand, not {}", share, shares.flopsShare());
+    Femtoseconds replicated;
+    for (const ReplicatedWork& work : shares.replicated) replicated += work.femtoseconds;
+    if (replicated != shares.replicatedFs) return fmt::format("groups take {} fs, all {} fs", replicated, shares.replicatedFs);
+    return {};
+  }
+
+  std::size_t m_heldNoLess = 0;  ///< layers whole because no plan that splits them is fast enough and holds less
+
+  std::string falseStanding(const Case& c, const Plan& plan, Dice& dice, std::array<std::size_t, std::variant_size_v<Standing>>& told) {
+    for (int i = 0; i < 2; ++i) {
+      const LayerPlan& layer = plan.layers[static_cast<std::size_t>(dice.upTo(std::ssize(plan.layers) - 1))];
+      ++told[layer.standing.index()];
+      const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
+      m_heldNoLess += costs && costs->isFastEnough;
+      if (std::string wrong = refuted(c, plan, layer.node, layer.standing); !wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  /// Of what cannot be split, the dearest operator: no pin of its result on any dimension holds.
+  static std::string falseWork(const Case& c, const Plan& plan) {
+    for (const ReplicatedWork& work : plan.shares.replicated) {
+      const graph::Node& node = plan.graph->node(work.first);
+      if (!std::holds_alternative<Cannot>(work.why) || graph::layerShape(*plan.graph, work.first)) continue;
+      if (const auto form = splitOf(c.problem, node.results[0])) {
+        return fmt::format("{}, but {} can be {}", toText(work), plan.graph->value(node.results[0]).name, *form);
+      }
+      return {};
+    }
+    return {};
+  }
+
+  /// The first even split of a value that some plan has; nullopt: none.
+  static std::optional<std::string> splitOf(const solve::Problem& problem, ValueId value) {
+    const graph::Value& asked = problem.graph->value(value);
+    for (int dim = 0; dim < static_cast<int>(asked.type.shape.size()); ++dim) {
+      const auto placement = Placement::split(dim);
+      if (!placement.localShape(asked.type.shape, problem.context.worldSize)) continue;
+      solve::Problem pinned = problem;
+      pinned.pins.push_back(*solve::Pin::parse(asked.name + "=" + placement.text()));
+      if (solved(pinned, Engine::Learning)) return placement.text();
+    }
+    return std::nullopt;
+  }
+
+  /// What is said before any search: weights that stay whole whatever the plan is, and attention that is computed whole.
+  static std::string falsePreflight(const Case& c) {
+    const Preflight before = preflight(c.problem);
+    for (const WholeWeights& weights : before.whole) {
+      if (!graph::layerShape(*c.problem.graph, weights.first)) continue;
+      if (fastestSplit(c.problem, weights.first)) return fmt::format("{} is said to stay whole ({}), but a pin splits it", weights.pattern, weights.why);
+    }
+    for (const IndivisibleHeads& attention : before.heads) {
+      const bool isWhole = attention.text.find("every rank computes all") != std::string::npos;
+      const ValueId result = c.problem.graph->node(attention.first).results[0];
+      if (!isWhole) continue;
+      if (const auto form = splitOf(c.problem, result); form && *form == "S(1)") return fmt::format("{} But it can be {}.", attention.text, *form);
+    }
+    return {};
+  }
+
+  static std::string falseWorldSize(const Case& c, Dice& dice) {
+    const std::vector<int> ranks{2, static_cast<int>(3 + dice.upTo(5))};
+    for (const WorldSize& size : worldSizes(c.problem, c.engine, ranks)) {
+      Case own = c;
+      own.problem.context.worldSize = size.ranks;
+      const auto result = solved(own.problem, own.engine);
+      if (result.has_value() != hasPlan(size.verdict)) return fmt::format("{} ranks: {}", size.ranks, toText(size));
+      if (!result) continue;
+      const Plan plan = planOf(own, *result);
+      const bool isSame = plan.shares.layers == size.layers && plan.cost.bytes() == size.rankBytes && plan.cost.femtoseconds() == size.femtoseconds &&
+                          plan.shares.flopsShare() == size.flopsShare;
+      if (!isSame) return fmt::format("{} ranks: {}, but the plan says: {}", size.ranks, toText(size), toText(plan.shares));
+      const bool splitsNone = std::none_of(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
+        return !layer.weight.empty() && weightIsSplit(*plan.graph, *plan.solution, layer.node, size.ranks);
+      });
+      const bool saysNone = size.verdict == WorldSizeVerdict::Nothing || size.verdict == WorldSizeVerdict::DoesNotPay || size.verdict == WorldSizeVerdict::NotAskedFor;
+      if (saysNone && !splitsNone) return fmt::format("{} ranks: {}, but layers are split", size.ranks, toText(size));
+    }
+    return {};
+  }
+};
+
+QTEST_APPLESS_MAIN(TestVerdicts)
+#include "tst_verdicts.moc"
