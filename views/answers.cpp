@@ -198,7 +198,7 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
     return void(emit remediesChanged());
   }
   m_remedies.reset();
-  m_surveys.post(kRemediesTag, {}, [this, search = subject(), card](const Progress& progress) -> Worker::Completion {
+  m_surveys.post(kRemediesTag, {}, [this, search = subject(), model = m_model, card](const Progress& progress) -> Worker::Completion {
     auto found = solve::remediesFor(search.problem(), search.solved->result, search.solved->options.engine,
                                     card ? &*card : nullptr, progress);
     auto remedies = std::make_shared<Remedies>();
@@ -207,6 +207,8 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
       remedies->offers = std::move(*found);
     else
       remedies->failure = toQ(found.error().message);
+    if (model && pipeline::isOverBudget(search.solved->result))
+      if (auto fits = pipeline::whatFits(*model, search.solved->options, progress)) remedies->fits = std::move(*fits);
     return [=, this, isWhole = !card, wasStopped = progress.cancelled()] {
       if (search.solved != m_solved) return;
       if (wasStopped) {
@@ -246,7 +248,8 @@ void Answers::computeWorldSizes() {
                    std::iota(ranks.begin(), ranks.end(), 1);
                    auto sizes = std::make_shared<WorldSizes>();
                    const auto problem = pipeline::problemOf(*model, options);
-                   if (problem) sizes->rows = plan::worldSizes(**problem, sizes->engine, ranks, progress);
+                   // The engine of the plan: another one would count other layers and bytes than the plan has.
+                   if (problem) sizes->rows = plan::worldSizes(**problem, options.engine, ranks, progress);
                    sizes->isComplete = sizes->rows.size() == ranks.size();
                    return [this, model, sizes] {
                      if (model != m_model) return;

@@ -8,7 +8,9 @@
 /// world sizes, front), have a worker each, so that a click is answered while a survey goes on. A pending question
 /// reads as null (or as a WhyNotReply without an answer); isPending says so. GUI thread only.
 #include "document_state.h"
+#include "pipeline/what_fits.h"
 #include "plan/preflight.h"
+#include "plan/world_sizes.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 #include "worker.h"
@@ -39,6 +41,7 @@ struct WhyNotReply {
 struct Remedies {
   std::vector<solve::Remedy> offers;
   NodeId conflict;  ///< the node of the conflict they were sought for; invalid: the whole search
+  std::optional<std::vector<pipeline::Fit>> fits;  ///< where the memory budget leaves no plan: what would
   QString failure;  ///< one sentence, when they could not be computed
 };
 
@@ -46,7 +49,6 @@ struct Remedies {
 struct WorldSizes {
   std::vector<plan::WorldSize> rows;
   bool isComplete = true;  ///< false: stopped before the last
-  solve::Engine engine = solve::Engine::Learning;
 };
 
 /// Plans that no other beats in both time and memory.

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
+#include "pipeline/what_fits.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 
@@ -39,6 +40,12 @@ Json figuresJson(const solve::Figures& figures) {
   return {{"split_layers", figures.splitLayers}, {"layers", figures.layers}, {"rank_bytes", figures.rankBytes}, {"step_fs", jsonOf<Json>(figures.femtoseconds)}};
 }
 
+Json fitsJson(const std::vector<pipeline::Fit>& fits) {
+  Json list = Json::array();
+  for (const pipeline::Fit& fit : fits) list.push_back({{"change", fit.change}, {"flags", fit.flags}, {"rank_bytes", fit.rankBytes}, {"step_fs", jsonOf<Json>(fit.femtoseconds)}});
+  return list;
+}
+
 Json coreJson(const solve::Core& core) {
   Json constraints = Json::array();
   for (const auto& constraint : core.constraints) {
@@ -49,13 +56,16 @@ Json coreJson(const solve::Core& core) {
   return {{"irreducible", core.isIrreducible}, {"constraints", std::move(constraints)}};
 }
 
+std::string constraintText(const solve::Constraint& constraint) {
+  return fmt::format("{}{}\n", constraint.text, constraint.offer ? fmt::format(" ({}: then there is a plan)", solve::toText(*constraint.offer)) : "");
+}
+
 std::string coreText(const solve::Core& core) {
   if (core.constraints.empty()) return {};
+  if (core.constraints.size() == 1) return constraintText(core.constraints.front());
   std::string text = core.isIrreducible ? "These cannot hold together, and each of them is needed for that:\n"
                                         : "These cannot hold together (perhaps not all of them are needed for that: the search for it ended at its limit):\n";
-  for (const auto& constraint : core.constraints) {
-    text += fmt::format("  - {}{}\n", constraint.text, constraint.offer ? fmt::format(" ({}: then there is a plan)", solve::toText(*constraint.offer)) : "");
-  }
+  for (const auto& constraint : core.constraints) text += "  - " + constraintText(constraint);
   return text;
 }
 
@@ -95,20 +105,37 @@ struct ExplainCommand {
   }
 
  private:
+  /// How much of the model is split, then what is not and why: first what a user should know, last what is whole because that is best.
+  static std::string wholeText(const plan::Plan& plan) {
+    const auto& layers = plan.shares.layers;
+    std::string text = layers.layers > 0 && layers.split == layers.layers ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
+    text += fmt::format("  {}\n", plan::toText(plan.shares));
+    for (const std::string& warning : plan.warnings) text += fmt::format("  {}\n", warning);
+    for (const std::string& sentence : plan::wholeByChoice(plan)) text += fmt::format("  {}\n", sentence);
+    return text;
+  }
+
   /// Why there is no plan, or what stayed whole; and what would change it.
   static Result<void> explainOutcome(const Planned& planned, const Progress& progress, std::string& text, Json& document) {
     const solve::Problem& problem = *planned.solved->problem;
     document["solved"] = planned.plan != nullptr;
     document["outcome"] = planned.plan ? "solution" : planned.solved->result.isProved ? "none" : "not_known";
     if (planned.plan) {
-      text += planned.plan->warnings.empty() ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
-      for (const std::string& warning : planned.plan->warnings) text += "  " + warning + "\n";
+      text += wholeText(*planned.plan);
       document["warnings"] = planned.plan->warnings;
     } else {
       const solve::SolveResult& result = planned.solved->result;
       text += fmt::format("{} for {} rank{}. {}", result.isProved ? "There is no plan" : "No plan was found, and that there is none was not shown", problem.context.worldSize,
                           problem.context.worldSize == 1 ? "" : "s", coreText(result.core));
       document["core"] = coreJson(result.core);
+      if (pipeline::isOverBudget(result)) {
+        const std::string bytes = pipeline::overBudgetText(result);
+        if (!bytes.empty()) text += bytes + "\n";
+        document["over_budget"] = bytes;
+        CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, planned.solved->options, progress));
+        text += pipeline::toText(fits);
+        document["fits"] = fitsJson(fits);
+      }
     }
     CLEAVE_TRY(const auto remedies, solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));
     Json list = Json::array();

@@ -2,6 +2,7 @@
 #include "cli/console.h"
 #include "cli/summary.h"
 #include "cli/what_if.h"
+#include "pipeline/what_fits.h"
 
 namespace cleave::cli {
 namespace {
@@ -30,7 +31,12 @@ struct PlanCommand {
     if (!trace.empty()) CLEAVE_TRY_VOID(solve::saveTrace(*planned.solved->trace, trace, progress));
     if (!planned.plan) {
       if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, noSolutionJson(*planned.solved, planned.model->info) + "\n"));
-      return report(planned.planError);
+      const int exit = report(planned.planError);
+      if (!pipeline::isOverBudget(planned.solved->result)) return exit;
+      CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, planned.solved->options, progress));
+      endProgress();
+      std::fputs(pipeline::toText(fits).c_str(), stderr);
+      return exit;
     }
     if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toJson(*planned.plan) + "\n"));
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", planSummary(*planned.plan)));

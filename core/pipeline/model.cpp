@@ -1,4 +1,5 @@
 #include "pipeline/source.h"
+#include "pipeline/what_fits.h"
 
 #include "solve/explain/explain.h"
 
@@ -28,6 +29,7 @@ std::string causesInWords(const solve::SolveResult& result) {
                                         : " these cannot hold together; perhaps not all of them are needed for that.";
     }
     for (const solve::Constraint& constraint : result.core.constraints) text += "\n  " + constraint.text;
+    if (const std::string bytes = overBudgetText(result); !bytes.empty()) text += "\n  " + bytes;
     return text;
   }
   std::string text = fmt::format(" with these demands: all {} tries end in a conflict.", result.stats.tries);

@@ -1,6 +1,7 @@
 #include "plan/schema.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace cleave::plan {

@@ -27,9 +27,9 @@ class CardMaker {
   ConflictCard run() {
     addHeadline();
     for (ValueId culprit : m_card.conflict.culprits) addCulprit(culprit);
-    addTried();
+    if (!m_card.conflict.isOfWholePlan()) addTried();
     addGoesBack();
-    addPinsToTry();
+    if (!m_card.conflict.isOfWholePlan()) addPinsToTry();
     return std::move(m_card);
   }
 
@@ -40,6 +40,10 @@ class CardMaker {
 
   void addHeadline() {
     auto s = sentence();
+    if (m_card.conflict.isOfWholePlan()) {
+      m_card.headline = s.text(m_card.conflict.reason).finish();
+      return;
+    }
     const std::string own = ticked(nameOf(m_graph, m_card.node, isLayer(m_card.node)));
     const std::string& reason = m_card.conflict.reason;
     if (reason.starts_with(own)) {

@@ -62,6 +62,8 @@ struct ConflictRecord {
   std::string reason;
   std::vector<ValueId> culprits;
   std::vector<std::string> pins;  ///< texts of the pins involved, "lm_head=row"
+  /// True when no node is to blame: what all steps together hold is more than the budget.
+  bool isOfWholePlan() const { return culprits.empty() && pins.empty(); }
   bool operator==(const ConflictRecord& other) const;
 };
 

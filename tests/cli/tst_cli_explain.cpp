@@ -56,6 +56,52 @@ class TestCliExplain : public QObject {
     QCOMPARE(chosen, 1);
   }
 
+  /// 126 layers of 16384 features on 4 devices of 80 GiB: bytes are in the way, and no size.
+  void aBudgetFailureNamesBytesAndWhatFits() {
+    const QTemporaryDir folder;
+    QFile config(folder.filePath("config.json"));
+    QVERIFY(config.open(QIODevice::WriteOnly));
+    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,"rms_norm_eps":1e-5,
+      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"bfloat16","attention_bias":false,"hidden_size":16384,"num_hidden_layers":126,
+      "num_attention_heads":128,"num_key_value_heads":8,"intermediate_size":53248,"vocab_size":128256})");
+    config.close();
+    const Finished done = cli({"explain", folder.path(), "--ranks", "4", "--json", "-"});
+    QCOMPARE(done.exitCode, 1);
+    const QJsonObject answer = QJsonDocument::fromJson(done.out).object();
+    const QJsonArray constraints = answer["core"].toObject()["constraints"].toArray();
+    QCOMPARE(constraints.size(), 1);
+    const QString budget = constraints[0].toObject()["text"].toString();
+    QVERIFY2(budget.startsWith("The memory budget is 80 GiB a rank"), qPrintable(budget));
+    const QString text = answer["over_budget"].toString();
+    for (const char* part : {"budget of 80 GiB", "too large", "GiB parameters"}) QVERIFY2(text.contains(QLatin1String(part)), qPrintable(text));
+    QVERIFY2(!text.contains("divide") && !budget.contains("divide"), qPrintable(text));
+    const Finished planned = cli({"plan", folder.path(), "--ranks", "4"});
+    QVERIFY2(planned.err.contains(text.toUtf8()), planned.err.constData());
+    const QJsonArray fits = answer["fits"].toArray();
+    QVERIFY(!fits.isEmpty());
+    // What is offered is tried again here.
+    for (const QJsonValue& offered : fits) {
+      const QJsonObject fit = offered.toObject();
+      const QString flags = fit["flags"].toString();
+      const QStringList ranks = flags.startsWith("--ranks") ? QStringList() : QStringList{"--ranks", "4"};
+      const QJsonObject plan = json(QStringList{"plan", folder.path()} + ranks + flags.split(' '));
+      QCOMPARE(stepFs(plan), fit["step_fs"].toInteger());
+      QCOMPARE(plan["cost"].toObject()["rank_bytes"].toInteger(), fit["rank_bytes"].toInteger());
+    }
+  }
+
+  /// "Every layer that has weights is split" only where a count of the plan says so.
+  void explainCountsWhatIsSplit() {
+    for (const char* engine : {"optimal", "reference"}) {
+      const QStringList asked{model("llama"), "--engine", engine};
+      const Finished done = cli(QStringList{"explain"} + asked);
+      const QJsonObject shares = json(QStringList{"plan"} + asked)["shares"].toObject();
+      const bool isAll = shares["split_layers"].toInt() == shares["layers"].toInt();
+      QCOMPARE(done.out.contains("every layer that has weights is split"), isAll);
+      QVERIFY2(done.out.contains(QByteArray::number(shares["split_layers"].toInt()) + " of " + QByteArray::number(shares["layers"].toInt())), done.out.constData());
+    }
+  }
+
   void noPlanIsExplainedByItsPinAndRemedied() {
     const Finished done = cli({"explain", model("llama"), "--engine", "learning", "--menu", "optimum", "--pin", "lm_head=row", "--json", "-"});
     QCOMPARE(done.exitCode, 1);

@@ -68,6 +68,16 @@ std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Rem
   return offers;
 }
 
+QString fitsHtml(const std::vector<pipeline::Fit>& fits, const TextColors& colors) {
+  if (fits.empty())
+    return quiet(toQ(pipeline::toText(fits)).trimmed().toHtmlEscaped(), colors);
+  QStringList rows;
+  for (const pipeline::Fit& fit : fits)
+    rows << row({cell(escaped(fit.change)), numberCell(QObject::tr("%1 a rank").arg(bytesText(fit.rankBytes))),
+                 numberCell(QObject::tr("%1 a step").arg(timeText(fit.femtoseconds)))});
+  return heading(QObject::tr("What fits, each tried alone"), colors) + table(rows);
+}
+
 AnswerText answerText(Document& document, const WhyNotReply& reply, const TextColors& colors) {
   if (reply.isPending()) return {quiet(QObject::tr("Trying it …"), colors), {}};
   if (!reply.answer) return {reply.failure.toHtmlEscaped(), {}};

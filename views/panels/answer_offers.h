@@ -19,6 +19,9 @@ QString figuresTable(const solve::Figures& before, const solve::Figures& after, 
 std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Remedy>& remedies,
                                 const TextColors& colors);
 
+/// Where the budget leaves no plan: what fits, a row each with its figures.
+QString fitsHtml(const std::vector<pipeline::Fit>& fits, const TextColors& colors);
+
 /// The answer to a why-not question: what it says, and what can be done about it.
 struct AnswerText {
   QString html;

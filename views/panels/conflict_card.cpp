@@ -76,6 +76,7 @@ void ConflictCard::refreshOffers() {
         colors);
     offers = coreOffers(m_document, core);
   }
+  if (remedies && remedies->fits) offers.push_back({fitsHtml(*remedies->fits, colors), {}, {}, {}});
   const QString title = hasConflict   ? tr("What helps here, best first")
                         : hasSolution ? tr("What would split more, best first")
                                       : tr("What gives a plan, best first");
@@ -84,7 +85,7 @@ void ConflictCard::refreshOffers() {
   } else if (remedies && !remedies->offers.empty()) {
     offers.push_back({heading(title, colors), {}, {}, {}});
     for (Offer& offer : remedyOffers(m_document, remedies->offers, colors)) offers.push_back(std::move(offer));
-  } else if (remedies && (hasConflict || !hasSolution)) {
+  } else if (remedies && !remedies->fits && (hasConflict || !hasSolution)) {
     offers.push_back({quiet(tr("No single change that was tried helps."), colors), {}, {}, {}});
   } else if (m_document.isPending(Question::Remedies)) {
     offers.push_back({quiet(tr("Trying changes that could help …"), colors), {}, {}, {}});

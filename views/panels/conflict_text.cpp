@@ -14,7 +14,9 @@ QString conflictText(const Document& document, const TextColors& colors) {
                          .arg(colors.conflict, QObject::tr("There is no solution."));
       QStringList lines;
       for (const solve::ConflictRecord& cause : solved->result.causes)
-        lines << QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped());
+        lines << (cause.isOfWholePlan() ? prose(cause.reason).toHtmlEscaped()
+                                        : QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node),
+                                                                       prose(cause.reason).toHtmlEscaped()));
       if (!lines.isEmpty())
         html += heading(QObject::tr("Dead ends of the search, most often first; F8 goes to them"), colors) +
                 lineList(lines);
@@ -29,11 +31,11 @@ QString conflictText(const Document& document, const TextColors& colors) {
   }
   const solve::ConflictCard& card = *state->conflict;
   const graph::Node& node = graph.node(card.node);
-  QString html =
-      QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
-          .arg(colors.conflict, sentenceHtml(card.headline, graph),
-               quiet(QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step)),
-                     colors));
+  const QString where = card.conflict.isOfWholePlan()
+                            ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
+                            : QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step));
+  QString html = QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
+                     .arg(colors.conflict, sentenceHtml(card.headline, graph), quiet(where, colors));
   const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {
     QStringList lines;
     for (const solve::Sentence& sentence : sentences) lines << sentenceHtml(sentence, graph);

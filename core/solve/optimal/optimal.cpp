@@ -97,17 +97,6 @@ std::string largestHolders(const Eliminated& optimum) {
   return joined(parts, "and");
 }
 
-/// Where its bytes go, by kind, largest first.
-std::string largestKinds(const PlanCost& cost) {
-  auto kinds = memoryParts(cost);
-  std::stable_sort(kinds.begin(), kinds.end(), [](const MemoryPart& a, const MemoryPart& b) { return a.bytes > b.bytes; });
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < kMostHolders && kinds[i].bytes > 0; ++i) {
-    parts.push_back(fmt::format("{} {}", bytesText(kinds[i].bytes), kinds[i].name));
-  }
-  return joined(parts, "and");
-}
-
 std::string budgetSentence(const Eliminated& optimum, const Found& found) {
   const Problem& problem = optimum.context().problem;
   const std::string budget = bytesText(problem.cost.budgetBytes());
@@ -115,23 +104,18 @@ std::string budgetSentence(const Eliminated& optimum, const Found& found) {
   std::string text = found.isProved
                          ? fmt::format("Every plan needs more than the budget of {} on {};", budget, ranks)
                          : fmt::format("No plan within the budget of {} on {} was found before the search ended;", budget, ranks);
-  text += fmt::format(" the smallest that was found needs {}, which is {} too much ({}).", bytesText(found.cost.bytes()),
-                      bytesText(found.cost.bytes() - problem.cost.budgetBytes()), largestKinds(found.cost));
+  text += fmt::format(" the smallest that was found is {} too large. It needs {}.", bytesText(found.cost.bytes() - problem.cost.budgetBytes()),
+                      memoryText(found.cost));
   if (const std::string holders = largestHolders(optimum); !holders.empty()) {
     text += fmt::format(" The steps that hold most are {}.", holders);
   }
-  return text + " More ranks, a smaller batch or sequence, or a larger budget would help.";
+  return text;
 }
 
 /// There are plans, but the budget is in the way: the leanest one, up to its last step, where the bytes are counted.
 SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& narrator) {
   const auto& steps = optimum.context().variables.steps();
   ConflictRecord record{steps.back(), budgetSentence(optimum, found), {}, {}};
-  for (const Read& read : optimum.context().variables.reads(steps.back())) {
-    if (std::find(record.culprits.begin(), record.culprits.end(), read.value) == record.culprits.end()) {
-      record.culprits.push_back(read.value);
-    }
-  }
   if (!narrator.take(found.path, steps.size() - 1) || !narrator.fail(record)) return narrator.report().stopped();
   SolveResult result = narrator.report().finish(Outcome::NoSolution, EventType::Exhausted);
   result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), record.reason, std::nullopt});
