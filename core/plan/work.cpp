@@ -48,15 +48,6 @@ LayerForm layerForm(std::optional<Strategy> strategy, const Placement& weight, i
   return isCopy ? LayerForm::Replicated : formOfSplit(*strategy);
 }
 
-NodeSplit splitOfLayer(std::optional<Strategy> strategy, const Placement& weight, int ranks) {
-  const LayerForm form = layerForm(strategy, weight, ranks);
-  return {form, isSplit(form)};
-}
-
-NodeSplit splitOfOperator(const std::optional<Placement>& computed, int ranks) {
-  return {LayerForm::Open, computed && !computed->isWholeOn(ranks)};
-}
-
 std::optional<rules::CollectiveKind> collectiveBefore(Strategy strategy) {
   const bool gathers = strategy == Strategy::GatherColumn || strategy == Strategy::GatherWhole;
   return gathers ? std::optional(rules::CollectiveKind::AllGather) : std::nullopt;
@@ -111,18 +102,10 @@ FormTally WorkTally::total() const {
   return sum;
 }
 
-FormTally WorkTally::split() const {
-  FormTally sum;
-  for (std::size_t i = 0; i < kLayerForms; ++i)
-    if (isSplit(static_cast<LayerForm>(i))) sum += forms[i];
-  return sum;
-}
-
-void WorkTally::add(const NodeWork& work, const NodeSplit& split, int times) {
+void WorkTally::add(const NodeWork& work, LayerForm form, int times) {
   flops += times * work.flops;
-  if (split.isSplit) splitFlops += times * work.flops;
   if (!work.isCounted) return;
-  FormTally& of = forms[static_cast<std::size_t>(split.form)];
+  FormTally& of = forms[static_cast<std::size_t>(form)];
   of.layers += static_cast<std::uint32_t>(times);
   of.weightBytes += times * work.weightBytes;
   of.flops += times * work.flops;
@@ -131,21 +114,7 @@ void WorkTally::add(const NodeWork& work, const NodeSplit& split, int times) {
 WorkTally& WorkTally::operator+=(const WorkTally& other) {
   for (std::size_t i = 0; i < kLayerForms; ++i) forms[i] += other.forms[i];
   flops += other.flops;
-  splitFlops += other.splitFlops;
   return *this;
-}
-
-WorkTally workTally(const Graph& graph, const solve::Solution& solution, int ranks) {
-  const std::vector<NodeWork> work = workOf(graph);
-  WorkTally tally;
-  for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
-    const auto& results = graph.node(id).results;
-    const auto& option = solution.strategies[id.index()];
-    tally.add(work[id.index()],
-              option ? splitOfLayer(option->strategy, option->weight, ranks)
-                     : splitOfOperator(results.empty() ? std::nullopt : std::optional(solution.computed(results[0])), ranks));
-  }
-  return tally;
 }
 
 }  // namespace cleave::plan

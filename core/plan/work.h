@@ -1,14 +1,15 @@
 #pragma once
-/// How much of a model is split: the one count behind the canvas, the modules tree, tables and sentences.
+/// Layers by the form they took: the one count behind the canvas, the modules tree and the legend. How much of the work and of the
+/// weights a whole plan divides is told by plan/shares.h.
 ///
-/// Layers with a parameter are counted, by the form they took and weighed by the bytes of their weights; work is counted in
-/// forward FLOPs of the whole operators (solve/cost/flops.h). A weight that several layers share counts at the first. A layer
-/// of which every rank holds everything (as many copies as ranks) is replicated, whatever its strategy is called.
+/// Layers with a parameter are counted, by form, and weighed by the bytes of their weights and by the forward FLOPs of the whole
+/// layer (solve/cost/flops.h). A weight that several layers share counts at the first. A layer of which every rank holds everything
+/// (as many copies as ranks) is replicated, whatever its strategy is called.
 ///
 ///     const std::vector<NodeWork> work = workOf(graph);
 ///     WorkTally tally;
-///     for (NodeId n : nodes) tally.add(work[n.index()], splitOfLayer(strategyOf(n), weightOf(n), ranks));
-///     tally.of(LayerForm::Row).layers;   tally.splitFlops / tally.flops;
+///     for (NodeId n : nodes) tally.add(work[n.index()], layerForm(strategyOf(n), weightOf(n), ranks));
+///     tally.of(LayerForm::Row).layers;
 #include "plan/plan.h"
 
 #include <array>
@@ -32,16 +33,8 @@ std::string_view toText(LayerForm form);  ///< "column", "column+gather", "row",
 LayerForm layerForm(std::optional<rules::Strategy> strategy, const Placement& weight, int ranks);
 /// True when a rank computes less than the whole layer.
 constexpr bool isSplit(LayerForm form) { return form < LayerForm::Replicated; }
-
-/// How one node lies on the ranks, at a moment of a search or in its end.
-struct NodeSplit {
-  LayerForm form = LayerForm::Open;  ///< of layers
-  bool isSplit = false;              ///< a rank computes only a part
-  bool operator==(const NodeSplit&) const = default;
-};
-NodeSplit splitOfLayer(std::optional<rules::Strategy> strategy, const Placement& weight, int ranks);
-/// Of an operator that is no layer; `computed`: how it leaves its first result, nullopt: not decided, or it has none.
-NodeSplit splitOfOperator(const std::optional<Placement>& computed, int ranks);
+/// True when no rank holds all of the layer's weight: what solve::countLayers counts. A layer on the sequence is whole there.
+constexpr bool splitsWeight(LayerForm form) { return form < LayerForm::Sequence; }
 
 /// The collective that a strategy owns: before the layer, or after (the loss: inside) it.
 std::optional<rules::CollectiveKind> collectiveBefore(rules::Strategy strategy);
@@ -66,16 +59,12 @@ struct FormTally {
 /// Sums of NodeWork. What was added can be taken out again, exactly as long as FLOPs stay below 2^53.
 struct WorkTally {
   std::array<FormTally, kLayerForms> forms{};
-  double flops = 0, splitFlops = 0;  ///< of all operators: attention's products too
+  double flops = 0;  ///< of all operators: attention's products too
   const FormTally& of(LayerForm form) const { return forms[static_cast<std::size_t>(form)]; }
   FormTally total() const;
-  FormTally split() const;  ///< of the forms that are split
-  void add(const NodeWork& work, const NodeSplit& split, int times = 1);  ///< -1: takes it out again
+  void add(const NodeWork& work, LayerForm form, int times = 1);  ///< -1: takes it out again
   WorkTally& operator+=(const WorkTally& other);
   bool operator==(const WorkTally&) const = default;
 };
-
-/// Of a whole plan.
-WorkTally workTally(const Graph& graph, const solve::Solution& solution, int ranks);
 
 }  // namespace cleave::plan

@@ -3,6 +3,7 @@
 
 #include "graph/operators.h"
 #include "solve/cost/flops.h"
+#include "solve/layer_count.h"
 #include "solve/solve_support.h"
 #include "support/llama_graph.h"
 
@@ -25,7 +26,19 @@ solve::Problem problemOf(std::shared_ptr<const Graph> graph, int ranks, rules::M
 WorkTally tallyOf(const solve::Problem& problem) {
   const auto result = test::record(std::make_shared<const solve::Problem>(problem)).result;
   if (!result.solution) qFatal("no solution");
-  return workTally(*problem.graph, *result.solution, problem.context.worldSize);
+  const std::vector<NodeWork> work = workOf(*problem.graph);
+  WorkTally tally;
+  std::size_t splitLayers = 0;
+  for (const NodeId node : idRange<NodeId>(work.size())) {
+    const auto& option = result.solution->strategies[node.index()];
+    const LayerForm form = option ? layerForm(option->strategy, option->weight, problem.context.worldSize) : LayerForm::Open;
+    splitLayers += work[node.index()].isCounted && splitsWeight(form);
+    tally.add(work[node.index()], form);
+  }
+  // Sentences and pictures count alike.
+  const solve::LayerCount told = solve::countLayers(*problem.graph, &*result.solution, problem.context.worldSize);
+  if (told != solve::LayerCount{splitLayers, tally.total().layers}) qFatal("%zu of %zu layers, not %zu", told.split, told.layers, splitLayers);
+  return tally;
 }
 
 /// A device on which time is FLOPs.
@@ -48,7 +61,6 @@ class TestWork : public QObject {
     QCOMPARE(tally.of(LayerForm::Row).layers, 3u * 2);         // o, down: whole results, split work
     QCOMPARE(tally.of(LayerForm::Vocab).layers, 1u);           // the embedding; the loss has no parameter
     QCOMPARE(tally.total().layers, 3u * 7 + 2);
-    QCOMPARE(tally.split().layers, tally.total().layers);
     const std::int64_t perLayer = 2 * sizes.hidden * sizes.hidden + 2 * sizes.hidden * (sizes.hidden / sizes.heads * sizes.kvHeads) +
                                   3 * sizes.hidden * sizes.intermediate;
     QCOMPARE(tally.total().weightBytes, 4 * (3 * perLayer + 2 * sizes.vocab * sizes.hidden));
@@ -74,7 +86,6 @@ class TestWork : public QObject {
   void onOneRankNothingIsSplit() {
     const WorkTally tally = tallyOf(problemOf(test::llamaGraph(), 1));
     QCOMPARE(tally.of(LayerForm::Replicated).layers, tally.total().layers);
-    QCOMPARE(tally.splitFlops, 0.0);
     QVERIFY(tally.flops > 0);
   }
 
@@ -91,12 +102,16 @@ class TestWork : public QObject {
     }
   }
 
-  void attentionComputedWholeIsNotSplitWork() {
-    // 3 heads on 2 ranks: attention runs whole on both, and its products are most of the FLOPs at this length.
-    const auto graph = test::llamaGraph({.layers = 1, .hidden = 48, .heads = 3, .kvHeads = 3, .sequence = 2048});
-    const WorkTally tally = tallyOf(problemOf(graph, 2, rules::Menu::Full));
-    QVERIFY(tally.split().layers >= 5);
-    QVERIFY2(tally.splitFlops < 0.5 * tally.flops, qPrintable(QString::number(tally.splitFlops / tally.flops)));
+  void aLayerOnTheSequenceHoldsItsWeightWhole() {
+    for (const auto mode : {rules::SequenceParallel::Off, rules::SequenceParallel::On}) {
+      for (const int kvHeads : {1, 2, 4}) {
+        solve::Problem problem = problemOf(test::llamaGraph({.layers = 2, .heads = 4, .kvHeads = kvHeads}), 4, rules::Menu::Full);
+        problem.context.sequenceParallel = mode;
+        const WorkTally tally = tallyOf(problem);
+        QCOMPARE(tally.total().layers, 2u * 7 + 2);
+      }
+    }
+    QVERIFY(isSplit(LayerForm::Sequence) && !splitsWeight(LayerForm::Sequence));
   }
 
   void whatIsAddedCanBeTakenOut() {
@@ -105,11 +120,11 @@ class TestWork : public QObject {
     const auto addAll = [&](int times) {
       for (std::size_t i = 0; i < work.size(); ++i) {
         const auto strategy = static_cast<rules::Strategy>(i % 12);
-        tally.add(work[i], splitOfLayer(strategy, Placement::split(0), 2), times);
+        tally.add(work[i], layerForm(strategy, Placement::split(0), 2), times);
       }
     };
     addAll(1);
-    QVERIFY(tally.split().layers > 0 && tally.splitFlops > 0);
+    QVERIFY(tally.of(LayerForm::Column).layers > 0 && tally.flops > 0);
     addAll(-1);
     QVERIFY(tally == WorkTally());
   }

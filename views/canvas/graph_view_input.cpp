@@ -300,7 +300,7 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
     const graph::Node& node = m_graph->node(item.node);
     QString text = node.results.empty() ? QString() : valueText(node.results[0]);
     if (m_board->counts().isLayer(item.node))
-      text += QStringLiteral("<br>%1").arg(describe(m_board->counts().split(item.node).form));
+      text += QStringLiteral("<br>%1").arg(describe(m_board->counts().form(item.node)));
     if (node.kind == graph::NodeKind::Call)
       text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->opName(node)).toHtmlEscaped());
     if (node.scope.index() < m_graph->scopes.size() && !m_graph->scope(node.scope).path.empty())

@@ -29,7 +29,7 @@ QString formTooltip(LayerForm form, const LegendContent& content) {
   QString text = describe(form) + QLatin1Char('\n') + countedText(tally.layers, tr("layer"));
   if (bytes > 0)
     text += tr(", %1 of weights (%2)").arg(bytesText(tally.weightBytes), percentText(double(tally.weightBytes) / double(bytes)));
-  if (content.flops > 0) text += tr(", %1 of the FLOPs").arg(percentText(tally.flops / content.flops));
+  if (content.flops > 0) text += tr(", %1 of the forward FLOPs").arg(percentText(tally.flops / content.flops));
   return text + tr("\nClick to show only these");
 }
 

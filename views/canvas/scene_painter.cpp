@@ -183,7 +183,7 @@ ScenePainter::Fill ScenePainter::fillOf(const SceneItem& item) const {
   fill.tint = tintOf(placement, counts.ranks());
   if (placement) fill.chip = chipText(placement);
   if (item.node.isValid() && counts.isLayer(item.node)) {
-    fill.form = counts.split(item.node).form;
+    fill.form = counts.form(item.node);
     fill.color = m_theme.color(*fill.form);
     fill.isOpen = fill.form == LayerForm::Open;
   } else {

@@ -165,7 +165,7 @@ double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const Scene
   const Metrics& m = m_metrics;
   const SplitCounts& counts = m_style.board->counts();
   const auto strategy = counts.strategy(item.node);
-  const LayerForm form = counts.split(item.node).form;
+  const LayerForm form = counts.form(item.node);
   double x = row.left();
   const auto write = [&](const QFont& font, const QFontMetricsF& metrics, const QColor& color, const QString& text) {
     painter.setFont(font);

@@ -50,7 +50,7 @@ void SplitCounts::reset(SplitSource source) {
   m_source = std::move(source);
   m_placements.assign(m_graph->values.size(), std::nullopt);
   m_strategies.assign(m_graph->nodes.size(), std::nullopt);
-  m_splits.assign(m_graph->nodes.size(), {});
+  m_forms.assign(m_graph->nodes.size(), LayerForm::Open);
   std::fill(m_scopes.begin(), m_scopes.end(), SplitTally());
   std::fill(m_groups.begin(), m_groups.end(), SplitTally());
   m_whole = {};
@@ -87,17 +87,15 @@ bool SplitCounts::read(NodeId node) {
     differs = true;
   };
   for (const ValueId result : m_graph->node(node).results) take(result);
-  plan::NodeSplit split;
+  LayerForm form = LayerForm::Open;
   if (const graph::LayerShape* shape = layer(node)) {
     for (const ValueId parameter : {shape->weight, shape->bias, shape->down}) take(parameter);
     m_strategies[node.index()] = m_source.strategy ? m_source.strategy(node) : std::nullopt;
     const MaybePlacement weight = shape->weight.isValid() ? m_placements[shape->weight.index()] : std::nullopt;
-    split = plan::splitOfLayer(m_strategies[node.index()], weight.value_or(rules::Placement()), m_source.ranks);
-  } else if (countsValue(node)) {
-    split = plan::splitOfOperator(m_placements[m_graph->node(node).results[0].index()], m_source.ranks);
+    form = plan::layerForm(m_strategies[node.index()], weight.value_or(rules::Placement()), m_source.ranks);
   }
-  differs |= split != m_splits[node.index()];
-  m_splits[node.index()] = split;
+  differs |= form != m_forms[node.index()];
+  m_forms[node.index()] = form;
   return differs;
 }
 
@@ -108,7 +106,7 @@ void SplitCounts::count(NodeId node, int times) {
   m_meant[at][static_cast<std::size_t>(meaning(result))] += static_cast<std::uint32_t>(times);
   const auto add = [&](SplitTally& tally) {
     tally.values[at] += static_cast<std::uint32_t>(times);
-    tally.work.add(m_work[node.index()], m_splits[node.index()], times);
+    tally.work.add(m_work[node.index()], m_forms[node.index()], times);
   };
   add(m_whole);
   if (!m_groupOf.empty() && m_groupOf[node.index()] != kNoGroup) add(m_groups[m_groupOf[node.index()]]);
@@ -143,7 +141,7 @@ QStringList splitLines(const SplitTally& tally) {
     QString line = QStringLiteral("%1 %2").arg(countedText(form.layers, QStringLiteral("layer")), formText(static_cast<LayerForm>(i)));
     if (total.weightBytes > 0)
       line += QStringLiteral(", %1 of the weight bytes").arg(percentText(double(form.weightBytes) / double(total.weightBytes)));
-    if (tally.work.flops > 0) line += QStringLiteral(", %1 of the FLOPs").arg(percentText(form.flops / tally.work.flops));
+    if (tally.work.flops > 0) line += QStringLiteral(", %1 of the forward FLOPs").arg(percentText(form.flops / tally.work.flops));
     lines << line;
   }
   for (int t = 0; t < kTintCount; ++t)

@@ -54,7 +54,7 @@ class SplitCounts {
 
   const MaybePlacement& placement(ValueId value) const { return m_placements[value.index()]; }
   std::optional<rules::Strategy> strategy(NodeId node) const { return m_strategies[node.index()]; }
-  plan::NodeSplit split(NodeId node) const { return m_splits[node.index()]; }
+  LayerForm form(NodeId node) const { return m_forms[node.index()]; }  ///< Open: no layer, or not decided
   bool isLayer(NodeId node) const { return m_work[node.index()].isLayer; }
   /// What the layer reads and holds; nullptr: no layer.
   const graph::LayerShape* layer(NodeId node) const;
@@ -84,7 +84,7 @@ class SplitCounts {
   SplitSource m_source;
   std::vector<MaybePlacement> m_placements;
   std::vector<std::optional<rules::Strategy>> m_strategies;
-  std::vector<plan::NodeSplit> m_splits;
+  std::vector<LayerForm> m_forms;
   std::vector<SplitTally> m_scopes, m_groups;
   SplitTally m_whole;
   std::array<std::array<std::uint32_t, graph::kMeanings>, kTintCount> m_meant{};

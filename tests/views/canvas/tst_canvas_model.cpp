@@ -160,7 +160,7 @@ class CanvasModel : public QObject {
     const SplitTally now = board.tally(model.root()).split;
     QCOMPARE(now.values[int(Tint::Dim2)], 1u);
     QCOMPARE(now.work.of(LayerForm::Column).layers, 1u);
-    QVERIFY(now.work.of(LayerForm::Column).weightBytes > 0 && now.work.splitFlops > 0);
+    QVERIFY(now.work.of(LayerForm::Column).weightBytes > 0 && now.work.of(LayerForm::Column).flops > 0);
     QVERIFY(board.update(changed).empty());
     placement.reset(), strategy.reset();
     board.update(changed);
