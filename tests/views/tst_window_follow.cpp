@@ -78,6 +78,7 @@ class TestWindowFollow : public QObject {
       }
       settle(window);
       QTest::qWait(200);  // what flashes has flashed
+      view.setTheme(Theme::of(view.palette()));  // paints all of what the board holds
       const QImage followed = view.grab().toImage();
       view.setPlacements([&](ValueId value) { return document.placementOf(value); },
                          [&](NodeId node) { return document.strategyOf(node); });

@@ -181,7 +181,8 @@ void GraphView::repaintItems(std::span<const std::uint32_t> items) {
     if (region.rectCount() > 200) region = region.boundingRect();
   }
   if (region.isEmpty()) return;
-  m_stale += region;
+  // Where it lies in what is painted so far: a pan since then moves both alike.
+  m_stale += region.translated(-(m_offset - m_baseOffset).toPoint());
   viewport()->update(region);
 }
 
