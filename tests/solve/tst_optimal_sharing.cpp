@@ -108,7 +108,7 @@ class TestOptimalSharing : public QObject {
   }
 
   void aCacheChangesNothing() {
-    auto problem = llama({.layers = 3}, 2);
+    auto problem = llama({.layers = 2}, 2);
     problem->cost.profile = slowLink();
     SolveCache cache;
     const std::vector<std::vector<std::string>> pins{
