@@ -4,6 +4,7 @@
 
 #include "panels/event_log.h"
 #include "panels/timeline.h"
+#include "support/images.h"
 #include "window_fixture.h"
 
 using namespace cleave;
@@ -23,24 +24,6 @@ bool showsFocus(MainWindow& window) {
 void press(MainWindow& window, Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
   QTest::keyClick(&window, key, modifiers);
   settle(window);
-}
-
-/// Compared in blocks of pixels: the dashes of a line begin elsewhere when only a part of it is painted again, but what is
-/// drawn in another colour is another block.
-bool looksTheSame(const QImage& a, const QImage& b) {
-  constexpr int kBlock = 8, kShade = 12;
-  if (a.size() != b.size()) return false;
-  const auto blocks = [](const QImage& image) {
-    return image.scaled(image.size() / kBlock, Qt::IgnoreAspectRatio, Qt::SmoothTransformation);
-  };
-  const QImage left = blocks(a), right = blocks(b);
-  const auto differs = [](int one, int other) { return std::abs(one - other) > kShade; };
-  for (int y = 0; y < left.height(); ++y)
-    for (int x = 0; x < left.width(); ++x) {
-      const QRgb one = left.pixel(x, y), other = right.pixel(x, y);
-      if (differs(qRed(one), qRed(other)) || differs(qGreen(one), qGreen(other)) || differs(qBlue(one), qBlue(other))) return false;
-    }
-  return true;
 }
 
 /// Where the canvas is on the screen, and what of the model it shows at its first pixel.
@@ -78,13 +61,12 @@ class TestWindowFollow : public QObject {
       }
       settle(window);
       QTest::qWait(200);  // what flashes has flashed
-      view.setTheme(Theme::of(view.palette()));  // paints all of what the board holds
       const QImage followed = view.grab().toImage();
       view.setPlacements([&](ValueId value) { return document.placementOf(value); },
                          [&](NodeId node) { return document.strategyOf(node); });
       const QImage anew = view.grab().toImage();
       QVERIFY2(
-          looksTheSame(followed, anew),
+          cleave::test::looksTheSame(followed, anew),
           qPrintable(QStringLiteral("seed %1, round %2, step %3").arg(seed).arg(round).arg(document.wantedStep())));
     }
   }

@@ -144,9 +144,10 @@ void GraphView::updateNodes(std::span<const NodeId> nodes) {
   m_minimap->refresh();
   if (!m_scene) return;
   std::vector<std::uint32_t> items;
-  const auto add = [&](NodeId node) {
-    if (const auto item = m_scene->itemOf(*m_model, node); item != SceneItem::kNone) items.push_back(item);
+  const auto addItem = [&](std::uint32_t item) {
+    if (item != SceneItem::kNone) items.push_back(item);
   };
+  const auto add = [&](NodeId node) { addItem(m_scene->itemOf(*m_model, node)); };
   std::vector<bool> isChanged(m_graph->nodes.size(), false);
   for (const NodeId node : changed) {
     isChanged[node.index()] = true;
@@ -156,33 +157,45 @@ void GraphView::updateNodes(std::span<const NodeId> nodes) {
       return viewport()->update();
     }
     add(node);
-    for (const ValueId result : results)  // layers say what comes in
+    // Helpers that are passed through are drawn with what they read, and count where they are written.
+    if (const ScopeId scope = m_graph->node(node).scope; scope.index() < m_graph->scopes.size())
+      addItem(m_scene->itemOf(*m_model, m_model->moduleOf(scope)));
+    const auto kind = m_graph->node(node).kind;
+    const bool isDocked = kind == graph::NodeKind::Parameter || kind == graph::NodeKind::Constant;
+    for (const ValueId result : results)  // layers say what comes in, and who reads a parameter shows it
       for (const NodeId reader : m_model->readers(m_model->source(result)))
-        if (m_board->counts().isLayer(reader)) add(reader);
+        if (isDocked || m_board->counts().isLayer(reader)) add(reader);
   }
   for (std::size_t i = 0; i < m_graph->outputs.size(); ++i)
     if (isChanged[m_graph->value(m_graph->outputs[i].value).producer.index()])
-      if (const auto item = m_scene->outputItem(static_cast<int>(i)); item != SceneItem::kNone) items.push_back(item);
+      addItem(m_scene->outputItem(static_cast<int>(i)));
   repaintItems(items);
 }
 
-/// A box and the headers and blocks of all frames around it.
+/// A box and the headers and blocks of all frames around it. Stale is what lies there in the picture painted so far,
+/// which need not be where the view has moved since: it may move back before anything is painted.
 void GraphView::repaintItems(std::span<const std::uint32_t> items) {
+  const QRect all = viewport()->rect();
+  if (m_baseZoom != m_zoom) {
+    m_stale = all;
+    return viewport()->update();
+  }
+  const QPoint moved = (m_offset - m_baseOffset).toPoint();
+  const QRect reach = all.united(all.translated(moved));
   QRegion region;
   for (std::uint32_t i : items) {
     while (i != SceneItem::kNone) {
       const SceneItem& item = m_scene->items()[i];
       QRectF rect = viewRect(item);
       if (item.kind == ItemKind::Frame && rect.height() > 160) rect.setHeight(m_metrics->header * m_zoom + 2);
-      const QRect dirty = rect.adjusted(-12, -12, 12, 28 * m_zoom + 2).toAlignedRect().intersected(viewport()->rect());
+      const QRect dirty = rect.adjusted(-12, -12, 12, 28 * m_zoom + 2).toAlignedRect().intersected(reach);
       if (!dirty.isEmpty()) region += dirty;
       i = item.parent;
     }
     if (region.rectCount() > 200) region = region.boundingRect();
   }
   if (region.isEmpty()) return;
-  // Where it lies in what is painted so far: a pan since then moves both alike.
-  m_stale += region.translated(-(m_offset - m_baseOffset).toPoint());
+  m_stale += region.translated(-moved);
   viewport()->update(region);
 }
 

@@ -57,7 +57,7 @@ void SplitCounts::reset(SplitSource source) {
   m_meant = {};
   m_assigned = 0;
   for (const NodeId node : idRange<NodeId>(m_graph->nodes.size())) {
-    read(node);
+    read(node, nullptr);
     count(node, +1);
   }
 }
@@ -66,16 +66,20 @@ std::vector<NodeId> SplitCounts::update(std::span<const NodeId> nodes) {
   std::vector<NodeId> changed;
   for (const NodeId node : nodes) {
     count(node, -1);
-    const bool differs = read(node);
+    read(node, &changed);
     count(node, +1);
-    if (differs) changed.push_back(node);
   }
+  std::sort(changed.begin(), changed.end());
+  changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   return changed;
 }
 
-/// The node's results, and the parameters that it places as a layer.
-bool SplitCounts::read(NodeId node) {
-  bool differs = false;
+/// The node's results, and the parameters that it places as a layer: those may be made by another node, which has
+/// changed then, whoever is read first.
+void SplitCounts::read(NodeId node, std::vector<NodeId>* changed) {
+  const auto note = [&](NodeId differs) {
+    if (changed) changed->push_back(differs);
+  };
   const auto take = [&](ValueId value) {
     if (!value.isValid()) return;
     MaybePlacement now = m_source.placement ? m_source.placement(value) : std::nullopt;
@@ -84,19 +88,20 @@ bool SplitCounts::read(NodeId node) {
     m_assigned += now.has_value();
     m_assigned -= before.has_value();
     before = std::move(now);
-    differs = true;
+    note(m_graph->value(value).producer);
   };
   for (const ValueId result : m_graph->node(node).results) take(result);
   LayerForm form = LayerForm::Open;
   if (const graph::LayerShape* shape = layer(node)) {
     for (const ValueId parameter : {shape->weight, shape->bias, shape->down}) take(parameter);
-    m_strategies[node.index()] = m_source.strategy ? m_source.strategy(node) : std::nullopt;
+    auto strategy = m_source.strategy ? m_source.strategy(node) : std::nullopt;
+    if (strategy != m_strategies[node.index()]) note(node);
+    m_strategies[node.index()] = std::move(strategy);
     const MaybePlacement weight = shape->weight.isValid() ? m_placements[shape->weight.index()] : std::nullopt;
     form = plan::layerForm(m_strategies[node.index()], weight.value_or(rules::Placement()), m_source.ranks);
   }
-  differs |= form != m_forms[node.index()];
+  if (form != m_forms[node.index()]) note(node);
   m_forms[node.index()] = form;
-  return differs;
 }
 
 void SplitCounts::count(NodeId node, int times) {

@@ -49,7 +49,8 @@ class SplitCounts {
   explicit SplitCounts(std::shared_ptr<const graph::Graph> graph, std::vector<std::uint32_t> groupOf = {});
 
   void reset(SplitSource source);
-  /// Reads these and what they place again; answers the values and layers that differ from before, by their node.
+  /// Reads these and what they place again; answers the layers that differ from before and the makers of the values
+  /// that do, each once.
   std::vector<NodeId> update(std::span<const NodeId> nodes);
 
   const MaybePlacement& placement(ValueId value) const { return m_placements[value.index()]; }
@@ -71,7 +72,7 @@ class SplitCounts {
   bool isEmpty() const { return m_assigned == 0; }
 
  private:
-  bool read(NodeId node);
+  void read(NodeId node, std::vector<NodeId>* changed);
   void count(NodeId node, int times);
   bool countsValue(NodeId node) const;
 

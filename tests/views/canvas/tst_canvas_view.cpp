@@ -6,12 +6,14 @@
 #include <QBuffer>
 #include <QFile>
 #include <QImageReader>
+#include <random>
 
 #include "canvas/legend.h"
 #include "canvas/minimap.h"
 #include "canvas/picture.h"
 #include "canvas/scene_painter.h"
 #include "canvas_support.h"
+#include "support/images.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -158,6 +160,64 @@ class CanvasView : public QObject {
     m_view->setCurrentNode(all.back());
     m_view->grab();
     QCOMPARE(m_view->scene(), scene);
+  }
+
+  /// Steps, pans and zooms in any order, painted or not in between: in the end the picture is the one painted anew.
+  void nothingIsLeftStale() {
+    m_view->setRanks(2);
+    m_view->expandAll();
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    const auto seed = std::random_device()();
+    std::mt19937 random(seed);
+    const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+    std::vector<MaybePlacement> placements(m_graph->values.size());
+    std::vector<std::optional<rules::Strategy>> strategies(m_graph->nodes.size());
+    const PlacementSource placed = [&](graph::ValueId v) { return placements[v.index()]; };
+    const StrategySource chosen = [&](graph::NodeId n) { return strategies[n.index()]; };
+    m_view->setPlacements(placed, chosen);
+    const QPoint middle = m_view->viewport()->rect().center();
+    const auto step = [&] {
+      std::vector<graph::NodeId> changed;
+      for (std::size_t i = 0, count = 1 + below(3); i < count; ++i) {
+        const graph::NodeId node(static_cast<std::uint32_t>(below(m_graph->nodes.size())));
+        const auto kind = m_graph->node(node).kind;
+        if (kind == graph::NodeKind::Call && below(2) == 0)
+          strategies[node.index()] = below(2) == 0 ? rules::Strategy::Column : rules::Strategy::Row;
+        for (const graph::ValueId v : m_graph->node(node).results) {
+          const std::size_t rank = m_graph->shapeOf(v).size(), dim = below(rank + 2);
+          placements[v.index()] = dim < rank ? MaybePlacement(rules::Placement::split(static_cast<int>(dim)))
+                                  : dim == rank ? MaybePlacement(rules::Placement::replicated())
+                                                : std::nullopt;
+        }
+        changed.push_back(node);
+      }
+      m_view->updateNodes(changed);
+    };
+    const auto pan = [&](QPoint by) {
+      QTest::mousePress(m_view->viewport(), Qt::LeftButton, {}, middle);
+      QTest::mouseMove(m_view->viewport(), middle + by);
+      QTest::mouseRelease(m_view->viewport(), Qt::LeftButton, {}, middle + by);
+    };
+    for (int round = 0; round < 100; ++round) {
+      m_view->zoomTo(0.2 + 0.1 * static_cast<double>(below(12)));
+      m_view->reveal(graph::NodeId(static_cast<std::uint32_t>(below(m_graph->nodes.size()))));
+      m_view->grab();
+      for (int i = 0; i < 12; ++i) {
+        const QPoint by(static_cast<int>(below(600)) - 300, static_cast<int>(below(600)) - 300);
+        const double zoom = m_view->zoom();
+        switch (below(4)) {
+          case 0: pan(by), step(), pan(-by); break;
+          case 1: pan(by), step(); break;
+          case 2: m_view->zoomTo(2 * zoom), step(), m_view->zoomTo(zoom); break;
+          default: step(); break;
+        }
+        if (below(4) == 0) m_view->grab();
+      }
+      const QImage stepped = m_view->viewport()->grab().toImage();
+      m_view->setPlacements(placed, chosen);
+      QVERIFY2(cleave::test::looksTheSame(stepped, m_view->viewport()->grab().toImage()),
+               qPrintable(QStringLiteral("seed %1, round %2").arg(seed).arg(round)));
+    }
   }
 
   void legendCountsLayersAndFiltersWhenClicked() {
