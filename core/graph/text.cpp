@@ -200,7 +200,9 @@ class GraphReader {
       if (line.atEnd() || line.peek() == '%') continue;  // empty, or a comment
       CLEAVE_TRY_VOID(readLine(line));
     }
-    return std::move(m_builder).finish();
+    CLEAVE_TRY(Graph read, std::move(m_builder).finish());
+    for (std::size_t i = 0; i < read.nodes.size(); ++i) read.nodes[i].origin = m_origins[i];
+    return read;
   }
 
  private:
@@ -280,7 +282,7 @@ class GraphReader {
       CLEAVE_TRY(args, arguments(line));
     }
     ScopeId scope(0);
-    NodeId origin;
+    NodeId& origin = m_origins.emplace_back();
     if (line.accept("@")) {
       CLEAVE_TRY(const std::string path, line.name());
       scope = m_builder.scope(path);
@@ -292,7 +294,7 @@ class GraphReader {
     if (!line.atEnd()) return line.error("unexpected text at the end");
     std::vector<ValueId> results;
     if (isCall) {
-      results = m_builder.addCall(op, std::move(args), std::move(types), scope, origin);
+      results = m_builder.addCall(op, std::move(args), std::move(types), scope);
     } else if (op == "input") {
       results = {m_builder.addInput(names[0], types[0])};
     } else if (op == "parameter") {
@@ -394,6 +396,7 @@ class GraphReader {
   }
 
   GraphBuilder m_builder;
+  std::vector<NodeId> m_origins;  ///< by node: of every kind, which the builder takes for calls alone
   std::unordered_map<std::string, ValueId> m_values;
   bool m_anyNode = false;
 };

@@ -4,6 +4,7 @@
 #include "pipeline/compare.h"
 #include "pipeline/evaluate_rule.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/source.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -263,6 +264,39 @@ class TestPipeline : public QObject {
     QVERIFY(need(pipeline::checkPlan(plan)).empty());
     plan.model.source = CLEAVE_TEST_DATA "/models/qwen2";
     QVERIFY(!need(pipeline::checkPlan(plan)).empty());
+  }
+
+  void aPlanFileIsReopenedWithItsModel_data() {
+    QTest::addColumn<QString>("sample");
+    for (const auto& sample : need(pipeline::bundledSamples())) {
+      if (sample.name.find("exploding") != std::string::npos) continue;  // its search does not end in a test's time
+      QTest::newRow(sample.name.c_str()) << QString::fromStdString(sample.name);
+    }
+  }
+  void aPlanFileIsReopenedWithItsModel() {
+    QFETCH(QString, sample);
+    const auto solved = solvedSample(sample.toStdString());
+    if (solved.solved->result.outcome != solve::Outcome::Solved) QSKIP("This sample has no plan.");
+    const auto plan = need(pipeline::planModel(solved.model, solved.solved));
+    QTemporaryDir folder;
+    QFile file(folder.filePath("plan.json"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(QByteArray::fromStdString(plan::toJson(*plan)));
+    file.close();
+    const auto reopened = need(pipeline::reopenPlan(file.fileName().toStdString()));
+    QCOMPARE(reopened.note, std::string());
+    QVERIFY(reopened.model->captured != reopened.model->aten);  // its own two graphs, not the plan's one
+    const std::string text = graph::toText(*solved.model->aten);
+    QCOMPARE(graph::toText(need(graph::parseGraph(text))), text);
+    const QString source = QString::fromStdString(plan->model.source);
+    const QString other = CLEAVE_TEST_DATA "/models/qwen2";
+    QByteArray changed = QByteArray::fromStdString(plan::toJson(*plan));
+    changed.replace(source.toUtf8(), other.toUtf8());
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(changed);
+    file.close();
+    const auto alone = need(pipeline::reopenPlan(file.fileName().toStdString()));
+    QVERIFY2(alone.note.find("holds another one now") != std::string::npos, alone.note.c_str());
   }
 
   void aPlanIsCheckedUnderItsDemands() {
