@@ -61,7 +61,8 @@ Json worldSizeJson(const plan::WorldSize& size) {
           {"rank_bytes", size.rankBytes},
           {"step_fs", jsonOf<Json>(size.femtoseconds)},
           {"fits_budget", size.fitsBudget},
-          {"why", size.why}};
+          {"heads", size.heads},
+          {"why", plan::reasonText(size)}};
 }
 
 /// An opened model and the problem the flags make of it.
@@ -200,7 +201,8 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
     const bool hasPlan = plan::hasPlan(size.verdict);
     const auto ifPlan = [&](std::string figure) { return hasPlan ? std::move(figure) : std::string("-"); };
     const auto ifSplit = [&](std::string figure) { return size.ranks > 1 ? ifPlan(std::move(figure)) : std::string("-"); };
-    const std::string why = size.fitsBudget || !hasPlan ? size.why : size.why + (size.why.empty() ? "" : "; ") + "more than the memory budget";
+    const std::string reason = plan::reasonText(size);
+    const std::string why = size.fitsBudget || !hasPlan ? reason : reason + (reason.empty() ? "" : "; ") + "more than the memory budget";
     text += fmt::format("{:>5}  {:<15} {:>12} {:>8} {:>8}  {:>10} {:>12}  {}\n", size.ranks, plan::toText(size.verdict),
                         ifSplit(fmt::format("{} of {}", size.layers.split, size.layers.layers)), ifSplit(plan::percentText(size.flopsShare)),
                         ifSplit(plan::percentText(size.weightShare)), ifPlan(bytesText(size.rankBytes)), ifPlan(solve::timeText(size.femtoseconds)), why);

@@ -45,7 +45,11 @@ class JsonWriter {
     m_text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
   /// An integer where 64 bits hold it, as most readers expect, else a real.
-  void value(Femtoseconds time) { time.isShort() ? value(static_cast<std::int64_t>(time.count())) : real(static_cast<double>(time)); }
+  void value(Wide number) {
+    const bool isShort = Femtoseconds(number).isShort();
+    isShort ? value(static_cast<std::int64_t>(number)) : real(static_cast<double>(number));
+  }
+  void value(Femtoseconds time) { value(time.count()); }
   /// Shortest text that reads back as the same number; "inf", "-inf" and "nan" as texts.
   void real(double number);
   void hex(std::span<const std::byte> data);

@@ -20,24 +20,10 @@ using graph::NodeKind;
 constexpr std::size_t kMostOpsNamed = 3;
 
 /// What a plan saves of what it could: all but one part in `ranks`.
-double shareOf(std::int64_t whole, std::int64_t onRank, int ranks) {
+double shareOf(Wide whole, Wide onRank, int ranks) {
   if (ranks <= 1 || whole <= 0) return 0;
   const double kept = static_cast<double>(onRank) / static_cast<double>(whole);
   return std::clamp((1 - kept) / (1 - 1.0 / ranks), 0.0, 1.0);
-}
-
-/// The graph on one rank: every layer and value whole.
-std::int64_t flopsOfWhole(const solve::Problem& problem) {
-  solve::Problem one = problem;
-  one.context.worldSize = 1;
-  const Graph& graph = *one.graph;
-  solve::Solution whole;
-  whole.placements.resize(graph.values.size());
-  whole.strategies.resize(graph.nodes.size());
-  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
-    if (const auto layer = graph::layerShape(graph, node)) whole.strategies[node.index()] = rules::layerOptions(graph, node, *layer, one.context).offered.front();
-  }
-  return solve::costOf(one, whole).sum.flops;
 }
 
 std::string opText(const std::string& op) {
@@ -60,7 +46,7 @@ class Replicated {
     }
     ReplicatedWork& work = group->work;
     ++work.count;
-    work.flops = saturatingAdd(work.flops, cost.flops);
+    work.flops += cost.flops;
     work.femtoseconds += cost.computeFs;
     group->byOp[opText(m_graph.opName(m_graph.node(node)))] += cost.computeFs;
     if (cost.computeFs > group->dearestFs) {
@@ -115,19 +101,32 @@ bool hasHeads(const ReplicatedWork& work) {
 double Shares::flopsShare() const { return shareOf(flops, rankFlops, ranks); }
 double Shares::weightShare() const { return shareOf(weightBytes, rankWeightBytes, ranks); }
 
+solve::PlanCost costOfWhole(const solve::Problem& problem) {
+  solve::Problem one = problem;
+  one.context.worldSize = 1;
+  const Graph& graph = *one.graph;
+  solve::Solution whole;
+  whole.placements.resize(graph.values.size());
+  whole.strategies.resize(graph.nodes.size());
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    if (const auto layer = graph::layerShape(graph, node)) whole.strategies[node.index()] = rules::layerOptions(graph, node, *layer, one.context).offered.front();
+  }
+  return solve::costOf(one, whole);
+}
+
 Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings) {
   const Graph& graph = *problem.graph;
   Shares shares;
   shares.ranks = problem.context.worldSize;
   shares.layers = solve::countLayers(graph, &solution, shares.ranks);
-  shares.flops = flopsOfWhole(problem);
+  shares.flops = costOfWhole(problem).sum.flops;
   addWeights(problem, solution, shares);
   const solve::Variables variables(problem);
   const auto costs = solve::CostModel(problem, variables).byNode(solution);
   Replicated replicated(graph, standings);
   for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
     const solve::StepCost& cost = costs[node.index()];
-    shares.rankFlops = saturatingAdd(shares.rankFlops, cost.flops);
+    shares.rankFlops += cost.flops;
     shares.computeFs += cost.computeFs;
     if (shares.ranks == 1 || cost.computeFs == 0 || splitsWork(solve::choiceOf(variables, problem, solution, node), shares.ranks)) continue;
     shares.replicatedFs += cost.computeFs;

@@ -19,7 +19,7 @@ struct ReplicatedWork {
   std::vector<std::string> ops;  ///< the dearest first: "scaled_dot_product_attention", "mul.Tensor"
   std::size_t count = 0;         ///< of operators
   graph::NodeId first;           ///< the dearest
-  std::int64_t flops = 0;        ///< on each rank
+  Wide flops = 0;                ///< on each rank
   Femtoseconds femtoseconds;     ///< of each rank's step
   Standing why = NotKnown{};     ///< of the dearest
 };
@@ -27,7 +27,7 @@ struct ReplicatedWork {
 struct Shares {
   int ranks = 1;
   solve::LayerCount layers;
-  std::int64_t flops = 0, rankFlops = 0;              ///< of one step: of the whole model, of one rank
+  Wide flops = 0, rankFlops = 0;                      ///< of one step: of the whole model, of one rank
   std::int64_t weightBytes = 0, rankWeightBytes = 0;  ///< of parameters, each once: of the whole model, on one rank
   Femtoseconds computeFs;                             ///< of one rank's step, without collectives
   Femtoseconds replicatedFs;                          ///< of these: on what every rank computes whole
@@ -37,6 +37,9 @@ struct Shares {
   double flopsShare() const;
   double weightShare() const;
 };
+
+/// What the model costs on one rank, which holds and computes all of it.
+solve::PlanCost costOfWhole(const solve::Problem& problem);
 
 /// Without `standings` nothing is known of why.
 Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings);

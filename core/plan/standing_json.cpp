@@ -139,7 +139,7 @@ Result<void> readReplicated(const JsonObject& root, const graph::Graph& graph, S
     ReplicatedWork& read = known.emplace_back();
     CLEAVE_TRY(read.pattern, work.text("modules"));
     CLEAVE_TRY(read.count, work.count("count"));
-    CLEAVE_TRY(read.flops, work.integer("flops", kNotNegative));
+    CLEAVE_TRY(read.flops, readWide(work, "flops", "a number of FLOPs"));
     CLEAVE_TRY(read.femtoseconds, readTime(work, "femtoseconds"));
     CLEAVE_TRY(const std::string first, work.text("first"));
     const graph::ValueId value = graph.findValue(first);

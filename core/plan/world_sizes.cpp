@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "graph/operators.h"
+#include "plan/preflight.h"
 #include "solve/wording.h"
 
 #include <algorithm>
@@ -51,31 +52,6 @@ void takeFailure(const Result<solve::SolveResult>& result, WorldSize& size) {
   size.why = isBudget || result->causes.empty() ? result->core.text() : result->causes.front().reason;
 }
 
-/// nullopt: cancelled.
-std::optional<Tried> tryOn(solve::Problem problem, int ranks, solve::Engine engine, const std::vector<NodeId>& parts, const Progress& progress) {
-  Tried tried;
-  tried.size.ranks = ranks;
-  tried.size.layers = solve::countLayers(*problem.graph, nullptr, ranks);
-  problem.context.worldSize = ranks;
-  const auto sink = solve::makeCountingSink();
-  const auto result = solve::solve(problem, engine, *sink, progress);
-  if (progress.cancelled() || (result && result->outcome == solve::Outcome::Stopped)) return std::nullopt;
-  if (!result || !result->solution) {
-    takeFailure(result, tried.size);
-    return tried;
-  }
-  takeFigures(problem, *result, tried.size);
-  if (ranks == 1) return tried;
-  Standings standings(problem, *result->solution, engine, result->optimum.get());
-  for (NodeId part : parts) {
-    const bool isLayer = graph::layerShape(*problem.graph, part).has_value();
-    tried.mainParts.push_back(isLayer ? standings.weight(part) : standings.work(part));
-  }
-  return tried;
-}
-
-bool isWhole(const Standing& standing) { return !std::holds_alternative<Split>(standing); }
-
 /// No plan under these settings splits it; other settings may.
 bool isImpossibleHere(const Standing& standing) {
   const auto* setting = std::get_if<NotAskedFor>(&standing);
@@ -91,45 +67,113 @@ std::string nameOf(const Graph& graph, NodeId part) {
 WorldSizeVerdict whenNothingSplits(const std::vector<Standing>& parts) {
   const auto has = [&](auto is) { return std::any_of(parts.begin(), parts.end(), is); };
   if (has([](const Standing& s) { return std::holds_alternative<DoesNotPay>(s); })) return WorldSizeVerdict::DoesNotPay;
-  if (parts.empty() || has([](const Standing& s) { return std::holds_alternative<Cannot>(s); })) return WorldSizeVerdict::Nothing;
-  return WorldSizeVerdict::NotAskedFor;
+  const bool isLeftOut = has([](const Standing& s) { return std::holds_alternative<NotAskedFor>(s); });
+  return isLeftOut ? WorldSizeVerdict::NotAskedFor : WorldSizeVerdict::Nothing;
 }
 
-/// What a verdict on a plan that splits nothing rests on.
+/// What a verdict rests on; of a plan that works, what it leaves whole.
 bool isReasonFor(WorldSizeVerdict verdict, const Standing& standing) {
   switch (verdict) {
+    case WorldSizeVerdict::Works:
     case WorldSizeVerdict::DoesNotPay: return std::holds_alternative<DoesNotPay>(standing);
+    case WorldSizeVerdict::Partly: return isImpossibleHere(standing);
     case WorldSizeVerdict::NotAskedFor: return std::holds_alternative<NotAskedFor>(standing);
     default: return std::holds_alternative<Cannot>(standing);
   }
 }
 
-/// Attention first: a layer whose columns are gathered around it counts as split and saves little.
-std::optional<std::size_t> firstOf(const Graph& graph, const std::vector<NodeId>& parts, const std::vector<bool>& isMeant) {
-  std::optional<std::size_t> first;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!isMeant[i]) continue;
-    if (graph::headsOf(graph, parts[i])) return i;
-    if (!first) first = i;
+/// "52 heads do not divide by 8 ranks"; empty: they do, or the menu lets ranks share KV heads.
+std::string indivisibleHeads(const solve::Problem& problem, const std::vector<NodeId>& parts) {
+  const int ranks = problem.context.worldSize;
+  for (NodeId part : parts) {
+    const auto heads = graph::headsOf(*problem.graph, part);
+    if (!heads) continue;
+    const bool isShared = heads->query % ranks == 0 && ranks % heads->keyValue == 0 && problem.context.menu == rules::Menu::Full;
+    if (std::string refusal = headsText(*heads, ranks); !refusal.empty() && !isShared) return refusal;
   }
-  return first;
+  return {};
 }
 
-/// `splitsSomewhere`: by main part, whether any number of ranks can split it.
-void judge(const Graph& graph, Tried& tried, const std::vector<NodeId>& parts, const std::vector<bool>& splitsSomewhere) {
-  WorldSize& size = tried.size;
-  if (size.ranks == 1 || !hasPlan(size.verdict)) return;
-  const bool splitsNothing = std::all_of(tried.mainParts.begin(), tried.mainParts.end(), isWhole);
-  if (splitsNothing) size.verdict = whenNothingSplits(tried.mainParts);
-  std::vector<bool> isReason(parts.size());
+/// What stands in `heads` is not said again.
+std::string clauseOf(Standing standing, const std::string& heads) {
+  if (auto* cannot = std::get_if<Cannot>(&standing); cannot && cannot->why == heads) return "cannot be split";
+  if (auto* setting = std::get_if<NotAskedFor>(&standing); setting && setting->why == heads) setting->why.clear();
+  return toText(standing);
+}
+
+/// Attention first: a layer whose columns are gathered around it counts as split and saves little.
+std::string firstReason(const Graph& graph, const Tried& tried, const std::vector<NodeId>& parts) {
+  std::optional<std::size_t> first;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const Standing& standing = tried.mainParts[i];
-    isReason[i] = splitsNothing ? isReasonFor(size.verdict, standing) : isImpossibleHere(standing) && splitsSomewhere[i];
+    if (!isReasonFor(tried.size.verdict, tried.mainParts[i])) continue;
+    const bool isAttention = graph::headsOf(graph, parts[i]).has_value();
+    if (!first || isAttention) first = i;
+    if (isAttention) break;
   }
-  const auto told = firstOf(graph, parts, isReason);
-  if (told && !splitsNothing) size.verdict = WorldSizeVerdict::Partly;
-  if (told) size.why = fmt::format("{} {}", nameOf(graph, parts[*told]), toText(tried.mainParts[*told]));
-  if (parts.empty()) size.why = "the model has no layer with a weight";
+  return first ? fmt::format("{} {}", nameOf(graph, parts[*first]), clauseOf(tried.mainParts[*first], tried.size.heads)) : std::string();
+}
+
+/// What one rank alone takes, where no plan on several is faster and one has room for the model.
+std::optional<Femtoseconds> asFastAlone(const solve::Problem& problem, const solve::SolveResult& result) {
+  if (!result.optimum) return std::nullopt;
+  const solve::PlanCost alone = costOfWhole(problem);
+  const bool isAsFast = alone.femtoseconds() <= result.optimum->fastest().femtoseconds() && alone.bytes() <= problem.cost.budgetBytes();
+  return isAsFast ? std::optional(alone.femtoseconds()) : std::nullopt;
+}
+
+void judge(const solve::Problem& problem, const solve::SolveResult& result, const std::vector<NodeId>& parts, Tried& tried) {
+  WorldSize& size = tried.size;
+  if (parts.empty()) {
+    size.verdict = WorldSizeVerdict::Nothing;
+    size.why = "the model has no layer with a weight";
+    return;
+  }
+  const auto has = [&](auto is) { return std::any_of(tried.mainParts.begin(), tried.mainParts.end(), is); };
+  const bool splitsNothing = !has([](const Standing& standing) { return std::holds_alternative<Split>(standing); });
+  if (splitsNothing) {
+    size.verdict = whenNothingSplits(tried.mainParts);
+  } else if (const auto alone = asFastAlone(problem, result)) {
+    size.verdict = WorldSizeVerdict::DoesNotPay;
+    size.why = fmt::format("no plan takes less than the {} that one rank takes; what is split makes a rank hold less", solve::timeText(*alone));
+    return;
+  } else if (has(isImpossibleHere)) {
+    size.verdict = WorldSizeVerdict::Partly;
+  }
+  size.why = firstReason(*problem.graph, tried, parts);
+}
+
+/// Without a plan: what is whole on every rank in all of them, which is why they need so much.
+std::string wholeText(const Preflight& before) {
+  const auto largest = std::max_element(before.whole.begin(), before.whole.end(), [](const WholeWeights& a, const WholeWeights& b) { return a.bytes < b.bytes; });
+  if (largest == before.whole.end() || largest->bytes == 0) return {};
+  const std::string most = before.whole.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
+  return fmt::format("{} of weights are whole on every rank{} `{}` ({}); ", bytesText(before.wholeBytes), most.empty() ? ":" : most, largest->pattern, largest->why);
+}
+
+/// nullopt: cancelled.
+std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine engine, const std::vector<NodeId>& parts, const Progress& progress) {
+  Tried tried;
+  tried.size.ranks = ranks;
+  tried.size.layers = solve::countLayers(*problem.graph, nullptr, ranks);
+  problem.context.worldSize = ranks;
+  tried.size.heads = indivisibleHeads(problem, parts);
+  const auto sink = solve::makeCountingSink();
+  const auto result = solve::solve(problem, engine, *sink, progress);
+  if (progress.cancelled() || (result && result->outcome == solve::Outcome::Stopped)) return std::nullopt;
+  if (!result || !result->solution) {
+    takeFailure(result, tried.size);
+    if (tried.size.verdict == WorldSizeVerdict::OverBudget) tried.size.why = wholeText(preflight(problem)) + tried.size.why;
+    return tried.size;
+  }
+  takeFigures(problem, *result, tried.size);
+  if (ranks == 1) return tried.size;
+  Standings standings(problem, *result->solution, engine, result->optimum.get());
+  for (NodeId part : parts) {
+    const bool isLayer = graph::layerShape(*problem.graph, part).has_value();
+    tried.mainParts.push_back(isLayer ? standings.weight(part) : standings.work(part));
+  }
+  judge(problem, *result, parts, tried);
+  return tried.size;
 }
 
 std::string splitText(const WorldSize& size) {
@@ -156,33 +200,28 @@ bool hasPlan(WorldSizeVerdict verdict) { return verdict != WorldSizeVerdict::NoS
 
 std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks, const Progress& progress) {
   const std::vector<NodeId> parts = mainParts(*problem.graph);
-  std::vector<Tried> all;
+  std::vector<WorldSize> sizes;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     progress.report("world sizes", static_cast<std::int64_t>(i), static_cast<std::int64_t>(ranks.size()));
-    auto tried = tryOn(problem, ranks[i], engine, parts, progress);
-    if (!tried) break;
-    all.push_back(*std::move(tried));
-  }
-  std::vector<bool> splitsSomewhere(parts.size());
-  for (const Tried& tried : all) {
-    for (std::size_t i = 0; i < tried.mainParts.size(); ++i) splitsSomewhere[i] = splitsSomewhere[i] || !isImpossibleHere(tried.mainParts[i]);
-  }
-  std::vector<WorldSize> sizes;
-  for (Tried& tried : all) {
-    judge(*problem.graph, tried, parts, splitsSomewhere);
-    sizes.push_back(std::move(tried.size));
+    auto size = tryOn(problem, ranks[i], engine, parts, progress);
+    if (!size) break;
+    sizes.push_back(*std::move(size));
   }
   return sizes;
 }
 
+std::string reasonText(const WorldSize& size) { return size.heads + (size.heads.empty() || size.why.empty() ? "" : "; ") + size.why; }
+
 std::string toText(const WorldSize& size) {
-  const std::string because = size.why.empty() ? "" : ": " + size.why;
+  const std::string reason = reasonText(size);
+  const std::string because = reason.empty() ? "" : ": " + reason;
   switch (size.verdict) {
     case WorldSizeVerdict::Works:
-      return size.ranks == 1 ? "works, there is nothing to split" : "works: " + splitText(size);
+      return size.ranks == 1 ? "works, there is nothing to split" : fmt::format("works: {}{}", splitText(size), reason.empty() ? "" : "; " + reason);
     case WorldSizeVerdict::Partly: return fmt::format("works in part{}; {}", because, splitText(size));
     case WorldSizeVerdict::Nothing: return "nothing can be split" + because;
-    case WorldSizeVerdict::DoesNotPay: return "nothing is split" + because;
+    case WorldSizeVerdict::DoesNotPay:
+      return size.layers.split > 0 ? fmt::format("does not pay{}; {}", because, splitText(size)) : "nothing is split" + because;
     case WorldSizeVerdict::NotAskedFor: return "nothing is split" + because;
     case WorldSizeVerdict::NoSolution: return "there is no solution" + because;
     case WorldSizeVerdict::OverBudget: return "no plan fits" + because;

@@ -1,5 +1,6 @@
 #pragma once
-/// How a model does on other numbers of ranks: each is solved for, and judged by the work and the weights that its plan divides.
+/// How a model does on other numbers of ranks: each is solved for, and judged by the work and the weights that its plan divides. A verdict
+/// depends on its own number alone, not on which others are asked with it.
 #include "plan/shares.h"
 
 #include <span>
@@ -7,10 +8,10 @@
 namespace cleave::plan {
 
 enum class WorldSizeVerdict : std::uint8_t {
-  Works,        ///< all that any of the numbers asked together can split can be split here, and something is (or there is one rank)
-  Partly,       ///< something is split, but a layer or attention that splits elsewhere cannot here
+  Works,        ///< something is split, and every layer with a weight and all attention can be (or there is one rank)
+  Partly,       ///< something is split, but a layer or attention cannot be here
   Nothing,      ///< nothing can be split here
-  DoesNotPay,   ///< nothing is split, because whole costs less
+  DoesNotPay,   ///< nothing is split, or only what the slack admits, because no plan is faster than one rank, which has room for the model
   NotAskedFor,  ///< nothing is split, because a setting leaves it out
   NoSolution,   ///< pins, or a menu without `whole`, leave no plan
   OverBudget,   ///< no plan fits the memory of a rank
@@ -29,14 +30,17 @@ struct WorldSize {
   std::int64_t rankBytes = 0;       ///< PlanCost::bytes; OverBudget: of the leanest plan that was found, where it is known
   Femtoseconds femtoseconds;
   bool fitsBudget = true;           ///< engines that do not look at the budget answer plans beyond it
-  std::string why;                  ///< not Works: the first reason, with the numbers; else what every rank computes whole, or empty
+  std::string heads;                ///< "28 heads do not divide by 8 ranks": comes before all other reasons; empty: they do, or ranks share them
+  std::string why;                  ///< the first reason that something is not split, or that there is no plan, with the numbers; or empty
 };
 
 /// Under the options of the problem, by `engine`. Reports progress; answers what it has when cancelled.
 std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks,
                                   const Progress& progress = {});
 
-/// "works in part: `model.layers.*.self_attn` cannot be split: 28 heads do not divide by 8 ranks; 226 of 226 layers, …".
+/// `heads` and `why`.
+std::string reasonText(const WorldSize& size);
+/// "works in part: 28 heads do not divide by 8 ranks; attention in `model.layers.0.self_attn` cannot be split; 226 of 226 layers, …".
 std::string toText(const WorldSize& size);
 
 }  // namespace cleave::plan

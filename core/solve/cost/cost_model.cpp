@@ -15,9 +15,10 @@ using graph::NodeKind;
 using rules::CollectiveKind;
 using rules::StrategyOption;
 
-std::int64_t asInteger(double number) {
-  constexpr double kLargest = 9.2e18;
-  return static_cast<std::int64_t>(std::llround(std::min(number, kLargest)));
+/// 128 bits hold the sums of millions of the largest.
+Wide asInteger(double number) {
+  constexpr double kLargest = 1e30;
+  return static_cast<Wide>(std::round(std::min(number, kLargest)));
 }
 
 /// Seconds for which a ring collective sends; see the header.
@@ -97,7 +98,7 @@ class StepCounter {
   void addCompute(double flops, double bytes, int passes) {
     const double seconds = std::max(flops / m_facts.of(m_node).flopsPerSecond, bytes / m_problem.cost.profile.memoryBytesPerSecond);
     m_cost.computeFs += Femtoseconds::ofSeconds(seconds * passes);
-    m_cost.flops = saturatingAdd(m_cost.flops, asInteger(flops * passes));
+    m_cost.flops += asInteger(flops * passes);
   }
 
   // ---- layers

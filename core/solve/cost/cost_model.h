@@ -1,6 +1,6 @@
 #pragma once
 /// What a plan costs: predicted seconds of one step and bytes on one rank. All ranks do the same, so one rank's figures are
-/// the plan's. Integers (femtoseconds in 128 bits, bytes in 64), rounded once for each operator and each collective, so that
+/// the plan's. Integers (femtoseconds and FLOPs in 128 bits, bytes in 64), rounded once for each operator and each collective, so that
 /// the same plan has the same cost wherever it is added up; only bytes beyond 8 EiB stay at the largest value.
 ///
 /// Time of an operator, on one rank's shard (replicated work counts in full on every rank):
@@ -45,7 +45,7 @@
 namespace cleave::solve {
 
 struct StepCost {
-  std::int64_t flops = 0;        ///< of one rank, forward, and backward when training
+  Wide flops = 0;                ///< of one rank, forward, and backward when training
   Femtoseconds computeFs;        ///< forward, and backward when training
   Femtoseconds trafficFs;        ///< collectives, forward and backward
   std::int64_t trafficBytes = 0; ///< bytes of the whole tensors of these collectives

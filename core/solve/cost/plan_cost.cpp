@@ -7,10 +7,11 @@
 namespace cleave::solve {
 
 StepCost& StepCost::operator+=(const StepCost& other) {
+  flops += other.flops;
   computeFs += other.computeFs;
   trafficFs += other.trafficFs;
-  for (const auto field : {&StepCost::flops, &StepCost::trafficBytes, &StepCost::summedGradients, &StepCost::parameters, &StepCost::gradients,
-                           &StepCost::optimizer, &StepCost::activations, &StepCost::kvCache}) {
+  for (const auto field : {&StepCost::trafficBytes, &StepCost::summedGradients, &StepCost::parameters, &StepCost::gradients, &StepCost::optimizer,
+                           &StepCost::activations, &StepCost::kvCache}) {
     this->*field = saturatingAdd(this->*field, other.*field);
   }
   return *this;

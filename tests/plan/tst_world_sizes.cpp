@@ -1,0 +1,140 @@
+// Verdicts on numbers of ranks: each depends on its own number alone, and says what does not divide before what it costs.
+#include "plan/world_sizes.h"
+#include "support/llama_graph.h"
+
+#include <QTest>
+
+using namespace cleave;
+using namespace cleave::plan;
+using solve::Engine;
+
+namespace {
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+solve::Problem problemOf(const test::LlamaSizes& sizes) {
+  solve::Problem problem;
+  problem.graph = test::llamaGraph(sizes);
+  problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+  solve::DeviceProfile& profile = problem.cost.profile;
+  profile.name = "round";
+  profile.memoryBytes = kNoLimit / 4;
+  profile.halfFlopsPerSecond = 1e14;
+  profile.floatFlopsPerSecond = profile.doubleFlopsPerSecond = 1e12;
+  profile.memoryBytesPerSecond = 1e12;
+  profile.linkBytesPerSecond = 1e11;
+  profile.linkLatencySeconds = 1e-6;
+  return problem;
+}
+
+test::LlamaSizes published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, std::int64_t intermediate, std::int64_t vocab) {
+  return {.layers = 2, .hidden = heads * headSize, .heads = heads, .kvHeads = kvHeads, .intermediate = intermediate, .vocab = vocab, .sequence = 2048};
+}
+
+/// A collective's latency is more than all its work.
+test::LlamaSizes tiny(std::int64_t heads) { return {.layers = 1, .hidden = heads * 8, .heads = heads, .kvHeads = heads, .intermediate = 112, .vocab = 256}; }
+
+WorldSize on(const solve::Problem& problem, int ranks, Engine engine = Engine::Optimal) {
+  return worldSizes(problem, engine, std::vector<int>{ranks}).front();
+}
+
+bool isSame(const WorldSize& a, const WorldSize& b) {
+  return a.ranks == b.ranks && a.verdict == b.verdict && a.heads == b.heads && a.why == b.why && a.layers == b.layers;
+}
+
+}  // namespace
+
+class TestWorldSizes : public QObject {
+  Q_OBJECT
+ private slots:
+  void aVerdictDependsOnItsNumberAlone_data() {
+    QTest::addColumn<int>("heads");
+    QTest::addColumn<int>("kvHeads");
+    QTest::addColumn<int>("intermediate");
+    QTest::addColumn<int>("indivisible");
+    QTest::newRow("52 heads") << 52 << 52 << 17920 << 8;
+    QTest::newRow("28 heads") << 28 << 4 << 18944 << 8;
+    QTest::newRow("71 heads") << 71 << 71 << 18176 << 4;
+  }
+  void aVerdictDependsOnItsNumberAlone() {
+    QFETCH(int, heads);
+    QFETCH(int, kvHeads);
+    QFETCH(int, intermediate);
+    QFETCH(int, indivisible);
+    const solve::Problem problem = problemOf(published(heads, kvHeads, 64, intermediate, 32000));
+    const std::vector<int> asked{1, 2, 4, indivisible, 3};
+    const auto together = worldSizes(problem, Engine::Optimal, asked);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const WorldSize alone = on(problem, asked[i]);
+      QVERIFY2(isSame(alone, together[i]), (toText(alone) + " but " + toText(together[i])).c_str());
+    }
+    const WorldSize alone = on(problem, indivisible);
+    const std::string refusal = fmt::format("{} heads do not divide by {} ranks", heads, indivisible);
+    QVERIFY2(alone.verdict == WorldSizeVerdict::Partly, toText(alone).c_str());
+    QCOMPARE(alone.heads, refusal);
+    QVERIFY2(toText(alone).find(refusal) < toText(alone).find("attention"), toText(alone).c_str());
+  }
+
+  /// Some layers are split and win nothing over one rank: that is not what works.
+  void whatIsNoFasterThanOneRankDoesNotPay() {
+    solve::Problem problem = problemOf(published(14, 2, 64, 4864, 32000));
+    problem.cost.profile.linkLatencySeconds = 0.1;
+    problem.cost.slackPercent = 50;
+    const WorldSize size = on(problem, 2);
+    QVERIFY2(size.layers.split > 0, toText(size).c_str());
+    QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay, toText(size).c_str());
+    QVERIFY2(size.why.find("one rank") != std::string::npos, size.why.c_str());
+    const auto whole = on(problem, 1);
+    QVERIFY(size.femtoseconds >= whole.femtoseconds);
+    // Where one rank has no room for it, splitting is what makes it possible.
+    problem.cost.memoryBudget = whole.rankBytes - 1;
+    const WorldSize bound = on(problem, 2);
+    QVERIFY2(bound.verdict == WorldSizeVerdict::Works, toText(bound).c_str());
+  }
+
+  void whatDoesNotDivideIsSaidBeforeWhatDoesNotPay() {
+    const WorldSize size = on(problemOf(tiny(8)), 3);
+    QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay || size.verdict == WorldSizeVerdict::Nothing, toText(size).c_str());
+    QCOMPARE(size.heads, std::string("8 heads do not divide by 3 ranks"));
+    QVERIFY2(toText(size).find(size.heads) < toText(size).find("pay"), toText(size).c_str());
+    QCOMPARE(on(problemOf(tiny(8)), 4).heads, std::string());
+  }
+
+  /// Ranks that do not divide a model hold it whole: that is why they need more than fewer ranks do.
+  void whatDoesNotDivideIsSaidBeforeTheBudget() {
+    solve::Problem problem = problemOf(published(128, 8, 16, 16384, 1024));
+    problem.cost.memoryBudget = on(problem, 4).rankBytes * 5 / 4;
+    QVERIFY(hasPlan(on(problem, 4).verdict));
+    const WorldSize size = on(problem, 7);
+    QVERIFY2(size.verdict == WorldSizeVerdict::OverBudget, toText(size).c_str());
+    QCOMPARE(size.heads, std::string("128 heads do not divide by 7 ranks"));
+    QVERIFY2(size.why.find("whole on every rank") != std::string::npos, size.why.c_str());
+    QVERIFY2(size.why.find("16384 output features do not divide by 7 ranks") != std::string::npos, size.why.c_str());
+  }
+
+  /// Nothing "can" be split only where no setting brings a split.
+  void whatAnotherMenuBringsIsNotImpossible() {
+    solve::Problem problem = problemOf(tiny(8));
+    problem.context.menu = rules::Menu::Optimum;
+    const WorldSize size = on(problem, 3, Engine::Reference);
+    QCOMPARE(size.layers.split, std::size_t{0});
+    QVERIFY2(size.verdict == WorldSizeVerdict::NotAskedFor, toText(size).c_str());
+    QVERIFY2(toText(size).starts_with("nothing is split: 8 heads do not divide by 3 ranks; "), toText(size).c_str());
+    QVERIFY2(size.why.find("with the full menu") != std::string::npos, size.why.c_str());
+  }
+
+  /// KV heads that ranks share are no reason: the menu decides.
+  void sharedKvHeadsDivide() {
+    solve::Problem problem = problemOf(published(32, 2, 64, 4096, 32000));
+    const WorldSize shared = on(problem, 4);
+    QVERIFY2(shared.verdict == WorldSizeVerdict::Works && shared.heads.empty(), toText(shared).c_str());
+    problem.context.menu = rules::Menu::Optimum;
+    const WorldSize split = on(problem, 4);
+    QVERIFY2(split.verdict == WorldSizeVerdict::Partly, toText(split).c_str());
+    QCOMPARE(split.heads, std::string("2 KV heads do not divide by 4 ranks"));
+    QVERIFY2(split.why.find("with the full menu") != std::string::npos, split.why.c_str());
+  }
+};
+
+QTEST_APPLESS_MAIN(TestWorldSizes)
+#include "tst_world_sizes.moc"
