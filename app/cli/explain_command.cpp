@@ -105,12 +105,17 @@ struct ExplainCommand {
   }
 
  private:
-  /// How much of the model is split, then what is not and why: first what a user should know, last what is whole because that is best.
+  /// How much of the model is split, then what is not and why: first what a user should know (where heads do not divide, that), last
+  /// what is whole because that is best.
   static std::string wholeText(const plan::Plan& plan) {
     const auto& layers = plan.shares.layers;
-    std::string text = layers.layers > 0 && layers.split == layers.layers ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
-    text += fmt::format("  {}\n", plan::toText(plan.shares));
+    const bool headsDivide = plan::indivisibleHeads(plan.shares).empty();
+    const bool isAllSplit = headsDivide && layers.layers > 0 && layers.split == layers.layers;
+    std::string text = isAllSplit ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
+    const std::string shares = fmt::format("  {}\n", plan::toText(plan.shares));
+    if (headsDivide) text += shares;
     for (const std::string& warning : plan.warnings) text += fmt::format("  {}\n", warning);
+    if (!headsDivide) text += shares;
     for (const std::string& sentence : plan::wholeByChoice(plan)) text += fmt::format("  {}\n", sentence);
     return text;
   }
@@ -194,9 +199,9 @@ struct ExplainCommand {
     const solve::Solution& solution = *planned.solved->result.solution;
     const solve::Engine engine = planned.solved->options.engine;
     const auto parsed = rules::Placement::parse(placement);
-    const auto strategy = rules::parseStrategy(placement);
+    const auto strategy = placement == rules::axisOf(rules::Strategy::Whole) ? rules::Strategy::Whole : rules::parseStrategy(placement);
     if (!parsed && !strategy) {
-      return fail(ErrorCode::BadUsage, "--placement is \"{}\": write a placement such as R or S(1), or a layer's strategy such as row.", placement);
+      return fail(ErrorCode::BadUsage, "--placement is \"{}\": write a placement such as R or S(1), or a layer's form such as row or replicated.", placement);
     }
     CLEAVE_TRY(const solve::WhyNot answer,
                parsed ? solve::whyNot(problem, solution, engine, id, *parsed, progress)
@@ -206,7 +211,6 @@ struct ExplainCommand {
       text += solve::plainText(sentence) + "\n";
       sentences.push_back(solve::plainText(sentence));
     }
-    text += coreText(answer.core);
     if (answer.pin) text += fmt::format("To have it: --pin {}\n", *answer.pin);
     document["value"] = problem.graph->value(id).name;
     document["placement"] = placement;

@@ -1,6 +1,7 @@
 #include "pipeline/what_fits.h"
 
 #include "base/quantities.h"
+#include "graph/attention.h"
 
 #include <algorithm>
 
@@ -16,6 +17,7 @@ class Tries {
   }
 
   Result<std::vector<Fit>> run() {
+    if (!divides(m_options.ranks)) CLEAVE_TRY_VOID(tryFewerRanks());
     CLEAVE_TRY_VOID(tryRanks());
     CLEAVE_TRY_VOID(trySequenceParallel());
     CLEAVE_TRY_VOID(tryDevices());
@@ -48,6 +50,28 @@ class Tries {
       if (node.kind == graph::NodeKind::Parameter) weights += sizeInBytes(m_model.aten->value(node.results[0]).type);
     }
     return weights / ranks > m_options.cost.budgetBytes();
+  }
+
+  /// Fewer hold less where these do not divide the model: the most that do.
+  Result<void> tryFewerRanks() {
+    for (int ranks = m_options.ranks - 1; ranks > 1 && !isHopeless(ranks); --ranks) {
+      if (!divides(ranks)) continue;
+      SolveOptions options = m_options;
+      options.ranks = ranks;
+      return tryOut(m_model, options, fmt::format("{} ranks", ranks), fmt::format("--ranks {}", ranks)).map([](bool) {});
+    }
+    return {};
+  }
+
+  /// True when ranks divide all attention; false for a model without.
+  bool divides(int ranks) const {
+    bool hasHeads = false;
+    for (graph::NodeId node : idRange<graph::NodeId>(m_model.aten->nodes.size())) {
+      const auto heads = graph::headsOf(*m_model.aten, node);
+      if (heads && heads->query % ranks != 0) return false;
+      hasHeads = hasHeads || heads;
+    }
+    return hasHeads;
   }
 
   /// The fewest, and the fewest that are a power of two, as machines have them.
@@ -91,6 +115,19 @@ class Tries {
     return tryOut(*model, m_options, std::move(change), std::move(flags));
   }
 
+  /// Logits of all positions are large where the vocabulary is, and whoever neither trains nor scores needs the last alone.
+  Result<void> tryFewerLogits(torch_capture::CaptureOptions capture) {
+    if (m_options.cost.isTraining || capture.logitsToKeep == 1) return {};
+    if (capture.loss) {
+      capture.loss = false;
+      CLEAVE_TRY(const bool fits, tryCapture(capture, "no loss", "--loss off"));
+      if (fits) return {};
+    }
+    capture.logitsToKeep = 1;
+    const std::string_view flags = captureOptionsOf(m_model.info).loss ? "--loss off --logits-to-keep 1" : "--logits-to-keep 1";
+    return tryCapture(capture, "logits of the last position alone", std::string(flags)).map([](bool) {});
+  }
+
   Result<void> tryCaptures() {
     const torch_capture::CaptureOptions now = captureOptionsOf(m_model.info);
     if (graph::itemSize(m_model.info.dtype) > 2) {
@@ -98,6 +135,7 @@ class Tries {
       half.dtype = graph::DType::BFloat16;
       CLEAVE_TRY_VOID(tryCapture(half, "bfloat16", "--dtype bfloat16"));
     }
+    CLEAVE_TRY_VOID(tryFewerLogits(now));
     for (auto capture = now; capture.batch > 1;) {
       capture.batch /= 2;
       CLEAVE_TRY(const bool fits, tryCapture(capture, fmt::format("batch {}", capture.batch), fmt::format("--batch {}", capture.batch)));
@@ -133,7 +171,7 @@ std::string overBudgetText(const solve::SolveResult& result) {
 Result<std::vector<Fit>> whatFits(const Model& model, const SolveOptions& options, const Progress& progress) { return Tries(model, options, progress).run(); }
 
 std::string toText(const std::vector<Fit>& fits) {
-  if (fits.empty()) return fmt::format("Nothing that was tried alone fits: up to {} ranks, other devices, a shorter sequence or a smaller batch.\n", kMostRanksTried);
+  if (fits.empty()) return fmt::format("Nothing that was tried alone fits: up to {} ranks, other devices, fewer logits, a shorter sequence or a smaller batch.\n", kMostRanksTried);
   std::string text = "What fits, each tried alone:\n";
   for (const Fit& fit : fits) {
     text += fmt::format("  {} ({}): {} a rank, {} a step\n", fit.change, fit.flags, bytesText(fit.rankBytes), solve::timeText(fit.femtoseconds));

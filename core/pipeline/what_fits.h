@@ -5,7 +5,7 @@
 namespace cleave::pipeline {
 
 struct Fit {
-  std::string change;        ///< "16 ranks", "the device h200", "batch 2", "sequence 4096", "bfloat16", "sequence parallelism"
+  std::string change;        ///< "16 ranks", "the device h200", "no loss", "batch 2", "sequence 4096", "bfloat16", "sequence parallelism"
   std::string flags;         ///< the same on the command line: "--ranks 16"
   std::int64_t rankBytes = 0;
   Femtoseconds femtoseconds;

@@ -201,6 +201,7 @@ class Standings::Search {
     auto result = solve::solve(pinned, m_engine, *sink);
     if (!result) return NotKnown{};
     if (!result->optimum) {
+      if (!result->isProved) return NotKnown{};
       return Cannot{fmt::format("no plan that splits it fits the memory budget of {}", bytesText(m_problem.cost.budgetBytes()))};
     }
     const Femtoseconds fastest = result->optimum->fastest().femtoseconds();

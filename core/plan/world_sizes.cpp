@@ -49,7 +49,7 @@ void takeFailure(const Result<solve::SolveResult>& result, WorldSize& size) {
   const bool isBudget = std::any_of(core.begin(), core.end(), [](const solve::Constraint& c) { return c.kind == solve::ConstraintKind::Budget; });
   if (isBudget) size.verdict = WorldSizeVerdict::OverBudget;
   size.fitsBudget = !isBudget;
-  size.why = isBudget || result->causes.empty() ? result->core.text() : result->causes.front().reason;
+  size.why = result->causes.empty() ? result->core.text() : result->causes.front().reason;
 }
 
 /// No plan under these settings splits it; other settings may.

@@ -1,4 +1,5 @@
 #include "solve/cost/buffers.h"
+#include "solve/cost/peak.h"
 
 #include <algorithm>
 
@@ -13,26 +14,54 @@ namespace {
 using rules::CollectiveKind;
 using rules::StrategyOption;
 
-/// Adds up what is live at each moment.
+/// What bytes are, where somebody asks.
+struct Held {
+  ValueId value;
+  PeakPart::Kind kind = PeakPart::Kind::Value;
+};
+/// Counted in what stays for the whole step.
+constexpr Held kStays{};
+
+/// Adds up what is live at each moment, and keeps what is live at a watched one.
 class Moments {
  public:
-  explicit Moments(std::size_t count) : m_changes(count + 1, 0), m_at(count, 0) {}
-  void hold(std::size_t first, std::size_t last, std::int64_t bytes) {
+  Moments(std::size_t count, std::optional<std::size_t> watched) : m_changes(count + 1, 0), m_at(count, 0), m_watched(watched) {}
+  void hold(std::size_t first, std::size_t last, std::int64_t bytes, Held what) {
     m_changes[first] += bytes;
     m_changes[last + 1] -= bytes;
+    if (m_watched && first <= *m_watched && *m_watched <= last) keep(bytes, what);
   }
-  void add(std::size_t moment, std::int64_t bytes) { m_at[moment] += bytes; }
-  std::int64_t peak() const {
-    std::int64_t live = 0, peak = 0;
+  void add(std::size_t moment, std::int64_t bytes, Held what) {
+    m_at[moment] += bytes;
+    if (m_watched == moment) keep(bytes, what);
+  }
+  struct Peak {
+    std::size_t moment = 0;
+    std::int64_t bytes = 0;
+  };
+  Peak peak() const {
+    std::int64_t live = 0;
+    Peak peak;
     for (std::size_t i = 0; i < m_at.size(); ++i) {
       live += m_changes[i];
-      peak = std::max(peak, live + m_at[i]);
+      if (live + m_at[i] > peak.bytes) peak = {i, live + m_at[i]};
     }
     return peak;
   }
+  /// At the watched moment, the largest first.
+  std::vector<PeakPart> parts() && {
+    std::stable_sort(m_parts.begin(), m_parts.end(), [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; });
+    return std::move(m_parts);
+  }
 
  private:
+  void keep(std::int64_t bytes, Held what) {
+    if (bytes > 0 && what.value.isValid()) m_parts.push_back({what.value, what.kind, bytes});
+  }
+
   std::vector<std::int64_t> m_changes, m_at;
+  std::optional<std::size_t> m_watched;
+  std::vector<PeakPart> m_parts;
 };
 
 /// Nodes between whose turns a value lies whole because layers gather it from the sequence.
@@ -44,7 +73,8 @@ struct Gatherers {
 /// One step of one solution. Lives for one question.
 class Step {
  public:
-  Step(const Problem& problem, const Variables& variables, const CostFacts& facts, const Solution& solution)
+  Step(const Problem& problem, const Variables& variables, const CostFacts& facts, const Solution& solution,
+       std::optional<std::size_t> watched = std::nullopt)
       : m_graph(*problem.graph),
         m_variables(variables),
         m_facts(facts),
@@ -56,19 +86,45 @@ class Step {
         m_gathererOf(m_graph.values.size(), 0) {
     findGathered();
     m_forward = m_nodes + m_gatheredOutputs.size();
-    m_moments.emplace(m_isTraining ? m_forward + m_nodes + 2 : m_forward + 1);
+    m_moments.emplace(m_isTraining ? m_forward + m_nodes + 2 : m_forward + 1, watched);
   }
 
   /// `summedBytes`: of the parameters' gradients, as one bucket; `optimizerBytes`: what its step takes beside its states.
-  std::int64_t transient(std::int64_t summedBytes, std::int64_t optimizerBytes) {
+  std::int64_t transient(std::int64_t summedBytes, std::int64_t optimizerBytes) { return beyondSaved(fullest(summedBytes, optimizerBytes).bytes); }
+  /// Saved activations are part of what stays.
+  std::int64_t beyondSaved(std::int64_t bytes) const { return bytes - m_saved; }
+
+  Moments::Peak fullest(std::int64_t summedBytes, std::int64_t optimizerBytes) {
     holdValues();
     holdGathered();
     runForward();
     if (!m_isTraining) return m_moments->peak();
     runBackward();
-    m_moments->add(m_forward + m_nodes, summedBytes);
-    m_moments->add(m_forward + m_nodes + 1, optimizerBytes);
-    return m_moments->peak() - m_saved;
+    m_moments->add(m_forward + m_nodes, summedBytes, kStays);
+    m_moments->add(m_forward + m_nodes + 1, optimizerBytes, kStays);
+    return m_moments->peak();
+  }
+
+  /// What is live at the watched moment, once `fullest` was asked.
+  TransientPeak describe(std::size_t moment) && {
+    TransientPeak peak;
+    const auto resultOf = [&](std::size_t node) {
+      const auto& results = m_graph.node(NodeId(static_cast<std::uint32_t>(node))).results;
+      return results.empty() ? ValueId() : results.front();
+    };
+    if (moment < m_nodes) {
+      peak.at = resultOf(moment);
+    } else if (moment < m_forward || !m_isTraining) {
+      peak.phase = TransientPeak::Phase::Outputs;
+      if (moment < m_forward) peak.at = m_gatheredOutputs[moment - m_nodes];
+    } else if (moment < m_forward + m_nodes) {
+      peak.phase = TransientPeak::Phase::Backward;
+      peak.at = resultOf(backward(moment));
+    } else {
+      peak.phase = TransientPeak::Phase::GradientSum;
+    }
+    peak.parts = std::move(*m_moments).parts();
+    return peak;
   }
 
  private:
@@ -117,7 +173,7 @@ class Step {
         last = std::max(last, backward(m_facts.backward.firstSaver[value.index()].index()));
         m_saved += bytes(value);
       }
-      m_moments->hold(m_graph.value(value).producer.index(), last, bytes(value));
+      m_moments->hold(m_graph.value(value).producer.index(), last, bytes(value), facts.isSaved ? kStays : Held{value});
     }
   }
 
@@ -139,30 +195,32 @@ class Step {
       const std::size_t first = backward(gatherers->last), last = backward(gatherers->first);
       holdWhole(value, first, last);
       if (!m_facts.of(value).needsGradient) continue;
-      m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)));
-      if (gatherers->sumsGradient) m_moments->add(last, m_buffers.rankMajor(value, m_solution.of(value)));
+      m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)), {value, PeakPart::Kind::Gradient});
+      if (gatherers->sumsGradient) m_moments->add(last, m_buffers.rankMajor(value, m_solution.of(value)), {value, PeakPart::Kind::Buffers});
     }
   }
   void holdWhole(ValueId value, std::size_t first, std::size_t last) {
-    m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)));
-    m_moments->add(first, m_buffers.rankMajor(value, m_solution.of(value)));
+    m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)), {value, PeakPart::Kind::Gathered});
+    m_moments->add(first, m_buffers.rankMajor(value, m_solution.of(value)), {value, PeakPart::Kind::Buffers});
   }
+
+  Held buffersOf(NodeId layer) const { return {m_graph.node(layer).results.front(), PeakPart::Kind::Buffers}; }
 
   void runForward() {
     for (NodeId id : idRange<NodeId>(m_nodes)) {
       const graph::Node& node = m_graph.node(id);
       if (node.kind != graph::NodeKind::Call || node.results.empty()) continue;
       const auto& option = m_solution.strategies[id.index()];
-      if (option && m_variables.layer(id)) m_moments->add(id.index(), m_buffers.forward(id, *option));
+      if (option && m_variables.layer(id)) m_moments->add(id.index(), m_buffers.forward(id, *option), buffersOf(id));
       const auto reads = m_variables.reads(id);
       const Placement operand = reads.empty() ? Placement() : m_solution.of(reads[0].value);
       const std::int64_t inside = m_buffers.savedInside(id, option, m_solution.computed(node.results[0]), operand);
       if (inside == 0) continue;
       m_saved += inside;
-      m_moments->hold(id.index(), backward(id.index()), inside);
+      m_moments->hold(id.index(), backward(id.index()), inside, kStays);
     }
     for (const auto& [value, computed] : m_solution.computedAs) {
-      m_moments->add(m_graph.value(value).producer.index(), m_buffers.bytes(value, computed));
+      m_moments->add(m_graph.value(value).producer.index(), m_buffers.bytes(value, computed), {value, PeakPart::Kind::Buffers});
     }
   }
 
@@ -170,10 +228,11 @@ class Step {
     for (NodeId id : idRange<NodeId>(m_nodes)) {
       if (!m_facts.of(id).needsGradient) continue;
       const auto& option = m_solution.strategies[id.index()];
-      if (option && m_variables.layer(id)) m_moments->add(backward(id.index()), m_buffers.backward(id, *option));
+      if (option && m_variables.layer(id)) m_moments->add(backward(id.index()), m_buffers.backward(id, *option), buffersOf(id));
     }
     for (const auto& [value, computed] : m_solution.computedAs) {
-      if (m_facts.of(value).needsGradient) m_moments->add(backward(m_graph.value(value).producer.index()), m_buffers.bytes(value, computed));
+      if (!m_facts.of(value).needsGradient) continue;
+      m_moments->add(backward(m_graph.value(value).producer.index()), m_buffers.bytes(value, computed), {value, PeakPart::Kind::Buffers});
     }
     std::vector<bool> isGiven(m_graph.values.size(), false);  // from outside, when the backward pass begins
     for (const graph::Output& output : m_graph.outputs) {
@@ -190,14 +249,14 @@ class Step {
     const NodeId reader = m_facts.backward.lastReader[value.index()];
     if (!isGiven && !reader.isValid()) return;
     const std::size_t first = isGiven ? m_forward : backward(reader.index());
-    m_moments->hold(first, backward(m_graph.value(value).producer.index()), bytes(value));
+    m_moments->hold(first, backward(m_graph.value(value).producer.index()), bytes(value), {value, PeakPart::Kind::Gradient});
   }
 
   /// The first gradient of a parameter is made where it stays; one more is made beside it and added.
   void addContributions(ValueId parameter) {
     const NodeId first = m_facts.backward.lastReader[parameter.index()];
     for (const NodeId user : m_graph.value(parameter).users) {
-      if (user != first && m_facts.of(user).needsGradient) m_moments->add(backward(user.index()), bytes(parameter));
+      if (user != first && m_facts.of(user).needsGradient) m_moments->add(backward(user.index()), bytes(parameter), {parameter, PeakPart::Kind::Gradient});
     }
   }
 
@@ -222,6 +281,18 @@ class Step {
 std::int64_t CostModel::transientPeak(const Solution& solution, const StepCost& sum) const {
   Step step(m_problem, m_variables, *m_facts, solution);
   return step.transient(sum.summedGradients, m_problem.cost.isTraining ? optimizerBytes(solution) : 0);
+}
+
+TransientPeak peakOf(const Problem& problem, const Variables& variables, const Solution& solution) {
+  const CostFacts facts(problem, variables);
+  const CostModel model(problem, variables);
+  const PlanCost cost = model.evaluate(solution);
+  Step first(problem, variables, facts, solution);
+  const Moments::Peak fullest = first.fullest(cost.sum.summedGradients, 0);
+  if (first.beyondSaved(fullest.bytes) < cost.transientPeak) return {.phase = TransientPeak::Phase::Optimizer};
+  Step watched(problem, variables, facts, solution, fullest.moment);
+  watched.fullest(cost.sum.summedGradients, 0);
+  return std::move(watched).describe(fullest.moment);
 }
 
 /// The optimizer takes one parameter after the other: AdamW's square root of the second moment and its quotient, and for half

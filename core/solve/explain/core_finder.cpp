@@ -1,6 +1,6 @@
 #include "solve/explain/core_finder.h"
 
-#include "base/quantities.h"
+#include "solve/explain/budget_text.h"
 #include "solve/explain/change.h"
 #include "solve/explain/impossible.h"
 #include "solve/explain/relaxed.h"
@@ -135,11 +135,7 @@ class CoreFinder {
   }
 
   void addBudget() {
-    m_core.constraints.push_back(
-        {.kind = ConstraintKind::Budget,
-         .text = fmt::format("The memory budget is {} a rank{}, and no plan {}for {} rank{} needs as little.", bytesText(m_problem.cost.budgetBytes()),
-                             m_problem.cost.memoryBudget ? "" : fmt::format(" (the memory of: {})", m_problem.cost.profile.title),
-                             m_core.constraints.empty() ? "" : "under these demands ", m_problem.context.worldSize, m_problem.context.worldSize == 1 ? "" : "s")});
+    m_core.constraints.push_back({.kind = ConstraintKind::Budget, .text = budgetText(m_problem, !m_core.constraints.empty(), true)});
   }
 
   // ---- what a user can do

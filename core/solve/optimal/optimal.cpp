@@ -1,8 +1,9 @@
 #include "solve/optimal/optimal.h"
 
 #include "base/quantities.h"
-#include "solve/cost/memory_parts.h"
+#include "solve/explain/budget_text.h"
 #include "solve/learning.h"
+#include "solve/optimal/budget_words.h"
 #include "solve/optimal/eliminated.h"
 #include "solve/search_result.h"
 #include "solve/solve_cache.h"
@@ -15,7 +16,6 @@ namespace {
 
 using namespace optimal;
 
-constexpr std::size_t kMostHolders = 3;
 constexpr std::uint32_t kStepsBetweenPolls = 1 << 8;
 
 /// Reports a path as a search that never went wrong.
@@ -78,47 +78,13 @@ class Narrator {
   std::unordered_map<const Candidate*, ChoiceId> m_choices;
 };
 
-/// "`lm_head` with 1.96 GiB and ...": what holds most of a plan's bytes.
-std::string largestHolders(const Eliminated& optimum) {
-  const Context& context = optimum.context();
-  const auto costs = context.model.byNode(optimum.solution());
-  std::vector<NodeId> nodes;
-  for (const NodeId node : context.variables.steps()) {
-    if (costs[node.index()].bytes() > 0) nodes.push_back(node);
-  }
-  std::stable_sort(nodes.begin(), nodes.end(),
-                   [&](NodeId a, NodeId b) { return costs[a.index()].bytes() > costs[b.index()].bytes(); });
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(nodes.size(), kMostHolders); ++i) {
-    const bool isLayer = context.variables.layer(nodes[i]).has_value();
-    parts.push_back(fmt::format("{} with {}", ticked(nameOf(*context.problem.graph, nodes[i], isLayer)),
-                                bytesText(costs[nodes[i].index()].bytes())));
-  }
-  return joined(parts, "and");
-}
-
-std::string budgetSentence(const Eliminated& optimum, const Found& found) {
-  const Problem& problem = optimum.context().problem;
-  const std::string budget = bytesText(problem.cost.budgetBytes());
-  const std::string ranks = problem.context.worldSize == 1 ? "the one rank" : fmt::format("each of {} ranks", problem.context.worldSize);
-  std::string text = found.isProved
-                         ? fmt::format("Every plan needs more than the budget of {} on {};", budget, ranks)
-                         : fmt::format("No plan within the budget of {} on {} was found before the search ended;", budget, ranks);
-  text += fmt::format(" the smallest that was found is {} too large. It needs {}.", bytesText(found.cost.bytes() - problem.cost.budgetBytes()),
-                      memoryText(found.cost));
-  if (const std::string holders = largestHolders(optimum); !holders.empty()) {
-    text += fmt::format(" The steps that hold most are {}.", holders);
-  }
-  return text;
-}
-
 /// There are plans, but the budget is in the way: the leanest one, up to its last step, where the bytes are counted.
 SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& narrator) {
   const auto& steps = optimum.context().variables.steps();
-  ConflictRecord record{steps.back(), budgetSentence(optimum, found), {}, {}};
+  ConflictRecord record{steps.back(), overBudgetSentence(optimum, found), {}, {}};
   if (!narrator.take(found.path, steps.size() - 1) || !narrator.fail(record)) return narrator.report().stopped();
   SolveResult result = narrator.report().finish(Outcome::NoSolution, EventType::Exhausted);
-  result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), record.reason, std::nullopt});
+  result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), budgetText(optimum.context().problem, false, found.isProved), std::nullopt});
   result.isProved = found.isProved;
   result.causes.push_back(std::move(record));
   return result;
@@ -139,7 +105,7 @@ SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progre
                         {}};
   result.outcome = Outcome::NoSolution;
   result.solution.reset();
-  result.core.constraints = {{ConstraintKind::Budget, NodeId(), ValueId(), record.reason, std::nullopt}};
+  result.core.constraints = {{ConstraintKind::Budget, NodeId(), ValueId(), budgetText(context.problem, false, false), std::nullopt}};
   result.causes = {std::move(record)};
   return result;
 }

@@ -111,6 +111,10 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
     if (!isSmallest && isSlower) continue;
     const PlanCost cost = priceOf(within.path);
     ++best.plansChecked;
+    if (isSmallest && limits.hold(cost)) {  // its peak lies below the range, whose plans all need more
+      keep(std::move(within.path), cost);
+      continue;
+    }
     if (isSmallest) {
       const bool isLeaner = best.path.empty() || cost.bytes() < best.cost.bytes();
       if (best.outcome == Found::Outcome::OverBudget && isLeaner) {

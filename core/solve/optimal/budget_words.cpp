@@ -1,0 +1,63 @@
+#include "solve/optimal/budget_words.h"
+
+#include "base/quantities.h"
+#include "solve/cost/memory_parts.h"
+#include "solve/cost/peak.h"
+#include "solve/wording.h"
+
+#include <algorithm>
+
+namespace cleave::solve::optimal {
+namespace {
+
+constexpr std::size_t kMostHolders = 3;
+
+/// "`model.layers.*.mlp.up_proj` (80 of them) with 17.5 GiB, `lm_head` with 1.96 GiB and …": what most of the bytes that stay are.
+std::string largestHolders(const Context& context, const Solution& solution) {
+  struct Group {
+    std::string pattern;
+    std::size_t count = 0;
+    std::int64_t bytes = 0;
+  };
+  const auto costs = context.model.byNode(solution);
+  std::vector<Group> groups;
+  for (const NodeId node : context.variables.steps()) {
+    const std::int64_t bytes = costs[node.index()].bytes();
+    if (bytes == 0) continue;
+    const std::string pattern = withoutIndices(nameOf(*context.problem.graph, node, context.variables.layer(node).has_value()));
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) { return known.pattern == pattern; });
+    if (group == groups.end()) group = groups.insert(groups.end(), Group{pattern});
+    ++group->count;
+    group->bytes += bytes;
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostHolders); ++i) {
+    const std::string times = groups[i].count > 1 ? fmt::format(" ({} of them)", groups[i].count) : "";
+    parts.push_back(fmt::format("{}{} with {}", ticked(groups[i].pattern), times, bytesText(groups[i].bytes)));
+  }
+  return joined(parts, "and");
+}
+
+}  // namespace
+
+std::string overBudgetSentence(const Eliminated& optimum, const Found& found) {
+  const Context& context = optimum.context();
+  const Problem& problem = context.problem;
+  const std::int64_t budget = problem.cost.budgetBytes(), needs = found.cost.bytes(), stays = found.cost.additiveBytes();
+  const int ranks = problem.context.worldSize;
+  const std::string where = ranks == 1 ? "the one rank" : fmt::format("each of {} ranks", ranks);
+  std::string text = found.isProved ? fmt::format("Every plan needs more than the budget of {} on {};", bytesText(budget), where)
+                                    : fmt::format("No plan within the budget of {} on {} was found before the search ended;", bytesText(budget), where);
+  text += fmt::format(" the smallest that was found is {} too large. It needs {}.", bytesText(needs - budget), memoryText(found.cost));
+  if (stays > budget || stays > needs / 2) {
+    const std::string holders = largestHolders(context, optimum.solution());
+    if (!holders.empty()) text += fmt::format(" What stays for the whole step is mostly that of {}.", holders);
+  }
+  if (stays <= budget || found.cost.transientPeak > needs / 2) {
+    text += fmt::format(" The transient peak stands {}.", toText(*problem.graph, peakOf(problem, context.variables, optimum.solution())));
+  }
+  return text;
+}
+
+}  // namespace cleave::solve::optimal

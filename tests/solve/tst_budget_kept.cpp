@@ -1,0 +1,41 @@
+// Whatever plan is known to fit a budget, the optimal engine finds one that fits it and is no slower.
+#include "optimal_support.h"
+
+using namespace cleave;
+using namespace cleave::solve;
+using namespace cleave::test;
+
+class TestBudgetKept : public QObject {
+  Q_OBJECT
+
+ private slots:
+  void aPlanThatFitsIsAnswered_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<int>("sequence");
+    for (const int ranks : {2, 4, 8}) {
+      for (const int sequence : {16, 128}) QTest::addRow("%d ranks, %d tokens", ranks, sequence) << ranks << sequence;
+    }
+  }
+  void aPlanThatFitsIsAnswered() {
+    QFETCH(int, ranks);
+    QFETCH(int, sequence);
+    auto problem = llama({.layers = 2, .hidden = 64, .heads = 8, .kvHeads = 4, .intermediate = 128, .vocab = 256, .sequence = sequence}, ranks,
+                         rules::SequenceParallel::Off);
+    problem->cost.slackPercent = 0;
+    problem->cost.profile.linkLatencySeconds = 1e-5;
+    const auto sink = makeCountingSink();
+    const auto reference = solve::solve(*problem, Engine::Reference, *sink);
+    const PlanCost known = costOf(*problem, *reference->solution);
+    for (std::int64_t more = 0; more <= 64'000; more += 4'000) {
+      problem->cost.memoryBudget = known.bytes() + more;
+      const SolveResult result = solved(*problem);
+      const std::string where = fmt::format("budget {}, where a plan needs {} and takes {}", *problem->cost.memoryBudget, known.bytes(), known.femtoseconds());
+      QVERIFY2(result.optimum, (where + ": " + result.core.text()).c_str());
+      QVERIFY2(result.optimum->cost().bytes() <= *problem->cost.memoryBudget, where.c_str());
+      QVERIFY2(result.optimum->cost().femtoseconds() <= known.femtoseconds(), where.c_str());
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(TestBudgetKept)
+#include "tst_budget_kept.moc"
