@@ -24,13 +24,17 @@ void watchSignals() {
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    struct sigaction hangUp {};
+    sigaction(SIGHUP, nullptr, &hangUp);
+    if (hangUp.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);  // nohup means it
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     std::thread([signals] {
       int received = 0;
       sigwait(&signals, &received);
       stopSource().request_stop();
       sigwait(&signals, &received);  // the second Ctrl+C does not wait for anything
-      _exit(130);
+      removeUnfinishedOutputs();
+      _exit(exitCode(ErrorCode::Cancelled));
     }).detach();
     return true;
   }();
@@ -86,11 +90,8 @@ int report(const Error& error) {
 }
 
 Result<void> writeOutput(const std::string& target, std::string_view text) {
-  if (target != "-") return writeFile(target, text);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return fail(ErrorCode::Environment, "Standard output cannot be written.");
-  }
-  return {};
+  const std::stop_token stop = stopSource().get_token();
+  return target == "-" ? writeTo(STDOUT_FILENO, "to standard output", text, stop) : writeFile(target, text, stop);
 }
 
 }  // namespace cleave::cli

@@ -7,7 +7,8 @@
 
 namespace cleave::cli {
 
-/// Progress that draws a bar on a terminal and lines elsewhere; stops on SIGINT and SIGTERM.
+/// Progress that draws a bar on a terminal and lines elsewhere; stops on SIGINT, SIGTERM and SIGHUP. A second
+/// signal ends the program at once.
 Progress consoleProgress();
 /// Ends a bar that is being drawn.
 void endProgress();
@@ -15,7 +16,7 @@ void endProgress();
 /// Prints the error as "cleave-cli: sentence" and gives its exit code.
 int report(const Error& error);
 
-/// Writes to a file (atomically) or, for "-", to stdout.
+/// Writes to a file (atomically) or, for "-", to stdout. Waits for a pipe's reader until the progress is stopped: Cancelled.
 Result<void> writeOutput(const std::string& target, std::string_view text);
 
 }  // namespace cleave::cli

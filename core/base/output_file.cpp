@@ -1,14 +1,21 @@
 #include "base/output_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <climits>
 #include <cstring>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,6 +24,9 @@ namespace {
 
 constexpr int kMostLinks = 40;  // as many as the kernel follows
 constexpr mode_t kNewFileMode = 0666;
+constexpr int kWaitMs = 50;                          // between looks at a stop token
+constexpr std::size_t kBytesAtOnce = 1 << 20;
+constexpr std::string_view kTemporaryPrefix = ".cleave-", kTemporarySuffix = ".part";
 
 class Fd {
  public:
@@ -40,9 +50,12 @@ class Fd {
 
 fs::path folderOf(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
+tl::unexpected<Error> stoppedWriting(std::string_view name) { return fail(ErrorCode::Cancelled, "Stopped while writing {}.", name); }
+
 tl::unexpected<Error> cannotWrite(const fs::path& file, int error) {
   const std::string name = file.string();
   std::error_code ignored;
+  if (error == ECANCELED) return stoppedWriting(name);
   if (error == ENOENT && !fs::exists(folderOf(file), ignored)) {
     return fail(ErrorCode::Environment, "Cannot write {}: the folder {} does not exist.", name, folderOf(file).string());
   }
@@ -84,15 +97,118 @@ fs::path followed(fs::path file) {
   return file;
 }
 
+/// Temporary files of this process that are not finished.
+class Unfinished {
+ public:
+  static Unfinished& all() {
+    static auto* const theOne = new Unfinished;  // outlives what is destroyed at exit
+    return *theOne;
+  }
+  void add(const fs::path& file) {
+    const std::lock_guard lock(m_mutex);
+    m_files.insert(nameOf(file));
+  }
+  void forget(const fs::path& file) {
+    const std::lock_guard lock(m_mutex);
+    m_files.erase(nameOf(file));
+  }
+  void remove() {
+    const std::lock_guard lock(m_mutex);
+    for (const fs::path& file : m_files) ::unlink(file.c_str());
+  }
+
+ private:
+  /// Whatever folder the process works in by then.
+  static fs::path nameOf(const fs::path& file) {
+    std::error_code ignored;
+    return fs::absolute(file, ignored);
+  }
+  std::mutex m_mutex;
+  std::set<fs::path> m_files;
+};
+
+/// The process that a temporary file is named after; nullopt: it is called otherwise.
+std::optional<pid_t> makerOf(std::string_view name) {
+  if (!name.starts_with(kTemporaryPrefix) || !name.ends_with(kTemporarySuffix)) return std::nullopt;
+  name.remove_prefix(kTemporaryPrefix.size());
+  name.remove_suffix(kTemporarySuffix.size());
+  const auto number = [&]() -> std::optional<unsigned> {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+    const auto digits = static_cast<std::size_t>(end - name.data());
+    if (error != std::errc() || (digits > 1 && name.front() == '0')) return std::nullopt;
+    name.remove_prefix(digits);
+    return value;
+  };
+  const auto pid = number();
+  if (!pid || *pid == 0 || *pid > INT_MAX || !name.starts_with('-')) return std::nullopt;
+  name.remove_prefix(1);
+  return number() && name.empty() ? std::optional(static_cast<pid_t>(*pid)) : std::nullopt;
+}
+
+/// Takes the lock of a temporary file; false when somebody has it, or when it was swept before.
+bool lockTemporary(int fd) {
+  struct stat info {};
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink == 1;
+}
+
+/// Removes temporary files that killed processes of this user left here: no process has that number, and nobody has the lock
+/// (a process of another container or machine may share the folder).
+void sweep(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const auto maker = makerOf(entry->path().filename().native());
+    if (!maker || ::kill(*maker, 0) == 0 || errno != ESRCH) continue;
+    const Fd fd(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat info {};
+    const bool isOurs = fd.isOpen() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
+    if (isOurs && lockTemporary(fd.get())) ::unlink(entry->path().c_str());
+  }
+}
+
 /// A file of its own beside `file`; its name does not grow with that of `file`, which may be as long as names can be.
 Fd makeTemporary(const fs::path& file, fs::path& temporary) {
   static std::atomic<unsigned> count = 0;
-  int fd = -1;
-  do {
-    temporary = folderOf(file) / fmt::format(".cleave-{}-{}.part", ::getpid(), count++);
-    fd = ::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kNewFileMode);
-  } while (fd < 0 && errno == EEXIST);
-  return Fd(fd);
+  sweep(folderOf(file));
+  for (;;) {
+    temporary = folderOf(file) / fmt::format("{}{}-{}{}", kTemporaryPrefix, ::getpid(), count++, kTemporarySuffix);
+    Fd fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kNewFileMode));
+    if (!fd.isOpen() && errno == EEXIST) continue;
+    if (!fd.isOpen()) return fd;
+    Unfinished::all().add(temporary);
+    ::flock(fd.get(), LOCK_EX | LOCK_NB);  // some file systems have no locks: then nobody sweeps there either
+    return fd;
+  }
+}
+
+/// Opened without waiting, because that could not be stopped: a pipe that nobody reads says ENXIO. -1: errno, ECANCELED when
+/// stopped.
+int openForWriting(const fs::path& file, const std::stop_token& stop) {
+  for (;;) {
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    struct stat info {};
+    if (fd >= 0 || errno != ENXIO || ::stat(file.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode)) return fd;
+    if (stop.stop_requested()) return errno = ECANCELED, -1;
+    ::poll(nullptr, 0, kWaitMs);
+  }
+}
+
+/// 0, or an errno; ECANCELED when stopped. What may keep a writer waiting gets no more than it takes at once: where poll() says
+/// so, that is PIPE_BUF bytes.
+int put(int fd, std::span<const std::byte> bytes, const std::stop_token& stop) {
+  struct stat info {};
+  const bool isFile = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  while (!bytes.empty()) {
+    if (stop.stop_requested()) return ECANCELED;
+    pollfd ready{fd, POLLOUT, 0};
+    if (!isFile && ::poll(&ready, 1, kWaitMs) == 0) continue;
+    const ssize_t written = ::write(fd, bytes.data(), std::min<std::size_t>(bytes.size(), isFile ? kBytesAtOnce : PIPE_BUF));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
 }
 
 /// Gives the new file what belongs to the old one; false where we may not.
@@ -109,12 +225,15 @@ struct OutputFile::State {
   fs::path named;      ///< as the user wrote it, for errors
   fs::path target;     ///< whose name the temporary file takes
   fs::path temporary;  ///< empty: bytes go straight to `fd`
+  std::stop_token stop;
   Fd fd;
   bool isEmptied = true;  ///< false: a regular file that is written in place, and still has its old bytes
 
   ~State() { discard(); }
   void discard() {
-    if (!temporary.empty()) ::unlink(temporary.c_str());
+    if (temporary.empty()) return;
+    ::unlink(temporary.c_str());
+    Unfinished::all().forget(temporary);
     temporary.clear();
   }
   Result<void> open();
@@ -125,7 +244,7 @@ struct OutputFile::State {
 
 Result<void> OutputFile::State::open() {
   // Opening shows at once what lies there and whether it may be written; nothing is cut off yet.
-  fd = Fd(::open(named.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  fd = Fd(openForWriting(named, stop));
   if (!fd.isOpen()) return errno == ENOENT ? create() : cannotWrite(named, errno);
   struct stat old {};
   if (::fstat(fd.get(), &old) != 0) return cannotWrite(named, errno);
@@ -174,9 +293,10 @@ OutputFile::OutputFile(OutputFile&&) noexcept = default;
 OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
-Result<OutputFile> OutputFile::open(const fs::path& file) {
+Result<OutputFile> OutputFile::open(const fs::path& file, std::stop_token stop) {
   auto state = std::make_unique<State>();
   state->named = file;
+  state->stop = std::move(stop);
   CLEAVE_TRY_VOID(state->open());
   return OutputFile(std::move(state));
 }
@@ -184,29 +304,36 @@ Result<OutputFile> OutputFile::open(const fs::path& file) {
 Result<void> OutputFile::write(std::span<const std::byte> bytes) {
   CLEAVE_TRY_VOID(m_state->empty());
   const WithoutBrokenPipe guard;
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(m_state->fd.get(), bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return cannotWrite(m_state->named, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return {};
+  const int error = put(m_state->fd.get(), bytes, m_state->stop);
+  return error == 0 ? Result<void>() : cannotWrite(m_state->named, error);
 }
 
 Result<void> OutputFile::finish() {
   CLEAVE_TRY_VOID(m_state->empty());
+  const Fd lock(::dup(m_state->fd.get()));  // until the file has its name
   if (!m_state->fd.close()) return cannotWrite(m_state->named, errno);
   if (m_state->temporary.empty()) return {};
   if (::rename(m_state->temporary.c_str(), m_state->target.c_str()) != 0) return cannotWrite(m_state->named, errno);
+  Unfinished::all().forget(m_state->temporary);
   m_state->temporary.clear();
   return {};
 }
 
-Result<void> writeFile(const fs::path& file, std::string_view content) {
-  CLEAVE_TRY(OutputFile out, OutputFile::open(file));
+Result<void> writeFile(const fs::path& file, std::string_view content, std::stop_token stop) {
+  CLEAVE_TRY(OutputFile out, OutputFile::open(file, std::move(stop)));
   CLEAVE_TRY_VOID(out.write(content));
   return out.finish();
 }
+
+Result<void> writeTo(int descriptor, std::string_view name, std::string_view content, const std::stop_token& stop) {
+  switch (const int error = put(descriptor, std::as_bytes(std::span(content)), stop)) {
+    case 0: return {};
+    case ECANCELED: return stoppedWriting(name);
+    default: return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, std::strerror(error));
+  }
+}
+
+void removeUnfinishedOutputs() { Unfinished::all().remove(); }
 
 Result<void> copyInto(OutputFile& out, const RandomAccessFile& from) {
   std::vector<std::byte> chunk(static_cast<std::size_t>(std::min<std::int64_t>(from.sizeBytes(), 1 << 20)));

@@ -3,6 +3,8 @@
 /// used by one thread at a time.
 #include "base/files.h"
 
+#include <stop_token>
+
 namespace cleave {
 
 /// An output that the user named, while it is written. What lies there decides how; nothing is replaced by another kind of
@@ -16,13 +18,17 @@ namespace cleave {
 /// | a file that only its own bytes can replace (other hard links, an owner or a folder that we cannot write for) | into it |
 ///
 /// A link is followed: what it leads to is written, also when that is yet to be made. Environment for every failure.
+/// Opening and writing wait as long as a pipe has no reader, or a full one; `stop` ends that with Cancelled.
 ///
-///     CLEAVE_TRY(OutputFile out, OutputFile::open(path));
+/// The temporary file is ".cleave-PID-N.part". Its maker holds a lock on it (flock: the kernel drops it with the process), so
+/// that one which a killed process left behind is known: the next output in that folder removes it.
+///
+///     CLEAVE_TRY(OutputFile out, OutputFile::open(path, progress.stopToken()));
 ///     CLEAVE_TRY_VOID(out.write(header));
 ///     CLEAVE_TRY_VOID(out.finish());
 class OutputFile {
  public:
-  static Result<OutputFile> open(const fs::path& file);
+  static Result<OutputFile> open(const fs::path& file, std::stop_token stop = {});
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) noexcept;
   /// Not finished: the temporary file is gone and the old one as it was.
@@ -39,7 +45,13 @@ class OutputFile {
 };
 
 /// The whole content through an OutputFile.
-Result<void> writeFile(const fs::path& file, std::string_view content);
+Result<void> writeFile(const fs::path& file, std::string_view content, std::stop_token stop = {});
+
+/// To a descriptor that is open already and others may share (stdout). Waits as OutputFile does; a broken pipe is a signal.
+Result<void> writeTo(int descriptor, std::string_view name, std::string_view content, const std::stop_token& stop = {});
+
+/// Removes the temporary files of all outputs that this process has not finished: before it ends without unwinding.
+void removeUnfinishedOutputs();
 
 /// Writes all of an open file.
 Result<void> copyInto(OutputFile& out, const RandomAccessFile& from);

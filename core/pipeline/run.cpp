@@ -158,7 +158,7 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   // compared must be read again, which a pipe cannot.
   std::optional<OutputFile> output;
   if (request.output) {
-    CLEAVE_TRY(output, OutputFile::open(*request.output));
+    CLEAVE_TRY(output, OutputFile::open(*request.output, progress.stopToken()));
   }
   if (!files.input && request.expect) files.input = request.expect;
   progress.report("run");

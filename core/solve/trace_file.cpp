@@ -189,7 +189,7 @@ Result<void> saveTrace(const Trace& trace, const std::filesystem::path& file, co
   std::string header = toJsonText(trace);
   header.append((16 - header.size() % 16) % 16, ' ');
   const Preamble preamble{.headerBytes = header.size(), .events = events};
-  CLEAVE_TRY(OutputFile out, OutputFile::open(file));
+  CLEAVE_TRY(OutputFile out, OutputFile::open(file, progress.stopToken()));
   CLEAVE_TRY_VOID(out.write(std::as_bytes(std::span(&preamble, 1))));
   CLEAVE_TRY_VOID(out.write(header));
   std::vector<Event> buffer(std::min<StepId>(kEventsAtOnce, events));

@@ -5,14 +5,18 @@
 #include <QTest>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <limits>
 
 using namespace cleave;
@@ -94,6 +98,68 @@ class TestFiles : public QObject {
     const auto broken = out->write("nobody listens");  // and the program lives on
     QVERIFY(!broken && broken.error().message.ends_with("its reader is gone."));
     QCOMPARE(entries(pipe.parent_path()), 1);
+  }
+
+  /// As `cat > pipe` waits; a stop ends it, before there is a reader and when the reader does not read.
+  void waitingForAPipesReaderCanBeStopped() {
+    QTemporaryDir folder;
+    const fs::path pipe = fs::path(folder.path().toStdString()) / "pipe";
+    QCOMPARE(::mkfifo(pipe.c_str(), 0600), 0);
+    const std::string more(1 << 20, 'x');  // than a pipe holds
+    for (const bool hasReader : {false, true}) {
+      const int reader = hasReader ? ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK) : -1;
+      std::stop_source source;
+      auto written = std::async(std::launch::async, [&] { return writeFile(pipe, more, source.get_token()); });
+      QVERIFY(written.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout);
+      source.request_stop();
+      QVERIFY(written.wait_for(std::chrono::seconds(5)) == std::future_status::ready);
+      const auto result = written.get();
+      QVERIFY(!result && result.error().code == ErrorCode::Cancelled);
+      QCOMPARE(result.error().message, fmt::format("Stopped while writing {}.", pipe.string()));
+      if (hasReader) ::close(reader);
+    }
+    // A reader who comes late and reads slowly gets all of it.
+    auto written = std::async(std::launch::async, [&] { return writeFile(pipe, more); });
+    const int reader = ::open(pipe.c_str(), O_RDONLY);
+    std::string got;
+    std::array<char, 5000> part{};
+    for (ssize_t count = 0; (count = ::read(reader, part.data(), part.size())) > 0;) got.append(part.data(), static_cast<std::size_t>(count));
+    ::close(reader);
+    QVERIFY(written.get().has_value());
+    QVERIFY(got == more);
+  }
+
+  /// Of processes that were killed: the next output in the folder removes them, and nothing else.
+  void whatKilledProcessesLeftIsSwept() {
+    QTemporaryDir folder;
+    const fs::path base = folder.path().toStdString();
+    const pid_t dead = ::fork();
+    if (dead == 0) ::_exit(0);
+    QCOMPARE(::waitpid(dead, nullptr, 0), dead);
+    const auto named = [&](const std::string& name, int mode = 0600) {
+      ::close(::open((base / name).c_str(), O_CREAT | O_WRONLY, mode));
+      return base / name;
+    };
+    const auto ofPid = [&](long pid, const char* rest) { return fmt::format(".cleave-{}-{}", pid, rest); };
+    const std::vector<fs::path> swept{named(ofPid(dead, "0.part")), named(ofPid(dead, "17.part"), 0400)};
+    std::vector<fs::path> kept{named(ofPid(::getpid(), "900.part")), named(ofPid(dead, "0.part~")),  named(ofPid(dead, "x.part")), named(ofPid(dead, ".part")),
+                               named(ofPid(dead, "00.part")),        named("0" + ofPid(dead, "0.part")), named(".cleave--1-0.part"),   named(".cleave-0-0.part"),
+                               named(".cleave-99999999999-0.part"),  named("my.cleave-1-0.part")};
+    kept.push_back(base / ofPid(dead, "3.part"));
+    fs::create_directory(kept.back());
+    kept.push_back(base / ofPid(dead, "4.part"));
+    fs::create_symlink(kept.front(), kept.back());
+    kept.push_back(named(ofPid(dead, "5.part")));  // another container's: its maker has the lock
+    const int held = ::open(kept.back().c_str(), O_RDONLY | O_CLOEXEC);
+    QCOMPARE(::flock(held, LOCK_EX), 0);
+    if (::geteuid() == 0) {
+      kept.push_back(named(ofPid(dead, "6.part")));
+      QCOMPARE(::chown(kept.back().c_str(), 12345, 12345), 0);
+    }
+    QVERIFY(writeFile(base / "plan.json", "new"));
+    ::close(held);
+    for (const fs::path& file : swept) QVERIFY2(!fs::exists(file), file.c_str());
+    for (const fs::path& file : kept) QVERIFY2(fs::exists(fs::symlink_status(file)), file.c_str());
   }
 
   void aDeviceIsWrittenThrough() {

@@ -1,0 +1,108 @@
+/// What the command line leaves behind when it is stopped while it writes, and that it can be.
+#include "cli/cli_process.h"
+
+#include <QDir>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <sys/stat.h>
+
+#include <csignal>
+
+using namespace cleave::test;
+
+namespace {
+
+const QString kModel = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
+constexpr int kPatience = 60'000;
+
+class Started {
+ public:
+  explicit Started(const QStringList& arguments) {
+    process.start(QStringLiteral(CLEAVE_BIN_DIR "/cleave-cli"), arguments);
+    if (!process.waitForStarted()) qFatal("cleave-cli does not start");
+  }
+  ~Started() {
+    process.kill();
+    process.waitForFinished();
+  }
+  void signal(int number) const { ::kill(static_cast<pid_t>(process.processId()), number); }
+  QProcess process;
+};
+
+QStringList partsIn(const QString& folder) { return QDir(folder).entryList({".cleave-*.part"}, QDir::Files | QDir::Hidden); }
+
+/// A run whose output is open, beside which its temporary file lies, and whose ranks do not end by themselves.
+QStringList longRun(const QString& output) {
+  return {"run", kModel, "--backend", "gloo", "--ranks", "2", "--seq", "512", "--batch", "8", "--output", output};
+}
+
+}  // namespace
+
+class TestCliSignals : public QObject {
+  Q_OBJECT
+ private slots:
+  void aSignalLeavesNoTemporaryFile_data() {
+    QTest::addColumn<int>("number");
+    QTest::addColumn<bool>("twice");
+    QTest::newRow("SIGINT") << SIGINT << false;
+    QTest::newRow("SIGTERM") << SIGTERM << false;
+    QTest::newRow("SIGHUP") << SIGHUP << false;
+    QTest::newRow("SIGINT twice") << SIGINT << true;
+  }
+  void aSignalLeavesNoTemporaryFile() {
+    QFETCH(int, number);
+    QFETCH(bool, twice);
+    QTemporaryDir folder;
+    Started cli(longRun(folder.filePath("out.safetensors")));
+    QTRY_VERIFY_WITH_TIMEOUT(!partsIn(folder.path()).isEmpty() || cli.process.state() == QProcess::NotRunning, kPatience);
+    QVERIFY2(cli.process.state() == QProcess::Running, cli.process.readAllStandardError().constData());
+    cli.signal(number);
+    if (twice) cli.signal(SIGTERM);
+    QVERIFY(cli.process.waitForFinished(kPatience));
+    QCOMPARE(cli.process.exitStatus(), QProcess::NormalExit);
+    QCOMPARE(cli.process.exitCode(), 130);
+    QCOMPARE(partsIn(folder.path()), QStringList());
+    QVERIFY(!QFile::exists(folder.filePath("out.safetensors")));
+  }
+
+  void whatAKilledOneLeftGoesWithTheNext() {
+    QTemporaryDir folder;
+    {
+      Started cli(longRun(folder.filePath("out.safetensors")));
+      QTRY_VERIFY_WITH_TIMEOUT(!partsIn(folder.path()).isEmpty(), kPatience);
+      cli.signal(SIGKILL);
+      QVERIFY(cli.process.waitForFinished(kPatience));
+    }
+    QCOMPARE(partsIn(folder.path()).size(), 1);
+    const Finished plan = cli({"plan", kModel, "--seq", "16", "--engine", "reference", "--json", folder.filePath("plan.json")});
+    QVERIFY2(plan.exitCode == 0, plan.err.constData());
+    QCOMPARE(partsIn(folder.path()), QStringList());
+  }
+
+  /// A pipe that nobody reads is waited for; the first Ctrl+C ends that.
+  void waitingForAPipesReaderEndsWithASignal_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::newRow("plan --json") << QStringList{"plan", kModel, "--seq", "16", "--engine", "reference", "--json"};
+    QTest::newRow("plan --trace") << QStringList{"plan", kModel, "--seq", "16", "--engine", "reference", "--trace"};
+    QTest::newRow("export --out") << QStringList{"export", kModel, "--seq", "16", "--engine", "reference", "--out"};
+    QTest::newRow("run --output") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--output"};
+  }
+  void waitingForAPipesReaderEndsWithASignal() {
+    QFETCH(QStringList, arguments);
+    QTemporaryDir folder;
+    const QString pipe = folder.filePath("pipe");
+    QCOMPARE(::mkfifo(pipe.toUtf8(), 0600), 0);
+    Started cli(arguments + QStringList{pipe});
+    QVERIFY(!cli.process.waitForFinished(4000));
+    cli.signal(SIGINT);
+    QVERIFY(cli.process.waitForFinished(10'000));
+    QCOMPARE(cli.process.exitStatus(), QProcess::NormalExit);
+    const QByteArray said = cli.process.readAllStandardError();
+    QVERIFY2(cli.process.exitCode() == 130, said.constData());
+    QVERIFY2(said.contains("Stopped while writing " + pipe.toUtf8()), said.constData());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliSignals)
+#include "tst_cli_signals.moc"
