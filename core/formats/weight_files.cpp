@@ -2,6 +2,9 @@
 
 #include "base/bounded_json.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -179,11 +182,23 @@ Result<WeightFiles> filesByName(const std::vector<std::string>& names, const fs:
   return WeightFiles{std::move(others), {}};
 }
 
-/// `.../models--org--name/blobs` when `folder` (canonical) lies in `.../models--org--name/snapshots`; empty elsewhere.
-fs::path hubBlobs(const fs::path& folder) {
-  for (fs::path inner = folder; inner.has_relative_path(); inner = inner.parent_path()) {
-    const fs::path repo = inner.parent_path();
-    if (inner.filename() == "snapshots" && repo.filename().string().starts_with("models--")) return repo / "blobs";
+/// Who put a link into its folder may say where it leads: the folder's owner, this user, the system. Others can only where many may
+/// write (/tmp), and Linux does not follow theirs there either (fs.protected_symlinks).
+bool isTrusted(const struct stat& link, const fs::path& parent) {
+  struct stat folder {};
+  return link.st_uid == ::geteuid() || link.st_uid == 0 || (::stat(parent.c_str(), &folder) == 0 && link.st_uid == folder.st_uid);
+}
+
+/// Every link that the name itself goes through. What a trusted link leads to is its maker's business.
+Result<void> checkLinks(const fs::path& folder, const fs::path& name) {
+  fs::path at = folder;
+  for (const fs::path& part : name) {
+    const fs::path parent = at;
+    at /= part;
+    struct stat info {};
+    if (::lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode) || isTrusted(info, parent)) continue;
+    return fail(ErrorCode::BadInput, "{} is a link that neither you nor the owner of {} put there: put the file itself there.", at.string(),
+                parent.string());
   }
   return {};
 }
@@ -213,20 +228,10 @@ Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::strin
   CLEAVE_TRY_VOID(withContext(checkWeightFileName(name), fmt::format("Weight file {}", quotedText(name))));
   const fs::path file = folder / name;
   CLEAVE_TRY(RandomAccessFile opened, RandomAccessFile::open(file));
-  std::error_code error;
-  const fs::path base = fs::canonical(folder, error);
-  if (error) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", folder.string(), error.message());
-  const fs::path target = fs::canonical(file, error);
-  if (error) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", file.string(), error.message());
-  // What the name leads to now must be what was opened: only then the place says anything about the bytes.
-  if (!opened.isAt(target)) {
-    return fail(ErrorCode::BadInput, "{} was replaced while it was opened: try again when nothing writes to it.", file.string());
-  }
-  const fs::path blobs = hubBlobs(base);
-  if (isInside(base, target) || (!blobs.empty() && isInside(blobs, target))) return opened;
-  return fail(ErrorCode::BadInput,
-              "{} is a link to {}, which lies outside the model folder: put the file itself there.", file.string(),
-              target.string());
+  CLEAVE_TRY_VOID(checkLinks(folder, name));
+  // What the name leads to by these links must be what was opened.
+  if (opened.isAt(file)) return opened;
+  return fail(ErrorCode::BadInput, "{} was replaced while it was opened: try again when nothing writes to it.", file.string());
 }
 
 Result<WeightFiles> findWeightFiles(const fs::path& folder) {

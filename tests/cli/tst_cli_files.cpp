@@ -119,19 +119,25 @@ class TestCliFiles : public QObject {
     }
   }
 
-  void aRankDoesNotFollowALinkOutOfTheFolder() {
-    QTemporaryDir cache;
-    const QString snapshot = snapshotOf(cache);
-    const QString plan = cache.filePath("plan.json");
-    QCOMPARE(cli(planOf(snapshot, {"--json", plan})).exitCode, 0);
-    const fs::path shard = fs::path(snapshot.toStdString()) / "model-00002-of-00003.safetensors";
-    const fs::path outside = fs::path(cache.path().toStdString()) / "outside.safetensors";
-    fs::copy_file(shard, outside);
-    fs::remove(shard);
-    fs::create_symlink(outside, shard);
-    const Finished run = cli({"run", plan, "--backend", "gloo", "--no-check"});
-    QCOMPARE(run.exitCode, 3);
-    QVERIFY2(run.err.contains("which lies outside the model folder"), run.err.constData());
+  /// `ln -s /data/models/x/model.safetensors`: the folder's reader and the ranks follow it alike, and alike do not follow another
+  /// user's.
+  void linksOfTheOwnerPlanAndRun() {
+    QTemporaryDir folder, data;
+    for (const QString& name : QDir(kModel).entryList(QDir::Files)) {
+      QVERIFY(QFile::copy(kModel + "/" + name, data.filePath(name)));
+      QVERIFY(QFile::link(data.filePath(name), folder.filePath(name)));
+    }
+    const QString plan = data.filePath("plan.json");
+    QCOMPARE(cli(planOf(folder.path(), {"--json", plan})).exitCode, 0);
+    const QStringList arguments{"run", plan, "--backend", "gloo", "--expect", kModel + "/expected.safetensors"};
+    const Finished run = cli(arguments);
+    QVERIFY2(run.exitCode == 0, run.err.constData());
+    if (::lchown(folder.filePath("model-00002-of-00003.safetensors").toUtf8(), 12345, 12345) != 0) QSKIP("only root can give files away");
+    for (const QStringList& refused : {planOf(folder.path()), arguments}) {
+      const Finished done = cli(refused);
+      QVERIFY2(done.exitCode == 3, (QByteArray::number(done.exitCode) + done.err).constData());
+      QVERIFY2(done.err.contains("is a link that neither you nor the owner of"), done.err.constData());
+    }
   }
 
   /// Damage that only a rank sees is bad input, not a failed rank.

@@ -1,5 +1,7 @@
 #include <QtTest>
 
+#include <unistd.h>
+
 #include <random>
 #include <set>
 
@@ -7,6 +9,7 @@
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
+#include "support/rows.h"
 
 using namespace cleave;
 using namespace cleave::formats;
@@ -85,11 +88,10 @@ class ModelFolderTest : public QObject {
   }
 
   void opensWellFormedFolders_data() {
-    QTest::addColumn<Files>("files");
-    QTest::addColumn<QStringList>("expected");  // "tensor in file"
-    const auto row = [](const char* name, Files files, QStringList expected) {
+    const test::Rows<Files, QStringList> rows("files", "expected");  // "tensor in file"
+    const auto row = [&](const char* name, Files files, const QStringList& expected) {
       files.insert("config.json", kConfig);
-      QTest::newRow(name) << files << expected;
+      rows(name, files, expected);
     };
     row("config alone", {}, {});
     row("config beside other files",
@@ -155,12 +157,7 @@ class ModelFolderTest : public QObject {
   }
 
   void refusesMalformedFolders_data() {
-    QTest::addColumn<Files>("files");
-    QTest::addColumn<QString>("place");
-    QTest::addColumn<QString>("phrase");
-    const auto row = [](const char* name, const Files& files, const char* place, const char* phrase) {
-      QTest::newRow(name) << files << QString(place) << QString(phrase);
-    };
+    const test::Rows<Files, QString, QString> row("files", "place", "phrase");
     const auto withConfig = [&](const char* name, Files files, const char* place, const char* phrase) {
       files.insert("config.json", kConfig);
       row(name, files, place, phrase);
@@ -363,30 +360,50 @@ class ModelFolderTest : public QObject {
         errorOf(openModelFolder(snapshot)).contains("config.json is a link to ../../blobs/aaaa, which does not exist"));
   }
 
-  void refusesLinksThatLeaveTheFolder() {
+  /// `ln -s` by the folder's owner: absolute, relative, of a folder, a chain.
+  void followsLinksThatTheOwnerPlaced() {
+    const TemporaryFolder folder;
+    const fs::path model = folder.path() / "m";
+    folder.write("m/config.json", kConfig);
+    const fs::path elsewhere = folder.write("elsewhere/x.safetensors", oneTensor("w"));
+    fs::create_symlink(elsewhere, folder.path() / "link");
+    for (const fs::path& target : {elsewhere, fs::path("../elsewhere/x.safetensors"), folder.path() / "link"}) {
+      fs::create_symlink(target, model / "model.safetensors");
+      const auto opened = openModelFolder(model);
+      QVERIFY2(opened && opened->tensors.contains("w"), qPrintable(errorOf(opened)));
+      QVERIFY(openWeightFile(model, "model.safetensors")->isAt(elsewhere));
+      fs::remove(model / "model.safetensors");
+    }
+    fs::create_directory_symlink("../elsewhere", model / "sub");
+    folder.write(fs::path("m") / kIndex, indexOf(R"({"w":"sub/x.safetensors"})"));
+    QVERIFY(openModelFolder(model)->tensors.contains("w"));
+    // A name that walks out by itself is refused, link or not.
+    for (const char* name : {"../elsewhere/x.safetensors", "sub/../../elsewhere/x.safetensors", "../../etc/passwd"}) {
+      folder.write(fs::path("m") / kIndex, indexOf(fmt::format("{{\"w\":\"{}\"}}", name)));
+      QVERIFY(errorOf(openModelFolder(model)).contains("the path contains \"..\""));
+      QVERIFY(errorOf(openWeightFile(model, name)).contains("the path contains \"..\""));
+    }
+  }
+
+  /// In a folder where others may write, theirs are not followed.
+  void refusesLinksOfOthers() {
     const TemporaryFolder folder;
     folder.write("m/config.json", kConfig);
-    folder.write("elsewhere/secret.safetensors", oneTensor("w"));
-    folder.write("models--org--other/blobs/bbbb", oneTensor("w"));
-    const auto refuse = [&](const fs::path& target, const fs::path& link) {
-      fs::create_symlink(target, link);
-      const QString message = errorOf(openModelFolder(link.parent_path()));
-      fs::remove(link);
-      return message;
-    };
+    const fs::path elsewhere = folder.write("elsewhere/x.safetensors", oneTensor("w"));
     const fs::path link = folder.path() / "m/model.safetensors";
-    QVERIFY(refuse("../elsewhere/secret.safetensors", link).contains("which lies outside the model folder"));
-    QVERIFY(refuse("../models--org--other/blobs/bbbb", link).contains("which lies outside the model folder"));
-    // A snapshot reaches its own repository's blobs only.
-    folder.write("models--org--tiny/snapshots/0123/config.json", kConfig);
-    folder.write("models--org--tiny/refs/main.safetensors", oneTensor("w"));
-    const fs::path snapshot = folder.path() / "models--org--tiny/snapshots/0123/model.safetensors";
-    QVERIFY(refuse("../../../models--org--other/blobs/bbbb", snapshot).contains("which lies outside the model folder"));
-    QVERIFY(refuse("../../refs/main.safetensors", snapshot).contains("which lies outside the model folder"));
-    // Through a linked folder, as an index would name it.
+    fs::create_symlink(elsewhere, link);
+    constexpr uid_t kOther = 12345, kOwner = 12346;
+    if (::lchown(link.c_str(), kOther, kOther) != 0) QSKIP("only root can give files away");
+    QVERIFY(errorOf(openModelFolder(link.parent_path())).contains("model.safetensors is a link that neither you nor the owner of"));
+    QCOMPARE(::chown(link.parent_path().c_str(), kOwner, kOwner), 0);
+    QVERIFY(!openWeightFile(link.parent_path(), "model.safetensors"));
+    QCOMPARE(::lchown(link.c_str(), kOwner, kOwner), 0);
+    QVERIFY(openWeightFile(link.parent_path(), "model.safetensors"));
+    fs::remove(link);
     fs::create_directory_symlink("../elsewhere", folder.path() / "m/sub");
-    folder.write(fs::path("m") / kIndex, indexOf(R"({"w":"sub/secret.safetensors"})"));
-    QVERIFY(errorOf(openModelFolder(folder.path() / "m")).contains("which lies outside the model folder"));
+    QVERIFY(openWeightFile(folder.path() / "m", "sub/x.safetensors"));
+    QCOMPARE(::lchown((folder.path() / "m/sub").c_str(), kOther, kOther), 0);
+    QVERIFY(errorOf(openWeightFile(folder.path() / "m", "sub/x.safetensors")).contains("m/sub is a link that neither you"));
   }
 
   void allowsLinksInsideTheFolder() {
