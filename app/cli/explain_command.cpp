@@ -179,6 +179,7 @@ struct ExplainCommand {
                       {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
                       {"chosen", regret.isChosen},
                       {"extra_fs", regret.extraFs ? jsonOf<Json>(*regret.extraFs) : Json(nullptr)},
+                      {"proved", regret.isProved},
                       {"extra_bytes", regret.extraBytes ? Json(*regret.extraBytes) : Json(nullptr)}});
     }
     document["regrets"] = std::move(list);
@@ -186,10 +187,12 @@ struct ExplainCommand {
   }
 
   static std::string regretText(const solve::Regret& regret) {
-    if (!regret.extraFs) return "every plan with it needs more than the memory budget";
+    if (!regret.extraFs) {
+      return regret.isProved ? "every plan with it needs more than the memory budget" : "the search ended before it found a plan with it within the memory budget";
+    }
     const std::int64_t bytes = regret.extraBytes.value_or(0);
     const bool isFaster = *regret.extraFs < 0;
-    return fmt::format("the plan with it takes {} {} and holds {} {} a rank", solve::timeText(isFaster ? -*regret.extraFs : *regret.extraFs),
+    return fmt::format("the {} with it takes {} {} and holds {} {} a rank", regret.isProved ? "plan" : "best plan that was found", solve::timeText(isFaster ? -*regret.extraFs : *regret.extraFs),
                        isFaster ? "less" : "longer", bytesText(std::abs(bytes)),
                        bytes < 0 ? "less" : "more");
   }

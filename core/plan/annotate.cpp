@@ -51,6 +51,7 @@ std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings
     if (shape->weight.isValid()) layer.weight = graph.value(shape->weight).name;
     layer.node = node;
     if (regrets[i].kind == solve::SmallestRegret::Kind::Costs) layer.regretFs = regrets[i].extra;
+    layer.isRegretKnown = regrets[i].kind != solve::SmallestRegret::Kind::NotKnown;
     layer.isForcedByBudget = regrets[i].kind == solve::SmallestRegret::Kind::OverBudget;
     layer.standing = standings.weight(node);
     layer.reason = layer.axis == "replicated" ? toText(layer.standing) : option->reason;

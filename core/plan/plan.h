@@ -62,6 +62,7 @@ struct LayerPlan {
   Standing standing;   ///< of its weight (a loss: of its logits): split, or why not
   std::string reason;  ///< why this strategy; for a whole layer: why not split, with the numbers
   std::optional<Femtoseconds> regretFs;  ///< `optimal`: SmallestRegret::extra, where another choice is possible within the budget
+  bool isRegretKnown = true;             ///< `optimal`: false: the search ended before it could tell regretFs and isForcedByBudget
   bool isForcedByBudget = false;         ///< `optimal`: every plan that treats it otherwise needs more than the budget
 };
 

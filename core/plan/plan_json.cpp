@@ -154,6 +154,7 @@ void writeLayers(JsonWriter& json, const Plan& plan) {
     json.key("reason").value(layer.reason);
     json.key("regret_fs");
     layer.regretFs ? json.value(*layer.regretFs) : json.null();
+    json.key("regret_known").value(layer.isRegretKnown);
     json.key("forced_by_budget").value(layer.isForcedByBudget);
     json.endObject();
   }

@@ -228,7 +228,8 @@ class PlanReader {
     CLEAVE_TRY(layer.standing, readStanding(fields));
     CLEAVE_TRY(layer.reason, fields.text("reason"));
     CLEAVE_TRY(layer.regretFs, timeOrNull(fields, "regret_fs"));
-    CLEAVE_TRY(layer.isForcedByBudget, fields.flag("forced_by_budget", false));  // older files lack it
+    CLEAVE_TRY(layer.isRegretKnown, fields.flag("regret_known", true));  // older files lack it, and the next
+    CLEAVE_TRY(layer.isForcedByBudget, fields.flag("forced_by_budget", false));
     CLEAVE_TRY(const std::string value, fields.text("value"));
     const auto found = m_inGraph.find(value);
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;

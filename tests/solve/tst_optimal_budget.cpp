@@ -84,6 +84,84 @@ class TestOptimalBudget : public QObject {
     QVERIFY(budgets > 20);
   }
 
+  /// What a step is said to hold at least is never more than the transient peak of a plan that takes it; mostly one of them is all of it.
+  void noStepHoldsMoreThanItsPlan() {
+    constexpr std::uint64_t kGraphs = 500, kFirstSeed = 90'000;
+    int plans = 0, reached = 0;
+    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kGraphs; ++seed) {
+      RandomProblem random(seed);
+      const auto problem = random.build();
+      BruteForce brute(*problem);
+      if (!brute.run(2'000)) continue;
+      const Variables variables(*problem);
+      const CostModel model(*problem, variables);
+      for (const BrutePlan& plan : brute.plans()) {
+        const Solution solution = brute.solutionOf(plan);
+        std::int64_t most = 0;
+        for (const NodeId node : variables.steps()) {
+          std::vector<Placement> reads;
+          for (const Read& read : variables.reads(node)) reads.push_back(solution.of(read.value));
+          const std::int64_t least = model.leastTransient(node, choiceOf(variables, *problem, solution, node), reads);
+          QVERIFY2(least <= plan.bytes - plan.additiveBytes,
+                   fmt::format("seed {}: node {} holds {} of {}\n{}", seed, node.raw(), least, plan.bytes - plan.additiveBytes, graph::toText(*problem->graph)).c_str());
+          most = std::max(most, least);
+        }
+        ++plans;
+        reached += most == plan.bytes - plan.additiveBytes;
+      }
+    }
+    qInfo("seeds from %llu: %d plans, the peak of %d is that of one step", static_cast<unsigned long long>(kFirstSeed), plans, reached);
+    QVERIFY(plans > 1000 && reached * 5 > plans);
+  }
+
+  /// Under a budget that binds, what it costs to treat a layer otherwise is what the plan costs that must do so.
+  void regretsAreThoseOfPlansThatMust_data() {
+    QTest::addColumn<int>("sequence");
+    QTest::addColumn<bool>("isTraining");
+    for (const int sequence : {0, 2}) {
+      QTest::addRow("sequence %d, inference", sequence) << sequence << false;
+      QTest::addRow("sequence %d, training", sequence) << sequence << true;
+    }
+  }
+  void regretsAreThoseOfPlansThatMust() {
+    QFETCH(int, sequence);
+    QFETCH(bool, isTraining);
+    auto problem = llama({.layers = 4}, 2, static_cast<rules::SequenceParallel>(sequence));
+    problem->cost.profile = slowLink();
+    problem->cost.isTraining = isTraining;
+    problem->cost.slackPercent = 0;
+    const auto front = solved(*problem).optimum->front();
+    QVERIFY(front && front->points.size() > 4);
+    int compared = 0;
+    for (const std::size_t part : {1, 2, 3}) {
+      problem->cost.memoryBudget = front->points[front->points.size() * part / 4].bytes;
+      const SolveResult result = solved(*problem);
+      QVERIFY(result.optimum);
+      std::vector<NodeId> layers;
+      for (const NodeId node : idRange<NodeId>(problem->graph->nodes.size())) {
+        if (result.solution->strategies[node.index()] && graph::layerShape(*problem->graph, node)->weight.isValid()) layers.push_back(node);
+      }
+      const auto smallest = result.optimum->smallestRegrets(layers);
+      for (std::size_t i = 0; i < layers.size(); ++i) {
+        const auto taken = *result.solution->strategies[layers[i].index()];
+        Problem other = *problem;
+        // Forms that differ in their input alone share a name, so only layers whose form stands alone can be told to take another.
+        const auto offered = rules::layerOptions(*problem->graph, layers[i], *graph::layerShape(*problem->graph, layers[i]), problem->context).offered;
+        const auto same = std::count_if(offered.begin(), offered.end(), [&](const auto& option) { return option.strategy == taken.strategy; });
+        if (same != 1 || smallest[i].kind == SmallestRegret::Kind::NotKnown) continue;
+        other.pins.push_back(*Pin::parse(fmt::format("{}!={}", graph::layerName(*problem->graph, layers[i]), rules::toText(taken.strategy))));
+        other.pins.back().strategies = {taken.strategy};
+        const SolveResult forced = solved(other);
+        if (forced.optimum && !forced.optimum->isProved()) continue;
+        ++compared;
+        QCOMPARE(forced.optimum != nullptr, smallest[i].kind == SmallestRegret::Kind::Costs);
+        if (forced.optimum) QCOMPARE(forced.optimum->cost().femtoseconds() - result.optimum->cost().femtoseconds(), smallest[i].extra);
+      }
+    }
+    qInfo("%d layers", compared);
+    QVERIFY(compared > 20);
+  }
+
   void noDeviceIsTooSlow_data() {
     QTest::addColumn<double>("times");
     QTest::addColumn<bool>("isTraining");

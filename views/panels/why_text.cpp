@@ -37,7 +37,7 @@ QString regretTable(const std::vector<solve::Regret>& regrets, const TextColors&
     if (regret.extraFs)
       cells << numberCell(timeChange(*regret.extraFs)) << numberCell(bytesChange(regret.extraBytes.value_or(0)));
     else
-      cells << numberCell(quiet(QObject::tr("no plan"), colors)) << numberCell({});
+      cells << numberCell(quiet(regret.isProved ? QObject::tr("no plan") : QObject::tr("not known"), colors)) << numberCell({});
     rows << row(cells << cell(link(QStringLiteral("whynot:%1").arg(name), QObject::tr("why not?"))));
   }
   return table(rows);

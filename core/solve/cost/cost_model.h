@@ -110,13 +110,17 @@ class CostModel {
   std::vector<StepCost> byNode(const Solution& solution) const;
   /// PlanCost::transientPeak; `sum` is the solution's PlanCost::sum.
   std::int64_t transientPeak(const Solution& solution, const StepCost& sum) const;
-  /// No plan in which the step takes this choice has a smaller transient peak. Equal for equal steps.
-  std::int64_t leastTransient(NodeId node, const Choice& choice) const;
+  /// No plan in which the step takes this choice while its operands lie as `reads` has a smaller transient peak. Equal for equal
+  /// steps.
+  std::int64_t leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const;
 
  private:
   /// Calls `add(node, cost)` with all that the nodes cost; of some nodes more than once.
   template <class Add>
   void forEachCost(const Solution& solution, Add add) const;
+  /// What is held at least in memory that `ownerOf` finds for the facts of what the step reads, each owner counted once.
+  template <class OwnerOf>
+  std::int64_t heldByReads(NodeId node, std::span<const Placement> reads, OwnerOf ownerOf) const;
   /// What the optimizer takes for its largest parameter.
   std::int64_t optimizerBytes(const Solution& solution) const;
 

@@ -69,6 +69,8 @@ class FactFinder {
       for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findCached(id);
     }
     if (m_problem.context.sequenceParallel != rules::SequenceParallel::Off) findGathered();
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findHolders(id);
+    addOutputs();
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) classify(id);
   }
 
@@ -263,17 +265,70 @@ class FactFinder {
     }
   }
 
-  /// All that `step`, `asksShared` and `shared` read of the facts and sameStructure does not compare.
+  /// Views are followed to what they look at, but not through a redistribution, whose parts lie anew.
+  void findHolders(NodeId id) {
+    const Node& node = m_graph.node(id);
+    if (node.kind != NodeKind::Call) return;
+    for (ValueId result : node.results) {
+      ValueFacts& facts = fact(result);
+      const bool isOwner = m_lifetimes.ownsMemory(result);
+      const ValueId base = isOwner ? result : valueAt(node, 0);
+      if (!isOwner && (m_variables.isRedistributable(result) || m_lifetimes.ownerOf(base) != m_lifetimes.ownerOf(result))) continue;
+      const ValueFacts& held = fact(base);
+      facts.isPart = isOwner || (held.isPart && facts.count <= held.count);
+      facts.heldBy = !isOwner ? held.heldBy : facts.isSaved || facts.isCached ? ValueId() : result;
+      if (!facts.needsGradient) continue;
+      const ValueId gradient = m_backward.gradientOwner[result.index()];
+      const bool isGiven = fact(gradient).isOutput || m_backward.lastReader[gradient.index()].isValid();
+      if (gradient == result || gradient == held.gradientIn) facts.gradientIn = isGiven ? gradient : ValueId();
+    }
+  }
+
+  /// Each memory once. What has fewer elements than ranks is whole on each of them.
+  void addOutputs() {
+    const auto leastOf = [&](ValueId owner) {
+      const ValueFacts& facts = fact(owner);
+      const int parts = facts.count < m_problem.context.worldSize ? 1 : m_problem.context.worldSize;
+      return facts.count * facts.itemSize / parts;
+    };
+    std::vector<ValueId> owners;
+    std::int64_t all = 0;
+    for (const graph::Output& output : m_graph.outputs) {
+      const ValueId owner = fact(output.value).isOutput ? fact(output.value).heldBy : ValueId();
+      if (!owner.isValid() || std::find(owners.begin(), owners.end(), owner) != owners.end()) continue;
+      owners.push_back(owner);
+      all = saturatingAdd(all, leastOf(owner));
+    }
+    for (const ValueId owner : owners) fact(owner).otherOutputs = all - leastOf(owner);
+  }
+
+  /// What leastTransient reads of an owner; the first of the reads that has the same counts for all of them.
+  template <class OwnerOf>
+  void addOwner(std::span<const Read> reads, std::size_t index, OwnerOf ownerOf) {
+    const ValueId owner = ownerOf(fact(reads[index].value));
+    const auto first = std::find_if(reads.begin(), reads.end(), [&](const Read& read) { return ownerOf(fact(read.value)) == owner; });
+    m_key += static_cast<char>(owner.isValid() | (owner == reads[index].value) << 1);
+    addNumber(first - reads.begin());
+    addNumber(owner.isValid() ? fact(owner).count * fact(owner).itemSize : 0);
+  }
+
+  /// All that `step`, `asksShared`, `shared` and `leastTransient` read of the facts and sameStructure does not compare.
   void classify(NodeId id) {
     const Node& node = m_graph.node(id);
     m_key.assign({static_cast<char>(node.kind), static_cast<char>(m_nodes[id.index()].isLastToSave)});
     const auto add = [&](ValueId value) {
       const ValueFacts& f = fact(value);
-      m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4);
+      m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4 |
+                                 (f.gradientIn == value) << 5);
+      addNumber(f.otherOutputs);
     };
     for (ValueId written : m_variables.writes(id)) written.isValid() ? add(written) : m_key.push_back('-');
-    for (const Read& read : m_variables.reads(id)) {
-      m_key += static_cast<char>(fact(read.value).needsGradient | fact(read.value).isGathered << 1 | fact(read.value).isParameter << 2);
+    const auto reads = m_variables.reads(id);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const ValueFacts& f = fact(reads[i].value);
+      m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isParameter << 2 | f.isPart << 3);
+      addOwner(reads, i, [](const ValueFacts& facts) { return facts.heldBy; });
+      addOwner(reads, i, [](const ValueFacts& facts) { return facts.gradientIn; });
     }
     if (node.kind != NodeKind::Call) {
       if (!m_variables.isStep(id)) add(node.results[0]);
@@ -284,8 +339,9 @@ class FactFinder {
 
   void addType(const graph::TensorType& type) {
     m_key += static_cast<char>(type.dtype);
-    for (const std::int64_t size : type.shape) m_key.append(reinterpret_cast<const char*>(&size), sizeof size);
+    for (const std::int64_t size : type.shape) addNumber(size);
   }
+  void addNumber(std::int64_t number) { m_key.append(reinterpret_cast<const char*>(&number), sizeof number); }
 
   const Problem& m_problem;
   const Graph& m_graph;

@@ -17,6 +17,10 @@ struct ValueFacts {
   bool isCached = false;        ///< inference: keys or values that generation needs again
   bool isOutput = false;        ///< stays, and is gathered, at the end of the forward pass
   bool isGathered = false;      ///< a layer may gather it from the sequence
+  ValueId heldBy;               ///< the owner of its memory, where that does not stay; else invalid
+  ValueId gradientIn;           ///< the owner of its gradient, where that does not stay; else invalid
+  bool isPart = false;          ///< of both, on every rank: no view between repeats
+  std::int64_t otherOutputs = 0;  ///< of an output: bytes that a rank holds at least of the others at the end
 };
 
 struct NodeFacts {

@@ -309,33 +309,67 @@ std::int64_t CostModel::optimizerBytes(const Solution& solution) const {
   return most;
 }
 
-std::int64_t CostModel::leastTransient(NodeId node, const Choice& choice) const {
+/// Of values that look into one memory, the largest that this must be. What is seen whole is whole; else a rank has at least its
+/// even share.
+template <class OwnerOf>
+std::int64_t CostModel::heldByReads(NodeId node, std::span<const Placement> reads, OwnerOf ownerOf) const {
+  const Buffers buffers(m_problem, m_variables, *m_facts);
+  const auto values = m_variables.reads(node);
+  const auto leastOf = [&](ValueId owner, ValueId value, const Placement& placement) {
+    if (placement.isReplicated() || owner == value) return buffers.bytes(owner, placement);
+    const std::int64_t part = m_facts->of(value).isPart ? buffers.bytes(value, placement) : 0;
+    return std::max(part, buffers.whole(owner) / m_problem.context.worldSize);
+  };
+  std::int64_t held = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ValueId owner = ownerOf(m_facts->of(values[i].value));
+    if (!owner.isValid()) continue;
+    std::int64_t largest = 0;
+    bool isFirst = true;
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      if (ownerOf(m_facts->of(values[j].value)) != owner) continue;
+      isFirst = isFirst && j >= i;
+      largest = std::max(largest, leastOf(owner, values[j].value, reads[j]));
+    }
+    if (isFirst) held = saturatingAdd(held, largest);
+  }
+  return held;
+}
+
+std::int64_t CostModel::leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const {
   const graph::Node& n = m_problem.graph->node(node);
   // While an earlier or a later node saves less or more, how much of the saved activations is live depends on other steps.
   if (n.kind != graph::NodeKind::Call || (m_problem.cost.isTraining && !m_facts->of(node).isLastToSave)) return 0;
   const Buffers buffers(m_problem, m_variables, *m_facts);
-  std::int64_t made = 0, gradients = 0, outputs = 0, computed = 0;
+  // What the step reads lives beside what it makes, and so do their gradients in the backward pass.
+  std::int64_t made = heldByReads(node, reads, [](const ValueFacts& facts) { return facts.heldBy; });
+  std::int64_t gradients = 0, outputs = 0, computed = 0;
+  if (m_facts->of(node).needsGradient) gradients = heldByReads(node, reads, [](const ValueFacts& facts) { return facts.gradientIn; });
   for (std::size_t i = 0; i < n.results.size(); ++i) {
-    const ValueFacts& facts = m_facts->of(n.results[i]);
+    const ValueId result = n.results[i];
+    const ValueFacts& facts = m_facts->of(result);
     const Placement& placement = choice.results[i];
-    const std::int64_t held = m_facts->lifetimes.ownsMemory(n.results[i]) ? buffers.bytes(n.results[i], placement) : 0;
-    if (!facts.isSaved && !facts.isCached) made = saturatingAdd(made, held);
+    const std::int64_t held = buffers.bytes(result, placement);
+    if (facts.heldBy == result) made = saturatingAdd(made, held);
+    if (facts.gradientIn == result) gradients = saturatingAdd(gradients, held);
     if (!choice.computedAs.empty() && choice.computedAs[i] != placement) {
-      computed = saturatingAdd(computed, buffers.bytes(n.results[i], choice.computedAs[i]));
+      computed = saturatingAdd(computed, buffers.bytes(result, choice.computedAs[i]));
     }
     if (!facts.isOutput || placement.isReplicated() || m_problem.context.worldSize == 1) continue;
-    // A layer may gather it first, and when training the copy is gone before all is saved.
-    const std::int64_t copy = m_problem.cost.isTraining ? 0 : buffers.rankMajor(n.results[i], placement);
-    outputs = std::max(outputs, saturatingAdd(buffers.gathered(n.results[i], placement), copy));
+    // Its part lies beside it, and all other outputs are there. When training, or where a layer may gather it first, the copy may be
+    // gone before all is saved, or made.
+    const bool isAtEnd = !m_problem.cost.isTraining && !facts.isGathered;
+    const std::int64_t beside = isAtEnd ? saturatingAdd(buffers.rankMajor(result, placement), facts.heldBy == result ? held : 0) : 0;
+    const std::int64_t others = isAtEnd ? facts.otherOutputs : 0;
+    outputs = std::max(outputs, saturatingAdd(buffers.gathered(result, placement), saturatingAdd(beside, others)));
   }
   const auto& layer = m_variables.layer(node);
-  if (!layer || !choice.strategy) return std::max(saturatingAdd(made, computed), outputs);
-  const StrategyOption& option = *choice.strategy;
-  const std::int64_t input = option.before ? buffers.gathered(layer->input, option.input) : 0;
-  const std::int64_t forward = saturatingAdd(saturatingAdd(made, computed), saturatingAdd(input, buffers.forward(node, option)));
-  const bool passesGradient = m_facts->of(node).needsGradient && m_facts->of(layer->input).needsGradient;
-  if (passesGradient && !m_facts->of(m_facts->backward.gradientOwner[layer->input.index()]).isParameter) {
-    gradients = saturatingAdd(buffers.bytes(layer->input, option.input), buffers.backward(node, option));
+  std::int64_t forward = saturatingAdd(made, computed);
+  if (layer && choice.strategy) {
+    const StrategyOption& option = *choice.strategy;
+    const std::int64_t input = option.before ? buffers.gathered(layer->input, option.input) : 0;
+    forward = saturatingAdd(forward, saturatingAdd(input, buffers.forward(node, option)));
+    if (m_facts->of(node).needsGradient) gradients = saturatingAdd(gradients, buffers.backward(node, option));
   }
   return std::max({forward, outputs, gradients});
 }

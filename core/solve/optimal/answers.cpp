@@ -3,17 +3,11 @@
 #include "solve/optimal/paths_in_order.h"
 
 #include <algorithm>
-#include <map>
 
 namespace cleave::solve::optimal {
 namespace {
 
 constexpr std::uint64_t kMostPlansChecked = 10'000;
-/// Where many searches are made, each looks through so few plans, unless the model is small.
-constexpr std::uint64_t kFewPlansChecked = 20;
-constexpr std::size_t kFewPlaces = 200;
-/// Steps that are each searched for, whether or not others are equal.
-constexpr std::size_t kMostSearchedSingly = 64;
 constexpr std::size_t kMostPoints = 60;    ///< of the front of additive bytes, where it is walked point by point
 constexpr std::size_t kMostWalked = 120;   ///< of the front itself then
 
@@ -79,30 +73,6 @@ double worstGapOf(const std::vector<ParetoPoint>& points) {
   return worst;
 }
 
-/// By place: the least time of all paths through a transition that `isWanted(place, candidate)`; kUnreachable: there are none, or it
-/// was cancelled. Fixed steps are not counted.
-template <class IsWantedAt>
-std::vector<Wide> leastThrough(const Elimination& elimination, const Progress& progress, IsWantedAt isWanted) {
-  std::vector<Wide> times(elimination.places(), kUnreachable);
-  const auto reached = forward(elimination, kTime, {}, progress);
-  const auto toGo = backward(elimination, kTime, {}, progress);
-  if (reached.empty() || toGo.empty()) return times;
-  for (std::size_t place = 0; place < times.size(); ++place) {
-    const Level& level = elimination.level(place);
-    for (std::uint32_t state = 0; state < level.entry->count; ++state) {
-      const Wide before = reached[elimination.offsets[place] + state];
-      if (before >= kUnreachable) continue;
-      for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
-        const Transition& transition = level.transitions[t];
-        const Wide behind = toGo[elimination.offsets[place + 1] + transition.to];
-        if (behind >= kUnreachable || !isWanted(place, level.answers[state]->open[transition.ordinal])) continue;
-        times[place] = std::min(times[place], before + transition.femtoseconds + behind);
-      }
-    }
-  }
-  return times;
-}
-
 }  // namespace
 
 Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& progress) const {
@@ -125,6 +95,7 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
       const Found other = withSlack(restriction, limits(), fastestWithin(restriction, limits(), progress), progress);
       if (other.outcome == Found::Outcome::Stopped) return progress.cancelledError("comparing placements");
       if (other.outcome == Found::Outcome::NoPlan) continue;
+      regret.isProved = other.isProved;
       if (other.outcome == Found::Outcome::Plan) {
         regret.extraFs = other.cost.femtoseconds() - m_found.cost.femtoseconds();
         regret.extraBytes = other.cost.bytes() - m_found.cost.bytes();
@@ -133,69 +104,6 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
     regrets.push_back(std::move(regret));
   }
   return regrets;
-}
-
-std::vector<Wide> Eliminated::timesOtherwise(const Progress& progress) const {
-  return leastThrough(m_elimination, progress, [&](std::size_t place, const Candidate& candidate) {
-    return candidate.identity != takenAt(m_found.path, place).identity;
-  });
-}
-
-std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& isWanted) const {
-  const auto& order = m_elimination.layout.order;
-  const std::vector<Wide> times = leastThrough(m_elimination, {}, [&](std::size_t place, const Candidate& candidate) {
-    return isWanted(order[place], candidate.choice);
-  });
-  std::vector<std::optional<Femtoseconds>> least(m_context->problem.graph->nodes.size());
-  for (std::size_t place = 0; place < times.size(); ++place) {
-    if (times[place] < kUnreachable) least[order[place].index()] = Femtoseconds(times[place] + m_elimination.fixedFs);
-  }
-  return least;
-}
-
-SmallestRegret Eliminated::regretAt(std::size_t place, const Progress& progress) const {
-  const Level& level = m_elimination.level(place);
-  const std::uint32_t chosen = takenAt(m_found.path, place).identity;
-  Restriction otherwise{place, std::vector<bool>(level.transitions.size(), false)};
-  for (std::uint32_t state = 0; state < level.entry->count; ++state) {
-    for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
-      otherwise.isAllowed[t] = level.answers[state]->open[level.transitions[t].ordinal].identity != chosen;
-    }
-  }
-  Limits within = limits();
-  within.isFirst = false;  // only its time counts
-  within.plans = m_elimination.places() > kFewPlaces ? kFewPlansChecked : within.plans;
-  const Found other = fastestWithin(otherwise, within, progress);
-  switch (other.outcome) {
-    case Found::Outcome::Plan: return {SmallestRegret::Kind::Costs, other.cost.femtoseconds() - m_fastest.cost.femtoseconds()};
-    case Found::Outcome::OverBudget: return {SmallestRegret::Kind::OverBudget, {}};
-    case Found::Outcome::NoPlan:
-    case Found::Outcome::Stopped: break;
-  }
-  return {};
-}
-
-std::vector<SmallestRegret> Eliminated::smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const {
-  using Kind = SmallestRegret::Kind;
-  std::vector<SmallestRegret> smallest(nodes.size());
-  const auto times = timesOtherwise(progress);
-  const Wide fastest = m_fastest.cost.femtoseconds().count() - m_elimination.fixedFs;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, SmallestRegret> known;  // by level and transition
-  for (std::size_t i = 0; i < nodes.size() && !progress.cancelled(); ++i) {
-    const auto place = placeOf(nodes[i]);
-    if (!place || times[*place] >= kUnreachable) continue;
-    const SmallestRegret freely{Kind::Costs, Femtoseconds(times[*place] - fastest)};
-    const std::pair key{m_elimination.levelAt[*place], m_found.path[*place]};
-    const auto equal = known.find(key);
-    if (equal == known.end() || nodes.size() <= kMostSearchedSingly) {
-      smallest[i] = regretAt(*place, progress);
-      // Where the budget has no say, equal steps still differ by what comes before and behind them.
-      known[key] = smallest[i] == freely ? SmallestRegret() : smallest[i];
-    } else {
-      smallest[i] = equal->second.kind == Kind::NoOther ? freely : equal->second;
-    }
-  }
-  return smallest;
 }
 
 /// Each point is the answer to a budget. Where the front of additive bytes has few points, the next budget is one byte less than
@@ -215,7 +123,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   const bool isWalked = paths->isExact && paths->points <= kMostPoints;
   front.isExact = isWalked && !m_elimination.droppedFs;
   Limits within;
-  if (m_elimination.places() > kFewPlaces) within.plans = kFewPlansChecked;
+  if (m_elimination.places() > Limits::kFewPlaces) within.plans = Limits::kFewPlans;
   for (std::size_t i = 0; isWalked ? i < kMostWalked : i < budgets.size(); ++i) {
     if (!isWalked) within.total = budgets[i];
     const Found found = fastestWithin({}, within, progress);

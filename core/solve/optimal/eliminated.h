@@ -1,6 +1,6 @@
 #pragma once
 /// The answers of an elimination: the plan itself, and everything that optimum.h promises. eliminated.cpp knows paths and
-/// their prices, searches.cpp finds the best within limits, answers.cpp answers questions.
+/// their prices, searches.cpp finds the best within limits, answers.cpp and regrets.cpp answer questions.
 #include "solve/optimal/chain.h"
 #include "solve/optimal/optimum.h"
 
@@ -24,6 +24,9 @@ struct Limits {
   static constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
   std::int64_t total = kAny;
   std::int64_t additive = kAny;
+  /// Where many searches are made, each looks through so few plans, unless the model is small.
+  static constexpr std::uint64_t kFewPlans = 20;
+  static constexpr std::size_t kFewPlaces = 200;
   std::uint64_t plans = 1000;  ///< most that are looked through where bounds do not settle a search
   bool isFirst = true;         ///< of equally fast plans the first in candidate order is wanted
   bool hold(const PlanCost& cost) const { return cost.bytes() <= total && cost.additiveBytes() <= additive; }
@@ -91,9 +94,11 @@ class Eliminated final : public Optimum {
   PlanCost priceOf(const Path& path, const Solution& solution) const;
   PlanCost priceOf(const Path& path) const { return priceOf(path, solutionOf(path)); }
   Limits limits() const { return {.total = budget()}; }
-  /// By place: least time of the paths that take another candidate than the plan there; kUnreachable: there are none.
-  std::vector<Wide> timesOtherwise(const Progress& progress) const;
-  SmallestRegret regretAt(std::size_t place, const Progress& progress) const;
+  /// The fastest plan within the budget that takes another candidate than the plan at `place`.
+  Found fastestOtherwise(std::size_t place, const Progress& progress) const;
+  struct Otherwise;
+  SmallestRegret smallestAt(std::size_t place, Otherwise& otherwise, const Progress& progress) const;
+  bool fits(const Path& path) const { return limits().hold(priceOf(path)); }
   std::int64_t budget() const { return m_context->problem.cost.budgetBytes(); }
   /// Made when first needed; null when cancelled.
   const Chain* chain(const Progress& progress) const;

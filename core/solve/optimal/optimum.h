@@ -29,6 +29,8 @@ struct Regret {
   /// Cost of the plan that takes this minus the plan's; nullopt: there are plans that take it, but none within the budget.
   std::optional<Femtoseconds> extraFs;
   std::optional<std::int64_t> extraBytes;             ///< of that plan (negative: it holds less)
+  /// False when the search ended at its limit: there may be a better plan that takes this, or, without `extraFs`, one at all.
+  bool isProved = true;
 };
 
 /// What it costs at least to treat a step otherwise than the plan does.
@@ -37,6 +39,7 @@ struct SmallestRegret {
     NoOther,     ///< nothing else is possible
     Costs,       ///< `extra`
     OverBudget,  ///< every plan that treats it otherwise needs more than the budget
+    NotKnown,    ///< the search ended at its limit, or was cancelled, before it could tell
   } kind = Kind::NoOther;
   /// Time of the fastest plan within the budget that treats it otherwise, less that of the fastest plan within the budget. With
   /// slack it may be 0: the fastest plan treats it otherwise, and holds more.
@@ -76,8 +79,8 @@ class Optimum {
   /// Of every strategy that any plan gives the layer, or every placement that any plan gives the value's node; in candidate order.
   /// The budget counts with the additive bytes and the transient peak, as for the plan itself.
   virtual Result<std::vector<Regret>> regrets(ValueId value, const Progress& progress = {}) const = 0;
-  /// Of steps, in their order. Of many, those that are equal and treated alike share one search: where the budget has a say
-  /// they then share the figure of the first. What cancelling leaves open is NoOther.
+  /// Of steps, in their order, each exact. Where the budget has a say, steps of equal blocks that are treated alike share one
+  /// search; beyond so many searches the rest is NotKnown.
   virtual std::vector<SmallestRegret> smallestRegrets(std::span<const NodeId> nodes, const Progress& progress = {}) const = 0;
 
   /// By NodeId of steps, budget or not: the least time of all plans in which the step takes a choice that `isWanted`; nullopt: no

@@ -131,7 +131,7 @@ std::shared_ptr<const Answer> StepTable::answer(const Source& source, NodeId nod
     candidate.cost = source.model.step(node, choice, reads);
     candidate.femtoseconds = candidate.cost.femtoseconds().count();
     candidate.bytes = candidate.cost.bytes();
-    candidate.transientBytes = source.model.leastTransient(node, choice);
+    candidate.transientBytes = source.model.leastTransient(node, choice, reads);
     const auto values = source.variables.reads(node);
     for (std::uint32_t i = 0; i < values.size(); ++i) {
       if (!source.model.mayShare(values[i].value)) continue;

@@ -1,0 +1,215 @@
+/// What it costs to treat a step otherwise than the plan does: by one sweep where the budget has no say, else by searches that
+/// equal steps share.
+#include "base/checked.h"
+#include "solve/optimal/eliminated.h"
+
+#include <algorithm>
+#include <map>
+
+namespace cleave::solve::optimal {
+namespace {
+
+/// Counted, so that an answer does not depend on how busy the machine is.
+constexpr std::size_t kMostSearches = 300;
+
+/// By place: the path of least weight through a transition that `isWanted(place, candidate)`, budget or not.
+class BestThrough {
+ public:
+  template <class IsWantedAt>
+  BestThrough(const Elimination& elimination, Weights weights, const Progress& progress, IsWantedAt isWanted)
+      : m_elimination(elimination),
+        m_weights(weights),
+        m_reached(forward(elimination, weights, {}, progress)),
+        m_toGo(backward(elimination, weights, {}, progress)),
+        m_best(elimination.places()) {
+    if (isStopped()) return;
+    for (std::size_t place = 0; place < m_best.size(); ++place) {
+      const Level& level = elimination.level(place);
+      for (std::uint32_t state = 0; state < level.entry->count; ++state) {
+        const Wide before = m_reached[elimination.offsets[place] + state];
+        if (before >= kUnreachable) continue;
+        for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
+          const Transition& transition = level.transitions[t];
+          const Wide behind = m_toGo[elimination.offsets[place + 1] + transition.to];
+          if (behind >= kUnreachable || !isWanted(place, level.answers[state]->open[transition.ordinal])) continue;
+          const Wide sum = before + weightOf(transition) + behind;
+          if (sum < m_best[place].sum) m_best[place] = {sum, state, t};
+        }
+      }
+    }
+  }
+
+  bool isStopped() const { return m_reached.empty() || m_toGo.empty(); }
+  /// Fixed steps not counted; kUnreachable: there are none.
+  Wide sum(std::size_t place) const { return m_best[place].sum; }
+
+  Path path(std::size_t place) const {
+    Path path(m_elimination.places());
+    std::uint32_t state = m_best[place].state;
+    for (std::size_t at = place; at-- > 0;) std::tie(state, path[at]) = before(at, state);
+    path[place] = m_best[place].transition;
+    state = m_elimination.level(place).transitions[path[place]].to;
+    for (std::size_t at = place + 1; at < path.size(); ++at) {
+      const Level& level = m_elimination.level(at);
+      std::uint32_t t = level.begins[state];
+      const Wide wanted = m_toGo[m_elimination.offsets[at] + state];
+      while (weightOf(level.transitions[t]) + m_toGo[m_elimination.offsets[at + 1] + level.transitions[t].to] != wanted) ++t;
+      path[at] = t;
+      state = level.transitions[t].to;
+    }
+    return path;
+  }
+
+ private:
+  struct Best {
+    Wide sum = kUnreachable;
+    std::uint32_t state = 0, transition = 0;
+  };
+
+  Wide weightOf(const Transition& transition) const { return m_weights.of(transition.femtoseconds, transition.bytes); }
+
+  /// The state at `place`, and the transition there, by which `to` is reached first.
+  std::pair<std::uint32_t, std::uint32_t> before(std::size_t place, std::uint32_t to) const {
+    const Level& level = m_elimination.level(place);
+    const Wide wanted = m_reached[m_elimination.offsets[place + 1] + to];
+    for (std::uint32_t state = 0; state < level.entry->count; ++state) {
+      for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
+        const Transition& transition = level.transitions[t];
+        if (transition.to == to && m_reached[m_elimination.offsets[place] + state] + weightOf(transition) == wanted) return {state, t};
+      }
+    }
+    CLEAVE_CHECK(false, "a transition for the weight that was found");
+    return {};
+  }
+
+  const Elimination& m_elimination;
+  const Weights m_weights;
+  std::vector<Wide> m_reached, m_toGo;
+  std::vector<Best> m_best;
+};
+
+/// Places that can be exchanged. Where a stretch between two boundaries of one state comes again, level by level, any path may swap
+/// what it does in the two: it then takes as long and holds as many additive bytes.
+class EqualPlaces {
+ public:
+  explicit EqualPlaces(const Elimination& elimination) : m_stretchOf(elimination.places()) {
+    std::map<std::vector<std::uint32_t>, std::uint32_t> known;
+    const auto& levels = elimination.levelAt;
+    const auto at = [&](std::size_t place) { return levels.begin() + static_cast<std::ptrdiff_t>(place); };
+    for (std::size_t begin = 0, end = 0; begin < levels.size(); begin = end) {
+      for (end = begin + 1; end < levels.size() && elimination.statesBefore(end) > 1;) ++end;
+      const auto id = known.try_emplace({at(begin), at(end)}, static_cast<std::uint32_t>(known.size())).first->second;
+      std::fill_n(m_stretchOf.begin() + static_cast<std::ptrdiff_t>(begin), end - begin, Stretch{begin, end, id});
+    }
+  }
+
+  /// Equal for places that can be exchanged.
+  std::pair<std::uint32_t, std::size_t> keyOf(std::size_t place) const { return {m_stretchOf[place].id, place - m_stretchOf[place].begin}; }
+
+  /// A path with the stretches of two such places swapped.
+  Path swapped(Path path, std::size_t a, std::size_t b) const {
+    const Stretch &first = m_stretchOf[a], &second = m_stretchOf[b];
+    const auto at = [&](std::size_t place) { return path.begin() + static_cast<std::ptrdiff_t>(place); };
+    if (first.begin != second.begin) std::swap_ranges(at(first.begin), at(first.end), at(second.begin));
+    return path;
+  }
+
+ private:
+  struct Stretch {
+    std::size_t begin = 0, end = 0;
+    std::uint32_t id = 0;  ///< equal for equal stretches
+  };
+  std::vector<Stretch> m_stretchOf;  ///< by place
+};
+
+}  // namespace
+
+/// What the answers for many places share.
+struct Eliminated::Otherwise {
+  struct Searched {
+    std::size_t place = 0;
+    Found found;
+  };
+  const BestThrough fastest, leanest;
+  const EqualPlaces equal;
+  std::map<std::tuple<std::uint32_t, std::size_t, std::uint32_t>, std::optional<Searched>> known;  ///< by keyOf and choice
+  std::size_t searches = 0;
+};
+
+std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& isWanted) const {
+  const auto& order = m_elimination.layout.order;
+  const BestThrough through(m_elimination, kTime, {}, [&](std::size_t place, const Candidate& candidate) { return isWanted(order[place], candidate.choice); });
+  std::vector<std::optional<Femtoseconds>> least(m_context->problem.graph->nodes.size());
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    if (through.sum(place) < kUnreachable) least[order[place].index()] = Femtoseconds(through.sum(place) + m_elimination.fixedFs);
+  }
+  return least;
+}
+
+Found Eliminated::fastestOtherwise(std::size_t place, const Progress& progress) const {
+  const Level& level = m_elimination.level(place);
+  const std::uint32_t chosen = takenAt(m_found.path, place).identity;
+  Restriction otherwise{place, std::vector<bool>(level.transitions.size(), false)};
+  for (std::uint32_t state = 0; state < level.entry->count; ++state) {
+    for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
+      otherwise.isAllowed[t] = level.answers[state]->open[level.transitions[t].ordinal].identity != chosen;
+    }
+  }
+  Limits within = limits();
+  within.isFirst = false;  // only its time counts
+  if (m_elimination.places() > Limits::kFewPlaces) within.plans = Limits::kFewPlans;
+  return fastestWithin(otherwise, within, progress);
+}
+
+/// Answers for one place after the other. Bounds and proofs speak of time, additive bytes and what single steps need, so they hold for
+/// all places that can be exchanged; that a plan fits is known of its own transient peak alone.
+SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, const Progress& progress) const {
+  using Kind = SmallestRegret::Kind;
+  const Wide time = otherwise.fastest.sum(place), bytes = otherwise.leanest.sum(place);
+  const Femtoseconds fastest = m_fastest.cost.femtoseconds();
+  if (!knowsAllPlans() && time >= *m_elimination.droppedFs) return {Kind::NotKnown, {}};
+  if (time >= kUnreachable) return {Kind::NoOther, {}};
+  if (knowsAllPlans() && bytes + m_elimination.fixedBytes > budget()) return {Kind::OverBudget, {}};
+  const auto [stretch, offset] = otherwise.equal.keyOf(place);
+  auto& known = otherwise.known[{stretch, offset, takenAt(m_found.path, place).identity}];
+  const auto serves = [&] {
+    if (!known) return false;
+    const Found& found = known->found;
+    if (found.outcome != Found::Outcome::Plan || place == known->place) return true;
+    // What lives at one moment of it lived at one or two of the other plan.
+    const std::int64_t most = saturatingAdd(found.cost.bytes(), saturatingAdd(found.cost.transientPeak, found.cost.sum.activations));
+    return most <= budget() || fits(otherwise.equal.swapped(found.path, known->place, place));
+  };
+  if (!serves()) {
+    Found free;
+    free.path = otherwise.fastest.path(place);
+    free.cost = priceOf(free.path);
+    free.outcome = Found::Outcome::Plan;
+    if (limits().hold(free.cost)) {
+      known = {place, std::move(free)};
+    } else {
+      if (!knowsAllPlans() || ++otherwise.searches > kMostSearches) return {Kind::NotKnown, {}};
+      known = {place, fastestOtherwise(place, progress)};
+    }
+  }
+  const Found& found = known->found;
+  if (!found.isProved || found.outcome == Found::Outcome::Stopped) return {Kind::NotKnown, {}};
+  if (found.outcome == Found::Outcome::Plan) return {Kind::Costs, found.cost.femtoseconds() - fastest};
+  return {found.outcome == Found::Outcome::OverBudget ? Kind::OverBudget : Kind::NoOther, {}};
+}
+
+std::vector<SmallestRegret> Eliminated::smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const {
+  const auto isOther = [&](std::size_t place, const Candidate& candidate) { return candidate.identity != takenAt(m_found.path, place).identity; };
+  Otherwise otherwise{{m_elimination, kTime, progress, isOther}, {m_elimination, kBytes, progress, isOther}, EqualPlaces(m_elimination), {}, 0};
+  const bool isStopped = otherwise.fastest.isStopped() || otherwise.leanest.isStopped();
+  std::vector<SmallestRegret> smallest(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto place = placeOf(nodes[i]);
+    if (!place) continue;
+    const bool isOver = isStopped || progress.cancelled();
+    smallest[i] = isOver ? SmallestRegret{SmallestRegret::Kind::NotKnown, {}} : smallestAt(*place, otherwise, progress);
+  }
+  return smallest;
+}
+
+}  // namespace cleave::solve::optimal
