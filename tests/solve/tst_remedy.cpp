@@ -137,6 +137,36 @@ class TestRemedy : public QObject {
     }
   }
 
+  /// What a remedy takes is said, and only that.
+  void saysThePrice() {
+    const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3}), 2);
+    const auto remedies = remediesOf(*problem, 100);
+    int prices = 0;
+    for (const Remedy& remedy : remedies) {
+      const Femtoseconds longer = remedy.after.femtoseconds - remedy.before.femtoseconds;
+      const bool isSaid = remedy.text.find(fmt::format("The price: a step takes {} longer.", timeText(longer))) != std::string::npos;
+      QVERIFY2(isSaid == (longer > Femtoseconds()), remedy.text.c_str());
+      QVERIFY2((remedy.text.find(" more.") != std::string::npos) == (remedy.after.rankBytes > remedy.before.rankBytes), remedy.text.c_str());
+      prices += isSaid;
+    }
+    QVERIFY2(prices > 0, textOf(remedies).c_str());
+  }
+
+  /// Of a model whose every try takes much work, the ranks that hold it are found all the same.
+  void findsTheRanksThatHoldALargeModel() {
+    auto problem = *test::problemOf(test::llamaGraph({.layers = 126, .hidden = 1024, .heads = 16, .kvHeads = 8, .intermediate = 4096, .vocab = 8192}), 4);
+    problem.context.menu = rules::Menu::Full;
+    problem.context.worldSize = 8;
+    problem.cost.profile.memoryBytes = solved(problem, Engine::Optimal).optimum->front()->points.back().bytes;
+    problem.context.worldSize = 4;
+    const SolveResult result = solved(problem, Engine::Optimal);
+    QVERIFY(!result.solution);
+    const auto remedies = remediesFor(problem, result, Engine::Optimal, nullptr);
+    QVERIFY(remedies.has_value());
+    QVERIFY2(std::any_of(remedies->begin(), remedies->end(), [](const Remedy& r) { return r.change.kind == ChangeKind::Ranks && r.after.hasPlan; }),
+             textOf(*remedies).c_str());
+  }
+
   void switchesARuleOnAgain() {
     Problem problem = *test::problemOf(test::llamaGraph(), 2);
     problem.rulesOff = {"aten::sigmoid"};
@@ -184,8 +214,12 @@ class TestRemedy : public QObject {
     const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3}), 2);
     const auto first = remediesOf(*problem), second = remediesOf(*problem);
     QCOMPARE(textOf(first), textOf(second));
-    // What is lacking is time on split work; other numbers of ranks come last.
-    const auto key = [](const Remedy& r) { return std::tuple(r.change.kind == ChangeKind::Ranks, r.after.femtoseconds, r.after.rankBytes); };
+    // What is lacking is time on split work; what costs more than it brings comes behind, other numbers of ranks last.
+    const auto isDear = [](const Remedy& r) {
+      const auto ratio = [](auto after, auto before) { return static_cast<double>(after) / static_cast<double>(before); };
+      return ratio(r.after.femtoseconds, r.before.femtoseconds) * ratio(r.after.rankBytes, r.before.rankBytes) > 1;
+    };
+    const auto key = [&](const Remedy& r) { return std::tuple(r.change.kind == ChangeKind::Ranks, isDear(r), r.after.femtoseconds, r.after.rankBytes); };
     for (std::size_t i = 1; i < first.size(); ++i) QVERIFY2(key(first[i - 1]) <= key(first[i]), textOf(first).c_str());
   }
 

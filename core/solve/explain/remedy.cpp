@@ -35,16 +35,20 @@ class Remedies {
         m_engine(engine),
         m_work(kAllWork, progress),
         m_before(figuresOf(problem, solutionBefore())),
-        m_lack(!m_before.hasPlan ? Lack::Solution : isTooBig(m_before) ? Lack::Memory : Lack::Split) {}
+        m_lack(!m_before.hasPlan ? Lack::Solution : isTooBig(m_before) ? Lack::Memory : Lack::Split),
+        m_isOverBudget(m_lack == Lack::Memory || std::any_of(result.core.constraints.begin(), result.core.constraints.end(),
+                                                             [](const Constraint& c) { return c.kind == ConstraintKind::Budget; })) {}
 
   Result<std::vector<Remedy>> run(std::size_t most) {
     if (m_lack == Lack::Split && m_before.splitLayers == m_before.layers && !m_card) return std::vector<Remedy>();
+    // What most surely brings memory is tried while there is work left for it.
+    if (m_isOverBudget) CLEAVE_TRY_VOID(tryRanks());
     collect();
     for (const Change& candidate : m_candidates) {
       if (m_work.progress().cancelled()) return m_work.progress().cancelledError("looking for remedies");
       CLEAVE_TRY_VOID(tryOut(candidate));
     }
-    CLEAVE_TRY_VOID(tryRanks());
+    if (!m_isOverBudget) CLEAVE_TRY_VOID(tryRanks());
     std::vector<Remedy> best;
     for (const Remedy& remedy : m_found) {
       const auto beatsIt = [&](const Remedy& other) { return beats(other, remedy); };
@@ -59,9 +63,14 @@ class Remedies {
   const Solution* solutionBefore() const { return m_result.solution ? &*m_result.solution : nullptr; }
   bool isTooBig(const Figures& figures) const { return figures.rankBytes > m_problem.cost.budgetBytes(); }
 
-  /// By what the user lacks; other ranks are another question and come last.
+  double timeRatio(const Figures& after) const { return static_cast<double>(after.femtoseconds) / std::max(1.0, static_cast<double>(m_before.femtoseconds)); }
+  double bytesRatio(const Figures& after) const { return static_cast<double>(after.rankBytes) / std::max(1.0, static_cast<double>(m_before.rankBytes)); }
+  /// It takes a greater share of time or memory than it brings of the other.
+  bool isDear(const Remedy& remedy) const { return m_before.hasPlan && timeRatio(remedy.after) * bytesRatio(remedy.after) > 1; }
+
+  /// By what the user lacks, dear ones behind the others; other ranks are another question and come last.
   bool comesBefore(const Remedy& a, const Remedy& b) const {
-    const auto head = [&](const Remedy& r) { return std::pair(isTooBig(r.after), r.change.kind == ChangeKind::Ranks); };
+    const auto head = [&](const Remedy& r) { return std::tuple(isTooBig(r.after), r.change.kind == ChangeKind::Ranks, isDear(r)); };
     if (head(a) != head(b)) return head(a) < head(b);
     if (m_lack == Lack::Memory && a.after.rankBytes != b.after.rankBytes) return a.after.rankBytes < b.after.rankBytes;
     if (a.after.femtoseconds != b.after.femtoseconds) return a.after.femtoseconds < b.after.femtoseconds;
@@ -158,8 +167,7 @@ class Remedies {
   /// far without any conflict helps as well.
   bool helps(const Change& change, const Figures& after, std::uint64_t conflicts) const {
     if (m_lack == Lack::Solution) return true;
-    const bool isFaster = static_cast<double>(after.femtoseconds) < kWorthwhile * static_cast<double>(m_before.femtoseconds);
-    const bool isSmaller = static_cast<double>(after.rankBytes) < kWorthwhile * static_cast<double>(m_before.rankBytes);
+    const bool isFaster = timeRatio(after) < kWorthwhile, isSmaller = bytesRatio(after) < kWorthwhile;
     if (m_lack == Lack::Memory) return isSmaller;
     const bool isWorseInBoth = after.femtoseconds > m_before.femtoseconds && after.rankBytes > m_before.rankBytes;
     if (after.splitLayers < m_before.splitLayers || isWorseInBoth) return false;
@@ -186,7 +194,7 @@ class Remedies {
     const int now = m_problem.context.worldSize;
     const int most = m_lack == Lack::Split ? 2 * now : kUsualRanks.back();
     for (auto ranks = kUsualRanks.rbegin(); ranks != kUsualRanks.rend(); ++ranks) {
-      if (*ranks >= now) continue;
+      if (*ranks >= now || m_isOverBudget) continue;
       CLEAVE_TRY(const bool helped, tryOut({ChangeKind::Ranks, std::to_string(*ranks)}));
       if (helped) break;
     }
@@ -208,9 +216,12 @@ class Remedies {
     const std::string layers = after.splitLayers == m_before.splitLayers
                                    ? fmt::format("as many layers are split ({} of {})", after.splitLayers, after.layers)
                                    : fmt::format("{} of {} layers are split instead of {}", after.splitLayers, after.layers, m_before.splitLayers);
-    return fmt::format("{}: {}{}; each rank holds {} (now {}) and a step takes {} (now {}).", what, layers,
+    std::string price;
+    if (after.femtoseconds > m_before.femtoseconds) price = fmt::format(" The price: a step takes {} longer.", timeText(after.femtoseconds - m_before.femtoseconds));
+    if (after.rankBytes > m_before.rankBytes) price += fmt::format(" The price: a rank holds {} more.", bytesText(after.rankBytes - m_before.rankBytes));
+    return fmt::format("{}: {}{}; each rank holds {} (now {}) and a step takes {} (now {}).{}", what, layers,
                        m_card && conflicts == 0 ? ", and the search meets no conflict" : "", bytesText(after.rankBytes), bytesText(m_before.rankBytes),
-                       timeText(after.femtoseconds), timeText(m_before.femtoseconds));
+                       timeText(after.femtoseconds), timeText(m_before.femtoseconds), price);
   }
 
   const Problem& m_problem;
@@ -221,6 +232,7 @@ class Remedies {
   Work m_work;
   const Figures m_before;
   const Lack m_lack;
+  const bool m_isOverBudget;
   std::vector<Change> m_candidates;
   std::vector<Remedy> m_found;
 };

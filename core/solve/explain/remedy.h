@@ -21,7 +21,8 @@ struct Remedy {
 
 /// Changes that bring what the user lacks, at most `most`: a plan where there is none; else less memory where the plan is over
 /// the budget; else less time or more that is split. None that takes longer and holds more than the plan there is, none that
-/// another beats in time, memory and ranks at once. Best first by what is lacking; other numbers of ranks come last.
+/// another beats in time, memory and ranks at once. What one gives up its sentence says as the price. Best first by what is lacking,
+/// those behind that give up a greater share of time or memory than they bring of the other; other numbers of ranks come last.
 /// `result`: what the problem gave; `card`: the conflict the user looks at, whose layers come first; may be null. With a
 /// card a change also helps where the search then meets no conflict and nothing gets worse. Each was tried with `engine` (tryChange).
 Result<std::vector<Remedy>> remediesFor(const Problem& problem, const SolveResult& result, Engine engine, const ConflictCard* card,
