@@ -90,6 +90,44 @@ class TestCliExplain : public QObject {
     }
   }
 
+  /// What is said to be possible is what a pin then brings, and what is denied no pin brings.
+  void whyNotAgreesWithWhatAPinBrings_data() {
+    QTest::addColumn<QString>("engine");
+    QTest::newRow("optimal") << "optimal";
+    QTest::newRow("learning") << "learning";
+  }
+  void whyNotAgreesWithWhatAPinBrings() {
+    QFETCH(QString, engine);
+    const QTemporaryDir folder;
+    QFile config(folder.filePath("config.json"));
+    QVERIFY(config.open(QIODevice::WriteOnly));
+    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":128,"rms_norm_eps":1e-6,
+      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"float32","attention_bias":false,"hidden_size":64,"num_hidden_layers":1,
+      "num_attention_heads":8,"num_key_value_heads":4,"intermediate_size":112,"vocab_size":256})");
+    config.close();
+    const QStringList asked{folder.path(), "--ranks", "8", "--engine", engine};
+    int had = 0, denied = 0;
+    // Keys before they are repeated, and repeated keys and values.
+    for (const QString& value : {"view_4", "view_6", "view_7"}) {
+      for (const QString& placement : {"S(1)", "S(2)"}) {
+        const QString pin = value + "=" + placement;
+        const QString answer = json(QStringList{"explain"} + asked + QStringList{"--value", value, "--placement", placement})["answer"].toString();
+        const Finished pinned = cli(QStringList{"plan"} + asked + QStringList{"--pin", pin, "--json", "-"});
+        const bool isDenied = answer == "impossible" || answer == "forbidden";
+        QVERIFY2(!answer.isEmpty() && answer != "not_known", qPrintable(pin + ": " + answer));
+        QVERIFY2(pinned.exitCode == (isDenied ? 1 : 0), qPrintable(QString("%1: %2, but its plan ends with %3").arg(pin, answer).arg(pinned.exitCode)));
+        (isDenied ? denied : had) += 1;
+        if (isDenied) continue;
+        QString brought;
+        for (const QJsonValue& each : QJsonDocument::fromJson(pinned.out).object()["values"].toArray()) {
+          if (each.toObject()["name"].toString() == value) brought = each.toObject()["placement"].toString();
+        }
+        QCOMPARE(brought, placement);
+      }
+    }
+    QVERIFY2(had >= 2 && denied >= 2, qPrintable(QString("%1 had, %2 denied").arg(had).arg(denied)));
+  }
+
   /// "Every layer that has weights is split" only where a count of the plan says so.
   void explainCountsWhatIsSplit() {
     for (const char* engine : {"optimal", "reference"}) {
