@@ -1,3 +1,4 @@
+#include "plan/steps.h"
 #include "plan_fixture.h"
 
 #include <random>
@@ -103,6 +104,20 @@ class TestPredict : public QObject {
     const Plan plan = planned(requestFor(text, context(2), {{"fc", rules::Strategy::Column}}));
     QCOMPARE(plan.memory.workspaceAtPeak, std::int64_t{48});
     QCOMPARE(plan.memory.peakActivations, std::int64_t{24 + 48 + 48});
+  }
+
+  /// One expert of Mixtral 8x7B's shapes at work on its share of 4096 tokens, whole and a part of its features (tst_training_cost).
+  void expertsNeedRoomToWork() {
+    const auto program = graph::parseGraph(
+        "h: bf16[4096,4096] = input\nids: i64[4096,2] = input\nshares: bf16[4096,2] = input\n"
+        "a.gate_up: bf16[1,28672,4096] = parameter\na.down: bf16[1,4096,14336] = parameter\n"
+        "b.gate_up: bf16[8,3584,4096] = parameter\nb.down: bf16[8,4096,1792] = parameter\n"
+        "x: bf16[4096,4096] = cleave::local_experts(h, ids, shares, a.gate_up, a.down, \"silu\", 8)\n"
+        "y: bf16[4096,4096] = cleave::moe_experts(x, ids, shares, b.gate_up, b.down, \"silu\")\nreturn y=y\n");
+    const MemoryPrediction memory = predictMemory(*program, {});
+    constexpr std::int64_t kTokens = 4096 * 4096 * 2;
+    QCOMPARE(memory.peakActivations, kTokens + 125'845'504);
+    QCOMPARE(memory.workspaceAtPeak, std::int64_t{125'845'504});
   }
 };
 

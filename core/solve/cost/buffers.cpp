@@ -41,6 +41,11 @@ std::int64_t Buffers::forward(NodeId node, const StrategyOption& option) const {
   if (layer.kind == LayerKind::CrossEntropy) {
     return m_isTraining ? 0 : logits(layer.input, option.input, option.strategy == rules::Strategy::Vocab);
   }
+  if (layer.kind == LayerKind::Experts) {
+    if (m_isTraining && m_facts.of(node).needsGradient) return 0;  // all of it is kept (savedInside)
+    const Experts held = experts(layer, option);
+    return held.memory.forward(held.placesOfOne);
+  }
   if (option.after == CollectiveKind::ReduceScatter) {
     // The partial sums, whole, and their rank-major copy.
     return saturatingAdd(gathered(result, option.result), rankMajor(result, option.result));
@@ -58,6 +63,10 @@ std::int64_t Buffers::backward(NodeId node, const StrategyOption& option) const 
   if (layer.kind == LayerKind::CrossEntropy) {
     // The gradient of the log-softmax, from which that of the logits is made; the vocabulary-parallel form has none.
     return option.strategy == rules::Strategy::Vocab ? 0 : bytes(layer.input, option.input);
+  }
+  if (layer.kind == LayerKind::Experts) {
+    const Experts held = experts(layer, option);
+    return held.memory.backward(held.placesOfOne);
   }
   if (option.after == CollectiveKind::ReduceScatter) return saturatingAdd(gathered(result, option.result), rankMajor(result, option.result));
   if (option.after == CollectiveKind::AllGather) return bytes(result, partOf(layer, option, result));
@@ -87,21 +96,21 @@ std::int64_t Buffers::savedInside(NodeId node, const rules::TakenOption& option,
     }
     case Saves::Experts: {
       const auto& layer = m_variables.layer(node);
-      return layer && option ? insideExperts(*layer, *option) : 0;
+      if (!layer || !option) return 0;
+      const Experts held = experts(*layer, *option);
+      return held.memory.kept(held.places);
     }
     default: return 0;
   }
 }
 
-/// For each place of a token in an expert its copy and the result before it is weighed (hidden each), gate, up, the activated
-/// gate and their product (features each), as autograd keeps of runExperts (libtorch/exec/experts.cpp). Tokens are taken to
-/// spread evenly over experts.
-std::int64_t Buffers::insideExperts(const LayerShape& layer, const StrategyOption& option) const {
+Buffers::Experts Buffers::experts(const LayerShape& layer, const StrategyOption& option) const {
   const graph::Shape& down = m_graph.shapeOf(layer.down);  // [experts, hidden, features]
-  std::int64_t places = m_facts.of(layer.target).count, features = down[2];
-  if (option.strategy == rules::Strategy::ByExpert) places = (places + m_ranks - 1) / m_ranks;
-  if (option.strategy == rules::Strategy::InExpert) features /= m_ranks;
-  return saturatingMul(saturatingMul(places, 2 * down[1] + 4 * features), m_facts.of(layer.weight).itemSize);
+  const std::int64_t places = m_facts.of(layer.target).count;
+  const bool isInExpert = option.strategy == rules::Strategy::InExpert;
+  return {.memory = {.hidden = down[1], .features = isInExpert ? down[2] / m_ranks : down[2], .itemSize = m_facts.of(layer.weight).itemSize},
+          .places = option.strategy == rules::Strategy::ByExpert ? (places + m_ranks - 1) / m_ranks : places,
+          .placesOfOne = graph::placesOfOne(places, down[0])};
 }
 
 }  // namespace cleave::solve

@@ -1,6 +1,7 @@
 #pragma once
 /// Bytes beside the values of the graph: what collectives and operators need while they run, and what autograd keeps inside
 /// an operator. plan/predict.cpp has the same list for the operators of a rank program's forward pass. Inside this room only.
+#include "graph/expert_memory.h"
 #include "solve/cost/facts.h"
 
 namespace cleave::solve {
@@ -29,7 +30,12 @@ class Buffers {
  private:
   /// The part of a column+gather layer's result, as computed.
   Placement partOf(const graph::LayerShape& layer, const rules::StrategyOption& option, ValueId result) const;
-  std::int64_t insideExperts(const graph::LayerShape& layer, const rules::StrategyOption& option) const;
+  /// Of one rank: places in its experts, and in any one of them.
+  struct Experts {
+    graph::ExpertMemory memory;
+    std::int64_t places = 0, placesOfOne = 0;
+  };
+  Experts experts(const graph::LayerShape& layer, const rules::StrategyOption& option) const;
   std::int64_t logits(ValueId logits, const Placement& placement, bool isVocab) const;
 
   const Graph& m_graph;

@@ -36,7 +36,8 @@
 /// values before heads are repeated) + inputs and constants + transient peak. All but the transient peak are sums over steps.
 ///     Transient peak: what the step's fullest moment holds beyond these. Forward: live values that do not stay, gathered
 ///     inputs, buffers of collectives. Backward (training): saved activations, freed after the last node that needs them; a
-///     gradient for each value, from its first reader's backward to its producer's; inputs gathered again, and the whole
+///     gradient for each value, from its first reader's backward to its producer's; what one expert computes (forward, and
+///     its gradients backward; graph/expert_memory.h); inputs gathered again, and the whole
 ///     of their gradients; then the bucket of summed gradients; then what the optimizer takes beside its states. Saved
 ///     activations are all live between forward and backward, so it is never negative, and bytes() is the peak of a step.
 #include "solve/candidates.h"

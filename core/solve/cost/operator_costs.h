@@ -30,7 +30,7 @@ enum class Saves : std::uint8_t {
   Attention,    ///< query, key, value, result, and a float32 for each query (logsumexp)
   Mask,         ///< a byte for each element of the result, no value of the graph
   Loss,         ///< the log-softmax: as much as the logits, no value of the graph
-  Experts,      ///< for each token of an expert what its two products and what is between them keep, no value of the graph
+  Experts,      ///< for each token of an expert what it computes (graph/expert_memory.h), no value of the graph
   Everything,   ///< operands and results
 };
 
