@@ -126,7 +126,7 @@ std::string planSummary(const plan::Plan& plan) {
   for (std::size_t i = 0; i < folded.size(); ++i) text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
   for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) text += fmt::format("  {}\n", plan::toText(work));
-  text += fmt::format("collectives: {}\n", collectivesText(plan));
+  text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
                       bytesText(plan.memory.wholeParameters));
   text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives)\n", solve::timeText(plan.cost.femtoseconds()),

@@ -1,5 +1,6 @@
 #include "graph/operators.h"
 #include "plan/steps.h"
+#include "solve/form.h"
 
 namespace cleave::plan {
 namespace {
@@ -44,7 +45,7 @@ std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings
     layer.name = graph::layerName(graph, node);
     layer.kind = shape->kind;
     layer.strategy = option->strategy;
-    layer.axis = rules::axisOf(option->strategy);
+    layer.axis = rules::axisOf(solve::formOf(*option, request.problem->context.worldSize));
     layer.gatherOutput = option->strategy == Strategy::ColumnGather;
     layer.inputIsParallel = option->strategy == Strategy::Row || option->strategy == Strategy::RowScatter;
     layer.sequenceParallel = isSequenceParallel(option->strategy);

@@ -2,6 +2,7 @@
 
 #include "base/quantities.h"
 #include "plan/json_writer.h"
+#include "solve/form.h"
 
 #include <algorithm>
 
@@ -56,18 +57,30 @@ Result<void> sameGraphs(const Plan& before, const Plan& after) {
   return {};
 }
 
+/// What a layer comes to: copies of a weight on every rank are `whole`.
+rules::Strategy formOf(const Plan& plan, const LayerPlan& layer) {
+  const auto& option = plan.solution->strategies[layer.node.index()];
+  return option ? solve::formOf(*option, plan.ranks) : layer.strategy;
+}
+
+/// As many replicas as ranks are whole.
+Placement placementIn(const Plan& plan, ValueId value) {
+  const Placement& placement = plan.solution->of(value);
+  return plan.ranks > 1 && placement.isSplit() && placement.isWholeOn(plan.ranks) ? Placement() : placement;
+}
+
 void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
   for (std::size_t i = 0; i < std::min(before.layers.size(), after.layers.size()); ++i) {
     const LayerPlan& a = before.layers[i];
     const LayerPlan& b = after.layers[i];
-    if (a.strategy != b.strategy) diff.layers.push_back({a.name, a.node, a.strategy, b.strategy, a.reason, b.reason});
+    const rules::Strategy was = formOf(before, a), is = formOf(after, b);
+    if (was != is) diff.layers.push_back({a.name, a.node, was, is, a.reason, b.reason});
   }
 }
 
 void compareValues(PlanDiff& diff, const Plan& before, const Plan& after) {
   for (ValueId id : idRange<ValueId>(before.graph->values.size())) {
-    const Placement& a = before.solution->of(id);
-    const Placement& b = after.solution->of(id);
+    const Placement a = placementIn(before, id), b = placementIn(after, id);
     if (a != b) diff.values.push_back({before.graph->value(id).name, id, a, b});
   }
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace cleave::plan {
 namespace {
@@ -46,6 +47,7 @@ class Replicated {
     }
     ReplicatedWork& work = group->work;
     ++work.count;
+    group->scopes.insert(m_graph.node(node).scope);
     work.flops += cost.flops;
     work.femtoseconds += cost.computeFs;
     group->byOp[opText(m_graph.opName(m_graph.node(node)))] += cost.computeFs;
@@ -63,6 +65,9 @@ class Replicated {
       for (const auto& [op, femtoseconds] : group.byOp) ops.emplace_back(-femtoseconds, op);
       std::sort(ops.begin(), ops.end());
       for (auto& [negated, op] : ops) group.work.ops.push_back(std::move(op));
+      group.work.modules = group.scopes.size();
+      group.work.modulesLike = static_cast<std::size_t>(
+          std::count_if(m_graph.scopes.begin(), m_graph.scopes.end(), [&](const graph::Scope& scope) { return solve::withoutIndices(scope.path) == group.work.pattern; }));
       all.push_back(std::move(group.work));
     }
     std::stable_sort(all.begin(), all.end(), [](const ReplicatedWork& a, const ReplicatedWork& b) { return a.femtoseconds > b.femtoseconds; });
@@ -74,6 +79,7 @@ class Replicated {
     ReplicatedWork work;
     std::map<std::string, Femtoseconds> byOp;
     Femtoseconds dearestFs;
+    std::set<graph::ScopeId> scopes;
   };
   const Graph& m_graph;
   Standings* m_standings;
@@ -150,10 +156,15 @@ std::string toText(const Shares& shares) {
                      percentText(shares.flopsShare()), percentText(shares.weightShare()));
 }
 
+std::string modulesText(const ReplicatedWork& work) {
+  if (work.pattern.empty()) return "what lies outside of modules";
+  return solve::ticked(work.pattern) + (work.modules < work.modulesLike && work.modules > 0 ? fmt::format(" ({} of {})", work.modules, work.modulesLike) : "");
+}
+
 std::string toText(const ReplicatedWork& work) {
   std::vector<std::string> ops(work.ops.begin(), work.ops.begin() + static_cast<std::ptrdiff_t>(std::min(work.ops.size(), kMostOpsNamed)));
   const std::string more = work.ops.size() > ops.size() ? ", …" : "";
-  return fmt::format("{} ({} operator{}: {}{}) takes {} of each rank's step and {}", work.pattern.empty() ? "what lies outside of modules" : solve::ticked(work.pattern),
+  return fmt::format("{} ({} operator{}: {}{}) takes {} of each rank's step and {}", modulesText(work),
                      work.count, work.count == 1 ? "" : "s", fmt::join(ops, ", "), more, solve::timeText(work.femtoseconds), toText(work.why));
 }
 

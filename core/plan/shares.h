@@ -18,6 +18,8 @@ struct ReplicatedWork {
   std::string pattern;           ///< "model.layers.*.self_attn"; "": outside of modules
   std::vector<std::string> ops;  ///< the dearest first: "scaled_dot_product_attention", "mul.Tensor"
   std::size_t count = 0;         ///< of operators
+  std::size_t modules = 0;       ///< of those that the pattern names, so many are computed whole for this reason; 0: not known
+  std::size_t modulesLike = 0;   ///< that the pattern names
   graph::NodeId first;           ///< the dearest
   Wide flops = 0;                ///< on each rank
   Femtoseconds femtoseconds;     ///< of each rank's step
@@ -48,6 +50,8 @@ Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, 
 std::string percentText(double share);
 /// "It splits 226 of 226 layers: 91.2 % of the FLOPs and 99.9 % of the weight bytes."
 std::string toText(const Shares& shares);
+/// "`model.layers.*.self_attn`", "`model.layers.*.self_attn` (1 of 2)": which modules.
+std::string modulesText(const ReplicatedWork& work);
 /// "`model.layers.*.self_attn` is computed whole on every rank (28 × scaled_dot_product_attention …): it cannot be split: …; 1.2 ms of each step".
 std::string toText(const ReplicatedWork& work);
 /// Attention that every rank computes whole because it cannot be split, or not under these settings: what a count of split layers hides.

@@ -71,6 +71,13 @@ std::string longerText(Femtoseconds time) {
   return fmt::format("{} {} a step", solve::timeText(time > 0 ? time : -time), time > 0 ? "longer" : "less");
 }
 
+/// Plans that split it are faster, but memory decides among those that the slack admits.
+std::string savesNothing(const DoesNotPay& costs) {
+  const std::string more = costs.extraBytes > 0 ? fmt::format("holds {} more on each rank", bytesText(costs.extraBytes)) : "holds no less";
+  return fmt::format("is left whole for what a rank holds: of the plans that split it and are fast enough the leanest {}, though the fastest takes {}", more,
+                     longerText(costs.extraFs));
+}
+
 std::string toText(const DoesNotPay& costs) {
   if (!costs.isFastEnough) return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
   if (costs.extraBytes > 0) return fmt::format("of the plans that do and are fast enough, the leanest holds {} more on each rank", bytesText(costs.extraBytes));
@@ -107,7 +114,10 @@ std::string changesText(const NotAskedFor& setting) {
 std::string toText(const Standing& standing) {
   if (std::holds_alternative<Split>(standing)) return "is split";
   if (const auto* cannot = std::get_if<Cannot>(&standing)) return fmt::format("cannot be split: {}", cannot->why);
-  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) return "does not pay to split: " + toText(*costs);
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
+    if (costs->isFastEnough && costs->extraFs < 0) return savesNothing(*costs);
+    return "does not pay to split: " + toText(*costs);
+  }
   if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
     const std::string why = setting->why.empty() ? std::string() : fmt::format(" ({})", setting->why);
     if (setting->changes.empty()) {
@@ -274,16 +284,18 @@ class Standings::Search {
   std::string refusal(NodeId node, Part part) const {
     if (const std::string heads = headsRefusal(node); !heads.empty()) return heads;
     if (part == Part::Weight || m_variables.layer(node)) return m_whyWhole.refusal(node);
-    return "what it reads and what reads it leave it no split form";
+    return "what its operators read, and what reads their results, leaves them no split form";
   }
 
-  /// "28 heads do not divide by 8 ranks", of the attention in the node's module; empty: they do, or it is elsewhere.
+  /// "28 heads do not divide by 8 ranks", of the attention in the node's module or between the projections that a layer is one of;
+  /// empty: they do, or it is elsewhere.
   std::string headsRefusal(NodeId node) const {
-    if (m_variables.layer(node)) return {};
     const graph::Graph& graph = *m_problem.graph;
-    const graph::ScopeId scope = graph.node(node).scope;
+    const std::string& path = graph.scope(graph.node(node).scope).path;
     for (NodeId other : idRange<NodeId>(graph.nodes.size())) {
-      if (graph.node(other).scope != scope) continue;
+      const std::string& module = graph.scope(graph.node(other).scope).path;
+      const bool isInside = path == module || (m_variables.layer(node) && !module.empty() && path.starts_with(module + "."));
+      if (!isInside) continue;
       if (const auto heads = graph::headsOf(graph, other)) return headsText(*heads, m_ranks);
     }
     return {};

@@ -118,6 +118,8 @@ void writeShares(JsonWriter& json, const Shares& shares, const graph::Graph& gra
     for (const std::string& op : work.ops) json.value(op);
     json.endArray();
     json.key("count").value(work.count);
+    json.key("module_count").value(work.modules);
+    json.key("modules_like").value(work.modulesLike);
     json.key("flops").value(work.flops);
     json.key("femtoseconds").value(work.femtoseconds);
     json.key("first").value(graph.value(graph.node(work.first).results.front()).name);
@@ -139,6 +141,10 @@ Result<void> readReplicated(const JsonObject& root, const graph::Graph& graph, S
     ReplicatedWork& read = known.emplace_back();
     CLEAVE_TRY(read.pattern, work.text("modules"));
     CLEAVE_TRY(read.count, work.count("count"));
+    if (work.has("module_count")) {
+      CLEAVE_TRY(read.modules, work.count("module_count"));
+      CLEAVE_TRY(read.modulesLike, work.count("modules_like"));
+    }
     CLEAVE_TRY(read.flops, readWide(work, "flops", "a number of FLOPs"));
     CLEAVE_TRY(read.femtoseconds, readTime(work, "femtoseconds"));
     CLEAVE_TRY(const std::string first, work.text("first"));

@@ -60,6 +60,7 @@ class Consequences {
     for (ValueId operand : graph::operandsOf(node)) operands.push_back(of(operand));
     const auto verdict = rules::applyRule({m_graph, id, operands, m_problem.context.worldSize});
     if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
+      if (!readsOnlyWhatFollows(node)) return {};
       return fmt::format("{} then could not be computed: {}", m_graph.value(node.results[0]).name, conflict->reason);
     }
     const auto& claims = std::get<std::vector<rules::Claim>>(verdict);
@@ -74,6 +75,14 @@ class Consequences {
       visitUsers(node.results[i]);
     }
     return {};
+  }
+
+  /// Operands that could lie otherwise in another plan have part in a refusal: then it is no reason.
+  bool readsOnlyWhatFollows(const graph::Node& node) const {
+    const auto operands = graph::operandsOf(node);
+    return std::all_of(operands.begin(), operands.end(), [&](ValueId operand) {
+      return m_changed.contains(operand) || m_graph.node(m_graph.value(operand).producer).kind != graph::NodeKind::Call;
+    });
   }
 
   std::string visitLayer(NodeId id, const graph::LayerShape& layer) {

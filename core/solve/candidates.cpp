@@ -1,5 +1,6 @@
 #include "solve/candidates.h"
 
+#include "solve/form.h"
 #include "solve/redistribute.h"
 #include "solve/wording.h"
 
@@ -36,7 +37,7 @@ const Pin* removingPin(const Asked& asked, const Choice& choice) {
     if (!pin.placement) {
       const auto& wanted = pin.strategies;
       const bool has =
-          choice.strategy && std::find(wanted.begin(), wanted.end(), choice.strategy->strategy) != wanted.end();
+          choice.strategy && std::find(wanted.begin(), wanted.end(), formOf(*choice.strategy, asked.problem.context.worldSize)) != wanted.end();
       if (!satisfies(pin, has)) return &pin;
       continue;
     }

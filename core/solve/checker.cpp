@@ -2,6 +2,7 @@
 
 #include "base/quantities.h"
 #include "solve/cost/cost_model.h"
+#include "solve/form.h"
 
 #include <algorithm>
 
@@ -209,10 +210,10 @@ class Checker {
     for (NodeId n : targets.layers) {
       const auto& chosen = m_solution.strategies[n.index()];
       const bool has =
-          chosen && std::find(pin.strategies.begin(), pin.strategies.end(), chosen->strategy) != pin.strategies.end();
+          chosen && std::find(pin.strategies.begin(), pin.strategies.end(), formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
       if (has == pin.forbids) {
         report("The layer `{}` is {}, against the pin `{}`.", graph::layerName(m_graph, n),
-               chosen ? rules::toText(chosen->strategy) : "without a strategy", pin.text);
+               chosen ? rules::toText(formOf(*chosen, m_problem.context.worldSize)) : "without a strategy", pin.text);
       }
     }
     for (ValueId v : targets.values) {

@@ -5,6 +5,7 @@
 #include "solve/wording.h"
 
 #include <algorithm>
+#include <map>
 #include <array>
 
 namespace cleave::solve {
@@ -95,7 +96,7 @@ std::string nameOf(const Choice& choice) {
 
 std::string_view toText(Fate fate) {
   static constexpr std::array<std::string_view, 8> kNames{"chosen",           "failed",          "open",    "does not fit",
-                                                          "removed by a pin", "sizes forbid it", "skipped", "outweighed"};
+                                                          "removed by a pin", "sizes forbid it", "skipped", "not taken"};
   return kNames[static_cast<std::size_t>(fate)];
 }
 
@@ -130,6 +131,7 @@ class DecisionMaker {
     addOperands();
     addCandidates();
     addRefusals();
+    tellNamesakesApart();
     m_decision.title = title();
     addSentences();
     return std::move(m_decision);
@@ -202,6 +204,15 @@ class DecisionMaker {
     }
   }
 
+  /// Forms of one name differ by how the result lies.
+  void tellNamesakesApart() {
+    std::map<std::string, int> uses;
+    for (const CandidateFate& fate : m_decision.candidates) uses[fate.name] += fate.choice.has_value();
+    for (CandidateFate& fate : m_decision.candidates) {
+      if (m_decision.isLayer && fate.choice && uses[fate.name] > 1) fate.name += " as " + fate.choice->results.front().text();
+    }
+  }
+
   std::string title() const {
     const std::string name = ticked(nameOf(*m_problem.graph, m_decision.node, m_decision.isLayer));
     if (m_decision.choice) {
@@ -257,7 +268,7 @@ class DecisionMaker {
       case Fate::Skipped:
         return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name)).finish();
       case Fate::Outweighed:
-        return s.text(fmt::format("{} fits here too; the engine weighs whole plans, and took another.", fate.name)).finish();
+        return s.text(fmt::format("{} fits here; the engine compares whole plans, and its answer is one without it. Ask why not to learn whether a plan has it.", fate.name)).finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();
       case Fate::Pinned: return s.text(fmt::format("{} is {}.", fate.name, fate.why)).finish();
       default: return s.text(fmt::format("{} {}.", fate.name, fate.why)).finish();

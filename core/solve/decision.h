@@ -36,9 +36,9 @@ enum class Fate : std::uint8_t {
   Pinned,      ///< removed by a pin
   Refused,     ///< the sizes forbid it (layers)
   Skipped,     ///< not tried: a search that learns has shown before that it fails under these placements
-  Outweighed,  ///< not tried: it fits, but the engine weighs whole plans and took another
+  Outweighed,  ///< not tried: it fits here; the engine compares whole plans, and took one without it or found none with it
 };
-std::string_view toText(Fate fate);  ///< "chosen", "failed", "open", "does not fit", "removed by a pin", "sizes forbid it", "skipped", "outweighed"
+std::string_view toText(Fate fate);  ///< "chosen", "failed", "open", "does not fit", "removed by a pin", "sizes forbid it", "skipped", "not taken"
 
 struct CandidateFate {
   Fate fate = Fate::Open;

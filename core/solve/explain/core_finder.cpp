@@ -4,6 +4,7 @@
 #include "solve/explain/change.h"
 #include "solve/explain/impossible.h"
 #include "solve/explain/relaxed.h"
+#include "solve/form.h"
 #include "solve/sentences.h"
 #include "solve/wording.h"
 
@@ -123,7 +124,7 @@ class CoreFinder {
     const auto shape = graph::layerShape(graph, layer);
     std::vector<std::string> inputs;
     for (const auto& option : rules::layerOptions(graph, layer, *shape, problem.context).offered) {
-      const bool isWanted = std::find(pin.strategies.begin(), pin.strategies.end(), option.strategy) != pin.strategies.end();
+      const bool isWanted = std::find(pin.strategies.begin(), pin.strategies.end(), formOf(option, problem.context.worldSize)) != pin.strategies.end();
       std::string text = inWords(option.input, graph.shapeOf(shape->input));
       if (isWanted != pin.forbids && std::find(inputs.begin(), inputs.end(), text) == inputs.end()) inputs.push_back(std::move(text));
     }
@@ -323,7 +324,7 @@ class CoreFinder {
     return std::all_of(variables.pins(node).begin(), variables.pins(node).end(), [&](std::uint32_t index) {
       const Pin& pin = problem.pins[index];
       if (!pin.placement) {
-        const bool has = choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(), choice.strategy->strategy) != pin.strategies.end();
+        const bool has = choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(), formOf(*choice.strategy, problem.context.worldSize)) != pin.strategies.end();
         return has != pin.forbids;
       }
       const auto& targets = variables.pinTargets(index).values;

@@ -2,6 +2,7 @@
 #include "solve/explain/change.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/impossible.h"
+#include "solve/form.h"
 #include "solve/sentences.h"
 #include "solve/wording.h"
 
@@ -26,7 +27,7 @@ struct Question {
   bool isIn(const Solution& plan) const {
     if (!strategy) return plan.of(value) == placement;
     const auto& taken = plan.strategies[node().index()];
-    return taken && taken->strategy == *strategy;
+    return taken && formOf(*taken, problem.context.worldSize) == *strategy;
   }
 };
 
@@ -134,8 +135,8 @@ class Answerer {
     std::vector<std::string> needs;
     for (const auto& option : rules::layerOptions(m_question.graph(), layer, *m_variables.layer(layer), m_question.problem.context).offered) {
       std::string text = inWords(option.input, m_question.graph().shapeOf(input));
-      if (option.strategy == *m_question.strategy && m_question.solution && option.input == m_question.solution->of(input)) return;  // it has that
-      if (option.strategy == *m_question.strategy && std::find(needs.begin(), needs.end(), text) == needs.end()) needs.push_back(std::move(text));
+      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && m_question.solution && option.input == m_question.solution->of(input)) return;  // it has that
+      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && std::find(needs.begin(), needs.end(), text) == needs.end()) needs.push_back(std::move(text));
     }
     say(sentence().text(fmt::format("As {} it needs its input ", m_question.wanted())).value(input).text(fmt::format(" {}.", joined(needs, "or"))));
   }

@@ -1,0 +1,149 @@
+// What plans are called and why: copies on every rank are no split, and sentences speak of the modules that they are true of.
+#include "plan/diff.h"
+#include "plan/standing.h"
+#include "plan_fixture.h"
+#include "solve/checker.h"
+#include "support/llama_graph.h"
+
+using namespace cleave;
+using namespace cleave::plan;
+using solve::Engine;
+
+namespace {
+
+solve::Problem problemOf(const test::LlamaSizes& sizes, int ranks) {
+  solve::Problem problem;
+  problem.graph = test::llamaGraph(sizes);
+  problem.context = {.worldSize = ranks, .menu = rules::Menu::Full};
+  problem.cost.profile.linkLatencySeconds = 1e-9;
+  problem.cost.profile.floatFlopsPerSecond = 1e10;
+  return problem;
+}
+
+test::LlamaSizes withHeads(std::int64_t heads, std::int64_t kvHeads) {
+  return {.layers = 2, .hidden = heads * 8, .heads = heads, .kvHeads = kvHeads, .intermediate = 112, .vocab = 256};
+}
+
+std::optional<solve::SolveResult> solved(const solve::Problem& problem, Engine engine) {
+  const auto sink = solve::makeCountingSink();
+  auto result = solve::solve(problem, engine, *sink);
+  if (!result) qFatal("%s", result.error().message.c_str());
+  if (!result->solution) return std::nullopt;
+  return *std::move(result);
+}
+
+Plan planOf(const solve::Problem& problem, Engine engine) {
+  const auto result = solved(problem, engine);
+  if (!result) qFatal("no plan");
+  PlanRequest request;
+  request.problem = std::make_shared<const solve::Problem>(problem);
+  request.solution = std::make_shared<const solve::Solution>(*result->solution);
+  request.engine = engine;
+  request.optimum = result->optimum;
+  return testing::planned(request);
+}
+
+bool isWholeOnAll(const Plan& plan, const LayerPlan& layer) {
+  const auto at = std::find_if(plan.parameters.begin(), plan.parameters.end(), [&](const ParameterPlan& p) { return p.name == layer.weight; });
+  return at != plan.parameters.end() && at->localShape == at->type.shape;
+}
+
+const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {
+  const auto at = std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
+  if (at == plan.layers.end()) qFatal("no layer %s", std::string(name).c_str());
+  return *at;
+}
+
+}  // namespace
+
+class TestSentences : public QObject {
+  Q_OBJECT
+
+ private slots:
+  /// "Column" of which every rank holds all is called what it is.
+  void copiesOnEveryRankAreReplicated_data() {
+    QTest::addColumn<int>("heads");
+    QTest::addColumn<int>("kvHeads");
+    QTest::addColumn<int>("ranks");
+    QTest::newRow("7 heads on 2 ranks") << 7 << 7 << 2;
+    QTest::newRow("one KV head on 8 ranks") << 8 << 1 << 8;
+    QTest::newRow("2 KV heads on 4 ranks") << 8 << 2 << 4;
+  }
+  void copiesOnEveryRankAreReplicated() {
+    QFETCH(int, heads);
+    QFETCH(int, kvHeads);
+    QFETCH(int, ranks);
+    for (const Engine engine : {Engine::Optimal, Engine::Learning, Engine::Reference}) {
+      const solve::Problem problem = problemOf(withHeads(heads, kvHeads), ranks);
+      const Plan plan = planOf(problem, engine);
+      for (const LayerPlan& layer : plan.layers) {
+        if (!layer.weight.empty() && isWholeOnAll(plan, layer)) QCOMPARE(layer.axis, std::string("replicated"));
+      }
+      // A pin to column brings a split or nothing, and one that forbids copies does too.
+      for (const char* pin : {"*.q_proj=column", "*.k_proj=column", "*.q_proj!=replicated"}) {
+        solve::Problem pinned = problem;
+        pinned.pins.push_back(*solve::Pin::parse(pin));
+        const auto result = solved(pinned, engine);
+        if (!result) continue;
+        const auto violations = solve::check(pinned, *result->solution);
+        QVERIFY2(violations.empty(), violations.empty() ? "" : violations.front().c_str());
+        const Plan met = planOf(pinned, engine);
+        const std::string name = fmt::format("model.layers.0.self_attn.{}_proj", pin[2]);
+        QVERIFY2(!isWholeOnAll(met, layerNamed(met, name)), pin);
+      }
+    }
+  }
+
+  /// A layer that becomes split is listed, one that every rank holds all of before and after is not.
+  void differencesAreThoseOfWhatIsHeld_data() {
+    QTest::addColumn<int>("kvHeads");
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<int>("otherRanks");
+    QTest::newRow("2 KV heads") << 2 << 7 << 14;
+    QTest::newRow("7 KV heads") << 7 << 2 << 7;
+    QTest::newRow("one KV head") << 1 << 2 << 14;
+  }
+  void differencesAreThoseOfWhatIsHeld() {
+    QFETCH(int, kvHeads);
+    QFETCH(int, ranks);
+    QFETCH(int, otherRanks);
+    const test::LlamaSizes sizes = withHeads(14, kvHeads);
+    const Plan a = planOf(problemOf(sizes, ranks), Engine::Learning), b = planOf(problemOf(sizes, otherRanks), Engine::Learning);
+    const auto difference = diff(a, b);
+    QVERIFY2(difference.has_value(), difference ? "" : difference.error().message.c_str());
+    for (std::size_t i = 0; i < a.layers.size(); ++i) {
+      if (a.layers[i].weight.empty()) continue;
+      const bool was = isWholeOnAll(a, a.layers[i]), is = isWholeOnAll(b, b.layers[i]);
+      const bool isListed = std::any_of(difference->layers.begin(), difference->layers.end(), [&](const LayerChange& c) { return c.node == a.layers[i].node; });
+      if (was != is) QVERIFY2(isListed, a.layers[i].name.c_str());
+      if (was && is) QVERIFY2(!isListed, a.layers[i].name.c_str());
+    }
+    for (const ValueChange& value : difference->values) {
+      QVERIFY2(!(value.before.isWholeOn(ranks) && value.after.isWholeOn(otherRanks)), value.name.c_str());
+    }
+  }
+
+  /// Faster is not "does not pay".
+  void whatIsFasterIsNotSaidNotToPay() {
+    const std::string text = toText(Standing(DoesNotPay{Femtoseconds(-47'300'000'000), 0, true}));
+    QVERIFY2(text.find("does not pay") == std::string::npos, text.c_str());
+    QVERIFY2(text.find("what a rank holds") != std::string::npos && text.find("47.3 µs less a step") != std::string::npos, text.c_str());
+  }
+
+  /// What refuses a projection is the heads between, not where another projection happens to lie.
+  void headsAreTheReasonOfProjections() {
+    test::LlamaSizes sizes = withHeads(40, 8);
+    sizes.intermediate = 113;
+    const Plan plan = planOf(problemOf(sizes, 7), Engine::Optimal);
+    for (const char* name : {"model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.o_proj"}) {
+      const auto* cannot = std::get_if<Cannot>(&layerNamed(plan, name).standing);
+      QVERIFY2(cannot, toText(layerNamed(plan, name).standing).c_str());
+      QCOMPARE(cannot->why, std::string("40 heads do not divide by 7 ranks"));
+    }
+    const auto* mlp = std::get_if<Cannot>(&layerNamed(plan, "model.layers.0.mlp.up_proj").standing);
+    QVERIFY(mlp && mlp->why.find("113 output features") != std::string::npos);
+  }
+};
+
+QTEST_APPLESS_MAIN(TestSentences)
+#include "tst_sentences.moc"
