@@ -7,6 +7,8 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <algorithm>
+
 using namespace cleave::test;
 
 namespace {
@@ -138,6 +140,49 @@ class TestCliExplain : public QObject {
       QCOMPARE(done.out.contains("every layer that has weights is split"), isAll);
       QVERIFY2(done.out.contains(QByteArray::number(shares["split_layers"].toInt()) + " of " + QByteArray::number(shares["layers"].toInt())), done.out.constData());
     }
+  }
+
+  /// Before how much is split stands what hides behind it.
+  void explainSaysHeadsFirst() {
+    for (const char* engine : {"optimal", "reference"}) {
+      const Finished done = cli({"explain", bundled("three-heads"), "--ranks", "2", "--seq", "16", "--engine", engine});
+      QVERIFY2(!done.out.contains("every layer that has weights is split"), done.out.constData());
+      const auto heads = done.out.indexOf("3 heads do not divide by 2 ranks"), shares = done.out.indexOf("layers with weights are split");
+      QVERIFY2(heads >= 0 && heads < shares, done.out.constData());
+    }
+  }
+
+  void anAnswerSaysNothingTwice() {
+    for (const char* placement : {"row", "replicated", "column", "vocab"}) {
+      for (const char* layer : {"lm_head", "model.layers.0.self_attn.k_proj", "model.embed_tokens"}) {
+        const Finished done = cli({"explain", model("llama"), "--value", layer, "--placement", placement, "--engine", "learning"});
+        QVERIFY2(done.exitCode == 0, done.err.constData());
+        QList<QByteArray> lines = done.out.split('\n');
+        lines.removeAll(QByteArray());
+        std::sort(lines.begin(), lines.end());
+        QVERIFY2(std::adjacent_find(lines.begin(), lines.end()) == lines.end(), done.out.constData());
+      }
+    }
+  }
+
+  /// Logits of all positions are the peak: it is named, and the settings that do without them are offered.
+  void aBudgetFailureByLogitsOffersFewerLogits() {
+    const QStringList asked{model("llama"), "--ranks", "2", "--batch", "64", "--seq", "64"};
+    const qint64 needs = json(QStringList{"plan"} + asked)["cost"].toObject()["rank_bytes"].toInteger();
+    const QStringList bound{"--memory-budget", QString::number(needs / 2)};
+    const Finished done = cli(QStringList{"explain"} + asked + bound + QStringList{"--json", "-"});
+    QCOMPARE(done.exitCode, 1);
+    const QJsonObject answer = QJsonDocument::fromJson(done.out).object();
+    QVERIFY2(answer["over_budget"].toString().contains("The transient peak stands"), done.out.constData());
+    bool isOffered = false;
+    for (const QJsonValue& offered : answer["fits"].toArray()) {
+      const QString flags = offered.toObject()["flags"].toString();
+      if (!flags.contains("--loss off")) continue;
+      isOffered = true;
+      const QJsonObject plan = json(QStringList{"plan"} + asked + bound + flags.split(' '));
+      QCOMPARE(plan["cost"].toObject()["rank_bytes"].toInteger(), offered.toObject()["rank_bytes"].toInteger());
+    }
+    QVERIFY2(isOffered, done.out.constData());
   }
 
   void noPlanIsExplainedByItsPinAndRemedied() {

@@ -28,7 +28,7 @@ std::string toText(const Graph& graph, const PeakPart& part) {
     case PeakPart::Kind::Gradient: return fmt::format("the gradient of {} takes {}", name, bytes);
     case PeakPart::Kind::Buffers: break;
   }
-  return fmt::format("making {} takes {} beside it", name, bytes);
+  return fmt::format("buffers for {} take {}", name, bytes);
 }
 
 std::string whenText(const Graph& graph, const TransientPeak& peak) {
