@@ -108,14 +108,14 @@ std::vector<std::string> rankEnvironment(int rank, int ranks, int port) {
 }
 
 struct RankState {
-  explicit RankState(ChildProcess started) : process(std::move(started)) {}
+  RankState(ChildProcess started, Clock::time_point now) : process(std::move(started)), lastHeard(now) {}
   ChildProcess process;
   LineReader eventLines{kMaxLineBytes};
   LineReader errorLines{kMaxStderrLine};
   std::deque<std::string> lastLines;
   std::optional<RankError> error;
   std::optional<RankResult> result;
-  Clock::time_point lastHeard = Clock::now();
+  Clock::time_point lastHeard;
   std::optional<Clock::time_point> stoppedSince;
   bool hasSpoken = false;
   std::string protocolError;
@@ -134,6 +134,9 @@ class Run {
 
  private:
   Result<void> startRanks();
+  void tell(const RankEvent& event);
+  /// The clock that ranks are judged by: it stands still while the observer is busy.
+  Clock::time_point now() const { return Clock::now() - m_observing; }
   void waitForInput() const;
   void listen(int rank);
   void handleLine(int rank, const std::string& line);
@@ -155,6 +158,7 @@ class Run {
   std::vector<RankState> m_ranks;
   std::vector<RankExit> m_failures;  ///< in the order they were seen, at most one a rank
   Clock::time_point m_firstFailureAt{};
+  Clock::duration m_observing{};
 };
 
 Result<void> Run::startRanks() {
@@ -178,10 +182,16 @@ Result<void> Run::startRanks() {
     spec.environment = rankEnvironment(rank, m_request.ranks, socket.port);
     spec.group = m_ranks.empty() ? 0 : m_ranks.front().process.pid();
     CLEAVE_TRY(ChildProcess child, ChildProcess::start(spec));
-    m_ranks.emplace_back(std::move(child));
-    m_observer({rank, PhaseChange{Phase::Spawned, 0, 0}, {}});
+    m_ranks.emplace_back(std::move(child), now());
+    tell({rank, PhaseChange{Phase::Spawned, 0, 0}, {}});
   }
   return {};
+}
+
+void Run::tell(const RankEvent& event) {
+  const auto start = Clock::now();
+  m_observer(event);
+  m_observing += Clock::now() - start;
 }
 
 void Run::waitForInput() const {
@@ -203,7 +213,7 @@ void Run::handleLine(int rank, const std::string& line) {
   }
   if (const auto* error = std::get_if<RankError>(&*message)) state.error = *error;
   if (const auto* result = std::get_if<RankResult>(&*message)) state.result = *result;
-  m_observer({rank, std::move(*message), {}});
+  tell({rank, std::move(*message), {}});
 }
 
 void Run::listen(int rank) {
@@ -212,21 +222,20 @@ void Run::listen(int rank) {
   if (state.process.events.isOpen() && !state.eventLines.read(state.process.events.get(), lines))
     state.process.events.reset();
   for (const std::string& line : lines) handleLine(rank, line);
-  bool heard = !lines.empty();
+  state.hasSpoken = state.hasSpoken || !lines.empty();
+  bool isHeard = !lines.empty();
   lines.clear();
   if (state.process.error.isOpen() && !state.errorLines.read(state.process.error.get(), lines)) {
     state.process.error.reset();
     if (std::string rest = state.errorLines.takeRest(); !rest.empty()) lines.push_back(std::move(rest));
   }
+  isHeard = isHeard || !lines.empty();
   for (std::string& line : lines) {
-    m_observer({rank, std::nullopt, line});
+    tell({rank, std::nullopt, line});
     state.lastLines.push_back(std::move(line));
     if (state.lastLines.size() > kLastLines) state.lastLines.pop_front();
   }
-  if (heard) {
-    state.hasSpoken = true;
-    state.lastHeard = Clock::now();
-  }
+  if (isHeard) state.lastHeard = now();
 }
 
 /// `state` is what the kernel said, and `readAt` when, before the rank's pipes were read to their end.
@@ -258,7 +267,7 @@ void Run::noteFailure(int rank, std::string what, ErrorCode code) {
     known->code = code;
     return;
   }
-  if (m_failures.empty()) m_firstFailureAt = Clock::now();
+  if (m_failures.empty()) m_firstFailureAt = now();
   m_failures.push_back({rank, true, code, std::move(what), {}});
 }
 
@@ -268,7 +277,7 @@ void Run::observeRanks() {
   for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
     RankState& state = m_ranks[rank];
     const ChildState child = state.process.poll();
-    const auto readAt = Clock::now();
+    const auto readAt = now();
     listen(static_cast<int>(rank));
     auto what = whatFailed(state, child, readAt);
     if (!what) continue;
@@ -296,7 +305,7 @@ bool Run::isSettled() const {
   if (m_failures.empty()) return false;
   const bool isAnyToBlame = std::any_of(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return hasFailedByItself(e); });
   const auto limit = isAnyToBlame || waitedFor().size() <= 1 ? std::chrono::milliseconds(kSettle) : std::chrono::milliseconds(kPeerSettle);
-  return Clock::now() - m_firstFailureAt > limit;
+  return now() - m_firstFailureAt > limit;
 }
 
 std::string Run::lastWords(const RankState& rank) const {

@@ -3,7 +3,7 @@
 ///
 /// Each rank inherits two pipes: events (rank → launcher, see events.h) and control (launcher → rank: its end of file
 /// tells the rank to end within a second, also when the launcher was killed). Ranks are in one process group. A rank that
-/// dies, reports an error or is silent for longer than `silenceMs` fails the run: all others are stopped (SIGTERM, then
+/// dies, reports an error or writes nothing for longer than `silenceMs` fails the run: all others are stopped (SIGTERM, then
 /// SIGKILL) within 5 s, and the first to fail is named with its last words. A rank is judged by all that it has said: one
 /// that ended is listened to first, and the time an observer takes counts against nobody.
 /// `launch` blocks the calling thread, which also calls the observer; stop it with the progress's token.

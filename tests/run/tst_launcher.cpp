@@ -195,6 +195,21 @@ sleep 0.1; kill -9 $$)"),
     QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
   }
 
+  /// The observer blocks on one rank's lines; the other has given its result and only writes to its standard error.
+  void theObserversTimeOnOneRankCountsAgainstNoOther() {
+    LaunchRequest chatty = request(QString(kHello) + "\n" + kResult +
+                                   "\nfor i in $(seq 40); do sleep 0.1; echo \"line $i\" >&2; done");
+    chatty.silenceMs = 1500;
+    bool hasSlept = false;
+    const auto outcome = launch(chatty, [&](const RankEvent& event) {
+      if (hasSlept || event.rank != 0 || event.line != "line 3") return;
+      hasSlept = true;
+      QTest::qSleep(2500);
+    });
+    QVERIFY(outcome && hasSlept);
+    QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
+  }
+
   /// A rank that hangs but lives: only the others fail, and they fail because of it.
   void blamesTheRankThatAllOthersWaitedFor() {
     Recorded recorded;
