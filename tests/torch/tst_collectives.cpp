@@ -120,7 +120,11 @@ class CollectivesTest : public QObject {
     const Listener listener;
     GroupAddress group{0, 2, "127.0.0.1", listener.port, listener.fd};
     group.connectTimeout = 1500ms;
-    QVERIFY(!connectGloo(group));
+    const Connected connected = connectGloo(group);
+    QVERIFY(!connected);
+    // It is rank 0 itself: there is no other one to look for.
+    QVERIFY2(connected.error().message.find("rank 0") == std::string::npos, connected.error().message.c_str());
+    QVERIFY2(connected.error().message.ends_with("not all of them came. Was every rank started, and is that address this host's?"), connected.error().message.c_str());
   }
 
   /// torchrun's agent serves the store: no rank may do so at the same address, and each attempt has keys of its own.

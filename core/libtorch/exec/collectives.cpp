@@ -217,14 +217,16 @@ Result<void> Collectives::barrier() {
 namespace {
 
 /// Why a meeting place did not answer, as far as this machine can tell at once.
-std::string whySilent(const std::string& address) {
-  const auto resolves = withinTime(kLookUpLimit, [address] {
+std::string whySilent(const GroupAddress& group) {
+  const auto resolves = withinTime(kLookUpLimit, [address = group.masterAddress] {
     addrinfo* found = nullptr;
     const bool isKnown = ::getaddrinfo(address.c_str(), nullptr, nullptr, &found) == 0;
     if (found) ::freeaddrinfo(found);
     return isKnown;
   });
   if (!resolves.value_or(false)) return "this machine finds no host of that name. Is MASTER_ADDR right?";
+  if (!group.agentStore.empty()) return "nobody answers there. Does torchrun run on that host?";
+  if (group.rank == 0) return "not all of them came. Was every rank started, and is that address this host's?";
   return "nobody answers there. Does rank 0 run on that host, and is the port its own?";
 }
 
@@ -256,7 +258,7 @@ Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) 
   if (store && *store) return **store;
   return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {:g} s: {}", group.rank, group.worldSize,
               group.masterAddress, group.masterPort, std::chrono::duration<double>(group.connectTimeout).count(),
-              store ? store->error().message : whySilent(group.masterAddress));
+              store ? store->error().message : whySilent(group));
 }
 
 std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue) {
