@@ -192,6 +192,10 @@ Result<json> parseJson(std::string_view text, std::string_view where, const Json
   if (const std::string beyond = beyondLimits(text, limits); !beyond.empty()) {
     return fail(ErrorCode::BadInput, "{} {}.", where, beyond);
   }
+  // JSON has it nowhere, and nlohmann takes it for the end: whatever follows would be believed unread.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return fail(ErrorCode::BadInput, "{} is not valid JSON: byte {} is 0.", where, nul);
+  }
   Builder builder(text, where, limits);
   json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
@@ -218,6 +222,8 @@ std::string quotedText(std::string_view text) {
   if (isLong) result.insert(result.size() - 1, "...");
   return result;
 }
+
+bool isUtf8(std::string_view text) { return json::parse(jsonText(text)) == json(text); }
 
 std::string describe(const nlohmann::json& value) {
   if (value.is_string()) return quotedText(value.get_ref<const std::string&>());

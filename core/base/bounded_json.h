@@ -42,6 +42,8 @@ std::string jsonText(const nlohmann::ordered_json& value, int indent = -1);
 
 /// For messages: `"a\nb"`, quoted and escaped, always valid UTF-8, cut after 60 bytes.
 std::string quotedText(std::string_view text);
+/// Whether JSON can hold the text as it is.
+bool isUtf8(std::string_view text);
 /// A JSON value for messages: `"eight"`, `-3`, `null`, `[1,2]`; long ones as `a list of 300 items`, `an object`.
 std::string describe(const nlohmann::json& value);
 

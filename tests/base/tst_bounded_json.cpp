@@ -65,6 +65,8 @@ class BoundedJsonTest : public QObject {
     row("overlong UTF-8", "{\"\xc0\x80\": 1}", "ill-formed UTF-8");
     row("half of a surrogate pair", "{\"a\": \"\\ud800\"}", "is not valid JSON");
     row("control character", std::string("{\"a\": \"\0\"}", 10), "is not valid JSON");
+    row("a zero byte, then anything", std::string("{}\0}}garbage", 12), "is not valid JSON: byte 2 is 0");
+    row("a zero byte at the end", std::string("{}\0", 3), "is not valid JSON: byte 2 is 0");
     row("too deep", nested(65), "is nested deeper than 64 levels");
     row("far too deep", nested(100000), "is nested deeper than 64 levels");
   }
