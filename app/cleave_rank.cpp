@@ -1,4 +1,5 @@
 /// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun; see DESIGN, "Ranks".
+#include "base/overwriting.h"
 #include "base/standard_streams.h"
 #include "libtorch/exec/rank.h"
 #include "run/rank_side.h"
@@ -103,6 +104,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
+  }
+  const auto& request = options.request;
+  if (const auto apart = refuseOverwriting({{"--output", options.output}}, {{"the plan", request.planFile}, {"--input", options.input}}); !apart) {
+    std::fprintf(stderr, "cleave-rank: %s\n", apart.error().message.c_str());
+    return exitCode(apart.error().code);
   }
   if (options.controlFd >= 0) run::endWithControlPipe(options.controlFd);
   end(runAsRank(options));

@@ -87,6 +87,7 @@ struct ExplainCommand {
 
   Result<int> run() const {
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, flags.filesRead()));
     if (!placement.empty() && value.empty()) return fail(ErrorCode::BadUsage, "--placement asks about a value: name it with --value.");
     CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
     Json document{{"schema", "cleave.explain/2"}};

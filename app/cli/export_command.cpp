@@ -7,13 +7,17 @@ namespace {
 
 struct ExportCommand {
   PlanFlags flags;
+  std::vector<const CLI::Option*> planFlags;
   std::string format = "json", out = "-";
 
   Result<int> run() const {
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, flags.filesRead()));
     std::shared_ptr<const plan::Plan> plan;
     if (isPlanFile(flags.model)) {
       CLEAVE_TRY(plan, readPlanFile(flags.model));
+      CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, pipeline::filesBehind(plan->model.source)));
     } else {
       CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
       if (!planned.plan) return tl::unexpected(planned.planError);
@@ -30,7 +34,7 @@ struct ExportCommand {
 void addExportCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<ExportCommand>();
   CLI::App* command = app.add_subcommand("export", "Write a plan in another form");
-  state->flags.addTo(*command);
+  state->planFlags = state->flags.addTo(*command);
   command->get_option("MODEL")->description("Model folder, config.json, or a plan file");
   command->add_option("--format", state->format, "json or dot")->check(CLI::IsMember({"json", "dot"}))->capture_default_str();
   command->add_option("--out", state->out, "File, or - for stdout")->capture_default_str();

@@ -1,12 +1,14 @@
+#include "base/bounded_json.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "cli/summary.h"
+#include "formats/safetensors.h"
 #include "pipeline/plan_again.h"
 
 #include <charconv>
 #include <cmath>
-#include <csignal>
 
 namespace cleave::cli {
 namespace {
@@ -46,21 +48,38 @@ CLI::Validator finiteTolerance() {
       "NUMBER");
 }
 
+std::string errorJson(const Error& error) { return jsonText({{"code", exitCode(error.code)}, {"message", error.message}}, -1); }
+
 struct RunCommand {
   PlanFlags flags;
+  std::vector<const CLI::Option*> planFlags;
   std::string backend = "auto", input, expect, output, json, shapes;
   std::optional<double> rtol, atol;
+  std::optional<OutputFile> reportFile;  ///< of --json FILE
   bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
+
+  /// A loss that is expected is not left out because nothing says what to compute it from.
+  Result<void> checkLossIsNotExpected(const std::string& inputs) const {
+    if (expect.empty()) return {};
+    CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(expect));
+    if (!header.tensors.contains("loss")) return {};
+    return fail(ErrorCode::BadInput, "{} has a loss, and {} no labels to compute one from: add labels, or leave the loss out {}.", expect, inputs,
+                isPlanFile(flags.model) ? "of the plan" : "with --loss off");
+  }
 
   /// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
   Result<void> takeShapeFromInput() {
     const std::string& file = input.empty() ? expect : input;
     if (file.empty()) return {};
-    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file));
+    const bool wantsLoss = flags.loss != "off";
+    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, wantsLoss));
     if (!flags.batch) flags.batch = shape.batch;
     if (!flags.sequence) flags.sequence = shape.sequence;
     if (shape.hasMask) flags.mask = "on";
-    if (!shape.hasLabels) flags.loss = "off";
+    if (wantsLoss && !shape.hasLabels) {
+      CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
+      flags.loss = "off";
+    }
     return {};
   }
 
@@ -69,7 +88,8 @@ struct RunCommand {
     CLEAVE_TRY(auto plan, readPlanFile(flags.model));
     const std::string& file = input.empty() ? expect : input;
     if (file.empty()) return plan;
-    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file));
+    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, plan->model.hasLoss));
+    if (plan->model.hasLoss && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
     const plan::ModelInfo wanted = pipeline::withInputs(plan->model, shape);
     if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
     endProgress();
@@ -114,14 +134,22 @@ struct RunCommand {
                 "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with --ignore-memory.", memory.text);
   }
 
+  Result<void> checkOutputs(std::vector<NamedFile> read) const {
+    read.insert(read.end(), {{"--expect", expect}, {"--input", input}});
+    return refuseOverwriting({{"--output", output}, {"--json", json}}, read);
+  }
+
   struct Done {
-    int exitCode = 0;
-    std::string report;  ///< in JSON
+    pipeline::RunVerdict verdict = pipeline::RunVerdict::Failed;
+    std::string report;   ///< in JSON
+    std::string summary;  ///< in words
     std::optional<Error> failure;
+    int exitCode() const { return verdict == pipeline::RunVerdict::Failed ? cleave::exitCode(ErrorCode::Negative) : 0; }
   };
 
   Result<Done> runOnce(const Progress& progress) {
     CLEAVE_TRY(const auto plan, makePlan(progress));
+    CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model.source)));
     CLEAVE_TRY(const auto runRequest, request(plan));
     CLEAVE_TRY_VOID(checkFits(runRequest));
     const auto observer = [&](const run::RankEvent& event) {
@@ -137,27 +165,43 @@ struct RunCommand {
     CLEAVE_TRY(const auto report, pipeline::runPlan(runRequest, observer, progress));
     endProgress();
     Done done;
+    done.verdict = report.verdict;
     done.report = toJson(report, *plan);
-    if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", runSummary(report, *plan)));
+    done.summary = runSummary(report, *plan);
     if (report.outcome.firstFailure) {
       const run::RankExit& failure = *report.outcome.firstFailure;
       const std::string lastWords = failure.lastWords.empty() ? "" : " Its last words: " + failure.lastWords;
       done.failure = Error{failure.code, fmt::format("Rank {} {}.{}", failure.rank, failure.what, lastWords)};
     }
-    done.exitCode = report.verdict == pipeline::RunVerdict::Failed ? exitCode(ErrorCode::Negative) : 0;
     return done;
   }
 
   Result<int> run() {
-    // Whoever reads the progress may go: the ranks and their result are not concerned.
-    std::signal(SIGPIPE, SIG_IGN);
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
+    CLEAVE_TRY_VOID(checkOutputs(flags.filesRead()));
+    // Before the ranks run: a report that cannot be written is known at once.
+    if (!json.empty() && json != "-") {
+      CLEAVE_TRY(reportFile, OutputFile::open(json, progress.stopToken()));
+    }
     if (!shapes.empty()) return runShapes(progress);
     CLEAVE_TRY(const Done done, runOnce(progress));
-    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, done.report + "\n"));
+    CLEAVE_TRY_VOID(writeReport(done.report + "\n"));
+    const auto printed = print(done.summary);
     if (done.failure) return tl::unexpected(*done.failure);
-    return done.exitCode;
+    CLEAVE_TRY_VOID(printed);
+    return done.exitCode();
   }
+
+  Result<void> writeReport(const std::string& text) {
+    if (json == "-") return writeOutput(json, text);
+    if (!reportFile) return {};
+    CLEAVE_TRY_VOID(reportFile->write(text));
+    return reportFile->finish();
+  }
+
+  /// Words for the terminal, where it does not get the JSON.
+  Result<void> print(const std::string& words) const { return json == "-" ? Result<void>() : writeOutput("-", words); }
 
   /// One document for all shapes, also when one of them is the last because it failed.
   Result<int> runShapes(const Progress& progress) {
@@ -166,24 +210,28 @@ struct RunCommand {
     if (!output.empty()) return fail(ErrorCode::BadUsage, "--shapes and --output exclude each other: each run would replace the outputs of the one before.");
     CLEAVE_TRY(const auto wanted, parseShapes(shapes));
     int worst = 0;
+    bool isAllChecked = true;
     std::string reports;
     std::optional<Error> failure;
+    Result<void> printed;
     for (const Shape2& shape : wanted) {
       flags.batch = shape.batch;
       flags.sequence = shape.sequence;
       auto done = runOnce(progress);
       failure = done ? done->failure : done.error();
+      const std::string report = done ? "\"report\": " + done->report : "\"error\": " + errorJson(done.error());
+      reports += fmt::format("{}{{\"batch\": {}, \"sequence\": {}, {}}}", reports.empty() ? "" : ",\n", shape.batch, shape.sequence, report);
       if (done) {
-        worst = std::max(worst, done->exitCode);
-        reports += fmt::format("{}{{\"batch\": {}, \"sequence\": {}, \"report\": {}}}", reports.empty() ? "" : ",\n", shape.batch, shape.sequence, done->report);
+        worst = std::max(worst, done->exitCode());
+        isAllChecked = isAllChecked && done->verdict != pipeline::RunVerdict::NotChecked;
+        if (printed) printed = print(done->summary);
       }
       if (failure) break;
     }
-    const bool passed = worst == 0 && !failure;
-    if (!json.empty()) {
-      CLEAVE_TRY_VOID(writeOutput(json, fmt::format("{{\"schema\": \"cleave.runs/1\",\n\"passed\": {},\n\"runs\": [\n{}\n]}}\n", passed, reports)));
-    }
+    const char* passed = worst != 0 || failure ? "false" : isAllChecked ? "true" : "null";
+    CLEAVE_TRY_VOID(writeReport(fmt::format("{{\"schema\": \"cleave.runs/1\",\n\"passed\": {},\n\"runs\": [\n{}\n]}}\n", passed, reports)));
     if (failure) return tl::unexpected(*std::move(failure));
+    CLEAVE_TRY_VOID(printed);
     return worst;
   }
 };
@@ -193,7 +241,7 @@ struct RunCommand {
 void addRunCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<RunCommand>();
   CLI::App* command = app.add_subcommand("run", "Run the split model on local ranks and check that it computes the same");
-  state->flags.addTo(*command);
+  state->planFlags = state->flags.addTo(*command);
   command->get_option("MODEL")->description("Model folder, config.json, or a plan file written by plan --json");
   command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
   command->add_option("--input", state->input, "safetensors with input_ids, labels, attention_mask")->check(CLI::ExistingFile);

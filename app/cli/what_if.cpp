@@ -178,6 +178,7 @@ Result<std::vector<int>> parseSizes(const std::string& text) {
 Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const std::string& json, const Progress& progress) {
   const auto names = splitAtCommas(sides);
   if (names.size() < 2) return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
+  for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::filesBehind(name)));
   CLEAVE_TRY(const auto base, sideOf(flags, names.front(), progress));
   std::string text, jsonText;
   for (std::size_t i = 1; i < names.size(); ++i) {

@@ -47,7 +47,8 @@ class OutputFile {
 /// The whole content through an OutputFile.
 Result<void> writeFile(const fs::path& file, std::string_view content, std::stop_token stop = {});
 
-/// To a descriptor that is open already and others may share (stdout). Waits as OutputFile does; a broken pipe is a signal.
+/// To a descriptor that is open already and others may share (stdout). Waits as OutputFile does; a broken pipe is a signal,
+/// or an error where that is ignored.
 Result<void> writeTo(int descriptor, std::string_view name, std::string_view content, const std::stop_token& stop = {});
 
 /// Removes the temporary files of all outputs that this process has not finished: before it ends without unwinding.

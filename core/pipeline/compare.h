@@ -5,8 +5,9 @@
 namespace cleave::pipeline {
 
 /// Whether `expected` has every output of the plan's program in its shape (a single number also as a list of one); before
-/// anything runs. BadInput names the first that it lacks and says what to do.
-Result<void> checkExpected(const plan::Plan& plan, const std::filesystem::path& expected);
+/// anything runs. Answers the tensors that are neither such an output nor an input: nothing will be compared with them.
+/// BadInput names the first output that it lacks and says what to do.
+Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const std::filesystem::path& expected);
 
 /// One row for each tensor of `actual`, in name order. An element is within when it equals what is expected, infinities too,
 /// or both are finite and |actual - expected| ≤ atol + rtol·|expected|; NaN equals nothing. BadInput for a tensor that

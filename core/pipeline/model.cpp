@@ -1,3 +1,4 @@
+#include "base/bounded_json.h"
 #include "pipeline/source.h"
 #include "pipeline/what_fits.h"
 
@@ -51,6 +52,10 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   }
   auto model = std::make_shared<Model>();
   CLEAVE_TRY(model->folder, formats::openModelFolder(recognised.path, progress));
+  const std::string folder = fs::absolute(model->folder.path).lexically_normal().string();
+  if (!isUtf8(folder)) {
+    return fail(ErrorCode::BadInput, "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.", quotedText(folder));
+  }
   model->timings.loadMs = millisecondsSince(start);
   if (progress.cancelled()) return progress.cancelledError("opening " + source);
   progress.report("capture");
@@ -60,7 +65,7 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   model->timings.captureMs = captured.captureMs;
   model->timings.decomposeMs = captured.decomposeMs;
   plan::ModelInfo& info = model->info;
-  info.source = fs::absolute(model->folder.path).lexically_normal().string();
+  info.source = folder;
   info.architecture = captured.architecture;
   info.modelType = captured.modelType;
   info.dtype = captured.dtype;

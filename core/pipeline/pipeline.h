@@ -108,7 +108,7 @@ struct RunRequest {
 struct OutputDifference {
   std::string name;
   int rank = 0;
-  double maxAbs = 0, maxRel = 0;  ///< over elements that are finite on both sides
+  double maxAbs = 0, maxRel = 0;  ///< infinite where an element is NaN, or infinite on one side only; JSON writes that as null
   std::int64_t outside = 0;       ///< elements that differ by more than the tolerance, or are finite on one side only
   std::int64_t notANumber = 0;    ///< elements that are NaN on either side: equal to nothing
   bool within() const { return outside == 0 && notANumber == 0; }
@@ -142,7 +142,8 @@ struct InputShape {
   std::int64_t batch = 1, sequence = 1;
   bool hasMask = false, hasLabels = false;
 };
-Result<InputShape> readInputShape(const std::filesystem::path& file);
+/// BadInput names the file, also where it asks for what cannot be captured. `wantsLoss`: with a loss where there are labels.
+Result<InputShape> readInputShape(const std::filesystem::path& file, bool wantsLoss);
 
 /// Absolute and relative tolerance of a comparison in this element type on CPUs: float32 1e-4, float16 1e-2, bfloat16 6e-2
 /// (8 bits of mantissa, and sums in another order), float64 1e-8.

@@ -27,7 +27,8 @@ Result<SolveOptions> solveOptionsOf(const plan::Plan& plan) {
 Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, const Progress& progress) {
   auto model = openModel(info.source, captureOptionsOf(info), progress);
   if (!model && model.error().code == ErrorCode::BadUsage) {
-    return fail(ErrorCode::BadInput, "The plan's model cannot be captured: {}.", model.error().message);
+    const std::string& why = model.error().message;
+    return fail(ErrorCode::BadInput, "The plan's model cannot be captured: {}{}", why, why.ends_with('.') ? "" : ".");
   }
   return model;
 }

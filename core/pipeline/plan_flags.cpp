@@ -1,8 +1,11 @@
 #include "pipeline/plan_flags.h"
 
 #include "base/quantities.h"
+#include "pipeline/source.h"
 
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
 
 namespace cleave::pipeline {
 namespace {
@@ -74,8 +77,9 @@ std::vector<std::string> PlanFlags::arguments() const {
   return words;
 }
 
-void PlanFlags::addTo(CLI::App& command) {
+std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("MODEL", model, "Model folder or config.json")->required();
+  const std::size_t before = command.get_options().size();
   command.add_option("--ranks", ranks, "World size")->capture_default_str();
   command.add_option("--engine", engine, "Search engine: optimal (the best plan by time and memory, proved), reference (Optimum's search) or learning (the same answer, fewer tries)")->capture_default_str();
   command.add_option("--menu", menu, "Candidates layers offer: optimum or full (default: the engine's)");
@@ -102,6 +106,26 @@ void PlanFlags::addTo(CLI::App& command) {
                   "Per cent that a step may take longer than the fastest if a rank then holds less: optimal answers the plan that holds least "
                   "of those (0: the fastest)")
       ->capture_default_str();
+  const auto added = command.get_options();
+  return {added.begin() + static_cast<std::ptrdiff_t>(before), added.end()};
+}
+
+Result<void> PlanFlags::checkPlanStandsAlone(const std::vector<const CLI::Option*>& options) const {
+  if (!isPlanFile(model)) return {};
+  for (const CLI::Option* option : options) {
+    if (option->count() == 0) continue;
+    return fail(ErrorCode::BadUsage, "{} is a plan, which is made already: {} would change nothing. Leave it out, or name the model instead of the plan.", model,
+                option->get_name());
+  }
+  return {};
+}
+
+std::vector<NamedFile> PlanFlags::filesRead() const {
+  std::vector<NamedFile> files = filesBehind(model);
+  const auto bundled = deviceProfiles();
+  const bool isBundled = bundled && std::any_of(bundled->begin(), bundled->end(), [&](const auto& profile) { return profile.name == device; });
+  if (!isBundled) files.push_back({"--device-profile", device});
+  return files;
 }
 
 Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {

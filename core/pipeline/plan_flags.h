@@ -4,10 +4,12 @@
 ///
 ///     PlanFlags::of("models/llama", capture, solve)->arguments();   // {"models/llama", "--ranks", "4", ...}
 ///     PlanFlags flags;  flags.addTo(command);  command.parse(...);  flags.solveOptions();   // equals `solve`
+#include "base/overwriting.h"
 #include "pipeline/pipeline.h"
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace cleave::pipeline {
@@ -26,9 +28,14 @@ struct PlanFlags {
   /// `device`: the file that the profile was read from; empty: it goes by its name.
   static PlanFlags of(const std::string& model, const torch_capture::CaptureOptions& capture, const SolveOptions& solve,
                       const std::string& device = {});
-  void addTo(CLI::App& command);
+  /// Answers the options that say how a model is captured and solved: all but MODEL itself.
+  std::vector<const CLI::Option*> addTo(CLI::App& command);
+  /// BadUsage when MODEL is a plan, which has settled all of them, and one of these options was given.
+  Result<void> checkPlanStandsAlone(const std::vector<const CLI::Option*>& options) const;
   /// The words that `addTo`'s parser reads as these flags; defaults are left out, but for the ranks.
   std::vector<std::string> arguments() const;
+  /// The files that these flags have read: MODEL's, and a device profile's.
+  std::vector<NamedFile> filesRead() const;
   Result<torch_capture::CaptureOptions> captureOptions() const;
   Result<SolveOptions> solveOptions() const;
 

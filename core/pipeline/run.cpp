@@ -124,13 +124,18 @@ torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info) {
   return options;
 }
 
-Result<InputShape> readInputShape(const fs::path& file) {
+Result<InputShape> readInputShape(const fs::path& file, bool wantsLoss) {
   CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(file));
   const auto ids = header.tensors.find("input_ids");
   if (ids == header.tensors.end()) return fail(ErrorCode::BadInput, "{} has no tensor input_ids.", file.string());
   const graph::Shape& shape = ids->second.type.shape;
   if (shape.size() != 2) return fail(ErrorCode::BadInput, "{}: input_ids has shape {}, but must be [batch, sequence].", file.string(), graph::toText(shape));
-  return InputShape{shape[0], shape[1], header.tensors.contains("attention_mask"), header.tensors.contains("labels")};
+  InputShape inputs{shape[0], shape[1], header.tensors.contains("attention_mask"), header.tensors.contains("labels")};
+  torch_capture::CaptureOptions asked{.batch = inputs.batch, .sequence = inputs.sequence};
+  asked.loss = inputs.hasLabels && wantsLoss;
+  const auto checked = torch_capture::checkOptions(asked);
+  if (!checked) return fail(ErrorCode::BadInput, "{}, whose input_ids have shape {}: {}.", file.string(), graph::toText(shape), checked.error().message);
+  return inputs;
 }
 
 double defaultTolerance(graph::DType dtype) {
@@ -151,7 +156,12 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
     if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);
     report.notes.push_back(memory.text);
   }
-  if (request.expect) CLEAVE_TRY_VOID(checkExpected(*request.plan, *request.expect));
+  if (request.expect) {
+    CLEAVE_TRY(const auto others, checkExpected(*request.plan, *request.expect));
+    for (const std::string& name : others) {
+      report.notes.push_back(fmt::format("Not compared: {} of {}, because this run does not compute it.", name, request.expect->filename().string()));
+    }
+  }
   CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
   RankFiles files{folder / "plan.json", folder / "outputs.safetensors", folder / "outputs.rank", request.input};
   // Opened before anything runs: an output that cannot be written is known at once. Ranks write elsewhere, because what is
@@ -169,16 +179,17 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   };
   CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, follow, progress));
   if (!report.outcome.succeeded) return report;
-  if (output) {
-    CLEAVE_TRY(const auto written, RandomAccessFile::open(files.output));
-    CLEAVE_TRY_VOID(copyInto(*output, written));
-    CLEAVE_TRY_VOID(output->finish());
-  }
   report.violations = conduct.violations(report.outcome);
   CLEAVE_TRY(const fs::path expected, expectedFile(report, request, files, folder, progress));
   if (!expected.empty()) {
     progress.report("compare");
     CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected));
+  }
+  // Last: whatever `output` is a second name of has been read by now.
+  if (output) {
+    CLEAVE_TRY(const auto written, RandomAccessFile::open(files.output));
+    CLEAVE_TRY_VOID(copyInto(*output, written));
+    CLEAVE_TRY_VOID(output->finish());
   }
   report.verdict = verdictOf(report);
   return report;

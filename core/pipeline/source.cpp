@@ -1,5 +1,7 @@
 #include "pipeline/source.h"
 
+#include "base/bounded_json.h"
+#include "formats/weight_files.h"
 #include "graph/graph.h"
 #include "plan/demands.h"
 #include "plan/plan_file.h"
@@ -21,6 +23,7 @@ bool looksLikeHubId(const std::string& source) {
 Result<fs::path> existingPath(const std::string& source) {
   std::error_code ignored;
   const fs::path path(source);
+  if (source.find('\0') != std::string::npos) return fail(ErrorCode::BadInput, "The path {} holds a zero byte, which no path can.", quotedText(source));
   if (source.empty()) return fail(ErrorCode::BadUsage, "No model is given: name a model folder or a config.json.");
   const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(path, ignored);
   if (!isPath && looksLikeHubId(source)) {
@@ -72,7 +75,7 @@ std::string whatElse(const fs::path& file, const std::string& head) {
   if (extension == ".bin" || extension == ".pt" || extension == ".pth" || head.starts_with("PK"))
     return "a PyTorch checkpoint";
   if (const std::string schema = schemaOf(head); !schema.empty()) return "a " + schema;
-  return head.empty() ? "empty" : "none of them";
+  return head.empty() ? "empty" : "a file of another kind";
 }
 
 }  // namespace
@@ -94,6 +97,20 @@ Result<Source> recognise(const std::string& source) {
     return Source{SourceKind::Model, path.has_parent_path() ? path.parent_path() : fs::path(".")};
   if (isJson && schemaOf(head).empty() && path.extension() == ".json") return Source{SourceKind::Plan, path};
   return fail(ErrorCode::BadInput, "{} cannot be opened, it is {}. {}.", source, whatElse(path, head), kWhatOpens);
+}
+
+std::vector<NamedFile> filesBehind(const std::string& path) {
+  const auto source = recognise(path);
+  if (!source) return {};
+  if (source->kind != SourceKind::Model) return {{path, source->path}};
+  std::vector<NamedFile> files;
+  const auto add = [&](const std::string& name) { files.push_back({fmt::format("the model's {}", name), source->path / name}); };
+  add("config.json");
+  add("model.safetensors.index.json");
+  if (const auto weights = formats::findWeightFiles(source->path)) {
+    for (const std::string& name : weights->files) add(name);
+  }
+  return files;
 }
 
 bool isPlanFile(const std::string& path) {

@@ -3,6 +3,7 @@
 /// name, for every way a path comes in: arguments, dialogs, drops, recent files, scripts.
 ///
 ///     CLEAVE_TRY(const Source source, recognise("plan.json"));   // {SourceKind::Plan, "plan.json"}
+#include "base/overwriting.h"
 #include "pipeline/pipeline.h"
 
 namespace cleave::pipeline {
@@ -20,6 +21,10 @@ Result<Source> recognise(const std::string& path);
 /// False for everything else, also for what cannot be opened.
 bool isPlanFile(const std::string& path);
 Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file);
+
+/// The files that opening `path` reads: none of them may be an output. Of a plan it is the plan alone, not its model's. Empty
+/// when nothing can be opened there.
+std::vector<NamedFile> filesBehind(const std::string& path);
 
 /// A plan with what it was made from, as if it had just been solved. `solved` has no trace and no optimum.
 struct ReopenedPlan {

@@ -98,6 +98,8 @@ class TestCliFiles : public QObject {
     QTest::newRow("plan --trace") << planOf(kModel, {"--trace", "OUT"});
     QTest::newRow("export --out") << QStringList{"export", kModel, "--out", "OUT"};
     QTest::newRow("run --output") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--output", "OUT"};
+    QTest::newRow("run --json") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--json", "OUT"};
+    QTest::newRow("run --shapes --json") << QStringList{"run", kModel, "--shapes", "1x8", "--backend", "gloo", "--no-check", "--json", "OUT"};
   }
   void whatCannotBeWrittenIsExitFour() {
     QFETCH(QStringList, arguments);
@@ -106,6 +108,7 @@ class TestCliFiles : public QObject {
     const Finished done = cli(arguments);
     QVERIFY2(done.exitCode == 4, (QByteArray::number(done.exitCode) + done.err).constData());
     QVERIFY2(done.err.contains("absent does not exist."), done.err.constData());
+    QVERIFY2(!done.out.contains("passed") && !done.err.contains("running"), "the ranks ran first");
   }
 
   void aSnapshotOfTheHubCachePlansAndRuns() {
@@ -114,7 +117,7 @@ class TestCliFiles : public QObject {
     const QString plan = cache.filePath("plan.json");
     QCOMPARE(cli(planOf(snapshot, {"--json", plan})).exitCode, 0);
     for (const QString& source : {snapshot, snapshot + "/config.json", plan}) {
-      const Finished run = cli({"run", source, "--backend", "gloo", "--engine", "reference", "--expect", kModel + "/expected.safetensors"});
+      const Finished run = cli({"run", source, "--backend", "gloo", "--expect", kModel + "/expected.safetensors"});
       QVERIFY2(run.exitCode == 0, run.err.constData());
     }
   }
@@ -199,7 +202,7 @@ class TestCliFiles : public QObject {
          }()},
         {"many values", "{\"warnings\":[" + QByteArray("\"\",").repeated(9'000'000) + "\"\"]}"}};
     for (const char* file : {"plan.json", "model/config.json", "model/model.safetensors.index.json", "device.json", "rules.jsonl"}) {
-      for (const auto& [name, content] : contents) QTest::addRow("%s: %s", file, name) << QString(file) << content;
+      for (const auto& [name, content] : contents) QTest::newRow(qPrintable(QStringLiteral("%1: %2").arg(file, name))) << QString(file) << content;
     }
   }
   void foreignFilesAreRefusedInOneSentence() {
@@ -247,6 +250,73 @@ class TestCliFiles : public QObject {
     QCOMPARE(runs[1]["sequence"].toInt(), 4);
     QCOMPARE(runs[1]["report"]["schema"].toString(), QString("cleave.run/1"));
     QCOMPARE(cli({"run", kModel, "--shapes", "1x8,2x4", "--output", "x"}).exitCode, 2);
+  }
+
+  void aShapeThatFailsIsInTheDocument() {
+    const Finished done = cli({"run", kModel, "--backend", "gloo", "--engine", "reference", "--shapes", "1x8,1x100000000", "--json", "-"});
+    const QJsonObject json = QJsonDocument::fromJson(done.out).object();
+    QCOMPARE(json["passed"], QJsonValue(false));
+    const QJsonArray runs = json["runs"].toArray();
+    QCOMPARE(runs.size(), 2);
+    QVERIFY(runs[0]["report"].isObject());
+    QCOMPARE(runs[1]["sequence"].toInt(), 100'000'000);
+    QCOMPARE(runs[1]["error"]["code"].toInt(), done.exitCode);
+    QVERIFY2(done.exitCode != 0 && done.err.contains(runs[1]["error"]["message"].toString().toUtf8()), done.err.constData());
+  }
+
+  /// A plan is JSON and could not name it: the ranks would look for another folder.
+  void aFolderWhoseNameIsNotUtf8IsRefused() {
+    QTemporaryDir folder;
+    const fs::path bad = fs::path(folder.path().toStdString()) / "bad\xff";
+    fs::create_directory(bad);
+    fs::copy_file(kModel.toStdString() + "/config.json", bad / "config.json");
+    QProcess shell;
+    shell.start("/bin/sh", {"-c", QStringLiteral("cd %1/bad* && exec %2/cleave-cli plan . --seq 8").arg(folder.path(), CLEAVE_BIN_DIR)});
+    QVERIFY(shell.waitForFinished(120'000));
+    QCOMPARE(shell.exitCode(), 3);
+    QVERIFY2(shell.readAllStandardError().contains(" is not UTF-8, so that no plan could name it: rename the folder."), "another sentence");
+  }
+
+  void aPlanThatNamesNoModelIsRefusedInASentence_data() {
+    QTest::addColumn<QString>("source");
+    QTest::addColumn<QByteArray>("phrase");
+    QTest::newRow("nothing") << "" << QByteArray("No model is given: name a model folder or a config.json.\n");
+    QTest::newRow("a zero byte") << QString(kModel + QChar(0) + "x") << QByteArray(" holds a zero byte, which no path can.");
+  }
+  void aPlanThatNamesNoModelIsRefusedInASentence() {
+    QFETCH(QString, source);
+    QFETCH(QByteArray, phrase);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json");
+    QCOMPARE(cli(planOf(kModel, {"--json", file})).exitCode, 0);
+    QJsonObject plan = QJsonDocument::fromJson(contentOf(file)).object();
+    QJsonObject named = plan["model"].toObject();
+    named["source"] = source;
+    plan["model"] = named;
+    write(file, QJsonDocument(plan).toJson());
+    const Finished done = cli({"check", file});
+    QCOMPARE(done.exitCode, 3);
+    QVERIFY2(done.err.contains(phrase), done.err.constData());
+  }
+
+  /// A plan has settled what these flags would say.
+  void flagsThatAPlanHasSettledAreRefused_data() {
+    QTest::addColumn<QStringList>("flags");
+    for (const char* flags : {"--ranks 4", "--ranks 2", "--batch 3", "--pin lm_head=replicated", "--train", "--dtype bfloat16", "--engine learning",
+                              "--memory-budget 40GiB", "--seed 1", "--slack 0"}) {
+      QTest::newRow(flags) << QString(flags).split(' ');
+    }
+  }
+  void flagsThatAPlanHasSettledAreRefused() {
+    QFETCH(QStringList, flags);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json");
+    QCOMPARE(cli(planOf(kModel, {"--json", file})).exitCode, 0);
+    for (const QStringList& command : {QStringList{"run", file, "--no-check"}, QStringList{"export", file}}) {
+      const Finished done = cli(command + flags);
+      QVERIFY2(done.exitCode == 2, (QByteArray::number(done.exitCode) + done.err).constData());
+      QVERIFY2(done.err.contains("is a plan, which is made already: " + flags[0].toUtf8()), done.err.constData());
+    }
   }
 
   /// A plan is for one shape; inputs of another are planned for as the plan was.

@@ -1,4 +1,5 @@
 #include "cli/cli_process.h"
+#include "cli/safetensors_edit.h"
 
 #include <QFile>
 #include <QJsonArray>
@@ -7,10 +8,8 @@
 #include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QTest>
-#include <QtEndian>
 
 #include <cmath>
-#include <functional>
 
 using namespace cleave::test;
 
@@ -24,41 +23,7 @@ QJsonObject report(const QStringList& arguments) {
   return done.exitCode == 0 ? QJsonDocument::fromJson(done.out).object() : QJsonObject();
 }
 
-QByteArray readBytes(const QString& file) {
-  QFile in(file);
-  if (!in.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(file));
-  return in.readAll();
-}
-
-void writeBytes(const QString& file, const QByteArray& bytes) {
-  QFile out(file);
-  if (!out.open(QIODevice::WriteOnly) || out.write(bytes) != bytes.size()) qFatal("cannot write %s", qPrintable(file));
-}
-
 QJsonObject readJson(const QString& file) { return QJsonDocument::fromJson(readBytes(file)).object(); }
-
-/// Changes what a safetensors file says of its tensors, or their bytes.
-using Alteration = std::function<void(QJsonObject& header, QByteArray& data)>;
-
-void writeAltered(const QString& source, const QString& target, const Alteration& alter) {
-  const QByteArray bytes = readBytes(source);
-  const auto length = qFromLittleEndian<quint64>(bytes.constData());
-  QJsonObject header = QJsonDocument::fromJson(bytes.mid(8, static_cast<qsizetype>(length))).object();
-  QByteArray data = bytes.mid(8 + static_cast<qsizetype>(length));
-  alter(header, data);
-  const QByteArray text = QJsonDocument(header).toJson(QJsonDocument::Compact);
-  QByteArray size(8, 0);
-  qToLittleEndian<quint64>(static_cast<quint64>(text.size()), size.data());
-  writeBytes(target, size + text + data);
-}
-
-/// Writes `number` over an element of a float32 tensor.
-Alteration withNumber(const char* tensor, qsizetype index, float number) {
-  return [=](QJsonObject& header, QByteArray& data) {
-    const auto start = header[QLatin1String(tensor)].toObject()["data_offsets"].toArray()[0].toInteger();
-    qToLittleEndian<float>(number, data.data() + start + index * 4);
-  };
-}
 
 }  // namespace
 
@@ -233,6 +198,8 @@ class TestCliRun : public QObject {
     QVERIFY(report.contains("passed") && report["passed"].isNull() && report["compared_with"].isNull());
     const Finished words = cli(run);
     QVERIFY2(words.out.contains("\nnot checked: ") && !words.out.contains("passed"), words.out.constData());
+    const QJsonObject shapes = QJsonDocument::fromJson(cli(run + QStringList{"--shapes", "1x8", "--json", "-"}).out).object();
+    QVERIFY(shapes.contains("passed") && shapes["passed"].isNull());
   }
 
   /// Expected values that pass against anything, or are not there, in a file that is right otherwise.
@@ -254,11 +221,7 @@ class TestCliRun : public QObject {
     };
     row("another shape of as many elements", reshaped, 3, "has logits in shape [16, 2, 256], and the run gives [2, 16, 256]");
     for (const char* name : {"logits", "loss"}) {
-      const auto renamed = [name](QJsonObject& header, QByteArray&) {
-        header["something_else"] = header[QLatin1String(name)];
-        header.remove(QLatin1String(name));
-      };
-      QTest::addRow("no %s", name) << Alteration(renamed) << 3 << QByteArray("has no tensor ") + name;
+      QTest::addRow("no %s", name) << renamed(name, "something_else") << 3 << QByteArray("has no tensor ") + name;
     }
   }
   void expectationsThatHoldOfAnythingAreNotMet() {
@@ -275,14 +238,95 @@ class TestCliRun : public QObject {
     QCOMPARE(done.out.contains("\nFAILED: "), code == 1);
   }
 
+  /// Labels that are not called so leave a loss that nothing is compared with, and so does any other tensor.
+  void whatIsExpectedAndNotComputedIsNamed_data() {
+    QTest::addColumn<Alteration>("alter");
+    QTest::addColumn<QStringList>("flags");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QByteArray>("phrase");
+    QTest::newRow("a loss without labels") << renamed("labels", "lables") << QStringList() << 3 << QByteArray(" has a loss, and ");
+    QTest::newRow("a loss that is left out") << renamed("labels", "labels") << QStringList{"--loss", "off"} << 0
+                                             << QByteArray("Not compared: loss of expected.safetensors, because this run does not compute it.");
+    QTest::newRow("another tensor") << renamed("labels", "hidden") << QStringList{"--loss", "off"} << 0 << QByteArray("Not compared: hidden of ");
+    QTest::newRow("all computed") << renamed("labels", "labels") << QStringList() << 0 << QByteArray("passed: ");
+  }
+  void whatIsExpectedAndNotComputedIsNamed() {
+    QFETCH(Alteration, alter);
+    QFETCH(QStringList, flags);
+    QFETCH(int, code);
+    QFETCH(QByteArray, phrase);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("expected.safetensors");
+    writeAltered(model("llama") + "/expected.safetensors", file, alter);
+    const QStringList run{"--backend", "gloo", "--expect", file};
+    const Finished done = cli(QStringList{"run", model("llama"), "--engine", "reference"} + run + flags);
+    QVERIFY2(done.exitCode == code, done.err.constData());
+    const QByteArray said = done.out + done.err;
+    QVERIFY2(said.contains(phrase), said.constData());
+    QCOMPARE(said.contains("Not compared: "), phrase.startsWith("Not compared: "));
+    if (!flags.isEmpty()) return;
+    const QString plan = folder.filePath("plan.json");
+    QCOMPARE(cli({"plan", model("llama"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json", plan}).exitCode, 0);
+    QCOMPARE(cli(QStringList{"run", plan} + run).exitCode, code);
+  }
+
+  /// The file is wrong, not a flag.
+  void inputsThatCannotBeCapturedAreBadInput_data() {
+    QTest::addColumn<int>("batch");
+    QTest::addColumn<int>("sequence");
+    QTest::addColumn<QStringList>("flags");
+    QTest::addColumn<QByteArray>("phrase");
+    QTest::newRow("no batch") << 0 << 16 << QStringList() << QByteArray("batch is 0");
+    QTest::newRow("no sequence") << 2 << 0 << QStringList() << QByteArray("sequence length is 0");
+    QTest::newRow("too short for the loss") << 2 << 1 << QStringList() << QByteArray("the loss compares each position with the next");
+    QTest::newRow("short without the loss") << 2 << 1 << QStringList{"--loss", "off"} << QByteArray();
+  }
+  void inputsThatCannotBeCapturedAreBadInput() {
+    QFETCH(int, batch);
+    QFETCH(int, sequence);
+    QFETCH(QStringList, flags);
+    QFETCH(QByteArray, phrase);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("inputs.safetensors"), plan = folder.filePath("plan.json");
+    writeAltered(model("llama") + "/expected.safetensors", file, [&](QJsonObject& header, QByteArray& data) {
+      const int bytes = batch * sequence * 8;
+      const auto ids = [&](int start) {
+        return QJsonObject{{"dtype", "I64"}, {"shape", QJsonArray{batch, sequence}}, {"data_offsets", QJsonArray{start, start + bytes}}};
+      };
+      header = QJsonObject{{"input_ids", ids(0)}, {"labels", ids(bytes)}};
+      data = data.first(2 * bytes);
+    });
+    QCOMPARE(cli(QStringList{"plan", model("llama"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json", plan} + flags).exitCode, 0);
+    for (const QStringList& run : {QStringList{"run", model("llama"), "--engine", "reference"} + flags, QStringList{"run", plan}}) {
+      const Finished done = cli(run + QStringList{"--backend", "gloo", "--input", file});
+      QVERIFY2(done.exitCode == (phrase.isEmpty() ? 0 : 3), done.err.constData());
+      QVERIFY2(phrase.isEmpty() || (done.err.contains(phrase) && done.err.contains(file.toUtf8())), done.err.constData());
+    }
+  }
+
+  /// A script that reads the figures must not see a perfect result.
+  void figuresOfAFailedComparisonAreNotZero_data() {
+    QTest::addColumn<float>("number");
+    QTest::newRow("infinity") << HUGE_VALF;
+    QTest::newRow("NaN") << std::nanf("");
+  }
+  void figuresOfAFailedComparisonAreNotZero() {
+    QFETCH(float, number);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("expected.safetensors");
+    writeAltered(model("llama") + "/expected.safetensors", file, withNumber("logits", 5, number));
+    const Finished done = cli({"run", model("llama"), "--engine", "reference", "--backend", "gloo", "--expect", file, "--json", "-"});
+    QCOMPARE(done.exitCode, 1);
+    const QJsonObject logits = QJsonDocument::fromJson(done.out).object()["outputs"].toArray()[0].toObject();
+    QCOMPARE(logits["name"].toString(), QString("logits"));
+    QVERIFY(logits.contains("max_abs_diff") && logits["max_abs_diff"].isNull() && logits["max_rel_diff"].isNull());
+  }
+
   /// What the refusal of an incomplete file offers instead.
   void anIncompleteExpectationCanBeComparedOtherwise() {
     QTemporaryDir folder;
     const QString file = folder.filePath("expected.safetensors");
-    writeAltered(model("llama") + "/expected.safetensors", file, [](QJsonObject& header, QByteArray&) {
-      header["something_else"] = header["loss"];
-      header.remove("loss");
-    });
+    writeAltered(model("llama") + "/expected.safetensors", file, renamed("loss", "something_else"));
     const QStringList run{model("llama"), "--ranks", "2", "--backend", "gloo"};
     QVERIFY(report(run + QStringList{"--expect", file, "--loss", "off"})["passed"].toBool());
     const QJsonObject unsplit = report(run + QStringList{"--input", file});

@@ -47,6 +47,21 @@ class RecordingHost final : public models::ModelHost {
   std::unordered_map<std::string, at::Tensor> m_parameters;
 };
 
+void runForward(Recorder& recorder, const models::DecoderConfig& config, const CaptureOptions& options, DType dtype, const Progress& progress) {
+  const TensorType tokens{DType::Int64, {options.batch, options.sequence}};
+  models::DecoderInputs inputs;
+  inputs.inputIds = recorder.addInput("input_ids", tokens);
+  if (options.mask) inputs.attentionMask = recorder.addInput("attention_mask", tokens);
+  if (options.loss) inputs.labels = recorder.addInput("labels", tokens);
+  RecordingHost host(recorder, progress);
+  const Recorder::Recording recording(recorder);
+  const auto outputs = models::runDecoder(config, inputs, {models::toScalarType(dtype), options.logitsToKeep}, host);
+  recorder.addOutput("logits", outputs.logits);
+  if (outputs.loss) recorder.addOutput("loss", *outputs.loss);
+}
+
+}  // namespace
+
 Result<void> checkOptions(const CaptureOptions& options) {
   if (options.batch < 1 || options.batch > kMostBatch) {
     return fail(ErrorCode::BadUsage, "batch is {}: expected a number from 1 to {}", options.batch, kMostBatch);
@@ -66,21 +81,6 @@ Result<void> checkOptions(const CaptureOptions& options) {
   }
   return {};
 }
-
-void runForward(Recorder& recorder, const models::DecoderConfig& config, const CaptureOptions& options, DType dtype, const Progress& progress) {
-  const TensorType tokens{DType::Int64, {options.batch, options.sequence}};
-  models::DecoderInputs inputs;
-  inputs.inputIds = recorder.addInput("input_ids", tokens);
-  if (options.mask) inputs.attentionMask = recorder.addInput("attention_mask", tokens);
-  if (options.loss) inputs.labels = recorder.addInput("labels", tokens);
-  RecordingHost host(recorder, progress);
-  const Recorder::Recording recording(recorder);
-  const auto outputs = models::runDecoder(config, inputs, {models::toScalarType(dtype), options.logitsToKeep}, host);
-  recorder.addOutput("logits", outputs.logits);
-  if (outputs.loss) recorder.addOutput("loss", *outputs.loss);
-}
-
-}  // namespace
 
 Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& options, const Progress& progress) {
   progress.report("capture");

@@ -23,6 +23,9 @@ struct CaptureOptions {
   std::int64_t logitsToKeep = 0;       ///< 0: all positions
 };
 
+/// BadUsage, a sentence without its full stop, for options that no model can be captured with.
+Result<void> checkOptions(const CaptureOptions& options);
+
 struct CapturedModel {
   std::shared_ptr<const graph::Graph> captured;
   std::shared_ptr<const graph::Graph> aten;   ///< outputs "logits" and, with loss, "loss"
