@@ -41,7 +41,9 @@ struct PlanCommand {
     if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toJson(*planned.plan) + "\n"));
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", planSummary(*planned.plan)));
     for (const std::string& warning : planned.plan->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
-    return 0;
+    // What was asked for is a plan within the budget; that it is none stands in the first warning.
+    const auto& budget = planned.plan->costSettings.memoryBudget;
+    return budget && planned.plan->cost.bytes() > *budget ? exitCode(ErrorCode::Negative) : 0;
   }
 };
 

@@ -70,12 +70,22 @@ std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
   return fmt::format("{}, so every rank computes {} whole: {}{}.", why, what, times, setting ? fmt::format("; {} it can be split", changesText(*setting)) : "");
 }
 
+/// Only `optimal` keeps a budget; what others find may hold more. Empty: it fits.
+std::string overBudget(const Plan& plan) {
+  const std::int64_t needed = plan.cost.bytes(), budget = plan.costSettings.budgetBytes();
+  if (needed <= budget) return {};
+  const std::string of = plan.costSettings.memoryBudget ? "the memory budget" : solve::ticked(plan.costSettings.profile.name);
+  return fmt::format("This plan needs {} on each rank, {} more than {} of {}: the engine {} does not search under a budget, optimal does.",
+                     bytesText(needed), bytesText(needed - budget), of, bytesText(budget), solve::toText(plan.engine));
+}
+
 }  // namespace
 
 std::vector<std::string> wholeByChoice(const Plan& plan) { return wholeLayers(plan, true); }
 
 std::vector<std::string> warningsFor(const Plan& plan) {
   std::vector<std::string> warnings;
+  if (const std::string sentence = overBudget(plan); !sentence.empty()) warnings.push_back(sentence);
   if (plan.ranks == 1) return warnings;
   const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), isSplit);
   if (splitsNothing) warnings.push_back(nothingSplit(plan));

@@ -92,6 +92,23 @@ class TestCliPlan : public QObject {
     QVERIFY(!json["causes"].toArray().isEmpty());
   }
 
+  void enginesThatKeepNoBudgetSaySo_data() {
+    QTest::addColumn<QString>("engine");
+    QTest::newRow("reference") << "reference";
+    QTest::newRow("learning") << "learning";
+  }
+  void enginesThatKeepNoBudgetSaySo() {
+    QFETCH(QString, engine);
+    const QStringList asked{model("llama"), "--ranks", "2", "--seq", "16", "--engine", engine, "--memory-budget", "100000"};
+    const Finished planned = cli(QStringList{"plan"} + asked);
+    QCOMPARE(planned.exitCode, 1);
+    QVERIFY2(planned.err.contains("more than the memory budget of 97.7 KiB") && planned.err.contains("the engine " + engine.toUtf8()),
+             planned.err.constData());
+    const Finished explained = cli(QStringList{"explain"} + asked);  // tries its remedies under that budget
+    QVERIFY2(explained.exitCode == 0 || explained.exitCode == 1, explained.err.constData());
+    QVERIFY2(!explained.err.contains("invariant"), explained.err.constData());
+  }
+
   void traceIsSavedAndReadAgain() {
     QTemporaryDir folder;
     const QString file = folder.filePath("search.trace");

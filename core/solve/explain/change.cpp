@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace cleave::solve {
 namespace {
@@ -102,7 +103,9 @@ Result<Tried> tryChange(const Problem& problem, const Change& change, Engine eng
   CLEAVE_TRY(Attempt attempted, attempt(changed, work, engine));
   Tried tried{.answer = attempted.answer, .isOverBudget = attempted.isOverBudget, .conflicts = attempted.conflicts};
   if (attempted.answer != Answer::Holds) return tried;
-  const auto violations = check(changed, *attempted.solution);
+  Problem kept = changed;  // what the engine keeps: a budget is none of `reference`'s and `learning`'s concern
+  if (engine != Engine::Optimal) kept.cost.memoryBudget = std::numeric_limits<std::int64_t>::max();
+  const auto violations = check(kept, *attempted.solution);
   CLEAVE_CHECK(violations.empty(), "the plan that {} gives does not hold: {}", toText(change), violations.front());
   tried.figures = figuresOf(changed, &*attempted.solution);
   tried.solution = std::move(attempted.solution);
