@@ -34,7 +34,7 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
   });
   setTheme(m_theme);
   m_hasOwnTheme = false;
-  placeStrips();
+  fitStrips();
   m_flashTimer.setSingleShot(true);
   m_flashTimer.setInterval(kFlashMs);
   connect(&m_flashTimer, &QTimer::timeout, this, [this] {
@@ -43,7 +43,7 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
   });
   connect(&m_layouter, &Layouter::answered, this, &GraphView::retry);
   connect(&m_layouter, &Layouter::helperFailed, this, &GraphView::message);
-  connect(m_legend, &Legend::heightChanged, this, &GraphView::placeStrips);
+  connect(m_legend, &Legend::heightChanged, this, &GraphView::growStrips);
   connect(m_legend, &Legend::filterChanged, this, [this] {
     m_stale = viewport()->rect();
     m_minimap->refresh();
@@ -78,6 +78,7 @@ void GraphView::setGraph(std::shared_ptr<const graph::Graph> graph) {
   m_placements = {};
   m_strategies = {};
   makeModel();
+  fitStrips();
 }
 
 void GraphView::makeModel() {

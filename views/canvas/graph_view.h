@@ -182,6 +182,8 @@ class GraphView : public QAbstractScrollArea {
   void walk(int key);
   QString tooltip(std::uint32_t item, const QPointF& world) const;
   void placeStrips();
+  void fitStrips();
+  void growStrips();
 
   // graph_view_paint.cpp
   PaintStyle paintStyle() const;
@@ -242,6 +244,7 @@ class GraphView : public QAbstractScrollArea {
   bool m_isDragging = false, m_isPressed = false;
   Legend* m_legend = nullptr;
   Minimap* m_minimap = nullptr;
+  int m_stripHeight = 0;  ///< of the legend
 };
 
 }  // namespace cleave::views

@@ -26,14 +26,33 @@ constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels 
 // ---- view
 
 void GraphView::placeStrips() {
-  const int top = m_legend->heightForWidth(width());
-  setViewportMargins(0, top, kMinimapWidth, 0);
-  m_legend->setGeometry(0, 0, width(), top);
-  m_minimap->setGeometry(width() - kMinimapWidth, top, kMinimapWidth, std::max(0, height() - top));
+  setViewportMargins(0, m_stripHeight, kMinimapWidth, 0);
+  m_legend->setGeometry(0, 0, width(), m_stripHeight);
+  m_minimap->setGeometry(width() - kMinimapWidth, m_stripHeight, kMinimapWidth, std::max(0, height() - m_stripHeight));
+}
+
+void GraphView::fitStrips() {
+  m_stripHeight = m_legend->heightForWidth(width());
+  placeStrips();
+}
+
+/// Entries of the legend come and go with each step: a row that it once took stays its own, and one that it takes lies
+/// over the picture, which moves neither way under the pointer.
+void GraphView::growStrips() {
+  const int by = m_legend->heightForWidth(width()) - m_stripHeight;
+  if (by <= 0) return;
+  const bool wasStill = std::exchange(m_isStill, true);
+  m_offset.ry() -= by;
+  m_stripHeight += by;
+  placeStrips();
+  m_isStill = wasStill;
 }
 
 void GraphView::resizeEvent(QResizeEvent*) {
-  placeStrips();
+  if (m_legend->width() != width())
+    fitStrips();
+  else
+    placeStrips();
   if (!m_isStill) {
     if (m_isFitted && m_scene) fit();
     keepInReach();
@@ -50,7 +69,7 @@ void GraphView::changeEvent(QEvent* event) {
   if (event->type() == QEvent::FontChange && m_legend) {
     makeMetrics();
     makeModel();
-    placeStrips();
+    fitStrips();
   }
   QAbstractScrollArea::changeEvent(event);
 }

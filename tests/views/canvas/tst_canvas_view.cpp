@@ -237,6 +237,40 @@ class CanvasView : public QObject {
     QVERIFY(legend->filter().has(Tint::Dim1) && !legend->filter().has(LayerForm::Row));
   }
 
+  void aGrowingLegendMovesNothing() {
+    auto* legend = m_view->findChild<Legend*>();
+    const auto heights = [&] {
+      std::vector<int> all;
+      for (int width = 300; width < 1400; width += 20) all.push_back(legend->heightForWidth(width));
+      return all;
+    };
+    const auto open = heights();
+    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    const auto split = heights();
+    int width = 0;  // where what is split takes a row more than what is open
+    for (std::size_t i = 0; i < open.size(); ++i)
+      if (split[i] > open[i]) width = 300 + 20 * static_cast<int>(i);
+    QVERIFY(width > 0);
+    m_view->setPlacements({});
+    m_view->resize(width, 700);
+    QCoreApplication::processEvents();
+    m_view->zoomTo(0.5);
+    const auto where = [&] {
+      const SceneItem item = operatorTitled("embed_tokens");
+      return m_view->viewport()->mapToGlobal(m_view->viewRect(item).topLeft());
+    };
+    const QPointF before = where();
+    const int height = legend->height();
+    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    QVERIFY(legend->height() > height);
+    QCOMPARE(where(), before);
+    m_view->setPlacements({});
+    QCOMPARE(where(), before);
+    m_view->resize(1400, 700);
+    QCoreApplication::processEvents();
+    QCOMPARE(legend->height(), legend->heightForWidth(1400));
+  }
+
   void headsFollowTheStep() {
     m_view->setRanks(2);
     std::optional<rules::Strategy> strategy;
