@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "canvas/split_counts.h"
 #include "graph/operators.h"
 
 namespace cleave::views {
@@ -83,6 +84,10 @@ const ModuleLabel& Labels::module(ModuleId first, ModuleId last) {
   ModuleLabel label;
   label.title = text(module.title);
   std::uint64_t operators = module.operatorCount;
+  if (module.kind == ModuleKind::Scope && module.scope.isValid()) {  // folded helpers are there all the same
+    if (m_operatorsOfScope.empty()) m_operatorsOfScope = operatorsByScope(m_model.graph());
+    operators = m_operatorsOfScope[module.scope.index()];
+  }
   if (first != last) {
     const int end = m_model.module(last).listIndex;
     label.title = QStringLiteral("%1 %2–%3").arg(text(module.listName)).arg(module.listIndex).arg(end);
@@ -128,12 +133,13 @@ QSizeF Labels::nodeSize(NodeId id) {
   const NodeLabel& label = node(id);
   const Metrics& m = m_metrics;
   const bool isInput = m_model.graph().node(id).kind == graph::NodeKind::Input;
-  const double chip = kChipRoom * m.scale;
+  // Room for what any colouring writes there, as for any form: neither a step nor another colouring lays out again.
+  const double chip = std::max(kChipRoom * m.scale, m.smallMetrics.horizontalAdvance(QStringLiteral("+99.9 µs")) + 20 * m.scale);
   double width = m.labelMetrics.horizontalAdvance(label.title) + chip + 2.5 * m.pad;
   if (label.isLayer) {  // room for any form, whatever it takes: a step of the search must not lay out again
     const double name = label.tail.isEmpty() ? 0 : m.strongMetrics.horizontalAdvance(label.tail) + m.pad;
     width += name + 14 * m.scale;
-    const double notch = m.smallMetrics.horizontalAdvance(QStringLiteral("replicated")) +
+    const double notch = m.smallMetrics.horizontalAdvance(QStringLiteral("column+gather")) +
                          m.digitsMetrics.horizontalAdvance(QStringLiteral("S2 → S2")) + 24 * m.scale;
     width = std::max(width, notch + m.digitsMetrics.horizontalAdvance(label.shape) + 2.5 * m.pad);
   } else if (!isInput || !label.shape.isEmpty()) {

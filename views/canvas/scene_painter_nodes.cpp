@@ -90,7 +90,8 @@ void ScenePainter::drawFarNode(QPainter& painter, const SceneItem& item, const F
   const double height = r.height() * m_zoom;
   const NodeLabel& label = m_style.labels->node(item.node);
   const double pixels = std::clamp(height * 0.75, 8.0, 10.0);
-  const QString& name = label.tail.isEmpty() || height < 16 ? label.title : label.tail;
+  const bool isNamed = !label.tail.isEmpty() && (label.isLayer || height >= 16);
+  const QString& name = isNamed ? label.tail : label.title;
   const double width =
       QFontMetricsF(m_metrics.label).horizontalAdvance(name) * pixels / m_metrics.label.pixelSize() / m_zoom +
       4 * hair();

@@ -11,16 +11,21 @@ struct Part {
   Tint tint;
 };
 
+/// By work: layers by their form, other operators that compute (attention) by what they give. What has layers but no
+/// FLOPs (an embedding) goes by their weights; what has neither, by its values.
 std::vector<Part> partsOf(const SplitTally& tally) {
   std::vector<Part> parts;
   const plan::FormTally total = tally.work.total();
+  const bool hasWork = tally.work.flops > 0 && total.layers > 0;
   for (std::size_t i = 0; i < kLayerForms && total.layers > 0; ++i) {
     const plan::FormTally& form = tally.work.forms[i];
-    const double amount = total.weightBytes > 0 ? double(form.weightBytes) : total.flops > 0 ? form.flops : form.layers;
+    const double amount = hasWork ? form.flops : total.weightBytes > 0 ? double(form.weightBytes) : form.layers;
     parts.push_back({amount, static_cast<LayerForm>(i), Tint::Unassigned});
   }
-  for (int t = 0; t < kTintCount && total.layers == 0; ++t)
-    parts.push_back({double(tally.values[static_cast<std::size_t>(t)]), {}, static_cast<Tint>(t)});
+  for (int t = 0; t < kTintCount && (hasWork || total.layers == 0); ++t) {
+    const auto at = static_cast<std::size_t>(t);
+    parts.push_back({hasWork ? tally.flops[at] : double(tally.values[at]), {}, static_cast<Tint>(t)});
+  }
   return parts;
 }
 

@@ -6,9 +6,17 @@
 
 namespace cleave::views {
 
+std::vector<std::uint32_t> operatorsByScope(const graph::Graph& graph) {
+  std::vector<std::uint32_t> operators(graph.scopes.size(), 0);
+  for (const graph::Node& node : graph.nodes)
+    if (node.kind == graph::NodeKind::Call)
+      for (ScopeId scope = node.scope; scope.isValid(); scope = graph.scope(scope).parent) ++operators[scope.index()];
+  return operators;
+}
+
 SplitTally& SplitTally::operator+=(const SplitTally& other) {
   work += other.work;
-  for (int i = 0; i < kTintCount; ++i) values[i] += other.values[i];
+  for (int i = 0; i < kTintCount; ++i) values[i] += other.values[i], flops[i] += other.flops[i];
   return *this;
 }
 
@@ -112,6 +120,7 @@ void SplitCounts::count(NodeId node, int times) {
   const auto add = [&](SplitTally& tally) {
     tally.values[at] += static_cast<std::uint32_t>(times);
     tally.work.add(m_work[node.index()], m_forms[node.index()], times);
+    if (!m_work[node.index()].isCounted) tally.flops[at] += times * m_work[node.index()].flops;
   };
   add(m_whole);
   if (!m_groupOf.empty() && m_groupOf[node.index()] != kNoGroup) add(m_groups[m_groupOf[node.index()]]);

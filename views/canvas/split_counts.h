@@ -35,9 +35,13 @@ struct SplitSource {
   int ranks = 0;  ///< 0: not known
 };
 
+/// Operators in each scope and below it, by ScopeId: what tree and canvas say of a module.
+std::vector<std::uint32_t> operatorsByScope(const graph::Graph& graph);
+
 struct SplitTally {
   plan::WorkTally work;
   std::array<std::uint32_t, kTintCount> values{};
+  std::array<double, kTintCount> flops{};  ///< of operators that are no counted layer (attention), by their first result
   SplitTally& operator+=(const SplitTally& other);
   bool operator==(const SplitTally&) const = default;
 };

@@ -47,10 +47,7 @@ void ModulesModel::setGraph(std::shared_ptr<const graph::Graph> graph) {
     for (const ScopeId scope : idRange<ScopeId>(count))
       if (const ScopeId parent = m_graph->scope(scope).parent; parent.isValid())
         children[parent.index()].push_back(scope);
-    m_operatorsOfScope.assign(count, 0);
-    for (const graph::Node& node : m_graph->nodes)
-      if (node.kind == graph::NodeKind::Call)
-        for (ScopeId s = node.scope; s.isValid(); s = m_graph->scope(s).parent) ++m_operatorsOfScope[s.index()];
+    m_operatorsOfScope = operatorsByScope(*m_graph);
     m_itemOfScope.assign(count, -1);
     const QString rootName =
         m_graph->scope(ScopeId(0)).className.empty() ? tr("model") : toQ(m_graph->scope(ScopeId(0)).className);
@@ -67,7 +64,7 @@ int ModulesModel::addItem(int parentItem, ScopeId scope, const QString& label) {
   item.scope = scope;
   item.parent = parentItem;
   item.label = label;
-  item.operators = m_operatorsOfScope[scope.index()];
+  item.operators = static_cast<int>(m_operatorsOfScope[scope.index()]);
   if (parentItem >= 0) {
     item.row = static_cast<int>(m_items[static_cast<std::size_t>(parentItem)].children.size());
     m_items[static_cast<std::size_t>(parentItem)].children.push_back(id);

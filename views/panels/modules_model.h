@@ -48,7 +48,7 @@ class ModulesModel : public QAbstractItemModel {
   std::unique_ptr<SplitCounts> m_counts;
   std::vector<Item> m_items;  ///< 0 is the model itself
   std::vector<int> m_itemOfScope;
-  std::vector<int> m_operatorsOfScope;
+  std::vector<std::uint32_t> m_operatorsOfScope;
 };
 
 }  // namespace cleave::views
