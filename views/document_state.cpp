@@ -2,11 +2,17 @@
 
 #include <algorithm>
 
+#include "run_monitor.h"
+
 namespace cleave::views {
 
 NodeId nodeOf(const solve::Event& event) {
   if (event.type > solve::EventType::Backtrack) return {};
   return NodeId(event.type == solve::EventType::Backtrack ? event.target : event.node);
+}
+
+bool RunState::hasRanks() const {
+  return isActive || report || monitor->hasStarted();
 }
 
 std::vector<NodeId> changedNodes(const graph::Graph& graph, const StepState* before, const StepState& after) {

@@ -70,6 +70,8 @@ struct RunState {
   std::optional<pipeline::RunReport> report;
   QString failure;  ///< one sentence, when it could not start or was stopped
   bool isActive = false;
+
+  bool hasRanks() const;  ///< ranks were started, or still may be: there is something to see of them
 };
 
 /// One solve of the open model, kept so that it can be compared with another: A is the one before a change, B the one

@@ -46,6 +46,7 @@ RunMonitor::RunMonitor(int ranks) {
 void RunMonitor::apply(const run::RankEvent& event) {
   const std::lock_guard lock(m_mutex);
   if (event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
+  m_hasStarted = true;
   RankView& view = m_ranks[static_cast<std::size_t>(event.rank)];
   if (!event.line.empty()) {
     view.log << toQ(event.line);
@@ -85,6 +86,11 @@ void RunMonitor::applyMessage(RankView& view, const run::Message& message) {
 std::vector<RankView> RunMonitor::snapshot() const {
   const std::lock_guard lock(m_mutex);
   return m_ranks;
+}
+
+bool RunMonitor::hasStarted() const {
+  const std::lock_guard lock(m_mutex);
+  return m_hasStarted;
 }
 
 void RunMonitor::finish(const run::RunOutcome& outcome) {

@@ -48,6 +48,8 @@ class RunMonitor {
   void apply(const run::RankEvent& event);
   /// All ranks by number.
   std::vector<RankView> snapshot() const;
+  /// The launcher has spoken of a rank; false: none was started.
+  bool hasStarted() const;
   /// The end of the run: done everywhere, or the first failure marked on its rank.
   void finish(const run::RunOutcome& outcome);
 
@@ -55,6 +57,7 @@ class RunMonitor {
   void applyMessage(RankView& view, const run::Message& message);
   mutable std::mutex m_mutex;
   std::vector<RankView> m_ranks;
+  bool m_hasStarted = false;
 };
 
 }  // namespace cleave::views

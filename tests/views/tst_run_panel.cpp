@@ -86,6 +86,14 @@ class TestRunPanel : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);
     QVERIFY(document.runState() && !document.runState()->isActive && !document.runState()->report);
     QVERIFY2(document.runState()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")), qPrintable(document.runState()->failure));
+    QVERIFY(!panel.findChild<RankBars*>()->isVisible());  // no rank that never lived
+    QStringList texts;
+    for (const QLabel* label : panel.findChildren<QLabel*>())
+      if (label->isVisible()) texts << label->text();
+    const QString all = texts.join(QLatin1Char('|'));
+    QVERIFY2(all.contains(QLatin1String("Not started: 2 ranks are predicted")) &&
+                 all.contains(QLatin1String("cleave-cli run")) && all.contains(QLatin1String("Planned: ")),
+             qPrintable(all));
   }
 };
 

@@ -280,18 +280,19 @@ void RunPanel::refreshSetup() {
   if (!mustInsist) m_insist->setChecked(false);  // said of this plan, not of the next
   m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle && (!mustInsist || m_insist->isChecked()));
   m_stop->setEnabled(isRunning);
-  m_export->setVisible(m_document.runState() && !m_document.runState()->isActive);
+  m_export->setVisible(m_document.runState() && !m_document.runState()->isActive && m_document.runState()->hasRanks());
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
   const QString command = hasModel ? runCommand(m_document, m_ranks->value(), backend()) : QString();
-  m_command->setVisible(!command.isEmpty() && !m_document.runState());
+  const RunState* run = m_document.runState();
+  const bool hasRanks = run && run->hasRanks();
+  m_command->setVisible(!command.isEmpty() && !hasRanks);
   if (!hasModel) {
     m_checks->setText(
         tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the "
            "prediction, and whether the split model computes the same."));
     return;
   }
-  const bool isShown = m_document.runState() && m_document.runState()->ranks == m_ranks->value();
-  m_checks->setVisible(!isShown);
+  m_checks->setVisible(!hasRanks || run->ranks != m_ranks->value());
   const Theme theme = Theme::of(palette());
   QStringList lines;
   for (const RunCheck& check : checksBeforeRun(m_document.plan().get(), m_ranks->value(), backend()))
@@ -304,8 +305,9 @@ void RunPanel::refreshSetup() {
 
 void RunPanel::refreshRun() {
   const RunState* state = m_document.runState();
-  m_bars->setVisible(state != nullptr);
-  if (!state) return m_log->hide();
+  const bool hasRanks = state && state->hasRanks();
+  m_bars->setVisible(hasRanks);
+  if (!hasRanks) return m_log->hide();
   m_bars->setRanks(state->monitor->snapshot(), state->plan ? state->plan->memory.total() : 0);
   showLog(m_logRank);
 }
@@ -333,7 +335,9 @@ void RunPanel::refreshResult() {
   const Theme theme = Theme::of(palette());
   if (!state->report)
     return m_verdict->setText(
-        QStringLiteral("<b style=\"color:%1\">%2</b>").arg(theme.conflict.name(), state->failure.toHtmlEscaped()));
+        QStringLiteral("<b style=\"color:%1\">%2%3</b>")
+            .arg(theme.conflict.name(), state->hasRanks() ? QString() : tr("Not started: "),
+                 state->failure.toHtmlEscaped()));
   const pipeline::RunReport& report = *state->report;
   const auto& failure = report.outcome.firstFailure;
   QString text =
