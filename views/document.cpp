@@ -30,10 +30,19 @@ QString solvedText(const pipeline::Solved& solved) {
            countedText(stats.backtracks, "backtrack"), QString::number(solved.solveMs, 'f', 1));
 }
 
+/// What cannot hold together, where that is known; a dead end that the search met often may have no part in it.
 QString noSolutionText(const pipeline::Solved& solved) {
+  const auto& core = solved.result.core.constraints;
   const auto& causes = solved.result.causes;
-  const QString why = causes.empty() ? QStringLiteral("every candidate was tried") : prose(causes.front().reason);
-  return QStringLiteral("No split satisfies all demands (%1): %2").arg(solvedText(solved), why);
+  if (core.empty() && !causes.empty())
+    return QObject::tr("No split satisfies all demands (%1). The dead end met most often: %2")
+        .arg(solvedText(solved), prose(causes.front().reason));
+  QStringList parts;
+  for (const solve::Constraint& constraint : core) parts << prose(constraint.text);
+  const QString why = core.empty()       ? QObject::tr("every candidate was tried")
+                      : core.size() == 1 ? parts.front()
+                                         : QObject::tr("these cannot hold together: %1").arg(parts.join(QStringLiteral("; ")));
+  return QObject::tr("No split satisfies all demands (%1): %2").arg(solvedText(solved), why);
 }
 }  // namespace
 
@@ -278,8 +287,23 @@ void Document::say(const Branch& branch) {
   emit message(branch.said, branch.severity, About::Plan);
 }
 
+/// Without its folder, all that can be run is the plan that names the weights. Empty: it can.
+QString Document::whyNotRun(int ranks) const {
+  const bool isAsOpened = m_plan && m_plan == m_openedPlan && m_plan->ranks == ranks;
+  if (isAsOpened || !m_model->folder.path.empty()) return {};
+  return m_openedPlan
+             ? tr("The plan stands here without its model, so only itself can be run, on %1: open its model folder for "
+                  "another plan.")
+                   .arg(ranksText(m_openedPlan->ranks))
+             : tr("A recorded search has no weights, so it cannot be run: open its model folder and solve it.");
+}
+
 void Document::run(int ranks, run::Backend backend, bool ignoresMemory) {
   if (!m_model || m_activity == Activity::Running) return;
+  if (const QString why = whyNotRun(ranks); !why.isEmpty()) {
+    emit message(why, Severity::Failure);
+    return endWork(Activity::Running, false, why);
+  }
   if (m_plan && m_plan->ranks == ranks && m_activity == Activity::Idle) return postRun(ranks, backend, ignoresMemory);
   m_runAfterSolve = {ranks, backend};
   setRanks(ranks);

@@ -226,11 +226,12 @@ class Document : public QObject {
   static Worker::Completion loadModel(Document* document, const QString& path,
                                       const torch_capture::CaptureOptions& options,
                                       const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
-                                      const Progress& progress);
+                                      bool isBorrowed, const Progress& progress);
   static Worker::Completion loadPlan(Document* document, const QString& path, const Progress& progress);
   static Worker::Completion loadTrace(Document* document, const QString& path, const Progress& progress);
   void takeOpened(const QString& path, const pipeline::SolveOptions& settings,
-                  std::shared_ptr<const pipeline::Model> model);
+                  std::shared_ptr<const pipeline::Model> model, bool isBorrowed);
+  QString whyNotRun(int ranks) const;
   void failOpen(const Error& error);
   pipeline::SolveOptions settingsForNewModel() const;
   void takeModel(std::shared_ptr<const pipeline::Model> model);
@@ -261,6 +262,7 @@ class Document : public QObject {
   void askForDecision();
   void followConflict();
   void setFocus(const Focus& focus, bool remember);
+  void keepPlace(const Focus& focus, bool isJump);
   void revisit(const Focus& focus);
   void endWork(Activity what, bool succeeded, const QString& sentence);
 
@@ -283,9 +285,13 @@ class Document : public QObject {
   std::map<std::string, std::string> m_deviceFiles;  ///< by name: profiles that came from a file
   torch_capture::CaptureOptions m_capture;
   pipeline::SolveOptions m_settings;
-  pipeline::SolveOptions m_ownSettings;  ///< the user's, while a sample has its own
+  pipeline::SolveOptions m_ownSettings;  ///< the user's, while a sample, plan or recording has its own
+  bool m_isBorrowed = false;             ///< m_settings came with what is open
+  std::shared_ptr<const plan::Plan> m_openedPlan;  ///< from a file, as it stands there
   Activity m_activity = Activity::Idle;
   StepId m_wantedStep = 0;
+  bool m_placeIsStep = false;    ///< the present place of the history was reached by single steps
+  bool m_stepJumps = false;      ///< the step under way is a jump: Alt+Left leads back
   bool m_followsEnd = true;      ///< until the user moves: a search shows its newest step
   bool m_stepMovesFocus = true;  ///< false while the history goes to a step: it brings its own focus
   std::uint64_t m_solveGeneration = 0;

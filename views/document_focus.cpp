@@ -27,16 +27,27 @@ bool isPlainNodeBreakpoint(const solve::Breakpoint& breakpoint, NodeId node) {
 }
 }  // namespace
 
+/// The present place stands in the history too. A jump puts the next one behind it, and so does the first of several
+/// single steps; the others only move that one.
+void Document::keepPlace(const Focus& focus, bool isJump) {
+  if (!focus.node.isValid() && !focus.scope.isValid()) return;  // nothing is in focus
+  const bool isSame = !m_history.empty() && m_history[m_historyAt].node == focus.node;
+  if (!isJump && !m_history.empty() && (isSame || m_placeIsStep)) {
+    m_history[m_historyAt] = focus;
+    return;
+  }
+  m_placeIsStep = !isJump && !m_history.empty();
+  if (!m_history.empty()) m_history.resize(m_historyAt + 1);
+  m_history.push_back(focus);
+  if (m_history.size() > kHistoryLimit) m_history.erase(m_history.begin());
+  m_historyAt = m_history.size() - 1;
+  emit historyChanged();
+}
+
 void Document::setFocus(const Focus& focus, bool remember) {
   const bool isNew = !(focus == m_focus);
   m_focus = focus;
-  if (remember && isNew) {
-    if (!m_history.empty()) m_history.resize(m_historyAt + 1);
-    m_history.push_back(focus);
-    if (m_history.size() > kHistoryLimit) m_history.erase(m_history.begin());
-    m_historyAt = m_history.size() - 1;
-    emit historyChanged();
-  }
+  if (isNew) keepPlace(focus, remember);
   if (isNew) {
     emit focusChanged();
     askForDecision();
@@ -83,6 +94,7 @@ void Document::revisit(const Focus& focus) {
     m_stepMovesFocus = false;
     postSeek(focus.step);
   }
+  m_placeIsStep = false;
   setFocus(focus, false);
   emit revealRequested();
   emit historyChanged();
@@ -98,6 +110,7 @@ bool Document::follow(const QString& target) {
   if (kind == QLatin1String("node") && isNumber && number < g->nodes.size()) {
     focusNode(NodeId(number));
   } else if (kind == QLatin1String("step") && isNumber && m_trace) {
+    m_stepJumps = true;
     seek(number);
   } else if (kind == QLatin1String("value")) {
     const ValueId value = g->findValue(toStd(rest));

@@ -14,7 +14,7 @@ const QString kOpenTag = QStringLiteral("open");
 
 /// Demands are about one model's layers: they do not go over to the next.
 pipeline::SolveOptions Document::settingsForNewModel() const {
-  pipeline::SolveOptions settings = m_sample ? m_ownSettings : m_settings;
+  pipeline::SolveOptions settings = m_isBorrowed ? m_ownSettings : m_settings;
   settings.pins.clear();
   settings.rulesOff.clear();
   settings.redistributable.clear();
@@ -27,7 +27,7 @@ void Document::open(const QString& path) {
     if (!source) return [this, error = source.error()] { failOpen(error); };
     const QString found = toQ(source->path.string());
     switch (source->kind) {
-      case pipeline::SourceKind::Model: return loadModel(this, found, {}, settings, std::nullopt, progress);
+      case pipeline::SourceKind::Model: return loadModel(this, found, {}, settings, std::nullopt, false, progress);
       case pipeline::SourceKind::Plan: return loadPlan(this, found, progress);
       case pipeline::SourceKind::Trace: break;
     }
@@ -37,7 +37,7 @@ void Document::open(const QString& path) {
 
 void Document::openSource(const QString& folder, const torch_capture::CaptureOptions& options) {
   postOpen(folder, [=, this, settings = settingsForNewModel()](const Progress& progress) {
-    return loadModel(this, folder, options, settings, std::nullopt, progress);
+    return loadModel(this, folder, options, settings, std::nullopt, false, progress);
   });
 }
 
@@ -45,18 +45,17 @@ void Document::openSample(const pipeline::Sample& sample) {
   pipeline::SolveOptions settings = sample.solve;
   // A sample says how it is solved; on which device is the user's to choose.
   settings.cost.profile = m_settings.cost.profile;
-  if (!m_sample) m_ownSettings = m_settings;
   const QString folder = toQ(sample.model.string());
   postOpen(folder, [=, this](const Progress& progress) {
-    return loadModel(this, folder, sample.capture, settings, sample, progress);
+    return loadModel(this, folder, sample.capture, settings, sample, true, progress);
   });
 }
 
 void Document::recapture(const torch_capture::CaptureOptions& options) {
   const QString folder = modelFolder();
   if (folder.isEmpty()) return;
-  postOpen(folder, [=, this, settings = m_settings, sample = m_sample](const Progress& progress) {
-    return loadModel(this, folder, options, settings, sample, progress);
+  postOpen(folder, [=, this, settings = m_settings, sample = m_sample, isBorrowed = m_isBorrowed](const Progress& progress) {
+    return loadModel(this, folder, options, settings, sample, isBorrowed, progress);
   });
 }
 
@@ -73,8 +72,12 @@ void Document::failOpen(const Error& error) {
   endWork(Activity::Opening, false, toQ(error.message));
 }
 
+/// Settings that come with a sample, plan or recording are borrowed: the next model has the user's own again.
 void Document::takeOpened(const QString& path, const pipeline::SolveOptions& settings,
-                          std::shared_ptr<const pipeline::Model> model) {
+                          std::shared_ptr<const pipeline::Model> model, bool isBorrowed) {
+  if (isBorrowed && !m_isBorrowed) m_ownSettings = m_settings;
+  m_isBorrowed = isBorrowed;
+  m_openedPlan.reset();
   m_source = path;
   m_settings = settings;
   m_settings.cache = std::make_shared<solve::SolveCache>();
@@ -84,13 +87,13 @@ void Document::takeOpened(const QString& path, const pipeline::SolveOptions& set
 Worker::Completion Document::loadModel(Document* document, const QString& path,
                                        const torch_capture::CaptureOptions& options,
                                        const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
-                                       const Progress& progress) {
+                                       bool isBorrowed, const Progress& progress) {
   auto opened = pipeline::openModel(toStd(path), options, progress);
   if (!opened) return [document, error = opened.error()] { document->failOpen(error); };
   return [=, model = *opened] {
     document->m_capture = options;
     document->m_sample = sample;
-    document->takeOpened(path, settings, model);
+    document->takeOpened(path, settings, model, isBorrowed);
     document->endWork(Activity::Opening, true, {});
     document->solve();
   };
@@ -103,7 +106,8 @@ Worker::Completion Document::loadPlan(Document* document, const QString& path, c
     const pipeline::SolveOptions& options = reopened.solved->options;
     document->m_capture = pipeline::captureOptionsOf(reopened.plan->model);
     document->m_sample.reset();
-    document->takeOpened(path, options, reopened.model);
+    document->takeOpened(path, options, reopened.model, true);
+    document->m_openedPlan = reopened.plan;
     document->takeBranch(
         {{}, {}, options, reopened.solved, reopened.plan, nullptr, toQ(reopened.note), Severity::Warning});
     document->say(document->m_branches.front());
@@ -128,7 +132,7 @@ Worker::Completion Document::loadTrace(Document* document, const QString& path, 
     settings.cost = problem->cost;
     settings.cost.profile = document->m_settings.cost.profile;  // the device is not in the file
     document->m_sample.reset();
-    document->takeOpened(path, settings, std::move(model));
+    document->takeOpened(path, settings, std::move(model), true);
     document->setTrace(trace);
     document->endWork(Activity::Opening, true,
                       tr("Opened a search of %1").arg(countedText(document->stepCount(), "event")));

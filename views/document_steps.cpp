@@ -196,6 +196,7 @@ void Document::takeStep(std::shared_ptr<const StepState> state) {
     focus.scope = graph.node(node).scope;
   }
   emit stepChanged();
+  if (std::exchange(m_stepJumps, false) && focus != m_focus) keepPlace(focus, true);
   setFocus(focus, false);
   askForDecision();
   followConflict();
@@ -234,6 +235,7 @@ void Document::askForDecision() {
 /// The next conflict, or the first one again after the last (backwards likewise).
 void Document::walkToConflict(bool forward) {
   m_followsEnd = false;
+  m_stepJumps = true;
   const auto find = [forward](Reader& reader, const Progress&) {
     solve::Cursor& cursor = reader.cursor;
     const auto step = [&] {
@@ -294,6 +296,7 @@ void Document::stepOut() {
 
 void Document::runToBreakpoint(bool forward) {
   m_followsEnd = false;
+  m_stepJumps = true;
   postWalk({[forward, breakpoints = m_breakpoints](Reader& reader, const Progress& progress) -> std::optional<StepId> {
               const auto hit =
                   forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
@@ -307,6 +310,7 @@ void Document::runToBreakpoint(bool forward) {
 void Document::toNextChange(NodeId node, bool forward) {
   if (!node.isValid()) return;
   m_followsEnd = false;
+  m_stepJumps = true;
   postWalk({[node, forward](Reader& reader, const Progress&) {
               return forward ? reader.cursor.nextChangeOf(node) : reader.cursor.previousChangeOf(node);
             },

@@ -22,6 +22,7 @@ class TestDocument : public QObject {
   void focusHistoryGoesBackAndForward();
   void breakpointStopsTheWalk();
   void explainsLayersAndModules();
+  void backLeadsToTheStepsOneCameFrom();
   void stoppedSearchKeepsItsTrace();
 
  private:
@@ -132,6 +133,7 @@ void TestDocument::focusHistoryGoesBackAndForward() {
   document.focusNode(NodeId(5));
   QVERIFY(document.follow(QStringLiteral("node:9")));
   QVERIFY(document.follow(QStringLiteral("scope:")));
+  QVERIFY(document.canGoBack());
   document.goBack();
   QCOMPARE(document.focus().node, NodeId(9));
   document.goBack();
@@ -172,6 +174,39 @@ void TestDocument::explainsLayersAndModules() {
   document.follow(QStringLiteral("scope:"));
   QVERIFY(decisionText(document, colors).html.contains(QStringLiteral("layers")));
   QVERIFY(conflictText(document, colors).contains(QStringLiteral("no conflict")));
+}
+
+void TestDocument::backLeadsToTheStepsOneCameFrom() {
+  const auto samples = pipeline::bundledSamples();
+  QVERIFY(samples.has_value());
+  const auto sample = std::find_if(samples->begin(), samples->end(), [](const auto& s) { return s.name == "one-kv-head"; });
+  QVERIFY(sample != samples->end());
+  Document document;
+  document.openSample(*sample);
+  const auto isAtConflict = [&] { return document.isIdle() && document.stepState() && document.stepState()->conflict; };
+  QTRY_VERIFY_WITH_TIMEOUT(isAtConflict(), 60'000);
+  const Focus first = document.focus();
+  const auto back = [&] {
+    document.goBack();
+    [&] { QTRY_VERIFY(document.isIdle()); }();
+  };
+  document.focusNode(NodeId(3));
+  back();
+  QCOMPARE(document.focus(), first);
+  QCOMPARE(document.stepState()->step, first.step);
+  document.nextConflict();
+  QTRY_VERIFY(isAtConflict() && document.stepState()->step != first.step);
+  const Focus second = document.focus();
+  for (int i = 0; i < 3; ++i) {
+    document.stepBy(1);
+    QTRY_VERIFY(document.isIdle());
+  }
+  QVERIFY(document.stepState()->step == second.step + 3);
+  back();
+  QCOMPARE(document.focus(), second);
+  back();
+  QCOMPARE(document.focus(), first);
+  QVERIFY(!document.canGoBack());
 }
 
 void TestDocument::stoppedSearchKeepsItsTrace() {

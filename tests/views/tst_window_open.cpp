@@ -72,6 +72,33 @@ class TestWindowOpen : public QObject {
     QVERIFY(document.plan()->solution->placements == m_plan->solution->placements);
   }
 
+  void whatAFileBroughtStaysWithIt() {
+    MainWindow window(false);
+    window.show();
+    Document& document = window.document();
+    const pipeline::SolveOptions own = document.settings();
+    QVERIFY(own.ranks != 4);
+    for (const QString& file : {m_planFile, m_traceFile}) {
+      window.openPath(file);
+      QTRY_VERIFY_WITH_TIMEOUT(document.stepState() && window.isSettled() && document.settings().ranks == 4, kPatience);
+    }
+    window.openPath(kLlama);
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    QCOMPARE(document.settings().ranks, own.ranks);
+    QCOMPARE(document.settings().engine, own.engine);
+    QVERIFY(document.settings().cost == own.cost && document.settings().menu == own.menu);
+  }
+
+  void whatHasNoModelIsNotRun() {
+    MainWindow window(false);
+    window.show();
+    window.openPath(m_traceFile);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().stepState() && window.isSettled(), kPatience);
+    window.document().run(4, run::Backend::Gloo);
+    QVERIFY2(message(window).contains("open its model folder"), qPrintable(message(window)));
+    QVERIFY(!window.document().runState());
+  }
+
   void aPlanWithoutItsModelIsShownAlone() {
     auto lost = *m_plan;
     lost.model.source = toStd(m_folder.filePath(QStringLiteral("gone")));
@@ -83,6 +110,9 @@ class TestWindowOpen : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
     QVERIFY2(message(window).contains("without its model"), qPrintable(message(window)));
     QVERIFY(window.document().placementOf(ValueId(0)).has_value());
+    window.document().run(2, run::Backend::Gloo);  // another plan needs the model
+    QVERIFY2(message(window).contains("only itself can be run, on 4 ranks"), qPrintable(message(window)));
+    QVERIFY(!window.document().runState());
   }
 
   void everyWayInTakesEveryKind_data() {

@@ -70,7 +70,7 @@ void ConflictCard::refreshOffers() {
   QString head;
   const auto& remedies = m_document.remedies();
   const solve::Core& core = solved->result.core;
-  if (!hasSolution && !hasConflict && !core.constraints.empty()) {
+  if (!hasSolution && !core.constraints.empty()) {
     head = heading(
         core.isIrreducible ? tr("These cannot hold together; each one is needed") : tr("These cannot hold together"),
         colors);

@@ -22,6 +22,12 @@ QString conflictText(const Document& document, const TextColors& colors) {
                 lineList(lines);
       return html;
     }
+    const auto& solved = document.solved();
+    const bool isWeighed = solved && solved->options.engine == solve::Engine::Optimal;
+    if (stats.conflicts == 0 && isWeighed)
+      return QObject::tr(
+          "<p>This search met no conflict: it weighs whole plans by time and memory instead of trying one "
+          "candidate after the other.</p>");
     return stats.conflicts == 0
                ? QObject::tr("<p>This search met no conflict: the first candidate of every layer held.</p>")
                : QObject::tr(
@@ -34,7 +40,11 @@ QString conflictText(const Document& document, const TextColors& colors) {
   const QString where = card.conflict.isOfWholePlan()
                             ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
                             : QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step));
-  QString html = QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
+  QString html;
+  if (const auto& solved = document.solved();
+      solved && solved->result.outcome == solve::Outcome::NoSolution && !solved->result.core.constraints.empty())
+    html = quiet(QObject::tr("There is no solution. Below stands why; this is one of the dead ends on the way."), colors);
+  html += QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
                      .arg(colors.conflict, sentenceHtml(card.headline, graph), quiet(where, colors));
   const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {
     QStringList lines;

@@ -123,7 +123,7 @@ void EventLogView::resizeEvent(QResizeEvent* event) {
 void EventLogView::setStep(solve::StepId step) {
   m_current = step == 0 ? -1 : static_cast<int>(step - 1);
   m_marked = -1;
-  bringIntoView(m_current);
+  bringIntoView(std::max(0, m_current));  // before the first event: its row
 }
 
 void EventLogView::mark(solve::StepId event) {

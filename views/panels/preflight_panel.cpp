@@ -4,6 +4,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QVBoxLayout>
 
 #include "panels/link_text.h"
@@ -80,6 +81,7 @@ PreflightPanel::PreflightPanel(Document& document, QWidget* parent)
       m_text(new LinkText(document)),
       m_empty(new EmptyState),
       m_sizes(new QWidget),
+      m_scroll(new QScrollArea),
       m_strip(new WorldSizeStrip),
       m_detail(new QLabel),
       m_again(new QPushButton(tr("Try again"))) {
@@ -106,7 +108,11 @@ PreflightPanel::PreflightPanel(Document& document, QWidget* parent)
   m_layout->setSpacing(0);
   m_layout->addWidget(m_text, 1);
   m_layout->addWidget(m_empty, 1);
-  m_layout->addWidget(m_sizes, 0);
+  m_scroll->setWidget(m_sizes);
+  m_scroll->setWidgetResizable(true);
+  m_scroll->setFrameShape(QFrame::NoFrame);
+  m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  m_layout->addWidget(m_scroll, 0);
 
   connect(m_strip, &WorldSizeStrip::detailChanged, this, [this] { m_detail->setText(m_strip->detail()); });
   connect(m_strip, &WorldSizeStrip::chosen, &document, &Document::setRanks);
@@ -134,7 +140,7 @@ void PreflightPanel::refresh() {
 void PreflightPanel::refreshSizes() {
   const auto& sizes = m_document.worldSizes();
   m_empty->setVisible(!sizes && m_document.model());
-  m_sizes->setVisible(sizes != nullptr);
+  m_scroll->setVisible(sizes != nullptr);
   if (m_document.isPending(Question::WorldSizes))
     m_empty->work(tr("Solving for 1 to %1 ranks …").arg(kWorldSizes));
   else

@@ -9,6 +9,7 @@
 class QBoxLayout;
 class QLabel;
 class QPushButton;
+class QScrollArea;
 
 namespace cleave::views {
 
@@ -36,6 +37,7 @@ class PreflightPanel : public QWidget {
   LinkText* m_text;
   EmptyState* m_empty;
   QWidget* m_sizes;
+  QScrollArea* m_scroll;  ///< around m_sizes: large fonts, small docks
   WorldSizeStrip* m_strip;
   QLabel* m_detail;
   QPushButton* m_again;
