@@ -62,12 +62,15 @@ std::string nothingSplit(const Plan& plan) {
 
 /// "28 heads do not divide by 8 ranks, so every rank computes …": what a count of split layers hides.
 std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
-  const std::string what = work.pattern.empty() ? std::string("what lies outside of modules") : solve::ticked(work.pattern);
+  const std::string what = modulesText(work);
   const std::string times = fmt::format("{} of each step's {}", solve::timeText(work.femtoseconds), solve::timeText(plan.cost.femtoseconds()));
   const auto* setting = std::get_if<NotAskedFor>(&work.why);
   if (setting && setting->why.empty()) return fmt::format("Every rank computes {} whole, {}: {} it can be split.", what, times, changesText(*setting));
   const std::string& why = setting ? setting->why : std::get<Cannot>(work.why).why;
-  return fmt::format("{}, so every rank computes {} whole: {}{}.", why, what, times, setting ? fmt::format("; {} it can be split", changesText(*setting)) : "");
+  const std::string otherwise = setting ? fmt::format("; {} it can be split", changesText(*setting)) : "";
+  const bool isCount = !why.empty() && why.front() >= '0' && why.front() <= '9';
+  if (isCount) return fmt::format("{}, so every rank computes {} whole: {}{}.", why, what, times, otherwise);
+  return fmt::format("Every rank computes {} whole, {}: {}{}.", what, times, why, otherwise);
 }
 
 /// Only `optimal` keeps a budget; what others find may hold more. Empty: it fits.

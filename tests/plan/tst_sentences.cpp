@@ -123,6 +123,21 @@ class TestSentences : public QObject {
     }
   }
 
+  void aWarningSpeaksOfTheModulesThatItIsTrueOf() {
+    solve::Problem problem = problemOf(withHeads(8, 8), 2);
+    problem.pins.push_back(*solve::Pin::parse("model.layers.0.self_attn.q_proj=replicated"));
+    problem.pins.push_back(*solve::Pin::parse("model.layers.1.self_attn.o_proj=row"));
+    const Plan plan = planOf(problem, Engine::Learning);
+    bool isTold = false;
+    for (const std::string& warning : plan.warnings) {
+      QVERIFY2(!warning.empty() && !(warning.front() >= 'a' && warning.front() <= 'l'), warning.c_str());
+      if (warning.find("self_attn") == std::string::npos || warning.find("computes") == std::string::npos) continue;
+      isTold = true;
+      QVERIFY2(warning.find("(1 of 2)") != std::string::npos, warning.c_str());
+    }
+    QVERIFY(isTold);
+  }
+
   /// Faster is not "does not pay".
   void whatIsFasterIsNotSaidNotToPay() {
     const std::string text = toText(Standing(DoesNotPay{Femtoseconds(-47'300'000'000), 0, true}));

@@ -70,7 +70,7 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
     addGroup(rows, nodeNamed(graph, weights.first, toQ(weights.pattern)), weights.count, weights.bytes,
              proseHtml(weights.why, graph), colors);
   if (!rows.isEmpty())
-    html += heading(QObject::tr("Whole on every rank: %1").arg(bytesText(preflight.wholeBytes)), colors) + table(rows);
+    html += heading(QObject::tr("Whole on every rank, whatever the plan: %1").arg(bytesText(preflight.wholeBytes)), colors) + table(rows);
   return html;
 }
 
