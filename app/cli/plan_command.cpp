@@ -15,6 +15,7 @@ struct PlanCommand {
   std::size_t best = 0;
 
   Result<int> run() const {
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
     const Progress progress = consoleProgress();
     if (!compare.empty()) return comparePlans(flags, compare, json, progress);
     if (worldSizes) return showWorldSizes(flags, *worldSizes, json, progress);

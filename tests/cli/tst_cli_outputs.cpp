@@ -74,7 +74,13 @@ class TestCliOutputs : public QObject {
     row("run @plan.json --no-check --json @plan.json", "plan.json is the same file as ");
     row("run @model --no-check --output @new --json @new", "--output and --json both write to ");
     row("run @model --shapes 1x8 --json @model/config.json", "the model's config.json");
+    row("plan @model --engine reference --json @model/config.json", "--json");
+    row("plan @model --engine reference --json @model/model.safetensors.index.json", "the model's model.safetensors.index.json");
+    row("plan @model --engine reference --json @new --trace @new", "--trace and --json both write to ");
+    row("plan @model --engine reference --trace @model/config.json", "--trace");
+    row("plan @model --engine reference --device-profile @device.json --json @device.json", "is the same file as --device-profile");
     row("plan @model --compare @plan.json,reference --json @plan.json", "plan.json is the same file as ");
+    row("plan @model --preflight --json @model/config.json", "the model's config.json");
     row("explain @model --engine reference --json @model/config.json", "the model's config.json");
     row("export @model --engine reference --out @model/config.json", "the model's config.json");
     row("export @plan.json --format dot --out @plan.json", "plan.json is the same file as ");
