@@ -116,6 +116,25 @@ class CollectivesTest : public QObject {
     QVERIFY2(connected.error().message.starts_with(phrase), connected.error().message.c_str());
   }
 
+  /// What this machine lacks is not the fault of a rank that waits elsewhere.
+  void aDeviceThatIsNotThereIsThisRanksOwnFault() {
+    const Listener listener;
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(listener.port);
+    options.isServer = true;
+    options.waitWorkers = false;
+    options.masterListenFd = listener.fd;
+    const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    qputenv("GLOO_SOCKET_IFNAME", "nope");
+    GroupAddress group{1, 2, "127.0.0.1", listener.port};
+    group.agentStore = "/worker/attempt_0";
+    const Connected connected = connectGloo(group);
+    qunsetenv("GLOO_SOCKET_IFNAME");
+    QVERIFY(!connected);
+    QCOMPARE(connected.error().code, ErrorCode::Environment);
+    QVERIFY2(connected.error().message.starts_with("Rank 1 of 2 finds no network device for Gloo: "), connected.error().message.c_str());
+  }
+
   void aPeerThatNeverComesIsGivenUp() {
     const Listener listener;
     GroupAddress group{0, 2, "127.0.0.1", listener.port, listener.fd};

@@ -275,13 +275,23 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
   CLEAVE_TRY(const auto store, connectStore(group));
   const auto left = std::max<std::chrono::milliseconds>(
       std::chrono::milliseconds(1), group.connectTimeout - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start));
-  const auto connect = [store, group, left]() -> Result<std::unique_ptr<Collectives>> {
+  // The network device is this machine's own: no peer is to blame for it.
+  using Options = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
+  const auto ownDevice = [group, left]() -> Result<Options> {
     auto options = c10d::ProcessGroupGloo::Options::create(left);
     const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
     options->devices.push_back(interface && *interface ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
                                : isLoopback(group.masterAddress)
                                    ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
                                    : c10d::ProcessGroupGloo::createDefaultDevice());
+    return options;
+  };
+  auto device = withinTime(left, [ownDevice] { return translated(ownDevice, ErrorCode::Environment); });
+  if (!device || !*device) {
+    return fail(ErrorCode::Environment, "Rank {} of {} finds no network device for Gloo: {}", group.rank, group.worldSize,
+                device ? device->error().message : "its own host name was not looked up in time.");
+  }
+  const auto connect = [store, group, options = **device]() -> Result<std::unique_ptr<Collectives>> {
     auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, group.rank, group.worldSize, options);
     backend->setTimeout(group.callTimeout);
     return makeCollectives(backend, {}, group.callTimeout);
