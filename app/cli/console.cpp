@@ -2,6 +2,7 @@
 
 #include "base/output_file.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -85,13 +86,18 @@ void endProgress() {
 
 int report(const Error& error) {
   endProgress();
-  std::fprintf(stderr, "cleave-cli: %s\n", error.message.c_str());
+  if (!error.message.empty()) std::fprintf(stderr, "cleave-cli: %s\n", error.message.c_str());
   return exitCode(error.code);
 }
 
 Result<void> writeOutput(const std::string& target, std::string_view text) {
   const std::stop_token stop = stopSource().get_token();
-  return target == "-" ? writeTo(STDOUT_FILENO, "to standard output", text, stop) : writeFile(target, text, stop);
+  if (target != "-") return writeFile(target, text, stop);
+  errno = 0;
+  auto written = writeTo(STDOUT_FILENO, "to standard output", text, stop);
+  // A reader that has seen enough (`| head`) wants no words about it.
+  if (!written && errno == EPIPE) written.error().message.clear();
+  return written;
 }
 
 }  // namespace cleave::cli

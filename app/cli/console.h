@@ -13,7 +13,7 @@ Progress consoleProgress();
 /// Ends a bar that is being drawn.
 void endProgress();
 
-/// Prints the error as "cleave-cli: sentence" and gives its exit code.
+/// Prints the error as "cleave-cli: sentence", or nothing where it has none, and gives its exit code.
 int report(const Error& error);
 
 /// Writes to a file (atomically) or, for "-", to stdout. Waits for a pipe's reader until the progress is stopped: Cancelled.
