@@ -48,29 +48,6 @@ LayerForm layerForm(std::optional<Strategy> strategy, const Placement& weight, i
   return isCopy ? LayerForm::Replicated : formOfSplit(*strategy);
 }
 
-std::optional<rules::CollectiveKind> collectiveBefore(Strategy strategy) {
-  const bool gathers = strategy == Strategy::GatherColumn || strategy == Strategy::GatherWhole;
-  return gathers ? std::optional(rules::CollectiveKind::AllGather) : std::nullopt;
-}
-
-std::optional<rules::CollectiveKind> collectiveAfter(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::ColumnGather: return rules::CollectiveKind::AllGather;
-    case Strategy::Row:
-    case Strategy::Vocab:
-    case Strategy::ByExpert:
-    case Strategy::InExpert: return rules::CollectiveKind::AllReduce;
-    case Strategy::RowScatter:
-    case Strategy::VocabScatter: return rules::CollectiveKind::ReduceScatter;
-    case Strategy::Whole:
-    case Strategy::Column:
-    case Strategy::GatherColumn:
-    case Strategy::GatherWhole:
-    case Strategy::WholeOnSequence: break;
-  }
-  return std::nullopt;
-}
-
 std::vector<NodeWork> workOf(const Graph& graph) {
   const std::vector<double> flops = solve::wholeFlops(graph);
   std::vector<bool> isTaken(graph.values.size(), false);

@@ -36,10 +36,6 @@ constexpr bool isSplit(LayerForm form) { return form < LayerForm::Replicated; }
 /// True when no rank holds all of the layer's weight: what solve::countLayers counts. A layer on the sequence is whole there.
 constexpr bool splitsWeight(LayerForm form) { return form < LayerForm::Sequence; }
 
-/// The collective that a strategy owns: before the layer, or after (the loss: inside) it.
-std::optional<rules::CollectiveKind> collectiveBefore(rules::Strategy strategy);
-std::optional<rules::CollectiveKind> collectiveAfter(rules::Strategy strategy);
-
 /// What a node brings to the counts, whatever is split.
 struct NodeWork {
   double flops = 0;

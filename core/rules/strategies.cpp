@@ -1,6 +1,7 @@
 #include "rules/strategies.h"
 
 #include "rules/layer_outputs.h"
+#include "rules/strategy_collectives.h"
 
 #include <fmt/format.h>
 
@@ -38,17 +39,17 @@ class Offers {
 
   LayerOptions linear() {
     const bool isFull = m_context.menu == Menu::Full;
-    column(Strategy::Column, Placement(), {}, {});
-    if (isFull) fusedColumns(Strategy::Column, Placement(), {}, Lanes::Split);
-    if (isFull) column(Strategy::ColumnGather, Placement(), {}, CollectiveKind::AllGather);
-    if (isFull) fusedColumns(Strategy::Column, Placement(), {}, Lanes::Whole);
+    column(Strategy::Column, Placement());
+    if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Split);
+    if (isFull) column(Strategy::ColumnGather, Placement());
+    if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Whole);
     whole("every rank computes the whole product");
     if (hasSequenceForms()) {
       const Placement sequence = Placement::split(m_inputRank - 2);
-      column(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, {});
-      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, Lanes::Split);
-      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, CollectiveKind::AllGather, Lanes::Whole);
-      onSequence({Strategy::GatherWhole, sequence, {}, {}, {}, CollectiveKind::AllGather, {},
+      column(Strategy::GatherColumn, sequence);
+      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, Lanes::Split);
+      if (isFull) fusedColumns(Strategy::GatherColumn, sequence, Lanes::Whole);
+      onSequence({Strategy::GatherWhole, sequence, {}, {}, {}, {}, {},
                   "the sequence is gathered, then every rank computes the whole product"});
       if (isFull) {
         onSequence({Strategy::WholeOnSequence, sequence, {}, {}, sequence, {}, {},
@@ -101,7 +102,11 @@ class Offers {
   }
 
  private:
+  /// Fills in what follows from the strategy.
   void offer(StrategyOption option) {
+    const bool isLoss = m_layer.kind == graph::LayerKind::CrossEntropy;
+    option.before = collectiveBefore(option.strategy);
+    option.after = isLoss ? std::nullopt : collectiveAfter(option.strategy);
     if (m_layer.down.isValid() && !option.down) option.down = Placement();
     m_options.offered.push_back(std::move(option));
   }
@@ -138,8 +143,7 @@ class Offers {
     return lane.shifted(-lane.firstDim());
   }
 
-  void column(Strategy strategy, const Placement& input, std::optional<CollectiveKind> before,
-              std::optional<CollectiveKind> after) {
+  void column(Strategy strategy, const Placement& input) {
     const std::int64_t out = outFeatures();
     const int ranks = m_context.worldSize;
     std::int64_t padding = vocabularyPadding(out);
@@ -147,20 +151,20 @@ class Offers {
     if ((out + padding) % ranks != 0) return refuse(strategy, fmt::format("{} output features do not divide by {} ranks", out, ranks));
     if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
     const Placement lane = Placement::split(lastDim()).withPadding(padding);
-    offer({strategy, input, lane.shifted(m_layer.outAxis - lastDim()), columnBias(lane), after ? Placement() : lane, before, after,
+    offer({strategy, input, lane.shifted(m_layer.outAxis - lastDim()), columnBias(lane), strategy == Strategy::ColumnGather ? Placement() : lane, {}, {},
            fmt::format("{} output features{} split over {} ranks, {} each", out, paddingText(padding), ranks, (out + padding) / ranks)});
   }
 
   /// Columns that suit what comes behind: fused projections as blocks, single KV heads with replicas.
   /// `Lanes::Whole`: those whose parts every rank has, which save nothing and come after what splits the weight.
   enum class Lanes { Split, Whole };
-  void fusedColumns(Strategy strategy, const Placement& input, std::optional<CollectiveKind> before, Lanes wanted) {
+  void fusedColumns(Strategy strategy, const Placement& input, Lanes wanted) {
     const auto lane = columnsBehind(m_graph, m_node.results.front(), m_context.worldSize);
     if (!lane || lane->isWholeOn(m_context.worldSize) != (wanted == Lanes::Whole)) return;
     const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
     if (!why.empty()) return refuse(strategy, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
     if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
-    offer({strategy, input, lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, before, {}, fusedReason(*lane)});
+    offer({strategy, input, lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, {}, {}, fusedReason(*lane)});
   }
   std::string fusedReason(const Placement& lane) const {
     const int ranks = m_context.worldSize;
@@ -189,7 +193,6 @@ class Offers {
                           fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in, ranks,
                                       in / ranks, isScatter ? "reduced onto the sequence" : "added up")};
     option.result = isScatter ? Placement::split(sequenceDim()) : Placement();
-    option.after = isScatter ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
     isScatter ? onSequence(std::move(option)) : offer(std::move(option));
   }
 
@@ -204,12 +207,11 @@ class Offers {
       refuse(strategy, fmt::format("{} vocabulary rows do not divide by {} ranks", rows, ranks));
       return false;
     }
-    StrategyOption option{strategy, {}, Placement::split(m_layer.outAxis).withPadding(padding), {}, {}, {}, CollectiveKind::AllReduce,
+    StrategyOption option{strategy, {}, Placement::split(m_layer.outAxis).withPadding(padding), {}, {}, {}, {},
                           fmt::format("{} vocabulary rows{} split over {} ranks, {} each", rows, paddingText(padding), ranks,
                                       (rows + padding) / ranks)};
     if (isScatter) {
       option.result = Placement::split(sequenceDim());
-      option.after = CollectiveKind::ReduceScatter;
       onSequence(std::move(option));
     } else {
       offer(std::move(option));
@@ -222,7 +224,7 @@ class Offers {
     const std::int64_t experts = sizeAt(m_graph.shapeOf(m_layer.weight), 0);
     const int ranks = m_context.worldSize;
     if (experts % ranks != 0) return refuse(Strategy::ByExpert, fmt::format("{} experts do not divide by {} ranks", experts, ranks));
-    offer({Strategy::ByExpert, {}, Placement::split(0), {}, {}, {}, CollectiveKind::AllReduce,
+    offer({Strategy::ByExpert, {}, Placement::split(0), {}, {}, {}, {},
            fmt::format("{} experts split over {} ranks, {} each; the partial sums are added up", experts, ranks, experts / ranks),
            Placement::split(0)});
   }
@@ -234,7 +236,7 @@ class Offers {
     if (features % ranks != 0) {
       return refuse(Strategy::InExpert, fmt::format("{} features of each expert do not divide by {} ranks", features, ranks));
     }
-    offer({Strategy::InExpert, {}, Placement::split(1).withBlocks({{features, 1}, {features, 1}}), {}, {}, {}, CollectiveKind::AllReduce,
+    offer({Strategy::InExpert, {}, Placement::split(1).withBlocks({{features, 1}, {features, 1}}), {}, {}, {}, {},
            fmt::format("{} features of each expert split over {} ranks, {} each; the partial sums are added up", features, ranks,
                        features / ranks),
            Placement::split(2)});

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/bounded_json.h"
+#include "support/rows.h"
 
 using namespace cleave;
 
@@ -36,11 +37,7 @@ class BoundedJsonTest : public QObject {
   }
 
   void refusesForeignText_data() {
-    QTest::addColumn<QByteArray>("text");
-    QTest::addColumn<QString>("phrase");
-    const auto row = [](const char* name, const std::string& text, const char* phrase) {
-      QTest::newRow(name) << QByteArray::fromStdString(text) << QString(phrase);
-    };
+    const test::Rows<std::string, QString> row("text", "phrase");
     row("nothing", "", "is empty");
     row("only spaces", " \n\t ", "is empty");
     row("not JSON", "hello", "is not valid JSON at line 1, column 1");
@@ -71,9 +68,9 @@ class BoundedJsonTest : public QObject {
     row("far too deep", nested(100000), "is nested deeper than 64 levels");
   }
   void refusesForeignText() {
-    QFETCH(QByteArray, text);
+    QFETCH(std::string, text);
     QFETCH(QString, phrase);
-    const auto plain = parseJson(std::string_view(text.data(), static_cast<std::size_t>(text.size())), kWhere);
+    const auto plain = parseJson(text, kWhere);
     QVERIFY(!plain);
     QCOMPARE(plain.error().code, ErrorCode::BadInput);
     const QString message = errorOf(plain);

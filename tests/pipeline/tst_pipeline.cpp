@@ -5,6 +5,7 @@
 #include "pipeline/evaluate_rule.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/source.h"
+#include "support/rows.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -213,9 +214,7 @@ class TestPipeline : public QObject {
   }
 
   void evaluatesRules_data() {
-    QTest::addColumn<QString>("line");
-    QTest::addColumn<QString>("answer");  // the beginning
-    const auto row = [](const char* name, const char* line, const char* answer) { QTest::newRow(name) << QString(line) << QString(answer); };
+    const test::Rows<QString, QString> row("line", "answer");  // the beginning
     row("defaults are filled", "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"},[1]],\"ranks\":2}",
         "{\"out\":[\"S(1)\"]}");
     row("negative dimension by keyword",
@@ -238,9 +237,7 @@ class TestPipeline : public QObject {
   }
 
   void refusesLinesItCannotRead_data() {
-    QTest::addColumn<QString>("line");
-    QTest::addColumn<QString>("phrase");
-    const auto row = [](const char* name, const char* line, const char* phrase) { QTest::newRow(name) << QString(line) << QString(phrase); };
+    const test::Rows<QString, QString> row("line", "phrase");
     row("no JSON", "sum", "is not valid JSON at line 1");
     row("no operator", "{\"args\":[]}", "op is missing");
     row("unknown operator", "{\"op\":\"aten::smu\",\"args\":[]}", "smu");

@@ -128,20 +128,6 @@ class TestWork : public QObject {
     addAll(-1);
     QVERIFY(tally == WorkTally());
   }
-
-  void collectivesAreThoseOfTheOptions() {
-    const auto graph = test::llamaGraph();
-    for (const auto mode : {rules::SequenceParallel::Off, rules::SequenceParallel::On}) {
-      for (const NodeId node : idRange<NodeId>(graph->nodes.size())) {
-        const auto layer = graph::layerShape(*graph, node);
-        if (!layer || layer->kind == graph::LayerKind::CrossEntropy) continue;
-        for (const auto& option : rules::layerOptions(*graph, node, *layer, {2, rules::Menu::Full, mode}).offered) {
-          QVERIFY(collectiveBefore(option.strategy) == option.before);
-          QVERIFY(collectiveAfter(option.strategy) == option.after);
-        }
-      }
-    }
-  }
 };
 
 QTEST_APPLESS_MAIN(TestWork)

@@ -23,6 +23,14 @@ inline std::shared_ptr<const graph::Graph> parse(const std::string& text) {
   return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
 }
 
+inline torch_exec::Program bound(const std::string& text) {
+  return need(torch_exec::Program::bind(parse(text), at::kCPU));
+}
+
+inline std::string where(const at::Tensor& a, const at::Tensor& b) {
+  return "largest difference " + std::to_string((a - b).abs().max().item<double>());
+}
+
 inline void give(torch_exec::Program& program, const std::string& name, const at::Tensor& tensor) {
   const auto given = program.setTensor(program.graph().findValue(name), tensor.contiguous());
   if (!given) qFatal("%s", given.error().message.c_str());
@@ -56,3 +64,10 @@ inline void asRanks(int count, const std::function<void(torch_exec::Collectives&
 }
 
 }  // namespace cleave::tests
+
+#define COMPARE_TENSORS(a, b, tolerance)                                                                                      \
+  do {                                                                                                                        \
+    const at::Tensor left = (a), right = (b);                                                                                 \
+    QCOMPARE(left.sizes().vec(), right.sizes().vec());                                                                        \
+    QVERIFY2(at::allclose(left, right, tolerance, tolerance, /*equal_nan=*/true), cleave::tests::where(left, right).c_str()); \
+  } while (false)

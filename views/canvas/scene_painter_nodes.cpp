@@ -3,18 +3,14 @@
 #include <cmath>
 
 #include "canvas/scene_painter.h"
+#include "canvas/scene_painter_parts.h"
+#include "rules/strategy_collectives.h"
 
 namespace cleave::views {
 namespace {
 
 constexpr double kFormStrip = 16;  ///< where a layer's pattern shows, left of its title
-constexpr double kLabelZoom = 0.45, kNameZoom = 0.24, kDetailZoom = 0.55, kArrowZoom = 0.55, kCurveZoom = 0.3;
-
-QPen hairline(const QColor& color, double width = 1, Qt::PenStyle style = Qt::SolidLine) {
-  QPen pen(color, width, style);
-  pen.setCosmetic(true);
-  return pen;
-}
+constexpr double kNameZoom = 0.24, kArrowZoom = 0.55;
 
 }  // namespace
 
@@ -181,12 +177,12 @@ double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const Scene
     drawCollective(painter, QRectF(x, row.center().y() - side / 2, side, side), kind, m_theme.text);
     x += side + 3 * m.scale;
   };
-  if (const auto before = plan::collectiveBefore(*strategy)) sign(*before);
+  if (const auto before = rules::collectiveBefore(*strategy)) sign(*before);
   const ValueId input = counts.layer(item.node)->input;
   const QString result = fill.chip.isEmpty() ? chipText(placementOf(item)) : fill.chip;
   write(m.digits, m.digitsMetrics, m_theme.textQuiet,
         QStringLiteral("%1 → %2").arg(chipText(m_style.board->of(input)), m_style.heat ? chipText(placementOf(item)) : result));
-  if (const auto after = plan::collectiveAfter(*strategy)) sign(*after);
+  if (const auto after = rules::collectiveAfter(*strategy)) sign(*after);
   return x - row.left();
 }
 

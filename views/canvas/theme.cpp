@@ -7,6 +7,8 @@
 namespace cleave::views {
 namespace {
 
+constexpr int kFaint = 48;  ///< alpha of the pattern of what is whole
+
 QColor rgb(QRgb value) {
   return QColor(value);
 }
@@ -187,14 +189,18 @@ QColor Theme::heat(double fraction) const {
   return blend(steps[steps.size() - 1 - low], steps[steps.size() - 2 - low], part);
 }
 
+QBrush Theme::patternOn(const QColor& color, Qt::BrushStyle style, int alpha) const {
+  QColor ink = textOn(color);
+  ink.setAlpha(alpha);
+  return QBrush(ink, style);
+}
+
 QBrush Theme::pattern(Tint tint) const {
   static constexpr Qt::BrushStyle styles[kTintCount] = {
       Qt::NoBrush,    Qt::BDiagPattern,     Qt::VerPattern,   Qt::Dense6Pattern,
       Qt::HorPattern, Qt::DiagCrossPattern, Qt::FDiagPattern, Qt::NoBrush,
   };
-  QColor ink = textOn(color(tint));
-  ink.setAlpha(tint == Tint::Replicated ? 48 : 120);
-  return QBrush(ink, styles[static_cast<int>(tint)]);
+  return patternOn(color(tint), styles[static_cast<int>(tint)], tint == Tint::Replicated ? kFaint : 120);
 }
 
 QBrush Theme::pattern(LayerForm form) const {
@@ -202,9 +208,7 @@ QBrush Theme::pattern(LayerForm form) const {
       Qt::VerPattern,       Qt::CrossPattern,  Qt::HorPattern,   Qt::BDiagPattern,
       Qt::DiagCrossPattern, Qt::Dense4Pattern, Qt::FDiagPattern, Qt::NoBrush,
   };
-  QColor ink = textOn(color(form));
-  ink.setAlpha(form == LayerForm::Replicated ? 48 : 150);
-  return QBrush(ink, styles[static_cast<int>(form)]);
+  return patternOn(color(form), styles[static_cast<int>(form)], form == LayerForm::Replicated ? kFaint : 150);
 }
 
 double contrast(const QColor& a, const QColor& b) {

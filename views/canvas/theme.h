@@ -68,6 +68,9 @@ struct Theme {
   /// The pattern of a tint as a brush to lay over its colour; Qt::NoBrush for plain ones.
   QBrush pattern(Tint tint) const;
   QBrush pattern(LayerForm form) const;
+
+ private:
+  QBrush patternOn(const QColor& color, Qt::BrushStyle style, int alpha) const;
 };
 
 /// WCAG 2 contrast ratio, 1..21.
