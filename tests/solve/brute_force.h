@@ -1,6 +1,7 @@
 #pragma once
 /// Every plan of a small problem, found the slow way: for each node all placements that its results could have at all,
 /// judged by the checker; for each layer all its strategies. Shares no code with the engines; costs come from the cost model.
+#include "solve/form.h"
 #include "solve/checker.h"
 #include "solve/cost/cost_model.h"
 
@@ -218,7 +219,8 @@ class BruteForce {
       const solve::Pin& pin = m_problem.pins[i];
       for (graph::NodeId n : m_targets[i].layers) {
         const auto& chosen = m_solution.strategies[n.index()];
-        const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(), chosen->strategy) != pin.strategies.end();
+        const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
+                                            solve::formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
         if (has == pin.forbids) return false;
       }
       for (graph::ValueId v : m_targets[i].values) {

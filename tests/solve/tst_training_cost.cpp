@@ -191,7 +191,7 @@ class TestTrainingCost : public QObject {
         "s: bf16[1,32,8192,128] = aten::scaled_dot_product_attention(q2, k6, k6, None, 0.0, true)\n"
         "t: bf16[1,8192,32,128] = aten::permute(s, [0,2,1,3])\nv: bf16[1,8192,4096] = aten::reshape(t, [1,8192,4096])\n" +
         linear("z", "v", "o", 4096, 4096) + "loss: bf16[] = aten::sum(z)\nreturn loss=loss\n";
-    const Priced plan = priced(text, {"q=column", "encoder=replicated", "k=column", "o=row"});
+    const Priced plan = priced(text, {"q=column", "encoder=replicated", "k.weight=S(0,x8)", "o=row"});
     const ValueId weight = plan.problem->graph->findValue("k.weight");
     QCOMPARE(plan.solution.of(weight).text(), std::string("S(0,x8)"));
     QCOMPARE(plan.of("memory").trafficBytes, kHidden);
