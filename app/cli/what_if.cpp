@@ -60,10 +60,82 @@ Json worldSizeJson(const plan::WorldSize& size) {
           {"replicated_fs", jsonOf<Json>(size.replicatedFs)},
           {"rank_bytes", size.rankBytes},
           {"step_fs", jsonOf<Json>(size.femtoseconds)},
-          {"fits_budget", size.fitsBudget},
+          {"fits_budget", size.fitsBudget()},
+          {"over_budget_bytes", size.overBytes},
           {"heads", size.heads},
           {"why", plan::reasonText(size)}};
 }
+
+/// At spaces, so that no line is wider than the table; the lines after the first are indented.
+std::string wrapped(const std::string& text, std::size_t indent) {
+  constexpr std::size_t kColumns = 100;
+  std::istringstream words(text);
+  std::string lines, line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > kColumns) {
+      lines += line + "\n";
+      line = std::string(indent, ' ') + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  return lines + line + "\n";
+}
+
+/// World sizes for people. Reasons are sentences: each stands once below the table, and rows name it by number. Of the numbers of
+/// ranks that are over the budget the nearest one's stands there.
+class WorldSizeTable {
+ public:
+  explicit WorldSizeTable(const std::vector<plan::WorldSize>& sizes) : m_sizes(sizes) {
+    for (const plan::WorldSize& size : sizes) {
+      if (size.verdict != plan::WorldSizeVerdict::OverBudget) continue;
+      if (!m_nearest || size.overBytes < m_nearest->overBytes) m_nearest = &size;
+      ++m_overBudget;
+    }
+  }
+
+  std::string text() {
+    std::string table = line("ranks", "verdict", "layers split", "FLOPs", "weights", "a rank", "step", "why");
+    for (const plan::WorldSize& size : m_sizes) table += row(size);
+    for (std::size_t i = 0; i < m_reasons.size(); ++i) {
+      const std::string label = fmt::format("[{}] ", i + 1);
+      table += wrapped(label + m_reasons[i], label.size());
+    }
+    if (m_overBudget > 1) table += fmt::format("What the other {} over the budget need: --json.\n", m_overBudget - 1);
+    return table;
+  }
+
+ private:
+  static std::string line(std::string_view ranks, std::string_view verdict, std::string_view layers, std::string_view flops, std::string_view weights,
+                          std::string_view bytes, std::string_view step, std::string_view why) {
+    return fmt::format("{:>5}  {:<15} {:>12} {:>7} {:>7} {:>9} {:>10}  {}\n", ranks, verdict, layers, flops, weights, bytes, step, why);
+  }
+
+  std::string row(const plan::WorldSize& size) {
+    const auto ifPlan = [&](std::string figure) { return plan::hasPlan(size.verdict) ? std::move(figure) : std::string("-"); };
+    const auto ifSplit = [&](std::string figure) { return size.ranks > 1 ? ifPlan(std::move(figure)) : std::string("-"); };
+    std::string why = plan::overBudgetText(size);
+    const std::string reason = plan::reasonText(size);
+    if (const bool isTold = size.verdict != plan::WorldSizeVerdict::OverBudget || &size == m_nearest; isTold && !reason.empty()) {
+      why += fmt::format("{}[{}]", why.empty() ? "" : " ", numberOf(reason));
+    }
+    return line(std::to_string(size.ranks), plan::toText(size.verdict), ifSplit(fmt::format("{} of {}", size.layers.split, size.layers.layers)),
+                ifSplit(plan::percentText(size.flopsShare)), ifSplit(plan::percentText(size.weightShare)), ifPlan(bytesText(size.rankBytes)),
+                ifPlan(solve::timeText(size.femtoseconds)), why);
+  }
+
+  std::size_t numberOf(const std::string& reason) {
+    const auto known = std::find(m_reasons.begin(), m_reasons.end(), reason);
+    const auto number = static_cast<std::size_t>(known - m_reasons.begin()) + 1;
+    if (known == m_reasons.end()) m_reasons.push_back(reason);
+    return number;
+  }
+
+  const std::vector<plan::WorldSize>& m_sizes;
+  const plan::WorldSize* m_nearest = nullptr;
+  std::size_t m_overBudget = 0;
+  std::vector<std::string> m_reasons;
+};
 
 /// An opened model and the problem the flags make of it.
 struct Posed {
@@ -196,21 +268,10 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
   const auto results = plan::worldSizes(*posed.problem, posed.options.engine, ranks, progress);
   if (progress.cancelled()) return progress.cancelledError("trying world sizes");
-  std::string text = fmt::format("{:>5}  {:<15} {:>12} {:>8} {:>8}  {:>10} {:>12}  why\n", "ranks", "verdict", "layers split", "FLOPs", "weights", "a rank", "step");
   Json list = Json::array();
-  for (const plan::WorldSize& size : results) {
-    const bool hasPlan = plan::hasPlan(size.verdict);
-    const auto ifPlan = [&](std::string figure) { return hasPlan ? std::move(figure) : std::string("-"); };
-    const auto ifSplit = [&](std::string figure) { return size.ranks > 1 ? ifPlan(std::move(figure)) : std::string("-"); };
-    const std::string reason = plan::reasonText(size);
-    const std::string why = size.fitsBudget || !hasPlan ? reason : reason + (reason.empty() ? "" : "; ") + "more than the memory budget";
-    text += fmt::format("{:>5}  {:<15} {:>12} {:>8} {:>8}  {:>10} {:>12}  {}\n", size.ranks, plan::toText(size.verdict),
-                        ifSplit(fmt::format("{} of {}", size.layers.split, size.layers.layers)), ifSplit(plan::percentText(size.flopsShare)),
-                        ifSplit(plan::percentText(size.weightShare)), ifPlan(bytesText(size.rankBytes)), ifPlan(solve::timeText(size.femtoseconds)), why);
-    list.push_back(worldSizeJson(size));
-  }
+  for (const plan::WorldSize& size : results) list.push_back(worldSizeJson(size));
   const Json document{{"schema", "cleave.world_sizes/1"}, {"engine", flags.engine}, {"world_sizes", std::move(list)}};
-  return answer(text, json, jsonText(document, 1) + "\n");
+  return answer(WorldSizeTable(results).text(), json, jsonText(document, 1) + "\n");
 }
 
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {

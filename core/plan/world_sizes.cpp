@@ -39,16 +39,19 @@ void takeFigures(const solve::Problem& problem, const solve::SolveResult& result
   size.replicatedFs = shares.replicatedFs;
   size.rankBytes = cost.bytes();
   size.femtoseconds = cost.femtoseconds();
-  size.fitsBudget = cost.bytes() <= problem.cost.budgetBytes();
+  size.overBytes = std::max<std::int64_t>(0, cost.bytes() - problem.cost.budgetBytes());
 }
 
-void takeFailure(const Result<solve::SolveResult>& result, WorldSize& size) {
+void takeFailure(const solve::Problem& problem, const Result<solve::SolveResult>& result, WorldSize& size) {
   size.verdict = WorldSizeVerdict::NoSolution;
   if (!result) return void(size.why = result.error().message);
   const auto& core = result->core.constraints;
   const bool isBudget = std::any_of(core.begin(), core.end(), [](const solve::Constraint& c) { return c.kind == solve::ConstraintKind::Budget; });
-  if (isBudget) size.verdict = WorldSizeVerdict::OverBudget;
-  size.fitsBudget = !isBudget;
+  if (isBudget) {
+    size.verdict = WorldSizeVerdict::OverBudget;
+    size.rankBytes = result->leastBytes;
+    size.overBytes = result->leastBytes - problem.cost.budgetBytes();
+  }
   size.why = result->causes.empty() ? result->core.text() : result->causes.front().reason;
 }
 
@@ -161,7 +164,7 @@ std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine 
   const auto result = solve::solve(problem, engine, *sink, progress);
   if (progress.cancelled() || (result && result->outcome == solve::Outcome::Stopped)) return std::nullopt;
   if (!result || !result->solution) {
-    takeFailure(result, tried.size);
+    takeFailure(problem, result, tried.size);
     if (tried.size.verdict == WorldSizeVerdict::OverBudget) tried.size.why = wholeText(preflight(problem)) + tried.size.why;
     return tried.size;
   }
@@ -211,6 +214,7 @@ std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine e
 }
 
 std::string reasonText(const WorldSize& size) { return size.heads + (size.heads.empty() || size.why.empty() ? "" : "; ") + size.why; }
+std::string overBudgetText(const WorldSize& size) { return size.fitsBudget() ? std::string() : "over by " + bytesText(size.overBytes); }
 
 std::string toText(const WorldSize& size) {
   const std::string reason = reasonText(size);
@@ -224,7 +228,8 @@ std::string toText(const WorldSize& size) {
       return size.layers.split > 0 ? fmt::format("does not pay{}; {}", because, splitText(size)) : "nothing is split" + because;
     case WorldSizeVerdict::NotAskedFor: return "nothing is split" + because;
     case WorldSizeVerdict::NoSolution: return "there is no solution" + because;
-    case WorldSizeVerdict::OverBudget: return "no plan fits" + because;
+    case WorldSizeVerdict::OverBudget:
+      return fmt::format("no plan fits: {}, the smallest that was found needs {} a rank", overBudgetText(size), bytesText(size.rankBytes));
   }
   return {};
 }

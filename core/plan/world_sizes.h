@@ -27,11 +27,12 @@ struct WorldSize {
   solve::LayerCount layers;
   double flopsShare = 0, weightShare = 0;  ///< Shares::flopsShare and weightShare
   Femtoseconds replicatedFs;        ///< of each rank's step: on what every rank computes whole
-  std::int64_t rankBytes = 0;       ///< PlanCost::bytes; OverBudget: of the leanest plan that was found, where it is known
+  std::int64_t rankBytes = 0;       ///< PlanCost::bytes; OverBudget: of the leanest plan that was found
+  std::int64_t overBytes = 0;       ///< of rankBytes beyond the budget: OverBudget, and engines that do not look at it
   Femtoseconds femtoseconds;
-  bool fitsBudget = true;           ///< engines that do not look at the budget answer plans beyond it
   std::string heads;                ///< "28 heads do not divide by 8 ranks": comes before all other reasons; empty: they do, or ranks share them
   std::string why;                  ///< the first reason that something is not split, or that there is no plan, with the numbers; or empty
+  bool fitsBudget() const { return overBytes == 0; }
 };
 
 /// Under the options of the problem, by `engine`. Reports progress; answers what it has when cancelled.
@@ -40,7 +41,10 @@ std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine e
 
 /// `heads` and `why`.
 std::string reasonText(const WorldSize& size);
-/// "works in part: 28 heads do not divide by 8 ranks; attention in `model.layers.0.self_attn` cannot be split; 226 of 226 layers, …".
+/// "over by 12.3 GiB"; empty: it fits.
+std::string overBudgetText(const WorldSize& size);
+/// In brief, OverBudget without `why`: "works in part: 28 heads do not divide by 8 ranks; attention in `model.layers.0.self_attn` cannot be
+/// split; 226 of 226 layers, …".
 std::string toText(const WorldSize& size);
 
 }  // namespace cleave::plan

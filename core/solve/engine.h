@@ -45,6 +45,7 @@ struct SolveResult {
   /// NoSolution under `learning` and `optimal`: demands (pins, switched-off rules, the budget) that cannot hold together, as
   /// the search proved it; explain/explain.h leaves out of them what is not needed.
   Core core;
+  std::int64_t leastBytes = 0;           ///< NoSolution for the budget: what the smallest plan that was found needs; else 0
   std::shared_ptr<const Optimum> optimum;  ///< `optimal` that found a solution
 };
 

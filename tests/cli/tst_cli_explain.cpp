@@ -366,6 +366,30 @@ class TestCliExplain : public QObject {
     QVERIFY2(sizes[1]["why"].toString().startsWith("3 heads do not divide by 2 ranks; "), qPrintable(sizes[1]["why"].toString()));
   }
 
+  /// Reasons are sentences of their own, once; a row over the budget says by how much.
+  void worldSizesFitInAHundredColumns() {
+    const QStringList arguments{"plan", model("llama"), "--world-sizes", "1-9", "--memory-budget", "400KB"};
+    const Finished done = cli(arguments);
+    QCOMPARE(done.exitCode, 0);
+    const QString text = QString::fromUtf8(done.out);
+    for (const QString& line : text.split('\n')) QVERIFY2(line.size() <= 100, qPrintable(line));
+    const QJsonArray sizes = json(arguments)["world_sizes"].toArray();
+    int over = 0;
+    QString nearest;
+    qint64 least = 0;
+    for (const QJsonValue& size : sizes) {
+      if (size["verdict"] != "over the budget") continue;
+      ++over;
+      const qint64 bytes = size["over_budget_bytes"].toInteger();
+      QCOMPARE(bytes, size["rank_bytes"].toInteger() - 400'000);
+      if (nearest.isEmpty() || bytes < least) nearest = size["why"].toString(), least = bytes;
+    }
+    QVERIFY2(over > 1 && over < sizes.size(), qPrintable(text));
+    QCOMPARE(text.count(" over by "), over);
+    QCOMPARE(text.simplified().count(nearest), 1);
+    QCOMPARE(text.count("too large"), 1);
+  }
+
   void preflightSpeaksBeforeTheSearch() {
     const QJsonObject answer = json({"plan", bundled("three-heads"), "--ranks", "2", "--preflight"});
     QCOMPARE(answer["schema"].toString(), QString("cleave.preflight/1"));

@@ -402,7 +402,9 @@ class TestVerdicts : public QObject {
     const auto sizes = worldSizes(c.problem, Engine::Optimal, std::vector<int>{2});
     QVERIFY2(sizes[0].verdict == WorldSizeVerdict::OverBudget, toText(sizes[0]).c_str());
     QVERIFY2(sizes[0].why.find("1000 B") != std::string::npos, sizes[0].why.c_str());
-    QVERIFY(!sizes[0].fitsBudget);
+    QVERIFY(!sizes[0].fitsBudget());
+    QCOMPARE(sizes[0].overBytes, sizes[0].rankBytes - 1000);
+    QVERIFY2(toText(sizes[0]).starts_with("no plan fits: over by "), toText(sizes[0]).c_str());
   }
 
   /// As many copies as ranks: the placement says split, and every rank holds all of it.

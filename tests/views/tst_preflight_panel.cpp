@@ -66,12 +66,17 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   QVERIFY(worldSizeText(sizes[3]).contains(QStringLiteral("works in part: 3 heads do not split over 4 ranks; 3 of 8 layers, 37.5 %")));
   // Three reasons for one picture: it cannot, it does not pay, it was not asked for.
   QVERIFY(worldSizeText(size(2, WorldSizeVerdict::Nothing, "a")).contains(QStringLiteral("nothing can be split: a")));
-  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::DoesNotPay, "b")).contains(QStringLiteral("nothing is split: b")));
-  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::OverBudget, "c")).contains(QStringLiteral("no plan fits: c")));
+  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::DoesNotPay, "b")).contains(QStringLiteral("does not pay: b")));
+  // A budget's reason lists all that a rank holds: in brief here, the whole of it under the pointer.
+  plan::WorldSize over = size(2, WorldSizeVerdict::OverBudget, "c: all that a rank holds");
+  over.overBytes = 1 << 20;
+  QCOMPARE(worldSizeText(over), QStringLiteral("2 ranks – no plan fits: over by 1 MiB, the smallest that was found needs 3 MiB a rank"));
+  QVERIFY(worldSizeReason(over).contains(QStringLiteral("c: all that a rank holds")));
+  QCOMPARE(worldSizeReason(sizes[1]), worldSizeText(sizes[1]));
   plan::WorldSize full = sizes[1];
   QVERIFY(!worldSizeText(full).contains(QStringLiteral("budget")));
-  full.fitsBudget = false;
-  QVERIFY(worldSizeText(full).contains(QStringLiteral("over the memory budget")));
+  full.overBytes = 1 << 20;
+  QVERIFY(worldSizeText(full).contains(QStringLiteral("over the memory budget by 1 MiB")));
 }
 
 void TestPreflightPanel::cellsFitAnyWidth_data() {

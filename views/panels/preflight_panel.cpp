@@ -114,7 +114,10 @@ PreflightPanel::PreflightPanel(Document& document, QWidget* parent)
   m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   m_layout->addWidget(m_scroll, 0);
 
-  connect(m_strip, &WorldSizeStrip::detailChanged, this, [this] { m_detail->setText(m_strip->detail()); });
+  connect(m_strip, &WorldSizeStrip::detailChanged, this, [this] {
+    m_detail->setText(m_strip->detail());
+    m_detail->setToolTip(m_strip->reason(m_strip->told()));
+  });
   connect(m_strip, &WorldSizeStrip::chosen, &document, &Document::setRanks);
   connect(m_empty, &EmptyState::acted, &document, &Document::computeWorldSizes);
   connect(m_again, &QPushButton::clicked, &document, &Document::computeWorldSizes);

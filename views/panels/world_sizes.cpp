@@ -40,7 +40,7 @@ Look lookOf(const Theme& theme, WorldSizeVerdict verdict) {
 }
 
 /// A plan that an engine made without looking at the budget.
-bool isOver(const plan::WorldSize& size) { return !size.fitsBudget && plan::hasPlan(size.verdict); }
+bool isOver(const plan::WorldSize& size) { return !size.fitsBudget() && plan::hasPlan(size.verdict); }
 
 void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdict, const QColor& ink) {
   painter.setPen(QPen(ink, 1.8, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
@@ -87,9 +87,16 @@ QString worldSizeText(const plan::WorldSize& size) {
   if (plan::hasPlan(size.verdict)) {
     if (size.rankBytes > 0 || size.femtoseconds > 0)
       text += QObject::tr(" · %1 a rank · %2 a step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
-    if (!size.fitsBudget) text += QObject::tr(" · over the memory budget");
+    if (!size.fitsBudget())
+      text += QObject::tr(" · over the memory budget by %1").arg(bytesText(size.overBytes));
   }
   return QObject::tr("%1 – %2").arg(name, text);
+}
+
+QString worldSizeReason(const plan::WorldSize& size) {
+  const QString text = worldSizeText(size);
+  const bool isTold = size.verdict != WorldSizeVerdict::OverBudget || size.why.empty();
+  return isTold ? text : text + QStringLiteral(".\n") + prose(size.why);
 }
 
 WorldSizeStrip::WorldSizeStrip(QWidget* parent) : QWidget(parent) {
@@ -143,13 +150,18 @@ const plan::WorldSize* WorldSizeStrip::sizeOf(int ranks) const {
   return found == m_sizes.end() ? nullptr : &*found;
 }
 
-QString WorldSizeStrip::detailOf(int ranks) const {
-  const plan::WorldSize* size = sizeOf(ranks);
-  return size ? worldSizeText(*size) : tr("%1 – not tried").arg(ranksText(ranks));
+QString WorldSizeStrip::notTried(int ranks) {
+  return tr("%1 – not tried").arg(ranksText(ranks));
 }
 
 QString WorldSizeStrip::detail() const {
-  return detailOf(m_hovered ? m_hovered : m_current);
+  const plan::WorldSize* size = sizeOf(told());
+  return size ? worldSizeText(*size) : notTried(told());
+}
+
+QString WorldSizeStrip::reason(int ranks) const {
+  const plan::WorldSize* size = sizeOf(ranks);
+  return size ? worldSizeReason(*size) : notTried(ranks);
 }
 
 QSize WorldSizeStrip::cellSize() const {
@@ -313,7 +325,7 @@ bool WorldSizeStrip::event(QEvent* event) {
     QToolTip::hideText();
     event->ignore();
   } else {
-    QToolTip::showText(help->globalPos(), detailOf(ranks), this, cellOf(ranks));
+    QToolTip::showText(help->globalPos(), reason(ranks), this, cellOf(ranks));
   }
   return true;
 }

@@ -12,6 +12,8 @@ namespace cleave::views {
 
 /// "4 ranks: every layer that can be split is split, 30 of 33; 1.20 GiB a rank, 3.10 ms a step."
 QString worldSizeText(const plan::WorldSize& size);
+/// The same, and for a number of ranks that is over the budget all that its ranks hold.
+QString worldSizeReason(const plan::WorldSize& size);
 
 class WorldSizeStrip : public QWidget {
   Q_OBJECT
@@ -26,8 +28,12 @@ class WorldSizeStrip : public QWidget {
   void setCurrent(int ranks);
   QRect cellOf(int ranks) const;
   int ranksAt(const QPoint& position) const;  ///< 0: none
-  /// What the hovered or current cell says.
+  /// The hovered cell, else the current one.
+  int told() const { return m_hovered ? m_hovered : m_current; }
+  /// What that cell says.
   QString detail() const;
+  /// What a cell's tooltip says: worldSizeReason.
+  QString reason(int ranks) const;
   const plan::WorldSize* sizeOf(int ranks) const;
 
   bool hasHeightForWidth() const override { return true; }
@@ -55,7 +61,7 @@ class WorldSizeStrip : public QWidget {
   QSize cellSize() const;
   int columns(int width) const;
   void hover(int ranks);
-  QString detailOf(int ranks) const;
+  static QString notTried(int ranks);
   void paintCell(QPainter& painter, int ranks) const;
   void paintLegend(QPainter& painter) const;
 

@@ -86,6 +86,7 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
   SolveResult result = narrator.report().finish(Outcome::NoSolution, EventType::Exhausted);
   result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), budgetText(optimum.context().problem, false, found.isProved), std::nullopt});
   result.isProved = found.isProved;
+  result.leastBytes = found.cost.bytes();
   result.causes.push_back(std::move(record));
   return result;
 }
@@ -105,6 +106,7 @@ SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progre
                         {}};
   result.outcome = Outcome::NoSolution;
   result.solution.reset();
+  result.leastBytes = bytes;
   result.core.constraints = {{ConstraintKind::Budget, NodeId(), ValueId(), budgetText(context.problem, false, false), std::nullopt}};
   result.causes = {std::move(record)};
   return result;
