@@ -3,6 +3,7 @@
 #include <QDir>
 #include <QFileInfo>
 
+#include "save_file.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -52,7 +53,7 @@ struct Document::SolveAnswer {
   std::optional<Result<std::shared_ptr<const plan::Plan>>> plan;  ///< only with a solution
 };
 
-Document::Document(QObject* parent) : QObject(parent), m_answers(this), m_jobs(this), m_reads(this) {
+Document::Document(QObject* parent) : QObject(parent), m_answers(this), m_jobs(this), m_reads(this), m_files(this) {
   // Without resources the generic profile stays, which is good enough to open a trace with.
   if (auto profile = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)))
     m_settings.cost.profile = std::move(*profile);
@@ -85,10 +86,10 @@ void Document::shutdown() {
   m_growTimer.stop();
   m_sampleTimer.stop();
   // All are asked first, so that their time to end runs together.
-  for (Worker* worker : {&m_jobs, &m_reads}) worker->close();
+  for (Worker* worker : {&m_jobs, &m_reads, &m_files}) worker->close();
   m_answers.close();
   const auto until = Worker::Clock::now() + kShutdownLimit;
-  for (Worker* worker : {&m_jobs, &m_reads}) worker->join(until);
+  for (Worker* worker : {&m_jobs, &m_reads, &m_files}) worker->join(until);
   m_answers.join(until);
 }
 
@@ -106,7 +107,7 @@ void Document::setActivity(Activity activity) {
 }
 
 bool Document::isIdle() const {
-  return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy() && m_answers.isIdle();
+  return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy() && !m_files.isBusy() && m_answers.isIdle();
 }
 
 void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
@@ -366,13 +367,22 @@ void Document::takeRun(const Result<pipeline::RunReport>& report) {
 
 void Document::saveTrace(const QString& file) {
   if (!m_trace) return;
-  m_reads.post(QStringLiteral("save"), {}, [=, this, trace = m_trace](const Progress& progress) -> Worker::Completion {
-    const auto saved = solve::saveTrace(*trace, toStd(file), progress);
+  postFile(file, {}, [file, trace = m_trace](const Progress& progress) { return solve::saveTrace(*trace, toStd(file), progress); });
+}
+
+void Document::save(const QString& file, std::function<QByteArray()> make, const QString& note) {
+  postFile(file, note, [file, make = std::move(make)](const Progress& progress) { return saveFile(file, make(), progress); });
+}
+
+void Document::postFile(const QString& file, const QString& note, std::function<Result<void>(const Progress&)> write) {
+  m_files.post(file, tr("Writing %1").arg(file), [=, this](const Progress& progress) -> Worker::Completion {
+    auto written = checkIsFile(file);
+    if (written) written = write(progress);
     return [=, this] {
-      if (saved)
-        emit message(tr("Written to %1.").arg(file), Severity::Good);
+      if (written)
+        emit message(tr("Written to %1. %2").arg(file, note).trimmed(), Severity::Good);
       else
-        emit message(toQ(saved.error().message), Severity::Failure);
+        emit message(toQ(written.error().message), Severity::Failure);
     };
   });
 }
@@ -381,6 +391,7 @@ void Document::stop() {
   m_runAfterSolve.reset();
   m_jobs.cancelAll();
   m_reads.cancelAll();
+  m_files.cancelAll();
   m_answers.cancel();
 }
 

@@ -75,6 +75,8 @@ class Document : public QObject {
   void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {});
   void openSample(const pipeline::Sample& sample);
   void saveTrace(const QString& file);
+  /// Calls `make` and writes what it answers, both on a worker, and says so in a message, followed by `note`.
+  void save(const QString& file, std::function<QByteArray()> make, const QString& note = {});
   /// Captures the open model again with other options.
   void recapture(const torch_capture::CaptureOptions& options);
   void solve();
@@ -167,6 +169,7 @@ class Document : public QObject {
   std::optional<rules::Placement> placementOf(ValueId value) const;
   std::optional<rules::Strategy> strategyOf(NodeId node) const;
   Worker& reads() { return m_reads; }
+  Worker& files() { return m_files; }
   Answers& answers() { return m_answers; }
 
   // For undo commands and scripts.
@@ -254,6 +257,8 @@ class Document : public QObject {
   void showSolution();
   void setTrace(std::shared_ptr<const solve::Trace> trace);
   void postRun(int ranks, run::Backend backend, bool ignoresMemory);
+  std::string deviceFile(const solve::DeviceProfile& profile) const;
+  void postFile(const QString& file, const QString& note, std::function<Result<void>(const Progress&)> write);
   void postSeek(StepId step);
   struct Walk;
   void postWalk(Walk walk);
@@ -282,7 +287,11 @@ class Document : public QObject {
   std::optional<pipeline::Sample> m_sample;
   std::optional<RunState> m_run;
   QString m_source;
-  std::map<std::string, std::string> m_deviceFiles;  ///< by name: profiles that came from a file
+  struct DeviceFile {
+    solve::DeviceProfile profile;
+    std::string file;
+  };
+  std::vector<DeviceFile> m_deviceFiles;  ///< profiles that came from a file of their own, or from a plan
   torch_capture::CaptureOptions m_capture;
   pipeline::SolveOptions m_settings;
   pipeline::SolveOptions m_ownSettings;  ///< the user's, while a sample, plan or recording has its own
@@ -305,7 +314,7 @@ class Document : public QObject {
   std::optional<std::pair<int, run::Backend>> m_runAfterSolve;
   QTimer m_growTimer, m_sampleTimer;
   Answers m_answers;
-  Worker m_jobs, m_reads;
+  Worker m_jobs, m_reads, m_files;
 };
 
 }  // namespace cleave::views

@@ -87,7 +87,7 @@ void Document::setOptimizer(solve::Optimizer optimizer) {
 Result<void> Document::setDeviceProfile(const QString& nameOrFile) {
   CLEAVE_TRY(const auto profile, pipeline::deviceProfile(toStd(nameOrFile)));
   if (const QFileInfo file(nameOrFile); toQ(profile.name) != nameOrFile && file.exists())
-    m_deviceFiles[profile.name] = toStd(file.absoluteFilePath());
+    m_deviceFiles.push_back({profile, toStd(file.absoluteFilePath())});
   if (profile == m_settings.cost.profile) return {};
   m_settings.cost.profile = profile;
   emit settingsChanged();

@@ -102,8 +102,13 @@ Worker::Completion Document::loadModel(Document* document, const QString& path,
 Worker::Completion Document::loadPlan(Document* document, const QString& path, const Progress& progress) {
   auto opened = pipeline::reopenPlan(toStd(path), progress);
   if (!opened) return [document, error = opened.error()] { document->failOpen(error); };
+  // The plan's maker may have had other profiles, also under the names of those here.
+  const solve::DeviceProfile& device = opened->plan->costSettings.profile;
+  const auto bundled = pipeline::deviceProfile(device.name);
+  const bool isOwnProfile = !bundled || *bundled != device;
   return [=, reopened = *opened] {
     const pipeline::SolveOptions& options = reopened.solved->options;
+    if (isOwnProfile) document->m_deviceFiles.push_back({options.cost.profile, toStd(QFileInfo(path).absoluteFilePath())});
     document->m_capture = pipeline::captureOptionsOf(reopened.plan->model);
     document->m_sample.reset();
     document->takeOpened(path, options, reopened.model, true);
@@ -144,6 +149,13 @@ QString Document::modelFolder() const {
   return m_model ? toQ(m_model->info.source) : QString();
 }
 
+/// Where the command line finds the profile: the last file it came from that is still there; empty where its name is enough.
+std::string Document::deviceFile(const solve::DeviceProfile& profile) const {
+  for (auto known = m_deviceFiles.rbegin(); known != m_deviceFiles.rend(); ++known)
+    if (known->profile == profile && QFileInfo::exists(toQ(known->file))) return known->file;
+  return {};
+}
+
 QStringList Document::runArguments(int ranks) const {
   const QString folder = modelFolder();
   if (folder.isEmpty()) return {};
@@ -151,10 +163,8 @@ QStringList Document::runArguments(int ranks) const {
   const bool isShownPlan = m_plan && m_plan->ranks == ranks && m_shownBranch < m_branches.size();
   pipeline::SolveOptions options = isShownPlan ? m_branches[m_shownBranch].options : m_settings;
   options.ranks = ranks;
-  const auto file = m_deviceFiles.find(options.cost.profile.name);
-  const std::string device = file == m_deviceFiles.end() ? std::string() : file->second;
   QStringList words;
-  for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_capture, options, device).arguments())
+  for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_capture, options, deviceFile(options.cost.profile)).arguments())
     words << toQ(word);
   if (!m_model->info.hasWeights) words << QStringLiteral("--skip-weights");
   return words;

@@ -11,7 +11,6 @@
 #include <QSvgGenerator>
 #include <QVBoxLayout>
 
-#include "base/output_file.h"
 #include "branch_bar.h"
 #include "canvas/graph_view.h"
 #include "canvas/picture.h"
@@ -271,17 +270,15 @@ Result<QString> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
   return paintOn(pdf);
 }
 
-Result<QString> GraphArea::exportPicture(const QString& file) {
-  const QString kind = QFileInfo(file).suffix().toLower();
+Result<GraphArea::Picture> GraphArea::exportPicture(const QString& kind) {
   if (m_view->pictureSize().isEmpty())
     return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
   if (kind != QLatin1String("svg") && kind != QLatin1String("pdf") && kind != QLatin1String("png"))
-    return fail(ErrorCode::BadUsage, "{} ends in none of .svg, .pdf and .png.", toStd(file));
-  QBuffer picture;
-  picture.open(QIODevice::WriteOnly);
-  CLEAVE_TRY(const QString note, drawPicture(kind, picture));
-  CLEAVE_TRY_VOID(writeFile(toStd(file), {picture.data().constData(), static_cast<std::size_t>(picture.data().size())}));
-  return note;
+    return fail(ErrorCode::BadUsage, "A picture's name ends in .svg, .pdf or .png, not in \".{}\".", toStd(kind));
+  QBuffer buffer;
+  buffer.open(QIODevice::WriteOnly);
+  CLEAVE_TRY(const QString note, drawPicture(kind, buffer));
+  return Picture{buffer.data(), note};
 }
 
 void GraphArea::addActions(QMenu& menu) {

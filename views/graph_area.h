@@ -20,9 +20,12 @@ class GraphArea : public QWidget {
   explicit GraphArea(Document& document, QWidget* parent = nullptr);
   /// Unfolds a module ("model.layers.0") and shows it; Negative when there is none of that name.
   Result<void> expand(const QString& scopePath);
-  /// SVG, PDF or PNG by the file's name, of any size, with the legend. Answers what to tell of it ("drawn at 40 %"); mostly
-  /// nothing.
-  Result<QString> exportPicture(const QString& file);
+  struct Picture {
+    QByteArray bytes;
+    QString note;  ///< what to tell of it ("drawn at 40 %"); mostly nothing
+  };
+  /// `kind`: "svg", "pdf" or "png"; of any size, with the legend.
+  Result<Picture> exportPicture(const QString& kind);
   /// What the colours of the canvas say; amounts are computed where they are missing.
   void setColorBy(ColorBy what);
   ColorBy colorBy() const { return m_colorBy; }

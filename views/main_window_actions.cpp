@@ -7,6 +7,7 @@
 #include <QDialogButtonBox>
 #include <QDockWidget>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QInputDialog>
 #include <QLabel>
@@ -19,7 +20,6 @@
 #include <QToolBar>
 #include <QToolButton>
 
-#include "base/output_file.h"
 #include "graph_area.h"
 #include "icons.h"
 #include "main_window.h"
@@ -442,11 +442,9 @@ void MainWindow::exportPlan() {
       QFileDialog::getSaveFileName(this, tr("Export the plan"), m_document.title() + QStringLiteral(".plan.json"),
                                    tr("Plan (*.json);;Graphviz (*.dot)"));
   if (path.isEmpty()) return;
-  const std::string text = path.endsWith(QLatin1String(".dot")) ? plan::toDot(*plan) : plan::toJson(*plan);
-  if (const auto written = writeFile(toStd(path), text); !written)
-    m_message->show(toQ(written.error().message), Severity::Failure);
-  else
-    m_message->show(tr("Written to %1.").arg(path), Severity::Good);
+  m_document.save(path, [plan, isDot = path.endsWith(QLatin1String(".dot"))] {
+    return QByteArray::fromStdString(isDot ? plan::toDot(*plan) : plan::toJson(*plan));
+  });
 }
 
 void MainWindow::savePicture() {
@@ -454,10 +452,9 @@ void MainWindow::savePicture() {
                                                     m_document.title() + QStringLiteral(".svg"),
                                                     tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
   if (path.isEmpty()) return;
-  if (const auto written = m_graph->exportPicture(path); !written)
-    m_message->show(toQ(written.error().message), Severity::Failure);
-  else
-    m_message->show(tr("Written to %1. %2").arg(path, *written).trimmed(), Severity::Good);
+  const auto picture = m_graph->exportPicture(QFileInfo(path).suffix().toLower());
+  if (!picture) return m_message->show(toQ(picture.error().message), Severity::Failure);
+  m_document.save(path, [bytes = picture->bytes] { return bytes; }, picture->note);
 }
 
 void MainWindow::showKeys() {

@@ -9,9 +9,9 @@
 #include <QFileInfo>
 #include <QTimer>
 
-#include "base/output_file.h"
 #include "base/quantities.h"
 #include "graph_area.h"
+#include "save_file.h"
 #include "script_parse.h"
 #include "text.h"
 
@@ -284,16 +284,16 @@ Result<void> ScriptRunner::shoot(const QString& name) {
   QBuffer picture;
   picture.open(QIODevice::WriteOnly);
   if (!m_window.grab().save(&picture, "PNG")) return fail(ErrorCode::Environment, "the window cannot be drawn");
-  return writeFile(toStd(file), {picture.data().constData(), static_cast<std::size_t>(picture.data().size())});
+  return saveFile(file, picture.data());
 }
 
 /// The canvas alone, all of it, as Export would write it.
 Result<void> ScriptRunner::savePicture(const QString& name) {
   CLEAVE_TRY_VOID(waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
   CLEAVE_TRY(const QString file, outputFile(name));
-  CLEAVE_TRY(const QString note, m_window.graphArea().exportPicture(file));
-  if (!note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(note));
-  return {};
+  CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
+  if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));
+  return saveFile(file, picture.bytes);
 }
 
 Result<QString> ScriptRunner::outputFile(const QString& name) const {

@@ -125,13 +125,21 @@ struct RunCommand {
     return request;
   }
 
-  /// The same check stands in runPlan; here it can name the flag.
+  /// The same checks stand in runPlan; here they can name the flags.
   static Result<void> checkFits(const pipeline::RunRequest& request) {
+    if (request.ignoreMemory) return {};
     CLEAVE_TRY(const run::Backend backend, run::resolveBackend(request.backend, request.plan->ranks));
-    const auto memory = pipeline::checkMemory(*request.plan, backend);
-    if (request.ignoreMemory || memory.fits()) return {};
-    return fail(ErrorCode::Environment,
-                "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with --ignore-memory.", memory.text);
+    if (const auto memory = pipeline::checkMemory(*request.plan, backend); !memory.fits()) {
+      return fail(ErrorCode::Environment,
+                  "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with --ignore-memory.", memory.text);
+    }
+    if (!request.comparesUnsplit()) return {};
+    if (const auto memory = pipeline::checkUnsplitMemory(*request.plan); !memory.fits()) {
+      return fail(ErrorCode::Environment,
+                  "{} Give the expected values with --expect, leave the comparison out with --no-check, or start all the same with --ignore-memory.",
+                  memory.text);
+    }
+    return {};
   }
 
   Result<void> checkOutputs(std::vector<NamedFile> read) const {
@@ -253,7 +261,7 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
   command->add_flag("--skip-weights", state->skipWeights, "Fill all parameters from the seed instead of reading the checkpoint");
   command->add_flag("--init-missing", state->initMissing, "Fill parameters that the checkpoint lacks from the seed");
   command->add_flag("--no-check", state->noCheck, "Without --expect: do not compare with an unsplit run");
-  command->add_flag("--ignore-memory", state->ignoreMemory, "Start the ranks although they are predicted not to fit into memory");
+  command->add_flag("--ignore-memory", state->ignoreMemory, "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
   command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout");
   command->callback([state, &chosen] {
     const auto result = state->run();

@@ -1,4 +1,4 @@
-#include "pipeline/pipeline.h"
+#include "pipeline/source.h"
 #include "plan/device_profile.h"
 
 #include <fmt/ranges.h>
@@ -10,7 +10,12 @@ namespace {
 
 constexpr std::int64_t kMaxProfileBytes = 1 << 20;
 
+/// A profile of its own, or the one of a plan.
 Result<solve::DeviceProfile> readProfile(const fs::path& file) {
+  if (isPlanFile(file.string())) {
+    CLEAVE_TRY(const auto plan, readPlanFile(file));
+    return plan->costSettings.profile;
+  }
   CLEAVE_TRY(const std::string text, readTextFile(file, kMaxProfileBytes));
   return withContext(plan::parseDeviceProfile(text), file.string());
 }
@@ -48,7 +53,7 @@ Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile) {
   }
   std::error_code ignored;
   if (fs::is_regular_file(nameOrFile, ignored)) return readProfile(nameOrFile);
-  return fail(ErrorCode::BadUsage, "There is no device profile \"{}\": write one of {}, or the path of a profile in JSON.", nameOrFile,
+  return fail(ErrorCode::BadUsage, "There is no device profile \"{}\": write one of {}, or the path of a profile in JSON or of a plan.", nameOrFile,
               namesOf(profiles));
 }
 

@@ -11,6 +11,12 @@ namespace {
 /// share the code among fewer.
 constexpr std::int64_t kProcessBytes = 80 << 20;
 
+void compareWithMachine(MemoryCheck& check, const std::string& need) {
+  if (const std::int64_t available = run::machineMemory().available; available > 0) check.available = available;
+  check.text = check.available ? fmt::format("{}, and {} are free here.", need, bytesText(*check.available))
+                               : fmt::format("{}; how much is free here is not known.", need);
+}
+
 std::string ranksText(int ranks) { return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks); }
 
 }  // namespace
@@ -28,11 +34,15 @@ MemoryCheck checkMemory(const plan::Plan& plan, run::Backend backend) {
     return check;
   }
   check.needed = plan.ranks * (rank + kProcessBytes);
-  if (const std::int64_t available = run::machineMemory().available; available > 0) check.available = available;
-  const std::string need = fmt::format("{} are predicted to hold {} of memory{}", ranksText(plan.ranks), bytesText(check.needed),
-                                       plan.ranks == 1 ? "" : fmt::format(" together ({} each)", bytesText(rank + kProcessBytes)));
-  check.text = check.available ? fmt::format("{}, and {} are free here.", need, bytesText(*check.available))
-                               : fmt::format("{}; how much is free here is not known.", need);
+  compareWithMachine(check, fmt::format("{} are predicted to hold {} of memory{}", ranksText(plan.ranks), bytesText(check.needed),
+                                        plan.ranks == 1 ? "" : fmt::format(" together ({} each)", bytesText(rank + kProcessBytes))));
+  return check;
+}
+
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan) {
+  MemoryCheck check;
+  check.needed = plan::unsplitMemory(plan).total() + kProcessBytes;
+  compareWithMachine(check, fmt::format("The unsplit run that the ranks are compared with is predicted to hold {} of memory", bytesText(check.needed)));
   return check;
 }
 

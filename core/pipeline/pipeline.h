@@ -40,7 +40,8 @@ rules::Menu defaultMenu(solve::Engine engine);
 
 /// The bundled profiles (resources/devices/*.json) by name; the first is the default.
 Result<std::vector<solve::DeviceProfile>> deviceProfiles();
-/// A bundled profile by name, or one from a JSON file by path. BadInput lists the names there are.
+/// A bundled profile by name, or by path one from a JSON file, or that of a plan (whose maker may have had profiles that are
+/// not here). BadInput lists the names there are.
 Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile);
 inline constexpr std::string_view kDefaultDevice = "h100";
 
@@ -100,8 +101,9 @@ struct RunRequest {
   double rtol = 1e-4, atol = 1e-4;
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank
   bool compareUnsplit = true;     ///< without `expect`: against a run of the unsplit program in one process
-  bool ignoreMemory = false;      ///< start although `checkMemory` says that the ranks do not fit
+  bool ignoreMemory = false;      ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
   std::filesystem::path rankProgram;  ///< empty: the one installed with this program
+  bool comparesUnsplit() const { return compareUnsplit && !expect; }
 };
 
 /// One output of one rank against what was expected. `rank` is 0, or a rank whose output is not bit for bit rank 0's.
@@ -136,6 +138,8 @@ struct MemoryCheck {
 };
 /// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each.
 MemoryCheck checkMemory(const plan::Plan& plan, run::Backend backend);
+/// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the model whole.
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan);
 
 /// What a safetensors file of inputs asks of the capture.
 struct InputShape {
@@ -153,8 +157,8 @@ double defaultTolerance(graph::DType dtype);
 torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info);
 
 /// Starts the ranks (and, where asked, the unsplit run), waits, compares: outputs with what is expected, and what each rank
-/// read, allocated and sent with the plan. `observer` sees every event of the split run. Environment when the ranks do not
-/// fit into memory; BadInput when `expect` lacks an output of the plan or has it in another shape.
+/// read, allocated and sent with the plan. `observer` sees every event of the split run. Environment when the ranks, or the
+/// unsplit run, do not fit into memory; BadInput when `expect` lacks an output of the plan or has it in another shape.
 Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observer, const Progress& progress = {});
 
 /// Schema "cleave.run/1"; `passed` is true, false, or null where nothing was compared.

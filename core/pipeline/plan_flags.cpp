@@ -99,7 +99,7 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
       ->take_all();
   command.add_flag("--train", isTraining, "Cost of a training step: backward, gradients, optimizer states");
   command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")->capture_default_str();
-  command.add_option("--device-profile", device, "Device that costs are for: a bundled profile's name or a JSON file")->capture_default_str();
+  command.add_option("--device-profile", device, "Device that costs are for: a bundled profile's name, a JSON file, or a plan for its device")->capture_default_str();
   command.add_option("--memory-budget", memoryBudget, "Most memory of one rank, such as 40GiB (default: the device's)");
   command
       .add_option("--slack", slack,

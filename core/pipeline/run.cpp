@@ -7,6 +7,7 @@
 #include "base/output_file.h"
 #include "base/temporary_folder.h"
 #include "formats/safetensors.h"
+#include "plan/schema.h"
 
 #include <algorithm>
 
@@ -44,6 +45,7 @@ Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, c
   options.ranks = 1;
   options.seed = split.seed;
   options.record = false;
+  options.cost.memoryBudget = plan::kMaxSize;  // it runs here, on no device of a profile
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
   return planModel(model, solved);
 }
@@ -55,7 +57,7 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
     report.comparedWith = request.expect->filename().string();
     return *request.expect;
   }
-  if (!request.compareUnsplit) return fs::path();
+  if (!request.comparesUnsplit()) return fs::path();
   progress.report("unsplit run");
   CLEAVE_TRY(const auto plan, unsplitPlan(*request.plan, progress));
   const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank", files.input};
@@ -152,7 +154,10 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   std::string why;
   CLEAVE_TRY(report.backend, run::resolveBackend(request.backend, request.plan->ranks, &why));
   if (!why.empty()) report.notes.push_back(why);
-  if (const MemoryCheck memory = checkMemory(*request.plan, report.backend); !memory.fits()) {
+  std::vector<MemoryCheck> checks{checkMemory(*request.plan, report.backend)};
+  if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan));
+  for (const MemoryCheck& memory : checks) {
+    if (memory.fits()) continue;
     if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);
     report.notes.push_back(memory.text);
   }

@@ -188,6 +188,9 @@ struct PlanRequest {
 /// timings.annotateMs and replaceMs; the caller fills the rest.
 Result<Plan> makePlan(const PlanRequest& request);
 
+/// What one rank holds that runs the whole model: the program on one rank is the ATen graph itself.
+MemoryPrediction unsplitMemory(const Plan& plan);
+
 /// Parameters with at least one piece that lies in no checkpoint file, in name order.
 std::vector<std::string> missingParameters(const Plan& plan);
 /// Payload bytes that a rank reads from the checkpoint: exactly its pieces, in the stored dtype.

@@ -86,4 +86,10 @@ MemoryPrediction predictMemory(const Graph& program, const std::vector<Parameter
   return memory;
 }
 
+MemoryPrediction unsplitMemory(const Plan& plan) {
+  std::vector<ParameterPlan> whole = plan.parameters;
+  for (ParameterPlan& parameter : whole) parameter.localShape = parameter.type.shape;
+  return predictMemory(*plan.graph, whole);
+}
+
 }  // namespace cleave::plan

@@ -61,7 +61,7 @@ class RunChecksTest : public QObject {
   std::filesystem::path path(const char* name) const { return std::filesystem::path(m_folder.path().toStdString()) / name; }
 
   /// A run whose rank 1 lies.
-  Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Lie& lie, bool ignoreMemory = false) {
+  Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Lie& lie, bool ignoreMemory = false, bool compareUnsplit = false) {
     for (int rank = 0; rank < plan->ranks; ++rank) {
       Report report = honest(*m_plan, rank);
       if (rank == 1) lie(report);
@@ -70,7 +70,7 @@ class RunChecksTest : public QObject {
     pipeline::RunRequest request;
     request.plan = std::move(plan);
     request.backend = run::Backend::Gloo;
-    request.compareUnsplit = false;
+    request.compareUnsplit = compareUnsplit;
     request.ignoreMemory = ignoreMemory;
     request.rankProgram = path("rank.sh");
     return pipeline::runPlan(request, [](const run::RankEvent&) {});
@@ -137,9 +137,37 @@ class RunChecksTest : public QObject {
     QCOMPARE(refused.error().code, ErrorCode::Environment);
     QVERIFY2(refused.error().message.starts_with("2 ranks are predicted to hold 2.00 PiB of memory together (1.00 PiB each), and "), refused.error().message.c_str());
     QVERIFY2(refused.error().message.ends_with(" are free here."), refused.error().message.c_str());
+    QVERIFY(pipeline::checkUnsplitMemory(*m_plan).fits());
     const auto insisted = need(scripted(huge, [](Report&) {}, true));
     QVERIFY(insisted.outcome.succeeded);
     QCOMPARE(insisted.notes.size(), std::size_t(2));  // the backend, and what was insisted on
+  }
+
+  /// The figure is that of the plan for one rank, made as the unsplit run makes it.
+  void theUnsplitRunHoldsTheModelWhole() {
+    const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
+    pipeline::SolveOptions options;
+    options.ranks = 1;
+    const auto whole = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+    QCOMPARE(plan::unsplitMemory(*m_plan).total(), whole->memory.total());
+    QVERIFY(whole->memory.parameters > m_plan->memory.parameters);
+  }
+
+  /// Ranks that fit are not started when what they are to be compared with does not.
+  void anUnsplitRunThatDoesNotFitIsNotStarted() {
+    auto wide = std::make_shared<plan::Plan>(*m_plan);
+    wide->parameters.front().type.shape = {std::int64_t(1) << 48};  // whole; a rank's part is as small as before
+    QVERIFY(pipeline::checkMemory(*wide, run::Backend::Gloo).fits());
+    const auto check = pipeline::checkUnsplitMemory(*wide);
+    QVERIFY(!check.fits());
+    QVERIFY(check.needed > std::int64_t(1) << 50);
+    const auto refused = scripted(wide, [](Report&) {}, false, true);
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, ErrorCode::Environment);
+    QVERIFY2(refused.error().message.starts_with("The unsplit run that the ranks are compared with is predicted to hold 1.00 PiB of memory, and "),
+             refused.error().message.c_str());
+    const auto unchecked = need(scripted(wide, [](Report&) {}));  // compared with nothing
+    QVERIFY(unchecked.outcome.succeeded);
   }
 };
 

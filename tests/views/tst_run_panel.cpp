@@ -3,10 +3,15 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QProcess>
+#include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include "panels/run_panel.h"
+#include "pipeline/source.h"
+#include "save_file.h"
+#include "text.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -80,6 +85,17 @@ class TestRunPanel : public QObject {
     insist->click();
     QVERIFY(!start->isEnabled());
 
+    // What stands under it does the same.
+    const auto shown = [&] {
+      const auto labels = panel.findChildren<QLabel*>();
+      return std::any_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().endsWith(QLatin1String(" --ignore-memory")); });
+    };
+    QVERIFY(!shown());
+    insist->click();
+    QVERIFY(shown());
+    insist->click();
+    QVERIFY(!shown());
+
     // Whoever starts it otherwise (a script) is told, and nothing is started.
     QSignalSpy ended(&document, &Document::workEnded);
     document.run(2, run::Backend::Gloo);
@@ -94,6 +110,59 @@ class TestRunPanel : public QObject {
     QVERIFY2(all.contains(QLatin1String("Not started: 2 ranks are predicted")) &&
                  all.contains(QLatin1String("cleave-cli run")) && all.contains(QLatin1String("Planned: ")),
              qPrintable(all));
+  }
+
+  /// A plan made elsewhere, for a device that only its maker had: what is shown is pasted into a shell, and runs.
+  void theCommandThatIsShownRuns_data() {
+    QTest::addColumn<QString>("name");
+    QTest::newRow("a device of the maker's own") << "lab";
+    QTest::newRow("another device of a bundled name") << "h100";
+  }
+  void theCommandThatIsShownRuns() {
+    QFETCH(QString, name);
+    QTemporaryDir folder;
+    auto device = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice));
+    QVERIFY(device.has_value());
+    device->name = toStd(name);
+    device->memoryBytes = 3ll << 30;
+    pipeline::SolveOptions options;
+    options.engine = solve::Engine::Reference;
+    options.cost.profile = *device;
+    torch_capture::CaptureOptions capture;
+    capture.sequence = 8;
+    const auto model = pipeline::openModel(toStd(makeModel(folder, 64, 1)), capture);
+    QVERIFY(model.has_value());
+    const auto solved = pipeline::solveModel(*model, options);
+    QVERIFY(solved.has_value());
+    const auto made = pipeline::planModel(*model, *solved);
+    QVERIFY(made.has_value());
+    const QString file = folder.filePath(QStringLiteral("it's a plan.json"));
+    QVERIFY(saveFile(file, QByteArray::fromStdString(plan::toJson(**made))).has_value());
+
+    Document document;
+    document.open(file);
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && document.activity() == Activity::Idle, kPatience);
+    QVERIFY(document.plan()->costSettings.profile == *device);
+    const QString command = runCommand(document, 2, run::Backend::Gloo, true);
+    QProcess shell;
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert(QStringLiteral("PATH"), QStringLiteral(CLEAVE_BIN_DIR ":") + environment.value(QStringLiteral("PATH")));
+    shell.setProcessEnvironment(environment);
+    shell.setWorkingDirectory(QDir::tempPath());
+    const QString planAgain = folder.filePath(QStringLiteral("again.json"));
+    shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), command});
+    QVERIFY(shell.waitForFinished(kPatience));
+    QVERIFY2(shell.exitCode() == 0, qPrintable(command + QLatin1Char('\n') + QString::fromUtf8(shell.readAllStandardError())));
+    // The same words make a plan for the same device.
+    QString again = command;
+    again.replace(QStringLiteral("cleave-cli run"), QStringLiteral("cleave-cli plan"));
+    again.remove(QRegularExpression(QStringLiteral(" --(skip-weights|ignore-memory|backend \\w+)")));
+    shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), again + QStringLiteral(" --json '%1'").arg(planAgain)});
+    QVERIFY(shell.waitForFinished(kPatience));
+    QVERIFY2(shell.exitCode() == 0, shell.readAllStandardError().constData());
+    const auto read = pipeline::readPlanFile(toStd(planAgain));
+    QVERIFY(read.has_value());
+    QVERIFY((*read)->costSettings.profile == *device);
   }
 };
 

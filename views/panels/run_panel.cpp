@@ -16,7 +16,6 @@
 #include <QVBoxLayout>
 
 #include "base/bounded_json.h"
-#include "base/output_file.h"
 #include "canvas/theme.h"
 #include "text.h"
 
@@ -73,10 +72,10 @@ QString verdictWord(pipeline::RunVerdict verdict) {
   return QObject::tr("Failed");
 }
 
-std::optional<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
+std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
   const auto resolved = run::resolveBackend(backend, ranks);
-  if (!plan || plan->ranks != ranks || !resolved) return std::nullopt;
-  return pipeline::checkMemory(*plan, *resolved);
+  if (!plan || plan->ranks != ranks || !resolved) return {};
+  return {pipeline::checkMemory(*plan, *resolved), pipeline::checkUnsplitMemory(*plan)};
 }
 
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
@@ -108,19 +107,21 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
     checks.push_back({true, QObject::tr("A run's forward pass needs %1 a rank, of it %2 parameters and %3 activations.")
                                 .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
                                      bytesText(plan->memory.peakActivations))});
-    if (const auto memory = memoryBeforeRun(plan, ranks, backend)) checks.push_back({memory->fits(), toQ(memory->text)});
+    for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, ranks, backend))
+      checks.push_back({memory.fits(), toQ(memory.text)});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
   }
   for (const std::string& warning : plan->warnings) checks.push_back({false, prose(warning)});
   return checks;
 }
 
-QString runCommand(const Document& document, int ranks, run::Backend backend) {
+QString runCommand(const Document& document, int ranks, run::Backend backend, bool ignoresMemory) {
   QStringList words = document.runArguments(ranks);
   if (words.isEmpty()) return {};
   words.prepend(QStringLiteral("run"));
   words.prepend(QStringLiteral("cleave-cli"));
   if (backend != run::Backend::Auto) words << QStringLiteral("--backend") << toQ(run::toText(backend));
+  if (ignoresMemory) words << QStringLiteral("--ignore-memory");
   for (QString& word : words) word = quoted(word);
   return words.join(QLatin1Char(' '));
 }
@@ -241,7 +242,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   outer->addWidget(m_scroll);
 
   connect(m_start, &QPushButton::clicked, this,
-          [this] { m_document.run(m_ranks->value(), backend(), m_insist->isVisibleTo(this) && m_insist->isChecked()); });
+          [this] { m_document.run(m_ranks->value(), backend(), insists()); });
   connect(m_insist, &QCheckBox::toggled, this, &RunPanel::refreshSetup);
   connect(m_stop, &QPushButton::clicked, &document, &Document::stop);
   connect(m_export, &QPushButton::clicked, this, &RunPanel::exportRun);
@@ -270,19 +271,24 @@ run::Backend RunPanel::backend() const {
   return static_cast<run::Backend>(m_backend->currentData().toInt());
 }
 
+bool RunPanel::insists() const {
+  return m_insist->isVisibleTo(this) && m_insist->isChecked();
+}
+
 void RunPanel::refreshSetup() {
   const bool hasModel = m_document.model() != nullptr;
   const bool isRunning = m_document.activity() == Activity::Running;
   const auto memory = memoryBeforeRun(m_document.plan().get(), m_ranks->value(), backend());
-  const bool mustInsist = hasModel && memory && !memory->fits();
+  const auto tooLarge = std::find_if(memory.begin(), memory.end(), [](const auto& check) { return !check.fits(); });
+  const bool mustInsist = hasModel && tooLarge != memory.end();
   m_insist->setVisible(mustInsist);
-  if (memory) m_insist->setToolTip(toQ(memory->text));
+  if (mustInsist) m_insist->setToolTip(toQ(tooLarge->text));
   if (!mustInsist) m_insist->setChecked(false);  // said of this plan, not of the next
   m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle && (!mustInsist || m_insist->isChecked()));
   m_stop->setEnabled(isRunning);
   m_export->setVisible(m_document.runState() && !m_document.runState()->isActive && m_document.runState()->hasRanks());
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
-  const QString command = hasModel ? runCommand(m_document, m_ranks->value(), backend()) : QString();
+  const QString command = hasModel ? runCommand(m_document, m_ranks->value(), backend(), insists()) : QString();
   const RunState* run = m_document.runState();
   const bool hasRanks = run && run->hasRanks();
   m_command->setVisible(!command.isEmpty() && !hasRanks);
@@ -384,10 +390,7 @@ void RunPanel::exportRun() {
                                                     tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
   if (path.isEmpty()) return;
   const QString text = path.endsWith(QLatin1String(".csv"), Qt::CaseInsensitive) ? runToCsv(*state) : runToJson(*state);
-  if (const auto written = writeFile(toStd(path), toStd(text)); !written)
-    emit m_document.message(toQ(written.error().message), Severity::Failure);
-  else
-    emit m_document.message(tr("Written to %1.").arg(path), Severity::Good);
+  m_document.save(path, [text] { return text.toUtf8(); });
 }
 
 }  // namespace cleave::views

@@ -23,10 +23,11 @@ struct RunCheck {
 };
 /// What speaks for and against running this plan on so many ranks, in words.
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
-/// Whether the ranks fit into memory; nullopt while there is no plan for so many, or no such backend here.
-std::optional<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
+/// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no plan for
+/// so many, or no such backend here.
+std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
 /// The command line that does the same, quoted for a shell; empty when there is none.
-QString runCommand(const Document& document, int ranks, run::Backend backend);
+QString runCommand(const Document& document, int ranks, run::Backend backend, bool ignoresMemory = false);
 /// The result as "cleave.window.run/1" JSON and as CSV, for the export button.
 QString runToJson(const RunState& state);
 QString runToCsv(const RunState& state);
@@ -79,6 +80,7 @@ class RunPanel : public QWidget {
   void refreshRun();
   void refreshResult();
   void showLog(int rank);
+  bool insists() const;  ///< that ranks run which do not fit
   void exportRun();
   Document& m_document;
   QSpinBox* m_ranks;
