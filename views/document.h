@@ -47,6 +47,8 @@ class Document : public QObject {
   QStringList runArguments(int ranks) const;
   QString title() const;  ///< "Tiny Llama", or the folder's name
   const std::optional<pipeline::Sample>& sample() const { return m_sample; }
+  /// The settings came with a sample, plan or recording, and go with it: the next model has the user's own.
+  bool hasBorrowedSettings() const { return m_isBorrowed; }
   /// A sample that meets conflicts is there to show them: it opens on the first one.
   bool isAboutConflicts() const;
   /// The run under way, or the last one of the plan that is shown; null: neither.

@@ -288,9 +288,9 @@ void MainWindow::updateSettings() {
       ->setText(settings.ranks == 1 ? tr("Run on 1 Rank") : tr("Run on %1 Ranks").arg(settings.ranks));
 }
 
-/// A sample brings its own settings: they are not what the user chose for models.
+/// What a sample, plan or recording brings is not what the user chose for models.
 void MainWindow::rememberSettings() {
-  if (m_remembers && !m_document.sample()) saveSolveSettings(m_document);
+  if (m_remembers && !m_document.hasBorrowedSettings()) saveSolveSettings(m_document);
 }
 
 void MainWindow::escape() {

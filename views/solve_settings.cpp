@@ -162,6 +162,7 @@ QLineEdit* SolveSettings::makePatterns(const QString& hint, Result<void> (Docume
     const auto done = (m_document.*apply)(patternsOf(line->text()));
     m_trouble->setVisible(!done);
     if (!done) m_trouble->setText(toQ(done.error().message));
+    window()->adjustSize();  // its lines take no room from the others
   });
   return line;
 }

@@ -145,7 +145,7 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
   QVERIFY(html.indexOf(QStringLiteral("3 heads do not divide")) < html.indexOf(QStringLiteral("It matters.")));
   QVERIFY(html.contains(QStringLiteral("value:linear_1")));
   QVERIFY(html.contains(QStringLiteral("It matters.")) && html.contains(QStringLiteral("×3")));
-  QVERIFY(html.contains(QStringLiteral("do not divide by 2 ranks")) && html.contains(QStringLiteral("96 MiB")));
+  QVERIFY(html.contains(QStringLiteral("do not divide by 2 ranks")) && html.contains(QStringLiteral("96\u00a0MiB")));
   QVERIFY(html.contains(QStringLiteral("&lt;odd&gt;")));
   preflight.unknownOperators[0].matters = false;
   QVERIFY(preflightText(preflight, *graph, 2, kColors).contains(QStringLiteral("It does not matter here.")));

@@ -81,9 +81,11 @@ class TestWindowOpen : public QObject {
     for (const QString& file : {m_planFile, m_traceFile}) {
       window.openPath(file);
       QTRY_VERIFY_WITH_TIMEOUT(document.stepState() && window.isSettled() && document.settings().ranks == 4, kPatience);
+      QVERIFY(document.hasBorrowedSettings());
     }
     window.openPath(kLlama);
     QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    QVERIFY(!document.hasBorrowedSettings());
     QCOMPARE(document.settings().ranks, own.ranks);
     QCOMPARE(document.settings().engine, own.engine);
     QVERIFY(document.settings().cost == own.cost && document.settings().menu == own.menu);

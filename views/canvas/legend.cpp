@@ -103,6 +103,7 @@ void Legend::paintEvent(QPaintEvent*) {
   m_drawing.paint(painter, m_filter, m_showsFocus ? m_focus : -1);
   const int row = m_drawing.heightFor(1 << 20) - 2;
   const QRect room(m_drawing.firstRowEnd() + kPad, 0, width() - m_drawing.firstRowEnd() - 2 * kPad, row);
+  if (room.width() < fontMetrics().horizontalAdvance(QStringLiteral("100 %"))) return;  // not even the zoom
   painter.setPen(m_theme.textQuiet);
   painter.drawText(room, Qt::AlignVCenter | Qt::AlignRight,
                    fontMetrics().elidedText(m_status, Qt::ElideLeft, room.width()));

@@ -227,7 +227,7 @@ void ParetoPlot::paintAxes(QPainter& painter) const {
   painter.drawText(QRectF(4, 4, plot.right(), line), Qt::AlignLeft | Qt::AlignTop,
                    tr("time a step, %1").arg(m_time.unit()));
   painter.drawText(QRectF(0, plot.bottom() + 5 + line, plot.right(), line), Qt::AlignRight | Qt::AlignTop,
-                   tr("bytes that stay on a rank, %1").arg(m_bytes.unit()));
+                   tr("bytes a rank, %1").arg(m_bytes.unit()));
 }
 
 void ParetoPlot::paintBudget(QPainter& painter) const {

@@ -30,7 +30,8 @@ QString nodeNamed(const graph::Graph& graph, NodeId node, const QString& text) {
 /// A group: its name and count, its bytes, and under them what follows.
 void addGroup(QStringList& rows, const QString& name, std::size_t count, std::optional<std::int64_t> bytes,
               const QString& words, const TextColors& colors) {
-  rows << row({cell(name), numberCell(quiet(times(count), colors)), numberCell(bytes ? bytesText(*bytes) : QString())});
+  const QString wide = QStringLiteral("<td width=\"80%\">%1</td>").arg(name);  // no break inside a name while there is room
+  rows << row({wide, numberCell(quiet(times(count), colors)), numberCell(bytes ? bytesText(*bytes).replace(QLatin1Char(' '), QChar::Nbsp) : QString())});
   if (!words.isEmpty()) rows << row({cell(quiet(words, colors), 3)});
 }
 }  // namespace

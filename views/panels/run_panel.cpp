@@ -2,6 +2,7 @@
 
 #include <QCheckBox>
 #include <QComboBox>
+#include <QEvent>
 #include <QFileDialog>
 #include <QFontDatabase>
 #include <QHBoxLayout>
@@ -330,6 +331,13 @@ void RunPanel::showLog(int rank) {
   if (text == m_log->toPlainText()) return;
   m_log->setPlainText(text);
   m_log->moveCursor(QTextCursor::End);
+}
+
+void RunPanel::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() != QEvent::PaletteChange) return;
+  refreshSetup();
+  refreshResult();
 }
 
 void RunPanel::refreshResult() {

@@ -75,6 +75,9 @@ class RunPanel : public QWidget {
   explicit RunPanel(Document& document, QWidget* parent = nullptr);
   run::Backend backend() const;
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   void refreshSetup();
   void refreshRun();
