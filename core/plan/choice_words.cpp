@@ -16,9 +16,10 @@ std::string choiceInWords(const Plan& plan) {
   const std::int64_t saved = plan.fastest->bytes - plan.cost.bytes();
   const Femtoseconds longer = plan.cost.femtoseconds() - plan.fastest->femtoseconds;
   const std::string proof = plan.isProvedOptimal ? "" : atLeast(plan);
-  if (slack == 0) return fmt::format("the fastest of all plans{}", proof);
-  const std::string within = fmt::format("a rank holds least of all plans within {} of the fastest", solve::slackText(slack));
-  if (longer == 0 && saved == 0) return fmt::format("the fastest of all plans, and none within {} of it holds less{}", solve::slackText(slack), proof);
+  const std::string_view all = plan.isProvedOptimal ? "all plans" : "the plans that were found";
+  if (slack == 0) return fmt::format("the fastest of {}{}", all, proof);
+  const std::string within = fmt::format("a rank holds least of {} within {} of the fastest", all, solve::slackText(slack));
+  if (longer == 0 && saved == 0) return fmt::format("the fastest of {}, and none within {} of it holds less{}", all, solve::slackText(slack), proof);
   return fmt::format("{}, which takes {} a step ({} less) and needs {} a rank ({} more){}", within, solve::timeText(plan.fastest->femtoseconds),
                      solve::timeText(longer), bytesText(plan.fastest->bytes), bytesText(saved), proof);
 }

@@ -60,6 +60,23 @@ class TestSentences : public QObject {
   Q_OBJECT
 
  private slots:
+  void whatIsNotProvedIsNotSaidOfAllPlans_data() {
+    QTest::addColumn<double>("slackPercent");
+    QTest::newRow("without slack") << 0.0;
+    QTest::newRow("with slack") << 1.0;
+  }
+  void whatIsNotProvedIsNotSaidOfAllPlans() {
+    QFETCH(double, slackPercent);
+    Plan plan;
+    plan.fastest.emplace();
+    plan.costSettings.slackPercent = slackPercent;
+    plan.lowerBoundFs = Femtoseconds(1);
+    const auto says = [&](const char* words) { return choiceInWords(plan).find(words) != std::string::npos; };
+    QVERIFY2(says("the fastest of the plans that were found") && says("not proved"), choiceInWords(plan).c_str());
+    plan.isProvedOptimal = true;
+    QVERIFY2(says("the fastest of all plans") && !says("not proved"), choiceInWords(plan).c_str());
+  }
+
   /// "Column" of which every rank holds all is called what it is.
   void copiesOnEveryRankAreReplicated_data() {
     QTest::addColumn<int>("heads");
