@@ -72,26 +72,28 @@ ValueId GraphBuilder::addValue(std::string name, TensorType type, NodeId produce
   return id;
 }
 
-ValueId GraphBuilder::addSource(NodeKind kind, const std::string& name, TensorType type, ScopeId scope) {
+ValueId GraphBuilder::addSource(NodeKind kind, const std::string& name, TensorType type, ScopeId scope, NodeId origin) {
   const NodeId id(m_graph.nodes.size());
   Node node;
   node.kind = kind;
   node.scope = scope;
+  node.origin = origin;
   node.results.push_back(addValue(name, std::move(type), id, 0));
   m_graph.nodes.push_back(std::move(node));
   return m_graph.nodes.back().results[0];
 }
 
-ValueId GraphBuilder::addInput(const std::string& name, TensorType type) {
-  return addSource(NodeKind::Input, name, std::move(type), ScopeId(0));
+ValueId GraphBuilder::addInput(const std::string& name, TensorType type, NodeId origin) {
+  return addSource(NodeKind::Input, name, std::move(type), ScopeId(0), origin);
 }
 
-ValueId GraphBuilder::addParameter(const std::string& name, TensorType type, ScopeId scope) {
-  return addSource(NodeKind::Parameter, name, std::move(type), scope);
+ValueId GraphBuilder::addParameter(const std::string& name, TensorType type, ScopeId scope, NodeId origin) {
+  return addSource(NodeKind::Parameter, name, std::move(type), scope, origin);
 }
 
-ValueId GraphBuilder::addConstant(const std::string& name, TensorType type, std::vector<std::byte> data, ScopeId scope) {
-  const ValueId value = addSource(NodeKind::Constant, name, std::move(type), scope);
+ValueId GraphBuilder::addConstant(const std::string& name, TensorType type, std::vector<std::byte> data, ScopeId scope,
+                                  NodeId origin) {
+  const ValueId value = addSource(NodeKind::Constant, name, std::move(type), scope, origin);
   m_graph.constants.emplace(m_graph.value(value).producer.raw(), std::move(data));
   return value;
 }

@@ -121,9 +121,10 @@ std::vector<ValueId> operandsOf(const Node& node);
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string graphName = {});
-  ValueId addInput(const std::string& name, TensorType type);
-  ValueId addParameter(const std::string& name, TensorType type, ScopeId scope = ScopeId(0));
-  ValueId addConstant(const std::string& name, TensorType type, std::vector<std::byte> data, ScopeId scope = ScopeId(0));
+  ValueId addInput(const std::string& name, TensorType type, NodeId origin = NodeId());
+  ValueId addParameter(const std::string& name, TensorType type, ScopeId scope = ScopeId(0), NodeId origin = NodeId());
+  ValueId addConstant(const std::string& name, TensorType type, std::vector<std::byte> data, ScopeId scope = ScopeId(0),
+                      NodeId origin = NodeId());
   /// Appends a call; results are named "<op>_<n>" (operator without namespace and overload, n counted per operator).
   std::vector<ValueId> addCall(std::string_view op, std::vector<Argument> args, std::vector<TensorType> results,
                                ScopeId scope = ScopeId(0), NodeId origin = NodeId());
@@ -137,7 +138,7 @@ class GraphBuilder {
   Result<Graph> finish() &&;
 
  private:
-  ValueId addSource(NodeKind kind, const std::string& name, TensorType type, ScopeId scope);
+  ValueId addSource(NodeKind kind, const std::string& name, TensorType type, ScopeId scope, NodeId origin);
   ValueId addValue(std::string name, TensorType type, NodeId producer, std::uint32_t resultIndex);
   Graph m_graph;
   std::unordered_map<std::string, std::uint32_t> m_opIndex;

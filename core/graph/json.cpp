@@ -101,9 +101,7 @@ class Reader {
     }
     CLEAVE_TRY_VOID(readOutputs(graph));
     CLEAVE_TRY_VOID(readTied(graph));
-    CLEAVE_TRY(Graph read, std::move(m_builder).finish());
-    for (std::size_t i = 0; i < read.nodes.size(); ++i) read.nodes[i].origin = m_origins[i];
-    return read;
+    return std::move(m_builder).finish();
   }
 
  private:
@@ -146,35 +144,36 @@ class Reader {
     }
     CLEAVE_TRY(const std::int64_t scopeIndex, node.integer("scope", below(m_scopes.size()), 0));
     const ScopeId scope = m_scopes.empty() ? ScopeId(0) : m_scopes[static_cast<std::size_t>(scopeIndex)];
-    CLEAVE_TRY(const auto origin, node.optionalInteger("origin", below(kMaxNodes)));
-    m_origins.push_back(origin ? NodeId(static_cast<std::size_t>(*origin)) : NodeId());
-    if (node.has("op")) return readCall(node, names, std::move(types), scope);
-    return readSource(node, names, types, scope);
+    CLEAVE_TRY(const auto index, node.optionalInteger("origin", below(kMaxNodes)));
+    const NodeId origin = index ? NodeId(static_cast<std::size_t>(*index)) : NodeId();
+    if (node.has("op")) return readCall(node, names, std::move(types), scope, origin);
+    return readSource(node, names, types, scope, origin);
   }
 
-  Result<void> readCall(const JsonObject& node, const std::vector<std::string>& names, std::vector<TensorType> types, ScopeId scope) {
+  Result<void> readCall(const JsonObject& node, const std::vector<std::string>& names, std::vector<TensorType> types, ScopeId scope,
+                        NodeId origin) {
     CLEAVE_TRY(const std::int64_t op, node.integer("op", below(m_ops.size())));
     CLEAVE_TRY(const JsonArray list, node.array("args"));
     std::vector<Argument> args;
     for (std::size_t i = 0; i < list.size(); ++i) {
       CLEAVE_TRY(args.emplace_back(), argument(list, i));
     }
-    const auto results = m_builder.addCall(m_ops[static_cast<std::size_t>(op)], std::move(args), std::move(types), scope);
+    const auto results = m_builder.addCall(m_ops[static_cast<std::size_t>(op)], std::move(args), std::move(types), scope, origin);
     for (std::size_t i = 0; i < results.size(); ++i) m_builder.renameValue(results[i], names[i]);
     return {};
   }
 
   Result<void> readSource(const JsonObject& node, const std::vector<std::string>& names,
-                          const std::vector<TensorType>& types, ScopeId scope) {
+                          const std::vector<TensorType>& types, ScopeId scope, NodeId origin) {
     CLEAVE_TRY(const std::string kind, node.text("kind"));
     if (names.size() != 1) return node.wrong("out", "a list of one value");
     if (kind == "input") {
-      m_builder.addInput(names[0], types[0]);
+      m_builder.addInput(names[0], types[0], origin);
     } else if (kind == "parameter") {
-      m_builder.addParameter(names[0], types[0], scope);
+      m_builder.addParameter(names[0], types[0], scope, origin);
     } else if (kind == "constant") {
       CLEAVE_TRY(auto bytes, readHex(node, "data"));
-      m_builder.addConstant(names[0], types[0], std::move(bytes), scope);
+      m_builder.addConstant(names[0], types[0], std::move(bytes), scope, origin);
     } else {
       return node.wrong("kind", "input, parameter or constant");
     }
@@ -298,7 +297,6 @@ class Reader {
   }
 
   GraphBuilder m_builder;
-  std::vector<NodeId> m_origins;  ///< by node: of every kind, which the builder takes for calls alone
   std::vector<std::string> m_ops;
   std::vector<ScopeId> m_scopes;
   std::unordered_set<std::string> m_names;  ///< of values

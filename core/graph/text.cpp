@@ -200,9 +200,7 @@ class GraphReader {
       if (line.atEnd() || line.peek() == '%') continue;  // empty, or a comment
       CLEAVE_TRY_VOID(readLine(line));
     }
-    CLEAVE_TRY(Graph read, std::move(m_builder).finish());
-    for (std::size_t i = 0; i < read.nodes.size(); ++i) read.nodes[i].origin = m_origins[i];
-    return read;
+    return std::move(m_builder).finish();
   }
 
  private:
@@ -282,7 +280,7 @@ class GraphReader {
       CLEAVE_TRY(args, arguments(line));
     }
     ScopeId scope(0);
-    NodeId& origin = m_origins.emplace_back();
+    NodeId origin;
     if (line.accept("@")) {
       CLEAVE_TRY(const std::string path, line.name());
       scope = m_builder.scope(path);
@@ -294,14 +292,14 @@ class GraphReader {
     if (!line.atEnd()) return line.error("unexpected text at the end");
     std::vector<ValueId> results;
     if (isCall) {
-      results = m_builder.addCall(op, std::move(args), std::move(types), scope);
+      results = m_builder.addCall(op, std::move(args), std::move(types), scope, origin);
     } else if (op == "input") {
-      results = {m_builder.addInput(names[0], types[0])};
+      results = {m_builder.addInput(names[0], types[0], origin)};
     } else if (op == "parameter") {
-      results = {m_builder.addParameter(names[0], types[0], scope)};
+      results = {m_builder.addParameter(names[0], types[0], scope, origin)};
     } else if (op == "constant") {
       const std::size_t bytes = static_cast<std::size_t>(sizeInBytes(types[0]));
-      results = {m_builder.addConstant(names[0], types[0], std::vector<std::byte>(bytes), scope)};
+      results = {m_builder.addConstant(names[0], types[0], std::vector<std::byte>(bytes), scope, origin)};
     } else {
       return line.error("\"{}\" is neither input, parameter, constant nor an operator like aten::add.Tensor", op);
     }
@@ -396,7 +394,6 @@ class GraphReader {
   }
 
   GraphBuilder m_builder;
-  std::vector<NodeId> m_origins;  ///< by node: of every kind, which the builder takes for calls alone
   std::unordered_map<std::string, ValueId> m_values;
   bool m_anyNode = false;
 };

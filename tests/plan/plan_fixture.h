@@ -186,4 +186,10 @@ inline rules::StrategyContext context(int ranks, rules::SequenceParallel sequenc
   return {ranks, menu, sequence};
 }
 
+inline const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {
+  const auto at = std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
+  if (at == plan.layers.end()) qFatal("no layer %s", std::string(name).c_str());
+  return *at;
+}
+
 }  // namespace cleave::plan::testing

@@ -48,12 +48,6 @@ bool isWholeOnAll(const Plan& plan, const LayerPlan& layer) {
   return at != plan.parameters.end() && at->localShape == at->type.shape;
 }
 
-const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {
-  const auto at = std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
-  if (at == plan.layers.end()) qFatal("no layer %s", std::string(name).c_str());
-  return *at;
-}
-
 }  // namespace
 
 class TestSentences : public QObject {
@@ -106,7 +100,7 @@ class TestSentences : public QObject {
         QVERIFY2(violations.empty(), violations.empty() ? "" : violations.front().c_str());
         const Plan met = planOf(pinned, engine);
         const std::string name = fmt::format("model.layers.0.self_attn.{}_proj", pin[2]);
-        QVERIFY2(!isWholeOnAll(met, layerNamed(met, name)), pin);
+        QVERIFY2(!isWholeOnAll(met, testing::layerNamed(met, name)), pin);
       }
     }
   }
@@ -168,11 +162,11 @@ class TestSentences : public QObject {
     sizes.intermediate = 113;
     const Plan plan = planOf(problemOf(sizes, 7), Engine::Optimal);
     for (const char* name : {"model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.o_proj"}) {
-      const auto* cannot = std::get_if<Cannot>(&layerNamed(plan, name).standing);
-      QVERIFY2(cannot, toText(layerNamed(plan, name).standing).c_str());
+      const auto* cannot = std::get_if<Cannot>(&testing::layerNamed(plan, name).standing);
+      QVERIFY2(cannot, toText(testing::layerNamed(plan, name).standing).c_str());
       QCOMPARE(cannot->why, std::string("40 heads do not divide by 7 ranks"));
     }
-    const auto* mlp = std::get_if<Cannot>(&layerNamed(plan, "model.layers.0.mlp.up_proj").standing);
+    const auto* mlp = std::get_if<Cannot>(&testing::layerNamed(plan, "model.layers.0.mlp.up_proj").standing);
     QVERIFY(mlp && mlp->why.find("113 output features") != std::string::npos);
   }
 };

@@ -292,12 +292,6 @@ Case published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, 
   return c;
 }
 
-const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {
-  const auto at = std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
-  if (at == plan.layers.end()) qFatal("no layer %s", std::string(name).c_str());
-  return *at;
-}
-
 }  // namespace
 
 class TestVerdicts : public QObject {
@@ -370,12 +364,12 @@ class TestVerdicts : public QObject {
     c.problem.cost.profile = device();
     c.problem.pins.push_back(*solve::Pin::parse("lm_head=replicated"));
     const Plan plan = planOf(c, *solved(c.problem, c.engine));
-    QVERIFY2(std::holds_alternative<Cannot>(layerNamed(plan, "model.layers.0.mlp.up_proj").standing), toText(layerNamed(plan, "model.layers.0.mlp.up_proj").standing).c_str());
-    QVERIFY2(layerNamed(plan, "model.layers.0.mlp.up_proj").reason.find("113 output features do not divide by 2 ranks") != std::string::npos,
-             layerNamed(plan, "model.layers.0.mlp.up_proj").reason.c_str());
+    QVERIFY2(std::holds_alternative<Cannot>(testing::layerNamed(plan, "model.layers.0.mlp.up_proj").standing), toText(testing::layerNamed(plan, "model.layers.0.mlp.up_proj").standing).c_str());
+    QVERIFY2(testing::layerNamed(plan, "model.layers.0.mlp.up_proj").reason.find("113 output features do not divide by 2 ranks") != std::string::npos,
+             testing::layerNamed(plan, "model.layers.0.mlp.up_proj").reason.c_str());
     // A collective's latency of 1 µs is more than all of this model's work.
-    QVERIFY2(std::holds_alternative<DoesNotPay>(layerNamed(plan, "model.layers.0.self_attn.q_proj").standing), layerNamed(plan, "model.layers.0.self_attn.q_proj").reason.c_str());
-    const auto* pinned = std::get_if<NotAskedFor>(&layerNamed(plan, "lm_head").standing);
+    QVERIFY2(std::holds_alternative<DoesNotPay>(testing::layerNamed(plan, "model.layers.0.self_attn.q_proj").standing), testing::layerNamed(plan, "model.layers.0.self_attn.q_proj").reason.c_str());
+    const auto* pinned = std::get_if<NotAskedFor>(&testing::layerNamed(plan, "lm_head").standing);
     QVERIFY(pinned);
     QCOMPARE(pinned->changes, (std::vector<solve::Change>{{solve::ChangeKind::LiftPin, "lm_head=replicated"}}));
     QVERIFY2(plan.warnings[0].starts_with("Nothing is split, because it does not pay on 2 ranks of round"), plan.warnings[0].c_str());
@@ -421,7 +415,7 @@ class TestVerdicts : public QObject {
       if (parameter.localShape == parameter.type.shape) whole += sizeInBytes(parameter.type);
     }
     QCOMPARE(plan.memory.wholeParameters, whole);
-    QVERIFY(!std::holds_alternative<Split>(layerNamed(plan, "model.layers.0.self_attn.k_proj").standing));
+    QVERIFY(!std::holds_alternative<Split>(testing::layerNamed(plan, "model.layers.0.self_attn.k_proj").standing));
   }
 
   /// CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.

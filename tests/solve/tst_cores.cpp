@@ -1,5 +1,5 @@
+#include "core_nodes.h"
 #include "solve/explain/explain.h"
-#include "solve/explain/relaxed.h"
 #include "solve/solve_support.h"
 #include "support/llama_graph.h"
 
@@ -37,29 +37,6 @@ class Subsets {
   const Problem& m_problem;
   std::map<std::uint32_t, bool> m_known;
 };
-
-/// Nodes that are named together leave no plan, whatever the others do; no fewer of them do.
-std::string wrongNodes(const Problem& problem, const Core& core) {
-  const Progress progress;
-  Work work(kDefaultWork, progress);
-  const Variables variables(problem);
-  Domains domains(problem, work);
-  Relaxation relaxation(problem, variables, domains, work);
-  std::vector<bool> kept(problem.graph->nodes.size(), false);
-  std::vector<NodeId> named;
-  for (const Constraint& constraint : core.constraints) {
-    if (constraint.kind == ConstraintKind::Pin || !constraint.node.isValid() || relaxation.isBackground(constraint.node)) continue;
-    named.push_back(constraint.node);
-    kept[constraint.node.index()] = true;
-  }
-  if (relaxation.check(kept) != Answer::Fails) return "these nodes can hold together";
-  for (const NodeId node : named) {
-    kept[node.index()] = false;
-    if (relaxation.check(kept) == Answer::Fails) return fmt::format("node {} is not needed", node.raw());
-    kept[node.index()] = true;
-  }
-  return {};
-}
 
 /// Of layers and of values, for a tiny Llama.
 std::string anyPin(std::mt19937_64& random, const Graph& graph) {
@@ -129,7 +106,7 @@ class TestCores : public QObject {
         QVERIFY2(subsets.hasPlan(part), fmt::format("the pins {:b} are enough: {}", part, about).c_str());
       }
       if (found->core.text().find(" more operators from ") != std::string::npos) continue;  // the middle of a chain is counted, not named
-      const std::string wrong = wrongNodes(subsets.with(core), found->core);
+      const std::string wrong = test::wrongNodes(subsets.with(core), found->core);
       QVERIFY2(wrong.empty(), (wrong + ": " + about).c_str());
     }
     qInfo("seeds from %llu: %d cores, %d of them leave a pin out", static_cast<unsigned long long>(kFirstSeed), cores, smaller);

@@ -1,4 +1,5 @@
 #include "brute_force.h"
+#include "core_nodes.h"
 #include "random_plans.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/relaxed.h"
@@ -203,33 +204,9 @@ class Claims {
     }
     if (hasBudget && !solved(demanding(*m_problem, pins, rulesOff), Engine::Learning).solution) return "the budget is not needed: " + text;
     if (!hasBudget) {
-      if (std::string wrong = checkNodes(demanding(*m_problem, pins, rulesOff), core); !wrong.empty()) return wrong + ": " + text;
+      if (std::string wrong = test::wrongNodes(demanding(*m_problem, pins, rulesOff), core); !wrong.empty()) return wrong + ": " + text;
     }
     return checkOffers(core, [](const Solution&) { return true; });
-  }
-
-  /// The nodes that are named fail together, whatever the others do, and no fewer of them.
-  static std::string checkNodes(const Problem& problem, const Core& core) {
-    const Progress progress;
-    Work work(kDefaultWork, progress);
-    const Variables variables(problem);
-    Domains domains(problem, work);
-    Relaxation relaxation(problem, variables, domains, work);
-    std::vector<bool> kept(problem.graph->nodes.size(), false);
-    std::vector<NodeId> named;
-    for (const Constraint& constraint : core.constraints) {
-      const bool isDemand = constraint.kind == ConstraintKind::Pin || constraint.kind == ConstraintKind::RuleOff;
-      if (isDemand || !constraint.node.isValid() || relaxation.isBackground(constraint.node)) continue;
-      named.push_back(constraint.node);
-      kept[constraint.node.index()] = true;
-    }
-    if (relaxation.check(kept) != Answer::Fails) return "these nodes can hold together";
-    for (NodeId n : named) {
-      kept[n.index()] = false;
-      if (relaxation.check(kept) == Answer::Fails) return fmt::format("`{}` is not needed", problem.graph->value(problem.graph->node(n).results.front()).name);
-      kept[n.index()] = true;
-    }
-    return {};
   }
 
   // ---- remedies

@@ -38,6 +38,16 @@ struct Listener {
   }
 };
 
+/// What torchrun's agent runs before it starts ranks.
+c10::intrusive_ptr<c10d::TCPStore> storeOfAnAgent(const Listener& listener) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(listener.port);
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.masterListenFd = listener.fd;
+  return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+}
+
 using Connected = Result<std::unique_ptr<Collectives>>;
 
 /// Each rank on a thread of its own.
@@ -119,12 +129,7 @@ class CollectivesTest : public QObject {
   /// What this machine lacks is not the fault of a rank that waits elsewhere.
   void aDeviceThatIsNotThereIsThisRanksOwnFault() {
     const Listener listener;
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(listener.port);
-    options.isServer = true;
-    options.waitWorkers = false;
-    options.masterListenFd = listener.fd;
-    const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    const auto store = storeOfAnAgent(listener);
     qputenv("GLOO_SOCKET_IFNAME", "nope");
     GroupAddress group{1, 2, "127.0.0.1", listener.port};
     group.agentStore = "/worker/attempt_0";
@@ -149,12 +154,7 @@ class CollectivesTest : public QObject {
   /// torchrun's agent serves the store: no rank may do so at the same address, and each attempt has keys of its own.
   void ranksMeetInTheStoreOfAnAgent() {
     const Listener listener;
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(listener.port);
-    options.isServer = true;
-    options.waitWorkers = false;
-    options.masterListenFd = listener.fd;
-    const auto agent = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    const auto agent = storeOfAnAgent(listener);
     for (const char* attempt : {"/worker/attempt_0", "/worker/attempt_1"}) {
       std::array<double, 2> sums{};
       onThreads(2, [&](int rank) {

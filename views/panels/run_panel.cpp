@@ -287,11 +287,11 @@ void RunPanel::refreshSetup() {
   if (!mustInsist) m_insist->setChecked(false);  // said of this plan, not of the next
   m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle && (!mustInsist || m_insist->isChecked()));
   m_stop->setEnabled(isRunning);
-  m_export->setVisible(m_document.runState() && !m_document.runState()->isActive && m_document.runState()->hasRanks());
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
   const QString command = hasModel ? runCommand(m_document, m_ranks->value(), backend(), insists()) : QString();
   const RunState* run = m_document.runState();
   const bool hasRanks = run && run->hasRanks();
+  m_export->setVisible(hasRanks && !run->isActive);
   m_command->setVisible(!command.isEmpty() && !hasRanks);
   if (!hasModel) {
     m_checks->setText(

@@ -1,0 +1,34 @@
+#pragma once
+/// The nodes that a core names, held against what it says of them.
+#include "solve/explain/explain.h"
+#include "solve/explain/relaxed.h"
+
+namespace cleave::test {
+
+/// The nodes that are named fail together, whatever the others do, and no fewer of them; empty: so it is.
+inline std::string wrongNodes(const solve::Problem& problem, const solve::Core& core) {
+  const Progress progress;
+  solve::Work work(solve::kDefaultWork, progress);
+  const solve::Variables variables(problem);
+  solve::Domains domains(problem, work);
+  solve::Relaxation relaxation(problem, variables, domains, work);
+  std::vector<bool> kept(problem.graph->nodes.size(), false);
+  std::vector<graph::NodeId> named;
+  for (const solve::Constraint& constraint : core.constraints) {
+    const bool isDemand = constraint.kind == solve::ConstraintKind::Pin || constraint.kind == solve::ConstraintKind::RuleOff;
+    if (isDemand || !constraint.node.isValid() || relaxation.isBackground(constraint.node)) continue;
+    named.push_back(constraint.node);
+    kept[constraint.node.index()] = true;
+  }
+  if (relaxation.check(kept) != solve::Answer::Fails) return "these nodes can hold together";
+  for (const graph::NodeId n : named) {
+    kept[n.index()] = false;
+    if (relaxation.check(kept) == solve::Answer::Fails) {
+      return fmt::format("`{}` is not needed", problem.graph->value(problem.graph->node(n).results.front()).name);
+    }
+    kept[n.index()] = true;
+  }
+  return {};
+}
+
+}  // namespace cleave::test
