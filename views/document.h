@@ -80,7 +80,7 @@ class Document : public QObject {
   /// Calls `make` and writes what it answers, both on a worker, and says so in a message, followed by `note`.
   void save(const QString& file, std::function<QByteArray()> make, const QString& note = {});
   /// Captures the open model again with other options.
-  void recapture(const torch_capture::CaptureOptions& options);
+  void recapture(const torch_capture::CaptureOptions& options) { recapture(options, m_settings); }
   void solve();
   /// Solves first when the plan is for another number of ranks.
   void run(int ranks, run::Backend backend, bool ignoresMemory = false);
@@ -127,6 +127,8 @@ class Document : public QObject {
   Result<void> setRulesOff(std::vector<std::string> patterns);
   Result<void> setRedistributable(std::vector<std::string> patterns);
   void applyChange(const solve::Change& change);
+  /// Solves again with what was found to fit, captured again where it asks for that.
+  void applyFit(const pipeline::Fit& fit);
   /// Sets the budget to what the plan at this point of the front needs.
   void usePoint(const solve::ParetoPoint& point);
   const std::vector<solve::Breakpoint>& breakpoints() const { return m_breakpoints; }
@@ -183,10 +185,10 @@ class Document : public QObject {
     std::optional<rules::Menu> menu;
     rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
     int ranks = 2;
-    std::optional<std::int64_t> memoryBudget;
-    double slackPercent = 0;
+    solve::CostSettings cost;
+    static Demands of(const pipeline::SolveOptions& options);
   };
-  Demands demands() const;
+  Demands demands() const { return Demands::of(m_settings); }
   void applyDemands(const Demands& demands);
   void applyBreakpoints(std::vector<solve::Breakpoint> breakpoints);
 
@@ -236,6 +238,7 @@ class Document : public QObject {
   static Worker::Completion loadTrace(Document* document, const QString& path, const Progress& progress);
   void takeOpened(const QString& path, const pipeline::SolveOptions& settings,
                   std::shared_ptr<const pipeline::Model> model, bool isBorrowed);
+  void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
   QString whyNotRun(int ranks) const;
   void failOpen(const Error& error);
   pipeline::SolveOptions settingsForNewModel() const;

@@ -19,6 +19,9 @@ void bring(Document::Demands& now, const Document::Demands& from, const Document
   const auto carry = [&](auto field) {
     if (from.*field != to.*field) now.*field = to.*field;
   };
+  const auto carryCost = [&](auto field) {
+    if (from.cost.*field != to.cost.*field) now.cost.*field = to.cost.*field;
+  };
   if (textsOf(from.pins) != textsOf(to.pins)) now.pins = to.pins;
   carry(&Document::Demands::rulesOff);
   carry(&Document::Demands::redistributable);
@@ -26,8 +29,11 @@ void bring(Document::Demands& now, const Document::Demands& from, const Document
   carry(&Document::Demands::menu);
   carry(&Document::Demands::sequenceParallel);
   carry(&Document::Demands::ranks);
-  carry(&Document::Demands::memoryBudget);
-  carry(&Document::Demands::slackPercent);
+  carryCost(&solve::CostSettings::profile);
+  carryCost(&solve::CostSettings::isTraining);
+  carryCost(&solve::CostSettings::optimizer);
+  carryCost(&solve::CostSettings::memoryBudget);
+  carryCost(&solve::CostSettings::slackPercent);
 }
 
 class DemandsCommand : public QUndoCommand {
@@ -106,10 +112,9 @@ void Document::setSlack(double percent) {
   emit settingsChanged();
 }
 
-Document::Demands Document::demands() const {
-  return {m_settings.pins,  m_settings.rulesOff,          m_settings.redistributable,
-          m_settings.engine, m_settings.menu,             m_settings.sequenceParallel,
-          m_settings.ranks, m_settings.cost.memoryBudget, m_settings.cost.slackPercent};
+Document::Demands Document::Demands::of(const pipeline::SolveOptions& options) {
+  return {options.pins, options.rulesOff,         options.redistributable, options.engine,
+          options.menu, options.sequenceParallel, options.ranks,           options.cost};
 }
 
 void Document::applyDemands(const Demands& demands) {
@@ -120,8 +125,7 @@ void Document::applyDemands(const Demands& demands) {
   m_settings.menu = demands.menu;
   m_settings.sequenceParallel = demands.sequenceParallel;
   m_settings.ranks = demands.ranks;
-  m_settings.cost.memoryBudget = demands.memoryBudget;
-  m_settings.cost.slackPercent = demands.slackPercent;
+  m_settings.cost = demands.cost;
   emit settingsChanged();
   emit pinsChanged();
   solve();
@@ -189,17 +193,26 @@ void Document::applyChange(const solve::Change& change) {
   after.redistributable = changed->redistributable;
   after.sequenceParallel = changed->context.sequenceParallel;
   after.ranks = changed->context.worldSize;
-  after.memoryBudget = changed->cost.memoryBudget;
+  after.cost.memoryBudget = changed->cost.memoryBudget;
   // An engine's own menu stays "its own" as long as the change does not speak of it.
   if (changed->context.menu != (*problem)->context.menu) after.menu = changed->context.menu;
   pushDemands(after, toQ(solve::toText(change)));
 }
 
+void Document::applyFit(const pipeline::Fit& fit) {
+  if (!m_model) return;
+  if (fit.capture == pipeline::captureOptionsOf(m_model->info))
+    return pushDemands(Demands::of(fit.options), toQ(fit.change));
+  pipeline::SolveOptions settings = fit.options;
+  settings.onTrace = nullptr;
+  recapture(fit.capture, settings);
+}
+
 void Document::usePoint(const solve::ParetoPoint& point) {
   Demands after = demands();
   after.engine = solve::Engine::Optimal;  // the only one that minds the budget
-  after.memoryBudget = point.bytes;
-  after.slackPercent = 0;  // that very point, not one beside it that holds less
+  after.cost.memoryBudget = point.bytes;
+  after.cost.slackPercent = 0;  // that very point, not one beside it that holds less
   pushDemands(after, tr("budget of %1").arg(bytesText(point.bytes)));
 }
 

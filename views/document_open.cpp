@@ -51,10 +51,10 @@ void Document::openSample(const pipeline::Sample& sample) {
   });
 }
 
-void Document::recapture(const torch_capture::CaptureOptions& options) {
+void Document::recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings) {
   const QString folder = modelFolder();
   if (folder.isEmpty()) return;
-  postOpen(folder, [=, this, settings = m_settings, sample = m_sample, isBorrowed = m_isBorrowed](const Progress& progress) {
+  postOpen(folder, [=, this, sample = m_sample, isBorrowed = m_isBorrowed](const Progress& progress) {
     return loadModel(this, folder, options, settings, sample, isBorrowed, progress);
   });
 }

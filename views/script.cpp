@@ -94,6 +94,7 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   if (is("branch")) return showBranch(command.rest);
   if (is("why-not")) return askWhyNot(command.rest);
   if (is("remedy")) return applyRemedy(command.rest.toInt());
+  if (is("fit")) return applyFit(command.rest.toInt());
   if (is("world-sizes")) return m_document.computeWorldSizes(), wait();
   if (is("front")) {
     CLEAVE_TRY_VOID(wait());
@@ -160,15 +161,16 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
   } else if (key == QLatin1String("menu")) {
     demands.menu = rules::parseMenu(toStd(value));  // "auto": the engine's own
   } else if (key == QLatin1String("budget")) {
-    demands.memoryBudget = parseBytes(toStd(value));  // "none": no budget
+    demands.cost.memoryBudget = parseBytes(toStd(value));  // "none": no budget
   } else if (key == QLatin1String("slack")) {
-    demands.slackPercent = *solve::parseSlack(toStd(value));
+    demands.cost.slackPercent = *solve::parseSlack(toStd(value));
   } else if (key == QLatin1String("train")) {
-    m_document.setTraining(value == QLatin1String("on"));
+    demands.cost.isTraining = value == QLatin1String("on");
   } else if (key == QLatin1String("optimizer")) {
-    m_document.setOptimizer(*solve::parseOptimizer(toStd(value)));
+    demands.cost.optimizer = *solve::parseOptimizer(toStd(value));
   } else if (key == QLatin1String("profile")) {
-    return m_document.setDeviceProfile(value);
+    CLEAVE_TRY_VOID(m_document.setDeviceProfile(value));
+    demands.cost.profile = m_document.settings().cost.profile;
   } else {
     const QString spec = key == QLatin1String("pin") ? value : key + QLatin1Char('=') + value;
     CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(toStd(spec)));
@@ -216,6 +218,17 @@ Result<void> ScriptRunner::applyRemedy(int number) {
     return fail(ErrorCode::Negative, "there is no remedy {}: {} are offered", number, count);
   m_startedAt[Activity::Solving] = m_line;
   m_document.applyChange(remedies->offers[static_cast<std::size_t>(number) - 1].change);
+  return {};
+}
+
+Result<void> ScriptRunner::applyFit(int number) {
+  CLEAVE_TRY_VOID(wait());
+  const auto remedies = m_document.remedies();
+  const std::size_t count = remedies && remedies->fits ? remedies->fits->size() : 0;
+  if (static_cast<std::size_t>(number) > count)
+    return fail(ErrorCode::Negative, "there is no fit {}: {} are offered", number, count);
+  m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
+  m_document.applyFit((*remedies->fits)[static_cast<std::size_t>(number) - 1]);
   return {};
 }
 

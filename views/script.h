@@ -7,8 +7,8 @@
 ///     [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] [budget=16GiB|none] [train=on|off]
 ///     [optimizer=O] [pin=SPEC]... · step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search
 ///     TEXT · colour by=axis|regret|time|memory|traffic · branch A|B|keep|drop · why-not VALUE PLACEMENT|STRATEGY ·
-///     remedy N · world-sizes · front · run [ranks=N] [backend=B] · wait [MILLISECONDS] · stop · theme dark|light ·
-///     resize WxH · preset inspect|debug|run · panel NAME · shot NAME · picture NAME.svg|pdf|png · quit
+///     remedy N · fit N · world-sizes · front · run [ranks=N] [backend=B] · wait [MILLISECONDS] · stop ·
+///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · picture NAME.svg|pdf|png · quit
 ///
 /// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run`
 /// themselves go on while the next lines are read, until `wait`. The file is read whole before anything happens: an
@@ -47,6 +47,7 @@ class ScriptRunner : public QObject {
   Result<void> showBranch(const QString& which);
   Result<void> askWhyNot(const QString& arguments);
   Result<void> applyRemedy(int number);
+  Result<void> applyFit(int number);
   Result<void> step(const QString& argument);
   Result<void> runRanks(const QString& arguments);
   Result<void> select(const QString& name);

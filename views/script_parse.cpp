@@ -44,6 +44,7 @@ constexpr Form kForms[] = {
     {"branch", Arguments::One, "branch A|B|keep|drop", "^(A|B|keep|drop)$"},
     {"why-not", Arguments::One, "why-not VALUE PLACEMENT|STRATEGY", "^\\S+ \\S.*$"},
     {"remedy", Arguments::One, "remedy N", "^[1-9]\\d?$"},
+    {"fit", Arguments::One, "fit N", "^[1-9]\\d?$"},
     {"world-sizes", Arguments::None, "world-sizes", nullptr},
     {"front", Arguments::None, "front", nullptr},
     {"step", Arguments::One, "step +1|-1|N", "^[+-]?\\d+$"},

@@ -39,8 +39,10 @@ class Tries {
 
   Result<bool> tryOut(const Model& model, const SolveOptions& options, std::string change, std::string flags) {
     CLEAVE_TRY(const auto cost, solved(model, options));
-    if (cost) m_fits.push_back({std::move(change), std::move(flags), cost->bytes(), cost->femtoseconds()});
-    return cost.has_value();
+    if (!cost) return false;
+    m_fits.push_back({std::move(change), std::move(flags), cost->bytes(), cost->femtoseconds(), options,
+                      captureOptionsOf(model.info)});
+    return true;
   }
 
   /// An even share of the weights alone is more than a rank may hold.

@@ -5,10 +5,12 @@
 namespace cleave::pipeline {
 
 struct Fit {
-  std::string change;        ///< "16 ranks", "the device h200", "no loss", "batch 2", "sequence 4096", "bfloat16", "sequence parallelism"
+  std::string change;        ///< "16 ranks", "the device h200", "no loss", "batch 2", "sequence 4096", "bfloat16"
   std::string flags;         ///< the same on the command line: "--ranks 16"
   std::int64_t rankBytes = 0;
   Femtoseconds femtoseconds;
+  SolveOptions options;                   ///< the question that has this answer: what to solve with to have the plan
+  torch_capture::CaptureOptions capture;  ///< of the graph it is asked about
 };
 
 /// True when the budget is what leaves no plan, alone or with demands of the user's.

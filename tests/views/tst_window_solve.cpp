@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QDialog>
 #include <QDockWidget>
+#include <QPushButton>
 #include <QSettings>
 #include <QSpinBox>
 #include <QTemporaryDir>
@@ -21,6 +22,7 @@ using namespace cleave::views;
 
 namespace {
 constexpr int kPatience = 60'000;
+constexpr std::int64_t kTightBudget = 400 << 10;
 
 void openModel(MainWindow& window, const char* model = "llama") {
   window.resize(1400, 900);
@@ -28,6 +30,23 @@ void openModel(MainWindow& window, const char* model = "llama") {
   window.document().setEngine(solve::Engine::Reference);  // the fastest plan of a tiny model is whole on any number of ranks
   window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
   QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+}
+
+/// On a budget that the plan for 2 ranks is over, with all that can be done about it.
+void openOverBudget(MainWindow& window) {
+  window.resize(1400, 900);
+  window.show();
+  window.document().setEngine(solve::Engine::Optimal);
+  window.document().setRanks(2);
+  window.document().setMemoryBudget(kTightBudget);
+  window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(window.document().activity() == Activity::Idle && window.isSettled(), kPatience);
+}
+
+QPushButton* visibleButton(QWidget& window, const QString& text) {
+  for (auto* button : window.findChildren<QPushButton*>())
+    if (button->isVisible() && button->text() == text) return button;
+  return nullptr;
 }
 
 /// The box whose accessible name this is.
@@ -118,6 +137,27 @@ class TestWindowSolve : public QObject {
     QCOMPARE(window.document().planDiff()->splitLayers.after, std::int64_t(remedy.after.splitLayers));
     window.document().undoStack().undo();
     QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 1 && window.isSettled(), kPatience);
+  }
+
+  void whatFitsIsOneClickAway() {
+    MainWindow window(false);
+    std::size_t offered = 1;
+    for (std::size_t i = 0; i < offered; ++i) {
+      openOverBudget(window);
+      QVERIFY(!window.document().plan());
+      const auto remedies = window.document().remedies();
+      QVERIFY(remedies && remedies->fits && remedies->fits->size() > 2);
+      offered = remedies->fits->size();
+      const pipeline::Fit fit = remedies->fits->at(i);
+      const QString name = QStringLiteral("Solve with %1").arg(QString::fromStdString(fit.change));
+      QPushButton* button = nullptr;
+      QTRY_VERIFY2((button = visibleButton(window, name)), qPrintable(name));
+      button->click();
+      QTRY_VERIFY2_WITH_TIMEOUT(window.document().plan() && window.isSettled(), qPrintable(name), kPatience);
+      QCOMPARE(window.document().plan()->cost.bytes(), fit.rankBytes);
+      QVERIFY(fit.rankBytes <= window.document().settings().cost.budgetBytes());
+      QVERIFY(window.document().plan()->cost.femtoseconds() == fit.femtoseconds);
+    }
   }
 
   void coloursFollowTheMenu_data() {

@@ -68,14 +68,18 @@ std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Rem
   return offers;
 }
 
-QString fitsHtml(const std::vector<pipeline::Fit>& fits, const TextColors& colors) {
-  if (fits.empty())
-    return quiet(toQ(pipeline::toText(fits)).trimmed().toHtmlEscaped(), colors);
-  QStringList rows;
-  for (const pipeline::Fit& fit : fits)
-    rows << row({cell(escaped(fit.change)), numberCell(QObject::tr("%1 a rank").arg(bytesText(fit.rankBytes))),
-                 numberCell(QObject::tr("%1 a step").arg(timeText(fit.femtoseconds)))});
-  return heading(QObject::tr("What fits, each tried alone"), colors) + table(rows);
+std::vector<Offer> fitOffers(Document& document, const std::vector<pipeline::Fit>& fits, const TextColors& colors) {
+  if (fits.empty()) return {{quiet(toQ(pipeline::toText(fits)).trimmed().toHtmlEscaped(), colors), {}, {}, {}}};
+  std::vector<Offer> offers{{heading(QObject::tr("What fits, each tried alone"), colors), {}, {}, {}}};
+  for (const pipeline::Fit& fit : fits) {
+    const QString change = toQ(fit.change);
+    offers.push_back({QObject::tr("With <b>%1</b>: %2 a rank, %3 a step")
+                          .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
+                      QObject::tr("Solve with %1").arg(change),
+                      QObject::tr("As on the command line: %1").arg(toQ(fit.flags)),
+                      [&document, fit] { document.applyFit(fit); }});
+  }
+  return offers;
 }
 
 AnswerText answerText(Document& document, const WhyNotReply& reply, const TextColors& colors) {

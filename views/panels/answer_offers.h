@@ -19,8 +19,8 @@ QString figuresTable(const solve::Figures& before, const solve::Figures& after, 
 std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Remedy>& remedies,
                                 const TextColors& colors);
 
-/// Where the budget leaves no plan: what fits, a row each with its figures.
-QString fitsHtml(const std::vector<pipeline::Fit>& fits, const TextColors& colors);
+/// Where the budget leaves no plan: what fits, each with its figures and a button that solves with it.
+std::vector<Offer> fitOffers(Document& document, const std::vector<pipeline::Fit>& fits, const TextColors& colors);
 
 /// The answer to a why-not question: what it says, and what can be done about it.
 struct AnswerText {

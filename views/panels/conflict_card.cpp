@@ -76,7 +76,8 @@ void ConflictCard::refreshOffers() {
         colors);
     offers = coreOffers(m_document, core);
   }
-  if (remedies && remedies->fits) offers.push_back({fitsHtml(*remedies->fits, colors), {}, {}, {}});
+  if (remedies && remedies->fits)
+    for (Offer& offer : fitOffers(m_document, *remedies->fits, colors)) offers.push_back(std::move(offer));
   const QString title = hasConflict   ? tr("What helps here, best first")
                         : hasSolution ? tr("What would split more, best first")
                                       : tr("What gives a plan, best first");

@@ -21,6 +21,7 @@ struct CaptureOptions {
   bool mask = false;                   ///< with an `attention_mask` input
   bool loss = true;                    ///< with `labels` and the loss
   std::int64_t logitsToKeep = 0;       ///< 0: all positions
+  bool operator==(const CaptureOptions&) const = default;
 };
 
 /// BadUsage, a sentence without its full stop, for options that no model can be captured with.
