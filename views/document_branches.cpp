@@ -103,8 +103,7 @@ void Document::presentBranch() {
 void Document::showBranch(std::size_t index) {
   if (index >= m_branches.size() || index == m_shownBranch) return;
   if (m_activity == Activity::Solving) {
-    emit message(tr("A search is under way: stop it, or wait, before looking at another plan."), Severity::Info,
-                 About::Plan);
+    emit message(tr("A search is under way: stop it, or wait, before looking at another plan."), Severity::Info);
     return;
   }
   m_shownBranch = index;

@@ -39,42 +39,56 @@ MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
   layout->setContentsMargins(kBandWidth + 10, 5, 6, 5);
   layout->addWidget(m_text, 1);
   layout->addWidget(close, 0, Qt::AlignTop);
-  connect(close, &QToolButton::clicked, this, [this] { place(false); });
+  connect(close, &QToolButton::clicked, this, &MessageBar::leave);
   m_timer.setSingleShot(true);
   m_timer.setInterval(kStayMs);
-  connect(&m_timer, &QTimer::timeout, this, [this] { place(false); });
+  connect(&m_timer, &QTimer::timeout, this, &MessageBar::leave);
   hide();
 }
 
 QString MessageBar::text() const {
-  return isHidden() ? QString() : m_text->text();
+  return current() ? current()->text : QString();
 }
 
-void MessageBar::place(bool isVisible) {
-  emit aboutToPlace();
-  setVisible(isVisible);
-  emit placed();
+/// Closed by the user or by time: what it stood before is seen again.
+void MessageBar::leave() {
+  current().reset();
+  refresh();
 }
 
 void MessageBar::withdraw(const std::vector<About>& gone) {
-  if (!isHidden() && std::find(gone.begin(), gone.end(), m_about) != gone.end()) place(false);
+  for (auto* said : {&m_ofPlan, &m_passing})
+    if (*said && std::find(gone.begin(), gone.end(), (*said)->about) != gone.end()) said->reset();
+  refresh();
 }
 
 void MessageBar::show(const QString& text, Severity severity, About about) {
-  m_severity = severity;
-  m_about = about;
-  m_text->setText(text);
-  m_text->setToolTip(text);
+  auto& said = about == About::Plan ? m_ofPlan : m_passing;
+  said.reset();
+  if (!text.isEmpty()) said = Said{text, severity, about};
   m_timer.stop();
-  if (severity == Severity::Info || severity == Severity::Good) m_timer.start();
-  place(!text.isEmpty());
+  refresh();
+}
+
+void MessageBar::refresh() {
+  const bool isPassing = current() && (current()->severity == Severity::Info || current()->severity == Severity::Good);
+  if (!isPassing)
+    m_timer.stop();
+  else if (!m_timer.isActive())
+    m_timer.start();
+  if (text() == m_text->text() && isHidden() == text().isEmpty()) return update();
+  emit aboutToPlace();
+  m_text->setText(text());
+  m_text->setToolTip(text());
+  setVisible(!text().isEmpty());
+  emit placed();
   update();
 }
 
 void MessageBar::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   const Theme theme = Theme::of(palette());
-  const QColor band = bandColor(theme, m_severity);
+  const QColor band = bandColor(theme, current() ? current()->severity : Severity::Info);
   painter.fillRect(rect(), blend(theme.groundRaised, band, 0.12));
   painter.fillRect(QRect(0, 0, kBandWidth, height()), band);
   painter.fillRect(QRect(0, 0, width(), 1), theme.border);

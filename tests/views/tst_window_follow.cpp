@@ -1,10 +1,12 @@
 // What follows the step and the focus: colours, canvas, log, and messages that go with what they speak of.
 #include <QScrollBar>
+#include <QToolButton>
 #include <random>
 
 #include "panels/event_log.h"
 #include "panels/timeline.h"
 #include "support/images.h"
+#include "text.h"
 #include "window_fixture.h"
 
 using namespace cleave;
@@ -172,7 +174,8 @@ class TestWindowFollow : public QObject {
     QCOMPARE(document.wantedStep(), first);
     QVERIFY2(message(window).contains("first one again"), qPrintable(message(window)));
     press(window, Qt::Key_F10);
-    QCOMPARE(message(window), QString());  // it spoke of another step
+    // It spoke of another step; what there is to know of the plan was there before it, and is there again.
+    QCOMPARE(message(window).section(QStringLiteral(" ("), 0, 0), prose(document.plan()->warnings.front()));
     document.seek(document.stepCount());
     settle(window);
     press(window, Qt::Key_F8);
@@ -209,6 +212,19 @@ class TestWindowFollow : public QObject {
     QVERIFY(!message(window).contains("No split"));
   }
 
+  void whatIsSaidOfThePlanStandsBehindOtherMessages() {
+    MainWindow window(false);
+    openSample(window, "one-kv-head");
+    Document& document = window.document();
+    emit document.message(QStringLiteral("of the plan"), Severity::Warning, About::Plan);
+    emit document.message(QStringLiteral("of the moment"), Severity::Failure);
+    QCOMPARE(message(window), QStringLiteral("of the moment"));
+    QTest::mouseClick(window.findChild<MessageBar*>()->findChild<QToolButton*>(), Qt::LeftButton);
+    QCOMPARE(message(window), QStringLiteral("of the plan"));
+    QTest::mouseClick(window.findChild<MessageBar*>()->findChild<QToolButton*>(), Qt::LeftButton);
+    QCOMPARE(message(window), QString());
+  }
+
   void messagesDoNotMoveTheCanvas_data() {
     QTest::addColumn<bool>("isFitted");
     QTest::newRow("fitted") << true;
@@ -219,7 +235,7 @@ class TestWindowFollow : public QObject {
     MainWindow window(false);
     openModel(window);
     GraphView& view = window.graphArea().view();
-    emit window.document().message({}, Severity::Info);
+    emit window.document().message({}, Severity::Info, About::Plan);
     QCOMPARE(message(window), QString());
     view.fit();
     if (!isFitted) view.zoomTo(0.9);
