@@ -15,6 +15,7 @@
 #include "canvas/graph_view.h"
 #include "canvas/picture.h"
 #include "change_marks.h"
+#include "plan_strip.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -66,6 +67,7 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
   top->addWidget(m_breadcrumb, 1);
   top->addWidget(new BranchBar(document));
   layout->addLayout(top);
+  layout->addWidget(new PlanStrip(document));
   layout->addWidget(m_view, 1);
 
   connect(m_breadcrumb, &QLabel::linkActivated, &document, &Document::follow);

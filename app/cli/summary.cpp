@@ -2,6 +2,7 @@
 
 #include "base/bounded_json.h"
 #include "base/quantities.h"
+#include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
 
 #include <algorithm>
@@ -125,12 +126,12 @@ std::string planSummary(const plan::Plan& plan) {
   }
   for (std::size_t i = 0; i < folded.size(); ++i) text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
+  if (const std::string whole = plan::wholeText(plan::wholeLayers(plan)); !whole.empty()) text += whole + ".\n";
   for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) text += fmt::format("  {}\n", plan::toText(work));
   text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
                       bytesText(plan.memory.wholeParameters));
-  text += fmt::format("predicted: {} a {}step on {} × {} ({} of it collectives)\n", solve::timeText(plan.cost.femtoseconds()),
-                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name, solve::timeText(plan.cost.sum.trafficFs));
+  text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
   text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
                       plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);

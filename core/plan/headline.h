@@ -1,0 +1,27 @@
+#pragma once
+/// What is told of a plan before all else, in words: its time and how many of its layers are whole on every rank, for which causes.
+/// The command line and the window say it with these words, so that they cannot differ.
+///
+///     fmt::print("predicted: {}\n{}\n", predictedText(plan), wholeText(wholeLayers(plan)));
+#include "plan/plan.h"
+
+namespace cleave::plan {
+
+/// "51.5 µs a training step on 8 × h100 (49.1 µs of it collectives)".
+std::string predictedText(const Plan& plan);
+
+/// Layers with weights that every rank holds whole, for causes of one kind.
+struct WholeLayers {
+  std::string_view kind;  ///< kindOf(Standing): "cannot", "does_not_pay", …
+  std::size_t count = 0;
+  NodeId first;           ///< in graph order
+};
+/// In the order of Standing; empty when all layers are split, and on one rank.
+std::vector<WholeLayers> wholeLayers(const Plan& plan);
+
+/// "3 cannot be split", "1 does not pay to split".
+std::string toText(const WholeLayers& layers);
+/// "4 layers are whole on every rank: 3 cannot be split, 1 does not pay to split"; empty: none is.
+std::string wholeText(const std::vector<WholeLayers>& layers);
+
+}  // namespace cleave::plan
