@@ -1,56 +1,12 @@
 /// The forms that a layer may take: which, in which order, with which placements and collectives; and what is refused.
-#include "rules/strategies.h"
+#include "strategy_graphs.h"
 
 #include <QTest>
 
-#include <random>
-
 using namespace cleave;
-using rules::LayerOptions;
-using rules::Menu;
-using rules::SequenceParallel;
-using rules::Strategy;
-using rules::StrategyContext;
-using rules::StrategyOption;
+using namespace cleave::test;
 
 namespace {
-
-/// A graph and the one layer that is looked at: the last node that is one.
-struct Asked {
-  graph::Graph graph;
-  graph::NodeId node;
-  graph::LayerShape layer;
-};
-
-std::optional<Asked> ask(const std::string& text) {
-  auto graph = graph::parseGraph(text);
-  if (!graph) {
-    qWarning("%s in\n%s", graph.error().message.c_str(), text.c_str());
-    return std::nullopt;
-  }
-  std::optional<Asked> asked;
-  for (std::size_t i = 0; i < graph->nodes.size(); ++i) {
-    if (const auto layer = graph::layerShape(*graph, graph::NodeId(i))) asked = Asked{*graph, graph::NodeId(i), *layer};
-  }
-  if (!asked) qWarning("no layer in\n%s", text.c_str());
-  return asked;
-}
-
-LayerOptions optionsOf(const Asked& asked, const StrategyContext& context) {
-  return rules::layerOptions(asked.graph, asked.node, asked.layer, context);
-}
-
-/// "row(S(2), S(1), bias R) -> R, all_reduce after"
-std::string textOf(const StrategyOption& option, const graph::LayerShape& layer) {
-  std::string out = fmt::format("{}({}", toText(option.strategy), option.input.text());
-  if (layer.kind != graph::LayerKind::CrossEntropy) out += ", " + option.weight.text();
-  if (layer.bias.isValid()) out += ", bias " + option.bias.text();
-  if (layer.down.isValid()) out += ", down " + option.down->text();
-  out += ") -> " + option.result.text();
-  if (option.before) out += fmt::format(", {} before", toText(*option.before));
-  if (option.after) out += fmt::format(", {} after", toText(*option.after));
-  return out;
-}
 
 QStringList offeredIn(const std::string& text, const StrategyContext& context) {
   const auto asked = ask(text);
@@ -69,111 +25,6 @@ QStringList refusedIn(const std::string& text, const StrategyContext& context) {
   }
   return lines;
 }
-
-QStringList namesOf(const LayerOptions& options) {
-  QStringList names;
-  for (const auto& option : options.offered) names << QString::fromUtf8(toText(option.strategy).data());
-  return names;
-}
-
-/// nn.Linear: the weight lies [out, in].
-std::string linear(const std::string& lead, int in, int out, bool hasBias = false, const std::string& rest = "return y=y\n") {
-  return fmt::format(
-      "x: f32[{0},{1}] = input\n"
-      "fc.weight: f32[{2},{1}] = parameter\n"
-      "{3}"
-      "y: f32[{0},{2}] = aten::linear(x, fc.weight, {4})\n"
-      "{5}",
-      lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None", rest);
-}
-
-/// GPT-2's Conv1D: the weight lies [in, out].
-std::string conv1d(const std::string& op, const std::string& lead, int in, int out) {
-  const bool hasBias = op == "aten::addmm";
-  return fmt::format(
-      "x: f32[{0},{1}] = input\n"
-      "c.weight: f32[{1},{2}] = parameter\n"
-      "{3}"
-      "y: f32[{0},{2}] = {4}({5}x, c.weight)\n"
-      "return y=y\n",
-      lead, in, out, hasBias ? fmt::format("c.bias: f32[{}] = parameter\n", out) : "", op, hasBias ? "c.bias, " : "");
-}
-
-std::string embedding(const std::string& lead, int vocabulary, int hidden) {
-  return fmt::format(
-      "ids: i64[{0}] = input\n"
-      "wte.weight: f32[{1},{2}] = parameter\n"
-      "y: f32[{0},{2}] = aten::embedding(wte.weight, ids, -1, false, false)\n"
-      "return y=y\n",
-      lead, vocabulary, hidden);
-}
-
-struct Loss {
-  std::string logits = "6,8", target = "i64[6]";
-  bool hasWeights = false;
-  std::string smoothing = "0.0";
-};
-
-std::string crossEntropy(const Loss& loss) {
-  return fmt::format(
-      "x: f32[{}] = input\n"
-      "labels: {} = input\n"
-      "{}"
-      "y: f32[] = aten::cross_entropy_loss(x, labels, {}, 1, -100, {})\n"
-      "return y=y\n",
-      loss.logits, loss.target, loss.hasWeights ? "classes: f32[8] = input\n" : "", loss.hasWeights ? "classes" : "None", loss.smoothing);
-}
-
-std::string experts(int count, int features) {
-  return fmt::format(
-      "x: f32[6,4] = input\nids: i64[6,2] = input\nshares: f32[6,2] = input\n"
-      "mlp.gate_up: f32[{0},{2},4] = parameter\nmlp.down: f32[{0},4,{1}] = parameter\n"
-      "y: f32[6,4] = cleave::moe_experts(x, ids, shares, mlp.gate_up, mlp.down, \"silu\")\nreturn y=y\n",
-      count, features, 2 * features);
-}
-
-std::string headAndLoss(int classes) {
-  return linear("2,6", 4, classes, false,
-                fmt::format("cast: f32[2,6,{0}] = aten::_to_copy(y, :f32)\nflat: f32[12,{0}] = aten::view(cast, [12,{0}])\n"
-                            "labels: i64[12] = input\nloss: f32[] = aten::cross_entropy_loss(flat, labels)\nreturn loss=loss\n",
-                            classes));
-}
-
-/// A projection whose result is cut into pieces of its last dimension, each viewed as heads of `headSize`.
-std::string fused(const std::vector<int>& sizes, int headSize, const std::string& split) {
-  int out = 0;
-  for (int size : sizes) out += size;
-  std::string text = fmt::format(
-      "x: f32[2,6,12] = input\nfc.weight: f32[{0},12] = parameter\nfc.bias: f32[{0}] = parameter\n"
-      "y: f32[2,6,{0}] = aten::linear(x, fc.weight, fc.bias)\n",
-      out);
-  std::string pieces, types;
-  int start = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::string name = fmt::format("p{}", i);
-    if (split == "slice") {
-      text += fmt::format("{}: f32[2,6,{}] = aten::slice.Tensor(y, -1, {}, {}, 1)\n", name, sizes[i], start, start + sizes[i]);
-    }
-    pieces += (i ? ", " : "") + fmt::format("{}: f32[2,6,{}]", name, sizes[i]);
-    start += sizes[i];
-  }
-  if (split == "sizes") text += fmt::format("{} = aten::split_with_sizes(y, [{}], 2)\n", pieces, fmt::join(sizes, ","));
-  if (split == "even") text += fmt::format("{} = aten::split.Tensor(y, {}, -1)\n", pieces, sizes.front());
-  std::string outputs;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    text += fmt::format("h{0}: f32[2,6,{1},{2}] = aten::view(p{0}, [2,6,{1},{2}])\n", i, sizes[i] / headSize, headSize);
-    outputs += (i ? ", " : "") + fmt::format("h{0}=h{0}", i);
-  }
-  return text + "return " + outputs + "\n";
-}
-
-StrategyContext on(int ranks, Menu menu = Menu::Optimum, SequenceParallel sequence = SequenceParallel::Off) {
-  return {ranks, menu, sequence};
-}
-constexpr auto kOptimum = Menu::Optimum;
-constexpr auto kFull = Menu::Full;
-constexpr auto kOn = SequenceParallel::On;
-constexpr auto kAuto = SequenceParallel::Auto;
 
 }  // namespace
 
@@ -229,10 +80,6 @@ class TstStrategies : public QObject {
     QCOMPARE(QString::fromStdString(options.offered[index].reason), reason);
   }
 
-  void everyOfferedFormHasLocalShapes();
-  void theFullMenuHasAllThatTheOptimumMenuHas();
-  void aMazeBehindALayerIsWalkedOnce();
-
   void namesReadBackAsWritten() {
     for (int i = 0; i <= static_cast<int>(Strategy::InExpert); ++i) {
       const auto strategy = static_cast<Strategy>(i);
@@ -240,9 +87,6 @@ class TstStrategies : public QObject {
     }
     for (const char* text : {"", "Column", "columns", "row ", "column+"}) QVERIFY(!rules::parseStrategy(text));
   }
-
- private:
-  static std::string randomGraph(std::mt19937& random);
 };
 
 void TstStrategies::offersTheFormsInTheirOrder_data() {
@@ -448,101 +292,6 @@ void TstStrategies::givesItsReasonsInNumbers_data() {
   row("vocab", embedding("1,4", 128, 8), on(4), 0, "128 vocabulary rows split over 4 ranks, 32 each");
   row("loss", crossEntropy({}), on(4), 0, "8 classes split over 4 ranks, the loss reduces over them inside");
   row("one rank", crossEntropy({}), on(1), 0, "one rank: nothing to split");
-}
-
-std::string TstStrategies::randomGraph(std::mt19937& random) {
-  const auto upTo = [&](int n) { return 1 + static_cast<int>(random() % static_cast<unsigned>(n)); };
-  std::string lead = std::to_string(upTo(4));
-  for (int more = static_cast<int>(random() % 3); more > 0; --more) lead += fmt::format(",{}", upTo(12));
-  switch (random() % 6) {
-    case 0: return linear(lead, upTo(24), upTo(24), random() % 2 == 0);
-    case 1: return conv1d("aten::addmm", std::to_string(upTo(12)), upTo(24), upTo(24));
-    case 2: return conv1d("aten::matmul", lead, upTo(24), upTo(24));
-    case 3: return embedding(lead, upTo(40), upTo(12));
-    case 4: return crossEntropy({.logits = fmt::format("6,{}", upTo(24))});
-    default: break;
-  }
-  const int headSize = upTo(3);
-  const char* split = random() % 2 == 0 ? "sizes" : "slice";
-  std::vector<int> heads(static_cast<std::size_t>(1 + random() % 3));
-  for (int& size : heads) size = headSize * upTo(8);
-  return fused(heads, headSize, heads.size() == 1 ? "slice" : split);
-}
-
-void TstStrategies::everyOfferedFormHasLocalShapes() {
-  const unsigned seed = std::random_device{}();
-  qInfo("seed %u", seed);
-  std::mt19937 random(seed);
-  for (int i = 0; i < 3000; ++i) {
-    const std::string text = randomGraph(random);
-    const StrategyContext context{1 + static_cast<int>(random() % 8), random() % 2 == 0 ? kOptimum : kFull,
-                                  static_cast<SequenceParallel>(random() % 3)};
-    const auto asked = ask(text);
-    QVERIFY(asked);
-    const auto options = optionsOf(*asked, context);
-    QVERIFY2(!options.offered.empty(), text.c_str());
-    const graph::ValueId result = asked->graph.node(asked->node).results.front();
-    for (const StrategyOption& option : options.offered) {
-      QVERIFY(!option.reason.empty());
-      const auto fits = [&](const rules::Placement& placement, graph::ValueId value) {
-        if (!value.isValid()) return placement.isReplicated();
-        return placement.localShape(asked->graph.shapeOf(value), context.worldSize).has_value();
-      };
-      const bool allFit = fits(option.input, asked->layer.input) && fits(option.weight, asked->layer.weight) &&
-                          fits(option.bias, asked->layer.bias) && fits(option.result, result);
-      const std::string where = fmt::format("{} on {} ranks in\n{}", textOf(option, asked->layer), context.worldSize, text);
-      QVERIFY2(allFit, where.c_str());
-    }
-    for (const auto& refusal : options.refused) QVERIFY2(!refusal.reason.empty(), text.c_str());
-  }
-}
-
-void TstStrategies::theFullMenuHasAllThatTheOptimumMenuHas() {
-  const unsigned seed = std::random_device{}();
-  qInfo("seed %u", seed);
-  std::mt19937 random(seed);
-  for (int i = 0; i < 1000; ++i) {
-    const std::string text = randomGraph(random);
-    const auto asked = ask(text);
-    QVERIFY(asked);
-    StrategyContext context{1 + static_cast<int>(random() % 8), kOptimum, static_cast<SequenceParallel>(random() % 3)};
-    const auto few = optionsOf(*asked, context);
-    context.menu = kFull;
-    const QStringList all = namesOf(optionsOf(*asked, context));
-    qsizetype from = 0;  // the same order, with more in between
-    for (const QString& name : namesOf(few)) {
-      from = all.indexOf(name, from);
-      QVERIFY2(from >= 0, text.c_str());
-      ++from;
-    }
-  }
-}
-
-/// Between the projection and the loss lie 60^6 ways, on each of which the same few hundred values come.
-void TstStrategies::aMazeBehindALayerIsWalkedOnce() {
-  constexpr int kWide = 60, kDeep = 6;
-  graph::GraphBuilder builder("maze");
-  const auto type = [](graph::Shape shape) { return graph::TensorType{graph::DType::Float32, std::move(shape)}; };
-  const graph::ValueId x = builder.addInput("x", type({2, 4}));
-  const graph::ValueId weight = builder.addParameter("head.weight", type({5, 4}));
-  const graph::ValueId logits = builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {type({2, 5})}, builder.scope("head"))[0];
-  graph::ValueList level(kWide, logits);
-  for (int i = 0; i < kDeep; ++i) {
-    graph::ValueList next;
-    for (int j = 0; j < kWide; ++j) {
-      const graph::ValueId stacked = builder.addCall("aten::stack", {level, std::int64_t{0}}, {type({kWide, 2, 5})})[0];
-      next.push_back(builder.addCall("aten::select.int", {stacked, std::int64_t{0}, std::int64_t{j}}, {type({2, 5})})[0]);
-    }
-    level = next;
-  }
-  const graph::ValueId end = builder.addCall("aten::sum.dim_IntList", {level[0], std::vector<std::int64_t>{-1}, false}, {type({2})})[0];
-  builder.addOutput("y", end);
-  const auto graph = std::move(builder).finish();
-  QVERIFY(graph.has_value());
-  const graph::NodeId node = graph->value(logits).producer;
-  for (const StrategyOption& option : layerOptions(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
-    QVERIFY(option.weight.padding() == 0);  // no loss and no output takes the 5 columns as classes
-  }
 }
 
 QTEST_APPLESS_MAIN(TstStrategies)

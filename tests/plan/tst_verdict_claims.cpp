@@ -1,0 +1,325 @@
+// What plans say of how much they split and why not more, on random models: counted again by hand, and refuted by what the solver
+// answers when the sentence is applied. CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.
+#include "plan/preflight.h"
+#include "plan/world_sizes.h"
+#include "verdict_fixture.h"
+
+#include <QTest>
+
+#include <cstdlib>
+
+using namespace cleave;
+using namespace cleave::plan;
+using namespace cleave::plan::testing;
+
+namespace {
+
+// ---- by hand
+
+std::int64_t elements(const Graph& graph, const solve::Solution& solution, ValueId value, int ranks) {
+  return graph::elementCount(*solution.computed(value).localShape(graph.shapeOf(value), ranks));
+}
+
+bool isView(const std::string& op) {
+  for (const char* view : {"view", "permute", "slice", "expand", "unsqueeze"}) {
+    if (op.starts_with(std::string("aten::") + view)) return true;
+  }
+  return false;
+}
+
+/// 2·m·k·n for a layer, 2·s for each element of the queries and of attention's result, one for each element of the largest tensor else.
+double flopsByHand(const Graph& graph, const solve::Solution& solution, NodeId id, int ranks) {
+  const graph::Node& node = graph.node(id);
+  if (node.kind != graph::NodeKind::Call || isView(graph.opName(node))) return 0;
+  const std::string& op = graph.opName(node);
+  const ValueId result = node.results[0];
+  if (op == "aten::embedding") return 0;
+  if (op == "aten::linear") {
+    const auto layer = graph::layerShape(graph, id);
+    const double weight = double(elements(graph, solution, layer->weight, ranks));
+    const auto& option = *solution.strategies[id.index()];
+    const bool isSequenceKept = option.strategy == rules::Strategy::WholeOnSequence;
+    const double rows = double(graph::elementCount(graph.shapeOf(layer->input)) / graph.shapeOf(layer->input).back()) / (isSequenceKept ? ranks : 1);
+    return 2 * rows * weight;
+  }
+  if (op == "aten::cross_entropy_loss") return double(elements(graph, solution, std::get<ValueId>(node.args[0]), ranks));
+  if (op == "aten::scaled_dot_product_attention") {
+    const std::int64_t query = elements(graph, solution, std::get<ValueId>(node.args[0]), ranks);
+    return 2.0 * double(graph.shapeOf(result)[2]) * double(query + elements(graph, solution, result, ranks));
+  }
+  std::int64_t largest = elements(graph, solution, result, ranks);
+  for (ValueId operand : graph::operandsOf(node)) {
+    const auto& read = solution.of(operand);
+    largest = std::max(largest, graph::elementCount(*read.localShape(graph.shapeOf(operand), ranks)));
+  }
+  return double(largest);
+}
+
+double flopsByHand(const Graph& graph, const solve::Solution& solution, int ranks) {
+  double sum = 0;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) sum += flopsByHand(graph, solution, n, ranks);
+  return sum;
+}
+
+/// Everything whole on one rank.
+double flopsByHand(const Graph& graph) {
+  solve::Solution whole;
+  whole.placements.resize(graph.values.size());
+  whole.strategies.resize(graph.nodes.size());
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (graph::layerShape(graph, n)) whole.strategies[n.index()] = rules::StrategyOption{};
+  }
+  return flopsByHand(graph, whole, 1);
+}
+
+// ---- applying what is said
+
+solve::Pin pinTo(const Graph& graph, NodeId node, std::vector<rules::Strategy> strategies) {
+  solve::Pin pin;
+  pin.pattern = graph::layerName(graph, node);
+  pin.text = pin.pattern + " is split";
+  pin.strategies = std::move(strategies);
+  return pin;
+}
+
+std::vector<rules::Strategy> splitForms(const solve::Problem& problem, NodeId node) {
+  std::vector<rules::Strategy> forms;
+  for (const auto& option : rules::layerOptions(*problem.graph, node, *graph::layerShape(*problem.graph, node), problem.context).offered) {
+    if (splitsWeight({.strategy = option}, problem.context.worldSize)) forms.push_back(option.strategy);
+  }
+  return forms;
+}
+
+/// The fastest plan of the problem in which the layer takes a split form, budget or not; nullopt: none splits it.
+std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId node) {
+  problem.cost.memoryBudget = kNoLimit;
+  problem.cost.slackPercent = 0;
+  std::optional<solve::SolveResult> best;
+  for (rules::Strategy form : splitForms(problem, node)) {
+    solve::Problem pinned = problem;
+    pinned.pins.push_back(pinTo(*problem.graph, node, {form}));
+    auto result = solved(pinned, Engine::Optimal);
+    if (!result || !weightIsSplit(*problem.graph, *result->solution, node, problem.context.worldSize)) continue;
+    if (!best || result->optimum->cost().femtoseconds() < best->optimum->cost().femtoseconds()) best = std::move(result);
+  }
+  return best;
+}
+
+/// Of the plans in which the layer takes a split form and that take no longer than `slowest`: the bytes of the leanest.
+std::optional<std::int64_t> leanestSplit(const solve::Problem& problem, NodeId node, Femtoseconds slowest) {
+  std::optional<std::int64_t> least;
+  for (rules::Strategy form : splitForms(problem, node)) {
+    solve::Problem pinned = problem;
+    pinned.cost.slackPercent = 0;
+    pinned.pins.push_back(pinTo(*problem.graph, node, {form}));
+    auto result = solved(pinned, Engine::Optimal);
+    if (!result || !weightIsSplit(*problem.graph, *result->solution, node, problem.context.worldSize)) continue;
+    const Femtoseconds fastest = result->optimum->cost().femtoseconds();
+    if (fastest > slowest) continue;
+    pinned.cost.slackPercent = 100 * double(slowest - fastest) / double(fastest);
+    result = solved(pinned, Engine::Optimal);
+    least = std::min(least.value_or(kNoLimit), result->optimum->cost().bytes());
+  }
+  return least;
+}
+
+/// With a slack "does not pay" is said of what is too slow, and of what is fast enough and holds no less.
+std::string refutedCost(const Case& c, const Plan& plan, NodeId node, const DoesNotPay& costs, Femtoseconds fastestSplitFs) {
+  if (fastestSplitFs - plan.cost.femtoseconds() != costs.extraFs) return ", but it costs something else";
+  const Femtoseconds slowest = c.problem.cost.slowest(plan.fastest->femtoseconds);
+  if (costs.isFastEnough != (fastestSplitFs <= slowest)) return ", but the slack says otherwise";
+  if (!costs.isFastEnough) return costs.extraFs > 0 ? "" : ", but it is faster";
+  const auto least = leanestSplit(c.problem, node, slowest);
+  if (!least) return ", but no such plan is fast enough";
+  if (*least < plan.cost.bytes()) return fmt::format(", but one holds {} less", plan.cost.bytes() - *least);
+  return costs.extraBytes == 0 || *least - plan.cost.bytes() == costs.extraBytes ? "" : fmt::format(", but it holds {} more", *least - plan.cost.bytes());
+}
+
+solve::Problem withAll(solve::Problem problem) {
+  problem.pins.clear();
+  problem.rulesOff.clear();
+  problem.context.menu = rules::Menu::Full;
+  problem.context.sequenceParallel = rules::SequenceParallel::Auto;
+  return problem;
+}
+
+/// Empty when what the standing says comes true; else what does not.
+std::string refuted(const Case& c, const Plan& plan, NodeId node, const Standing& standing) {
+  const int ranks = c.problem.context.worldSize;
+  const std::string text = graph::layerName(*c.problem.graph, node) + " " + toText(standing);
+  if (std::holds_alternative<Split>(standing)) return weightIsSplit(*plan.graph, *plan.solution, node, ranks) ? "" : text + ", but its weight is whole";
+  if (weightIsSplit(*plan.graph, *plan.solution, node, ranks)) return text + ", but its weight is split";
+  const auto fs = plan.cost.femtoseconds();
+  const auto here = fastestSplit(c.problem, node);
+  if (std::holds_alternative<Cannot>(standing)) {
+    if (here) return text + ", but a pin brings it";
+    return fastestSplit(withAll(c.problem), node) ? text + ", but other settings bring it" : "";
+  }
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
+    if (!here) return text + ", but no pin brings it";
+    const std::string wrong = refutedCost(c, plan, node, *costs, here->optimum->cost().femtoseconds());
+    return wrong.empty() ? "" : text + wrong;
+  }
+  const auto* setting = std::get_if<NotAskedFor>(&standing);
+  if (!setting) return {};
+  if (setting->changes.empty()) {
+    if (!here) return text + ", but no pin brings it";
+    return here->optimum->cost().femtoseconds() - fs == setting->extraFs ? "" : text + ", but it costs something else";
+  }
+  if (here) return text + ", but a pin brings it without that";
+  solve::Problem changed = c.problem;
+  for (const solve::Change& change : setting->changes) changed = *solve::applied(changed, change);
+  const auto then = fastestSplit(changed, node);
+  if (!then) return text + ", but these changes do not bring it";
+  return then->optimum->cost().femtoseconds() - fs == setting->extraFs ? "" : text + ", but it costs something else";
+}
+
+}  // namespace
+
+class TestVerdictClaims : public QObject {
+  Q_OBJECT
+ private slots:
+  void sentencesComeTrueOnRandomModels() {
+    const auto number = [](const char* name, std::uint64_t otherwise) {
+      const char* text = std::getenv(name);
+      return text ? std::strtoull(text, nullptr, 10) : otherwise;
+    };
+    const std::uint64_t first = number("CLEAVE_SEED", 1), count = number("CLEAVE_RANDOM_VERDICTS", 1000);
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1));
+    std::array<std::size_t, std::variant_size_v<Standing>> told{};
+    std::size_t plans = 0;
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+      Dice dice(seed);
+      const Case c = randomCase(dice);
+      const std::string where = fmt::format("seed {}: {}: ", seed, describe(c));
+      const auto result = solved(c.problem, c.engine);
+      if (!result) continue;
+      ++plans;
+      const Plan plan = planOf(c, *result);
+      if (const std::string wrong = miscounted(plan); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (const std::string wrong = falseWork(c, plan); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (const std::string wrong = falsePreflight(c); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (const std::string wrong = falseStanding(c, plan, dice, told); !wrong.empty()) QFAIL((where + wrong).c_str());
+      if (seed % 8 != 0) continue;
+      if (const std::string wrong = falseWorldSize(c, dice); !wrong.empty()) QFAIL((where + wrong).c_str());
+    }
+    // Each of the reasons was there to be refuted.
+    for (const Standing& standing : {Standing(Split{}), Standing(Cannot{}), Standing(DoesNotPay{}), Standing(NotAskedFor{})}) {
+      QVERIFY2(count < 1000 || told[standing.index()] * 50 > count, std::string(kindOf(standing)).c_str());
+    }
+    QVERIFY2(count < 1000 || m_heldNoLess > 0, "nothing was left out for what it holds");
+    QVERIFY(plans * 2 > count);
+  }
+
+ private:
+  static std::string miscounted(const Plan& plan) {
+    const Shares& shares = plan.shares;
+    std::size_t layers = 0, split = 0;
+    std::int64_t weights = 0, held = 0;
+    for (const LayerPlan& layer : plan.layers) {
+      if (layer.weight.empty()) continue;
+      ++layers;
+      split += weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.ranks);
+    }
+    for (const ParameterPlan& parameter : plan.parameters) {
+      weights += sizeInBytes(parameter.type);
+      held += sizeInBytes(graph::TensorType{parameter.type.dtype, parameter.localShape});
+    }
+    if (layers != shares.layers.layers || split != shares.layers.split) return fmt::format("{}, but {} of {} are", toText(shares), split, layers);
+    if (weights != shares.weightBytes || held != shares.rankWeightBytes) return fmt::format("{} of {} bytes on a rank, not {} of {}", held, weights, shares.rankWeightBytes, shares.weightBytes);
+    if (plan.costSettings.isTraining) return {};
+    const double whole = flopsByHand(*plan.graph), rank = flopsByHand(*plan.graph, *plan.solution, plan.ranks);
+    const double share = std::clamp((1 - rank / whole) / (1 - 1.0 / plan.ranks), 0.0, 1.0);
+    if (std::abs(share - shares.flopsShare()) > 1e-6) return fmt::format("{} of the FLOPs are split by hand, not {}", share, shares.flopsShare());
+    Femtoseconds replicated;
+    for (const ReplicatedWork& work : shares.replicated) replicated += work.femtoseconds;
+    if (replicated != shares.replicatedFs) return fmt::format("groups take {} fs, all {} fs", replicated, shares.replicatedFs);
+    return {};
+  }
+
+  std::size_t m_heldNoLess = 0;  ///< layers whole because no plan that splits them is fast enough and holds less
+
+  std::string falseStanding(const Case& c, const Plan& plan, Dice& dice, std::array<std::size_t, std::variant_size_v<Standing>>& told) {
+    for (int i = 0; i < 2; ++i) {
+      const LayerPlan& layer = plan.layers[static_cast<std::size_t>(dice.upTo(std::ssize(plan.layers) - 1))];
+      ++told[layer.standing.index()];
+      const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
+      m_heldNoLess += costs && costs->isFastEnough;
+      if (std::string wrong = refuted(c, plan, layer.node, layer.standing); !wrong.empty()) return wrong;
+    }
+    return {};
+  }
+
+  /// Of what cannot be split, the dearest operator: no pin of its result on any dimension holds.
+  static std::string falseWork(const Case& c, const Plan& plan) {
+    for (const ReplicatedWork& work : plan.shares.replicated) {
+      const graph::Node& node = plan.graph->node(work.first);
+      if (!std::holds_alternative<Cannot>(work.why) || graph::layerShape(*plan.graph, work.first)) continue;
+      if (const auto form = splitOf(c.problem, node.results[0])) {
+        return fmt::format("{}, but {} can be {}", toText(work), plan.graph->value(node.results[0]).name, *form);
+      }
+      return {};
+    }
+    return {};
+  }
+
+  /// The first even split of a value that some plan has; nullopt: none.
+  static std::optional<std::string> splitOf(const solve::Problem& problem, ValueId value) {
+    const graph::Value& asked = problem.graph->value(value);
+    for (int dim = 0; dim < static_cast<int>(asked.type.shape.size()); ++dim) {
+      const auto placement = Placement::split(dim);
+      if (!placement.localShape(asked.type.shape, problem.context.worldSize)) continue;
+      solve::Problem pinned = problem;
+      pinned.pins.push_back(*solve::Pin::parse(asked.name + "=" + placement.text()));
+      if (solved(pinned, Engine::Learning)) return placement.text();
+    }
+    return std::nullopt;
+  }
+
+  /// What is said before any search: weights that stay whole whatever the plan is, and attention that is computed whole.
+  static std::string falsePreflight(const Case& c) {
+    const Preflight before = preflight(c.problem);
+    for (const WholeWeights& weights : before.whole) {
+      if (!graph::layerShape(*c.problem.graph, weights.first)) continue;
+      if (fastestSplit(c.problem, weights.first)) return fmt::format("{} is said to stay whole ({}), but a pin splits it", weights.pattern, weights.why);
+    }
+    for (const IndivisibleHeads& attention : before.heads) {
+      const bool isWhole = attention.text.find("every rank computes all") != std::string::npos;
+      const ValueId result = c.problem.graph->node(attention.first).results[0];
+      if (!isWhole) continue;
+      if (const auto form = splitOf(c.problem, result); form && *form == "S(1)") return fmt::format("{} But it can be {}.", attention.text, *form);
+    }
+    return {};
+  }
+
+  static std::string falseWorldSize(const Case& c, Dice& dice) {
+    const std::vector<int> ranks{2, static_cast<int>(3 + dice.upTo(5))};
+    for (const WorldSize& size : worldSizes(c.problem, c.engine, ranks)) {
+      Case own = c;
+      own.problem.context.worldSize = size.ranks;
+      const auto result = solved(own.problem, own.engine);
+      if (result.has_value() != hasPlan(size.verdict)) return fmt::format("{} ranks: {}", size.ranks, toText(size));
+      if (!result) continue;
+      const Plan plan = planOf(own, *result);
+      const bool isSame = plan.shares.layers == size.layers && plan.cost.bytes() == size.rankBytes && plan.cost.femtoseconds() == size.femtoseconds &&
+                          plan.shares.flopsShare() == size.flopsShare;
+      if (!isSame) return fmt::format("{} ranks: {}, but the plan says: {}", size.ranks, toText(size), toText(plan.shares));
+      const bool splitsNone = std::none_of(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
+        return !layer.weight.empty() && weightIsSplit(*plan.graph, *plan.solution, layer.node, size.ranks);
+      });
+      const bool saysNone = size.verdict == WorldSizeVerdict::Nothing || size.verdict == WorldSizeVerdict::DoesNotPay || size.verdict == WorldSizeVerdict::NotAskedFor;
+      solve::Problem one = c.problem;
+      one.context.worldSize = 1;
+      const auto alone = solved(one, Engine::Optimal);
+      const bool isNoGain = size.verdict == WorldSizeVerdict::DoesNotPay && result->optimum && alone &&
+                            alone->optimum->cost().femtoseconds() <= result->optimum->fastest().femtoseconds();
+      if (saysNone && !splitsNone && !isNoGain) return fmt::format("{} ranks: {}, but layers are split", size.ranks, toText(size));
+      const WorldSize again = worldSizes(c.problem, c.engine, std::vector<int>{size.ranks}).front();
+      if (toText(again) != toText(size)) return fmt::format("{} ranks: {}, but alone: {}", size.ranks, toText(size), toText(again));
+    }
+    return {};
+  }
+};
+
+QTEST_APPLESS_MAIN(TestVerdictClaims)
+#include "tst_verdict_claims.moc"

@@ -1,0 +1,129 @@
+/// What holds of the forms of any layer. CLEAVE_SEED repeats a random run.
+#include "strategy_graphs.h"
+
+#include <QTest>
+
+#include <random>
+
+using namespace cleave;
+using namespace cleave::test;
+
+namespace {
+
+unsigned seedOf() {
+  bool isSet = false;
+  const int asked = qEnvironmentVariableIntValue("CLEAVE_SEED", &isSet);
+  const unsigned seed = isSet ? static_cast<unsigned>(asked) : std::random_device{}() >> 1;
+  qInfo("seed %u", seed);
+  return seed;
+}
+
+QStringList namesOf(const LayerOptions& options) {
+  QStringList names;
+  for (const auto& option : options.offered) names << QString::fromUtf8(toText(option.strategy).data());
+  return names;
+}
+
+std::string randomGraph(std::mt19937& random) {
+  const auto upTo = [&](int n) { return 1 + static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::string lead = std::to_string(upTo(4));
+  for (int more = static_cast<int>(random() % 3); more > 0; --more) lead += fmt::format(",{}", upTo(12));
+  switch (random() % 6) {
+    case 0: return linear(lead, upTo(24), upTo(24), random() % 2 == 0);
+    case 1: return conv1d("aten::addmm", std::to_string(upTo(12)), upTo(24), upTo(24));
+    case 2: return conv1d("aten::matmul", lead, upTo(24), upTo(24));
+    case 3: return embedding(lead, upTo(40), upTo(12));
+    case 4: return crossEntropy({.logits = fmt::format("6,{}", upTo(24))});
+    default: break;
+  }
+  const int headSize = upTo(3);
+  const char* split = random() % 2 == 0 ? "sizes" : "slice";
+  std::vector<int> heads(static_cast<std::size_t>(1 + random() % 3));
+  for (int& size : heads) size = headSize * upTo(8);
+  return fused(heads, headSize, heads.size() == 1 ? "slice" : split);
+}
+
+}  // namespace
+
+class TestStrategyProperties : public QObject {
+  Q_OBJECT
+ private slots:
+  void everyOfferedFormHasLocalShapes();
+  void theFullMenuHasAllThatTheOptimumMenuHas();
+  void aMazeBehindALayerIsWalkedOnce();
+};
+
+void TestStrategyProperties::everyOfferedFormHasLocalShapes() {
+  std::mt19937 random(seedOf());
+  for (int i = 0; i < 3000; ++i) {
+    const std::string text = randomGraph(random);
+    const StrategyContext context{1 + static_cast<int>(random() % 8), random() % 2 == 0 ? kOptimum : kFull,
+                                  static_cast<SequenceParallel>(random() % 3)};
+    const auto asked = ask(text);
+    QVERIFY(asked);
+    const auto options = optionsOf(*asked, context);
+    QVERIFY2(!options.offered.empty(), text.c_str());
+    const graph::ValueId result = asked->graph.node(asked->node).results.front();
+    for (const StrategyOption& option : options.offered) {
+      QVERIFY(!option.reason.empty());
+      const auto fits = [&](const rules::Placement& placement, graph::ValueId value) {
+        if (!value.isValid()) return placement.isReplicated();
+        return placement.localShape(asked->graph.shapeOf(value), context.worldSize).has_value();
+      };
+      const bool allFit = fits(option.input, asked->layer.input) && fits(option.weight, asked->layer.weight) &&
+                          fits(option.bias, asked->layer.bias) && fits(option.result, result);
+      const std::string where = fmt::format("{} on {} ranks in\n{}", textOf(option, asked->layer), context.worldSize, text);
+      QVERIFY2(allFit, where.c_str());
+    }
+    for (const auto& refusal : options.refused) QVERIFY2(!refusal.reason.empty(), text.c_str());
+  }
+}
+
+void TestStrategyProperties::theFullMenuHasAllThatTheOptimumMenuHas() {
+  std::mt19937 random(seedOf());
+  for (int i = 0; i < 1000; ++i) {
+    const std::string text = randomGraph(random);
+    const auto asked = ask(text);
+    QVERIFY(asked);
+    StrategyContext context{1 + static_cast<int>(random() % 8), kOptimum, static_cast<SequenceParallel>(random() % 3)};
+    const auto few = optionsOf(*asked, context);
+    context.menu = kFull;
+    const QStringList all = namesOf(optionsOf(*asked, context));
+    qsizetype from = 0;  // the same order, with more in between
+    for (const QString& name : namesOf(few)) {
+      from = all.indexOf(name, from);
+      QVERIFY2(from >= 0, text.c_str());
+      ++from;
+    }
+  }
+}
+
+/// Between the projection and the loss lie 60^6 ways, on each of which the same few hundred values come.
+void TestStrategyProperties::aMazeBehindALayerIsWalkedOnce() {
+  constexpr int kWide = 60, kDeep = 6;
+  graph::GraphBuilder builder("maze");
+  const auto type = [](graph::Shape shape) { return graph::TensorType{graph::DType::Float32, std::move(shape)}; };
+  const graph::ValueId x = builder.addInput("x", type({2, 4}));
+  const graph::ValueId weight = builder.addParameter("head.weight", type({5, 4}));
+  const graph::ValueId logits = builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {type({2, 5})}, builder.scope("head"))[0];
+  graph::ValueList level(kWide, logits);
+  for (int i = 0; i < kDeep; ++i) {
+    graph::ValueList next;
+    for (int j = 0; j < kWide; ++j) {
+      const graph::ValueId stacked = builder.addCall("aten::stack", {level, std::int64_t{0}}, {type({kWide, 2, 5})})[0];
+      next.push_back(builder.addCall("aten::select.int", {stacked, std::int64_t{0}, std::int64_t{j}}, {type({2, 5})})[0]);
+    }
+    level = next;
+  }
+  const graph::ValueId end = builder.addCall("aten::sum.dim_IntList", {level[0], std::vector<std::int64_t>{-1}, false}, {type({2})})[0];
+  builder.addOutput("y", end);
+  const auto graph = std::move(builder).finish();
+  QVERIFY(graph.has_value());
+  const graph::NodeId node = graph->value(logits).producer;
+  for (const StrategyOption& option : layerOptions(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
+    QVERIFY(option.weight.padding() == 0);  // no loss and no output takes the 5 columns as classes
+  }
+}
+
+QTEST_APPLESS_MAIN(TestStrategyProperties)
+#include "tst_strategy_properties.moc"
