@@ -88,7 +88,7 @@ class WorldSizeTable {
  public:
   explicit WorldSizeTable(const std::vector<plan::WorldSize>& sizes) : m_sizes(sizes) {
     for (const plan::WorldSize& size : sizes) {
-      if (size.verdict != plan::WorldSizeVerdict::OverBudget) continue;
+      if (!isWithoutPlan(size)) continue;
       if (!m_nearest || size.overBytes < m_nearest->overBytes) m_nearest = &size;
       ++m_overBudget;
     }
@@ -106,17 +106,19 @@ class WorldSizeTable {
   }
 
  private:
+  static bool isWithoutPlan(const plan::WorldSize& size) { return size.verdict == plan::WorldSizeVerdict::OverBudget && !size.hasPlan; }
+
   static std::string line(std::string_view ranks, std::string_view verdict, std::string_view layers, std::string_view flops, std::string_view weights,
                           std::string_view bytes, std::string_view step, std::string_view why) {
     return fmt::format("{:>5}  {:<15} {:>12} {:>7} {:>7} {:>9} {:>10}  {}\n", ranks, verdict, layers, flops, weights, bytes, step, why);
   }
 
   std::string row(const plan::WorldSize& size) {
-    const auto ifPlan = [&](std::string figure) { return plan::hasPlan(size.verdict) ? std::move(figure) : std::string("-"); };
+    const auto ifPlan = [&](std::string figure) { return size.hasPlan ? std::move(figure) : std::string("-"); };
     const auto ifSplit = [&](std::string figure) { return size.ranks > 1 ? ifPlan(std::move(figure)) : std::string("-"); };
     std::string why = plan::overBudgetText(size);
     const std::string reason = plan::reasonText(size);
-    if (const bool isTold = size.verdict != plan::WorldSizeVerdict::OverBudget || &size == m_nearest; isTold && !reason.empty()) {
+    if (const bool isTold = !isWithoutPlan(size) || &size == m_nearest; isTold && !reason.empty()) {
       why += fmt::format("{}[{}]", why.empty() ? "" : " ", numberOf(reason));
     }
     return line(std::to_string(size.ranks), plan::toText(size.verdict), ifSplit(fmt::format("{} of {}", size.layers.split, size.layers.layers)),

@@ -33,6 +33,7 @@ std::vector<NodeId> mainParts(const Graph& graph) {
 void takeFigures(const solve::Problem& problem, const solve::SolveResult& result, WorldSize& size) {
   const Shares shares = sharesOf(problem, *result.solution, nullptr);
   const solve::PlanCost cost = result.optimum ? result.optimum->cost() : solve::costOf(problem, *result.solution);
+  size.hasPlan = true;
   size.layers = shares.layers;
   size.flopsShare = shares.flopsShare();
   size.weightShare = shares.weightShare();
@@ -153,6 +154,21 @@ std::string wholeText(const Preflight& before) {
   return fmt::format("{} of weights are whole on every rank{} `{}` ({}); ", bytesText(before.wholeBytes), most.empty() ? ":" : most, largest->pattern, largest->why);
 }
 
+void judgeParts(const solve::Problem& problem, const solve::SolveResult& result, solve::Engine engine, const std::vector<NodeId>& parts, Tried& tried) {
+  Standings standings(problem, *result.solution, engine, result.optimum.get());
+  for (NodeId part : parts) {
+    const bool isLayer = graph::layerShape(*problem.graph, part).has_value();
+    tried.mainParts.push_back(isLayer ? standings.weight(part) : standings.work(part));
+  }
+  judge(problem, result, parts, tried);
+}
+
+/// `reference` and `learning` answer plans of any size.
+void takeOverBudget(solve::Engine engine, WorldSize& size) {
+  size.verdict = WorldSizeVerdict::OverBudget;
+  size.why = fmt::format("the engine {} does not search under a budget, optimal does", solve::toText(engine));
+}
+
 /// nullopt: cancelled.
 std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine engine, const std::vector<NodeId>& parts, const Progress& progress) {
   Tried tried;
@@ -169,13 +185,11 @@ std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine 
     return tried.size;
   }
   takeFigures(problem, *result, tried.size);
-  if (ranks == 1) return tried.size;
-  Standings standings(problem, *result->solution, engine, result->optimum.get());
-  for (NodeId part : parts) {
-    const bool isLayer = graph::layerShape(*problem.graph, part).has_value();
-    tried.mainParts.push_back(isLayer ? standings.weight(part) : standings.work(part));
+  if (!tried.size.fitsBudget()) {
+    takeOverBudget(engine, tried.size);
+  } else if (ranks > 1) {
+    judgeParts(problem, *result, engine, parts, tried);
   }
-  judge(problem, *result, parts, tried);
   return tried.size;
 }
 
@@ -198,8 +212,6 @@ std::string_view toText(WorldSizeVerdict verdict) {
   }
   return "";
 }
-
-bool hasPlan(WorldSizeVerdict verdict) { return verdict != WorldSizeVerdict::NoSolution && verdict != WorldSizeVerdict::OverBudget; }
 
 std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks, const Progress& progress) {
   const std::vector<NodeId> parts = mainParts(*problem.graph);
@@ -229,6 +241,7 @@ std::string toText(const WorldSize& size) {
     case WorldSizeVerdict::NotAskedFor: return "nothing is split" + because;
     case WorldSizeVerdict::NoSolution: return "there is no solution" + because;
     case WorldSizeVerdict::OverBudget:
+      if (size.hasPlan) return fmt::format("over the budget{}", because);
       return fmt::format("no plan fits: {}, the smallest that was found needs {} a rank", overBudgetText(size), bytesText(size.rankBytes));
   }
   return {};

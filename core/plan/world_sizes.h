@@ -14,21 +14,20 @@ enum class WorldSizeVerdict : std::uint8_t {
   DoesNotPay,   ///< nothing is split, or only what the slack admits, because no plan is faster than one rank, which has room for the model
   NotAskedFor,  ///< nothing is split, because a setting leaves it out
   NoSolution,   ///< pins, or a menu without `whole`, leave no plan
-  OverBudget,   ///< no plan fits the memory of a rank
+  OverBudget,   ///< no plan fits the memory of a rank, or the engine found one without looking at it that does not
 };
 /// "works", "partly", "nothing splits", "does not pay", "not asked for", "no solution", "over the budget".
 std::string_view toText(WorldSizeVerdict verdict);
-/// False for NoSolution and OverBudget.
-bool hasPlan(WorldSizeVerdict verdict);
 
 struct WorldSize {
   int ranks = 1;
   WorldSizeVerdict verdict = WorldSizeVerdict::Works;
+  bool hasPlan = false;             ///< true as well of one that is over the budget
   solve::LayerCount layers;
   double flopsShare = 0, weightShare = 0;  ///< Shares::flopsShare and weightShare
   Femtoseconds replicatedFs;        ///< of each rank's step: on what every rank computes whole
-  std::int64_t rankBytes = 0;       ///< PlanCost::bytes; OverBudget: of the leanest plan that was found
-  std::int64_t overBytes = 0;       ///< of rankBytes beyond the budget: OverBudget, and engines that do not look at it
+  std::int64_t rankBytes = 0;       ///< PlanCost::bytes; OverBudget without a plan: of the leanest that was found
+  std::int64_t overBytes = 0;       ///< OverBudget: of rankBytes, beyond the budget
   Femtoseconds femtoseconds;
   std::string heads;                ///< "28 heads do not divide by 8 ranks": comes before all other reasons; empty: they do, or ranks share them
   std::string why;                  ///< the first reason that something is not split, or that there is no plan, with the numbers; or empty

@@ -298,9 +298,11 @@ class TestVerdictClaims : public QObject {
       Case own = c;
       own.problem.context.worldSize = size.ranks;
       const auto result = solved(own.problem, own.engine);
-      if (result.has_value() != hasPlan(size.verdict)) return fmt::format("{} ranks: {}", size.ranks, toText(size));
+      if (result.has_value() != size.hasPlan) return fmt::format("{} ranks: {}", size.ranks, toText(size));
       if (!result) continue;
       const Plan plan = planOf(own, *result);
+      const bool isOver = plan.cost.bytes() > own.problem.cost.budgetBytes();
+      if (isOver != (size.verdict == WorldSizeVerdict::OverBudget)) return fmt::format("{} ranks: {}, but its plan needs {} B", size.ranks, toText(size), plan.cost.bytes());
       const bool isSame = plan.shares.layers == size.layers && plan.cost.bytes() == size.rankBytes && plan.cost.femtoseconds() == size.femtoseconds &&
                           plan.shares.flopsShare() == size.flopsShare;
       if (!isSame) return fmt::format("{} ranks: {}, but the plan says: {}", size.ranks, toText(size), toText(plan.shares));

@@ -104,12 +104,35 @@ class TestWorldSizes : public QObject {
   void whatDoesNotDivideIsSaidBeforeTheBudget() {
     solve::Problem problem = problemOf(published(128, 8, 16, 16384, 1024));
     problem.cost.memoryBudget = on(problem, 4).rankBytes * 5 / 4;
-    QVERIFY(hasPlan(on(problem, 4).verdict));
+    QVERIFY(on(problem, 4).hasPlan);
     const WorldSize size = on(problem, 7);
     QVERIFY2(size.verdict == WorldSizeVerdict::OverBudget, toText(size).c_str());
     QCOMPARE(size.heads, std::string("128 heads do not divide by 7 ranks"));
     QVERIFY2(size.why.find("whole on every rank") != std::string::npos, size.why.c_str());
     QVERIFY2(size.why.find("16384 output features do not divide by 7 ranks") != std::string::npos, size.why.c_str());
+  }
+
+  /// An engine that does not look at the budget answers a plan, which does not work all the same.
+  void aPlanOverTheBudgetDoesNotWork_data() {
+    QTest::addColumn<int>("ranks");
+    for (const int ranks : {1, 2}) QTest::addRow("%d", ranks) << ranks;
+  }
+  void aPlanOverTheBudgetDoesNotWork() {
+    QFETCH(int, ranks);
+    solve::Problem problem = problemOf(tiny(8));
+    for (const Engine engine : {Engine::Learning, Engine::Reference}) {
+      problem.cost.memoryBudget = std::nullopt;
+      const WorldSize roomy = on(problem, ranks, engine);
+      QVERIFY2(roomy.hasPlan && roomy.fitsBudget() && roomy.verdict != WorldSizeVerdict::OverBudget, toText(roomy).c_str());
+      problem.cost.memoryBudget = roomy.rankBytes;
+      QCOMPARE(toText(on(problem, ranks, engine)), toText(roomy));
+      problem.cost.memoryBudget = roomy.rankBytes - 1;
+      const WorldSize size = on(problem, ranks, engine);
+      QVERIFY2(size.hasPlan && size.verdict == WorldSizeVerdict::OverBudget, toText(size).c_str());
+      QCOMPARE(size.overBytes, 1);
+      QCOMPARE(size.rankBytes, roomy.rankBytes);
+      QVERIFY2(toText(size).find("does not search under a budget") != std::string::npos, toText(size).c_str());
+    }
   }
 
   /// Nothing "can" be split only where no setting brings a split.

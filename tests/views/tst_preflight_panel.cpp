@@ -18,6 +18,7 @@ plan::WorldSize size(int ranks, WorldSizeVerdict verdict, const char* why = "") 
   plan::WorldSize size;
   size.ranks = ranks;
   size.verdict = verdict;
+  size.hasPlan = verdict != WorldSizeVerdict::NoSolution && verdict != WorldSizeVerdict::OverBudget;
   size.layers = {verdict == WorldSizeVerdict::Works ? std::size_t{8} : std::size_t{3}, 8};
   size.flopsShare = size.layers.split / 8.0;
   size.weightShare = 0.25;
@@ -75,8 +76,13 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   QCOMPARE(worldSizeReason(sizes[1]), worldSizeText(sizes[1]));
   plan::WorldSize full = sizes[1];
   QVERIFY(!worldSizeText(full).contains(QStringLiteral("budget")));
+  full.verdict = WorldSizeVerdict::OverBudget;
   full.overBytes = 1 << 20;
-  QVERIFY(worldSizeText(full).contains(QStringLiteral("over the memory budget by 1 MiB")));
+  full.why = "the engine does not look at it";
+  QVERIFY2(worldSizeText(full).startsWith(QStringLiteral("2 ranks – over the budget: the engine does not look at it · 3 MiB a rank")),
+           qPrintable(worldSizeText(full)));
+  QVERIFY(worldSizeText(full).endsWith(QStringLiteral("over the memory budget by 1 MiB")));
+  QCOMPARE(worldSizeReason(full), worldSizeText(full));
 }
 
 void TestPreflightPanel::cellsFitAnyWidth_data() {

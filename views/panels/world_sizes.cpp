@@ -5,7 +5,6 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <QResizeEvent>
-#include <QPainterPath>
 #include <QToolTip>
 #include <algorithm>
 
@@ -39,9 +38,6 @@ Look lookOf(const Theme& theme, WorldSizeVerdict verdict) {
   return {theme.ground, theme.text};
 }
 
-/// A plan that an engine made without looking at the budget.
-bool isOver(const plan::WorldSize& size) { return !size.fitsBudget() && plan::hasPlan(size.verdict); }
-
 void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdict, const QColor& ink) {
   painter.setPen(QPen(ink, 1.8, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
   painter.setBrush(Qt::NoBrush);
@@ -72,30 +68,21 @@ void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdic
       break;
   }
 }
-
-void paintFull(QPainter& painter, const QRect& cell, const QColor& ink) {
-  painter.setPen(Qt::NoPen);
-  painter.setBrush(ink);
-  painter.drawPolygon(
-      QPolygon({cell.topRight() + QPoint(-8, 1), cell.topRight() + QPoint(0, 1), cell.topRight() + QPoint(0, 9)}));
-}
 }  // namespace
 
 QString worldSizeText(const plan::WorldSize& size) {
   const QString name = size.ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(size.ranks);
   QString text = prose(plan::toText(size));
-  if (plan::hasPlan(size.verdict)) {
-    if (size.rankBytes > 0 || size.femtoseconds > 0)
-      text += QObject::tr(" · %1 a rank · %2 a step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
-    if (!size.fitsBudget())
-      text += QObject::tr(" · over the memory budget by %1").arg(bytesText(size.overBytes));
-  }
+  if (size.hasPlan)
+    text += QObject::tr(" · %1 a rank · %2 a step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
+  if (size.hasPlan && !size.fitsBudget())
+    text += QObject::tr(" · over the memory budget by %1").arg(bytesText(size.overBytes));
   return QObject::tr("%1 – %2").arg(name, text);
 }
 
 QString worldSizeReason(const plan::WorldSize& size) {
   const QString text = worldSizeText(size);
-  const bool isTold = size.verdict != WorldSizeVerdict::OverBudget || size.why.empty();
+  const bool isTold = size.verdict != WorldSizeVerdict::OverBudget || size.hasPlan || size.why.empty();
   return isTold ? text : text + QStringLiteral(".\n") + prose(size.why);
 }
 
@@ -224,7 +211,6 @@ void WorldSizeStrip::paintCell(QPainter& painter, int ranks) const {
   painter.setBrush(look.ground);
   painter.setPen(size ? QPen(theme.border, 1) : QPen(theme.borderStrong, 1, Qt::DashLine));
   painter.drawRoundedRect(box, 3, 3);
-  if (size && isOver(*size)) paintFull(painter, cell, theme.conflict);
   painter.setPen(look.ink);
   painter.setFont(font());
   painter.drawText(cell.adjusted(0, 2, 0, 0), Qt::AlignHCenter | Qt::AlignTop, QString::number(ranks));
@@ -270,9 +256,6 @@ void WorldSizeStrip::paintLegend(QPainter& painter) const {
     paintSign(painter, QPointF(x + 6, top + height / 2.0), verdict, theme.text);
     name(tr(text));
   }
-  if (std::none_of(m_sizes.begin(), m_sizes.end(), [](const auto& size) { return isOver(size); })) return;
-  paintFull(painter, QRect(x, top + 2, 11, height), theme.conflict);
-  name(tr("more than the budget"));
 }
 
 void WorldSizeStrip::mousePressEvent(QMouseEvent* event) {
