@@ -208,7 +208,7 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
     else
       remedies->failure = toQ(found.error().message);
     if (model && pipeline::isOverBudget(search.solved->result))
-      if (auto fits = pipeline::whatFits(*model, search.solved->options, progress)) remedies->fits = std::move(*fits);
+      if (auto fits = pipeline::whatFits(*model, *search.solved, progress)) remedies->fits = std::move(*fits);
     return [=, this, isWhole = !card, wasStopped = progress.cancelled()] {
       if (search.solved != m_solved) return;
       if (wasStopped) {

@@ -41,7 +41,7 @@ struct WhyNotReply {
 struct Remedies {
   std::vector<solve::Remedy> offers;
   NodeId conflict;  ///< the node of the conflict they were sought for; invalid: the whole search
-  std::optional<std::vector<pipeline::Fit>> fits;  ///< where the memory budget leaves no plan: what would
+  std::optional<pipeline::Fits> fits;  ///< where the memory budget leaves no plan: what would
   QString failure;  ///< one sentence, when they could not be computed
 };
 

@@ -224,11 +224,11 @@ Result<void> ScriptRunner::applyRemedy(int number) {
 Result<void> ScriptRunner::applyFit(int number) {
   CLEAVE_TRY_VOID(wait());
   const auto remedies = m_document.remedies();
-  const std::size_t count = remedies && remedies->fits ? remedies->fits->size() : 0;
+  const std::size_t count = remedies && remedies->fits ? remedies->fits->found.size() : 0;
   if (static_cast<std::size_t>(number) > count)
     return fail(ErrorCode::Negative, "there is no fit {}: {} are offered", number, count);
   m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
-  m_document.applyFit((*remedies->fits)[static_cast<std::size_t>(number) - 1]);
+  m_document.applyFit(remedies->fits->found[static_cast<std::size_t>(number) - 1]);
   return {};
 }
 

@@ -40,9 +40,15 @@ Json figuresJson(const solve::Figures& figures) {
   return {{"split_layers", figures.splitLayers}, {"layers", figures.layers}, {"rank_bytes", figures.rankBytes}, {"step_fs", jsonOf<Json>(figures.femtoseconds)}};
 }
 
-Json fitsJson(const std::vector<pipeline::Fit>& fits) {
+Json fitsJson(const pipeline::Fits& fits) {
   Json list = Json::array();
-  for (const pipeline::Fit& fit : fits) list.push_back({{"change", fit.change}, {"flags", fit.flags}, {"rank_bytes", fit.rankBytes}, {"step_fs", jsonOf<Json>(fit.femtoseconds)}});
+  for (const pipeline::Fit& fit : fits.found) list.push_back({{"change", fit.change}, {"flags", fit.flags}, {"rank_bytes", fit.rankBytes}, {"step_fs", jsonOf<Json>(fit.femtoseconds)}});
+  return list;
+}
+
+Json notKnownJson(const pipeline::Fits& fits) {
+  Json list = Json::array();
+  for (const pipeline::NotKnown& open : fits.notKnown) list.push_back({{"change", open.change}, {"why", open.why}});
   return list;
 }
 
@@ -138,9 +144,11 @@ struct ExplainCommand {
         const std::string bytes = pipeline::overBudgetText(result);
         if (!bytes.empty()) text += bytes + "\n";
         document["over_budget"] = bytes;
-        CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, planned.solved->options, progress));
+        CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
         text += pipeline::toText(fits);
         document["fits"] = fitsJson(fits);
+        document["too_large"] = fits.tooLarge;
+        document["not_known"] = notKnownJson(fits);
       }
     }
     CLEAVE_TRY(const auto remedies, solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));

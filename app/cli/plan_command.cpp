@@ -34,7 +34,7 @@ struct PlanCommand {
       if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, noSolutionJson(*planned.solved, planned.model->info) + "\n"));
       const int exit = report(planned.planError);
       if (!pipeline::isOverBudget(planned.solved->result)) return exit;
-      CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, planned.solved->options, progress));
+      CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
       endProgress();
       std::fputs(pipeline::toText(fits).c_str(), stderr);
       return exit;

@@ -21,6 +21,27 @@ plan::Checkpoint checkpointOf(const formats::ModelFolder& folder) {
   return checkpoint;
 }
 
+/// The model of a folder that was read, without a graph yet.
+Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options, const Progress& progress) {
+  progress.report("capture");
+  CLEAVE_TRY(auto captured, torch_capture::captureModel(model.folder, options, progress));
+  model.captured = std::move(captured.captured);
+  model.aten = std::move(captured.aten);
+  model.timings.captureMs = captured.captureMs;
+  model.timings.decomposeMs = captured.decomposeMs;
+  plan::ModelInfo& info = model.info;
+  info.architecture = captured.architecture;
+  info.modelType = captured.modelType;
+  info.dtype = captured.dtype;
+  info.batch = options.batch;
+  info.sequence = options.sequence;
+  info.hasMask = options.mask;
+  info.hasLoss = options.loss;
+  info.logitsToKeep = options.logitsToKeep;
+  info.hasWeights = model.folder.hasWeights();
+  return std::make_shared<const Model>(std::move(model));
+}
+
 /// What cannot hold together, else the conflicts the search met most often.
 std::string causesInWords(const solve::SolveResult& result) {
   if (!result.core.constraints.empty()) {
@@ -50,32 +71,22 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
     return fail(ErrorCode::BadInput, "{} is a {}, where a model folder or a config.json is wanted.", source,
                 recognised.kind == SourceKind::Plan ? "plan" : "recorded search");
   }
-  auto model = std::make_shared<Model>();
-  CLEAVE_TRY(model->folder, formats::openModelFolder(recognised.path, progress));
-  const std::string folder = fs::absolute(model->folder.path).lexically_normal().string();
-  if (!isUtf8(folder)) {
-    return fail(ErrorCode::BadInput, "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.", quotedText(folder));
+  Model model;
+  CLEAVE_TRY(model.folder, formats::openModelFolder(recognised.path, progress));
+  model.info.source = fs::absolute(model.folder.path).lexically_normal().string();
+  if (!isUtf8(model.info.source)) {
+    return fail(ErrorCode::BadInput, "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.", quotedText(model.info.source));
   }
-  model->timings.loadMs = millisecondsSince(start);
+  model.timings.loadMs = millisecondsSince(start);
   if (progress.cancelled()) return progress.cancelledError("opening " + source);
-  progress.report("capture");
-  CLEAVE_TRY(auto captured, torch_capture::captureModel(model->folder, options, progress));
-  model->captured = std::move(captured.captured);
-  model->aten = std::move(captured.aten);
-  model->timings.captureMs = captured.captureMs;
-  model->timings.decomposeMs = captured.decomposeMs;
-  plan::ModelInfo& info = model->info;
-  info.source = folder;
-  info.architecture = captured.architecture;
-  info.modelType = captured.modelType;
-  info.dtype = captured.dtype;
-  info.batch = options.batch;
-  info.sequence = options.sequence;
-  info.hasMask = options.mask;
-  info.hasLoss = options.loss;
-  info.logitsToKeep = options.logitsToKeep;
-  info.hasWeights = model->folder.hasWeights();
-  return std::shared_ptr<const Model>(std::move(model));
+  return capturedWith(std::move(model), options, progress);
+}
+
+Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options, const Progress& progress) {
+  if (model.folder.config.is_null()) {
+    return fail(ErrorCode::BadInput, "The graph came without its model, so that it cannot be captured for other inputs: open the model's folder.");
+  }
+  return capturedWith(model, options, progress);
 }
 
 rules::Menu defaultMenu(solve::Engine engine) {

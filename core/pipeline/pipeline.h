@@ -31,6 +31,9 @@ struct Model {
 
 Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
                                                const Progress& progress = {});
+/// The same model with other options, from what was read when it was opened. BadInput for a graph that came alone, with a plan or a recording.
+Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options,
+                                                  const Progress& progress = {});
 
 /// More ranks than any tensor-parallel group that exists; predictions cover 1-64.
 inline constexpr int kMaxRanks = 1024;

@@ -3,47 +3,79 @@
 #include "base/quantities.h"
 #include "graph/attention.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace cleave::pipeline {
 namespace {
 
 constexpr int kMostRanksTried = 64;
+constexpr std::string_view kSearchEnded = "The search ended at its limit before it was known.";
+
+bool isPowerOfTwo(int number) { return (number & (number - 1)) == 0; }
 
 class Tries {
  public:
-  Tries(const Model& model, const SolveOptions& options, const Progress& progress) : m_model(model), m_options(options), m_quiet(progress.stopToken()) {
+  Tries(const Model& model, const Solved& solved, const Progress& progress)
+      : m_model(model), m_solved(solved), m_options(solved.options), m_now(captureOptionsOf(model.info)), m_quiet(progress.stopToken()) {
     progress.report("look for what fits");
   }
 
-  Result<std::vector<Fit>> run() {
+  Result<Fits> run() {
     if (!divides(m_options.ranks)) CLEAVE_TRY_VOID(tryFewerRanks());
-    CLEAVE_TRY_VOID(tryRanks());
+    CLEAVE_TRY_VOID(tryMoreRanks());
     CLEAVE_TRY_VOID(trySequenceParallel());
+    CLEAVE_TRY_VOID(tryBudget());
     CLEAVE_TRY_VOID(tryDevices());
-    // A recording brings its graph alone: there is nothing to capture again.
-    if (!m_model.info.source.empty()) CLEAVE_TRY_VOID(tryCaptures());
+    CLEAVE_TRY_VOID(tryCaptures());
     return std::move(m_fits);
   }
 
  private:
-  /// The cost of the plan that these options make of the model; nullopt: there is none.
-  Result<std::optional<solve::PlanCost>> solved(const Model& model, const SolveOptions& options) const {
-    CLEAVE_TRY(const auto problem, problemOf(model, options));
+  enum class Found : std::uint8_t { Fits, TooLarge, Unknown };
+
+  // ---- one try
+
+  void leaveOpen(std::string change, std::string why) { m_fits.notKnown.push_back({std::move(change), std::move(why)}); }
+
+  /// What these options make of the model; only being stopped is an error.
+  Result<Found> tryOut(const Model& model, const SolveOptions& options, std::string change, std::string flags) {
+    const auto problem = problemOf(model, options);
+    if (!problem) return leaveOpen(std::move(change), problem.error().message), Found::Unknown;
     const auto sink = solve::makeCountingSink();
-    CLEAVE_TRY(const auto result, solve::solve(*problem, solve::Engine::Optimal, *sink, m_quiet));
+    const auto result = solve::solve(**problem, solve::Engine::Optimal, *sink, m_quiet);
     if (m_quiet.cancelled()) return m_quiet.cancelledError("looking for what fits");
-    if (!result.optimum) return std::optional<solve::PlanCost>();
-    return std::optional(result.optimum->cost());
+    if (!result) return leaveOpen(std::move(change), result.error().message), Found::Unknown;
+    if (!result->optimum && result->isProved) return Found::TooLarge;
+    if (!result->optimum) return leaveOpen(std::move(change), std::string(kSearchEnded)), Found::Unknown;
+    const solve::PlanCost& cost = result->optimum->cost();
+    m_fits.found.push_back({std::move(change), std::move(flags), cost.bytes(), cost.femtoseconds(), options, captureOptionsOf(model.info)});
+    return Found::Fits;
   }
 
-  Result<bool> tryOut(const Model& model, const SolveOptions& options, std::string change, std::string flags) {
-    CLEAVE_TRY(const auto cost, solved(model, options));
-    if (!cost) return false;
-    m_fits.push_back({std::move(change), std::move(flags), cost->bytes(), cost->femtoseconds(), options,
-                      captureOptionsOf(model.info)});
-    return true;
+  /// A change that stands for itself: where it is too large, that is told of it alone.
+  Result<Found> tryAlone(const Model& model, const SolveOptions& options, const std::string& change, std::string flags) {
+    CLEAVE_TRY(const Found found, tryOut(model, options, change, std::move(flags)));
+    if (found == Found::TooLarge) m_fits.tooLarge.push_back(change);
+    return found;
   }
+
+  Result<Found> tryRanks(int ranks) {
+    if (isHopeless(ranks)) return Found::TooLarge;
+    SolveOptions options = m_options;
+    options.ranks = ranks;
+    return tryOut(m_model, options, fmt::format("{} ranks", ranks), fmt::format("--ranks {}", ranks));
+  }
+
+  Result<Found> tryCapture(const torch_capture::CaptureOptions& capture, const std::string& change, std::string flags) {
+    const auto model = captureAgain(m_model, capture, m_quiet);
+    if (m_quiet.cancelled()) return m_quiet.cancelledError("looking for what fits");
+    if (!model) return leaveOpen(change, model.error().message), Found::Unknown;
+    return tryAlone(**model, m_options, change, std::move(flags));
+  }
+
+  // ---- ranks
 
   /// An even share of the weights alone is more than a rank may hold.
   bool isHopeless(int ranks) const {
@@ -52,17 +84,6 @@ class Tries {
       if (node.kind == graph::NodeKind::Parameter) weights += sizeInBytes(m_model.aten->value(node.results[0]).type);
     }
     return weights / ranks > m_options.cost.budgetBytes();
-  }
-
-  /// Fewer hold less where these do not divide the model: the most that do.
-  Result<void> tryFewerRanks() {
-    for (int ranks = m_options.ranks - 1; ranks > 1 && !isHopeless(ranks); --ranks) {
-      if (!divides(ranks)) continue;
-      SolveOptions options = m_options;
-      options.ranks = ranks;
-      return tryOut(m_model, options, fmt::format("{} ranks", ranks), fmt::format("--ranks {}", ranks)).map([](bool) {});
-    }
-    return {};
   }
 
   /// True when ranks divide all attention; false for a model without.
@@ -76,85 +97,122 @@ class Tries {
     return hasHeads;
   }
 
-  /// The fewest, and the fewest that are a power of two, as machines have them.
-  Result<void> tryRanks() {
-    bool hasAny = false;
-    for (int ranks = m_options.ranks + 1; ranks <= kMostRanksTried; ++ranks) {
-      const bool isPowerOfTwo = (ranks & (ranks - 1)) == 0;
-      if ((hasAny && !isPowerOfTwo) || isHopeless(ranks)) continue;
-      SolveOptions options = m_options;
-      options.ranks = ranks;
-      CLEAVE_TRY(const bool fits, tryOut(m_model, options, fmt::format("{} ranks", ranks), fmt::format("--ranks {}", ranks)));
-      hasAny = hasAny || fits;
-      if (fits && isPowerOfTwo) return {};
+  /// Fewer hold less where these do not divide the model: the most that do.
+  Result<void> tryFewerRanks() {
+    for (int ranks = m_options.ranks - 1; ranks > 1; --ranks) {
+      if (!divides(ranks)) continue;
+      CLEAVE_TRY(const Found found, tryRanks(ranks));
+      if (found == Found::Fits) return {};
     }
     return {};
   }
+
+  /// The fewest, and the fewest that are a power of two, as machines have them.
+  Result<void> tryMoreRanks() {
+    bool hasAny = false, isKnown = true;
+    for (int ranks = m_options.ranks + 1; ranks <= kMostRanksTried; ++ranks) {
+      if (hasAny && !isPowerOfTwo(ranks)) continue;
+      CLEAVE_TRY(const Found found, tryRanks(ranks));
+      isKnown = isKnown && found != Found::Unknown;
+      hasAny = hasAny || found == Found::Fits;
+      if (found == Found::Fits && isPowerOfTwo(ranks)) return {};
+    }
+    if (!hasAny && isKnown && m_options.ranks < kMostRanksTried) m_fits.tooLarge.push_back(fmt::format("up to {} ranks", kMostRanksTried));
+    return {};
+  }
+
+  // ---- settings
 
   Result<void> trySequenceParallel() {
     if (m_options.sequenceParallel != rules::SequenceParallel::Off) return {};
     SolveOptions options = m_options;
     options.sequenceParallel = rules::SequenceParallel::Auto;
-    return tryOut(m_model, options, "sequence parallelism where it helps", "--sequence-parallel auto").map([](bool) {});
+    return tryAlone(m_model, options, "sequence parallelism where it helps", "--sequence-parallel auto").map([](Found) {});
+  }
+
+  /// A budget of the user's own: what the smallest plan that was found needs, if the device has it.
+  Result<void> tryBudget() {
+    const std::int64_t least = m_solved.result.leastBytes;
+    if (!m_options.cost.memoryBudget || least <= m_options.cost.budgetBytes() || least > m_options.cost.profile.memoryBytes) return {};
+    SolveOptions options = m_options;
+    options.cost.memoryBudget = least;
+    return tryAlone(m_model, options, fmt::format("a budget of {}", bytesText(least)), fmt::format("--memory-budget {}", least)).map([](Found) {});
   }
 
   /// Those with more memory; a budget of the user's own stays what it is.
   Result<void> tryDevices() {
     if (m_options.cost.memoryBudget) return {};
-    CLEAVE_TRY(const auto profiles, deviceProfiles());
-    for (const solve::DeviceProfile& profile : profiles) {
+    const auto profiles = deviceProfiles();
+    if (!profiles) return leaveOpen("other devices", profiles.error().message), Result<void>();
+    for (const solve::DeviceProfile& profile : *profiles) {
       if (profile.memoryBytes <= m_options.cost.budgetBytes()) continue;
       SolveOptions options = m_options;
       options.cost.profile = profile;
-      CLEAVE_TRY_VOID(tryOut(m_model, options, fmt::format("the device {} with {}", profile.name, bytesText(profile.memoryBytes)),
-                             fmt::format("--device-profile {}", profile.name)));
+      CLEAVE_TRY_VOID(tryAlone(m_model, options, fmt::format("the device {} with {}", profile.name, bytesText(profile.memoryBytes)),
+                               fmt::format("--device-profile {}", profile.name)));
     }
     return {};
   }
 
-  Result<bool> tryCapture(const torch_capture::CaptureOptions& capture, std::string change, std::string flags) {
-    CLEAVE_TRY(const auto model, openModel(m_model.info.source, capture, m_quiet));
-    return tryOut(*model, m_options, std::move(change), std::move(flags));
-  }
-
-  /// Logits of all positions are large where the vocabulary is, and whoever neither trains nor scores needs the last alone.
-  Result<void> tryFewerLogits(torch_capture::CaptureOptions capture) {
-    if (m_options.cost.isTraining || capture.logitsToKeep == 1) return {};
-    if (capture.loss) {
-      capture.loss = false;
-      CLEAVE_TRY(const bool fits, tryCapture(capture, "no loss", "--loss off"));
-      if (fits) return {};
-    }
-    capture.logitsToKeep = 1;
-    const std::string_view flags = captureOptionsOf(m_model.info).loss ? "--loss off --logits-to-keep 1" : "--logits-to-keep 1";
-    return tryCapture(capture, "logits of the last position alone", std::string(flags)).map([](bool) {});
-  }
+  // ---- what makes a step smaller
 
   Result<void> tryCaptures() {
-    const torch_capture::CaptureOptions now = captureOptionsOf(m_model.info);
+    if (m_model.folder.config.is_null()) {
+      return leaveOpen("other batches, lengths and types", "The graph came without its model: open the model's folder."), Result<void>();
+    }
     if (graph::itemSize(m_model.info.dtype) > 2) {
-      auto half = now;
+      auto half = m_now;
       half.dtype = graph::DType::BFloat16;
       CLEAVE_TRY_VOID(tryCapture(half, "bfloat16", "--dtype bfloat16"));
     }
-    CLEAVE_TRY_VOID(tryFewerLogits(now));
-    for (auto capture = now; capture.batch > 1;) {
-      capture.batch /= 2;
-      CLEAVE_TRY(const bool fits, tryCapture(capture, fmt::format("batch {}", capture.batch), fmt::format("--batch {}", capture.batch)));
-      if (fits) break;
+    CLEAVE_TRY_VOID(tryFewerLogits());
+    CLEAVE_TRY_VOID(tryHalves(&torch_capture::CaptureOptions::batch, 1, "batch", "--batch"));
+    return tryHalves(&torch_capture::CaptureOptions::sequence, m_now.loss ? 2 : 1, "sequence", "--seq");
+  }
+
+  /// Logits of all positions are large where the vocabulary is, and whoever neither trains nor scores needs the last alone.
+  Result<void> tryFewerLogits() {
+    if (m_options.cost.isTraining || m_now.logitsToKeep == 1) return {};
+    auto capture = m_now;
+    if (capture.loss) {
+      capture.loss = false;
+      CLEAVE_TRY(const Found found, tryCapture(capture, "no loss", "--loss off"));
+      if (found == Found::Fits) return {};
     }
-    for (auto capture = now; capture.sequence > 2;) {
-      capture.sequence /= 2;
-      CLEAVE_TRY(const bool fits, tryCapture(capture, fmt::format("sequence {}", capture.sequence), fmt::format("--seq {}", capture.sequence)));
-      if (fits) break;
+    capture.logitsToKeep = 1;
+    return tryCapture(capture, "logits of the last position alone", m_now.loss ? "--loss off --logits-to-keep 1" : "--logits-to-keep 1").map([](Found) {});
+  }
+
+  /// The least first: where that is too large, no half is tried.
+  Result<void> tryHalves(std::int64_t torch_capture::CaptureOptions::*count, std::int64_t least, std::string_view name, std::string_view flag) {
+    if (m_now.*count <= least) return {};
+    const auto tryWith = [&](std::int64_t number) {
+      auto capture = m_now;
+      capture.*count = number;
+      return tryCapture(capture, fmt::format("{} {}", name, number), fmt::format("{} {}", flag, number));
+    };
+    CLEAVE_TRY(const Found fewest, tryWith(least));
+    if (fewest != Found::Fits) return {};
+    const Fit smallest = std::move(m_fits.found.back());
+    m_fits.found.pop_back();
+    const std::size_t refused = m_fits.tooLarge.size();
+    bool hasMore = false;
+    for (std::int64_t number = m_now.*count / 2; number > least && !hasMore; number /= 2) {
+      CLEAVE_TRY(const Found found, tryWith(number));
+      hasMore = found == Found::Fits;
     }
+    // That the largest of them fits is what is told, and not which larger ones do not.
+    m_fits.tooLarge.resize(refused);
+    if (!hasMore) m_fits.found.push_back(smallest);
     return {};
   }
 
   const Model& m_model;
+  const Solved& m_solved;
   const SolveOptions& m_options;
+  const torch_capture::CaptureOptions m_now;
   const Progress m_quiet;  ///< the stages of each try are nobody's concern
-  std::vector<Fit> m_fits;
+  Fits m_fits;
 };
 
 }  // namespace
@@ -170,14 +228,22 @@ std::string overBudgetText(const solve::SolveResult& result) {
   return cause == result.causes.end() ? std::string() : cause->reason;
 }
 
-Result<std::vector<Fit>> whatFits(const Model& model, const SolveOptions& options, const Progress& progress) { return Tries(model, options, progress).run(); }
+Result<Fits> whatFits(const Model& model, const Solved& solved, const Progress& progress) { return Tries(model, solved, progress).run(); }
 
-std::string toText(const std::vector<Fit>& fits) {
-  if (fits.empty()) return fmt::format("Nothing that was tried alone fits: up to {} ranks, other devices, fewer logits, a shorter sequence or a smaller batch.\n", kMostRanksTried);
-  std::string text = "What fits, each tried alone:\n";
-  for (const Fit& fit : fits) {
+std::string toText(const Fits& fits) {
+  std::string text = fits.found.empty() ? "" : "What fits, each tried alone:\n";
+  for (const Fit& fit : fits.found) {
     text += fmt::format("  {} ({}): {} a rank, {} a step\n", fit.change, fit.flags, bytesText(fit.rankBytes), solve::timeText(fit.femtoseconds));
   }
+  return text + restText(fits);
+}
+
+std::string restText(const Fits& fits) {
+  std::string text;
+  if (!fits.tooLarge.empty()) {
+    text += fmt::format("{}, each tried alone: {}.\n", fits.found.empty() ? "Nothing that was tried fits" : "Still too large", fmt::join(fits.tooLarge, ", "));
+  }
+  for (const NotKnown& open : fits.notKnown) text += fmt::format("Not known of {}: {}\n", open.change, open.why);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-/// What would bring a plan where the memory of a rank is in the way. Each change is made alone and solved for before it is told.
+/// What would bring a plan where the memory of a rank is in the way. Each change is made alone and solved for before it is told;
+/// these are the only offers that change ranks, device, budget, sequence parallelism or inputs (solve/explain/remedy.h has the demands).
 #include "pipeline/pipeline.h"
 
 namespace cleave::pipeline {
@@ -13,16 +14,29 @@ struct Fit {
   torch_capture::CaptureOptions capture;  ///< of the graph it is asked about
 };
 
+/// Neither found to fit nor found not to.
+struct NotKnown {
+  std::string change;  ///< "other batches, lengths and types"
+  std::string why;     ///< one sentence
+};
+
+struct Fits {
+  std::vector<Fit> found;             ///< ranks first, then settings, devices, and what makes the model's step smaller
+  std::vector<std::string> tooLarge;  ///< tried, and no plan fits: "up to 64 ranks", "batch 1"
+  std::vector<NotKnown> notKnown;     ///< not tried, or the search for it ended without an answer
+};
+
 /// True when the budget is what leaves no plan, alone or with demands of the user's.
 bool isOverBudget(const solve::SolveResult& result);
 /// What the smallest plan that was found holds, by kind, and how much is too much; empty where the engine did not come to that.
 std::string overBudgetText(const solve::SolveResult& result);
 
-/// Ranks first, then settings, devices, and what makes the model's step smaller. Empty: nothing that was tried fits. Blocking; captures
-/// the model again for other batches, lengths and types.
-Result<std::vector<Fit>> whatFits(const Model& model, const SolveOptions& options, const Progress& progress = {});
+/// Of a solve for which `isOverBudget`. Blocking; captures the model again for other batches, lengths and types, without its folder.
+Result<Fits> whatFits(const Model& model, const Solved& solved, const Progress& progress = {});
 
-/// "What fits, each of it tried alone: …", for people; "Nothing …" where the list is empty.
-std::string toText(const std::vector<Fit>& fits);
+/// "What fits, each tried alone: …" and the rest; for people.
+std::string toText(const Fits& fits);
+/// What does not fit and what is not known, a line each.
+std::string restText(const Fits& fits);
 
 }  // namespace cleave::pipeline

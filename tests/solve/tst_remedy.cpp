@@ -152,19 +152,26 @@ class TestRemedy : public QObject {
     QVERIFY2(prices > 0, textOf(remedies).c_str());
   }
 
-  /// Of a model whose every try takes much work, the ranks that hold it are found all the same.
-  void findsTheRanksThatHoldALargeModel() {
-    auto problem = *test::problemOf(test::llamaGraph({.layers = 126, .hidden = 1024, .heads = 16, .kvHeads = 8, .intermediate = 4096, .vocab = 8192}), 4);
+  /// Ranks, settings and budgets are told of by what fits; here stand the demands alone.
+  void whereNoPlanFitsDemandsAreLifted() {
+    Problem problem = *test::problemOf(test::llamaGraph({.layers = 2}), 2, {"*_proj=replicated"});
     problem.context.menu = rules::Menu::Full;
-    problem.context.worldSize = 8;
-    problem.cost.profile.memoryBytes = solved(problem, Engine::Optimal).optimum->front()->points.back().bytes;
-    problem.context.worldSize = 4;
+    const auto bytesOf = [](const Problem& asked) { return solved(asked, Engine::Optimal).optimum->front()->points.back().bytes; };
+    Problem free = problem;
+    free.pins.clear();
+    const std::int64_t budget = bytesOf(free);
+    QVERIFY(bytesOf(problem) > budget);
+    problem.cost.memoryBudget = budget;
     const SolveResult result = solved(problem, Engine::Optimal);
     QVERIFY(!result.solution);
-    const auto remedies = remediesFor(problem, result, Engine::Optimal, nullptr);
+    const auto remedies = remediesFor(problem, result, Engine::Optimal, nullptr, {}, 100);
     QVERIFY(remedies.has_value());
-    QVERIFY2(std::any_of(remedies->begin(), remedies->end(), [](const Remedy& r) { return r.change.kind == ChangeKind::Ranks && r.after.hasPlan; }),
-             textOf(*remedies).c_str());
+    QVERIFY2(offers(*remedies, {ChangeKind::LiftPin, "*_proj=replicated"}), textOf(*remedies).c_str());
+    for (const Remedy& remedy : *remedies) {
+      const ChangeKind kind = remedy.change.kind;
+      QVERIFY2(kind != ChangeKind::Ranks && kind != ChangeKind::SequenceParallel && kind != ChangeKind::LiftBudget, remedy.text.c_str());
+      QVERIFY2(remedy.after.rankBytes <= budget, remedy.text.c_str());
+    }
   }
 
   void switchesARuleOnAgain() {

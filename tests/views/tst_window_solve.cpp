@@ -146,9 +146,9 @@ class TestWindowSolve : public QObject {
       openOverBudget(window);
       QVERIFY(!window.document().plan());
       const auto remedies = window.document().remedies();
-      QVERIFY(remedies && remedies->fits && remedies->fits->size() > 2);
-      offered = remedies->fits->size();
-      const pipeline::Fit fit = remedies->fits->at(i);
+      QVERIFY(remedies && remedies->fits && remedies->fits->found.size() > 2);
+      offered = remedies->fits->found.size();
+      const pipeline::Fit fit = remedies->fits->found.at(i);
       const QString name = QStringLiteral("Solve with %1").arg(QString::fromStdString(fit.change));
       QPushButton* button = nullptr;
       QTRY_VERIFY2((button = visibleButton(window, name)), qPrintable(name));

@@ -68,10 +68,10 @@ std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Rem
   return offers;
 }
 
-std::vector<Offer> fitOffers(Document& document, const std::vector<pipeline::Fit>& fits, const TextColors& colors) {
-  if (fits.empty()) return {{quiet(toQ(pipeline::toText(fits)).trimmed().toHtmlEscaped(), colors), {}, {}, {}}};
-  std::vector<Offer> offers{{heading(QObject::tr("What fits, each tried alone"), colors), {}, {}, {}}};
-  for (const pipeline::Fit& fit : fits) {
+std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, const TextColors& colors) {
+  std::vector<Offer> offers;
+  if (!fits.found.empty()) offers.push_back({heading(QObject::tr("What fits, each tried alone"), colors), {}, {}, {}});
+  for (const pipeline::Fit& fit : fits.found) {
     const QString change = toQ(fit.change);
     offers.push_back({QObject::tr("With <b>%1</b>: %2 a rank, %3 a step")
                           .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
@@ -79,6 +79,9 @@ std::vector<Offer> fitOffers(Document& document, const std::vector<pipeline::Fit
                       QObject::tr("As on the command line: %1").arg(toQ(fit.flags)),
                       [&document, fit] { document.applyFit(fit); }});
   }
+  QStringList rest = toQ(pipeline::restText(fits)).trimmed().split(QLatin1Char('\n'), Qt::SkipEmptyParts);
+  for (QString& line : rest) line = line.toHtmlEscaped();
+  if (!rest.isEmpty()) offers.push_back({quiet(rest.join(QStringLiteral("<br>")), colors), {}, {}, {}});
   return offers;
 }
 

@@ -20,7 +20,7 @@ std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Rem
                                 const TextColors& colors);
 
 /// Where the budget leaves no plan: what fits, each with its figures and a button that solves with it.
-std::vector<Offer> fitOffers(Document& document, const std::vector<pipeline::Fit>& fits, const TextColors& colors);
+std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, const TextColors& colors);
 
 /// The answer to a why-not question: what it says, and what can be done about it.
 struct AnswerText {

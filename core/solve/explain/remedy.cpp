@@ -36,19 +36,19 @@ class Remedies {
         m_work(kAllWork, progress),
         m_before(figuresOf(problem, solutionBefore())),
         m_lack(!m_before.hasPlan ? Lack::Solution : isTooBig(m_before) ? Lack::Memory : Lack::Split),
-        m_isOverBudget(m_lack == Lack::Memory || std::any_of(result.core.constraints.begin(), result.core.constraints.end(),
-                                                             [](const Constraint& c) { return c.kind == ConstraintKind::Budget; })) {}
+        m_isNoneInBudget(m_lack == Lack::Solution && std::any_of(result.core.constraints.begin(), result.core.constraints.end(),
+                                                                 [](const Constraint& c) { return c.kind == ConstraintKind::Budget; })) {}
 
   Result<std::vector<Remedy>> run(std::size_t most) {
     if (m_lack == Lack::Split && m_before.splitLayers == m_before.layers && !m_card) return std::vector<Remedy>();
     // What most surely brings memory is tried while there is work left for it.
-    if (m_isOverBudget) CLEAVE_TRY_VOID(tryRanks());
+    if (m_lack == Lack::Memory) CLEAVE_TRY_VOID(tryRanks());
     collect();
     for (const Change& candidate : m_candidates) {
       if (m_work.progress().cancelled()) return m_work.progress().cancelledError("looking for remedies");
       CLEAVE_TRY_VOID(tryOut(candidate));
     }
-    if (!m_isOverBudget) CLEAVE_TRY_VOID(tryRanks());
+    if (m_lack != Lack::Memory && !m_isNoneInBudget) CLEAVE_TRY_VOID(tryRanks());
     std::vector<Remedy> best;
     for (const Remedy& remedy : m_found) {
       const auto beatsIt = [&](const Remedy& other) { return beats(other, remedy); };
@@ -99,10 +99,11 @@ class Remedies {
 
   void collect() {
     addLifts();
-    if (m_problem.cost.memoryBudget && m_lack != Lack::Split) add(ChangeKind::LiftBudget);
+    if (m_problem.cost.memoryBudget && m_lack == Lack::Solution && !m_isNoneInBudget) add(ChangeKind::LiftBudget);
     for (const std::string& rule : m_problem.rulesOff) add(ChangeKind::RuleOn, rule);
     if (m_problem.context.menu != rules::Menu::Full) add(ChangeKind::FullMenu);
     for (const std::string_view word : rules::kSequenceParallelWords) {
+      if (m_isNoneInBudget) break;
       if (word != rules::toText(m_problem.context.sequenceParallel)) add(ChangeKind::SequenceParallel, std::string(word));
     }
     addRedistributions();
@@ -194,7 +195,7 @@ class Remedies {
     const int now = m_problem.context.worldSize;
     const int most = m_lack == Lack::Split ? 2 * now : kUsualRanks.back();
     for (auto ranks = kUsualRanks.rbegin(); ranks != kUsualRanks.rend(); ++ranks) {
-      if (*ranks >= now || m_isOverBudget) continue;
+      if (*ranks >= now || m_lack == Lack::Memory) continue;
       CLEAVE_TRY(const bool helped, tryOut({ChangeKind::Ranks, std::to_string(*ranks)}));
       if (helped) break;
     }
@@ -232,7 +233,7 @@ class Remedies {
   Work m_work;
   const Figures m_before;
   const Lack m_lack;
-  const bool m_isOverBudget;
+  const bool m_isNoneInBudget;  ///< that is answered by pipeline/what_fits.h, but for the demands
   std::vector<Change> m_candidates;
   std::vector<Remedy> m_found;
 };

@@ -23,6 +23,7 @@ struct Remedy {
 /// the budget; else less time or more that is split. None that takes longer and holds more than the plan there is, none that
 /// another beats in time, memory and ranks at once. What one gives up its sentence says as the price. Best first by what is lacking,
 /// those behind that give up a greater share of time or memory than they bring of the other; other numbers of ranks come last.
+/// Where the budget leaves no plan these are demands alone: what other ranks, budgets and settings bring, pipeline/what_fits.h says.
 /// `result`: what the problem gave; `card`: the conflict the user looks at, whose layers come first; may be null. With a
 /// card a change also helps where the search then meets no conflict and nothing gets worse. Each was tried with `engine` (tryChange).
 Result<std::vector<Remedy>> remediesFor(const Problem& problem, const SolveResult& result, Engine engine, const ConflictCard* card,

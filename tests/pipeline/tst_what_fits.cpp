@@ -1,0 +1,279 @@
+// What is offered where no plan fits the memory of a rank: each offer applied brings what it says, and what is not offered is told apart.
+// CLEAVE_FIT_MODELS and CLEAVE_FIRST_SEED say how many random models and from which seed on.
+#include "base/quantities.h"
+#include "pipeline/plan_flags.h"
+#include "pipeline/what_fits.h"
+#include "solve/explain/remedy.h"
+
+#include <CLI/CLI.hpp>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <random>
+
+using namespace cleave;
+using namespace cleave::pipeline;
+
+namespace {
+
+struct Sizes {
+  std::int64_t layers = 1, heads = 4, kvHeads = 4, headSize = 8, intermediate = 48, vocab = 96;
+  std::string dtype = "float32";
+};
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : m_random(seed) {}
+  bool oneIn(std::uint64_t n) { return m_random() % n == 0; }
+  std::int64_t from(std::initializer_list<std::int64_t> values) { return values.begin()[m_random() % values.size()]; }
+
+ private:
+  std::mt19937_64 m_random;
+};
+
+Sizes randomSizes(Dice& dice) {
+  Sizes sizes;
+  sizes.heads = dice.from({2, 3, 4, 6, 8});
+  sizes.kvHeads = dice.oneIn(2) ? sizes.heads : dice.oneIn(2) && sizes.heads % 2 == 0 ? 2 : 1;
+  sizes.intermediate = dice.from({24, 30, 33, 64});
+  sizes.vocab = dice.from({17, 64, 96, 512});
+  sizes.dtype = dice.oneIn(3) ? "bfloat16" : "float32";
+  return sizes;
+}
+
+/// A model folder without weights.
+class Folder {
+ public:
+  explicit Folder(const Sizes& sizes) {
+    QFile config(m_folder.filePath("config.json"));
+    if (!config.open(QIODevice::WriteOnly)) qFatal("no place for a model");
+    config.write(fmt::format(R"({{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,
+      "rms_norm_eps":1e-5,"rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"{}","attention_bias":false,"hidden_size":{},
+      "num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{},"intermediate_size":{},"vocab_size":{}}})",
+                             sizes.dtype, sizes.heads * sizes.headSize, sizes.layers, sizes.heads, sizes.kvHeads, sizes.intermediate, sizes.vocab)
+                     .c_str());
+  }
+  std::string path() const { return m_folder.path().toStdString(); }
+  void remove() { m_folder.remove(); }
+
+ private:
+  QTemporaryDir m_folder;
+};
+
+template <class T>
+T orDie(Result<T> result) {
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+SolveOptions on(int ranks) {
+  SolveOptions options;
+  options.ranks = ranks;
+  options.record = false;
+  options.cost.profile = orDie(deviceProfile(std::string(kDefaultDevice)));
+  return options;
+}
+
+/// A question that the budget leaves without a plan.
+struct Asked {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Solved> solved;
+};
+
+Asked ask(const std::string& folder, const torch_capture::CaptureOptions& capture, const SolveOptions& options) {
+  Asked asked{orDie(openModel(folder, capture)), nullptr};
+  asked.solved = orDie(solveModel(asked.model, options));
+  return asked;
+}
+
+/// With a budget that is `percent` of what the fastest plan needs.
+Asked askWithin(const std::string& folder, const torch_capture::CaptureOptions& capture, SolveOptions options, std::int64_t percent) {
+  Asked asked = ask(folder, capture, options);
+  options.cost.memoryBudget = std::max<std::int64_t>(1, orDie(planModel(asked.model, asked.solved))->cost.bytes() * percent / 100);
+  asked.solved = orDie(solveModel(asked.model, options));
+  return asked;
+}
+
+std::string changesOf(const Fits& fits) {
+  std::string text;
+  for (const Fit& fit : fits.found) text += fit.change + ", ";
+  return text;
+}
+
+const Fit* fitNamed(const Fits& fits, std::string_view start) {
+  for (const Fit& fit : fits.found) {
+    if (fit.change.starts_with(start)) return &fit;
+  }
+  return nullptr;
+}
+
+/// The flags of the question with those of the offer in their place, as the command line reads them.
+PlanFlags withFlags(const std::string& folder, const Asked& asked, const std::string& flags) {
+  std::vector<std::string> words = PlanFlags::of(folder, captureOptionsOf(asked.model->info), asked.solved->options).arguments();
+  const auto offered = QString::fromStdString(flags).split(' ');
+  for (int i = 0; i + 1 < offered.size(); i += 2) {
+    const auto known = std::find(words.begin(), words.end(), offered[i].toStdString());
+    if (known != words.end()) words.erase(known, known + 2);
+    words.push_back(offered[i].toStdString());
+    words.push_back(offered[i + 1].toStdString());
+  }
+  PlanFlags read;
+  CLI::App command;
+  read.addTo(command);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  command.parse(words);
+  return read;
+}
+
+/// Empty when the offer brings what it says; else what it brings.
+std::string wrongAbout(const std::string& folder, const Asked& asked, const Fit& fit) {
+  const std::string text = fit.change + ": ";
+  const auto model = openModel(folder, fit.capture);
+  if (!model) return text + model.error().message;
+  const auto solved = solveModel(*model, fit.options);
+  if (!solved) return text + solved.error().message;
+  const auto plan = planModel(*model, *solved);
+  if (!plan) return text + plan.error().message;
+  const plan::Plan& brought = **plan;
+  if (brought.cost.bytes() > fit.options.cost.budgetBytes()) return text + "the plan is over the budget";
+  if (brought.cost.bytes() != fit.rankBytes || brought.cost.femtoseconds() != fit.femtoseconds) return text + fmt::format("it needs {} B", brought.cost.bytes());
+  const auto typed = planModel(withFlags(folder, asked, fit.flags), false, {});
+  if (!typed) return text + typed.error().message;
+  if (!typed->plan) return text + fit.flags + ": " + typed->planError.message;
+  const bool isSame = typed->plan->cost.bytes() == fit.rankBytes && typed->plan->cost.femtoseconds() == fit.femtoseconds;
+  return isSame ? std::string() : text + fit.flags + " is another plan";
+}
+
+/// "batch 1" and the like, applied: no plan fits. Empty: so it is.
+std::string wrongAboutTooLarge(const std::string& folder, const Asked& asked, const std::string& change) {
+  torch_capture::CaptureOptions capture = captureOptionsOf(asked.model->info);
+  SolveOptions options = asked.solved->options;
+  std::vector<int> ranks{options.ranks};
+  if (change.starts_with("batch ")) capture.batch = std::stoi(change.substr(6));
+  if (change.starts_with("sequence parallelism")) {
+    options.sequenceParallel = rules::SequenceParallel::Auto;
+  } else if (change.starts_with("sequence ")) {
+    capture.sequence = std::stoi(change.substr(9));
+  }
+  if (change == "bfloat16") capture.dtype = graph::DType::BFloat16;
+  if (change == "no loss") capture.loss = false;
+  if (change.starts_with("logits")) capture.loss = false, capture.logitsToKeep = 1;
+  if (change.starts_with("up to ")) ranks = {options.ranks + 1, 2 * options.ranks, std::stoi(change.substr(6))};
+  for (const int count : ranks) {
+    options.ranks = count;
+    if (isOverBudget(ask(folder, capture, options).solved->result)) continue;
+    return fmt::format("{} is said to be too large, and {} ranks fit", change, count);
+  }
+  return {};
+}
+
+}  // namespace
+
+class TestWhatFits : public QObject {
+  Q_OBJECT
+ private slots:
+  void offersHoldOnRandomModels() {
+    const auto number = [](const char* name, int otherwise) {
+      bool isSet = false;
+      const int value = qEnvironmentVariableIntValue(name, &isSet);
+      return static_cast<std::uint64_t>(isSet ? value : otherwise);
+    };
+    const std::uint64_t first = number("CLEAVE_FIRST_SEED", 1), models = number("CLEAVE_FIT_MODELS", 40);
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + models - 1));
+    std::size_t offered = 0, tooLarge = 0, notKnown = 0;
+    for (std::uint64_t seed = first; seed < first + models; ++seed) {
+      Dice dice(seed);
+      const Folder folder(randomSizes(dice));
+      torch_capture::CaptureOptions capture{.batch = dice.from({1, 2, 6}), .sequence = dice.from({2, 3, 8, 16}), .loss = dice.oneIn(2)};
+      SolveOptions options = on(static_cast<int>(dice.from({1, 2, 3, 4, 8})));
+      options.cost.isTraining = capture.loss && dice.oneIn(2);
+      const Asked asked = askWithin(folder.path(), capture, options, dice.from({20, 50, 70, 90}));
+      if (!isOverBudget(asked.solved->result)) continue;
+      const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+      const std::string about = fmt::format("seed {}, {} ranks, budget {}\n", seed, options.ranks, bytesText(asked.solved->options.cost.budgetBytes())) + toText(fits);
+      for (const NotKnown& open : fits.notKnown) QVERIFY2(open.why.starts_with("The search ended"), about.c_str());
+      for (const Fit& fit : fits.found) {
+        const std::string wrong = wrongAbout(folder.path(), asked, fit);
+        QVERIFY2(wrong.empty(), (about + wrong).c_str());
+      }
+      for (const std::string& change : fits.tooLarge) {
+        const std::string wrong = wrongAboutTooLarge(folder.path(), asked, change);
+        QVERIFY2(wrong.empty(), (about + wrong).c_str());
+      }
+      offered += fits.found.size();
+      tooLarge += fits.tooLarge.size();
+      notKnown += fits.notKnown.size();
+    }
+    qInfo("%zu offers applied, %zu refusals tried again, %zu not known", offered, tooLarge, notKnown);
+    QVERIFY(notKnown * 5 <= offered + tooLarge);
+    QVERIFY(models < 40 || (offered > 40 && tooLarge > 40));
+  }
+
+  /// What is needed was read when the model was opened.
+  void theFolderMayBeGone() {
+    Folder folder({.vocab = 512});
+    const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, on(2), 60);
+    QVERIFY(isOverBudget(asked.solved->result));
+    const Fits before = orDie(whatFits(*asked.model, *asked.solved));
+    folder.remove();
+    const Fits after = orDie(whatFits(*asked.model, *asked.solved));
+    QVERIFY2(fitNamed(after, "batch ") && fitNamed(after, "sequence "), changesOf(after).c_str());
+    QCOMPARE(toText(after), toText(before));
+  }
+
+  /// A graph that came with a plan or a recording cannot be captured for other inputs, which is not to say that they do not fit.
+  void aGraphAloneIsNotSaidToFailOtherInputs() {
+    const Folder folder({.vocab = 512});
+    const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, on(2), 60);
+    Model alone;
+    alone.info = asked.model->info;
+    alone.aten = alone.captured = asked.model->aten;
+    const Fits fits = orDie(whatFits(alone, *asked.solved));
+    QVERIFY2(!fitNamed(fits, "batch ") && !fitNamed(fits, "sequence "), changesOf(fits).c_str());
+    QCOMPARE(fits.notKnown.size(), std::size_t{1});
+    QCOMPARE(fits.notKnown[0].change, std::string("other batches, lengths and types"));
+    for (const std::string& change : fits.tooLarge) QVERIFY2(!change.starts_with("batch") && change != "sequence 2", change.c_str());
+    QVERIFY2(toText(fits).find("Not known of other batches, lengths and types: ") != std::string::npos, toText(fits).c_str());
+  }
+
+  /// Demands that the other graph has no place for leave it open, and the other offers stand.
+  void aTryThatFailsLeavesTheOthers() {
+    const Folder folder({.vocab = 512});
+    SolveOptions options = on(2);
+    const auto model = orDie(openModel(folder.path(), {.batch = 4, .sequence = 32}));
+    options.pins = {orDie(solve::Pin::parse(model->aten->value(model->aten->outputs.back().value).name + "=R"))};
+    const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, options, 60);
+    QVERIFY(isOverBudget(asked.solved->result));
+    const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+    QVERIFY2(fitNamed(fits, "batch "), toText(fits).c_str());
+    const bool isOpen = std::any_of(fits.notKnown.begin(), fits.notKnown.end(), [](const NotKnown& open) { return open.change == "no loss"; });
+    QVERIFY2(isOpen, toText(fits).c_str());
+  }
+
+  /// 126 layers of 16384 features: what fits and what helps are two lists, of which none says what the other denies.
+  void aLargeModelHasOneList_data() {
+    QTest::addColumn<int>("ranks");
+    for (const int ranks : {4, 8}) QTest::addRow("%d ranks", ranks) << ranks;
+  }
+  void aLargeModelHasOneList() {
+    QFETCH(int, ranks);
+    const Folder folder({.layers = 126, .heads = 128, .kvHeads = 8, .headSize = 128, .intermediate = 53248, .vocab = 128256, .dtype = "bfloat16"});
+    const Asked asked = ask(folder.path(), {}, on(ranks));
+    QVERIFY(isOverBudget(asked.solved->result));
+    const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+    QVERIFY2(fitNamed(fits, "16 ranks"), toText(fits).c_str());
+    for (const Fit& fit : fits.found) {
+      const std::string wrong = wrongAbout(folder.path(), asked, fit);
+      QVERIFY2(wrong.empty(), wrong.c_str());
+    }
+    using solve::ChangeKind;
+    const auto remedies = orDie(solve::remediesFor(*asked.solved->problem, asked.solved->result, solve::Engine::Optimal, nullptr));
+    for (const solve::Remedy& remedy : remedies) {
+      const ChangeKind kind = remedy.change.kind;
+      QVERIFY2(kind != ChangeKind::Ranks && kind != ChangeKind::SequenceParallel && kind != ChangeKind::LiftBudget, remedy.text.c_str());
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(TestWhatFits)
+#include "tst_what_fits.moc"
