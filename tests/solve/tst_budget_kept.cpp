@@ -4,6 +4,9 @@
 using namespace cleave;
 using namespace cleave::solve;
 using namespace cleave::test;
+using rules::SequenceParallel;
+
+Q_DECLARE_METATYPE(SequenceParallel)
 
 class TestBudgetKept : public QObject {
   Q_OBJECT
@@ -33,6 +36,35 @@ class TestBudgetKept : public QObject {
       QVERIFY2(result.optimum, (where + ": " + result.core.text()).c_str());
       QVERIFY2(result.optimum->cost().bytes() <= *problem->cost.memoryBudget, where.c_str());
       QVERIFY2(result.optimum->cost().femtoseconds() <= known.femtoseconds(), where.c_str());
+    }
+  }
+
+  /// Its bytes given back as the budget bring its plan, proved.
+  void aPointOfTheFrontAnswersItsBudget_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<SequenceParallel>("sequence");
+    for (const int ranks : {2, 4, 8}) {
+      QTest::addRow("%d ranks", ranks) << ranks << SequenceParallel::Off;
+      QTest::addRow("%d ranks, on the sequence", ranks) << ranks << SequenceParallel::Auto;
+    }
+  }
+  void aPointOfTheFrontAnswersItsBudget() {
+    QFETCH(int, ranks);
+    QFETCH(SequenceParallel, sequence);
+    const auto problem = llama({.layers = 2, .hidden = 64, .heads = 8, .kvHeads = 4, .intermediate = 128, .vocab = 256, .sequence = 128}, ranks, sequence);
+    problem->cost.slackPercent = 0;
+    problem->cost.profile.linkLatencySeconds = 1e-5;
+    const auto front = solved(*problem).optimum->front();
+    QVERIFY(front.has_value());
+    QVERIFY(front->isExact);
+    QVERIFY(front->points.size() > 1);
+    for (const ParetoPoint& point : front->points) {
+      problem->cost.memoryBudget = point.bytes;
+      const SolveResult result = solved(*problem);
+      const std::string where = fmt::format("budget {}", point.bytes);
+      QVERIFY2(result.optimum && result.optimum->isProved(), where.c_str());
+      QVERIFY2(result.optimum->cost().femtoseconds() == point.femtoseconds, where.c_str());
+      QVERIFY2(result.optimum->cost().bytes() == point.bytes, where.c_str());
     }
   }
 };

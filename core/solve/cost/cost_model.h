@@ -75,7 +75,16 @@ inline constexpr Shares kSharesNothing = 0;
 inline constexpr Shares kSharesWhole = 1;        ///< the whole of a value on the sequence: gathered, and again in backward
 inline constexpr Shares kSharesGradientSum = 2;  ///< the sum of its gradient's parts
 
+/// Bytes beyond what stays that a rank holds at least at moments of one step's turn.
+struct LeastTransient {
+  bool isKnown = false;         ///< false: how much of what stays is there by then depends on other steps
+  std::int64_t forward = 0;     ///< while it runs; what it does not read is not counted (CostModel::heldFor)
+  std::int64_t elsewhere = 0;   ///< in its backward, and at the end
+  std::int64_t beside(std::int64_t others) const;
+};
+
 struct CostFacts;
+class Buffers;
 
 /// Immutable; any thread. Problem and variables must outlive it.
 class CostModel {
@@ -113,7 +122,21 @@ class CostModel {
   std::int64_t transientPeak(const Solution& solution, const StepCost& sum) const;
   /// No plan in which the step takes this choice while its operands lie as `reads` has a smaller transient peak. Equal for equal
   /// steps.
-  std::int64_t leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const;
+  LeastTransient leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const;
+  /// The memory that a value keeps beside the steps that do not read it, where that is no part of what stays; else invalid.
+  ValueId holderOf(ValueId value) const;
+  /// What of its holder's memory is there at least on a rank, when the value lies as `placement`.
+  std::int64_t heldFor(ValueId value, const Placement& placement) const;
+  /// All that `heldFor` reads of a value but its type.
+  struct Holding {
+    std::int64_t holderBytes = 0;  ///< whole
+    bool isHolder = false, isPart = false;
+  };
+  Holding holdingOf(ValueId value) const;
+  /// First and last node at whose turn a holder's memory is there.
+  std::pair<NodeId, NodeId> lifeOf(ValueId holder) const;
+  /// What the one step that gathers a value from the sequence for all holds beside the whole of it.
+  std::int64_t gatherBuffers(ValueId value, const Placement& placement) const;
 
  private:
   /// Calls `add(node, cost)` with all that the nodes cost; of some nodes more than once.
@@ -122,6 +145,7 @@ class CostModel {
   /// What is held at least in memory that `ownerOf` finds for the facts of what the step reads, each owner counted once.
   template <class OwnerOf>
   std::int64_t heldByReads(NodeId node, std::span<const Placement> reads, OwnerOf ownerOf) const;
+  std::int64_t leastOf(const Buffers& buffers, ValueId owner, ValueId value, const Placement& placement) const;
   /// What the optimizer takes for its largest parameter.
   std::int64_t optimizerBytes(const Solution& solution) const;
 

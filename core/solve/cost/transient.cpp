@@ -309,17 +309,41 @@ std::int64_t CostModel::optimizerBytes(const Solution& solution) const {
   return most;
 }
 
-/// Of values that look into one memory, the largest that this must be. What is seen whole is whole; else a rank has at least its
-/// even share.
+std::int64_t LeastTransient::beside(std::int64_t others) const {
+  return isKnown ? std::max(saturatingAdd(forward, others), elsewhere) : 0;
+}
+
+ValueId CostModel::holderOf(ValueId value) const { return m_facts->of(value).heldBy; }
+
+std::pair<NodeId, NodeId> CostModel::lifeOf(ValueId holder) const {
+  return {m_problem.graph->value(holder).producer, m_facts->lifetimes.lastReader(holder)};
+}
+
+CostModel::Holding CostModel::holdingOf(ValueId value) const {
+  const ValueFacts& facts = m_facts->of(value);
+  return {saturatingMul(m_facts->of(facts.heldBy).count, m_facts->of(facts.heldBy).itemSize), facts.heldBy == value, facts.isPart};
+}
+
+std::int64_t CostModel::heldFor(ValueId value, const Placement& placement) const {
+  return leastOf(Buffers(m_problem, m_variables, *m_facts), m_facts->of(value).heldBy, value, placement);
+}
+
+std::int64_t CostModel::gatherBuffers(ValueId value, const Placement& placement) const {
+  return Buffers(m_problem, m_variables, *m_facts).rankMajor(value, placement);
+}
+
+/// What is seen whole is whole; else a rank has at least its even share.
+std::int64_t CostModel::leastOf(const Buffers& buffers, ValueId owner, ValueId value, const Placement& placement) const {
+  if (placement.isReplicated() || owner == value) return buffers.bytes(owner, placement);
+  const std::int64_t part = m_facts->of(value).isPart ? buffers.bytes(value, placement) : 0;
+  return std::max(part, buffers.whole(owner) / m_problem.context.worldSize);
+}
+
+/// Of values that look into one memory, the largest that this must be.
 template <class OwnerOf>
 std::int64_t CostModel::heldByReads(NodeId node, std::span<const Placement> reads, OwnerOf ownerOf) const {
   const Buffers buffers(m_problem, m_variables, *m_facts);
   const auto values = m_variables.reads(node);
-  const auto leastOf = [&](ValueId owner, ValueId value, const Placement& placement) {
-    if (placement.isReplicated() || owner == value) return buffers.bytes(owner, placement);
-    const std::int64_t part = m_facts->of(value).isPart ? buffers.bytes(value, placement) : 0;
-    return std::max(part, buffers.whole(owner) / m_problem.context.worldSize);
-  };
   std::int64_t held = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const ValueId owner = ownerOf(m_facts->of(values[i].value));
@@ -329,17 +353,17 @@ std::int64_t CostModel::heldByReads(NodeId node, std::span<const Placement> read
     for (std::size_t j = 0; j < values.size(); ++j) {
       if (ownerOf(m_facts->of(values[j].value)) != owner) continue;
       isFirst = isFirst && j >= i;
-      largest = std::max(largest, leastOf(owner, values[j].value, reads[j]));
+      largest = std::max(largest, leastOf(buffers, owner, values[j].value, reads[j]));
     }
     if (isFirst) held = saturatingAdd(held, largest);
   }
   return held;
 }
 
-std::int64_t CostModel::leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const {
+LeastTransient CostModel::leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const {
   const graph::Node& n = m_problem.graph->node(node);
   // While an earlier or a later node saves less or more, how much of the saved activations is live depends on other steps.
-  if (n.kind != graph::NodeKind::Call || (m_problem.cost.isTraining && !m_facts->of(node).isLastToSave)) return 0;
+  if (n.kind != graph::NodeKind::Call || (m_problem.cost.isTraining && !m_facts->of(node).isLastToSave)) return {};
   const Buffers buffers(m_problem, m_variables, *m_facts);
   // What the step reads lives beside what it makes, and so do their gradients in the backward pass.
   std::int64_t made = heldByReads(node, reads, [](const ValueFacts& facts) { return facts.heldBy; });
@@ -371,7 +395,7 @@ std::int64_t CostModel::leastTransient(NodeId node, const Choice& choice, std::s
     forward = saturatingAdd(forward, saturatingAdd(input, buffers.forward(node, option)));
     if (m_facts->of(node).needsGradient) gradients = saturatingAdd(gradients, buffers.backward(node, option));
   }
-  return std::max({forward, outputs, gradients});
+  return {true, forward, std::max(outputs, gradients)};
 }
 
 }  // namespace cleave::solve

@@ -73,7 +73,7 @@ std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peak
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
       const Transition& transition = level.transitions[t];
       if (isAllowed && !(*isAllowed)[t]) continue;
-      if (level.answers[state]->open[transition.ordinal].transientBytes >= peakLimit) continue;
+      if (transition.transientBytes >= peakLimit) continue;
       relation->arcs.push_back({transition.femtoseconds, transition.bytes, transition.to, t});
     }
   }

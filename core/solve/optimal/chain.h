@@ -60,7 +60,7 @@ class Chain {
   Path expanded(const std::vector<std::uint32_t>& arcs) const;
 
   static constexpr std::int64_t kAnyPeak = std::numeric_limits<std::int64_t>::max();
-  /// Without the transitions that alone need `peakLimit` transient bytes or more. nullopt when cancelled.
+  /// Without the transitions whose transientBytes are `peakLimit` or more. nullopt when cancelled.
   static std::optional<Chain> of(const Elimination& elimination, std::int64_t peakLimit, const Progress& progress);
   /// The same with fewer transitions at one place, whose block is taken apart.
   Chain restricted(const Elimination& elimination, const Restriction& restriction) const;

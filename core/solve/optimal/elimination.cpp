@@ -160,6 +160,7 @@ class Unfolder {
       }
       auto answer = m_table.answer(m_source, place.node, place.classIndex, operands);
       level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
+      const std::int64_t beside = bytesBeside(place, before);
       for (std::uint32_t ordinal = 0; ordinal < answer->open.size(); ++ordinal) {
         const Candidate& candidate = answer->open[ordinal];
         charge(place, before, operands, candidate, charges);
@@ -167,6 +168,7 @@ class Unfolder {
         transition.ordinal = ordinal;
         transition.femtoseconds = candidate.femtoseconds + charges.cost.femtoseconds().count();
         transition.bytes = candidate.bytes + charges.cost.bytes();
+        transition.transientBytes = candidate.transient.beside(saturatingAdd(beside, charges.buffers));
         transition.sharedBytes = charges.cost.trafficBytes;
         transition.sharedGradients = charges.cost.summedGradients;
         tokens.clear();
@@ -187,15 +189,27 @@ class Unfolder {
     return level;
   }
 
+  /// Of memory that is there and that the step does not read.
+  std::int64_t bytesBeside(const Place& place, std::span<const std::uint32_t> before) {
+    m_beside.assign(place.bystanders.size(), 0);
+    for (const auto& bystander : place.bystanders) {
+      auto& bytes = m_beside[bystander.memory];
+      bytes = std::max(bytes, m_source.model.heldFor(bystander.value, m_table.placement(Token::placement(before[bystander.slot]))));
+    }
+    return std::accumulate(m_beside.begin(), m_beside.end(), place.fixedBeside, saturatingAdd);
+  }
+
   /// What a candidate is charged beside its own cost, because nothing before it was.
   struct Charges {
     std::vector<Shares> asked;     ///< by operand, the first that is a value for all of them
     bool startsBucket = false;
     StepCost cost;
+    std::int64_t buffers = 0;      ///< to gather
   };
   void charge(const Place& place, std::span<const std::uint32_t> before, std::span<const std::uint32_t> operands, const Candidate& candidate,
               Charges& charges) const {
     charges.cost = {};
+    charges.buffers = 0;
     charges.asked.assign(place.operands.size(), kSharesNothing);
     for (const auto& [read, parts] : candidate.asking) charges.asked[place.operands[read].first] |= parts;
     for (std::size_t i = 0; i < place.operands.size(); ++i) {
@@ -203,6 +217,9 @@ class Unfolder {
       const Shares known = operand.slot == kNoSlot ? kSharesNothing : Token::charged(before[operand.slot]);
       const Shares parts = charges.asked[i] & ~known;
       if (parts != kSharesNothing) charges.cost += m_source.model.shared(operand.value, m_table.placement(operands[i]), parts);
+      if (place.isInOrder && (parts & kSharesWhole)) {
+        charges.buffers = saturatingAdd(charges.buffers, m_source.model.gatherBuffers(operand.value, m_table.placement(operands[i])));
+      }
     }
     charges.startsBucket = candidate.cost.summedGradients > 0 || charges.cost.summedGradients > 0;
     const bool isStarted = place.bucket != kNoSlot && Token::charged(before[place.bucket]) != kSharesNothing;
@@ -305,6 +322,7 @@ class Unfolder {
   std::uint64_t m_bytes = 0;
   std::vector<Wide> m_forward{0};  ///< costsBefore(m_forwardAt)
   std::size_t m_forwardAt = 0;
+  std::vector<std::int64_t> m_beside;  ///< by memory of bystanders
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ struct StateSet {
 struct Transition {
   Wide femtoseconds = 0;
   std::int64_t bytes = 0;
+  std::int64_t transientBytes = 0;  ///< no plan that takes it has a smaller transient peak
   std::int64_t sharedBytes = 0;  ///< traffic of the shared collectives it is charged
   std::int64_t sharedGradients = 0;  ///< StepCost::summedGradients of these
   std::uint32_t to = 0;

@@ -1,6 +1,7 @@
 #include "solve/optimal/frontier.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace cleave::solve::optimal {
 namespace {
@@ -110,6 +111,50 @@ Frontier::Frontier(const Source& source, StepTable& table, const Layout& layout)
       m_lastRead(lastReads(source, layout.order)),
       m_slotOf(source.problem.graph->values.size(), kNoSlot) {
   findBucket();
+  findFixedBytes();
+  m_isInOrder = std::is_sorted(layout.order.begin(), layout.order.end());
+}
+
+void Frontier::findFixedBytes() {
+  const Graph& graph = *m_source.problem.graph;
+  m_fixedBytes.assign(graph.nodes.size() + 1, 0);
+  for (const auto& fixed : m_layout.fixed) {
+    for (const ValueId value : graph.node(fixed.node).results) {
+      if (m_source.model.holderOf(value) != value) continue;
+      const auto [first, last] = m_source.model.lifeOf(value);
+      const std::int64_t bytes = m_source.model.heldFor(value, Placement());
+      m_fixedBytes[first.index()] += bytes;
+      m_fixedBytes[last.index() + 1] -= bytes;
+    }
+  }
+  std::partial_sum(m_fixedBytes.begin(), m_fixedBytes.end(), m_fixedBytes.begin());
+}
+
+void Frontier::findBystanders() {
+  const CostModel& model = m_source.model;
+  Place& place = m_next;
+  place.bystanders.clear();
+  place.fixedBeside = m_fixedBytes[place.node.index()];
+  m_holders.clear();
+  for (const auto& operand : place.operands) {
+    const ValueId holder = model.holderOf(operand.value);
+    if (!holder.isValid() || std::find(m_holders.begin(), m_holders.end(), holder) != m_holders.end()) continue;
+    m_holders.push_back(holder);
+    if (m_layout.isFixed[holder.index()]) place.fixedBeside -= model.heldFor(holder, Placement());
+  }
+  const std::size_t read = m_holders.size();
+  for (std::uint32_t slot = 0; slot < m_slots.size(); ++slot) {
+    const ValueId value = m_slots[slot];
+    const ValueId holder = value.isValid() ? model.holderOf(value) : ValueId();
+    if (!holder.isValid() || m_layout.isFixed[holder.index()]) continue;
+    const auto [first, last] = model.lifeOf(holder);
+    if (place.node <= first || last < place.node) continue;
+    const auto known = std::find(m_holders.begin(), m_holders.end(), holder);
+    const auto at = static_cast<std::size_t>(known - m_holders.begin());
+    if (at < read) continue;
+    if (known == m_holders.end()) m_holders.push_back(holder);
+    place.bystanders.push_back({slot, static_cast<std::uint32_t>(at - read), m_table.holdingOf(m_source, value), value});
+  }
 }
 
 void Frontier::findBucket() {
@@ -126,6 +171,7 @@ const Place& Frontier::next() {
   place.exits.clear();
   m_exitSlots.clear();
   place.node = m_layout.order[m_place];
+  place.isInOrder = m_isInOrder;
   place.classIndex = m_table.classOf(m_source, place.node);
   const CostModel& model = m_source.model;
   const auto reads = m_source.variables.reads(place.node);
@@ -162,6 +208,7 @@ const Place& Frontier::next() {
   for (std::uint32_t i = 0; i < writes.size(); ++i) {
     if (writes[i].isValid() && isReadLater(writes[i])) addExit(writes[i], Place::Origin::Write, i);
   }
+  findBystanders();
   nameKind();
   for (const ValueId value : m_slots) {
     if (value.isValid()) m_slotOf[value.index()] = kNoSlot;
@@ -180,6 +227,8 @@ void Frontier::nameKind() {
   for (const auto& operand : m_next.operands) {
     kind.insert(kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
   }
+  for (const auto& bystander : m_next.bystanders) kind.insert(kind.end(), {bystander.slot, bystander.memory, bystander.holding});
+  addNumber(kind, m_next.fixedBeside);
   for (const auto& exit : m_next.exits) {
     kind.insert(kind.end(), {static_cast<std::uint32_t>(exit.origin), exit.index, exit.operand, exit.mayBeCharged});
   }

@@ -31,6 +31,16 @@ struct Place {
     ValueId value;
   };
   std::vector<Operand> operands;
+  /// A slot before whose value the step does not read, and whose memory is there at its turn.
+  struct Bystander {
+    std::uint32_t slot = 0;
+    std::uint32_t memory = 0;        ///< equal for bystanders in the same memory, counted from 0
+    std::uint32_t holding = 0;       ///< StepTable::holdingOf
+    ValueId value;
+  };
+  std::vector<Bystander> bystanders;
+  std::int64_t fixedBeside = 0;      ///< bytes of fixed values that are there too
+  bool isInOrder = false;            ///< all places are in the graph's order
   std::uint32_t bucket = kNoSlot;    ///< slot before the step; kNoSlot: no earlier step can start it
   enum class Origin : std::uint32_t { Slot, FixedOperand, Write, Bucket };
   struct Exit {
@@ -66,6 +76,10 @@ class Frontier {
  private:
   /// What Place::kind says of `m_next`, which is filled in.
   void nameKind();
+  /// Which memory is there that the step does not read.
+  void findBystanders();
+  /// By NodeId: bytes of fixed values at its turn.
+  void findFixedBytes();
   /// First and last place whose step may start the bucket.
   void findBucket();
 
@@ -77,6 +91,9 @@ class Frontier {
   std::vector<std::uint32_t> m_slotOf;    ///< by ValueId
   std::vector<ValueId> m_slots;           ///< invalid: the bucket
   std::uint32_t m_firstSum = kNoSlot, m_lastSum = 0;
+  std::vector<std::int64_t> m_fixedBytes; ///< by NodeId
+  std::vector<ValueId> m_holders;         ///< of what the step at `m_next` reads, then of its bystanders
+  bool m_isInOrder = false;
   std::vector<ValueId> m_exitSlots;       ///< behind `m_next`
   Place m_next;
 };

@@ -44,6 +44,11 @@ std::size_t WordsHash::operator()(std::span<const std::uint32_t> words) const {
   return static_cast<std::size_t>(seed);
 }
 
+void addNumber(Words& words, std::int64_t number) {
+  words.push_back(static_cast<std::uint32_t>(number));
+  words.push_back(static_cast<std::uint32_t>(number >> 32));
+}
+
 StepTable::StepTable() {
   intern(Placement());
 }
@@ -95,13 +100,23 @@ std::uint32_t StepTable::classOf(const Source& source, NodeId node) {
 std::uint32_t StepTable::sharingOf(const Source& source, ValueId value) {
   if (!source.model.mayShare(value)) return 0;
   const auto& v = source.problem.graph->value(value);
-  m_key.assign({source.model.costClass(v.producer), v.resultIndex, static_cast<std::uint32_t>(v.type.dtype)});
-  for (const std::int64_t size : v.type.shape) {
-    m_key.push_back(static_cast<std::uint32_t>(size));
-    m_key.push_back(static_cast<std::uint32_t>(size >> 32));
-  }
+  m_key.assign({source.model.costClass(v.producer), v.resultIndex});
+  addType(v.type);
   const auto next = static_cast<std::uint32_t>(m_sharings.size()) + 1;
   return m_sharings.try_emplace(m_key, next).first->second;
+}
+
+std::uint32_t StepTable::holdingOf(const Source& source, ValueId value) {
+  const CostModel::Holding holding = source.model.holdingOf(value);
+  m_key.assign({holding.isHolder, holding.isPart});
+  addNumber(m_key, holding.holderBytes);
+  addType(source.problem.graph->value(value).type);
+  return m_holdings.try_emplace(m_key, static_cast<std::uint32_t>(m_holdings.size())).first->second;
+}
+
+void StepTable::addType(const graph::TensorType& type) {
+  m_key.push_back(static_cast<std::uint32_t>(type.dtype));
+  for (const std::int64_t size : type.shape) addNumber(m_key, size);
 }
 
 std::uint32_t StepTable::identityOf(std::uint32_t classIndex, const Candidate& candidate) {
@@ -131,7 +146,7 @@ std::shared_ptr<const Answer> StepTable::answer(const Source& source, NodeId nod
     candidate.cost = source.model.step(node, choice, reads);
     candidate.femtoseconds = candidate.cost.femtoseconds().count();
     candidate.bytes = candidate.cost.bytes();
-    candidate.transientBytes = source.model.leastTransient(node, choice, reads);
+    candidate.transient = source.model.leastTransient(node, choice, reads);
     const auto values = source.variables.reads(node);
     for (std::uint32_t i = 0; i < values.size(); ++i) {
       if (!source.model.mayShare(values[i].value)) continue;

@@ -35,6 +35,8 @@ struct WordsEqual {
 template <class T>
 using WordsMap = std::unordered_map<Words, T, WordsHash, WordsEqual>;
 
+void addNumber(Words& words, std::int64_t number);
+
 struct Candidate {
   Choice choice;
   Words writes;                    ///< placement ids, one for each of Variables::writes
@@ -44,7 +46,7 @@ struct Candidate {
   StepCost cost;                   ///< without what its reads share
   Wide femtoseconds = 0;           ///< of `cost`
   std::int64_t bytes = 0;
-  std::int64_t transientBytes = 0; ///< CostModel::leastTransient
+  LeastTransient transient;
   std::uint32_t identity = 0;      ///< equal for the same choice beside other operands of the same class
 };
 
@@ -63,6 +65,8 @@ class StepTable {
   const Placement& placement(std::uint32_t id) const { return m_placements[id]; }
   /// Names what CostModel::shared says of a value, whatever its placement; 0: it shares nothing.
   std::uint32_t sharingOf(const Source& source, ValueId value);
+  /// Names what CostModel::heldFor says of a value that has a holder, whatever its placement.
+  std::uint32_t holdingOf(const Source& source, ValueId value);
   /// An order of placements that does not depend on what was asked before.
   bool isBefore(std::uint32_t a, std::uint32_t b) const { return m_texts[a] < m_texts[b]; }
   std::uint64_t memoryBytes() const { return m_memoryBytes; }
@@ -77,6 +81,7 @@ class StepTable {
     std::uint32_t index = 0;
   };
   std::uint32_t structureOf(const Source& source, NodeId node);
+  void addType(const graph::TensorType& type);
   void addPins(const Source& source, NodeId node);
   std::uint32_t intern(const Placement& placement);
   std::uint32_t identityOf(std::uint32_t classIndex, const Candidate& candidate);
@@ -91,8 +96,8 @@ class StepTable {
   WordsMap<std::uint32_t> m_classes;         ///< structure and pins
   WordsMap<std::shared_ptr<const Answer>> m_answers;
   WordsMap<std::uint32_t> m_identities;
-  WordsMap<std::uint32_t> m_sharings;
-  Words m_key;                               ///< of the class or sharing that is looked up
+  WordsMap<std::uint32_t> m_sharings, m_holdings;
+  Words m_key;                               ///< of the class, sharing or holding that is looked up
   Words m_facts;                             ///< of the step whose structure is looked up
   std::uint64_t m_memoryBytes = 0;
 };
