@@ -2,24 +2,37 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 
+#include "base/files.h"
 #include "pipeline/check_plan.h"
+#include "plan/plan_file.h"
 
 namespace cleave::cli {
 namespace {
 
+std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
+  std::string text;
+  for (const std::string& finding : check.findings) text += finding + "\n";
+  if (!check.findings.empty()) return text;
+  const plan::Plan& plan = *check.plan;
+  const std::string parts = fmt::format("{} values, {} layers, {} parameters and the rank program", plan.graph->values.size(), plan.layers.size(),
+                                        plan.parameters.size());
+  if (!check.unchecked.empty()) {
+    return fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
+  }
+  return fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings.\n", file, parts, plan.model.source);
+}
+
 Result<int> checkFile(const std::string& file) {
   const Progress progress = consoleProgress();
-  CLEAVE_TRY(const auto plan, readPlanFile(file));
-  CLEAVE_TRY(const auto findings, pipeline::checkPlan(*plan, progress));
+  CLEAVE_TRY(const std::string planText, readTextFile(file, plan::kPlanLimits.bytes));
+  const auto check = pipeline::checkPlan(planText, progress);
   endProgress();
-  std::string text;
-  for (const std::string& finding : findings) text += finding + "\n";
-  if (findings.empty()) {
-    text = fmt::format("{} holds: {} values, {} layers, {} parameters and the rank program agree with {}.\n", file, plan->graph->values.size(),
-                       plan->layers.size(), plan->parameters.size(), plan->model.source);
-  }
-  CLEAVE_TRY_VOID(writeOutput("-", text));
-  return findings.empty() ? 0 : exitCode(ErrorCode::Negative);
+  if (!check && check.error().code == ErrorCode::BadInput) return fail(ErrorCode::BadInput, "{}: {}", file, check.error().message);
+  if (!check) return tl::unexpected(check.error());
+  CLEAVE_TRY_VOID(writeOutput("-", textOf(*check, file)));
+  if (!check->findings.empty()) return exitCode(ErrorCode::Negative);
+  if (!check->unchecked.empty()) return fail(ErrorCode::BadInput, "{}", check->unchecked);
+  return 0;
 }
 
 }  // namespace

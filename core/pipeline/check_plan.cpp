@@ -2,8 +2,11 @@
 
 #include "pipeline/plan_again.h"
 #include "plan/demands.h"
+#include "plan/plan_fields.h"
+#include "plan/plan_file.h"
 #include "solve/checker.h"
 
+#include <array>
 #include <unordered_map>
 
 namespace cleave::pipeline {
@@ -45,49 +48,83 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
   return solution;
 }
 
-void compareParameters(const plan::Plan& file, const plan::Plan& fresh, std::vector<std::string>& findings) {
-  std::unordered_map<std::string, const plan::ParameterPlan*> known;
-  for (const plan::ParameterPlan& parameter : fresh.parameters) known.emplace(parameter.name, &parameter);
-  for (const plan::ParameterPlan& parameter : file.parameters) {
-    const auto found = known.find(parameter.name);
-    if (found == known.end()) {
-      findings.push_back(fmt::format("Parameter {} is not one of the model's.", parameter.name));
-    } else if (found->second->localShape != parameter.localShape || found->second->piecesByRank != parameter.piecesByRank) {
-      findings.push_back(fmt::format("Parameter {}: the plan's shards are not what its placement {} makes of the checkpoint.", parameter.name,
-                                     parameter.placement.text()));
+/// Only the model's folder knows these: without it they are as the file has them, or not there.
+constexpr std::array<std::string_view, 3> kFieldsOfTheFolder{plan::kMeasuredFields[0], "plan.warnings", "plan.values[*].origin"};
+constexpr std::string_view kOfTheFolder = "whether the graph is the model's, where the parameters lie in its files, what values were captured from, and the warnings";
+
+/// What the plan itself says of its model: its graph, and the tensors that its pieces come from.
+std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
+  auto model = std::make_shared<Model>();
+  model->info = plan.model;
+  model->aten = plan.graph;
+  for (const plan::ParameterPlan& parameter : plan.parameters) {
+    for (const auto& pieces : parameter.piecesByRank) {
+      if (pieces.empty() || pieces.front().file.empty()) continue;
+      const plan::Piece& piece = pieces.front();
+      model->folder.tensors.emplace(piece.tensor, formats::StoredTensor{{parameter.storedDtype, parameter.type.shape}, piece.file});
     }
   }
-  if (file.parameters.size() < fresh.parameters.size()) findings.push_back("Some of the model's parameters are missing from the plan.");
+  return model;
+}
+
+/// What the independent checker says of the plan's solution on this graph.
+Result<std::vector<std::string>> judge(const plan::Plan& plan, const Model& model) {
+  solve::Problem problem;
+  problem.graph = model.aten;
+  problem.context = {plan.ranks, plan.menu, plan.sequenceParallel};
+  problem.cost = plan.costSettings;
+  CLEAVE_TRY_VOID(plan::addDemands(plan.demands, problem));
+  const auto transferred = transferSolution(plan, problem);
+  if (transferred) return solve::check(problem, *transferred);
+  if (transferred.error().code == ErrorCode::Negative) return std::vector{transferred.error().message};
+  return tl::unexpected(transferred.error());
+}
+
+/// A profile that this program has is its own, whatever the plan says of it.
+Result<plan::Plan> withOwnDevice(plan::Plan plan) {
+  CLEAVE_TRY(const auto profiles, deviceProfiles());
+  for (const solve::DeviceProfile& profile : profiles) {
+    if (profile.name == plan.costSettings.profile.name) plan.costSettings.profile = profile;
+  }
+  return plan;
+}
+
+std::string differenceInWords(const std::vector<plan::FieldDifference>& differences) {
+  const plan::FieldDifference& first = differences.front();
+  const std::size_t others = differences.size() - 1;
+  const std::string more = others == 0 ? "" : fmt::format(", and {} more field{} differ{}", others, others == 1 ? "" : "s", others == 1 ? "s" : "");
+  return fmt::format("{} is {} in the file and {} in the plan made again{}. The file was altered, or another version of Cleave made it.", first.path, first.file,
+                     first.again, more);
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> checkPlan(const plan::Plan& plan, const Progress& progress) {
-  CLEAVE_TRY(const auto model, openModelOf(plan.model, progress));
-  auto problem = std::make_shared<solve::Problem>();
-  problem->graph = model->aten;
-  problem->context = {plan.ranks, plan.menu, plan.sequenceParallel};
-  problem->cost = plan.costSettings;
-  CLEAVE_TRY_VOID(plan::addDemands(plan.demands, *problem));
-  auto transferred = transferSolution(plan, *problem);
-  if (!transferred && transferred.error().code == ErrorCode::Negative) return std::vector{transferred.error().message};
-  if (!transferred) return tl::unexpected(transferred.error());
-
-  std::vector<std::string> findings = solve::check(*problem, *transferred);
-  if (!findings.empty()) return findings;
-  auto solved = std::make_shared<Solved>();
-  solved->problem = problem;
-  solved->options.engine = plan.engine;
-  solved->options.seed = plan.seed;
-  solved->result.engine = plan.engine;
-  solved->result.outcome = solve::Outcome::Solved;
-  solved->result.solution = std::move(*transferred);
-  CLEAVE_TRY(const auto fresh, planModel(model, solved));
-  compareParameters(plan, *fresh, findings);
-  if (graph::toText(*plan.program) != graph::toText(*fresh->program)) {
-    findings.push_back("The rank program is not the one that the plan's placements lead to.");
+Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
+  CLEAVE_TRY(plan::Plan read, plan::planFromJson(text));
+  PlanCheck check;
+  check.plan = std::make_shared<const plan::Plan>(std::move(read));
+  const plan::Plan& plan = *check.plan;
+  auto model = openModelOf(plan.model, progress);
+  if (!model && model.error().code == ErrorCode::Cancelled) return tl::unexpected(model.error());
+  if (!model) {
+    check.unchecked = fmt::format("{} Without its model it could not be checked {}.", model.error().message, kOfTheFolder);
+    model = modelIn(plan);
   }
-  return findings;
+  CLEAVE_TRY(check.findings, judge(plan, **model));
+  if (!check.findings.empty()) return check;
+
+  CLEAVE_TRY(const plan::Plan asked, withOwnDevice(plan));
+  const auto again = planAgain(asked, *model, progress);
+  if (!again && again.error().code == ErrorCode::Cancelled) return tl::unexpected(again.error());
+  if (!again) {
+    check.findings.push_back(fmt::format("With the plan's own settings it cannot be made again: {}", again.error().message));
+    return check;
+  }
+  CLEAVE_TRY(const nlohmann::json file, parseJson(text, "The plan", plan::kPlanLimits));
+  const std::span<const std::string_view> leftOut = check.unchecked.empty() ? std::span<const std::string_view>(plan::kMeasuredFields) : kFieldsOfTheFolder;
+  const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);
+  if (!differences.empty()) check.findings.push_back(differenceInWords(differences));
+  return check;
 }
 
 }  // namespace cleave::pipeline

@@ -18,7 +18,6 @@
 namespace cleave::plan {
 namespace {
 
-constexpr JsonLimits kPlanLimits{.bytes = std::int64_t{1} << 30, .depth = 32, .elements = 8'000'000, .allowsWideIntegers = true};
 constexpr IntegerRange kSizes{0, kMaxSize};
 constexpr std::size_t kMaxTexts = 10'000;  // warnings, demands
 

@@ -280,7 +280,7 @@ class TestCliFiles : public QObject {
   void aPlanThatNamesNoModelIsRefusedInASentence_data() {
     QTest::addColumn<QString>("source");
     QTest::addColumn<QByteArray>("phrase");
-    QTest::newRow("nothing") << "" << QByteArray("No model is given: name a model folder or a config.json.\n");
+    QTest::newRow("nothing") << "" << QByteArray("No model is given: name a model folder or a config.json.");
     QTest::newRow("a zero byte") << QString(kModel + QChar(0) + "x") << QByteArray(" holds a zero byte, which no path can.");
   }
   void aPlanThatNamesNoModelIsRefusedInASentence() {

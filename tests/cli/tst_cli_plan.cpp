@@ -141,6 +141,19 @@ class TestCliPlan : public QObject {
     QVERIFY(cli({"check", file}).exitCode != 0);
   }
 
+  void aPlanWithoutItsModelIsCheckedAsFarAsItGoes() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json"), config = folder.filePath("config.json");
+    QVERIFY(QFile::copy(model("llama") + "/config.json", config));
+    QCOMPARE(cli({"plan", config, "--seq", "16", "--json", file}).exitCode, 0);
+    QCOMPARE(cli({"check", file}).exitCode, 0);
+    QVERIFY(QFile::remove(config));
+    const Finished alone = cli({"check", file});
+    QCOMPARE(alone.exitCode, 3);
+    QVERIFY2(alone.out.contains("follow from the plan's own graph"), alone.out.constData());
+    QVERIFY2(alone.err.contains("Without its model it could not be checked whether the graph is the model's"), alone.err.constData());
+  }
+
   void rulesAnswerLineByLine() {
     const Finished done = cli({"rules", "--eval", "-"},
                               "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(1)\"},[2],false],\"ranks\":2}\n"

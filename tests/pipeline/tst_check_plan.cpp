@@ -1,0 +1,203 @@
+/// `check` believes nothing: every field of a plan's file, altered or dropped, is refused.
+#include "pipeline/check_plan.h"
+#include "plan/plan_fields.h"
+
+#include <nlohmann/json.hpp>
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <fstream>
+#include <random>
+
+using namespace cleave;
+using nlohmann::json;
+using nlohmann::ordered_json;
+using Pointer = json::json_pointer;
+
+namespace {
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+/// What was asked for, and what was measured. A plan that says otherwise of these alone answers another question, and well.
+constexpr std::array<std::string_view, 5> kBelieved{"/timings_ms/", "/seed", "/cost/budget_bytes", "/cost/slack_percent", "/cost/optimizer"};
+
+bool isBelow(const std::string& pointer, std::string_view part) { return pointer == part || (part.ends_with('/') && pointer.starts_with(part)); }
+bool isBelieved(const std::string& pointer) {
+  return std::any_of(kBelieved.begin(), kBelieved.end(), [&](std::string_view part) { return isBelow(pointer, part); });
+}
+/// What a plan is made again from.
+bool isAsked(const std::string& pointer) {
+  constexpr std::array<std::string_view, 7> kAsked{"/model/", "/ranks", "/engine", "/menu", "/sequence_parallel", "/demands/", "/device/"};
+  return isBelieved(pointer) || pointer == "/cost/training" ||
+         std::any_of(kAsked.begin(), kAsked.end(), [&](std::string_view part) { return isBelow(pointer, part); });
+}
+
+void collect(const json& value, const Pointer& at, std::vector<Pointer>& scalars) {
+  if (!value.is_structured()) return scalars.push_back(at);
+  if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) collect(value[i], at / i, scalars);
+  } else {
+    for (const auto& [key, item] : value.items()) collect(item, at / key, scalars);
+  }
+}
+
+json altered(const json& value) {
+  if (value.is_string()) return value.get<std::string>() + "x";
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number_integer()) return value.get<std::int64_t>() + 1;
+  if (value.is_number_float()) return value.get<double>() * 2 + 1;
+  return 1;
+}
+
+void drop(json& plan, const Pointer& at) {
+  json& parent = plan[at.parent_pointer()];
+  parent.is_array() ? parent.erase(std::stoul(at.back())) : (void)parent.erase(at.back());
+}
+
+}  // namespace
+
+class CheckPlanTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir m_folder;
+  std::string m_text;
+  json m_plan;
+  ordered_json m_again;
+  std::vector<Pointer> m_scalars;
+
+  /// The whole of `check`.
+  static bool isRefused(const json& plan) {
+    const auto check = pipeline::checkPlan(plan.dump());
+    return !check || !check->holds();
+  }
+
+  std::string planOf(const std::string& name, solve::Engine engine) {
+    const auto model = need(pipeline::openModel(m_folder.filePath(QString::fromStdString(name)).toStdString(), {.batch = 1, .sequence = 4}));
+    pipeline::SolveOptions options;
+    options.engine = engine;
+    options.cost.profile = need(pipeline::deviceProfile("h100"));
+    options.pins = {need(solve::Pin::parse("lm_head=column"))};
+    return plan::toJson(*need(pipeline::planModel(model, need(pipeline::solveModel(model, options)))));
+  }
+
+  void writeModel(const char* name) {
+    std::filesystem::create_directories(m_folder.filePath(name).toStdString());
+    std::ofstream(m_folder.filePath(name).toStdString() + "/config.json")
+        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1,
+               "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 16, "max_position_embeddings": 8, "rms_norm_eps": 1e-6,
+               "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "float32"})";
+  }
+
+ private slots:
+  void initTestCase() {
+    QVERIFY(m_folder.isValid());
+    writeModel("model");
+    m_text = planOf("model", solve::Engine::Optimal);
+    m_plan = json::parse(m_text);
+    m_again = ordered_json::parse(m_text);
+    collect(m_plan, Pointer(), m_scalars);
+    QVERIFY(m_scalars.size() > 1000);
+  }
+
+  void aPlanThatWasNotTouchedHolds_data() {
+    QTest::addColumn<int>("engine");
+    for (solve::Engine engine : {solve::Engine::Optimal, solve::Engine::Learning, solve::Engine::Reference}) {
+      QTest::newRow(solve::toText(engine).data()) << static_cast<int>(engine);
+    }
+  }
+  void aPlanThatWasNotTouchedHolds() {
+    QFETCH(int, engine);
+    const auto check = need(pipeline::checkPlan(planOf("model", static_cast<solve::Engine>(engine))));
+    QVERIFY2(check.holds(), check.findings.empty() ? check.unchecked.c_str() : check.findings.front().c_str());
+  }
+
+  /// A field that the plan is not made from: the comparison alone finds it.
+  void everyFieldIsCompared() {
+    std::size_t count = 0;
+    const auto isFound = [&](const json& plan) { return !plan::differingFields(plan, m_again, plan::kMeasuredFields).empty(); };
+    for (const Pointer& at : m_scalars) {
+      if (isBelow(at.to_string(), "/timings_ms/")) continue;
+      const json before = m_plan[at];
+      m_plan[at] = altered(before);
+      const bool isAlteredFound = isFound(m_plan);
+      m_plan[at] = before;
+      json& list = m_plan[at.parent_pointer()];
+      const json whole = list;
+      drop(m_plan, at);
+      const bool isDroppedFound = isFound(m_plan);
+      list = whole;
+      QVERIFY2(isAlteredFound && isDroppedFound, at.to_string().c_str());
+      ++count;
+    }
+    qInfo("%zu fields altered and dropped", count);
+  }
+
+  /// A field that the plan is made from: the whole check runs, and the plan made for the altered question is another one.
+  void whatWasAskedForIsHeldAgainstTheAnswer() {
+    for (const Pointer& at : m_scalars) {
+      const std::string pointer = at.to_string();
+      if (!isAsked(pointer)) continue;
+      json plan = m_plan;
+      plan[at] = altered(m_plan[at]);
+      const bool isAlteredRefused = isRefused(plan);
+      const bool isOwnDevice = pointer == "/device/name";  // under another name it is a device of the user's own
+      QVERIFY2(isAlteredRefused || isBelieved(pointer) || isOwnDevice, (pointer + " altered to " + plan[at].dump()).c_str());
+      drop(plan, at);
+      QVERIFY2(isRefused(plan), (pointer + " dropped").c_str());
+    }
+  }
+
+  /// The same by the whole check, for a sample of all fields, dropped or altered.
+  void aSampleIsRefusedByTheWholeCheck() {
+    const unsigned seed = std::random_device{}();
+    qInfo("seed %u", seed);
+    std::mt19937 random(seed);
+    for (int round = 0; round < 300; ++round) {
+      const Pointer& at = m_scalars[std::uniform_int_distribution<std::size_t>(0, m_scalars.size() - 1)(random)];
+      if (isAsked(at.to_string())) continue;
+      json plan = m_plan;
+      const bool isDropped = round % 2 == 0;
+      isDropped ? drop(plan, at) : (void)(plan[at] = altered(m_plan[at]));
+      QVERIFY2(isRefused(plan), (at.to_string() + (isDropped ? " dropped" : " altered")).c_str());
+    }
+  }
+
+  void theFirstFieldThatDiffersIsNamed_data() {
+    QTest::addColumn<QString>("pointer");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("a figure") << "/cost/step_fs" << "plan.cost.step_fs is ";
+    QTest::newRow("a reason") << "/layers/0/reason" << "plan.layers[0].reason is ";
+    QTest::newRow("an effort") << "/search/visits" << "plan.search.visits is ";
+    QTest::newRow("a standing") << "/layers/0/standing/kind" << "plan.layers[0].standing.kind is ";
+  }
+  void theFirstFieldThatDiffersIsNamed() {
+    QFETCH(QString, pointer);
+    QFETCH(QString, phrase);
+    json plan = m_plan;
+    const Pointer at(pointer.toStdString());
+    plan[at] = pointer.endsWith("kind") ? json("not_known") : altered(plan[at]);
+    const auto check = need(pipeline::checkPlan(plan.dump()));
+    QCOMPARE(check.findings.size(), std::size_t(1));
+    const QString said = QString::fromStdString(check.findings.front());
+    QVERIFY2(said.startsWith(phrase) && said.contains(" in the file and ") && said.contains(" in the plan made again"), qPrintable(said));
+  }
+
+  void withoutItsModelTheRestIsChecked() {
+    writeModel("gone");
+    const std::string text = planOf("gone", solve::Engine::Optimal);
+    std::filesystem::remove_all(m_folder.filePath("gone").toStdString());
+    const auto check = need(pipeline::checkPlan(text));
+    QVERIFY2(check.findings.empty(), check.findings.empty() ? "" : check.findings.front().c_str());
+    QVERIFY2(check.unchecked.find("could not be checked whether the graph is the model's") != std::string::npos, check.unchecked.c_str());
+    json plan = json::parse(text);
+    plan["cost"]["step_fs"] = 1;
+    QVERIFY(!need(pipeline::checkPlan(plan.dump())).findings.empty());
+  }
+};
+
+QTEST_GUILESS_MAIN(CheckPlanTest)
+#include "tst_check_plan.moc"
