@@ -12,6 +12,7 @@
 #include <QThread>
 
 #include <functional>
+#include <set>
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -147,6 +148,28 @@ class RankProcessesTest : public QObject {
       QVERIFY(phases[static_cast<std::size_t>(rank)] == (std::vector{Phase::Spawned, Phase::Connecting, Phase::Loading, Phase::WarmUp,
                                                                      Phase::Running, Phase::Gathering, Phase::Done}));
     }
+  }
+
+  /// Whatever Gloo's threads do, and when: a peak is a property of the program.
+  void equalRanksMeasureTheSamePeakInEveryRun_data() {
+    QTest::addColumn<QString>("dtype");
+    QTest::newRow("float32") << "float32";
+    QTest::newRow("bfloat16") << "bfloat16";  // summed in float32
+  }
+  void equalRanksMeasureTheSamePeakInEveryRun() {
+    QFETCH(QString, dtype);
+    const QString plan = m_folder.filePath("peaks-" + dtype + ".json");
+    const Finished done = test::cli({"plan", CLEAVE_TEST_DATA "/models/llama", "--ranks", "4", "--seq", "16", "--sequence-parallel", "on", "--engine",
+                                     "reference", "--dtype", dtype, "--json", plan});
+    QVERIFY2(done.exitCode == 0, done.err.constData());
+    std::set<std::int64_t> peaks;
+    for (int round = 0; round < 4; ++round) {
+      const auto outcome = launch(request(plan, 4), [](const RankEvent&) {});
+      QVERIFY(outcome && outcome->succeeded);
+      for (const auto& result : outcome->results) peaks.insert(result->peakMemory);
+    }
+    QCOMPARE(peaks.size(), std::size_t(1));
+    QVERIFY(*peaks.begin() > 0);
   }
 
   void aKilledRankIsNamedAndTakesTheOthersAlong_data() {

@@ -3,6 +3,7 @@
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/within_time.h"
 
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
 
 // The wheel is built with Gloo; the class is declared only where this is defined.
@@ -43,6 +44,16 @@ class SoloCollectives final : public Collectives {
   void waitForAll() override {}
 };
 
+/// A contiguous tensor that nobody else sees.
+at::Tensor ownCopy(at::Tensor x) {
+  const bool isOurs = x.use_count() == 1 && x.storage().use_count() == 1 && x.is_contiguous();
+  return isOurs ? std::move(x) : x.clone(at::MemoryFormat::Contiguous);
+}
+
+/// The same memory without a share in it. Gloo's threads let go of a tensor some time after the call is through: memory that
+/// they had a share in would be freed at no moment that anybody could predict, and the measured peak with it.
+at::Tensor lent(const at::Tensor& x) { return x.is_cpu() ? at::from_blob(x.data_ptr(), x.sizes(), x.options()) : x; }
+
 class BackendCollectives final : public Collectives {
  public:
   BackendCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue, std::chrono::milliseconds callTimeout)
@@ -53,23 +64,27 @@ class BackendCollectives final : public Collectives {
     const at::ScalarType type = x.is_cpu() ? reducibleType(x.scalar_type()) : x.scalar_type();
     c10d::AllreduceOptions options;
     options.reduceOp = reduction == Reduction::Sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
-    std::vector<at::Tensor> tensors{x.to(type)};
+    const at::Tensor sum = x.to(type);
+    std::vector<at::Tensor> tensors{lent(sum)};
     m_backend->allreduce(tensors, options)->wait();
     if (type != x.scalar_type()) x.copy_(tensors[0]);
   }
   // Gloo's flat calls cut the large tensor along its first dimension and want the small one to look like such a piece.
   void gatherInto(at::Tensor& out, at::Tensor& x) override {
     // Bytes are bytes: Gloo knows fewer types than ATen.
-    at::Tensor outBytes = out.view(at::kByte), xBytes = x.unsqueeze(0).view(at::kByte);
+    at::Tensor outBytes = lent(out).view(at::kByte), xBytes = lent(x).unsqueeze(0).view(at::kByte);
     m_backend->_allgather_base(outBytes, xBytes)->wait();
   }
   void scatterSumInto(at::Tensor& out, at::Tensor& x) override {
-    const at::ScalarType type = x.is_cpu() ? reducibleType(x.scalar_type()) : x.scalar_type();
-    at::Tensor input = x.to(type);
-    const bool isDirect = type == out.scalar_type();
-    at::Tensor part = (isDirect ? out : at::empty_like(out, out.options().dtype(type))).unsqueeze(0);
-    m_backend->_reduce_scatter_base(part, input)->wait();
-    if (!isDirect) out.copy_(part.squeeze(0));
+    if (!x.is_cpu()) {
+      at::Tensor part = out.unsqueeze(0);
+      m_backend->_reduce_scatter_base(part, x)->wait();
+      return;
+    }
+    // What c10d makes of it for Gloo as well, but there in a buffer that its threads free.
+    at::Tensor sum = ownCopy(std::move(x));
+    reduceInPlace(sum, Reduction::Sum);
+    out.copy_(sum.select(0, rank()));
   }
   void waitForAll() override {
     if (!queue().mark) {
@@ -91,12 +106,6 @@ class BackendCollectives final : public Collectives {
  private:
   c10::intrusive_ptr<c10d::Backend> m_backend;
 };
-
-/// A contiguous tensor that nobody else sees.
-at::Tensor ownCopy(at::Tensor x) {
-  const bool isOurs = x.use_count() == 1 && x.storage().use_count() == 1 && x.is_contiguous();
-  return isOurs ? std::move(x) : x.clone(at::MemoryFormat::Contiguous);
-}
 
 }  // namespace
 

@@ -77,7 +77,7 @@ class Collectives {
   virtual void reduceInPlace(at::Tensor& x, Reduction reduction) = 0;
   /// `out` is [worldSize, ...x's shape].
   virtual void gatherInto(at::Tensor& out, at::Tensor& x) = 0;
-  /// `x` is [worldSize, ...out's shape].
+  /// `x` is [worldSize, ...out's shape] and may be used up.
   virtual void scatterSumInto(at::Tensor& out, at::Tensor& x) = 0;
   virtual void waitForAll() = 0;
   /// Gives up on the peers without waiting for them; later calls fail.
