@@ -2,6 +2,7 @@
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
 #include "libtorch/exec/rank.h"
+#include "libtorch/exec/torch_errors.h"
 #include "run/rank_side.h"
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <memory>
 
@@ -58,6 +60,23 @@ std::string ncclLibrary() {
   ::_exit(code);
 }
 
+const torch_exec::EventSink* toldOfTheEnd = nullptr;
+std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no memory left
+
+/// An exception that no thread catches, such as one of Gloo's that finds no memory, is this rank's error too.
+[[noreturn]] void tellAndEnd() {
+  reserve.reset();
+  Error error{ErrorCode::RankFailed, "An unknown exception ended the rank."};
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::exception& exception) {
+    error = torch_exec::errorOf(exception);
+  } catch (...) {
+  }
+  if (toldOfTheEnd) (*toldOfTheEnd)(run::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
+  end(exitCode(error.code));
+}
+
 int runAsRank(Options& options) {
   auto environment = run::readRankEnvironment([](const char* name) { return std::getenv(name); });
   if (!environment) {
@@ -87,6 +106,9 @@ int runAsRank(Options& options) {
     }
     if (const auto* error = std::get_if<run::RankError>(&message)) end(exitCode(error->code));
   };
+  toldOfTheEnd = &sink;
+  reserve = std::make_unique<char[]>(1 << 20);
+  std::set_terminate(tellAndEnd);
   const auto result = torch_exec::runRank(request, sink);
   return result ? 0 : exitCode(result.error().code);
 }

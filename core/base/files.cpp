@@ -1,17 +1,21 @@
 #include "base/files.h"
 
+#include "base/exhaustion.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 
 namespace cleave {
 namespace {
 
-std::string systemReason() { return std::strerror(errno); }
+std::string systemReason() { return reasonInWords(errno); }
+
+/// A file that cannot be had for want of memory or descriptors is not the file's fault.
+ErrorCode codeOf(int error) { return exhaustionInWords(error) ? ErrorCode::Environment : ErrorCode::BadInput; }
 
 }  // namespace
 
@@ -27,7 +31,7 @@ struct RandomAccessFile::Descriptor {
 Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
   // O_NONBLOCK: opening a FIFO put in place of a file must not hang.
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return fail(ErrorCode::BadInput, "Cannot open {}: {}.", file.string(), systemReason());
+  if (fd < 0) return fail(codeOf(errno), "Cannot open {}: {}.", file.string(), systemReason());
   RandomAccessFile opened;
   opened.m_descriptor = std::make_shared<const Descriptor>(fd);
   struct stat info {};

@@ -1,5 +1,7 @@
 #include "run/child_process.h"
 
+#include "base/exhaustion.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -8,7 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 namespace cleave::run {
 namespace {
@@ -23,14 +24,15 @@ struct Pipe {
 Result<UniqueFd> movedUp(int fd) {
   UniqueFd owned(fd);
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstPrivateFd);
-  if (moved < 0) return fail(ErrorCode::Environment, "Cannot make a pipe: {}.", std::strerror(errno));
+  // EINVAL: no descriptor of that number is allowed.
+  if (moved < 0) return fail(ErrorCode::Environment, "Cannot make a pipe: {}.", reasonInWords(errno == EINVAL ? EMFILE : errno));
   return UniqueFd(moved);
 }
 
 Result<Pipe> makePipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(ErrorCode::Environment, "Cannot make a pipe: {}.", std::strerror(errno));
+    return fail(ErrorCode::Environment, "Cannot make a pipe: {}.", reasonInWords(errno));
   auto readEnd = movedUp(ends[0]);
   auto writeEnd = movedUp(ends[1]);
   if (!readEnd) return tl::unexpected(readEnd.error());
@@ -138,7 +140,7 @@ Result<ChildProcess> ChildProcess::start(const ChildSpec& spec) {
   const int reason = ::posix_spawn(&child.m_pid, spec.program.c_str(), &options.actions, &options.attributes,
                                    pointers(arguments).data(), pointers(environment).data());
   if (reason != 0) {
-    return fail(ErrorCode::Environment, "Cannot start {}: {}.", spec.program.string(), std::strerror(reason));
+    return fail(ErrorCode::Environment, "Cannot start {}: {}.", spec.program.string(), reasonInWords(reason));
   }
   // From its first instruction, long before main() can watch the pipe: the pipe's end of file raises SIGIO, which ends it.
   // Nothing is ever written to this pipe, so nothing else raises it.

@@ -168,7 +168,7 @@ Result<Message> readAs(std::size_t type, const JsonObject& json, std::index_sequ
 
 ErrorCode errorCodeOf(int code) {
   for (const ErrorCode known :
-       {ErrorCode::Negative, ErrorCode::BadUsage, ErrorCode::BadInput, ErrorCode::Environment, ErrorCode::Cancelled}) {
+       {ErrorCode::BadUsage, ErrorCode::BadInput, ErrorCode::Environment, ErrorCode::Cancelled}) {
     if (exitCode(known) == code) return known;
   }
   return ErrorCode::RankFailed;

@@ -1,5 +1,6 @@
 #include "run/launcher.h"
 
+#include "base/exhaustion.h"
 #include "run/child_process.h"
 
 #include <arpa/inet.h>
@@ -58,7 +59,7 @@ Result<ListenSocket> listenOnFreePort() {
   auto* raw = reinterpret_cast<sockaddr*>(&address);
   if (!result.fd.isOpen() || ::bind(result.fd.get(), raw, size) != 0 || ::listen(result.fd.get(), 1024) != 0 ||
       ::getsockname(result.fd.get(), raw, &size) != 0) {
-    return fail(ErrorCode::Environment, "Cannot listen on 127.0.0.1: {}.", std::strerror(errno));
+    return fail(ErrorCode::Environment, "Cannot listen on 127.0.0.1: {}.", reasonInWords(errno));
   }
   result.port = ntohs(address.sin_port);
   return result;

@@ -193,7 +193,7 @@ class ExecTest : public QObject {
     const auto outputs = program.run(*makeSoloCollectives(), memory);
     QVERIFY(!outputs);
     QCOMPARE(outputs.error().code, ErrorCode::Environment);
-    QVERIFY2(outputs.error().message.find("4503599627370496 bytes of memory") != std::string::npos, outputs.error().message.c_str());
+    QVERIFY2(outputs.error().message.find("4 PiB were asked for, and there is no memory left") != std::string::npos, outputs.error().message.c_str());
   }
 
   void aDeviceThatFailsDoesNotEndTheSampling() {

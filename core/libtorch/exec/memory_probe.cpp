@@ -1,5 +1,8 @@
 #include "libtorch/exec/memory_probe.h"
 
+#include "base/exhaustion.h"
+#include "base/quantities.h"
+
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -40,7 +43,7 @@ class Reporter final : public c10::MemoryReportingInfoBase {
   }
   void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
     // The CPU allocator asks this before it throws an error that has no type of its own.
-    if (device.is_cpu()) TORCH_CHECK_WITH(OutOfMemoryError, false, fmt::format("{} bytes of memory were asked for and are not there.", size));
+    if (device.is_cpu()) TORCH_CHECK_WITH(OutOfMemoryError, false, fmt::format("{} were asked for, and {}.", bytesText(size), noMemoryInWords()));
   }
   bool memoryProfilingEnabled() const override { return true; }
   std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
@@ -88,6 +91,7 @@ MemorySampler::MemorySampler(Fill fill, Sink sink)
     : m_fill(std::move(fill)),
       m_sink(std::move(sink)),
       m_start(std::chrono::steady_clock::now()),
+      m_nextHeartbeat(m_start),
       m_thread([this](std::stop_token stop) { loop(stop); }) {}
 
 MemorySampler::~MemorySampler() = default;
@@ -112,16 +116,23 @@ void MemorySampler::loop(std::stop_token stop) {
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
-  auto nextHeartbeat = m_start;
   while (!stop.stop_requested()) {
-    if (const auto now = std::chrono::steady_clock::now(); now >= nextHeartbeat) {
-      m_sink(run::Heartbeat{});
-      m_pss = proportionalSetSize();
-      nextHeartbeat = now + kHeartbeatPeriod;
+    try {
+      report();
+    } catch (const std::exception&) {
+      // Of want of memory: the thread that the rank works on meets the same and says so.
     }
-    sampleNow();
     wake.wait_for(lock, stop, kSamplePeriod, [] { return false; });
   }
+}
+
+void MemorySampler::report() {
+  if (const auto now = std::chrono::steady_clock::now(); now >= m_nextHeartbeat) {
+    m_nextHeartbeat = now + kHeartbeatPeriod;
+    m_sink(run::Heartbeat{});
+    m_pss = proportionalSetSize();
+  }
+  sampleNow();
 }
 
 }  // namespace cleave::torch_exec

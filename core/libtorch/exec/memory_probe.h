@@ -53,9 +53,10 @@ class MemorySampler {
 
  private:
   void loop(std::stop_token stop);
+  void report();
   Fill m_fill;
   Sink m_sink;
-  std::chrono::steady_clock::time_point m_start;
+  std::chrono::steady_clock::time_point m_start, m_nextHeartbeat;
   std::atomic<std::int64_t> m_pss{0};
   std::jthread m_thread;
 };

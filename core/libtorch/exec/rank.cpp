@@ -1,5 +1,6 @@
 #include "libtorch/exec/rank.h"
 
+#include "base/exhaustion.h"
 #include "libtorch/exec/collectives.h"
 #include "libtorch/exec/inputs.h"
 #include "libtorch/exec/interpreter.h"
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <set>
 
 namespace cleave::torch_exec {
 namespace {
@@ -36,6 +38,8 @@ class RankRun {
     m_sink(run::Hello{run::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
     m_sampler = std::make_unique<MemorySampler>([this](run::MemorySample& s) { fillSample(s); }, m_sink);
     CLEAVE_TRY_VOID(readPlan());
+    CLEAVE_TRY_VOID(takeInputs());
+    CLEAVE_TRY_VOID(checkDescriptors());
     CLEAVE_TRY_VOID(connect());
     CLEAVE_TRY_VOID(load());
     CLEAVE_TRY_VOID(warmUp());
@@ -79,6 +83,31 @@ class RankRun {
     return {};
   }
 
+  /// Before anybody connects, so that ranks with other inputs are found then.
+  Result<void> takeInputs() {
+    at::manual_seed(m_plan.seed);
+    return m_request.inputFile ? readInputs(*m_program, *m_request.inputFile) : makeInputs(*m_program, m_plan.seed);
+  }
+
+  /// A store that cannot accept a connection, or a peer's, says nothing to anybody: the others would wait for it in vain.
+  Result<void> checkDescriptors() const {
+    constexpr std::int64_t kOfLibraries = 24;  // queues of Gloo's and the store's threads, a file while it is read
+    const auto [allowed, open] = raiseDescriptorLimit();
+    const std::int64_t needed = open + 2 * m_request.worldSize + filesToRead() + kOfLibraries;
+    if (needed <= allowed) return {};
+    return fail(ErrorCode::Environment,
+                "Rank {} of {} may have no more than {} files and connections open at once (ulimit -n), and needs up to {}: raise that limit.",
+                m_request.rank, m_request.worldSize, allowed, needed);
+  }
+
+  std::int64_t filesToRead() const {
+    std::set<std::string_view> files;
+    for (const plan::ParameterPlan& parameter : m_plan.parameters) {
+      for (const plan::Piece& piece : parameter.piecesByRank[static_cast<std::size_t>(m_request.rank)]) files.insert(piece.file);
+    }
+    return std::ssize(files);
+  }
+
   Result<void> connect() {
     enter(Phase::Connecting);
     if (m_request.worldSize == 1) {
@@ -104,7 +133,9 @@ class RankRun {
       return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {} s.", group.rank,
                   group.worldSize, m_request.connectTimeout.count());
     }
-    if (!*connected) return tl::unexpected(connected->error());
+    if (!*connected) {
+      return fail(connected->error().code, "Rank {} of {} cannot connect to its peers through NCCL: {}", group.rank, group.worldSize, connected->error().message);
+    }
     DeviceQueue queue = m_runtime->queue;
     queue.checkHealth = (*connected)->checkHealth;
     m_collectives = makeCollectives((*connected)->backend, std::move(queue), group.callTimeout);
@@ -113,9 +144,6 @@ class RankRun {
 
   Result<void> load() {
     enter(Phase::Loading);
-    at::manual_seed(m_plan.seed);
-    CLEAVE_TRY_VOID(m_request.inputFile ? readInputs(*m_program, *m_request.inputFile)
-                                        : makeInputs(*m_program, m_plan.seed));
     std::filesystem::path folder = m_plan.model.source;
     if (std::filesystem::is_regular_file(folder)) folder = folder.parent_path();  // given by its config.json
     const WeightOptions options{folder, m_request.rank, m_request.skipWeights, m_request.initMissing};
