@@ -189,6 +189,28 @@ class ExecLoadingTest : public QObject {
     QVERIFY2(read.error().message.find(complaint.toStdString()) != std::string::npos, read.error().message.c_str());
   }
 
+  /// Nothing indexes with a mask: any number would be computed with.
+  void aMaskSaysYesOrNo_data() {
+    QTest::addColumn<QList<qint64>>("values");
+    QTest::addColumn<QString>("complaint");
+    QTest::newRow("zeros and ones") << QList<qint64>{0, 1, 1, 1} << "";
+    QTest::newRow("seven") << QList<qint64>{0, 1, 7, 1} << "attention_mask holds 7 at [1, 0], which is none of 0 (padding) and 1 (a token).";
+    QTest::newRow("negative") << QList<qint64>{0, -1, 1, 1} << "attention_mask holds -1 at [0, 1], which is none of 0 (padding) and 1 (a token).";
+  }
+  void aMaskSaysYesOrNo() {
+    QFETCH(QList<qint64>, values);
+    QFETCH(QString, complaint);
+    const std::vector<std::int64_t> numbers(values.begin(), values.end());
+    const auto file = std::filesystem::path(m_folder.filePath("mask.safetensors").toStdString());
+    QVERIFY(formats::writeSafetensors(file, std::vector<formats::TensorView>{{"attention_mask", {DType::Int64, {2, 2}}, std::as_bytes(std::span(numbers))}}));
+    Program given = bound("attention_mask: i64[2,2] = input\nadd_0: i64[2,2] = aten::add.Tensor(attention_mask, attention_mask)\nreturn y=add_0\n");
+    const auto read = readInputs(given, file);
+    QCOMPARE(read.has_value(), complaint.isEmpty());
+    if (read) return;
+    QCOMPARE(read.error().code, ErrorCode::BadInput);
+    QVERIFY2(read.error().message.ends_with(complaint.toStdString()), read.error().message.c_str());
+  }
+
   void makesUpInputsWithinTheVocabulary() {
     Program program = bound(
         "input_ids: i64[2,64] = input\nlabels: i64[2,64] = input\nattention_mask: i64[2,64] = input\nw: f32[5,2] = "

@@ -9,7 +9,7 @@
 namespace cleave::torch_exec {
 
 /// Gives every input of the program the tensor of its name. BadInput names an input that the file lacks, whose shape is not
-/// the program's, or that holds an index of nothing (index_range.h); integer types are converted, other tensors of the file
+/// the program's, that holds an index of nothing (index_range.h) or, in a mask, neither 0 nor 1; integer types are converted, other tensors of the file
 /// are ignored.
 Result<void> readInputs(Program& program, const std::filesystem::path& file);
 
