@@ -97,6 +97,7 @@ class EventMark final : public DeviceMark {
 void keepWatchdogFromKilling() {
   constexpr const char* kCleanUpOnly = "2";
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", kCleanUpOnly, /*overwrite=*/1);
+  ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/1);  // ends the process when the watchdog itself hangs
 }
 
 std::string_view whatWentWrong(c10d::ErrorType error) {
