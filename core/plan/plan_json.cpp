@@ -1,5 +1,7 @@
+#include "base/digest.h"
 #include "plan/device_profile.h"
 #include "plan/graph_writer.h"
+#include "plan/plan_file.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
 #include "solve/cost/memory_parts.h"
@@ -276,6 +278,15 @@ std::string toJson(const Plan& plan) {
   writeGraph(json.key("graph"), *plan.graph);
   json.endObject();
   return std::move(json).take();
+}
+
+std::uint64_t digestOf(const Plan& plan) {
+  Plan common = plan;
+  common.model.source.clear();
+  common.timings = {};
+  Digest digest;
+  digest.add(toJson(common));
+  return digest.value();
 }
 
 }  // namespace cleave::plan

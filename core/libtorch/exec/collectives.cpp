@@ -67,7 +67,7 @@ class BackendCollectives final : public Collectives {
     const at::Tensor sum = x.to(type);
     std::vector<at::Tensor> tensors{lent(sum)};
     m_backend->allreduce(tensors, options)->wait();
-    if (type != x.scalar_type()) x.copy_(tensors[0]);
+    if (type != x.scalar_type()) x.copy_(sum);
   }
   // Gloo's flat calls cut the large tensor along its first dimension and want the small one to look like such a piece.
   void gatherInto(at::Tensor& out, at::Tensor& x) override {
@@ -239,6 +239,43 @@ std::string whySilent(const GroupAddress& group) {
   return "nobody answers there. Does rank 0 run on that host, and is the port its own?";
 }
 
+/// What differs from rank 0, in a sentence; empty: nothing.
+std::string unlikeRankZero(const GroupAddress& group, std::string_view ofRankZero) {
+  std::size_t from = 0;
+  for (const auto& [name, value] : group.alike) {
+    const std::size_t end = std::min(ofRankZero.find('\n', from), ofRankZero.size());
+    const std::string_view other = ofRankZero.substr(from, end - from);
+    if (other != value) return fmt::format("Rank {} was started with another {} than rank 0 ({}, not {}): give all ranks the same.", group.rank, name, value, other);
+    from = std::min(end + 1, ofRankZero.size());
+  }
+  return {};
+}
+
+/// Each rank holds itself against rank 0, and tells it: rank 0, whose process serves the store, must not leave before.
+Result<void> compareWithRankZero(c10d::Store& store, const GroupAddress& group) {
+  const auto verdictOf = [](int rank) { return fmt::format("cleave/unlike/{}", rank); };
+  if (group.rank > 0) {
+    const std::string unlike = unlikeRankZero(group, store.get_to_str("cleave/alike"));
+    store.set(verdictOf(group.rank), unlike);
+    return unlike.empty() ? Result<void>() : fail(ErrorCode::BadInput, "{}", unlike);
+  }
+  std::string text;
+  for (const auto& [name, value] : group.alike) text += value + "\n";
+  store.set("cleave/alike", text);
+  for (int rank = 1; rank < group.worldSize; ++rank) {
+    const std::string unlike = store.get_to_str(verdictOf(rank));
+    if (!unlike.empty()) return fail(ErrorCode::RankFailed, "{}", unlike);
+  }
+  return {};
+}
+
+Result<void> checkAlike(c10d::Store& store, const GroupAddress& group) {
+  if (group.alike.empty()) return {};
+  auto checked = translated([&] { return compareWithRankZero(store, group); }, ErrorCode::RankFailed);
+  if (checked || checked.error().code == ErrorCode::BadInput) return checked;
+  return fail(checked.error().code, "Rank {} of {} cannot go on with the others: {}", group.rank, group.worldSize, checked.error().message);
+}
+
 }  // namespace
 
 bool isLoopback(const std::string& address) {
@@ -264,7 +301,10 @@ Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) 
       return prefix.empty() ? own : Store(c10::make_intrusive<c10d::PrefixStore>(prefix, own));
     });
   });
-  if (store && *store) return **store;
+  if (store && *store) {
+    CLEAVE_TRY_VOID(checkAlike(***store, group));
+    return **store;
+  }
   return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {:g} s: {}", group.rank, group.worldSize,
               group.masterAddress, group.masterPort, std::chrono::duration<double>(group.connectTimeout).count(),
               store ? store->error().message : whySilent(group));

@@ -112,13 +112,16 @@ struct GroupAddress {
   std::string agentStore;  ///< prefix in a store that the launcher serves (torchrun's agent); empty: rank 0 serves one
   std::chrono::milliseconds connectTimeout{60'000};  ///< for meeting and connecting together
   std::chrono::milliseconds callTimeout = kCallTimeout;
+  /// What every rank must have been started with alike: names ("plan") and values, the same names on all of them.
+  std::vector<std::pair<std::string, std::string>> alike = {};
 };
 
 /// True for "localhost", 127.x.x.x and ::1: then the ranks talk over the loopback device.
 bool isLoopback(const std::string& address);
 
 /// The store the ranks find each other with. Environment when it cannot be reached in time, whatever holds it up: no route,
-/// a name that does not resolve, a port where somebody listens and says nothing.
+/// a name that does not resolve, a port where somebody listens and says nothing. BadInput on a rank whose `alike` is not that of
+/// rank 0, and RankFailed on rank 0 then.
 Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group);
 
 /// One rank: every call is the identity.

@@ -1,5 +1,6 @@
 #include "libtorch/exec/inputs.h"
 
+#include "base/digest.h"
 #include "formats/safetensors.h"
 #include "libtorch/exec/fill.h"
 #include "libtorch/exec/index_range.h"
@@ -75,13 +76,13 @@ Result<at::Tensor> readTensor(const RandomAccessFile& file, const formats::Safet
   return tensor;
 }
 
-/// Checks on the host what kernels index with, then gives it to the program. `where` names it in errors.
 /// A mask is compared or computed with, and any number would pass for something.
 std::vector<IndexRange> rangesOf(const graph::Graph& graph, ValueId id) {
   if (graph.value(id).name == "attention_mask") return {{0, 2, std::nullopt, "0 (padding) and 1 (a token)"}};
   return indexRangesOf(graph, id);
 }
 
+/// Checks on the host what kernels index with, then gives it to the program. `where` names it in errors.
 Result<void> setInput(Program& program, ValueId id, const at::Tensor& onHost, const std::string& where) {
   const graph::DType dtype = program.graph().value(id).type.dtype;
   if (isInteger(dtype)) CLEAVE_TRY_VOID(checkIndices(where, onHost, rangesOf(program.graph(), id)));
@@ -140,14 +141,19 @@ Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::pa
 
 std::uint64_t digest(const at::Tensor& tensor) {
   const at::Tensor data = tensor.cpu().contiguous();
-  const std::string type = describe(data);
-  std::uint64_t hash = 0xCBF29CE484222325ull;
-  const auto add = [&](std::span<const std::byte> bytes) {
-    for (std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001B3ull;
-  };
-  add(std::as_bytes(std::span(type)));
-  add({static_cast<const std::byte*>(data.data_ptr()), data.nbytes()});
-  return hash;
+  Digest digest;
+  digest.add(describe(data));
+  digest.add({static_cast<const std::byte*>(data.data_ptr()), data.nbytes()});
+  return digest.value();
+}
+
+std::uint64_t digestOfInputs(const Program& program) {
+  Digest digest;
+  for (ValueId id : inputsOf(program.graph())) {
+    const std::uint64_t one = cleave::torch_exec::digest(program.given(id));
+    digest.add(std::as_bytes(std::span(&one, 1)));
+  }
+  return digest.value();
 }
 
 }  // namespace cleave::torch_exec

@@ -21,7 +21,9 @@ Result<void> makeInputs(Program& program, std::uint64_t seed);
 /// All outputs, on the CPU, into one safetensors file, all or nothing.
 Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::path& file);
 
-/// FNV-1a of type, shape and bytes: equal for equal tensors.
+/// Of type, shape and bytes: equal for equal tensors.
 std::uint64_t digest(const at::Tensor& tensor);
+/// Of all that the program was given for its inputs.
+std::uint64_t digestOfInputs(const Program& program);
 
 }  // namespace cleave::torch_exec

@@ -34,6 +34,8 @@ class Program {
   std::int64_t constantBytes() const { return m_constantBytes; }
   /// Gives a parameter or an input its tensor, on the program's device. BadInput when its type is not the value's.
   Result<void> setTensor(graph::ValueId value, at::Tensor tensor);
+  /// What a parameter, an input or a constant was given; undefined before.
+  const at::Tensor& given(graph::ValueId value) const { return m_given[value.index()]; }
   /// All outputs in the graph's order. An error names the node, its scope and its operands' shapes.
   Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
 

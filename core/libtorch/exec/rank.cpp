@@ -6,6 +6,7 @@
 #include "libtorch/exec/interpreter.h"
 #include "libtorch/exec/memory_probe.h"
 #include "libtorch/exec/nccl_loader.h"
+#include "libtorch/exec/shared_weights.h"
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/weights.h"
 #include "libtorch/exec/within_time.h"
@@ -108,6 +109,15 @@ class RankRun {
     return std::ssize(files);
   }
 
+  /// What ranks that were started apart may have otherwise.
+  std::vector<std::pair<std::string, std::string>> alike() const {
+    const auto onOrOff = [](bool isOn) { return std::string(isOn ? "on" : "off"); };
+    return {{"plan", fmt::format("{:016x}", plan::digestOf(m_plan))},
+            {"input", fmt::format("{:016x}", digestOfInputs(*m_program))},
+            {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
+            {"setting of --init-missing", onOrOff(m_request.initMissing)}};
+  }
+
   Result<void> connect() {
     enter(Phase::Connecting);
     if (m_request.worldSize == 1) {
@@ -116,6 +126,7 @@ class RankRun {
     }
     GroupAddress group{m_request.rank, m_request.worldSize, m_request.masterAddress, m_request.masterPort, m_request.listenFd, m_request.agentStore};
     group.connectTimeout = m_request.connectTimeout;
+    group.alike = alike();
     if (!m_runtime) {
       CLEAVE_TRY(m_collectives, connectGloo(group));
       return {};
@@ -166,6 +177,7 @@ class RankRun {
         return fail(ErrorCode::RankFailed, "A first sum over {} ranks gave {}.", m_request.worldSize,
                     one.item<float>());
       }
+      CLEAVE_TRY_VOID(checkSharedWeights(*m_program, m_plan, *m_collectives));
       CLEAVE_TRY_VOID(m_collectives->barrier());
     }
     m_collectives->resetCounts();
