@@ -1,6 +1,7 @@
 /// Meeting, deadlines and devices: what ranks do when somebody does not answer, and how a device that works behind the
 /// host's back is waited for and timed. The device is played by marks over Gloo, through the interface that CUDA's fill.
 #include "libtorch/exec/collectives.h"
+#include "libtorch/exec/nccl_loader.h"
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
 
@@ -15,6 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <functional>
+#include <system_error>
 #include <thread>
 
 using namespace cleave;
@@ -48,6 +51,7 @@ c10::intrusive_ptr<c10d::TCPStore> storeOfAnAgent(const Listener& listener) {
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
 }
 
+using Thrower = std::function<void()>;
 using Connected = Result<std::unique_ptr<Collectives>>;
 
 /// Each rank on a thread of its own.
@@ -99,6 +103,9 @@ c10::intrusive_ptr<c10d::Backend> glooBackend(int rank, int ranks, const Listene
 
 }  // namespace
 
+Q_DECLARE_METATYPE(Thrower)
+Q_DECLARE_METATYPE(cleave::ErrorCode)
+
 class CollectivesTest : public QObject {
   Q_OBJECT
  private slots:
@@ -138,6 +145,63 @@ class CollectivesTest : public QObject {
     QVERIFY(!connected);
     QCOMPARE(connected.error().code, ErrorCode::Environment);
     QVERIFY2(connected.error().message.starts_with("Rank 1 of 2 finds no network device for Gloo: "), connected.error().message.c_str());
+  }
+
+  /// Who is to blame is told by what is thrown, and by the system's words where a library has no type for it.
+  void whatIsThrownTellsWhoIsToBlame_data() {
+    QTest::addColumn<Thrower>("thrower");
+    QTest::addColumn<ErrorCode>("code");
+    QTest::addColumn<QString>("phrase");
+    const auto row = [](const char* name, Thrower thrower, ErrorCode code, const char* phrase) { QTest::newRow(name) << thrower << code << QString(phrase); };
+    row("c10d's backend", [] { TORCH_CHECK_WITH(DistBackendError, false, "NCCL error: unhandled system error"); }, ErrorCode::RankFailed, "unhandled system error");
+    row("c10d's store", [] { TORCH_CHECK_WITH(DistStoreError, false, "wait timeout"); }, ErrorCode::RankFailed, "wait timeout");
+    row("c10d's network, without descriptors", [] { TORCH_CHECK_WITH(DistNetworkError, false, "failed to connect (errno: 24 - Too many open files)"); },
+        ErrorCode::Environment, "(ulimit -n)");
+    row("Gloo without descriptors", [] { throw std::runtime_error("[gloo/device.cc:80] rv != -1. socket: Too many open files"); }, ErrorCode::Environment,
+        "(ulimit -n)");
+    row("no memory", [] { throw std::bad_alloc(); }, ErrorCode::Environment, "there is no memory left: ");
+    row("no memory for a tensor", [] { TORCH_CHECK_WITH(OutOfMemoryError, false, "64 bytes were asked for"); }, ErrorCode::Environment, "64 bytes");
+    row("no thread", [] { throw std::system_error(EAGAIN, std::generic_category()); }, ErrorCode::Environment, "no more threads can be started: ");
+    row("two ranks on one GPU", [] { throw std::runtime_error("Ranks 0 and 1 have the same GPU."); }, ErrorCode::Environment, "Ranks 0 and 1 have the same GPU.");
+  }
+  void whatIsThrownTellsWhoIsToBlame() {
+    QFETCH(Thrower, thrower);
+    QFETCH(ErrorCode, code);
+    QFETCH(QString, phrase);
+    const Listener listener;
+    const auto agent = storeOfAnAgent(listener);
+    NcclRuntime runtime;
+    runtime.connect = [&](const c10::intrusive_ptr<c10d::Store>&) -> NcclGroup {
+      thrower();
+      return {};
+    };
+    GroupAddress group{1, 2, "127.0.0.1", listener.port};
+    group.agentStore = "/worker/attempt_0";
+    const Connected connected = connectNccl(runtime, group);
+    QVERIFY(!connected);
+    QCOMPARE(connected.error().code, code);
+    const QString said = QString::fromStdString(connected.error().message);
+    QVERIFY2(said.startsWith("Rank 1 of 2 cannot connect to its peers through NCCL: ") && said.contains(phrase), qPrintable(said));
+  }
+
+  /// A communicator waits for ever for a rank that died on the way.
+  void aCommunicatorThatDoesNotConnectIsGivenUp() {
+    const Listener listener;
+    const auto agent = storeOfAnAgent(listener);
+    const auto isOver = std::make_shared<std::atomic<bool>>(false);
+    NcclRuntime runtime;
+    runtime.connect = [isOver](const c10::intrusive_ptr<c10d::Store>&) -> NcclGroup {
+      while (!*isOver) std::this_thread::sleep_for(10ms);
+      return {};
+    };
+    GroupAddress group{0, 2, "127.0.0.1", listener.port};
+    group.agentStore = "/worker/attempt_0";
+    group.connectTimeout = 300ms;
+    const Connected connected = connectNccl(runtime, group);
+    *isOver = true;
+    QVERIFY(!connected);
+    QCOMPARE(connected.error().code, ErrorCode::RankFailed);
+    QCOMPARE(QString::fromStdString(connected.error().message), QString("Rank 0 of 2 cannot connect to its peers through NCCL: they did not answer within 0.3 s."));
   }
 
   void aPeerThatNeverComesIsGivenUp() {

@@ -1,6 +1,7 @@
 #include "libtorch/exec/nccl_loader.h"
 
 #include "libtorch/exec/torch_errors.h"
+#include "libtorch/exec/within_time.h"
 
 #include <dlfcn.h>
 
@@ -27,6 +28,24 @@ Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& requ
   std::string error;
   if (!open(request, runtime, error)) return fail(ErrorCode::Environment, "{}", messageOf(std::runtime_error(error)));
   return runtime;
+}
+
+Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, const GroupAddress& group) {
+  CLEAVE_TRY(const auto store, connectStore(group));
+  // It connects its communicator at once, and may wait for ever for a rank that died on the way.
+  auto connected = withinTime(group.connectTimeout, [store, connect = runtime.connect] {
+    return translated([&]() -> Result<NcclGroup> { return connect(store); });
+  });
+  if (!connected) {
+    return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {:g} s.", group.rank,
+                group.worldSize, std::chrono::duration<double>(group.connectTimeout).count());
+  }
+  if (!*connected) {
+    return fail(connected->error().code, "Rank {} of {} cannot connect to its peers through NCCL: {}", group.rank, group.worldSize, connected->error().message);
+  }
+  DeviceQueue queue = runtime.queue;
+  queue.checkHealth = (*connected)->checkHealth;
+  return makeCollectives((*connected)->backend, std::move(queue), group.callTimeout);
 }
 
 }  // namespace cleave::torch_exec

@@ -1,6 +1,7 @@
 #pragma once
 /// Loads libcleave_nccl.so, once per process. LibTorch inside.
 #include "base/result.h"
+#include "libtorch/exec/collectives.h"
 #include "libtorch/exec/nccl/nccl_runtime.h"
 
 #include <string>
@@ -10,5 +11,9 @@ namespace cleave::torch_exec {
 /// Environment when the library, CUDA's libraries, the driver or the GPU is missing; says which. Must come before
 /// anything asks LibTorch for CUDA: LibTorch looks only once whether CUDA is there.
 Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& request);
+
+/// Connects to all peers on the GPUs that `runtime` took. RankFailed when they do not answer within `group.connectTimeout` or a
+/// connection breaks; Environment when it is this machine's fault, such as two ranks with one GPU.
+Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, const GroupAddress& group);
 
 }  // namespace cleave::torch_exec

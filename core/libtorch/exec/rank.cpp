@@ -9,7 +9,6 @@
 #include "libtorch/exec/shared_weights.h"
 #include "libtorch/exec/torch_errors.h"
 #include "libtorch/exec/weights.h"
-#include "libtorch/exec/within_time.h"
 #include "plan/plan_file.h"
 #include "run/machine_memory.h"
 
@@ -127,29 +126,7 @@ class RankRun {
     GroupAddress group{m_request.rank, m_request.worldSize, m_request.masterAddress, m_request.masterPort, m_request.listenFd, m_request.agentStore};
     group.connectTimeout = m_request.connectTimeout;
     group.alike = alike();
-    if (!m_runtime) {
-      CLEAVE_TRY(m_collectives, connectGloo(group));
-      return {};
-    }
-    CLEAVE_TRY(const auto store, connectStore(group));
-    return connectNccl(store, group);
-  }
-
-  /// NCCL connects its communicator at once, for its device; it may wait for ever for a rank that died on the way.
-  Result<void> connectNccl(const c10::intrusive_ptr<c10d::Store>& store, const GroupAddress& group) {
-    auto connected = withinTime(group.connectTimeout, [store, connect = m_runtime->connect] {
-      return translated([&]() -> Result<NcclGroup> { return connect(store); });
-    });
-    if (!connected) {
-      return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {} s.", group.rank,
-                  group.worldSize, m_request.connectTimeout.count());
-    }
-    if (!*connected) {
-      return fail(connected->error().code, "Rank {} of {} cannot connect to its peers through NCCL: {}", group.rank, group.worldSize, connected->error().message);
-    }
-    DeviceQueue queue = m_runtime->queue;
-    queue.checkHealth = (*connected)->checkHealth;
-    m_collectives = makeCollectives((*connected)->backend, std::move(queue), group.callTimeout);
+    CLEAVE_TRY(m_collectives, m_runtime ? connectNccl(*m_runtime, group) : connectGloo(group));
     return {};
   }
 
