@@ -46,6 +46,8 @@ class PlanReader {
  private:
   Result<void> readSchema() {
     CLEAVE_TRY(const std::string schema, m_root.text("schema"));
+    CLEAVE_TRY(const bool isSolved, m_root.flag("solved", true));
+    if (!isSolved) return fail(ErrorCode::BadInput, "The file holds no plan: it says why none was found. Make one with `cleave-cli plan`.");
     if (schema == kPlanSchema) return {};
     if (schema.starts_with("cleave.plan/")) {
       return fail(ErrorCode::BadInput, "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",

@@ -57,6 +57,7 @@ class TestPlanRead : public QObject {
     };
     row("later version", "/schema", "\"cleave.plan/2\"", "version \"cleave.plan/2\", but this program reads cleave.plan/1");
     row("another file", "/schema", "\"cleave.run/1\"", "no plan");
+    row("no solution", "/solved", "false", "The file holds no plan: it says why none was found.");
     row("no schema", "/schema", "(removed)", "plan.schema is missing");
     row("no ranks", "/ranks", "0", "plan.ranks must be an integer from 1 to 4096, but it is 0");
     row("text for ranks", "/ranks", "\"2\"", "plan.ranks must be");
