@@ -95,6 +95,7 @@ const Chain* Eliminated::chain(const Progress& progress) const {
 const Found& Eliminated::find(const Progress& progress) {
   m_fastest = fastestWithin({}, limits(), progress);
   m_found = withSlack({}, limits(), m_fastest, progress);
+  if (m_found.outcome == Found::Outcome::OverBudget && !findSmallest(m_found, progress)) m_found.outcome = Found::Outcome::Stopped;
   if (m_found.outcome == Found::Outcome::Plan || m_found.outcome == Found::Outcome::OverBudget) {
     m_solution = m_found.solution ? *std::exchange(m_found.solution, std::nullopt) : solutionOf(m_found.path);
   }

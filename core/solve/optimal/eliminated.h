@@ -36,7 +36,7 @@ struct Limits {
 struct Found {
   enum class Outcome {
     Plan,
-    OverBudget,  ///< there are plans, but none was found within the limits; `path` needs the fewest additive bytes
+    OverBudget,  ///< there are plans, but none was found within the limits; `path` is one of few bytes
     NoPlan,      ///< not even without a budget
     Stopped,
   } outcome = Outcome::Stopped;
@@ -82,6 +82,8 @@ class Eliminated final : public Optimum {
   bool lookThrough(const Restriction& restriction, Limits limits, Found& found, const Progress& progress) const;
   /// The plan that the slack admits instead of `fastest`.
   Found withSlack(const Restriction& restriction, const Limits& within, const Found& fastest, const Progress& progress) const;
+  /// Where nothing fits: the smallest plan instead of the one of few bytes. False when cancelled.
+  bool findSmallest(Found& found, const Progress& progress) const;
   bool findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const;
   bool lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const;
   /// Of the transitions that alone need less than `peakLimit`. nullopt when cancelled.

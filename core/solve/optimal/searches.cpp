@@ -202,6 +202,39 @@ Found Eliminated::withSlack(const Restriction& restriction, const Limits& within
   return found;
 }
 
+/// Of the plans whose peak is below `below`, one with the fewest additive bytes is no larger than any whose peak is its own or more: what
+/// is smaller has a lower one. Steps bound the peak of a plan from below only, so that the last word has a search below what was found.
+bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
+  const auto take = [&](Path path, const PlanCost& cost) {
+    if (cost.bytes() >= found.cost.bytes()) return;
+    found.path = std::move(path);
+    found.solution.reset();
+    found.cost = cost;
+  };
+  std::int64_t below = Chain::kAnyPeak;
+  for (int looked = 0; looked < kMostRanges; ++looked) {
+    const auto limited = chainOf({}, below, progress);
+    if (!limited) return false;
+    Bounded lean = leanestWithin(m_elimination, *limited, kUnreachable, progress);
+    if (lean.outcome == Bounded::Outcome::Stopped) return false;
+    if (lean.outcome == Bounded::Outcome::TooMuch || lean.lowerBound >= found.cost.bytes()) break;
+    const PlanCost cost = priceOf(lean.path);
+    take(std::move(lean.path), cost);
+    if (cost.transientPeak >= below) break;
+    below = cost.transientPeak;
+  }
+  Limits less;
+  if (m_elimination.places() > Limits::kFewPlaces) less.plans = Limits::kFewPlans;
+  for (int looked = 0; looked < kMostRanges; ++looked) {
+    less.total = found.cost.bytes() - 1;
+    Found smaller = fastestOnChain({}, less, progress);
+    if (smaller.outcome == Found::Outcome::Stopped) return false;
+    if (smaller.outcome != Found::Outcome::Plan) break;
+    take(std::move(smaller.path), smaller.cost);
+  }
+  return true;
+}
+
 /// Replaces `found`, a plan within the limits, by one with fewer additive bytes. A plan with `a` of them and a peak above the
 /// limit − a does not fit, so once the leanest is known, plans with such a peak need not be looked at. False when cancelled.
 bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const {
