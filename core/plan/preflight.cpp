@@ -228,9 +228,9 @@ std::vector<IndivisibleHeads> indivisibleHeads(const solve::Problem& problem) {
     IndivisibleHeads& group = groupFor(groups, solve::withoutIndices(graph.scope(graph.node(n).scope).path), n);
     if (group.count++ > 0) continue;
     group.heads = *heads;
-    const bool isShared = heads->query % ranks == 0 && ranks % heads->keyValue == 0 && problem.context.menu == rules::Menu::Full;
-    group.text = isShared ? fmt::format("{}: {} ranks hold each of them.", refusal, ranks / heads->keyValue)
-                          : fmt::format("{}: every rank computes all of this attention.", refusal);
+    group.text = sharesKvHeads(*heads, problem.context)
+                     ? fmt::format("{}: {} ranks hold each of them.", refusal, ranks / heads->keyValue)
+                     : fmt::format("{}: every rank computes all of this attention.", refusal);
   }
   return groups;
 }

@@ -238,7 +238,6 @@ class Standings::Search {
 
   /// No plan of this problem splits it: one of the settings, all of them, or none.
   Standing underOtherSettings(NodeId node, Part part) {
-    const std::string why = refusal(node, part);
     const std::vector<Change> demands = demandsOf(node);
     std::vector<std::vector<Change>> tries;
     if (!demands.empty()) tries.push_back(demands);
@@ -256,10 +255,17 @@ class Standings::Search {
       const Possible& then = as(changes);
       isKnown = isKnown && then.isKnown;
       if (then.weight.empty()) continue;
-      if (const auto least = then.of(part)[node.index()]) return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : why};
+      if (const auto least = then.of(part)[node.index()]) return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : refusalUntil(changes, node, part)};
     }
     if (!isKnown) return NotKnown{};
-    return Cannot{why};
+    return Cannot{refusal(node, part)};
+  }
+
+  /// What these changes take away: where demands alone go, it was no number of heads.
+  std::string refusalUntil(const std::vector<Change>& changes, NodeId node, Part part) const {
+    const bool isOfDemands = std::all_of(changes.begin(), changes.end(), [](const Change& c) { return c.kind == ChangeKind::LiftPin || c.kind == ChangeKind::RuleOn; });
+    if (!isOfDemands) return refusal(node, part);
+    return m_variables.layer(node) ? m_whyWhole.refusal(node) : std::string();
   }
 
   std::vector<Change> demandsOf(NodeId node) const {
@@ -296,7 +302,8 @@ class Standings::Search {
       const std::string& module = graph.scope(graph.node(other).scope).path;
       const bool isInside = path == module || (m_variables.layer(node) && !module.empty() && path.starts_with(module + "."));
       if (!isInside) continue;
-      if (const auto heads = graph::headsOf(graph, other)) return headsText(*heads, m_ranks);
+      const auto heads = graph::headsOf(graph, other);
+      if (heads && !sharesKvHeads(*heads, m_problem.context)) return headsText(*heads, m_ranks);
     }
     return {};
   }
@@ -318,6 +325,11 @@ std::string headsText(const graph::Heads& heads, int ranks) {
   if (heads.query % ranks != 0) return fmt::format("{} head{} not divide by {} ranks", heads.query, heads.query == 1 ? " does" : "s do", ranks);
   if (heads.keyValue % ranks != 0) return fmt::format("{} KV head{} not divide by {} ranks", heads.keyValue, heads.keyValue == 1 ? " does" : "s do", ranks);
   return {};
+}
+
+bool sharesKvHeads(const graph::Heads& heads, const rules::StrategyContext& context) {
+  const int ranks = context.worldSize;
+  return heads.query % ranks == 0 && ranks % heads.keyValue == 0 && context.menu == rules::Menu::Full;
 }
 
 Standings::Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine, const solve::Optimum* optimum)

@@ -57,6 +57,8 @@ std::string toText(const Standing& standing);
 std::string changesText(const NotAskedFor& setting);
 /// "28 heads do not divide by 8 ranks", "4 KV heads do not divide by 8 ranks"; empty: they do.
 std::string headsText(const graph::Heads& heads, int ranks);
+/// KV heads that do not divide hold nothing up: ranks have copies of them.
+bool sharesKvHeads(const graph::Heads& heads, const rules::StrategyContext& context);
 
 /// True when no rank holds all of the layer's weight, or (a loss) all of its logits.
 bool splitsWeight(const solve::Choice& choice, int ranks);

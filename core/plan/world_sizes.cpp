@@ -88,12 +88,10 @@ bool isReasonFor(WorldSizeVerdict verdict, const Standing& standing) {
 
 /// "52 heads do not divide by 8 ranks"; empty: they do, or the menu lets ranks share KV heads.
 std::string indivisibleHeads(const solve::Problem& problem, const std::vector<NodeId>& parts) {
-  const int ranks = problem.context.worldSize;
   for (NodeId part : parts) {
     const auto heads = graph::headsOf(*problem.graph, part);
     if (!heads) continue;
-    const bool isShared = heads->query % ranks == 0 && ranks % heads->keyValue == 0 && problem.context.menu == rules::Menu::Full;
-    if (std::string refusal = headsText(*heads, ranks); !refusal.empty() && !isShared) return refusal;
+    if (std::string refusal = headsText(*heads, problem.context.worldSize); !refusal.empty() && !sharesKvHeads(*heads, problem.context)) return refusal;
   }
   return {};
 }

@@ -1,0 +1,195 @@
+// Every number in a warning, counted again over the placements of its plan. CLEAVE_WARNED_PLANS: how many; CLEAVE_SEED: where to begin.
+#include "base/quantities.h"
+#include "graph/attention.h"
+#include "solve/wording.h"
+#include "verdict_fixture.h"
+
+#include <QTest>
+
+#include <regex>
+
+using namespace cleave;
+using namespace cleave::plan;
+using namespace cleave::plan::testing;
+
+namespace {
+
+/// Blocks that differ: demands on some of them, sizes that do not divide.
+Case randomBlocks(Dice& dice) {
+  test::LlamaSizes sizes;
+  sizes.layers = 1 + dice.upTo(2);
+  sizes.heads = dice.from({2, 3, 4, 8});
+  sizes.kvHeads = dice.oneIn(2) ? sizes.heads : 1;
+  sizes.hidden = sizes.heads * dice.from({4, 8});
+  sizes.intermediate = dice.from({13, 24, 64});
+  sizes.vocab = dice.from({17, 64});
+  sizes.hasLoss = dice.oneIn(2);
+  Case c;
+  c.problem.graph = test::llamaGraph(sizes);
+  c.problem.context.worldSize = static_cast<int>(dice.from({2, 3, 4}));
+  c.problem.context.menu = dice.oneIn(3) ? rules::Menu::Optimum : rules::Menu::Full;
+  c.problem.cost.profile = device();
+  if (dice.oneIn(2)) c.problem.cost.profile.linkLatencySeconds = 1e-9;
+  const char* pins[] = {"model.layers.0.self_attn.*_proj=replicated", "model.layers.0.mlp.*_proj=replicated", "*.q_proj=replicated", "*.down_proj!=row",
+                        "lm_head=replicated"};
+  for (const char* pin : pins) {
+    if (dice.oneIn(5)) c.problem.pins.push_back(*solve::Pin::parse(pin));
+  }
+  c.engine = dice.oneIn(2) ? Engine::Learning : Engine::Optimal;
+  if (c.engine == Engine::Learning && dice.oneIn(4)) c.problem.cost.memoryBudget = 1000;
+  return c;
+}
+
+/// Layers whose weight every rank holds whole, by the names of their blocks without numbers.
+struct Whole {
+  std::size_t count = 0;
+  std::int64_t bytes = 0;
+};
+std::map<std::string, Whole> wholeLayersOf(const Plan& plan) {
+  std::map<std::string, Whole> whole;
+  for (const LayerPlan& layer : plan.layers) {
+    if (layer.weight.empty() || weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.ranks)) continue;
+    Whole& like = whole[solve::withoutIndices(layer.name)];
+    ++like.count;
+    like.bytes += sizeInBytes(plan.graph->value(graph::layerShape(*plan.graph, layer.node)->weight).type);
+  }
+  return whole;
+}
+
+/// Attention that every rank computes whole, by module without numbers, and how much attention there is.
+struct Attention {
+  std::size_t whole = 0, all = 0;
+};
+std::map<std::string, Attention> attentionOf(const Plan& plan) {
+  std::map<std::string, Attention> found;
+  for (NodeId node : idRange<NodeId>(plan.graph->nodes.size())) {
+    if (!graph::headsOf(*plan.graph, node)) continue;
+    const ValueId result = plan.graph->node(node).results[0];
+    Attention& like = found[solve::withoutIndices(plan.graph->scope(plan.graph->node(node).scope).path)];
+    ++like.all;
+    like.whole += plan.solution->computed(result).localShape(plan.graph->shapeOf(result), plan.ranks) == plan.graph->shapeOf(result);
+  }
+  return found;
+}
+
+class Recount {
+ public:
+  explicit Recount(const Plan& plan) : m_plan(plan), m_whole(wholeLayersOf(plan)), m_attention(attentionOf(plan)) {}
+
+  /// Empty: all numbers are right, and nothing that is whole goes without a word.
+  std::string wrong() {
+    for (const std::string& sentence : m_plan.warnings) {
+      if (!holds(sentence)) return sentence;
+    }
+    for (const std::string& sentence : wholeByChoice(m_plan)) {
+      if (!holds(sentence)) return sentence;
+    }
+    for (const auto& [pattern, layers] : m_whole) {
+      if (m_told[pattern] != layers.count) return fmt::format("{} layers {} are whole, told of {}", layers.count, pattern, m_told[pattern]);
+    }
+    const bool isOver = m_plan.cost.bytes() > m_plan.costSettings.budgetBytes();
+    return isOver == m_saysOver ? std::string() : "the budget is not told of";
+  }
+
+  std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;
+
+ private:
+  bool holds(const std::string& sentence) {
+    static const std::regex kOne(R"((\S+) stays whole, (.+?) on every rank: .*)"), kMany(R"((\d+) layers (\S+) stay whole, (.+?) on every rank: .*)"),
+        kWork(R"(.*[Ee]very rank computes `([^`]+)`(?: \((\d+) of (\d+)\))? whole[,:].*)"), kBudget(R"(This plan needs (.+?) on each rank, (.+?) more than .*)");
+    std::smatch match;
+    if (std::regex_match(sentence, match, kMany)) return isWhole(match[2], std::stoul(match[1]), match[3]);
+    if (std::regex_match(sentence, match, kOne)) return isWhole(solve::withoutIndices(match[1].str()), 1, match[2]);
+    if (std::regex_match(sentence, match, kBudget)) return isOver(match[1], match[2]);
+    if (sentence.starts_with("Nothing is split")) return isNothingSplit(sentence);
+    if (!std::regex_match(sentence, match, kWork)) return false;  // a sentence that is not counted again
+    const auto number = [&](std::size_t group, std::size_t otherwise) { return match[group].matched ? std::stoul(match[group]) : otherwise; };
+    if (blamesHeads(sentence) && !isOfHeads(sentence)) return false;
+    const std::size_t all = m_attention[match[1]].all;
+    return isComputedWhole(match[1], number(2, all), number(3, all));
+  }
+
+  static bool blamesHeads(const std::string& sentence) { return sentence.find("not divide by") != std::string::npos; }
+
+  /// What lifting a demand brings was no number of heads.
+  static bool isOfHeads(const std::string& sentence) {
+    const auto has = [&](const char* part) { return sentence.find(part) != std::string::npos; };
+    return !has("without the pin") || has("with the full menu") || has("sequence parallelism");
+  }
+
+  bool isWhole(const std::string& pattern, std::size_t count, const std::string& bytes) {
+    ++layers;
+    const Whole& like = m_whole[pattern];
+    m_told[pattern] += count;
+    // Layers of one pattern are equal.
+    return like.count >= count && bytes == bytesText(like.bytes / static_cast<std::int64_t>(like.count) * static_cast<std::int64_t>(count));
+  }
+
+  /// Of one reason: others may hold other modules whole.
+  bool isComputedWhole(const std::string& pattern, std::size_t count, std::size_t all) {
+    ++attention;
+    const Attention& like = m_attention[pattern];
+    m_toldWhole[pattern] += count;
+    return count > 0 && m_toldWhole[pattern] <= like.whole && all == like.all;
+  }
+
+  bool isNothingSplit(const std::string& sentence) {
+    ++nothing;
+    std::int64_t bytes = 0;
+    for (const ParameterPlan& parameter : m_plan.parameters) {
+      if (parameter.localShape != parameter.type.shape) return false;
+      bytes += sizeInBytes(parameter.type);
+    }
+    const std::string held = "Each rank holds " + bytesText(m_plan.cost.bytes()), all = "all " + bytesText(bytes) + " of parameters";
+    return sentence.find(held) != std::string::npos || sentence.find(fmt::format("each of the {} ranks holds {}", m_plan.ranks, all)) != std::string::npos;
+  }
+
+  bool isOver(const std::string& needed, const std::string& over) {
+    ++budgets;
+    m_saysOver = true;
+    const std::int64_t budget = m_plan.costSettings.budgetBytes();
+    return m_plan.cost.bytes() > budget && needed == bytesText(m_plan.cost.bytes()) && over == bytesText(m_plan.cost.bytes() - budget);
+  }
+
+  const Plan& m_plan;
+  std::map<std::string, Whole> m_whole;
+  std::map<std::string, Attention> m_attention;
+  std::map<std::string, std::size_t> m_told, m_toldWhole;
+  bool m_saysOver = false;
+};
+
+}  // namespace
+
+class TestWarningCounts : public QObject {
+  Q_OBJECT
+ private slots:
+  void numbersAreThoseOfThePlan() {
+    const auto number = [](const char* name, int otherwise) {
+      bool isSet = false;
+      const int value = qEnvironmentVariableIntValue(name, &isSet);
+      return static_cast<std::uint64_t>(isSet ? value : otherwise);
+    };
+    const std::uint64_t first = number("CLEAVE_SEED", 1), count = number("CLEAVE_WARNED_PLANS", 300);
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1));
+    std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+      Dice dice(seed);
+      const Case c = randomBlocks(dice);
+      const auto result = solved(c.problem, c.engine);
+      if (!result) continue;
+      const Plan plan = planOf(c, *result);
+      Recount recount(plan);
+      const std::string wrong = recount.wrong();
+      QVERIFY2(wrong.empty(), fmt::format("seed {}: {}: {}", seed, describe(c), wrong).c_str());
+      layers += recount.layers;
+      attention += recount.attention;
+      nothing += recount.nothing;
+      budgets += recount.budgets;
+    }
+    qInfo("counted again: %zu of layers, %zu of attention, %zu of plans that split nothing, %zu of budgets", layers, attention, nothing, budgets);
+    QVERIFY(count < 300 || (layers > 100 && attention > 20 && nothing > 5 && budgets > 5));
+  }
+};
+
+QTEST_APPLESS_MAIN(TestWarningCounts)
+#include "tst_warning_counts.moc"
