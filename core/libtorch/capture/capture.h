@@ -35,12 +35,12 @@ struct CapturedModel {
   double captureMs = 0, decomposeMs = 0;
 };
 
-/// BadInput for an unknown architecture (lists the known ones and how to export a .pt2) or a config out of range.
+/// BadInput for an unknown architecture (lists the known ones) or a config out of range.
 Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& options,
                                    const Progress& progress = {});
 
 /// Shapes and dtypes of an operator's results on meta tensors, from arguments in schema order with missing trailing ones
-/// filled from the schema's defaults. For one-operator graphs (`cleave-cli rules --eval`) and for `.pt2` checks.
+/// filled from the schema's defaults. For one-operator graphs (`cleave-cli rules --eval`).
 /// `valueTypes` are the tensor operands' types, indexed by the ValueIds in `args`; `args` is completed in place.
 Result<std::vector<graph::TensorType>> inferResults(std::string_view op, std::vector<graph::Argument>& args,
                                                     const std::vector<graph::TensorType>& valueTypes);

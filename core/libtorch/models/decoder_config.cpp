@@ -123,10 +123,10 @@ class Reader {
     std::string what = quotedText(name.empty() ? modelType : name);
     if (!name.empty() && !modelType.empty()) what += " (model_type " + quotedText(modelType) + ")";
     std::string known;
-    for (const Architecture& row : architectures()) known += (known.empty() ? "" : ", ") + std::string(row.className);
+    for (const Architecture& row : architectures()) known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.className, row.modelType);
     return fail(ErrorCode::BadInput,
-                "{}: unknown architecture {}; Cleave builds {} itself. For any other model run "
-                "torch.export.save(torch.export.export(model, (input_ids,)), \"model.pt2\") in Python and open that file.",
+                "{}: unknown architecture {}; Cleave opens {}. A model that computes what one of these does opens under its name: write that to "
+                "architectures, and the word in brackets to model_type.",
                 m_fields.where(), what, known);
   }
 

@@ -54,8 +54,8 @@ struct DecoderConfig {
   RopeConfig rope;
 };
 
-/// `where` names the file in errors. BadInput with one sentence: an unknown architecture (names it, lists the known ones
-/// and how to export a .pt2), a missing or mistyped key, a value out of range, values that do not fit together.
+/// `where` names the file in errors. BadInput with one sentence: an unknown architecture (names it and lists the known
+/// ones), a missing or mistyped key, a value out of range, values that do not fit together.
 Result<DecoderConfig> readDecoderConfig(const nlohmann::json& config, const std::string& where = "config.json");
 
 }  // namespace cleave::models
