@@ -69,12 +69,24 @@ class Claims {
     return text + "\n" + graph::toText(*m_problem->graph);
   }
 
-  /// Every plan, or none where there are too many to list.
+  /// A problem and every plan of it, or as many as may be listed.
+  struct Listed {
+    explicit Listed(const Problem& asked) : problem(asked), plans(problem), isAll(plans.run(kMostPlans)) {}
+    const Problem problem;
+    BruteForce plans;
+    const bool isAll;
+  };
+
+  /// Once for the same demands and settings; a budget leaves out none.
   const BruteForce& plansOf(const Problem& problem) {
-    m_kept.push_back(std::make_unique<Problem>(problem));
-    m_brutes.push_back(std::make_unique<BruteForce>(*m_kept.back()));
-    m_isListed = m_brutes.back()->run(kMostPlans);
-    return *m_brutes.back();
+    std::string key = fmt::format("{} {} {}", problem.context.worldSize, rules::toText(problem.context.menu), rules::toText(problem.context.sequenceParallel));
+    for (const Pin& pin : problem.pins) key += " pin " + pin.text;
+    for (const std::string& rule : problem.rulesOff) key += " off " + rule;
+    for (const std::string& value : problem.redistributable) key += " redistribute " + value;
+    auto& listed = m_listed[key];
+    if (!listed) listed = std::make_unique<Listed>(problem);
+    m_isListed = listed->isAll;
+    return listed->plans;
   }
 
   // ---- why not
@@ -242,8 +254,7 @@ class Claims {
   const Engine m_engine;
   SolveResult m_result;
   bool m_isListed = false;  ///< of the last brute force
-  std::vector<std::unique_ptr<Problem>> m_kept;
-  std::vector<std::unique_ptr<BruteForce>> m_brutes;
+  std::map<std::string, std::unique_ptr<Listed>> m_listed;  ///< by what was asked
 };
 
 }  // namespace
