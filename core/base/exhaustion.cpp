@@ -60,6 +60,7 @@ std::optional<std::string> exhaustionInWords(int error) {
 }
 
 std::optional<std::string> exhaustionQuotedIn(std::string_view message) {
+  if (message.find("std::bad_alloc") != std::string_view::npos) return noMemoryInWords();
   for (const int error : {EMFILE, ENFILE, ENOMEM}) {
     if (message.find(std::strerror(error)) != std::string_view::npos) return exhaustionInWords(error);
   }

@@ -10,7 +10,7 @@ namespace cleave {
 
 /// For an errno that says so (EMFILE, ENFILE, ENOMEM), a clause without a full stop; nullopt for any other.
 std::optional<std::string> exhaustionInWords(int error);
-/// The same for a message of a library that only quotes the system's words.
+/// The same for a message of a library, or of the loader, that only quotes the system's words.
 std::optional<std::string> exhaustionQuotedIn(std::string_view message);
 /// "there is no memory left: ..."
 std::string noMemoryInWords();

@@ -144,6 +144,7 @@ class Run {
   void observeRanks();
   std::optional<std::string> whatFailed(RankState& rank, const ChildState& state, Clock::time_point readAt);
   void noteFailure(int rank, std::string what, ErrorCode code);
+  std::optional<std::string> wantOf(const RankState& rank) const;
   bool hasFailedByItself(const RankExit& failure) const;
   std::vector<int> waitedFor() const;
   bool isSettled() const;
@@ -282,9 +283,19 @@ void Run::observeRanks() {
     listen(static_cast<int>(rank));
     auto what = whatFailed(state, child, readAt);
     if (!what) continue;
-    const ErrorCode code = state.error ? state.error->code : child.exited ? errorCodeOf(child.code) : ErrorCode::RankFailed;
+    ErrorCode code = child.exited ? errorCodeOf(child.code) : ErrorCode::RankFailed;
+    if (wantOf(state)) code = ErrorCode::Environment;
+    if (state.error) code = state.error->code;
     noteFailure(static_cast<int>(rank), std::move(*what), code);
   }
+}
+
+/// What a rank lacked that could not say so itself: before its main() the loader and LibTorch find neither room nor descriptors.
+std::optional<std::string> Run::wantOf(const RankState& rank) const {
+  for (const std::string& line : rank.lastLines) {
+    if (auto want = exhaustionQuotedIn(line); want && !rank.error) return want;
+  }
+  return std::nullopt;
 }
 
 bool Run::hasFailedByItself(const RankExit& failure) const {
@@ -314,6 +325,7 @@ std::string Run::lastWords(const RankState& rank) const {
   if (!rank.protocolError.empty()) return rank.protocolError;
   std::string text;
   for (const std::string& line : rank.lastLines) text += (text.empty() ? "" : "\n") + line;
+  if (const auto want = wantOf(rank)) text += fmt::format("\nThat is, {}.", *want);
   return text;
 }
 

@@ -123,6 +123,9 @@ ls /proc/self/fd | tr '\n' ' ' >&2
     QTest::newRow("signal") << "kill -9 $$"
                             << "killed by signal 9"
                             << "";
+    QTest::newRow("no memory before main()") << "echo 'what():  std::bad_alloc' >&2; kill -6 $$"
+                                             << "killed by signal 6"
+                                             << "\nThat is, there is no memory left: ";
     QTest::newRow("own error") << R"(echo '{"type":"error","message":"no such tensor"}' >&3; exit 3)"
                                << "code 3"
                                << "no such tensor";
@@ -233,6 +236,9 @@ exit 5)", 4), recorded);
     QTest::newRow("of no class") << "exit 77" << 5;
     QTest::newRow("of no class, with an error") << R"(echo '{"type":"error","message":"?","code":77}' >&3; exit 3)" << 5;
     QTest::newRow("killed") << "kill -9 $$" << 5;
+    QTest::newRow("a code that is no rank's") << "exit 1" << 5;
+    QTest::newRow("no memory before main()") << "echo 'what():  std::bad_alloc' >&2; kill -6 $$" << 4;
+    QTest::newRow("no descriptors before main()") << "echo 'libc10.so: cannot open shared object file: Too many open files' >&2; exit 127" << 4;
     QTest::newRow("no result") << "exit 0" << 5;
   }
   void theClassOfAFailureTravelsWithIt() {
