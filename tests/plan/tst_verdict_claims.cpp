@@ -294,8 +294,10 @@ class TestVerdictClaims : public QObject {
 
   static std::string falseWorldSize(const Case& c, Dice& dice) {
     const std::vector<int> ranks{2, static_cast<int>(3 + dice.upTo(5))};
-    for (const WorldSize& size : worldSizes(c.problem, c.engine, ranks)) {
-      Case own = c;
+    Case asked = c;
+    if (c.engine == Engine::Learning) asked.problem.cost.memoryBudget = 1'000 + dice.upTo(500'000);  // which it does not look at
+    for (const WorldSize& size : worldSizes(asked.problem, c.engine, ranks)) {
+      Case own = asked;
       own.problem.context.worldSize = size.ranks;
       const auto result = solved(own.problem, own.engine);
       if (result.has_value() != size.hasPlan) return fmt::format("{} ranks: {}", size.ranks, toText(size));
@@ -316,7 +318,7 @@ class TestVerdictClaims : public QObject {
       const bool isNoGain = size.verdict == WorldSizeVerdict::DoesNotPay && result->optimum && alone &&
                             alone->optimum->cost().femtoseconds() <= result->optimum->fastest().femtoseconds();
       if (saysNone && !splitsNone && !isNoGain) return fmt::format("{} ranks: {}, but layers are split", size.ranks, toText(size));
-      const WorldSize again = worldSizes(c.problem, c.engine, std::vector<int>{size.ranks}).front();
+      const WorldSize again = worldSizes(asked.problem, c.engine, std::vector<int>{size.ranks}).front();
       if (toText(again) != toText(size)) return fmt::format("{} ranks: {}, but alone: {}", size.ranks, toText(size), toText(again));
     }
     return {};

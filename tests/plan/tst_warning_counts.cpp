@@ -74,7 +74,8 @@ std::map<std::string, Attention> attentionOf(const Plan& plan) {
 
 class Recount {
  public:
-  explicit Recount(const Plan& plan) : m_plan(plan), m_whole(wholeLayersOf(plan)), m_attention(attentionOf(plan)) {}
+  Recount(const Case& c, const solve::SolveResult& result, const Plan& plan)
+      : m_plan(plan), m_standings(c.problem, *result.solution, c.engine, result.optimum.get()), m_whole(wholeLayersOf(plan)), m_attention(attentionOf(plan)) {}
 
   /// Empty: all numbers are right, and nothing that is whole goes without a word.
   std::string wrong() {
@@ -128,9 +129,20 @@ class Recount {
   /// Of one reason: others may hold other modules whole.
   bool isComputedWhole(const std::string& pattern, std::size_t count, std::size_t all) {
     ++attention;
-    const Attention& like = m_attention[pattern];
-    m_toldWhole[pattern] += count;
-    return count > 0 && m_toldWhole[pattern] <= like.whole && all == like.all;
+    const auto told = indivisibleHeads(m_plan.shares);
+    return all == m_attention[pattern].all && std::any_of(told.begin(), told.end(), [&](const ReplicatedWork* work) {
+             return work->pattern == pattern && wholeFor(*work) == count;
+           });
+  }
+
+  std::size_t wholeFor(const ReplicatedWork& work) {
+    std::size_t count = 0;
+    for (NodeId node : idRange<NodeId>(m_plan.graph->nodes.size())) {
+      const std::string& path = m_plan.graph->scope(m_plan.graph->node(node).scope).path;
+      const bool isLike = graph::headsOf(*m_plan.graph, node) && solve::withoutIndices(path) == work.pattern;
+      count += isLike && m_standings.work(node).index() == work.why.index();
+    }
+    return count;
   }
 
   bool isNothingSplit(const std::string& sentence) {
@@ -152,9 +164,10 @@ class Recount {
   }
 
   const Plan& m_plan;
+  Standings m_standings;
   std::map<std::string, Whole> m_whole;
   std::map<std::string, Attention> m_attention;
-  std::map<std::string, std::size_t> m_told, m_toldWhole;
+  std::map<std::string, std::size_t> m_told;
   bool m_saysOver = false;
 };
 
@@ -178,7 +191,7 @@ class TestWarningCounts : public QObject {
       const auto result = solved(c.problem, c.engine);
       if (!result) continue;
       const Plan plan = planOf(c, *result);
-      Recount recount(plan);
+      Recount recount(c, *result, plan);
       const std::string wrong = recount.wrong();
       QVERIFY2(wrong.empty(), fmt::format("seed {}: {}: {}", seed, describe(c), wrong).c_str());
       layers += recount.layers;
