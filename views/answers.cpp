@@ -298,6 +298,7 @@ void Answers::computeHeat() {
       std::vector<NodeId> all;
       for (const NodeId node : idRange<NodeId>(about.problem().graph->nodes.size())) all.push_back(node);
       heat->smallestRegrets = about.optimum()->smallestRegrets(all, progress);
+      heat->slackFs = about.optimum()->cost().femtoseconds() - about.optimum()->fastest().femtoseconds();
       if (progress.cancelled()) return {};
     }
     return [this, about, heat] {

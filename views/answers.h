@@ -61,6 +61,7 @@ struct Front {
 struct Heat {
   std::vector<solve::StepCost> costs;                         ///< by NodeId
   std::vector<solve::SmallestRegret> smallestRegrets;         ///< by NodeId; empty without an optimum
+  Femtoseconds slackFs;  ///< what the plan takes longer than the fastest, against which those regrets are
 };
 
 enum class Question { Analysis, WhyNot, Remedies, Preflight, WorldSizes, Front, Heat };

@@ -31,16 +31,33 @@ ScopeId findScope(const graph::Graph& graph, const std::string& path) {
   return {};
 }
 
+/// Against the plan shown, which slack may have chosen before a faster one: so much is less than nothing.
+HeatAmounts regretsOf(const Heat& heat) {
+  HeatAmounts amounts;
+  amounts.reserve(heat.smallestRegrets.size());
+  for (const solve::SmallestRegret& regret : heat.smallestRegrets) {
+    amounts.emplace_back();
+    if (regret.kind == solve::SmallestRegret::Kind::Costs)
+      amounts.back() = static_cast<double>(regret.extra - heat.slackFs);
+  }
+  return amounts;
+}
+
+HeatGaps gapsOf(const Heat& heat) {
+  HeatGaps gaps;
+  gaps.reserve(heat.smallestRegrets.size());
+  for (const solve::SmallestRegret& regret : heat.smallestRegrets)
+    gaps.push_back(regret.kind == solve::SmallestRegret::Kind::OverBudget ? HeatGap::OverBudget
+                   : regret.kind == solve::SmallestRegret::Kind::NotKnown ? HeatGap::NotKnown
+                                                                          : HeatGap::None);
+  return gaps;
+}
+
 /// What of the costs this colouring shows.
 HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
+  if (what == ColorBy::Regret) return regretsOf(heat);
   HeatAmounts amounts;
   amounts.reserve(heat.costs.size());
-  if (what == ColorBy::Regret) {
-    for (const solve::SmallestRegret& regret : heat.smallestRegrets)
-      amounts.push_back(regret.kind == solve::SmallestRegret::Kind::Costs ? std::optional(static_cast<double>(regret.extra))
-                                                                          : std::nullopt);
-    return amounts;
-  }
   for (const solve::StepCost& cost : heat.costs)
     amounts.push_back(what == ColorBy::Time     ? static_cast<double>(cost.femtoseconds())
                       : what == ColorBy::Memory ? static_cast<double>(cost.bytes())
@@ -191,7 +208,8 @@ void GraphArea::showHeat() {
   if (heat) {
     const bool lacksRegret = m_colorBy == ColorBy::Regret && heat->smallestRegrets.empty();
     m_view->setColorBy(m_colorBy, amountsOf(*heat, m_colorBy),
-                       lacksRegret ? tr("only the engine optimal knows it: choose it and solve") : QString());
+                       lacksRegret ? tr("only the engine optimal knows it: choose it and solve") : QString(),
+                       m_colorBy == ColorBy::Regret ? gapsOf(*heat) : HeatGaps());
   } else if (solved && solved->result.solution) {
     m_view->setColorBy(m_colorBy, {}, tr("computing …"));
     m_document.computeHeat();

@@ -113,14 +113,21 @@ void TestExplainPanels::chainEndsWithTheAlternatives() {
 }
 
 void TestExplainPanels::regretsStandBesideEachChoice() {
-  std::vector<solve::Regret> regrets(3);
+  std::vector<solve::Regret> regrets(5);
   regrets[0] = {rules::Placement::split(1), rules::Strategy::Column, true, 0, 0};
   regrets[1] = {rules::Placement(), rules::Strategy::Row, false, 800'000'000'000, -(1 << 20)};
   regrets[2] = {rules::Placement(), rules::Strategy::ColumnGather, false, std::nullopt, std::nullopt};
-  const QString html = regretTable(regrets, kColors);
+  regrets[3] = {rules::Placement(), rules::Strategy::Vocab, false, -13'000'000'000, 1 << 20};
+  regrets[4] = {rules::Placement(), rules::Strategy::ByExpert, false, std::nullopt, std::nullopt, false};
+  const QString html = regretTable(regrets, 1, kColors);
   QVERIFY(html.contains(QStringLiteral("in the plan")) && !html.contains(QStringLiteral("whynot:column\"")));
   QVERIFY(html.contains(timeChange(800'000'000'000)) && html.contains(QStringLiteral("−1 MiB")));
-  QVERIFY(html.contains(QStringLiteral("no plan")) && html.contains(QStringLiteral("whynot:column+gather")));
+  QVERIFY(html.contains(QStringLiteral("whynot:column+gather")));
+  // Whatever needs a word has one.
+  for (const char* words : {"over budget: every plan", "not known: the search ended", "the slack of 1 % allows that"})
+    QVERIFY2(html.contains(QLatin1String(words)), words);
+  const QString plain = regretTable({regrets[0], regrets[1]}, 1, kColors);
+  for (const char* words : {"budget", "not known", "slack"}) QVERIFY2(!plain.contains(QLatin1String(words)), words);
 }
 
 void TestExplainPanels::layersLikeThisOneShareAPattern() {

@@ -182,6 +182,28 @@ class TestWindowSolve : public QObject {
     QVERIFY(!window.graphArea().view().heat());
   }
 
+  void whatSlackGaveUpIsANegativeRegret() {
+    MainWindow window(false);
+    openModel(window);
+    Document& document = window.document();
+    document.setEngine(solve::Engine::Optimal);
+    document.setSlack(9000);
+    document.solve();
+    QTRY_VERIFY_WITH_TIMEOUT(document.branches().size() == 2 && window.isSettled(), kPatience);
+    const auto& optimum = document.solved()->result.optimum;
+    QVERIFY(optimum && optimum->fastest().femtoseconds() < optimum->cost().femtoseconds());
+    trigger(window, "color-regret");
+    const auto heat = [&] { return window.graphArea().view().heat(); };
+    QTRY_VERIFY_WITH_TIMEOUT(heat() && document.heat(), kPatience);
+    // The fastest plan treats some layer otherwise: so much faster that is.
+    const double gained = double(optimum->fastest().femtoseconds() - optimum->cost().femtoseconds());
+    double least = 0;
+    for (const auto node : idRange<graph::NodeId>(document.graph()->nodes.size()))
+      least = std::min(least, heat()->of(node).value_or(0));
+    QCOMPARE(least, gained);
+    QVERIFY(heat()->hasNegative());
+  }
+
   void settingsAreRemembered() {
     {
       MainWindow window(true);

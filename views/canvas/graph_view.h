@@ -53,7 +53,7 @@ class GraphView : public QAbstractScrollArea {
   void setPlan(const plan::Plan* plan);               ///< collectives' badges and ranks; null: none
   /// Colours by amounts: `what` says of what; Axis (amounts empty) goes back to placements. `note` stands in the legend
   /// instead of the scale while there are no amounts ("computing …").
-  void setColorBy(ColorBy what, HeatAmounts amounts, const QString& note = {});
+  void setColorBy(ColorBy what, HeatAmounts amounts, const QString& note = {}, HeatGaps gaps = {});
   ColorBy colorBy() const { return m_colorBy; }
   const HeatField* heat() const { return m_heat.get(); }  ///< null: colours say the axis
   void setChangedNodes(std::vector<NodeId> nodes);        ///< outlined: they differ from another plan
@@ -208,6 +208,7 @@ class GraphView : public QAbstractScrollArea {
   std::vector<NodeId> m_conflicts, m_breakpoints, m_searchHits, m_changed;
   ColorBy m_colorBy = ColorBy::Axis;
   HeatAmounts m_amounts;
+  HeatGaps m_gaps;
   QString m_heatNote;
   std::unique_ptr<HeatField> m_heat;
   NodeId m_current;

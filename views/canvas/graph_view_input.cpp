@@ -324,8 +324,8 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
       text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->opName(node)).toHtmlEscaped());
     if (node.scope.index() < m_graph->scopes.size() && !m_graph->scope(node.scope).path.empty())
       text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->scope(node.scope).path).toHtmlEscaped());
-    if (const auto amount = m_heat ? m_heat->of(item.node) : std::nullopt)
-      text += QStringLiteral("<br>%1: %2").arg(colorName(m_colorBy), m_heat->text(*amount));
+    if (const QString tip = m_heat ? m_heat->tip(item.node) : QString(); !tip.isEmpty())
+      text += QStringLiteral("<br>") + tip;
     return text;
   }
   if (item.output >= 0) return valueText(m_graph->outputs[static_cast<std::size_t>(item.output)].value);
@@ -335,8 +335,8 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
   QString text = QStringLiteral("<b>%1</b>&nbsp; %2")
                      .arg(m_labels->module(item.module, item.lastModule).title.toHtmlEscaped(),
                           QString::fromStdString(module.className).toHtmlEscaped());
-  if (const auto amount = m_heat ? m_heat->of(item.module, item.lastModule) : std::nullopt)
-    text += QStringLiteral("<br>%1: %2").arg(colorName(m_colorBy), m_heat->moduleText(*amount));
+  if (const QString tip = m_heat ? m_heat->tip(item.module, item.lastModule) : QString(); !tip.isEmpty())
+    text += QStringLiteral("<br>") + tip;
   for (const QString& line : splitLines(tally.split)) text += QStringLiteral("<br>") + line.toHtmlEscaped();
   if (item.kind == ItemKind::Stack) text += tr("<br>equal modules; + opens the first, the list button shows all");
   return text;

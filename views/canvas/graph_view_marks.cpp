@@ -22,9 +22,10 @@ void GraphView::setConflictNodes(std::vector<NodeId> nodes) {
   if (m_scene) repaintItems(items);
 }
 
-void GraphView::setColorBy(ColorBy what, HeatAmounts amounts, const QString& note) {
+void GraphView::setColorBy(ColorBy what, HeatAmounts amounts, const QString& note, HeatGaps gaps) {
   m_colorBy = what;
   m_amounts = std::move(amounts);
+  m_gaps = std::move(gaps);
   m_heatNote = note;
   makeHeat();
   m_stale = viewport()->rect();
@@ -34,7 +35,7 @@ void GraphView::setColorBy(ColorBy what, HeatAmounts amounts, const QString& not
 
 void GraphView::makeHeat() {
   m_heat.reset();
-  if (m_model && isHeat(m_colorBy)) m_heat = std::make_unique<HeatField>(*m_model, m_colorBy, m_amounts);
+  if (m_model && isHeat(m_colorBy)) m_heat = std::make_unique<HeatField>(*m_model, m_colorBy, m_amounts, m_gaps);
   LegendContent content = m_legend->content();
   content.scale = {};
   if (!m_heat) return m_legend->setContent(content);
@@ -43,6 +44,7 @@ void GraphView::makeHeat() {
   if (scale.note.isEmpty()) {
     for (const double at : {0.0, 0.5, 1.0}) scale.ticks << m_heat->text(m_heat->amountAt(at));
     scale.note = m_heat->isSum() ? tr("folded: Σ sum") : tr("folded: max");
+    if (m_heat->hasNegative()) scale.note = tr("−: faster, but holds more  ·  ") + scale.note;
   }
   content.scale = scale;
   m_legend->setContent(content);

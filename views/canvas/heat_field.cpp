@@ -1,5 +1,7 @@
 #include "canvas/heat_field.h"
 
+#include <QCoreApplication>
+#include <QStringList>
 #include <algorithm>
 #include <cmath>
 
@@ -17,6 +19,19 @@ constexpr double kFaintest = 0.04;
 struct Wording {
   const char *name, *title;
 };
+QString tr(const char* text) {
+  return QCoreApplication::translate("HeatField", text);
+}
+
+QString gapText(HeatGap gap) {
+  switch (gap) {
+    case HeatGap::None: return {};
+    case HeatGap::OverBudget: return tr("over budget");
+    case HeatGap::NotKnown: return tr("not known");
+  }
+  return {};
+}
+
 constexpr Wording kWordings[kColorByCount] = {
     {"axis", "Axis: the dimension that is split"},
     {"regret", "Regret: what the next best choice would cost more"},
@@ -40,16 +55,26 @@ std::optional<ColorBy> parseColorBy(const QString& name) {
   return std::nullopt;
 }
 
-HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<double>> amounts)
-    : m_model(model), m_what(what), m_nodes(model.graph().nodes.size()), m_modules(model.moduleCount()) {
+HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<double>> amounts,
+                     std::span<const HeatGap> gaps)
+    : m_model(model),
+      m_what(what),
+      m_nodes(model.graph().nodes.size()),
+      m_modules(model.moduleCount()),
+      m_nodeGaps(m_nodes.size()),
+      m_moduleGaps(m_modules.size()) {
   for (const NodeId node : idRange<NodeId>(std::min(amounts.size(), m_nodes.size()))) {
     const auto& amount = amounts[node.index()];
-    if (!amount) continue;
+    const HeatGap gap = node.index() < gaps.size() ? gaps[node.index()] : HeatGap::None;
     const NodeId shown = model.shownNode(node);
-    if (!shown.isValid()) continue;
+    if (!shown.isValid() || (!amount && gap == HeatGap::None)) continue;
     add(m_nodes[shown.index()], amount);
-    for (ModuleId id = model.moduleOf(shown); id.isValid(); id = model.module(id).parent)
+    m_nodeGaps[shown.index()] = std::max(m_nodeGaps[shown.index()], gap);
+    m_hasNegative |= amount.value_or(0) < 0;
+    for (ModuleId id = model.moduleOf(shown); id.isValid(); id = model.module(id).parent) {
       add(m_modules[id.index()], amount);
+      m_moduleGaps[id.index()] = std::max(m_moduleGaps[id.index()], gap);
+    }
   }
   const auto stretch = [this](const std::optional<double>& amount) {
     if (!amount || *amount <= 0) return;
@@ -67,16 +92,27 @@ void HeatField::add(std::optional<double>& to, const std::optional<double>& amou
   to = !to ? *amount : isSum() ? *to + *amount : std::max(*to, *amount);
 }
 
-std::optional<double> HeatField::of(ModuleId first, ModuleId last) const {
-  std::optional<double> all = m_modules[first.index()];
-  if (first == last) return all;
+void HeatField::forEach(ModuleId first, ModuleId last, const std::function<void(ModuleId)>& visit) const {
+  visit(first);
+  if (first == last) return;
   bool isInside = false;
   for (const Member& member : m_model.module(m_model.module(first).parent).members) {
-    if (isInside && member.module.isValid()) add(all, m_modules[member.module.index()]);
+    if (isInside && member.module.isValid()) visit(member.module);
     isInside |= member.module == first;
     if (member.module == last) break;
   }
+}
+
+std::optional<double> HeatField::of(ModuleId first, ModuleId last) const {
+  std::optional<double> all;
+  forEach(first, last, [&](ModuleId id) { add(all, m_modules[id.index()]); });
   return all;
+}
+
+HeatGap HeatField::gapOf(ModuleId first, ModuleId last) const {
+  HeatGap gap = HeatGap::None;
+  forEach(first, last, [&](ModuleId id) { gap = std::max(gap, m_moduleGaps[id.index()]); });
+  return gap;
 }
 
 double HeatField::fraction(double amount) const {
@@ -96,7 +132,10 @@ QString HeatField::text(double amount) const {
   const auto time = [&] { return QString::fromStdString(solve::timeText(static_cast<Wide>(amount))); };
   switch (m_what) {
     case ColorBy::Axis: break;
-    case ColorBy::Regret: return QStringLiteral("+") + time();
+    case ColorBy::Regret:
+      if (amount == 0) return QStringLiteral("±0");
+      return amount > 0 ? QStringLiteral("+") + time()
+                        : QStringLiteral("−") + QString::fromStdString(solve::timeText(static_cast<Wide>(-amount)));
     case ColorBy::Time: return time();
     case ColorBy::Memory:
     case ColorBy::Traffic: return bytesText(static_cast<std::int64_t>(amount));
@@ -106,6 +145,34 @@ QString HeatField::text(double amount) const {
 
 QString HeatField::moduleText(double amount) const {
   return (isSum() ? QStringLiteral("Σ ") : QStringLiteral("max ")) + text(amount);
+}
+
+QString HeatField::label(NodeId shown) const {
+  const auto amount = of(shown);
+  if (!amount) return gapText(gapOf(shown));
+  return *amount != 0 || !isSum() ? text(*amount) : QString();
+}
+
+QString HeatField::label(ModuleId first, ModuleId last) const {
+  const auto amount = of(first, last);
+  return amount ? moduleText(*amount) : gapText(gapOf(first, last));
+}
+
+QString HeatField::tip(NodeId shown) const {
+  return tipOf(of(shown), label(shown), gapOf(shown));
+}
+
+QString HeatField::tip(ModuleId first, ModuleId last) const {
+  return tipOf(of(first, last), label(first, last), gapOf(first, last));
+}
+
+QString HeatField::tipOf(const std::optional<double>& amount, const QString& label, HeatGap gap) const {
+  if (label.isEmpty() && gap == HeatGap::None) return {};
+  QStringList lines{QStringLiteral("%1: %2").arg(colorName(m_what), label)};
+  if (amount && *amount < 0) lines << tr("faster, and given up because a rank holds more: the slack allows it");
+  if (gap == HeatGap::OverBudget) lines << tr("every plan that treats it otherwise needs more than the memory budget");
+  if (gap == HeatGap::NotKnown) lines << tr("the search ended at its limit before it found the plans to compare with");
+  return lines.join(QStringLiteral("<br>"));
 }
 
 }  // namespace cleave::views

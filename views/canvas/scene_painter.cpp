@@ -166,7 +166,7 @@ ScenePainter::Fill ScenePainter::fillOf(const SceneItem& item) const {
     const double fraction = amount ? m_style.heat->fraction(*amount) : 0;
     fill.color = m_theme.heat(fraction);
     fill.isOpen = fraction <= 0;
-    if (amount && (*amount > 0 || !m_style.heat->isSum())) fill.chip = m_style.heat->text(*amount);
+    if (item.node.isValid()) fill.chip = m_style.heat->label(item.node);
     return fill;
   }
   const MaybePlacement placement = placementOf(item);

@@ -185,9 +185,7 @@ double ScenePainter::drawCounts(QPainter& painter, const QRectF& row, const Modu
 }
 
 QString ScenePainter::moduleAmount(const SceneItem& module) const {
-  if (!m_style.heat) return {};
-  const auto amount = m_style.heat->of(module.module, module.lastModule);
-  return amount ? m_style.heat->moduleText(*amount) : QString();
+  return m_style.heat ? m_style.heat->label(module.module, module.lastModule) : QString();
 }
 
 void ScenePainter::drawBar(QPainter& painter, const QRectF& bar, const SceneItem& module, const ModuleTally& tally) {

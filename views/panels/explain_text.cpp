@@ -205,7 +205,7 @@ QString choiceSections(const Document& document, const TextColors& colors) {
   const bool hasRegrets = isAboutThis && analysis->regrets && !analysis->regrets->empty();
   if (hasRegrets)
     html += heading(QObject::tr("Choices, and what the best plan with each costs more"), colors) +
-            regretTable(*analysis->regrets, colors);
+            regretTable(*analysis->regrets, document.solved()->options.cost.slackPercent, colors);
   const auto& decision = document.decision();
   if (decision && decision->node == node && !decision->candidates.empty()) {
     QStringList rows;

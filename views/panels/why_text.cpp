@@ -21,7 +21,29 @@ QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& g
   return table(rows);
 }
 
-QString regretTable(const std::vector<solve::Regret>& regrets, const TextColors& colors) {
+/// What its signs and words mean, where they are in the table.
+QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPercent, const TextColors& colors) {
+  bool isFaster = false, isOverBudget = false, isNotKnown = false, isNotProved = false;
+  for (const solve::Regret& regret : regrets) {
+    if (regret.isChosen) continue;
+    isFaster |= regret.extraFs && *regret.extraFs < 0;
+    isOverBudget |= !regret.extraFs && regret.isProved;
+    isNotKnown |= !regret.extraFs && !regret.isProved;
+    isNotProved |= regret.extraFs && !regret.isProved;
+  }
+  QStringList notes;
+  if (isFaster)
+    notes << QObject::tr("− time: a faster plan, given up because a rank holds more in it; the slack of %1 allows that.")
+                 .arg(toQ(solve::slackText(slackPercent)));
+  if (isNotProved) notes << QObject::tr("≤: the search for the best plan with it ended at its limit.");
+  if (isOverBudget) notes << QObject::tr("over budget: every plan with it needs more than the memory budget.");
+  if (isNotKnown) notes << QObject::tr("not known: the search ended at its limit before it found a plan within the budget.");
+  QString html;
+  for (const QString& note : notes) html += QStringLiteral("<p>%1</p>").arg(quiet(note, colors));
+  return html;
+}
+
+QString regretTable(const std::vector<solve::Regret>& regrets, double slackPercent, const TextColors& colors) {
   QStringList rows;
   for (const solve::Regret& regret : regrets) {
     const QString name = toQ(regret.strategy ? std::string(rules::toText(*regret.strategy)) : regret.placement.text());
@@ -35,12 +57,14 @@ QString regretTable(const std::vector<solve::Regret>& regrets, const TextColors&
       continue;
     }
     if (regret.extraFs)
-      cells << numberCell(timeChange(*regret.extraFs)) << numberCell(bytesChange(regret.extraBytes.value_or(0)));
+      cells << numberCell((regret.isProved ? QString() : QStringLiteral("≤ ")) + timeChange(*regret.extraFs))
+            << numberCell(bytesChange(regret.extraBytes.value_or(0)));
     else
-      cells << numberCell(quiet(regret.isProved ? QObject::tr("no plan") : QObject::tr("not known"), colors)) << numberCell({});
+      cells << numberCell(quiet(regret.isProved ? QObject::tr("over budget") : QObject::tr("not known"), colors))
+            << numberCell({});
     rows << row(cells << cell(link(QStringLiteral("whynot:%1").arg(name), QObject::tr("why not?"))));
   }
-  return table(rows);
+  return table(rows) + regretNotes(regrets, slackPercent, colors);
 }
 
 }  // namespace cleave::views

@@ -44,6 +44,29 @@ class CanvasHeat : public QObject {
     QVERIFY(heat.moduleText(most).startsWith(QStringLiteral("max +")));
   }
 
+  void whatHasNoRegretSaysWhy() {
+    const GraphModel model(m_graph);
+    HeatAmounts amounts(m_graph->nodes.size());
+    HeatGaps gaps(m_graph->nodes.size());
+    std::vector<NodeId> calls;
+    for (const auto node : idRange<NodeId>(m_graph->nodes.size()))
+      if (m_graph->node(node).kind == graph::NodeKind::Call && model.shownNode(node) == node) calls.push_back(node);
+    amounts[calls[0].index()] = -13'100'000'000;
+    gaps[calls[1].index()] = HeatGap::OverBudget;
+    gaps[calls[2].index()] = HeatGap::NotKnown;
+    const HeatField heat(model, ColorBy::Regret, amounts, gaps);
+    QVERIFY(heat.hasNegative());
+    QCOMPARE(heat.label(calls[0]), QStringLiteral("−13.1 µs"));
+    QVERIFY(heat.tip(calls[0]).contains(QStringLiteral("slack")));
+    QCOMPARE(heat.label(calls[1]), QStringLiteral("over budget"));
+    QVERIFY(heat.tip(calls[1]).contains(QStringLiteral("memory budget")));
+    QCOMPARE(heat.label(calls[2]), QStringLiteral("not known"));
+    QVERIFY(heat.tip(calls[2]).contains(QStringLiteral("limit")));
+    QVERIFY(heat.label(calls[3]).isEmpty() && heat.tip(calls[3]).isEmpty());
+    QCOMPARE(heat.text(0), QStringLiteral("±0"));
+    QVERIFY(!HeatField(model, ColorBy::Regret, amounts).label(calls[2]).contains(QStringLiteral("known")));
+  }
+
   void aStackIsAllItsModules() {
     const GraphModel model(m_graph);
     const HeatField heat(model, ColorBy::Memory, countingAmounts(*m_graph));
