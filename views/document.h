@@ -268,7 +268,7 @@ class Document : public QObject {
   struct Walk;
   void postWalk(Walk walk);
   void walkToConflict(bool forward);
-  void takeStep(std::shared_ptr<const StepState> state);
+  void takeStep(std::shared_ptr<const StepState> state, std::shared_ptr<const solve::Decision> decision);
   void askForDecision();
   void followConflict();
   void setFocus(const Focus& focus, bool remember);
@@ -288,6 +288,7 @@ class Document : public QObject {
   QString m_diffFailure;
   std::shared_ptr<const StepState> m_step;
   std::shared_ptr<const solve::Decision> m_decision;
+  StepId m_decidedAt = kNoStep;  ///< the step that m_decision is of
   std::shared_ptr<std::shared_ptr<Reader>> m_readerSlot;  ///< filled and used by requests on m_reads only
   std::optional<pipeline::Sample> m_sample;
   std::optional<RunState> m_run;

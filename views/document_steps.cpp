@@ -10,6 +10,12 @@ namespace {
 const QString kSeekTag = QStringLiteral("seek");
 constexpr std::size_t kScanEvents = 4096;
 
+/// What the search does at this step; nothing at its end, which shows the whole solution.
+NodeId nodeToFollow(const StepState& state) {
+  const NodeId node = state.event && state.step != state.size ? nodeOf(*state.event) : NodeId();
+  return node.isValid() && node.index() < state.assignedAt.size() ? node : NodeId();
+}
+
 /// What the graph looks like in the end: the solution itself, which places parameters too.
 struct FinalState {
   std::shared_ptr<const pipeline::Solved> solved;
@@ -39,6 +45,9 @@ struct Document::Reader {
   std::optional<StepId> nextDecision() const;
   std::optional<StepId> previousDecision() const;
   std::optional<StepId> decisionBehind() const;
+  std::shared_ptr<const solve::Decision> decisionAbout(NodeId node) const {
+    return node.isValid() ? std::make_shared<const solve::Decision>(solve::decisionAt(cursor, node)) : nullptr;
+  }
   bool isDecision(const solve::Event& event) const {
     return event.type == solve::EventType::Try && event.node < isLayer.size() && isLayer[event.node];
   }
@@ -159,9 +168,10 @@ void Document::stepBy(std::int64_t delta) {
 void Document::postWalk(Walk walk) {
   if (!m_trace) return;
   const auto slot = m_readerSlot;
+  // The decision is read with the step, so that no panel is behind another.
   m_reads.post(kSeekTag, {},
-               [=, this, base = m_wantedStep, final = FinalState{m_solved},
-                trace = m_trace](const Progress& progress) -> Worker::Completion {
+               [=, this, base = m_wantedStep, final = FinalState{m_solved}, trace = m_trace, focus = m_focus.node,
+                follows = m_stepMovesFocus && !m_followsEnd](const Progress& progress) -> Worker::Completion {
                  Reader* reader = slot->get();
                  if (!reader || progress.cancelled()) return {};
                  reader->cursor.seek(base);
@@ -171,25 +181,28 @@ void Document::postWalk(Walk walk) {
                      if (trace == m_trace && !wasCancelled) emit message(nothing, Severity::Info, About::Step);
                    };
                  }
-                 return [=, this, state = reader->stateAt(*found, final)] {
+                 const auto state = reader->stateAt(*found, final);
+                 const NodeId moved = follows ? nodeToFollow(*state) : NodeId();
+                 const auto decision = reader->decisionAbout(moved.isValid() ? moved : focus);
+                 return [=, this] {
                    if (trace != m_trace) return;
-                   takeStep(state);
+                   takeStep(state, decision);
                    const QString note = walk.note ? walk.note(base, state->step) : QString();
                    if (!note.isEmpty()) emit message(note, Severity::Info, About::Step);
                  };
                });
 }
 
-void Document::takeStep(std::shared_ptr<const StepState> state) {
+void Document::takeStep(std::shared_ptr<const StepState> state, std::shared_ptr<const solve::Decision> decision) {
   m_step = std::move(state);
   m_wantedStep = m_step->step;
+  m_decision = std::move(decision);
+  m_decidedAt = m_step->step;
   Focus focus = m_focus;
   focus.step = m_step->step;
   const graph::Graph& graph = *m_trace->problem()->graph;
-  const NodeId node = m_step->event ? nodeOf(*m_step->event) : NodeId();
-  const bool atEnd = m_step->step == m_step->size;
-  const bool movesFocus = std::exchange(m_stepMovesFocus, true) && !atEnd && !m_followsEnd && node.isValid() &&
-                          node.index() < graph.nodes.size();
+  const NodeId node = nodeToFollow(*m_step);
+  const bool movesFocus = std::exchange(m_stepMovesFocus, true) && !m_followsEnd && node.isValid();
   if (movesFocus) {
     focus.node = node;
     focus.value = graph.node(node).results.empty() ? ValueId() : graph.node(node).results.front();
@@ -211,22 +224,24 @@ void Document::followConflict() {
     seekRemedies();
 }
 
-/// Asked again at each step and focus: the newest request counts.
+/// Asked again at each step and focus, unless it came with the step: the newest request counts.
 void Document::askForDecision() {
   if (!m_trace || !m_step || !m_focus.node.isValid()) {
     if (std::exchange(m_decision, nullptr)) emit decisionChanged();
     return;
   }
+  if (m_decision && m_decision->node == m_focus.node && m_decidedAt == m_step->step)
+    return void(emit decisionChanged());
   m_reads.post(QStringLiteral("decision"), {},
                [this, slot = m_readerSlot, trace = m_trace, step = m_step->step,
                 node = m_focus.node](const Progress&) -> Worker::Completion {
                  Reader* reader = slot->get();
                  if (!reader) return {};
                  reader->cursor.seek(step);
-                 return [this, trace,
-                         decision = std::make_shared<const solve::Decision>(solve::decisionAt(reader->cursor, node))] {
-                   if (trace != m_trace) return;
+                 return [this, trace, step, decision = reader->decisionAbout(node)] {
+                   if (trace != m_trace || !m_step || step != m_step->step) return;
                    m_decision = decision;
+                   m_decidedAt = step;
                    emit decisionChanged();
                  };
                });

@@ -5,6 +5,7 @@
 
 #include "panels/event_log.h"
 #include "panels/timeline.h"
+#include "solve/decision.h"
 #include "support/images.h"
 #include "text.h"
 #include "window_fixture.h"
@@ -71,6 +72,33 @@ class TestWindowFollow : public QObject {
           cleave::test::looksTheSame(followed, anew),
           qPrintable(QStringLiteral("seed %1, round %2, step %3").arg(seed).arg(round).arg(document.wantedStep())));
     }
+  }
+
+  void theDecisionIsOfTheStepThatIsShown() {
+    MainWindow window(false);
+    openSample(window, "one-kv-head");
+    Document& document = window.document();
+    int shown = 0;
+    QStringList behind;
+    connect(&document, &Document::stepChanged, &document, [&] {
+      const auto& state = document.stepState();
+      if (!state || !state->event || state->step == state->size) return;
+      const NodeId node = nodeOf(*state->event);
+      if (!node.isValid()) return;
+      ++shown;
+      solve::Cursor cursor(document.trace());
+      cursor.seek(state->step);
+      const auto& decision = document.decision();
+      if (!decision || decision->node != node || decision->setAt != solve::decisionAt(cursor, node).setAt)
+        behind << QString::number(state->step);
+    });
+    for (int i = 0; i < 40; ++i) {
+      document.seek(document.stepCount() * static_cast<StepId>(i) / 40);
+      if (i % 3 == 0) settle(window);
+    }
+    settle(window);
+    QVERIFY(shown > 10);
+    QVERIFY2(behind.isEmpty(), qPrintable(behind.join(QStringLiteral(", "))));
   }
 
   void stepsStayInView() {
