@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QCloseEvent>
 #include <QComboBox>
+#include <QDockWidget>
 #include <QDir>
 #include <QDragEnterEvent>
 #include <QFileDialog>
@@ -24,6 +25,7 @@
 
 #include "canvas/graph_view.h"
 #include "canvas/theme.h"
+#include "focus_ring.h"
 #include "graph_area.h"
 #include "icons.h"
 #include "key_priority.h"
@@ -87,6 +89,10 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   setCentralWidget(central);
 
   new KeyPriority(*this);
+  connect(new FocusRing(*this), &FocusRing::tabbedTo, this, [this](QWidget* widget) {
+    for (const auto& [name, dock] : m_docks)
+      if (dock->isAncestorOf(widget) && dock->visibleRegion().isEmpty()) dock->raise();
+  });
   makeDocks();
   makeMenus();
   makeToolBar();
@@ -112,6 +118,7 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
     const bool wasShown = !std::exchange(m_survey, QString()).isEmpty();
     if (!wasShown) return;
     applyBusy();
+    m_status->clear();
     updateStep();  // says again where the search stands
   });
   connect(&m_document, &Document::branchesChanged, this, &MainWindow::updateBranchActions);

@@ -36,6 +36,38 @@ class TestWindowKeys : public QObject {
  private slots:
   void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
 
+  void everyTabStopShowsTheFocus_data() {
+    QTest::addColumn<bool>("isDark");
+    QTest::newRow("light") << false;
+    QTest::newRow("dark") << true;
+  }
+  void everyTabStopShowsTheFocus() {
+    QFETCH(bool, isDark);
+    MainWindow window(false);
+    window.setDarkTheme(isDark);
+    openModel(window);
+    window.activateWindow();
+    const QColor accent = Theme::of(window.palette()).accent;
+    QSet<QWidget*> seen;
+    for (int i = 0; i < 200; ++i) {
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, Qt::Key_Tab);
+      QWidget* at = QApplication::focusWidget();
+      QVERIFY(at);
+      if (at->window() != &window) continue;
+      const QByteArray name = QByteArray(at->metaObject()->className()) + ' ' + at->accessibleName().toUtf8();
+      const auto ring = [&] { return window.findChild<QWidget*>(QStringLiteral("focus-ring")); };
+      QTRY_VERIFY2(ring() && ring()->isVisible(), name);
+      const QImage picture = window.grab(ring()->geometry()).toImage();
+      QVERIFY2(!picture.isNull() && picture.pixelColor(picture.width() / 2, 0) == accent, name);
+      QVERIFY2(QRect(at->mapTo(&window, QPoint()), at->size()).contains(ring()->geometry()), name);
+      seen.insert(at);
+    }
+    QVERIFY2(seen.size() > 20, qPrintable(QString::number(seen.size())));
+    QTest::mouseClick(window.findChild<QLineEdit*>(), Qt::LeftButton);
+    QVERIFY(!window.findChild<QWidget*>(QStringLiteral("focus-ring"))->isVisible());
+    window.setDarkTheme(false);
+  }
+
   void textFieldsLeaveTheWindowItsShortcuts_data() {
     QTest::addColumn<QString>("field");
     QTest::addColumn<int>("key");

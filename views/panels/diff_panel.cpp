@@ -2,6 +2,7 @@
 
 #include <QEvent>
 #include <QHBoxLayout>
+#include <QLabel>
 #include <QPushButton>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -18,6 +19,7 @@ namespace cleave::views {
 namespace {
 constexpr int kWideEnough = 760;  ///< pixels from which figures and table stand side by side
 constexpr int kFiguresWidth = 360;
+constexpr int kLetterWidth = 7;  ///< of a button with one letter, in letters
 
 enum class Better { Lower, Higher, Neither };
 
@@ -88,8 +90,9 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
       m_document(document),
       m_empty(new EmptyState),
       m_full(new QWidget),
-      m_showA(new ElidedButton),
-      m_showB(new ElidedButton),
+      m_labels(new QLabel),
+      m_showA(new QPushButton(QStringLiteral("A"))),
+      m_showB(new QPushButton(QStringLiteral("B"))),
       m_keep(new QPushButton(tr("Keep B"))),
       m_back(new QPushButton(tr("Back to A"))),
       m_body(new QBoxLayout(QBoxLayout::TopToBottom)),
@@ -99,8 +102,12 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   for (QPushButton* button : {m_showA, m_showB}) {
     button->setCheckable(true);
     button->setAutoExclusive(true);
-    button->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    button->setMaximumWidth(fontMetrics().averageCharWidth() * kLetterWidth);
   }
+  m_labels->setWordWrap(true);
+  m_labels->setMinimumWidth(1);
+  m_labels->setTextFormat(Qt::RichText);
+  m_labels->setContentsMargins(8, 0, 8, 2);
   m_keep->setToolTip(tr("B becomes the plan, A is forgotten"));
   m_back->setToolTip(tr("Drop B and its change, show A again"));
   m_figures->setAccessibleName(tr("Figures of both plans"));
@@ -110,8 +117,8 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
   auto* head = new QHBoxLayout;
   head->setContentsMargins(8, 6, 8, 2);
-  head->addWidget(m_showA, 3);
-  head->addWidget(m_showB, 3);
+  head->addWidget(m_showA);
+  head->addWidget(m_showB);
   head->addStretch(1);
   head->addWidget(m_keep);
   head->addWidget(m_back);
@@ -122,6 +129,7 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   full->setContentsMargins(0, 0, 0, 0);
   full->setSpacing(0);
   full->addLayout(head);
+  full->addWidget(m_labels);
   full->addLayout(m_body, 1);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -161,12 +169,15 @@ QString DiffPanel::emptyText() const {
 
 void DiffPanel::refreshHead() {
   const auto& branches = m_document.branches();
-  const auto name = [](QPushButton* button, const Branch& branch) {
-    button->setText(QStringLiteral("%1  %2").arg(branch.name, branch.label));
+  QStringList lines;
+  const auto name = [&](QPushButton* button, const Branch& branch) {
     button->setToolTip(tr("Show %1 in every view: %2").arg(branch.name, branch.label));
+    button->setAccessibleName(button->toolTip());
+    lines << QStringLiteral("<b>%1</b>&nbsp; %2").arg(branch.name, branch.label.toHtmlEscaped());
   };
   name(m_showA, branches[0]);
   name(m_showB, branches[1]);
+  m_labels->setText(lines.join(QStringLiteral("<br>")));
   (m_document.shownBranch() == 0 ? m_showA : m_showB)->setChecked(true);
   const bool isIdle = m_document.activity() == Activity::Idle;
   for (QPushButton* button : {m_showA, m_showB, m_keep, m_back}) button->setEnabled(isIdle);

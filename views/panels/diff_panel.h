@@ -38,6 +38,7 @@ class DiffPanel : public QWidget {
   Document& m_document;
   EmptyState* m_empty;
   QWidget* m_full;
+  QLabel* m_labels;  ///< what A and B are, whole
   QPushButton* m_showA;
   QPushButton* m_showB;
   QPushButton* m_keep;
