@@ -338,7 +338,10 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
   if (const QString tip = m_heat ? m_heat->tip(item.module, item.lastModule) : QString(); !tip.isEmpty())
     text += QStringLiteral("<br>") + tip;
   for (const QString& line : splitLines(tally.split)) text += QStringLiteral("<br>") + line.toHtmlEscaped();
-  if (item.kind == ItemKind::Stack) text += tr("<br>equal modules; + opens the first, the list button shows all");
+  if (item.kind != ItemKind::Stack) return text;
+  text += tr("<br>equal modules; + opens the first, the list button shows all");
+  if (const auto unlike = m_board->unlike(item.module, item.lastModule); unlike > 0)
+    text += tr("<br><b>%1</b> of them are split otherwise than the first").arg(unlike);
   return text;
 }
 

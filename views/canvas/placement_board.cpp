@@ -1,5 +1,7 @@
 #include "canvas/placement_board.h"
 
+#include <algorithm>
+
 namespace cleave::views {
 
 ModuleTally& ModuleTally::operator+=(const ModuleTally& other) {
@@ -63,6 +65,38 @@ void PlacementBoard::setConflicts(std::span<const NodeId> nodes) {
 const std::vector<CollectiveBadge>* PlacementBoard::collectives(ValueId value) const {
   const auto found = m_collectives.find(value.raw());
   return found == m_collectives.end() ? nullptr : &found->second;
+}
+
+bool PlacementBoard::isAlike(NodeId a, NodeId b) const {
+  const auto& first = m_model.graph().node(a).results;
+  const auto& second = m_model.graph().node(b).results;
+  return m_counts.form(a) == m_counts.form(b) && m_counts.strategy(a) == m_counts.strategy(b) &&
+         std::equal(first.begin(), first.end(), second.begin(), second.end(),
+                    [this](ValueId x, ValueId y) { return m_counts.placement(x) == m_counts.placement(y); });
+}
+
+bool PlacementBoard::isAlike(ModuleId a, ModuleId b) const {
+  const auto& first = m_model.module(a).members;
+  const auto& second = m_model.module(b).members;
+  return std::equal(first.begin(), first.end(), second.begin(), second.end(), [this](const Member& x, const Member& y) {
+    if (x.module.isValid() != y.module.isValid() || x.node.isValid() != y.node.isValid()) return false;
+    return x.module.isValid() ? isAlike(x.module, y.module) : !x.node.isValid() || isAlike(x.node, y.node);
+  });
+}
+
+std::uint32_t PlacementBoard::unlike(ModuleId first, ModuleId last) const {
+  const SplitTally split = tally(first, last).split;
+  const bool isOpen = split.work.of(LayerForm::Open).layers > 0 ||
+                      split.values[static_cast<std::size_t>(Tint::Unassigned)] > 0;
+  if (first == last || isOpen) return 0;
+  std::uint32_t count = 0;
+  bool isInside = false;
+  for (const Member& member : m_model.module(m_model.module(first).parent).members) {
+    if (isInside && member.module.isValid() && !isAlike(first, member.module)) ++count;
+    isInside |= member.module == first;
+    if (member.module == last) break;
+  }
+  return count;
 }
 
 ModuleTally PlacementBoard::tally(ModuleId first, ModuleId last) const {

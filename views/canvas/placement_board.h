@@ -39,11 +39,15 @@ class PlacementBoard {
   ModuleTally tally(ModuleId id) const;
   /// Of a stack: equal modules `first`..`last` of one list.
   ModuleTally tally(ModuleId first, ModuleId last) const;
+  /// Of a stack whose values and layers are all decided: how many of its modules are split otherwise than the first.
+  std::uint32_t unlike(ModuleId first, ModuleId last) const;
   bool isEmpty() const { return m_counts.isEmpty(); }
 
  private:
   /// Modules that are no scope of the model count by their members.
   static std::vector<std::uint32_t> groupsOf(const GraphModel& model);
+  bool isAlike(ModuleId a, ModuleId b) const;
+  bool isAlike(NodeId a, NodeId b) const;
   void addToModules(NodeId node, std::vector<std::uint32_t>& counts, std::uint32_t by);
 
   const GraphModel& m_model;

@@ -144,8 +144,10 @@ void ScenePainter::drawFolded(QPainter& painter, const SceneItem& item) {
   }
   const QRectF row = isCompact ? QRectF(after, head.top(), right - after, head.height())
                                : QRectF(r.left() + m.pad, head.bottom() - 3 * m.scale, r.width() - 2 * m.pad, m.row);
-  const double used =
-      m_zoom >= kDetailZoom ? drawCounts(painter, row, tally, m_style.heat ? moduleAmount(item) : label.counts) : 0;
+  QString counts = m_style.heat ? moduleAmount(item) : label.counts;
+  if (const auto unlike = m_style.heat ? 0 : m_style.board->unlike(item.module, item.lastModule); unlike > 0)
+    counts = QStringLiteral("%1 differ  ·  %2").arg(unlike).arg(counts);
+  const double used = m_zoom >= kDetailZoom ? drawCounts(painter, row, tally, counts) : 0;
   drawBar(
       painter,
       QRectF(row.left(), row.center().y() - 3.5 * m.scale, row.width() - used - (used > 0 ? m.pad : 0), 7 * m.scale),

@@ -64,6 +64,13 @@ QString formText(LayerForm form) {
   return QString::fromLatin1(text.data(), static_cast<qsizetype>(text.size()));
 }
 
+QString strategyText(rules::Strategy strategy, LayerForm form) {
+  const std::string_view name = rules::toText(strategy);
+  const QString text = QString::fromLatin1(name.data(), static_cast<qsizetype>(name.size()));
+  const bool isCopied = form == LayerForm::Replicated && strategy != rules::Strategy::Whole;
+  return isCopied ? text + QStringLiteral(", copied") : text;
+}
+
 QString describe(LayerForm form) {
   switch (form) {
     case LayerForm::Column: return QStringLiteral("column: each rank computes a part of the output features");

@@ -35,6 +35,8 @@ QString chipText(const MaybePlacement& placement);
 QString describe(Tint tint);
 QString describe(const MaybePlacement& placement);
 QString formText(LayerForm form);  ///< "column": the word on a layer's head and in the legend
+/// "column"; "column, copied" where every rank holds all of it for all that.
+QString strategyText(rules::Strategy strategy, LayerForm form);
 QString describe(LayerForm form);  ///< "column-parallel: each rank computes a part of the output features"
 
 struct Theme {

@@ -57,8 +57,8 @@ QString candidateRow(const solve::CandidateFate& candidate, bool asks, const Tex
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
   const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(toQ(candidate.name)) : QString();
-  QString rows = row({cell(QStringLiteral("<b style=\"white-space:nowrap\">%1</b>").arg(escaped(candidate.name))), cell(fateText(candidate, colors)),
-                      cell(quiet(collective, colors)), cell(ask)});
+  const QString name = QStringLiteral("<b style=\"white-space:nowrap\">%1</b>").arg(escaped(candidate.name));
+  QString rows = row({cell(name), cell(fateText(candidate, colors)), cell(quiet(collective, colors)), cell(ask)});
   if (!why.isEmpty()) rows += row({cell({}), cell(quiet(why, colors), 3)});
   return rows;
 }
@@ -68,7 +68,14 @@ struct LayerSections {
   std::vector<PinOffer> pins, forbids;
   QStringList questions;
   QString strategy;
+  QString form;  ///< of the title
 };
+
+/// As the canvas and the table of layers call it.
+QString formOf(const Document& document, rules::Strategy strategy, ValueId weight, int ranks) {
+  const MaybePlacement lies = weight.isValid() ? document.placementOf(weight) : std::nullopt;
+  return strategyText(strategy, plan::layerForm(strategy, lies.value_or(rules::Placement()), ranks));
+}
 
 void addDemand(std::vector<PinOffer>& offers, const Document& document, const QString& label, const QString& spec) {
   offers.push_back({label, spec, hasPin(document, spec)});
@@ -140,6 +147,7 @@ LayerSections layerSections(const Document& document, NodeId node, const graph::
   const auto taken = document.strategyOf(node);
   LayerSections sections;
   if (taken) sections.strategy = toQ(rules::toText(*taken));
+  if (taken) sections.form = formOf(document, *taken, layer.weight, context.worldSize);
 
   const auto chosen =
       std::find_if(options.offered.begin(), options.offered.end(), [&](const rules::StrategyOption& option) {
@@ -302,7 +310,7 @@ DecisionText decisionText(const Document& document, const TextColors& colors) {
   text.html += choiceSections(document, colors);
   if (const auto layer = graph::layerShape(graph, focus.node)) {
     LayerSections sections = layerSections(document, focus.node, *layer, colors);
-    if (!sections.strategy.isEmpty()) text.title += QStringLiteral(" · ") + sections.strategy;
+    if (!sections.form.isEmpty()) text.title += QStringLiteral(" · ") + sections.form;
     text.html += sections.html;
     text.pins = std::move(sections.pins);
     text.forbids = std::move(sections.forbids);

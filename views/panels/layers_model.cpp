@@ -45,7 +45,7 @@ QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
       }
       return {};
     case Axis: return formText(formOf(layer));
-    case StrategyColumn: return toQ(rules::toText(layer.strategy));
+    case StrategyColumn: return strategyText(layer.strategy, formOf(layer));
     case Gather: return layer.gatherOutput ? tr("yes") : QString();
     case InputParallel: return layer.inputIsParallel ? tr("yes") : QString();
     case SequenceParallelColumn: return layer.sequenceParallel ? tr("yes") : QString();

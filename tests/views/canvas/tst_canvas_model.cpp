@@ -167,6 +167,41 @@ class CanvasModel : public QObject {
     QVERIFY(board.tally(model.root()).split == before);
   }
 
+  void aStackSaysHowManyOfItsModulesDiffer() {
+    const auto graph = cleave::test::llamaGraph({.layers = 4});
+    const GraphModel model(graph);
+    std::vector<ModuleId> layers;
+    for (const auto id : idRange<ModuleId>(model.moduleCount()))
+      if (model.module(id).listIndex >= 0 && model.module(id).scope.isValid()) layers.push_back(id);
+    QCOMPARE(layers.size(), std::size_t(4));
+    const auto index = [&](ModuleId id) { return model.module(id).listIndex; };
+    std::sort(layers.begin(), layers.end(), [&](ModuleId a, ModuleId b) { return index(a) < index(b); });
+    const auto all = tensorParallel(*graph);
+    const auto strategies = megatron(*graph);
+    graph::NodeId other;
+    for (const auto node : idRange<graph::NodeId>(graph->nodes.size()))
+      if (graph::layerShape(*graph, node) && graph::layerName(*graph, node) == "model.layers.2.mlp.up_proj") other = node;
+    QVERIFY(other.isValid());
+    bool isWhole = false, isOpen = false;
+    PlacementBoard board(model);
+    board.reset({all,
+                 [&](graph::NodeId n) -> std::optional<rules::Strategy> {
+                   if (n != other) return strategies(n);
+                   return isOpen ? std::nullopt : isWhole ? std::optional(rules::Strategy::Whole) : strategies(n);
+                 },
+                 2});
+    const std::vector<graph::NodeId> changed{other};
+    QCOMPARE(board.unlike(layers.front(), layers.back()), 0u);
+    isWhole = true;
+    board.update(changed);
+    QCOMPARE(board.unlike(layers.front(), layers.back()), 1u);
+    QCOMPARE(board.unlike(layers[0], layers[1]), 0u);
+    QCOMPARE(board.unlike(layers[2], layers[3]), 1u);
+    isOpen = true;  // a search on its way has decided less of some
+    board.update(changed);
+    QCOMPARE(board.unlike(layers.front(), layers.back()), 0u);
+  }
+
   void countsAfterAnyUpdatesEqualAFullReset() {
     const auto graph = cleave::test::llamaGraph({.layers = 2});
     const GraphModel model(graph);
