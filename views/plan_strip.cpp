@@ -24,15 +24,25 @@ QString splitText(const plan::Shares& shares) {
 QString wholeHtml(const std::vector<plan::WholeLayers>& layers) {
   QString html = toQ(plan::wholeText(layers));
   for (const plan::WholeLayers& same : layers)
-    html.replace(toQ(plan::toText(same)), link(QStringLiteral("node:%1").arg(same.first.raw()), toQ(plan::toText(same))));
+    html.replace(toQ(plan::toText(same)),
+                 link(QStringLiteral("node:%1").arg(same.first.raw()), toQ(plan::toText(same))));
   return html;
 }
 
-QString planHtml(const plan::Plan& plan) {
+QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
+  const QString bytes = QObject::tr("<b>%1</b> a rank").arg(bytesText(plan.cost.bytes()));
+  const std::int64_t budget = plan.costSettings.budgetBytes();
+  if (plan.cost.bytes() <= budget) return bytes;
+  return QStringLiteral("%1 <span style=\"color:%2\">%3</span>")
+      .arg(bytes, colors.conflict, QObject::tr("(over the budget of %1)").arg(bytesText(budget)));
+}
+
+QString planHtml(const plan::Plan& plan, const TextColors& colors) {
   const QStringList parts{
-      QObject::tr("<b>%1</b> a %2").arg(timeText(plan.cost.femtoseconds()),
-                                        plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step")),
-      QObject::tr("<b>%1</b> a rank").arg(bytesText(plan.cost.bytes())), splitText(plan.shares)};
+      QObject::tr("<b>%1</b> a %2")
+          .arg(timeText(plan.cost.femtoseconds()),
+               plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step")),
+      bytesHtml(plan, colors), splitText(plan.shares)};
   return parts.join(QStringLiteral(" · "));
 }
 
@@ -61,7 +71,7 @@ PlanStrip::PlanStrip(Document& document, QWidget* parent) : QLabel(parent), m_do
   setTextInteractionFlags(Qt::TextBrowserInteraction);
   setAccessibleName(tr("Plan"));
   connect(this, &QLabel::linkActivated, &document, &Document::follow);
-  for (const auto signal : {&Document::planChanged, &Document::modelChanged})
+  for (const auto signal : {&Document::planChanged, &Document::modelChanged, &Document::activityChanged})
     connect(&document, signal, this, &PlanStrip::refresh);
   refresh();
 }
@@ -76,9 +86,17 @@ void PlanStrip::refresh() {
   if (plan) second << wholeHtml(plan::wholeLayers(*plan));
   if (!model->info.architecture.empty()) second << quiet(modelText(plan ? plan->model : model->info), colors);
   second.removeAll({});
-  const QString first = plan ? planHtml(*plan) : quiet(tr("There is no plan."), colors);
-  setText(richTextStyle(palette()) + QStringLiteral("<p>%1</p><p>%2</p>").arg(first, second.join(QStringLiteral(" · "))));
+  const QString first = plan ? planHtml(*plan, colors) : quiet(whyNoPlan(), colors);
+  const QString html = QStringLiteral("<p>%1</p><p>%2</p>").arg(first, second.join(QStringLiteral(" · ")));
+  setText(richTextStyle(palette()) + html);
   setToolTip(plan ? details(*plan) : QString());
+}
+
+QString PlanStrip::whyNoPlan() const {
+  if (m_document.activity() == Activity::Solving) return tr("Searching for a plan …");
+  const auto& solved = m_document.solved();
+  const bool isRefused = solved && solved->result.outcome == solve::Outcome::NoSolution;
+  return isRefused ? tr("There is no plan: the conflict card says why, and what helps.") : tr("There is no plan yet.");
 }
 
 void PlanStrip::changeEvent(QEvent* event) {

@@ -5,6 +5,16 @@
 #include <array>
 
 namespace cleave::plan {
+namespace {
+
+WhyWhole whyWhole(const Standing& standing) {
+  if (std::holds_alternative<Cannot>(standing)) return WhyWhole::Cannot;
+  if (std::holds_alternative<DoesNotPay>(standing)) return WhyWhole::DoesNotPay;
+  if (const auto* setting = std::get_if<NotAskedFor>(&standing)) return setting->changes.empty() ? WhyWhole::FirstFound : WhyWhole::NotAskedFor;
+  return WhyWhole::NotKnown;
+}
+
+}  // namespace
 
 std::string predictedText(const Plan& plan) {
   return fmt::format("{} a {}step on {} × {} ({} of it collectives)", solve::timeText(plan.cost.femtoseconds()),
@@ -13,11 +23,12 @@ std::string predictedText(const Plan& plan) {
 }
 
 std::vector<WholeLayers> wholeLayers(const Plan& plan) {
-  std::array<WholeLayers, std::variant_size_v<Standing>> byKind;
+  std::array<WholeLayers, static_cast<std::size_t>(WhyWhole::NotKnown) + 1> byKind;
   for (const LayerPlan& layer : plan.layers) {
     if (plan.ranks == 1 || layer.weight.empty() || std::holds_alternative<Split>(layer.standing)) continue;
-    WholeLayers& same = byKind[layer.standing.index()];
-    if (same.count++ == 0) same = {kindOf(layer.standing), 1, layer.node};
+    const WhyWhole why = whyWhole(layer.standing);
+    WholeLayers& same = byKind[static_cast<std::size_t>(why)];
+    if (same.count++ == 0) same = {why, 1, layer.node};
   }
   std::vector<WholeLayers> whole;
   for (const WholeLayers& layers : byKind)
@@ -27,10 +38,14 @@ std::vector<WholeLayers> wholeLayers(const Plan& plan) {
 
 std::string toText(const WholeLayers& layers) {
   const bool isOne = layers.count == 1;
-  if (layers.kind == kindOf(Cannot{})) return fmt::format("{} cannot be split", layers.count);
-  if (layers.kind == kindOf(DoesNotPay{})) return fmt::format("{} {} not pay to split", layers.count, isOne ? "does" : "do");
-  if (layers.kind == kindOf(NotAskedFor{})) return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
-  return fmt::format("of {} it is not known", layers.count);
+  switch (layers.why) {
+    case WhyWhole::Cannot: return fmt::format("{} cannot be split", layers.count);
+    case WhyWhole::DoesNotPay: return fmt::format("{} {} not pay to split", layers.count, isOne ? "does" : "do");
+    case WhyWhole::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
+    case WhyWhole::FirstFound: return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");
+    case WhyWhole::NotKnown: break;
+  }
+  return fmt::format("of {} it is not known why", layers.count);
 }
 
 std::string wholeText(const std::vector<WholeLayers>& layers) {

@@ -10,13 +10,16 @@ namespace cleave::plan {
 /// "51.5 µs a training step on 8 × h100 (49.1 µs of it collectives)".
 std::string predictedText(const Plan& plan);
 
+/// The kinds of Standing; what is not asked for, by settings or because the engine takes the first plan that it finds.
+enum class WhyWhole : std::uint8_t { Cannot, DoesNotPay, NotAskedFor, FirstFound, NotKnown };
+
 /// Layers with weights that every rank holds whole, for causes of one kind.
 struct WholeLayers {
-  std::string_view kind;  ///< kindOf(Standing): "cannot", "does_not_pay", …
+  WhyWhole why = WhyWhole::NotKnown;
   std::size_t count = 0;
-  NodeId first;           ///< in graph order
+  NodeId first;  ///< in graph order
 };
-/// In the order of Standing; empty when all layers are split, and on one rank.
+/// In the order of WhyWhole; empty when all layers are split, and on one rank.
 std::vector<WholeLayers> wholeLayers(const Plan& plan);
 
 /// "3 cannot be split", "1 does not pay to split".

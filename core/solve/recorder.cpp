@@ -1,3 +1,4 @@
+#include "base/quantities.h"
 #include "solve/event_log.h"
 #include "solve/trace_tables.h"
 
@@ -63,8 +64,7 @@ class TraceRecorder::Storage final : public Trace {
       m_limits.totalBytes *= 2;
       return true;
     }
-    stop(
-        fmt::format("The recording reached its limit of {} MiB ({} events).", m_limits.totalBytes >> 20, m_log.size()));
+    stop(fmt::format("The recording reached its limit of {}.", bytesText(static_cast<std::int64_t>(m_limits.totalBytes))));
     return false;
   }
   void stop(std::string why) {

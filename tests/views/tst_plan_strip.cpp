@@ -92,6 +92,16 @@ class TestPlanStrip : public QObject {
       if (layer.node == node) QVERIFY(!std::holds_alternative<plan::Split>(layer.standing));
   }
 
+  void whatIsOverTheBudgetSaysSo() {
+    Document document;
+    PlanStrip strip(document);
+    document.setEngine(solve::Engine::Reference);  // keeps no budget
+    document.setMemoryBudget(1 << 10);
+    document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+    QVERIFY2(plain(strip).contains(QStringLiteral("a rank (over the budget of 1 KiB)")), qPrintable(plain(strip)));
+  }
+
   void withoutAPlanItSaysSo() {
     Document document;
     PlanStrip strip(document);
@@ -99,7 +109,7 @@ class TestPlanStrip : public QObject {
     document.setMemoryBudget(1 << 10);
     document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.solved(), kPatience);
-    QVERIFY2(plain(strip).startsWith(QStringLiteral("There is no plan.")), qPrintable(plain(strip)));
+    QVERIFY2(plain(strip).startsWith(QStringLiteral("There is no plan: the conflict card")), qPrintable(plain(strip)));
   }
 };
 

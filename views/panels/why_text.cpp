@@ -33,11 +33,12 @@ QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPerce
   }
   QStringList notes;
   if (isFaster)
-    notes << QObject::tr("− time: a faster plan, given up because a rank holds more in it; the slack of %1 allows that.")
+    notes << QObject::tr("− time: a faster plan, given up because a rank holds more; the slack of %1 allows that.")
                  .arg(toQ(solve::slackText(slackPercent)));
   if (isNotProved) notes << QObject::tr("≤: the search for the best plan with it ended at its limit.");
   if (isOverBudget) notes << QObject::tr("over budget: every plan with it needs more than the memory budget.");
-  if (isNotKnown) notes << QObject::tr("not known: the search ended at its limit before it found a plan within the budget.");
+  if (isNotKnown)
+    notes << QObject::tr("not known: the search ended at its limit before it found a plan within the budget.");
   QString html;
   for (const QString& note : notes) html += QStringLiteral("<p>%1</p>").arg(quiet(note, colors));
   return html;
