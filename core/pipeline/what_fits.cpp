@@ -13,12 +13,18 @@ namespace {
 constexpr int kMostRanksTried = 64;
 constexpr std::string_view kSearchEnded = "The search ended at its limit before it was known.";
 
-bool isPowerOfTwo(int number) { return (number & (number - 1)) == 0; }
+bool isPowerOfTwo(int number) {
+  return (number & (number - 1)) == 0;
+}
 
 class Tries {
  public:
   Tries(const Model& model, const Solved& solved, const Progress& progress)
-      : m_model(model), m_solved(solved), m_options(solved.options), m_now(captureOptionsOf(model.info)), m_quiet(progress.stopToken()) {
+      : m_model(model),
+        m_solved(solved),
+        m_options(solved.options),
+        m_now(captureOptionsOf(model.info)),
+        m_quiet(progress.stopToken()) {
     progress.report("look for what fits");
   }
 
@@ -37,7 +43,9 @@ class Tries {
 
   // ---- one try
 
-  void leaveOpen(std::string change, std::string why) { m_fits.notKnown.push_back({std::move(change), std::move(why)}); }
+  void leaveOpen(std::string change, std::string why) {
+    m_fits.notKnown.push_back({std::move(change), std::move(why)});
+  }
 
   /// What these options make of the model; only being stopped is an error.
   Result<Found> tryOut(const Model& model, const SolveOptions& options, std::string change, std::string flags) {
@@ -50,12 +58,14 @@ class Tries {
     if (!result->optimum && result->isProved) return Found::TooLarge;
     if (!result->optimum) return leaveOpen(std::move(change), std::string(kSearchEnded)), Found::Unknown;
     const solve::PlanCost& cost = result->optimum->cost();
-    m_fits.found.push_back({std::move(change), std::move(flags), cost.bytes(), cost.femtoseconds(), options, captureOptionsOf(model.info)});
+    m_fits.found.push_back({std::move(change), std::move(flags), cost.bytes(), cost.femtoseconds(), options,
+                            captureOptionsOf(model.info)});
     return Found::Fits;
   }
 
   /// A change that stands for itself: where it is too large, that is told of it alone.
-  Result<Found> tryAlone(const Model& model, const SolveOptions& options, const std::string& change, std::string flags) {
+  Result<Found> tryAlone(const Model& model, const SolveOptions& options, const std::string& change,
+                         std::string flags) {
     CLEAVE_TRY(const Found found, tryOut(model, options, change, std::move(flags)));
     if (found == Found::TooLarge) m_fits.tooLarge.push_back(change);
     return found;
@@ -117,7 +127,8 @@ class Tries {
       hasAny = hasAny || found == Found::Fits;
       if (found == Found::Fits && isPowerOfTwo(ranks)) return {};
     }
-    if (!hasAny && isKnown && m_options.ranks < kMostRanksTried) m_fits.tooLarge.push_back(fmt::format("up to {} ranks", kMostRanksTried));
+    if (!hasAny && isKnown && m_options.ranks < kMostRanksTried)
+      m_fits.tooLarge.push_back(fmt::format("up to {} ranks", kMostRanksTried));
     return {};
   }
 
@@ -127,16 +138,21 @@ class Tries {
     if (m_options.sequenceParallel != rules::SequenceParallel::Off) return {};
     SolveOptions options = m_options;
     options.sequenceParallel = rules::SequenceParallel::Auto;
-    return tryAlone(m_model, options, "sequence parallelism where it helps", "--sequence-parallel auto").map([](Found) {});
+    return tryAlone(m_model, options, "sequence parallelism where it helps", "--sequence-parallel auto").map([](Found) {
+    });
   }
 
   /// A budget of the user's own: what the smallest plan that was found needs, if the device has it.
   Result<void> tryBudget() {
     const std::int64_t least = m_solved.result.leastBytes;
-    if (!m_options.cost.memoryBudget || least <= m_options.cost.budgetBytes() || least > m_options.cost.profile.memoryBytes) return {};
+    if (!m_options.cost.memoryBudget || least <= m_options.cost.budgetBytes() ||
+        least > m_options.cost.profile.memoryBytes)
+      return {};
     SolveOptions options = m_options;
     options.cost.memoryBudget = least;
-    return tryAlone(m_model, options, fmt::format("a budget of {}", bytesText(least)), fmt::format("--memory-budget {}", least)).map([](Found) {});
+    return tryAlone(m_model, options, fmt::format("a budget of {}", bytesText(least)),
+                    fmt::format("--memory-budget {}", least))
+        .map([](Found) {});
   }
 
   /// Those with more memory; a budget of the user's own stays what it is.
@@ -148,7 +164,8 @@ class Tries {
       if (profile.memoryBytes <= m_options.cost.budgetBytes()) continue;
       SolveOptions options = m_options;
       options.cost.profile = profile;
-      CLEAVE_TRY_VOID(tryAlone(m_model, options, fmt::format("the device {} with {}", profile.name, bytesText(profile.memoryBytes)),
+      CLEAVE_TRY_VOID(tryAlone(m_model, options,
+                               fmt::format("the device {} with {}", profile.name, bytesText(profile.memoryBytes)),
                                fmt::format("--device-profile {}", profile.name)));
     }
     return {};
@@ -158,7 +175,9 @@ class Tries {
 
   Result<void> tryCaptures() {
     if (m_model.folder.config.is_null()) {
-      return leaveOpen("other batches, lengths and types", "The graph came without its model: open the model's folder."), Result<void>();
+      return leaveOpen("other batches, lengths and types",
+                       "The graph came without its model: open the model's folder."),
+             Result<void>();
     }
     if (graph::itemSize(m_model.info.dtype) > 2) {
       auto half = m_now;
@@ -170,7 +189,8 @@ class Tries {
     return tryHalves(&torch_capture::CaptureOptions::sequence, m_now.loss ? 2 : 1, "sequence", "--seq");
   }
 
-  /// Logits of all positions are large where the vocabulary is, and whoever neither trains nor scores needs the last alone.
+  /// Logits of all positions are large where the vocabulary is, and whoever neither trains nor scores needs the last
+  /// alone.
   Result<void> tryFewerLogits() {
     if (m_options.cost.isTraining || m_now.logitsToKeep == 1) return {};
     auto capture = m_now;
@@ -180,11 +200,14 @@ class Tries {
       if (found == Found::Fits) return {};
     }
     capture.logitsToKeep = 1;
-    return tryCapture(capture, "logits of the last position alone", m_now.loss ? "--loss off --logits-to-keep 1" : "--logits-to-keep 1").map([](Found) {});
+    return tryCapture(capture, "logits of the last position alone",
+                      m_now.loss ? "--loss off --logits-to-keep 1" : "--logits-to-keep 1")
+        .map([](Found) {});
   }
 
   /// The least first: where that is too large, no half is tried.
-  Result<void> tryHalves(std::int64_t torch_capture::CaptureOptions::*count, std::int64_t least, std::string_view name, std::string_view flag) {
+  Result<void> tryHalves(std::int64_t torch_capture::CaptureOptions::*count, std::int64_t least, std::string_view name,
+                         std::string_view flag) {
     if (m_now.*count <= least) return {};
     const auto tryWith = [&](std::int64_t number) {
       auto capture = m_now;
@@ -219,21 +242,26 @@ class Tries {
 
 bool isOverBudget(const solve::SolveResult& result) {
   const auto& core = result.core.constraints;
-  return std::any_of(core.begin(), core.end(), [](const solve::Constraint& c) { return c.kind == solve::ConstraintKind::Budget; });
+  return std::any_of(core.begin(), core.end(),
+                     [](const solve::Constraint& c) { return c.kind == solve::ConstraintKind::Budget; });
 }
 
 std::string overBudgetText(const solve::SolveResult& result) {
   if (!isOverBudget(result)) return {};
-  const auto cause = std::find_if(result.causes.begin(), result.causes.end(), [](const solve::ConflictRecord& c) { return c.isOfWholePlan(); });
+  const auto cause = std::find_if(result.causes.begin(), result.causes.end(),
+                                  [](const solve::ConflictRecord& c) { return c.isOfWholePlan(); });
   return cause == result.causes.end() ? std::string() : cause->reason;
 }
 
-Result<Fits> whatFits(const Model& model, const Solved& solved, const Progress& progress) { return Tries(model, solved, progress).run(); }
+Result<Fits> whatFits(const Model& model, const Solved& solved, const Progress& progress) {
+  return Tries(model, solved, progress).run();
+}
 
 std::string toText(const Fits& fits) {
   std::string text = fits.found.empty() ? "" : "What fits, each tried alone:\n";
   for (const Fit& fit : fits.found) {
-    text += fmt::format("  {} ({}): {} a rank, {} a step\n", fit.change, fit.flags, bytesText(fit.rankBytes), solve::timeText(fit.femtoseconds));
+    text += fmt::format("  {} ({}): {} a rank, {} a step\n", fit.change, fit.flags, bytesText(fit.rankBytes),
+                        solve::timeText(fit.femtoseconds));
   }
   return text + restText(fits);
 }
@@ -241,7 +269,9 @@ std::string toText(const Fits& fits) {
 std::string restText(const Fits& fits) {
   std::string text;
   if (!fits.tooLarge.empty()) {
-    text += fmt::format("{}, each tried alone: {}.\n", fits.found.empty() ? "Nothing that was tried fits" : "Still too large", fmt::join(fits.tooLarge, ", "));
+    text += fmt::format("{}, each tried alone: {}.\n",
+                        fits.found.empty() ? "Nothing that was tried fits" : "Still too large",
+                        fmt::join(fits.tooLarge, ", "));
   }
   for (const NotKnown& open : fits.notKnown) text += fmt::format("Not known of {}: {}\n", open.change, open.why);
   return text;

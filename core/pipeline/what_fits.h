@@ -1,13 +1,14 @@
 #pragma once
-/// What would bring a plan where the memory of a rank is in the way. Each change is made alone and solved for before it is told;
-/// these are the only offers that change ranks, device, budget, sequence parallelism or inputs (solve/explain/remedy.h has the demands).
+/// What would bring a plan where the memory of a rank is in the way. Each change is made alone and solved for before it
+/// is told; these are the only offers that change ranks, device, budget, sequence parallelism or inputs
+/// (solve/explain/remedy.h has the demands).
 #include "pipeline/pipeline.h"
 
 namespace cleave::pipeline {
 
 struct Fit {
-  std::string change;        ///< "16 ranks", "the device h200", "no loss", "batch 2", "sequence 4096", "bfloat16"
-  std::string flags;         ///< the same on the command line: "--ranks 16"
+  std::string change;  ///< "16 ranks", "the device h200", "no loss", "batch 2", "sequence 4096", "bfloat16"
+  std::string flags;   ///< the same on the command line: "--ranks 16"
   std::int64_t rankBytes = 0;
   Femtoseconds femtoseconds;
   SolveOptions options;                   ///< the question that has this answer: what to solve with to have the plan
@@ -28,10 +29,12 @@ struct Fits {
 
 /// True when the budget is what leaves no plan, alone or with demands of the user's.
 bool isOverBudget(const solve::SolveResult& result);
-/// What the smallest plan that was found holds, by kind, and how much is too much; empty where the engine did not come to that.
+/// What the smallest plan that was found holds, by kind, and how much is too much; empty where the engine did not come
+/// to that.
 std::string overBudgetText(const solve::SolveResult& result);
 
-/// Of a solve for which `isOverBudget`. Blocking; captures the model again for other batches, lengths and types, without its folder.
+/// Of a solve for which `isOverBudget`. Blocking; captures the model again for other batches, lengths and types,
+/// without its folder.
 Result<Fits> whatFits(const Model& model, const Solved& solved, const Progress& progress = {});
 
 /// "What fits, each tried alone: …" and the rest; for people.

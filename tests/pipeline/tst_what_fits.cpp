@@ -1,5 +1,5 @@
-// What is offered where no plan fits the memory of a rank: each offer applied brings what it says, and what is not offered is told apart.
-// CLEAVE_FIT_MODELS and CLEAVE_FIRST_SEED say how many random models and from which seed on.
+// What is offered where no plan fits the memory of a rank: each offer applied brings what it says, and what is not
+// offered is told apart. CLEAVE_FIT_MODELS and CLEAVE_FIRST_SEED say how many random models and from which seed on.
 #include "base/quantities.h"
 #include "pipeline/plan_flags.h"
 #include "pipeline/what_fits.h"
@@ -47,11 +47,14 @@ class Folder {
   explicit Folder(const Sizes& sizes) {
     QFile config(m_folder.filePath("config.json"));
     if (!config.open(QIODevice::WriteOnly)) qFatal("no place for a model");
-    config.write(fmt::format(R"({{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,
+    config.write(
+        fmt::format(
+            R"({{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,
       "rms_norm_eps":1e-5,"rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"{}","attention_bias":false,"hidden_size":{},
       "num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{},"intermediate_size":{},"vocab_size":{}}})",
-                             sizes.dtype, sizes.heads * sizes.headSize, sizes.layers, sizes.heads, sizes.kvHeads, sizes.intermediate, sizes.vocab)
-                     .c_str());
+            sizes.dtype, sizes.heads * sizes.headSize, sizes.layers, sizes.heads, sizes.kvHeads, sizes.intermediate,
+            sizes.vocab)
+            .c_str());
   }
   std::string path() const { return m_folder.path().toStdString(); }
   void remove() { m_folder.remove(); }
@@ -87,9 +90,11 @@ Asked ask(const std::string& folder, const torch_capture::CaptureOptions& captur
 }
 
 /// With a budget that is `percent` of what the fastest plan needs.
-Asked askWithin(const std::string& folder, const torch_capture::CaptureOptions& capture, SolveOptions options, std::int64_t percent) {
+Asked askWithin(const std::string& folder, const torch_capture::CaptureOptions& capture, SolveOptions options,
+                std::int64_t percent) {
   Asked asked = ask(folder, capture, options);
-  options.cost.memoryBudget = std::max<std::int64_t>(1, orDie(planModel(asked.model, asked.solved))->cost.bytes() * percent / 100);
+  options.cost.memoryBudget =
+      std::max<std::int64_t>(1, orDie(planModel(asked.model, asked.solved))->cost.bytes() * percent / 100);
   asked.solved = orDie(solveModel(asked.model, options));
   return asked;
 }
@@ -109,7 +114,8 @@ const Fit* fitNamed(const Fits& fits, std::string_view start) {
 
 /// The flags of the question with those of the offer in their place, as the command line reads them.
 PlanFlags withFlags(const std::string& folder, const Asked& asked, const std::string& flags) {
-  std::vector<std::string> words = PlanFlags::of(folder, captureOptionsOf(asked.model->info), asked.solved->options).arguments();
+  std::vector<std::string> words =
+      PlanFlags::of(folder, captureOptionsOf(asked.model->info), asked.solved->options).arguments();
   const auto offered = QString::fromStdString(flags).split(' ');
   for (int i = 0; i + 1 < offered.size(); i += 2) {
     const auto known = std::find(words.begin(), words.end(), offered[i].toStdString());
@@ -136,11 +142,13 @@ std::string wrongAbout(const std::string& folder, const Asked& asked, const Fit&
   if (!plan) return text + plan.error().message;
   const plan::Plan& brought = **plan;
   if (brought.cost.bytes() > fit.options.cost.budgetBytes()) return text + "the plan is over the budget";
-  if (brought.cost.bytes() != fit.rankBytes || brought.cost.femtoseconds() != fit.femtoseconds) return text + fmt::format("it needs {} B", brought.cost.bytes());
+  if (brought.cost.bytes() != fit.rankBytes || brought.cost.femtoseconds() != fit.femtoseconds)
+    return text + fmt::format("it needs {} B", brought.cost.bytes());
   const auto typed = planModel(withFlags(folder, asked, fit.flags), false, {});
   if (!typed) return text + typed.error().message;
   if (!typed->plan) return text + fit.flags + ": " + typed->planError.message;
-  const bool isSame = typed->plan->cost.bytes() == fit.rankBytes && typed->plan->cost.femtoseconds() == fit.femtoseconds;
+  const bool isSame =
+      typed->plan->cost.bytes() == fit.rankBytes && typed->plan->cost.femtoseconds() == fit.femtoseconds;
   return isSame ? std::string() : text + fit.flags + " is another plan";
 }
 
@@ -179,18 +187,22 @@ class TestWhatFits : public QObject {
       return static_cast<std::uint64_t>(isSet ? value : otherwise);
     };
     const std::uint64_t first = number("CLEAVE_FIRST_SEED", 1), models = number("CLEAVE_FIT_MODELS", 40);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + models - 1));
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
+          static_cast<unsigned long long>(first + models - 1));
     std::size_t offered = 0, tooLarge = 0, notKnown = 0;
     for (std::uint64_t seed = first; seed < first + models; ++seed) {
       Dice dice(seed);
       const Folder folder(randomSizes(dice));
-      torch_capture::CaptureOptions capture{.batch = dice.from({1, 2, 6}), .sequence = dice.from({2, 3, 8, 16}), .loss = dice.oneIn(2)};
+      torch_capture::CaptureOptions capture{
+          .batch = dice.from({1, 2, 6}), .sequence = dice.from({2, 3, 8, 16}), .loss = dice.oneIn(2)};
       SolveOptions options = on(static_cast<int>(dice.from({1, 2, 3, 4, 8})));
       options.cost.isTraining = capture.loss && dice.oneIn(2);
       const Asked asked = askWithin(folder.path(), capture, options, dice.from({20, 50, 70, 90}));
       if (!isOverBudget(asked.solved->result)) continue;
       const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
-      const std::string about = fmt::format("seed {}, {} ranks, budget {}\n", seed, options.ranks, bytesText(asked.solved->options.cost.budgetBytes())) + toText(fits);
+      const std::string about = fmt::format("seed {}, {} ranks, budget {}\n", seed, options.ranks,
+                                            bytesText(asked.solved->options.cost.budgetBytes())) +
+                                toText(fits);
       for (const NotKnown& open : fits.notKnown) QVERIFY2(open.why.starts_with("The search ended"), about.c_str());
       for (const Fit& fit : fits.found) {
         const std::string wrong = wrongAbout(folder.path(), asked, fit);
@@ -221,7 +233,8 @@ class TestWhatFits : public QObject {
     QCOMPARE(toText(after), toText(before));
   }
 
-  /// A graph that came with a plan or a recording cannot be captured for other inputs, which is not to say that they do not fit.
+  /// A graph that came with a plan or a recording cannot be captured for other inputs, which is not to say that they do
+  /// not fit.
   void aGraphAloneIsNotSaidToFailOtherInputs() {
     const Folder folder({.vocab = 512});
     const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, on(2), 60);
@@ -232,8 +245,10 @@ class TestWhatFits : public QObject {
     QVERIFY2(!fitNamed(fits, "batch ") && !fitNamed(fits, "sequence "), changesOf(fits).c_str());
     QCOMPARE(fits.notKnown.size(), std::size_t{1});
     QCOMPARE(fits.notKnown[0].change, std::string("other batches, lengths and types"));
-    for (const std::string& change : fits.tooLarge) QVERIFY2(!change.starts_with("batch") && change != "sequence 2", change.c_str());
-    QVERIFY2(toText(fits).find("Not known of other batches, lengths and types: ") != std::string::npos, toText(fits).c_str());
+    for (const std::string& change : fits.tooLarge)
+      QVERIFY2(!change.starts_with("batch") && change != "sequence 2", change.c_str());
+    QVERIFY2(toText(fits).find("Not known of other batches, lengths and types: ") != std::string::npos,
+             toText(fits).c_str());
   }
 
   /// Demands that the other graph has no place for leave it open, and the other offers stand.
@@ -246,7 +261,8 @@ class TestWhatFits : public QObject {
     QVERIFY(isOverBudget(asked.solved->result));
     const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
     QVERIFY2(fitNamed(fits, "batch "), toText(fits).c_str());
-    const bool isOpen = std::any_of(fits.notKnown.begin(), fits.notKnown.end(), [](const NotKnown& open) { return open.change == "no loss"; });
+    const bool isOpen = std::any_of(fits.notKnown.begin(), fits.notKnown.end(),
+                                    [](const NotKnown& open) { return open.change == "no loss"; });
     QVERIFY2(isOpen, toText(fits).c_str());
   }
 
@@ -257,7 +273,13 @@ class TestWhatFits : public QObject {
   }
   void aLargeModelHasOneList() {
     QFETCH(int, ranks);
-    const Folder folder({.layers = 126, .heads = 128, .kvHeads = 8, .headSize = 128, .intermediate = 53248, .vocab = 128256, .dtype = "bfloat16"});
+    const Folder folder({.layers = 126,
+                         .heads = 128,
+                         .kvHeads = 8,
+                         .headSize = 128,
+                         .intermediate = 53248,
+                         .vocab = 128256,
+                         .dtype = "bfloat16"});
     const Asked asked = ask(folder.path(), {}, on(ranks));
     QVERIFY(isOverBudget(asked.solved->result));
     const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
@@ -267,10 +289,12 @@ class TestWhatFits : public QObject {
       QVERIFY2(wrong.empty(), wrong.c_str());
     }
     using solve::ChangeKind;
-    const auto remedies = orDie(solve::remediesFor(*asked.solved->problem, asked.solved->result, solve::Engine::Optimal, nullptr));
+    const auto remedies =
+        orDie(solve::remediesFor(*asked.solved->problem, asked.solved->result, solve::Engine::Optimal, nullptr));
     for (const solve::Remedy& remedy : remedies) {
       const ChangeKind kind = remedy.change.kind;
-      QVERIFY2(kind != ChangeKind::Ranks && kind != ChangeKind::SequenceParallel && kind != ChangeKind::LiftBudget, remedy.text.c_str());
+      QVERIFY2(kind != ChangeKind::Ranks && kind != ChangeKind::SequenceParallel && kind != ChangeKind::LiftBudget,
+               remedy.text.c_str());
     }
   }
 };

@@ -1,4 +1,5 @@
-// Every number in a warning, counted again over the placements of its plan. CLEAVE_WARNED_PLANS: how many; CLEAVE_SEED: where to begin.
+// Every number in a warning, counted again over the placements of its plan. CLEAVE_WARNED_PLANS: how many; CLEAVE_SEED:
+// where to begin.
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "solve/wording.h"
@@ -30,8 +31,8 @@ Case randomBlocks(Dice& dice) {
   c.problem.context.menu = dice.oneIn(3) ? rules::Menu::Optimum : rules::Menu::Full;
   c.problem.cost.profile = device();
   if (dice.oneIn(2)) c.problem.cost.profile.linkLatencySeconds = 1e-9;
-  const char* pins[] = {"model.layers.0.self_attn.*_proj=replicated", "model.layers.0.mlp.*_proj=replicated", "*.q_proj=replicated", "*.down_proj!=row",
-                        "lm_head=replicated"};
+  const char* pins[] = {"model.layers.0.self_attn.*_proj=replicated", "model.layers.0.mlp.*_proj=replicated",
+                        "*.q_proj=replicated", "*.down_proj!=row", "lm_head=replicated"};
   for (const char* pin : pins) {
     if (dice.oneIn(5)) c.problem.pins.push_back(*solve::Pin::parse(pin));
   }
@@ -67,7 +68,8 @@ std::map<std::string, Attention> attentionOf(const Plan& plan) {
     const ValueId result = plan.graph->node(node).results[0];
     Attention& like = found[solve::withoutIndices(plan.graph->scope(plan.graph->node(node).scope).path)];
     ++like.all;
-    like.whole += plan.solution->computed(result).localShape(plan.graph->shapeOf(result), plan.ranks) == plan.graph->shapeOf(result);
+    like.whole += plan.solution->computed(result).localShape(plan.graph->shapeOf(result), plan.ranks) ==
+                  plan.graph->shapeOf(result);
   }
   return found;
 }
@@ -75,7 +77,10 @@ std::map<std::string, Attention> attentionOf(const Plan& plan) {
 class Recount {
  public:
   Recount(const Case& c, const solve::SolveResult& result, const Plan& plan)
-      : m_plan(plan), m_standings(c.problem, *result.solution, c.engine, result.optimum.get()), m_whole(wholeLayersOf(plan)), m_attention(attentionOf(plan)) {}
+      : m_plan(plan),
+        m_standings(c.problem, *result.solution, c.engine, result.optimum.get()),
+        m_whole(wholeLayersOf(plan)),
+        m_attention(attentionOf(plan)) {}
 
   /// Empty: all numbers are right, and nothing that is whole goes without a word.
   std::string wrong() {
@@ -86,7 +91,8 @@ class Recount {
       if (!holds(sentence)) return sentence;
     }
     for (const auto& [pattern, layers] : m_whole) {
-      if (m_told[pattern] != layers.count) return fmt::format("{} layers {} are whole, told of {}", layers.count, pattern, m_told[pattern]);
+      if (m_told[pattern] != layers.count)
+        return fmt::format("{} layers {} are whole, told of {}", layers.count, pattern, m_told[pattern]);
     }
     const bool isOver = m_plan.cost.bytes() > m_plan.costSettings.budgetBytes();
     return isOver == m_saysOver ? std::string() : "the budget is not told of";
@@ -96,15 +102,19 @@ class Recount {
 
  private:
   bool holds(const std::string& sentence) {
-    static const std::regex kOne(R"((\S+) stays whole, (.+?) on every rank: .*)"), kMany(R"((\d+) layers (\S+) stay whole, (.+?) on every rank: .*)"),
-        kWork(R"(.*[Ee]very rank computes `([^`]+)`(?: \((\d+) of (\d+)\))? whole[,:].*)"), kBudget(R"(This plan needs (.+?) on each rank, (.+?) more than .*)");
+    static const std::regex kOne(R"((\S+) stays whole, (.+?) on every rank: .*)"),
+        kMany(R"((\d+) layers (\S+) stay whole, (.+?) on every rank: .*)"),
+        kWork(R"(.*[Ee]very rank computes `([^`]+)`(?: \((\d+) of (\d+)\))? whole[,:].*)"),
+        kBudget(R"(This plan needs (.+?) on each rank, (.+?) more than .*)");
     std::smatch match;
     if (std::regex_match(sentence, match, kMany)) return isWhole(match[2], std::stoul(match[1]), match[3]);
     if (std::regex_match(sentence, match, kOne)) return isWhole(solve::withoutIndices(match[1].str()), 1, match[2]);
     if (std::regex_match(sentence, match, kBudget)) return isOver(match[1], match[2]);
     if (sentence.starts_with("Nothing is split")) return isNothingSplit(sentence);
     if (!std::regex_match(sentence, match, kWork)) return false;  // a sentence that is not counted again
-    const auto number = [&](std::size_t group, std::size_t otherwise) { return match[group].matched ? std::stoul(match[group]) : otherwise; };
+    const auto number = [&](std::size_t group, std::size_t otherwise) {
+      return match[group].matched ? std::stoul(match[group]) : otherwise;
+    };
     if (blamesHeads(sentence) && !isOfHeads(sentence)) return false;
     const std::size_t all = m_attention[match[1]].all;
     return isComputedWhole(match[1], number(2, all), number(3, all));
@@ -123,7 +133,8 @@ class Recount {
     const Whole& like = m_whole[pattern];
     m_told[pattern] += count;
     // Layers of one pattern are equal.
-    return like.count >= count && bytes == bytesText(like.bytes / static_cast<std::int64_t>(like.count) * static_cast<std::int64_t>(count));
+    return like.count >= count &&
+           bytes == bytesText(like.bytes / static_cast<std::int64_t>(like.count) * static_cast<std::int64_t>(count));
   }
 
   /// Of one reason: others may hold other modules whole.
@@ -152,15 +163,18 @@ class Recount {
       if (parameter.localShape != parameter.type.shape) return false;
       bytes += sizeInBytes(parameter.type);
     }
-    const std::string held = "Each rank holds " + bytesText(m_plan.cost.bytes()), all = "all " + bytesText(bytes) + " of parameters";
-    return sentence.find(held) != std::string::npos || sentence.find(fmt::format("each of the {} ranks holds {}", m_plan.ranks, all)) != std::string::npos;
+    const std::string held = "Each rank holds " + bytesText(m_plan.cost.bytes()),
+                      all = "all " + bytesText(bytes) + " of parameters";
+    return sentence.find(held) != std::string::npos ||
+           sentence.find(fmt::format("each of the {} ranks holds {}", m_plan.ranks, all)) != std::string::npos;
   }
 
   bool isOver(const std::string& needed, const std::string& over) {
     ++budgets;
     m_saysOver = true;
     const std::int64_t budget = m_plan.costSettings.budgetBytes();
-    return m_plan.cost.bytes() > budget && needed == bytesText(m_plan.cost.bytes()) && over == bytesText(m_plan.cost.bytes() - budget);
+    return m_plan.cost.bytes() > budget && needed == bytesText(m_plan.cost.bytes()) &&
+           over == bytesText(m_plan.cost.bytes() - budget);
   }
 
   const Plan& m_plan;
@@ -183,7 +197,8 @@ class TestWarningCounts : public QObject {
       return static_cast<std::uint64_t>(isSet ? value : otherwise);
     };
     const std::uint64_t first = number("CLEAVE_SEED", 1), count = number("CLEAVE_WARNED_PLANS", 300);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1));
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
+          static_cast<unsigned long long>(first + count - 1));
     std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
       Dice dice(seed);
@@ -199,7 +214,8 @@ class TestWarningCounts : public QObject {
       nothing += recount.nothing;
       budgets += recount.budgets;
     }
-    qInfo("counted again: %zu of layers, %zu of attention, %zu of plans that split nothing, %zu of budgets", layers, attention, nothing, budgets);
+    qInfo("counted again: %zu of layers, %zu of attention, %zu of plans that split nothing, %zu of budgets", layers,
+          attention, nothing, budgets);
     QVERIFY(count < 300 || (layers > 100 && attention > 20 && nothing > 5 && budgets > 5));
   }
 };

@@ -1,5 +1,6 @@
-// What is said where no plan fits a budget, against all plans of random small models: that there is none, what the smallest needs, and
-// which demands are in the way. CLEAVE_BUDGET_MODELS and CLEAVE_FIRST_SEED say how many and from which seed on.
+// What is said where no plan fits a budget, against all plans of random small models: that there is none, what the
+// smallest needs, and which demands are in the way. CLEAVE_BUDGET_MODELS and CLEAVE_FIRST_SEED say how many and from
+// which seed on.
 #include "base/quantities.h"
 #include "brute_force.h"
 #include "optimal_support.h"
@@ -30,7 +31,9 @@ Problem within(const Problem& problem, std::int64_t budget) {
   return bound;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 class Claims {
  public:
@@ -58,7 +61,8 @@ class Claims {
   /// The smallest plan that is named is there, and none is smaller.
   std::string wrongBytes(const SolveResult& result, std::int64_t budget, const std::vector<std::int64_t>& all) const {
     const std::string& text = result.causes.front().reason;
-    if (result.leastBytes != all.front()) return fmt::format("the smallest plan needs {} B, not {}", all.front(), result.leastBytes);
+    if (result.leastBytes != all.front())
+      return fmt::format("the smallest plan needs {} B, not {}", all.front(), result.leastBytes);
     if (!solved(within(m_problem, result.leastBytes)).solution) return "the budget that is said to be enough is not";
     if (solved(within(m_problem, result.leastBytes - 1)).solution) return "a byte less is enough as well";
     for (const std::int64_t bytes : {budget, result.leastBytes - budget, result.leastBytes}) {
@@ -81,7 +85,8 @@ class Claims {
     const bool isDemanded = core->core.constraints.size() > 1;
     demanded += isDemanded;
     const bool fitsFree = all->front() <= *bound.cost.memoryBudget;
-    if (isDemanded != fitsFree) return fmt::format("without demands the smallest needs {} B, but: {}", all->front(), text);
+    if (isDemanded != fitsFree)
+      return fmt::format("without demands the smallest needs {} B, but: {}", all->front(), text);
     if (has(text, "under these demands") != isDemanded) return "demands are told of wrongly: " + text;
     const std::string where = fmt::format("{} a rank", bytesText(*bound.cost.memoryBudget));
     return has(text, where) ? "" : where + " is not in: " + text;
@@ -102,7 +107,8 @@ class TestBudgetClaims : public QObject {
       return static_cast<std::uint64_t>(isSet ? value : otherwise);
     };
     const std::uint64_t first = number("CLEAVE_FIRST_SEED", 1), models = number("CLEAVE_BUDGET_MODELS", 300);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + models - 1));
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
+          static_cast<unsigned long long>(first + models - 1));
     std::size_t refused = 0, granted = 0, demanded = 0, unproved = 0;
     for (std::uint64_t seed = first; seed < first + models; ++seed) {
       RandomProblem random(seed);
