@@ -16,6 +16,12 @@ bool isA(const std::exception& exception) {
   return dynamic_cast<const T*>(&exception) != nullptr;
 }
 
+/// c10::Error::what() looks up the names of a whole stack, which takes milliseconds.
+std::string textOf(const std::exception& exception) {
+  const auto* torchError = dynamic_cast<const c10::Error*>(&exception);
+  return torchError ? torchError->what_without_backtrace() : exception.what();
+}
+
 /// What there is no more of. Gloo and c10d have no types for it, and quote the system.
 std::optional<std::string> exhaustionOf(const std::exception& exception) {
   if (isA<std::bad_alloc>(exception)) return noMemoryInWords();
@@ -23,14 +29,13 @@ std::optional<std::string> exhaustionOf(const std::exception& exception) {
     if (error->code() == std::errc::resource_unavailable_try_again) return noThreadInWords();  // std::thread's
     if (auto words = exhaustionInWords(error->code().value())) return words;
   }
-  return exhaustionQuotedIn(exception.what());
+  return exhaustionQuotedIn(textOf(exception));
 }
 
 }  // namespace
 
 std::string messageOf(const std::exception& exception) {
-  const auto* torchError = dynamic_cast<const c10::Error*>(&exception);
-  std::string text = torchError ? torchError->what_without_backtrace() : exception.what();
+  std::string text = textOf(exception);
   // c10d writes its own stack behind an empty line or "Exception raised from".
   for (const char* mark : {"\n\n", "\nException raised from", " (function operator())"})
     text = text.substr(0, text.find(mark));
