@@ -319,8 +319,9 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
                       {"transient_peak", point.transientPeak},
                       {"memory_budget", point.bytes}});
   }
-  text += fmt::format("{} that no other beats in both time and memory", front.points.size() == 1 ? "1 plan" : fmt::format("{} plans", front.points.size()));
-  text += front.isExact ? ".\n" : fmt::format("; not all of them: one left out is at most {:.2f} % faster than the next smaller one here.\n", 100 * front.worstGap);
+  text += fmt::format("{} that no other{} beats in both time and memory", front.points.size() == 1 ? "1 plan" : fmt::format("{} plans", front.points.size()),
+                      front.isExact ? "" : " found");
+  text += front.isExact ? ".\n" : fmt::format("; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here.\n", 100 * front.worstGap);
   const Json document{{"schema", "cleave.front/1"}, {"exact", front.isExact}, {"worst_gap", front.worstGap}, {"points", std::move(points)}};
   return answer(text, json, jsonText(document, 1) + "\n");
 }

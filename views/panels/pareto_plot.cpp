@@ -135,9 +135,10 @@ QString ParetoPlot::readout() const {
 QString ParetoPlot::summary() const {
   if (m_data.points.empty()) return {};
   if (count() == 1) return tr("One plan is both the fastest and the smallest.");
-  QString text = tr("%1 that no other beats in both.").arg(countedText(static_cast<std::uint64_t>(count()), "plan"));
+  QString text = (m_data.isExact ? tr("%1 that no other beats in both.") : tr("%1 that no other found beats in both."))
+                     .arg(countedText(static_cast<std::uint64_t>(count()), "plan"));
   if (!m_data.isExact)
-    text += tr(" Not all of them: one left out is at most %1 faster than the next smaller one here.")
+    text += tr(" Not all of them: one that was not found is at most %1 faster than the next smaller one here.")
                 .arg(percentText(m_data.worstGap));
   return text;
 }

@@ -63,11 +63,22 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
   return found;
 }
 
-/// Between two neighbours another plan could be as fast as the faster one.
-double worstGapOf(const std::vector<ParetoPoint>& points) {
+/// No plan that needs at most `bytes` is faster than `bound`.
+struct FrontBound {
+  std::int64_t bytes = 0;
+  Wide bound = 0;
+};
+
+/// A plan left out beside a point needs less than the point before, so what bounds the plans that fit there bounds it.
+double worstGapOf(const std::vector<ParetoPoint>& points, const std::vector<FrontBound>& bounds) {
   double worst = 0;
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    const double gap = static_cast<double>(points[i].femtoseconds - points[i - 1].femtoseconds);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::int64_t most = i == 0 ? points.front().bytes : points[i - 1].bytes - 1;
+    Wide bound = 0;
+    for (const FrontBound& known : bounds) {
+      if (known.bytes >= most) bound = std::max(bound, known.bound);
+    }
+    const double gap = static_cast<double>(points[i].femtoseconds.count() - bound);
     worst = std::max(worst, gap / std::max(1.0, static_cast<double>(points.front().femtoseconds)));
   }
   return worst;
@@ -122,6 +133,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   Front front;
   const bool isWalked = paths->isExact && paths->points <= kMostPoints;
   front.isExact = isWalked && !m_elimination.droppedFs;
+  std::vector<FrontBound> bounds;
   Limits within;
   if (m_elimination.places() > Limits::kFewPlaces) within.plans = Limits::kFewPlans;
   for (std::size_t i = 0; isWalked ? i < kMostWalked : i < budgets.size(); ++i) {
@@ -135,6 +147,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
       break;
     }
     front.isExact = front.isExact && found.isProved;
+    bounds.push_back({within.total, found.lowerBoundFs});
     const ParetoPoint point{found.cost.femtoseconds(), found.cost.bytes(), found.cost.transientPeak};
     std::erase_if(front.points, [&](const ParetoPoint& other) { return other.femtoseconds >= point.femtoseconds && other.bytes >= point.bytes; });
     const bool isBeaten = std::any_of(front.points.begin(), front.points.end(), [&](const ParetoPoint& other) {
@@ -145,7 +158,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
     if (isWalked && i + 1 == kMostWalked) front.isExact = false;
   }
   std::sort(front.points.begin(), front.points.end(), [](const ParetoPoint& a, const ParetoPoint& b) { return a.bytes > b.bytes; });
-  if (!front.isExact) front.worstGap = worstGapOf(front.points);
+  if (!front.isExact) front.worstGap = worstGapOf(front.points, bounds);
   return front;
 }
 

@@ -1,5 +1,6 @@
 #include "solve/optimal/budget_words.h"
 
+#include "base/checked.h"
 #include "base/quantities.h"
 #include "solve/cost/memory_parts.h"
 #include "solve/cost/peak.h"
@@ -12,7 +13,16 @@ namespace {
 
 constexpr std::size_t kMostHolders = 3;
 
-/// "`model.layers.*.mlp.up_proj` (80 of them) with 17.5 GiB, `lm_head` with 1.96 GiB and …": what most of the bytes that stay are.
+/// Layers by their own name, what is computed between them by its module.
+std::string holderOf(const Context& context, NodeId node) {
+  const Graph& graph = *context.problem.graph;
+  const bool isLayer = context.variables.layer(node).has_value();
+  const std::string& module = graph.scope(graph.node(node).scope).path;
+  const bool isBetween = !isLayer && graph.node(node).kind == graph::NodeKind::Call && !module.empty();
+  return withoutIndices(isBetween ? module : nameOf(graph, node, isLayer));
+}
+
+/// "is mostly that of `model.layers.*.mlp.up_proj` (80 of them) with 17.5 GiB, `lm_head` with 1.96 GiB and …": of the bytes that stay.
 std::string largestHolders(const Context& context, const Solution& solution) {
   struct Group {
     std::string pattern;
@@ -24,7 +34,7 @@ std::string largestHolders(const Context& context, const Solution& solution) {
   for (const NodeId node : context.variables.steps()) {
     const std::int64_t bytes = costs[node.index()].bytes();
     if (bytes == 0) continue;
-    const std::string pattern = withoutIndices(nameOf(*context.problem.graph, node, context.variables.layer(node).has_value()));
+    const std::string pattern = holderOf(context, node);
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) { return known.pattern == pattern; });
     if (group == groups.end()) group = groups.insert(groups.end(), Group{pattern});
     ++group->count;
@@ -32,11 +42,15 @@ std::string largestHolders(const Context& context, const Solution& solution) {
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
   std::vector<std::string> parts;
+  std::int64_t all = 0, named = 0;
+  for (const Group& group : groups) all = saturatingAdd(all, group.bytes);
   for (std::size_t i = 0; i < std::min(groups.size(), kMostHolders); ++i) {
     const std::string times = groups[i].count > 1 ? fmt::format(" ({} of them)", groups[i].count) : "";
+    named = saturatingAdd(named, groups[i].bytes);
     parts.push_back(fmt::format("{}{} with {}", ticked(groups[i].pattern), times, bytesText(groups[i].bytes)));
   }
-  return joined(parts, "and");
+  if (parts.empty()) return {};
+  return fmt::format("{} that of {}", named > all / 2 ? "is mostly" : "is most of all", joined(parts, "and"));
 }
 
 }  // namespace
@@ -52,7 +66,7 @@ std::string overBudgetSentence(const Eliminated& optimum, const Found& found) {
   text += fmt::format(" the smallest that was found is {} too large. It needs {}.", bytesText(needs - budget), memoryText(found.cost));
   if (stays > budget || stays > needs / 2) {
     const std::string holders = largestHolders(context, optimum.solution());
-    if (!holders.empty()) text += fmt::format(" What stays for the whole step is mostly that of {}.", holders);
+    if (!holders.empty()) text += fmt::format(" What stays for the whole step {}.", holders);
   }
   if (stays <= budget || found.cost.transientPeak > needs / 2) {
     text += fmt::format(" The transient peak stands {}.", toText(*problem.graph, peakOf(problem, context.variables, optimum.solution())));

@@ -92,7 +92,8 @@ class Optimum {
   virtual bool knowsAllPlans() const = 0;
 
   /// The whole front by rising time, first the fastest plan; the budget does not cut it. `isExact` false: thinned, because it
-  /// has too many points; no plan left out is faster than the next smaller one here by more than `worstGap` (relative).
+  /// has too many points; no plan left out is faster than the next smaller one here by more than `worstGap` (of the
+  /// fastest plan's time).
   struct Front {
     std::vector<ParetoPoint> points;
     bool isExact = true;

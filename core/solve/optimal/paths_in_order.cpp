@@ -46,10 +46,10 @@ bool PathsInOrder::isWorse(const Waiting& a, const Waiting& b) {
   return a.number > b.number;
 }
 
-PathsInOrder::State PathsInOrder::next() {
+PathsInOrder::State PathsInOrder::next(std::uint64_t mostWork) {
   while (!m_heap.empty()) {
     if (m_progress.cancelled()) return State::Stopped;
-    if (m_heap.size() > kMostWaiting || m_walked > kMostWalked) return State::OutOfRoom;
+    if (m_heap.size() > kMostWaiting || m_walked > kMostWalked || m_work >= mostWork) return State::OutOfRoom;
     std::pop_heap(m_heap.begin(), m_heap.end(), isWorse);
     const Waiting start = m_heap.back();
     m_heap.pop_back();

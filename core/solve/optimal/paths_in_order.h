@@ -15,7 +15,8 @@ class PathsInOrder {
                const Progress& progress);
 
   enum class State { Found, Exhausted, OutOfRoom, Stopped };
-  State next();
+  /// OutOfRoom also where `mostWork` transitions were looked at.
+  State next(std::uint64_t mostWork = std::numeric_limits<std::uint64_t>::max());
   const Path& path() const { return m_path; }
   std::uint64_t work() const { return m_work; }  ///< transitions looked at so far
   /// No path still to come is faster; fixed steps counted.

@@ -13,9 +13,7 @@ namespace {
 constexpr std::uint64_t kWorkForAPlan = 10'000;
 constexpr int kMostRanges = 24;
 
-bool hasRoom(const Found& found, const Limits& limits, const PathsInOrder& paths) {
-  return found.plansChecked < limits.plans && paths.work() < limits.plans * kWorkForAPlan;
-}
+std::uint64_t mostWork(const Limits& limits) { return limits.plans * kWorkForAPlan; }
 
 }  // namespace
 
@@ -145,8 +143,8 @@ bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Foun
   const bool hasPlan = found.outcome == Found::Outcome::Plan;
   const Wide cut = hasPlan ? found.cost.femtoseconds().count() : kUnreachable;
   PathsInOrder paths(m_elimination, std::min(limits.total, limits.additive), cut, restriction, progress);
-  while (hasRoom(found, limits, paths)) {
-    const auto state = paths.next();
+  while (found.plansChecked < limits.plans) {
+    const auto state = paths.next(mostWork(limits));
     if (state == PathsInOrder::State::Stopped) return false;
     if (state == PathsInOrder::State::OutOfRoom) break;
     if (state == PathsInOrder::State::Exhausted) {
@@ -264,8 +262,8 @@ bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide
 /// The same among all plans, for a while. False when cancelled.
 bool Eliminated::lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const {
   PathsInOrder paths(m_elimination, found.cost.additiveBytes() - 1, limitFs + 1, restriction, progress);
-  while (hasRoom(found, limits, paths)) {
-    const auto state = paths.next();
+  while (found.plansChecked < limits.plans) {
+    const auto state = paths.next(mostWork(limits));
     if (state == PathsInOrder::State::Stopped) return false;
     if (state == PathsInOrder::State::OutOfRoom) break;
     if (state == PathsInOrder::State::Exhausted) return true;
