@@ -122,7 +122,7 @@ class CardMaker {
     s.text(isDirect ? ": " : ". It follows from ").node(line.chooser);
     if (const auto id = m_cursor.choiceOf(line.chooser)) {
       const Choice& choice = m_trace.choice(*id);
-      s.text(fmt::format("{} took {} ({}) at ", isDirect ? "" : ", which", nameOf(choice), choice.reason));
+      s.text(fmt::format("{} took {} ({}) at ", isDirect ? "" : ", which", nameOf(choice, m_problem.context.worldSize), choice.reason));
     }
     s.step(*line.chosenAt);
     const std::size_t count = candidateCount(line.chooser);
@@ -138,9 +138,9 @@ class CardMaker {
     std::vector<std::string> pinned;
     for (const RuledOut& out : candidatesOf(m_problem, m_variables, m_card.node, *reads).ruledOut) {
       if (out.pin.empty()) {
-        m_card.tried.push_back(sentence().text(fmt::format("{} {}.", nameOf(out.choice), out.why)).finish());
+        m_card.tried.push_back(sentence().text(fmt::format("{} {}.", nameOf(out.choice, m_problem.context.worldSize), out.why)).finish());
       } else {
-        pinned.push_back(nameOf(out.choice));
+        pinned.push_back(nameOf(out.choice, m_problem.context.worldSize));
       }
     }
     if (!pinned.empty()) {

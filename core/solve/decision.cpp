@@ -1,5 +1,6 @@
 #include "solve/decision.h"
 
+#include "solve/form.h"
 #include "solve/redistribute.h"
 #include "solve/sentences.h"
 #include "solve/wording.h"
@@ -87,8 +88,8 @@ std::vector<PastTry> pastTries(const Cursor& cursor, NodeId node) {
   return tries;
 }
 
-std::string nameOf(const Choice& choice) {
-  if (choice.strategy) return std::string(rules::toText(choice.strategy->strategy));
+std::string nameOf(const Choice& choice, int ranks) {
+  if (choice.strategy) return formText(*choice.strategy, ranks);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < choice.results.size(); ++i) texts.push_back(placementText(choice, i));
   return texts.empty() ? "no result" : fmt::format("{}", fmt::join(texts, ", "));
@@ -157,7 +158,7 @@ class DecisionMaker {
     const Candidates candidates = candidatesOf(m_problem, m_variables, m_decision.node, *reads);
     for (std::size_t i = 0; i < candidates.open.size(); ++i) {
       CandidateFate fate{
-          .name = nameOf(candidates.open[i]), .choice = candidates.open[i], .why = candidates.open[i].reason};
+          .name = nameOf(candidates.open[i], m_problem.context.worldSize), .choice = candidates.open[i], .why = candidates.open[i].reason};
       for (const PastTry& past : tries) {
         if (past.ordinal == i) tell(fate, past);
       }
@@ -166,7 +167,7 @@ class DecisionMaker {
     }
     for (const RuledOut& out : candidates.ruledOut) {
       m_decision.candidates.push_back({.fate = out.pin.empty() ? Fate::DoesNotFit : Fate::Pinned,
-                                       .name = nameOf(out.choice),
+                                       .name = nameOf(out.choice, m_problem.context.worldSize),
                                        .choice = out.choice,
                                        .why = out.why,
                                        .pin = out.pin});

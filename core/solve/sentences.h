@@ -34,7 +34,7 @@ struct PastTry {
 /// In order of time; empty when the node has no choice and was not just gone back to.
 std::vector<PastTry> pastTries(const Cursor& cursor, NodeId node);
 
-/// What a choice is called: "column", "S(2)".
-std::string nameOf(const Choice& choice);
+/// What a choice is called: "column", "column, copied", "S(2)".
+std::string nameOf(const Choice& choice, int ranks);
 
 }  // namespace cleave::solve

@@ -111,6 +111,39 @@ class TestExplainWhyNot : public QObject {
     COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
     QCOMPARE(answer.core.constraints.front().kind, ConstraintKind::Menu);
     VERIFY_SAYS(textOf(answer), "the full menu");
+    VERIFY_SAYS(textOf(answer), "With that setting and the pin `model.embed_tokens=");
+    const std::string text = textOf(answer);
+    const std::size_t pin = text.find("the pin `") + 9;
+    Problem wider = *problem;
+    wider.context.menu = rules::Menu::Full;
+    wider.pins.push_back(*Pin::parse(text.substr(pin, text.find('`', pin) - pin)));
+    QVERIFY(isSolvable(wider));
+  }
+
+  /// Another setting has the form, and still no plan takes it.
+  void deniesWhatNoSettingBrings() {
+    const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 6, .kvHeads = 6, .intermediate = 64}), 4);
+    const WhyNot answer = ask(*problem, resultOf(*problem->graph, "model.layers.0.mlp.down_proj"), "S(1)");
+    COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
+    VERIFY_SAYS(textOf(answer), "sequence parallelism");
+    Problem wider = *problem;
+    wider.context.sequenceParallel = rules::SequenceParallel::Auto;
+    wider.pins.push_back(*Pin::parse(problem->graph->value(resultOf(*problem->graph, "model.layers.0.mlp.down_proj")).name + "=S(1)"));
+    VERIFY_SAYS(textOf(answer), isSolvable(wider) ? "there is a plan" : "no plan has it, with that setting or without");
+  }
+
+  /// A layer whose "column" is a copy on every rank is whole, in every answer.
+  void copiesAreWhole() {
+    const auto problem = test::problemOf(test::llamaGraph({.heads = 4, .kvHeads = 1}), 4);
+    const WhyNot whole = ask(*problem, "model.layers.0.self_attn.k_proj", rules::Strategy::Whole);
+    COMPARE_ANSWER(whole, WhyNotAnswer::IsSo);
+    const WhyNot column = ask(*problem, "model.layers.0.self_attn.k_proj", rules::Strategy::Column);
+    QVERIFY2(column.answer != WhyNotAnswer::IsSo && textOf(column).find("is pinned") == std::string::npos, textOf(column).c_str());
+    QVERIFY2(textOf(column).find(" .") == std::string::npos, textOf(column).c_str());
+    const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.self_attn.k_proj"));
+    std::string text;
+    for (const WhyLink& link : links) text += plainText(link.sentence) + "\n";
+    QVERIFY2(text.find("k_proj` is column:") == std::string::npos, text.c_str());
   }
 
   void saysWhatAnOperatorCannotDo() {

@@ -309,7 +309,7 @@ class CoreFinder {
       Constraint constraint = constraintOf(least, variables, n, witness);
       for (const RuledOut& out : candidatesOf(least, variables, n, witness->reads).ruledOut) {
         if (!out.pin.empty() || !isAskedFor(least, variables, n, out.choice)) continue;
-        constraint.text = fmt::format("{} as {} {}.", ticked(nameOf(*least.graph, n, variables.layer(n).has_value())), nameOf(out.choice), out.why);
+        constraint.text = fmt::format("{} as {} {}.", ticked(nameOf(*least.graph, n, variables.layer(n).has_value())), nameOf(out.choice, least.context.worldSize), out.why);
         break;
       }
       m_core.constraints.push_back(std::move(constraint));

@@ -1,6 +1,7 @@
 #include "solve/explain/impossible.h"
 
 #include "solve/candidates.h"
+#include "solve/form.h"
 #include "solve/wording.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ rules::LayerOptions optionsOf(const Problem& problem, const Variables& variables
 
 bool offers(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
   const auto options = optionsOf(problem, variables, layer).offered;
-  return std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) { return o.strategy == strategy; });
+  return std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) { return formOf(o, problem.context.worldSize) == strategy; });
 }
 
 /// Each reason once: several forms are refused for the same numbers.
@@ -50,29 +51,41 @@ bool gives(const Question& question, NodeId layer, const StrategyOption& option)
   return option.result == question.placement;
 }
 
-/// The full menu, or sequence parallelism where it is off, has the form that is missed.
-std::optional<std::string> menuWith(const Problem& problem, const auto& has) {
-  Problem other = problem;
-  other.context.menu = rules::Menu::Full;
-  if (has(other)) return "the full menu";
-  if (problem.context.sequenceParallel != rules::SequenceParallel::Off) return std::nullopt;
-  other.context.sequenceParallel = rules::SequenceParallel::Auto;
-  if (has(other)) return "sequence parallelism";
-  return std::nullopt;
+/// Settings that have the form that is missed, and the problem under them.
+struct Wider {
+  const char* name;
+  Problem problem;
+};
+std::optional<Wider> menuWith(const Problem& problem, const auto& has) {
+  const bool isNarrow = problem.context.menu != rules::Menu::Full, isWhole = problem.context.sequenceParallel == rules::SequenceParallel::Off;
+  const auto with = [&](const char* name, bool full, bool onSequence) -> std::optional<Wider> {
+    Wider wider{name, problem};
+    if (full) wider.problem.context.menu = rules::Menu::Full;
+    if (onSequence) wider.problem.context.sequenceParallel = rules::SequenceParallel::Auto;
+    return has(wider.problem) ? std::optional(std::move(wider)) : std::nullopt;
+  };
+  if (isNarrow) {
+    if (auto found = with("the full menu", true, false)) return found;
+  }
+  if (isWhole) {
+    if (auto found = with("sequence parallelism", false, true)) return found;
+  }
+  return isNarrow && isWhole ? with("the full menu and sequence parallelism", true, true) : std::nullopt;
 }
 
-std::optional<Constraint> layerCannot(const Question& question, NodeId layer) {
+std::optional<Impossible> layerCannot(const Question& question, NodeId layer) {
   const auto givesIt = [&](const Problem& problem) {
     const auto options = optionsOf(problem, question.variables, layer).offered;
     return std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) { return gives(question, layer, o); });
   };
   if (givesIt(question.problem)) return std::nullopt;
   const std::string own = ticked(graph::layerName(question.graph(), layer));
-  Constraint found{.node = layer};
-  if (const auto menu = menuWith(question.problem, givesIt)) {
+  Impossible found{{.node = layer}, {}};
+  if (auto menu = menuWith(question.problem, givesIt)) {
     found.kind = ConstraintKind::Menu;
     found.text = fmt::format("{} cannot be {}: with {} its layer {} has a form for that, but that is not chosen here.", question.name(), question.wanted(),
-                             *menu, own);
+                             menu->name, own);
+    found.wider = std::move(menu->problem);
     return found;
   }
   const auto reasons = reasonsOf(optionsOf(question.problem, question.variables, layer).refused);
@@ -98,13 +111,14 @@ std::string exampleOf(const Question& question, NodeId node) {
   return found.open.empty() ? " " + found.conflict.reason : std::string();
 }
 
-std::optional<Constraint> operatorCannot(const Question& question, Domains& domains, NodeId node) {
+std::optional<Impossible> operatorCannot(const Question& question, Domains& domains, NodeId node) {
   if (domains.gives(question.value, question.placement) != Answer::Fails) return std::nullopt;
-  return Constraint{.kind = ConstraintKind::Rule,
-                    .node = node,
-                    .value = question.value,
-                    .text = fmt::format("{} cannot be {}: its operator gives that for no placement that its inputs can have.{}", question.name(),
-                                        question.wanted(), exampleOf(question, node))};
+  return Impossible{{.kind = ConstraintKind::Rule,
+                     .node = node,
+                     .value = question.value,
+                     .text = fmt::format("{} cannot be {}: its operator gives that for no placement that its inputs can have.{}", question.name(),
+                                         question.wanted(), exampleOf(question, node))},
+                    {}};
 }
 
 }  // namespace
@@ -112,21 +126,22 @@ std::optional<Constraint> operatorCannot(const Question& question, Domains& doma
 std::string formsOf(const Problem& problem, const Variables& variables, NodeId layer) {
   std::vector<std::string> names;
   for (const StrategyOption& option : optionsOf(problem, variables, layer).offered) {
-    std::string name(rules::toText(option.strategy));
+    std::string name(rules::toText(formOf(option, problem.context.worldSize)));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   }
   return joined(names, "or");
 }
 
-std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, Domains& domains, ValueId value, const Placement& placement) {
+std::optional<Impossible> whyImpossible(const Problem& problem, const Variables& variables, Domains& domains, ValueId value, const Placement& placement) {
   const Question question{problem, variables, value, placement};
   const std::string sizes = placement.whyNotDivisible(question.shape(), problem.context.worldSize);
   const NodeId producer = problem.graph->value(value).producer;
   const NodeId decider = variables.decider(producer);
   if (!sizes.empty()) {
-    return Constraint{.kind = ConstraintKind::Sizes,
-                      .node = decider,
-                      .text = fmt::format("{} {} cannot be {}: {}.", question.name(), graph::toText(question.shape()), placement.text(), sizes)};
+    return Impossible{{.kind = ConstraintKind::Sizes,
+                       .node = decider,
+                       .text = fmt::format("{} {} cannot be {}: {}.", question.name(), graph::toText(question.shape()), placement.text(), sizes)},
+                      {}};
   }
   if (variables.layer(decider)) return layerCannot(question, decider);
   if (problem.graph->node(producer).kind == graph::NodeKind::Call) return operatorCannot(question, domains, producer);
@@ -134,24 +149,25 @@ std::optional<Constraint> whyImpossible(const Problem& problem, const Variables&
   const std::string why = problem.graph->node(producer).kind == graph::NodeKind::Input       ? "an input is given whole to every rank"
                           : problem.graph->node(producer).kind == graph::NodeKind::Parameter ? "it is used by more than layers, so every rank holds all of it"
                                                                                               : "a constant is whole on every rank";
-  return Constraint{.kind = ConstraintKind::Rule, .node = producer, .value = value, .text = fmt::format("{} cannot be split: {}.", question.name(), why)};
+  return Impossible{{.kind = ConstraintKind::Rule, .node = producer, .value = value, .text = fmt::format("{} cannot be split: {}.", question.name(), why)}, {}};
 }
 
-std::optional<Constraint> whyImpossible(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
+std::optional<Impossible> whyImpossible(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
   if (offers(problem, variables, layer, strategy)) return std::nullopt;
   const std::string own = ticked(graph::layerName(*problem.graph, layer));
-  Constraint found{.node = layer};
+  Impossible found{{.node = layer}, {}};
   for (const rules::Refusal& refusal : optionsOf(problem, variables, layer).refused) {
     if (refusal.strategy != strategy) continue;
     found.kind = ConstraintKind::Sizes;
     found.text = fmt::format("{} cannot be {}: {}.", own, rules::toText(strategy), refusal.reason);
     return found;
   }
-  const auto menu = menuWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
+  auto menu = menuWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
   found.kind = menu ? ConstraintKind::Menu : ConstraintKind::Rule;
-  found.text = menu ? fmt::format("{} cannot be {} here: only {} offers that form.", own, rules::toText(strategy), *menu)
+  found.text = menu ? fmt::format("{} cannot be {} here: only {} offers that form.", own, rules::toText(strategy), menu->name)
                     : fmt::format("{} cannot be {}: a layer of its kind has no such form; it can be {}.", own, rules::toText(strategy),
                                   formsOf(problem, variables, layer));
+  if (menu) found.wider = std::move(menu->problem);
   return found;
 }
 

@@ -1,4 +1,5 @@
 #include "solve/explain/explain.h"
+#include "solve/form.h"
 #include "solve/sentences.h"
 #include "solve/wording.h"
 
@@ -104,7 +105,7 @@ class Chain {
     if (asked.value != result) tellParameter(asked);
     const auto& open = asked.candidates.open;
     const auto& chosen = m_solution.strategies[asked.node.index()];
-    auto s = sentence().node(asked.node).text(fmt::format(" is {}", chosen ? rules::toText(chosen->strategy) : "without a strategy"));
+    auto s = sentence().node(asked.node).text(fmt::format(" is {}", chosen ? formText(*chosen, m_problem.context.worldSize) : "without a strategy"));
     if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
     WhyLink link{.node = asked.node, .value = result};
     link.alternatives = alternativesOf(asked);
@@ -142,7 +143,7 @@ class Chain {
     auto s = sentence();
     s.value(asked.value).text(fmt::format(" is {}, as ", words(asked.value))).node(asked.node);
     const auto& strategy = m_solution.strategies[asked.node.index()];
-    s.text(fmt::format(" needs it, which is {}", strategy ? rules::toText(strategy->strategy) : "whole"));
+    s.text(fmt::format(" needs it, which is {}", strategy ? formText(*strategy, m_problem.context.worldSize) : "whole"));
     const auto& users = m_graph.value(asked.value).users;
     if (users.size() > 1) {
       s.text("; ");
@@ -208,8 +209,8 @@ class Chain {
 
   /// Two forms of one name differ by how the result lies.
   std::string nameWithPlacement(const Asked& asked, const Choice& choice) const {
-    const std::string name = nameOf(choice);
-    const auto sameName = [&](const Choice& other) { return nameOf(other) == name; };
+    const std::string name = nameOf(choice, m_problem.context.worldSize);
+    const auto sameName = [&](const Choice& other) { return nameOf(other, m_problem.context.worldSize) == name; };
     auto count = static_cast<std::size_t>(std::count_if(asked.candidates.open.begin(), asked.candidates.open.end(), sameName));
     for (const RuledOut& out : asked.candidates.ruledOut) count += sameName(out.choice);
     if (count < 2 || choice.results.empty()) return name;
@@ -228,7 +229,7 @@ class Chain {
   void tellOtherClaims(const Asked& asked, SentenceBuilder& s) const {
     std::vector<std::string> others;
     for (std::size_t i = 0; i < asked.candidates.open.size(); ++i) {
-      if (i != asked.chosen) others.push_back(nameOf(asked.candidates.open[i]));
+      if (i != asked.chosen) others.push_back(nameOf(asked.candidates.open[i], m_problem.context.worldSize));
     }
     if (!others.empty()) s.text(fmt::format(" It could have been {} as well.", joined(others, "or")));
   }

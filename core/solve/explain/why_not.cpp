@@ -52,13 +52,14 @@ class Answerer {
  public:
   Answerer(const Question& question, const Variables& variables) : m_question(question), m_variables(variables), m_pin(pinFor(question)) {}
 
-  Result<WhyNot> run(const std::optional<Constraint>& impossible) {
+  Result<WhyNot> run(const std::optional<Impossible>& impossible) {
     if (m_question.solution && m_question.isIn(*m_question.solution)) return isSo();
     if (impossible) {
       m_answer.answer = WhyNotAnswer::Impossible;
       m_answer.core.constraints = {*impossible};
       m_answer.core.isIrreducible = true;
       say(linked(*impossible));
+      if (impossible->wider) CLEAVE_TRY_VOID(tellWider(*impossible->wider));
       return std::move(m_answer);
     }
     CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
@@ -128,6 +129,18 @@ class Answerer {
     return std::move(m_answer);
   }
 
+  /// A form that other settings have is not yet a plan with it.
+  Result<void> tellWider(const Problem& wider) {
+    CLEAVE_TRY(const Tried tried, tryChange(wider, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
+    switch (tried.answer) {
+      case Answer::Holds: say(sentence().text(fmt::format("With that setting and the pin {} there is a plan.", ticked(m_pin.text)))); break;
+      case Answer::Fails:
+        say(sentence().text(tried.isOverBudget ? "No plan with it stays within the memory budget then." : "Then something else cannot hold: no plan has it, with that setting or without.")); break;
+      case Answer::Unknown: say(sentence().text("Whether there is a plan with it then was not found out.")); break;
+    }
+    return {};
+  }
+
   /// What the form that is asked for needs of the layer's input.
   void tellNeeds() {
     const NodeId layer = m_question.node();
@@ -138,6 +151,7 @@ class Answerer {
       if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && m_question.solution && option.input == m_question.solution->of(input)) return;  // it has that
       if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && std::find(needs.begin(), needs.end(), text) == needs.end()) needs.push_back(std::move(text));
     }
+    if (needs.empty()) return;
     say(sentence().text(fmt::format("As {} it needs its input ", m_question.wanted())).value(input).text(fmt::format(" {}.", joined(needs, "or"))));
   }
 
