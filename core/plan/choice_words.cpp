@@ -1,6 +1,8 @@
 #include "base/quantities.h"
 #include "plan/plan.h"
 
+#include <limits>
+
 namespace cleave::plan {
 namespace {
 
@@ -17,9 +19,11 @@ std::string choiceInWords(const Plan& plan) {
   const Femtoseconds longer = plan.cost.femtoseconds() - plan.fastest->femtoseconds;
   const std::string proof = plan.isProvedOptimal ? "" : atLeast(plan);
   const std::string_view all = plan.isProvedOptimal ? "all plans" : "the plans that were found";
-  if (slack == 0) return fmt::format("the fastest of {}{}", all, proof);
+  const std::int64_t budget = plan.costSettings.budgetBytes();
+  const std::string fitting = budget == std::numeric_limits<std::int64_t>::max() ? std::string(all) : fmt::format("{} within {} a rank", all, bytesText(budget));
+  if (slack == 0) return fmt::format("the fastest of {}{}", fitting, proof);
   const std::string within = fmt::format("a rank holds least of {} within {} of the fastest", all, solve::slackText(slack));
-  if (longer == 0 && saved == 0) return fmt::format("the fastest of {}, and none within {} of it holds less{}", all, solve::slackText(slack), proof);
+  if (longer == 0 && saved == 0) return fmt::format("the fastest of {}, and none that takes at most {} longer holds less{}", fitting, solve::slackText(slack), proof);
   return fmt::format("{}, which takes {} a step ({} less) and needs {} a rank ({} more){}", within, solve::timeText(plan.fastest->femtoseconds),
                      solve::timeText(longer), bytesText(plan.fastest->bytes), bytesText(saved), proof);
 }

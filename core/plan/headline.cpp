@@ -40,7 +40,7 @@ std::string toText(const WholeLayers& layers) {
   const bool isOne = layers.count == 1;
   switch (layers.why) {
     case WhyWhole::Cannot: return fmt::format("{} cannot be split", layers.count);
-    case WhyWhole::DoesNotPay: return fmt::format("{} {} not pay to split", layers.count, isOne ? "does" : "do");
+    case WhyWhole::DoesNotPay: return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
     case WhyWhole::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
     case WhyWhole::FirstFound: return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");
     case WhyWhole::NotKnown: break;

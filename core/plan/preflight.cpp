@@ -21,7 +21,7 @@ constexpr int kMostRanks = 64;
 /// Split placements that are followed for each value.
 constexpr std::size_t kMostPlacements = 12;
 
-bool isSplitForm(const StrategyOption& option) { return option.weight.isSplit() || option.strategy == Strategy::Vocab; }
+bool isSplitForm(const StrategyOption& option, int ranks) { return rules::isSplit(option, ranks) || option.strategy == Strategy::Vocab; }
 
 /// Where splits may come to, whatever the rest of the plan is: each value's split placements, layers' forms first. Wide rather
 /// than exact: operands are tried one by one and all together.
@@ -36,6 +36,10 @@ class Reach {
         pass(n);
       }
     }
+  }
+  bool reaches(ValueId value, const Placement& placement) const {
+    const auto& known = m_splits[value.index()];
+    return known.size() == kMostPlacements || std::find(known.begin(), known.end(), placement) != known.end();
   }
   bool reaches(NodeId node) const {
     const auto operands = graph::operandsOf(m_graph.node(node));
@@ -79,14 +83,23 @@ class Reach {
   std::vector<std::vector<Placement>> m_splits;  ///< by ValueId
 };
 
-std::vector<UnknownOperator> unknownOperators(const solve::Problem& problem) {
+/// Made when first asked for.
+class ReachOnce {
+ public:
+  explicit ReachOnce(const solve::Problem& problem) : m_problem(problem) {}
+  const Reach* operator->() { return &(m_reach ? *m_reach : m_reach.emplace(m_problem)); }
+
+ private:
+  const solve::Problem& m_problem;
+  std::optional<Reach> m_reach;
+};
+
+std::vector<UnknownOperator> unknownOperators(const solve::Problem& problem, ReachOnce& reach) {
   const Graph& graph = *problem.graph;
   std::vector<UnknownOperator> found;
-  std::optional<Reach> reach;
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
     const graph::Node& node = graph.node(n);
     if (node.kind != graph::NodeKind::Call || graph::layerShape(graph, n) || rules::hasRule(graph.opName(node))) continue;
-    if (!reach) reach.emplace(problem);
     auto known = std::find_if(found.begin(), found.end(), [&](const UnknownOperator& u) { return u.op == graph.opName(node); });
     if (known == found.end()) known = found.insert(found.end(), {.op = graph.opName(node), .first = n});
     ++known->count;
@@ -156,12 +169,16 @@ class Heads {
   const Graph& m_graph;
 };
 
-/// Why no form splits the layer where its input is whole: sizes that do not divide; empty: one does, or sizes are not why.
-std::string whyIndivisible(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer) {
+/// Why no form splits the layer: sizes that do not divide; empty: one does, or sizes are not why.
+std::string whyIndivisible(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, ReachOnce& reach) {
   const auto options = rules::layerOptions(*problem.graph, node, layer, problem.context);
   std::string reason;
   for (const StrategyOption& option : options.offered) {
-    if (!isSplitForm(option) || option.input.isSplit()) continue;
+    if (!isSplitForm(option, problem.context.worldSize)) continue;
+    if (option.input.isSplit()) {
+      if (reach->reaches(layer.input, option.input)) return {};
+      continue;
+    }
     const std::string refusal = Heads(problem).refusalOf(problem.graph->node(node).results.front(), option.result);
     if (refusal.empty()) return {};
     if (reason.empty()) reason = refusal;
@@ -183,20 +200,21 @@ Group& groupFor(std::vector<Group>& groups, std::string pattern, NodeId first) {
 
 std::int64_t bytesOf(const Graph& graph, ValueId value) { return sizeInBytes(graph.value(value).type); }
 
-void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, Preflight& found, std::set<std::uint32_t>& counted) {
+void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, Preflight& found, std::set<std::uint32_t>& counted, ReachOnce& reach) {
   const Graph& graph = *problem.graph;
   const std::string pattern = solve::withoutIndices(graph::layerName(graph, node));
-  const std::string why = whyIndivisible(problem, node, layer);
+  const std::string why = whyIndivisible(problem, node, layer, reach);
   const auto options = rules::layerOptions(graph, node, layer, problem.context).offered;
-  const bool hasSplitForm = std::any_of(options.begin(), options.end(), isSplitForm);
+  const auto splits = [&](const StrategyOption& o) { return isSplitForm(o, problem.context.worldSize); };
+  const bool hasSplitForm = std::any_of(options.begin(), options.end(), splits);
   const std::int64_t bytes = (layer.weight.isValid() ? bytesOf(graph, layer.weight) : 0) + (layer.down.isValid() ? bytesOf(graph, layer.down) : 0);
   if (!why.empty()) {
     IndivisibleLayers& group = groupFor(found.indivisible, pattern, node);
     if (group.count++ == 0) group.reason = why;
     group.bytes += bytes;
   }
-  const bool isWhole = layer.weight.isValid() && (!hasSplitForm || (!why.empty() && std::none_of(options.begin(), options.end(), [](const StrategyOption& o) {
-    return isSplitForm(o) && o.input.isSplit();
+  const bool isWhole = layer.weight.isValid() && (!hasSplitForm || (!why.empty() && std::none_of(options.begin(), options.end(), [&](const StrategyOption& o) {
+    return splits(o) && o.input.isSplit();
   })));
   if (!isWhole || !counted.insert(layer.weight.raw()).second) return;
   WholeWeights& group = groupFor(found.whole, pattern, node);
@@ -239,7 +257,8 @@ std::vector<IndivisibleHeads> indivisibleHeads(const solve::Problem& problem) {
 
 Preflight preflight(const solve::Problem& problem) {
   Preflight found;
-  found.unknownOperators = unknownOperators(problem);
+  ReachOnce reach(problem);
+  found.unknownOperators = unknownOperators(problem, reach);
   if (problem.context.worldSize <= 1) return found;
   found.heads = indivisibleHeads(problem);
   const Graph& graph = *problem.graph;
@@ -247,7 +266,7 @@ Preflight preflight(const solve::Problem& problem) {
   std::set<std::uint32_t> counted;  // tied weights lie once
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
     if (const auto& layer = variables.layer(n)) {
-      addLayer(problem, n, *layer, found, counted);
+      addLayer(problem, n, *layer, found, counted, reach);
     } else if (graph.node(n).kind == graph::NodeKind::Parameter && variables.isStep(n)) {
       if (counted.insert(graph.node(n).results.front().raw()).second) addOtherParameter(graph, n, found);
     }

@@ -73,6 +73,11 @@ std::string longerText(Femtoseconds time) {
 
 /// Plans that split it are faster, but memory decides among those that the slack admits.
 std::string savesNothing(const DoesNotPay& costs) {
+  if (costs.isOverBudget) {
+    return fmt::format("is left whole for the memory budget: plans that split it and take as little as {} need more, and of those within the budget none that is fast "
+                       "enough holds less for the whole step",
+                       longerText(costs.extraFs));
+  }
   const std::string more = costs.extraBytes > 0 ? fmt::format("holds {} more on each rank", bytesText(costs.extraBytes)) : "holds no less";
   return fmt::format("is left whole for what a rank holds: of the plans that split it and are fast enough the leanest {}, though the fastest takes {}", more,
                      longerText(costs.extraFs));
@@ -81,7 +86,8 @@ std::string savesNothing(const DoesNotPay& costs) {
 std::string toText(const DoesNotPay& costs) {
   if (!costs.isFastEnough) return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
   if (costs.extraBytes > 0) return fmt::format("of the plans that do and are fast enough, the leanest holds {} more on each rank", bytesText(costs.extraBytes));
-  return fmt::format("no plan that does is fast enough and holds less; the fastest of them takes {}", longerText(costs.extraFs));
+  if (costs.extraFs == 0) return "a plan that does is as fast, but none that is fast enough holds less for the whole step";
+  return fmt::format("no plan that does is fast enough and holds less for the whole step; the fastest of them takes {}", longerText(costs.extraFs));
 }
 
 }  // namespace
@@ -179,7 +185,8 @@ class Standings::Search {
     if (isFirstSolution(m_engine)) return NotAskedFor{{}, extraFs, {}};
     const bool isFastEnough = fs() + extraFs <= slowest();
     const bool isWeighed = isFastEnough && extraFs <= 0 && part == Part::Weight && m_variables.layer(node) && weighsLayers();
-    return isWeighed ? asFast(node, extraFs) : DoesNotPay{extraFs, 0, isFastEnough};
+    const bool isOverBudget = m_optimum && m_optimum->isProved() && fs() + extraFs < m_optimum->fastest().femtoseconds();
+    return isWeighed ? asFast(node, extraFs) : DoesNotPay{extraFs, 0, isFastEnough, isOverBudget};
   }
 
   /// All layers that could be or none, so that equal ones are told the same.

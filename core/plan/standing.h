@@ -34,6 +34,7 @@ struct DoesNotPay {
   Femtoseconds extraFs;         ///< what the fastest plan that splits it takes longer a step, budget or not; negative: it is faster
   std::int64_t extraBytes = 0;  ///< what a rank holds more in the leanest of those that are fast enough; 0 where that was not asked
   bool isFastEnough = false;    ///< the slack admits that time: it was left out because no such plan holds less
+  bool isOverBudget = false;    ///< plans that split it in less time than the fastest within the memory budget need more than it
   bool operator==(const DoesNotPay&) const = default;
 };
 struct NotAskedFor {

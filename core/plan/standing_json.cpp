@@ -55,6 +55,7 @@ void writeStanding(JsonWriter& json, const Standing& standing) {
     json.key("extra_fs").value(costs->extraFs);
     json.key("extra_bytes").value(costs->extraBytes);
     json.key("fast_enough").value(costs->isFastEnough);
+    json.key("over_budget").value(costs->isOverBudget);
   }
   if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
     json.key("changes").beginArray();
@@ -86,6 +87,9 @@ Result<Standing> readStanding(const JsonObject& fields) {
     CLEAVE_TRY(costs.extraFs, readTimeDifference(standing, "extra_fs"));
     CLEAVE_TRY(costs.extraBytes, standing.integer("extra_bytes", kBytesMore));
     CLEAVE_TRY(costs.isFastEnough, standing.flag("fast_enough"));
+    if (standing.has("over_budget")) {
+      CLEAVE_TRY(costs.isOverBudget, standing.flag("over_budget"));
+    }
     return costs;
   }
   if (kind == kindOf(NotAskedFor{})) {

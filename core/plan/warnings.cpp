@@ -45,14 +45,18 @@ std::vector<std::string> wholeLayers(const Plan& plan, bool byChoice) {
 
 std::string nothingSplit(const Plan& plan) {
   std::optional<Femtoseconds> least;
+  bool isAll = true;
   for (const LayerPlan& layer : plan.layers) {
     const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
+    isAll = isAll && costs;
     if (costs && (!least || costs->extraFs < *least)) least = costs->extraFs;
   }
   if (least && *least > 0) {
-    return fmt::format("Nothing is split, because it does not pay on {} ranks of {}: a plan that splits a layer takes at least {} longer than this step of {}. "
-                       "Each rank holds {}. Pin the form of a layer to split it all the same.",
-                       plan.ranks, plan.costSettings.profile.name, solve::timeText(*least), solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()));
+    const std::string some = isAll ? ": a plan that splits a layer" : ", where it can be: a plan that splits a layer which can be";
+    return fmt::format("Nothing is split, because it does not pay on {} ranks of {}{} takes at least {} longer than this step of {}. "
+                       "Each rank holds {}. Pin the form of {} to split it all the same.",
+                       plan.ranks, plan.costSettings.profile.name, some, solve::timeText(*least), solve::timeText(plan.cost.femtoseconds()),
+                       bytesText(plan.cost.bytes()), isAll ? "a layer" : "such a layer");
   }
   const std::string why = plan.layers.empty() ? "the model has no layer"
                                               : fmt::format("{} {}", solve::ticked(plan.layers.front().name), toText(plan.layers.front().standing));
@@ -90,9 +94,9 @@ std::vector<std::string> warningsFor(const Plan& plan) {
   std::vector<std::string> warnings;
   if (const std::string sentence = overBudget(plan); !sentence.empty()) warnings.push_back(sentence);
   if (plan.ranks == 1) return warnings;
+  for (const ReplicatedWork* work : indivisibleHeads(plan.shares)) warnings.push_back(replicatedWork(plan, *work));
   const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), isSplit);
   if (splitsNothing) warnings.push_back(nothingSplit(plan));
-  for (const ReplicatedWork* work : indivisibleHeads(plan.shares)) warnings.push_back(replicatedWork(plan, *work));
   for (std::string& sentence : wholeLayers(plan, false)) warnings.push_back(std::move(sentence));
   return warnings;
 }

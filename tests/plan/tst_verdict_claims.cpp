@@ -90,9 +90,8 @@ std::vector<rules::Strategy> splitForms(const solve::Problem& problem, NodeId no
   return forms;
 }
 
-/// The fastest plan of the problem in which the layer takes a split form, budget or not; nullopt: none splits it.
-std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId node) {
-  problem.cost.memoryBudget = kNoLimit;
+/// The fastest plan within the budget in which the layer takes a split form; nullopt: none splits it.
+std::optional<solve::SolveResult> fastestSplitWithin(solve::Problem problem, NodeId node) {
   problem.cost.slackPercent = 0;
   std::optional<solve::SolveResult> best;
   for (rules::Strategy form : splitForms(problem, node)) {
@@ -105,8 +104,15 @@ std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId no
   return best;
 }
 
+/// The same, budget or not.
+std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId node) {
+  problem.cost.memoryBudget = kNoLimit;
+  return fastestSplitWithin(std::move(problem), node);
+}
+
 /// Of the plans in which the layer takes a split form and that take no longer than `slowest`: the bytes of the leanest.
-std::optional<std::int64_t> leanestSplit(const solve::Problem& problem, NodeId node, Femtoseconds slowest) {
+std::optional<std::int64_t> leanestSplit(const solve::Problem& problem, NodeId node, Femtoseconds slowest,
+                                         std::int64_t (solve::PlanCost::*bytes)() const = &solve::PlanCost::bytes) {
   std::optional<std::int64_t> least;
   for (rules::Strategy form : splitForms(problem, node)) {
     solve::Problem pinned = problem;
@@ -118,7 +124,7 @@ std::optional<std::int64_t> leanestSplit(const solve::Problem& problem, NodeId n
     if (fastest > slowest) continue;
     pinned.cost.slackPercent = 100 * double(slowest - fastest) / double(fastest);
     result = solved(pinned, Engine::Optimal);
-    least = std::min(least.value_or(kNoLimit), result->optimum->cost().bytes());
+    least = std::min(least.value_or(kNoLimit), (result->optimum->cost().*bytes)());
   }
   return least;
 }
@@ -133,6 +139,25 @@ std::string refutedCost(const Case& c, const Plan& plan, NodeId node, const Does
   if (!least) return ", but no such plan is fast enough";
   if (*least < plan.cost.bytes()) return fmt::format(", but one holds {} less", plan.cost.bytes() - *least);
   return costs.extraBytes == 0 || *least - plan.cost.bytes() == costs.extraBytes ? "" : fmt::format(", but it holds {} more", *least - plan.cost.bytes());
+}
+
+/// Under a budget that binds: what faster plans need, and what those within it hold.
+std::string refutedUnderBudget(const Case& c, const Plan& plan, NodeId node, const DoesNotPay& costs) {
+  const Femtoseconds fs = plan.cost.femtoseconds(), slowest = c.problem.cost.slowest(plan.fastest->femtoseconds);
+  const auto any = fastestSplit(c.problem, node), within = fastestSplitWithin(c.problem, node);
+  if (!any) return ", but no pin brings it";
+  const Femtoseconds extra = any->optimum->cost().femtoseconds() - fs;
+  const bool isExtraWithin = within && within->optimum->cost().femtoseconds() - fs == costs.extraFs;
+  if (costs.isOverBudget && any->optimum->cost().bytes() <= c.problem.cost.budgetBytes()) return ", but it fits the budget";
+  if (costs.extraFs != extra && (costs.isOverBudget || !isExtraWithin)) return ", but it costs something else";
+  if (costs.isOverBudget || (costs.isFastEnough && costs.extraBytes == 0)) {
+    const auto least = leanestSplit(c.problem, node, slowest, &solve::PlanCost::additiveBytes);
+    return least && *least < plan.cost.additiveBytes() ? fmt::format(", but one holds {} less all along", plan.cost.additiveBytes() - *least) : "";
+  }
+  if (!costs.isFastEnough) return within && within->optimum->cost().femtoseconds() <= slowest ? ", but it is fast enough" : "";
+  const auto least = leanestSplit(c.problem, node, slowest);
+  if (!least) return ", but no such plan is fast enough";
+  return *least - plan.cost.bytes() == costs.extraBytes ? "" : ", but it holds something else";
 }
 
 solve::Problem withAll(solve::Problem problem) {
@@ -211,6 +236,37 @@ class TestVerdictClaims : public QObject {
     QVERIFY(plans * 2 > count);
   }
 
+  /// More layers than are weighed one by one, on a device whose collectives are dear: each point of the front as a budget keeps some whole.
+  void whatABudgetKeepsWholeComesTrue_data() {
+    QTest::addColumn<double>("slackPercent");
+    QTest::newRow("without slack") << 0.0;
+    QTest::newRow("with slack") << 1.0;
+  }
+  void whatABudgetKeepsWholeComesTrue() {
+    QFETCH(double, slackPercent);
+    Case c;
+    c.problem.graph = test::llamaGraph({.layers = 5, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 128, .vocab = 256, .sequence = 64});
+    c.problem.context = {4, rules::Menu::Full, rules::SequenceParallel::Off};
+    c.problem.cost.profile.linkLatencySeconds = 1e-5;
+    c.problem.cost.slackPercent = 0;
+    const auto front = solved(c.problem, Engine::Optimal)->optimum->front();
+    QVERIFY(front && front->points.size() > 5);
+    c.problem.cost.slackPercent = slackPercent;
+    int overBudget = 0, seen = 0;
+    for (const solve::ParetoPoint& point : front->points) {
+      c.problem.cost.memoryBudget = point.bytes;
+      const Plan plan = planOf(c, *solved(c.problem, Engine::Optimal));
+      for (const LayerPlan& layer : plan.layers) {
+        const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
+        if (!costs || layer.weight.empty() || seen++ % 4 != 0) continue;
+        const std::string wrong = refutedUnderBudget(c, plan, layer.node, *costs);
+        QVERIFY2(wrong.empty(), fmt::format("budget {}: {} {}{}", point.bytes, graph::layerName(*plan.graph, layer.node), toText(layer.standing), wrong).c_str());
+        overBudget += costs->isOverBudget;
+      }
+    }
+    QVERIFY2(overBudget > 10, fmt::format("{} layers", overBudget).c_str());
+  }
+
  private:
   static std::string miscounted(const Plan& plan) {
     const Shares& shares = plan.shares;
@@ -282,6 +338,9 @@ class TestVerdictClaims : public QObject {
     for (const WholeWeights& weights : before.whole) {
       if (!graph::layerShape(*c.problem.graph, weights.first)) continue;
       if (fastestSplit(c.problem, weights.first)) return fmt::format("{} is said to stay whole ({}), but a pin splits it", weights.pattern, weights.why);
+    }
+    for (const IndivisibleLayers& layers : before.indivisible) {
+      if (fastestSplit(c.problem, layers.first)) return fmt::format("{} is said not to divide ({}), but a pin splits it", layers.pattern, layers.reason);
     }
     for (const IndivisibleHeads& attention : before.heads) {
       const bool isWhole = attention.text.find("every rank computes all") != std::string::npos;

@@ -55,7 +55,7 @@ QString cell(const QString& html, int columns) {
 }
 
 QString numberCell(const QString& html) {
-  return QStringLiteral("<td align=\"right\">&nbsp;%1&nbsp;</td>").arg(html);
+  return QStringLiteral("<td align=\"right\" style=\"white-space:nowrap\">&nbsp;%1&nbsp;</td>").arg(html);
 }
 
 QString row(const QStringList& cells) {
