@@ -14,9 +14,11 @@ inline rules::Strategy formOf(const rules::StrategyOption& option, int ranks) {
 }
 
 /// "column"; "column, copied" where that is a copy of all of the weight on every rank.
+inline std::string formText(rules::Strategy strategy, bool isCopied) {
+  return std::string(rules::toText(strategy)) + (isCopied ? ", copied" : "");
+}
 inline std::string formText(const rules::StrategyOption& option, int ranks) {
-  const std::string name(rules::toText(option.strategy));
-  return formOf(option, ranks) == option.strategy ? name : name + ", copied";
+  return formText(option.strategy, formOf(option, ranks) != option.strategy);
 }
 
 }  // namespace cleave::solve

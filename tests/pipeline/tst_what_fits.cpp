@@ -4,6 +4,7 @@
 #include "pipeline/plan_flags.h"
 #include "pipeline/what_fits.h"
 #include "solve/explain/remedy.h"
+#include "support/chosen_number.h"
 
 #include <CLI/CLI.hpp>
 #include <QTemporaryDir>
@@ -181,12 +182,7 @@ class TestWhatFits : public QObject {
   Q_OBJECT
  private slots:
   void offersHoldOnRandomModels() {
-    const auto number = [](const char* name, int otherwise) {
-      bool isSet = false;
-      const int value = qEnvironmentVariableIntValue(name, &isSet);
-      return static_cast<std::uint64_t>(isSet ? value : otherwise);
-    };
-    const std::uint64_t first = number("CLEAVE_FIRST_SEED", 1), models = number("CLEAVE_FIT_MODELS", 40);
+    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1), models = test::chosenNumber("CLEAVE_FIT_MODELS", 40);
     qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
           static_cast<unsigned long long>(first + models - 1));
     std::size_t offered = 0, tooLarge = 0, notKnown = 0;

@@ -2,11 +2,10 @@
 // answers when the sentence is applied. CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
+#include "support/chosen_number.h"
 #include "verdict_fixture.h"
 
 #include <QTest>
-
-#include <cstdlib>
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -205,11 +204,7 @@ class TestVerdictClaims : public QObject {
   Q_OBJECT
  private slots:
   void sentencesComeTrueOnRandomModels() {
-    const auto number = [](const char* name, std::uint64_t otherwise) {
-      const char* text = std::getenv(name);
-      return text ? std::strtoull(text, nullptr, 10) : otherwise;
-    };
-    const std::uint64_t first = number("CLEAVE_SEED", 1), count = number("CLEAVE_RANDOM_VERDICTS", 1000);
+    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1), count = test::chosenNumber("CLEAVE_RANDOM_VERDICTS", 1000);
     qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1));
     std::array<std::size_t, std::variant_size_v<Standing>> told{};
     std::size_t plans = 0;

@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "solve/wording.h"
+#include "support/chosen_number.h"
 #include "verdict_fixture.h"
 
 #include <QTest>
@@ -191,12 +192,7 @@ class TestWarningCounts : public QObject {
   Q_OBJECT
  private slots:
   void numbersAreThoseOfThePlan() {
-    const auto number = [](const char* name, int otherwise) {
-      bool isSet = false;
-      const int value = qEnvironmentVariableIntValue(name, &isSet);
-      return static_cast<std::uint64_t>(isSet ? value : otherwise);
-    };
-    const std::uint64_t first = number("CLEAVE_SEED", 1), count = number("CLEAVE_WARNED_PLANS", 300);
+    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1), count = test::chosenNumber("CLEAVE_WARNED_PLANS", 300);
     qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
           static_cast<unsigned long long>(first + count - 1));
     std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;

@@ -6,6 +6,7 @@
 #include "optimal_support.h"
 #include "random_plans.h"
 #include "solve/explain/explain.h"
+#include "support/chosen_number.h"
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -101,12 +102,7 @@ class TestBudgetClaims : public QObject {
   Q_OBJECT
  private slots:
   void holdOnRandomModels() {
-    const auto number = [](const char* name, int otherwise) {
-      bool isSet = false;
-      const int value = qEnvironmentVariableIntValue(name, &isSet);
-      return static_cast<std::uint64_t>(isSet ? value : otherwise);
-    };
-    const std::uint64_t first = number("CLEAVE_FIRST_SEED", 1), models = number("CLEAVE_BUDGET_MODELS", 300);
+    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1), models = test::chosenNumber("CLEAVE_BUDGET_MODELS", 300);
     qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
           static_cast<unsigned long long>(first + models - 1));
     std::size_t refused = 0, granted = 0, demanded = 0, unproved = 0;

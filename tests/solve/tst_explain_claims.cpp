@@ -4,6 +4,7 @@
 #include "solve/explain/explain.h"
 #include "solve/explain/relaxed.h"
 #include "solve/explain/remedy.h"
+#include "support/chosen_number.h"
 
 #include <QTest>
 
@@ -265,10 +266,7 @@ class TestExplainClaims : public QObject {
   Q_OBJECT
  private slots:
   void holdOnRandomModels() {
-    bool isSet = false;
-    const auto count = static_cast<std::uint64_t>(qEnvironmentVariableIntValue("CLEAVE_EXPLAIN_MODELS", &isSet));
-    const std::uint64_t models = isSet ? count : 1'000;
-    const auto first = static_cast<std::uint64_t>(qEnvironmentVariableIntValue("CLEAVE_FIRST_SEED", &isSet));
+    const std::uint64_t models = test::chosenNumber("CLEAVE_EXPLAIN_MODELS", 1'000), first = test::chosenNumber("CLEAVE_FIRST_SEED", 0);
     std::size_t impossible = 0, forbidden = 0, obtained = 0, unknown = 0, cores = 0, remedies = 0;
     for (std::uint64_t seed = first; seed < first + models; ++seed) {
       Claims claims(seed);

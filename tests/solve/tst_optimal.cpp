@@ -1,6 +1,7 @@
 #include "brute_force.h"
 #include "optimal_support.h"
 #include "random_plans.h"
+#include "support/chosen_number.h"
 
 #include <set>
 
@@ -269,10 +270,7 @@ class TestOptimal : public QObject {
 
  private slots:
   void equalsBruteForce() {
-    bool isSet = false;
-    const auto count = static_cast<std::uint64_t>(qEnvironmentVariableIntValue("CLEAVE_RANDOM_PLANS", &isSet));
-    const std::uint64_t graphs = isSet ? count : 5'000;
-    const auto first = static_cast<std::uint64_t>(qEnvironmentVariableIntValue("CLEAVE_FIRST_SEED", &isSet));
+    const std::uint64_t graphs = chosenNumber("CLEAVE_RANDOM_PLANS", 5'000), first = chosenNumber("CLEAVE_FIRST_SEED", 0);
     std::uint64_t skipped = 0, budgets = 0, plans = 0, unproved = 0, slacks = 0, thinned = 0, unknown = 0;
     for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
       Comparison comparison(seed);

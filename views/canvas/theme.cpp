@@ -1,5 +1,7 @@
 #include "canvas/theme.h"
 
+#include "solve/form.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -65,10 +67,8 @@ QString formText(LayerForm form) {
 }
 
 QString strategyText(rules::Strategy strategy, LayerForm form) {
-  const std::string_view name = rules::toText(strategy);
-  const QString text = QString::fromLatin1(name.data(), static_cast<qsizetype>(name.size()));
   const bool isCopied = form == LayerForm::Replicated && strategy != rules::Strategy::Whole;
-  return isCopied ? text + QStringLiteral(", copied") : text;
+  return QString::fromStdString(solve::formText(strategy, isCopied));
 }
 
 QString describe(LayerForm form) {

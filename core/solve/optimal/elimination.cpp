@@ -217,7 +217,7 @@ class Unfolder {
       const Shares known = operand.slot == kNoSlot ? kSharesNothing : Token::charged(before[operand.slot]);
       const Shares parts = charges.asked[i] & ~known;
       if (parts != kSharesNothing) charges.cost += m_source.model.shared(operand.value, m_table.placement(operands[i]), parts);
-      if (place.isInOrder && (parts & kSharesWhole)) {
+      if (m_out.layout.isInOrder && (parts & kSharesWhole)) {
         charges.buffers = saturatingAdd(charges.buffers, m_source.model.gatherBuffers(operand.value, m_table.placement(operands[i])));
       }
     }

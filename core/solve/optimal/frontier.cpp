@@ -101,6 +101,7 @@ Layout layoutOf(const Source& source, StepTable& table) {
   if (layout.impossible.isValid()) return layout;
   auto lazy = lazyOrder(source, layout);
   if (widthOf(source, layout, lazy).first < widthOf(source, layout, layout.order).first) layout.order = std::move(lazy);
+  layout.isInOrder = std::is_sorted(layout.order.begin(), layout.order.end());
   return layout;
 }
 
@@ -112,7 +113,6 @@ Frontier::Frontier(const Source& source, StepTable& table, const Layout& layout)
       m_slotOf(source.problem.graph->values.size(), kNoSlot) {
   findBucket();
   findFixedBytes();
-  m_isInOrder = std::is_sorted(layout.order.begin(), layout.order.end());
 }
 
 void Frontier::findFixedBytes() {
@@ -171,7 +171,6 @@ const Place& Frontier::next() {
   place.exits.clear();
   m_exitSlots.clear();
   place.node = m_layout.order[m_place];
-  place.isInOrder = m_isInOrder;
   place.classIndex = m_table.classOf(m_source, place.node);
   const CostModel& model = m_source.model;
   const auto reads = m_source.variables.reads(place.node);
@@ -223,7 +222,7 @@ const Place& Frontier::next() {
 
 void Frontier::nameKind() {
   Words& kind = m_next.kind;
-  kind.assign({m_next.classIndex, static_cast<std::uint32_t>(m_slots.size()), m_next.bucket});
+  kind.assign({m_next.classIndex, static_cast<std::uint32_t>(m_slots.size()), m_next.bucket, m_layout.isInOrder});
   for (const auto& operand : m_next.operands) {
     kind.insert(kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
   }

@@ -40,7 +40,6 @@ struct Place {
   };
   std::vector<Bystander> bystanders;
   std::int64_t fixedBeside = 0;      ///< bytes of fixed values that are there too
-  bool isInOrder = false;            ///< all places are in the graph's order
   std::uint32_t bucket = kNoSlot;    ///< slot before the step; kNoSlot: no earlier step can start it
   enum class Origin : std::uint32_t { Slot, FixedOperand, Write, Bucket };
   struct Exit {
@@ -61,6 +60,7 @@ struct Layout {
   };
   std::vector<Fixed> fixed;
   std::vector<NodeId> order;     ///< steps at places
+  bool isInOrder = true;         ///< that of the graph
   std::vector<bool> isFixed;     ///< by ValueId
   NodeId impossible;             ///< a fixed step without a candidate; else invalid
 };
@@ -93,7 +93,6 @@ class Frontier {
   std::uint32_t m_firstSum = kNoSlot, m_lastSum = 0;
   std::vector<std::int64_t> m_fixedBytes; ///< by NodeId
   std::vector<ValueId> m_holders;         ///< of what the step at `m_next` reads, then of its bystanders
-  bool m_isInOrder = false;
   std::vector<ValueId> m_exitSlots;       ///< behind `m_next`
   Place m_next;
 };

@@ -18,7 +18,6 @@ class PathsInOrder {
   /// OutOfRoom also where `mostWork` transitions were looked at.
   State next(std::uint64_t mostWork = std::numeric_limits<std::uint64_t>::max());
   const Path& path() const { return m_path; }
-  std::uint64_t work() const { return m_work; }  ///< transitions looked at so far
   /// No path still to come is faster; fixed steps counted.
   Wide lowerBoundFs() const { return m_lowerBound + m_elimination.fixedFs; }
 
@@ -56,7 +55,7 @@ class PathsInOrder {
   std::vector<Walk> m_walks;
   std::uint64_t m_number = 0;
   std::size_t m_walked = 0;
-  std::uint64_t m_work = 0;
+  std::uint64_t m_work = 0;  ///< transitions looked at so far
   Wide m_lowerBound = 0;
   Path m_path;
 };
