@@ -29,12 +29,7 @@ RankMemory memoryOf(const run::MemorySample& sample) {
   memory.total = sample.deviceTotal;
   memory.other =
       std::max<std::int64_t>(0, sample.deviceUsed - memory.weights - memory.activations - memory.communication);
-  // The allocator's peak counts temporaries too, but no communication.
-  const std::int64_t allocated = std::max(sample.weights + std::max(sample.activations, sample.peakActivations), sample.peak);
-  memory.peakProgram = allocated + memory.communication;
-  const bool isProcess = sample.deviceUsed == sample.rss && sample.peakRss > 0;
-  memory.peakUsed = std::max(memory.used(), isProcess ? sample.peakRss : memory.other + memory.peakProgram);
-  memory.peakUsed = std::max(memory.peakUsed, memory.peakProgram);
+  memory.peak = run::peakOf(sample);
   return memory;
 }
 
@@ -67,15 +62,19 @@ void RunMonitor::applyMessage(RankView& view, const run::Message& message) {
                         },
                         [&](const run::MemorySample& sample) {
                           RankMemory memory = memoryOf(sample);
-                          view.history.push_back(memory.used());
-                          memory.peakProgram = std::max(view.memory.peakProgram, memory.peakProgram);
-                          memory.peakUsed = std::max(view.memory.peakUsed, memory.peakUsed);
+                          view.history.push_back(memory.process());
+                          memory.peak.program = std::max(view.memory.peak.program, memory.peak.program);
+                          memory.peak.process = std::max(view.memory.peak.process, memory.peak.process);
+                          if (view.result) memory.peak = view.result->peak;
                           // A rank that is through frees everything: what it held is what there is to see.
                           if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
                           if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
                         },
                         [](const run::Heartbeat&) {}, [&](const run::CollectiveDone&) { ++view.collectives; },
-                        [&](const run::RankResult& result) { view.result = result; },
+                        [&](const run::RankResult& result) {
+                          view.result = result;
+                          view.memory.peak = result.peak;
+                        },
                         [&](const run::RankError& error) {
                           view.error = toQ(error.message);
                           view.phase = run::Phase::Failed;

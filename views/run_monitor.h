@@ -17,9 +17,9 @@ namespace cleave::views {
 /// figures has the peak of the same things, which is never below it.
 struct RankMemory {
   std::int64_t weights = 0, activations = 0, communication = 0, other = 0, total = 0;
-  std::int64_t peakProgram = 0, peakUsed = 0;  ///< most so far, temporaries inside operators included
-  std::int64_t program() const { return weights + activations + communication; }
-  std::int64_t used() const { return program() + other; }
+  run::PeakMemory peak;  ///< most so far; of a rank that is through, as its report has it
+  std::int64_t program() const { return weights + activations; }
+  std::int64_t process() const { return program() + communication + other; }
 };
 
 struct RankView {
@@ -29,7 +29,7 @@ struct RankView {
   std::int64_t pid = 0;
   QString device;
   RankMemory memory;
-  std::vector<std::int64_t> history;  ///< bytes used, one sample per 100 ms, the last 60 s, oldest first
+  std::vector<std::int64_t> history;  ///< of the process, one sample per 100 ms, the last 60 s, oldest first
   std::int64_t collectives = 0;
   std::optional<run::RankResult> result;
   QString error;    ///< its own error message

@@ -143,9 +143,12 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
   for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
     const auto& result = report.outcome.results[rank];
     if (!result) continue;
-    text += fmt::format("rank {}: read {} of weights, peak {}, {} all-reduces, {} all-gathers, {} reduce-scatters, {:.1f} ms a step\n", rank,
-                        bytesText(result->bytesRead), bytesText(result->peakMemory), result->allReduce, result->allGather,
-                        result->reduceScatter, static_cast<double>(result->stepMicroseconds) / 1000);
+    text += fmt::format(
+        "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {} all-reduces, {} "
+        "all-gathers, {} reduce-scatters, {:.1f} ms a step\n",
+        rank, bytesText(result->bytesRead), bytesText(result->peak.program), bytesText(plan.memory.total()),
+        bytesText(result->peak.process), result->allReduce, result->allGather, result->reduceScatter,
+        static_cast<double>(result->stepMicroseconds) / 1000);
   }
   if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
     text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);

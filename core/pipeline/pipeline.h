@@ -132,9 +132,10 @@ struct RunReport {
   std::vector<std::string> notes;
 };
 
-/// Whether the local ranks of a plan find the memory that is predicted for them.
+/// Whether the local ranks of a plan find the memory that their processes take: what is predicted of the program, and LibTorch's
+/// own.
 struct MemoryCheck {
-  std::int64_t needed = 0;                ///< of all ranks on CPUs; of one rank on its GPU
+  std::int64_t needed = 0;                ///< of all processes on CPUs; of one on its GPU
   std::optional<std::int64_t> available;  ///< nullopt: not known
   std::string text;                       ///< both in one sentence
   bool fits() const { return !available || needed <= *available; }

@@ -105,9 +105,10 @@ nlohmann::ordered_json jsonOf(const run::RankResult& result, std::size_t rank) {
       {"bytes_read", result.bytesRead},
       {"shard_bytes", result.shardBytes},
       {"largest_parameter_allocation", result.largestParameterAllocation},
-      {"peak_memory", result.peakMemory},
-      {"peak_rss", result.peakRss},
-      {"collectives", {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
+      {"peak_program_bytes", result.peak.program},
+      {"peak_process_bytes", result.peak.process},
+      {"collectives",
+       {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
       {"step_us", result.stepMicroseconds}};
   if (result.hasLoss) entry["loss"] = result.loss;
   return entry;
@@ -205,7 +206,11 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   Json json;
   json["schema"] = "cleave.run/1";
   json["passed"] = report.verdict == RunVerdict::NotChecked ? Json() : Json(report.verdict == RunVerdict::Passed);
-  json["plan"] = {{"model", plan.model.source}, {"ranks", plan.ranks}, {"engine", solve::toText(plan.engine)}, {"collectives", plan.collectives.size()}};
+  json["plan"] = {{"model", plan.model.source},
+                  {"ranks", plan.ranks},
+                  {"engine", solve::toText(plan.engine)},
+                  {"collectives", plan.collectives.size()},
+                  {"predicted_program_bytes", plan.memory.total()}};
   json["backend"] = run::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["outputs"] = Json::array();

@@ -2,6 +2,7 @@
 
 #include "base/bounded_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -62,7 +63,7 @@ template <class V>
 void fields(V&& v, RankResult& m) {
   v("bytes_read", m.bytesRead), v("shard_bytes", m.shardBytes),
       v("largest_parameter_allocation", m.largestParameterAllocation);
-  v("peak_memory", m.peakMemory), v("peak_rss", m.peakRss);
+  v("peak_program", m.peak.program), v("peak_process", m.peak.process);
   v("all_reduce", m.allReduce), v("all_gather", m.allGather), v("reduce_scatter", m.reduceScatter);
   v("loss", m.loss), v("has_loss", m.hasLoss), v("step_microseconds", m.stepMicroseconds),
       v("digests", m.outputDigests);
@@ -172,6 +173,15 @@ ErrorCode errorCodeOf(int code) {
     if (exitCode(known) == code) return known;
   }
   return ErrorCode::RankFailed;
+}
+
+PeakMemory peakOf(const MemorySample& sample) {
+  // The allocator's peak counts temporaries inside operators too; contexts and the buffers of NCCL are none of the program's.
+  PeakMemory peak;
+  peak.program = std::max(sample.weights + std::max(sample.activations, sample.peakActivations), sample.peak);
+  const bool isProcess = sample.deviceUsed == sample.rss;
+  peak.process = std::max({sample.deviceUsed, isProcess ? sample.peakRss : 0, peak.program + sample.communication});
+  return peak;
 }
 
 std::string_view toText(Phase phase) {

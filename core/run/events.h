@@ -23,7 +23,7 @@
 
 namespace cleave::run {
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 enum class Phase : std::uint8_t { Spawned, Connecting, Loading, WarmUp, Running, Gathering, Done, Failed };
@@ -44,11 +44,20 @@ struct MemorySample {
   std::int64_t pss = 0;           ///< memory shared with other ranks counted by its share; refreshed once a second
   std::int32_t programNode = -1;  ///< node being executed; -1: none
 };
+/// The most that a rank held, two figures under one name each wherever they are shown.
+struct PeakMemory {
+  std::int64_t program = 0;  ///< weights, activations and work space, as the allocator counts them: what a plan predicts
+  std::int64_t process = 0;  ///< all that the process took where its program lies: on CPUs its RSS, else of its GPU
+  bool operator==(const PeakMemory&) const = default;
+};
+/// Of all that a rank did until this sample.
+PeakMemory peakOf(const MemorySample& sample);
 struct Heartbeat {};
 /// One executed collective: `index` counts them within a run of the program, in the plan's order. `kind` is the plan's name.
 struct CollectiveDone { std::int32_t index = 0; std::string kind; std::int64_t bytes = 0, microseconds = 0; };
 struct RankResult {
-  std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0, peakMemory = 0, peakRss = 0;
+  std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0;
+  PeakMemory peak;
   std::int64_t allReduce = 0, allGather = 0, reduceScatter = 0;
   double loss = 0;
   bool hasLoss = false;

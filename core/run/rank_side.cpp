@@ -141,9 +141,9 @@ std::optional<std::string> readable(int rank, const Message& message) {
   if (const auto* error = std::get_if<RankError>(&message)) return fmt::format("rank {}: {}", rank, error->message);
   if (const auto* result = std::get_if<RankResult>(&message)) {
     std::string text = fmt::format(
-        "rank {}: {:.3f} ms, {} bytes read, {} all-reduces, {} all-gathers, {} reduce-scatters, peak {} bytes", rank,
+        "rank {}: {:.3f} ms, {} bytes read, {} all-reduces, {} all-gathers, {} reduce-scatters, peak of the program {} bytes", rank,
         static_cast<double>(result->stepMicroseconds) / 1000, result->bytesRead, result->allReduce, result->allGather,
-        result->reduceScatter, result->peakMemory);
+        result->reduceScatter, result->peak.program);
     if (result->hasLoss) text += fmt::format(", loss {:.6f}", result->loss);
     for (const auto& [name, digest] : result->outputDigests) text += fmt::format(", {} {}", name, digest);
     return text;

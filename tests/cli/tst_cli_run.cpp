@@ -379,7 +379,7 @@ class TestCliRun : public QObject {
     config.close();
     const Finished done = cli({"run", folder.path(), "--ranks", "8", "--backend", "gloo", "--skip-weights", "--engine", "reference", "--seq", "16"});
     QCOMPARE(done.exitCode, 4);
-    QVERIFY2(QRegularExpression("8 ranks are predicted to hold [\\d.]+ TiB of memory together \\([\\d.]+ TiB each\\), and [\\d.]+ \\wiB are free here\\."
+    QVERIFY2(QRegularExpression("8 ranks are predicted to hold [\\d.]+ TiB of memory together \\(each [\\d.]+ TiB of the program and \\d+ MiB of LibTorch, and \\d+ MiB of its code that they share\\), and [\\d.]+ \\wiB are free here\\."
                                 ".*--ignore-memory\\.").match(QString::fromUtf8(done.err)).hasMatch(), done.err.constData());
     QVERIFY2(!done.err.contains("spawned") && !done.err.contains("rank 0"), done.err.constData());
   }

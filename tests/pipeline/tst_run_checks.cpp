@@ -135,7 +135,7 @@ class RunChecksTest : public QObject {
     const auto refused = scripted(huge, [](Report&) {});
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
-    QVERIFY2(refused.error().message.starts_with("2 ranks are predicted to hold 2.00 PiB of memory together (1.00 PiB each), and "), refused.error().message.c_str());
+    QVERIFY2(refused.error().message.starts_with("2 ranks are predicted to hold 2.00 PiB of memory together (each 1.00 PiB of the program and 120 MiB of LibTorch, "), refused.error().message.c_str());
     QVERIFY2(refused.error().message.ends_with(" are free here."), refused.error().message.c_str());
     QVERIFY(pipeline::checkUnsplitMemory(*m_plan).fits());
     const auto insisted = need(scripted(huge, [](Report&) {}, true));
@@ -164,7 +164,7 @@ class RunChecksTest : public QObject {
     const auto refused = scripted(wide, [](Report&) {}, false, true);
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
-    QVERIFY2(refused.error().message.starts_with("The unsplit run that the ranks are compared with is predicted to hold 1.00 PiB of memory, and "),
+    QVERIFY2(refused.error().message.starts_with("The unsplit run that the ranks are compared with is predicted to hold 1.00 PiB of memory (1.00 PiB of the program, 192 MiB of LibTorch), and "),
              refused.error().message.c_str());
     const auto unchecked = need(scripted(wide, [](Report&) {}));  // compared with nothing
     QVERIFY(unchecked.outcome.succeeded);

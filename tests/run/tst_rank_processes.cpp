@@ -166,7 +166,7 @@ class RankProcessesTest : public QObject {
     for (int round = 0; round < 4; ++round) {
       const auto outcome = launch(request(plan, 4), [](const RankEvent&) {});
       QVERIFY(outcome && outcome->succeeded);
-      for (const auto& result : outcome->results) peaks.insert(result->peakMemory);
+      for (const auto& result : outcome->results) peaks.insert(result->peak.program);
     }
     QCOMPARE(peaks.size(), std::size_t(1));
     QVERIFY(*peaks.begin() > 0);

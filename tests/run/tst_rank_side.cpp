@@ -286,12 +286,12 @@ class RankSideTest : public QObject {
     result.bytesRead = 100;
     result.allReduce = 4;
     result.allGather = 1;
-    result.peakMemory = 2048;
-    QCOMPARE(text(result), "rank 3: 12.345 ms, 100 bytes read, 4 all-reduces, 1 all-gathers, 0 reduce-scatters, peak 2048 bytes");
+    result.peak.program = 2048;
+    QCOMPARE(text(result), "rank 3: 12.345 ms, 100 bytes read, 4 all-reduces, 1 all-gathers, 0 reduce-scatters, peak of the program 2048 bytes");
     result.hasLoss = true;
     result.loss = 5.5;
     result.outputDigests = {{"logits", "ab12"}};
-    QVERIFY2(text(result).endsWith(", peak 2048 bytes, loss 5.500000, logits ab12"), qPrintable(text(result)));
+    QVERIFY2(text(result).endsWith(", peak of the program 2048 bytes, loss 5.500000, logits ab12"), qPrintable(text(result)));
   }
 };
 

@@ -190,7 +190,8 @@ class TestWindowKeys : public QObject {
   void theRankBarsHaveKeys() {
     RankBars bars;
     std::vector<RankView> ranks(3);
-    for (int i = 0; i < 3; ++i) ranks[std::size_t(i)].rank = i, ranks[std::size_t(i)].memory.peakProgram = ranks[std::size_t(i)].memory.peakUsed = (i + 1) << 20;
+    for (int i = 0; i < 3; ++i)
+      ranks[std::size_t(i)].rank = i, ranks[std::size_t(i)].memory.peak = {(i + 1) << 20, (i + 1) << 20};
     bars.setRanks(ranks, 1 << 20);
     bars.show();
     QVERIFY(bars.focusPolicy() & Qt::TabFocus);

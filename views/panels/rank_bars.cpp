@@ -13,6 +13,7 @@ namespace cleave::views {
 namespace {
 constexpr int kMargin = 8;
 constexpr int kNameWidth = 44;
+constexpr int kProgramBar = 10, kProcessBar = 6;
 constexpr int kSparkWidth = 110;
 constexpr int kSparkSamples = 600;  // 60 s at 10 Hz
 
@@ -49,27 +50,24 @@ RankBars::RankBars(QWidget* parent) : QWidget(parent) {
 }
 
 void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes) {
-  const bool isSameHeight = ranks.size() == m_ranks.size();
+  const int height = sizeHint().height();
   m_ranks = std::move(ranks);
   m_predicted = predictedBytes;
-  std::int64_t most = m_predicted, other = 0, deviceTotal = 0;
+  std::int64_t most = m_predicted, process = 0, deviceTotal = 0;
   for (const RankView& rank : m_ranks) {
-    most = std::max({most, rank.memory.program(), rank.memory.peakProgram});
-    other = std::max(other, rank.memory.other);
+    most = std::max({most, rank.memory.program(), rank.memory.peak.program});
+    process = std::max({process, rank.memory.process(), rank.memory.peak.process});
     deviceTotal = std::max(deviceTotal, rank.memory.total);
   }
-  // On a GPU the bar is the device. Of a small model the process itself, or the machine's memory, would leave an
-  // invisible sliver: then the bar holds what the program uses; the tool tip says the rest.
-  m_showsOther = most * 4 >= other;
-  if (m_showsOther) {
-    most += other;
-    for (const RankView& rank : m_ranks) most = std::max(most, rank.memory.peakUsed);
-  }
+  // On a GPU the bars are the device. Of a small model the process itself, or the machine's memory, would leave an
+  // invisible sliver: then only the program has a bar.
+  m_showsProcess = most * 5 >= process;
+  if (m_showsProcess) most = std::max(most, process);
   m_scale = deviceTotal > 0 && most * 20 > deviceTotal ? deviceTotal : roundedUp(most + most / 8);
   m_sparkTop = 1;
   for (const RankView& rank : m_ranks)
     for (const std::int64_t bytes : rank.history) m_sparkTop = std::max(m_sparkTop, bytes);
-  if (!isSameHeight) updateGeometry();
+  if (sizeHint().height() != height) updateGeometry();
   m_chosen = std::clamp(m_chosen, 0, std::max(0, static_cast<int>(m_ranks.size()) - 1));
   describeChosen();
   update();
@@ -99,7 +97,7 @@ void RankBars::keyPressEvent(QKeyEvent* event) {
 }
 
 int RankBars::rowHeight() const {
-  return fontMetrics().height() * 2 + 12;
+  return fontMetrics().height() * 2 + kProgramBar + (m_showsProcess ? kProcessBar : 0) + 14;
 }
 int RankBars::legendHeight() const {
   return fontMetrics().height() + 8;
@@ -134,7 +132,9 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
   small.setPointSizeF(small.pointSizeF() * 0.88);
   painter.setFont(small);
   int x = kMargin;
-  for (int part = 0; part < (m_showsOther ? 4 : 3); ++part) {
+  for (int part = 0; part < (m_showsProcess ? 4 : 2); ++part) {
+    const auto hasSome = [&](const RankView& rank) { return rank.memory.*kParts[part].bytes > 0; };
+    if (std::none_of(m_ranks.begin(), m_ranks.end(), hasSome)) continue;
     const QString name = tr(kParts[part].name);
     const int width = painter.fontMetrics().horizontalAdvance(name) + 26;
     if (x + width > row.width()) break;
@@ -155,53 +155,67 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
 
 void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& rank) const {
   const Theme theme = Theme::of(palette());
+  const RankMemory& memory = rank.memory;
   const bool hasFailed = rank.phase == run::Phase::Failed;
-  const bool hasSpark = row.width() > 360;
+  const bool hasSpark = row.width() > 420;
+  const int left = row.left() + kMargin + kNameWidth;
   const int right = row.right() - kMargin - (hasSpark ? kSparkWidth + 10 : 0);
-  const QRect textLine(row.left() + kMargin, row.top() + 4, right - row.left() - kMargin,
-                       painter.fontMetrics().height());
-  const QRect bar(row.left() + kMargin + kNameWidth, textLine.bottom() + 3, right - row.left() - kMargin - kNameWidth,
-                  12);
+  const int lineHeight = painter.fontMetrics().height();
+  const QRect above(left, row.top() + 4, right - left, lineHeight);
+  const QRect program(left, above.bottom() + 3, right - left, kProgramBar);
+  const QRect process(left, program.bottom() + 1, right - left, m_showsProcess ? kProcessBar : 0);
+  const QRect below(left, process.bottom() + 2, right - left, lineHeight);
 
   painter.setPen(theme.text);
-  painter.drawText(QRect(textLine.left(), bar.center().y() - 10, kNameWidth, 20), Qt::AlignLeft | Qt::AlignVCenter,
-                   tr("rank %1").arg(rank.rank));
+  painter.drawText(QRect(row.left() + kMargin, program.center().y() - 10, kNameWidth, 20),
+                   Qt::AlignLeft | Qt::AlignVCenter, tr("rank %1").arg(rank.rank));
+  const bool hasFigures = memory.process() > 0;
+  const QString sizes = hasFigures
+                            ? tr("program %1, peak %2").arg(bytesText(memory.program()), bytesText(memory.peak.program))
+                            : QString();
+  painter.drawText(above, Qt::AlignRight | Qt::AlignVCenter, sizes);
   painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
   const QString state = hasFailed && !rank.error.isEmpty() ? rank.error : rank.state();
-  const std::int64_t shown = m_showsOther ? rank.memory.used() : rank.memory.program();
-  const std::int64_t peak = m_showsOther ? rank.memory.peakUsed : rank.memory.peakProgram;
-  const QString sizes = rank.memory.used() > 0 ? tr("%1 · peak %2").arg(bytesText(shown), bytesText(peak)) : QString();
-  const int sizesWidth = painter.fontMetrics().horizontalAdvance(sizes);
-  painter.drawText(QRect(bar.left(), textLine.top(), std::max(0, bar.width() - sizesWidth - 8), textLine.height()),
-                   Qt::AlignLeft | Qt::AlignVCenter,
-                   painter.fontMetrics().elidedText(state, Qt::ElideRight, std::max(0, bar.width() - sizesWidth - 8)));
-  painter.setPen(theme.text);
-  painter.drawText(QRect(bar.left(), textLine.top(), bar.width(), textLine.height()), Qt::AlignRight | Qt::AlignVCenter,
-                   sizes);
+  const QRect stateLine = above.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(sizes) - 8, 0);
+  painter.drawText(stateLine, Qt::AlignLeft | Qt::AlignVCenter,
+                   painter.fontMetrics().elidedText(state, Qt::ElideRight, std::max(0, stateLine.width())));
+  painter.setPen(theme.textQuiet);
+  if (hasFigures)
+    painter.drawText(below, Qt::AlignRight | Qt::AlignVCenter,
+                     tr("process %1, peak %2").arg(bytesText(memory.process()), bytesText(memory.peak.process)));
 
+  paintBar(painter, program, memory, 2, memory.peak.program);
+  if (m_showsProcess) paintBar(painter, process, memory, 4, memory.peak.process);
+  if (m_predicted > 0) {
+    painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
+    const double x = xOf(program, m_predicted);
+    painter.drawLine(QPointF(x, program.top() - 3), QPointF(x, program.bottom()));
+  }
+  if (hasSpark) paintSpark(painter, QRect(right + 10, row.top() + 4, kSparkWidth, row.height() - 8), rank);
+}
+
+double RankBars::xOf(const QRect& bar, std::int64_t bytes) const {
+  return bar.left() + static_cast<double>(bytes) / static_cast<double>(m_scale) * bar.width();
+}
+
+/// The first `parts` categories one after the other, and a line at their peak.
+void RankBars::paintBar(QPainter& painter, const QRect& bar, const RankMemory& memory, int parts,
+                        std::int64_t peak) const {
+  const Theme theme = Theme::of(palette());
   painter.fillRect(bar, theme.groundSunken);
-  const auto xOf = [&](std::int64_t bytes) {
-    return bar.left() + static_cast<double>(bytes) / static_cast<double>(m_scale) * bar.width();
-  };
   std::int64_t at = 0;
-  for (int part = 0; part < 4; ++part) {
-    const std::int64_t bytes = rank.memory.*kParts[part].bytes;
-    if (bytes <= 0 || (part == 3 && !m_showsOther)) continue;
-    painter.fillRect(QRectF(xOf(at), bar.top(), xOf(at + bytes) - xOf(at), bar.height()), partColor(theme, part));
+  for (int part = 0; part < parts; ++part) {
+    const std::int64_t bytes = memory.*kParts[part].bytes;
+    painter.fillRect(QRectF(xOf(bar, at), bar.top(), xOf(bar, at + bytes) - xOf(bar, at), bar.height()),
+                     partColor(theme, part));
     at += bytes;
   }
   painter.setPen(QPen(theme.border, 1));
   painter.setBrush(Qt::NoBrush);
   painter.drawRect(bar);
-  if (m_predicted > 0) {
-    painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
-    painter.drawLine(QPointF(xOf(m_predicted), bar.top() - 3), QPointF(xOf(m_predicted), bar.bottom() + 3));
-  }
-  if (peak > 0) {
-    painter.setPen(QPen(theme.conflict, 1.5));
-    painter.drawLine(QPointF(xOf(peak), bar.top()), QPointF(xOf(peak), bar.bottom()));
-  }
-  if (hasSpark) paintSpark(painter, QRect(right + 10, row.top() + 4, kSparkWidth, row.height() - 8), rank);
+  if (peak <= 0) return;
+  painter.setPen(QPen(theme.conflict, 1.5));
+  painter.drawLine(QPointF(xOf(bar, peak), bar.top()), QPointF(xOf(bar, peak), bar.bottom()));
 }
 
 void RankBars::paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const {
@@ -242,10 +256,10 @@ QString RankBars::textOf(const RankView& rank) const {
   QStringList lines{tr("rank %1, process %2, %3").arg(rank.rank).arg(rank.pid).arg(rank.device)};
   for (const Part& part : kParts)
     lines << QStringLiteral("%1: %2").arg(tr(part.name), bytesText(rank.memory.*part.bytes));
-  lines << tr("peak of the program: %1").arg(bytesText(rank.memory.peakProgram))
-        << tr("peak of the process: %1").arg(bytesText(rank.memory.peakUsed));
+  lines << tr("peak of the program: %1").arg(bytesText(rank.memory.peak.program))
+        << tr("peak of the process: %1").arg(bytesText(rank.memory.peak.process));
   if (rank.memory.total > 0) lines << tr("device: %1").arg(bytesText(rank.memory.total));
-  if (m_predicted > 0) lines << tr("predicted: %1").arg(bytesText(m_predicted));
+  if (m_predicted > 0) lines << tr("predicted of the program: %1").arg(bytesText(m_predicted));
   if (rank.collectives > 0) lines << countedText(static_cast<std::uint64_t>(rank.collectives), "collective");
   return lines.join(QLatin1Char('\n'));
 }

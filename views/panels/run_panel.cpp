@@ -105,9 +105,10 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
           ? RunCheck{true, QObject::tr("Weights are here: each rank reads only its own part.")}
           : RunCheck{true, QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan->seed)});
   if (plan->ranks == ranks) {
-    checks.push_back({true, QObject::tr("A run's forward pass needs %1 a rank, of it %2 parameters and %3 activations.")
-                                .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
-                                     bytesText(plan->memory.peakActivations))});
+    checks.push_back(
+        {true, QObject::tr("The program of a forward pass needs %1 a rank, of it %2 parameters and %3 activations.")
+                   .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
+                        bytesText(plan->memory.peakActivations))});
     for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, ranks, backend))
       checks.push_back({memory.fits(), toQ(memory.text)});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
@@ -151,19 +152,22 @@ QString runToJson(const RunState& state) {
   }
   if (!state.failure.isEmpty()) root["failure"] = toStd(state.failure);
   for (const RankView& rank : state.monitor->snapshot()) {
-    nlohmann::ordered_json r{{"rank", rank.rank}, {"state", toStd(rank.state())}, {"peak_bytes", rank.memory.peakProgram}};
+    nlohmann::ordered_json r{{"rank", rank.rank},
+                             {"state", toStd(rank.state())},
+                             {"peak_program_bytes", rank.memory.peak.program},
+                             {"peak_process_bytes", rank.memory.peak.process}};
     if (rank.result)
       r["collectives"] = {{"all_reduce", rank.result->allReduce},
                           {"all_gather", rank.result->allGather},
                           {"reduce_scatter", rank.result->reduceScatter}};
-    r["used_bytes_10hz"] = rank.history;
+    r["process_bytes_10hz"] = rank.history;
     root["rank_details"].push_back(std::move(r));
   }
   return toQ(jsonText(root, 1));
 }
 
 QString runToCsv(const RunState& state) {
-  QString csv = QStringLiteral("rank,sample,used_bytes\n");
+  QString csv = QStringLiteral("rank,sample,process_bytes\n");
   for (const RankView& rank : state.monitor->snapshot())
     for (std::size_t i = 0; i < rank.history.size(); ++i)
       csv += QStringLiteral("%1,%2,%3\n").arg(rank.rank).arg(i).arg(rank.history[i]);

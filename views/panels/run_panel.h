@@ -32,13 +32,14 @@ QString runCommand(const Document& document, int ranks, run::Backend backend, bo
 QString runToJson(const RunState& state);
 QString runToCsv(const RunState& state);
 
-/// A strip per rank: state, bar of the device's memory by category, prediction dashed, peak line, 60 s sparkline. A
-/// click or the arrow keys choose a rank.
+/// A strip per rank: its state; a bar of the program's memory with the prediction dashed and the peak; under it one of
+/// all that the process takes, with its peak; 60 s sparkline of that. A click or the arrow keys choose a rank.
 class RankBars : public QWidget {
   Q_OBJECT
  public:
   explicit RankBars(QWidget* parent = nullptr);
   void setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes);
+  /// `predictedBytes`: of the program.
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override { return sizeHint(); }
   int rankAt(const QPoint& pos) const;  ///< -1: none
@@ -60,13 +61,15 @@ class RankBars : public QWidget {
   int legendHeight() const;
   void paintRank(QPainter& painter, const QRect& row, const RankView& rank) const;
   void paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const;
+  double xOf(const QRect& bar, std::int64_t bytes) const;
+  void paintBar(QPainter& painter, const QRect& bar, const RankMemory& memory, int parts, std::int64_t peak) const;
   void paintLegend(QPainter& painter, const QRect& row) const;
   std::vector<RankView> m_ranks;
   std::int64_t m_predicted = 0;
   std::int64_t m_scale = 1;  ///< bytes at the right end of all bars
   std::int64_t m_sparkTop = 1;
   int m_chosen = 0;
-  bool m_showsOther = true;  ///< memory outside the program is part of the bars
+  bool m_showsProcess = true;  ///< the bars are long enough for what the process takes
 };
 
 class RunPanel : public QWidget {

@@ -96,7 +96,7 @@ MemorySampler::MemorySampler(Fill fill, Sink sink)
 
 MemorySampler::~MemorySampler() = default;
 
-void MemorySampler::sampleNow() {
+run::MemorySample MemorySampler::sampleNow() {
   run::MemorySample sample;
   sample.timeUs =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - m_start).count();
@@ -110,6 +110,7 @@ void MemorySampler::sampleNow() {
     // On this thread nobody could hear it; whoever uses the device meets the same error and reports it.
   }
   m_sink(sample);
+  return sample;
 }
 
 void MemorySampler::loop(std::stop_token stop) {

@@ -48,8 +48,8 @@ class MemorySampler {
   using Sink = std::function<void(const run::Message&)>;
   MemorySampler(Fill fill, Sink sink);
   ~MemorySampler();
-  /// A sample now, from the calling thread (at the ends of phases).
-  void sampleNow();
+  /// Sends a sample now, from the calling thread, and answers it.
+  run::MemorySample sampleNow();
 
  private:
   void loop(std::stop_token stop);

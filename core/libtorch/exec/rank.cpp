@@ -45,12 +45,10 @@ class RankRun {
     CLEAVE_TRY_VOID(warmUp());
     CLEAVE_TRY(const NamedTensors outputs, runProgram());
     // What follows copies outputs to the host, which is no part of what the plan predicts.
-    m_result.peakRss = processMemory().peakRss;
-    m_result.peakMemory = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
-    m_peakOfRun = m_result.peakMemory;
+    m_peakOfRun = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
     CLEAVE_TRY_VOID(gather(outputs));
     enter(Phase::Done);
-    m_sampler->sampleNow();
+    m_result.peak = run::peakOf(m_sampler->sampleNow());
     m_sink(m_result);
     return m_result;
   }
