@@ -288,8 +288,28 @@ void Document::say(const Branch& branch) {
   emit message(branch.said, branch.severity, About::Plan);
 }
 
-/// Without its folder, all that can be run is the plan that names the weights. Empty: it can.
+QString Document::whyNoPlan() const {
+  if (m_plan) return {};
+  if (m_activity == Activity::Solving) return tr("Searching for a plan …");
+  if (m_branches.empty() && m_trace) {
+    const auto engine = m_trace->engine();
+    const QString by = engine ? tr("engine %1").arg(toQ(solve::toText(*engine))) : tr("its engine is not in the file");
+    return tr("A recorded search for %1 (%2): its steps are here, and no plan. Solve makes one.")
+        .arg(ranksText(m_trace->problem()->context.worldSize), by);
+  }
+  if (m_branches.empty()) return tr("There is no plan yet.");
+  const auto& branch = m_branches[m_shownBranch];
+  if (!branch.solved || branch.solved->result.outcome == solve::Outcome::Stopped)
+    return tr("There is no plan: the search was stopped before it found one.");
+  if (branch.solved->result.outcome != solve::Outcome::NoSolution) return tr("There is no plan: %1").arg(branch.said);
+  return branch.solved->result.isProved ? tr("There is no plan: the conflict card says why, and what helps.")
+                                        : tr("No plan was found: the conflict card says why, and what helps.");
+}
+
 QString Document::whyNotRun(int ranks) const {
+  const bool hasNoSolution = m_solved && m_solved->result.outcome == solve::Outcome::NoSolution;
+  if (hasNoSolution && m_solved->options.ranks == ranks && !isOutdated()) return whyNoPlan();
+  // Without its folder, all that can be run is the plan that names the weights.
   const bool isAsOpened = m_plan && m_plan == m_openedPlan && m_plan->ranks == ranks;
   if (isAsOpened || !m_model->folder.path.empty()) return {};
   return m_openedPlan

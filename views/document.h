@@ -87,6 +87,10 @@ class Document : public QObject {
   /// Ends the running work; a stopped search keeps what was recorded.
   void stop();
   Activity activity() const { return m_activity; }
+  /// What there is instead of a plan; empty: there is one.
+  QString whyNoPlan() const;
+  /// Why `run` would start no ranks, so many, whatever their memory; empty: it would, or solves first.
+  QString whyNotRun(int ranks) const;
   bool isIdle() const;  ///< neither jobs nor reads nor questions are under way
   /// The trace is still growing.
   bool isLive() const { return m_activity == Activity::Solving && m_trace && m_liveTrace == m_trace; }
@@ -239,7 +243,6 @@ class Document : public QObject {
   void takeOpened(const QString& path, const pipeline::SolveOptions& settings,
                   std::shared_ptr<const pipeline::Model> model, bool isBorrowed);
   void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
-  QString whyNotRun(int ranks) const;
   void failOpen(const Error& error);
   pipeline::SolveOptions settingsForNewModel() const;
   void takeModel(std::shared_ptr<const pipeline::Model> model);

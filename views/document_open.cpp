@@ -133,7 +133,9 @@ Worker::Completion Document::loadTrace(Document* document, const QString& path, 
     settings.pins = problem->pins;
     settings.rulesOff = problem->rulesOff;
     settings.redistributable = problem->redistributable;
+    settings.engine = trace->engine().value_or(settings.engine);
     settings.menu = problem->context.menu;
+    if (trace->engine() && settings.menu == pipeline::defaultMenu(settings.engine)) settings.menu.reset();
     settings.cost = problem->cost;
     settings.cost.profile = document->m_settings.cost.profile;  // the device is not in the file
     document->m_sample.reset();

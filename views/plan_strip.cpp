@@ -86,17 +86,10 @@ void PlanStrip::refresh() {
   if (plan) second << wholeHtml(plan::wholeLayers(*plan));
   if (!model->info.architecture.empty()) second << quiet(modelText(plan ? plan->model : model->info), colors);
   second.removeAll({});
-  const QString first = plan ? planHtml(*plan, colors) : quiet(whyNoPlan(), colors);
+  const QString first = plan ? planHtml(*plan, colors) : quiet(m_document.whyNoPlan().toHtmlEscaped(), colors);
   const QString html = QStringLiteral("<p>%1</p><p>%2</p>").arg(first, second.join(QStringLiteral(" · ")));
   setText(richTextStyle(palette()) + html);
   setToolTip(plan ? details(*plan) : QString());
-}
-
-QString PlanStrip::whyNoPlan() const {
-  if (m_document.activity() == Activity::Solving) return tr("Searching for a plan …");
-  const auto& solved = m_document.solved();
-  const bool isRefused = solved && solved->result.outcome == solve::Outcome::NoSolution;
-  return isRefused ? tr("There is no plan: the conflict card says why, and what helps.") : tr("There is no plan yet.");
 }
 
 void PlanStrip::changeEvent(QEvent* event) {

@@ -18,7 +18,6 @@ class PlanStrip : public QLabel {
 
  private:
   void refresh();
-  QString whyNoPlan() const;
   Document& m_document;
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/bounded_json.h"
 #include "solve/cursor.h"
+#include "solve/engine.h"
 
 namespace cleave::cli {
 namespace {
@@ -54,12 +55,21 @@ struct TraceCommand {
 
   Result<int> printStats(const solve::Trace& trace) const {
     const solve::SearchStats counts = trace.stats();
+    const std::string engine(trace.engine() ? solve::toText(*trace.engine()) : "");
     if (json) {
-      const Json figures{{"events", counts.events}, {"visits", counts.visits}, {"tries", counts.tries}, {"conflicts", counts.conflicts}, {"backtracks", counts.backtracks}};
+      const Json figures{{"engine", engine.empty() ? Json() : Json(engine)},
+                         {"ranks", trace.problem()->context.worldSize},
+                         {"events", counts.events},
+                         {"visits", counts.visits},
+                         {"tries", counts.tries},
+                         {"conflicts", counts.conflicts},
+                         {"backtracks", counts.backtracks}};
       CLEAVE_TRY_VOID(writeOutput("-", jsonText(figures, 1) + "\n"));
     } else {
-      CLEAVE_TRY_VOID(writeOutput("-", fmt::format("events {}\nvisits {}\ntries {}\nconflicts {}\nbacktracks {}\n", counts.events, counts.visits, counts.tries,
-                                                   counts.conflicts, counts.backtracks)));
+      CLEAVE_TRY_VOID(writeOutput(
+          "-", fmt::format("engine {}\nranks {}\nevents {}\nvisits {}\ntries {}\nconflicts {}\nbacktracks {}\n",
+                           engine.empty() ? "not known" : engine, trace.problem()->context.worldSize, counts.events,
+                           counts.visits, counts.tries, counts.conflicts, counts.backtracks)));
     }
     return 0;
   }

@@ -41,6 +41,7 @@ std::optional<Engine> parseEngine(std::string_view text) {
 Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress,
                           SolveCache* cache) {
   CLEAVE_TRY_VOID(problem.checkPins());
+  sink.onStart(engine);
   if (engine == Engine::Optimal) return solveOptimal(problem, sink, progress, cache);
   const Variables variables(problem);
   SolveResult result = engine == Engine::Learning ? solveLearning(problem, variables, sink, progress)

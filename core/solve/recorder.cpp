@@ -48,6 +48,14 @@ class TraceRecorder::Storage final : public Trace {
     return true;
   }
 
+  std::optional<Engine> engine() const override {
+    const std::lock_guard lock(m_mutex);
+    return m_engine;
+  }
+  void start(Engine engine) {
+    const std::lock_guard lock(m_mutex);
+    m_engine = engine;
+  }
   std::uint64_t memoryBytes() const { return m_log.memoryBytes(); }
   std::string whyStopped() const {
     const std::lock_guard lock(m_mutex);
@@ -77,6 +85,7 @@ class TraceRecorder::Storage final : public Trace {
   EventLog m_log;
   std::array<std::atomic<std::uint64_t>, kEventTypes> m_counts{};
   mutable std::mutex m_mutex;
+  std::optional<Engine> m_engine;
   std::string m_whyStopped;
 };
 
@@ -84,6 +93,9 @@ TraceRecorder::TraceRecorder(std::shared_ptr<const Problem> problem, RecorderLim
     : m_storage(std::make_shared<Storage>(std::move(problem), std::move(limits))) {}
 TraceRecorder::~TraceRecorder() = default;
 
+void TraceRecorder::onStart(Engine engine) {
+  m_storage->start(engine);
+}
 ChoiceId TraceRecorder::internChoice(Choice choice) {
   return m_storage->m_choices.add(std::move(choice));
 }

@@ -13,11 +13,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace cleave::solve {
+
+enum class Engine : std::uint8_t;  // solve/engine.h
 
 enum class EventType : std::uint8_t {
   Visit,      ///< the search arrives at `node`; `count` candidates are open
@@ -71,6 +74,8 @@ struct ConflictRecord {
 class TraceSink {
  public:
   virtual ~TraceSink() = default;
+  /// The engine that was asked, before anything else.
+  virtual void onStart(Engine) {}
   virtual ChoiceId internChoice(Choice choice) = 0;
   virtual ConflictId internConflict(ConflictRecord conflict) = 0;
   virtual bool onEvent(const Event& event) = 0;
@@ -92,6 +97,8 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
   virtual std::shared_ptr<const Problem> problem() const = 0;
+  /// The engine that was asked; nullopt: not known, of a file that was written before files said it.
+  virtual std::optional<Engine> engine() const = 0;
   virtual StepId size() const = 0;
   /// Copies events [first, first + out.size()) and returns how many there were.
   virtual std::size_t read(StepId first, std::span<Event> out) const = 0;
@@ -124,6 +131,7 @@ class TraceRecorder : public TraceSink {
  public:
   explicit TraceRecorder(std::shared_ptr<const Problem> problem, RecorderLimits limits = {});
   ~TraceRecorder() override;
+  void onStart(Engine engine) override;
   ChoiceId internChoice(Choice choice) override;
   ConflictId internConflict(ConflictRecord conflict) override;
   bool onEvent(const Event& event) override;

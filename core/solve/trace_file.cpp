@@ -5,7 +5,7 @@
 ///   12  u32      bytes of one event (16)
 ///   16  u64      bytes of the header, with its padding of spaces to a multiple of 16
 ///   24  u64      number of events
-///   32  header   JSON: graph, problem (ranks, menu, sequence parallelism, demands), choices, conflicts
+///   32  header   JSON: engine (older files lack it), graph, problem (ranks, menu, sequence parallelism, demands), choices, conflicts
 ///   ..  events   as `Event` lies in memory
 #include "base/output_file.h"
 #include "solve/trace_json.h"
@@ -105,6 +105,7 @@ class FileTrace final : public Trace {
       : m_file(std::move(file)), m_eventsAt(eventsAt), m_events(events), m_tables(std::move(tables)) {}
 
   std::shared_ptr<const Problem> problem() const override { return m_tables.problem; }
+  std::optional<Engine> engine() const override { return m_tables.engine; }
   StepId size() const override { return m_events; }
   std::size_t read(StepId first, std::span<Event> out) const override {
     if (first >= m_events) return 0;

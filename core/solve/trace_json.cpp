@@ -2,6 +2,7 @@
 
 #include "base/bounded_json.h"
 #include "graph/json.h"
+#include "solve/engine.h"
 
 #include <algorithm>
 #include <array>
@@ -187,10 +188,11 @@ std::string toJsonText(const Trace& trace) {
   for (std::size_t i = 0; i < trace.choiceCount(); ++i) choices.push_back(toJson(trace.choice(ChoiceId(i))));
   Json conflicts = Json::array();
   for (std::size_t i = 0; i < trace.conflictCount(); ++i) conflicts.push_back(toJson(trace.conflict(ConflictId(i))));
-  const Json document{{"graph", graph::toJson(*problem->graph)},
-                      {"problem", toJson(*problem)},
-                      {"choices", std::move(choices)},
-                      {"conflicts", std::move(conflicts)}};
+  Json document{{"graph", graph::toJson(*problem->graph)},
+                {"problem", toJson(*problem)},
+                {"choices", std::move(choices)},
+                {"conflicts", std::move(conflicts)}};
+  if (const auto engine = trace.engine()) document["engine"] = toText(*engine);
   return jsonText(document);
 }
 
@@ -198,6 +200,9 @@ Result<TraceTables> traceTablesFromJson(const std::string& text) {
   CLEAVE_TRY(const nlohmann::json document, parseJson(text, "The header of the trace", kHeaderLimits));
   CLEAVE_TRY(const JsonObject top, JsonObject::at(document, "header"));
   TraceTables tables;
+  if (top.has("engine")) {  // older files lack it
+    CLEAVE_TRY(tables.engine, top.word("engine", parseEngine));
+  }
   CLEAVE_TRY(const JsonObject graphFields, top.object("graph"));
   CLEAVE_TRY(Graph graph, graph::graphFromJson(graphFields.json()));
   CLEAVE_TRY(const JsonObject problemFields, top.object("problem"));

@@ -5,6 +5,7 @@
 namespace cleave::solve {
 
 struct TraceTables {
+  std::optional<Engine> engine;
   std::shared_ptr<const Problem> problem;
   std::vector<Choice> choices;
   std::vector<ConflictRecord> conflicts;

@@ -115,6 +115,7 @@ class TestCliPlan : public QObject {
     QCOMPARE(cli({"plan", model("llama"), "--ranks", "8", "--engine", "reference", "--trace", file}).exitCode, 0);
     const QJsonObject counts = QJsonDocument::fromJson(cli({"trace", file, "--stats", "--json"}).out).object();
     QVERIFY(counts["conflicts"].toInt() > 0);
+    QCOMPARE(counts["engine"].toString(), QString("reference"));
     const Finished state = cli({"trace", file, "--at", QString::number(counts["events"].toInt()), "--json"});
     QVERIFY(QJsonDocument::fromJson(state.out).object()["values"].toObject().size() > 50);
     QCOMPARE(cli({"trace", file, "--text"}).out.count('\n'), counts["events"].toInt());

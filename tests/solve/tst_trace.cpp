@@ -44,6 +44,7 @@ void compareTraces(const Trace& a, const Trace& b) {
   QCOMPARE(a.problem()->pins.size(), b.problem()->pins.size());
   QCOMPARE(a.problem()->context.worldSize, b.problem()->context.worldSize);
   QCOMPARE(a.problem()->context.menu, b.problem()->context.menu);
+  QVERIFY(a.engine() && a.engine() == b.engine());
   QCOMPARE(a.problem()->context.sequenceParallel, b.problem()->context.sequenceParallel);
   QCOMPARE(a.problem()->cost.memoryBudget, b.problem()->cost.memoryBudget);
   QCOMPARE(a.problem()->cost.slackPercent, b.problem()->cost.slackPercent);
@@ -158,6 +159,21 @@ class TestTrace : public QObject {
         QVERIFY(bytesOf(file) == first);
       }
     }
+  }
+
+  /// The engine joined the header later: a file without it is read as before.
+  void opensFilesThatSayNoEngine() {
+    QTemporaryDir folder;
+    const fs::path file = fs::path(folder.path().toStdString()) / "t";
+    QVERIFY(saveTrace(*test::record(exploding(1)).trace, file).has_value());
+    std::string bytes = bytesOf(file);
+    const std::string engine = R"(,"engine":"reference")";
+    const auto at = bytes.find(engine);
+    QVERIFY(at != std::string::npos);
+    write(file, bytes.replace(at, engine.size(), engine.size(), ' '));
+    const auto opened = openTrace(file);
+    QVERIFY2(opened.has_value(), opened ? "" : opened.error().message.c_str());
+    QVERIFY(!(*opened)->engine());
   }
 
   void savesWhatIsThereWhenTheSearchWasStopped() {

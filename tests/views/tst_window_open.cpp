@@ -7,8 +7,9 @@
 
 #include "base/output_file.h"
 #include "panels/run_panel.h"
-#include "plan/diff.h"
 #include "pipeline/plan_flags.h"
+#include "plan/diff.h"
+#include "plan_strip.h"
 #include "script.h"
 #include "text.h"
 #include "window_fixture.h"
@@ -89,6 +90,24 @@ class TestWindowOpen : public QObject {
     QCOMPARE(document.settings().ranks, own.ranks);
     QCOMPARE(document.settings().engine, own.engine);
     QVERIFY(document.settings().cost == own.cost && document.settings().menu == own.menu);
+  }
+
+  /// The engine is in the file, and what is solved next is asked as the recording was.
+  void aRecordingSaysWhoseItIs() {
+    MainWindow window(false);
+    window.show();
+    Document& document = window.document();
+    QCOMPARE(document.settings().engine, solve::Engine::Optimal);
+    window.openPath(m_traceFile);
+    QTRY_VERIFY_WITH_TIMEOUT(document.stepState() && window.isSettled(), kPatience);
+    QCOMPARE(document.settings().engine, solve::Engine::Reference);
+    QVERIFY(!document.settings().menu);
+    const QString strip = window.findChild<PlanStrip*>()->text();
+    QVERIFY2(strip.contains(QStringLiteral("A recorded search for 4 ranks (engine reference)")), qPrintable(strip));
+    document.setEngine(solve::Engine::Optimal);
+    document.solve();
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    QCOMPARE(document.plan()->menu, rules::Menu::Full);
   }
 
   void whatHasNoModelIsNotRun() {
