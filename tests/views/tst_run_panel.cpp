@@ -1,10 +1,13 @@
 // Before a run: what the panel says of memory, and that ranks which do not fit start only for a user who insists.
 #include <QCheckBox>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QLabel>
-#include <QPushButton>
-#include <QSignalSpy>
 #include <QProcess>
+#include <QPushButton>
 #include <QRegularExpression>
+#include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -65,6 +68,65 @@ class TestRunPanel : public QObject {
     const auto checks = checksBeforeRun(document.plan().get(), 2, run::Backend::Gloo);
     const auto memory = std::find_if(checks.begin(), checks.end(), [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
     QVERIFY(memory != checks.end() && memory->isOk);
+  }
+
+  /// What is said before a run holds after it, of the program and of the processes it runs in; and a report says what
+  /// the bars show.
+  void aRunTakesWhatWasChecked() {
+    QTemporaryDir folder;
+    Document document;
+    open(document, makeModel(folder, 256, 2));
+    const pipeline::MemoryCheck check = pipeline::checkMemory(*document.plan(), run::Backend::Gloo);
+    document.run(2, run::Backend::Gloo);
+    QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.runState(), kPatience);
+    const RunState& run = *document.runState();
+    QVERIFY2(run.report && run.report->outcome.succeeded, qPrintable(run.failure));
+    std::int64_t processes = 0;
+    for (const RankView& rank : run.monitor->snapshot()) {
+      const run::PeakMemory peak = run.report->outcome.results[static_cast<std::size_t>(rank.rank)]->peak;
+      QCOMPARE(rank.memory.peak, peak);
+      const std::int64_t predicted = document.plan()->memory.total();
+      QVERIFY2(peak.program > predicted / 2 && peak.program < predicted * 5 / 4,
+               qPrintable(QStringLiteral("%1 of %2").arg(peak.program).arg(predicted)));
+      QVERIFY(peak.process > peak.program);
+      processes += peak.process;
+    }
+    const std::int64_t shared = 72 << 20;  // counted by each process
+    QVERIFY2(check.needed >= processes - shared && check.needed < 2 * processes,
+             qPrintable(QStringLiteral("%1 of %2").arg(processes).arg(check.needed)));
+    const auto json =
+        QJsonDocument::fromJson(QByteArray::fromStdString(pipeline::toJson(*run.report, *document.plan())));
+    const QJsonObject first = json[QLatin1String("ranks")][0].toObject();
+    QCOMPARE(first[QLatin1String("peak_program_bytes")].toInteger(), run.report->outcome.results[0]->peak.program);
+    QCOMPARE(json[QLatin1String("plan")][QLatin1String("predicted_program_bytes")].toInteger(),
+             document.plan()->memory.total());
+  }
+
+  /// Solving again would find none again.
+  void withoutASolutionThereIsNothingToRun() {
+    QTemporaryDir folder;
+    Document document;
+    document.setMemoryBudget(1 << 10);
+    torch_capture::CaptureOptions options;
+    options.sequence = 8;
+    document.openSource(makeModel(folder, 64, 2), options);
+    QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.solved(), kPatience);
+    QVERIFY(!document.plan());
+    RunPanel panel(document);
+    panel.show();
+    QPushButton* start = startButton(panel);
+    QVERIFY(!start->isEnabled());
+    QVERIFY2(start->toolTip().contains(QLatin1String("conflict card")), qPrintable(start->toolTip()));
+    const auto labels = panel.findChildren<QLabel*>();
+    QVERIFY(std::any_of(labels.begin(), labels.end(),
+                        [&](const QLabel* label) { return label->text().contains(start->toolTip()); }));
+    QVERIFY(std::none_of(labels.begin(), labels.end(),
+                         [](const QLabel* label) { return label->text().contains(QLatin1String("No plan yet")); }));
+    document.run(2, run::Backend::Gloo);
+    QVERIFY(document.activity() == Activity::Idle && !document.runState());
+    // Another question may have an answer.
+    document.setMemoryBudget(std::nullopt);
+    QVERIFY(start->isEnabled());
   }
 
   void ranksThatDoNotFitStartOnlyForWhoInsists() {

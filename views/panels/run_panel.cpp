@@ -79,7 +79,7 @@ std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int r
   return {pipeline::checkMemory(*plan, *resolved), pipeline::checkUnsplitMemory(*plan)};
 }
 
-std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend, const QString& whyNot) {
   std::vector<RunCheck> checks;
   const int gpus = run::localGpuCount();
   std::string why;
@@ -92,8 +92,12 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
         {true, QObject::tr("%1 of %2 over NCCL.").arg(ranks).arg(countedText(static_cast<std::uint64_t>(gpus), "GPU"))});
   else
     checks.push_back({true, why.empty() ? QObject::tr("CPU ranks over Gloo.") : toQ(why)});
+  if (!whyNot.isEmpty()) {
+    checks.push_back({false, whyNot});
+    return checks;
+  }
   if (!plan) {
-    checks.push_back({false, QObject::tr("No plan yet: the model is solved first.")});
+    checks.push_back({true, QObject::tr("No plan yet: the model is solved first.")});
     return checks;
   }
   if (plan->ranks != ranks)
@@ -289,10 +293,14 @@ void RunPanel::refreshSetup() {
   m_insist->setVisible(mustInsist);
   if (mustInsist) m_insist->setToolTip(toQ(tooLarge->text));
   if (!mustInsist) m_insist->setChecked(false);  // said of this plan, not of the next
-  m_start->setEnabled(hasModel && m_document.activity() == Activity::Idle && (!mustInsist || m_insist->isChecked()));
+  const QString whyNot = hasModel ? m_document.whyNotRun(m_ranks->value()) : QString();
+  m_start->setEnabled(hasModel && whyNot.isEmpty() && m_document.activity() == Activity::Idle &&
+                      (!mustInsist || m_insist->isChecked()));
+  m_start->setToolTip(whyNot);
   m_stop->setEnabled(isRunning);
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
-  const QString command = hasModel ? runCommand(m_document, m_ranks->value(), backend(), insists()) : QString();
+  const QString command =
+      hasModel && whyNot.isEmpty() ? runCommand(m_document, m_ranks->value(), backend(), insists()) : QString();
   const RunState* run = m_document.runState();
   const bool hasRanks = run && run->hasRanks();
   m_export->setVisible(hasRanks && !run->isActive);
@@ -306,7 +314,7 @@ void RunPanel::refreshSetup() {
   m_checks->setVisible(!hasRanks || run->ranks != m_ranks->value());
   const Theme theme = Theme::of(palette());
   QStringList lines;
-  for (const RunCheck& check : checksBeforeRun(m_document.plan().get(), m_ranks->value(), backend()))
+  for (const RunCheck& check : checksBeforeRun(m_document.plan().get(), m_ranks->value(), backend(), whyNot))
     lines << QStringLiteral("<span style=\"color:%1\">%2</span> %3")
                  .arg((check.isOk ? theme.good : theme.warning).name(),
                       check.isOk ? QStringLiteral("✓") : QStringLiteral("!"), check.text.toHtmlEscaped());

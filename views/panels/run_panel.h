@@ -21,8 +21,9 @@ struct RunCheck {
   bool isOk = true;
   QString text;
 };
-/// What speaks for and against running this plan on so many ranks, in words.
-std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
+/// What speaks for and against running this plan on so many ranks, in words. `whyNot`: what Document::whyNotRun says.
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend,
+                                      const QString& whyNot = {});
 /// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no plan for
 /// so many, or no such backend here.
 std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
