@@ -298,7 +298,8 @@ void Answers::computeHeat() {
       std::vector<NodeId> all;
       for (const NodeId node : idRange<NodeId>(about.problem().graph->nodes.size())) all.push_back(node);
       heat->smallestRegrets = about.optimum()->smallestRegrets(all, progress);
-      heat->slackFs = about.optimum()->cost().femtoseconds() - about.optimum()->fastest().femtoseconds();
+      for (solve::SmallestRegret& regret : heat->smallestRegrets)
+        regret.extra = regret.extraOver(about.optimum()->fastest(), about.optimum()->cost());
       if (progress.cancelled()) return {};
     }
     return [this, about, heat] {

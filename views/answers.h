@@ -60,8 +60,8 @@ struct Front {
 /// Per node, for colours: what the shown solution costs there and how much the next choice would cost more.
 struct Heat {
   std::vector<solve::StepCost> costs;                         ///< by NodeId
-  std::vector<solve::SmallestRegret> smallestRegrets;         ///< by NodeId; empty without an optimum
-  Femtoseconds slackFs;  ///< what the plan takes longer than the fastest, against which those regrets are
+  std::vector<solve::SmallestRegret>
+      smallestRegrets;  ///< by NodeId, `extra` against the plan shown; empty without an optimum
 };
 
 enum class Question { Analysis, WhyNot, Remedies, Preflight, WorldSizes, Front, Heat };

@@ -31,14 +31,13 @@ ScopeId findScope(const graph::Graph& graph, const std::string& path) {
   return {};
 }
 
-/// Against the plan shown, which slack may have chosen before a faster one: so much is less than nothing.
+/// Slack may have chosen the plan before a faster one: so much is less than nothing.
 HeatAmounts regretsOf(const Heat& heat) {
   HeatAmounts amounts;
   amounts.reserve(heat.smallestRegrets.size());
   for (const solve::SmallestRegret& regret : heat.smallestRegrets) {
     amounts.emplace_back();
-    if (regret.kind == solve::SmallestRegret::Kind::Costs)
-      amounts.back() = static_cast<double>(regret.extra - heat.slackFs);
+    if (regret.kind == solve::SmallestRegret::Kind::Costs) amounts.back() = static_cast<double>(regret.extra);
   }
   return amounts;
 }

@@ -184,15 +184,21 @@ struct ExplainCommand {
     for (const solve::Regret& regret : regrets) {
       const std::string name = regret.strategy ? fmt::format("{} ({})", rules::toText(*regret.strategy), regret.placement.text()) : regret.placement.text();
       if (!regret.isChosen) text += fmt::format("  {}: {}\n", name, regretText(regret));
-      list.push_back({{"placement", regret.placement.text()},
-                      {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
-                      {"chosen", regret.isChosen},
-                      {"extra_fs", regret.extraFs ? jsonOf<Json>(*regret.extraFs) : Json(nullptr)},
-                      {"proved", regret.isProved},
-                      {"extra_bytes", regret.extraBytes ? Json(*regret.extraBytes) : Json(nullptr)}});
+      list.push_back(
+          {{"placement", regret.placement.text()},
+           {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
+           {"chosen", regret.isChosen},
+           {"extra_fs", regret.extraFs ? jsonOf<Json>(*regret.extraFs) : Json(nullptr)},
+           {"fastest_extra_fs", regret.fastestExtraFs ? jsonOf<Json>(*regret.fastestExtraFs) : Json(nullptr)},
+           {"proved", regret.isProved},
+           {"extra_bytes", regret.extraBytes ? Json(*regret.extraBytes) : Json(nullptr)}});
     }
     document["regrets"] = std::move(list);
     return {};
+  }
+
+  static std::string changeText(Femtoseconds change) {
+    return fmt::format("{} {}", solve::timeText(change < 0 ? -change : change), change < 0 ? "less" : "longer");
   }
 
   static std::string regretText(const solve::Regret& regret) {
@@ -200,10 +206,12 @@ struct ExplainCommand {
       return regret.isProved ? "every plan with it needs more than the memory budget" : "the search ended before it found a plan with it within the memory budget";
     }
     const std::int64_t bytes = regret.extraBytes.value_or(0);
-    const bool isFaster = *regret.extraFs < 0;
-    return fmt::format("the {} with it takes {} {} and holds {} {} a rank", regret.isProved ? "plan" : "best plan that was found", solve::timeText(isFaster ? -*regret.extraFs : *regret.extraFs),
-                       isFaster ? "less" : "longer", bytesText(std::abs(bytes)),
-                       bytes < 0 ? "less" : "more");
+    const bool isPassedOver = regret.fastestExtraFs && *regret.fastestExtraFs != *regret.extraFs;
+    const std::string fastest =
+        isPassedOver ? fmt::format("; the fastest with it takes {}", changeText(*regret.fastestExtraFs)) : "";
+    return fmt::format("the {} with it takes {} and holds {} {} a rank{}",
+                       regret.isProved ? "plan" : "best plan that was found", changeText(*regret.extraFs),
+                       bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more", fastest);
   }
 
   Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text, Json& document) const {

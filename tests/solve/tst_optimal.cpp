@@ -149,6 +149,10 @@ class Comparison {
       const Femtoseconds time = optimum.cost().femtoseconds() + *regret.extraFs;
       const bool isAnswer = std::any_of(expected.begin(), expected.end(), [&](const auto& figures) { return figures.first == time; });
       if (!isAnswer) return fmt::format("regret of {} {}: {} instead of {}", name, regret.placement.text(), time, expected.begin()->first);
+      const BrutePlan* fastest = cheapest([&](const BrutePlan& p) { return fits(p) && takes(p); });
+      if (regret.isProved && regret.fastestExtraFs != fastest->femtoseconds - optimum.cost().femtoseconds()) {
+        return fmt::format("the fastest plan with {} {}: {} instead of {}", name, regret.placement.text(), regret.fastestExtraFs.value_or(Femtoseconds(-1)), fastest->femtoseconds - optimum.cost().femtoseconds());
+      }
       if (!regret.extraBytes) return fmt::format("bytes of {} {}", name, regret.placement.text());
     }
     if (chosen != 1) return fmt::format("{} chosen possibilities of {}", chosen, name);
@@ -183,6 +187,10 @@ class Comparison {
       const auto isOther = [&](const BrutePlan& p) { return !sameChoice(p, solution, steps[i]); };
       const BrutePlan* other = cheapest([&](const BrutePlan& p) { return fits(p) && isOther(p); });
       SmallestRegret expected;
+      if (other && smallest[i].kind == SmallestRegret::Kind::Costs &&
+          smallest[i].extraOver(optimum.fastest(), optimum.cost()) != other->femtoseconds - optimum.cost().femtoseconds()) {
+        return fmt::format("smallest regret of node {} over the plan", steps[i].raw());
+      }
       if (other) {
         expected = {SmallestRegret::Kind::Costs, other->femtoseconds - optimum.fastest().femtoseconds()};
       } else if (cheapest(isOther)) {

@@ -126,6 +126,12 @@ void TestExplainPanels::regretsStandBesideEachChoice() {
   // Whatever needs a word has one.
   for (const char* words : {"over budget: every plan", "not known: the search ended", "the slack of 1 % allows that"})
     QVERIFY2(html.contains(QLatin1String(words)), words);
+  // The heat of the canvas is of the fastest plan with another choice: where that is not the one that is answered, it
+  // stands here too.
+  QVERIFY(!html.contains(QStringLiteral("(fastest ")));
+  regrets[3].fastestExtraFs = -18'400'000'000;
+  const QString both = regretTable(regrets, 1, kColors);
+  QVERIFY2(both.contains(QStringLiteral("(fastest %1)").arg(timeChange(-18'400'000'000))), qPrintable(both));
   const QString plain = regretTable({regrets[0], regrets[1]}, 1, kColors);
   for (const char* words : {"budget", "not known", "slack"}) QVERIFY2(!plain.contains(QLatin1String(words)), words);
 }

@@ -34,7 +34,7 @@ QString gapText(HeatGap gap) {
 
 constexpr Wording kWordings[kColorByCount] = {
     {"axis", "Axis: the dimension that is split"},
-    {"regret", "Regret: what the next best choice would cost more"},
+    {"regret", "Regret: what the fastest plan with another choice takes more than this plan"},
     {"time", "Time: of one step on a rank, collectives included"},
     {"memory", "Memory: bytes that stay on a rank"},
     {"traffic", "Traffic: bytes of the tensors that ranks exchange"},

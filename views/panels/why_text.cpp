@@ -21,12 +21,18 @@ QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& g
   return table(rows);
 }
 
+/// With slack the plan that answers a demand is not the fastest that meets it, whose time the heat of the canvas shows.
+bool isFastestPassedOver(const solve::Regret& regret) {
+  return regret.extraFs && regret.fastestExtraFs && regret.fastestExtraFs != regret.extraFs;
+}
+
 /// What its signs and words mean, where they are in the table.
 QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPercent, const TextColors& colors) {
-  bool isFaster = false, isOverBudget = false, isNotKnown = false, isNotProved = false;
+  bool isFaster = false, isPassedOver = false, isOverBudget = false, isNotKnown = false, isNotProved = false;
   for (const solve::Regret& regret : regrets) {
     if (regret.isChosen) continue;
     isFaster |= regret.extraFs && *regret.extraFs < 0;
+    isPassedOver |= isFastestPassedOver(regret);
     isOverBudget |= !regret.extraFs && regret.isProved;
     isNotKnown |= !regret.extraFs && !regret.isProved;
     isNotProved |= regret.extraFs && !regret.isProved;
@@ -34,6 +40,11 @@ QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPerce
   QStringList notes;
   if (isFaster)
     notes << QObject::tr("− time: a faster plan, given up because a rank holds more; the slack of %1 allows that.")
+                 .arg(toQ(solve::slackText(slackPercent)));
+  if (isPassedOver)
+    notes << QObject::tr(
+                 "(fastest …): the fastest plan with it, passed over for one that holds less; the slack of %1 allows "
+                 "that.")
                  .arg(toQ(solve::slackText(slackPercent)));
   if (isNotProved) notes << QObject::tr("≤: the search for the best plan with it ended at its limit.");
   if (isOverBudget) notes << QObject::tr("over budget: every plan with it needs more than the memory budget.");
@@ -58,7 +69,11 @@ QString regretTable(const std::vector<solve::Regret>& regrets, double slackPerce
       continue;
     }
     if (regret.extraFs)
-      cells << numberCell((regret.isProved ? QString() : QStringLiteral("≤ ")) + timeChange(*regret.extraFs))
+      cells << numberCell((regret.isProved ? QString() : QStringLiteral("≤ ")) + timeChange(*regret.extraFs) +
+                          (isFastestPassedOver(regret)
+                               ? QLatin1Char(' ') +
+                                     quiet(QObject::tr("(fastest %1)").arg(timeChange(*regret.fastestExtraFs)), colors)
+                               : QString()))
             << numberCell(bytesChange(regret.extraBytes.value_or(0)));
     else
       cells << numberCell(quiet(regret.isProved ? QObject::tr("over budget") : QObject::tr("not known"), colors))

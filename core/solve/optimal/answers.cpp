@@ -93,7 +93,7 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
   }
   const NodeId node = m_context->variables.decider(graph.value(value).producer);
   const auto place = placeOf(node);
-  if (!place) return std::vector<Regret>{{Placement(), std::nullopt, true, Femtoseconds(), 0}};
+  if (!place) return std::vector<Regret>{{Placement(), std::nullopt, true, Femtoseconds(), 0, true, Femtoseconds()}};
   std::vector<Regret> regrets;
   for (Possibility& possibility : possibilitiesOf(*m_context, m_elimination.level(*place), node, value)) {
     Regret regret{possibility.placement, possibility.strategy};
@@ -101,9 +101,12 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
     if (regret.isChosen) {
       regret.extraFs = Femtoseconds();
       regret.extraBytes = 0;
+      regret.fastestExtraFs = Femtoseconds();
     } else {
       const Restriction restriction{*place, std::move(possibility.isTaken)};
-      const Found other = withSlack(restriction, limits(), fastestWithin(restriction, limits(), progress), progress);
+      const Found fastest = fastestWithin(restriction, limits(), progress);
+      if (fastest.outcome == Found::Outcome::Plan) regret.fastestExtraFs = fastest.cost.femtoseconds() - m_found.cost.femtoseconds();
+      const Found other = withSlack(restriction, limits(), fastest, progress);
       if (other.outcome == Found::Outcome::Stopped) return progress.cancelledError("comparing placements");
       if (other.outcome == Found::Outcome::NoPlan) continue;
       regret.isProved = other.isProved;

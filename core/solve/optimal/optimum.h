@@ -31,6 +31,8 @@ struct Regret {
   std::optional<std::int64_t> extraBytes;             ///< of that plan (negative: it holds less)
   /// False when the search ended at its limit: there may be a better plan that takes this, or, without `extraFs`, one at all.
   bool isProved = true;
+  /// `extraFs` of the fastest plan within the budget that takes this, which slack may have passed over for one that holds less.
+  std::optional<Femtoseconds> fastestExtraFs;
 };
 
 /// What it costs at least to treat a step otherwise than the plan does.
@@ -44,6 +46,10 @@ struct SmallestRegret {
   /// Time of the fastest plan within the budget that treats it otherwise, less that of the fastest plan within the budget. With
   /// slack it may be 0: the fastest plan treats it otherwise, and holds more.
   Femtoseconds extra;
+  /// The same against the plan itself, as Regret::fastestExtraFs.
+  Femtoseconds extraOver(const PlanCost& fastest, const PlanCost& plan) const {
+    return extra + fastest.femtoseconds() - plan.femtoseconds();
+  }
   bool operator==(const SmallestRegret&) const = default;
 };
 
