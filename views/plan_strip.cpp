@@ -83,7 +83,7 @@ void PlanStrip::refresh() {
   if (!model) return;
   const TextColors colors = TextColors::of(palette());
   QStringList second;
-  if (plan) second << wholeHtml(plan::wholeLayers(*plan));
+  if (plan) second << wholeHtml(plan::wholeLayers(*plan)) << toQ(plan::idleSequenceText(*plan)).toHtmlEscaped();
   if (!model->info.architecture.empty()) second << quiet(modelText(plan ? plan->model : model->info), colors);
   second.removeAll({});
   const QString first = plan ? planHtml(*plan, colors) : quiet(m_document.whyNoPlan().toHtmlEscaped(), colors);

@@ -133,6 +133,7 @@ std::string planSummary(const plan::Plan& plan) {
                       bytesText(plan.memory.wholeParameters));
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
+  if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
   text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
                       plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
   return text;

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 namespace cleave::plan {
@@ -20,6 +21,23 @@ std::string predictedText(const Plan& plan) {
   return fmt::format("{} a {}step on {} × {} ({} of it collectives)", solve::timeText(plan.cost.femtoseconds()),
                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name,
                      solve::timeText(plan.cost.sum.trafficFs));
+}
+
+std::string idleSequenceText(const Plan& plan) {
+  if (plan.sequenceParallel != rules::SequenceParallel::On || plan.ranks == 1) return {};
+  if (std::any_of(plan.layers.begin(), plan.layers.end(),
+                  [](const LayerPlan& layer) { return layer.sequenceParallel; }))
+    return {};
+  const std::string idle = "sequence parallelism is on, and nothing is split along the sequence: ";
+  if (plan.model.sequence % plan.ranks != 0)
+    return fmt::format("{}{} positions do not divide by {} ranks", idle, plan.model.sequence, plan.ranks);
+  const bool isSplit = std::any_of(plan.layers.begin(), plan.layers.end(), [](const LayerPlan& layer) {
+    return std::holds_alternative<Split>(layer.standing);
+  });
+  if (!isSplit) return idle + "no layer is split, so none scatters its result";
+  return idle + (plan.engine == solve::Engine::Optimal
+                     ? "no form along it belongs to the plan chosen by time and memory"
+                     : "no form along it is part of the first plan found");
 }
 
 std::vector<WholeLayers> wholeLayers(const Plan& plan) {

@@ -10,6 +10,9 @@ namespace cleave::plan {
 /// "51.5 µs a training step on 8 × h100 (49.1 µs of it collectives)".
 std::string predictedText(const Plan& plan);
 
+/// Where sequence parallelism is on and the plan splits no sequence: that, and why where it is known. Else empty.
+std::string idleSequenceText(const Plan& plan);
+
 /// The kinds of Standing; what is not asked for, by settings or because the engine takes the first plan that it finds.
 enum class WhyWhole : std::uint8_t { Cannot, DoesNotPay, NotAskedFor, FirstFound, NotKnown };
 

@@ -92,6 +92,40 @@ class TestPlanStrip : public QObject {
       if (layer.node == node) QVERIFY(!std::holds_alternative<plan::Split>(layer.standing));
   }
 
+  /// A demand that comes to nothing is spoken of, with the words of the command line.
+  void sequenceParallelismThatSplitsNothingSaysSo_data() {
+    QTest::addColumn<int>("sequence");
+    QTest::addColumn<bool>("isOptimal");
+    QTest::addColumn<QString>("why");
+    QTest::newRow("splits") << 16 << false << QString();
+    QTest::newRow("odd") << 17 << false << QStringLiteral("17 positions do not divide by 2 ranks");
+    QTest::newRow("whole") << 16 << true << QStringLiteral("no layer is split, so none scatters its result");
+  }
+  void sequenceParallelismThatSplitsNothingSaysSo() {
+    QFETCH(int, sequence);
+    QFETCH(bool, isOptimal);
+    QFETCH(QString, why);
+    Document document;
+    PlanStrip strip(document);
+    document.setEngine(isOptimal ? solve::Engine::Optimal : solve::Engine::Reference);
+    document.setSequenceParallel(rules::SequenceParallel::On);
+    torch_capture::CaptureOptions options;
+    options.sequence = sequence;
+    document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), options);
+    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+    const QString idle = QStringLiteral("sequence parallelism is on, and nothing is split along the sequence: ");
+    if (why.isEmpty()) {
+      QVERIFY2(!plain(strip).contains(idle), qPrintable(plain(strip)));
+      return;
+    }
+    QVERIFY2(plain(strip).contains(idle + why), qPrintable(plain(strip)));
+    const test::Finished cli =
+        test::cli({QStringLiteral("plan"), QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), QStringLiteral("--seq"),
+                   QString::number(sequence), QStringLiteral("--sequence-parallel"), QStringLiteral("on"),
+                   QStringLiteral("--engine"), isOptimal ? QStringLiteral("optimal") : QStringLiteral("reference")});
+    QVERIFY2(QString::fromUtf8(cli.out).contains(idle + why), cli.out.constData());
+  }
+
   void whatIsOverTheBudgetSaysSo() {
     Document document;
     PlanStrip strip(document);
