@@ -80,8 +80,9 @@ std::string countOf(std::int64_t count, std::string_view one, std::string_view m
 std::string outputLine(const pipeline::OutputDifference& output, const std::string& comparedWith) {
   std::string text = output.name;
   if (output.rank > 0) text += fmt::format(" of rank {}", output.rank);
-  text += fmt::format(": largest difference {:.3g} (relative {:.3g}) from {}: ", output.maxAbs, output.maxRel, comparedWith);
-  if (output.within()) return text + "equal within the tolerance\n";
+  text += fmt::format(": largest difference {:.3g} from {}, {:.3g} % of the tolerance: ", output.maxAbs, comparedWith,
+                      100 * output.ofTolerance);
+  if (output.within()) return text + "equal within it\n";
   text += "DIFFERENT";
   if (output.outside > 0) text += fmt::format(", {} outside the tolerance", countOf(output.outside, "element", "elements"));
   if (output.notANumber > 0) text += fmt::format(", {} not a number", countOf(output.notANumber, "element is", "elements are"));
@@ -132,8 +133,8 @@ std::string planSummary(const plan::Plan& plan) {
   text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
                       bytesText(plan.memory.wholeParameters));
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
-  if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
+  if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
   text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
                       plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
   return text;

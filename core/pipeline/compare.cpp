@@ -78,17 +78,20 @@ struct Side {
 void addElement(OutputDifference& difference, double actual, double expected, double rtol, double atol) {
   if (std::isnan(actual) || std::isnan(expected)) {
     ++difference.notANumber;
-    difference.maxAbs = difference.maxRel = HUGE_VAL;
+    difference.maxAbs = difference.maxRel = difference.ofTolerance = HUGE_VAL;
   } else if (std::isinf(actual) || std::isinf(expected)) {
     // No tolerance reaches from an infinity to anything else.
     if (actual == expected) return;
     ++difference.outside;
-    difference.maxAbs = difference.maxRel = HUGE_VAL;
+    difference.maxAbs = difference.maxRel = difference.ofTolerance = HUGE_VAL;
   } else {
     const double absolute = std::abs(actual - expected);
     difference.maxAbs = std::max(difference.maxAbs, absolute);
     if (absolute > 0) difference.maxRel = std::max(difference.maxRel, expected == 0 ? HUGE_VAL : absolute / std::abs(expected));
-    difference.outside += !(absolute <= atol + rtol * std::abs(expected));
+    const double allowed = atol + rtol * std::abs(expected);
+    if (absolute > 0)
+      difference.ofTolerance = std::max(difference.ofTolerance, allowed > 0 ? absolute / allowed : HUGE_VAL);
+    difference.outside += !(absolute <= allowed);
   }
 }
 

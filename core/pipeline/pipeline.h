@@ -114,6 +114,7 @@ struct OutputDifference {
   std::string name;
   int rank = 0;
   double maxAbs = 0, maxRel = 0;  ///< infinite where an element is NaN, or infinite on one side only; JSON writes that as null
+  double ofTolerance = 0;         ///< what decides: the most that an element differs, as a part of what is allowed of it
   std::int64_t outside = 0;       ///< elements that differ by more than the tolerance, or are finite on one side only
   std::int64_t notANumber = 0;    ///< elements that are NaN on either side: equal to nothing
   bool within() const { return outside == 0 && notANumber == 0; }

@@ -95,8 +95,14 @@ RunVerdict verdictOf(const RunReport& report) {
 }
 
 nlohmann::ordered_json jsonOf(const OutputDifference& output) {
-  return {{"name", output.name},       {"rank", output.rank},          {"max_abs_diff", output.maxAbs}, {"max_rel_diff", output.maxRel},
-          {"outside", output.outside}, {"not_a_number", output.notANumber}, {"within", output.within()}};
+  return {{"name", output.name},
+          {"rank", output.rank},
+          {"max_abs_diff", output.maxAbs},
+          {"max_rel_diff", output.maxRel},
+          {"of_tolerance", output.ofTolerance},
+          {"outside", output.outside},
+          {"not_a_number", output.notANumber},
+          {"within", output.within()}};
 }
 
 nlohmann::ordered_json jsonOf(const run::RankResult& result, std::size_t rank) {

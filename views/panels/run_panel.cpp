@@ -150,6 +150,7 @@ QString runToJson(const RunState& state) {
                                  {"rank", output.rank},
                                  {"max_abs_diff", output.maxAbs},
                                  {"max_rel_diff", output.maxRel},
+                                 {"of_tolerance", output.ofTolerance},
                                  {"outside", output.outside},
                                  {"not_a_number", output.notANumber},
                                  {"within", output.within()}});
@@ -208,7 +209,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   }
   m_command->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   m_command->setToolTip(tr("The same on the command line"));
-  m_outputs->setHorizontalHeaderLabels({tr("Output"), tr("Max difference"), tr("Relative"), tr("Within")});
+  m_outputs->setHorizontalHeaderLabels({tr("Output"), tr("Max difference"), tr("Of the tolerance"), tr("Within")});
   m_outputs->verticalHeader()->hide();
   m_outputs->setShowGrid(false);
   m_outputs->setEditTriggers(QAbstractItemView::NoEditTriggers);
@@ -391,7 +392,8 @@ void RunPanel::refreshResult() {
   for (int row = 0; row < m_outputs->rowCount(); ++row) {
     const auto& output = report.outputs[static_cast<std::size_t>(row)];
     const QString name = output.rank > 0 ? tr("%1 of rank %2").arg(toQ(output.name)).arg(output.rank) : toQ(output.name);
-    const QString cells[] = {name, QString::number(output.maxAbs, 'e', 2), QString::number(output.maxRel, 'e', 2),
+    const QString cells[] = {name, QString::number(output.maxAbs, 'e', 2),
+                             tr("%1 %").arg(100 * output.ofTolerance, 0, 'g', 3),
                              output.within() ? tr("yes") : tr("no: %1").arg(deviationText(output))};
     for (int column = 0; column < 4; ++column) {
       auto* item = new QTableWidgetItem(cells[column]);
