@@ -1,4 +1,5 @@
 #include "solve/cursor.h"
+#include "solve/form.h"
 #include "solve/redistribute.h"
 #include "solve/variables.h"
 #include "solve/wording.h"
@@ -16,6 +17,9 @@ struct Names {
   bool isLayer(std::uint32_t node) const { return trace.variables().layer(NodeId(node)).has_value(); }
   std::string of(std::uint32_t node) const {
     return knows(node) ? nameOf(graph, NodeId(node), isLayer(node)) : fmt::format("node {}", node);
+  }
+  std::string form(const rules::StrategyOption& option) const {
+    return formText(option, trace.problem()->context.worldSize);
   }
   /// The result's name, for text forms.
   std::string result(std::uint32_t node) const {
@@ -39,7 +43,7 @@ std::string describeTry(const Names& names, const Event& event) {
   const Choice& choice = names.trace.choice(ChoiceId(event.detail));
   const std::string name = ticked(names.of(event.node));
   if (choice.strategy) {
-    return withReason(fmt::format("{} takes {}", name, rules::toText(choice.strategy->strategy)), choice.reason);
+    return withReason(fmt::format("{} takes {}", name, names.form(*choice.strategy)), choice.reason);
   }
   if (choice.results.empty()) return withReason(fmt::format("{} has no result to place", name), choice.reason);
   const auto& node = names.graph.node(NodeId(event.node));
@@ -91,7 +95,7 @@ std::string toText(const Trace& trace, StepId step, const Event& event) {
       line += fmt::format(" {} #{}", names.result(event.node), event.ordinal + 1);
       if (event.detail >= trace.choiceCount()) return line;
       const Choice& choice = trace.choice(ChoiceId(event.detail));
-      if (choice.strategy) line += fmt::format(" {}", rules::toText(choice.strategy->strategy));
+      if (choice.strategy) line += fmt::format(" {}", names.form(*choice.strategy));
       return line + fmt::format(" -> {}", resultTexts(choice));
     }
     case EventType::Conflict: {

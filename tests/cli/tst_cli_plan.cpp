@@ -122,6 +122,20 @@ class TestCliPlan : public QObject {
     QCOMPARE(cli({"trace", file, "--at", "999999999"}).exitCode, 2);
   }
 
+  /// One KV head on two ranks: a form of its name, and on every rank the whole weight.
+  void aRecordingCallsCopiesSo() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("search.trace");
+    const QString sample = CLEAVE_SOURCE_DIR "/resources/models/one-kv-head";
+    QCOMPARE(cli({"plan", sample, "--engine", "reference", "--menu", "full", "--trace", file}).exitCode, 0);
+    const QByteArray events = cli({"trace", file, "--text"}).out;
+    const auto at = events.indexOf(", copied -> ");
+    QVERIFY2(at > 0, events.constData());
+    const auto step = events.left(at).mid(events.lastIndexOf('\n', at) + 1).split(' ').front().toInt() + 1;
+    const Finished state = cli({"trace", file, "--at", QString::number(step)});
+    QVERIFY2(state.out.contains(", copied"), state.out.left(200).constData());
+  }
+
   void aPlanFileCanBeCheckedAndExported() {
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
