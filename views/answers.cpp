@@ -162,7 +162,9 @@ void Answers::askWhyNot(NodeId layer, rules::Strategy strategy) {
 
 void Answers::postWhyNot(WhyNotReply question) {
   if (!m_solved || !m_solved->result.solution) {
-    question.failure = tr("There is no solution to ask about: solve the model first.");
+    question.failure =
+        m_solved ? tr("The search ended without a plan to ask about: the conflict card says why, and what helps.")
+                 : tr("There is no plan to ask about: solve the model first.");
     m_whyNot = std::make_shared<const WhyNotReply>(std::move(question));
     return void(emit whyNotChanged());
   }

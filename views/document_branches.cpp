@@ -55,7 +55,9 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   if (was.isTraining != is.isTraining) parts << (is.isTraining ? Document::tr("training") : Document::tr("inference"));
   if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
   if (was.slackPercent != is.slackPercent) parts << Document::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
-  if (was.budgetBytes() != is.budgetBytes()) parts << Document::tr("budget %1").arg(bytesText(is.budgetBytes()));
+  if (was.memoryBudget != is.memoryBudget)
+    parts << (is.memoryBudget ? Document::tr("budget %1").arg(bytesText(*is.memoryBudget))
+                              : Document::tr("no budget but the device's"));
   return parts.join(QStringLiteral(", "));
 }
 

@@ -32,6 +32,7 @@ plan::PlanDiff someDiff(const graph::Graph& graph) {
                          rules::Strategy::Column, "", ""});
   diff.splitLayers = {8, 6};
   diff.layerCount = {8, 8};
+  diff.splitFlops = {0.5, 0.9};
   diff.femtoseconds = {2'000'000'000'000, 3'000'000'000'000};
   diff.rankBytes = {900 << 20, 700 << 20};
   diff.collectives[rules::CollectiveKind::AllReduce] = {{8, 1 << 20}, {8, 1 << 20}};
@@ -99,6 +100,8 @@ void TestDiffPanel::figuresSayTheDirection() {
   };
   QVERIFY(lineOf(QStringLiteral("layers split")).contains(QStringLiteral("−2 ▼")));
   QVERIFY(lineOf(QStringLiteral("layers split")).contains(kColors.conflict));
+  QVERIFY2(lineOf(QStringLiteral("FLOPs split")).contains(QStringLiteral("+40.0 points ▲")), qPrintable(html));
+  QVERIFY(lineOf(QStringLiteral("weights split")).contains(QStringLiteral("same")));
   QVERIFY(lineOf(QStringLiteral("time a step")).contains(kColors.conflict));
   QVERIFY(lineOf(QStringLiteral("bytes a rank")).contains(QStringLiteral("−200 MiB ▼")));
   QVERIFY(lineOf(QStringLiteral("bytes a rank")).contains(kColors.good));

@@ -42,6 +42,22 @@ class TestBranches : public QObject {
     QCOMPARE(document.plan(), document.branches()[0].plan);
   }
 
+  /// A device brings its memory along: nobody asked for a budget.
+  void aChangeIsCalledWhatWasChanged() {
+    Document document;
+    openModel(document);
+    const QString other =
+        document.settings().cost.profile.name == "h200" ? QStringLiteral("h100") : QStringLiteral("h200");
+    QVERIFY(document.setDeviceProfile(other).has_value());
+    document.solve();
+    settle(document);
+    QCOMPARE(document.branches()[1].label, other);
+    document.setMemoryBudget(1ll << 30);
+    document.solve();
+    settle(document);
+    QCOMPARE(document.branches()[1].label, other + QStringLiteral(", budget 1 GiB"));
+  }
+
   void aChangeStandsBesideWhatWasBefore() {
     Document document;
     openModel(document);

@@ -28,6 +28,21 @@ class TestWindowUse : public QObject {
     QCOMPARE(window.document().plan()->model.modelType, std::string("qwen2"));
   }
 
+  /// The panels give way, not the picture.
+  void aSmallWindowHasRoomForThePicture() {
+    MainWindow window(false);
+    openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    window.document().setRanks(4);
+    window.document().setEngine(solve::Engine::Reference);
+    window.document().solve();
+    settle(window);
+    window.resize(900, 600);
+    QCoreApplication::processEvents();
+    const auto* view = window.findChild<GraphView*>();
+    QVERIFY2(view->viewport()->height() >= 96, qPrintable(QString::number(view->viewport()->height())));
+    QVERIFY(window.height() <= 600);
+  }
+
   void aBadDropSaysSoAndLosesNothing() {
     MainWindow window(false);
     openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));

@@ -19,6 +19,7 @@ namespace cleave::views {
 namespace {
 
 constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1;
+constexpr int kLeastPicture = 96, kLeastWidthWithMinimap = 440;
 constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels of the picture stay in the window
 
 }  // namespace
@@ -26,7 +27,11 @@ constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels 
 // ---- view
 
 void GraphView::placeStrips() {
-  setViewportMargins(0, m_stripHeight, kMinimapWidth, 0);
+  // In a small window the picture is what there is room for.
+  const bool hasMinimap = width() >= kLeastWidthWithMinimap;
+  setMinimumHeight(m_stripHeight + kLeastPicture);
+  setViewportMargins(0, m_stripHeight, hasMinimap ? kMinimapWidth : 0, 0);
+  m_minimap->setVisible(hasMinimap);
   m_legend->setGeometry(0, 0, width(), m_stripHeight);
   m_minimap->setGeometry(width() - kMinimapWidth, m_stripHeight, kMinimapWidth, std::max(0, height() - m_stripHeight));
 }

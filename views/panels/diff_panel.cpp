@@ -18,7 +18,7 @@ namespace cleave::views {
 
 namespace {
 constexpr int kWideEnough = 760;  ///< pixels from which figures and table stand side by side
-constexpr int kFiguresWidth = 360;
+constexpr int kFiguresWidth = 360, kNameWidth = 84;
 constexpr int kLetterWidth = 7;  ///< of a button with one letter, in letters
 
 enum class Better { Lower, Higher, Neither };
@@ -33,8 +33,14 @@ QString verdict(Amount change, Better better, const QString& text, const TextCol
       .arg(isBetter ? colors.good : colors.conflict, text.toHtmlEscaped(), arrow);
 }
 
+/// As wide as its longest word, whatever room the numbers would take.
+QString nameCell(const QString& name) {
+  return QStringLiteral("<td width=\"%1\">%2&nbsp;</td>").arg(kNameWidth).arg(name);
+}
+
 QString figureRow(const QString& name, const QString& before, const QString& after, const QString& change) {
-  return row({cell(name), numberCell(before.toHtmlEscaped()), numberCell(after.toHtmlEscaped()), numberCell(change)});
+  return row(
+      {nameCell(name), numberCell(before.toHtmlEscaped()), numberCell(after.toHtmlEscaped()), numberCell(change)});
 }
 
 QString bytesRow(const QString& name, const plan::Figure& figure, const TextColors& colors) {
@@ -62,11 +68,14 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
                     verdict(diff.splitLayers.change(), Better::Higher, countChange(diff.splitLayers.change()), colors));
   const auto share = [&](const QString& name, const std::pair<double, double>& share) {
     const auto change = static_cast<std::int64_t>(1e6 * (share.second - share.first));
+    const QString points = QObject::tr("%1%2 points")
+                               .arg(change > 0 ? QStringLiteral("+") : QStringLiteral("−"),
+                                    QString::number(100 * std::abs(share.second - share.first), 'f', 1));
     rows << figureRow(name, toQ(plan::percentText(share.first)), toQ(plan::percentText(share.second)),
-                      verdict(change, Better::Higher, {}, colors));
+                      verdict(change, Better::Higher, points, colors));
   };
-  share(QObject::tr("split of the FLOPs"), diff.splitFlops);
-  share(QObject::tr("split of the weights"), diff.splitWeights);
+  share(QObject::tr("FLOPs split"), diff.splitFlops);
+  share(QObject::tr("weights split"), diff.splitWeights);
   rows << figureRow(QObject::tr("time a step"), timeText(diff.femtoseconds.before), timeText(diff.femtoseconds.after),
                     verdict(diff.femtoseconds.change(), Better::Lower, timeChange(diff.femtoseconds.change()), colors));
   rows << bytesRow(QObject::tr("bytes a rank"), diff.rankBytes, colors);

@@ -39,8 +39,8 @@ class RankBars : public QWidget {
   Q_OBJECT
  public:
   explicit RankBars(QWidget* parent = nullptr);
-  void setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes);
   /// `predictedBytes`: of the program.
+  void setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes);
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override { return sizeHint(); }
   int rankAt(const QPoint& pos) const;  ///< -1: none
@@ -61,9 +61,9 @@ class RankBars : public QWidget {
   int rowHeight() const;
   int legendHeight() const;
   void paintRank(QPainter& painter, const QRect& row, const RankView& rank) const;
-  void paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const;
   double xOf(const QRect& bar, std::int64_t bytes) const;
   void paintBar(QPainter& painter, const QRect& bar, const RankMemory& memory, int parts, std::int64_t peak) const;
+  void paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const;
   void paintLegend(QPainter& painter, const QRect& row) const;
   std::vector<RankView> m_ranks;
   std::int64_t m_predicted = 0;
