@@ -353,7 +353,7 @@ void MainWindow::updateActions() {
   };
   enable({"capture", "add-pin", "find", "save-picture"}, hasModel);
   enable({"solve"}, hasModel && m_document.activity() != Activity::Running);
-  enable({"run"}, hasModel && isIdle);
+  enable({"run"}, hasModel && isIdle && m_document.whyNotRun(m_document.settings().ranks).isEmpty());
   enable({"stop", "stop-run"}, !isIdle);
   enable({"next", "last", "into", "continue"}, hasTrace && step < count);
   enable({"previous", "first", "out", "back"}, hasTrace && step > 0);

@@ -115,6 +115,8 @@ class TestWindowOpen : public QObject {
     window.show();
     window.openPath(m_traceFile);
     QTRY_VERIFY_WITH_TIMEOUT(window.document().stepState() && window.isSettled(), kPatience);
+    for (const QAction* action : window.findChildren<QAction*>())
+      if (action->text().startsWith(QLatin1String("Run on"))) QVERIFY(!action->isEnabled());
     window.document().run(4, run::Backend::Gloo);
     QVERIFY2(message(window).contains("open its model folder"), qPrintable(message(window)));
     QVERIFY(!window.document().runState());
