@@ -299,7 +299,10 @@ class FactFinder {
       owners.push_back(owner);
       all = saturatingAdd(all, leastOf(owner));
     }
-    for (const ValueId owner : owners) fact(owner).otherOutputs = all - leastOf(owner);
+    for (const graph::Output& output : m_graph.outputs) {
+      ValueFacts& facts = fact(output.value);
+      if (facts.isOutput && facts.heldBy.isValid()) facts.otherOutputs = all - leastOf(facts.heldBy);
+    }
   }
 
   /// What leastTransient reads of an owner; the first of the reads that has the same counts for all of them.
@@ -319,8 +322,11 @@ class FactFinder {
     const auto add = [&](ValueId value) {
       const ValueFacts& f = fact(value);
       m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4 |
-                                 (f.gradientIn == value) << 5);
+                                 (f.gradientIn == value) << 5 | (f.heldBy == value) << 6);
+      if (!f.isOutput) return;
       addNumber(f.otherOutputs);
+      m_key += static_cast<char>(f.heldBy.isValid() | f.isPart << 1);
+      addNumber(f.heldBy.isValid() ? fact(f.heldBy).count * fact(f.heldBy).itemSize : 0);
     };
     for (ValueId written : m_variables.writes(id)) written.isValid() ? add(written) : m_key.push_back('-');
     const auto reads = m_variables.reads(id);

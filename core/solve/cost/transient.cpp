@@ -380,10 +380,11 @@ LeastTransient CostModel::leastTransient(NodeId node, const Choice& choice, std:
       computed = saturatingAdd(computed, buffers.bytes(result, choice.computedAs[i]));
     }
     if (!facts.isOutput || placement.isReplicated() || m_problem.context.worldSize == 1) continue;
-    // Its part lies beside it, and all other outputs are there. When training, or where a layer may gather it first, the copy may be
+    // The memory of its part lies beside it, and all other outputs are there. When training, or where a layer may gather it first, the copy may be
     // gone before all is saved, or made.
     const bool isAtEnd = !m_problem.cost.isTraining && !facts.isGathered;
-    const std::int64_t beside = isAtEnd ? saturatingAdd(buffers.rankMajor(result, placement), facts.heldBy == result ? held : 0) : 0;
+    const std::int64_t part = facts.heldBy.isValid() ? leastOf(buffers, facts.heldBy, result, placement) : 0;
+    const std::int64_t beside = isAtEnd ? saturatingAdd(buffers.rankMajor(result, placement), part) : 0;
     const std::int64_t others = isAtEnd ? facts.otherOutputs : 0;
     outputs = std::max(outputs, saturatingAdd(buffers.gathered(result, placement), saturatingAdd(beside, others)));
   }
