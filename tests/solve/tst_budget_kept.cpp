@@ -67,6 +67,35 @@ class TestBudgetKept : public QObject {
       QVERIFY2(result.optimum->cost().bytes() == point.bytes, where.c_str());
     }
   }
+
+  /// Heads that do not divide leave plans whose pieces of heads are whole on a rank, and a search that knows what these hold.
+  void whetherASmallModelFitsIsKnown_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<SequenceParallel>("sequence");
+    for (const int ranks : {2, 3, 4, 8}) {
+      QTest::addRow("%d ranks", ranks) << ranks << SequenceParallel::Off;
+      QTest::addRow("%d ranks, on the sequence", ranks) << ranks << SequenceParallel::Auto;
+    }
+  }
+  void whetherASmallModelFitsIsKnown() {
+    QFETCH(int, ranks);
+    QFETCH(SequenceParallel, sequence);
+    int fits = 0, tooLarge = 0;
+    for (const bool hasLoss : {false, true}) {
+      const auto problem = llama({.layers = 1, .hidden = 80, .heads = 5, .kvHeads = 5, .intermediate = 160, .vocab = 256, .sequence = 128, .hasLoss = hasLoss},
+                                 ranks, sequence);
+      problem->cost.slackPercent = 0;
+      const std::int64_t most = solved(*problem).optimum->cost().bytes();
+      for (std::int64_t budget = most; budget > most / 3; budget -= most / 16) {
+        problem->cost.memoryBudget = budget;
+        const SolveResult result = solved(*problem);
+        const bool isKnown = result.optimum ? result.optimum->isProved() : result.isProved;
+        QVERIFY2(isKnown, fmt::format("budget {}, {}", budget, hasLoss ? "loss" : "no loss").c_str());
+        ++(result.optimum ? fits : tooLarge);
+      }
+    }
+    QVERIFY(fits > 0 && tooLarge > 0);
+  }
 };
 
 QTEST_APPLESS_MAIN(TestBudgetKept)

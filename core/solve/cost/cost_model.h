@@ -131,6 +131,7 @@ class CostModel {
   struct Holding {
     std::int64_t holderBytes = 0;  ///< whole
     bool isHolder = false, isPart = false;
+    int cutAlong = 0;              ///< ValueFacts::cutAlong
   };
   Holding holdingOf(ValueId value) const;
   /// First and last node at whose turn a holder's memory is there.

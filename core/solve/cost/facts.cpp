@@ -265,6 +265,23 @@ class FactFinder {
     }
   }
 
+  /// ValueFacts::cutAlong of a view. Views that keep all elements may rename dimensions, so that what comes behind a piece is
+  /// not known.
+  int cutAlong(ValueId view, ValueId base) const {
+    const ValueFacts& held = m_values[base.index()];
+    if (!held.isPart || held.cutAlong != ValueFacts::kAll) return ValueFacts::kPieces;
+    if (m_values[view.index()].count == held.count) return ValueFacts::kAll;
+    const graph::Shape &piece = m_graph.shapeOf(view), &whole = m_graph.shapeOf(base);
+    if (piece.size() != whole.size()) return ValueFacts::kPieces;
+    int along = ValueFacts::kPieces, differing = 0;
+    for (std::size_t dim = 0; dim < whole.size(); ++dim) {
+      if (piece[dim] == whole[dim]) continue;
+      along = static_cast<int>(dim);
+      ++differing;
+    }
+    return differing == 1 && piece[static_cast<std::size_t>(along)] < whole[static_cast<std::size_t>(along)] ? along : ValueFacts::kPieces;
+  }
+
   /// Views are followed to what they look at, but not through a redistribution, whose parts lie anew.
   void findHolders(NodeId id) {
     const Node& node = m_graph.node(id);
@@ -276,6 +293,7 @@ class FactFinder {
       if (!isOwner && (m_variables.isRedistributable(result) || m_lifetimes.ownerOf(base) != m_lifetimes.ownerOf(result))) continue;
       const ValueFacts& held = fact(base);
       facts.isPart = isOwner || (held.isPart && facts.count <= held.count);
+      facts.cutAlong = isOwner ? ValueFacts::kAll : cutAlong(result, base);
       facts.heldBy = !isOwner ? held.heldBy : facts.isSaved || facts.isCached ? ValueId() : result;
       if (!facts.needsGradient) continue;
       const ValueId gradient = m_backward.gradientOwner[result.index()];
@@ -326,6 +344,7 @@ class FactFinder {
       if (!f.isOutput) return;
       addNumber(f.otherOutputs);
       m_key += static_cast<char>(f.heldBy.isValid() | f.isPart << 1);
+      m_key += static_cast<char>(f.cutAlong);
       addNumber(f.heldBy.isValid() ? fact(f.heldBy).count * fact(f.heldBy).itemSize : 0);
     };
     for (ValueId written : m_variables.writes(id)) written.isValid() ? add(written) : m_key.push_back('-');
@@ -333,6 +352,7 @@ class FactFinder {
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const ValueFacts& f = fact(reads[i].value);
       m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isParameter << 2 | f.isPart << 3);
+      m_key += static_cast<char>(f.cutAlong);
       addOwner(reads, i, [](const ValueFacts& facts) { return facts.heldBy; });
       addOwner(reads, i, [](const ValueFacts& facts) { return facts.gradientIn; });
     }

@@ -20,6 +20,9 @@ struct ValueFacts {
   ValueId heldBy;               ///< the owner of its memory, where that does not stay; else invalid
   ValueId gradientIn;           ///< the owner of its gradient, where that does not stay; else invalid
   bool isPart = false;          ///< of both, on every rank: no view between repeats
+  /// The one dimension along which it is a piece of `heldBy`; kAll: it is all of that; kPieces: neither, or not known.
+  static constexpr int kAll = -1, kPieces = -2;
+  int cutAlong = kPieces;
   std::int64_t otherOutputs = 0;  ///< of an output: bytes that a rank holds at least of the others at the end
 };
 

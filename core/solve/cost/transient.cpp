@@ -321,7 +321,7 @@ std::pair<NodeId, NodeId> CostModel::lifeOf(ValueId holder) const {
 
 CostModel::Holding CostModel::holdingOf(ValueId value) const {
   const ValueFacts& facts = m_facts->of(value);
-  return {saturatingMul(m_facts->of(facts.heldBy).count, m_facts->of(facts.heldBy).itemSize), facts.heldBy == value, facts.isPart};
+  return {saturatingMul(m_facts->of(facts.heldBy).count, m_facts->of(facts.heldBy).itemSize), facts.heldBy == value, facts.isPart, facts.cutAlong};
 }
 
 std::int64_t CostModel::heldFor(ValueId value, const Placement& placement) const {
@@ -332,11 +332,19 @@ std::int64_t CostModel::gatherBuffers(ValueId value, const Placement& placement)
   return Buffers(m_problem, m_variables, *m_facts).rankMajor(value, placement);
 }
 
-/// What is seen whole is whole; else a rank has at least its even share.
+/// What is seen whole is whole. Ranks copy nothing to look at a value: they hold as large a share of its memory as of what
+/// is all of that, or a piece of it along a dimension that is not split; of any other piece at least the piece itself and
+/// an even share of the rest.
 std::int64_t CostModel::leastOf(const Buffers& buffers, ValueId owner, ValueId value, const Placement& placement) const {
   if (placement.isReplicated() || owner == value) return buffers.bytes(owner, placement);
-  const std::int64_t part = m_facts->of(value).isPart ? buffers.bytes(value, placement) : 0;
-  return std::max(part, buffers.whole(owner) / m_problem.context.worldSize);
+  const ValueFacts& facts = m_facts->of(value);
+  const std::int64_t all = buffers.whole(owner);
+  const int ranks = m_problem.context.worldSize;
+  if (!facts.isPart) return all / ranks;
+  const std::int64_t part = buffers.bytes(value, placement), whole = buffers.whole(value);
+  const bool isShare = facts.cutAlong == ValueFacts::kAll || (facts.cutAlong >= 0 && !placement.touches(facts.cutAlong));
+  if (isShare && whole > 0) return static_cast<std::int64_t>(Wide(all) * part / whole);
+  return saturatingAdd(part, std::max<std::int64_t>(0, all - whole) / ranks);
 }
 
 /// Of values that look into one memory, the largest that this must be.

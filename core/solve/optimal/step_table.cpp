@@ -108,7 +108,7 @@ std::uint32_t StepTable::sharingOf(const Source& source, ValueId value) {
 
 std::uint32_t StepTable::holdingOf(const Source& source, ValueId value) {
   const CostModel::Holding holding = source.model.holdingOf(value);
-  m_key.assign({holding.isHolder, holding.isPart});
+  m_key.assign({holding.isHolder, holding.isPart, static_cast<std::uint32_t>(holding.cutAlong)});
   addNumber(m_key, holding.holderBytes);
   addType(source.problem.graph->value(value).type);
   return m_holdings.try_emplace(m_key, static_cast<std::uint32_t>(m_holdings.size())).first->second;
