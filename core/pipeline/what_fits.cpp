@@ -1,7 +1,6 @@
 #include "pipeline/what_fits.h"
 
 #include "base/quantities.h"
-#include "graph/attention.h"
 
 #include <fmt/ranges.h>
 
@@ -11,7 +10,6 @@ namespace cleave::pipeline {
 namespace {
 
 constexpr int kMostRanksTried = 64;
-constexpr std::string_view kSearchEnded = "The search ended at its limit before it was known.";
 
 bool isPowerOfTwo(int number) {
   return (number & (number - 1)) == 0;
@@ -29,8 +27,9 @@ class Tries {
   }
 
   Result<Fits> run() {
-    if (!divides(m_options.ranks)) CLEAVE_TRY_VOID(tryFewerRanks());
+    CLEAVE_TRY_VOID(tryFewerRanks());
     CLEAVE_TRY_VOID(tryMoreRanks());
+    dropBeatenRanks();
     CLEAVE_TRY_VOID(trySequenceParallel());
     CLEAVE_TRY_VOID(tryBudget());
     CLEAVE_TRY_VOID(tryDevices());
@@ -56,7 +55,10 @@ class Tries {
     if (m_quiet.cancelled()) return m_quiet.cancelledError("looking for what fits");
     if (!result) return leaveOpen(std::move(change), result.error().message), Found::Unknown;
     if (!result->optimum && result->isProved) return Found::TooLarge;
-    if (!result->optimum) return leaveOpen(std::move(change), std::string(kSearchEnded)), Found::Unknown;
+    if (!result->optimum) {
+      return leaveOpen(std::move(change), fmt::format("The search ended at its limit of {} before it was known.", result->limit)),
+             Found::Unknown;
+    }
     const solve::PlanCost& cost = result->optimum->cost();
     m_fits.found.push_back({std::move(change), std::move(flags), cost.bytes(), cost.femtoseconds(), options,
                             captureOptionsOf(model.info)});
@@ -96,24 +98,21 @@ class Tries {
     return weights / ranks > m_options.cost.budgetBytes();
   }
 
-  /// True when ranks divide all attention; false for a model without.
-  bool divides(int ranks) const {
-    bool hasHeads = false;
-    for (graph::NodeId node : idRange<graph::NodeId>(m_model.aten->nodes.size())) {
-      const auto heads = graph::headsOf(*m_model.aten, node);
-      if (heads && heads->query % ranks != 0) return false;
-      hasHeads = hasHeads || heads;
-    }
-    return hasHeads;
-  }
-
-  /// Fewer hold less where these do not divide the model: the most that do.
+  /// Fewer hold less where these do not divide the model: the fewest, and the fastest of them.
   Result<void> tryFewerRanks() {
+    std::vector<Fit> fits;
     for (int ranks = m_options.ranks - 1; ranks > 1; --ranks) {
-      if (!divides(ranks)) continue;
       CLEAVE_TRY(const Found found, tryRanks(ranks));
-      if (found == Found::Fits) return {};
+      if (found != Found::Fits) continue;
+      fits.push_back(std::move(m_fits.found.back()));
+      m_fits.found.pop_back();
     }
+    if (fits.empty()) return {};
+    const auto fastest = std::min_element(fits.begin(), fits.end(), [](const Fit& a, const Fit& b) {
+      return a.femtoseconds < b.femtoseconds;
+    });
+    if (fastest + 1 != fits.end()) m_fits.found.push_back(*fastest);
+    m_fits.found.push_back(fits.back());
     return {};
   }
 
@@ -128,8 +127,20 @@ class Tries {
       if (found == Found::Fits && isPowerOfTwo(ranks)) return {};
     }
     if (!hasAny && isKnown && m_options.ranks < kMostRanksTried)
-      m_fits.tooLarge.push_back(fmt::format("up to {} ranks", kMostRanksTried));
+      m_fits.tooLarge.push_back(fmt::format("{} to {} ranks", m_options.ranks + 1, kMostRanksTried));
     return {};
+  }
+
+  /// Whoever has ranks can leave some idle: of more ranks that are slower and hold more, nothing is told.
+  void dropBeatenRanks() {
+    const std::vector<Fit> all = m_fits.found;
+    const auto isBeaten = [&](const Fit& fit) {
+      return std::any_of(all.begin(), all.end(), [&](const Fit& other) {
+        return other.options.ranks < fit.options.ranks && other.femtoseconds <= fit.femtoseconds &&
+               other.rankBytes <= fit.rankBytes;
+      });
+    };
+    std::erase_if(m_fits.found, isBeaten);
   }
 
   // ---- settings

@@ -23,7 +23,7 @@ struct NotKnown {
 
 struct Fits {
   std::vector<Fit> found;             ///< ranks first, then settings, devices, and what makes the model's step smaller
-  std::vector<std::string> tooLarge;  ///< tried, and no plan fits: "up to 64 ranks", "batch 1"
+  std::vector<std::string> tooLarge;  ///< tried, and no plan fits: "9 to 64 ranks", "batch 1"
   std::vector<NotKnown> notKnown;     ///< not tried, or the search for it ended without an answer
 };
 

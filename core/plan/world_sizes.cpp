@@ -14,6 +14,8 @@ namespace {
 using graph::Graph;
 using graph::NodeId;
 
+constexpr std::int64_t kWorthTelling = 10;  // a tenth of what is too much
+
 /// One number of ranks, solved.
 struct Tried {
   WorldSize size;
@@ -144,12 +146,21 @@ void judge(const solve::Problem& problem, const solve::SolveResult& result, cons
   size.why = firstReason(*problem.graph, tried, parts);
 }
 
-/// Without a plan: what is whole on every rank in all of them, which is why they need so much.
-std::string wholeText(const Preflight& before) {
+/// Without a plan: what is whole on every rank in all of them, where that is why they need so much.
+std::string wholeText(const Preflight& before, std::int64_t overBytes) {
+  if (before.wholeBytes < overBytes / kWorthTelling) return {};
   const auto largest = std::max_element(before.whole.begin(), before.whole.end(), [](const WholeWeights& a, const WholeWeights& b) { return a.bytes < b.bytes; });
   if (largest == before.whole.end() || largest->bytes == 0) return {};
   const std::string most = before.whole.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
   return fmt::format("{} of weights are whole on every rank{} `{}` ({}); ", bytesText(before.wholeBytes), most.empty() ? ":" : most, largest->pattern, largest->why);
+}
+
+/// Sizes that do not divide are the reason only where they make ranks hold much whole.
+void explainFailure(const solve::Problem& problem, WorldSize& size) {
+  const bool isOverBudget = size.verdict == WorldSizeVerdict::OverBudget;
+  const std::string whole = isOverBudget ? wholeText(preflight(problem), size.overBytes) : std::string();
+  if (whole.empty()) size.heads.clear();
+  size.why = whole + size.why;
 }
 
 void judgeParts(const solve::Problem& problem, const solve::SolveResult& result, solve::Engine engine, const std::vector<NodeId>& parts, Tried& tried) {
@@ -179,7 +190,7 @@ std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine 
   if (progress.cancelled() || (result && result->outcome == solve::Outcome::Stopped)) return std::nullopt;
   if (!result || !result->solution) {
     takeFailure(problem, result, tried.size);
-    if (tried.size.verdict == WorldSizeVerdict::OverBudget) tried.size.why = wholeText(preflight(problem)) + tried.size.why;
+    explainFailure(problem, tried.size);
     return tried.size;
   }
   takeFigures(problem, *result, tried.size);

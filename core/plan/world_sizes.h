@@ -29,7 +29,7 @@ struct WorldSize {
   std::int64_t rankBytes = 0;       ///< PlanCost::bytes; OverBudget without a plan: of the leanest that was found
   std::int64_t overBytes = 0;       ///< OverBudget: of rankBytes, beyond the budget
   Femtoseconds femtoseconds;
-  std::string heads;                ///< "28 heads do not divide by 8 ranks": comes before all other reasons; empty: they do, or ranks share them
+  std::string heads;                ///< "28 heads do not divide by 8 ranks": comes before all other reasons; empty: they do, or ranks share them, or they are not why there is no plan
   std::string why;                  ///< the first reason that something is not split, or that there is no plan, with the numbers; or empty
   bool fitsBudget() const { return overBytes == 0; }
 };

@@ -293,8 +293,18 @@ std::vector<Form> formsOf(const Asked& asked, std::vector<StrategyOption> option
   return forms;
 }
 
-/// No form of the layer passes the pins, whatever its operands: the pin and the sizes disagree.
-ConflictRecord impossiblePin(const Asked& asked, const rules::LayerOptions& options) {
+/// Several pins of one layer, of which each has a form by itself.
+bool contradictEachOther(const Asked& asked, const std::vector<Form>& forms) {
+  const auto hasForm = [&](std::uint32_t index) {
+    Asked alone = asked;
+    alone.pins = {&index, 1};
+    return std::any_of(forms.begin(), forms.end(), [&](const Form& form) { return !removingPin(alone, form.choice); });
+  };
+  return asked.pins.size() > 1 && std::all_of(asked.pins.begin(), asked.pins.end(), hasForm);
+}
+
+/// No form of the layer passes the pins, whatever its operands: they and the sizes disagree, or they do among themselves.
+ConflictRecord impossiblePin(const Asked& asked, const std::vector<Form>& forms, const rules::LayerOptions& options) {
   std::vector<std::string> refused, offered;
   for (const rules::Refusal& refusal : options.refused) {
     for (const std::uint32_t index : asked.pins) {
@@ -306,9 +316,14 @@ ConflictRecord impossiblePin(const Asked& asked, const rules::LayerOptions& opti
       }
     }
   }
-  for (const StrategyOption& option : options.offered) offered.emplace_back(rules::toText(option.strategy));
+  for (const StrategyOption& option : options.offered) {
+    std::string form = formText(option, asked.problem.context.worldSize);
+    if (std::find(offered.begin(), offered.end(), form) == offered.end()) offered.push_back(std::move(form));
+  }
   std::string reason = fmt::format("{} is {}, but ", asked.name(), pinnedTo(asked));
-  if (!refused.empty()) {
+  if (contradictEachOther(asked, forms)) {
+    reason += fmt::format("no form of it is {}: it can be {}.", asked.pins.size() == 2 ? "both" : "all of these", joined(offered, "or"));
+  } else if (!refused.empty()) {
     reason += fmt::format("{}.", fmt::join(refused, "; "));
   } else {
     const std::string_view because = asked.variables.ruleOff(asked.node) ? "its rule is switched off and " : "";
@@ -353,7 +368,7 @@ void explainLayer(Asked asked, const std::vector<Form>& forms, const rules::Laye
   }
   std::size_t looked = 0;  // operands that count
   if (left.empty()) {
-    found.conflict = impossiblePin(asked, options);
+    found.conflict = impossiblePin(asked, forms, options);
     found.isFixed = true;
   } else {
     if (!fitsUnpinned) {

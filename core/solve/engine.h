@@ -38,7 +38,8 @@ struct SolveResult {
   /// it can say what stands in the way.
   Engine engine = Engine::Reference;
   std::optional<Solution> solution;      ///< iff Solved
-  bool isProved = true;                  ///< NoSolution: false where a search for a plan within the budget ended at its limit
+  bool isProved = true;                  ///< NoSolution: false where a search for a plan within the budget ended at `limit`
+  std::string limit;                     ///< where not proved, for people: "1000 plans"
   SearchStats stats;
   /// NoSolution: the conflicts the search met, most often first, at most 16.
   std::vector<ConflictRecord> causes;

@@ -167,7 +167,11 @@ std::string wrongAboutTooLarge(const std::string& folder, const Asked& asked, co
   if (change == "bfloat16") capture.dtype = graph::DType::BFloat16;
   if (change == "no loss") capture.loss = false;
   if (change.starts_with("logits")) capture.loss = false, capture.logitsToKeep = 1;
-  if (change.starts_with("up to ")) ranks = {options.ranks + 1, 2 * options.ranks, std::stoi(change.substr(6))};
+  if (change.ends_with(" ranks")) {
+    const int first = std::stoi(change), last = std::stoi(change.substr(change.find(" to ") + 4));
+    if (first != options.ranks + 1) return change + " does not begin behind " + std::to_string(options.ranks);
+    ranks = {first, std::min(2 * options.ranks, last), last};
+  }
   for (const int count : ranks) {
     options.ranks = count;
     if (isOverBudget(ask(folder, capture, options).solved->result)) continue;
@@ -215,6 +219,31 @@ class TestWhatFits : public QObject {
     qInfo("%zu offers applied, %zu refusals tried again, %zu not known", offered, tooLarge, notKnown);
     QVERIFY(notKnown * 5 <= offered + tooLarge);
     QVERIFY(models < 40 || (offered > 40 && tooLarge > 40));
+  }
+
+  /// Seven heads and 64 features divide by few numbers of ranks: fewer hold less than five, and of numbers where more
+  /// ranks are slower and hold more, the fewest alone are told.
+  void fewerRanksAreOffered() {
+    const Folder folder({.heads = 7, .kvHeads = 7, .headSize = 16, .intermediate = 64, .vocab = 512});
+    const Asked asked = askWithin(folder.path(), {.batch = 1, .sequence = 8, .loss = false}, on(5), 45);
+    QVERIFY(isOverBudget(asked.solved->result));
+    const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+    std::vector<int> fitting;
+    for (int ranks = 2; ranks < 5; ++ranks) {
+      SolveOptions options = asked.solved->options;
+      options.ranks = ranks;
+      const Asked other = ask(folder.path(), captureOptionsOf(asked.model->info), options);
+      if (!isOverBudget(other.solved->result)) fitting.push_back(ranks);
+    }
+    QVERIFY(!fitting.empty());
+    QVERIFY2(fitNamed(fits, fmt::format("{} ranks", fitting.front())), toText(fits).c_str());
+    for (const Fit& one : fits.found) {
+      for (const Fit& other : fits.found) {
+        const bool isBeaten = one.options.ranks < other.options.ranks && one.femtoseconds <= other.femtoseconds &&
+                              one.rankBytes <= other.rankBytes;
+        QVERIFY2(!isBeaten, (one.change + " beats " + other.change).c_str());
+      }
+    }
   }
 
   /// What is needed was read when the model was opened.

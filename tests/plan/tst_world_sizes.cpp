@@ -112,6 +112,25 @@ class TestWorldSizes : public QObject {
     QVERIFY2(size.why.find("16384 output features do not divide by 7 ranks") != std::string::npos, size.why.c_str());
   }
 
+  /// 28 heads do not divide by 8, but its weights are split all the same: the budget is what leaves no plan.
+  void whatDoesNotDivideIsNoReasonWhereWeightsAreSplit() {
+    solve::Problem problem = problemOf(published(28, 4, 16, 4096, 1024));
+    problem.cost.memoryBudget = on(problem, 8).rankBytes / 2;
+    const WorldSize size = on(problem, 8);
+    QVERIFY2(size.verdict == WorldSizeVerdict::OverBudget && size.heads.empty(), reasonText(size).c_str());
+    QVERIFY2(size.why.starts_with("Every plan needs more than the budget"), size.why.c_str());
+  }
+
+  void pinsThatContradictAreTheReason() {
+    solve::Problem problem = problemOf(published(28, 4, 16, 4096, 1024));
+    for (const char* pin : {"model.layers.0.self_attn.q_proj=row", "model.layers.0.self_attn.q_proj=column"})
+      problem.pins.push_back(*solve::Pin::parse(pin));
+    const WorldSize size = on(problem, 8);
+    QVERIFY2(size.verdict == WorldSizeVerdict::NoSolution && size.heads.empty(), reasonText(size).c_str());
+    QVERIFY2(size.why.find("is pinned to row and pinned to column, but no form of it is both: it can be column") !=
+                 std::string::npos, size.why.c_str());
+  }
+
   /// An engine that does not look at the budget answers a plan, which does not work all the same.
   void aPlanOverTheBudgetDoesNotWork_data() {
     QTest::addColumn<int>("ranks");

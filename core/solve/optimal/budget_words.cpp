@@ -62,7 +62,8 @@ std::string overBudgetSentence(const Eliminated& optimum, const Found& found) {
   const int ranks = problem.context.worldSize;
   const std::string where = ranks == 1 ? "the one rank" : fmt::format("each of {} ranks", ranks);
   std::string text = found.isProved ? fmt::format("Every plan needs more than the budget of {} on {};", bytesText(budget), where)
-                                    : fmt::format("No plan within the budget of {} on {} was found before the search ended;", bytesText(budget), where);
+                                    : fmt::format("No plan within the budget of {} on {} was found before the search ended at its limit of {};",
+                                               bytesText(budget), where, optimum.limitText());
   text += fmt::format(" the smallest that was found is {} too large. It needs {}.", bytesText(needs - budget), memoryText(found.cost));
   if (stays > budget || stays > needs / 2) {
     const std::string holders = largestHolders(context, optimum.solution());

@@ -86,6 +86,10 @@ PlanCost Eliminated::priceOf(const Path& path, const Solution& solution) const {
   return cost;
 }
 
+std::string Eliminated::limitText() const {
+  return knowsAllPlans() ? fmt::format("{} plans", limits().plans) : stateLimitText();
+}
+
 const Chain* Eliminated::chain(const Progress& progress) const {
   const std::lock_guard lock(m_chainMutex);
   if (!m_chain) m_chain = Chain::of(m_elimination, Chain::kAnyPeak, progress);

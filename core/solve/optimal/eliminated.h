@@ -58,6 +58,8 @@ class Eliminated final : public Optimum {
   const Elimination& elimination() const { return m_elimination; }
   Solution solutionOf(const Path& path) const;
   const Solution& solution() const { return m_solution; }  ///< of what was found
+  /// What a search for a plan within the budget ends at: "1000 plans", "20000 states of a step".
+  std::string limitText() const;
   /// What a path takes at a place.
   const Candidate& takenAt(const Path& path, std::size_t place) const;
 

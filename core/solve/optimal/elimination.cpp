@@ -1,6 +1,7 @@
 #include "solve/optimal/elimination.h"
 
 #include "base/checked.h"
+#include "base/quantities.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,10 +9,6 @@
 namespace cleave::solve::optimal {
 namespace {
 
-/// Frontiers of transformers have some dozen states. Beyond these numbers the cheapest are kept and the answer says so.
-constexpr std::uint32_t kMostStates = 20'000;
-constexpr std::uint32_t kFewStates = 500;             // once memory is short
-constexpr std::uint64_t kMemoryBytes = 512ull << 20;
 constexpr std::uint32_t kStatesBetweenPolls = 64;
 
 constexpr Wide kNever = Wide(1) << 120;
@@ -326,6 +323,10 @@ class Unfolder {
 };
 
 }  // namespace
+
+std::string stateLimitText() {
+  return fmt::format("{} states of a step ({} beyond {})", kMostStates, kFewStates, bytesText(static_cast<std::int64_t>(kMemoryBytes)));
+}
 
 std::uint64_t Level::memoryBytes() const {
   return sizeof(Level) + transitions.size() * sizeof(Transition) + begins.size() * sizeof(std::uint32_t) +

@@ -9,6 +9,13 @@
 
 namespace cleave::solve::optimal {
 
+/// Frontiers of transformers have some dozen states. Beyond these numbers the cheapest are kept and the answer says so.
+inline constexpr std::uint32_t kMostStates = 20'000;
+inline constexpr std::uint32_t kFewStates = 500;  ///< once levels take more than `kMemoryBytes`
+inline constexpr std::uint64_t kMemoryBytes = 512ull << 20;
+/// "20000 states of a step (500 beyond 512 MiB)".
+std::string stateLimitText();
+
 /// All states at one place: tuples of tokens, in an order that does not depend on how they were found.
 struct StateSet {
   std::uint32_t id = 0;

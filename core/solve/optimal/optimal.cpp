@@ -86,6 +86,7 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
   SolveResult result = narrator.report().finish(Outcome::NoSolution, EventType::Exhausted);
   result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), budgetText(optimum.context().problem, false, found.isProved), std::nullopt});
   result.isProved = found.isProved;
+  if (!found.isProved) result.limit = optimum.limitText();
   result.leastBytes = found.cost.bytes();
   result.causes.push_back(std::move(record));
   return result;
@@ -100,12 +101,14 @@ SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progre
   const std::int64_t bytes = context.model.evaluate(*result.solution).bytes(), budget = context.problem.cost.budgetBytes();
   if (bytes <= budget) return result;
   ConflictRecord record{context.variables.steps().back(),
-                        fmt::format("No plan within the budget of {} was found before the search ended; the only one that was found needs {}.",
-                                    bytesText(budget), bytesText(bytes)),
+                        fmt::format("No plan within the budget of {} was found before the search ended at its limit of {}; the only one that was found needs {}.",
+                                    bytesText(budget), stateLimitText(), bytesText(bytes)),
                         {},
                         {}};
   result.outcome = Outcome::NoSolution;
   result.solution.reset();
+  result.isProved = false;
+  result.limit = stateLimitText();
   result.leastBytes = bytes;
   result.core.constraints = {{ConstraintKind::Budget, NodeId(), ValueId(), budgetText(context.problem, false, false), std::nullopt}};
   result.causes = {std::move(record)};
