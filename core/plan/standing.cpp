@@ -74,8 +74,12 @@ std::string longerText(Femtoseconds time) {
 /// Plans that split it are faster, but memory decides among those that the slack admits.
 std::string savesNothing(const DoesNotPay& costs) {
   if (costs.isOverBudget) {
-    return fmt::format("is left whole for the memory budget: plans that split it and take as little as {} need more, and of those within the budget none that is fast "
-                       "enough holds less for the whole step",
+    const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough holds less for the whole step"
+                                                   : "within the budget none was found that is fast enough and holds less for the whole step";
+    return fmt::format("is left whole for the memory budget: plans that split it and take as little as {} need more, and {}", longerText(costs.extraFs), within);
+  }
+  if (!costs.isProved) {
+    return fmt::format("is left whole in the best plan that was found: whether one that splits it and takes as little as {} keeps to the memory budget is not known",
                        longerText(costs.extraFs));
   }
   const std::string more = costs.extraBytes > 0 ? fmt::format("holds {} more on each rank", bytesText(costs.extraBytes)) : "holds no less";
@@ -86,6 +90,7 @@ std::string savesNothing(const DoesNotPay& costs) {
 std::string toText(const DoesNotPay& costs) {
   if (!costs.isFastEnough) return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
   if (costs.extraBytes > 0) return fmt::format("of the plans that do and are fast enough, the leanest holds {} more on each rank", bytesText(costs.extraBytes));
+  if (!costs.isProved) return fmt::format("no plan was found that does, is fast enough and holds less for the whole step; the fastest of all that do takes {}", longerText(costs.extraFs));
   if (costs.extraFs == 0) return "a plan that does is as fast, but none that is fast enough holds less for the whole step";
   return fmt::format("no plan that does is fast enough and holds less for the whole step; the fastest of them takes {}", longerText(costs.extraFs));
 }
@@ -185,8 +190,9 @@ class Standings::Search {
     if (isFirstSolution(m_engine)) return NotAskedFor{{}, extraFs, {}};
     const bool isFastEnough = fs() + extraFs <= slowest();
     const bool isWeighed = isFastEnough && extraFs <= 0 && part == Part::Weight && m_variables.layer(node) && weighsLayers();
-    const bool isOverBudget = m_optimum && m_optimum->isProved() && fs() + extraFs < m_optimum->fastest().femtoseconds();
-    return isWeighed ? asFast(node, extraFs) : DoesNotPay{extraFs, 0, isFastEnough, isOverBudget};
+    if (isWeighed) return asFast(node, extraFs);
+    const bool isOverBudget = m_optimum && fs() + extraFs < m_optimum->lowerBoundFs();
+    return DoesNotPay{extraFs, 0, isFastEnough, isOverBudget, !isFastEnough || !m_optimum || m_optimum->isProved()};
   }
 
   /// All layers that could be or none, so that equal ones are told the same.
@@ -227,7 +233,8 @@ class Standings::Search {
     pinned.cost.slackPercent = fastest > 0 ? 100 * static_cast<double>(slowest() - fastest) / static_cast<double>(fastest) : 0;
     result = solve::solve(pinned, m_engine, *sink);
     if (!result || !result->optimum) return NotKnown{};
-    return DoesNotPay{std::max(extraFs, fastest - fs()), result->optimum->cost().bytes() - cost().bytes(), true};
+    const bool isProved = result->optimum->isProved();
+    return DoesNotPay{std::max(extraFs, fastest - fs()), result->optimum->cost().bytes() - cost().bytes(), true, false, isProved};
   }
 
   /// Neither a layer nor behind one: computed from what every rank is given whole.

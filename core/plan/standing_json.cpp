@@ -56,6 +56,7 @@ void writeStanding(JsonWriter& json, const Standing& standing) {
     json.key("extra_bytes").value(costs->extraBytes);
     json.key("fast_enough").value(costs->isFastEnough);
     json.key("over_budget").value(costs->isOverBudget);
+    json.key("proved").value(costs->isProved);
   }
   if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
     json.key("changes").beginArray();
@@ -89,6 +90,9 @@ Result<Standing> readStanding(const JsonObject& fields) {
     CLEAVE_TRY(costs.isFastEnough, standing.flag("fast_enough"));
     if (standing.has("over_budget")) {
       CLEAVE_TRY(costs.isOverBudget, standing.flag("over_budget"));
+    }
+    if (standing.has("proved")) {
+      CLEAVE_TRY(costs.isProved, standing.flag("proved"));
     }
     return costs;
   }

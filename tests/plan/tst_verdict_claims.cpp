@@ -262,6 +262,37 @@ class TestVerdictClaims : public QObject {
     QVERIFY2(overBudget > 10, fmt::format("{} layers", overBudget).c_str());
   }
 
+  /// A search that ends before it knows leaves a bound all the same: what would be faster is over the budget, and of what would not be
+  /// nothing is said that was not looked at.
+  void anUnprovedPlanClaimsNoMoreThanItsBound() {
+    Case c;
+    c.problem.graph = test::llamaGraph({.layers = 28, .hidden = 1536, .heads = 12, .kvHeads = 2, .intermediate = 8960, .vocab = 151936, .sequence = 128, .isTied = true});
+    c.problem.context = {16, rules::Menu::Optimum, rules::SequenceParallel::Off};
+    c.problem.cost.isTraining = true;
+    c.problem.cost.optimizer = solve::Optimizer::Sgd;
+    c.problem.cost.profile.linkLatencySeconds = 3e-3;
+    int notProved = 0, bound = 0;
+    const std::int64_t roomy = solved(c.problem, Engine::Optimal)->optimum->cost().bytes();
+    for (int percent = 80; percent > 60; percent -= 1) {
+      c.problem.cost.memoryBudget = roomy * percent / 100;
+      const auto result = solved(c.problem, Engine::Optimal);
+      if (!result || !result->optimum || result->optimum->isProved()) continue;
+      ++notProved;
+      const Plan plan = planOf(c, *result);
+      for (const LayerPlan& layer : plan.layers) {
+        const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
+        if (!costs || !costs->isFastEnough) continue;
+        const std::string text = fmt::format("{} %: {}", percent, toText(layer.standing));
+        QVERIFY2(!costs->isProved, text.c_str());
+        QCOMPARE(costs->isOverBudget, plan.cost.femtoseconds() + costs->extraFs < *plan.lowerBoundFs);
+        QVERIFY2(text.find("found") != std::string::npos || text.find("not known") != std::string::npos, text.c_str());
+        bound += costs->isOverBudget;
+      }
+    }
+    qInfo("%d plans not proved, %d layers over the budget", notProved, bound);
+    QVERIFY(notProved > 0 && bound > 0);
+  }
+
  private:
   static std::string miscounted(const Plan& plan) {
     const Shares& shares = plan.shares;

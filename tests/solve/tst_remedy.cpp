@@ -45,6 +45,8 @@ void verifyEach(const Problem& problem, const std::vector<Remedy>& remedies) {
     QCOMPARE(figures.splitLayers, remedy.after.splitLayers);
     QCOMPARE(figures.rankBytes, remedy.after.rankBytes);
     QCOMPARE(figures.femtoseconds, remedy.after.femtoseconds);
+    const bool isSaidOver = remedy.text.find("more than the memory budget of") != std::string::npos;
+    QCOMPARE(isSaidOver, figures.rankBytes > changed->cost.budgetBytes());
     QCOMPARE(figuresBefore.splitLayers, remedy.before.splitLayers);
     if (!figuresBefore.hasPlan) continue;
     const bool isSlower = figures.femtoseconds > figuresBefore.femtoseconds, isLarger = figures.rankBytes > figuresBefore.rankBytes;
@@ -102,6 +104,17 @@ class TestRemedy : public QObject {
       return r.after.femtoseconds <= figures.femtoseconds && r.after.rankBytes <= figures.rankBytes && r.change.kind != ChangeKind::LiftPin;
     };
     QVERIFY2(offers(remedies, {ChangeKind::LiftPin, "lm_head=row"}) != std::any_of(remedies.begin(), remedies.end(), beatsLifting), textOf(remedies).c_str());
+  }
+
+  /// `learning` answers plans of any size, with the change as without.
+  void saysWhatStaysOverTheBudget() {
+    Problem problem = *test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row"});
+    verifyEach(problem, remediesOf(problem));
+    problem.cost.memoryBudget = 1;
+    const auto remedies = remediesOf(problem);
+    QVERIFY(!remedies.empty());
+    verifyEach(problem, remedies);
+    for (const Remedy& remedy : remedies) QVERIFY2(remedy.text.find("optimal does") != std::string::npos, remedy.text.c_str());
   }
 
   /// Of any two, each is better in something: time, memory or ranks.

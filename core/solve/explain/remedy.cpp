@@ -207,12 +207,20 @@ class Remedies {
     return {};
   }
 
+  /// What engines that do not search under a budget answer all the same.
+  std::string overBudgetText(const Figures& after) const {
+    if (!isTooBig(after)) return {};
+    const std::int64_t budget = m_problem.cost.budgetBytes();
+    return fmt::format(" That is {} more than the memory budget of {}: {} does not search under one, optimal does.",
+                       bytesText(after.rankBytes - budget), bytesText(budget), toText(m_engine));
+  }
+
   std::string textOf(const Change& change, const Figures& after, std::uint64_t conflicts) const {
     std::string what = toText(change);
     what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
     if (!m_before.hasPlan) {
-      return fmt::format("{}: then there is a plan, which splits {} of {} layers; each rank holds {} and a step takes {}.", what, after.splitLayers, after.layers,
-                         bytesText(after.rankBytes), timeText(after.femtoseconds));
+      return fmt::format("{}: then there is a plan, which splits {} of {} layers; each rank holds {} and a step takes {}.{}", what, after.splitLayers, after.layers,
+                         bytesText(after.rankBytes), timeText(after.femtoseconds), overBudgetText(after));
     }
     const std::string layers = after.splitLayers == m_before.splitLayers
                                    ? fmt::format("as many layers are split ({} of {})", after.splitLayers, after.layers)
@@ -220,9 +228,9 @@ class Remedies {
     std::string price;
     if (after.femtoseconds > m_before.femtoseconds) price = fmt::format(" The price: a step takes {} longer.", timeText(after.femtoseconds - m_before.femtoseconds));
     if (after.rankBytes > m_before.rankBytes) price += fmt::format(" The price: a rank holds {} more.", bytesText(after.rankBytes - m_before.rankBytes));
-    return fmt::format("{}: {}{}; each rank holds {} (now {}) and a step takes {} (now {}).{}", what, layers,
+    return fmt::format("{}: {}{}; each rank holds {} (now {}) and a step takes {} (now {}).{}{}", what, layers,
                        m_card && conflicts == 0 ? ", and the search meets no conflict" : "", bytesText(after.rankBytes), bytesText(m_before.rankBytes),
-                       timeText(after.femtoseconds), timeText(m_before.femtoseconds), price);
+                       timeText(after.femtoseconds), timeText(m_before.femtoseconds), price, overBudgetText(after));
   }
 
   const Problem& m_problem;
