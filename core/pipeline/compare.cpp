@@ -1,5 +1,8 @@
 #include "pipeline/compare.h"
 
+#include "formats/model_folder.h"
+#include "formats/weight_files.h"
+
 #include "formats/safetensors.h"
 
 #include <algorithm>
@@ -165,6 +168,31 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
     differences.push_back(std::move(difference));
   }
   return differences;
+}
+
+Result<std::string> weightThatIsNotFinite(const fs::path& model, const Progress& progress) {
+  CLEAVE_TRY(const formats::ModelFolder folder, formats::openModelFolder(model, progress));
+  std::vector<std::byte> chunk;
+  std::int64_t done = 0;
+  for (const auto& [name, tensor] : folder.tensors) {
+    progress.report("look for weights that are no numbers", done++, std::ssize(folder.tensors));
+    const Loader load = graph::isFloatingPoint(tensor.type.dtype) ? loaderOf(tensor.type.dtype) : nullptr;
+    if (!load) continue;
+    CLEAVE_TRY(const RandomAccessFile file, formats::openWeightFile(folder.path, tensor.file));
+    const std::int64_t total = graph::elementCount(tensor.type.shape), itemBytes = graph::itemSize(tensor.type.dtype);
+    for (std::int64_t first = 0; first < total; first += kChunkElements) {
+      if (progress.cancelled()) return progress.cancelledError("looking for weights that are no numbers");
+      const std::int64_t count = std::min(kChunkElements, total - first);
+      chunk.resize(static_cast<std::size_t>(count * itemBytes));
+      CLEAVE_TRY_VOID(file.readAt(tensor.offset + first * itemBytes, chunk));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double value = load(chunk.data() + i * itemBytes);
+        if (std::isfinite(value)) continue;
+        return fmt::format("The weights hold values that are not finite: {} in {} has {} at element {}.", name, tensor.file, value, first + i);
+      }
+    }
+  }
+  return std::string();
 }
 
 }  // namespace cleave::pipeline

@@ -142,7 +142,9 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
                 solved->result.stats.tries, solved->whyStopped);
   }
   if (solved->result.outcome == solve::Outcome::Stopped) {
-    return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.", solved->result.stats.tries);
+    const bool isReference = solved->options.engine == solve::Engine::Reference;
+    return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.{}", solved->result.stats.tries,
+                isReference ? " The engines learning and optimal do not try again what failed." : "");
   }
   if (!solved->result.solution) {
     const int ranks = solved->problem->context.worldSize;

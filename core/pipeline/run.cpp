@@ -88,6 +88,16 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
   return {};
 }
 
+/// Weights that hold no numbers leave none in the outputs, however they are split.
+Result<void> explainNotANumber(RunReport& report, const RunRequest& request, const Progress& progress) {
+  const bool isNumber = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& o) { return o.notANumber == 0; });
+  if (isNumber || request.skipWeights) return {};
+  const auto weight = weightThatIsNotFinite(request.plan->model.source, progress);
+  if (progress.cancelled()) return progress.cancelledError("the comparison");
+  if (weight && !weight->empty()) report.notes.push_back(*weight);
+  return {};
+}
+
 RunVerdict verdictOf(const RunReport& report) {
   const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& output) { return output.within(); });
   if (!isWithin || !report.violations.empty()) return RunVerdict::Failed;
@@ -196,6 +206,7 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   if (!expected.empty()) {
     progress.report("compare");
     CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected));
+    CLEAVE_TRY_VOID(explainNotANumber(report, request, progress));
   }
   // Last: whatever `output` is a second name of has been read by now.
   if (output) {

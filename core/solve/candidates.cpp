@@ -25,10 +25,6 @@ struct Asked {
   std::string valueName(ValueId v) const { return ticked(graph().value(v).name); }
 };
 
-bool satisfies(const Pin& pin, bool isWanted) {
-  return pin.forbids != isWanted;
-}
-
 /// The pin that removes this choice, or nullptr.
 const Pin* removingPin(const Asked& asked, const Choice& choice) {
   const auto writes = asked.variables.writes(asked.node);
@@ -38,14 +34,14 @@ const Pin* removingPin(const Asked& asked, const Choice& choice) {
       const auto& wanted = pin.strategies;
       const bool has =
           choice.strategy && std::find(wanted.begin(), wanted.end(), formOf(*choice.strategy, asked.problem.context.worldSize)) != wanted.end();
-      if (!satisfies(pin, has)) return &pin;
+      if (has == pin.forbids) return &pin;
       continue;
     }
     const auto placed = placementsOf(choice);
     const auto& targets = asked.variables.pinTargets(index).values;
     for (std::size_t i = 0; i < writes.size(); ++i) {
       if (!writes[i].isValid() || !std::binary_search(targets.begin(), targets.end(), writes[i])) continue;
-      if (!satisfies(pin, placed[i] == *pin.placement)) return &pin;
+      if (!pin.admits(placed[i], asked.problem.context.worldSize)) return &pin;
     }
   }
   return nullptr;

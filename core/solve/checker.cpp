@@ -217,7 +217,7 @@ class Checker {
       }
     }
     for (ValueId v : targets.values) {
-      if ((m_solution.of(v) == *pin.placement) == pin.forbids)
+      if (!pin.admits(m_solution.of(v), m_problem.context.worldSize))
         report("`{}` is {}, against the pin `{}`.", name(v), text(v), pin.text);
     }
   }

@@ -117,8 +117,11 @@ Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
                 "or {}=S(0).",
                 pin.text, value.name, value.name, value.name);
   }
+  const std::vector<std::string> names = layerNames(graph);
+  const std::string inside = pin.pattern + ".*";
+  const bool isModule = std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(inside, name); });
   return fail(ErrorCode::BadUsage, "The pin `{}` matches no layer of this model.{}", pin.text,
-              didYouMean(pin.pattern, layerNames(graph)));
+              isModule ? fmt::format(" `{}` names the layers in it.", inside) : didYouMean(pin.pattern, names));
 }
 
 Result<void> checkPlacementFits(const Pin& pin, const PinTargets& targets, const Graph& graph) {
@@ -232,6 +235,11 @@ std::string_view Pin::wanted() const {
   const auto equals = text.find('=');
   if (equals == std::string::npos) return text;
   return trimmed(std::string_view(text).substr(std::min(text.find_first_not_of('=', equals), text.size())));
+}
+
+bool Pin::admits(const Placement& lies, int ranks) const {
+  if (!forbids) return lies == *placement;
+  return lies != *placement && !(placement->isReplicated() && lies.isWholeOn(ranks));
 }
 
 std::string demandFor(std::string_view name, rules::Strategy strategy) {

@@ -22,7 +22,7 @@ using graph::NodeId;
 using graph::ValueId;
 using rules::Placement;
 
-/// What the user demands: `NAME=PLACEMENT` for values, `SCOPE=column|row|vocab|replicated|<strategy>` for layers;
+/// What the user demands: `NAME=PLACEMENT` for values, `LAYER=column|row|vocab|replicated|<strategy>` for layers;
 /// `*` in the name matches any characters; `!=` forbids instead. `column`, `row`, `vocab` and `replicated` mean every strategy of that axis,
 /// as `column` does `gather+column`; with `==` a strategy means itself alone.
 struct Pin {
@@ -33,6 +33,8 @@ struct Pin {
   std::string text;                          ///< as the user wrote it
   /// What is demanded, as the user wrote it: "column".
   std::string_view wanted() const;
+  /// A value pin: true where a value may lie so. As many copies as ranks are no way around `!=R`.
+  bool admits(const Placement& placement, int ranks) const;
   /// BadUsage with the accepted forms when the text is neither.
   static Result<Pin> parse(std::string_view text);
 };

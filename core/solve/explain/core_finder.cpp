@@ -330,7 +330,7 @@ class CoreFinder {
       const auto& targets = variables.pinTargets(index).values;
       for (std::size_t i = 0; i < writes.size(); ++i) {
         const bool isTarget = writes[i].isValid() && std::binary_search(targets.begin(), targets.end(), writes[i]);
-        if (isTarget && (placed[i] == *pin.placement) == pin.forbids) return false;
+        if (isTarget && !pin.admits(placed[i], problem.context.worldSize)) return false;
       }
       return true;
     });

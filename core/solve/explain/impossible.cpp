@@ -164,8 +164,8 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   }
   auto menu = menuWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
   found.kind = menu ? ConstraintKind::Menu : ConstraintKind::Rule;
-  found.text = menu ? fmt::format("{} cannot be {} here: only {} offers that form.", own, rules::toText(strategy), menu->name)
-                    : fmt::format("{} cannot be {}: a layer of its kind has no such form; it can be {}.", own, rules::toText(strategy),
+  found.text = menu ? fmt::format("{} cannot be {} here: that form comes with {} alone.", own, rules::toText(strategy), menu->name)
+                    : fmt::format("{} cannot be {}: a layer of its kind has no such form. Here it can be {}.", own, rules::toText(strategy),
                                   formsOf(problem, variables, layer));
   if (menu) found.wider = std::move(menu->problem);
   return found;

@@ -60,6 +60,7 @@ class Answerer {
       m_answer.core.isIrreducible = true;
       say(linked(*impossible));
       if (impossible->wider) CLEAVE_TRY_VOID(tellWider(*impossible->wider));
+      CLEAVE_TRY_VOID(tellOfTheAxis());
       return std::move(m_answer);
     }
     CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
@@ -126,7 +127,24 @@ class Answerer {
       if (constraint.lift && constraint.offer) lifts.push_back(ticked(*constraint.lift));
     }
     if (!lifts.empty()) say(sentence().text(fmt::format("Lift {} to make it possible, and pin {} to have it.", joined(lifts, "or"), ticked(m_pin.text))));
+    CLEAVE_TRY_VOID(tellOfTheAxis());
     return std::move(m_answer);
+  }
+
+  /// `=column` admits all of its axis, and whoever asks for `column` may mean any.
+  Result<void> tellOfTheAxis() {
+    if (!m_question.strategy) return {};
+    const std::string name = pinnableName(m_question.graph(), m_question.node());
+    const std::string text = fmt::format("{}={}", name, m_question.wanted());
+    const auto pin = Pin::parse(text);
+    if (!pin || pin->strategies.size() < 2) return {};
+    CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, text}, m_question.engine, m_question.work));
+    if (tried.answer != Answer::Holds) return {};
+    const auto& taken = *tried.solution->strategies[m_question.node().index()];
+    say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to have it.",
+                                   rules::toText(formOf(taken, m_question.problem.context.worldSize)),
+                                   ticked(demandFor(name, formOf(taken, m_question.problem.context.worldSize))))));
+    return {};
   }
 
   /// A form that other settings have is not yet a plan with it.
