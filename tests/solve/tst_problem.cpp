@@ -110,6 +110,18 @@ class TestProblem : public QObject {
     QVERIFY2(QString::fromStdString(pin.error().message).contains(phrase), pin.error().message.c_str());
   }
 
+  /// As many copies as ranks are no way around a pin that forbids whole values, and no way to meet one that demands them.
+  void copiesOnEveryRankAreWhole() {
+    const auto pin = [](const char* text) { return *Pin::parse(text); };
+    const auto placed = [](const char* text) { return *Placement::parse(text); };
+    QVERIFY(!pin("a!=R").admits(placed("R"), 4));
+    QVERIFY(!pin("a!=R").admits(placed("S(1,x4)"), 4));
+    QVERIFY(pin("a!=R").admits(placed("S(1,x2)"), 4));
+    QVERIFY(pin("a!=S(1)").admits(placed("S(1,x4)"), 4));
+    QVERIFY(pin("a=R").admits(placed("R"), 4));
+    QVERIFY(!pin("a=R").admits(placed("S(1,x4)"), 4));
+  }
+
   void checksThatPinsNameSomething_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("phrase");
@@ -123,6 +135,8 @@ class TestProblem : public QObject {
                                    << "linear_3";
     QTest::newRow("too few dimensions") << "linear_3=S(7)"
                                         << "dimensions 0 to 2";
+    QTest::newRow("a module") << "model.layers.0.self_attn=column"
+                              << "`model.layers.0.self_attn.*` names the layers in it";
     QTest::newRow("nothing like it") << "zzzzzzzz=row"
                                      << "matches no layer";
   }
