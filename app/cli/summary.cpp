@@ -146,10 +146,12 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     const auto& result = report.outcome.results[rank];
     if (!result) continue;
     text += fmt::format(
-        "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {} all-reduces, {} "
-        "all-gathers, {} reduce-scatters, {:.1f} ms a step\n",
+        "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
+        "{:.1f} ms a step\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program), bytesText(plan.memory.total()),
-        bytesText(result->peak.process), result->allReduce, result->allGather, result->reduceScatter,
+        bytesText(result->peak.process), countOf(result->allReduce, "all-reduce", "all-reduces"),
+        countOf(result->allGather, "all-gather", "all-gathers"),
+        countOf(result->reduceScatter, "reduce-scatter", "reduce-scatters"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
   if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {

@@ -66,6 +66,12 @@ std::string schemaOf(const std::string& head) {
   return schema.starts_with(kOurs) && schema.size() <= kLongestSchema ? schema : "";
 }
 
+/// A config.json, whatever its name.
+bool looksLikeConfig(const std::string& head) {
+  const std::string own = ownFieldsOf(head);
+  return schemaOf(head).empty() && (own.find("\"model_type\":") != std::string::npos || own.find("\"architectures\":") != std::string::npos);
+}
+
 /// What a file is that cannot be opened alone.
 std::string whatElse(const fs::path& file, const std::string& head) {
   const std::string extension = file.extension().string();
@@ -95,6 +101,9 @@ Result<Source> recognise(const std::string& source) {
   if (isJson && schemaOf(head).starts_with("cleave.plan/")) return Source{SourceKind::Plan, path};
   if (path.filename() == "config.json")
     return Source{SourceKind::Model, path.has_parent_path() ? path.parent_path() : fs::path(".")};
+  if (isJson && looksLikeConfig(head)) {
+    return fail(ErrorCode::BadInput, "{} looks like the config of a model under another name: put it into a folder as config.json and open that.", source);
+  }
   if (isJson && schemaOf(head).empty() && path.extension() == ".json") return Source{SourceKind::Plan, path};
   return fail(ErrorCode::BadInput, "{} cannot be opened, it is {}. {}.", source, whatElse(path, head), kWhatOpens);
 }

@@ -1,5 +1,6 @@
 /// What the command line does to files: outputs that are no regular files, models that are links, inputs that nobody vouches for.
 #include "cli/cli_process.h"
+#include "cli/safetensors_edit.h"
 
 #include <QDir>
 #include <QFile>
@@ -26,11 +27,6 @@ const QString kModel = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 QByteArray contentOf(const QString& path) {
   QFile file(path);
   return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
-}
-
-void write(const QString& path, const QByteArray& content) {
-  QFile file(path);
-  if (!file.open(QIODevice::WriteOnly) || file.write(content) != content.size()) qFatal("cannot write %s", qPrintable(path));
 }
 
 /// The model as the Hub's cache keeps it: a snapshot of links to blobs. Answers the snapshot.
@@ -85,7 +81,7 @@ class TestCliFiles : public QObject {
 
   void aLinkToAFileStays() {
     QTemporaryDir folder;
-    write(folder.filePath("kept.json"), "old");
+    writeBytes(folder.filePath("kept.json"), "old");
     QVERIFY(QFile::link("kept.json", folder.filePath("link.json")));
     QCOMPARE(cli(planOf(kModel, {"--json", folder.filePath("link.json")})).exitCode, 0);
     QVERIFY(fs::is_symlink(folder.filePath("link.json").toStdString()));
@@ -156,6 +152,34 @@ class TestCliFiles : public QObject {
     QVERIFY2(run.err.contains("model-00002-of-00003.safetensors"), run.err.constData());
   }
 
+  /// Outputs that are no numbers have a cause that the user can look at: the tensor, its file and the place in it.
+  void weightsThatAreNoNumbersAreNamed() {
+    QTemporaryDir cache;
+    const QString snapshot = snapshotOf(cache), shard = snapshot + "/model-00002-of-00003.safetensors";
+    const QString healthy = QString::fromStdString(fs::canonical(shard.toStdString()).string());
+    const auto header = QJsonDocument::fromJson(readBytes(healthy).mid(8, qFromLittleEndian<qint64>(readBytes(healthy).constData()))).object();
+    QString weight;
+    for (const QString& name : header.keys()) {
+      if (name.endsWith(".weight")) weight = name;
+    }
+    QFile::remove(shard);
+    writeAltered(healthy, shard, withNumber(weight.toUtf8().constData(), 3, std::numeric_limits<float>::infinity()));
+    const Finished run = cli({"run", snapshot, "--ranks", "2", "--backend", "gloo", "--batch", "1", "--seq", "8"});
+    QVERIFY2(run.exitCode == 1, (QByteArray::number(run.exitCode) + run.err).constData());
+    const QByteArray said = "The weights hold values that are not finite: " + weight.toUtf8() + " in model-00002-of-00003.safetensors has inf at element 3.";
+    QVERIFY2((run.out + run.err).contains(said), (run.out + run.err).constData());
+  }
+
+  void aConfigUnderAnotherNameIsNoPlan() {
+    QTemporaryDir folder;
+    QFile::copy(kModel + "/config.json", folder.filePath("my-model.json"));
+    for (const char* command : {"plan", "run", "explain"}) {
+      const Finished done = cli({command, folder.filePath("my-model.json")});
+      QVERIFY2(done.exitCode == 3, (QByteArray::number(done.exitCode) + done.err).constData());
+      QVERIFY2(done.err.contains("under another name: put it into a folder as config.json"), done.err.constData());
+    }
+  }
+
   void aPlanWithABadBatchIsBadInput_data() {
     QTest::addColumn<QString>("key");
     QTest::addColumn<QJsonValue>("value");
@@ -211,7 +235,7 @@ class TestCliFiles : public QObject {
     QTemporaryDir folder;
     QDir(folder.path()).mkpath("model");
     if (file != "model/config.json") QFile::copy(kModel + "/config.json", folder.filePath("model/config.json"));
-    write(folder.filePath(file), content);
+    writeBytes(folder.filePath(file), content);
     const QStringList arguments = file == "plan.json"     ? QStringList{"check", folder.filePath(file)}
                                   : file == "device.json" ? QStringList{"plan", kModel, "--device-profile", folder.filePath(file)}
                                   : file == "rules.jsonl" ? QStringList{"rules", "--eval", folder.filePath(file)}

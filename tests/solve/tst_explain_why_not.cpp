@@ -135,13 +135,16 @@ class TestExplainWhyNot : public QObject {
   /// `=column` admits all of its axis, so that whoever asks for column hears of the form that the pin would bring.
   void tellsOfTheFormThatThePinMayMean() {
     const std::string layer = "model.layers.0.self_attn.q_proj";
-    const auto problem = test::problemOf(test::llamaGraph({.hidden = 112, .heads = 7, .kvHeads = 7, .intermediate = 128}), 2);
-    const WhyNot answer = ask(*problem, layer, rules::Strategy::Column);
+    Problem problem = *test::problemOf(test::llamaGraph({.hidden = 112, .heads = 7, .kvHeads = 7, .intermediate = 128}), 2);
+    problem.context.menu = rules::Menu::Optimum;
+    QVERIFY(textOf(ask(problem, layer, rules::Strategy::Column)).find("column+gather") == std::string::npos);
+    problem.context.menu = rules::Menu::Full;
+    const WhyNot answer = ask(problem, layer, rules::Strategy::Column);
     QCOMPARE(answer.answer, WhyNotAnswer::Forbidden);
     VERIFY_SAYS(textOf(answer), "can be column+gather: there is a plan with it");
-    Problem pinned = *problem;
+    Problem pinned = problem;
     pinned.pins.push_back(*Pin::parse(layer + "=column"));
-    QCOMPARE(solved(pinned).strategies[layerOf(*problem->graph, layer).index()]->strategy, rules::Strategy::ColumnGather);
+    QCOMPARE(solved(pinned).strategies[layerOf(*problem.graph, layer).index()]->strategy, rules::Strategy::ColumnGather);
   }
 
   /// A layer whose "column" is a copy on every rank is whole, in every answer.
