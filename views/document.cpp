@@ -42,7 +42,7 @@ QString noSolutionText(const pipeline::Solved& solved) {
   for (const solve::Constraint& constraint : core) parts << prose(constraint.text);
   const QString why = core.empty()       ? QObject::tr("every candidate was tried")
                       : core.size() == 1 ? parts.front()
-                                         : QObject::tr("these cannot hold together: %1").arg(parts.join(QStringLiteral("; ")));
+                                         : QObject::tr("these cannot hold together: %1").arg(parts.join(QLatin1Char(' ')));
   return QObject::tr("No split satisfies all demands (%1): %2").arg(solvedText(solved), why);
 }
 }  // namespace

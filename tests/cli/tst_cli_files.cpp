@@ -199,7 +199,7 @@ class TestCliFiles : public QObject {
     QJsonObject model = plan["model"].toObject();
     model[key] = value;
     plan["model"] = model;
-    write(file, QJsonDocument(plan).toJson());
+    writeBytes(file, QJsonDocument(plan).toJson());
     for (const char* command : {"check", "run"}) {
       const Finished done = cli({command, file});
       QVERIFY2(done.exitCode == 3, (QByteArray(command) + QByteArray::number(done.exitCode) + done.err).constData());
@@ -317,7 +317,7 @@ class TestCliFiles : public QObject {
     QJsonObject named = plan["model"].toObject();
     named["source"] = source;
     plan["model"] = named;
-    write(file, QJsonDocument(plan).toJson());
+    writeBytes(file, QJsonDocument(plan).toJson());
     const Finished done = cli({"check", file});
     QCOMPARE(done.exitCode, 3);
     QVERIFY2(done.err.contains(phrase), done.err.constData());
