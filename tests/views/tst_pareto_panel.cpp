@@ -76,14 +76,14 @@ void TestParetoPanel::axesHaveFewRoundTicksInOneUnit() {
     const PlotAxis axis = isTime ? PlotAxis::ofTime(low, high, most) : PlotAxis::ofBytes(low, high, most);
     QCOMPARE(axis.unit(), unit);
     QVERIFY(axis.holds(double(low)) && axis.holds(double(high)) && axis.low() < axis.high());
-    QVERIFY2(axis.ticks().size() <= std::size_t(most) + 1, qPrintable(QString::number(axis.ticks().size())));
+    QVERIFY2(axis.ticks().size() <= std::size_t(std::max(most, 3)) + 1, qPrintable(QString::number(axis.ticks().size())));
     std::set<QString> labels;
     for (const double tick : axis.ticks()) {
       QVERIFY(axis.share(tick) >= -1e-9 && axis.share(tick) <= 1 + 1e-9);
       labels.insert(axis.label(tick));
     }
     QCOMPARE(labels.size(), axis.ticks().size());  // each label once: they have the decimals they need
-    if (most >= 3) QVERIFY(!axis.ticks().empty());
+    QVERIFY(axis.ticks().size() >= 2);
   }
 }
 

@@ -23,10 +23,16 @@ PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int m
   const double margin = high > low ? range * kMargin : range / 2;
   m_low = std::max(low - margin, low >= 0 ? 0.0 : low - margin);
   m_high = high + margin;
-  const double step = niceStep((m_high - m_low) / unitSize / std::max(1, most));
+  // One tick tells where it is, and not how far the next would be.
+  double step = niceStep((m_high - m_low) / unitSize / std::max(1, most));
+  for (m_ticks = ticksOf(step * unitSize); m_ticks.size() < 2; m_ticks = ticksOf(step * unitSize)) step = niceStep(step / 2.5);
   m_decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
-  for (double tick = std::ceil(m_low / unitSize / step - 1e-9); tick * step * unitSize <= m_high * (1 + 1e-12); ++tick)
-    m_ticks.push_back(tick * step * unitSize);
+}
+
+std::vector<double> PlotAxis::ticksOf(double step) const {
+  std::vector<double> ticks;
+  for (double tick = std::ceil(m_low / step - 1e-9); tick * step <= m_high * (1 + 1e-12); ++tick) ticks.push_back(tick * step);
+  return ticks;
 }
 
 PlotAxis PlotAxis::ofTime(Femtoseconds low, Femtoseconds high, int most) {

@@ -14,7 +14,7 @@ namespace cleave::views {
 class PlotAxis {
  public:
   PlotAxis() = default;
-  /// Femtoseconds, labelled in the decimal unit of the high end; at most `most` ticks. The range is widened a little on
+  /// Femtoseconds, labelled in the decimal unit of the high end; two ticks at least and about `most` at most. The range is widened a little on
   /// both sides, and to something visible when low equals high.
   static PlotAxis ofTime(Femtoseconds low, Femtoseconds high, int most);
   /// Bytes, labelled in the binary unit of the high end.
@@ -31,6 +31,7 @@ class PlotAxis {
 
  private:
   PlotAxis(double low, double high, double unitSize, QString unit, int most);
+  std::vector<double> ticksOf(double step) const;
   double m_low = 0, m_high = 1, m_unitSize = 1;
   QString m_unit;
   int m_decimals = 0;

@@ -71,7 +71,7 @@ QString regretTable(const std::vector<solve::Regret>& regrets, double slackPerce
     if (regret.extraFs)
       cells << numberCell((regret.isProved ? QString() : QStringLiteral("≤ ")) + timeChange(*regret.extraFs) +
                           (isFastestPassedOver(regret)
-                               ? QLatin1Char(' ') +
+                               ? QStringLiteral("<br>") +
                                      quiet(QObject::tr("(fastest %1)").arg(timeChange(*regret.fastestExtraFs)), colors)
                                : QString()))
             << numberCell(bytesChange(regret.extraBytes.value_or(0)));

@@ -197,8 +197,7 @@ class Chain {
     const auto& open = asked.candidates.open;
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (i == asked.chosen) continue;
-      found.push_back(fmt::format("{}: fits here too, but this plan takes another; whether one has it, and what that costs, is another question",
-                                  nameWithPlacement(asked, open[i])));
+      found.push_back(fmt::format("{}: fits here too, but this plan takes another", nameWithPlacement(asked, open[i])));
     }
     for (const RuledOut& out : asked.candidates.ruledOut) found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
     for (const rules::Refusal& refusal : optionsOf(asked.node).refused) {
