@@ -121,8 +121,8 @@ nlohmann::ordered_json jsonOf(const run::RankResult& result, std::size_t rank) {
       {"bytes_read", result.bytesRead},
       {"shard_bytes", result.shardBytes},
       {"largest_parameter_allocation", result.largestParameterAllocation},
-      {"peak_program_bytes", result.peak.program},
-      {"peak_process_bytes", result.peak.process},
+      {"peak_memory", result.peak.program},
+      {"peak_rss", result.peak.process},
       {"collectives",
        {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
       {"step_us", result.stepMicroseconds}};
@@ -227,7 +227,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
                   {"ranks", plan.ranks},
                   {"engine", solve::toText(plan.engine)},
                   {"collectives", plan.collectives.size()},
-                  {"predicted_program_bytes", plan.memory.total()}};
+                  {"predicted_memory", plan.memory.total()}};
   json["backend"] = run::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["outputs"] = Json::array();

@@ -97,8 +97,8 @@ class TestRunPanel : public QObject {
     const auto json =
         QJsonDocument::fromJson(QByteArray::fromStdString(pipeline::toJson(*run.report, *document.plan())));
     const QJsonObject first = json[QLatin1String("ranks")][0].toObject();
-    QCOMPARE(first[QLatin1String("peak_program_bytes")].toInteger(), run.report->outcome.results[0]->peak.program);
-    QCOMPARE(json[QLatin1String("plan")][QLatin1String("predicted_program_bytes")].toInteger(),
+    QCOMPARE(first[QLatin1String("peak_memory")].toInteger(), run.report->outcome.results[0]->peak.program);
+    QCOMPARE(json[QLatin1String("plan")][QLatin1String("predicted_memory")].toInteger(),
              document.plan()->memory.total());
   }
 

@@ -159,8 +159,8 @@ QString runToJson(const RunState& state) {
   for (const RankView& rank : state.monitor->snapshot()) {
     nlohmann::ordered_json r{{"rank", rank.rank},
                              {"state", toStd(rank.state())},
-                             {"peak_program_bytes", rank.memory.peak.program},
-                             {"peak_process_bytes", rank.memory.peak.process}};
+                             {"peak_memory", rank.memory.peak.program},
+                             {"peak_rss", rank.memory.peak.process}};
     if (rank.result)
       r["collectives"] = {{"all_reduce", rank.result->allReduce},
                           {"all_gather", rank.result->allGather},
