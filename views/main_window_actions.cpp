@@ -48,6 +48,43 @@ const std::pair<const char*, Glyph> kActionGlyphs[] = {{"open", Glyph::Open},
 QKeySequence keyOf(const char* text) {
   return QKeySequence(QString::fromLatin1(text));
 }
+
+QString keyRow(const QString& key, const QString& text) {
+  return QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;</td></tr>")
+      .arg(key.toHtmlEscaped(), QString(text).remove(QLatin1Char('&')).toHtmlEscaped());
+}
+
+/// The shortcuts of a menu and the menus in it, a row each.
+QString keyRows(const QMenu& menu) {
+  QString rows;
+  for (const QAction* action : menu.actions()) {
+    if (action->menu()) rows += keyRows(*action->menu());
+    if (!action->shortcut().isEmpty())
+      rows += keyRow(action->shortcut().toString(QKeySequence::NativeText), action->text());
+  }
+  return rows;
+}
+
+/// All shortcuts as the menus have them, in two columns.
+QString keysText(const QMenuBar& bar) {
+  QStringList sections;
+  for (const QAction* action : bar.actions()) {
+    const QString rows = action->menu() ? keyRows(*action->menu()) : QString();
+    if (!rows.isEmpty())
+      sections << QStringLiteral("<tr><td colspan=2><br><u>%1</u></td></tr>%2")
+                      .arg(QString(action->text()).remove(QLatin1Char('&')).toHtmlEscaped(), rows);
+  }
+  sections << keyRow(QStringLiteral("Esc"), QObject::tr("Stop the running work"));
+  qsizetype all = 0, left = 0;
+  for (const QString& section : sections) all += section.count(QLatin1String("<tr>"));
+  QString columns[2];
+  for (const QString& section : sections) {
+    columns[left * 2 < all ? 0 : 1] += section;
+    left += section.count(QLatin1String("<tr>"));
+  }
+  return QStringLiteral("<table><tr><td valign=top><table>%1</table></td><td valign=top><table>%2</table></td></tr></table>")
+      .arg(columns[0], columns[1]);
+}
 }  // namespace
 
 QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
@@ -379,8 +416,8 @@ void MainWindow::fillPinsMenu(QMenu* menu) {
 void MainWindow::askForPin() {
   const QString text =
       QInputDialog::getText(this, tr("Pin a placement"),
-                            tr("NAME=PLACEMENT for a value, SCOPE=column|row|vocab|replicated for a layer;\n* matches "
-                               "any characters, != forbids:"),
+                            tr("NAME=PLACEMENT for a value, LAYER=column|row|vocab|expert|replicated for a layer;\n"
+                               "== means that form alone, != forbids, * matches any characters:"),
                             QLineEdit::Normal,
                             m_document.focus().node.isValid()
                                 ? toQ(graph::layerName(*m_document.graph(), m_document.focus().node)) + QLatin1Char('=')
@@ -458,14 +495,7 @@ void MainWindow::savePicture() {
 }
 
 void MainWindow::showKeys() {
-  QString rows;
-  for (const auto& [name, entry] : m_actions)
-    if (!entry->shortcut().isEmpty())
-      rows += QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
-                  .arg(entry->shortcut().toString(QKeySequence::NativeText).toHtmlEscaped(),
-                       QString(entry->text()).remove(QLatin1Char('&')).toHtmlEscaped());
-  rows += tr("<tr><td><b>Esc</b></td><td>Stop the running work</td></tr>");
-  QMessageBox::information(this, tr("Keys"), QStringLiteral("<table>%1</table>").arg(rows));
+  QMessageBox::information(this, tr("Keys"), keysText(*menuBar()));
 }
 
 void MainWindow::showAbout() {
