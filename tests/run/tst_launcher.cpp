@@ -17,8 +17,8 @@ using namespace cleave::run;
 namespace {
 
 // moc miscounts quotes and braces in raw strings: these are plain.
-const char* const kHello =
-    "printf '{\"type\":\"hello\",\"version\":1,\"rank\":%d,\"pid\":%d,\"device\":\"cpu\"}\\n' $RANK $$ >&3";
+const QString kHello =
+    QStringLiteral("printf '{\"type\":\"hello\",\"version\":%1,\"rank\":%d,\"pid\":%d,\"device\":\"cpu\"}\\n' $RANK $$ >&3").arg(kProtocolVersion);
 const char* const kResult = R"(echo '{"type":"result","loss":1.5,"has_loss":true}' >&3)";
 
 bool isAlive(qint64 pid) {
@@ -77,7 +77,7 @@ class LauncherTest : public QObject {
  private slots:
   void collectsResultsOfAllRanks() {
     Recorded recorded;
-    const auto outcome = launchAndCheckNothingIsLeft(request(QString(kHello) + "\n" + kResult, 4), recorded);
+    const auto outcome = launchAndCheckNothingIsLeft(request(kHello + "\n" + kResult, 4), recorded);
     QVERIFY(outcome.succeeded);
     QVERIFY(!outcome.firstFailure);
     QCOMPARE(outcome.results.size(), std::size_t(4));
@@ -90,7 +90,7 @@ class LauncherTest : public QObject {
     qputenv("MY_API_KEY", "secret");
     qputenv("RANK", "77");
     Recorded recorded;
-    const auto outcome = launchAndCheckNothingIsLeft(request(QString(kHello) + R"(
+    const auto outcome = launchAndCheckNothingIsLeft(request(kHello + R"(
 echo "rank $RANK local $LOCAL_RANK of $WORLD_SIZE at $MASTER_ADDR token<$HF_TOKEN$MY_API_KEY> threads $OMP_NUM_THREADS" >&2
 [ "$MASTER_PORT" -gt 1023 ] || echo "bad port" >&2
 ls /proc/self/fd | tr '\n' ' ' >&2
@@ -150,7 +150,7 @@ ls /proc/self/fd | tr '\n' ' ' >&2
     QFETCH(QString, what);
     QFETCH(QString, words);
     Recorded recorded;
-    const QString script = QString(kHello) + "\nif [ $RANK = 1 ]; then\n" + rank1 +
+    const QString script = kHello + "\nif [ $RANK = 1 ]; then\n" + rank1 +
                            "\nfi\ntrap '' TERM\nwhile read line <&4; do :; done\nsleep 60";
     const auto outcome = launchAndCheckNothingIsLeft(request(script, 3), recorded);
     QVERIFY(!outcome.succeeded);
@@ -162,7 +162,7 @@ ls /proc/self/fd | tr '\n' ' ' >&2
 
   void blamesTheDeadRankRatherThanThePeerThatNoticed() {
     Recorded recorded;
-    const auto outcome = launchAndCheckNothingIsLeft(request(QString(kHello) + R"(
+    const auto outcome = launchAndCheckNothingIsLeft(request(kHello + R"(
 if [ $RANK = 0 ]; then echo '{"type":"error","message":"connection closed","peer_failed":true}' >&3; exit 5; fi
 sleep 0.1; kill -9 $$)"),
                                                      recorded);
@@ -178,14 +178,14 @@ sleep 0.1; kill -9 $$)"),
       if (hello && !QTest::qWaitFor([&] { return !isAlive(hello->pid); }, 10'000)) qFatal("the rank does not end");
     };
     // The pause parts the greeting from the result: the first is being observed while the second is written.
-    const auto outcome = launch(request(QString(kHello) + "\nsleep 0.2\n" + kResult, 2), observer);
+    const auto outcome = launch(request(kHello + "\nsleep 0.2\n" + kResult, 2), observer);
     QVERIFY(outcome);
     QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
     for (const auto& result : outcome->results) QCOMPARE(result->loss, 1.5);
   }
 
   void theObserversTimeCountsAgainstNobody() {
-    LaunchRequest chatty = request(QString(kHello) +
+    LaunchRequest chatty = request(kHello +
                                    "\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; echo '{\"type\":\"heartbeat\"}' >&3; done\n" + kResult);
     chatty.silenceMs = 500;
     bool hasSlept = false;
@@ -200,7 +200,7 @@ sleep 0.1; kill -9 $$)"),
 
   /// The observer blocks on one rank's lines; the other has given its result and only writes to its standard error.
   void theObserversTimeOnOneRankCountsAgainstNoOther() {
-    LaunchRequest chatty = request(QString(kHello) + "\n" + kResult +
+    LaunchRequest chatty = request(kHello + "\n" + kResult +
                                    "\nfor i in $(seq 40); do sleep 0.1; echo \"line $i\" >&2; done");
     chatty.silenceMs = 1500;
     bool hasSlept = false;
@@ -216,7 +216,7 @@ sleep 0.1; kill -9 $$)"),
   /// A rank that hangs but lives: only the others fail, and they fail because of it.
   void blamesTheRankThatAllOthersWaitedFor() {
     Recorded recorded;
-    const auto outcome = launchAndCheckNothingIsLeft(request(QString(kHello) + R"(
+    const auto outcome = launchAndCheckNothingIsLeft(request(kHello + R"(
 if [ $RANK = 1 ]; then while sleep 0.1; do echo '{"type":"heartbeat"}' >&3; done; fi
 sleep 0.$RANK
 echo '{"type":"error","message":"all_reduce of 64 bytes timed out.","peer_failed":true,"code":5}' >&3
@@ -245,13 +245,13 @@ exit 5)", 4), recorded);
     QFETCH(QString, end);
     QFETCH(int, code);
     Recorded recorded;
-    const auto outcome = launchAndCheckNothingIsLeft(request(QString(kHello) + "\n" + end, 1), recorded);
+    const auto outcome = launchAndCheckNothingIsLeft(request(kHello + "\n" + end, 1), recorded);
     QVERIFY(!outcome.succeeded);
     QCOMPARE(exitCode(outcome.firstFailure->code), code);
   }
 
   void noticesSilence() {
-    LaunchRequest silent = request(QString(kHello) +
+    LaunchRequest silent = request(kHello +
                                    "\nif [ $RANK = 1 ]; then sleep 60; fi\n"
                                    "while sleep 0.1; do echo '{\"type\":\"heartbeat\"}' >&3; done");
     silent.silenceMs = 500;
@@ -272,7 +272,7 @@ exit 5)", 4), recorded);
     };
     QElapsedTimer timer;
     timer.start();
-    const auto outcome = launch(request(QString(kHello) + "\nsleep 60"), observer, Progress(stop.get_token()));
+    const auto outcome = launch(request(kHello + "\nsleep 60"), observer, Progress(stop.get_token()));
     QVERIFY(!outcome);
     QCOMPARE(outcome.error().code, ErrorCode::Cancelled);
     QVERIFY(timer.elapsed() < 3000);
@@ -285,7 +285,7 @@ exit 5)", 4), recorded);
       inner(event);
       if (recorded.pids.size() == 2) throw std::runtime_error("observer");
     };
-    QVERIFY_EXCEPTION_THROWN((void)launch(request(QString(kHello) + "\nsleep 60"), observer), std::runtime_error);
+    QVERIFY_EXCEPTION_THROWN((void)launch(request(kHello + "\nsleep 60"), observer), std::runtime_error);
     for (qint64 pid : recorded.pids) QVERIFY(!isAlive(pid));
   }
 
@@ -301,7 +301,7 @@ exit 5)", 4), recorded);
   void cutsEndlessLines() {
     Recorded recorded;
     const auto outcome = launchAndCheckNothingIsLeft(
-        request(QString(kHello) +
+        request(kHello +
                     "\nhead -c 300000 /dev/zero | tr '\\0' x >&2\nhead -c 300000 /dev/zero | tr '\\0' x >&3\nsleep 5",
                 1),
         recorded);
