@@ -13,7 +13,8 @@
 ///   cost {collectives, collective_bytes          of one forward step, as the program performs them
 ///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, lower_bound_fs,
 ///         slack_percent, fastest {step_fs, rank_bytes} or null, training, optimizer, budget_bytes}
-///                                                predicted (solve/cost/cost_model.h); a reader computes it again
+///                                                predicted (solve/cost/cost_model.h); a reader computes it again.
+///                                                budget_bytes: the device's memory_bytes where none was asked for
 ///   device {…}                                   the profile that cost is for (device_profile.h)
 ///   demands [text]                               pins and the like
 ///   timings_ms {load, capture, decompose, solve, annotate, replace}

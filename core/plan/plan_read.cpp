@@ -105,12 +105,14 @@ class PlanReader {
     CLEAVE_TRY(const JsonObject cost, m_root.object("cost"));
     CLEAVE_TRY(settings.isTraining, cost.flag("training"));
     CLEAVE_TRY(settings.optimizer, cost.word("optimizer", solve::parseOptimizer));
-    CLEAVE_TRY(settings.memoryBudget, cost.integer("budget_bytes", {1, kMaxSize}));
+    CLEAVE_TRY(const std::int64_t budget, cost.integer("budget_bytes", {1, kMaxSize}));
     CLEAVE_TRY(m_plan.isProvedOptimal, cost.flag("proved"));
     CLEAVE_TRY(m_plan.lowerBoundFs, timeOrNull(cost, "lower_bound_fs"));
     CLEAVE_TRY_VOID(readSlack(cost));
     CLEAVE_TRY(const JsonObject device, m_root.object("device"));
     CLEAVE_TRY(settings.profile, readDeviceProfile(device));
+    // A budget is of the user's own where it is another than the device's memory: with that, another device has its own.
+    if (budget != settings.profile.memoryBytes) settings.memoryBudget = budget;
     CLEAVE_TRY(m_plan.demands, m_root.texts("demands", kMaxTexts));
     return addDemands(m_plan.demands, m_problem);
   }

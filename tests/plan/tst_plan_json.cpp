@@ -44,6 +44,21 @@ class TestPlanJson : public QObject {
     QCOMPARE(again->programValueOf, plan.programValueOf);
     QCOMPARE(again->memory.peakActivations, plan.memory.peakActivations);
   }
+
+  void aBudgetIsReadWhereOneWasAskedFor_data() {
+    QTest::addColumn<std::optional<std::int64_t>>("budget");
+    QTest::newRow("none") << std::optional<std::int64_t>();
+    QTest::newRow("less than the device has") << std::optional<std::int64_t>(1ll << 30);
+    QTest::newRow("more than the device has") << std::optional<std::int64_t>(1ll << 50);
+  }
+  void aBudgetIsReadWhereOneWasAskedFor() {
+    QFETCH(std::optional<std::int64_t>, budget);
+    Plan plan = planned(requestFor(kDecoder, context(2), kDecoderSplit));
+    plan.costSettings.memoryBudget = budget;
+    const auto again = planFromJson(toJson(plan));
+    QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
+    QVERIFY(again->costSettings == plan.costSettings);
+  }
 };
 
 QTEST_APPLESS_MAIN(TestPlanJson)

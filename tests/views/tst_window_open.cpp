@@ -92,6 +92,21 @@ class TestWindowOpen : public QObject {
     QVERIFY(document.settings().cost == own.cost && document.settings().menu == own.menu);
   }
 
+  /// A plan file always says what a rank may use; as much as its device has was nobody's demand.
+  void theDevicesMemoryIsNoBudget() {
+    MainWindow window(false);
+    window.show();
+    window.openPath(m_planFile);
+    Document& document = window.document();
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    QVERIFY(!document.settings().cost.memoryBudget);
+    QVERIFY(!document.isOutdated());
+    const QString command = runCommand(document, 4, run::Backend::Gloo);
+    QVERIFY2(!command.isEmpty() && !command.contains(QStringLiteral("--memory-budget")), qPrintable(command));
+    QVERIFY(document.setDeviceProfile(QStringLiteral("l40s")).has_value());
+    QCOMPARE(document.settings().cost.budgetBytes(), document.settings().cost.profile.memoryBytes);
+  }
+
   /// The engine is in the file, and what is solved next is asked as the recording was.
   void aRecordingSaysWhoseItIs() {
     MainWindow window(false);
