@@ -5,6 +5,7 @@
 #include "cli/planning.h"
 #include "cli/summary.h"
 #include "formats/safetensors.h"
+#include "pipeline/folder_check.h"
 #include "pipeline/plan_again.h"
 
 #include <charconv>
@@ -126,6 +127,15 @@ struct RunCommand {
   }
 
   /// The same checks stand in runPlan; here they can name the flags.
+  static Result<void> checkIsThere(const pipeline::RunRequest& request) {
+    const pipeline::FolderCheck folder = pipeline::checkFolder(request);
+    if (folder.holds()) return {};
+    if (!folder.isGone)
+      return fail(ErrorCode::BadInput, "{} Fill all parameters from the seed with --skip-weights.", folder.text);
+    return fail(ErrorCode::BadInput, "{} Put it back, or run without it:{}{}.", folder.text,
+                folder.lacksWeights ? " --skip-weights" : "", folder.lacksModel ? " --no-check" : "");
+  }
+
   static Result<void> checkFits(const pipeline::RunRequest& request) {
     if (request.ignoreMemory) return {};
     CLEAVE_TRY(const run::Backend backend, run::resolveBackend(request.backend, request.plan->ranks));
@@ -159,6 +169,7 @@ struct RunCommand {
     CLEAVE_TRY(const auto plan, makePlan(progress));
     CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model.source)));
     CLEAVE_TRY(const auto runRequest, request(plan));
+    CLEAVE_TRY_VOID(checkIsThere(runRequest));
     CLEAVE_TRY_VOID(checkFits(runRequest));
     const auto observer = [&](const run::RankEvent& event) {
       if (!event.line.empty()) {

@@ -102,7 +102,7 @@ struct RunRequest {
   run::Backend backend = run::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
   double rtol = 1e-4, atol = 1e-4;
-  bool skipWeights = false, initMissing = false;  ///< see cleave-rank
+  bool skipWeights = false, initMissing = false;  ///< see cleave-rank and folder_check.h
   bool compareUnsplit = true;     ///< without `expect`: against a run of the unsplit program in one process
   bool ignoreMemory = false;      ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
   std::filesystem::path rankProgram;  ///< empty: the one installed with this program
@@ -163,7 +163,7 @@ torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info);
 
 /// Starts the ranks (and, where asked, the unsplit run), waits, compares: outputs with what is expected, and what each rank
 /// read, allocated and sent with the plan. `observer` sees every event of the split run. Environment when the ranks, or the
-/// unsplit run, do not fit into memory; BadInput when `expect` lacks an output of the plan or has it in another shape.
+/// unsplit run, do not fit into memory; BadInput when `expect` has no or another output, or `checkFolder` does not hold.
 Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observer, const Progress& progress = {});
 
 /// Schema "cleave.run/1"; `passed` is true, false, or null where nothing was compared.

@@ -1,5 +1,6 @@
 #include "pipeline/compare.h"
 #include "pipeline/conduct.h"
+#include "pipeline/folder_check.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/plan_again.h"
 
@@ -171,6 +172,8 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   std::string why;
   CLEAVE_TRY(report.backend, run::resolveBackend(request.backend, request.plan->ranks, &why));
   if (!why.empty()) report.notes.push_back(why);
+  const FolderCheck folderCheck = checkFolder(request);
+  if (!folderCheck.holds()) return fail(ErrorCode::BadInput, "{}", folderCheck.text);
   std::vector<MemoryCheck> checks{checkMemory(*request.plan, report.backend)};
   if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan));
   for (const MemoryCheck& memory : checks) {

@@ -1,6 +1,7 @@
 #include "cli/cli_process.h"
 #include "cli/safetensors_edit.h"
 
+#include <QDir>
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -103,8 +104,36 @@ class TestCliRun : public QObject {
     const QString folder = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head");
     QVERIFY(report({folder, "--ranks", "2", "--backend", "gloo", "--seq", "8", "--skip-weights"})["passed"].toBool());
     const Finished refused = cli({"run", folder, "--ranks", "2", "--backend", "gloo", "--seq", "8"});
-    QVERIFY(refused.exitCode != 0);
-    QVERIFY2(refused.err.contains("--init-missing") || refused.err.contains("--skip-weights"), refused.err.constData());
+    QCOMPARE(refused.exitCode, 3);
+    const char* const way = "one-kv-head has no weights to read. Fill all parameters from the seed with --skip-weights.\n";
+    QVERIFY2(refused.err.contains(way), refused.err.constData());
+    QVERIFY2(!refused.err.contains("rank 0"), refused.err.constData());
+  }
+
+  void aPlanWhoseFolderIsGoneSaysWhatStillRuns_data() {
+    QTest::addColumn<QStringList>("flags");
+    QTest::addColumn<QString>("why");  // empty: it runs
+    const QString gone = " does not exist: ", without = ". Put it back, or run without it: ";
+    const QString weights = "its weights cannot be read";
+    const QString unsplit = "the unsplit run that the ranks are compared with cannot be made";
+    QTest::newRow("as it is") << QStringList() << gone + weights + ", and " + unsplit + without + "--skip-weights --no-check.\n";
+    QTest::newRow("no check") << QStringList{"--no-check"} << gone + weights + without + "--skip-weights.\n";
+    QTest::newRow("no weights") << QStringList{"--skip-weights"} << gone + unsplit + without + "--no-check.\n";
+    QTest::newRow("neither") << QStringList{"--skip-weights", "--no-check"} << QString();
+  }
+  void aPlanWhoseFolderIsGoneSaysWhatStillRuns() {
+    QFETCH(QStringList, flags);
+    QFETCH(QString, why);
+    QTemporaryDir folder;
+    const QString gone = folder.filePath("gone"), plan = folder.filePath("plan.json");
+    QVERIFY(QDir().mkdir(gone));
+    for (const QString& name : QDir(model("llama")).entryList(QDir::Files))
+      QVERIFY(QFile::copy(model("llama") + "/" + name, gone + "/" + name));
+    QCOMPARE(cli({"plan", gone, "--engine", "reference", "--seq", "8", "--json", plan}).exitCode, 0);
+    QVERIFY(QDir(gone).removeRecursively());
+    const Finished done = cli(QStringList{"run", plan, "--backend", "gloo"} + flags);
+    QCOMPARE(done.exitCode, why.isEmpty() ? 0 : 3);
+    QVERIFY2(why.isEmpty() || done.err.contains((gone + why).toUtf8()), done.err.constData());
   }
 
   /// The forms of the full menu that no ordinary model needs, each against an unsplit run of the same weights.

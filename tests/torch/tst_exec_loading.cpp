@@ -127,6 +127,22 @@ class ExecLoadingTest : public QObject {
     COMPARE_TENSORS(runAlone(program)[0].second, at::full({4}, 2.0), 0);
   }
 
+  void namesAFewOfManyThatAreMissing() {
+    plan::Plan plan;
+    std::string text;
+    for (int i = 0; i < 300; ++i) {
+      const std::string name = "layer" + std::to_string(i);
+      plan.parameters.push_back({name, {DType::Float32, {4}}, DType::Float32, {4}, {}, {{{name, "", -1, 0, 0}}}});
+      text += name + ": f32[4] = parameter\n";
+    }
+    Program program = bound(text + "return y=layer0\n");
+    std::atomic<std::int64_t> loaded = 0;
+    const auto missing = loadWeights(program, plan, {m_folder.path().toStdString(), 0}, loaded);
+    QVERIFY(!missing);
+    const std::string phrase = "lacks 300 of the model's 300 parameters: layer0, layer1, layer2 and 297 more. Use --init";
+    QVERIFY2(missing.error().message.find(phrase) != std::string::npos, missing.error().message.c_str());
+  }
+
   void readsInputsAndSaysWhatDoesNotFit() {
     const auto file = std::filesystem::path(m_folder.filePath("inputs.safetensors").toStdString());
     const at::Tensor ids = at::randint(0, 9, {2, 3}, at::kInt);

@@ -29,6 +29,14 @@ struct Wanted {
   bool isRead = false;
 };
 
+/// "a, b, c and 287 more": a few say whose checkpoint it is.
+std::string someOf(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 3;
+  if (names.size() <= kMostNamed) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kMostNamed, ", "),
+                     names.size() - kMostNamed);
+}
+
 class Loader {
  public:
   Loader(Program& program, const plan::Plan& plan, const WeightOptions& options, std::atomic<std::int64_t>& loadedBytes,
@@ -54,7 +62,7 @@ class Loader {
     return parameter.piecesByRank[m_options.rank];
   }
 
-  /// All parameters in the order in which they lie in the files; names all that no file has.
+  /// All parameters in the order in which they lie in the files; names some that no file has.
   Result<std::vector<Wanted>> findParameters() {
     std::unordered_map<std::string_view, const plan::ParameterPlan*> byName;
     for (const auto& parameter : m_plan.parameters) byName[parameter.name] = &parameter;
@@ -82,7 +90,7 @@ class Loader {
       return fail(ErrorCode::BadInput,
                   "The checkpoint lacks {} of the model's {} parameters: {}. Use --init-missing to fill them from the "
                   "seed, or --skip-weights to fill all.",
-                  missing.size(), result.size(), fmt::join(missing, ", "));
+                  missing.size(), result.size(), someOf(missing));
     }
     std::stable_sort(result.begin(), result.end(),
                      [&](const Wanted& a, const Wanted& b) { return fileOf(a) < fileOf(b); });

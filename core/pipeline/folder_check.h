@@ -1,0 +1,20 @@
+#pragma once
+/// Whether a run finds what it reads of the model's folder: the weights, and the model for the unsplit run that the ranks
+/// are compared with. A plan is whole without its folder; a run of it is not.
+///
+///     if (const auto folder = checkFolder(request); !folder.holds()) say(folder.text);
+#include "pipeline/pipeline.h"
+
+namespace cleave::pipeline {
+
+struct FolderCheck {
+  bool isGone = false;        ///< there is no such folder; else it lies there without weights
+  bool lacksWeights = false;  ///< they would be read: `skipWeights` does without
+  bool lacksModel = false;    ///< an unsplit run would be made of it: `expect` and not `compareUnsplit` do without
+  std::string text;           ///< what is missing and for what, one sentence
+  bool holds() const { return !lacksWeights && !lacksModel; }
+};
+/// Looks for the folder alone, not into its files.
+FolderCheck checkFolder(const RunRequest& request);
+
+}  // namespace cleave::pipeline
