@@ -3,6 +3,7 @@
 #include <QDir>
 #include <QFileInfo>
 
+#include "pipeline/folder_check.h"
 #include "save_file.h"
 #include "text.h"
 
@@ -22,6 +23,15 @@ QString ranText(const pipeline::RunReport& report, int ranks) {
     return QObject::tr("%1 ran to the end; what they computed was compared with nothing.").arg(who);
   if (!report.violations.empty()) return toQ(report.violations.front());
   return QObject::tr("%1 computed something else than %2.").arg(who, what);
+}
+
+/// What running a plan here asks for; where, and whether memory counts, is the user's to say.
+pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
+  pipeline::RunRequest request;
+  request.skipWeights = !plan->model.hasWeights;
+  request.rtol = request.atol = pipeline::defaultTolerance(plan->model.dtype);
+  request.plan = std::move(plan);
+  return request;
 }
 
 QString solvedText(const pipeline::Solved& solved) {
@@ -309,7 +319,11 @@ QString Document::whyNoPlan() const {
 QString Document::whyNotRun(int ranks) const {
   const bool hasNoSolution = m_solved && m_solved->result.outcome == solve::Outcome::NoSolution;
   if (hasNoSolution && m_solved->options.ranks == ranks && !isOutdated()) return whyNoPlan();
-  // Without its folder, all that can be run is the plan that names the weights.
+  if (m_plan && !m_plan->model.source.empty()) {
+    const auto folder = pipeline::checkFolder(requestFor(m_plan));
+    if (!folder.holds()) return tr("%1 Put it back, and open it again.").arg(toQ(folder.text));
+  }
+  // Without its model, all that can be run is the plan that names the weights.
   const bool isAsOpened = m_plan && m_plan == m_openedPlan && m_plan->ranks == ranks;
   if (isAsOpened || !m_model->folder.path.empty()) return {};
   return m_openedPlan
@@ -334,11 +348,8 @@ void Document::run(int ranks, run::Backend backend, bool ignoresMemory) {
 void Document::postRun(int ranks, run::Backend backend, bool ignoresMemory) {
   auto monitor = std::make_shared<RunMonitor>(ranks);
   m_run = RunState{ranks, backend, m_plan, monitor, std::nullopt, {}, true};
-  pipeline::RunRequest request;
-  request.plan = m_plan;
+  pipeline::RunRequest request = requestFor(m_plan);
   request.backend = backend;
-  request.skipWeights = !m_plan->model.hasWeights;
-  request.rtol = request.atol = pipeline::defaultTolerance(m_plan->model.dtype);
   request.ignoreMemory = ignoresMemory;
   emit logged(tr("Starting %1").arg(ranksText(ranks)));
   m_jobs.post(kRunTag, tr("Running on %1").arg(ranksText(ranks)),

@@ -1,5 +1,6 @@
 // Before a run: what the panel says of memory, and that ranks which do not fit start only for a user who insists.
 #include <QCheckBox>
+#include <QDir>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
@@ -225,6 +226,32 @@ class TestRunPanel : public QObject {
     const auto read = pipeline::readPlanFile(toStd(planAgain));
     QVERIFY(read.has_value());
     QVERIFY((*read)->costSettings.profile == *device);
+  }
+
+  /// The unsplit run that ranks are compared with is made of the folder, so what it says of weights would be no use.
+  void whatHasLostItsFolderIsNotRun() {
+    QTemporaryDir folder;
+    QVERIFY(QDir(folder.path()).mkdir(QStringLiteral("model")));
+    const QString gone = folder.filePath(QStringLiteral("model")), plan = folder.filePath(QStringLiteral("plan.json"));
+    const QString config = QStringLiteral("/config.json");
+    QVERIFY(QFile::rename(makeModel(folder, 64, 1) + config, gone + config));
+    Document document;
+    RunPanel panel(document);
+    open(document, gone);
+    QVERIFY(startButton(panel)->isEnabled());
+    QVERIFY(saveFile(plan, QByteArray::fromStdString(plan::toJson(*document.plan()))).has_value());
+    QVERIFY(QDir(gone).removeRecursively());
+    document.open(plan);
+    QTRY_VERIFY_WITH_TIMEOUT(document.source() == plan && document.activity() == Activity::Idle, kPatience);
+    QVERIFY(!startButton(panel)->isEnabled());
+    QString said;
+    for (const QLabel* label : panel.findChildren<QLabel*>())
+      if (label->isVisibleTo(&panel)) said += label->text() + QLatin1Char('\n');
+    QVERIFY2(said.contains(QStringLiteral("model does not exist: the unsplit run")), qPrintable(said));
+    for (const char* phrase : {"random ones", "is predicted to hold", "cleave-cli"})
+      QVERIFY2(!said.contains(QLatin1String(phrase)), qPrintable(said));
+    document.run(2, run::Backend::Gloo);
+    QVERIFY(!document.runState());
   }
 };
 

@@ -137,9 +137,19 @@ class TestWindowOpen : public QObject {
     QVERIFY(!window.document().runState());
   }
 
+  void aPlanWithoutItsModelIsShownAlone_data() {
+    QTest::addColumn<QString>("source");
+    QTest::addColumn<QString>("whyNotRun");
+    QTest::newRow("gone") << m_folder.filePath(QStringLiteral("gone"))
+                          << "gone does not exist: its weights cannot be read, and the unsplit run";
+    QTest::newRow("another model now") << QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2")
+                                       << "only itself can be run, on 4 ranks";
+  }
   void aPlanWithoutItsModelIsShownAlone() {
+    QFETCH(QString, source);
+    QFETCH(QString, whyNotRun);
     auto lost = *m_plan;
-    lost.model.source = toStd(m_folder.filePath(QStringLiteral("gone")));
+    lost.model.source = toStd(source);
     const QString file = m_folder.filePath(QStringLiteral("lost.json"));
     QVERIFY(writeFile(toStd(file), plan::toJson(lost)).has_value());
     MainWindow window(false);
@@ -149,7 +159,7 @@ class TestWindowOpen : public QObject {
     QVERIFY2(message(window).contains("without its model"), qPrintable(message(window)));
     QVERIFY(window.document().placementOf(ValueId(0)).has_value());
     window.document().run(2, run::Backend::Gloo);  // another plan needs the model
-    QVERIFY2(message(window).contains("only itself can be run, on 4 ranks"), qPrintable(message(window)));
+    QVERIFY2(message(window).contains(whyNotRun), qPrintable(message(window)));
     QVERIFY(!window.document().runState());
   }
 
