@@ -137,7 +137,8 @@ Worker::Completion Document::loadTrace(Document* document, const QString& path, 
     settings.menu = problem->context.menu;
     if (trace->engine() && settings.menu == pipeline::defaultMenu(settings.engine)) settings.menu.reset();
     settings.cost = problem->cost;
-    settings.cost.profile = document->m_settings.cost.profile;  // the device is not in the file
+    // Older files do not say the device.
+    if (settings.cost.profile == solve::DeviceProfile()) settings.cost.profile = document->m_settings.cost.profile;
     document->m_sample.reset();
     document->takeOpened(path, settings, std::move(model), true);
     document->setTrace(trace);

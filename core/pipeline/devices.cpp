@@ -1,5 +1,5 @@
 #include "pipeline/source.h"
-#include "plan/device_profile.h"
+#include "solve/cost/device_profile.h"
 
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ Result<solve::DeviceProfile> readProfile(const fs::path& file) {
     return plan->costSettings.profile;
   }
   CLEAVE_TRY(const std::string text, readTextFile(file, kMaxProfileBytes));
-  return withContext(plan::parseDeviceProfile(text), file.string());
+  return withContext(solve::parseDeviceProfile(text), file.string());
 }
 
 std::string namesOf(const std::vector<solve::DeviceProfile>& profiles) {

@@ -1,9 +1,9 @@
 #include "base/digest.h"
-#include "plan/device_profile.h"
 #include "plan/graph_writer.h"
 #include "plan/plan_file.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
+#include "solve/cost/device_profile.h"
 #include "solve/cost/memory_parts.h"
 
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
@@ -15,7 +15,7 @@
 ///         slack_percent, fastest {step_fs, rank_bytes} or null, training, optimizer, budget_bytes}
 ///                                                predicted (solve/cost/cost_model.h); a reader computes it again.
 ///                                                budget_bytes: the device's memory_bytes where none was asked for
-///   device {…}                                   the profile that cost is for (device_profile.h)
+///   device {…}                                   the profile that cost is for (solve/cost/device_profile.h)
 ///   demands [text]                               pins and the like
 ///   timings_ms {load, capture, decompose, solve, annotate, replace}
 ///   search {tries, conflicts, backtracks, events, visits}
@@ -80,33 +80,6 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
   json.key("budget_bytes").value(plan.costSettings.budgetBytes());
 }
 
-void writeDevice(JsonWriter& json, const solve::DeviceProfile& device) {
-  json.key("device").beginObject();
-  json.key("schema").value(kDeviceSchema);
-  json.key("name").value(device.name);
-  json.key("title").value(device.title);
-  json.key("memory_bytes").value(device.memoryBytes);
-  json.key("flops_per_second").beginObject();
-  json.key("half").real(device.halfFlopsPerSecond);
-  json.key("float32").real(device.floatFlopsPerSecond);
-  json.key("float64").real(device.doubleFlopsPerSecond);
-  json.endObject();
-  json.key("memory_bytes_per_second").real(device.memoryBytesPerSecond);
-  json.key("link").beginObject();
-  json.key("bytes_per_second").real(device.linkBytesPerSecond);
-  json.key("latency_seconds").real(device.linkLatencySeconds);
-  json.endObject();
-  json.key("sources").beginArray();
-  for (const auto& source : device.sources) {
-    json.beginObject();
-    json.key("what").value(source.what);
-    json.key("address").value(source.address);
-    json.endObject();
-  }
-  json.endArray();
-  json.endObject();
-}
-
 void writeFigures(JsonWriter& json, const Plan& plan) {
   std::int64_t bytes = 0;
   for (const CollectivePlan& collective : plan.collectives) bytes += collective.bytes;
@@ -115,7 +88,7 @@ void writeFigures(JsonWriter& json, const Plan& plan) {
   json.key("collective_bytes").value(bytes);
   writePrediction(json, plan);
   json.endObject();
-  writeDevice(json, plan.costSettings.profile);
+  json.key("device").raw(jsonText(solve::toJson(plan.costSettings.profile)));
   json.key("demands").beginArray();
   for (const std::string& demand : plan.demands) json.value(demand);
   json.endArray();

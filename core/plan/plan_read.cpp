@@ -6,11 +6,11 @@
 #include "graph/type_text.h"
 #include "plan/demands.h"
 #include "plan/plan_file.h"
-#include "plan/device_profile.h"
 #include "plan/program_check.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
 #include "plan/steps.h"
+#include "solve/cost/device_profile.h"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -110,7 +110,7 @@ class PlanReader {
     CLEAVE_TRY(m_plan.lowerBoundFs, timeOrNull(cost, "lower_bound_fs"));
     CLEAVE_TRY_VOID(readSlack(cost));
     CLEAVE_TRY(const JsonObject device, m_root.object("device"));
-    CLEAVE_TRY(settings.profile, readDeviceProfile(device));
+    CLEAVE_TRY(settings.profile, solve::readDeviceProfile(device));
     // A budget is of the user's own where it is another than the device's memory: with that, another device has its own.
     if (budget != settings.profile.memoryBytes) settings.memoryBudget = budget;
     CLEAVE_TRY(m_plan.demands, m_root.texts("demands", kMaxTexts));

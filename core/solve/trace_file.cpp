@@ -5,7 +5,8 @@
 ///   12  u32      bytes of one event (16)
 ///   16  u64      bytes of the header, with its padding of spaces to a multiple of 16
 ///   24  u64      number of events
-///   32  header   JSON: engine (older files lack it), graph, problem (ranks, menu, sequence parallelism, demands), choices, conflicts
+///   32  header   JSON: engine (older files lack it), graph, problem (ranks, menu, sequence parallelism, demands, cost
+///                with its device; older files lack that), choices, conflicts
 ///   ..  events   as `Event` lies in memory
 #include "base/output_file.h"
 #include "solve/trace_json.h"

@@ -2,6 +2,7 @@
 
 #include "base/bounded_json.h"
 #include "graph/json.h"
+#include "solve/cost/device_profile.h"
 #include "solve/engine.h"
 
 #include <algorithm>
@@ -49,12 +50,12 @@ Json toJson(const ConflictRecord& conflict) {
   return json;
 }
 
-/// Of the device only the memory counts for what is asked; its profile is the reader's to choose.
 Json toJson(const CostSettings& cost) {
   return {{"training", cost.isTraining},
           {"optimizer", toText(cost.optimizer)},
           {"budget_bytes", cost.memoryBudget ? Json(*cost.memoryBudget) : Json(nullptr)},
-          {"slack_percent", cost.slackPercent}};
+          {"slack_percent", cost.slackPercent},
+          {"device", toJson(cost.profile)}};
 }
 
 Json toJson(const Problem& problem) {
@@ -155,6 +156,10 @@ Result<CostSettings> readCost(const JsonObject& fields) {
   CLEAVE_TRY(cost.optimizer, fields.word("optimizer", parseOptimizer));
   CLEAVE_TRY(cost.memoryBudget, fields.optionalInteger("budget_bytes", kPositive));
   CLEAVE_TRY(cost.slackPercent, fields.number("slack_percent"));
+  if (fields.has("device")) {  // older files lack it
+    CLEAVE_TRY(const JsonObject device, fields.object("device"));
+    CLEAVE_TRY(cost.profile, readDeviceProfile(device));
+  }
   if (cost.slackPercent >= 0 && cost.slackPercent <= kMostSlackPercent) return cost;
   return fields.wrong("slack_percent", fmt::format("a number from 0 to {}", kMostSlackPercent));
 }

@@ -1,11 +1,11 @@
 // Device profiles. Whatever is accepted has rates that costs can be divided by.
 #include "fuzz_target.h"
-#include "plan/device_profile.h"
+#include "solve/cost/device_profile.h"
 
 using namespace cleave;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto profile = plan::parseDeviceProfile({reinterpret_cast<const char*>(data), size});
+  const auto profile = solve::parseDeviceProfile({reinterpret_cast<const char*>(data), size});
   wasAccepted = profile.has_value();
   if (!profile) {
     CLEAVE_CHECK(!profile.error().message.empty(), "an error says something");

@@ -1,4 +1,5 @@
 #include "base/files.h"
+#include "solve/cost/device_profile.h"
 #include "solve/solve_support.h"
 #include "solve/variables.h"
 #include "support/llama_graph.h"
@@ -46,9 +47,7 @@ void compareTraces(const Trace& a, const Trace& b) {
   QCOMPARE(a.problem()->context.menu, b.problem()->context.menu);
   QVERIFY(a.engine() && a.engine() == b.engine());
   QCOMPARE(a.problem()->context.sequenceParallel, b.problem()->context.sequenceParallel);
-  QCOMPARE(a.problem()->cost.memoryBudget, b.problem()->cost.memoryBudget);
-  QCOMPARE(a.problem()->cost.slackPercent, b.problem()->cost.slackPercent);
-  QCOMPARE(a.problem()->cost.isTraining, b.problem()->cost.isTraining);
+  QVERIFY(a.problem()->cost == b.problem()->cost);
 }
 
 }  // namespace
@@ -174,6 +173,26 @@ class TestTrace : public QObject {
     const auto opened = openTrace(file);
     QVERIFY2(opened.has_value(), opened ? "" : opened.error().message.c_str());
     QVERIFY(!(*opened)->engine());
+  }
+
+  /// So did the device, which costs are for.
+  void opensFilesThatSayNoDevice() {
+    QTemporaryDir folder;
+    const fs::path file = fs::path(folder.path().toStdString()) / "t";
+    auto problem = std::make_shared<Problem>(*exploding(1));
+    problem->cost.profile.name = "lab";
+    problem->cost.profile.memoryBytes = 3ll << 30;
+    const auto trace = test::record(problem).trace;
+    QVERIFY(saveTrace(*trace, file).has_value());
+    compareTraces(*trace, **openTrace(file));
+    std::string bytes = bytesOf(file);
+    const std::string device = ",\"device\":" + jsonText(toJson(problem->cost.profile));
+    const auto at = bytes.find(device);
+    QVERIFY(at != std::string::npos);
+    write(file, bytes.replace(at, device.size(), device.size(), ' '));
+    const auto opened = openTrace(file);
+    QVERIFY2(opened.has_value(), opened ? "" : opened.error().message.c_str());
+    QVERIFY((*opened)->problem()->cost.profile == DeviceProfile());
   }
 
   void savesWhatIsThereWhenTheSearchWasStopped() {

@@ -125,6 +125,29 @@ class TestWindowOpen : public QObject {
     QCOMPARE(document.plan()->menu, rules::Menu::Full);
   }
 
+  /// Whatever device the window was set to: the recording is of its own.
+  void aRecordingBringsItsDevice() {
+    MainWindow window(false);
+    openModel(window);
+    Document& document = window.document();
+    QVERIFY(document.setDeviceProfile(QStringLiteral("l40s")).has_value());
+    document.setMemoryBudget(1 << 10);
+    document.setEngine(solve::Engine::Optimal);
+    document.solve();
+    settle(window);
+    QVERIFY(document.solved() && !document.plan());
+    const QString file = m_folder.filePath(QStringLiteral("of l40s"));
+    document.saveTrace(file);
+    settle(window);
+    const solve::CostSettings cost = document.settings().cost;
+
+    MainWindow other(false);
+    other.show();
+    other.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(other.document().stepState() && other.isSettled(), kPatience);
+    QVERIFY(other.document().settings().cost == cost);
+  }
+
   void whatHasNoModelIsNotRun() {
     MainWindow window(false);
     window.show();

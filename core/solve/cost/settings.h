@@ -12,7 +12,7 @@
 namespace cleave::solve {
 
 /// One device of a group of equal ones, and the link between them. The data lie in resources/devices/*.json with their
-/// sources (plan/device_profile.h reads them); the values here are those of `generic`, for work without resources.
+/// sources (device_profile.h reads them); the values here are those of `generic`, for work without resources.
 struct DeviceProfile {
   std::string name = "generic";                ///< "h100": what --device-profile takes
   std::string title = "A generic accelerator"; ///< "NVIDIA H100 SXM5 80 GB, NVLink"

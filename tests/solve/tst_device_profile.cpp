@@ -1,6 +1,6 @@
 /// Device profiles: the shipped ones, and every way a foreign one can be wrong.
 #include "base/files.h"
-#include "plan/device_profile.h"
+#include "solve/cost/device_profile.h"
 
 #include <QTest>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 using namespace cleave;
-using namespace cleave::plan;
+using namespace cleave::solve;
 
 namespace {
 
@@ -43,6 +43,16 @@ class TestDeviceProfile : public QObject {
     QCOMPARE(profile->linkBytesPerSecond, 1e11);
     QCOMPARE(profile->linkLatencySeconds, 1e-5);
     QCOMPARE(profile->sources.size(), std::size_t{1});
+  }
+
+  void readsWhatItWrote() {
+    const auto profile = parseDeviceProfile(kValid);
+    QVERIFY(profile.has_value());
+    for (const DeviceProfile& written : {*profile, DeviceProfile()}) {
+      const auto again = parseDeviceProfile(jsonText(toJson(written)));
+      QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
+      QVERIFY(*again == written);
+    }
   }
 
   void refusesBadProfiles_data() {

@@ -1,14 +1,13 @@
-#include "plan/device_profile.h"
-
-#include "plan/schema.h"
+#include "solve/cost/device_profile.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace cleave::plan {
+namespace cleave::solve {
 namespace {
 
 constexpr JsonLimits kProfileLimits{.bytes = 1 << 20, .depth = 8, .elements = 10'000};
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 60;
 constexpr std::size_t kMaxTextBytes = 1000, kMaxSources = 100;
 
 struct Range {
@@ -44,10 +43,10 @@ Result<std::string> profileName(const JsonObject& fields) {
               quotedText(name));
 }
 
-Result<std::vector<solve::DeviceProfile::Source>> readSources(const JsonObject& fields) {
+Result<std::vector<DeviceProfile::Source>> readSources(const JsonObject& fields) {
   CLEAVE_TRY(const JsonArray list, fields.array("sources"));
   if (list.size() > kMaxSources) return fields.wrong("sources", fmt::format("a list of at most {} items", kMaxSources));
-  std::vector<solve::DeviceProfile::Source> sources;
+  std::vector<DeviceProfile::Source> sources;
   for (std::size_t i = 0; i < list.size(); ++i) {
     CLEAVE_TRY(const JsonObject source, list.object(i));
     CLEAVE_TRY(std::string what, line(source, "what"));
@@ -59,21 +58,21 @@ Result<std::vector<solve::DeviceProfile::Source>> readSources(const JsonObject& 
 
 }  // namespace
 
-Result<solve::DeviceProfile> parseDeviceProfile(std::string_view text) {
+Result<DeviceProfile> parseDeviceProfile(std::string_view text) {
   CLEAVE_TRY(const nlohmann::json json, parseJson(text, "The device profile", kProfileLimits));
   CLEAVE_TRY(const JsonObject fields, JsonObject::at(json, "profile"));
   return readDeviceProfile(fields);
 }
 
-Result<solve::DeviceProfile> readDeviceProfile(const JsonObject& fields) {
+Result<DeviceProfile> readDeviceProfile(const JsonObject& fields) {
   CLEAVE_TRY(const std::string schema, fields.text("schema"));
   if (schema != kDeviceSchema) {
     return fail(ErrorCode::BadInput, "{} is {}; this program reads \"{}\".", fields.nameOf("schema"), quotedText(schema), kDeviceSchema);
   }
-  solve::DeviceProfile profile;
+  DeviceProfile profile;
   CLEAVE_TRY(profile.name, profileName(fields));
   CLEAVE_TRY(profile.title, line(fields, "title"));
-  CLEAVE_TRY(profile.memoryBytes, fields.integer("memory_bytes", {1, kMaxSize}));
+  CLEAVE_TRY(profile.memoryBytes, fields.integer("memory_bytes", {1, kMostMemory}));
   CLEAVE_TRY(const JsonObject flops, fields.object("flops_per_second"));
   CLEAVE_TRY(profile.halfFlopsPerSecond, number(flops, "half", kRate));
   CLEAVE_TRY(profile.floatFlopsPerSecond, number(flops, "float32", kRate));
@@ -86,4 +85,22 @@ Result<solve::DeviceProfile> readDeviceProfile(const JsonObject& fields) {
   return profile;
 }
 
-}  // namespace cleave::plan
+nlohmann::ordered_json toJson(const DeviceProfile& profile) {
+  nlohmann::ordered_json json{
+      {"schema", kDeviceSchema},
+      {"name", profile.name},
+      {"title", profile.title},
+      {"memory_bytes", profile.memoryBytes},
+      {"flops_per_second",
+       {{"half", profile.halfFlopsPerSecond},
+        {"float32", profile.floatFlopsPerSecond},
+        {"float64", profile.doubleFlopsPerSecond}}},
+      {"memory_bytes_per_second", profile.memoryBytesPerSecond},
+      {"link", {{"bytes_per_second", profile.linkBytesPerSecond}, {"latency_seconds", profile.linkLatencySeconds}}},
+      {"sources", nlohmann::ordered_json::array()}};
+  for (const auto& source : profile.sources)
+    json["sources"].push_back({{"what", source.what}, {"address", source.address}});
+  return json;
+}
+
+}  // namespace cleave::solve
