@@ -41,6 +41,15 @@ QString solvedText(const pipeline::Solved& solved) {
            countedText(stats.backtracks, "backtrack"), QString::number(solved.solveMs, 'f', 1));
 }
 
+/// What became of a recorded search, by its last event.
+QString endText(const solve::Trace& trace) {
+  solve::Event last;
+  const bool isEmpty = trace.size() == 0 || trace.read(trace.size() - 1, {&last, 1}) == 0;
+  if (!isEmpty && last.type == solve::EventType::Exhausted) return QObject::tr("and it found no plan.");
+  if (!isEmpty && last.type == solve::EventType::Solution) return QObject::tr("and no plan. Solve makes one.");
+  return QObject::tr("and no plan: it was stopped before it found one.");
+}
+
 /// What cannot hold together, where that is known; a dead end that the search met often may have no part in it.
 QString noSolutionText(const pipeline::Solved& solved) {
   const auto& core = solved.result.core.constraints;
@@ -304,8 +313,8 @@ QString Document::whyNoPlan() const {
   if (m_branches.empty() && m_trace) {
     const auto engine = m_trace->engine();
     const QString by = engine ? tr("engine %1").arg(toQ(solve::toText(*engine))) : tr("its engine is not in the file");
-    return tr("A recorded search for %1 (%2): its steps are here, and no plan. Solve makes one.")
-        .arg(ranksText(m_trace->problem()->context.worldSize), by);
+    return tr("A recorded search for %1 (%2): its steps are here, %3")
+        .arg(ranksText(m_trace->problem()->context.worldSize), by, endText(*m_trace));
   }
   if (m_branches.empty()) return tr("There is no plan yet.");
   const auto& branch = m_branches[m_shownBranch];

@@ -146,6 +146,8 @@ class TestWindowOpen : public QObject {
     other.openPath(file);
     QTRY_VERIFY_WITH_TIMEOUT(other.document().stepState() && other.isSettled(), kPatience);
     QVERIFY(other.document().settings().cost == cost);
+    const QString strip = other.findChild<PlanStrip*>()->text();
+    QVERIFY2(strip.contains(QStringLiteral("its steps are here, and it found no plan.")), qPrintable(strip));
   }
 
   void whatHasNoModelIsNotRun() {
