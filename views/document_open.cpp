@@ -43,8 +43,9 @@ void Document::openSource(const QString& folder, const torch_capture::CaptureOpt
 
 void Document::openSample(const pipeline::Sample& sample) {
   pipeline::SolveOptions settings = sample.solve;
-  // A sample says how it is solved; on which device is the user's to choose.
-  settings.cost.profile = m_settings.cost.profile;
+  // A sample says how it is solved, so that it looks the same whatever was solved before.
+  const auto device = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice));
+  if (device) settings.cost.profile = *device;
   const QString folder = toQ(sample.model.string());
   postOpen(folder, [=, this](const Progress& progress) {
     return loadModel(this, folder, sample.capture, settings, sample, true, progress);

@@ -150,6 +150,18 @@ class TestWindowOpen : public QObject {
     QVERIFY2(strip.contains(QStringLiteral("its steps are here, and it found no plan.")), qPrintable(strip));
   }
 
+  /// Like its ranks and its engine, and like these not for what is opened next.
+  void aSampleBringsItsDevice() {
+    MainWindow window(false);
+    Document& document = window.document();
+    QVERIFY(document.setDeviceProfile(QStringLiteral("cpu")).has_value());
+    openSample(window, "tiny-llama");
+    QCOMPARE(document.settings().cost.profile.name, std::string(pipeline::kDefaultDevice));
+    window.openPath(kLlama);
+    QTRY_VERIFY_WITH_TIMEOUT(!document.hasBorrowedSettings() && document.plan() && window.isSettled(), kPatience);
+    QCOMPARE(document.settings().cost.profile.name, std::string("cpu"));
+  }
+
   void whatHasNoModelIsNotRun() {
     MainWindow window(false);
     window.show();
