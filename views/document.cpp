@@ -2,6 +2,7 @@
 
 #include <QDir>
 #include <QFileInfo>
+#include <algorithm>
 
 #include "pipeline/folder_check.h"
 #include "save_file.h"
@@ -22,6 +23,11 @@ QString ranText(const pipeline::RunReport& report, int ranks) {
   if (report.verdict == pipeline::RunVerdict::NotChecked)
     return QObject::tr("%1 ran to the end; what they computed was compared with nothing.").arg(who);
   if (!report.violations.empty()) return toQ(report.violations.front());
+  const bool hasNoNumbers = std::any_of(report.outputs.begin(), report.outputs.end(),
+                                        [](const pipeline::OutputDifference& output) { return output.notANumber > 0; });
+  if (hasNoNumbers)
+    return QObject::tr("%1 computed the outputs, and some elements here or of %2 are no numbers: nothing equals them.")
+        .arg(who, what);
   return QObject::tr("%1 computed something else than %2.").arg(who, what);
 }
 

@@ -24,6 +24,7 @@
 #include "icons.h"
 #include "main_window.h"
 #include "message_bar.h"
+#include "panels/panel_parts.h"
 #include "panels/run_panel.h"
 #include "solve_settings.h"
 #include "text.h"
@@ -356,7 +357,7 @@ void MainWindow::updateBranchActions() {
 }
 
 void MainWindow::makeStatusBar() {
-  m_status = new QLabel(tr("Open a model folder or a sample."));
+  m_status = new ElidedLabel(tr("Open a model folder or a sample."));
   m_status->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_status->setIndent(6);
   m_progress = new QProgressBar;

@@ -15,6 +15,7 @@ struct PlanCommand {
   std::size_t best = 0;
 
   Result<int> run() const {
+    if (trace == "-") return fail(ErrorCode::BadUsage, "--trace writes a file, and not to stdout: give the file a name.");
     CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
     const Progress progress = consoleProgress();
     if (!compare.empty()) return comparePlans(flags, compare, json, progress);

@@ -243,9 +243,12 @@ struct RunCommand {
       if (done) {
         worst = std::max(worst, done->exitCode());
         isAllChecked = isAllChecked && done->verdict != pipeline::RunVerdict::NotChecked;
-        if (printed) printed = print(done->summary);
+        if (printed) printed = print(fmt::format("batch {}, sequence {}\n{}", shape.batch, shape.sequence, done->summary));
       }
-      if (failure) break;
+      if (failure) {
+        failure->message = fmt::format("batch {}, sequence {}: {}", shape.batch, shape.sequence, failure->message);
+        break;
+      }
     }
     const char* passed = worst != 0 || failure ? "false" : isAllChecked ? "true" : "null";
     CLEAVE_TRY_VOID(writeReport(fmt::format("{{\"schema\": \"cleave.runs/1\",\n\"passed\": {},\n\"runs\": [\n{}\n]}}\n", passed, reports)));

@@ -80,12 +80,17 @@ std::string countOf(std::int64_t count, std::string_view one, std::string_view m
 std::string outputLine(const pipeline::OutputDifference& output, const std::string& comparedWith) {
   std::string text = output.name;
   if (output.rank > 0) text += fmt::format(" of rank {}", output.rank);
+  if (output.notANumber > 0) {
+    text += fmt::format(": {} not a number, here or in {}, and equal{} nothing", countOf(output.notANumber, "element is", "elements are"),
+                        comparedWith, output.notANumber == 1 ? "s" : "");
+    if (output.outside > 0) text += fmt::format("; {} outside the tolerance", countOf(output.outside, "element", "elements"));
+    return text + ": DIFFERENT\n";
+  }
   text += fmt::format(": largest difference {:.3g} from {}, {:.3g} % of the tolerance: ", output.maxAbs, comparedWith,
                       100 * output.ofTolerance);
   if (output.within()) return text + "equal within it\n";
   text += "DIFFERENT";
   if (output.outside > 0) text += fmt::format(", {} outside the tolerance", countOf(output.outside, "element", "elements"));
-  if (output.notANumber > 0) text += fmt::format(", {} not a number", countOf(output.notANumber, "element is", "elements are"));
   return text + "\n";
 }
 
@@ -154,6 +159,7 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
         countOf(result->reduceScatter, "reduce-scatter", "reduce-scatters"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
+  if (const std::string notKept = plan::notKeptText(plan); !text.empty() && !notKept.empty()) text += notKept + "\n";
   if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
     text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);
   }

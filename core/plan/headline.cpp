@@ -1,5 +1,8 @@
 #include "plan/headline.h"
 
+#include "base/quantities.h"
+#include "solve/cost/memory_parts.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -21,6 +24,17 @@ std::string predictedText(const Plan& plan) {
   return fmt::format("{} a {}step on {} × {} ({} of it collectives)", solve::timeText(plan.cost.femtoseconds()),
                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name,
                      solve::timeText(plan.cost.sum.trafficFs));
+}
+
+std::string notKeptText(const Plan& plan) {
+  std::vector<std::string> parts;
+  for (const solve::MemoryPart& part : solve::memoryParts(plan.cost)) {
+    const bool isKept = part.key == "parameters" || part.key == "inputs_and_constants" || part.key == "transient_peak";
+    if (!isKept && part.bytes > 0) parts.push_back(fmt::format("{} {}", bytesText(part.bytes), part.name));
+  }
+  if (parts.empty()) return {};
+  return fmt::format("The plan's {} a rank also count what one forward pass does not keep: {}.", bytesText(plan.cost.bytes()),
+                     fmt::join(parts, ", "));
 }
 
 std::string idleSequenceText(const Plan& plan) {

@@ -10,6 +10,9 @@ namespace cleave::plan {
 /// "51.5 µs a training step on 8 × h100 (49.1 µs of it collectives)".
 std::string predictedText(const Plan& plan);
 
+/// "The plan's 650 KiB a rank also count what one forward pass does not keep: 64 KiB KV cache."; empty: they count nothing more.
+std::string notKeptText(const Plan& plan);
+
 /// Where sequence parallelism is on and the plan splits no sequence: that, and why where it is known. Else empty.
 std::string idleSequenceText(const Plan& plan);
 

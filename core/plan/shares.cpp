@@ -142,11 +142,15 @@ Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, 
   return shares;
 }
 
+double shownPercent(double share) {
+  if (share <= 0) return 0;
+  if (share >= 1) return 100;
+  return std::clamp(std::floor(share * 1000) / 10, 0.1, 99.9);
+}
+
 std::string percentText(double share) {
-  if (share <= 0) return "0 %";
-  if (share >= 1) return "100 %";
-  const double percent = std::clamp(std::floor(share * 1000) / 10, 0.1, 99.9);
-  return fmt::format("{:.1f} %", percent);
+  if (share <= 0 || share >= 1) return fmt::format("{:.0f} %", shownPercent(share));
+  return fmt::format("{:.1f} %", shownPercent(share));
 }
 
 std::string toText(const Shares& shares) {

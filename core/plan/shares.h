@@ -48,6 +48,8 @@ Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, 
 
 /// "92.4 %": never "100 %" of less than all, nor "0 %" of more than nothing.
 std::string percentText(double share);
+/// The number that `percentText` shows.
+double shownPercent(double share);
 /// "It splits 226 of 226 layers: 91.2 % of the FLOPs and 99.9 % of the weight bytes."
 std::string toText(const Shares& shares);
 /// "`model.layers.*.self_attn`", "`model.layers.*.self_attn` (1 of 2)": which modules.

@@ -269,7 +269,7 @@ class DecisionMaker {
       case Fate::Skipped:
         return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name)).finish();
       case Fate::Outweighed:
-        return s.text(fmt::format("{} fits here; the engine compares whole plans, and its answer is one without it. Ask why not to learn whether a plan has it.", fate.name)).finish();
+        return s.text(fmt::format("{} fits here; the engine compares whole plans, and the one that it tells of is without it. Ask why not to learn whether a plan has it.", fate.name)).finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();
       case Fate::Pinned: return s.text(fmt::format("{} is {}.", fate.name, fate.why)).finish();
       default: return s.text(fmt::format("{} {}.", fate.name, fate.why)).finish();

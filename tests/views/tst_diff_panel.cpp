@@ -95,7 +95,7 @@ void TestDiffPanel::figuresSayTheDirection() {
   const auto lineOf = [&](const QString& name) {
     const QStringList rows = html.split(QStringLiteral("<tr>"));
     for (const QString& row : rows)
-      if (row.contains(name)) return row;
+      if (row.contains(name)) return QString(row).replace(QStringLiteral("&nbsp;"), QStringLiteral(" "));
     return QString();
   };
   QVERIFY(lineOf(QStringLiteral("layers split")).contains(QStringLiteral("−2 ▼")));

@@ -2,6 +2,7 @@
 
 #include <QEvent>
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
 #include <QTableView>
@@ -12,6 +13,7 @@
 #include "panels/link_text.h"
 #include "panels/panel_parts.h"
 #include "panels/tables.h"
+#include "plan/shares.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -23,14 +25,21 @@ constexpr int kLetterWidth = 7;  ///< of a button with one letter, in letters
 
 enum class Better { Lower, Higher, Neither };
 
+/// Breaks between a count and its bytes alone, so that a narrow panel has room for all columns.
+QString breakable(const QString& text) {
+  return text.toHtmlEscaped()
+      .replace(QLatin1Char(' '), QStringLiteral("&nbsp;"))
+      .replace(QStringLiteral("·&nbsp;"), QStringLiteral("· "));
+}
+
 template <class Amount>
 QString verdict(Amount change, Better better, const QString& text, const TextColors& colors) {
   if (change == 0) return quiet(QObject::tr("same"), colors);
   const QString arrow = change > 0 ? QStringLiteral("▲") : QStringLiteral("▼");
-  if (better == Better::Neither) return QStringLiteral("%1 %2").arg(text.toHtmlEscaped(), arrow);
+  if (better == Better::Neither) return QStringLiteral("%1&nbsp;%2").arg(breakable(text), arrow);
   const bool isBetter = (change < 0) == (better == Better::Lower);
-  return QStringLiteral("<span style=\"color:%1\">%2 %3</span>")
-      .arg(isBetter ? colors.good : colors.conflict, text.toHtmlEscaped(), arrow);
+  return QStringLiteral("<span style=\"color:%1\">%2&nbsp;%3</span>")
+      .arg(isBetter ? colors.good : colors.conflict, breakable(text), arrow);
 }
 
 /// As wide as its longest word, whatever room the numbers would take.
@@ -38,9 +47,10 @@ QString nameCell(const QString& name) {
   return QStringLiteral("<td width=\"%1\">%2&nbsp;</td>").arg(kNameWidth).arg(name);
 }
 
+QString figureCell(const QString& html) { return QStringLiteral("<td align=\"right\">&nbsp;%1</td>").arg(html); }
+
 QString figureRow(const QString& name, const QString& before, const QString& after, const QString& change) {
-  return row(
-      {nameCell(name), numberCell(before.toHtmlEscaped()), numberCell(after.toHtmlEscaped()), numberCell(change)});
+  return row({nameCell(name), figureCell(breakable(before)), figureCell(breakable(after)), figureCell(change)});
 }
 
 QString bytesRow(const QString& name, const plan::Figure& figure, const TextColors& colors) {
@@ -67,12 +77,13 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
                     QObject::tr("%1 of %2").arg(diff.splitLayers.after).arg(diff.layerCount.after),
                     verdict(diff.splitLayers.change(), Better::Higher, countChange(diff.splitLayers.change()), colors));
   const auto share = [&](const QString& name, const std::pair<double, double>& share) {
-    const auto change = static_cast<std::int64_t>(1e6 * (share.second - share.first));
+    // The change is that of the figures shown, which are rounded towards what is not split.
+    const double shown = plan::shownPercent(share.second) - plan::shownPercent(share.first);
     const QString points = QObject::tr("%1%2 points")
-                               .arg(change > 0 ? QStringLiteral("+") : QStringLiteral("−"),
-                                    QString::number(100 * std::abs(share.second - share.first), 'f', 1));
+                               .arg(shown < 0 ? QStringLiteral("−") : QStringLiteral("+"),
+                                    QString::number(std::abs(shown), 'f', 1));
     rows << figureRow(name, toQ(plan::percentText(share.first)), toQ(plan::percentText(share.second)),
-                      verdict(change, Better::Higher, points, colors));
+                      verdict(shown, Better::Higher, points, colors));
   };
   share(QObject::tr("FLOPs split"), diff.splitFlops);
   share(QObject::tr("weights split"), diff.splitWeights);
@@ -122,8 +133,9 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   m_figures->setAccessibleName(tr("Figures of both plans"));
   m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
   const std::pair<int, int> widths[] = {
-      {DiffModel::Name, 176}, {DiffModel::Count, 52}, {DiffModel::Before, 64}, {DiffModel::After, 92}};
+      {DiffModel::Count, 48}, {DiffModel::Before, 68}, {DiffModel::After, 92}};
   for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
+  m_table->table()->horizontalHeader()->setSectionResizeMode(DiffModel::Name, QHeaderView::Stretch);
   auto* head = new QHBoxLayout;
   head->setContentsMargins(8, 6, 8, 2);
   head->addWidget(m_showA);

@@ -2,7 +2,6 @@
 
 #include <QEvent>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QProgressBar>
 #include <QScrollBar>
 #include <QStyleOptionButton>
@@ -123,6 +122,25 @@ void ElidedButton::paintEvent(QPaintEvent*) {
   const int room = style()->subElementRect(QStyle::SE_PushButtonContents, &option, this).width() - 4;
   option.text = fontMetrics().elidedText(option.text, Qt::ElideMiddle, room);
   painter.drawControl(QStyle::CE_PushButton, option);
+}
+
+QSize ElidedLabel::minimumSizeHint() const {
+  return {0, QLabel::minimumSizeHint().height()};
+}
+
+QString ElidedLabel::shownText() const {
+  return fontMetrics().elidedText(text(), Qt::ElideRight, contentsRect().width() - std::max(0, indent()));
+}
+
+void ElidedLabel::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  style()->drawItemText(&painter, contentsRect().adjusted(std::max(0, indent()), 0, 0, 0), Qt::AlignVCenter, palette(),
+                        isEnabled(), shownText(), foregroundRole());
+}
+
+bool ElidedLabel::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) setToolTip(shownText() == text() ? QString() : text());
+  return QLabel::event(event);
 }
 
 OfferList::OfferList(Document& document, QWidget* parent)

@@ -1,5 +1,6 @@
 #pragma once
 /// Parts that several panels share: the quiet page of a panel with nothing to show, and answers with buttons.
+#include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QWidget>
@@ -7,7 +8,6 @@
 #include <initializer_list>
 #include <vector>
 
-class QLabel;
 class QProgressBar;
 class QTimer;
 class QVBoxLayout;
@@ -47,6 +47,21 @@ class ElidedButton : public QPushButton {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+};
+
+/// One line of text that ends in "…" where there is no room; then the tool tip has all of it.
+class ElidedLabel : public QLabel {
+  Q_OBJECT
+ public:
+  using QLabel::QLabel;
+  QSize minimumSizeHint() const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  QString shownText() const;
 };
 
 /// Something a user can do about what a panel says: a few words about it, figures if it has some, a button.

@@ -18,6 +18,7 @@
 
 #include "base/bounded_json.h"
 #include "canvas/theme.h"
+#include "plan/headline.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -113,6 +114,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
         {true, QObject::tr("The program of a forward pass needs %1 a rank, of it %2 parameters and %3 activations.")
                    .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
                         bytesText(plan->memory.peakActivations))});
+    if (const std::string notKept = plan::notKeptText(*plan); !notKept.empty()) checks.push_back({true, toQ(notKept)});
     for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, ranks, backend))
       checks.push_back({memory.fits(), toQ(memory.text)});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});

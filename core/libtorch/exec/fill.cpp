@@ -9,6 +9,7 @@
 namespace cleave::torch_exec {
 namespace {
 
+constexpr std::int64_t kLeastStagingBytes = 4 << 10, kStagingShare = 8;
 constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ull;
 constexpr double kStandardDeviation = 0.02;
 
@@ -69,7 +70,9 @@ Result<void> fillThroughStaging(const at::Tensor& rows, at::ScalarType type, con
   if (rows.numel() == 0) return {};
   const std::int64_t run = rows.size(1);
   const auto itemSize = static_cast<std::int64_t>(c10::elementSize(type));
-  const std::int64_t capacity = std::min(kStagingBytes / itemSize, rows.numel());
+  // Of a small parameter a part alone: beside all others, a second copy of the last would be the peak of a small model.
+  const std::int64_t least = std::min(rows.numel(), kLeastStagingBytes / itemSize);
+  const std::int64_t capacity = std::min(kStagingBytes / itemSize, std::max(least, rows.numel() / kStagingShare));
   const at::Tensor staging = at::empty({capacity}, type);
   auto* bytes = static_cast<std::byte*>(staging.data_ptr());
   if (run > capacity) {
