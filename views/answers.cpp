@@ -1,5 +1,6 @@
 #include "answers.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "text.h"
@@ -67,6 +68,17 @@ void Answers::cancel() {
   m_surveys.cancelAll();
 }
 
+rules::Menu menuOf(const pipeline::SolveOptions& options) {
+  return options.menu.value_or(pipeline::defaultMenu(options.engine));
+}
+
+bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b) {
+  const auto isSamePin = [](const solve::Pin& one, const solve::Pin& other) { return one.text == other.text; };
+  return a.ranks == b.ranks && a.engine == b.engine && menuOf(a) == menuOf(b) &&
+         a.sequenceParallel == b.sequenceParallel && std::ranges::equal(a.pins, b.pins, isSamePin) &&
+         a.rulesOff == b.rulesOff && a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed;
+}
+
 bool Answers::isPending(Question question) const {
   const QString& tag = tagOf(question);
   return m_questions.isBusy(tag) || m_surveys.isBusy(tag);
@@ -115,6 +127,13 @@ void Answers::forgetSolution() {
 }
 
 void Answers::setOptions(const pipeline::SolveOptions& options) {
+  pipeline::SolveOptions before = m_options;
+  before.ranks = options.ranks;
+  if (!isSameProblem(before, options) && (m_worldSizes || m_surveys.isBusy(kWorldSizesTag))) {
+    m_surveys.cancel(kWorldSizesTag);
+    m_worldSizes.reset();
+    emit preflightChanged();
+  }
   m_options = options;
   postPreflight();
 }
@@ -253,8 +272,10 @@ void Answers::computeWorldSizes() {
                    // The engine of the plan: another one would count other layers and bytes than the plan has.
                    if (problem) sizes->rows = plan::worldSizes(**problem, options.engine, ranks, progress);
                    sizes->isComplete = sizes->rows.size() == ranks.size();
-                   return [this, model, sizes] {
-                     if (model != m_model) return;
+                   return [this, model, options, sizes] {
+                     pipeline::SolveOptions now = m_options;
+                     now.ranks = options.ranks;
+                     if (model != m_model || !isSameProblem(now, options)) return;
                      m_worldSizes = sizes;
                      emit preflightChanged();
                    };

@@ -64,6 +64,11 @@ struct Heat {
       smallestRegrets;  ///< by NodeId, `extra` against the plan shown; empty without an optimum
 };
 
+/// The menu that a solve takes: its engine's own where none is chosen.
+rules::Menu menuOf(const pipeline::SolveOptions& options);
+/// The same question to the same engine: solving again would answer the same.
+bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b);
+
 enum class Question { Analysis, WhyNot, Remedies, Preflight, WorldSizes, Front, Heat };
 
 class Answers : public QObject {
@@ -75,7 +80,7 @@ class Answers : public QObject {
   /// What the next questions are about. Another model drops all answers, another solve those about a solution.
   void setModel(std::shared_ptr<const pipeline::Model> model, const pipeline::SolveOptions& options);
   void setSolved(std::shared_ptr<const pipeline::Solved> solved);
-  /// Settings of the next solve: the pre-flight follows them.
+  /// Settings of the next solve: the pre-flight follows them, and world sizes are of these, whatever their ranks.
   void setOptions(const pipeline::SolveOptions& options);
 
   const std::shared_ptr<const Analysis>& analysis() const { return m_analysis; }

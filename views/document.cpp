@@ -324,6 +324,8 @@ QString Document::whyNoPlan() const {
   }
   if (m_branches.empty()) return tr("There is no plan yet.");
   const auto& branch = m_branches[m_shownBranch];
+  if (branch.solved && !branch.solved->whyStopped.empty())
+    return tr("There is no plan: the search ended before it found one. %1").arg(toQ(branch.solved->whyStopped));
   if (!branch.solved || branch.solved->result.outcome == solve::Outcome::Stopped)
     return tr("There is no plan: the search was stopped before it found one.");
   if (branch.solved->result.outcome != solve::Outcome::NoSolution) return tr("There is no plan: %1").arg(branch.said);
@@ -332,7 +334,7 @@ QString Document::whyNoPlan() const {
 }
 
 QString Document::whyNotRun(int ranks) const {
-  const bool hasNoSolution = m_solved && m_solved->result.outcome == solve::Outcome::NoSolution;
+  const bool hasNoSolution = m_solved && m_solved->result.outcome != solve::Outcome::Solved;
   if (hasNoSolution && m_solved->options.ranks == ranks && !isOutdated()) return whyNoPlan();
   if (m_plan && !m_plan->model.source.empty()) {
     const auto folder = pipeline::checkFolder(requestFor(m_plan));

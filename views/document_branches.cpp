@@ -13,17 +13,6 @@ std::vector<QString> pinTexts(const pipeline::SolveOptions& options) {
   return texts;
 }
 
-rules::Menu menuOf(const pipeline::SolveOptions& options) {
-  return options.menu.value_or(pipeline::defaultMenu(options.engine));
-}
-
-/// The same question to the same engine: solving again would answer the same.
-bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b) {
-  return a.ranks == b.ranks && a.engine == b.engine && menuOf(a) == menuOf(b) &&
-         a.sequenceParallel == b.sequenceParallel && pinTexts(a) == pinTexts(b) && a.rulesOff == b.rulesOff &&
-         a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed;
-}
-
 template <class List, class Write>
 void addListChanges(QStringList& parts, const List& before, const List& after, const Write& write) {
   for (const auto& entry : after)

@@ -90,7 +90,7 @@ SolveSettings::SolveSettings(Document& document, QWidget* parent)
   m_slack->setToolTip(tr("A step may take this much longer than the fastest if a rank then holds less; 0: the fastest plan. "
                          "Only the engine optimal minds it."));
   form->addRow(tr("S&lack"), m_slack);
-  m_rulesOff = makePatterns(tr("operators, as *softmax*, aten::mul.Tensor"), &Document::setRulesOff);
+  m_rulesOff = makePatterns(tr("operators, as aten::mul.Tensor, *embedding*"), &Document::setRulesOff);
   form->addRow(tr("Rules &off"), m_rulesOff);
   m_rulesOff->setToolTip(tr("Operators whose rules are switched off: they want all operands whole. Solves at once."));
   m_redistributable = makePatterns(tr("values, as add_3, linear_*"), &Document::setRedistributable);

@@ -184,6 +184,14 @@ void TestPreflightPanel::panelFollowsTheDocument() {
   QVERIFY(!strip->detail().isEmpty());
   QTest::mouseClick(strip, Qt::LeftButton, {}, strip->cellOf(4).center());
   QCOMPARE(document.settings().ranks, 4);
+  QVERIFY(document.worldSizes());  // other ranks are other rows of the same answer
+  // Under other settings they would be others: what stands there is of these settings, or nothing.
+  document.setMemoryBudget(1 << 20);
+  QVERIFY(!document.worldSizes() && !strip->isVisible());
+  document.computeWorldSizes();
+  document.setMemoryBudget(std::nullopt);
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), 120'000);
+  QVERIFY(!document.worldSizes());
   QVERIFY(!panel.findChild<QTextBrowser*>()->toPlainText().isEmpty());
 }
 

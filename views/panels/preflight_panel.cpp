@@ -155,7 +155,9 @@ void PreflightPanel::refreshSizes() {
 
 void PreflightPanel::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
-  m_layout->setDirection(width() >= kWideEnough ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  const bool isWide = width() >= kWideEnough;
+  m_layout->setDirection(isWide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  m_layout->setStretchFactor(m_scroll, isWide ? 0 : 2);  // beneath each other the tiles are the taller
 }
 
 void PreflightPanel::changeEvent(QEvent* event) {
