@@ -165,6 +165,7 @@ MainWindow::~MainWindow() {
   for (const auto& [name, widget] : m_docks) delete widget;
   delete m_toolBar;
   delete m_solveSettings;
+  delete m_status;
 }
 
 void MainWindow::showModel() {

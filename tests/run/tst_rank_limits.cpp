@@ -65,7 +65,7 @@ class RankLimitsTest : public QObject {
     QCOMPARE(inWords(whole), QString("succeeded"));
     QVERIFY(needed > 0);
     int failed = 0;
-    for (int percent : {85, 60, 45, 40, 34}) {
+    for (int percent : {85, 60, 45, 40, 36}) {
       run::LaunchRequest request = m_ranks.request(m_big, 2, 1, QStringLiteral("ulimit -v %1").arg(needed * percent / 100));
       request.rankArguments = {"--skip-weights"};
       const QString said = inWords(run::launch(request, [](const run::RankEvent&) {}));
