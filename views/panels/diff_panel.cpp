@@ -2,7 +2,6 @@
 
 #include <QEvent>
 #include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
 #include <QTableView>
@@ -25,11 +24,12 @@ constexpr int kLetterWidth = 7;  ///< of a button with one letter, in letters
 
 enum class Better { Lower, Higher, Neither };
 
-/// Breaks between a count and its bytes alone, so that a narrow panel has room for all columns.
+/// Breaks between a count and its bytes, or all it is a part of, alone, so that a narrow panel has room for all columns.
 QString breakable(const QString& text) {
   return text.toHtmlEscaped()
       .replace(QLatin1Char(' '), QStringLiteral("&nbsp;"))
-      .replace(QStringLiteral("·&nbsp;"), QStringLiteral("· "));
+      .replace(QStringLiteral("·&nbsp;"), QStringLiteral("· "))
+      .replace(QStringLiteral("&nbsp;of&nbsp;"), QStringLiteral("&nbsp;of "));
 }
 
 template <class Amount>
@@ -133,9 +133,8 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   m_figures->setAccessibleName(tr("Figures of both plans"));
   m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
   const std::pair<int, int> widths[] = {
-      {DiffModel::Count, 48}, {DiffModel::Before, 68}, {DiffModel::After, 92}};
+      {DiffModel::Name, 130}, {DiffModel::Count, 44}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
   for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
-  m_table->table()->horizontalHeader()->setSectionResizeMode(DiffModel::Name, QHeaderView::Stretch);
   auto* head = new QHBoxLayout;
   head->setContentsMargins(8, 6, 8, 2);
   head->addWidget(m_showA);
