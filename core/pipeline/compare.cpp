@@ -1,9 +1,8 @@
 #include "pipeline/compare.h"
 
 #include "formats/model_folder.h"
-#include "formats/weight_files.h"
-
 #include "formats/safetensors.h"
+#include "formats/weight_files.h"
 
 #include <algorithm>
 #include <array>
@@ -64,18 +63,20 @@ Loader loaderOf(graph::DType dtype) {
   return nullptr;
 }
 
-struct Side {
+/// A stored tensor, read a chunk at a time.
+struct Stored {
   const RandomAccessFile& file;
-  const formats::SafetensorsEntry& entry;
-  Loader loader;
-  std::vector<std::byte> chunk;
+  const graph::TensorType& type;
+  std::int64_t offset = 0;  ///< in the file
+  Loader loader = loaderOf(type.dtype);
+  std::vector<std::byte> chunk = {};
 
   Result<void> read(std::int64_t first, std::int64_t count) {
-    const int itemBytes = graph::itemSize(entry.type.dtype);
+    const int itemBytes = graph::itemSize(type.dtype);
     chunk.resize(static_cast<std::size_t>(count * itemBytes));
-    return file.readAt(entry.offset + first * itemBytes, chunk);
+    return file.readAt(offset + first * itemBytes, chunk);
   }
-  double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(entry.type.dtype)); }
+  double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(type.dtype)); }
 };
 
 void addElement(OutputDifference& difference, double actual, double expected, double rtol, double atol) {
@@ -98,10 +99,10 @@ void addElement(OutputDifference& difference, double actual, double expected, do
   }
 }
 
-Result<OutputDifference> compareOne(const std::string& name, Side actual, Side expected, double rtol, double atol) {
+Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected, double rtol, double atol) {
   OutputDifference difference;
   difference.name = name;
-  const std::int64_t total = graph::elementCount(actual.entry.type.shape);
+  const std::int64_t total = graph::elementCount(actual.type.shape);
   for (std::int64_t first = 0; first < total; first += kChunkElements) {
     const std::int64_t count = std::min(kChunkElements, total - first);
     CLEAVE_TRY_VOID(actual.read(first, count));
@@ -161,8 +162,8 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
   std::vector<OutputDifference> differences;
   for (const auto& [name, entry] : actual.tensors) {
     CLEAVE_TRY(const auto* other, expectedEntry(expected, name, entry.type.shape, expectedPath.string()));
-    Side actualSide{actualFile, entry, loaderOf(entry.type.dtype), {}};
-    Side expectedSide{expectedFile, *other, loaderOf(other->type.dtype), {}};
+    Stored actualSide{actualFile, entry.type, entry.offset};
+    Stored expectedSide{expectedFile, other->type, other->offset};
     if (!actualSide.loader || !expectedSide.loader) return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
     CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide), rtol, atol));
     differences.push_back(std::move(difference));
@@ -170,23 +171,33 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
   return differences;
 }
 
+nlohmann::ordered_json jsonOf(const OutputDifference& output) {
+  return {{"name", output.name},
+          {"rank", output.rank},
+          {"max_abs_diff", output.maxAbs},
+          {"max_rel_diff", output.maxRel},
+          {"of_tolerance", output.ofTolerance},
+          {"outside", output.outside},
+          {"not_a_number", output.notANumber},
+          {"within", output.within()}};
+}
+
 Result<std::string> weightThatIsNotFinite(const fs::path& model, const Progress& progress) {
   CLEAVE_TRY(const formats::ModelFolder folder, formats::openModelFolder(model, progress));
-  std::vector<std::byte> chunk;
   std::int64_t done = 0;
   for (const auto& [name, tensor] : folder.tensors) {
     progress.report("look for weights that are no numbers", done++, std::ssize(folder.tensors));
-    const Loader load = graph::isFloatingPoint(tensor.type.dtype) ? loaderOf(tensor.type.dtype) : nullptr;
-    if (!load) continue;
+    if (!graph::isFloatingPoint(tensor.type.dtype)) continue;
     CLEAVE_TRY(const RandomAccessFile file, formats::openWeightFile(folder.path, tensor.file));
-    const std::int64_t total = graph::elementCount(tensor.type.shape), itemBytes = graph::itemSize(tensor.type.dtype);
+    Stored weight{file, tensor.type, tensor.offset};
+    if (!weight.loader) continue;
+    const std::int64_t total = graph::elementCount(tensor.type.shape);
     for (std::int64_t first = 0; first < total; first += kChunkElements) {
       if (progress.cancelled()) return progress.cancelledError("looking for weights that are no numbers");
       const std::int64_t count = std::min(kChunkElements, total - first);
-      chunk.resize(static_cast<std::size_t>(count * itemBytes));
-      CLEAVE_TRY_VOID(file.readAt(tensor.offset + first * itemBytes, chunk));
+      CLEAVE_TRY_VOID(weight.read(first, count));
       for (std::int64_t i = 0; i < count; ++i) {
-        const double value = load(chunk.data() + i * itemBytes);
+        const double value = weight.at(i);
         if (std::isfinite(value)) continue;
         return fmt::format("The weights hold values that are not finite: {} in {} has {} at element {}.", name, tensor.file, value, first + i);
       }

@@ -15,6 +15,9 @@ Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const std
 Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path& actual, const std::filesystem::path& expected,
                                                      double rtol, double atol);
 
+/// A row of a report's `outputs`, for every file that has them.
+nlohmann::ordered_json jsonOf(const OutputDifference& output);
+
 /// The first weight of a model folder that holds an infinity or what is no number, as a sentence; empty: there is none. Reads all
 /// weights: for outputs that hold such values and a user who asks why. BadInput where the folder cannot be read.
 Result<std::string> weightThatIsNotFinite(const std::filesystem::path& model, const Progress& progress);

@@ -105,17 +105,6 @@ RunVerdict verdictOf(const RunReport& report) {
   return report.outputs.empty() ? RunVerdict::NotChecked : RunVerdict::Passed;
 }
 
-nlohmann::ordered_json jsonOf(const OutputDifference& output) {
-  return {{"name", output.name},
-          {"rank", output.rank},
-          {"max_abs_diff", output.maxAbs},
-          {"max_rel_diff", output.maxRel},
-          {"of_tolerance", output.ofTolerance},
-          {"outside", output.outside},
-          {"not_a_number", output.notANumber},
-          {"within", output.within()}};
-}
-
 nlohmann::ordered_json jsonOf(const run::RankResult& result, std::size_t rank) {
   nlohmann::ordered_json entry{
       {"rank", rank},

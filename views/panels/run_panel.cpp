@@ -18,6 +18,7 @@
 
 #include "base/bounded_json.h"
 #include "canvas/theme.h"
+#include "pipeline/compare.h"
 #include "plan/headline.h"
 #include "text.h"
 
@@ -147,15 +148,7 @@ QString runToJson(const RunState& state) {
       root["passed"] = verdict == pipeline::RunVerdict::Passed;
     root["compared_with"] = state.report->comparedWith;
     root["violations"] = state.report->violations;
-    for (const auto& output : state.report->outputs)
-      root["outputs"].push_back({{"name", output.name},
-                                 {"rank", output.rank},
-                                 {"max_abs_diff", output.maxAbs},
-                                 {"max_rel_diff", output.maxRel},
-                                 {"of_tolerance", output.ofTolerance},
-                                 {"outside", output.outside},
-                                 {"not_a_number", output.notANumber},
-                                 {"within", output.within()}});
+    for (const auto& output : state.report->outputs) root["outputs"].push_back(pipeline::jsonOf(output));
   }
   if (!state.failure.isEmpty()) root["failure"] = toStd(state.failure);
   for (const RankView& rank : state.monitor->snapshot()) {
