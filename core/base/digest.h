@@ -13,6 +13,11 @@ class Digest {
  public:
   void add(std::span<const std::byte> bytes) {
     mix(bytes.size());
+    addPart(bytes);
+  }
+  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+  /// Of one content in parts: the same however it is cut, as long as every part but the last has a multiple of 8 bytes.
+  void addPart(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       std::uint64_t word = 0;
       const std::size_t taken = std::min(bytes.size(), sizeof word);
@@ -21,7 +26,6 @@ class Digest {
       bytes = bytes.subspan(taken);
     }
   }
-  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
   std::uint64_t value() const { return m_hash; }
 
  private:

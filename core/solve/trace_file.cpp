@@ -1,4 +1,5 @@
-/// The trace file, version 2 (version 1 knew no switched-off rules and no redistributed values). Numbers are little-endian.
+/// The trace file, version 3 (version 2 had no digest and is still read; version 1 knew no switched-off rules and no
+/// redistributed values). Numbers are little-endian.
 ///
 ///   0   8 bytes  "CLVTRACE"
 ///   8   u32      version
@@ -8,6 +9,8 @@
 ///   32  header   JSON: engine (older files lack it), graph, problem (ranks, menu, sequence parallelism, demands, cost
 ///                with its device; older files lack that), choices, conflicts
 ///   ..  events   as `Event` lies in memory
+///   ..  u64      Digest of all of the above in one content: a changed bit may leave events that could have been
+#include "base/digest.h"
 #include "base/output_file.h"
 #include "solve/trace_json.h"
 #include "solve/variables.h"
@@ -22,7 +25,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "events are written as they lie in memory");
 
 constexpr std::array<char, 8> kMagic{'C', 'L', 'V', 'T', 'R', 'A', 'C', 'E'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3, kVersionWithoutDigest = 2;
 constexpr std::uint64_t kMostHeaderBytes = 512ull << 20;
 constexpr std::size_t kEventsAtOnce = 1 << 16;
 
@@ -34,6 +37,15 @@ struct Preamble {
   std::uint64_t events = 0;
 };
 static_assert(sizeof(Preamble) == 32);
+
+std::size_t digestBytes(const Preamble& preamble) {
+  return preamble.version == kVersionWithoutDigest ? 0 : sizeof(std::uint64_t);
+}
+
+template <typename T>
+std::span<const std::byte> bytesOf(const T& object) {
+  return std::as_bytes(std::span(&object, 1));
+}
 
 /// Checks one event after the other: known ids, and assignments only in the order of the search.
 class EventCheck {
@@ -102,8 +114,11 @@ class EventCheck {
 /// An opened file: tables in memory, events read where they lie.
 class FileTrace final : public Trace {
  public:
-  FileTrace(RandomAccessFile file, std::int64_t eventsAt, std::uint64_t events, TraceTables tables)
-      : m_file(std::move(file)), m_eventsAt(eventsAt), m_events(events), m_tables(std::move(tables)) {}
+  FileTrace(RandomAccessFile file, const Preamble& preamble, TraceTables tables)
+      : m_file(std::move(file)),
+        m_eventsAt(static_cast<std::int64_t>(sizeof preamble + preamble.headerBytes)),
+        m_events(preamble.events),
+        m_tables(std::move(tables)) {}
 
   std::shared_ptr<const Problem> problem() const override { return m_tables.problem; }
   std::optional<Engine> engine() const override { return m_tables.engine; }
@@ -120,7 +135,8 @@ class FileTrace final : public Trace {
   std::size_t conflictCount() const override { return m_tables.conflicts.size(); }
   SearchStats stats() const override { return m_stats; }
 
-  Result<void> checkEvents(const Progress& progress) {
+  /// `digest`: of what lies before the events; at their end it is that of the file, unless this has none.
+  Result<void> checkEvents(Digest digest, bool hasDigest, const Progress& progress) {
     EventCheck check(*m_tables.problem->graph, variables(), m_tables);
     std::vector<Event> buffer(kEventsAtOnce);
     m_stats.events = m_events;
@@ -135,10 +151,17 @@ class FileTrace final : public Trace {
         }
         count(buffer[i].type);
       }
+      digest.addPart(std::as_bytes(std::span(buffer).first(got)));
       at += got;
       progress.report("open trace", static_cast<std::int64_t>(at), static_cast<std::int64_t>(m_events));
     }
-    return {};
+    if (!hasDigest) return {};
+    std::uint64_t written = 0;
+    const auto end = m_eventsAt + static_cast<std::int64_t>(m_events * sizeof(Event));
+    CLEAVE_TRY_VOID(m_file.readAt(end, std::as_writable_bytes(std::span(&written, 1))));
+    if (written == digest.value()) return {};
+    return fail(ErrorCode::BadInput, "{}: its content is not what was written: the trace is damaged; record it again.",
+                m_file.path().string());
   }
 
  private:
@@ -165,12 +188,14 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
   CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(&preamble, 1))));
   if (preamble.magic != kMagic)
     return fail(ErrorCode::BadInput, "{} is no Cleave trace: it does not begin with CLVTRACE.", name);
-  if (preamble.version != kVersion || preamble.eventBytes != sizeof(Event)) {
+  const bool isKnown = preamble.version == kVersion || preamble.version == kVersionWithoutDigest;
+  if (!isKnown || preamble.eventBytes != sizeof(Event)) {
     return fail(ErrorCode::BadInput,
                 "{} is a trace of version {}, this program reads version {}: record it again with this program.", name,
                 preamble.version, kVersion);
   }
-  const auto rest = static_cast<std::uint64_t>(file.sizeBytes()) - sizeof preamble;
+  const auto all = static_cast<std::uint64_t>(file.sizeBytes()) - sizeof preamble;
+  const std::uint64_t rest = all - std::min<std::uint64_t>(all, digestBytes(preamble));
   const bool fits = preamble.headerBytes <= std::min(rest, kMostHeaderBytes) &&
                     preamble.events == (rest - preamble.headerBytes) / sizeof(Event) &&
                     (rest - preamble.headerBytes) % sizeof(Event) == 0;
@@ -178,7 +203,7 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
     return fail(ErrorCode::BadInput,
                 "{} announces a header of {} bytes and {} events of {} bytes, but has {} bytes after its first {}: it "
                 "is damaged.",
-                name, preamble.headerBytes, preamble.events, sizeof(Event), rest, sizeof preamble);
+                name, preamble.headerBytes, preamble.events, sizeof(Event), all, sizeof preamble);
   }
   return preamble;
 }
@@ -192,17 +217,23 @@ Result<void> saveTrace(const Trace& trace, const std::filesystem::path& file, co
   header.append((16 - header.size() % 16) % 16, ' ');
   const Preamble preamble{.headerBytes = header.size(), .events = events};
   CLEAVE_TRY(OutputFile out, OutputFile::open(file, progress.stopToken()));
-  CLEAVE_TRY_VOID(out.write(std::as_bytes(std::span(&preamble, 1))));
-  CLEAVE_TRY_VOID(out.write(header));
+  Digest digest;
+  const auto write = [&](std::span<const std::byte> bytes) {
+    digest.addPart(bytes);
+    return out.write(bytes);
+  };
+  CLEAVE_TRY_VOID(write(bytesOf(preamble)));
+  CLEAVE_TRY_VOID(write(std::as_bytes(std::span(header))));
   std::vector<Event> buffer(std::min<StepId>(kEventsAtOnce, events));
   for (StepId at = 0; at < events;) {
     if (progress.cancelled()) return progress.cancelledError("saving the trace");
     const std::size_t got = trace.read(at, std::span(buffer).first(std::min<StepId>(buffer.size(), events - at)));
     if (got == 0) return fail(ErrorCode::Environment, "Cannot read event {} of the recording to save it.", at);
-    CLEAVE_TRY_VOID(out.write(std::as_bytes(std::span(buffer).first(got))));
+    CLEAVE_TRY_VOID(write(std::as_bytes(std::span(buffer).first(got))));
     at += got;
     progress.report("save trace", static_cast<std::int64_t>(at), static_cast<std::int64_t>(events));
   }
+  CLEAVE_TRY_VOID(out.write(bytesOf(digest.value())));
   return out.finish();
 }
 
@@ -212,9 +243,11 @@ Result<std::shared_ptr<const Trace>> openTrace(const std::filesystem::path& path
   std::string header(preamble.headerBytes, '\0');
   CLEAVE_TRY_VOID(file.readAt(sizeof preamble, std::as_writable_bytes(std::span(header))));
   CLEAVE_TRY(TraceTables tables, withContext(traceTablesFromJson(header), path.string()));
-  const auto eventsAt = static_cast<std::int64_t>(sizeof preamble + preamble.headerBytes);
-  auto trace = std::make_shared<FileTrace>(std::move(file), eventsAt, preamble.events, std::move(tables));
-  CLEAVE_TRY_VOID(trace->checkEvents(progress));
+  Digest digest;
+  digest.addPart(bytesOf(preamble));
+  digest.addPart(std::as_bytes(std::span(header)));
+  auto trace = std::make_shared<FileTrace>(std::move(file), preamble, std::move(tables));
+  CLEAVE_TRY_VOID(trace->checkEvents(digest, digestBytes(preamble) > 0, progress));
   return trace;
 }
 
