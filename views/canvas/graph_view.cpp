@@ -43,7 +43,7 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
   });
   connect(&m_layouter, &Layouter::answered, this, &GraphView::retry);
   connect(&m_layouter, &Layouter::helperFailed, this, &GraphView::message);
-  connect(m_legend, &Legend::heightChanged, this, &GraphView::growStrips);
+  connect(m_legend, &Legend::heightChanged, this, [this] { growStrips(); });
   connect(m_legend, &Legend::filterChanged, this, [this] {
     m_stale = viewport()->rect();
     m_minimap->refresh();
@@ -285,6 +285,7 @@ void GraphView::arrive() {
   switch (arrival.kind) {
     case Arrival::Kind::Stay: break;
     case Arrival::Kind::Fit: fit(); break;
+    case Arrival::Kind::Readable: fitReadable(); break;
     case Arrival::Kind::Anchor: {
       m_isFitted = false;
       const auto item = m_scene->itemOf(*m_model, arrival.module);
@@ -399,7 +400,7 @@ void GraphView::expandAll() {
     folds.loose.insert(id);
     if (m_model->module(id).kind == ModuleKind::Scope) folds.open.insert(id);
   }
-  setFolds(std::move(folds), {Arrival::Kind::Fit, {}, {}, {}});
+  setFolds(std::move(folds), {Arrival::Kind::Readable, {}, {}, {}});
 }
 
 void GraphView::collapseAll() {

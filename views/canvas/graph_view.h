@@ -93,6 +93,8 @@ class GraphView : public QAbstractScrollArea {
   void zoomTo(double zoom);  ///< about the middle
   void zoomBy(double factor) { zoomTo(m_zoom * factor); }
   void fit();
+  /// All, or its top where all of it would be too small to read anything of.
+  void fitReadable();
   QRectF visibleArea() const;  ///< world pixels
   const Scene* scene() const { return m_scene.get(); }
   const Metrics& metrics() const { return *m_metrics; }
@@ -141,7 +143,7 @@ class GraphView : public QAbstractScrollArea {
   };
   /// What the next scene has to bring into view.
   struct Arrival {
-    enum class Kind { Stay, Fit, Anchor, Show } kind = Kind::Stay;
+    enum class Kind { Stay, Fit, Readable, Anchor, Show } kind = Kind::Stay;
     ModuleId module;   ///< Anchor, Show
     NodeId node;       ///< Show
     QPointF position;  ///< Anchor: where the header was, viewport pixels
@@ -183,7 +185,7 @@ class GraphView : public QAbstractScrollArea {
   QString tooltip(std::uint32_t item, const QPointF& world) const;
   void placeStrips();
   void fitStrips();
-  void growStrips();
+  void growStrips(bool mayShrink = false);
 
   // graph_view_paint.cpp
   PaintStyle paintStyle() const;

@@ -18,8 +18,8 @@
 namespace cleave::views {
 namespace {
 
-constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1;
-constexpr int kLeastPicture = 96, kLeastWidthWithMinimap = 440;
+constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1, kLeastReadable = 0.2;
+constexpr int kLeastPicture = 96, kMostStrip = 48, kLeastWidthWithMinimap = 440;
 constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels of the picture stay in the window
 
 }  // namespace
@@ -29,7 +29,7 @@ constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels 
 void GraphView::placeStrips() {
   // In a small window the picture is what there is room for.
   const bool hasMinimap = width() >= kLeastWidthWithMinimap;
-  setMinimumHeight(m_stripHeight + kLeastPicture);
+  setMinimumHeight(std::min(m_stripHeight, kMostStrip) + kLeastPicture);  // more rows than that make no window grow
   setViewportMargins(0, m_stripHeight, hasMinimap ? kMinimapWidth : 0, 0);
   m_minimap->setVisible(hasMinimap);
   m_legend->setGeometry(0, 0, width(), m_stripHeight);
@@ -41,11 +41,11 @@ void GraphView::fitStrips() {
   placeStrips();
 }
 
-/// Entries of the legend come and go with each step: a row that it once took stays its own, and one that it takes lies
-/// over the picture, which moves neither way under the pointer.
-void GraphView::growStrips() {
+/// Entries of the legend come and go with each step: a row that it once took stays its own, until the colours mean something
+/// else, and one that it takes lies over the picture, which moves neither way under the pointer.
+void GraphView::growStrips(bool mayShrink) {
   const int by = m_legend->heightForWidth(width()) - m_stripHeight;
-  if (by <= 0) return;
+  if (by == 0 || (by < 0 && !mayShrink)) return;
   const bool wasStill = std::exchange(m_isStill, true);
   m_offset.ry() -= by;
   m_stripHeight += by;
@@ -100,6 +100,18 @@ void GraphView::fit() {
   updateStatus();
   viewport()->update();
   emit zoomChanged(m_zoom);
+}
+
+void GraphView::fitReadable() {
+  fit();
+  if (!m_scene || m_zoom >= kLeastReadable) return;
+  const double across = viewport()->width() / std::max(1.0, m_scene->bounds().width());
+  zoomAt(std::clamp(across, kLeastReadable, kMaxFit), {});
+  m_offset = QPointF(std::round((viewport()->width() - m_scene->bounds().width() * m_zoom) / 2), 0);
+  keepInReach();
+  if (const std::uint32_t selected = selectedItem(); selected != SceneItem::kNone) bringIntoView(m_scene->items()[selected].rect);
+  m_stale = viewport()->rect();
+  m_minimap->setView(visibleArea());
 }
 
 void GraphView::zoomTo(double zoom) {

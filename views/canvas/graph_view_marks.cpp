@@ -23,11 +23,12 @@ void GraphView::setConflictNodes(std::vector<NodeId> nodes) {
 }
 
 void GraphView::setColorBy(ColorBy what, HeatAmounts amounts, const QString& note, HeatGaps gaps) {
-  m_colorBy = what;
+  const bool isOtherScale = std::exchange(m_colorBy, what) != what;
   m_amounts = std::move(amounts);
   m_gaps = std::move(gaps);
   m_heatNote = note;
   makeHeat();
+  if (isOtherScale) growStrips(true);
   m_stale = viewport()->rect();
   m_minimap->refresh();
   viewport()->update();
@@ -40,11 +41,12 @@ void GraphView::makeHeat() {
   content.scale = {};
   if (!m_heat) return m_legend->setContent(content);
   HeatScale scale{colorTitle(m_colorBy), {}, m_heatNote};
-  if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = tr("nothing above zero");
+  const QString negative = m_heat->hasNegative() ? tr("−: faster, but holds more  ·  ") : QString();
+  if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = negative + tr("nothing above zero");
   if (scale.note.isEmpty()) {
     for (const double at : {0.0, 0.5, 1.0}) scale.ticks << m_heat->text(m_heat->amountAt(at));
     scale.note = m_heat->isSum() ? tr("folded: Σ sum") : tr("folded: max");
-    if (m_heat->hasNegative()) scale.note = tr("−: faster, but holds more  ·  ") + scale.note;
+    scale.note = negative + scale.note;
   }
   content.scale = scale;
   m_legend->setContent(content);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "canvas/layout.h"
 
@@ -271,12 +272,17 @@ void centerLonePorts(const LayoutRequest& request, LayoutResult& result) {
   }
 }
 
-/// Whether one plain curve between two points keeps clear of all other boxes.
-bool isClear(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, const Curve& curve) {
+QPointF pointAt(std::span<const QPointF> piece, double t) {
+  const double u = 1 - t;
+  return u * u * u * piece[0] + 3 * u * u * t * piece[1] + 3 * u * t * t * piece[2] + t * t * t * piece[3];
+}
+
+/// Whether a curve keeps clear of all other boxes.
+bool isClear(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, std::span<const QPointF> curve) {
   constexpr double kMargin = 5;
+  if (curve.size() > 4 && !isClear(request, result, edge, curve.subspan(3))) return false;
   for (int step = 1; step < 20; ++step) {
-    const double t = step / 20.0, u = 1 - t;
-    const QPointF p = u * u * u * curve[0] + 3 * u * u * t * curve[1] + 3 * u * t * t * curve[2] + t * t * t * curve[3];
+    const QPointF p = pointAt(curve, step / 20.0);
     for (std::uint32_t i = 0; i < request.boxes.size(); ++i) {
       if (i == edge.from || i == edge.to) continue;
       const QPointF& at = result.positions[i];
@@ -286,6 +292,31 @@ bool isClear(const LayoutRequest& request, const LayoutResult& result, const Lay
     }
   }
   return true;
+}
+
+/// Lets a curve begin elsewhere in its row: down and aside between the rows, and on where it went. `drop`: how far, down or up.
+void beginAt(Curve& curve, QPointF start, double drop) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 20; ++i) {
+    const double middle = (low + high) / 2;
+    (std::abs(pointAt(curve, middle).y() - start.y()) < std::abs(drop) ? low : high) = middle;
+  }
+  const QPointF bc = curve[1] + (curve[2] - curve[1]) * high, cd = curve[2] + (curve[3] - curve[2]) * high;
+  const QPointF joint = pointAt(curve, high);
+  const Curve lead{start, {start.x(), joint.y()}, {joint.x(), start.y()}, joint, bc + (cd - bc) * high, cd};
+  curve.erase(curve.begin(), curve.begin() + 3);
+  curve.insert(curve.begin(), lead.begin(), lead.end());
+}
+
+/// The port was moved to the middle of its side: what was drawn to where it stood goes there without crossing a box.
+void moveEnd(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, Curve& curve, bool atStart, QPointF end) {
+  Curve shifted = curve;
+  shiftEnd(shifted, atStart, end);
+  const QPointF was = atStart ? curve.front() : curve.back();
+  if (std::abs(end.x() - was.x()) < 3 || isClear(request, result, edge, shifted)) return std::swap(curve, shifted);
+  if (!atStart) std::reverse(curve.begin(), curve.end());
+  beginAt(curve, end, (atStart ? 0.5 : -0.5) * kRankGap);
+  if (!atStart) std::reverse(curve.begin(), curve.end());
 }
 
 void smooth(const LayoutRequest& request, LayoutResult& result) {
@@ -345,7 +376,7 @@ void attachCurves(const LayoutRequest& request, LayoutResult& result) {
     const LayoutEdge& edge = request.edges[e];
     const LayoutBox& from = request.boxes[edge.from];
     const double out = edge.fromPort >= 0 ? from.outPorts[edge.fromPort] : from.width / 2;
-    shiftEnd(result.curves[e], true, result.positions[edge.from] + QPointF(out, from.height));
+    moveEnd(request, result, edge, result.curves[e], true, result.positions[edge.from] + QPointF(out, from.height));
     arriving[edge.to].push_back(e);
   }
   for (std::uint32_t box = 0; box < arriving.size(); ++box) {
@@ -359,7 +390,7 @@ void attachCurves(const LayoutRequest& request, LayoutResult& result) {
       const double spread =
           width / 2 + (static_cast<double>(i) - (static_cast<double>(edges.size()) - 1) / 2) * std::max(0.0, step);
       const double in = edge.toPort >= 0 ? request.boxes[box].inPorts[edge.toPort] : spread;
-      shiftEnd(result.curves[edges[i]], false, result.positions[box] + QPointF(in, 0));
+      moveEnd(request, result, edge, result.curves[edges[i]], false, result.positions[box] + QPointF(in, 0));
     }
   }
   smooth(request, result);

@@ -68,7 +68,8 @@ QRect Legend::entryRect(Tint tint) const {
 
 QStringList Legend::entryTexts() const {
   QStringList texts;
-  for (const auto& entry : m_drawing.entries()) texts << entry.text;
+  for (const auto& entry : m_drawing.entries())
+    if (!entry.text.isEmpty()) texts << entry.text;
   return texts;
 }
 
@@ -88,7 +89,7 @@ bool Legend::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     for (const auto& entry : m_drawing.entries())
-      if (entry.isChoice() && entry.rect.contains(help->pos())) {
+      if (!entry.tooltip.isEmpty() && entry.rect.contains(help->pos())) {
         QToolTip::showText(help->globalPos(), entry.tooltip, this, entry.rect);
         return true;
       }

@@ -52,36 +52,66 @@ void setCounts(LegendContent& content, const SplitCounts* counts) {
 }
 
 std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& filter) const {
-  std::vector<Entry> entries;
-  if (!m_content.scale.title.isEmpty()) {
+  std::vector<Entry> entries = scaleEntries();
+  if (!entries.empty()) {
     if (m_content.changed > 0) entries.push_back({});
   } else {
     for (std::size_t i = 0; i < kLayerForms; ++i) {
       const auto form = static_cast<LayerForm>(i);
       if (m_content.forms[i].layers == 0 && !filter.has(form)) continue;
-      if (entries.empty()) entries.push_back({tr("Layers"), {}, {}, {}, false, {}});
-      entries.push_back({QStringLiteral("%1  %2").arg(formText(form), countText(m_content.forms[i].layers)),
-                         formTooltip(form, m_content), form, {}, false, {}});
+      if (entries.empty()) entries.push_back({.text = tr("Layers")});
+      entries.push_back({.text = QStringLiteral("%1  %2").arg(formText(form), countText(m_content.forms[i].layers)),
+                         .tooltip = formTooltip(form, m_content),
+                         .form = form});
     }
     bool isFirst = true;
     for (std::size_t i = 0; i < kTintCount; ++i) {
       const auto tint = static_cast<Tint>(i);
       if (m_content.values[i] == 0 && !filter.has(tint)) continue;
-      if (std::exchange(isFirst, false)) entries.push_back({tr("Values"), {}, {}, {}, false, {}});
+      if (std::exchange(isFirst, false)) entries.push_back({.text = tr("Values")});
       const QString& meaning = m_content.meanings[i];
       const QString name = meaning.isEmpty() ? shortName(tint) : shortName(tint) + QLatin1Char(' ') + meaning;
-      entries.push_back({QStringLiteral("%1  %2").arg(name, countText(m_content.values[i])),
-                         QStringLiteral("%1%2: %3\n%4").arg(describe(tint), meaning.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(meaning),
-                                                          countedText(m_content.values[i], tr("value")), tr("Click to show only these")),
-                         {}, tint, false, {}});
+      const QString of = meaning.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(meaning);
+      entries.push_back({.text = QStringLiteral("%1  %2").arg(name, countText(m_content.values[i])),
+                         .tooltip = QStringLiteral("%1%2: %3\n%4").arg(describe(tint), of, countedText(m_content.values[i], tr("value")),
+                                                                      tr("Click to show only these")),
+                         .tint = tint});
     }
     if (m_content.changed > 0) entries.push_back({});
   }
   if (m_content.changed > 0) {
     entries.back().isChange = true;
-    entries.back().text = tr("%1 changed from A to B").arg(countText(m_content.changed));
+    entries.back().text = tr("%1 changed from A to B").arg(countedText(m_content.changed, tr("node")));
   }
   return entries;
+}
+
+/// What the colours say, the numbers on the colours they stand for, and what there is to know of them.
+std::vector<LegendDrawing::Entry> LegendDrawing::scaleEntries() const {
+  const HeatScale& scale = m_content.scale;
+  std::vector<Entry> entries;
+  if (scale.title.isEmpty()) return entries;
+  entries.push_back({.text = scale.title, .part = Entry::Part::Title});
+  if (!scale.ticks.isEmpty()) entries.push_back({.part = Entry::Part::Bar});
+  if (!scale.note.isEmpty()) entries.push_back({.text = scale.note, .part = Entry::Part::Note});
+  return entries;
+}
+
+/// The explanation after the title's colon goes first where there is no room for it; a note wider than a row is cut short, and
+/// told whole by its tooltip.
+void LegendDrawing::fitScale(std::vector<Entry>& entries, int width) const {
+  const int room = width - 2 * kPad;
+  int all = 0;
+  for (const Entry& entry : entries) all += widthOf(entry) + kGap / 2;
+  for (Entry& entry : entries) {
+    if (entry.part == Entry::Part::Title && all > room) {
+      entry.tooltip = entry.text;
+      entry.text = entry.text.section(QLatin1Char(':'), 0, 0);
+    }
+    if (entry.part != Entry::Part::Note || widthOf(entry) <= room) continue;
+    entry.tooltip = entry.text;
+    entry.text = QFontMetrics(m_font).elidedText(entry.text, Qt::ElideRight, std::max(1, room - kGap));
+  }
 }
 
 int LegendDrawing::rowHeight() const {
@@ -89,22 +119,24 @@ int LegendDrawing::rowHeight() const {
 }
 
 int LegendDrawing::widthOf(const Entry& entry) const {
+  if (entry.part == Entry::Part::Bar) return barCell() * static_cast<int>(m_content.scale.ticks.size()) + kGap;
   const int text = QFontMetrics(m_font).horizontalAdvance(entry.text);
   return entry.isChoice() || entry.isChange ? kSwatch + text + 3 * kGap : text + kGap;
 }
 
-/// Left to right; values start a second row where they do not fit into the first. Answers the number of rows.
+/// Left to right, and on in a new row where one is full; values start a row where they do not fit into the first. Answers
+/// the number of rows.
 int LegendDrawing::place(std::vector<Entry>& entries, int width, int reserved) const {
+  fitScale(entries, width);
   const auto values = std::find_if(entries.begin(), entries.end(), [](const Entry& e) { return e.tint.has_value(); });
   const std::size_t caption = values == entries.end() ? entries.size() : static_cast<std::size_t>(values - entries.begin()) - 1;
-  const int left = kPad + (m_content.scale.title.isEmpty() ? 0 : scaleWidth());
-  int all = left;
+  int all = kPad;
   for (const Entry& entry : entries) all += widthOf(entry) + kGap / 2;
   const bool isBroken = caption > 0 && all > width - reserved;
-  int x = left, row = 0;
+  int x = kPad, row = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const int w = widthOf(entries[i]);
-    const bool isNewRow = (isBroken && i == caption) || (x + w > width - kPad && x > kPad && row > 0);
+    const bool isNewRow = (isBroken && i == caption) || (x + w > width - kPad && x > kPad);
     if (isNewRow) x = kPad, ++row;
     if (i == caption && !isNewRow) x += 2 * kGap;
     entries[i].rect = QRect(x, row * rowHeight() + 2, w, rowHeight() - 3);
@@ -122,7 +154,7 @@ void LegendDrawing::arrange(const QSize& size, int reserved, const SplitFilter& 
   m_size = size;
   m_entries = makeEntries(filter);
   place(m_entries, size.width(), reserved);
-  m_firstRowEnd = kPad + (m_content.scale.title.isEmpty() ? 0 : scaleWidth());
+  m_firstRowEnd = kPad;
   for (const Entry& entry : m_entries)
     if (entry.rect.top() < rowHeight()) m_firstRowEnd = std::max(m_firstRowEnd, entry.rect.right());
 }
@@ -133,14 +165,14 @@ void LegendDrawing::paint(QPainter& painter, const SplitFilter& filter, int focu
   painter.drawLine(0, m_size.height() - 1, m_size.width() - 1, m_size.height() - 1);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setFont(m_font);
-  if (!m_content.scale.title.isEmpty()) paintScale(painter, kPad);
   for (std::size_t i = 0; i < m_entries.size(); ++i)
     paintEntry(painter, m_entries[i], filter, static_cast<int>(i) == focused);
 }
 
 void LegendDrawing::paintEntry(QPainter& painter, const Entry& entry, const SplitFilter& filter, bool isFocused) const {
+  if (entry.part == Entry::Part::Bar) return paintBar(painter, entry.rect);
   if (!entry.isChoice() && !entry.isChange) {
-    painter.setPen(m_theme.textQuiet);
+    painter.setPen(entry.part == Entry::Part::Title ? m_theme.text : m_theme.textQuiet);
     painter.drawText(entry.rect, Qt::AlignVCenter, entry.text);
     return;
   }
@@ -166,54 +198,35 @@ void LegendDrawing::paintEntry(QPainter& painter, const Entry& entry, const Spli
   painter.drawText(entry.rect.adjusted(2 * kGap + kSwatch, 0, kGap, 0), Qt::AlignVCenter, entry.text);
 }
 
-int LegendDrawing::scaleWidth() const {
-  const QFontMetrics metrics(m_font);
+int LegendDrawing::barCell() const {
   int cell = 0;
-  for (const QString& tick : m_content.scale.ticks) cell = std::max(cell, metrics.horizontalAdvance(tick) + 3 * kGap);
-  return metrics.horizontalAdvance(m_content.scale.title + m_content.scale.note) + 6 * kGap +
-         cell * static_cast<int>(m_content.scale.ticks.size());
+  for (const QString& tick : m_content.scale.ticks) cell = std::max(cell, QFontMetrics(m_font).horizontalAdvance(tick) + 3 * kGap);
+  return cell;
 }
 
-/// What the colours say, then the numbers, each on the colour it stands for.
-int LegendDrawing::paintScale(QPainter& painter, int left) const {
+void LegendDrawing::paintBar(QPainter& painter, const QRect& rect) const {
   const QFontMetrics metrics(m_font);
-  const HeatScale& scale = m_content.scale;
-  const int height = rowHeight();
-  const auto write = [&](const QString& text, const QColor& color) {
-    painter.setPen(color);
-    painter.drawText(QRect(left, 0, m_size.width() - left, height), Qt::AlignVCenter, text);
-    left += metrics.horizontalAdvance(text) + 2 * kGap;
-  };
-  // The explanation after the colon goes first where there is no room for it.
-  write(scaleWidth() + kPad > m_size.width() ? scale.title.section(QLatin1Char(':'), 0, 0) : scale.title, m_theme.text);
-  if (!scale.ticks.isEmpty()) {
-    const auto count = scale.ticks.size();
-    int cell = 0;
-    for (const QString& tick : scale.ticks) cell = std::max(cell, metrics.horizontalAdvance(tick) + 3 * kGap);
-    const QRectF bar(left, 4.5, static_cast<double>(cell * count), height - 8);
-    const double last = static_cast<double>(count - 1);
-    for (int x = 0; x < bar.width(); ++x) {
-      // Flat under each number, so that it stands on the very colour it names.
-      const double at = std::clamp((x / static_cast<double>(cell) - 0.5) / last, 0.02, 1.0);
-      painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()), m_theme.heat(at));
-    }
-    painter.setBrush(Qt::NoBrush);
-    painter.setPen(m_theme.borderStrong);
-    painter.drawRect(bar);
-    for (qsizetype i = 0; i < count; ++i) {
-      const QRectF place(bar.left() + static_cast<double>(i * cell), bar.top(), cell, bar.height());
-      const QString& text = scale.ticks[i];
-      const QColor ground = m_theme.heat(std::max(0.02, static_cast<double>(i) / last));
-      QRectF plate(0, 0, metrics.horizontalAdvance(text) + kGap, bar.height() - 1);
-      plate.moveCenter(place.center());
-      painter.fillRect(plate, ground);
-      painter.setPen(m_theme.textOn(ground));
-      painter.drawText(place, Qt::AlignCenter, text);
-    }
-    left += static_cast<int>(bar.width()) + 2 * kGap;
+  const QStringList& ticks = m_content.scale.ticks;
+  const int cell = barCell();
+  const QRectF bar(rect.left(), rect.top() + 2.5, static_cast<double>(cell * ticks.size()), rowHeight() - 8);
+  const double last = static_cast<double>(ticks.size() - 1);
+  for (int x = 0; x < bar.width(); ++x) {
+    // Flat under each number, so that it stands on the very colour it names.
+    const double at = std::clamp((x / static_cast<double>(cell) - 0.5) / last, 0.02, 1.0);
+    painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()), m_theme.heat(at));
   }
-  write(scale.note, m_theme.textQuiet);
-  return left;
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(m_theme.borderStrong);
+  painter.drawRect(bar);
+  for (qsizetype i = 0; i < ticks.size(); ++i) {
+    const QRectF place(bar.left() + static_cast<double>(i * cell), bar.top(), cell, bar.height());
+    const QColor ground = m_theme.heat(std::max(0.02, static_cast<double>(i) / last));
+    QRectF plate(0, 0, metrics.horizontalAdvance(ticks[i]) + kGap, bar.height() - 1);
+    plate.moveCenter(place.center());
+    painter.fillRect(plate, ground);
+    painter.setPen(m_theme.textOn(ground));
+    painter.drawText(place, Qt::AlignCenter, ticks[i]);
+  }
 }
 
 }  // namespace cleave::views

@@ -51,9 +51,10 @@ class LegendDrawing {
  public:
   struct Entry {
     QString text;     ///< "row  14"
-    QString tooltip;
-    std::optional<LayerForm> form;  ///< neither: a caption, or the sign of changes
+    QString tooltip;  ///< empty: nothing more is known than what is written
+    std::optional<LayerForm> form;  ///< neither: a part of the scale, a caption, or the sign of changes
     std::optional<Tint> tint;
+    enum class Part { None, Title, Bar, Note } part = Part::None;  ///< of the scale
     bool isChange = false;
     QRect rect;
     bool isChoice() const { return form || tint; }
@@ -64,7 +65,7 @@ class LegendDrawing {
   void setFont(const QFont& font) { m_font = font; }
   void setContent(const LegendContent& content) { m_content = content; }
   const LegendContent& content() const { return m_content; }
-  /// One row, or two where layers and values do not fit side by side; `reserved`: kept free at the right of the first row.
+  /// As many rows as the entries need; `reserved`: kept free at the right of the first where that takes no more rows.
   int heightFor(int width, int reserved = 0) const;
   void arrange(const QSize& size, int reserved, const SplitFilter& filter);
   const std::vector<Entry>& entries() const { return m_entries; }
@@ -76,12 +77,14 @@ class LegendDrawing {
 
  private:
   std::vector<Entry> makeEntries(const SplitFilter& filter) const;
+  std::vector<Entry> scaleEntries() const;
+  void fitScale(std::vector<Entry>& entries, int width) const;
   int place(std::vector<Entry>& entries, int width, int reserved) const;
   int rowHeight() const;
   int widthOf(const Entry& entry) const;
   void paintEntry(QPainter& painter, const Entry& entry, const SplitFilter& filter, bool isFocused) const;
-  int paintScale(QPainter& painter, int left) const;
-  int scaleWidth() const;
+  void paintBar(QPainter& painter, const QRect& rect) const;
+  int barCell() const;
 
   Theme m_theme;
   QFont m_font;

@@ -237,6 +237,43 @@ class CanvasView : public QObject {
     QVERIFY(legend->filter().has(Tint::Dim1) && !legend->filter().has(LayerForm::Row));
   }
 
+  /// At any width, with layers and values or with amounts and what changed.
+  void nothingOfTheLegendIsCut() {
+    m_view->setRanks(2);
+    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    LegendContent counts = m_view->findChild<Legend*>()->content();
+    counts.changed = 1'234;
+    LegendContent amounts;
+    amounts.scale = {QStringLiteral("regret"), {QStringLiteral("0 s"), QStringLiteral("1.25 ms")}, QStringLiteral("folded: sum")};
+    amounts.changed = 1'234;
+    for (const LegendContent& content : {counts, amounts}) {
+      LegendDrawing drawing(Theme::light(), m_view->font());
+      drawing.setContent(content);
+      for (int width = 300; width < 1400; width += 10) {
+        constexpr int kReserved = 180;
+        const QSize size(width, drawing.heightFor(width, kReserved));
+        drawing.arrange(size, kReserved, {});
+        QVERIFY(!drawing.entries().empty());
+        for (const auto& entry : drawing.entries())
+          QVERIFY2(QRect(QPoint(), size).contains(entry.rect),
+                   qPrintable(QStringLiteral("\"%1\" ends at %2 of %3").arg(entry.text).arg(entry.rect.right()).arg(width)));
+      }
+    }
+  }
+
+  /// All of it on a hairline shows nothing.
+  void unfoldingAllStaysReadable() {
+    const auto tall = cleave::test::llamaGraph({.layers = 80});
+    m_view->setGraph(tall);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    m_view->expandAll();
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 60000);
+    QVERIFY2(m_view->zoom() >= 0.2, qPrintable(QString::number(m_view->zoom())));
+    QVERIFY(m_view->visibleText().contains(QLatin1String("input_ids")));
+    m_view->fit();
+    QVERIFY(m_view->visibleArea().contains(m_view->scene()->bounds()));
+  }
+
   void aGrowingLegendMovesNothing() {
     auto* legend = m_view->findChild<Legend*>();
     const auto heights = [&] {

@@ -84,6 +84,35 @@ class Layouts : public QObject {
     QCOMPARE(simplified, 0);
   }
 
+  /// A lone port is put into the middle of its side; what leads from it past a box does not go through the box.
+  void linesFromAPortGoAroundBoxes() {
+    Layouter layouter(m_helper);
+    for (const float wide : {60.f, 160.f, 300.f}) {
+      for (const bool atBottom : {false, true}) {
+        LayoutRequest request;
+        const auto end = atBottom ? LayoutBox::Rank::Bottom : LayoutBox::Rank::Top;
+        request.boxes = {{10, 4, end, {}, {}}, {wide, 40, LayoutBox::Rank::Free, {}, {}}, {240, 60, LayoutBox::Rank::Free, {}, {}}, {90, 30, LayoutBox::Rank::Free, {}, {}}};
+        request.edges = {{0, 1, -1, -1}, {1, 2, -1, -1}, {2, 3, -1, -1}, {0, 3, -1, -1}};
+        if (atBottom)
+          for (LayoutEdge& edge : request.edges) std::swap(edge.from, edge.to);
+        QTRY_VERIFY_WITH_TIMEOUT(layouter.find(request), 20000);
+        const LayoutResult result = *layouter.find(request);
+        checkLayout(request, result);
+        const Curve& curve = result.curves[3];
+        for (std::size_t i = 0; i + 3 < curve.size(); i += 3) {
+          for (double t = 0; t <= 1; t += 0.02) {
+            const double u = 1 - t;
+            const QPointF p = u * u * u * curve[i] + 3 * u * u * t * curve[i + 1] + 3 * u * t * t * curve[i + 2] + t * t * t * curve[i + 3];
+            for (const std::size_t box : {1, 2}) {
+              const QRectF rect(result.positions[box], QSizeF(request.boxes[box].width, request.boxes[box].height));
+              QVERIFY2(!rect.contains(p), qPrintable(QStringLiteral("box %1, %2 wide").arg(box).arg(wide)));
+            }
+          }
+        }
+      }
+    }
+  }
+
   void messagesSurviveTheWay() {
     for (quint32 seed = 1; seed <= 50; ++seed) {
       const LayoutRequest request = randomRequest(seed);
