@@ -60,6 +60,8 @@ struct Bar {
     if (update.total > 0) {
       const int filled = static_cast<int>(24 * update.done / update.total);
       text += fmt::format(" [{:#<{}}{: <{}}] {}/{}", "", filled, "", 24 - filled, update.done, update.total);
+    } else if (update.done > 0) {
+      text += fmt::format(" {} tries", update.done);
     }
     std::fputs(text.c_str(), stderr);
     drawn = true;

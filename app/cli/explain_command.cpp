@@ -182,11 +182,12 @@ struct ExplainCommand {
     CLEAVE_TRY(const auto regrets, optimum->regrets(id, progress));
     Json list = Json::array();
     for (const solve::Regret& regret : regrets) {
-      const std::string name = regret.strategy ? fmt::format("{} ({})", rules::toText(*regret.strategy), regret.placement.text()) : regret.placement.text();
+      const std::string name = regret.name() + (regret.strategy ? fmt::format(" ({})", regret.placement.text()) : "");
       if (!regret.isChosen) text += fmt::format("  {}: {}\n", name, regretText(regret));
       list.push_back(
           {{"placement", regret.placement.text()},
            {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
+           {"copied", regret.isCopied},
            {"chosen", regret.isChosen},
            {"extra_fs", regret.extraFs ? jsonOf<Json>(*regret.extraFs) : Json(nullptr)},
            {"fastest_extra_fs", regret.fastestExtraFs ? jsonOf<Json>(*regret.fastestExtraFs) : Json(nullptr)},

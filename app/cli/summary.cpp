@@ -116,6 +116,12 @@ std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
   return named;
 }
 
+/// "cannot be split without redistribution"
+bool mayRedistribute(const plan::Standing& standing) {
+  const auto* cannot = std::get_if<plan::Cannot>(&standing);
+  return cannot && cannot->isUnlessRedistributed;
+}
+
 }  // namespace
 
 std::string planSummary(const plan::Plan& plan) {
@@ -133,7 +139,12 @@ std::string planSummary(const plan::Plan& plan) {
   for (std::size_t i = 0; i < folded.size(); ++i) text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
   if (const std::string whole = plan::wholeText(plan::wholeLayers(plan)); !whole.empty()) text += whole + ".\n";
-  for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) text += fmt::format("  {}\n", plan::toText(work));
+  bool asks = std::any_of(plan.layers.begin(), plan.layers.end(), [](const auto& layer) { return mayRedistribute(layer.standing); });
+  for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) {
+    text += fmt::format("  {}\n", plan::toText(work));
+    asks = asks || mayRedistribute(work.why);
+  }
+  if (asks) text += "Redistribution gathers or cuts values after they are computed; --redistribute NAME, or '*', lets the search use it.\n";
   text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
                       bytesText(plan.memory.wholeParameters));

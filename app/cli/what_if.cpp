@@ -7,6 +7,8 @@
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -62,6 +64,7 @@ Json worldSizeJson(const plan::WorldSize& size) {
           {"step_fs", jsonOf<Json>(size.femtoseconds)},
           {"fits_budget", size.fitsBudget()},
           {"over_budget_bytes", size.overBytes},
+          {"proved", size.isProved},
           {"heads", size.heads},
           {"why", plan::reasonText(size)}};
 }
@@ -254,15 +257,16 @@ Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const
   if (names.size() < 2) return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
   for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::filesBehind(name)));
   CLEAVE_TRY(const auto base, sideOf(flags, names.front(), progress));
-  std::string text, jsonText;
+  std::string text;
+  std::vector<std::string> diffs;
   for (std::size_t i = 1; i < names.size(); ++i) {
     CLEAVE_TRY(const auto other, sideOf(flags, names[i], progress));
     CLEAVE_TRY(const plan::PlanDiff diff, plan::diff(*base, *other));
     text += (i > 1 ? "\n" : "") + plan::toText(diff);
-    jsonText += plan::toJson(diff);
-    if (jsonText.empty() || jsonText.back() != '\n') jsonText += '\n';
+    diffs.push_back(plan::toJson(diff));
   }
-  return answer(text, json, jsonText);
+  if (diffs.size() == 1) return answer(text, json, diffs.front() + "\n");
+  return answer(text, json, fmt::format("{{\"schema\":\"cleave.diffs/1\",\"diffs\":[{}]}}\n", fmt::join(diffs, ",")));
 }
 
 Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json, const Progress& progress) {
@@ -319,10 +323,12 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
                       {"transient_peak", point.transientPeak},
                       {"memory_budget", point.bytes}});
   }
-  text += fmt::format("{} that no other{} beats in both time and memory", front.points.size() == 1 ? "1 plan" : fmt::format("{} plans", front.points.size()),
-                      front.isExact ? "" : " found");
-  text += front.isExact ? ".\n" : fmt::format("; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here.\n", 100 * front.worstGap);
-  const Json document{{"schema", "cleave.front/1"}, {"exact", front.isExact}, {"worst_gap", front.worstGap}, {"points", std::move(points)}};
+  text += toText(front) + "\n";
+  const Json document{{"schema", "cleave.front/1"},
+                      {"exact", front.isExact},
+                      {"end_known", front.isEndKnown},
+                      {"worst_gap", front.worstGap},
+                      {"points", std::move(points)}};
   return answer(text, json, jsonText(document, 1) + "\n");
 }
 

@@ -19,7 +19,7 @@ namespace cleave {
 struct ProgressUpdate {
   std::string_view stage;  ///< "capture", "solve", "load weights", ...
   std::int64_t done = 0;
-  std::int64_t total = 0;  ///< 0: unknown
+  std::int64_t total = 0;  ///< 0: not known, as in a search; `done` then counts its tries
 };
 
 class Progress {

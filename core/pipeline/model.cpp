@@ -148,7 +148,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   }
   if (!solved->result.solution) {
     const int ranks = solved->problem->context.worldSize;
-    return fail(ErrorCode::Negative, "{} for {} rank{}{}", solved->result.isProved ? "There is no solution" : "No solution was found", ranks,
+    return fail(ErrorCode::Negative, "{} for {} rank{}{}", solve::noSolutionText(solved->result), ranks,
                 ranks == 1 ? "" : "s", causesInWords(solved->result));
   }
   plan::PlanRequest request;

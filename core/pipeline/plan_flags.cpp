@@ -90,7 +90,7 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("--mask", mask, "Plan with an attention_mask input: on or off")->capture_default_str();
   command.add_option("--loss", loss, "Plan with labels and loss: on or off")->capture_default_str();
   command.add_option("--logits-to-keep", logitsToKeep, "Logits of the last K positions only (0: all)")->capture_default_str();
-  command.add_option("--seed", seed, "Seed of random inputs and initial values")->capture_default_str();
+  command.add_option("--seed", seed, "Seed of random inputs and initial values")->check(CLI::NonNegativeNumber)->capture_default_str();
   command.add_option("--pin", pins, "NAME=PLACEMENT or LAYER=column|row|vocab|expert|replicated; == that form alone; != forbids; * matches; repeatable")
       ->take_all();
   command.add_option("--rule-off", rulesOff, "Switch the rule of an operator off: it wants whole inputs (aten::mul.Tensor; * matches); repeatable")

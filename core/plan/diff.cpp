@@ -134,7 +134,7 @@ std::vector<LayerGroup> grouped(const std::vector<LayerChange>& layers) {
 }
 
 std::string figureLine(std::string_view name, const std::string& before, const std::string& after, const std::string& change) {
-  return fmt::format("  {:<22} {:>12}  {:>12}  {}\n", name, before, after, change);
+  return fmt::format("  {:<22} {:>16}  {:>16}  {}\n", name, before, after, change);
 }
 
 std::string bytesLine(std::string_view name, const Figure& figure) {
@@ -208,8 +208,8 @@ std::string toText(const PlanDiff& diff) {
   text += figureLine("split of the weights", percentText(diff.splitWeights.first), percentText(diff.splitWeights.second), "");
   for (const auto& [kind, traffic] : diff.collectives) {
     const auto& [before, after] = traffic;
-    text += figureLine(rules::toText(kind), fmt::format("{} x", before.count), fmt::format("{} x", after.count),
-                       fmt::format("{} in bytes sent", bytesChange(after.bytes - before.bytes)));
+    const auto tensors = [](const auto& side) { return fmt::format("{} x ({})", side.count, bytesText(side.bytes)); };
+    text += figureLine(rules::toText(kind), tensors(before), tensors(after), bytesChange(after.bytes - before.bytes));
   }
   if (diff.layers.empty()) text += "No layer is treated otherwise.\n";
   for (const std::string& line : layerLines(diff)) text += line + "\n";

@@ -248,7 +248,7 @@ std::vector<IndivisibleHeads> indivisibleHeads(const solve::Problem& problem) {
     group.heads = *heads;
     group.text = sharesKvHeads(*heads, problem.context)
                      ? fmt::format("{}: {} ranks hold each of them.", refusal, ranks / heads->keyValue)
-                     : fmt::format("{}: every rank computes all of this attention.", refusal);
+                     : fmt::format("{}: without redistribution every rank computes all of this attention.", refusal);
   }
   return groups;
 }

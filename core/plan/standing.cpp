@@ -3,11 +3,13 @@
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "plan/why_whole.h"
+#include "solve/wording.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 namespace cleave::plan {
 namespace {
@@ -73,6 +75,7 @@ std::string longerText(Femtoseconds time) {
 
 /// Plans that split it are faster, but memory decides among those that the slack admits.
 std::string savesNothing(const DoesNotPay& costs) {
+  if (costs.isOverBudget && costs.isProved && costs.extraFs == 0) return "is left whole for the memory budget: plans that split it take as long, and need more";
   if (costs.isOverBudget) {
     const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough holds less for the whole step"
                                                    : "within the budget none was found that is fast enough and holds less for the whole step";
@@ -122,11 +125,15 @@ std::string changesText(const NotAskedFor& setting) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+std::string_view cannotText(const Cannot& cannot) {
+  return cannot.isUnlessRedistributed ? "cannot be split without redistribution" : "cannot be split";
+}
+
 std::string toText(const Standing& standing) {
   if (std::holds_alternative<Split>(standing)) return "is split";
-  if (const auto* cannot = std::get_if<Cannot>(&standing)) return fmt::format("cannot be split: {}", cannot->why);
+  if (const auto* cannot = std::get_if<Cannot>(&standing)) return fmt::format("{}: {}", cannotText(*cannot), cannot->why);
   if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
-    if (costs->isFastEnough && costs->extraFs < 0) return savesNothing(*costs);
+    if (costs->isFastEnough && (costs->extraFs < 0 || costs->isOverBudget)) return savesNothing(*costs);
     return "does not pay to split: " + toText(*costs);
   }
   if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
@@ -225,7 +232,7 @@ class Standings::Search {
     if (!result) return NotKnown{};
     if (!result->optimum) {
       if (!result->isProved) return NotKnown{};
-      return Cannot{fmt::format("no plan that splits it fits the memory budget of {}", bytesText(m_problem.cost.budgetBytes()))};
+      return DoesNotPay{extraFs, 0, true, true};
     }
     const Femtoseconds fastest = result->optimum->fastest().femtoseconds();
     if (fastest > slowest()) return DoesNotPay{fastest - fs(), 0, false};
@@ -272,11 +279,26 @@ class Standings::Search {
       if (const auto least = then.of(part)[node.index()]) return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : refusalUntil(changes, node, part)};
     }
     if (!isKnown) return NotKnown{};
-    return Cannot{refusal(node, part)};
+    return Cannot{refusal(node, part), hasSplitForm(node)};
+  }
+
+  /// Whether its own sizes admit a split, whatever it reads. Not asked where all values may be redistributed already: that was tried.
+  bool hasSplitForm(NodeId node) {
+    const auto& all = m_problem.redistributable;
+    if (std::find(all.begin(), all.end(), "*") != all.end()) return false;
+    const auto layer = m_variables.layer(node);
+    if (!layer) return true;
+    rules::StrategyContext context = m_problem.context;
+    context.menu = rules::Menu::Full;
+    context.sequenceParallel = rules::SequenceParallel::Auto;
+    const auto options = rules::layerOptions(*m_problem.graph, node, *layer, context).offered;
+    return std::any_of(options.begin(), options.end(), [&](const rules::StrategyOption& option) {
+      return splitsWork(Choice{.strategy = option}, m_ranks);
+    });
   }
 
   /// What these changes take away: where demands alone go, it was no number of heads.
-  std::string refusalUntil(const std::vector<Change>& changes, NodeId node, Part part) const {
+  std::string refusalUntil(const std::vector<Change>& changes, NodeId node, Part part) {
     const bool isOfDemands = std::all_of(changes.begin(), changes.end(), [](const Change& c) { return c.kind == ChangeKind::LiftPin || c.kind == ChangeKind::RuleOn; });
     if (!isOfDemands) return refusal(node, part);
     return m_variables.layer(node) ? m_whyWhole.refusal(node) : std::string();
@@ -301,25 +323,57 @@ class Standings::Search {
   }
 
   /// What stands in the way here, heads before all else: everything between the projections follows from them.
-  std::string refusal(NodeId node, Part part) const {
+  std::string refusal(NodeId node, Part part) {
     if (const std::string heads = headsRefusal(node); !heads.empty()) return heads;
     if (part == Part::Weight || m_variables.layer(node)) return m_whyWhole.refusal(node);
-    return "what its operators read, and what reads their results, leaves them no split form";
+    const std::string& onSequence = sequenceRefusal();
+    return "what its operators read, and what reads their results, leaves them no split form" +
+           (onSequence.empty() ? "" : fmt::format(", and sequence parallelism none either, as {}", onSequence));
+  }
+
+  /// "the sequence of 128 does not divide by 3 ranks", where that refuses all layers their forms along it; else empty.
+  const std::string& sequenceRefusal() {
+    if (m_sequenceRefusal) return *m_sequenceRefusal;
+    m_sequenceRefusal.emplace();
+    rules::StrategyContext context = m_problem.context;
+    context.sequenceParallel = rules::SequenceParallel::On;
+    std::string refusal;
+    for (NodeId node : idRange<NodeId>(m_problem.graph->nodes.size())) {
+      const auto& layer = m_variables.layer(node);
+      if (!layer) continue;
+      const auto isOnSequence = [](const auto& form) { return form.strategy == rules::Strategy::WholeOnSequence; };
+      const rules::LayerOptions options = rules::layerOptions(*m_problem.graph, node, *layer, context);
+      if (std::any_of(options.offered.begin(), options.offered.end(), isOnSequence)) return *m_sequenceRefusal;
+      const auto refused = std::find_if(options.refused.begin(), options.refused.end(), isOnSequence);
+      if (refused != options.refused.end() && refusal.empty()) refusal = refused->reason;
+    }
+    return *(m_sequenceRefusal = std::move(refusal));
   }
 
   /// "28 heads do not divide by 8 ranks", of the attention in the node's module or between the projections that a layer is one of;
   /// empty: they do, or it is elsewhere.
-  std::string headsRefusal(NodeId node) const {
+  std::string headsRefusal(NodeId node) {
     const graph::Graph& graph = *m_problem.graph;
-    const std::string& path = graph.scope(graph.node(node).scope).path;
-    for (NodeId other : idRange<NodeId>(graph.nodes.size())) {
-      const std::string& module = graph.scope(graph.node(other).scope).path;
-      const bool isInside = path == module || (m_variables.layer(node) && !module.empty() && path.starts_with(module + "."));
-      if (!isInside) continue;
-      const auto heads = graph::headsOf(graph, other);
-      if (heads && !sharesKvHeads(*heads, m_problem.context)) return headsText(*heads, m_ranks);
+    graph::ScopeId scope = graph.node(node).scope;
+    while (scope.isValid()) {
+      if (const auto found = headsRefusals().find(graph.scope(scope).path); found != headsRefusals().end()) return found->second;
+      const graph::ScopeId parent = graph.scope(scope).parent;
+      const bool isOuter = parent.isValid() && !graph.scope(parent).path.empty();
+      scope = m_variables.layer(node) && isOuter ? parent : graph::ScopeId();
     }
     return {};
+  }
+
+  /// By the path of the module whose attention does not go by copies of KV heads; empty text: its heads divide.
+  const std::unordered_map<std::string, std::string>& headsRefusals() {
+    if (m_headsRefusals) return *m_headsRefusals;
+    m_headsRefusals.emplace();
+    const graph::Graph& graph = *m_problem.graph;
+    for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+      const auto heads = graph::headsOf(graph, node);
+      if (heads && !sharesKvHeads(*heads, m_problem.context)) m_headsRefusals->try_emplace(graph.scope(graph.node(node).scope).path, headsText(*heads, m_ranks));
+    }
+    return *m_headsRefusals;
   }
 
   const solve::Problem& m_problem;
@@ -331,6 +385,8 @@ class Standings::Search {
   const WhyWhole m_whyWhole;
   std::optional<solve::PlanCost> m_cost;           ///< of the plan
   std::optional<bool> m_weighsLayers;
+  std::optional<std::string> m_sequenceRefusal;
+  std::optional<std::unordered_map<std::string, std::string>> m_headsRefusals;
   std::vector<bool> m_isFixed;                     ///< by NodeId, as far as asked
   std::map<std::string, Possible> m_possible;      ///< by the changes' texts
 };

@@ -1,7 +1,9 @@
 #pragma once
 /// Why a part of a plan is whole on every rank: three answers, each of which asks the user for something else.
 ///
-///   Cannot       no plan splits it, whatever menu, sequence parallelism and demands are: other ranks or another model would
+///   Cannot       no plan splits it, whatever menu, sequence parallelism and demands are: other ranks or another model would. Where
+///                operators could take it split if what they read were gathered or cut before (Problem::redistributable), it
+///                is "without redistribution", which is not tried
 ///   DoesNotPay   plans split it, and cost more than this one: they are slower than the slack admits, or hold no less
 ///   NotAskedFor  a setting of the user's leaves out the plans that split it: change that setting
 ///
@@ -27,7 +29,8 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 struct Cannot {
-  std::string why;  ///< a clause with the numbers, without a full stop
+  std::string why;             ///< a clause with the numbers, without a full stop
+  bool isUnlessRedistributed = false;  ///< values that are redistributed may change it
   bool operator==(const Cannot&) const = default;
 };
 struct DoesNotPay {
@@ -55,6 +58,8 @@ std::string_view kindOf(const Standing& standing);
 /// A clause without a full stop, to follow a name: "cannot be split: 28 heads do not divide by 8 ranks".
 std::string toText(const Standing& standing);
 
+/// "cannot be split", "cannot be split without redistribution".
+std::string_view cannotText(const Cannot& cannot);
 /// "with the full menu, without the pin lm_head=row": what NotAskedFor::changes are together.
 std::string changesText(const NotAskedFor& setting);
 /// "28 heads do not divide by 8 ranks", "4 KV heads do not divide by 8 ranks"; empty: they do.

@@ -50,7 +50,10 @@ Result<std::vector<Change>> readChanges(const JsonObject& fields) {
 void writeStanding(JsonWriter& json, const Standing& standing) {
   json.beginObject();
   json.key("kind").value(kindOf(standing));
-  if (const auto* cannot = std::get_if<Cannot>(&standing)) json.key("why").value(cannot->why);
+  if (const auto* cannot = std::get_if<Cannot>(&standing)) {
+    json.key("why").value(cannot->why);
+    json.key("unless_redistributed").value(cannot->isUnlessRedistributed);
+  }
   if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
     json.key("extra_fs").value(costs->extraFs);
     json.key("extra_bytes").value(costs->extraBytes);
@@ -80,8 +83,12 @@ Result<Standing> readStanding(const JsonObject& fields) {
   if (kind == kindOf(Split{})) return Split{};
   if (kind == kindOf(NotKnown{})) return NotKnown{};
   if (kind == kindOf(Cannot{})) {
-    CLEAVE_TRY(std::string why, standing.text("why"));
-    return Cannot{std::move(why)};
+    Cannot cannot;
+    CLEAVE_TRY(cannot.why, standing.text("why"));
+    if (standing.has("unless_redistributed")) {
+      CLEAVE_TRY(cannot.isUnlessRedistributed, standing.flag("unless_redistributed"));
+    }
+    return cannot;
   }
   if (kind == kindOf(DoesNotPay{})) {
     DoesNotPay costs;

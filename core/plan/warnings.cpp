@@ -60,8 +60,10 @@ std::string nothingSplit(const Plan& plan) {
   }
   const std::string why = plan.layers.empty() ? "the model has no layer"
                                               : fmt::format("{} {}", solve::ticked(plan.layers.front().name), toText(plan.layers.front().standing));
-  return fmt::format("Nothing is split: each of the {} ranks holds all {} of parameters and computes the same ({}).", plan.ranks,
-                     bytesText(plan.memory.parameters), why);
+  const double share = plan.shares.flopsShare();
+  const std::string but = share > 0 ? fmt::format(" but for {} of the FLOPs", percentText(share)) : std::string();
+  return fmt::format("{} is split: each of the {} ranks holds all {} of parameters and computes the same{} ({}).", but.empty() ? "Nothing" : "No weight", plan.ranks,
+                     bytesText(plan.memory.parameters), but, why);
 }
 
 /// "28 heads do not divide by 8 ranks, so every rank computes …": what a count of split layers hides.
@@ -81,9 +83,8 @@ std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
 std::string overBudget(const Plan& plan) {
   const std::int64_t needed = plan.cost.bytes(), budget = plan.costSettings.budgetBytes();
   if (needed <= budget) return {};
-  const std::string of = plan.costSettings.memoryBudget ? "the memory budget" : solve::ticked(plan.costSettings.profile.name);
-  return fmt::format("This plan needs {} on each rank, {} more than {} of {}: the engine {} does not search under a budget, optimal does.",
-                     bytesText(needed), bytesText(needed - budget), of, bytesText(budget), solve::toText(plan.engine));
+  return fmt::format("This plan needs {} on each rank, {} more than {}: the engine {} does not search under a budget, optimal does.",
+                     bytesText(needed), bytesText(needed - budget), solve::budgetText(plan.costSettings), solve::toText(plan.engine));
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ void takeFailure(const solve::Problem& problem, const Result<solve::SolveResult>
     size.verdict = WorldSizeVerdict::OverBudget;
     size.rankBytes = result->leastBytes;
     size.overBytes = result->leastBytes - problem.cost.budgetBytes();
+    size.isProved = result->isProved;
   }
   size.why = result->causes.empty() ? result->core.text() : result->causes.front().reason;
 }
@@ -100,7 +101,7 @@ std::string indivisibleHeads(const solve::Problem& problem, const std::vector<No
 
 /// What stands in `heads` is not said again.
 std::string clauseOf(Standing standing, const std::string& heads) {
-  if (auto* cannot = std::get_if<Cannot>(&standing); cannot && cannot->why == heads) return "cannot be split";
+  if (auto* cannot = std::get_if<Cannot>(&standing); cannot && cannot->why == heads) return std::string(cannotText(*cannot));
   if (auto* setting = std::get_if<NotAskedFor>(&standing); setting && setting->why == heads) setting->why.clear();
   return toText(standing);
 }
@@ -244,14 +245,14 @@ std::string toText(const WorldSize& size) {
     case WorldSizeVerdict::Works:
       return size.ranks == 1 ? "works, there is nothing to split" : fmt::format("works: {}{}", splitText(size), reason.empty() ? "" : "; " + reason);
     case WorldSizeVerdict::Partly: return fmt::format("works in part{}; {}", because, splitText(size));
-    case WorldSizeVerdict::Nothing: return "nothing can be split" + because;
+    case WorldSizeVerdict::Nothing: return "nothing is split" + because;
     case WorldSizeVerdict::DoesNotPay:
       return size.layers.split > 0 ? fmt::format("does not pay{}; {}", because, splitText(size)) : "nothing is split" + because;
     case WorldSizeVerdict::NotAskedFor: return "nothing is split" + because;
     case WorldSizeVerdict::NoSolution: return "there is no solution" + because;
     case WorldSizeVerdict::OverBudget:
       if (size.hasPlan) return fmt::format("over the budget{}", because);
-      return fmt::format("no plan fits: {}, the smallest that was found needs {} a rank", overBudgetText(size), bytesText(size.rankBytes));
+      return fmt::format("{}: {}, the smallest that was found needs {} a rank", size.isProved ? "no plan fits" : "no plan that fits was found", overBudgetText(size), bytesText(size.rankBytes));
   }
   return {};
 }

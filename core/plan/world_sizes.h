@@ -28,6 +28,7 @@ struct WorldSize {
   Femtoseconds replicatedFs;        ///< of each rank's step: on what every rank computes whole
   std::int64_t rankBytes = 0;       ///< PlanCost::bytes; OverBudget without a plan: of the leanest that was found
   std::int64_t overBytes = 0;       ///< OverBudget: of rankBytes, beyond the budget
+  bool isProved = true;             ///< OverBudget without a plan: false where the search for one that fits ended at its limit
   Femtoseconds femtoseconds;
   std::string heads;                ///< "28 heads do not divide by 8 ranks": comes before all other reasons; empty: they do, or ranks share them, or they are not why there is no plan
   std::string why;                  ///< the first reason that something is not split, or that there is no plan, with the numbers; or empty

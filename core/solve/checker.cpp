@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "solve/cost/cost_model.h"
 #include "solve/form.h"
+#include "solve/wording.h"
 
 #include <algorithm>
 
@@ -201,7 +202,7 @@ class Checker {
   void checkBudget() {
     const std::int64_t needed = costOf(m_problem, m_solution).bytes(), budget = m_problem.cost.budgetBytes();
     if (needed > budget) {
-      report("The plan needs {} on each rank, which is {} more than the budget of {}.", bytesText(needed), bytesText(needed - budget), bytesText(budget));
+      report("The plan needs {} on each rank, which is {} more than {}.", bytesText(needed), bytesText(needed - budget), budgetText(m_problem.cost));
     }
   }
 

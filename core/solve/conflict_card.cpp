@@ -256,7 +256,7 @@ std::optional<ConflictCard> conflictAt(const std::shared_ptr<const Trace>& trace
 std::optional<ConflictCard> conflictAt(const Cursor& cursor) {
   const auto last = cursor.lastEvent();
   if (!last) return std::nullopt;
-  const bool isAfter = last->type == EventType::Backtrack || last->type == EventType::Exhausted;
+  const bool isAfter = last->type == EventType::Backtrack || last->type == EventType::Exhausted || last->type == EventType::Ended;
   if (isAfter && cursor.step() >= 2) return conflictAt(cursor.sharedTrace(), cursor.step() - 2);
   return conflictAt(cursor.sharedTrace(), cursor.step() - 1);
 }

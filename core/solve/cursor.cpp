@@ -15,7 +15,7 @@ std::uint32_t subjectOf(const Event& event) {
   return event.type == EventType::Backtrack ? event.target : event.node;
 }
 bool hasSubject(EventType type) {
-  return type != EventType::Solution && type != EventType::Exhausted && type != EventType::Stopped;
+  return !isEnd(type);
 }
 
 bool scopeCovers(std::string_view prefix, std::string_view path) {

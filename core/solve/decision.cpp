@@ -1,5 +1,6 @@
 #include "solve/decision.h"
 
+#include "solve/engine.h"
 #include "solve/form.h"
 #include "solve/redistribute.h"
 #include "solve/sentences.h"
@@ -162,6 +163,7 @@ class DecisionMaker {
       for (const PastTry& past : tries) {
         if (past.ordinal == i) tell(fate, past);
       }
+      if (fate.fate == Fate::Open && weighsPlans() && !tries.empty()) fate.fate = Fate::Outweighed;
       if (fate.fate == Fate::Open && isPassedOver(i, tries)) fate.fate = hasLearned() ? Fate::Skipped : Fate::Outweighed;
       m_decision.candidates.push_back(std::move(fate));
     }
@@ -177,6 +179,12 @@ class DecisionMaker {
 
   /// Nothing was shown to fail before the first step back: what is left out then was weighed, not refuted.
   bool hasLearned() const { return m_trace.stats().backtracks > 0; }
+
+  /// The recording tells of one whole plan: each step takes what that has, and nothing was tried beside it.
+  bool weighsPlans() const {
+    if (m_trace.engine() != Engine::Optimal || hasLearned()) return false;
+    return m_trace.conflictCount() == 0 || m_trace.conflict(ConflictId(0)).isOfWholePlan();
+  }
 
   /// Left out without a try.
   bool isPassedOver(std::size_t ordinal, const std::vector<PastTry>& tries) const {
@@ -264,12 +272,16 @@ class DecisionMaker {
       case Fate::Open: {
         const auto last = m_cursor.lastEvent();
         const bool isSolved = last && last->type == EventType::Solution;
-        return s.text(fate.name + (isSolved ? " fits here too; the solution does without it." : " is not tried yet.")).finish();
+        const bool isOver = last && isEnd(last->type);
+        return s.text(fate.name + (isSolved ? " fits here too; the solution does without it."
+                                   : isOver ? " was not tried before the search ended."
+                                            : " is not tried yet."))
+            .finish();
       }
       case Fate::Skipped:
         return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name)).finish();
       case Fate::Outweighed:
-        return s.text(fmt::format("{} fits here; the engine compares whole plans, and the one that it tells of is without it. Ask why not to learn whether a plan has it.", fate.name)).finish();
+        return s.text(fmt::format("{} fits here; the engine compares whole plans, and the one that it tells of is without it; whether another has it, it does not tell.", fate.name)).finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();
       case Fate::Pinned: return s.text(fmt::format("{} is {}.", fate.name, fate.why)).finish();
       default: return s.text(fmt::format("{} {}.", fate.name, fate.why)).finish();

@@ -50,6 +50,10 @@ Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink
   return result;
 }
 
+std::string_view noSolutionText(const SolveResult& result) {
+  return result.isProved ? "There is no solution" : "No solution was found";
+}
+
 std::unique_ptr<TraceSink> makeCountingSink() {
   return std::make_unique<CountingSink>();
 }

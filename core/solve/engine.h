@@ -50,6 +50,9 @@ struct SolveResult {
   std::shared_ptr<const Optimum> optimum;  ///< `optimal` that found a solution
 };
 
+/// Of a NoSolution: "There is no solution", or where that was not shown "No solution was found".
+std::string_view noSolutionText(const SolveResult& result);
+
 /// BadUsage for a pin that matches nothing. `cache` makes solving again after a change of pins cheaper; it may be null.
 Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress = {},
                           SolveCache* cache = nullptr);

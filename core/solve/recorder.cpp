@@ -6,14 +6,6 @@
 #include <atomic>
 
 namespace cleave::solve {
-namespace {
-
-bool isLast(EventType type) {
-  return type == EventType::Solution || type == EventType::Exhausted || type == EventType::Stopped;
-}
-
-}  // namespace
-
 /// The trace that a recorder fills. The engine's thread appends; everything const is safe from any thread.
 class TraceRecorder::Storage final : public Trace {
  public:
@@ -38,7 +30,7 @@ class TraceRecorder::Storage final : public Trace {
 
   bool append(const Event& event) {
     // The event that ends a search is kept beyond any limit, so that every trace has its end.
-    if (m_log.size() * sizeof(Event) >= m_limits.totalBytes && !isLast(event.type) && !mayGrow()) return false;
+    if (m_log.size() * sizeof(Event) >= m_limits.totalBytes && !isEnd(event.type) && !mayGrow()) return false;
     if (auto appended = m_log.append(event); !appended) {
       stop(std::move(appended.error().message));
       return false;

@@ -24,7 +24,7 @@ bool sameOption(const rules::StrategyOption& a, const rules::StrategyOption& b) 
 
 std::string_view toText(EventType type) {
   static constexpr std::array<std::string_view, kEventTypes> kNames{"visit",    "try",       "conflict", "backtrack",
-                                                                    "solution", "exhausted", "stopped"};
+                                                                    "solution", "exhausted", "stopped",  "ended"};
   return kNames[static_cast<std::size_t>(type)];
 }
 

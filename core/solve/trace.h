@@ -30,8 +30,13 @@ enum class EventType : std::uint8_t {
   Solution,   ///< every node has a choice
   Exhausted,  ///< no candidate is left anywhere: there is no solution
   Stopped,    ///< the user stopped the search here
+  Ended,      ///< the search ended at its limits: no solution was found, and that there is none was not shown
 };
-inline constexpr std::size_t kEventTypes = 7;
+inline constexpr std::size_t kEventTypes = 8;
+/// The last event of a search.
+constexpr bool isEnd(EventType type) {
+  return type == EventType::Solution || type == EventType::Exhausted || type == EventType::Stopped || type == EventType::Ended;
+}
 std::string_view toText(EventType type);  ///< "visit", "try", ...
 
 /// Only Try and Backtrack change what is assigned; after Exhausted the last attempt stays, to be looked at.

@@ -1,5 +1,7 @@
 #include "solve/wording.h"
 
+#include "base/quantities.h"
+
 #include <algorithm>
 
 namespace cleave::solve {
@@ -23,6 +25,10 @@ std::string inWords(const Placement& placement, const graph::Shape& shape) {
 
 std::string ticked(std::string_view name) {
   return fmt::format("`{}`", name);
+}
+
+std::string budgetText(const CostSettings& cost) {
+  return fmt::format("{} of {}", cost.memoryBudget ? "the memory budget" : ticked(cost.profile.name), bytesText(cost.budgetBytes()));
 }
 
 std::string nameOf(const Graph& graph, NodeId node, bool isLayer) {

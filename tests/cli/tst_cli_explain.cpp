@@ -352,6 +352,11 @@ class TestCliExplain : public QObject {
     QVERIFY(same["layers"].toArray().isEmpty());
     const QJsonObject other = json({"plan", model("llama"), "--menu", "optimum", "--compare", "reference,optimal"});
     QVERIFY(!other["layers"].toArray().isEmpty());
+    // However many sides, the answer is one document.
+    const QJsonObject three = json({"plan", model("llama"), "--menu", "optimum", "--compare", "reference,optimal,learning"});
+    QCOMPARE(three["schema"].toString(), QString("cleave.diffs/1"));
+    QCOMPARE(three["diffs"].toArray().size(), 2);
+    QCOMPARE(three["diffs"][0].toObject(), other);
     const Finished text = cli({"plan", model("llama"), "--compare", "reference,optimal"});
     QVERIFY2(text.exitCode == 0 && text.out.contains("reference"), text.err.constData());
   }
@@ -404,6 +409,7 @@ class TestCliExplain : public QObject {
     QTest::newRow("no placement") << QStringList{"explain", model("llama"), "--value", "lm_head", "--placement", "sideways"} << "sideways";
     QTest::newRow("placement of nothing") << QStringList{"explain", model("llama"), "--placement", "R"} << "--value";
     QTest::newRow("no side") << QStringList{"plan", model("llama"), "--compare", "reference,fastest"} << "fastest";
+    QTest::newRow("a negative seed") << QStringList{"plan", model("llama"), "--seed", "-1"} << "--seed";
     QTest::newRow("one side") << QStringList{"plan", model("llama"), "--compare", "reference"} << "two";
     QTest::newRow("no sizes") << QStringList{"plan", model("llama"), "--world-sizes", "4-2"} << "4-2";
     QTest::newRow("no device") << QStringList{"plan", model("llama"), "--device-profile", "abacus"} << "h100";

@@ -167,6 +167,12 @@ solve::Problem withAll(solve::Problem problem) {
   return problem;
 }
 
+bool redistributionSplits(const Case& c, NodeId node) {
+  solve::Problem problem = withAll(c.problem);
+  problem.redistributable = {"*"};
+  return fastestSplit(problem, node).has_value();
+}
+
 /// Empty when what the standing says comes true; else what does not.
 std::string refuted(const Case& c, const Plan& plan, NodeId node, const Standing& standing) {
   const int ranks = c.problem.context.worldSize;
@@ -175,9 +181,10 @@ std::string refuted(const Case& c, const Plan& plan, NodeId node, const Standing
   if (weightIsSplit(*plan.graph, *plan.solution, node, ranks)) return text + ", but its weight is split";
   const auto fs = plan.cost.femtoseconds();
   const auto here = fastestSplit(c.problem, node);
-  if (std::holds_alternative<Cannot>(standing)) {
+  if (const auto* cannot = std::get_if<Cannot>(&standing)) {
     if (here) return text + ", but a pin brings it";
-    return fastestSplit(withAll(c.problem), node) ? text + ", but other settings bring it" : "";
+    if (fastestSplit(withAll(c.problem), node)) return text + ", but other settings bring it";
+    return !cannot->isUnlessRedistributed && redistributionSplits(c, node) ? text + ", but redistribution brings it" : "";
   }
   if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
     if (!here) return text + ", but no pin brings it";
@@ -228,6 +235,7 @@ class TestVerdictClaims : public QObject {
       QVERIFY2(count < 1000 || told[standing.index()] * 50 > count, std::string(kindOf(standing)).c_str());
     }
     QVERIFY2(count < 1000 || m_heldNoLess > 0, "nothing was left out for what it holds");
+    QVERIFY2(count < 1000 || m_byRedistribution > 0, "redistribution brought nothing");
     QVERIFY(plans * 2 > count);
   }
 
@@ -319,6 +327,7 @@ class TestVerdictClaims : public QObject {
     return {};
   }
 
+  std::size_t m_byRedistribution = 0;  ///< layers that "cannot be split without redistribution", and can with it
   std::size_t m_heldNoLess = 0;  ///< layers whole because no plan that splits them is fast enough and holds less
 
   std::string falseStanding(const Case& c, const Plan& plan, Dice& dice, std::array<std::size_t, std::variant_size_v<Standing>>& told) {
@@ -327,6 +336,8 @@ class TestVerdictClaims : public QObject {
       ++told[layer.standing.index()];
       const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
       m_heldNoLess += costs && costs->isFastEnough;
+      const auto* cannot = std::get_if<Cannot>(&layer.standing);
+      m_byRedistribution += cannot && cannot->isUnlessRedistributed && redistributionSplits(c, layer.node);
       if (std::string wrong = refuted(c, plan, layer.node, layer.standing); !wrong.empty()) return wrong;
     }
     return {};

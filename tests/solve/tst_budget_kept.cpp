@@ -1,5 +1,6 @@
 // Whatever plan is known to fit a budget, the optimal engine finds one that fits it and is no slower.
 #include "optimal_support.h"
+#include "solve/solve_support.h"
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -7,6 +8,20 @@ using namespace cleave::test;
 using rules::SequenceParallel;
 
 Q_DECLARE_METATYPE(SequenceParallel)
+
+namespace {
+
+/// Whether one byte less than the smallest point needs has no plan, and is known to have none where the front says so.
+bool endsAsItSays(Problem problem, const Optimum::Front& front) {
+  problem.cost.memoryBudget = front.points.back().bytes - 1;
+  const Recorded below = record(std::make_shared<Problem>(problem), {}, {}, Engine::Optimal);
+  const bool isKnown = !below.result.optimum && below.result.isProved;
+  const EventType last = eventsOf(*below.trace).back().type;
+  return isKnown == front.isEndKnown && last == (isKnown ? EventType::Exhausted : EventType::Ended) &&
+         noSolutionText(below.result) == (isKnown ? "There is no solution" : "No solution was found");
+}
+
+}  // namespace
 
 class TestBudgetKept : public QObject {
   Q_OBJECT
@@ -66,6 +81,26 @@ class TestBudgetKept : public QObject {
       QVERIFY2(result.optimum->cost().femtoseconds() == point.femtoseconds, where.c_str());
       QVERIFY2(result.optimum->cost().bytes() == point.bytes, where.c_str());
     }
+    QVERIFY(endsAsItSays(*problem, *front));
+    QVERIFY(front->isEndKnown);
+  }
+
+  /// A plan that keeps more may have a lower transient peak: a front says whether it knows that none is smaller.
+  void theEndOfAFrontIsKnownOrNot() {
+    int known = 0, unknown = 0;
+    for (const int ranks : {2, 3, 4}) {
+      for (const bool isTraining : {false, true}) {
+        const auto problem = llama({.layers = 2, .hidden = 576, .heads = 9, .kvHeads = 3, .intermediate = 1536, .vocab = 49152, .sequence = 2048}, ranks,
+                                   SequenceParallel::Auto);
+        problem->cost.slackPercent = 0;
+        problem->cost.isTraining = isTraining;
+        const auto front = solved(*problem).optimum->front();
+        QVERIFY(front.has_value());
+        QVERIFY2(endsAsItSays(*problem, *front), fmt::format("{} ranks, {}", ranks, isTraining).c_str());
+        ++(front->isEndKnown ? known : unknown);
+      }
+    }
+    QVERIFY2(known > 0 && unknown > 0, fmt::format("{} known, {} not", known, unknown).c_str());
   }
 
   /// Heads that do not divide leave plans whose pieces of heads are whole on a rank, and a search that knows what these hold.

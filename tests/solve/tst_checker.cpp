@@ -144,7 +144,7 @@ class TestChecker : public QObject {
     problem->cost.memoryBudget = needed - 1;
     const auto violations = check(*problem, solution);
     QCOMPARE(violations.size(), std::size_t(1));
-    QVERIFY2(violations[0].find("1 B more than the budget") != std::string::npos, violations[0].c_str());
+    QVERIFY2(violations[0].find("1 B more than the memory budget of") != std::string::npos, violations[0].c_str());
   }
 
   /// As many redistributed values as a large model has: what may be redistributed is looked up once, not for each.

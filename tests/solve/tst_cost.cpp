@@ -232,8 +232,9 @@ class TestCost : public QObject {
     QCOMPARE(timeText(12'000'000), std::string("12 ns"));
     QCOMPARE(timeText(1'250'000'000'000), std::string("1.25 ms"));
     QCOMPARE(timeText(830'000'000'000), std::string("830 µs"));
-    QCOMPARE(timeText(999'700'000'000), std::string("1 ms"));
-    QCOMPARE(timeText(-1'500'000'000'000'000), std::string("-1.5 s"));
+    QCOMPARE(timeText(999'700'000'000), std::string("1.00 ms"));
+    QCOMPARE(timeText(2'500'000'000'000), std::string("2.50 ms"));
+    QCOMPARE(timeText(-1'500'000'000'000'000), std::string("-1.50 s"));
     QCOMPARE(timeText(3), std::string("3 fs"));
     QCOMPARE(timeText(Femtoseconds::ofSeconds(9'223)), std::string("9223 s"));
     QCOMPARE(timeText(Femtoseconds::ofSeconds(36'000)), std::string("10 h"));

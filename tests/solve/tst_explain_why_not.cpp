@@ -380,6 +380,52 @@ class TestExplainWhyNot : public QObject {
     QVERIFY(costs > 0);
   }
 
+  /// Each row of the choices, demanded by what it names itself, is possible and costs what the row says.
+  void whatARowOfTheChoicesNamesIsWhatItCosts_data() {
+    QTest::addColumn<int>("heads");
+    QTest::addColumn<int>("kvHeads");
+    QTest::addColumn<int>("ranks");
+    QTest::newRow("heads that divide") << 8 << 4 << 2;
+    QTest::newRow("7 heads on 2 ranks") << 7 << 1 << 2;
+    QTest::newRow("4 KV heads on 8 ranks") << 8 << 4 << 8;
+  }
+  void whatARowOfTheChoicesNamesIsWhatItCosts() {
+    QFETCH(int, heads);
+    QFETCH(int, kvHeads);
+    QFETCH(int, ranks);
+    auto problem = *test::problemOf(test::llamaGraph({.layers = 2, .hidden = 16 * heads, .heads = heads, .kvHeads = kvHeads}), ranks);
+    problem.context.menu = rules::Menu::Full;
+    problem.cost.slackPercent = 0;
+    const auto sink = makeCountingSink();
+    const auto best = solve::solve(problem, Engine::Optimal, *sink);
+    QVERIFY(best && best->optimum);
+    int rows = 0, copies = 0;
+    for (const char* layer : {"model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.v_proj", "model.layers.0.self_attn.o_proj", "lm_head"}) {
+      const ValueId value = resultOf(*problem.graph, layer);
+      const auto regrets = best->optimum->regrets(value);
+      QVERIFY(regrets.has_value());
+      for (const Regret& regret : *regrets) {
+        if (!regret.extraFs) continue;
+        const std::string where = fmt::format("{} {} as {}", layer, regret.name(), regret.demand());
+        Problem pinned = problem;
+        const bool isPlacement = regret.demand() == regret.placement.text();
+        // A strategy may leave its result in more than one way, of which a row is one.
+        pinned.pins.push_back(*Pin::parse(fmt::format("{}={}", problem.graph->value(value).name, regret.placement.text())));
+        if (!isPlacement) pinned.pins.push_back(*Pin::parse(demandFor(layer, *regret.strategy)));
+        const auto then = solve::solve(pinned, Engine::Optimal, *sink);
+        QVERIFY2(then, where.c_str());
+        QVERIFY2(then->optimum, (where + " with " + pinned.pins.front().text + ": " + then->core.text()).c_str());
+        const Femtoseconds expected = best->optimum->cost().femtoseconds() + *regret.extraFs;
+        QVERIFY2(isPlacement ? then->optimum->cost().femtoseconds() <= expected : then->optimum->cost().femtoseconds() == expected, where.c_str());
+        const WhyNot answer = isPlacement ? ask(problem, value, regret.demand()) : ask(problem, layer, *regret.strategy);
+        QVERIFY2(answer.answer != WhyNotAnswer::Impossible && answer.answer != WhyNotAnswer::Forbidden, (where + ": " + textOf(answer)).c_str());
+        ++rows;
+        copies += regret.isCopied;
+      }
+    }
+    QVERIFY2(rows > 4 && (copies > 0) == (heads % ranks != 0), fmt::format("{} rows, {} copies", rows, copies).c_str());
+  }
+
   void namesTheBudgetThatNoPlanKeeps() {
     Problem problem = *test::problemOf(test::llamaGraph(), 2, {"lm_head=column"});
     problem.cost.memoryBudget = 1000;

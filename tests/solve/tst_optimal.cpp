@@ -221,7 +221,7 @@ class Comparison {
     });
     const auto front = optimum.front();
     if (!front) return front.error().message;
-    if (!front->isExact) return isFrontThinned = true, std::string();
+    if (!front->isExact || !front->isEndKnown) return isFrontThinned = true, std::string();
     if (front->points.size() != expected.size()) return fmt::format("the front has {} points instead of {}", front->points.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (front->points[i].femtoseconds != expected[i].first || front->points[i].bytes != expected[i].second) {

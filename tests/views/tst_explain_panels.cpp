@@ -114,12 +114,12 @@ void TestExplainPanels::chainEndsWithTheAlternatives() {
 
 void TestExplainPanels::regretsStandBesideEachChoice() {
   std::vector<solve::Regret> regrets(5);
-  regrets[0] = {rules::Placement::split(1), rules::Strategy::Column, true, 0, 0};
-  regrets[1] = {rules::Placement(), rules::Strategy::Row, false, 800'000'000'000, -(1 << 20)};
-  regrets[2] = {rules::Placement(), rules::Strategy::ColumnGather, false, std::nullopt, std::nullopt};
-  regrets[3] = {rules::Placement(), rules::Strategy::Vocab, false, -13'000'000'000, 1 << 20};
-  regrets[4] = {rules::Placement(), rules::Strategy::ByExpert, false, std::nullopt, std::nullopt, false};
-  const QString html = regretTable(regrets, 1, kColors);
+  regrets[0] = {.placement = rules::Placement::split(1), .strategy = rules::Strategy::Column, .isChosen = true, .extraFs = 0, .extraBytes = 0};
+  regrets[1] = {.strategy = rules::Strategy::Row, .extraFs = 800'000'000'000, .extraBytes = -(1 << 20)};
+  regrets[2] = {.strategy = rules::Strategy::ColumnGather};
+  regrets[3] = {.strategy = rules::Strategy::Vocab, .extraFs = -13'000'000'000, .extraBytes = 1 << 20};
+  regrets[4] = {.strategy = rules::Strategy::ByExpert, .isProved = false};
+  const QString html = regretTable(regrets, 2, 1, kColors);
   QVERIFY(html.contains(QStringLiteral("in the plan")) && !html.contains(QStringLiteral("whynot:column\"")));
   QVERIFY(html.contains(timeChange(800'000'000'000)) && html.contains(QStringLiteral("−1 MiB")));
   QVERIFY(html.contains(QStringLiteral("whynot:column+gather")));
@@ -130,9 +130,9 @@ void TestExplainPanels::regretsStandBesideEachChoice() {
   // stands here too.
   QVERIFY(!html.contains(QStringLiteral("(fastest ")));
   regrets[3].fastestExtraFs = -18'400'000'000;
-  const QString both = regretTable(regrets, 1, kColors);
+  const QString both = regretTable(regrets, 2, 1, kColors);
   QVERIFY2(both.contains(QStringLiteral("(fastest %1)").arg(timeChange(-18'400'000'000))), qPrintable(both));
-  const QString plain = regretTable({regrets[0], regrets[1]}, 1, kColors);
+  const QString plain = regretTable({regrets[0], regrets[1]}, 2, 1, kColors);
   for (const char* words : {"budget", "not known", "slack"}) QVERIFY2(!plain.contains(QLatin1String(words)), words);
 }
 

@@ -66,7 +66,7 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   QVERIFY(!none.contains(QStringLiteral("MiB")));  // there is no plan to have a size
   QVERIFY(worldSizeText(sizes[3]).contains(QStringLiteral("works in part: 3 heads do not split over 4 ranks; 3 of 8 layers, 37.5 %")));
   // Three reasons for one picture: it cannot, it does not pay, it was not asked for.
-  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::Nothing, "a")).contains(QStringLiteral("nothing can be split: a")));
+  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::Nothing, "a")).contains(QStringLiteral("nothing is split: a")));
   QVERIFY(worldSizeText(size(2, WorldSizeVerdict::DoesNotPay, "b")).contains(QStringLiteral("does not pay: b")));
   // A budget's reason lists all that a rank holds: in brief here, the whole of it under the pointer.
   plan::WorldSize over = size(2, WorldSizeVerdict::OverBudget, "c: all that a rank holds");

@@ -48,8 +48,11 @@ QString describe(Tint tint) {
   return {};
 }
 
-QString describe(const MaybePlacement& placement) {
+QString describe(const MaybePlacement& placement, int ranks) {
   if (!placement || placement->isReplicated()) return describe(tintOf(placement));
+  if (tintOf(placement, ranks) == Tint::Replicated) {
+    return QStringLiteral("%1, as %2").arg(describe(Tint::Replicated), QString::fromStdString(placement->text()));
+  }
   QString text =
       placement->lastDim() > placement->firstDim()
           ? QStringLiteral("split on dimensions %1 to %2 jointly").arg(placement->firstDim()).arg(placement->lastDim())

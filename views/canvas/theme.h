@@ -33,7 +33,7 @@ Tint tintOf(const MaybePlacement& placement, int ranks = 0);
 QString chipText(const MaybePlacement& placement);
 /// "split on dimension 1", "whole on every rank", "not assigned yet": the chip's tooltip and the legend.
 QString describe(Tint tint);
-QString describe(const MaybePlacement& placement);
+QString describe(const MaybePlacement& placement, int ranks = 0);
 QString formText(LayerForm form);  ///< "column": the word on a layer's head and in the legend
 /// "column"; "column, copied" where every rank holds all of it for all that.
 QString strategyText(rules::Strategy strategy, LayerForm form);

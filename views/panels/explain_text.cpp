@@ -13,12 +13,16 @@ QString whyNotLink(const QString& choice) {
   return link(QStringLiteral("whynot:%1").arg(choice), QObject::tr("why not?"));
 }
 
+int ranksOf(const Document& document) {
+  return document.stepState() ? document.stepState()->ranks : 0;
+}
+
 QString valueLine(const Document& document, ValueId value) {
   const graph::Graph& graph = *document.graph();
   const graph::Value& v = graph.value(value);
   return QStringLiteral("%1 %2 %3")
       .arg(link(QStringLiteral("value:%1").arg(toQ(v.name)), toQ(v.name)), mono(shapeText(v.type.shape)),
-           chip(document.placementOf(value)));
+           chip(document.placementOf(value), ranksOf(document)));
 }
 
 QString collectiveText(const rules::StrategyOption& option) {
@@ -56,9 +60,11 @@ QString candidateRow(const solve::CandidateFate& candidate, bool asks, const Tex
   QString why = prose(candidate.why).toHtmlEscaped();
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
-  const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(toQ(candidate.name)) : QString();
-  const QString name = QStringLiteral("<b style=\"white-space:nowrap\">%1</b>").arg(escaped(candidate.name));
-  QString rows = row({cell(name), cell(fateText(candidate, colors)), cell(quiet(collective, colors)), cell(ask)});
+  // A copy goes by its placement: its strategy's name means what is split.
+  const bool isCopied = candidate.choice && candidate.choice->strategy && candidate.name != rules::toText(candidate.choice->strategy->strategy);
+  const QString demand = toQ(isCopied ? candidate.choice->results.front().text() : candidate.name);
+  const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(demand) : QString();
+  QString rows = row({nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))), cell(fateText(candidate, colors)), cell(quiet(collective, colors)), cell(ask)});
   if (!why.isEmpty()) rows += row({cell({}), cell(quiet(why, colors), 3)});
   return rows;
 }
@@ -185,7 +191,7 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
     lines << QStringLiteral("%1 <b>%2</b> %3")
                  .arg(link(QStringLiteral("node:%1").arg(node.raw()), shortScope(graph::layerName(graph, node), 2)),
                       strategy ? escaped(rules::toText(*strategy)) : QStringLiteral("–"),
-                      n.results.empty() ? QString() : chip(document.placementOf(n.results[0])));
+                      n.results.empty() ? QString() : chip(document.placementOf(n.results[0]), ranksOf(document)));
   }
   text.html = QStringLiteral("<p>%1</p>")
                   .arg(QObject::tr("Module %1: %2, of them %3.")
@@ -213,7 +219,7 @@ QString choiceSections(const Document& document, const TextColors& colors) {
   const bool hasRegrets = isAboutThis && analysis->regrets && !analysis->regrets->empty();
   if (hasRegrets)
     html += heading(QObject::tr("Choices, and what the best plan with each costs more"), colors) +
-            regretTable(*analysis->regrets, document.solved()->options.cost.slackPercent, colors);
+            regretTable(*analysis->regrets, ranksOf(document), document.solved()->options.cost.slackPercent, colors);
   const auto& decision = document.decision();
   if (decision && decision->node == node && !decision->candidates.empty()) {
     QStringList rows;
@@ -296,8 +302,8 @@ DecisionText decisionText(const Document& document, const TextColors& colors) {
     const graph::Value& value = graph.value(result);
     const auto placement = document.placementOf(result);
     text.html += QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>")
-                     .arg(mono(shapeText(value.type.shape)), escaped(graph::toText(value.type.dtype)), chip(placement),
-                          placement ? describe(placement) : QString());
+                     .arg(mono(shapeText(value.type.shape)), escaped(graph::toText(value.type.dtype)), chip(placement, ranksOf(document)),
+                          placement ? describe(placement, ranksOf(document)) : QString());
   }
   if (const QString assigned = assignedLine(document, focus.node);
       !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !document.decision())

@@ -67,7 +67,7 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole: return text(node, index.column());
     case Qt::AccessibleTextRole:
-      return index.column() == PlacementColumn ? QVariant(describe(placementOf(node))) : text(node, index.column());
+      return index.column() == PlacementColumn ? QVariant(describe(placementOf(node), m_state ? m_state->ranks : 0)) : text(node, index.column());
     case kPlacementRole: return index.column() == PlacementColumn ? QVariant::fromValue(placementOf(node)) : QVariant();
     case kRanksRole: return m_state ? m_state->ranks : 0;
     case kSortRole:
@@ -76,7 +76,7 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
       return text(node, index.column());
     case kTargetRole: return QStringLiteral("node:%1").arg(node.raw());
     case Qt::ToolTipRole:
-      if (index.column() == PlacementColumn) return describe(placementOf(node));
+      if (index.column() == PlacementColumn) return describe(placementOf(node), m_state ? m_state->ranks : 0);
       return index.column() == Operator ? toQ(m_graph->opName(m_graph->node(node))) : text(node, index.column());
     default: return {};
   }

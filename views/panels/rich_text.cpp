@@ -35,10 +35,10 @@ QString heading(const QString& text, const TextColors& colors) {
   return QStringLiteral("<p style=\"margin:10px 0 2px 0\"><b style=\"color:%1\">%2</b></p>").arg(colors.quiet, text);
 }
 
-QString chip(const MaybePlacement& placement) {
+QString chip(const MaybePlacement& placement, int ranks) {
   if (!placement) return QObject::tr("not assigned yet");
   const Theme theme = Theme::light();
-  const QColor color = theme.placementColor(placement);
+  const QColor color = theme.placementColor(placement, ranks);
   return QStringLiteral("<span style=\"background-color:%1;color:%2\">&nbsp;%3&nbsp;</span>")
       .arg(color.name(), theme.textOn(color).name(), escaped(placement->text()));
 }
@@ -52,6 +52,10 @@ QString lineList(const QStringList& htmls) {
 QString cell(const QString& html, int columns) {
   return columns == 1 ? QStringLiteral("<td>%1&nbsp;</td>").arg(html)
                       : QStringLiteral("<td colspan=\"%1\">%2&nbsp;</td>").arg(columns).arg(html);
+}
+
+QString nameCell(const QString& html) {
+  return QStringLiteral("<td style=\"white-space:nowrap\">%1&nbsp;</td>").arg(html);
 }
 
 QString numberCell(const QString& html) {

@@ -25,12 +25,13 @@ QString quiet(const QString& html, const TextColors& colors);
 QString mono(const QString& text);  ///< escaped, in the fixed font
 QString heading(const QString& text, const TextColors& colors);
 /// A placement as a coloured word, as on the canvas.
-QString chip(const MaybePlacement& placement);
+QString chip(const MaybePlacement& placement, int ranks);
 /// Rows of one cell under each other.
 QString lineList(const QStringList& htmls);
 /// A table of rows of cells; numbers align right.
 QString cell(const QString& html, int columns = 1);
 QString numberCell(const QString& html);
+QString nameCell(const QString& html);  ///< in one line
 QString row(const QStringList& cells);
 QString table(const QStringList& rows);
 

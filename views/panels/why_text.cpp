@@ -55,13 +55,13 @@ QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPerce
   return html;
 }
 
-QString regretTable(const std::vector<solve::Regret>& regrets, double slackPercent, const TextColors& colors) {
+QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double slackPercent, const TextColors& colors) {
   QStringList rows;
   for (const solve::Regret& regret : regrets) {
-    const QString name = toQ(regret.strategy ? std::string(rules::toText(*regret.strategy)) : regret.placement.text());
+    const QString name = toQ(regret.name());
     QStringList cells{
-        cell(regret.isChosen ? QStringLiteral("<b>%1</b>").arg(name.toHtmlEscaped()) : name.toHtmlEscaped()),
-        cell(regret.strategy ? chip(regret.placement) : QString())};
+        nameCell(regret.isChosen ? QStringLiteral("<b>%1</b>").arg(name.toHtmlEscaped()) : name.toHtmlEscaped()),
+        cell(regret.strategy ? chip(regret.placement, ranks) : QString())};
     if (regret.isChosen) {
       rows << row(
           cells << cell(QStringLiteral("<b style=\"color:%1\">✓ %2</b>").arg(colors.good, QObject::tr("in the plan")),
@@ -78,7 +78,7 @@ QString regretTable(const std::vector<solve::Regret>& regrets, double slackPerce
     else
       cells << numberCell(quiet(regret.isProved ? QObject::tr("over budget") : QObject::tr("not known"), colors))
             << numberCell({});
-    rows << row(cells << cell(link(QStringLiteral("whynot:%1").arg(name), QObject::tr("why not?"))));
+    rows << row(cells << cell(link(QStringLiteral("whynot:%1").arg(toQ(regret.demand())), QObject::tr("why not?"))));
   }
   return table(rows) + regretNotes(regrets, slackPercent, colors);
 }

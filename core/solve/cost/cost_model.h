@@ -161,7 +161,7 @@ PlanCost costOf(const Problem& problem, const Solution& solution);
 /// The choice that a solution makes of a node, as candidatesOf would have offered it (without its reason).
 Choice choiceOf(const Variables& variables, const Problem& problem, const Solution& solution, NodeId node);
 
-/// "1.25 ms", "830 µs", "12 ns", "3 h", "40.5 years": times as people read them.
+/// Three significant digits, whole multiples without decimals, as bytesText: "1.25 ms", "2.50 ms", "830 µs", "3 h", "40.5 years".
 std::string timeText(Femtoseconds time);
 
 }  // namespace cleave::solve

@@ -43,13 +43,9 @@ std::string timeText(Femtoseconds exact) {
   std::size_t at = 0;
   while (at + 1 < kUnits.size() && time >= kUnits[at].most * kUnits[at].femtoseconds) ++at;
   const double shown = time / kUnits[at].femtoseconds;
-  const int decimals = shown >= 99.95 ? 0 : shown >= 9.995 ? 1 : 2;
-  std::string digits = fmt::format("{:.{}f}", shown, decimals);
-  if (decimals > 0) {
-    digits.erase(digits.find_last_not_of('0') + 1);
-    if (digits.back() == '.') digits.pop_back();
-  }
-  if (digits == "0") return fmt::format("{}{} fs", sign, static_cast<std::int64_t>(time));
+  const int decimals = shown >= 99.95 || shown == std::floor(shown) ? 0 : shown >= 9.995 ? 1 : 2;
+  const std::string digits = fmt::format("{:.{}f}", shown, decimals);
+  if (digits == "0.00") return fmt::format("{}{} fs", sign, static_cast<std::int64_t>(time));
   return fmt::format("{}{} {}", sign, digits, kUnits[at].name);
 }
 

@@ -211,8 +211,8 @@ class Remedies {
   std::string overBudgetText(const Figures& after) const {
     if (!isTooBig(after)) return {};
     const std::int64_t budget = m_problem.cost.budgetBytes();
-    return fmt::format(" That is {} more than the memory budget of {}: {} does not search under one, optimal does.",
-                       bytesText(after.rankBytes - budget), bytesText(budget), toText(m_engine));
+    return fmt::format(" That is {} more than {}: {} does not search under a budget, optimal does.",
+                       bytesText(after.rankBytes - budget), budgetText(m_problem.cost), toText(m_engine));
   }
 
   std::string textOf(const Change& change, const Figures& after, std::uint64_t conflicts) const {

@@ -10,11 +10,13 @@ namespace {
 constexpr std::uint64_t kMostPlansChecked = 10'000;
 constexpr std::size_t kMostPoints = 60;    ///< of the front of additive bytes, where it is walked point by point
 constexpr std::size_t kMostWalked = 120;   ///< of the front itself then
+constexpr std::size_t kMostBehind = 8;     ///< of the front itself, where it is not walked, behind its last budget
 
 /// What distinguishes two possibilities of a value: its placement, and its layer's strategy.
 struct Possibility {
   Placement placement;
   std::optional<rules::Strategy> strategy;
+  bool isCopied = false;
   std::size_t rank = 0;              ///< in candidate order
   std::vector<bool> isTaken;         ///< by transition: those that take it
 };
@@ -47,12 +49,13 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
       const Placement placement = placementsOf(choice)[index];
       std::optional<rules::Strategy> strategy;
       if (isResult && choice.strategy) strategy = choice.strategy->strategy;
+      const bool isCopied = strategy && formOf(*choice.strategy, context.problem.context.worldSize) != *strategy;
       const std::size_t rank = layer ? rankAmong(offered, *choice.strategy) : ordinal;
       auto known = std::find_if(found.begin(), found.end(), [&](const Possibility& p) {
-        return p.placement == placement && p.strategy == strategy;
+        return p.placement == placement && p.strategy == strategy && p.isCopied == isCopied;
       });
       if (known == found.end()) {
-        found.push_back({placement, strategy, rank, std::vector<bool>(level.transitions.size(), false)});
+        found.push_back({placement, strategy, isCopied, rank, std::vector<bool>(level.transitions.size(), false)});
         known = std::prev(found.end());
       }
       known->rank = std::min(known->rank, rank);
@@ -93,10 +96,10 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
   }
   const NodeId node = m_context->variables.decider(graph.value(value).producer);
   const auto place = placeOf(node);
-  if (!place) return std::vector<Regret>{{Placement(), std::nullopt, true, Femtoseconds(), 0, true, Femtoseconds()}};
+  if (!place) return std::vector<Regret>{{.isChosen = true, .extraFs = Femtoseconds(), .extraBytes = 0, .fastestExtraFs = Femtoseconds()}};
   std::vector<Regret> regrets;
   for (Possibility& possibility : possibilitiesOf(*m_context, m_elimination.level(*place), node, value)) {
-    Regret regret{possibility.placement, possibility.strategy};
+    Regret regret{possibility.placement, possibility.strategy, possibility.isCopied};
     regret.isChosen = possibility.isTaken[m_found.path[*place]];
     if (regret.isChosen) {
       regret.extraFs = Femtoseconds();
@@ -121,16 +124,11 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
 }
 
 /// Each point is the answer to a budget. Where the front of additive bytes has few points, the next budget is one byte less than
-/// the last plan needs, which leaves out none; else budgets are taken along that front.
+/// the last plan needs, which leaves out none; else budgets are taken along that front, and walked on from its end.
 Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   const Chain* whole = chain(progress);
   std::vector<std::int64_t> budgets;
-  std::int64_t fewest = 0;
-  const auto paths = whole ? frontOf(*whole, kMostPoints, progress, [&](const Path& path) {
-    const PlanCost cost = priceOf(path);
-    budgets.push_back(cost.bytes());
-    fewest = cost.additiveBytes();
-  })
+  const auto paths = whole ? frontOf(*whole, kMostPoints, progress, [&](const Path& path) { budgets.push_back(priceOf(path).bytes()); })
                            : std::nullopt;
   if (!paths) return progress.cancelledError("weighing time against memory");
   Front front;
@@ -139,14 +137,21 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   std::vector<FrontBound> bounds;
   Limits within;
   if (m_elimination.places() > Limits::kFewPlaces) within.plans = Limits::kFewPlans;
-  for (std::size_t i = 0; isWalked ? i < kMostWalked : i < budgets.size(); ++i) {
-    if (!isWalked) within.total = budgets[i];
+  front.isEndKnown = false;
+  const std::size_t most = isWalked ? kMostWalked : budgets.size() + kMostBehind;
+  for (std::size_t i = 0; i < most; ++i) {
+    const bool isListed = !isWalked && i < budgets.size();
+    if (isListed) {
+      within.total = budgets[i];
+    } else if (!front.points.empty()) {
+      const auto fewest = std::min_element(front.points.begin(), front.points.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+      within.total = fewest->bytes - 1;
+    }
     const Found found = fastestWithin({}, within, progress);
     if (found.outcome == Found::Outcome::Stopped) return progress.cancelledError("weighing time against memory");
     if (found.outcome != Found::Outcome::Plan) {
-      // Below the plan with the fewest bytes that stay nothing is looked for.
-      const bool isEnd = !front.points.empty() && front.points.back().bytes - front.points.back().transientPeak == fewest;
-      front.isExact = front.isExact && (found.isProved || isEnd);
+      if (isListed) continue;
+      front.isEndKnown = found.isProved;
       break;
     }
     front.isExact = front.isExact && found.isProved;
@@ -157,13 +162,30 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
       return other.femtoseconds <= point.femtoseconds && other.bytes <= point.bytes;
     });
     if (!isBeaten) front.points.push_back(point);
-    if (isWalked) within.total = point.bytes - 1;
-    if (isWalked && i + 1 == kMostWalked) front.isExact = false;
+    if (isWalked && i + 1 == most) front.isExact = false;
   }
   std::sort(front.points.begin(), front.points.end(), [](const ParetoPoint& a, const ParetoPoint& b) { return a.bytes > b.bytes; });
   if (!front.isExact) front.worstGap = worstGapOf(front.points, bounds);
   return front;
 }
+
+}  // namespace cleave::solve::optimal
+
+namespace cleave::solve {
+
+std::string toText(const Optimum::Front& front) {
+  const std::size_t count = front.points.size();
+  std::string text;
+  if (count == 1 && front.isExact && front.isEndKnown) return "One plan is both the fastest and the smallest.";
+  text = fmt::format("{} plan{} that no other{} beats in both time and memory", count, count == 1 ? "" : "s", front.isExact ? "" : " found");
+  if (!front.isExact) text += fmt::format("; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here", 100 * front.worstGap);
+  if (!front.isEndKnown) text += "; whether a plan needs less than the smallest is not known";
+  return text + ".";
+}
+
+}  // namespace cleave::solve
+
+namespace cleave::solve::optimal {
 
 Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& progress) const {
   const Found found = fastestWithin({}, {.total = point.bytes}, progress);

@@ -83,7 +83,7 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
   const auto& steps = optimum.context().variables.steps();
   ConflictRecord record{steps.back(), overBudgetSentence(optimum, found), {}, {}};
   if (!narrator.take(found.path, steps.size() - 1) || !narrator.fail(record)) return narrator.report().stopped();
-  SolveResult result = narrator.report().finish(Outcome::NoSolution, EventType::Exhausted);
+  SolveResult result = narrator.report().finish(Outcome::NoSolution, found.isProved ? EventType::Exhausted : EventType::Ended);
   result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), budgetText(optimum.context().problem, false, found.isProved), std::nullopt});
   result.isProved = found.isProved;
   if (!found.isProved) result.limit = optimum.limitText();

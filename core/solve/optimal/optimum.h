@@ -13,6 +13,7 @@
 ///
 /// Immutable and thread-safe once made; `solve(…, Engine::Optimal, …)` hands it out in SolveResult::optimum.
 #include "solve/cost/cost_model.h"
+#include "solve/form.h"
 
 #include <functional>
 #include <limits>
@@ -25,6 +26,7 @@ namespace cleave::solve {
 struct Regret {
   Placement placement;                                ///< of the value
   std::optional<rules::Strategy> strategy;            ///< of its layer, where the value is a layer's result
+  bool isCopied = false;                              ///< that strategy comes to a copy of all of the weight on every rank
   bool isChosen = false;
   /// Cost of the plan that takes this minus the plan's; nullopt: there are plans that take it, but none within the budget.
   std::optional<Femtoseconds> extraFs;
@@ -33,6 +35,11 @@ struct Regret {
   bool isProved = true;
   /// `extraFs` of the fastest plan within the budget that takes this, which slack may have passed over for one that holds less.
   std::optional<Femtoseconds> fastestExtraFs;
+
+  /// What it is called: "column", "column, copied", "S(2)".
+  std::string name() const { return strategy ? formText(*strategy, isCopied) : placement.text(); }
+  /// What to ask for, or to pin, to have it: a copy goes by its placement, as its strategy's name means what is split.
+  std::string demand() const { return strategy && !isCopied ? std::string(rules::toText(*strategy)) : placement.text(); }
 };
 
 /// What it costs at least to treat a step otherwise than the plan does.
@@ -99,10 +106,11 @@ class Optimum {
 
   /// The whole front by rising time, first the fastest plan; the budget does not cut it. `isExact` false: thinned, because it
   /// has too many points; no plan left out is faster than the next smaller one here by more than `worstGap` (of the
-  /// fastest plan's time).
+  /// fastest plan's time). `isEndKnown` false: whether a plan needs less than the last point was not found out.
   struct Front {
     std::vector<ParetoPoint> points;
     bool isExact = true;
+    bool isEndKnown = true;
     double worstGap = 0;
   };
   virtual Result<Front> front(const Progress& progress = {}) const = 0;
@@ -112,5 +120,8 @@ class Optimum {
   /// The k cheapest distinct plans within the budget, cheapest first; fewer when there are no more.
   virtual Result<std::vector<Solution>> best(std::size_t k, const Progress& progress = {}) const = 0;
 };
+
+/// "7 plans that no other beats in both time and memory.", and what is not known of them.
+std::string toText(const Optimum::Front& front);
 
 }  // namespace cleave::solve
