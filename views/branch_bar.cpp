@@ -5,6 +5,8 @@
 #include <QLabel>
 #include <QToolButton>
 
+#include "panels/panel_parts.h"
+
 namespace cleave::views {
 
 namespace {
@@ -12,7 +14,7 @@ constexpr int kChangeWidth = 260;
 }
 
 BranchBar::BranchBar(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_change(new QLabel) {
+    : QWidget(parent), m_document(document), m_change(new ElidedLabel) {
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(4, 2, 6, 2);
   layout->setSpacing(2);
@@ -30,6 +32,7 @@ BranchBar::BranchBar(Document& document, QWidget* parent)
   }
   m_change->setMaximumWidth(kChangeWidth);
   m_change->setTextFormat(Qt::PlainText);
+  m_change->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
   m_change->setContentsMargins(4, 0, 4, 0);
   layout->addWidget(m_change);
   const auto add = [&](const QString& text, const QString& tip, void (Document::*run)()) {
@@ -57,7 +60,7 @@ void BranchBar::refresh() {
     m_buttons[i]->setToolTip(tr("%1: %2%3 (Ctrl+B switches)").arg(branch.name, branch.label, state));
     m_buttons[i]->setAccessibleName(tr("Branch %1: %2").arg(branch.name, branch.label));
   }
-  m_change->setText(fontMetrics().elidedText(branches[1].label, Qt::ElideRight, kChangeWidth - 10));
+  m_change->setText(tr("B: %1").arg(branches[1].label));
   m_change->setToolTip(tr("What B changes: %1").arg(branches[1].label));
 }
 

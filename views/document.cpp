@@ -51,6 +51,7 @@ QString solvedText(const pipeline::Solved& solved) {
 QString endText(const solve::Trace& trace) {
   solve::Event last;
   const bool isEmpty = trace.size() == 0 || trace.read(trace.size() - 1, {&last, 1}) == 0;
+  if (!isEmpty && last.type == solve::EventType::Ended) return QObject::tr("and no plan: it ended at its limit before it found one.");
   if (!isEmpty && last.type == solve::EventType::Exhausted) return QObject::tr("and it found no plan.");
   if (!isEmpty && last.type == solve::EventType::Solution) return QObject::tr("and no plan. Solve makes one.");
   return QObject::tr("and no plan: it was stopped before it found one.");
@@ -60,15 +61,15 @@ QString endText(const solve::Trace& trace) {
 QString noSolutionText(const pipeline::Solved& solved) {
   const auto& core = solved.result.core.constraints;
   const auto& causes = solved.result.causes;
+  const QString none = QStringLiteral("%1 (%2)").arg(toQ(solve::noSolutionText(solved.result)), solvedText(solved));
   if (core.empty() && !causes.empty())
-    return QObject::tr("No split satisfies all demands (%1). The dead end met most often: %2")
-        .arg(solvedText(solved), prose(causes.front().reason));
+    return QObject::tr("%1. The dead end met most often: %2").arg(none, prose(causes.front().reason));
   QStringList parts;
   for (const solve::Constraint& constraint : core) parts << prose(constraint.text);
   const QString why = core.empty()       ? QObject::tr("every candidate was tried")
                       : core.size() == 1 ? parts.front()
                                          : QObject::tr("these cannot hold together: %1").arg(parts.join(QLatin1Char(' ')));
-  return QObject::tr("No split satisfies all demands (%1): %2").arg(solvedText(solved), why);
+  return QStringLiteral("%1: %2").arg(none, why);
 }
 }  // namespace
 
@@ -90,6 +91,7 @@ Document::Document(QObject* parent) : QObject(parent), m_answers(this), m_jobs(t
     if (m_followsEnd) postSeek(m_trace->size());
   });
   connect(&m_sampleTimer, &QTimer::timeout, this, &Document::runSampled);
+  connect(this, &Document::stepChanged, this, &Document::findHitsOfStep);
   connect(&m_jobs, &Worker::progressed, this, [this](const QString&, const QString& stage, qint64 done, qint64 total) {
     emit progressed(stage, done, total);
   });
@@ -119,7 +121,8 @@ void Document::shutdown() {
 }
 
 QString Document::title() const {
-  if (m_sample) return toQ(m_sample->title);
+  // A sample's title tells of its settings.
+  if (m_sample && m_sample->solve.ranks == m_settings.ranks) return toQ(m_sample->title);
   if (m_source.isEmpty()) return {};
   const QFileInfo info(QDir::cleanPath(m_source));
   return info.fileName().isEmpty() ? m_source : info.fileName();
@@ -151,6 +154,7 @@ void Document::takeModel(std::shared_ptr<const pipeline::Model> model) {
   m_liveTrace.reset();
   m_run.reset();
   m_hits.clear();
+  m_query = {};
   m_undo.clear();
   m_breakpoints.clear();
   m_history.clear();
@@ -315,7 +319,7 @@ void Document::say(const Branch& branch) {
 
 QString Document::whyNoPlan() const {
   if (m_plan) return {};
-  if (m_activity == Activity::Solving) return tr("Searching for a plan …");
+  if (m_activity == Activity::Solving) return tr("Making a plan …");
   if (m_branches.empty() && m_trace) {
     const auto engine = m_trace->engine();
     const QString by = engine ? tr("engine %1").arg(toQ(solve::toText(*engine))) : tr("its engine is not in the file");
@@ -373,7 +377,7 @@ void Document::postRun(int ranks, run::Backend backend, bool ignoresMemory) {
               [this, request, monitor](const Progress& progress) -> Worker::Completion {
                 auto report = pipeline::runPlan(
                     request, [monitor](const run::RankEvent& event) { monitor->apply(event); }, progress);
-                if (report) monitor->finish(report->outcome);
+                monitor->finish(report ? &report->outcome : nullptr);
                 return [this, report = std::move(report)]() { takeRun(report); };
               });
   setActivity(Activity::Running);

@@ -130,10 +130,11 @@ class Document : public QObject {
   void removePin(const QString& text);
   Result<void> setRulesOff(std::vector<std::string> patterns);
   Result<void> setRedistributable(std::vector<std::string> patterns);
+  /// To what is shown, which the change was tried on: settings that were touched since, and not solved with, go.
   void applyChange(const solve::Change& change);
   /// Solves again with what was found to fit, captured again where it asks for that.
   void applyFit(const pipeline::Fit& fit);
-  /// Sets the budget to what the plan at this point of the front needs.
+  /// Sets the budget to what the plan at this point of the front needs; as applyChange.
   void usePoint(const solve::ParetoPoint& point);
   const std::vector<solve::Breakpoint>& breakpoints() const { return m_breakpoints; }
   void addBreakpoint(const solve::Breakpoint& breakpoint);
@@ -193,6 +194,8 @@ class Document : public QObject {
     static Demands of(const pipeline::SolveOptions& options);
   };
   Demands demands() const { return Demands::of(m_settings); }
+  /// Of the branch that is shown; the settings where nothing was solved.
+  const pipeline::SolveOptions& solvedOptions() const;
   void applyDemands(const Demands& demands);
   void applyBreakpoints(std::vector<solve::Breakpoint> breakpoints);
 
@@ -317,6 +320,9 @@ class Document : public QObject {
   std::vector<Focus> m_history;
   std::size_t m_historyAt = 0;
   std::vector<solve::Breakpoint> m_breakpoints;
+  void findHits();
+  void findHitsOfStep();
+  SearchQuery m_query;
   std::vector<NodeId> m_hits;
   std::size_t m_hitAt = 0;
   QUndoStack m_undo;

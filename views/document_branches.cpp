@@ -40,7 +40,8 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
                  : Document::tr("%1 is not redistributed").arg(toQ(value));
   });
   const solve::CostSettings &was = before.cost, &is = after.cost;
-  if (was.profile.name != is.profile.name) parts << toQ(is.profile.name);
+  if (was.profile != is.profile)
+    parts << (was.profile.name != is.profile.name ? toQ(is.profile.name) : Document::tr("%1 with other figures").arg(toQ(is.profile.name)));
   if (was.isTraining != is.isTraining) parts << (is.isTraining ? Document::tr("training") : Document::tr("inference"));
   if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
   if (was.slackPercent != is.slackPercent) parts << Document::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));

@@ -182,12 +182,16 @@ Result<void> Document::checkDemand(const std::function<void(solve::Problem&)>& d
   return trial.checkPins();
 }
 
+const pipeline::SolveOptions& Document::solvedOptions() const {
+  return m_branches.empty() ? m_settings : m_branches[m_shownBranch].options;
+}
+
 void Document::applyChange(const solve::Change& change) {
   if (!m_model) return;
-  const auto problem = pipeline::problemOf(*m_model, m_settings);
+  const auto problem = pipeline::problemOf(*m_model, solvedOptions());
   const auto changed = problem ? solve::applied(**problem, change) : tl::unexpected<Error>(problem.error());
   if (!changed) return void(emit message(toQ(changed.error().message), Severity::Failure));
-  Demands after = demands();
+  Demands after = Demands::of(solvedOptions());
   after.pins = changed->pins;
   after.rulesOff = changed->rulesOff;
   after.redistributable = changed->redistributable;
@@ -209,7 +213,7 @@ void Document::applyFit(const pipeline::Fit& fit) {
 }
 
 void Document::usePoint(const solve::ParetoPoint& point) {
-  Demands after = demands();
+  Demands after = Demands::of(solvedOptions());
   after.engine = solve::Engine::Optimal;  // the only one that minds the budget
   after.cost.memoryBudget = point.bytes;
   after.cost.slackPercent = 0;  // that very point, not one beside it that holds less

@@ -180,14 +180,28 @@ Result<std::size_t> Document::search(const QString& text) {
   m_hits.clear();
   m_hitAt = 0;
   const auto query = SearchQuery::parse(text);
+  m_query = query.value_or(SearchQuery());
   if (query && m_model) {
-    m_hits = query->hits(*graph(),
-                         {[this](ValueId v) { return placementOf(v); }, [this](NodeId n) { return strategyOf(n); }});
+    findHits();
     m_hitAt = m_hits.size();  // the first walk goes to the first hit
   }
   emit searchChanged();
   if (!query) return tl::unexpected<Error>(query.error());
   return m_hits.size();
+}
+
+void Document::findHits() {
+  m_hits = m_query.hits(*graph(), {[this](ValueId v) { return placementOf(v); }, [this](NodeId n) { return strategyOf(n); }});
+}
+
+/// What lies otherwise at another step is found otherwise there.
+void Document::findHitsOfStep() {
+  if (!m_model || !m_query.asksForFacts()) return;
+  const std::vector<NodeId> before = std::exchange(m_hits, {});
+  findHits();
+  if (m_hits == before) return;
+  m_hitAt = m_hits.size();
+  emit searchChanged();
 }
 
 void Document::walkHits(bool forward) {

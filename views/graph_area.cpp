@@ -63,6 +63,8 @@ HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
                                                 : static_cast<double>(cost.trafficBytes));
   return amounts;
 }
+
+constexpr int kLeastPathLetters = 10;
 }  // namespace
 
 GraphArea::GraphArea(Document& document, QWidget* parent)
@@ -74,6 +76,7 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
   m_breadcrumb->setContentsMargins(8, 4, 8, 4);
   m_breadcrumb->setTextFormat(Qt::RichText);
   m_breadcrumb->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  m_breadcrumb->setMinimumWidth(fontMetrics().averageCharWidth() * kLeastPathLetters);
   setFocusProxy(m_view);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -88,6 +91,7 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
 
   connect(m_breadcrumb, &QLabel::linkActivated, &document, &Document::follow);
   connect(&document, &Document::modelChanged, this, &GraphArea::showModel);
+  connect(&document, &Document::settingsChanged, this, &GraphArea::updateBreadcrumb);
   connect(&document, &Document::traceChanged, this, &GraphArea::showWholeStep);
   connect(&document, &Document::stepChanged, this, &GraphArea::showStep);
   connect(&document, &Document::focusChanged, this, &GraphArea::showFocus);
@@ -213,7 +217,9 @@ void GraphArea::showHeat() {
     m_view->setColorBy(m_colorBy, {}, tr("computing …"));
     m_document.computeHeat();
   } else {
-    m_view->setColorBy(m_colorBy, {}, tr("there is no solution to count"));
+    const bool isOpenedTrace = m_document.trace() && !solved;
+    m_view->setColorBy(m_colorBy, {},
+                       isOpenedTrace ? tr("a recorded search keeps no amounts: solve its model") : tr("there is no solution to count"));
   }
 }
 
@@ -221,6 +227,12 @@ void GraphArea::showChanges() {
   const graph::Graph* graph = m_document.graph();
   const auto& diff = m_document.planDiff();
   m_view->setChangedNodes(diff && graph ? changedNodes(*diff, *graph) : std::vector<NodeId>());
+}
+
+/// A path that was longer than its room stays where it was scrolled to until it is set again.
+void GraphArea::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  updateBreadcrumb();
 }
 
 void GraphArea::updateBreadcrumb() {

@@ -38,6 +38,9 @@ class GraphArea : public QWidget {
  signals:
   void decisionWanted();  ///< an operator was double-clicked, or Enter pressed on it
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   void showModel();
   void readSplits();

@@ -16,6 +16,7 @@
 #include <QSettings>
 #include <QSpinBox>
 #include <QStackedWidget>
+#include <QStatusBar>
 #include <QStyleFactory>
 #include <QTimer>
 #include <QToolBar>
@@ -126,6 +127,7 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
     connect(&m_document, signal, this, &MainWindow::updateStep);
   for (const auto signal : {&Document::settingsChanged, &Document::branchesChanged})
     connect(&m_document, signal, this, &MainWindow::updateSettings);
+  connect(&m_document, &Document::settingsChanged, this, &MainWindow::updateTitle);
   for (const auto signal : {&Document::traceChanged, &Document::planChanged, &Document::activityChanged,
                             &Document::historyChanged, &Document::focusChanged, &Document::modelChanged})
     connect(&m_document, signal, this, &MainWindow::updateActions);
@@ -268,7 +270,7 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
             .arg(stage, countText(static_cast<std::uint64_t>(done)), countText(static_cast<std::uint64_t>(total))));
   } else {
     m_progress->setRange(0, 0);
-    m_status->setText(done > 0 ? tr("%1: %2").arg(stage, countText(static_cast<std::uint64_t>(done))) : stage);
+    m_status->setText(done > 0 ? tr("%1: %2").arg(stage, countedText(static_cast<std::uint64_t>(done), tr("try"), tr("tries"))) : stage);
   }
 }
 
@@ -285,6 +287,11 @@ void MainWindow::updateSettings() {
   const auto& settings = m_document.settings();
   const QSignalBlocker a(m_ranks), b(m_engine), c(m_sequenceParallel);
   QAction* solve = action(QStringLiteral("solve"));
+  // As wide as the longer of both: what stands beside it does not move under the pointer.
+  if (QWidget* button = m_toolBar->widgetForAction(solve); button && button->minimumWidth() == 0) {
+    solve->setIconText(tr("Solve again"));
+    button->setMinimumWidth(button->sizeHint().width());
+  }
   solve->setIconText(m_document.isOutdated() ? tr("Solve again") : tr("Solve"));
   solve->setToolTip(m_document.isOutdated() ? tr("The settings have changed since the plan shown (Ctrl+Return)")
                                             : tr("Search for a plan (Ctrl+Return)"));
@@ -325,6 +332,18 @@ void MainWindow::setSearchText(const QString& text) {
 
 bool MainWindow::isSettled() const {
   return m_document.isIdle() && m_graph->isSettled();
+}
+
+/// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks below give way.
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  constexpr int kLeastShare = 2, kOf = 5;  // of the height, for the graph and what stands above it
+  const int least = height() * kLeastShare / kOf, lacking = least - centralWidget()->height();
+  if (lacking <= 0 || m_docks.empty()) return;
+  QDockWidget* below = dock(QStringLiteral("Search"));
+  const int height = statusBar()->geometry().top() - centralWidget()->geometry().bottom();
+  if (!below->isFloating() && dockWidgetArea(below) == Qt::BottomDockWidgetArea)
+    resizeDocks({below}, {std::max(1, height - lacking)}, Qt::Vertical);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

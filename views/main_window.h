@@ -46,6 +46,7 @@ class MainWindow : public QMainWindow {
   bool isSettled() const;
 
  protected:
+  void resizeEvent(QResizeEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;

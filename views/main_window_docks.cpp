@@ -207,11 +207,14 @@ QWidget* MainWindow::makeLayersPanel() {
                                         {LayersModel::Weight, 74},
                                         {LayersModel::Local, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
+  connect(&m_document, &Document::activityChanged, panel, [=, this] {
+    if (m_document.activity() == Activity::Solving) panel->setEmptyText(tr("The search goes on: the plan's layers stand here at its end."));
+  });
   connect(&m_document, &Document::planChanged, panel, [=, this] {
     const auto& solved = m_document.solved();
     if (solved && solved->result.outcome == solve::Outcome::NoSolution)
       panel->setEmptyText(
-          tr("There is no solution, so there is no plan: the conflict card says which demands cannot hold together."));
+          tr("%1, so there is no plan: the conflict card says why.").arg(toQ(solve::noSolutionText(solved->result))));
     else if (solved && solved->result.outcome == solve::Outcome::Stopped)
       panel->setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
     model->setPlan(m_document.plan());

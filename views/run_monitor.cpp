@@ -17,6 +17,7 @@ struct Overloaded : F... {
 
 QString RankView::state() const {
   const QString name = toQ(run::toText(phase));
+  if (isStopped) return phase == run::Phase::Spawned ? QStringLiteral("stopped") : QStringLiteral("stopped (%1)").arg(name);
   if (total > 0 && done < total) return QStringLiteral("%1 %2 %").arg(name).arg(100 * done / total);
   return name;
 }
@@ -92,16 +93,17 @@ bool RunMonitor::hasStarted() const {
   return m_hasStarted;
 }
 
-void RunMonitor::finish(const run::RunOutcome& outcome) {
+void RunMonitor::finish(const run::RunOutcome* outcome) {
   const std::lock_guard lock(m_mutex);
-  if (outcome.succeeded)
-    for (RankView& view : m_ranks) view.phase = run::Phase::Done;
-  if (!outcome.firstFailure) return;
-  const int rank = outcome.firstFailure->rank;
-  if (rank < 0 || static_cast<std::size_t>(rank) >= m_ranks.size()) return;
-  m_ranks[static_cast<std::size_t>(rank)].phase = run::Phase::Failed;
-  if (m_ranks[static_cast<std::size_t>(rank)].error.isEmpty())
-    m_ranks[static_cast<std::size_t>(rank)].error = toQ(outcome.firstFailure->what);
+  const run::RankExit* failure = outcome && outcome->firstFailure ? &*outcome->firstFailure : nullptr;
+  for (RankView& view : m_ranks) {
+    if (outcome && outcome->succeeded) view.phase = run::Phase::Done;
+    if (failure && failure->rank == view.rank) {
+      view.phase = run::Phase::Failed;
+      if (view.error.isEmpty()) view.error = toQ(failure->what);
+    }
+    view.isStopped = view.phase != run::Phase::Done && view.phase != run::Phase::Failed;
+  }
 }
 
 }  // namespace cleave::views

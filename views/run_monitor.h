@@ -25,6 +25,7 @@ struct RankMemory {
 struct RankView {
   int rank = 0;
   run::Phase phase = run::Phase::Spawned;
+  bool isStopped = false;  ///< its process ended in that phase, with the run
   std::int64_t done = 0, total = 0;  ///< progress inside the phase
   std::int64_t pid = 0;
   QString device;
@@ -35,7 +36,7 @@ struct RankView {
   QString error;    ///< its own error message
   QStringList log;  ///< the end of its standard error
 
-  /// "loading 43 %", "running", "failed".
+  /// "loading 43 %", "running", "failed", "stopped (running)".
   QString state() const;
 };
 
@@ -50,8 +51,9 @@ class RunMonitor {
   std::vector<RankView> snapshot() const;
   /// The launcher has spoken of a rank; false: none was started.
   bool hasStarted() const;
-  /// The end of the run: done everywhere, or the first failure marked on its rank.
-  void finish(const run::RunOutcome& outcome);
+  /// The end of the run: done everywhere, or the first failure marked on its rank; all others were stopped. `outcome` null:
+  /// all were.
+  void finish(const run::RunOutcome* outcome);
 
  private:
   void applyMessage(RankView& view, const run::Message& message);

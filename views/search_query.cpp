@@ -2,6 +2,7 @@
 
 #include <QStringList>
 
+#include "canvas/labels.h"
 #include "text.h"
 
 namespace cleave::views {
@@ -80,7 +81,8 @@ bool SearchQuery::holds(const Term& term, const graph::Graph& graph, graph::Node
   switch (term.field) {
     case Field::Word:
       return toQ(scope).contains(term.text, Qt::CaseInsensitive) ||
-             nodeKindText(graph, id).contains(term.text, Qt::CaseInsensitive) || anyResult([&](graph::ValueId v) {
+             nodeKindText(graph, id).contains(term.text, Qt::CaseInsensitive) ||
+             abbreviated(nodeKindText(graph, id)).contains(term.text, Qt::CaseInsensitive) || anyResult([&](graph::ValueId v) {
                return toQ(graph.value(v).name).contains(term.text, Qt::CaseInsensitive);
              });
     case Field::Regex:
@@ -108,6 +110,10 @@ bool SearchQuery::holds(const Term& term, const graph::Graph& graph, graph::Node
       });
   }
   return false;
+}
+
+bool SearchQuery::asksForFacts() const {
+  return std::any_of(m_terms.begin(), m_terms.end(), [](const Term& term) { return term.field == Field::Axis; });
 }
 
 bool SearchQuery::matches(const graph::Graph& graph, graph::NodeId node, const SearchFacts& facts) const {

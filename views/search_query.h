@@ -26,6 +26,8 @@ class SearchQuery {
   /// BadUsage for an unknown `key:` or a broken regular expression.
   static Result<SearchQuery> parse(const QString& text);
   bool isEmpty() const { return m_terms.empty(); }
+  /// What it finds depends on the step: it asks for an axis.
+  bool asksForFacts() const;
   bool matches(const graph::Graph& graph, graph::NodeId node, const SearchFacts& facts = {}) const;
   /// In graph order.
   std::vector<graph::NodeId> hits(const graph::Graph& graph, const SearchFacts& facts = {}) const;

@@ -16,7 +16,7 @@ constexpr std::int64_t kMs = 1'000'000'000'000, kMiB = 1 << 20;
 
 ParetoData fourPlans() {
   ParetoData data;
-  data.points = {{2 * kMs, 900 * kMiB}, {5 * kMs, 300 * kMiB}, {3 * kMs, 500 * kMiB}, {9 * kMs, 250 * kMiB}};
+  data.front.points = {{2 * kMs, 900 * kMiB}, {5 * kMs, 300 * kMiB}, {3 * kMs, 500 * kMiB}, {9 * kMs, 250 * kMiB}};
   data.present = solve::ParetoPoint{3 * kMs, 500 * kMiB};
   data.budgetBytes = 700 * kMiB;
   return data;
@@ -150,21 +150,21 @@ void TestParetoPanel::readoutComparesWithThePlanShown() {
 void TestParetoPanel::aThinnedFrontSaysSo() {
   ParetoData data = fourPlans();
   const auto plot = shownPlot(data);
-  QVERIFY(plot->summary().contains(QStringLiteral("4 plans")) && !plot->summary().contains(QStringLiteral("Not all of them")));
-  data.isExact = false;
-  data.worstGap = 0.0042;
+  QVERIFY(plot->summary().contains(QStringLiteral("4 plans")) && !plot->summary().contains(QStringLiteral("not all of them")));
+  data.front.isExact = false;
+  data.front.worstGap = 0.0042;
   plot->setData(data);
-  QVERIFY2(plot->summary().contains(QStringLiteral("0.4 %")), qPrintable(plot->summary()));
+  QVERIFY2(plot->summary().contains(QStringLiteral("0.42 %")), qPrintable(plot->summary()));
 }
 
 void TestParetoPanel::theCurrentPointOutlivesNewData() {
   const auto plot = shownPlot(fourPlans());
   plot->setCurrent(3);
   ParetoData data = fourPlans();
-  data.points.push_back({20 * kMs, 100 * kMiB});
+  data.front.points.push_back({20 * kMs, 100 * kMiB});
   plot->setData(data);
   QCOMPARE(plot->point(plot->current()).bytes, 900 * kMiB);
-  data.points = {{20 * kMs, 100 * kMiB}};
+  data.front.points = {{20 * kMs, 100 * kMiB}};
   plot->setData(data);
   QCOMPARE(plot->current(), -1);
 }
@@ -178,7 +178,7 @@ void TestParetoPanel::emptyAndTinyPlotsPaint() {
     QVERIFY(plot.summary().isEmpty());
     QTest::keyClick(&plot, Qt::Key_Return);  // nothing to use
     ParetoData one;
-    one.points = {{kMs, kMiB}};
+    one.front.points = {{kMs, kMiB}};
     one.budgetBytes = std::int64_t(80) << 30;
     plot.setData(one);
     QCOMPARE(plot.grab().size(), size);

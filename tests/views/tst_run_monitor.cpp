@@ -44,6 +44,26 @@ class TestRunMonitor : public QObject {
     QCOMPARE(memory.peak.program, 304 * kMiB);
   }
 
+  /// A state is of now: no rank runs after its run.
+  void noRankRunsAfterItsRun() {
+    for (const bool hasOutcome : {false, true}) {
+      RunMonitor monitor(3);
+      for (int rank = 0; rank < 3; ++rank) {
+        run::RankEvent event;
+        event.rank = rank;
+        event.message = run::PhaseChange{rank == 2 ? run::Phase::Done : run::Phase::Running};
+        monitor.apply(event);
+      }
+      run::RunOutcome outcome;
+      outcome.firstFailure = run::RankExit{.rank = 1, .what = "was killed"};
+      monitor.finish(hasOutcome ? &outcome : nullptr);
+      const auto ranks = monitor.snapshot();
+      QCOMPARE(ranks[0].state(), QStringLiteral("stopped (running)"));
+      QCOMPARE(ranks[1].state(), hasOutcome ? QStringLiteral("failed") : QStringLiteral("stopped (running)"));
+      QCOMPARE(ranks[2].state(), QStringLiteral("done"));
+    }
+  }
+
   /// What a rank reports at its end, and the command line prints, is what stands here, whatever is sampled after it.
   void aReportHasTheSameFigures() {
     RunMonitor monitor(1);

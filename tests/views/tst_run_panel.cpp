@@ -101,6 +101,13 @@ class TestRunPanel : public QObject {
     QCOMPARE(first[QLatin1String("peak_memory")].toInteger(), run.report->outcome.results[0]->peak.program);
     QCOMPARE(json[QLatin1String("plan")][QLatin1String("predicted_memory")].toInteger(),
              document.plan()->memory.total());
+    // What the window writes is what the command line writes, with the samples.
+    QJsonObject exported = QJsonDocument::fromJson(runToJson(run).toUtf8()).object();
+    const QJsonArray watched = exported.take(QLatin1String("watched")).toArray();
+    QCOMPARE(exported, json.object());
+    QCOMPARE(watched.size(), 2);
+    QCOMPARE(watched[1][QLatin1String("peak_rss")].toInteger(), run.report->outcome.results[1]->peak.process);
+    QVERIFY(!watched[1][QLatin1String("process_bytes_10hz")].toArray().isEmpty());
   }
 
   /// Solving again would find none again.

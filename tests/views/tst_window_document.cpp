@@ -23,6 +23,7 @@ class TestDocument : public QObject {
   void breakpointStopsTheWalk();
   void explainsLayersAndModules();
   void backLeadsToTheStepsOneCameFrom();
+  void aSamplesTitleIsOfItsSettings();
   void stoppedSearchKeepsItsTrace();
 
  private:
@@ -207,6 +208,21 @@ void TestDocument::backLeadsToTheStepsOneCameFrom() {
   back();
   QCOMPARE(document.focus(), first);
   QVERIFY(!document.canGoBack());
+}
+
+void TestDocument::aSamplesTitleIsOfItsSettings() {
+  const auto samples = pipeline::bundledSamples();
+  QVERIFY(samples.has_value());
+  const auto sample = std::find_if(samples->begin(), samples->end(), [](const auto& s) { return s.name == "one-kv-head"; });
+  QVERIFY(sample != samples->end());
+  Document document;
+  document.openSample(*sample);
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.solved(), 60'000);
+  QCOMPARE(document.title(), toQ(sample->title));
+  document.setRanks(4);
+  QVERIFY2(!document.title().isEmpty() && !document.title().contains(QLatin1String("2 ranks")), qPrintable(document.title()));
+  document.setRanks(2);
+  QCOMPARE(document.title(), toQ(sample->title));
 }
 
 void TestDocument::stoppedSearchKeepsItsTrace() {

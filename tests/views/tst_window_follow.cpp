@@ -228,7 +228,7 @@ class TestWindowFollow : public QObject {
     settle(window);
     QVERIFY(!document.plan());
     const QString said = message(window);
-    QVERIFY2(said.contains("No split"), qPrintable(said));
+    QVERIFY2(said.contains("There is no solution"), qPrintable(said));
     document.showBranch(0);
     settle(window);
     QVERIFY2(message(window) != said, qPrintable(message(window)));
@@ -237,7 +237,7 @@ class TestWindowFollow : public QObject {
     QCOMPARE(message(window), said);
     document.dropBranch();
     settle(window);
-    QVERIFY(!message(window).contains("No split"));
+    QVERIFY(!message(window).contains("There is no solution"));
   }
 
   void whatIsSaidOfThePlanStandsBehindOtherMessages() {

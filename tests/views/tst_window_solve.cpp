@@ -117,7 +117,14 @@ class TestWindowSolve : public QObject {
     QCOMPARE(window.document().plan()->ranks, 2);
   }
 
+  /// Its figures are of what was solved, whatever was typed into the settings since.
+  void aRemedyIsAppliedAndCompared_data() {
+    QTest::addColumn<bool>("typesFirst");
+    QTest::newRow("at once") << false;
+    QTest::newRow("after another number of ranks was typed") << true;
+  }
   void aRemedyIsAppliedAndCompared() {
+    QFETCH(bool, typesFirst);
     MainWindow window(false);
     window.resize(1400, 900);
     window.show();
@@ -129,14 +136,19 @@ class TestWindowSolve : public QObject {
     QVERIFY(window.document().remedies());
     QVERIFY(!window.document().remedies()->offers.empty());
     const solve::Remedy remedy = window.document().remedies()->offers.front();
+    if (typesFirst) window.document().setRanks(4);
     window.document().applyChange(remedy.change);
     QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
     QVERIFY(window.findChild<BranchBar*>()->isVisible());
     QVERIFY(window.document().plan());
     QVERIFY(window.document().planDiff() && !window.document().planDiff()->isSame());
     QCOMPARE(window.document().planDiff()->splitLayers.after, std::int64_t(remedy.after.splitLayers));
+    QCOMPARE(window.document().plan()->cost.bytes(), remedy.after.rankBytes);
+    QVERIFY(window.document().plan()->cost.femtoseconds() == remedy.after.femtoseconds);
     window.document().undoStack().undo();
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 1 && window.isSettled(), kPatience);
+    const std::size_t left = typesFirst ? 2 : 1;  // what was typed is what was undone to
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == left && window.isSettled(), kPatience);
+    QCOMPARE(window.document().settings().ranks, typesFirst ? 4 : 2);
   }
 
   void whatFitsIsOneClickAway() {
@@ -149,7 +161,9 @@ class TestWindowSolve : public QObject {
       QVERIFY(remedies && remedies->fits && remedies->fits->found.size() > 2);
       offered = remedies->fits->found.size();
       const pipeline::Fit fit = remedies->fits->found.at(i);
-      const QString name = QStringLiteral("Solve with %1").arg(QString::fromStdString(fit.change));
+      const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(window.document().model()->info);
+      const QString what = isOtherGraph ? QStringLiteral("Capture again with %1") : QStringLiteral("Solve with %1");
+      const QString name = what.arg(QString::fromStdString(fit.change));
       QPushButton* button = nullptr;
       QTRY_VERIFY2((button = visibleButton(window, name)), qPrintable(name));
       button->click();

@@ -56,6 +56,10 @@ std::vector<HubLabel> Labels::hubLabels(const std::vector<ValueId>& read, const 
   return labels;
 }
 
+QString abbreviated(QString op) {
+  return op.replace(QLatin1String("scaled_dot_product_"), QLatin1String("sdp "));
+}
+
 const NodeLabel& Labels::node(NodeId id) {
   if (const auto known = m_nodes.find(id.raw()); known != m_nodes.end()) return known->second;
   const auto& graph = m_model.graph();
@@ -64,7 +68,7 @@ const NodeLabel& Labels::node(NodeId id) {
   NodeLabel label;
   label.title = node.kind == graph::NodeKind::Call ? text(shortOpName(graph.opName(node)))
                                                    : text(graph.value(node.results[0]).name);
-  label.title.replace(QLatin1String("scaled_dot_product_"), QLatin1String("sdp "));
+  label.title = abbreviated(label.title);
   label.tail = text(trimmings.tail);
   label.isLayer = node.kind == graph::NodeKind::Call && graph::layerShape(graph, id).has_value();
   if (!node.results.empty()) label.shape = shapeText(graph.shapeOf(node.results[0]));

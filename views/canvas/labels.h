@@ -27,6 +27,9 @@ struct Metrics {
   double button;       ///< side of a fold button
 };
 
+/// As the canvas writes an operator's name: "sdp attention".
+QString abbreviated(QString op);
+
 struct DockLabel {
   ValueId value;
   QString name;   ///< "weight"

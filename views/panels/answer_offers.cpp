@@ -73,10 +73,13 @@ std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, con
   if (!fits.found.empty()) offers.push_back({heading(QObject::tr("What fits, each tried alone"), colors), {}, {}, {}});
   for (const pipeline::Fit& fit : fits.found) {
     const QString change = toQ(fit.change);
+    const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(document.model()->info);
+    QString tip = QObject::tr("As on the command line: %1").arg(toQ(fit.flags));
+    if (isOtherGraph) tip += QObject::tr("\nThe model is captured again: what can be undone, and the plans A and B, go with the graph they are of.");
     offers.push_back({QObject::tr("With <b>%1</b>: %2 a rank, %3 a step")
                           .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
-                      QObject::tr("Solve with %1").arg(change),
-                      QObject::tr("As on the command line: %1").arg(toQ(fit.flags)),
+                      isOtherGraph ? QObject::tr("Capture again with %1").arg(change) : QObject::tr("Solve with %1").arg(change),
+                      tip,
                       [&document, fit] { document.applyFit(fit); }});
   }
   QStringList rest = toQ(pipeline::restText(fits)).trimmed().split(QLatin1Char('\n'), Qt::SkipEmptyParts);

@@ -19,6 +19,7 @@ QString describe(const solve::Breakpoint& b, const graph::Graph* graph) {
       case solve::EventType::Visit: text = QStringLiteral("an arrival"); break;
       case solve::EventType::Exhausted: text = QStringLiteral("the end of all candidates"); break;
       case solve::EventType::Stopped: text = QStringLiteral("the stop"); break;
+      case solve::EventType::Ended: text = QStringLiteral("the end at a limit"); break;
     }
   } else {
     text = QStringLiteral("any event");

@@ -78,9 +78,9 @@ void ConflictCard::refreshOffers() {
   }
   if (remedies && remedies->fits)
     for (Offer& offer : fitOffers(m_document, *remedies->fits, colors)) offers.push_back(std::move(offer));
-  const QString title = hasConflict   ? tr("What helps here, best first")
-                        : hasSolution ? tr("What would split more, best first")
-                                      : tr("What gives a plan, best first");
+  const QString title = hasConflict   ? tr("What helps here, best first, other ranks last")
+                        : hasSolution ? tr("What would split more, best first, other ranks last")
+                                      : tr("What gives a plan, best first, other ranks last");
   if (remedies && !remedies->failure.isEmpty()) {
     offers.push_back({quiet(remedies->failure.toHtmlEscaped(), colors), {}, {}, {}});
   } else if (remedies && !remedies->offers.empty()) {

@@ -11,7 +11,7 @@ QString conflictText(const Document& document, const TextColors& colors) {
     const solve::SearchStats stats = document.trace()->stats();
     if (const auto& solved = document.solved(); solved && solved->result.outcome == solve::Outcome::NoSolution) {
       QString html = QStringLiteral("<p><b style=\"color:%1\">✕ %2</b></p>")
-                         .arg(colors.conflict, QObject::tr("There is no solution."));
+                         .arg(colors.conflict, toQ(solve::noSolutionText(solved->result)) + QLatin1Char('.'));
       QStringList lines;
       for (const solve::ConflictRecord& cause : solved->result.causes)
         lines << (cause.isOfWholePlan() ? prose(cause.reason).toHtmlEscaped()
@@ -22,14 +22,13 @@ QString conflictText(const Document& document, const TextColors& colors) {
                 lineList(lines);
       return html;
     }
-    const auto& solved = document.solved();
-    const bool isWeighed = solved && solved->options.engine == solve::Engine::Optimal;
+    const bool isWeighed = document.trace()->engine() == solve::Engine::Optimal;
     if (stats.conflicts == 0 && isWeighed)
       return QObject::tr(
           "<p>This search met no conflict: it weighs whole plans by time and memory instead of trying one "
           "candidate after the other.</p>");
     return stats.conflicts == 0
-               ? QObject::tr("<p>This search met no conflict: the first candidate of every layer held.</p>")
+               ? QObject::tr("<p>This search met no conflict: the first candidate that sizes and pins leave each layer held.</p>")
                : QObject::tr(
                      "<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one "
                      "before.</p>")
@@ -43,7 +42,7 @@ QString conflictText(const Document& document, const TextColors& colors) {
   QString html;
   if (const auto& solved = document.solved();
       solved && solved->result.outcome == solve::Outcome::NoSolution && !solved->result.core.constraints.empty())
-    html = quiet(QObject::tr("There is no solution. Below stands why; this is one of the dead ends on the way."), colors);
+    html = quiet(QObject::tr("%1. Below stands why; this is one of the dead ends on the way.").arg(toQ(solve::noSolutionText(solved->result))), colors);
   html += QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
                      .arg(colors.conflict, sentenceHtml(card.headline, graph), quiet(where, colors));
   const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {

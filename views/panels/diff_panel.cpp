@@ -105,6 +105,14 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
   return table(rows);
 }
 
+/// Why there is nothing to compare with; the conflict card tells of the branch that is shown.
+QString whyNothing(const Branch& branch, bool isShown) {
+  if (!branch.solved || branch.solved->result.outcome != solve::Outcome::NoSolution)
+    return QObject::tr("The search of %1 was stopped before it found a plan.").arg(branch.name);
+  const QString text = QObject::tr("%1 for %2, so there is nothing to compare").arg(toQ(solve::noSolutionText(branch.solved->result)), branch.name);
+  return text + (isShown ? QObject::tr(": the conflict card says why.") : QObject::tr(": show %1, and the conflict card says why.").arg(branch.name));
+}
+
 DiffPanel::DiffPanel(Document& document, QWidget* parent)
     : QWidget(parent),
       m_document(document),
@@ -133,7 +141,7 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   m_figures->setAccessibleName(tr("Figures of both plans"));
   m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
   const std::pair<int, int> widths[] = {
-      {DiffModel::Name, 130}, {DiffModel::Count, 44}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
+      {DiffModel::Name, 120}, {DiffModel::Count, 58}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
   for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
   auto* head = new QHBoxLayout;
   head->setContentsMargins(8, 6, 8, 2);
@@ -211,12 +219,9 @@ void DiffPanel::refreshDiff() {
     m_model->setRows({});
     m_table->hide();
     QString text;
-    for (const Branch& branch : m_document.branches())
-      if (!branch.plan)
-        text =
-            branch.solved
-                ? tr("%1 has no solution, so there is nothing to compare: the conflict card says why.").arg(branch.name)
-                : tr("The search of %1 was stopped before it found a plan.").arg(branch.name);
+    const auto& branches = m_document.branches();
+    for (std::size_t i = 0; i < branches.size(); ++i)
+      if (!branches[i].plan) text = whyNothing(branches[i], i == m_document.shownBranch());
     if (text.isEmpty()) text = m_document.planDiffFailure();
     if (text.isEmpty()) text = tr("Comparing …");
     return m_figures->showHtml(QStringLiteral("<p>%1</p>").arg(text.toHtmlEscaped()), false);

@@ -25,6 +25,7 @@ QString kindText(solve::EventType type) {
     case solve::EventType::Solution: return QStringLiteral("solution");
     case solve::EventType::Exhausted: return QStringLiteral("no more");
     case solve::EventType::Stopped: return QStringLiteral("stopped");
+    case solve::EventType::Ended: return QStringLiteral("ended");
   }
   return {};
 }

@@ -76,7 +76,7 @@ void ParetoPanel::refresh() {
 
 void ParetoPanel::showPlot() {
   const Front& front = *m_document.front();
-  ParetoData data{front.front.points, front.front.isExact, front.front.worstGap, std::nullopt, std::nullopt};
+  ParetoData data{front.front, std::nullopt, std::nullopt};
   if (const auto& plan = m_document.plan()) {
     data.present = solve::ParetoPoint{plan->cost.femtoseconds(), plan->cost.bytes(), plan->cost.transientPeak};
     data.budgetBytes = plan->costSettings.budgetBytes();
@@ -96,7 +96,7 @@ void ParetoPanel::showEmpty() {
   if (m_document.activity() == Activity::Solving) return m_empty->say(tr("%1 The search goes on.").arg(promise));
   if (solved && solved->result.outcome == solve::Outcome::NoSolution)
     return m_empty->say(
-        tr("There is no plan, so there is nothing to trade. The conflict card says what stands in the way."));
+        tr("%1, so there is nothing to trade. The conflict card says what stands in the way.").arg(toQ(solve::noSolutionText(solved->result))));
   if (!solved || !solved->result.optimum)
     return m_empty->say(tr("%1 Only the optimal engine knows them all.").arg(promise), tr("Solve with optimal"));
   const auto& front = m_document.front();

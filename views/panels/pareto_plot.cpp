@@ -34,7 +34,7 @@ ParetoPlot::ParetoPlot(QWidget* parent) : QWidget(parent) {
 void ParetoPlot::setData(ParetoData data) {
   const auto before = m_current >= 0 ? std::optional(point(m_current)) : std::nullopt;
   m_data = std::move(data);
-  std::sort(m_data.points.begin(), m_data.points.end(), [](const auto& a, const auto& b) {
+  std::sort(m_data.front.points.begin(), m_data.front.points.end(), [](const auto& a, const auto& b) {
     return std::pair(a.bytes, -a.femtoseconds) < std::pair(b.bytes, -b.femtoseconds);
   });
   const auto indexOf = [&](const std::optional<solve::ParetoPoint>& wanted) {
@@ -52,14 +52,14 @@ void ParetoPlot::setData(ParetoData data) {
 }
 
 void ParetoPlot::makeAxes() {
-  if (m_data.points.empty()) return;
-  Femtoseconds lowFs = m_data.points.front().femtoseconds, highFs = lowFs;
+  if (m_data.front.points.empty()) return;
+  Femtoseconds lowFs = m_data.front.points.front().femtoseconds, highFs = lowFs;
   std::int64_t lowBytes = INT64_MAX, highBytes = 0;
   const auto take = [&](const solve::ParetoPoint& p) {
     lowFs = std::min(lowFs, p.femtoseconds), highFs = std::max(highFs, p.femtoseconds);
     lowBytes = std::min(lowBytes, p.bytes), highBytes = std::max(highBytes, p.bytes);
   };
-  for (const solve::ParetoPoint& p : m_data.points) take(p);
+  for (const solve::ParetoPoint& p : m_data.front.points) take(p);
   if (m_data.present) take(*m_data.present);
   if (m_data.budgetBytes) {
     // A budget far away would press the front into a corner; an arrow at the edge tells of it instead.
@@ -133,14 +133,7 @@ QString ParetoPlot::readout() const {
 }
 
 QString ParetoPlot::summary() const {
-  if (m_data.points.empty()) return {};
-  if (count() == 1) return tr("One plan is both the fastest and the smallest.");
-  QString text = (m_data.isExact ? tr("%1 that no other beats in both.") : tr("%1 that no other found beats in both."))
-                     .arg(countedText(static_cast<std::uint64_t>(count()), "plan"));
-  if (!m_data.isExact)
-    text += tr(" Not all of them: one that was not found is at most %1 faster than the next smaller one here.")
-                .arg(percentText(m_data.worstGap));
-  return text;
+  return m_data.front.points.empty() ? QString() : toQ(toText(m_data.front));
 }
 
 QPolygonF ParetoPlot::steps() const {
@@ -159,7 +152,7 @@ void ParetoPlot::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.fillRect(rect(), Theme::of(palette()).ground);
-  if (m_data.points.empty()) return;
+  if (m_data.front.points.empty()) return;
   paintAreas(painter);
   paintAxes(painter);
   paintFront(painter);

@@ -20,9 +20,7 @@ namespace cleave::views {
 class EmptyState;
 
 struct ParetoData {
-  std::vector<solve::ParetoPoint> points;  ///< in any order
-  bool isExact = true;                     ///< false: thinned, see Optimum::Front
-  double worstGap = 0;
+  solve::Optimum::Front front;  ///< points in any order
   std::optional<solve::ParetoPoint> present;  ///< the plan shown now; bytes of a rank
   std::optional<std::int64_t> budgetBytes;
 };
@@ -34,9 +32,9 @@ class ParetoPlot : public QWidget {
   /// Keeps the current point where the new front has it; else the present plan's point becomes current.
   void setData(ParetoData data);
 
-  int count() const { return static_cast<int>(m_data.points.size()); }
+  int count() const { return static_cast<int>(m_data.front.points.size()); }
   /// Points from the one with the fewest bytes to the fastest.
-  const solve::ParetoPoint& point(int index) const { return m_data.points[static_cast<std::size_t>(index)]; }
+  const solve::ParetoPoint& point(int index) const { return m_data.front.points[static_cast<std::size_t>(index)]; }
   int current() const { return m_current; }  ///< -1: none
   void setCurrent(int index);
   QPointF positionOf(const solve::ParetoPoint& point) const;

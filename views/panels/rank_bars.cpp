@@ -143,13 +143,17 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
     painter.drawText(QRect(x + 13, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter, name);
     x += width;
   }
-  if (m_predicted > 0 && x + 80 < row.width()) {
-    painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
+  const auto mark = [&](const QString& name, const QPen& pen) {
+    const int width = painter.fontMetrics().horizontalAdvance(name) + 26;
+    if (x + width > row.width()) return;
+    painter.setPen(pen);
     painter.drawLine(x + 4, row.center().y() - 6, x + 4, row.center().y() + 6);
     painter.setPen(theme.textQuiet);
-    painter.drawText(QRect(x + 13, row.top(), row.width() - x, row.height()), Qt::AlignLeft | Qt::AlignVCenter,
-                     tr("predicted"));
-  }
+    painter.drawText(QRect(x + 13, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter, name);
+    x += width;
+  };
+  if (m_predicted > 0) mark(tr("predicted"), QPen(theme.text, 1.5, Qt::DashLine));
+  mark(tr("peak"), QPen(theme.conflict, 1.5));
   painter.setFont(font());
 }
 

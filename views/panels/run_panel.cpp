@@ -119,8 +119,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
     for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, ranks, backend))
       checks.push_back({memory.fits(), toQ(memory.text)});
     checks.push_back({true, QObject::tr("Planned: %1.").arg(countsText(planned(*plan)))});
+    for (const std::string& warning : plan->warnings) checks.push_back({false, prose(warning)});
   }
-  for (const std::string& warning : plan->warnings) checks.push_back({false, prose(warning)});
   return checks;
 }
 
@@ -136,33 +136,17 @@ QString runCommand(const Document& document, int ranks, run::Backend backend, bo
 }
 
 QString runToJson(const RunState& state) {
-  nlohmann::ordered_json root;
-  root["schema"] = "cleave.window.run/1";
-  root["ranks"] = state.ranks;
-  root["backend"] = std::string(run::toText(state.backend));
-  if (state.report) {
-    const pipeline::RunVerdict verdict = state.report->verdict;
-    if (verdict == pipeline::RunVerdict::NotChecked)
-      root["passed"] = nullptr;
-    else
-      root["passed"] = verdict == pipeline::RunVerdict::Passed;
-    root["compared_with"] = state.report->comparedWith;
-    root["violations"] = state.report->violations;
-    for (const auto& output : state.report->outputs) root["outputs"].push_back(pipeline::jsonOf(output));
-  }
-  if (!state.failure.isEmpty()) root["failure"] = toStd(state.failure);
-  for (const RankView& rank : state.monitor->snapshot()) {
-    nlohmann::ordered_json r{{"rank", rank.rank},
-                             {"state", toStd(rank.state())},
-                             {"peak_memory", rank.memory.peak.program},
-                             {"peak_rss", rank.memory.peak.process}};
-    if (rank.result)
-      r["collectives"] = {{"all_reduce", rank.result->allReduce},
-                          {"all_gather", rank.result->allGather},
-                          {"reduce_scatter", rank.result->reduceScatter}};
-    r["process_bytes_10hz"] = rank.history;
-    root["rank_details"].push_back(std::move(r));
-  }
+  pipeline::RunReport stopped;
+  stopped.verdict = pipeline::RunVerdict::NotChecked;
+  stopped.backend = state.backend;
+  stopped.notes.push_back(toStd(state.failure));
+  auto root = nlohmann::ordered_json::parse(pipeline::toJson(state.report ? *state.report : stopped, *state.plan));
+  for (const RankView& rank : state.monitor->snapshot())
+    root["watched"].push_back({{"rank", rank.rank},
+                               {"state", toStd(rank.state())},
+                               {"peak_memory", rank.memory.peak.program},
+                               {"peak_rss", rank.memory.peak.process},
+                               {"process_bytes_10hz", rank.history}});
   return toQ(jsonText(root, 1));
 }
 

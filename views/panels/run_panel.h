@@ -29,7 +29,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
 std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
 /// The command line that does the same, quoted for a shell; empty when there is none.
 QString runCommand(const Document& document, int ranks, run::Backend backend, bool ignoresMemory = false);
-/// The result as "cleave.window.run/1" JSON and as CSV, for the export button.
+/// For the export button: the report as `run --json` writes it, with what was watched of each rank as `watched`; the samples as
+/// CSV. Of a run that has ended.
 QString runToJson(const RunState& state);
 QString runToCsv(const RunState& state);
 
