@@ -242,6 +242,7 @@ class Document : public QObject {
                                       const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
                                       bool isBorrowed, const Progress& progress);
   static Worker::Completion loadPlan(Document* document, const QString& path, const Progress& progress);
+  void checkOpened(const QString& path);
   static Worker::Completion loadTrace(Document* document, const QString& path, const Progress& progress);
   void takeOpened(const QString& path, const pipeline::SolveOptions& settings,
                   std::shared_ptr<const pipeline::Model> model, bool isBorrowed);

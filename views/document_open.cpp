@@ -1,15 +1,18 @@
 // Ways into a document: a model, a plan, a recorded search, a sample.
 #include <QFileInfo>
 
+#include "base/files.h"
 #include "document.h"
+#include "pipeline/check_plan.h"
 #include "pipeline/plan_flags.h"
 #include "pipeline/source.h"
+#include "plan/plan_file.h"
 #include "text.h"
 
 namespace cleave::views {
 
 namespace {
-const QString kOpenTag = QStringLiteral("open");
+const QString kOpenTag = QStringLiteral("open"), kCheckTag = QStringLiteral("check");
 }
 
 /// Demands are about one model's layers: they do not go over to the next.
@@ -118,7 +121,22 @@ Worker::Completion Document::loadPlan(Document* document, const QString& path, c
         {{}, {}, options, reopened.solved, reopened.plan, nullptr, toQ(reopened.note), Severity::Warning});
     document->say(document->m_branches.front());
     document->endWork(Activity::Opening, true, tr("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));
+    if (reopened.note.empty()) document->checkOpened(path);
   };
+}
+
+/// What a plan file says of its layers is shown at once, and held against its model behind that.
+void Document::checkOpened(const QString& path) {
+  const auto plan = m_openedPlan;
+  m_files.post(kCheckTag, tr("Checking %1").arg(path), [=, this](const Progress& progress) -> Worker::Completion {
+    const auto text = readTextFile(toStd(path), plan::kPlanLimits.bytes);
+    const auto check = text ? pipeline::checkPlan(*text, progress) : tl::unexpected<Error>(text.error());
+    if (!check || check->findings.empty()) return [] {};
+    return [this, plan, finding = toQ(check->findings.front())] {
+      if (m_openedPlan != plan || m_plan != plan) return;
+      emit message(tr("This plan file does not hold: %1").arg(finding), Severity::Warning, About::Plan);
+    };
+  });
 }
 
 Worker::Completion Document::loadTrace(Document* document, const QString& path, const Progress& progress) {

@@ -68,8 +68,8 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   progress.report("open");
   CLEAVE_TRY(const Source recognised, recognise(source));
   if (recognised.kind != SourceKind::Model) {
-    return fail(ErrorCode::BadInput, "{} is a {}, where a model folder or a config.json is wanted.", source,
-                recognised.kind == SourceKind::Plan ? "plan" : "recorded search");
+    return fail(ErrorCode::BadInput, "{} is neither a model folder nor a config.json: {}.", source,
+                recognised.kind == SourceKind::Plan ? "plans are for `run` and `check`" : "recorded searches are for `trace`");
   }
   Model model;
   CLEAVE_TRY(model.folder, formats::openModelFolder(recognised.path, progress));

@@ -13,7 +13,7 @@ namespace {
 
 WhyWhole whyWhole(const Standing& standing) {
   if (const auto* cannot = std::get_if<Cannot>(&standing)) return cannot->isUnlessRedistributed ? WhyWhole::CannotAsRead : WhyWhole::Cannot;
-  if (std::holds_alternative<DoesNotPay>(standing)) return WhyWhole::DoesNotPay;
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) return costs->isOverBudget ? WhyWhole::OverBudget : WhyWhole::DoesNotPay;
   if (const auto* setting = std::get_if<NotAskedFor>(&standing)) return setting->changes.empty() ? WhyWhole::FirstFound : WhyWhole::NotAskedFor;
   return WhyWhole::NotKnown;
 }
@@ -73,6 +73,7 @@ std::string toText(const WholeLayers& layers) {
   switch (layers.why) {
     case WhyWhole::Cannot: return fmt::format("{} cannot be split", layers.count);
     case WhyWhole::CannotAsRead: return fmt::format("{} cannot be split without redistribution", layers.count);
+    case WhyWhole::OverBudget: return fmt::format("{} {} left whole for the memory budget", layers.count, isOne ? "is" : "are");
     case WhyWhole::DoesNotPay: return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
     case WhyWhole::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
     case WhyWhole::FirstFound: return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");

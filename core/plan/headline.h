@@ -17,7 +17,7 @@ std::string notKeptText(const Plan& plan);
 std::string idleSequenceText(const Plan& plan);
 
 /// The kinds of Standing; what is not asked for, by settings or because the engine takes the first plan that it finds.
-enum class WhyWhole : std::uint8_t { Cannot, CannotAsRead, DoesNotPay, NotAskedFor, FirstFound, NotKnown };
+enum class WhyWhole : std::uint8_t { Cannot, CannotAsRead, OverBudget, DoesNotPay, NotAskedFor, FirstFound, NotKnown };
 
 /// Layers with weights that every rank holds whole, for causes of one kind.
 struct WholeLayers {

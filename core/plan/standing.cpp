@@ -279,11 +279,11 @@ class Standings::Search {
       if (const auto least = then.of(part)[node.index()]) return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : refusalUntil(changes, node, part)};
     }
     if (!isKnown) return NotKnown{};
-    return Cannot{refusal(node, part), hasSplitForm(node)};
+    return Cannot{refusal(node, part), hasSplitForm(node, part)};
   }
 
   /// Whether its own sizes admit a split, whatever it reads. Not asked where all values may be redistributed already: that was tried.
-  bool hasSplitForm(NodeId node) {
+  bool hasSplitForm(NodeId node, Part part) const {
     const auto& all = m_problem.redistributable;
     if (std::find(all.begin(), all.end(), "*") != all.end()) return false;
     const auto layer = m_variables.layer(node);
@@ -293,7 +293,8 @@ class Standings::Search {
     context.sequenceParallel = rules::SequenceParallel::Auto;
     const auto options = rules::layerOptions(*m_problem.graph, node, *layer, context).offered;
     return std::any_of(options.begin(), options.end(), [&](const rules::StrategyOption& option) {
-      return splitsWork(Choice{.strategy = option}, m_ranks);
+      const Choice choice{.strategy = option};
+      return part == Part::Weight ? splitsWeight(choice, m_ranks) : splitsWork(choice, m_ranks);
     });
   }
 

@@ -1,5 +1,6 @@
 // What plans say of how much they split and why not more, on random models: counted again by hand, and refuted by what the solver
 // answers when the sentence is applied. CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.
+#include "plan/headline.h"
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
 #include "support/chosen_number.h"
@@ -259,6 +260,14 @@ class TestVerdictClaims : public QObject {
     for (const solve::ParetoPoint& point : front->points) {
       c.problem.cost.memoryBudget = point.bytes;
       const Plan plan = planOf(c, *solved(c.problem, Engine::Optimal));
+      std::size_t kept = 0, toldKept = 0;
+      for (const WholeLayers& whole : wholeLayers(plan)) toldKept += whole.why == WhyWhole::OverBudget ? whole.count : 0;
+      for (const LayerPlan& layer : plan.layers) {
+        const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
+        kept += costs && costs->isOverBudget && !layer.weight.empty();
+      }
+      QCOMPARE(toldKept, kept);
+      QCOMPARE(wholeText(wholeLayers(plan)).find("for the memory budget") != std::string::npos, kept > 0);
       for (const LayerPlan& layer : plan.layers) {
         const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
         if (!costs || layer.weight.empty() || seen++ % 4 != 0) continue;

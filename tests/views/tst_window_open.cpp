@@ -200,6 +200,26 @@ class TestWindowOpen : public QObject {
     QVERIFY(!window.document().runState());
   }
 
+  /// What a file says of its layers is not believed: it is held against the plan made again.
+  void anAlteredPlanSaysSo_data() {
+    QTest::addColumn<bool>("isAltered");
+    QTest::newRow("as it was written") << false;
+    QTest::newRow("a layer's reason altered") << true;
+  }
+  void anAlteredPlanSaysSo() {
+    QFETCH(bool, isAltered);
+    auto told = *m_plan;
+    if (isAltered) told.layers[1].standing = plan::Cannot{"the moon is full"};
+    const QString file = m_folder.filePath(QStringLiteral("told.json"));
+    QVERIFY(writeFile(toStd(file), plan::toJson(told)).has_value());
+    MainWindow window(false);
+    window.show();
+    window.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+    QCOMPARE(message(window).contains("does not hold"), isAltered);
+    QVERIFY2(!isAltered || message(window).contains("plan.layers[1].standing"), qPrintable(message(window)));
+  }
+
   void everyWayInTakesEveryKind_data() {
     QTest::addColumn<QString>("path");
     QTest::addColumn<bool>("hasPlan");

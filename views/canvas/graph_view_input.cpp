@@ -19,7 +19,7 @@ namespace cleave::views {
 namespace {
 
 constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1, kLeastReadable = 0.2;
-constexpr int kLeastPicture = 96, kMostStrip = 48, kLeastWidthWithMinimap = 440;
+constexpr int kLeastPicture = 96, kLeastWidthWithMinimap = 440;
 constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels of the picture stay in the window
 
 }  // namespace
@@ -29,7 +29,7 @@ constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels 
 void GraphView::placeStrips() {
   // In a small window the picture is what there is room for.
   const bool hasMinimap = width() >= kLeastWidthWithMinimap;
-  setMinimumHeight(std::min(m_stripHeight, kMostStrip) + kLeastPicture);  // more rows than that make no window grow
+  setMinimumHeight(m_stripHeight + kLeastPicture);
   setViewportMargins(0, m_stripHeight, hasMinimap ? kMinimapWidth : 0, 0);
   m_minimap->setVisible(hasMinimap);
   m_legend->setGeometry(0, 0, width(), m_stripHeight);

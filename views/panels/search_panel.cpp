@@ -22,12 +22,18 @@ SearchPanel::SearchPanel(Document& document, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  m_timeline->setFixedHeight(m_timeline->sizeHint().height());
+  // In a low window both give way before the graph does.
+  m_timeline->setMinimumHeight(m_timeline->sizeHint().height() / 2);
+  m_timeline->setMaximumHeight(m_timeline->sizeHint().height());
+  m_log->setMinimumHeight(2 * fontMetrics().height());
   layout->addWidget(m_timeline);
   layout->addWidget(m_log, 1);
   connect(&document, &Document::traceChanged, this, [this] {
+    const bool hasTrace = m_document.trace() != nullptr;
     m_model->setTrace(m_document.trace());
-    m_log->setVisible(m_document.trace() != nullptr);
+    m_log->setVisible(hasTrace);
+    // Without a search its words have the whole panel.
+    m_timeline->setMaximumHeight(hasTrace ? m_timeline->sizeHint().height() : QWIDGETSIZE_MAX);
   });
   connect(&document, &Document::traceGrew, m_model, &EventLogModel::grow);
   connect(&document, &Document::stepChanged, this, [this] {
