@@ -215,8 +215,8 @@ std::string toJson(const Plan& plan);
 /// inside their parameters; collectives and types as the program has them. The memory prediction is computed again.
 Result<Plan> planFromJson(std::string_view text);
 
-/// Why `optimal` chose this plan, by time and memory: "the fastest of all plans", "holds least of the plans within 1 % of the
-/// fastest, which takes 2.46 ms and needs 1.02 GiB more a rank"; with what is not proved. Empty for another engine.
+/// Why `optimal` chose this plan, by time and memory: "the fastest of all plans", "holds least for the whole step of
+/// all plans within 1 % of the fastest that need no more in all; the fastest takes …"; with what is not proved. Empty for another engine.
 std::string choiceInWords(const Plan& plan);
 
 /// Graphviz text of the ATen graph coloured by placement, grouped by module.

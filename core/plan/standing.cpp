@@ -77,25 +77,26 @@ std::string longerText(Femtoseconds time) {
 std::string savesNothing(const DoesNotPay& costs) {
   if (costs.isOverBudget && costs.isProved && costs.extraFs == 0) return "is left whole for the memory budget: plans that split it take as long, and need more";
   if (costs.isOverBudget) {
-    const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough holds less for the whole step"
-                                                   : "within the budget none was found that is fast enough and holds less for the whole step";
+    const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough and needs no more in all holds less for the whole step"
+                                                   : "within the budget none was found that is fast enough, needs no more in all and holds less for the whole step";
     return fmt::format("is left whole for the memory budget: plans that split it and take as little as {} need more, and {}", longerText(costs.extraFs), within);
   }
   if (!costs.isProved) {
     return fmt::format("is left whole in the best plan that was found: whether one that splits it and takes as little as {} keeps to the memory budget is not known",
                        longerText(costs.extraFs));
   }
-  const std::string more = costs.extraBytes > 0 ? fmt::format("holds {} more on each rank", bytesText(costs.extraBytes)) : "holds no less";
-  return fmt::format("is left whole for what a rank holds: of the plans that split it and are fast enough the leanest {}, though the fastest takes {}", more,
+  const std::string more = costs.extraBytes > 0 ? fmt::format("the one that holds least for the whole step needs {} more on each rank", bytesText(costs.extraBytes))
+                                                : std::string("none holds less for the whole step");
+  return fmt::format("is left whole for what a rank holds: of the plans that split it and are fast enough {}, though the fastest takes {}", more,
                      longerText(costs.extraFs));
 }
 
 std::string toText(const DoesNotPay& costs) {
   if (!costs.isFastEnough) return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
-  if (costs.extraBytes > 0) return fmt::format("of the plans that do and are fast enough, the leanest holds {} more on each rank", bytesText(costs.extraBytes));
-  if (!costs.isProved) return fmt::format("no plan was found that does, is fast enough and holds less for the whole step; the fastest of all that do takes {}", longerText(costs.extraFs));
-  if (costs.extraFs == 0) return "a plan that does is as fast, but none that is fast enough holds less for the whole step";
-  return fmt::format("no plan that does is fast enough and holds less for the whole step; the fastest of them takes {}", longerText(costs.extraFs));
+  if (costs.extraBytes > 0) return fmt::format("of the plans that do and are fast enough, the one that holds least for the whole step needs {} more on each rank", bytesText(costs.extraBytes));
+  if (!costs.isProved) return fmt::format("no plan was found that does, is fast enough, needs no more in all and holds less for the whole step; the fastest of all that do takes {}", longerText(costs.extraFs));
+  if (costs.extraFs == 0) return "a plan that does is as fast, but none that is fast enough and needs no more in all holds less for the whole step";
+  return fmt::format("no plan that does is fast enough, needs no more in all and holds less for the whole step; the fastest of them takes {}", longerText(costs.extraFs));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ struct Cannot {
 };
 struct DoesNotPay {
   Femtoseconds extraFs;         ///< what the fastest plan that splits it takes longer a step, budget or not; negative: it is faster
-  std::int64_t extraBytes = 0;  ///< what a rank holds more in the leanest of those that are fast enough; 0 where that was not asked
+  std::int64_t extraBytes = 0;  ///< what a rank needs more in the one of those that are fast enough which holds least for the whole step; 0 where that was not asked
   bool isFastEnough = false;    ///< the slack admits that time: it was left out because no such plan holds less
   bool isOverBudget = false;    ///< plans that split it and take as little time need more than the memory budget
   bool isProved = true;         ///< false: of the plans that are fast enough and keep to the budget not all were looked at

@@ -249,7 +249,7 @@ class TestCliExplain : public QObject {
     QVERIFY(leaner["step_fs"].toInteger() > fastest["step_fs"].toInteger());
     QVERIFY(leaner["rank_bytes"].toInteger() < fastest["rank_bytes"].toInteger());
     const Finished text = cli({"plan", model("llama"), "--ranks", "4", "--slack", "1000"});
-    QVERIFY2(text.out.contains("holds least of all plans within 1000 % of the fastest"), text.out.constData());
+    QVERIFY2(text.out.contains("holds least for the whole step of all plans within 1000 % of the fastest"), text.out.constData());
     QCOMPARE(cli({"plan", model("llama"), "--slack", "-1"}).exitCode, 2);
   }
 

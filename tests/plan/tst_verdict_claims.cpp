@@ -110,10 +110,10 @@ std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId no
   return fastestSplitWithin(std::move(problem), node);
 }
 
-/// Of the plans in which the layer takes a split form and that take no longer than `slowest`: the bytes of the leanest.
-std::optional<std::int64_t> leanestSplit(const solve::Problem& problem, NodeId node, Femtoseconds slowest,
-                                         std::int64_t (solve::PlanCost::*bytes)() const = &solve::PlanCost::bytes) {
-  std::optional<std::int64_t> least;
+/// Of the plans in which the layer takes a split form and that take no longer than `slowest`: those that hold least for the whole
+/// step, one of each form that comes to as little; empty: there is none.
+std::vector<solve::PlanCost> leanestSplits(const solve::Problem& problem, NodeId node, Femtoseconds slowest) {
+  std::vector<solve::PlanCost> leanest;
   for (rules::Strategy form : splitForms(problem, node)) {
     solve::Problem pinned = problem;
     pinned.cost.slackPercent = 0;
@@ -124,9 +124,29 @@ std::optional<std::int64_t> leanestSplit(const solve::Problem& problem, NodeId n
     if (fastest > slowest) continue;
     pinned.cost.slackPercent = 100 * double(slowest - fastest) / double(fastest);
     result = solved(pinned, Engine::Optimal);
-    least = std::min(least.value_or(kNoLimit), (result->optimum->cost().*bytes)());
+    const solve::PlanCost cost = result->optimum->cost();
+    if (!leanest.empty() && cost.additiveBytes() > leanest.front().additiveBytes()) continue;
+    if (!leanest.empty() && cost.additiveBytes() < leanest.front().additiveBytes()) leanest.clear();
+    leanest.push_back(cost);
   }
-  return least;
+  return leanest;
+}
+
+/// What the one that holds least for the whole step needs more in all than the plan.
+std::string needsSomethingElse(const Case& c, const Plan& plan, NodeId node, Femtoseconds slowest, std::int64_t extraBytes) {
+  const auto leanest = leanestSplits(c.problem, node, slowest);
+  if (leanest.empty()) return ", but no such plan is fast enough";
+  const auto isSaid = [&](const solve::PlanCost& cost) { return cost.bytes() - plan.cost.bytes() == extraBytes; };
+  return std::any_of(leanest.begin(), leanest.end(), isSaid) ? "" : fmt::format(", but it needs {} more", leanest.front().bytes() - plan.cost.bytes());
+}
+
+/// Of what stays for the whole step, among the plans that need no more in all than the fastest.
+std::string holdsLessAllAlong(const Case& c, const Plan& plan, NodeId node, Femtoseconds slowest) {
+  solve::Problem lean = c.problem;
+  lean.cost.memoryBudget = std::min(lean.cost.budgetBytes(), plan.fastest->bytes);
+  const auto leanest = leanestSplits(lean, node, slowest);
+  const bool holdsLess = !leanest.empty() && leanest.front().additiveBytes() < plan.cost.additiveBytes();
+  return holdsLess ? fmt::format(", but one holds {} less all along", plan.cost.additiveBytes() - leanest.front().additiveBytes()) : "";
 }
 
 /// With a slack "does not pay" is said of what is too slow, and of what is fast enough and holds no less.
@@ -135,10 +155,8 @@ std::string refutedCost(const Case& c, const Plan& plan, NodeId node, const Does
   const Femtoseconds slowest = c.problem.cost.slowest(plan.fastest->femtoseconds);
   if (costs.isFastEnough != (fastestSplitFs <= slowest)) return ", but the slack says otherwise";
   if (!costs.isFastEnough) return costs.extraFs > 0 ? "" : ", but it is faster";
-  const auto least = leanestSplit(c.problem, node, slowest);
-  if (!least) return ", but no such plan is fast enough";
-  if (*least < plan.cost.bytes()) return fmt::format(", but one holds {} less", plan.cost.bytes() - *least);
-  return costs.extraBytes == 0 || *least - plan.cost.bytes() == costs.extraBytes ? "" : fmt::format(", but it holds {} more", *least - plan.cost.bytes());
+  if (costs.extraBytes == 0) return holdsLessAllAlong(c, plan, node, slowest);
+  return needsSomethingElse(c, plan, node, slowest, costs.extraBytes);
 }
 
 /// Under a budget that binds: what faster plans need, and what those within it hold.
@@ -150,14 +168,9 @@ std::string refutedUnderBudget(const Case& c, const Plan& plan, NodeId node, con
   const bool isExtraWithin = within && within->optimum->cost().femtoseconds() - fs == costs.extraFs;
   if (costs.isOverBudget && any->optimum->cost().bytes() <= c.problem.cost.budgetBytes()) return ", but it fits the budget";
   if (costs.extraFs != extra && (costs.isOverBudget || !isExtraWithin)) return ", but it costs something else";
-  if (costs.isOverBudget || (costs.isFastEnough && costs.extraBytes == 0)) {
-    const auto least = leanestSplit(c.problem, node, slowest, &solve::PlanCost::additiveBytes);
-    return least && *least < plan.cost.additiveBytes() ? fmt::format(", but one holds {} less all along", plan.cost.additiveBytes() - *least) : "";
-  }
+  if (costs.isOverBudget || (costs.isFastEnough && costs.extraBytes == 0)) return holdsLessAllAlong(c, plan, node, slowest);
   if (!costs.isFastEnough) return within && within->optimum->cost().femtoseconds() <= slowest ? ", but it is fast enough" : "";
-  const auto least = leanestSplit(c.problem, node, slowest);
-  if (!least) return ", but no such plan is fast enough";
-  return *least - plan.cost.bytes() == costs.extraBytes ? "" : ", but it holds something else";
+  return needsSomethingElse(c, plan, node, slowest, costs.extraBytes);
 }
 
 solve::Problem withAll(solve::Problem problem) {
