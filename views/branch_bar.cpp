@@ -32,7 +32,6 @@ BranchBar::BranchBar(Document& document, QWidget* parent)
   }
   m_change->setMaximumWidth(kChangeWidth);
   m_change->setTextFormat(Qt::PlainText);
-  m_change->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
   m_change->setContentsMargins(4, 0, 4, 0);
   layout->addWidget(m_change);
   const auto add = [&](const QString& text, const QString& tip, void (Document::*run)()) {
@@ -61,7 +60,6 @@ void BranchBar::refresh() {
     m_buttons[i]->setAccessibleName(tr("Branch %1: %2").arg(branch.name, branch.label));
   }
   m_change->setText(tr("B: %1").arg(branches[1].label));
-  m_change->setToolTip(tr("What B changes: %1").arg(branches[1].label));
 }
 
 }  // namespace cleave::views

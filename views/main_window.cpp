@@ -341,9 +341,9 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
   const int least = height() * kLeastShare / kOf, lacking = least - centralWidget()->height();
   if (lacking <= 0 || m_docks.empty()) return;
   QDockWidget* below = dock(QStringLiteral("Search"));
-  const int height = statusBar()->geometry().top() - centralWidget()->geometry().bottom();
+  const int given = statusBar()->geometry().top() - centralWidget()->geometry().bottom();
   if (!below->isFloating() && dockWidgetArea(below) == Qt::BottomDockWidgetArea)
-    resizeDocks({below}, {std::max(1, height - lacking)}, Qt::Vertical);
+    resizeDocks({below}, {std::max(1, given - lacking)}, Qt::Vertical);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

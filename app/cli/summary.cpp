@@ -116,11 +116,7 @@ std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
   return named;
 }
 
-/// "cannot be split without redistribution"
-bool mayRedistribute(const plan::Standing& standing) {
-  const auto* cannot = std::get_if<plan::Cannot>(&standing);
-  return cannot && cannot->isUnlessRedistributed;
-}
+bool mayRedistribute(const plan::Standing& standing) { return plan::causeOf(standing) == plan::WholeCause::CannotAsRead; }
 
 }  // namespace
 

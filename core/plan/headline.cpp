@@ -9,16 +9,13 @@
 #include <array>
 
 namespace cleave::plan {
-namespace {
 
-WhyWhole whyWhole(const Standing& standing) {
-  if (const auto* cannot = std::get_if<Cannot>(&standing)) return cannot->isUnlessRedistributed ? WhyWhole::CannotAsRead : WhyWhole::Cannot;
-  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) return costs->isOverBudget ? WhyWhole::OverBudget : WhyWhole::DoesNotPay;
-  if (const auto* setting = std::get_if<NotAskedFor>(&standing)) return setting->changes.empty() ? WhyWhole::FirstFound : WhyWhole::NotAskedFor;
-  return WhyWhole::NotKnown;
+WholeCause causeOf(const Standing& standing) {
+  if (const auto* cannot = std::get_if<Cannot>(&standing)) return cannot->isUnlessRedistributed ? WholeCause::CannotAsRead : WholeCause::Cannot;
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) return costs->isOverBudget ? WholeCause::OverBudget : WholeCause::DoesNotPay;
+  if (const auto* setting = std::get_if<NotAskedFor>(&standing)) return setting->changes.empty() ? WholeCause::FirstFound : WholeCause::NotAskedFor;
+  return WholeCause::NotKnown;
 }
-
-}  // namespace
 
 std::string predictedText(const Plan& plan) {
   return fmt::format("{} a {}step on {} × {} ({} of it collectives)", solve::timeText(plan.cost.femtoseconds()),
@@ -55,10 +52,10 @@ std::string idleSequenceText(const Plan& plan) {
 }
 
 std::vector<WholeLayers> wholeLayers(const Plan& plan) {
-  std::array<WholeLayers, static_cast<std::size_t>(WhyWhole::NotKnown) + 1> byKind;
+  std::array<WholeLayers, static_cast<std::size_t>(WholeCause::NotKnown) + 1> byKind;
   for (const LayerPlan& layer : plan.layers) {
     if (plan.ranks == 1 || layer.weight.empty() || std::holds_alternative<Split>(layer.standing)) continue;
-    const WhyWhole why = whyWhole(layer.standing);
+    const WholeCause why = causeOf(layer.standing);
     WholeLayers& same = byKind[static_cast<std::size_t>(why)];
     if (same.count++ == 0) same = {why, 1, layer.node};
   }
@@ -71,13 +68,13 @@ std::vector<WholeLayers> wholeLayers(const Plan& plan) {
 std::string toText(const WholeLayers& layers) {
   const bool isOne = layers.count == 1;
   switch (layers.why) {
-    case WhyWhole::Cannot: return fmt::format("{} cannot be split", layers.count);
-    case WhyWhole::CannotAsRead: return fmt::format("{} cannot be split without redistribution", layers.count);
-    case WhyWhole::OverBudget: return fmt::format("{} {} left whole for the memory budget", layers.count, isOne ? "is" : "are");
-    case WhyWhole::DoesNotPay: return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
-    case WhyWhole::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
-    case WhyWhole::FirstFound: return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");
-    case WhyWhole::NotKnown: break;
+    case WholeCause::Cannot: return fmt::format("{} cannot be split", layers.count);
+    case WholeCause::CannotAsRead: return fmt::format("{} cannot be split without redistribution", layers.count);
+    case WholeCause::OverBudget: return fmt::format("{} {} left whole for the memory budget", layers.count, isOne ? "is" : "are");
+    case WholeCause::DoesNotPay: return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
+    case WholeCause::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
+    case WholeCause::FirstFound: return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");
+    case WholeCause::NotKnown: break;
   }
   return fmt::format("of {} it is not known why", layers.count);
 }

@@ -17,15 +17,18 @@ std::string notKeptText(const Plan& plan);
 std::string idleSequenceText(const Plan& plan);
 
 /// The kinds of Standing; what is not asked for, by settings or because the engine takes the first plan that it finds.
-enum class WhyWhole : std::uint8_t { Cannot, CannotAsRead, OverBudget, DoesNotPay, NotAskedFor, FirstFound, NotKnown };
+enum class WholeCause : std::uint8_t { Cannot, CannotAsRead, OverBudget, DoesNotPay, NotAskedFor, FirstFound, NotKnown };
+
+/// Of what is not split.
+WholeCause causeOf(const Standing& standing);
 
 /// Layers with weights that every rank holds whole, for causes of one kind.
 struct WholeLayers {
-  WhyWhole why = WhyWhole::NotKnown;
+  WholeCause why = WholeCause::NotKnown;
   std::size_t count = 0;
   NodeId first;  ///< in graph order
 };
-/// In the order of WhyWhole; empty when all layers are split, and on one rank.
+/// In the order of WholeCause; empty when all layers are split, and on one rank.
 std::vector<WholeLayers> wholeLayers(const Plan& plan);
 
 /// "3 cannot be split", "1 does not pay to split".

@@ -84,7 +84,7 @@ std::string overBudget(const Plan& plan) {
   const std::int64_t needed = plan.cost.bytes(), budget = plan.costSettings.budgetBytes();
   if (needed <= budget) return {};
   return fmt::format("This plan needs {} on each rank, {} more than {}: the engine {} does not search under a budget, optimal does.",
-                     bytesText(needed), bytesText(needed - budget), solve::budgetText(plan.costSettings), solve::toText(plan.engine));
+                     bytesText(needed), bytesText(needed - budget), solve::budgetName(plan.costSettings), solve::toText(plan.engine));
 }
 
 }  // namespace

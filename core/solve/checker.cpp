@@ -202,7 +202,7 @@ class Checker {
   void checkBudget() {
     const std::int64_t needed = costOf(m_problem, m_solution).bytes(), budget = m_problem.cost.budgetBytes();
     if (needed > budget) {
-      report("The plan needs {} on each rank, which is {} more than {}.", bytesText(needed), bytesText(needed - budget), budgetText(m_problem.cost));
+      report("The plan needs {} on each rank, which is {} more than {}.", bytesText(needed), bytesText(needed - budget), budgetName(m_problem.cost));
     }
   }
 

@@ -27,7 +27,7 @@ std::string ticked(std::string_view name) {
   return fmt::format("`{}`", name);
 }
 
-std::string budgetText(const CostSettings& cost) {
+std::string budgetName(const CostSettings& cost) {
   return fmt::format("{} of {}", cost.memoryBudget ? "the memory budget" : ticked(cost.profile.name), bytesText(cost.budgetBytes()));
 }
 

@@ -13,7 +13,7 @@ std::string ticked(std::string_view name);
 /// The name a user knows a node by: a layer's module ("lm_head"), else its first result.
 std::string nameOf(const Graph& graph, NodeId node, bool isLayer);
 /// What a plan must keep to: "the memory budget of 64 GiB", or where none was asked for "`h100` of 80 GiB".
-std::string budgetText(const CostSettings& cost);
+std::string budgetName(const CostSettings& cost);
 /// "1,234,567"
 std::string withThousands(std::uint64_t number);
 /// "model.layers.17.mlp.up_proj" → "model.layers.*.mlp.up_proj": equal layers of repeated blocks are spoken of once. A pattern for pins.

@@ -274,7 +274,7 @@ class TestVerdictClaims : public QObject {
       c.problem.cost.memoryBudget = point.bytes;
       const Plan plan = planOf(c, *solved(c.problem, Engine::Optimal));
       std::size_t kept = 0, toldKept = 0;
-      for (const WholeLayers& whole : wholeLayers(plan)) toldKept += whole.why == WhyWhole::OverBudget ? whole.count : 0;
+      for (const WholeLayers& whole : wholeLayers(plan)) toldKept += whole.why == WholeCause::OverBudget ? whole.count : 0;
       for (const LayerPlan& layer : plan.layers) {
         const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
         kept += costs && costs->isOverBudget && !layer.weight.empty();

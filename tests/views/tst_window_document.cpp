@@ -177,11 +177,17 @@ void TestDocument::explainsLayersAndModules() {
   QVERIFY(conflictText(document, colors).contains(QStringLiteral("no conflict")));
 }
 
-void TestDocument::backLeadsToTheStepsOneCameFrom() {
+/// The sample whose search meets conflicts.
+static std::optional<pipeline::Sample> oneKvHead() {
   const auto samples = pipeline::bundledSamples();
-  QVERIFY(samples.has_value());
+  if (!samples) return std::nullopt;
   const auto sample = std::find_if(samples->begin(), samples->end(), [](const auto& s) { return s.name == "one-kv-head"; });
-  QVERIFY(sample != samples->end());
+  return sample == samples->end() ? std::nullopt : std::optional(*sample);
+}
+
+void TestDocument::backLeadsToTheStepsOneCameFrom() {
+  const auto sample = oneKvHead();
+  QVERIFY(sample.has_value());
   Document document;
   document.openSample(*sample);
   const auto isAtConflict = [&] { return document.isIdle() && document.stepState() && document.stepState()->conflict; };
@@ -211,10 +217,8 @@ void TestDocument::backLeadsToTheStepsOneCameFrom() {
 }
 
 void TestDocument::aSamplesTitleIsOfItsSettings() {
-  const auto samples = pipeline::bundledSamples();
-  QVERIFY(samples.has_value());
-  const auto sample = std::find_if(samples->begin(), samples->end(), [](const auto& s) { return s.name == "one-kv-head"; });
-  QVERIFY(sample != samples->end());
+  const auto sample = oneKvHead();
+  QVERIFY(sample.has_value());
   Document document;
   document.openSample(*sample);
   QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.solved(), 60'000);

@@ -187,12 +187,8 @@ class TestWindowOpen : public QObject {
     QFETCH(QString, whyNotRun);
     auto lost = *m_plan;
     lost.model.source = toStd(source);
-    const QString file = m_folder.filePath(QStringLiteral("lost.json"));
-    QVERIFY(writeFile(toStd(file), plan::toJson(lost)).has_value());
     MainWindow window(false);
-    window.show();
-    window.openPath(file);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+    openPlan(window, lost);
     QVERIFY2(message(window).contains("without its model"), qPrintable(message(window)));
     QVERIFY(window.document().placementOf(ValueId(0)).has_value());
     window.document().run(2, run::Backend::Gloo);  // another plan needs the model
@@ -210,12 +206,8 @@ class TestWindowOpen : public QObject {
     QFETCH(bool, isAltered);
     auto told = *m_plan;
     if (isAltered) told.layers[1].standing = plan::Cannot{"the moon is full"};
-    const QString file = m_folder.filePath(QStringLiteral("told.json"));
-    QVERIFY(writeFile(toStd(file), plan::toJson(told)).has_value());
     MainWindow window(false);
-    window.show();
-    window.openPath(file);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+    openPlan(window, told);
     QCOMPARE(message(window).contains("does not hold"), isAltered);
     QVERIFY2(!isAltered || message(window).contains("plan.layers[1].standing"), qPrintable(message(window)));
   }
@@ -332,6 +324,15 @@ class TestWindowOpen : public QObject {
   }
 
  private:
+  /// As a file that somebody wrote.
+  void openPlan(MainWindow& window, const plan::Plan& plan) {
+    const QString file = m_folder.filePath(QStringLiteral("written.json"));
+    QVERIFY(writeFile(toStd(file), plan::toJson(plan)).has_value());
+    window.show();
+    window.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+  }
+
   QTemporaryDir m_folder;
   QString m_planFile, m_traceFile;
   std::shared_ptr<const plan::Plan> m_plan;

@@ -18,7 +18,6 @@
 
 #include "base/bounded_json.h"
 #include "canvas/theme.h"
-#include "pipeline/compare.h"
 #include "plan/headline.h"
 #include "text.h"
 

@@ -212,7 +212,7 @@ class Remedies {
     if (!isTooBig(after)) return {};
     const std::int64_t budget = m_problem.cost.budgetBytes();
     return fmt::format(" That is {} more than {}: {} does not search under a budget, optimal does.",
-                       bytesText(after.rankBytes - budget), budgetText(m_problem.cost), toText(m_engine));
+                       bytesText(after.rankBytes - budget), budgetName(m_problem.cost), toText(m_engine));
   }
 
   std::string textOf(const Change& change, const Figures& after, std::uint64_t conflicts) const {

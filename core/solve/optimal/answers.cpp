@@ -169,24 +169,6 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   return front;
 }
 
-}  // namespace cleave::solve::optimal
-
-namespace cleave::solve {
-
-std::string toText(const Optimum::Front& front) {
-  const std::size_t count = front.points.size();
-  std::string text;
-  if (count == 1 && front.isExact && front.isEndKnown) return "One plan is both the fastest and the smallest.";
-  text = fmt::format("{} plan{} that no other{} beats in both time and memory", count, count == 1 ? "" : "s", front.isExact ? "" : " found");
-  if (!front.isExact) text += fmt::format("; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here", 100 * front.worstGap);
-  if (!front.isEndKnown) text += "; whether a plan needs less than the smallest is not known";
-  return text + ".";
-}
-
-}  // namespace cleave::solve
-
-namespace cleave::solve::optimal {
-
 Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& progress) const {
   const Found found = fastestWithin({}, {.total = point.bytes}, progress);
   switch (found.outcome) {
@@ -212,3 +194,17 @@ Result<std::vector<Solution>> Eliminated::best(std::size_t k, const Progress& pr
 }
 
 }  // namespace cleave::solve::optimal
+
+namespace cleave::solve {
+
+std::string toText(const Optimum::Front& front) {
+  const std::size_t count = front.points.size();
+  std::string text;
+  if (count == 1 && front.isExact && front.isEndKnown) return "One plan is both the fastest and the smallest.";
+  text = fmt::format("{} plan{} that no other{} beats in both time and memory", count, count == 1 ? "" : "s", front.isExact ? "" : " found");
+  if (!front.isExact) text += fmt::format("; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here", 100 * front.worstGap);
+  if (!front.isEndKnown) text += "; whether a plan needs less than the smallest is not known";
+  return text + ".";
+}
+
+}  // namespace cleave::solve
