@@ -1,9 +1,9 @@
 /// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun; see DESIGN, "Ranks".
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
-#include "libtorch/exec/rank.h"
-#include "libtorch/exec/torch_errors.h"
-#include "run/rank_side.h"
+#include "libtorch/rank/rank.h"
+#include "libtorch/bridge/torch_errors.h"
+#include "protocol/rank_side.h"
 
 #include <CLI/CLI.hpp>
 
@@ -21,7 +21,7 @@ using namespace cleave;
 namespace {
 
 struct Options {
-  torch_exec::RankRequest request;
+  torch_rank::RankRequest request;
   int eventsFd = -1, controlFd = -1, connectTimeout = 60;
   std::string input, output, deviation;
 };
@@ -60,7 +60,7 @@ std::string ncclLibrary() {
   ::_exit(code);
 }
 
-const torch_exec::EventSink* toldOfTheEnd = nullptr;
+const torch_rank::EventSink* toldOfTheEnd = nullptr;
 std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no memory left
 
 /// An exception that no thread catches, such as one of Gloo's that finds no memory, is this rank's error too.
@@ -70,20 +70,20 @@ std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no me
   try {
     if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::exception& exception) {
-    error = torch_exec::errorOf(exception);
+    error = torch_rank::errorOf(exception);
   } catch (...) {
   }
-  if (toldOfTheEnd) (*toldOfTheEnd)(run::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
+  if (toldOfTheEnd) (*toldOfTheEnd)(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
   end(exitCode(error.code));
 }
 
 int runAsRank(Options& options) {
-  auto environment = run::readRankEnvironment([](const char* name) { return std::getenv(name); });
+  auto environment = protocol::readRankEnvironment([](const char* name) { return std::getenv(name); });
   if (!environment) {
     std::fprintf(stderr, "cleave-rank: %s\n", environment.error().message.c_str());
     return exitCode(environment.error().code);
   }
-  torch_exec::RankRequest& request = options.request;
+  torch_rank::RankRequest& request = options.request;
   request.rank = environment->rank;
   request.localRank = environment->localRank;
   request.worldSize = environment->worldSize;
@@ -96,20 +96,20 @@ int runAsRank(Options& options) {
   if (!options.deviation.empty()) request.deviationFile = options.deviation;
   request.ncclLibrary = ncclLibrary();
 
-  std::unique_ptr<run::EventWriter> writer;
-  if (options.eventsFd >= 0) writer = std::make_unique<run::EventWriter>(options.eventsFd);
-  const torch_exec::EventSink sink = [&](const run::Message& message) {
+  std::unique_ptr<protocol::EventWriter> writer;
+  if (options.eventsFd >= 0) writer = std::make_unique<protocol::EventWriter>(options.eventsFd);
+  const torch_rank::EventSink sink = [&](const protocol::Message& message) {
     if (writer) {
       writer->write(message);
-    } else if (const auto text = run::readable(request.rank, message)) {
+    } else if (const auto text = protocol::readable(request.rank, message)) {
       std::fprintf(stderr, "%s\n", text->c_str());
     }
-    if (const auto* error = std::get_if<run::RankError>(&message)) end(exitCode(error->code));
+    if (const auto* error = std::get_if<protocol::RankError>(&message)) end(exitCode(error->code));
   };
   toldOfTheEnd = &sink;
   reserve = std::make_unique<char[]>(1 << 20);
   std::set_terminate(tellAndEnd);
-  const auto result = torch_exec::runRank(request, sink);
+  const auto result = torch_rank::runRank(request, sink);
   return result ? 0 : exitCode(result.error().code);
 }
 
@@ -132,6 +132,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "cleave-rank: %s\n", apart.error().message.c_str());
     return exitCode(apart.error().code);
   }
-  if (options.controlFd >= 0) run::endWithControlPipe(options.controlFd);
+  if (options.controlFd >= 0) protocol::endWithControlPipe(options.controlFd);
   end(runAsRank(options));
 }

@@ -1,4 +1,4 @@
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/console.h"

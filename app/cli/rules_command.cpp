@@ -2,7 +2,7 @@
 #include "cli/console.h"
 
 #include "base/files.h"
-#include "libtorch/exec/verify_rules.h"
+#include "libtorch/verify/verify_rules.h"
 #include "pipeline/evaluate_rule.h"
 #include "rules/rule.h"
 
@@ -55,12 +55,12 @@ int evaluateLines(std::istream& lines) {
 }
 
 /// Runs every claim of the rules on random tensors and prints those that the kernels refute, each with a reproduction.
-Result<int> verify(const torch_exec::VerifyOptions& options) {
-  CLEAVE_TRY(const auto verified, torch_exec::verifyRules(options, consoleProgress()));
+Result<int> verify(const torch_rank::VerifyOptions& options) {
+  CLEAVE_TRY(const auto verified, torch_rank::verifyRules(options, consoleProgress()));
   endProgress();
   std::string text;
-  for (const torch_exec::Finding& finding : verified.findings) {
-    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_exec::toText(finding.kind), finding.call, finding.claim, finding.detail);
+  for (const torch_rank::Finding& finding : verified.findings) {
+    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_rank::toText(finding.kind), finding.call, finding.claim, finding.detail);
   }
   text += fmt::format("{} applications of rules, {} claims run on shards, {} conflicts tried for missed splits (seed {}): {}\n", verified.calls,
                       verified.claims, verified.conflicts, options.seed,
@@ -72,7 +72,7 @@ Result<int> verify(const torch_exec::VerifyOptions& options) {
 struct RulesCommand {
   std::string evaluate;
   bool verifies = false;
-  torch_exec::VerifyOptions options;
+  torch_rank::VerifyOptions options;
 
   int run() const {
     if (verifies) {

@@ -1,4 +1,4 @@
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -109,7 +109,7 @@ struct RunCommand {
 
   Result<pipeline::RunRequest> request(std::shared_ptr<const plan::Plan> plan) const {
     pipeline::RunRequest request;
-    const auto parsed = run::parseBackend(backend);
+    const auto parsed = launch::parseBackend(backend);
     if (!parsed) return fail(ErrorCode::BadUsage, "--backend is \"{}\": write auto, gloo or nccl.", backend);
     request.backend = *parsed;
     if (!input.empty()) request.input = input;
@@ -138,7 +138,7 @@ struct RunCommand {
 
   static Result<void> checkFits(const pipeline::RunRequest& request) {
     if (request.ignoreMemory) return {};
-    CLEAVE_TRY(const run::Backend backend, run::resolveBackend(request.backend, request.plan->ranks));
+    CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.plan->ranks));
     if (const auto memory = pipeline::checkMemory(*request.plan, backend); !memory.fits()) {
       return fail(ErrorCode::Environment,
                   "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with --ignore-memory.", memory.text);
@@ -171,13 +171,13 @@ struct RunCommand {
     CLEAVE_TRY(const auto runRequest, request(plan));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
     CLEAVE_TRY_VOID(checkFits(runRequest));
-    const auto observer = [&](const run::RankEvent& event) {
+    const auto observer = [&](const launch::RankEvent& event) {
       if (!event.line.empty()) {
         endProgress();
         std::fprintf(stderr, "rank %d: %s\n", event.rank, event.line.c_str());
       } else if (event.message) {
-        if (const auto* phase = std::get_if<run::PhaseChange>(&*event.message); phase && event.rank == 0) {
-          progress.report(run::toText(phase->phase), phase->done, phase->total);
+        if (const auto* phase = std::get_if<protocol::PhaseChange>(&*event.message); phase && event.rank == 0) {
+          progress.report(protocol::toText(phase->phase), phase->done, phase->total);
         }
       }
     };
@@ -188,7 +188,7 @@ struct RunCommand {
     done.report = toJson(report, *plan);
     done.summary = runSummary(report, *plan);
     if (report.outcome.firstFailure) {
-      const run::RankExit& failure = *report.outcome.firstFailure;
+      const launch::RankExit& failure = *report.outcome.firstFailure;
       const std::string lastWords = failure.lastWords.empty() ? "" : " Its last words: " + failure.lastWords;
       done.failure = Error{failure.code, fmt::format("Rank {} {}.{}", failure.rank, failure.what, lastWords)};
     }

@@ -1,6 +1,6 @@
 #include "cli/summary.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/quantities.h"
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
@@ -95,7 +95,7 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
 }
 
 std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
-  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture, countOf(plan.ranks, "rank", "ranks"), run::toText(report.backend));
+  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture, countOf(plan.ranks, "rank", "ranks"), launch::toText(report.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
     case pipeline::RunVerdict::NotChecked: return fmt::format("not checked: {} ran to the end, and what it computed was compared with nothing\n", what);

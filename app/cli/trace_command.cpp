@@ -1,8 +1,8 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 
-#include "base/bounded_json.h"
-#include "solve/cursor.h"
+#include "base/json.h"
+#include "solve/trace/cursor.h"
 #include "solve/engine.h"
 
 namespace cleave::cli {

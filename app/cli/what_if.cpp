@@ -1,6 +1,6 @@
 #include "cli/what_if.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/quantities.h"
 #include "cli/console.h"
 #include "plan/diff.h"

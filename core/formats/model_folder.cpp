@@ -1,6 +1,6 @@
 #include "formats/model_folder.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
 

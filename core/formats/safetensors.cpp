@@ -1,6 +1,6 @@
 #include "formats/safetensors.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/checked.h"
 #include "base/output_file.h"
 #include "graph/type_text.h"

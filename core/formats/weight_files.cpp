@@ -1,6 +1,6 @@
 #include "formats/weight_files.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "graph/json.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "graph/type_text.h"
 
 #include <limits>

@@ -20,11 +20,11 @@ std::int64_t largestPart(const plan::Plan& plan) {
 
 }  // namespace
 
-Conduct::Conduct(const plan::Plan& plan, run::Backend backend, bool readsWeights)
+Conduct::Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights)
     : m_plan(plan), m_backend(backend), m_readsWeights(readsWeights), m_ranks(static_cast<std::size_t>(plan.ranks)) {}
 
-void Conduct::observe(const run::RankEvent& event) {
-  const auto* done = event.message ? std::get_if<run::CollectiveDone>(&*event.message) : nullptr;
+void Conduct::observe(const launch::RankEvent& event) {
+  const auto* done = event.message ? std::get_if<protocol::CollectiveDone>(&*event.message) : nullptr;
   if (!done || event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
   Rank& rank = m_ranks[static_cast<std::size_t>(event.rank)];
   const std::size_t index = rank.collectives++;
@@ -35,7 +35,7 @@ void Conduct::observe(const run::RankEvent& event) {
                                     index + 1, textOf(rules::toText(planned.kind), planned.bytes), planned.after);
 }
 
-void Conduct::addCollectives(const run::RankResult& result, int rank, std::vector<std::string>& found) const {
+void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
   const Rank& seen = m_ranks[static_cast<std::size_t>(rank)];
   if (!seen.firstDeviation.empty()) found.push_back(seen.firstDeviation);
   if (seen.collectives != m_plan.collectives.size()) {
@@ -51,19 +51,19 @@ void Conduct::addCollectives(const run::RankResult& result, int rank, std::vecto
   }
 }
 
-void Conduct::addBytes(const run::RankResult& result, int rank, std::vector<std::string>& found) const {
+void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
   const std::int64_t shard = m_readsWeights ? plan::shardBytes(m_plan, rank) : 0;
   if (result.bytesRead != shard) {
     found.push_back(fmt::format("Rank {} read {} bytes of weights and its part of the shard map has {}.", rank, result.bytesRead, shard));
   }
-  const std::int64_t allowed = largestPart(m_plan) + kStagingBytes + (m_backend == run::Backend::Nccl ? kGpuRounding : 0);
+  const std::int64_t allowed = largestPart(m_plan) + kStagingBytes + (m_backend == launch::Backend::Nccl ? kGpuRounding : 0);
   if (result.largestParameterAllocation > allowed) {
     found.push_back(fmt::format("Rank {} allocated {} bytes at once while it loaded; its largest part of a parameter and the staging are {}.", rank,
                                 result.largestParameterAllocation, allowed));
   }
 }
 
-std::vector<std::string> Conduct::violations(const run::RunOutcome& outcome) const {
+std::vector<std::string> Conduct::violations(const launch::RunOutcome& outcome) const {
   std::vector<std::string> found;
   for (int rank = 0; rank < m_plan.ranks; ++rank) {
     const auto& result = outcome.results[static_cast<std::size_t>(rank)];

@@ -7,26 +7,26 @@ namespace cleave::pipeline {
 /// Listens to the events of a run and compares; one run each.
 ///
 ///     Conduct conduct(plan, {.readsWeights = true});
-///     launch(request, [&](const run::RankEvent& event) { conduct.observe(event); });
+///     launch(request, [&](const launch::RankEvent& event) { conduct.observe(event); });
 ///     report.violations = conduct.violations(outcome);
 class Conduct {
  public:
-  Conduct(const plan::Plan& plan, run::Backend backend, bool readsWeights);
-  void observe(const run::RankEvent& event);
+  Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights);
+  void observe(const launch::RankEvent& event);
   /// One sentence for each rank and each kind of deviation: collectives by kind, bytes and order; payload bytes that were
   /// read against the shard map's; the largest allocation while loading against the largest part of a parameter and the
   /// staging. Empty: as planned. For a run that succeeded.
-  std::vector<std::string> violations(const run::RunOutcome& outcome) const;
+  std::vector<std::string> violations(const launch::RunOutcome& outcome) const;
 
  private:
   struct Rank {
     std::size_t collectives = 0;  ///< done so far
     std::string firstDeviation;
   };
-  void addCollectives(const run::RankResult& result, int rank, std::vector<std::string>& found) const;
-  void addBytes(const run::RankResult& result, int rank, std::vector<std::string>& found) const;
+  void addCollectives(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const;
+  void addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const;
   const plan::Plan& m_plan;
-  run::Backend m_backend;
+  launch::Backend m_backend;
   bool m_readsWeights;
   std::vector<Rank> m_ranks;
 };

@@ -1,5 +1,5 @@
 #include "pipeline/source.h"
-#include "solve/cost/device_profile.h"
+#include "solve/problem/device_profile.h"
 
 #include <fmt/ranges.h>
 

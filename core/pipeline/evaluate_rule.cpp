@@ -1,9 +1,9 @@
 #include "pipeline/evaluate_rule.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "graph/operators.h"
 #include "graph/type_text.h"
-#include "libtorch/capture/arguments.h"
+#include "libtorch/bridge/arguments.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/normalise.h"
 #include "rules/rule.h"

@@ -1,7 +1,7 @@
 #include "pipeline/pipeline.h"
 
 #include "base/quantities.h"
-#include "run/machine_memory.h"
+#include "launch/machine_memory.h"
 
 namespace cleave::pipeline {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::int64_t kOwnBytes = 120 << 20, kSharedBytes = 72 << 20;
 constexpr std::int64_t kOnGpuBytes = 1 << 30;
 
 void compareWithMachine(MemoryCheck& check, const std::string& need) {
-  if (const std::int64_t available = run::machineMemory().available; available > 0) check.available = available;
+  if (const std::int64_t available = launch::machineMemory().available; available > 0) check.available = available;
   check.text = check.available ? fmt::format("{}, and {} are free here.", need, bytesText(*check.available))
                                : fmt::format("{}; how much is free here is not known.", need);
 }
@@ -33,12 +33,12 @@ std::string partsText(std::int64_t program, int processes) {
 
 }  // namespace
 
-MemoryCheck checkMemory(const plan::Plan& plan, run::Backend backend) {
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend) {
   MemoryCheck check;
   const std::int64_t rank = plan.memory.total();
-  if (backend == run::Backend::Nccl) {
+  if (backend == launch::Backend::Nccl) {
     check.needed = rank + kOnGpuBytes;
-    check.available = run::leastFreeGpuMemory(plan.ranks);
+    check.available = launch::leastFreeGpuMemory(plan.ranks);
     const std::string need =
         fmt::format("A rank is predicted to hold {} on its GPU ({} of the program, {} for CUDA and NCCL)",
                     bytesText(check.needed), bytesText(rank), bytesText(kOnGpuBytes));

@@ -1,4 +1,4 @@
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "pipeline/source.h"
 #include "pipeline/what_fits.h"
 

@@ -11,8 +11,9 @@
 #include "formats/model_folder.h"
 #include "libtorch/capture/capture.h"
 #include "plan/plan.h"
-#include "run/launcher.h"
-#include "solve/cursor.h"
+#include "launch/launcher.h"
+#include "solve/trace/cursor.h"
+#include "solve/trace/recorder.h"
 
 #include <memory>
 #include <optional>
@@ -99,7 +100,7 @@ std::filesystem::path resourcesFolder();
 
 struct RunRequest {
   std::shared_ptr<const plan::Plan> plan;
-  run::Backend backend = run::Backend::Auto;
+  launch::Backend backend = launch::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
   double rtol = 1e-4, atol = 1e-4;
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank and folder_check.h
@@ -125,10 +126,10 @@ enum class RunVerdict : std::uint8_t { Failed, Passed, NotChecked };
 
 struct RunReport {
   RunVerdict verdict = RunVerdict::Failed;
-  run::Backend backend = run::Backend::Gloo;
+  launch::Backend backend = launch::Backend::Gloo;
   std::string comparedWith;       ///< "expected.safetensors", "an unsplit run", "" (nothing)
   std::vector<OutputDifference> outputs;
-  run::RunOutcome outcome;
+  launch::RunOutcome outcome;
   std::vector<std::string> violations;  ///< what the ranks did otherwise than the plan says, one sentence each
   std::vector<std::string> notes;
 };
@@ -142,7 +143,7 @@ struct MemoryCheck {
   bool fits() const { return !available || needed <= *available; }
 };
 /// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each.
-MemoryCheck checkMemory(const plan::Plan& plan, run::Backend backend);
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend);
 /// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the model whole.
 MemoryCheck checkUnsplitMemory(const plan::Plan& plan);
 
@@ -164,7 +165,7 @@ torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info);
 /// Starts the ranks (and, where asked, the unsplit run), waits, compares: outputs with what is expected, and what each rank
 /// read, allocated and sent with the plan. `observer` sees every event of the split run. Environment when the ranks, or the
 /// unsplit run, do not fit into memory; BadInput when `expect` has no or another output, or `checkFolder` does not hold.
-Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observer, const Progress& progress = {});
+Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& observer, const Progress& progress = {});
 
 /// Schema "cleave.run/1"; `passed` is true, false, or null where nothing was compared.
 std::string toJson(const RunReport& report, const plan::Plan& plan);

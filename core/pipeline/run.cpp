@@ -4,7 +4,7 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/plan_again.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/output_file.h"
 #include "base/temporary_folder.h"
 #include "formats/safetensors.h"
@@ -21,13 +21,13 @@ struct RankFiles {
   std::optional<fs::path> input;
 };
 
-Result<run::RunOutcome> launchRanks(const plan::Plan& plan, run::Backend backend, const RankFiles& files, const RunRequest& request,
-                                    const run::Observer& observer, const Progress& progress) {
+Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files, const RunRequest& request,
+                                    const launch::Observer& observer, const Progress& progress) {
   CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(plan)));
-  run::LaunchRequest launch;
+  launch::LaunchRequest launch;
   launch.rankProgram = request.rankProgram;
   if (launch.rankProgram.empty()) {
-    CLEAVE_TRY(launch.rankProgram, run::rankProgram());
+    CLEAVE_TRY(launch.rankProgram, launch::rankProgram());
   }
   launch.planFile = files.plan;
   launch.ranks = plan.ranks;
@@ -36,7 +36,7 @@ Result<run::RunOutcome> launchRanks(const plan::Plan& plan, run::Backend backend
   if (files.input) launch.rankArguments.insert(launch.rankArguments.end(), {"--input", files.input->string()});
   if (request.skipWeights) launch.rankArguments.push_back("--skip-weights");
   if (request.initMissing) launch.rankArguments.push_back("--init-missing");
-  return run::launch(launch, observer, progress);
+  return launch::launch(launch, observer, progress);
 }
 
 /// The same model on one rank: what the split run is compared with.
@@ -62,9 +62,9 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
   progress.report("unsplit run");
   CLEAVE_TRY(const auto plan, unsplitPlan(*request.plan, progress));
   const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank", files.input};
-  CLEAVE_TRY(const auto outcome, launchRanks(*plan, run::Backend::Gloo, unsplit, request, [](const run::RankEvent&) {}, progress));
+  CLEAVE_TRY(const auto outcome, launchRanks(*plan, launch::Backend::Gloo, unsplit, request, [](const launch::RankEvent&) {}, progress));
   if (!outcome.succeeded) {
-    const run::RankExit& failure = *outcome.firstFailure;
+    const launch::RankExit& failure = *outcome.firstFailure;
     return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what, failure.lastWords);
   }
   report.comparedWith = "an unsplit run";
@@ -105,7 +105,7 @@ RunVerdict verdictOf(const RunReport& report) {
   return report.outputs.empty() ? RunVerdict::NotChecked : RunVerdict::Passed;
 }
 
-nlohmann::ordered_json jsonOf(const run::RankResult& result, std::size_t rank) {
+nlohmann::ordered_json jsonOf(const protocol::RankResult& result, std::size_t rank) {
   nlohmann::ordered_json entry{
       {"rank", rank},
       {"bytes_read", result.bytesRead},
@@ -156,10 +156,10 @@ double defaultTolerance(graph::DType dtype) {
   }
 }
 
-Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observer, const Progress& progress) {
+Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& observer, const Progress& progress) {
   RunReport report;
   std::string why;
-  CLEAVE_TRY(report.backend, run::resolveBackend(request.backend, request.plan->ranks, &why));
+  CLEAVE_TRY(report.backend, launch::resolveBackend(request.backend, request.plan->ranks, &why));
   if (!why.empty()) report.notes.push_back(why);
   const FolderCheck folderCheck = checkFolder(request);
   if (!folderCheck.holds()) return fail(ErrorCode::BadInput, "{}", folderCheck.text);
@@ -187,7 +187,7 @@ Result<RunReport> runPlan(const RunRequest& request, const run::Observer& observ
   if (!files.input && request.expect) files.input = request.expect;
   progress.report("run");
   Conduct conduct(*request.plan, report.backend, !request.skipWeights);
-  const auto follow = [&](const run::RankEvent& event) {
+  const auto follow = [&](const launch::RankEvent& event) {
     conduct.observe(event);
     observer(event);
   };
@@ -220,7 +220,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
                   {"engine", solve::toText(plan.engine)},
                   {"collectives", plan.collectives.size()},
                   {"predicted_memory", plan.memory.total()}};
-  json["backend"] = run::toText(report.backend);
+  json["backend"] = launch::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["outputs"] = Json::array();
   for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));

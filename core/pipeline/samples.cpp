@@ -1,4 +1,4 @@
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "pipeline/pipeline.h"
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 #include "pipeline/source.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "formats/weight_files.h"
 #include "graph/graph.h"
 #include "plan/demands.h"

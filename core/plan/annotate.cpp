@@ -1,6 +1,6 @@
 #include "graph/operators.h"
 #include "plan/steps.h"
-#include "solve/form.h"
+#include "solve/problem/form.h"
 
 namespace cleave::plan {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 /// The user's demands as a plan file keeps them, and what layers may be under them.
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 #include <optional>
 #include <string>

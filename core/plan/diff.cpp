@@ -2,7 +2,7 @@
 
 #include "base/quantities.h"
 #include "plan/json_writer.h"
-#include "solve/form.h"
+#include "solve/problem/form.h"
 
 #include <algorithm>
 

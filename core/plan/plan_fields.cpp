@@ -1,6 +1,6 @@
 #include "plan/plan_fields.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 
 #include <algorithm>
 #include <variant>

@@ -1,6 +1,6 @@
 #pragma once
 /// A plan file on disk.
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "plan/plan.h"
 
 #include <filesystem>

@@ -3,7 +3,7 @@
 #include "plan/plan_file.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
-#include "solve/cost/device_profile.h"
+#include "solve/problem/device_profile.h"
 #include "solve/cost/memory_parts.h"
 
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.

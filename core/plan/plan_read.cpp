@@ -1,4 +1,4 @@
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/checked.h"
 #include "formats/weight_files.h"
 #include "graph/json.h"
@@ -10,7 +10,7 @@
 #include "plan/schema.h"
 #include "plan/standing_json.h"
 #include "plan/steps.h"
-#include "solve/cost/device_profile.h"
+#include "solve/problem/device_profile.h"
 
 #include <unordered_map>
 #include <unordered_set>

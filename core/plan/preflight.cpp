@@ -3,8 +3,8 @@
 #include "graph/operators.h"
 #include "plan/steps.h"
 #include "solve/explain/remedy.h"
-#include "solve/variables.h"
-#include "solve/wording.h"
+#include "solve/problem/variables.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,6 @@
 #include "plan/program_check.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "base/checked.h"
 #include "graph/operators.h"
 #include "plan/schema.h"

@@ -1,6 +1,6 @@
 #pragma once
 /// Words and limits that the writer and the reader of plan files share. Internal to this room.
-#include "base/bounded_json.h"
+#include "base/json.h"
 #include "plan/plan.h"
 
 #include <optional>

@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/quantities.h"
 #include "graph/attention.h"
-#include "solve/wording.h"
+#include "solve/problem/wording.h"
 
 #include <fmt/ranges.h>
 

@@ -6,7 +6,7 @@
 ///     const Shares shares = sharesOf(problem, solution, &standings);
 ///     fmt::print("{}\n", toText(shares));   // "splits 99.9 % of the weight bytes, but 91.2 % of the FLOPs"
 #include "plan/standing.h"
-#include "solve/layer_count.h"
+#include "solve/problem/layer_count.h"
 
 #include <string>
 #include <vector>

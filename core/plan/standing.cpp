@@ -3,7 +3,7 @@
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "plan/why_whole.h"
-#include "solve/wording.h"
+#include "solve/problem/wording.h"
 
 #include <fmt/ranges.h>
 

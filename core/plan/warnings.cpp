@@ -1,7 +1,7 @@
 #include "base/quantities.h"
 #include "graph/operators.h"
 #include "plan/steps.h"
-#include "solve/wording.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 /// What keeps a layer whole in a solution: the user's pins, or what refuses each split form it could have taken. Internal to this room.
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 #include "graph/attention.h"
 #include "graph/operators.h"
 #include "plan/preflight.h"
-#include "solve/wording.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 
 #include "base/quantities.h"
 #include "solve/cost/cost_model.h"
-#include "solve/form.h"
-#include "solve/wording.h"
+#include "solve/problem/form.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
 /// Accepts or refuses a solution. Shares no code with the engines: it asks the rules and the layers' options again, node
 /// by node, and checks pins, tied weights, divisibility and the memory budget on its own.
-#include "solve/problem.h"
+#include "solve/problem/problem.h"
 
 namespace cleave::solve {
 

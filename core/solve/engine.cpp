@@ -1,17 +1,12 @@
 #include "solve/engine.h"
 
-#include "solve/learning.h"
+#include "solve/search/learning.h"
 #include "solve/optimal/optimal.h"
-#include "solve/reference.h"
-#include "solve/trace_tables.h"
-
-#include <array>
+#include "solve/search/reference.h"
+#include "solve/trace/trace_tables.h"
 
 namespace cleave::solve {
 namespace {
-
-constexpr std::array<std::pair<Engine, std::string_view>, 3> kEngines{
-    {{Engine::Reference, "reference"}, {Engine::Learning, "learning"}, {Engine::Optimal, "optimal"}}};
 
 /// Keeps the tables only, so that ids mean the same with and without a recording.
 class CountingSink final : public TraceSink {
@@ -27,17 +22,6 @@ class CountingSink final : public TraceSink {
 
 }  // namespace
 
-std::string_view toText(Engine engine) {
-  return kEngines[static_cast<std::size_t>(engine)].second;
-}
-
-std::optional<Engine> parseEngine(std::string_view text) {
-  for (const auto& [engine, name] : kEngines) {
-    if (name == text) return engine;
-  }
-  return std::nullopt;
-}
-
 Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink, const Progress& progress,
                           SolveCache* cache) {
   CLEAVE_TRY_VOID(problem.checkPins());
@@ -48,10 +32,6 @@ Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink
                                                   : solveReference(problem, variables, sink, progress);
   result.engine = engine;
   return result;
-}
-
-std::string_view noSolutionText(const SolveResult& result) {
-  return result.isProved ? "There is no solution" : "No solution was found";
 }
 
 std::unique_ptr<TraceSink> makeCountingSink() {

@@ -25,15 +25,20 @@ find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_CPU_LIBRARY Li
   REASON_FAILURE_MESSAGE "run packaging/setup, or set CLEAVE_TORCH_DIR to the folder of an installed torch package")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
-  add_library(LibTorch::c10 SHARED IMPORTED)
+  # The wheel's include folder has a newer fmt, and no library for it: compiled into every file it takes seconds each. The
+  # system's, which has one, goes in front.
+  find_path(LibTorch_SYSTEM_FMT fmt/format.h)
+  set(systemFmt ${CMAKE_BINARY_DIR}/system-fmt)
+  file(MAKE_DIRECTORY ${systemFmt})
+  file(CREATE_LINK ${LibTorch_SYSTEM_FMT}/fmt ${systemFmt}/fmt SYMBOLIC)
+
+  add_library(LibTorch::c10 SHARED IMPORTED GLOBAL)
   set_target_properties(LibTorch::c10 PROPERTIES IMPORTED_LOCATION ${LibTorch_C10_LIBRARY})
-  add_library(LibTorch::cpu SHARED IMPORTED)
+  add_library(LibTorch::cpu SHARED IMPORTED GLOBAL)
   set_target_properties(LibTorch::cpu PROPERTIES
     IMPORTED_LOCATION ${LibTorch_CPU_LIBRARY}
-    INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
+    INTERFACE_INCLUDE_DIRECTORIES "${systemFmt};${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_LINK_LIBRARIES LibTorch::c10
-    # The wheel's include folder has a newer fmt in front of the system's, and no library for it.
-    INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1
     # The wheel's libtorch_cpu itself needs CUDA's runtime libraries; they load without a driver.
     INTERFACE_LINK_OPTIONS "-Wl,--allow-shlib-undefined")
 
@@ -48,9 +53,9 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   if(LibTorch_CUDA_LIBRARY AND LibTorch_C10_CUDA_LIBRARY AND LibTorch_CUDART_INCLUDE_DIR AND LibTorch_CUDART_LIBRARY
      AND LibTorch_NCCL_INCLUDE_DIR AND LibTorch_NCCL_LIBRARY)
     set(LibTorch_HAS_CUDA TRUE)
-    add_library(LibTorch::c10_cuda SHARED IMPORTED)
+    add_library(LibTorch::c10_cuda SHARED IMPORTED GLOBAL)
     set_target_properties(LibTorch::c10_cuda PROPERTIES IMPORTED_LOCATION ${LibTorch_C10_CUDA_LIBRARY})
-    add_library(LibTorch::cuda SHARED IMPORTED)
+    add_library(LibTorch::cuda SHARED IMPORTED GLOBAL)
     set_target_properties(LibTorch::cuda PROPERTIES
       IMPORTED_LOCATION ${LibTorch_CUDA_LIBRARY}
       INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_CUDART_INCLUDE_DIR};${LibTorch_NCCL_INCLUDE_DIR}"

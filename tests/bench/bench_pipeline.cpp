@@ -1,5 +1,5 @@
 /// The whole way on a 126-layer model without weights (405B's sizes): in this process, stage by stage, and as the programs users start.
-#include "bench/bench.h"
+#include "tests/bench/bench.h"
 #include "pipeline/pipeline.h"
 
 #include <cstdlib>

@@ -1,7 +1,8 @@
-#include "bench/bench.h"
-#include "solve/cursor.h"
+#include "tests/bench/bench.h"
+#include "solve/trace/recorder.h"
+#include "solve/trace/cursor.h"
 #include "solve/engine.h"
-#include "support/llama_graph.h"
+#include "tests/support/llama_graph.h"
 
 #include <random>
 

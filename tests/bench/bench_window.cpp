@@ -5,9 +5,9 @@
 #include <QTest>
 
 #include "base/result.h"
-#include "bench/bench.h"
-#include "graph_area.h"
-#include "main_window.h"
+#include "tests/bench/bench.h"
+#include "views/window/graph_area.h"
+#include "views/window/main_window.h"
 
 namespace {
 

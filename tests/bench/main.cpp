@@ -1,5 +1,5 @@
-#include "base/bounded_json.h"
-#include "bench/bench.h"
+#include "base/json.h"
+#include "tests/bench/bench.h"
 
 #include <algorithm>
 #include <cstdio>

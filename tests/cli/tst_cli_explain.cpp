@@ -1,4 +1,4 @@
-#include "cli/cli_process.h"
+#include "tests/support/cli_process.h"
 
 #include <QFile>
 #include <QJsonArray>

@@ -1,6 +1,6 @@
 /// What the command line does to files: outputs that are no regular files, models that are links, inputs that nobody vouches for.
-#include "cli/cli_process.h"
-#include "cli/safetensors_edit.h"
+#include "tests/support/cli_process.h"
+#include "tests/support/safetensors_edit.h"
 
 #include <QDir>
 #include <QFile>

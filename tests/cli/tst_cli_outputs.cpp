@@ -1,6 +1,6 @@
 /// What the command line writes: never over what it reads, and wholly, whoever stopped listening.
-#include "cli/cli_process.h"
-#include "cli/safetensors_edit.h"
+#include "tests/support/cli_process.h"
+#include "tests/support/safetensors_edit.h"
 
 #include <QDir>
 #include <QTemporaryDir>

@@ -1,5 +1,5 @@
 /// The README's commands, taken from the README itself: what stands there works as it stands there.
-#include "cli/cli_process.h"
+#include "tests/support/cli_process.h"
 
 #include <QDir>
 #include <QFile>

@@ -1,5 +1,5 @@
-#include "cli/cli_process.h"
-#include "cli/safetensors_edit.h"
+#include "tests/support/cli_process.h"
+#include "tests/support/safetensors_edit.h"
 
 #include <QDir>
 #include <QFile>

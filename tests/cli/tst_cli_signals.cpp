@@ -1,5 +1,5 @@
 /// What the command line leaves behind when it is stopped while it writes, and that it can be.
-#include "cli/cli_process.h"
+#include "tests/support/cli_process.h"
 
 #include <QDir>
 #include <QTemporaryDir>

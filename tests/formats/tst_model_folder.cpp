@@ -5,11 +5,11 @@
 #include <random>
 #include <set>
 
-#include "folder_builder.h"
+#include "tests/formats/folder_builder.h"
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
-#include "support/rows.h"
+#include "tests/support/rows.h"
 
 using namespace cleave;
 using namespace cleave::formats;

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "folder_builder.h"
+#include "tests/formats/folder_builder.h"
 #include "formats/safetensors.h"
 
 using namespace cleave;

@@ -1,6 +1,6 @@
 // Graphs in JSON. Whatever is accepted is verified, and comes back the same from its own JSON and its own text.
-#include "base/bounded_json.h"
-#include "fuzz_target.h"
+#include "base/json.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "graph/json.h"
 
 using namespace cleave;

@@ -1,6 +1,6 @@
 // Bounded JSON: what is accepted keeps its promises, what is written again reads the same, and messages stay valid UTF-8.
-#include "base/bounded_json.h"
-#include "fuzz_target.h"
+#include "base/json.h"
+#include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave;
 

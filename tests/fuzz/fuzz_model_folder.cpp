@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "formats/model_folder.h"
-#include "fuzz_target.h"
+#include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave;
 using namespace cleave::formats;

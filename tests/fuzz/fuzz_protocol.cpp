@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "fuzz_target.h"
-#include "run/events.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "protocol/events.h"
 
-using namespace cleave::run;
+using namespace cleave::protocol;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto message = decode(std::string_view(reinterpret_cast<const char*>(data), size));

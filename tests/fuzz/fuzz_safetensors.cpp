@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "formats/safetensors.h"
-#include "fuzz_target.h"
+#include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave;
 using namespace cleave::formats;

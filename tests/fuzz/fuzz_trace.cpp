@@ -6,8 +6,8 @@
 
 #include <cstring>
 
-#include "fuzz_target.h"
-#include "solve/decision.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "solve/explain/decision.h"
 
 using namespace cleave;
 using namespace cleave::solve;

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "fuzz_target.h"
+#include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

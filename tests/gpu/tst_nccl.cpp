@@ -1,5 +1,5 @@
-#include "cli/cli_process.h"
-#include "run/launcher.h"
+#include "tests/support/cli_process.h"
+#include "launch/launcher.h"
 
 #include <QFile>
 #include <QJsonArray>
@@ -13,7 +13,7 @@ using namespace cleave;
 
 namespace {
 
-int gpus() { return run::localGpuCount(); }
+int gpus() { return launch::localGpuCount(); }
 
 void skipReason(int wanted) {
   QSKIP(qPrintable(QStringLiteral("this machine has %1 GPUs; the test needs %2").arg(gpus()).arg(wanted)));

@@ -1,7 +1,7 @@
 /// What dimensions mean, on a Llama-like graph and on operators alone.
 #include "graph/dimensions.h"
 #include "graph/operators.h"
-#include "support/llama_graph.h"
+#include "tests/support/llama_graph.h"
 
 #include <QTest>
 

@@ -5,7 +5,7 @@
 #include "pipeline/evaluate_rule.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/source.h"
-#include "support/rows.h"
+#include "tests/support/rows.h"
 
 #include <QTemporaryDir>
 #include <QTest>

@@ -10,8 +10,8 @@
 #include <functional>
 
 using namespace cleave;
-using run::CollectiveDone;
-using run::RankResult;
+using protocol::CollectiveDone;
+using protocol::RankResult;
 
 namespace {
 
@@ -27,9 +27,9 @@ struct Report {
   RankResult result;
 
   std::string lines(int rank) const {
-    std::string text = run::encode(run::Hello{run::kProtocolVersion, rank, 1, "cpu"});
-    for (const CollectiveDone& done : collectives) text += run::encode(done);
-    return text + run::encode(result);
+    std::string text = protocol::encode(protocol::Hello{protocol::kProtocolVersion, rank, 1, "cpu"});
+    for (const CollectiveDone& done : collectives) text += protocol::encode(done);
+    return text + protocol::encode(result);
   }
 };
 using Lie = std::function<void(Report&)>;
@@ -69,11 +69,11 @@ class RunChecksTest : public QObject {
     }
     pipeline::RunRequest request;
     request.plan = std::move(plan);
-    request.backend = run::Backend::Gloo;
+    request.backend = launch::Backend::Gloo;
     request.compareUnsplit = compareUnsplit;
     request.ignoreMemory = ignoreMemory;
     request.rankProgram = path("rank.sh");
-    return pipeline::runPlan(request, [](const run::RankEvent&) {});
+    return pipeline::runPlan(request, [](const launch::RankEvent&) {});
   }
 
  private slots:
@@ -128,10 +128,10 @@ class RunChecksTest : public QObject {
   void ranksThatDoNotFitAreNotStarted() {
     auto huge = std::make_shared<plan::Plan>(*m_plan);
     huge->memory.parameters = std::int64_t(1) << 50;
-    const auto check = pipeline::checkMemory(*huge, run::Backend::Gloo);
+    const auto check = pipeline::checkMemory(*huge, launch::Backend::Gloo);
     QVERIFY(!check.fits());
     QVERIFY(check.needed > 2 * (std::int64_t(1) << 50));
-    QVERIFY(pipeline::checkMemory(*m_plan, run::Backend::Gloo).fits());
+    QVERIFY(pipeline::checkMemory(*m_plan, launch::Backend::Gloo).fits());
     const auto refused = scripted(huge, [](Report&) {});
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
@@ -157,7 +157,7 @@ class RunChecksTest : public QObject {
   void anUnsplitRunThatDoesNotFitIsNotStarted() {
     auto wide = std::make_shared<plan::Plan>(*m_plan);
     wide->parameters.front().type.shape = {std::int64_t(1) << 48};  // whole; a rank's part is as small as before
-    QVERIFY(pipeline::checkMemory(*wide, run::Backend::Gloo).fits());
+    QVERIFY(pipeline::checkMemory(*wide, launch::Backend::Gloo).fits());
     const auto check = pipeline::checkUnsplitMemory(*wide);
     QVERIFY(!check.fits());
     QVERIFY(check.needed > std::int64_t(1) << 50);

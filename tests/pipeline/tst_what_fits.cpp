@@ -4,7 +4,7 @@
 #include "pipeline/plan_flags.h"
 #include "pipeline/what_fits.h"
 #include "solve/explain/remedy.h"
-#include "support/chosen_number.h"
+#include "tests/support/chosen_number.h"
 
 #include <CLI/CLI.hpp>
 #include <QTemporaryDir>

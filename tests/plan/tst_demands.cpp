@@ -1,6 +1,6 @@
 /// Plans under redistributions and switched-off rules: what the rank program does, and that a file carries them.
 #include "plan/demands.h"
-#include "plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 #include "solve/checker.h"
 
 using namespace cleave;

@@ -1,10 +1,10 @@
 /// Two plans side by side, and costs of plans against the collectives their programs perform.
 #include "base/quantities.h"
 #include "plan/diff.h"
-#include "plan/plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 #include "plan/world_sizes.h"
 #include "solve/explain/change.h"
-#include "support/llama_graph.h"
+#include "tests/support/llama_graph.h"
 
 #include <QJsonDocument>
 #include <QJsonObject>

@@ -1,4 +1,4 @@
-#include "plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 
 using namespace cleave;
 using namespace cleave::plan;

@@ -1,5 +1,5 @@
-#include "plan_fixture.h"
-#include "support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
+#include "tests/support/llama_graph.h"
 
 #include <ctime>
 

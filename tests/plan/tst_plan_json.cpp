@@ -1,5 +1,5 @@
 #include "graph/json.h"
-#include "plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 
 #include <nlohmann/json.hpp>
 

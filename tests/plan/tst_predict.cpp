@@ -1,5 +1,5 @@
 #include "plan/steps.h"
-#include "plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 
 #include <random>
 

@@ -1,6 +1,6 @@
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
-#include "support/llama_graph.h"
+#include "tests/support/llama_graph.h"
 
 #include <QTest>
 

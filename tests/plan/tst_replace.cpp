@@ -1,5 +1,5 @@
 #include "plan/gather.h"
-#include "plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 
 using namespace cleave;
 using namespace cleave::plan;

@@ -1,9 +1,9 @@
 // What plans are called and why: copies on every rank are no split, and sentences speak of the modules that they are true of.
 #include "plan/diff.h"
 #include "plan/standing.h"
-#include "plan_fixture.h"
+#include "tests/support/plan_fixture.h"
 #include "solve/checker.h"
-#include "support/llama_graph.h"
+#include "tests/support/llama_graph.h"
 
 using namespace cleave;
 using namespace cleave::plan;

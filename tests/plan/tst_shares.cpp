@@ -1,6 +1,6 @@
 // Shares of work: no model is so large that its FLOPs do not fit.
-#include "plan_fixture.h"
-#include "support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
+#include "tests/support/llama_graph.h"
 
 #include <nlohmann/json.hpp>
 

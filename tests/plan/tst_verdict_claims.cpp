@@ -3,8 +3,8 @@
 #include "plan/headline.h"
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
-#include "support/chosen_number.h"
-#include "verdict_fixture.h"
+#include "tests/support/chosen_number.h"
+#include "tests/plan/verdict_fixture.h"
 
 #include <QTest>
 

@@ -1,7 +1,7 @@
 // What plans say of how much they split and why not more, compared with hand computations on published shapes.
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
-#include "verdict_fixture.h"
+#include "tests/plan/verdict_fixture.h"
 
 #include <QTest>
 

@@ -2,9 +2,9 @@
 // where to begin.
 #include "base/quantities.h"
 #include "graph/attention.h"
-#include "solve/wording.h"
-#include "support/chosen_number.h"
-#include "verdict_fixture.h"
+#include "solve/problem/wording.h"
+#include "tests/support/chosen_number.h"
+#include "tests/plan/verdict_fixture.h"
 
 #include <QTest>
 

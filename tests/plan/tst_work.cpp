@@ -3,9 +3,9 @@
 
 #include "graph/operators.h"
 #include "solve/cost/flops.h"
-#include "solve/layer_count.h"
-#include "solve/solve_support.h"
-#include "support/llama_graph.h"
+#include "solve/problem/layer_count.h"
+#include "tests/support/solve_support.h"
+#include "tests/support/llama_graph.h"
 
 #include <QTest>
 

@@ -1,6 +1,6 @@
 // Verdicts on numbers of ranks: each depends on its own number alone, and says what does not divide before what it costs.
 #include "plan/world_sizes.h"
-#include "support/llama_graph.h"
+#include "tests/support/llama_graph.h"
 
 #include <QTest>
 

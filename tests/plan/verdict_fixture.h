@@ -1,7 +1,7 @@
 #pragma once
 /// What the tests of verdicts share: a device of round figures, plans by an engine, and random small models with random demands.
-#include "plan_fixture.h"
-#include "support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
+#include "tests/support/llama_graph.h"
 
 #include <random>
 

@@ -1,5 +1,5 @@
 /// The forms that a layer may take: which, in which order, with which placements and collectives; and what is refused.
-#include "strategy_graphs.h"
+#include "tests/rules/strategy_graphs.h"
 
 #include <QTest>
 

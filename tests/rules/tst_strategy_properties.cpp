@@ -1,5 +1,5 @@
 /// What holds of the forms of any layer. CLEAVE_SEED repeats a random run.
-#include "strategy_graphs.h"
+#include "tests/rules/strategy_graphs.h"
 
 #include <QTest>
 

@@ -1,7 +1,7 @@
-#include "panels/answer_offers.h"
+#include "views/panels/answer_offers.h"
 
-#include "panels/figures.h"
-#include "text.h"
+#include "views/panels/figures.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

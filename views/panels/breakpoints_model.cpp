@@ -1,7 +1,7 @@
-#include "panels/breakpoints_model.h"
+#include "views/panels/breakpoints_model.h"
 
-#include "panels/chip_delegate.h"
-#include "text.h"
+#include "views/panels/chip_delegate.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

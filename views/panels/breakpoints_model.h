@@ -2,7 +2,7 @@
 /// The breakpoints of a document: a check box, what it waits for, in words.
 #include <QAbstractTableModel>
 
-#include "document.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 

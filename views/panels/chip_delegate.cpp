@@ -1,9 +1,9 @@
-#include "panels/chip_delegate.h"
+#include "views/panels/chip_delegate.h"
 
 #include <QApplication>
 #include <QPainter>
 
-#include "canvas/split_bar.h"
+#include "views/graph/scene/split_bar.h"
 
 namespace cleave::views {
 

@@ -3,7 +3,7 @@
 /// the canvas draws it. Models offer them under `kPlacementRole` (MaybePlacement) and `kSplitTallyRole` (SplitTally).
 #include <QStyledItemDelegate>
 
-#include "canvas/split_counts.h"
+#include "views/graph/model/split_counts.h"
 
 namespace cleave::views {
 

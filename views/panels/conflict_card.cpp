@@ -6,10 +6,10 @@
 #include <QTimer>
 #include <QVBoxLayout>
 
-#include "panels/answer_offers.h"
-#include "panels/explain_panels.h"
-#include "panels/link_text.h"
-#include "panels/panel_parts.h"
+#include "views/panels/answer_offers.h"
+#include "views/panels/explain_panels.h"
+#include "views/panels/link_text.h"
+#include "views/panels/panel_parts.h"
 
 namespace cleave::views {
 

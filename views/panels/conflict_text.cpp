@@ -1,5 +1,5 @@
-#include "panels/explain_text.h"
-#include "text.h"
+#include "views/panels/explain_text.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -1,10 +1,10 @@
-#include "panels/diff_model.h"
+#include "views/panels/diff_model.h"
 
 #include <map>
 
-#include "panels/chip_delegate.h"
-#include "solve/wording.h"
-#include "text.h"
+#include "views/panels/chip_delegate.h"
+#include "solve/problem/wording.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

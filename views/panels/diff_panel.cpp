@@ -1,4 +1,4 @@
-#include "panels/diff_panel.h"
+#include "views/panels/diff_panel.h"
 
 #include <QEvent>
 #include <QHBoxLayout>
@@ -7,13 +7,13 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
-#include "panels/diff_model.h"
-#include "panels/figures.h"
-#include "panels/link_text.h"
-#include "panels/panel_parts.h"
-#include "panels/tables.h"
+#include "views/panels/diff_model.h"
+#include "views/panels/figures.h"
+#include "views/panels/link_text.h"
+#include "views/panels/panel_parts.h"
+#include "views/panels/tables.h"
 #include "plan/shares.h"
-#include "text.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -1,13 +1,13 @@
-#include "panels/event_log.h"
+#include "views/panels/event_log.h"
 
 #include <QKeyEvent>
 #include <QPainter>
 #include <QScrollBar>
 
-#include "canvas/theme.h"
-#include "document_state.h"
-#include "panels/chip_delegate.h"
-#include "text.h"
+#include "views/base/theme.h"
+#include "views/session/document_state.h"
+#include "views/panels/chip_delegate.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -6,7 +6,7 @@
 #include <QCache>
 #include <memory>
 
-#include "solve/cursor.h"
+#include "solve/trace/cursor.h"
 
 namespace cleave::views {
 

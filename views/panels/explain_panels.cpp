@@ -1,4 +1,4 @@
-#include "panels/explain_panels.h"
+#include "views/panels/explain_panels.h"
 
 #include <QEvent>
 #include <QHBoxLayout>
@@ -9,10 +9,10 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
-#include "panels/answer_offers.h"
-#include "panels/link_text.h"
-#include "panels/panel_parts.h"
-#include "text.h"
+#include "views/panels/answer_offers.h"
+#include "views/panels/link_text.h"
+#include "views/panels/panel_parts.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -3,7 +3,7 @@
 /// it the answer to a question or what can be done, with buttons.
 #include <QWidget>
 
-#include "panels/explain_text.h"
+#include "views/panels/explain_text.h"
 
 class QLabel;
 class QPushButton;

@@ -1,9 +1,9 @@
-#include "panels/explain_text.h"
+#include "views/panels/explain_text.h"
 
 #include <algorithm>
 
-#include "solve/wording.h"
-#include "text.h"
+#include "solve/problem/wording.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

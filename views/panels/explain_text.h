@@ -5,8 +5,8 @@
 #include <QString>
 #include <vector>
 
-#include "document.h"
-#include "panels/rich_text.h"
+#include "views/session/document.h"
+#include "views/panels/rich_text.h"
 
 namespace cleave::views {
 

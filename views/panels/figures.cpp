@@ -1,9 +1,9 @@
-#include "panels/figures.h"
+#include "views/panels/figures.h"
 
 #include <QObject>
 
 #include "solve/cost/cost_model.h"
-#include "text.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -3,7 +3,7 @@
 #include <QString>
 
 #include "base/femtoseconds.h"
-#include "canvas/quantities.h"
+#include "views/base/quantities.h"
 
 namespace cleave::views {
 

@@ -1,7 +1,7 @@
-#include "panels/layers_model.h"
+#include "views/panels/layers_model.h"
 
-#include "panels/chip_delegate.h"
-#include "text.h"
+#include "views/panels/chip_delegate.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -1,10 +1,10 @@
-#include "panels/link_text.h"
+#include "views/panels/link_text.h"
 
 #include <QPainter>
 #include <QScrollBar>
 
-#include "document.h"
-#include "panels/rich_text.h"
+#include "views/session/document.h"
+#include "views/panels/rich_text.h"
 
 namespace cleave::views {
 

@@ -1,8 +1,8 @@
-#include "panels/modules_model.h"
+#include "views/panels/modules_model.h"
 
 #include <algorithm>
 
-#include "text.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -6,8 +6,8 @@
 #include <QAbstractItemModel>
 #include <vector>
 
-#include "document.h"
-#include "panels/chip_delegate.h"
+#include "views/session/document.h"
+#include "views/panels/chip_delegate.h"
 
 namespace cleave::views {
 

@@ -1,6 +1,6 @@
-#include "panels/nodes_model.h"
+#include "views/panels/nodes_model.h"
 
-#include "text.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -1,4 +1,4 @@
-#include "panels/panel_parts.h"
+#include "views/panels/panel_parts.h"
 
 #include <QEvent>
 #include <QHBoxLayout>
@@ -10,8 +10,8 @@
 #include <QTimer>
 #include <QVBoxLayout>
 
-#include "document.h"
-#include "panels/rich_text.h"
+#include "views/session/document.h"
+#include "views/panels/rich_text.h"
 
 namespace cleave::views {
 

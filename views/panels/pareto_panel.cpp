@@ -5,9 +5,9 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "panels/panel_parts.h"
-#include "panels/pareto_plot.h"
-#include "text.h"
+#include "views/panels/panel_parts.h"
+#include "views/panels/pareto_plot.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

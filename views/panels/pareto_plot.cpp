@@ -1,4 +1,4 @@
-#include "panels/pareto_plot.h"
+#include "views/panels/pareto_plot.h"
 
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -6,9 +6,9 @@
 #include <QPainterPath>
 #include <algorithm>
 
-#include "canvas/theme.h"
-#include "panels/figures.h"
-#include "text.h"
+#include "views/base/theme.h"
+#include "views/panels/figures.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "document.h"
-#include "panels/plot_axis.h"
+#include "views/session/document.h"
+#include "views/panels/plot_axis.h"
 
 class QLabel;
 class QPushButton;

@@ -1,4 +1,4 @@
-#include "panels/plot_axis.h"
+#include "views/panels/plot_axis.h"
 
 #include <algorithm>
 #include <cmath>

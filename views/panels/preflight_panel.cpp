@@ -1,4 +1,4 @@
-#include "panels/preflight_panel.h"
+#include "views/panels/preflight_panel.h"
 
 #include <QEvent>
 #include <QHBoxLayout>
@@ -7,10 +7,10 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
-#include "panels/link_text.h"
-#include "panels/panel_parts.h"
-#include "panels/world_sizes.h"
-#include "text.h"
+#include "views/panels/link_text.h"
+#include "views/panels/panel_parts.h"
+#include "views/panels/world_sizes.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -4,9 +4,9 @@
 #include <QPainterPath>
 #include <QToolTip>
 
-#include "canvas/theme.h"
-#include "panels/run_panel.h"
-#include "text.h"
+#include "views/base/theme.h"
+#include "views/panels/run_panel.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -160,7 +160,7 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
 void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& rank) const {
   const Theme theme = Theme::of(palette());
   const RankMemory& memory = rank.memory;
-  const bool hasFailed = rank.phase == run::Phase::Failed;
+  const bool hasFailed = rank.phase == protocol::Phase::Failed;
   const bool hasSpark = row.width() > 420;
   const int left = row.left() + kMargin + kNameWidth;
   const int right = row.right() - kMargin - (hasSpark ? kSparkWidth + 10 : 0);

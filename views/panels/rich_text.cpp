@@ -1,10 +1,10 @@
-#include "panels/rich_text.h"
+#include "views/panels/rich_text.h"
 
 #include <QFontDatabase>
 #include <QObject>
 
 #include "graph/operators.h"
-#include "text.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -5,9 +5,9 @@
 #include <QString>
 #include <QStringList>
 
-#include "canvas/theme.h"
+#include "views/base/theme.h"
 #include "graph/graph.h"
-#include "solve/decision.h"
+#include "solve/explain/decision.h"
 
 namespace cleave::views {
 

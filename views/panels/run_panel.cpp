@@ -1,4 +1,4 @@
-#include "panels/run_panel.h"
+#include "views/panels/run_panel.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -16,10 +16,10 @@
 #include <QTableWidget>
 #include <QVBoxLayout>
 
-#include "base/bounded_json.h"
-#include "canvas/theme.h"
+#include "base/json.h"
+#include "views/base/theme.h"
 #include "plan/headline.h"
-#include "text.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -74,21 +74,21 @@ QString verdictWord(pipeline::RunVerdict verdict) {
   return QObject::tr("Failed");
 }
 
-std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend) {
-  const auto resolved = run::resolveBackend(backend, ranks);
+std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend) {
+  const auto resolved = launch::resolveBackend(backend, ranks);
   if (!plan || plan->ranks != ranks || !resolved) return {};
   return {pipeline::checkMemory(*plan, *resolved), pipeline::checkUnsplitMemory(*plan)};
 }
 
-std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend, const QString& whyNot) {
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend, const QString& whyNot) {
   std::vector<RunCheck> checks;
-  const int gpus = run::localGpuCount();
+  const int gpus = launch::localGpuCount();
   std::string why;
-  if (const auto resolved = run::resolveBackend(backend, ranks, &why); !resolved)
+  if (const auto resolved = launch::resolveBackend(backend, ranks, &why); !resolved)
     checks.push_back({false, toQ(resolved.error().message)});
   else if (gpus == 0)
     checks.push_back({true, QObject::tr("No GPU here: CPU ranks over Gloo.")});
-  else if (*resolved == run::Backend::Nccl)
+  else if (*resolved == launch::Backend::Nccl)
     checks.push_back(
         {true, QObject::tr("%1 of %2 over NCCL.").arg(ranks).arg(countedText(static_cast<std::uint64_t>(gpus), "GPU"))});
   else
@@ -123,12 +123,12 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Ba
   return checks;
 }
 
-QString runCommand(const Document& document, int ranks, run::Backend backend, bool ignoresMemory) {
+QString runCommand(const Document& document, int ranks, launch::Backend backend, bool ignoresMemory) {
   QStringList words = document.runArguments(ranks);
   if (words.isEmpty()) return {};
   words.prepend(QStringLiteral("run"));
   words.prepend(QStringLiteral("cleave-cli"));
-  if (backend != run::Backend::Auto) words << QStringLiteral("--backend") << toQ(run::toText(backend));
+  if (backend != launch::Backend::Auto) words << QStringLiteral("--backend") << toQ(launch::toText(backend));
   if (ignoresMemory) words << QStringLiteral("--ignore-memory");
   for (QString& word : words) word = quoted(word);
   return words.join(QLatin1Char(' '));
@@ -176,9 +176,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   m_ranks->setRange(1, kMaxRanks);
   m_ranks->setValue(document.settings().ranks);
   m_ranks->setAccessibleName(tr("Ranks of the run"));
-  m_backend->addItem(tr("auto"), int(run::Backend::Auto));
-  m_backend->addItem(tr("gloo (CPU)"), int(run::Backend::Gloo));
-  m_backend->addItem(tr("nccl (GPU)"), int(run::Backend::Nccl));
+  m_backend->addItem(tr("auto"), int(launch::Backend::Auto));
+  m_backend->addItem(tr("gloo (CPU)"), int(launch::Backend::Gloo));
+  m_backend->addItem(tr("nccl (GPU)"), int(launch::Backend::Nccl));
   m_backend->setAccessibleName(tr("Backend"));
   for (QLabel* label : {m_checks, m_command, m_verdict}) {
     label->setWordWrap(true);
@@ -255,8 +255,8 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   refreshResult();
 }
 
-run::Backend RunPanel::backend() const {
-  return static_cast<run::Backend>(m_backend->currentData().toInt());
+launch::Backend RunPanel::backend() const {
+  return static_cast<launch::Backend>(m_backend->currentData().toInt());
 }
 
 bool RunPanel::insists() const {
@@ -357,7 +357,7 @@ void RunPanel::refreshResult() {
   else if (!report.comparedWith.empty())
     text += tr(", compared with %1").arg(toQ(report.comparedWith).toHtmlEscaped());
   if (!report.outcome.results.empty() && report.outcome.results[0]) {
-    const run::RankResult& first = *report.outcome.results[0];
+    const protocol::RankResult& first = *report.outcome.results[0];
     text += tr("<br>Executed: %1; planned: %2.")
                 .arg(countsText({first.allReduce, first.allGather, first.reduceScatter}),
                      countsText(planned(*state->plan)));

@@ -3,7 +3,7 @@
 /// memory against the prediction, and what came out.
 #include <QWidget>
 
-#include "document.h"
+#include "views/session/document.h"
 
 class QCheckBox;
 class QComboBox;
@@ -22,13 +22,13 @@ struct RunCheck {
   QString text;
 };
 /// What speaks for and against running this plan on so many ranks, in words. `whyNot`: what Document::whyNotRun says.
-std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend,
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend,
                                       const QString& whyNot = {});
 /// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no plan for
 /// so many, or no such backend here.
-std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, run::Backend backend);
+std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend);
 /// The command line that does the same, quoted for a shell; empty when there is none.
-QString runCommand(const Document& document, int ranks, run::Backend backend, bool ignoresMemory = false);
+QString runCommand(const Document& document, int ranks, launch::Backend backend, bool ignoresMemory = false);
 /// For the export button: the report as `run --json` writes it, with what was watched of each rank as `watched`; the samples as
 /// CSV. Of a run that has ended.
 QString runToJson(const RunState& state);
@@ -78,7 +78,7 @@ class RunPanel : public QWidget {
   Q_OBJECT
  public:
   explicit RunPanel(Document& document, QWidget* parent = nullptr);
-  run::Backend backend() const;
+  launch::Backend backend() const;
 
  protected:
   void changeEvent(QEvent* event) override;

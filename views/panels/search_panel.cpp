@@ -1,4 +1,4 @@
-#include "panels/search_panel.h"
+#include "views/panels/search_panel.h"
 
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -6,9 +6,9 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "panels/breakpoints_model.h"
-#include "panels/tables.h"
-#include "text.h"
+#include "views/panels/breakpoints_model.h"
+#include "views/panels/tables.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

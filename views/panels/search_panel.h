@@ -2,8 +2,8 @@
 /// The search dock's pages: the event log with the timeline above, and the breakpoints.
 #include <QWidget>
 
-#include "panels/event_log.h"
-#include "panels/timeline.h"
+#include "views/panels/event_log.h"
+#include "views/panels/timeline.h"
 
 class QLineEdit;
 

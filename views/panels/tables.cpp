@@ -1,4 +1,4 @@
-#include "panels/tables.h"
+#include "views/panels/tables.h"
 
 #include <QApplication>
 #include <QClipboard>
@@ -8,7 +8,7 @@
 #include <QLineEdit>
 #include <QVBoxLayout>
 
-#include "panels/chip_delegate.h"
+#include "views/panels/chip_delegate.h"
 
 namespace cleave::views {
 

@@ -1,4 +1,4 @@
-#include "panels/timeline.h"
+#include "views/panels/timeline.h"
 
 #include <QHelpEvent>
 #include <QMouseEvent>
@@ -7,8 +7,8 @@
 #include <QToolTip>
 #include <QWheelEvent>
 
-#include "canvas/theme.h"
-#include "text.h"
+#include "views/base/theme.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

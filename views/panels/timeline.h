@@ -10,7 +10,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "document.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 

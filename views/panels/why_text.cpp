@@ -1,8 +1,8 @@
 // The parts of the decision panel that speak of the plan: why a value lies as it does, and what every other choice
 // costs.
-#include "panels/explain_text.h"
-#include "panels/figures.h"
-#include "text.h"
+#include "views/panels/explain_text.h"
+#include "views/panels/figures.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

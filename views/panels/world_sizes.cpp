@@ -1,4 +1,4 @@
-#include "panels/world_sizes.h"
+#include "views/panels/world_sizes.h"
 
 #include <QHelpEvent>
 #include <QKeyEvent>
@@ -8,9 +8,9 @@
 #include <QToolTip>
 #include <algorithm>
 
-#include "canvas/theme.h"
-#include "panels/figures.h"
-#include "text.h"
+#include "views/base/theme.h"
+#include "views/panels/figures.h"
+#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -3,7 +3,7 @@
 #include "libtorch/capture/recorder.h"
 #include "libtorch/capture/torch_errors.h"
 #include "libtorch/models/decoder.h"
-#include "libtorch/models/dtypes.h"
+#include "libtorch/bridge/dtypes.h"
 
 #include <chrono>
 #include <unordered_map>

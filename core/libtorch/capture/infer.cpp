@@ -1,8 +1,8 @@
-#include "libtorch/capture/arguments.h"
+#include "libtorch/bridge/arguments.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/shape_functions.h"
 #include "libtorch/capture/torch_errors.h"
-#include "libtorch/models/dtypes.h"
+#include "libtorch/bridge/dtypes.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>

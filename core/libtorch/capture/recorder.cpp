@@ -1,6 +1,6 @@
 #include "libtorch/capture/recorder.h"
 
-#include "libtorch/models/dtypes.h"
+#include "libtorch/bridge/dtypes.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>

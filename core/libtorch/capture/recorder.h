@@ -19,7 +19,7 @@
 /// A node is recorded below only if all its tensors are tracked: functionalization's shape checks run on tensors that are
 /// not. Single-threaded; one recording at a time per thread; different threads may record at once.
 #include "graph/graph.h"
-#include "libtorch/capture/arguments.h"
+#include "libtorch/bridge/arguments.h"
 #include "libtorch/capture/normalise.h"
 #include "libtorch/capture/shape_functions.h"
 

@@ -1,6 +1,6 @@
 #include "libtorch/models/decoder_config.h"
 
-#include "base/bounded_json.h"
+#include "base/json.h"
 
 #include <algorithm>
 #include <cmath>

@@ -40,8 +40,10 @@
 ///     its gradients backward; graph/expert_memory.h); inputs gathered again, and the whole
 ///     of their gradients; then the bucket of summed gradients; then what the optimizer takes beside its states. Saved
 ///     activations are all live between forward and backward, so it is never negative, and bytes() is the peak of a step.
-#include "solve/candidates.h"
-#include "solve/cost/settings.h"
+#include "solve/problem/choice.h"
+#include "solve/problem/problem.h"
+#include "solve/problem/variables.h"
+#include "solve/problem/cost_settings.h"
 
 namespace cleave::solve {
 

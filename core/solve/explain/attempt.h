@@ -1,7 +1,7 @@
 #pragma once
 /// One solve on behalf of an explanation: bounded by work, with an answer of three.
 #include "solve/engine.h"
-#include "solve/explain/work.h"
+#include "solve/candidates/work.h"
 
 namespace cleave::solve {
 

@@ -2,7 +2,7 @@
 
 #include "solve/checker.h"
 #include "solve/explain/attempt.h"
-#include "solve/layer_count.h"
+#include "solve/problem/layer_count.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,12 +1,12 @@
 #include "solve/explain/core_finder.h"
 
-#include "solve/explain/budget_text.h"
+#include "solve/problem/budget_text.h"
 #include "solve/explain/change.h"
 #include "solve/explain/impossible.h"
 #include "solve/explain/relaxed.h"
-#include "solve/form.h"
-#include "solve/sentences.h"
-#include "solve/wording.h"
+#include "solve/problem/form.h"
+#include "solve/explain/sentences.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,7 +7,7 @@
 ///
 /// Pure; run `whyNot` and `irreducibleCore` off the GUI thread: they solve the problem again up to some dozen times, stop at
 /// the progress's token, and when the work is done that they may do: the same work on every machine.
-#include "solve/decision.h"
+#include "solve/explain/decision.h"
 #include "solve/explain/core_finder.h"
 
 namespace cleave::solve {

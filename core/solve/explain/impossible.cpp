@@ -1,8 +1,8 @@
 #include "solve/explain/impossible.h"
 
-#include "solve/candidates.h"
-#include "solve/form.h"
-#include "solve/wording.h"
+#include "solve/candidates/candidates.h"
+#include "solve/problem/form.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 

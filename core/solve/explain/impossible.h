@@ -1,8 +1,8 @@
 #pragma once
 /// What cannot be whatever the rest of the plan is: sizes that do not divide, forms that a layer or an operator does not have.
 /// Looks at one node only; the user's pins do not count.
-#include "solve/explain/constraint.h"
-#include "solve/explain/domains.h"
+#include "solve/problem/constraint.h"
+#include "solve/candidates/domains.h"
 
 namespace cleave::solve {
 

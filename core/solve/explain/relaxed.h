@@ -5,7 +5,7 @@
 /// So what fails here has no solution. Sources (inputs, constants, parameters that no layer owns) and nodes that a pin speaks
 /// of are always kept. Exact over the domains: the kept nodes are taken in topological order, and the placements of values that a
 /// later kept node still reads are the state (transformer graphs are narrow). Remembers the rules' answers; one thread.
-#include "solve/explain/domains.h"
+#include "solve/candidates/domains.h"
 
 namespace cleave::solve {
 

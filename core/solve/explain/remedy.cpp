@@ -1,7 +1,7 @@
 #include "solve/explain/remedy.h"
 
 #include "base/quantities.h"
-#include "solve/wording.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 #include <array>

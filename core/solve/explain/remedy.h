@@ -6,7 +6,7 @@
 ///     auto changed = applied(*problem, remedy.change);
 ///
 /// Pure; run it off the GUI thread: it solves once for each change it considers.
-#include "solve/decision.h"
+#include "solve/explain/decision.h"
 #include "solve/explain/change.h"
 
 #include <vector>

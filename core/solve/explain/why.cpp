@@ -1,7 +1,7 @@
 #include "solve/explain/explain.h"
-#include "solve/form.h"
-#include "solve/sentences.h"
-#include "solve/wording.h"
+#include "solve/problem/form.h"
+#include "solve/explain/sentences.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,9 +2,9 @@
 #include "solve/explain/change.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/impossible.h"
-#include "solve/form.h"
-#include "solve/sentences.h"
-#include "solve/wording.h"
+#include "solve/problem/form.h"
+#include "solve/explain/sentences.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 

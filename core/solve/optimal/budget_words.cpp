@@ -4,7 +4,7 @@
 #include "base/quantities.h"
 #include "solve/cost/memory_parts.h"
 #include "solve/cost/peak.h"
-#include "solve/wording.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 

@@ -5,6 +5,7 @@
 /// transition for each candidate that a state allows. Where a place of the same kind is entered with the same set of
 /// states, its level is reused as it is: in a model of equal blocks all blocks but the first few share theirs. Plans and
 /// paths through the levels correspond one to one.
+#include "base/progress.h"
 #include "solve/optimal/frontier.h"
 
 namespace cleave::solve::optimal {

@@ -1,13 +1,13 @@
 #include "solve/optimal/optimal.h"
 
 #include "base/quantities.h"
-#include "solve/explain/budget_text.h"
-#include "solve/learning.h"
+#include "solve/problem/budget_text.h"
+#include "solve/search/learning.h"
 #include "solve/optimal/budget_words.h"
 #include "solve/optimal/eliminated.h"
-#include "solve/search_result.h"
-#include "solve/solve_cache.h"
-#include "solve/wording.h"
+#include "solve/search/search_report.h"
+#include "solve/optimal/cached_tables.h"
+#include "solve/problem/wording.h"
 
 #include <algorithm>
 

@@ -1,6 +1,10 @@
 #pragma once
 /// The `optimal` engine; see engine.h and optimum.h.
-#include "solve/engine.h"
+#include "base/progress.h"
+#include "solve/optimal/solve_cache.h"
+#include "solve/problem/problem.h"
+#include "solve/problem/solve_result.h"
+#include "solve/trace/events.h"
 
 namespace cleave::solve {
 

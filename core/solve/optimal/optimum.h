@@ -12,8 +12,9 @@
 /// more bytes in all than it does; the fastest of these. Without slack both are one.
 ///
 /// Immutable and thread-safe once made; `solve(…, Engine::Optimal, …)` hands it out in SolveResult::optimum.
+#include "base/progress.h"
 #include "solve/cost/cost_model.h"
-#include "solve/form.h"
+#include "solve/problem/form.h"
 
 #include <functional>
 #include <limits>

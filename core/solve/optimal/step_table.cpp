@@ -1,6 +1,6 @@
 #include "solve/optimal/step_table.h"
 
-#include "solve/structure.h"
+#include "solve/problem/structure.h"
 
 #include <algorithm>
 

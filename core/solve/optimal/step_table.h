@@ -6,6 +6,7 @@
 /// comes behind them) and the pins that speak of them are. Everything is found by content, never by position in a problem,
 /// so a table serves any number of problems on one graph that differ in pins and budget. One thread; answers are immutable
 /// and may be read by others.
+#include "solve/candidates/candidates.h"
 #include "solve/cost/cost_model.h"
 
 #include <memory>

@@ -1,0 +1,354 @@
+#include "libtorch/rank/collectives.h"
+
+#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/bridge/within_time.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones.h>
+
+// The wheel is built with Gloo; the class is declared only where this is defined.
+#define USE_C10D_GLOO
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <netdb.h>
+
+namespace cleave::torch_rank {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kBreakOffLimit{2'000};
+constexpr std::chrono::milliseconds kLookUpLimit{500};
+constexpr std::chrono::microseconds kPollPeriod{50};
+
+// c10d's Gloo reduces these; a half-precision sum over many ranks is done in float32, which is also more exact.
+at::ScalarType reducibleType(at::ScalarType type) {
+  switch (type) {
+    case at::kHalf:
+    case at::kBFloat16: return at::kFloat;
+    case at::kBool: return at::kByte;
+    case at::kShort: return at::kInt;
+    default: return type;
+  }
+}
+
+class SoloCollectives final : public Collectives {
+ public:
+  explicit SoloCollectives(DeviceQueue queue) : Collectives(0, 1, std::move(queue)) {}
+
+ protected:
+  void reduceInPlace(at::Tensor&, Reduction) override {}
+  void gatherInto(at::Tensor& out, at::Tensor& x) override { out.select(0, 0).copy_(x); }
+  void scatterSumInto(at::Tensor& out, at::Tensor& x) override { out.copy_(x.select(0, 0)); }
+  void waitForAll() override {}
+};
+
+/// A contiguous tensor that nobody else sees.
+at::Tensor ownCopy(at::Tensor x) {
+  const bool isOurs = x.use_count() == 1 && x.storage().use_count() == 1 && x.is_contiguous();
+  return isOurs ? std::move(x) : x.clone(at::MemoryFormat::Contiguous);
+}
+
+/// The same memory without a share in it. Gloo's threads let go of a tensor some time after the call is through: memory that
+/// they had a share in would be freed at no moment that anybody could predict, and the measured peak with it.
+at::Tensor lent(const at::Tensor& x) { return x.is_cpu() ? at::from_blob(x.data_ptr(), x.sizes(), x.options()) : x; }
+
+class BackendCollectives final : public Collectives {
+ public:
+  BackendCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue, std::chrono::milliseconds callTimeout)
+      : Collectives(backend->getRank(), backend->getSize(), std::move(queue), callTimeout), m_backend(std::move(backend)) {}
+
+ protected:
+  void reduceInPlace(at::Tensor& x, Reduction reduction) override {
+    const at::ScalarType type = x.is_cpu() ? reducibleType(x.scalar_type()) : x.scalar_type();
+    c10d::AllreduceOptions options;
+    options.reduceOp = reduction == Reduction::Sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+    const at::Tensor sum = x.to(type);
+    std::vector<at::Tensor> tensors{lent(sum)};
+    m_backend->allreduce(tensors, options)->wait();
+    if (type != x.scalar_type()) x.copy_(sum);
+  }
+  // Gloo's flat calls cut the large tensor along its first dimension and want the small one to look like such a piece.
+  void gatherInto(at::Tensor& out, at::Tensor& x) override {
+    // Bytes are bytes: Gloo knows fewer types than ATen.
+    at::Tensor outBytes = lent(out).view(at::kByte), xBytes = lent(x).unsqueeze(0).view(at::kByte);
+    m_backend->_allgather_base(outBytes, xBytes)->wait();
+  }
+  void scatterSumInto(at::Tensor& out, at::Tensor& x) override {
+    if (!x.is_cpu()) {
+      at::Tensor part = out.unsqueeze(0);
+      m_backend->_reduce_scatter_base(part, x)->wait();
+      return;
+    }
+    // What c10d makes of it for Gloo as well, but there in a buffer that its threads free.
+    at::Tensor sum = ownCopy(std::move(x));
+    reduceInPlace(sum, Reduction::Sum);
+    out.copy_(sum.select(0, rank()));
+  }
+  void waitForAll() override {
+    if (!queue().mark) {
+      m_backend->barrier()->wait();
+      return;
+    }
+    // NCCL's own barrier blocks the host without a limit; a sum in the queue does the same, and `finish` waits for it.
+    std::vector<at::Tensor> tensors{at::ones({1}, queue().device)};
+    m_backend->allreduce(tensors)->wait();
+  }
+  void breakOff() override {
+    // Breaking off may block as well: a communicator waits for its kernels.
+    withinTime(kBreakOffLimit, [backend = m_backend] {
+      backend->abort();
+      return true;
+    });
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Backend> m_backend;
+};
+
+}  // namespace
+
+template <class Call>
+Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call) {
+  const auto start = Clock::now();
+  const std::int64_t bytes = whole.numel() * static_cast<std::int64_t>(whole.element_size());
+  const auto callOut = [&] {
+    return translated(
+        [&]() -> Result<void> {
+          call();
+          return {};
+        },
+        ErrorCode::RankFailed);
+  };
+  // A device that fails is this rank's own fault, not that of a peer: only the call itself may blame one.
+  auto result = !m_queue.mark ? callOut() : translated([&]() -> Result<void> {
+    tellReached();
+    auto before = m_queue.mark();
+    CLEAVE_TRY_VOID(callOut());
+    m_queued.push_back({kind, bytes, std::move(before), m_queue.mark()});
+    return {};
+  });
+  if (!result) {
+    return fail(result.error().code, "{} of {} bytes failed on rank {} of {}: {}", kind, bytes, m_rank, m_worldSize, result.error().message);
+  }
+  ++count;
+  if (!m_queue.mark && m_observer) m_observer({kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start)});
+  return {};
+}
+
+void Collectives::tellReached() {
+  while (!m_queued.empty() && m_queued.front().after->isReached()) {
+    const Queued call = std::move(m_queued.front());
+    m_queued.pop_front();
+    if (m_observer) m_observer({call.kind, call.bytes, call.after->since(*call.before)});
+  }
+}
+
+Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
+  const auto end = m_queue.mark();
+  const auto deadline = Clock::now() + limit;
+  while (!end->isReached()) {
+    if (Clock::now() > deadline) {
+      tellReached();
+      const std::string what = m_queued.empty() ? "the program" : fmt::format("{} of {} bytes", m_queued.front().kind, m_queued.front().bytes);
+      return fail(ErrorCode::RankFailed, "{} was not through after {:g} s.", what, std::chrono::duration<double>(limit).count());
+    }
+    std::this_thread::sleep_for(kPollPeriod);
+  }
+  tellReached();
+  if (!m_queue.checkHealth) return {};
+  return translated(
+      [&]() -> Result<void> {
+        m_queue.checkHealth();
+        return {};
+      },
+      ErrorCode::RankFailed);
+}
+
+Result<void> Collectives::finish(std::chrono::milliseconds limit) {
+  if (!m_queue.mark) return {};
+  auto result = translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
+  if (result) return {};
+  breakOff();
+  return fail(result.error().code, "Rank {} of {} gave up: {}", m_rank, m_worldSize, result.error().message);
+}
+
+Result<at::Tensor> Collectives::allReduce(at::Tensor x, Reduction reduction) {
+  at::Tensor result = ownCopy(std::move(x));
+  CLEAVE_TRY_VOID(carryOut("all_reduce", result, m_counts.allReduce, [&] { reduceInPlace(result, reduction); }));
+  return result;
+}
+
+Result<at::Tensor> Collectives::allGather(const at::Tensor& x, std::int64_t dim) {
+  if (dim < 0) dim += x.dim();
+  if (dim < 0 || dim >= x.dim())
+    return fail(ErrorCode::BadInput, "all_gather along dimension {} of a tensor with {} dimensions.", dim, x.dim());
+  at::Tensor mine = x.contiguous();
+  std::vector<std::int64_t> shape = mine.sizes().vec();
+  shape.insert(shape.begin(), m_worldSize);
+  at::Tensor parts = at::empty(shape, mine.options());
+  CLEAVE_TRY_VOID(carryOut("all_gather", parts, m_counts.allGather, [&] { gatherInto(parts, mine); }));
+  // [ranks, ..., d, ...] → [..., ranks·d, ...]: for dim 0 a view, else one copy.
+  return parts.movedim(0, dim).flatten(dim, dim + 1).contiguous();
+}
+
+Result<at::Tensor> Collectives::reduceScatter(const at::Tensor& x, std::int64_t dim) {
+  if (dim < 0) dim += x.dim();
+  if (dim < 0 || dim >= x.dim()) {
+    return fail(ErrorCode::BadInput, "reduce_scatter along dimension {} of a tensor with {} dimensions.", dim, x.dim());
+  }
+  if (x.size(dim) % m_worldSize != 0) {
+    return fail(ErrorCode::BadInput, "reduce_scatter: dimension {} of size {} does not divide by {} ranks.", dim,
+                x.size(dim), m_worldSize);
+  }
+  at::Tensor parts =
+      x.unflatten(dim, std::vector<std::int64_t>{m_worldSize, x.size(dim) / m_worldSize}).movedim(dim, 0).contiguous();
+  std::vector<std::int64_t> shape = parts.sizes().slice(1).vec();
+  at::Tensor mine = at::empty(shape, x.options());
+  CLEAVE_TRY_VOID(carryOut("reduce_scatter", x, m_counts.reduceScatter, [&] { scatterSumInto(mine, parts); }));
+  return mine;
+}
+
+Result<void> Collectives::barrier() {
+  auto result = translated(
+      [&]() -> Result<void> {
+        waitForAll();
+        return {};
+      },
+      ErrorCode::RankFailed);
+  if (!result) {
+    return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize, result.error().message);
+  }
+  return finish();
+}
+
+namespace {
+
+/// Why a meeting place did not answer, as far as this machine can tell at once.
+std::string whySilent(const GroupAddress& group) {
+  const auto resolves = withinTime(kLookUpLimit, [address = group.masterAddress] {
+    addrinfo* found = nullptr;
+    const bool isKnown = ::getaddrinfo(address.c_str(), nullptr, nullptr, &found) == 0;
+    if (found) ::freeaddrinfo(found);
+    return isKnown;
+  });
+  if (!resolves.value_or(false)) return "this machine finds no host of that name. Is MASTER_ADDR right?";
+  if (!group.agentStore.empty()) return "nobody answers there. Does torchrun run on that host?";
+  if (group.rank == 0) return "not all of them came. Was every rank started, and is that address this host's?";
+  return "nobody answers there. Does rank 0 run on that host, and is the port its own?";
+}
+
+/// What differs from rank 0, in a sentence; empty: nothing.
+std::string unlikeRankZero(const GroupAddress& group, std::string_view ofRankZero) {
+  std::size_t from = 0;
+  for (const auto& [name, value] : group.alike) {
+    const std::size_t end = std::min(ofRankZero.find('\n', from), ofRankZero.size());
+    const std::string_view other = ofRankZero.substr(from, end - from);
+    if (other != value) return fmt::format("Rank {} was started with another {} than rank 0 ({}, not {}): give all ranks the same.", group.rank, name, value, other);
+    from = std::min(end + 1, ofRankZero.size());
+  }
+  return {};
+}
+
+/// Each rank holds itself against rank 0, and tells it: rank 0, whose process serves the store, must not leave before.
+Result<void> compareWithRankZero(c10d::Store& store, const GroupAddress& group) {
+  const auto verdictOf = [](int rank) { return fmt::format("cleave/unlike/{}", rank); };
+  if (group.rank > 0) {
+    const std::string unlike = unlikeRankZero(group, store.get_to_str("cleave/alike"));
+    store.set(verdictOf(group.rank), unlike);
+    return unlike.empty() ? Result<void>() : fail(ErrorCode::BadInput, "{}", unlike);
+  }
+  std::string text;
+  for (const auto& [name, value] : group.alike) text += value + "\n";
+  store.set("cleave/alike", text);
+  for (int rank = 1; rank < group.worldSize; ++rank) {
+    const std::string unlike = store.get_to_str(verdictOf(rank));
+    if (!unlike.empty()) return fail(ErrorCode::RankFailed, "{}", unlike);
+  }
+  return {};
+}
+
+Result<void> checkAlike(c10d::Store& store, const GroupAddress& group) {
+  if (group.alike.empty()) return {};
+  auto checked = translated([&] { return compareWithRankZero(store, group); }, ErrorCode::RankFailed);
+  if (checked || checked.error().code == ErrorCode::BadInput) return checked;
+  return fail(checked.error().code, "Rank {} of {} cannot go on with the others: {}", group.rank, group.worldSize, checked.error().message);
+}
+
+}  // namespace
+
+bool isLoopback(const std::string& address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
+
+Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) {
+  if (group.masterPort <= 0 || group.masterPort > 65535) {
+    return fail(ErrorCode::BadUsage, "MASTER_PORT must lie in 1..65535, not {}.", group.masterPort);
+  }
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(group.masterPort);
+  options.isServer = group.rank == 0 && group.agentStore.empty();
+  options.numWorkers = group.worldSize;
+  // A little less than our own limit: c10d says more about what went wrong.
+  options.timeout = group.connectTimeout * 9 / 10;
+  if (group.listenFd >= 0 && options.isServer) options.masterListenFd = group.listenFd;
+  using Store = c10::intrusive_ptr<c10d::Store>;
+  // c10d heeds its timeout only between steps: a name server or a port that keeps silent holds it for ever.
+  auto store = withinTime(group.connectTimeout, [address = group.masterAddress, prefix = group.agentStore, options] {
+    return translated([&]() -> Result<Store> {
+      Store own = c10::make_intrusive<c10d::TCPStore>(address, options);
+      return prefix.empty() ? own : Store(c10::make_intrusive<c10d::PrefixStore>(prefix, own));
+    });
+  });
+  if (store && *store) {
+    CLEAVE_TRY_VOID(checkAlike(***store, group));
+    return **store;
+  }
+  return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {:g} s: {}", group.rank, group.worldSize,
+              group.masterAddress, group.masterPort, std::chrono::duration<double>(group.connectTimeout).count(),
+              store ? store->error().message : whySilent(group));
+}
+
+std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue) {
+  return std::make_unique<SoloCollectives>(std::move(queue));
+}
+
+std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue,
+                                             std::chrono::milliseconds callTimeout) {
+  return std::make_unique<BackendCollectives>(std::move(backend), std::move(queue), callTimeout);
+}
+
+Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
+  const auto start = Clock::now();
+  CLEAVE_TRY(const auto store, connectStore(group));
+  const auto left = std::max<std::chrono::milliseconds>(
+      std::chrono::milliseconds(1), group.connectTimeout - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start));
+  // The network device is this machine's own: no peer is to blame for it.
+  using Options = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
+  const auto ownDevice = [group, left]() -> Result<Options> {
+    auto options = c10d::ProcessGroupGloo::Options::create(left);
+    const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+    options->devices.push_back(interface && *interface ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
+                               : isLoopback(group.masterAddress)
+                                   ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                                   : c10d::ProcessGroupGloo::createDefaultDevice());
+    return options;
+  };
+  auto device = withinTime(left, [ownDevice] { return translated(ownDevice, ErrorCode::Environment); });
+  if (!device || !*device) {
+    return fail(ErrorCode::Environment, "Rank {} of {} finds no network device for Gloo: {}", group.rank, group.worldSize,
+                device ? device->error().message : "its own host name was not looked up in time.");
+  }
+  const auto connect = [store, group, options = **device]() -> Result<std::unique_ptr<Collectives>> {
+    auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, group.rank, group.worldSize, options);
+    backend->setTimeout(group.callTimeout);
+    return makeCollectives(backend, {}, group.callTimeout);
+  };
+  auto connected = withinTime(left, [connect] { return translated(connect, ErrorCode::RankFailed); });
+  if (connected && *connected) return std::move(*connected);
+  return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,
+              connected ? connected->error().message : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(left).count()));
+}
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,135 @@
+#pragma once
+/// The one way in which ranks talk: whatever Gloo proves on CPUs is what NCCL runs on GPUs. LibTorch inside.
+///
+/// Every rank makes the same calls in the same order. On CPUs a call blocks until the result is there; on a device it is
+/// put into the device's queue, and `finish` waits for all of them. Not thread-safe; the counts may be read by the thread
+/// that makes the calls. A call or `finish` fails with RankFailed when a peer is gone or does not answer in time.
+///
+///     CLEAVE_TRY(auto collectives, connectGloo(group));
+///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
+///     CLEAVE_TRY_VOID(collectives->finish());
+#include "base/result.h"
+#include "libtorch/bridge/device_queue.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace cleave::torch_rank {
+
+enum class Reduction : std::uint8_t { Sum, Max };
+
+/// How many calls there were; every call counts once, however the backend carries it out.
+struct CollectiveCounts {
+  std::int64_t allReduce = 0, allGather = 0, reduceScatter = 0;
+};
+
+/// One finished call. `bytes` are those of the whole tensor that was reduced, gathered or scattered (as in the plan).
+struct CollectiveRecord {
+  std::string_view kind;  ///< "all_reduce", "all_gather", "reduce_scatter"
+  std::int64_t bytes = 0;
+  std::chrono::microseconds time{0};
+};
+
+/// Enough for a step of the largest model; c10d's own default.
+inline constexpr std::chrono::milliseconds kCallTimeout{600'000};
+
+class Collectives {
+ public:
+  Collectives(int rank, int worldSize, DeviceQueue queue = {}, std::chrono::milliseconds callTimeout = kCallTimeout)
+      : m_rank(rank), m_worldSize(worldSize), m_queue(std::move(queue)), m_callTimeout(callTimeout) {}
+  virtual ~Collectives() = default;
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  int rank() const { return m_rank; }
+  int worldSize() const { return m_worldSize; }
+
+  /// Element-wise over the ranks' tensors of equal shape. Takes the tensor over: one that nobody else holds is reduced
+  /// in place.
+  Result<at::Tensor> allReduce(at::Tensor x, Reduction reduction);
+  /// The ranks' tensors one behind the other along `dim`.
+  Result<at::Tensor> allGather(const at::Tensor& x, std::int64_t dim);
+  /// Sum over the ranks, of which this rank keeps its part of `dim`. BadInput when the size does not divide.
+  Result<at::Tensor> reduceScatter(const at::Tensor& x, std::int64_t dim);
+  /// Returns when every rank has called it.
+  Result<void> barrier();
+  /// Returns when the device has done all that was handed to it, calls and computation. RankFailed, and the group is broken
+  /// off, when that takes longer than `limit` (zero: the time that one call may take) or communication has failed.
+  Result<void> finish(std::chrono::milliseconds limit = {});
+
+  const CollectiveCounts& counts() const { return m_counts; }
+  void resetCounts() { m_counts = {}; }
+  /// Told of every call but barriers, in order, once it is through; on a device at the latest by `finish`.
+  void setObserver(std::function<void(const CollectiveRecord&)> observer) { m_observer = std::move(observer); }
+
+ protected:
+  // What a backend does; tensors are contiguous. They may throw; the message is translated.
+  virtual void reduceInPlace(at::Tensor& x, Reduction reduction) = 0;
+  /// `out` is [worldSize, ...x's shape].
+  virtual void gatherInto(at::Tensor& out, at::Tensor& x) = 0;
+  /// `x` is [worldSize, ...out's shape] and may be used up.
+  virtual void scatterSumInto(at::Tensor& out, at::Tensor& x) = 0;
+  virtual void waitForAll() = 0;
+  /// Gives up on the peers without waiting for them; later calls fail.
+  virtual void breakOff() {}
+  const DeviceQueue& queue() const { return m_queue; }
+
+ private:
+  /// A call in the device's queue.
+  struct Queued {
+    std::string_view kind;
+    std::int64_t bytes = 0;
+    std::unique_ptr<DeviceMark> before, after;
+  };
+  template <class Call>
+  Result<void> carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call);
+  Result<void> waitForQueue(std::chrono::milliseconds limit);
+  void tellReached();
+  int m_rank, m_worldSize;
+  DeviceQueue m_queue;
+  std::chrono::milliseconds m_callTimeout;
+  std::deque<Queued> m_queued;
+  CollectiveCounts m_counts;
+  std::function<void(const CollectiveRecord&)> m_observer;
+};
+
+/// Where the ranks of one run meet.
+struct GroupAddress {
+  int rank = 0, worldSize = 1;
+  std::string masterAddress = "127.0.0.1";
+  int masterPort = 0;
+  int listenFd = -1;  ///< rank 0: a socket that already listens on the port; -1: none
+  std::string agentStore;  ///< prefix in a store that the launcher serves (torchrun's agent); empty: rank 0 serves one
+  std::chrono::milliseconds connectTimeout{60'000};  ///< for meeting and connecting together
+  std::chrono::milliseconds callTimeout = kCallTimeout;
+  /// What every rank must have been started with alike: names ("plan") and values, the same names on all of them.
+  std::vector<std::pair<std::string, std::string>> alike = {};
+};
+
+/// True for "localhost", 127.x.x.x and ::1: then the ranks talk over the loopback device.
+bool isLoopback(const std::string& address);
+
+/// The store the ranks find each other with. Environment when it cannot be reached in time, whatever holds it up: no route,
+/// a name that does not resolve, a port where somebody listens and says nothing. BadInput on a rank whose `alike` is not that of
+/// rank 0, and RankFailed on rank 0 then.
+Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group);
+
+/// One rank: every call is the identity.
+std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue = {});
+/// Over any of c10d's backends. `queue`: of the device whose tensors it takes.
+std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue = {},
+                                             std::chrono::milliseconds callTimeout = kCallTimeout);
+/// Connects to all peers (a full mesh) through Gloo, on CPUs.
+Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group);
+
+}  // namespace cleave::torch_rank

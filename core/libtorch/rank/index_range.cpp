@@ -1,0 +1,145 @@
+#include "libtorch/rank/index_range.h"
+
+#include <ATen/ATen.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <set>
+
+namespace cleave::torch_rank {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::ValueId;
+
+constexpr std::int64_t kIgnoreIndex = -100;  // of aten's losses where a call does not say
+
+/// The results hold elements of the first operand (and perhaps constants), nothing computed from them.
+bool keepsValues(std::string_view op) {
+  constexpr std::array kNames{"aten::view",      "aten::reshape",   "aten::_unsafe_view", "aten::slice",     "aten::select", "aten::unsqueeze",
+                              "aten::squeeze",   "aten::expand",    "aten::permute",      "aten::transpose", "aten::t",      "aten::flatten",
+                              "aten::clone",     "aten::contiguous", "aten::alias",       "aten::detach",    "aten::_to_copy", "aten::to",
+                              "aten::constant_pad_nd", "cleave::shard", "cleave::all_gather"};
+  const std::string_view base = op.substr(0, op.find('.'));
+  return std::find(kNames.begin(), kNames.end(), base) != kNames.end();
+}
+
+std::int64_t integerAt(const Node& node, std::size_t position, std::int64_t byDefault) {
+  const auto* value = position < node.args.size() ? std::get_if<std::int64_t>(&node.args[position]) : nullptr;
+  return value ? *value : byDefault;
+}
+
+bool isAt(const Node& node, std::size_t position, ValueId value) {
+  const auto* operand = position < node.args.size() ? std::get_if<ValueId>(&node.args[position]) : nullptr;
+  return operand && *operand == value;
+}
+
+/// Size of a dimension of the operand at `position`; nullopt when there is none.
+std::optional<std::int64_t> sizeOf(const Graph& graph, const Node& node, std::size_t position, std::int64_t dim) {
+  const auto* operand = position < node.args.size() ? std::get_if<ValueId>(&node.args[position]) : nullptr;
+  if (!operand) return std::nullopt;
+  const graph::Shape& shape = graph.shapeOf(*operand);
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  if (dim < 0) dim += rank;
+  if (dim < 0 || dim >= rank) return std::nullopt;
+  return shape[static_cast<std::size_t>(dim)];
+}
+
+std::optional<IndexRange> lossRange(const Graph& graph, const Node& node, std::optional<std::int64_t> classes) {
+  const std::int64_t ignored = integerAt(node, 4, kIgnoreIndex);
+  if (!classes) classes = sizeOf(graph, node, 0, 1);
+  if (!classes) classes = sizeOf(graph, node, 0, 0);
+  if (!classes) return std::nullopt;
+  return IndexRange{0, *classes, ignored, fmt::format("the {} classes of the loss (0 to {}; {} is ignored)", *classes, *classes - 1, ignored)};
+}
+
+IndexRange rowsOf(std::int64_t rows, std::string_view what) {
+  return {0, rows, std::nullopt, fmt::format("the {} {} (0 to {})", rows, what, rows - 1)};
+}
+
+/// What `node` asks of the values of its operand.
+std::optional<IndexRange> askedBy(const Graph& graph, const Node& node, ValueId value) {
+  const std::string& op = graph.opName(node);
+  if (op == "aten::embedding" && isAt(node, 1, value)) {
+    if (const auto rows = sizeOf(graph, node, 0, 0)) return rowsOf(*rows, "rows of the table");
+  } else if (op == "cleave::vocab_embedding" && isAt(node, 1, value)) {
+    return rowsOf(integerAt(node, 2, 0), "rows of the table");
+  } else if ((op == "aten::cross_entropy_loss" || op == "aten::nll_loss" || op == "aten::nll_loss_forward") && isAt(node, 1, value)) {
+    return lossRange(graph, node, std::nullopt);
+  } else if (op == "cleave::vocab_cross_entropy" && isAt(node, 1, value)) {
+    return lossRange(graph, node, integerAt(node, 6, 0));
+  } else if ((op == "aten::index_select" || op == "aten::gather") && isAt(node, 2, value)) {
+    if (const auto size = sizeOf(graph, node, 0, integerAt(node, 1, 0))) return rowsOf(*size, "elements it selects from");
+  } else if (op == "aten::index.Tensor" && node.args.size() > 1) {
+    const auto* indices = std::get_if<graph::ValueList>(&node.args[1]);
+    for (std::size_t dim = 0; indices && dim < indices->size(); ++dim) {
+      const auto size = sizeOf(graph, node, 0, static_cast<std::int64_t>(dim));
+      if ((*indices)[dim] == value && size) return IndexRange{-*size, *size, std::nullopt, fmt::format("the {} elements it selects from", *size)};
+    }
+  }
+  return std::nullopt;
+}
+
+/// The number that is added to a value, where nothing else is done with it.
+std::optional<std::int64_t> addedBy(const Graph& graph, const Node& node, ValueId value) {
+  const std::string& op = graph.opName(node);
+  if ((op != "aten::add.Tensor" && op != "aten::add.Scalar") || !isAt(node, 0, value) || node.args.size() < 2 || integerAt(node, 2, 1) != 1) return std::nullopt;
+  const auto* number = std::get_if<std::int64_t>(&node.args[1]);
+  return number ? std::optional(*number) : std::nullopt;
+}
+
+class Follower {
+ public:
+  explicit Follower(const Graph& graph) : m_graph(graph) {}
+  /// `added`: what stands in the value is what stands in the input, and so much more.
+  void follow(ValueId value, std::int64_t added) {
+    if (!m_seen.insert({value.raw(), added}).second) return;
+    for (const NodeId user : m_graph.value(value).users) {
+      const Node& node = m_graph.node(user);
+      if (node.kind != graph::NodeKind::Call) continue;
+      if (auto range = askedBy(m_graph, node, value)) {
+        range->low -= added;
+        range->high -= added;
+        ranges.push_back(*std::move(range));
+      }
+      const auto more = addedBy(m_graph, node, value);
+      if (!more && !(keepsValues(m_graph.opName(node)) && isAt(node, 0, value))) continue;
+      for (const ValueId result : node.results) follow(result, added + more.value_or(0));
+    }
+  }
+  std::vector<IndexRange> ranges;
+
+ private:
+  const Graph& m_graph;
+  std::set<std::pair<std::uint32_t, std::int64_t>> m_seen;
+};
+
+std::string placeOf(const at::Tensor& values, const at::Tensor& isBad) {
+  std::vector<std::int64_t> place;
+  const at::Tensor first = isBad.nonzero()[0];
+  for (std::int64_t dim = 0; dim < values.dim(); ++dim) place.push_back(first[dim].item<std::int64_t>());
+  return fmt::format("[{}]", fmt::join(place, ", "));
+}
+
+}  // namespace
+
+std::vector<IndexRange> indexRangesOf(const Graph& graph, ValueId input) {
+  Follower follower(graph);
+  follower.follow(input, 0);
+  return std::move(follower.ranges);
+}
+
+Result<void> checkIndices(const std::string& name, const at::Tensor& values, const std::vector<IndexRange>& ranges) {
+  for (const IndexRange& range : ranges) {
+    at::Tensor isBad = (values < range.low) | (values >= range.high);
+    if (range.ignored) isBad = isBad & (values != *range.ignored);
+    if (!isBad.any().item<bool>()) continue;
+    return fail(ErrorCode::BadInput, "{} holds {} at {}, which is none of {}.", name, values.masked_select(isBad)[0].item<std::int64_t>(),
+                placeOf(values, isBad), range.of);
+  }
+  return {};
+}
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,159 @@
+#include "libtorch/rank/inputs.h"
+
+#include "base/digest.h"
+#include "formats/safetensors.h"
+#include "libtorch/rank/fill.h"
+#include "libtorch/rank/index_range.h"
+#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/bridge/torch_types.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <span>
+
+namespace cleave::torch_rank {
+namespace {
+
+using graph::NodeKind;
+using graph::ValueId;
+
+std::vector<ValueId> inputsOf(const graph::Graph& graph) {
+  std::vector<ValueId> result;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.kind == NodeKind::Input) result.push_back(node.results[0]);
+  }
+  return result;
+}
+
+bool isInteger(graph::DType dtype) {
+  return !graph::isFloatingPoint(dtype);
+}
+
+/// Rows of the table that these ids index, whole; 2 when the program does not say.
+std::int64_t vocabularyOf(const graph::Graph& graph, ValueId ids) {
+  const auto ranges = indexRangesOf(graph, ids);
+  return ranges.empty() ? 2 : ranges.front().high;
+}
+
+at::Tensor randomIds(const graph::Shape& shape, std::int64_t vocabulary, std::uint64_t key) {
+  at::Tensor ids = at::empty(shape, at::kLong);
+  auto* out = ids.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < ids.numel(); ++i) {
+    const double unit = (counterUniform(key, i) + 1) / 2;
+    out[i] = std::min(vocabulary - 1, static_cast<std::int64_t>(unit * static_cast<double>(vocabulary)));
+  }
+  return ids;
+}
+
+at::Tensor randomNumbers(const graph::Shape& shape, std::uint64_t key) {
+  at::Tensor numbers = at::empty(shape, at::kDouble);
+  auto* out = numbers.data_ptr<double>();
+  for (std::int64_t i = 0; i < numbers.numel(); ++i) out[i] = counterUniform(key, i);
+  return numbers;
+}
+
+at::Tensor makeInput(const graph::Graph& graph, ValueId id, std::uint64_t seed) {
+  const graph::Value& value = graph.value(id);
+  const graph::Shape& shape = value.type.shape;
+  if (value.name == "input_ids" || value.name == "labels") {
+    // Labels are the ids themselves: the loss shifts them, as transformers' does.
+    const ValueId ids = graph.findValue("input_ids");
+    return randomIds(shape, vocabularyOf(graph, ids.isValid() ? ids : id), streamKey(seed, "input_ids"));
+  }
+  if (value.name == "attention_mask") return at::ones(shape, at::kLong);
+  if (value.name == "position_ids" && !shape.empty()) return at::arange(shape.back()).expand(shape);
+  if (isInteger(value.type.dtype)) return at::zeros(shape, at::kLong);
+  return randomNumbers(shape, streamKey(seed, value.name));
+}
+
+Result<at::Tensor> readTensor(const RandomAccessFile& file, const formats::SafetensorsEntry& entry) {
+  at::Tensor tensor = at::empty(entry.type.shape, models::toScalarType(entry.type.dtype));
+  CLEAVE_TRY_VOID(
+      file.readAt(entry.offset, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(entry.bytes)}));
+  return tensor;
+}
+
+/// A mask is compared or computed with, and any number would pass for something.
+std::vector<IndexRange> rangesOf(const graph::Graph& graph, ValueId id) {
+  if (graph.value(id).name == "attention_mask") return {{0, 2, std::nullopt, "0 (padding) and 1 (a token)"}};
+  return indexRangesOf(graph, id);
+}
+
+/// Checks on the host what kernels index with, then gives it to the program. `where` names it in errors.
+Result<void> setInput(Program& program, ValueId id, const at::Tensor& onHost, const std::string& where) {
+  const graph::DType dtype = program.graph().value(id).type.dtype;
+  if (isInteger(dtype)) CLEAVE_TRY_VOID(checkIndices(where, onHost, rangesOf(program.graph(), id)));
+  return program.setTensor(id, onHost.contiguous().to(program.device(), models::toScalarType(dtype)));
+}
+
+}  // namespace
+
+Result<void> readInputs(Program& program, const std::filesystem::path& path) {
+  CLEAVE_TRY(const auto file, RandomAccessFile::open(path));
+  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(file, path.string()));
+  for (ValueId id : inputsOf(program.graph())) {
+    const graph::Value& value = program.graph().value(id);
+    const auto entry = header.tensors.find(value.name);
+    if (entry == header.tensors.end()) {
+      return fail(ErrorCode::BadInput, "{} has no tensor {}, an input of this plan.", path.string(), value.name);
+    }
+    const graph::TensorType& given = entry->second.type;
+    if (given.shape != value.type.shape) {
+      return fail(ErrorCode::BadInput,
+                  "{} has {} of shape {}; this plan is for {}: plan again with that batch and sequence.", path.string(),
+                  value.name, graph::toText(given.shape), graph::toText(value.type.shape));
+    }
+    if (isInteger(given.dtype) != isInteger(value.type.dtype)) {
+      return fail(ErrorCode::BadInput, "{} has {} as {}; this plan wants {}.", path.string(), value.name,
+                  graph::toText(given.dtype), graph::toText(value.type.dtype));
+    }
+    CLEAVE_TRY(const at::Tensor tensor, readTensor(file, entry->second));
+    CLEAVE_TRY_VOID(setInput(program, id, tensor, fmt::format("{}: {}", path.string(), value.name)));
+  }
+  return {};
+}
+
+Result<void> makeInputs(Program& program, std::uint64_t seed) {
+  const graph::Graph& graph = program.graph();
+  for (ValueId id : inputsOf(graph)) {
+    CLEAVE_TRY_VOID(setInput(program, id, makeInput(graph, id, seed), "The made-up input " + graph.value(id).name));
+  }
+  return {};
+}
+
+Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::path& file) {
+  std::vector<at::Tensor> kept;
+  std::vector<formats::TensorView> views;
+  for (const auto& [name, tensor] : outputs) {
+    const auto dtype = models::toDType(tensor.scalar_type());
+    if (!dtype)
+      return fail(ErrorCode::BadInput, "The output {} is {}, which safetensors cannot hold.", name, describe(tensor));
+    kept.push_back(tensor.cpu().contiguous());
+    views.push_back({name,
+                     {*dtype, tensor.sizes().vec()},
+                     {static_cast<const std::byte*>(kept.back().data_ptr()), kept.back().nbytes()}});
+  }
+  return formats::writeSafetensors(file, views);
+}
+
+std::uint64_t digest(const at::Tensor& tensor) {
+  const at::Tensor data = tensor.cpu().contiguous();
+  Digest digest;
+  digest.add(describe(data));
+  digest.add({static_cast<const std::byte*>(data.data_ptr()), data.nbytes()});
+  return digest.value();
+}
+
+std::uint64_t digestOfInputs(const Program& program) {
+  Digest digest;
+  for (ValueId id : inputsOf(program.graph())) {
+    const std::uint64_t one = cleave::torch_rank::digest(program.given(id));
+    digest.add(std::as_bytes(std::span(&one, 1)));
+  }
+  return digest.value();
+}
+
+}  // namespace cleave::torch_rank

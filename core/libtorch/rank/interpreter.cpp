@@ -1,0 +1,187 @@
+#include "libtorch/rank/interpreter.h"
+
+#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/bridge/torch_types.h"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace cleave::torch_rank {
+
+using graph::NodeId;
+using graph::NodeKind;
+using graph::ValueId;
+
+namespace {
+constexpr auto kReportPeriod = std::chrono::milliseconds(50);
+}
+
+Result<Program> Program::bind(std::shared_ptr<const graph::Graph> graph, at::Device device) {
+  Program program(std::move(graph), device);
+  CLEAVE_TRY(program.m_calls, bindCalls(*program.m_graph, device));
+  program.m_given.resize(program.m_graph->values.size());
+  program.m_values.resize(program.m_graph->values.size());
+  program.planLifetimes();
+  CLEAVE_TRY_VOID(program.makeConstants());
+  return program;
+}
+
+void Program::planLifetimes() {
+  m_deadAfter.resize(m_graph->nodes.size());
+  std::vector<bool> isOutput(m_graph->values.size(), false);
+  for (const graph::Output& output : m_graph->outputs) isOutput[output.value.index()] = true;
+  for (auto id : idRange<ValueId>(m_graph->values.size())) {
+    if (isOutput[id.index()]) continue;
+    const graph::Value& value = m_graph->value(id);
+    const NodeId last = value.users.empty() ? value.producer : value.users.back();
+    m_deadAfter[last.index()].push_back(id);
+  }
+}
+
+Result<void> Program::makeConstants() {
+  for (auto id : idRange<NodeId>(m_graph->nodes.size())) {
+    const graph::Node& node = m_graph->node(id);
+    if (node.kind != NodeKind::Constant) continue;
+    const graph::Value& value = m_graph->value(node.results[0]);
+    const auto data = m_graph->constants.find(id.raw());
+    const std::int64_t bytes = graph::sizeInBytes(value.type);
+    if (data == m_graph->constants.end() || static_cast<std::int64_t>(data->second.size()) != bytes) {
+      return fail(ErrorCode::BadInput, "The program's constant {} wants {} bytes of data and has {}.", value.name,
+                  bytes, data == m_graph->constants.end() ? 0 : data->second.size());
+    }
+    const auto view =
+        at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape, models::toScalarType(value.type.dtype));
+    m_given[node.results[0].index()] = view.clone().to(m_device);
+    m_constantBytes += bytes;
+  }
+  return {};
+}
+
+Result<void> Program::setTensor(ValueId id, at::Tensor tensor) {
+  const graph::Value& value = m_graph->value(id);
+  if (tensor.sizes() != at::IntArrayRef(value.type.shape) || tensor.scalar_type() != models::toScalarType(value.type.dtype)) {
+    return fail(ErrorCode::BadInput, "{} must be {} for this plan, not {}.", value.name, graph::toText(value.type),
+                describe(tensor));
+  }
+  m_given[id.index()] = std::move(tensor);
+  return {};
+}
+
+std::vector<c10::IValue> Program::takeArguments(const BoundCall& call, NodeId node) {
+  std::vector<c10::IValue> stack = call.arguments;
+  for (const auto& [position, values] : call.lists) {
+    if (stack[position].isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (ValueId value : values) list.push_back(m_values[value.index()]);
+      stack[position] = list;
+    } else {
+      c10::List<std::optional<at::Tensor>> list;
+      for (ValueId value : values)
+        list.push_back(value.isValid() ? std::optional(m_values[value.index()]) : std::nullopt);
+      stack[position] = list;
+    }
+  }
+  for (const auto& [position, value] : call.tensors) stack[position] = m_values[value.index()];
+  // From here on only the stack holds values that die with this node: a collective may then work in place.
+  for (ValueId value : m_deadAfter[node.index()]) m_values[value.index()] = at::Tensor();
+  return stack;
+}
+
+Result<std::vector<at::Tensor>> Program::execute(const BoundCall& call, std::vector<c10::IValue>& stack,
+                                                 Collectives& collectives) {
+  std::vector<at::Tensor> results;
+  if (const auto* parallel = std::get_if<ParallelOp>(&call.target)) {
+    CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, stack, collectives));
+    results.push_back(std::move(result));
+    return results;
+  }
+  std::get<c10::OperatorHandle>(call.target).callBoxed(stack);
+  for (c10::IValue& value : stack) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) results.push_back(tensor);
+    } else if (value.isTensor()) {
+      results.push_back(std::move(value).toTensor());
+    } else {
+      return fail(ErrorCode::BadInput, "the operator gives a {}, not a tensor.", value.tagKind());
+    }
+  }
+  return results;
+}
+
+std::string Program::describeOperands(const graph::Node& node) const {
+  std::vector<std::string> texts;
+  for (ValueId operand : graph::operandsOf(node)) {
+    const graph::Value& value = m_graph->value(operand);
+    texts.push_back(fmt::format("{} {}", value.name, graph::toText(value.type)));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& memory) {
+  const graph::Node& node = m_graph->node(id);
+  memory.setCurrentNode(static_cast<std::int32_t>(id.index()));
+  if (node.kind != NodeKind::Call) {
+    const ValueId value = node.results[0];
+    if (!m_given[value.index()].defined())
+      return fail(ErrorCode::BadInput, "The program's {} was given no tensor.", m_graph->value(value).name);
+    m_values[value.index()] = m_given[value.index()];
+    return {};
+  }
+  const BoundCall& call = *m_calls[id.index()];
+  std::vector<c10::IValue> stack = takeArguments(call, id);
+  auto results = translated([&] { return execute(call, stack, collectives); }, ErrorCode::BadInput);
+  if (!results) {
+    return fail(results.error().code, "{} failed on {}: {}", nameOfNode(*m_graph, id), describeOperands(node), results.error().message);
+  }
+  if (results->size() != node.results.size()) {
+    return fail(ErrorCode::BadInput, "{} gave {} results; the plan says {}.", nameOfNode(*m_graph, id), results->size(),
+                node.results.size());
+  }
+  for (std::size_t i = 0; i < results->size(); ++i) {
+    const at::Tensor& tensor = (*results)[i];
+    const graph::Value& value = m_graph->value(node.results[i]);
+    if (tensor.defined() && tensor.sizes() != at::IntArrayRef(value.type.shape)) {
+      return fail(ErrorCode::BadInput, "{} gave {}; the plan says {}.", nameOfNode(*m_graph, id), describe(tensor),
+                  graph::toText(value.type));
+    }
+    memory.add(node.results[i], tensor);
+    m_values[node.results[i].index()] = tensor;
+  }
+  for (ValueId dead : m_deadAfter[id.index()]) {
+    memory.release(dead);
+    m_values[dead.index()] = at::Tensor();
+  }
+  return {};
+}
+
+Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, const Progress& progress) {
+  c10::InferenceMode noGradients;
+  std::fill(m_values.begin(), m_values.end(), at::Tensor());
+  memory.reset();
+  for (const at::Tensor& tensor : m_given) {
+    if (tensor.defined()) memory.pin(tensor);
+  }
+  auto lastReport = std::chrono::steady_clock::now();
+  const auto count = static_cast<std::int64_t>(m_graph->nodes.size());
+  for (auto id : idRange<NodeId>(m_graph->nodes.size())) {
+    if (progress.cancelled()) return progress.cancelledError("running the program");
+    if (auto ran = runNode(id, collectives, memory); !ran) return tl::unexpected(ran.error());
+    if (const auto now = std::chrono::steady_clock::now(); now - lastReport > kReportPeriod) {
+      progress.report("running", static_cast<std::int64_t>(id.index()) + 1, count);
+      lastReport = now;
+    }
+  }
+  memory.setCurrentNode(-1);
+  NamedTensors outputs;
+  for (const graph::Output& output : m_graph->outputs)
+    outputs.emplace_back(output.name, m_values[output.value.index()]);
+  std::fill(m_values.begin(), m_values.end(), at::Tensor());
+  return outputs;
+}
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,61 @@
+#pragma once
+/// Runs a rank program node by node on ATen. LibTorch inside.
+///
+/// A `Program` is bound once (every operator exists, every argument fits) and run as often as one likes; values are
+/// freed as soon as no later node reads them. One thread at a time.
+///
+///     CLEAVE_TRY(auto program, Program::bind(plan.program, at::kCPU));
+///     program.setTensor(graph.findValue("fc.weight"), weight);   // every parameter and input
+///     CLEAVE_TRY(auto outputs, program.run(collectives, memory, progress));
+#include "base/progress.h"
+#include "graph/graph.h"
+#include "libtorch/rank/collectives.h"
+#include "libtorch/rank/live_memory.h"
+#include "libtorch/rank/operator_call.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cleave::torch_rank {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+class Program {
+ public:
+  /// BadInput as bindCalls. Constants are put on the device here.
+  static Result<Program> bind(std::shared_ptr<const graph::Graph> graph, at::Device device);
+
+  const graph::Graph& graph() const { return *m_graph; }
+  at::Device device() const { return m_device; }
+  std::int64_t constantBytes() const { return m_constantBytes; }
+  /// Gives a parameter or an input its tensor, on the program's device. BadInput when its type is not the value's.
+  Result<void> setTensor(graph::ValueId value, at::Tensor tensor);
+  /// What a parameter, an input or a constant was given; undefined before.
+  const at::Tensor& given(graph::ValueId value) const { return m_given[value.index()]; }
+  /// All outputs in the graph's order. An error names the node, its scope and its operands' shapes.
+  Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
+
+ private:
+  Program(std::shared_ptr<const graph::Graph> graph, at::Device device) : m_graph(std::move(graph)), m_device(device) {}
+  void planLifetimes();
+  Result<void> makeConstants();
+  std::vector<c10::IValue> takeArguments(const BoundCall& call, graph::NodeId node);
+  Result<std::vector<at::Tensor>> execute(const BoundCall& call, std::vector<c10::IValue>& stack,
+                                          Collectives& collectives);
+  Result<void> runNode(graph::NodeId node, Collectives& collectives, LiveMemory& memory);
+  std::string describeOperands(const graph::Node& node) const;
+
+  std::shared_ptr<const graph::Graph> m_graph;
+  at::Device m_device;
+  std::vector<std::optional<BoundCall>> m_calls;         ///< by NodeId
+  std::vector<std::vector<graph::ValueId>> m_deadAfter;  ///< by NodeId: values that no later node and no output reads
+  std::vector<at::Tensor> m_given;                       ///< by ValueId: parameters, inputs, constants
+  std::vector<at::Tensor> m_values;                      ///< by ValueId: live values of the run
+  std::int64_t m_constantBytes = 0;
+};
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,139 @@
+#include "libtorch/rank/memory_probe.h"
+
+#include "base/exhaustion.h"
+#include "base/quantities.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+namespace cleave::torch_rank {
+namespace {
+
+// A little under 100 ms: at least ten samples in every second, whatever the scheduler does.
+constexpr auto kSamplePeriod = std::chrono::milliseconds(80);
+constexpr auto kHeartbeatPeriod = std::chrono::milliseconds(1000);
+
+/// The figure behind "Name:" in a /proc file that counts in kB, in bytes.
+std::int64_t kilobyteField(const char* file, std::string_view name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ':') {
+      return std::strtoll(line.c_str() + name.size() + 1, nullptr, 10) * 1024;
+    }
+  }
+  return 0;
+}
+
+class Reporter final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+    raise(largest, size);
+    if (device.is_cpu()) raise(peak, allocated += size);
+  }
+  void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+    // The CPU allocator asks this before it throws an error that has no type of its own.
+    if (device.is_cpu()) TORCH_CHECK_WITH(OutOfMemoryError, false, fmt::format("{} were asked for, and {}.", bytesText(size), noMemoryInWords()));
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
+
+ private:
+  static void raise(std::atomic<std::int64_t>& most, std::int64_t now) {
+    std::int64_t before = most.load();
+    while (now > before && !most.compare_exchange_weak(before, now)) {
+    }
+  }
+};
+
+}  // namespace
+
+ProcessMemory processMemory() {
+  return {kilobyteField("/proc/self/status", "VmRSS"), kilobyteField("/proc/self/status", "VmHWM")};
+}
+
+std::int64_t proportionalSetSize() {
+  return kilobyteField("/proc/self/smaps_rollup", "Pss");
+}
+
+// The allocator reports to whatever stands in the profiler's slot of the thread.
+struct AllocationCounter::Scope {
+  std::shared_ptr<Reporter> reporter = std::make_shared<Reporter>();
+  c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, reporter};
+};
+
+AllocationCounter::AllocationCounter() : m_scope(std::make_unique<Scope>()) {}
+AllocationCounter::~AllocationCounter() = default;
+std::int64_t AllocationCounter::allocated() const {
+  return m_scope->reporter->allocated;
+}
+std::int64_t AllocationCounter::peak() const {
+  return m_scope->reporter->peak;
+}
+std::int64_t AllocationCounter::largest() const {
+  return m_scope->reporter->largest;
+}
+void AllocationCounter::forgetLargest() {
+  m_scope->reporter->largest = 0;
+}
+
+MemorySampler::MemorySampler(Fill fill, Sink sink)
+    : m_fill(std::move(fill)),
+      m_sink(std::move(sink)),
+      m_start(std::chrono::steady_clock::now()),
+      m_nextHeartbeat(m_start),
+      m_thread([this](std::stop_token stop) { loop(stop); }) {}
+
+MemorySampler::~MemorySampler() = default;
+
+protocol::MemorySample MemorySampler::sampleNow() {
+  protocol::MemorySample sample;
+  sample.timeUs =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - m_start).count();
+  const ProcessMemory memory = processMemory();
+  sample.rss = memory.rss;
+  sample.peakRss = memory.peakRss;
+  sample.pss = m_pss;
+  try {
+    m_fill(sample);
+  } catch (...) {
+    // On this thread nobody could hear it; whoever uses the device meets the same error and reports it.
+  }
+  m_sink(sample);
+  return sample;
+}
+
+void MemorySampler::loop(std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    try {
+      report();
+    } catch (const std::exception&) {
+      // Of want of memory: the thread that the rank works on meets the same and says so.
+    }
+    wake.wait_for(lock, stop, kSamplePeriod, [] { return false; });
+  }
+}
+
+void MemorySampler::report() {
+  if (const auto now = std::chrono::steady_clock::now(); now >= m_nextHeartbeat) {
+    m_nextHeartbeat = now + kHeartbeatPeriod;
+    m_sink(protocol::Heartbeat{});
+    m_pss = proportionalSetSize();
+  }
+  sampleNow();
+}
+
+}  // namespace cleave::torch_rank

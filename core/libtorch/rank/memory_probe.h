@@ -1,0 +1,64 @@
+#pragma once
+/// What a rank's memory looks like from outside and from the allocator, sampled by a thread. No LibTorch in this
+/// header.
+#include "protocol/events.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+
+namespace cleave::torch_rank {
+
+/// Bytes, from /proc/self; 0 where the kernel does not say.
+struct ProcessMemory {
+  std::int64_t rss = 0, peakRss = 0;
+};
+ProcessMemory processMemory();
+/// Proportional set size: memory shared with other ranks (LibTorch's own code) counted by its share. Slow: walks all
+/// mappings.
+std::int64_t proportionalSetSize();
+/// Counts what LibTorch's allocators hand out on the thread that made it, temporaries inside operators included, from its
+/// making to its end; what another thread frees stays counted (see `lent`, collectives.cpp), and what one allocates for itself,
+/// such as Gloo's for a gather, is not. The figures may be read from any thread. As long as it counts, the CPU allocator says
+/// c10::OutOfMemoryError when there is no memory, as the GPU's does.
+class AllocationCounter {
+ public:
+  AllocationCounter();
+  ~AllocationCounter();
+  std::int64_t allocated() const;  ///< on CPUs, now
+  std::int64_t peak() const;       ///< on CPUs
+  /// Bytes of the largest single allocation, on any device, since the last `forgetLargest`.
+  std::int64_t largest() const;
+  void forgetLargest();
+
+ private:
+  struct Scope;
+  std::unique_ptr<Scope> m_scope;
+};
+
+/// Sends a sample ten times a second and a heartbeat every second from its own thread, until destroyed. A `fill` that
+/// throws (a device that has failed) leaves the sample without its figures: the rank's own error says what happened.
+class MemorySampler {
+ public:
+  /// `fill` completes a sample that has the time and the process's memory. Called on the sampling thread.
+  using Fill = std::function<void(protocol::MemorySample&)>;
+  using Sink = std::function<void(const protocol::Message&)>;
+  MemorySampler(Fill fill, Sink sink);
+  ~MemorySampler();
+  /// Sends a sample now, from the calling thread, and answers it.
+  protocol::MemorySample sampleNow();
+
+ private:
+  void loop(std::stop_token stop);
+  void report();
+  Fill m_fill;
+  Sink m_sink;
+  std::chrono::steady_clock::time_point m_start, m_nextHeartbeat;
+  std::atomic<std::int64_t> m_pss{0};
+  std::jthread m_thread;
+};
+
+}  // namespace cleave::torch_rank

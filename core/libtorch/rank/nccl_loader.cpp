@@ -1,0 +1,51 @@
+#include "libtorch/rank/nccl_loader.h"
+
+#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/bridge/within_time.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+namespace cleave::torch_rank {
+
+Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& request) {
+  if (!std::filesystem::exists(library)) {
+    return fail(ErrorCode::Environment,
+                "The backend nccl needs {}, which is not there: this build's LibTorch has no CUDA. Use the backend "
+                "gloo to run on CPUs.",
+                library);
+  }
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    return fail(ErrorCode::Environment, "The backend nccl cannot be loaded: {}. Use the backend gloo to run on CPUs.",
+                ::dlerror());
+  }
+  const auto open = reinterpret_cast<NcclOpen>(::dlsym(handle, kNcclOpenName));
+  if (!open)
+    return fail(ErrorCode::Environment, "{} is not from this build of Cleave: it lacks {}.", library, kNcclOpenName);
+  NcclRuntime runtime;
+  std::string error;
+  if (!open(request, runtime, error)) return fail(ErrorCode::Environment, "{}", messageOf(std::runtime_error(error)));
+  return runtime;
+}
+
+Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, const GroupAddress& group) {
+  CLEAVE_TRY(const auto store, connectStore(group));
+  // It connects its communicator at once, and may wait for ever for a rank that died on the way.
+  auto connected = withinTime(group.connectTimeout, [store, connect = runtime.connect] {
+    return translated([&]() -> Result<NcclGroup> { return connect(store); });
+  });
+  if (!connected) {
+    return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {:g} s.", group.rank,
+                group.worldSize, std::chrono::duration<double>(group.connectTimeout).count());
+  }
+  if (!*connected) {
+    return fail(connected->error().code, "Rank {} of {} cannot connect to its peers through NCCL: {}", group.rank, group.worldSize, connected->error().message);
+  }
+  DeviceQueue queue = runtime.queue;
+  queue.checkHealth = (*connected)->checkHealth;
+  return makeCollectives((*connected)->backend, std::move(queue), group.callTimeout);
+}
+
+}  // namespace cleave::torch_rank

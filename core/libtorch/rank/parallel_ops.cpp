@@ -1,0 +1,200 @@
+#include "libtorch/rank/parallel_ops.h"
+
+#include "libtorch/rank/experts.h"
+#include "libtorch/bridge/torch_types.h"
+
+#include <array>
+
+namespace cleave::torch_rank {
+namespace {
+
+enum class ArgumentKind : std::uint8_t { Tensor, Integer, Number, Absent, Text };
+
+struct ParallelOpEntry {
+  std::string_view name;
+  std::vector<std::pair<const char*, ArgumentKind>> arguments;
+};
+
+const std::array<ParallelOpEntry, 9>& table() {
+  using enum ArgumentKind;
+  static const std::array<ParallelOpEntry, 9> entries{{
+      {"cleave::all_reduce", {{"x", Tensor}}},
+      {"cleave::all_gather", {{"x", Tensor}, {"dim", Integer}}},
+      {"cleave::reduce_scatter", {{"x", Tensor}, {"dim", Integer}}},
+      {"cleave::vocab_embedding", {{"weight", Tensor}, {"ids", Tensor}, {"vocab", Integer}, {"padding_idx", Integer}}},
+      {"cleave::vocab_cross_entropy",
+       {{"logits", Tensor},
+        {"target", Tensor},
+        {"class_weights", Absent},
+        {"reduction", Integer},
+        {"ignore_index", Integer},
+        {"label_smoothing", Number},
+        {"vocab", Integer}}},
+      {"cleave::grad_all_reduce", {{"x", Tensor}}},
+      {"cleave::moe_experts",
+       {{"hidden", Tensor}, {"topk_ids", Tensor}, {"topk_weights", Tensor}, {"gate_up", Tensor}, {"down", Tensor}, {"activation", Text}}},
+      {"cleave::local_experts",
+       {{"hidden", Tensor},
+        {"topk_ids", Tensor},
+        {"topk_weights", Tensor},
+        {"gate_up", Tensor},
+        {"down", Tensor},
+        {"activation", Text},
+        {"experts", Integer}}},
+      {"cleave::shard", {{"x", Tensor}, {"dim", Integer}}},
+  }};
+  return entries;
+}
+
+bool fits(const graph::Argument& argument, ArgumentKind kind) {
+  switch (kind) {
+    case ArgumentKind::Tensor: return std::holds_alternative<graph::ValueId>(argument);
+    case ArgumentKind::Integer: return std::holds_alternative<std::int64_t>(argument);
+    case ArgumentKind::Number:
+      return std::holds_alternative<double>(argument) || std::holds_alternative<std::int64_t>(argument);
+    case ArgumentKind::Absent: return std::holds_alternative<std::monostate>(argument);
+    case ArgumentKind::Text: return std::holds_alternative<std::string>(argument);
+  }
+  return false;
+}
+
+constexpr std::array<std::string_view, 5> kKindNames{"a tensor", "an integer", "a number", "None", "a text"};
+
+/// The first element of `values` outside [low, high) where `counts` is true. On a device nothing is asked, because the
+/// answer would make the host wait: inputs are checked before they get there (index_range.h).
+std::optional<std::int64_t> firstOutside(const at::Tensor& values, std::int64_t low, std::int64_t high,
+                                         const at::Tensor& counts) {
+  if (!values.is_cpu()) return std::nullopt;
+  const at::Tensor bad = ((values < low) | (values >= high)) & counts;
+  if (!bad.any().item<bool>()) return std::nullopt;
+  return values.masked_select(bad)[0].item<std::int64_t>();
+}
+
+/// `experts` and the first of this rank's; all of them where the operator does not say.
+Result<at::Tensor> experts(std::vector<c10::IValue>& arguments, bool isLocal, int rank) {
+  const at::Tensor gateUp = arguments[3].toTensor();
+  ExpertsCall call{arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor(), gateUp, arguments[4].toTensor(),
+                   arguments[5].toStringView(), gateUp.size(0), 0};
+  if (isLocal) {
+    call.experts = arguments[6].toInt();
+    call.first = rank * gateUp.size(0);
+  }
+  return runExperts(call);
+}
+
+/// This rank's part of a tensor that every rank holds whole.
+Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& collectives) {
+  if (dim < 0 || dim >= x.dim() || x.size(dim) % collectives.worldSize() != 0) {
+    return fail(ErrorCode::BadInput, "cleave::shard cannot cut dimension {} of this tensor for {} ranks.", dim, collectives.worldSize());
+  }
+  const std::int64_t length = x.size(dim) / collectives.worldSize();
+  return x.narrow(dim, collectives.rank() * length, length).contiguous();
+}
+
+}  // namespace
+
+std::optional<ParallelOp> parseParallelOp(std::string_view name) {
+  for (std::size_t i = 0; i < table().size(); ++i) {
+    if (table()[i].name == name) return static_cast<ParallelOp>(i);
+  }
+  return std::nullopt;
+}
+
+Result<void> checkArguments(ParallelOp op, const graph::Node& node) {
+  const ParallelOpEntry& entry = table()[static_cast<std::size_t>(op)];
+  if (node.args.size() != entry.arguments.size()) {
+    return fail(ErrorCode::BadInput, "{} takes {} arguments, not {}.", entry.name, entry.arguments.size(),
+                node.args.size());
+  }
+  for (std::size_t i = 0; i < node.args.size(); ++i) {
+    const auto& [name, kind] = entry.arguments[i];
+    if (!fits(node.args[i], kind)) {
+      return fail(ErrorCode::BadInput, "{}: argument {} must be {}.", entry.name, name,
+                  kKindNames[static_cast<std::size_t>(kind)]);
+    }
+  }
+  if (op == ParallelOp::VocabCrossEntropy) {
+    const auto reduction = std::get<std::int64_t>(node.args[3]);
+    if (reduction < 0 || reduction > 2)
+      return fail(ErrorCode::BadInput, "{}: reduction must be 0, 1 or 2, not {}.", entry.name, reduction);
+    const auto* smoothing = std::get_if<double>(&node.args[5]);
+    if ((smoothing && *smoothing != 0) || (!smoothing && std::get<std::int64_t>(node.args[5]) != 0)) {
+      return fail(ErrorCode::BadInput, "{}: label smoothing needs the whole vocabulary on every rank.", entry.name);
+    }
+  }
+  return {};
+}
+
+Result<at::Tensor> vocabEmbedding(const at::Tensor& weight, const at::Tensor& ids, std::int64_t vocabulary, int rank) {
+  if (const auto bad = firstOutside(ids, 0, vocabulary, at::ones_like(ids, at::kBool))) {
+    return fail(ErrorCode::BadInput, "token id {} lies outside the vocabulary of {}.", *bad, vocabulary);
+  }
+  const std::int64_t rows = weight.size(0);
+  const at::Tensor local = ids - rank * rows;
+  const at::Tensor isOther = (local < 0) | (local >= rows);
+  return at::embedding(weight, local.masked_fill(isOther, 0)).masked_fill_(isOther.unsqueeze(-1), 0);
+}
+
+Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor& target, LossReduction reduction,
+                                     std::int64_t ignoreIndex, std::int64_t vocabulary, Collectives& collectives) {
+  if (at::isFloatingType(target.scalar_type())) {
+    return fail(ErrorCode::BadInput, "labels must be class indices, not {}.", describe(target));
+  }
+  const std::int64_t classDim = logits.dim() > 1 ? 1 : 0;
+  std::vector<std::int64_t> positions = logits.sizes().vec();
+  positions.erase(positions.begin() + classDim);
+  if (target.sizes() != at::IntArrayRef(positions)) {
+    return fail(ErrorCode::BadInput, "labels {} do not fit logits {}.", describe(target), describe(logits));
+  }
+  const at::Tensor counts = target != ignoreIndex;
+  if (const auto bad = firstOutside(target, 0, vocabulary, counts)) {
+    return fail(ErrorCode::BadInput, "label {} lies outside the {} classes and is not ignored ({}).", *bad, vocabulary,
+                ignoreIndex);
+  }
+
+  // Half-precision logits are summed in float32, as ATen's log_softmax does inside.
+  const bool isHalf = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
+  at::Tensor x = isHalf ? logits.to(at::kFloat) : logits;
+  const std::int64_t columns = x.size(classDim);
+  const std::int64_t first = collectives.rank() * columns;
+  if (first + columns > vocabulary) {
+    const std::int64_t real = std::max<std::int64_t>(0, vocabulary - first);
+    x = x.clone();
+    x.narrow(classDim, real, columns - real).fill_(-std::numeric_limits<double>::infinity());
+  }
+
+  CLEAVE_TRY(const at::Tensor maximum, collectives.allReduce(x.amax({classDim}, /*keepdim=*/true), Reduction::Max));
+  CLEAVE_TRY(const at::Tensor sum, collectives.allReduce((x - maximum).exp_().sum({classDim}), Reduction::Sum));
+  const at::Tensor local = target - first;
+  const at::Tensor isMine = (local >= 0) & (local < columns) & counts;
+  at::Tensor own = x.gather(classDim, local.masked_fill(~isMine, 0).unsqueeze(classDim)).squeeze(classDim);
+  own = at::where(isMine, own, at::zeros_like(own));
+  CLEAVE_TRY(const at::Tensor targetLogit, collectives.allReduce(std::move(own), Reduction::Sum));
+
+  at::Tensor loss = sum.log() + maximum.squeeze(classDim) - targetLogit;
+  loss = at::where(counts, loss, at::zeros_like(loss));
+  if (reduction != LossReduction::None) loss = loss.sum();
+  if (reduction == LossReduction::Mean) loss = loss / counts.sum();
+  return loss.to(logits.scalar_type());
+}
+
+Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives) {
+  switch (op) {
+    case ParallelOp::AllReduce: return collectives.allReduce(std::move(arguments[0]).toTensor(), Reduction::Sum);
+    case ParallelOp::AllGather: return collectives.allGather(arguments[0].toTensor(), arguments[1].toInt());
+    case ParallelOp::ReduceScatter: return collectives.reduceScatter(arguments[0].toTensor(), arguments[1].toInt());
+    case ParallelOp::VocabEmbedding:
+      return vocabEmbedding(arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toInt(), collectives.rank());
+    case ParallelOp::VocabCrossEntropy:
+      return vocabCrossEntropy(arguments[0].toTensor(), arguments[1].toTensor(),
+                               static_cast<LossReduction>(arguments[3].toInt()), arguments[4].toInt(),
+                               arguments[6].toInt(), collectives);
+    case ParallelOp::GradAllReduce: return arguments[0].toTensor();
+    case ParallelOp::MoeExperts: return experts(arguments, /*isLocal=*/false, collectives.rank());
+    case ParallelOp::Shard: return shard(arguments[0].toTensor(), arguments[1].toInt(), collectives);
+    case ParallelOp::LocalExperts: return experts(arguments, /*isLocal=*/true, collectives.rank());
+  }
+  return fail(ErrorCode::BadInput, "An operator of no kind.");
+}
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,49 @@
+#pragma once
+/// Cleave's own operators of a rank program (the table in plan/plan.h), on ATen and `Collectives`. LibTorch inside.
+#include "graph/graph.h"
+#include "libtorch/rank/collectives.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace cleave::torch_rank {
+
+enum class ParallelOp : std::uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  VocabEmbedding,
+  VocabCrossEntropy,
+  GradAllReduce,
+  MoeExperts,
+  LocalExperts,
+  Shard,
+};
+
+/// "cleave::all_reduce" → AllReduce; nullopt for a name that is none of them.
+std::optional<ParallelOp> parseParallelOp(std::string_view name);
+
+/// Whether the node has the operator's arguments; the error names the argument.
+Result<void> checkArguments(ParallelOp op, const graph::Node& node);
+
+/// Runs the operator. `arguments` are complete and in order; a tensor that is moved in may be overwritten.
+Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives);
+
+/// Rows of this rank's part of the table ([vocabulary/n, hidden]); zeros for ids of other ranks' parts.
+/// BadInput for an id outside [0, vocabulary), on the CPU.
+Result<at::Tensor> vocabEmbedding(const at::Tensor& weight, const at::Tensor& ids, std::int64_t vocabulary, int rank);
+
+/// How `aten::cross_entropy_loss` numbers its reductions.
+enum class LossReduction : std::int64_t { None = 0, Mean = 1, Sum = 2 };
+
+/// Cross-entropy from logits whose class dimension (1, or 0 of a vector) is split evenly over the ranks; a padded
+/// vocabulary's last columns do not count. Equals `aten::cross_entropy_loss` on the whole logits, also NaN for the mean
+/// over no label at all. Three all-reduces: maximum, sum of exponentials, target's logit (Megatron-LM,
+/// arXiv:1909.08053, section 3). BadInput for a label that is neither ignored nor in [0, vocabulary), on the CPU.
+Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor& target, LossReduction reduction,
+                                     std::int64_t ignoreIndex, std::int64_t vocabulary, Collectives& collectives);
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,281 @@
+#include "libtorch/rank/rank.h"
+
+#include "base/exhaustion.h"
+#include "libtorch/rank/collectives.h"
+#include "libtorch/rank/inputs.h"
+#include "libtorch/rank/interpreter.h"
+#include "libtorch/rank/memory_probe.h"
+#include "libtorch/rank/nccl_loader.h"
+#include "libtorch/rank/shared_weights.h"
+#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/rank/weights.h"
+#include "plan/plan_file.h"
+#include "launch/machine_memory.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
+
+#include <unistd.h>
+
+#include <cmath>
+#include <set>
+
+namespace cleave::torch_rank {
+namespace {
+
+using protocol::Phase;
+
+class RankRun {
+ public:
+  RankRun(const RankRequest& request, const EventSink& sink, const Progress& progress)
+      : m_request(request), m_sink(sink), m_progress(progress) {}
+
+  Result<protocol::RankResult> run() {
+    CLEAVE_TRY_VOID(takeDevice());
+    m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
+    m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink);
+    CLEAVE_TRY_VOID(readPlan());
+    CLEAVE_TRY_VOID(takeInputs());
+    CLEAVE_TRY_VOID(checkDescriptors());
+    CLEAVE_TRY_VOID(connect());
+    CLEAVE_TRY_VOID(load());
+    CLEAVE_TRY_VOID(warmUp());
+    CLEAVE_TRY(const NamedTensors outputs, runProgram());
+    // What follows copies outputs to the host, which is no part of what the plan predicts.
+    m_peakOfRun = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
+    CLEAVE_TRY_VOID(gather(outputs));
+    enter(Phase::Done);
+    m_result.peak = protocol::peakOf(m_sampler->sampleNow());
+    m_sink(m_result);
+    return m_result;
+  }
+
+ private:
+  void enter(Phase phase) { m_sink(protocol::PhaseChange{phase, 0, 0}); }
+
+  Result<void> takeDevice() {
+    if (m_request.backend != "nccl") {
+      if (m_request.backend != "gloo")
+        return fail(ErrorCode::BadUsage, "The backend must be gloo or nccl, not {}.", m_request.backend);
+      return {};
+    }
+    CLEAVE_TRY(m_runtime, openNccl(m_request.ncclLibrary, {m_request.rank, m_request.localRank, m_request.worldSize}));
+    m_device = m_runtime->queue.device;
+    m_deviceName = m_runtime->deviceName;
+    return {};
+  }
+
+  Result<void> readPlan() {
+    CLEAVE_TRY(m_plan, plan::readPlanFile(m_request.planFile));
+    if (m_plan.ranks != m_request.worldSize) {
+      return fail(ErrorCode::BadUsage, "The plan is for {} ranks and {} were started.", m_plan.ranks,
+                  m_request.worldSize);
+    }
+    if (!m_plan.program) return fail(ErrorCode::BadInput, "{} holds no rank program.", m_request.planFile.string());
+    // Everything that can be wrong with the program is found before anybody connects or allocates.
+    CLEAVE_TRY(Program program, Program::bind(m_plan.program, m_device));
+    m_program = std::make_unique<Program>(std::move(program));
+    return {};
+  }
+
+  /// Before anybody connects, so that ranks with other inputs are found then.
+  Result<void> takeInputs() {
+    at::manual_seed(m_plan.seed);
+    return m_request.inputFile ? readInputs(*m_program, *m_request.inputFile) : makeInputs(*m_program, m_plan.seed);
+  }
+
+  /// A store that cannot accept a connection, or a peer's, says nothing to anybody: the others would wait for it in vain.
+  Result<void> checkDescriptors() const {
+    constexpr std::int64_t kOfLibraries = 24;  // queues of Gloo's and the store's threads, a file while it is read
+    const auto [allowed, open] = raiseDescriptorLimit();
+    const std::int64_t needed = open + 2 * m_request.worldSize + filesToRead() + kOfLibraries;
+    if (needed <= allowed) return {};
+    return fail(ErrorCode::Environment,
+                "Rank {} of {} may have no more than {} files and connections open at once (ulimit -n), and needs up to {}: raise that limit.",
+                m_request.rank, m_request.worldSize, allowed, needed);
+  }
+
+  std::int64_t filesToRead() const {
+    std::set<std::string_view> files;
+    for (const plan::ParameterPlan& parameter : m_plan.parameters) {
+      for (const plan::Piece& piece : parameter.piecesByRank[static_cast<std::size_t>(m_request.rank)]) files.insert(piece.file);
+    }
+    return std::ssize(files);
+  }
+
+  /// What ranks that were started apart may have otherwise.
+  std::vector<std::pair<std::string, std::string>> alike() const {
+    const auto onOrOff = [](bool isOn) { return std::string(isOn ? "on" : "off"); };
+    return {{"plan", fmt::format("{:016x}", plan::digestOf(m_plan))},
+            {"input", fmt::format("{:016x}", digestOfInputs(*m_program))},
+            {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
+            {"setting of --init-missing", onOrOff(m_request.initMissing)}};
+  }
+
+  Result<void> connect() {
+    enter(Phase::Connecting);
+    if (m_request.worldSize == 1) {
+      m_collectives = makeSoloCollectives(m_runtime ? m_runtime->queue : DeviceQueue());
+      return {};
+    }
+    GroupAddress group{m_request.rank, m_request.worldSize, m_request.masterAddress, m_request.masterPort, m_request.listenFd, m_request.agentStore};
+    group.connectTimeout = m_request.connectTimeout;
+    group.alike = alike();
+    CLEAVE_TRY(m_collectives, m_runtime ? connectNccl(*m_runtime, group) : connectGloo(group));
+    return {};
+  }
+
+  Result<void> load() {
+    enter(Phase::Loading);
+    std::filesystem::path folder = m_plan.model.source;
+    if (std::filesystem::is_regular_file(folder)) folder = folder.parent_path();  // given by its config.json
+    const WeightOptions options{folder, m_request.rank, m_request.skipWeights, m_request.initMissing};
+    const Progress progress(m_progress.stopToken(), throttled(Phase::Loading));
+    m_allocations.forgetLargest();
+    CLEAVE_TRY(const WeightReport report, loadWeights(*m_program, m_plan, options, m_loadedBytes, progress));
+    m_result.bytesRead = report.bytesRead;
+    m_result.shardBytes = m_request.skipWeights ? 0 : plan::shardBytes(m_plan, m_request.rank);
+    m_result.largestParameterAllocation = m_allocations.largest();
+    return {};
+  }
+
+  /// Connections are made lazily and ranks load at different speeds: neither belongs into the step's time.
+  Result<void> warmUp() {
+    enter(Phase::WarmUp);
+    if (m_request.worldSize > 1) {
+      CLEAVE_TRY(const at::Tensor one, m_collectives->allReduce(at::ones({1}, m_device), Reduction::Sum));
+      CLEAVE_TRY_VOID(m_collectives->finish(m_request.connectTimeout));
+      if (one.item<float>() != static_cast<float>(m_request.worldSize)) {
+        return fail(ErrorCode::RankFailed, "A first sum over {} ranks gave {}.", m_request.worldSize,
+                    one.item<float>());
+      }
+      CLEAVE_TRY_VOID(checkSharedWeights(*m_program, m_plan, *m_collectives));
+      CLEAVE_TRY_VOID(m_collectives->barrier());
+    }
+    m_collectives->resetCounts();
+    m_collectives->setObserver([this, index = std::int32_t(0)](const CollectiveRecord& record) mutable {
+      m_sink(protocol::CollectiveDone{index++, std::string(record.kind), record.bytes, record.time.count()});
+    });
+    return {};
+  }
+
+  Result<NamedTensors> runProgram() {
+    enter(Phase::Running);
+    const auto mark = [&] { return m_runtime ? m_runtime->queue.mark() : nullptr; };
+    const auto start = std::chrono::steady_clock::now();
+    const auto before = mark();
+    const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
+    CLEAVE_TRY(NamedTensors outputs, m_program->run(*m_collectives, m_live, progress));
+    const auto after = mark();
+    CLEAVE_TRY_VOID(m_collectives->finish());
+    const auto onHost = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
+    m_result.stepMicroseconds = (after ? after->since(*before) : onHost).count();
+    m_collectives->setObserver({});
+    const CollectiveCounts& counts = m_collectives->counts();
+    m_result.allReduce = counts.allReduce;
+    m_result.allGather = counts.allGather;
+    m_result.reduceScatter = counts.reduceScatter;
+    return outputs;
+  }
+
+  Result<void> gather(const NamedTensors& outputs) {
+    enter(Phase::Gathering);
+    std::vector<std::int64_t> digests;
+    for (const auto& [name, tensor] : outputs) {
+      const std::uint64_t own = digest(tensor);
+      digests.push_back(static_cast<std::int64_t>(own));
+      m_result.outputDigests[name] = fmt::format("{:016x}", own);
+      if (name == "loss" && tensor.numel() == 1) {
+        m_result.loss = tensor.item<double>();
+        m_result.hasLoss = true;
+      }
+    }
+    if (m_request.outputFile && m_request.rank == 0) CLEAVE_TRY_VOID(writeOutputs(outputs, *m_request.outputFile));
+    if (m_request.worldSize == 1) return {};
+    CLEAVE_TRY(const bool deviates, differsFromRankZero(digests));
+    if (deviates && m_request.deviationFile) {
+      CLEAVE_TRY_VOID(writeOutputs(outputs, fmt::format("{}.{}", m_request.deviationFile->string(), m_request.rank)));
+    }
+    // Nobody leaves before all are done: a rank that ends early breaks the connections of the others.
+    return m_collectives->barrier();
+  }
+
+  Result<bool> differsFromRankZero(const std::vector<std::int64_t>& digests) {
+    if (digests.empty()) return false;
+    const at::Tensor own = at::tensor(digests, at::kLong);
+    CLEAVE_TRY(const at::Tensor all, m_collectives->allGather(own.to(m_device), 0));
+    CLEAVE_TRY_VOID(m_collectives->finish());
+    return !at::equal(all.cpu().narrow(0, 0, own.numel()), own);
+  }
+
+  Progress::Sink throttled(Phase phase) {
+    return [this, phase, last = std::chrono::steady_clock::time_point()](const ProgressUpdate& update) mutable {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last < std::chrono::milliseconds(50)) return;
+      last = now;
+      m_sink(protocol::PhaseChange{phase, update.done, update.total});
+    };
+  }
+
+  void fillSample(protocol::MemorySample& sample) const {
+    sample.weights = m_loadedBytes;
+    sample.activations = m_live.liveBytes();
+    sample.peakActivations = m_live.peakBytes();
+    sample.programNode = m_live.currentNode();
+    fillDevice(sample);
+    if (const std::int64_t peak = m_peakOfRun; peak > 0) sample.peak = peak;
+  }
+
+  void fillDevice(protocol::MemorySample& sample) const {
+    if (m_runtime) {
+      const DeviceMemory memory = m_runtime->memory();
+      sample.allocated = memory.allocated;
+      sample.reserved = memory.reserved;
+      sample.peak = memory.peak;
+      sample.deviceTotal = memory.deviceTotal;
+      sample.deviceFree = memory.deviceFree;
+      sample.deviceUsed = memory.deviceTotal - memory.deviceFree;
+      // What this process's allocator does not know of: contexts, NCCL's buffers (and other processes on the device).
+      sample.communication = std::max<std::int64_t>(0, sample.deviceUsed - memory.reserved);
+    } else {
+      sample.allocated = sample.reserved = m_allocations.allocated();
+      sample.peak = m_allocations.peak();
+      sample.deviceUsed = sample.rss;
+      sample.deviceTotal = m_machineMemory;
+      sample.deviceFree = std::max<std::int64_t>(0, m_machineMemory - sample.rss);
+    }
+  }
+
+  const RankRequest& m_request;
+  const EventSink& m_sink;
+  const Progress& m_progress;
+  AllocationCounter m_allocations;
+  const std::int64_t m_machineMemory = launch::machineMemory().total;
+  std::optional<NcclRuntime> m_runtime;
+  at::Device m_device = at::kCPU;
+  std::string m_deviceName = "cpu";
+  plan::Plan m_plan;
+  LiveMemory m_live;
+  std::atomic<std::int64_t> m_loadedBytes{0}, m_peakOfRun{0};
+  std::unique_ptr<Program> m_program;
+  std::unique_ptr<Collectives> m_collectives;
+  protocol::RankResult m_result;
+  std::unique_ptr<MemorySampler> m_sampler;  ///< last: its thread reads the others
+};
+
+}  // namespace
+
+Result<protocol::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress) {
+  RankRun rank(request, sink, progress);
+  auto result = translated([&] { return rank.run(); });
+  if (result) return result;
+  sink(protocol::PhaseChange{Phase::Failed, 0, 0});
+  const Error& error = result.error();
+  sink(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
+  return result;
+}
+
+}  // namespace cleave::torch_rank

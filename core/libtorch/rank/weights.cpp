@@ -1,0 +1,185 @@
+#include "libtorch/rank/weights.h"
+
+#include "formats/safetensors.h"
+#include "formats/weight_files.h"
+#include "libtorch/rank/fill.h"
+#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/bridge/torch_types.h"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace cleave::torch_rank {
+namespace {
+
+struct OpenFile {
+  RandomAccessFile file;
+  formats::SafetensorsHeader header;
+  std::int64_t headerBytes = 0;  ///< read so far, before any payload
+};
+
+/// A parameter of the program with its entry in the shard map.
+struct Wanted {
+  const plan::ParameterPlan* plan = nullptr;
+  graph::ValueId value;
+  bool isRead = false;
+};
+
+/// "a, b, c and 287 more": a few say whose checkpoint it is.
+std::string someOf(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 3;
+  if (names.size() <= kMostNamed) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kMostNamed, ", "),
+                     names.size() - kMostNamed);
+}
+
+class Loader {
+ public:
+  Loader(Program& program, const plan::Plan& plan, const WeightOptions& options, std::atomic<std::int64_t>& loadedBytes,
+         const Progress& progress)
+      : m_program(program), m_plan(plan), m_options(options), m_loadedBytes(loadedBytes), m_progress(progress) {}
+
+  Result<WeightReport> load() {
+    CLEAVE_TRY(std::vector<Wanted> wanted, findParameters());
+    std::int64_t total = 0;
+    for (const Wanted& w : wanted) total += graph::sizeInBytes(m_program.graph().value(w.value).type);
+    for (const Wanted& w : wanted) {
+      if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
+      auto loaded = translated([&] { return loadOne(w); });
+      if (!loaded) return fail(loaded.error().code, "Cannot load {}: {}", w.plan->name, loaded.error().message);
+      m_progress.report("loading", m_report.parameterBytes, total);
+    }
+    for (const auto& [name, open] : m_files) m_report.bytesRead += open.file.bytesRead() - open.headerBytes;
+    return m_report;
+  }
+
+ private:
+  const std::vector<plan::Piece>& piecesOf(const plan::ParameterPlan& parameter) const {
+    return parameter.piecesByRank[m_options.rank];
+  }
+
+  /// All parameters in the order in which they lie in the files; names some that no file has.
+  Result<std::vector<Wanted>> findParameters() {
+    std::unordered_map<std::string_view, const plan::ParameterPlan*> byName;
+    for (const auto& parameter : m_plan.parameters) byName[parameter.name] = &parameter;
+    std::vector<Wanted> result;
+    std::vector<std::string> missing;
+    for (const graph::Node& node : m_program.graph().nodes) {
+      if (node.kind != graph::NodeKind::Parameter) continue;
+      const graph::Value& value = m_program.graph().value(node.results[0]);
+      const auto entry = byName.find(value.name);
+      if (entry == byName.end())
+        return fail(ErrorCode::BadInput, "The plan's shard map lacks the parameter {}.", value.name);
+      const plan::ParameterPlan& parameter = *entry->second;
+      if (parameter.piecesByRank.size() <= static_cast<std::size_t>(m_options.rank) ||
+          parameter.localShape != value.type.shape) {
+        return fail(ErrorCode::BadInput, "The plan's shard map does not fit its program: {} is {} there and {} here.",
+                    value.name, graph::toText(parameter.localShape), graph::toText(value.type.shape));
+      }
+      const auto& pieces = piecesOf(parameter);
+      const bool hasFile =
+          std::none_of(pieces.begin(), pieces.end(), [](const plan::Piece& p) { return p.file.empty(); });
+      if (!hasFile) missing.push_back(value.name);
+      result.push_back({&parameter, node.results[0], hasFile && !m_options.skipWeights});
+    }
+    if (!missing.empty() && !m_options.initMissing && !m_options.skipWeights) {
+      return fail(ErrorCode::BadInput,
+                  "The checkpoint lacks {} of the model's {} parameters: {}. Use --init-missing to fill them from the "
+                  "seed, or --skip-weights to fill all.",
+                  missing.size(), result.size(), someOf(missing));
+    }
+    std::stable_sort(result.begin(), result.end(),
+                     [&](const Wanted& a, const Wanted& b) { return fileOf(a) < fileOf(b); });
+    return result;
+  }
+  const std::string& fileOf(const Wanted& wanted) const {
+    static const std::string none;
+    const auto& pieces = piecesOf(*wanted.plan);
+    return wanted.isRead && !pieces.empty() ? pieces.front().file : none;
+  }
+
+  Result<void> loadOne(const Wanted& wanted) {
+    const graph::Value& value = m_program.graph().value(wanted.value);
+    const std::int64_t bytes = graph::sizeInBytes(value.type);
+    // Zeros, not empty: a padded vocabulary's last rows belong to no piece.
+    const at::Tensor tensor =
+        at::zeros(value.type.shape, at::TensorOptions().dtype(models::toScalarType(value.type.dtype)).device(m_program.device()));
+    m_report.parameterBytes += bytes;
+    if (!wanted.isRead) m_report.initialised.push_back(value.name);
+    std::int64_t localStart = 0;
+    for (const plan::Piece& piece : piecesOf(*wanted.plan)) {
+      CLEAVE_TRY(const Region region,
+                 regionOf(wanted.plan->type.shape, value.type.shape, piece.dim, piece.start, piece.length, localStart));
+      localStart += piece.length;
+      if (wanted.isRead) {
+        CLEAVE_TRY_VOID(readPiece(*wanted.plan, piece, region, tensor));
+      } else {
+        // By the parameter's own name: the checkpoint's may differ, or not exist.
+        CLEAVE_TRY_VOID(initialise(tensor, region, value.name, static_cast<int>(value.type.shape.size()), m_plan.seed));
+      }
+    }
+    m_loadedBytes += bytes;
+    return m_program.setTensor(wanted.value, tensor);
+  }
+
+  Result<const OpenFile*> open(const std::string& name) {
+    if (const auto at = m_files.find(name); at != m_files.end()) return &at->second;
+    CLEAVE_TRY(auto file, formats::openWeightFile(m_options.modelFolder, name));
+    CLEAVE_TRY(auto header, formats::readSafetensorsHeader(file, file.path().string()));
+    const std::int64_t headerBytes = file.bytesRead();
+    return &m_files.emplace(name, OpenFile{std::move(file), std::move(header), headerBytes}).first->second;
+  }
+
+  Result<void> readPiece(const plan::ParameterPlan& parameter, const plan::Piece& piece, const Region& region,
+                         const at::Tensor& tensor) {
+    CLEAVE_TRY(const OpenFile* source, open(piece.file));
+    const auto entry = source->header.tensors.find(piece.tensor);
+    const graph::TensorType expected{parameter.storedDtype, parameter.type.shape};
+    if (entry == source->header.tensors.end()) {
+      return fail(ErrorCode::BadInput, "{} has no tensor {}; it has changed since the plan was made.",
+                  source->file.path().string(), piece.tensor);
+    }
+    if (entry->second.type != expected) {
+      return fail(ErrorCode::BadInput, "{} holds {} as {}, the plan says {}; it has changed since the plan was made.",
+                  source->file.path().string(), piece.tensor, graph::toText(entry->second.type),
+                  graph::toText(expected));
+    }
+    const std::int64_t itemSize = graph::itemSize(parameter.storedDtype);
+    const auto readInto = [&](std::int64_t row, std::int64_t column, std::int64_t count,
+                              std::byte* out) -> Result<void> {
+      if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
+      return source->file.readAt(entry->second.offset + (region.wholeIndex(row) + column) * itemSize,
+                                 {out, static_cast<std::size_t>(count * itemSize)});
+    };
+    const at::Tensor rows = rowsOf(tensor, region);
+    const at::ScalarType stored = models::toScalarType(parameter.storedDtype);
+    if (stored == tensor.scalar_type() && tensor.is_cpu()) {
+      for (std::int64_t row = 0; row < region.outer; ++row) {
+        CLEAVE_TRY_VOID(readInto(row, 0, region.run(), static_cast<std::byte*>(rows[row].data_ptr())));
+      }
+      return {};
+    }
+    return fillThroughStaging(rows, stored, readInto);
+  }
+
+  Program& m_program;
+  const plan::Plan& m_plan;
+  const WeightOptions& m_options;
+  std::atomic<std::int64_t>& m_loadedBytes;
+  const Progress& m_progress;
+  std::map<std::string, OpenFile> m_files;
+  WeightReport m_report;
+};
+
+}  // namespace
+
+Result<WeightReport> loadWeights(Program& program, const plan::Plan& plan, const WeightOptions& options,
+                                 std::atomic<std::int64_t>& loadedBytes, const Progress& progress) {
+  return Loader(program, plan, options, loadedBytes, progress).load();
+}
+
+}  // namespace cleave::torch_rank

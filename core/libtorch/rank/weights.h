@@ -1,0 +1,37 @@
+#pragma once
+/// Loads this rank's slices of the checkpoint, and nothing else. LibTorch inside.
+///
+/// Bytes go by positioned reads straight into the final tensors; where the stored type differs from the program's, or
+/// the tensor lives on a GPU, through at most 1 MiB of staging. The payload bytes read are exactly those of the shard
+/// map (plan::shardBytes), which whoever runs the rank can check.
+#include "base/progress.h"
+#include "libtorch/rank/interpreter.h"
+#include "plan/plan.h"
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace cleave::torch_rank {
+
+struct WeightOptions {
+  std::filesystem::path modelFolder;
+  int rank = 0;
+  bool skipWeights = false;  ///< fill every parameter from the plan's seed
+  bool initMissing = false;  ///< fill those without a file
+};
+
+struct WeightReport {
+  std::int64_t bytesRead = 0;  ///< payload bytes that the system has handed over; headers do not count
+  std::int64_t parameterBytes = 0;       ///< bytes of all parameter tensors
+  std::vector<std::string> initialised;  ///< names of the parameters filled from the seed
+};
+
+/// Gives every parameter of the program its tensor. `loadedBytes` follows along for other threads to read.
+/// BadInput: parameters without a file (all of them named), a file that is not as the plan says, a plan whose pieces do
+/// not fit; Environment: no memory, read errors.
+Result<WeightReport> loadWeights(Program& program, const plan::Plan& plan, const WeightOptions& options,
+                                 std::atomic<std::int64_t>& loadedBytes, const Progress& progress = {});
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,219 @@
+#include "protocol/events.h"
+
+#include "base/json.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+
+namespace cleave::protocol {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 8> kPhaseNames{"spawned", "connecting", "loading", "warm-up",
+                                                      "running", "gathering",  "done",    "failed"};
+// A control character takes six bytes in JSON ("\u0001"): texts of this length always fit a line.
+constexpr std::size_t kMaxTextBytes = 8 << 10;
+constexpr std::size_t kMaxDigestsBytes = 40 << 10;
+
+// A line is flat but for the digests, and has at least four bytes for each value.
+constexpr JsonLimits kLineLimits{.bytes = kMaxLineBytes, .depth = 4, .elements = kMaxLineBytes / 4};
+
+std::optional<Phase> parsePhase(std::string_view word) {
+  for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
+    if (kPhaseNames[i] == word) return static_cast<Phase>(i);
+  }
+  return std::nullopt;
+}
+
+/// At most `maxBytes`, not cutting a UTF-8 sequence in two.
+std::string clipped(const std::string& text, std::size_t maxBytes) {
+  if (text.size() <= maxBytes) return text;
+  std::size_t end = maxBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+// Each message names its fields once, for both directions: visitor(key, field).
+template <class V>
+void fields(V&& v, Hello& m) {
+  v("version", m.version), v("rank", m.rank), v("pid", m.pid), v("device", m.device);
+}
+template <class V>
+void fields(V&& v, PhaseChange& m) {
+  v("phase", m.phase), v("done", m.done), v("total", m.total);
+}
+template <class V>
+void fields(V&& v, MemorySample& m) {
+  v("time_us", m.timeUs), v("weights", m.weights), v("activations", m.activations), v("communication", m.communication);
+  v("peak_activations", m.peakActivations), v("allocated", m.allocated), v("reserved", m.reserved), v("peak", m.peak);
+  v("device_used", m.deviceUsed), v("device_total", m.deviceTotal), v("device_free", m.deviceFree);
+  v("rss", m.rss), v("peak_rss", m.peakRss), v("pss", m.pss), v("node", m.programNode);
+}
+template <class V>
+void fields(V&&, Heartbeat&) {}
+template <class V>
+void fields(V&& v, CollectiveDone& m) {
+  v("index", m.index), v("kind", m.kind), v("bytes", m.bytes), v("microseconds", m.microseconds);
+}
+template <class V>
+void fields(V&& v, RankResult& m) {
+  v("bytes_read", m.bytesRead), v("shard_bytes", m.shardBytes),
+      v("largest_parameter_allocation", m.largestParameterAllocation);
+  v("peak_program", m.peak.program), v("peak_process", m.peak.process);
+  v("all_reduce", m.allReduce), v("all_gather", m.allGather), v("reduce_scatter", m.reduceScatter);
+  v("loss", m.loss), v("has_loss", m.hasLoss), v("step_microseconds", m.stepMicroseconds),
+      v("digests", m.outputDigests);
+}
+template <class V>
+void fields(V&& v, RankError& m) {
+  v("message", m.message), v("peer_failed", m.peerFailed), v("code", m.code);
+}
+
+/// The "type" of each message, in the order of the variant.
+constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
+    "hello", "phase", "memory", "heartbeat", "collective", "result", "error"};
+
+struct Writer {
+  Json& json;
+  template <class T>
+  requires std::is_integral_v<T>
+  void operator()(const char* key, T value) { json[key] = value; }
+  // JSON has no NaN and no infinities; a loss may be either.
+  void operator()(const char* key, double value) {
+    if (std::isfinite(value))
+      json[key] = value;
+    else
+      json[key] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  }
+  void operator()(const char* key, const std::string& value) { json[key] = clipped(value, kMaxTextBytes); }
+  void operator()(const char* key, Phase value) { json[key] = toText(value); }
+  void operator()(const char* key, ErrorCode value) { json[key] = exitCode(value); }
+  void operator()(const char* key, const std::map<std::string, std::string>& value) {
+    Json& object = json[key] = Json::object();
+    std::size_t bytes = 0;
+    for (const auto& [name, digest] : value) {
+      bytes += 6 * (name.size() + digest.size()) + 8;
+      if (bytes > kMaxDigestsBytes) break;
+      object[name] = digest;
+    }
+  }
+};
+
+/// Reads fields that are there; the first wrong one is kept in `wrong`. A missing field keeps its default.
+struct Reader {
+  const JsonObject& json;
+  std::optional<Error> wrong;
+
+  template <class From, class To>
+  void take(Result<From> read, To& value) {
+    if (!read) return reject(std::move(read).error());
+    value = static_cast<To>(*std::move(read));
+  }
+  void reject(Error error) {
+    if (!wrong) wrong = std::move(error);
+  }
+  template <class T>
+  requires std::is_integral_v<T>
+  void operator()(const char* key, T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      take(json.flag(key, value), value);
+    } else {
+      take(json.integer(key, {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()}, value), value);
+    }
+  }
+  void operator()(const char* key, double& value) {
+    const nlohmann::json* field = json.find(key);
+    if (field && field->is_string()) {
+      if (*field == "nan") return void(value = std::nan(""));
+      if (*field == "inf") return void(value = HUGE_VAL);
+      if (*field == "-inf") return void(value = -HUGE_VAL);
+    }
+    take(json.number(key, value), value);
+  }
+  void operator()(const char* key, std::string& value) { take(json.text(key, value), value); }
+  void operator()(const char* key, ErrorCode& value) {
+    int code = exitCode(value);
+    (*this)(key, code);
+    value = errorCodeOf(code);
+  }
+  void operator()(const char* key, Phase& value) { take(json.word(key, parsePhase), value); }
+  void operator()(const char* key, std::map<std::string, std::string>& value) {
+    if (!json.has(key)) return;
+    const auto texts = json.object(key);
+    if (!texts) return reject(texts.error());
+    for (const auto& [name, digest] : texts->json().items()) take(texts->text(name), value[name]);
+  }
+};
+
+template <class T>
+Result<Message> read(const JsonObject& json) {
+  T message;
+  Reader reader{json, {}};
+  fields(reader, message);
+  if (reader.wrong) return tl::unexpected(*std::move(reader.wrong));
+  return Message(std::move(message));
+}
+
+template <std::size_t... I>
+Result<Message> readAs(std::size_t type, const JsonObject& json, std::index_sequence<I...>) {
+  Result<Message> result = Message(Heartbeat{});
+  ((type == I ? void(result = read<std::variant_alternative_t<I, Message>>(json)) : void()), ...);
+  return result;
+}
+
+}  // namespace
+
+ErrorCode errorCodeOf(int code) {
+  for (const ErrorCode known :
+       {ErrorCode::BadUsage, ErrorCode::BadInput, ErrorCode::Environment, ErrorCode::Cancelled}) {
+    if (exitCode(known) == code) return known;
+  }
+  return ErrorCode::RankFailed;
+}
+
+PeakMemory peakOf(const MemorySample& sample) {
+  // The allocator's peak counts temporaries inside operators too; contexts and the buffers of NCCL are none of the program's.
+  PeakMemory peak;
+  peak.program = std::max(sample.weights + std::max(sample.activations, sample.peakActivations), sample.peak);
+  const bool isProcess = sample.deviceUsed == sample.rss;
+  peak.process = std::max({sample.deviceUsed, isProcess ? sample.peakRss : 0, peak.program + sample.communication});
+  return peak;
+}
+
+std::string_view toText(Phase phase) {
+  return kPhaseNames[static_cast<std::size_t>(phase)];
+}
+
+std::string encode(const Message& message) {
+  Json json;
+  json["type"] = kTypeNames[message.index()];
+  // One description serves both directions and wants non-const references; messages are small.
+  Message copy = message;
+  std::visit([&](auto& m) { fields(Writer{json}, m); }, copy);
+  std::string line = jsonText(json);
+  line += '\n';
+  CLEAVE_CHECK(line.size() <= kMaxLineBytes, "a {} line of {} bytes", kTypeNames[message.index()], line.size());
+  return line;
+}
+
+Result<Message> decode(std::string_view line) {
+  CLEAVE_TRY(const nlohmann::json json, parseJson(line, "A rank's line", kLineLimits));
+  CLEAVE_TRY(const JsonObject message, JsonObject::of(json, "A rank's line"));
+  CLEAVE_TRY(const std::string name, message.text("type"));
+  std::size_t index = 0;
+  while (index < kTypeNames.size() && kTypeNames[index] != name) ++index;
+  if (index == kTypeNames.size()) return Message(Heartbeat{});
+  CLEAVE_TRY(Message decoded, readAs(index, message, std::make_index_sequence<std::variant_size_v<Message>>{}));
+  if (const auto* hello = std::get_if<Hello>(&decoded); hello && hello->version != kProtocolVersion) {
+    return fail(ErrorCode::BadInput,
+                "A rank speaks protocol version {}, this program version {}: use cleave-rank from the same build.",
+                hello->version, kProtocolVersion);
+  }
+  return decoded;
+}
+
+}  // namespace cleave::protocol

@@ -1,0 +1,154 @@
+#include "protocol/rank_side.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+namespace cleave::protocol {
+namespace {
+
+using Getter = std::function<const char*(const char*)>;
+
+struct Setting {
+  std::string name;
+  std::string text;
+};
+
+/// The first of the variables that is set and not empty.
+std::optional<Setting> firstSet(const Getter& variable, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const char* text = variable(name);
+    if (text && *text) return Setting{name, text};
+  }
+  return std::nullopt;
+}
+
+Result<int> integerIn(const Setting& setting, int low, int high) {
+  int value = 0;
+  const char* end = setting.text.data() + setting.text.size();
+  const auto [stop, error] = std::from_chars(setting.text.data(), end, value);
+  if (error != std::errc() || stop != end || value < low || value > high) {
+    return fail(ErrorCode::BadUsage, "{}={} must be an integer in {}..{}.", setting.name, setting.text, low, high);
+  }
+  return value;
+}
+
+Result<int> integerOf(const Getter& variable, std::initializer_list<const char*> names, int low, int high,
+                      int byDefault) {
+  const auto setting = firstSet(variable, names);
+  if (!setting) return byDefault;
+  return integerIn(*setting, low, high);
+}
+
+constexpr int kMaxRanks = 65536;
+
+}  // namespace
+
+std::string firstHost(std::string_view list) {
+  std::string host;
+  // A name may hold several brackets, and text behind the last: "rack[1-4]node[07,09]-ib".
+  while (!list.empty() && list.front() != ',') {
+    if (list.front() == '[') {
+      host += list.substr(1, list.find_first_of("-,]", 1) - 1);
+      list.remove_prefix(std::min(list.size(), list.find(']')));
+      if (!list.empty()) list.remove_prefix(1);
+    } else {
+      const std::string_view plain = list.substr(0, list.find_first_of("[,"));
+      host += plain;
+      list.remove_prefix(plain.size());
+    }
+  }
+  return host;
+}
+
+Result<RankEnvironment> readRankEnvironment(const Getter& variable) {
+  RankEnvironment result;
+  const auto worldSize = firstSet(variable, {"WORLD_SIZE", "SLURM_NTASKS"});
+  if (worldSize) {
+    CLEAVE_TRY(result.worldSize, integerIn(*worldSize, 1, kMaxRanks));
+  }
+  const auto rank = firstSet(variable, {"RANK", "SLURM_PROCID"});
+  if (rank && !worldSize && rank->text != "0") {
+    return fail(ErrorCode::BadUsage, "{}={} is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.", rank->name,
+                rank->text);
+  }
+  if (!rank && result.worldSize > 1) {
+    return fail(ErrorCode::BadUsage, "The world has {} ranks and neither RANK nor SLURM_PROCID says which one this is.",
+                result.worldSize);
+  }
+  if (rank) {
+    CLEAVE_TRY(result.rank, integerIn(*rank, 0, result.worldSize - 1));
+  }
+  CLEAVE_TRY(result.localRank, integerOf(variable, {"LOCAL_RANK", "SLURM_LOCALID"}, 0, kMaxRanks, result.rank));
+
+  if (const auto address = firstSet(variable, {"MASTER_ADDR"})) {
+    result.masterAddress = address->text;
+  } else if (const auto nodes = firstSet(variable, {"SLURM_STEP_NODELIST", "SLURM_NODELIST"})) {
+    result.masterAddress = firstHost(nodes->text);
+  }
+  CLEAVE_TRY(result.masterPort, integerOf(variable, {"MASTER_PORT"}, 1, 65535, 0));
+  if (const auto job = firstSet(variable, {"SLURM_JOB_ID"}); job && result.masterPort == 0) {
+    CLEAVE_TRY(const int id, integerIn(*job, 0, std::numeric_limits<int>::max()));
+    result.masterPort = 20000 + id % 20000;
+  }
+  if (const auto agent = firstSet(variable, {"TORCHELASTIC_USE_AGENT_STORE"}); agent && agent->text == "True") {
+    CLEAVE_TRY(const int attempt, integerOf(variable, {"TORCHELASTIC_RESTART_COUNT"}, 0, std::numeric_limits<int>::max(), 0));
+    result.agentStore = fmt::format("/worker/attempt_{}", attempt);
+  }
+  if (result.worldSize > 1 && result.masterPort == 0) {
+    return fail(ErrorCode::BadUsage,
+                "The world has {} ranks and MASTER_PORT is not set: use torchrun, srun or cleave-cli run.",
+                result.worldSize);
+  }
+  return result;
+}
+
+void EventWriter::write(const Message& message) {
+  const std::string line = encode(message);
+  const std::lock_guard lock(m_mutex);
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t put = ::write(m_fd, line.data() + done, line.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) ::_exit(exitCode(ErrorCode::Cancelled));
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+void endWithControlPipe(int fd) {
+  std::thread([fd] {
+    char byte = 0;
+    while (true) {
+      const ssize_t got = ::read(fd, &byte, 1);
+      if (got > 0 || (got < 0 && errno == EINTR)) continue;
+      // Not exit(): destructors would wait for peers and threads.
+      ::_exit(exitCode(ErrorCode::Cancelled));
+    }
+  }).detach();
+}
+
+std::optional<std::string> readable(int rank, const Message& message) {
+  if (const auto* hello = std::get_if<Hello>(&message))
+    return fmt::format("rank {}: process {} on {}", rank, hello->pid, hello->device);
+  if (const auto* phase = std::get_if<PhaseChange>(&message)) {
+    if (phase->done != 0) return std::nullopt;
+    return fmt::format("rank {}: {}", rank, toText(phase->phase));
+  }
+  if (const auto* error = std::get_if<RankError>(&message)) return fmt::format("rank {}: {}", rank, error->message);
+  if (const auto* result = std::get_if<RankResult>(&message)) {
+    std::string text = fmt::format(
+        "rank {}: {:.3f} ms, {} bytes read, {} all-reduces, {} all-gathers, {} reduce-scatters, peak of the program {} bytes", rank,
+        static_cast<double>(result->stepMicroseconds) / 1000, result->bytesRead, result->allReduce, result->allGather,
+        result->reduceScatter, result->peak.program);
+    if (result->hasLoss) text += fmt::format(", loss {:.6f}", result->loss);
+    for (const auto& [name, digest] : result->outputDigests) text += fmt::format(", {} {}", name, digest);
+    return text;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave::protocol

@@ -1,0 +1,156 @@
+#include "solve/problem/pins.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cleave::solve {
+namespace {
+
+using rules::Strategy;
+
+constexpr std::array kStrategies = {
+    Strategy::Whole,        Strategy::Column,      Strategy::ColumnGather,    Strategy::Row,   Strategy::RowScatter,
+    Strategy::GatherColumn, Strategy::GatherWhole, Strategy::WholeOnSequence, Strategy::Vocab, Strategy::VocabScatter,
+    Strategy::ByExpert,     Strategy::InExpert,
+};
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// "column", "row", "vocab", "expert" and "replicated" mean every strategy of that axis; any other word is one strategy.
+std::vector<Strategy> strategiesNamed(std::string_view word) {
+  std::vector<Strategy> found;
+  for (Strategy s : kStrategies) {
+    if (rules::axisOf(s) == word) found.push_back(s);
+  }
+  if (found.empty()) {
+    if (const auto one = rules::parseStrategy(word)) found.push_back(*one);
+  }
+  return found;
+}
+
+std::string strategyWords() {
+  std::string words = "column, row, vocab, expert, replicated";
+  for (Strategy s : kStrategies) {
+    const auto word = rules::toText(s);
+    if (word != "column" && word != "row" && word != "vocab") words += fmt::format(", {}", word);
+  }
+  return words;
+}
+
+std::vector<NodeId> matchingLayers(std::string_view pattern, const Graph& graph, bool alsoByResult) {
+  std::vector<NodeId> found;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    if (!graph::layerShape(graph, n)) continue;
+    const auto& result = graph.value(graph.node(n).results.front()).name;
+    if (matches(pattern, graph::layerName(graph, n)) || (alsoByResult && matches(pattern, result))) found.push_back(n);
+  }
+  return found;
+}
+
+/// By name; a layer's name stands for its result where no value has that name.
+std::vector<ValueId> matchingValues(std::string_view pattern, const Graph& graph, bool withSources) {
+  std::vector<ValueId> found;
+  for (ValueId v : idRange<ValueId>(graph.values.size())) {
+    const bool isComputed = graph.node(graph.value(v).producer).kind == graph::NodeKind::Call;
+    if ((withSources || isComputed) && matches(pattern, graph.value(v).name)) found.push_back(v);
+  }
+  if (!found.empty()) return found;
+  for (NodeId n : matchingLayers(pattern, graph, false)) found.push_back(graph.node(n).results.front());
+  return found;
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view name) {
+  // Greedy with one point of return: linear in the name for each star, no recursion.
+  std::size_t p = 0, n = 0;
+  std::size_t star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Result<Pin> Pin::parse(std::string_view text) {
+  constexpr std::string_view kForms =
+      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that form alone, != to forbid, * for any characters";
+  const std::string whole(trimmed(text));
+  const auto equals = whole.find('=');
+  if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kForms);
+  Pin pin;
+  pin.text = whole;
+  pin.forbids = equals > 0 && whole[equals - 1] == '!';
+  pin.pattern = trimmed(std::string_view(whole).substr(0, equals - (pin.forbids ? 1 : 0)));
+  const bool isExact = whole.substr(equals + 1).starts_with('=');
+  const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + (isExact ? 2 : 1)));
+  if (pin.pattern.empty())
+    return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kForms);
+  if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kForms);
+  const auto alone = isExact ? rules::parseStrategy(wanted) : std::nullopt;
+  pin.strategies = alone ? std::vector{*alone} : strategiesNamed(wanted);
+  if (!pin.strategies.empty()) return pin;
+  pin.placement = Placement::parse(wanted);
+  if (pin.placement) return pin;
+  return fail(ErrorCode::BadUsage,
+              "The pin `{}` wants `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).", whole,
+              wanted, strategyWords());
+}
+
+std::string_view Pin::wanted() const {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) return text;
+  return trimmed(std::string_view(text).substr(std::min(text.find_first_not_of('=', equals), text.size())));
+}
+
+bool Pin::admits(const Placement& lies, int ranks) const {
+  if (!forbids) return lies == *placement;
+  return lies != *placement && !(placement->isReplicated() && lies.isWholeOn(ranks));
+}
+
+std::string demandFor(std::string_view name, rules::Strategy strategy) {
+  const std::string_view word = rules::toText(strategy);
+  return fmt::format("{}{}{}", name, strategiesNamed(word).size() > 1 ? "==" : "=", word);
+}
+
+PinTargets targetsOf(const Pin& pin, const Graph& graph) {
+  PinTargets targets;
+  if (pin.placement) {
+    targets.values = matchingValues(pin.pattern, graph, /*withSources=*/true);
+  } else {
+    targets.layers = matchingLayers(pin.pattern, graph, /*alsoByResult=*/true);
+  }
+  return targets;
+}
+
+std::vector<NodeId> nodesWithOperator(std::string_view pattern, const Graph& graph) {
+  std::vector<bool> isMatch;
+  for (const std::string& op : graph.ops) isMatch.push_back(matches(pattern, op));
+  std::vector<NodeId> found;
+  for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
+    const graph::Node& node = graph.node(n);
+    if (node.kind == graph::NodeKind::Call && isMatch[node.op.index()]) found.push_back(n);
+  }
+  return found;
+}
+
+std::vector<ValueId> redistributableValues(std::string_view pattern, const Graph& graph) {
+  return matchingValues(pattern, graph, /*withSources=*/false);
+}
+
+}  // namespace cleave::solve

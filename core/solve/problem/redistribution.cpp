@@ -1,0 +1,75 @@
+#include "solve/problem/redistribution.h"
+
+namespace cleave::solve {
+namespace {
+
+/// What is said after the choice's own reason.
+std::string changeInWords(const Graph& graph, ValueId value, const Placement& computed, const Placement& seen) {
+  const std::string& name = graph.value(value).name;
+  if (seen.isReplicated()) return fmt::format("then `{}` is gathered from {} to R", name, computed.text());
+  return fmt::format("then each rank keeps its part of `{}`, {}", name, seen.text());
+}
+
+/// Appends `plain` with result `index` and those behind it changed in every way; at least one result changes in all.
+void appendForms(const Problem& problem, const Variables& variables, NodeId node, const Choice& plain,
+                 std::vector<Choice>& forms) {
+  const Graph& graph = *problem.graph;
+  const auto& results = graph.node(node).results;
+  std::vector<std::vector<Placement>> ways;  // by result: as computed, then each change
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    auto& way = ways.emplace_back(1, plain.results[i]);
+    if (!variables.isRedistributable(results[i])) continue;
+    for (Placement& seen : redistributed(plain.results[i], graph.shapeOf(results[i]), problem.context.worldSize))
+      way.push_back(std::move(seen));
+  }
+  // Counts through all combinations, the last result fastest; the first of all is the plain choice itself.
+  std::vector<std::size_t> at(results.size(), 0);
+  const auto advance = [&] {
+    for (std::size_t i = results.size(); i-- > 0;) {
+      if (++at[i] < ways[i].size()) return true;
+      at[i] = 0;
+    }
+    return false;
+  };
+  while (advance() && forms.size() < kMostForms) {
+    Choice form = plain;
+    form.computedAs = plain.results;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (at[i] == 0) continue;
+      form.results[i] = ways[i][at[i]];
+      form.reason += (form.reason.empty() ? "" : "; ") + changeInWords(graph, results[i], plain.results[i], form.results[i]);
+    }
+    forms.push_back(std::move(form));
+  }
+}
+
+}  // namespace
+
+std::vector<Placement> redistributed(const Placement& computed, const graph::Shape& shape, int ranks) {
+  std::vector<Placement> seen;
+  if (ranks <= 1) return seen;
+  if (computed.isPlainSplit()) seen.emplace_back();
+  if (!computed.isReplicated()) return seen;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    const Placement split = Placement::split(d);
+    if (split.localShape(shape, ranks)) seen.push_back(split);
+  }
+  return seen;
+}
+
+std::vector<Choice> withRedistributions(const Problem& problem, const Variables& variables, NodeId node,
+                                        std::vector<Choice> plain) {
+  if (!variables.redistributes(node)) return plain;
+  std::vector<Choice> forms = plain;
+  for (const Choice& choice : plain) appendForms(problem, variables, node, choice, forms);
+  return forms;
+}
+
+std::string placementText(const Choice& choice, std::size_t result) {
+  const Placement& seen = choice.results[result];
+  if (choice.computedAs.empty() || choice.computedAs[result] == seen) return seen.text();
+  return fmt::format("{}, then {} ({})", choice.computedAs[result].text(), seen.isReplicated() ? "gathered" : "cut",
+                     seen.text());
+}
+
+}  // namespace cleave::solve

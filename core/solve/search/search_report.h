@@ -1,0 +1,92 @@
+#pragma once
+/// What engines share beside their way through the candidates: the report of a search, and what is made of its end.
+#include "base/progress.h"
+#include "solve/problem/problem.h"
+#include "solve/problem/solve_result.h"
+#include "solve/trace/events.h"
+#include "solve/candidates/memo.h"
+
+namespace cleave::solve {
+
+/// The solution in which every step has taken the choice that `choiceAt` names; values lie as the memo has them.
+template <class ChoiceAt>
+Solution solutionOf(const Problem& problem, const Variables& variables, const Memo& memo, const ChoiceAt& choiceAt) {
+  const Graph& graph = *problem.graph;
+  Solution solution;
+  solution.placements.reserve(graph.values.size());
+  for (ValueId v : idRange<ValueId>(graph.values.size())) solution.placements.push_back(memo.placementOf(v));
+  solution.strategies.resize(graph.nodes.size());
+  for (std::uint32_t step = 0; step < variables.steps().size(); ++step) {
+    const Choice& choice = choiceAt(step);
+    const NodeId node = variables.steps()[step];
+    solution.strategies[node.index()] = choice.strategy;
+    for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
+      if (choice.computedAs[i] != choice.results[i]) solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
+    }
+  }
+  return solution;
+}
+
+/// Tells a sink what a search does and counts it. Each step of the report answers false when the search is to stop:
+/// the sink wants no more, or the progress was cancelled. One thread.
+class SearchReport {
+ public:
+  SearchReport(TraceSink& sink, const Progress& progress) : m_sink(sink), m_progress(progress) {}
+
+  bool visit(NodeId node, std::uint32_t candidates) {
+    ++m_stats.visits;
+    return send({.type = EventType::Visit, .node = node.raw(), .detail = candidates});
+  }
+  bool tried(NodeId node, std::uint32_t ordinal, ChoiceId choice) {
+    ++m_stats.tries;
+    if (m_stats.tries % kTriesBetweenPolls == 0 && !poll()) return false;
+    return send({.type = EventType::Try, .ordinal = static_cast<std::uint16_t>(ordinal), .node = node.raw(), .detail = choice.raw()});
+  }
+  bool conflict(NodeId node, ConflictId id) {
+    ++m_stats.conflicts;
+    return send({.type = EventType::Conflict, .node = node.raw(), .detail = id.raw()});
+  }
+  /// `undone`: steps from `target` up to the one before `from`.
+  bool backtrack(NodeId from, std::uint32_t undone, NodeId target) {
+    ++m_stats.backtracks;
+    return send({.type = EventType::Backtrack, .node = from.raw(), .detail = undone, .target = target.raw()});
+  }
+  /// The last event, and a result that has the counts and nothing else.
+  SolveResult finish(Outcome outcome, EventType last) {
+    send({.type = last});
+    return {.outcome = outcome, .stats = m_stats};
+  }
+  SolveResult stopped() { return finish(Outcome::Stopped, EventType::Stopped); }
+
+ private:
+  static constexpr std::uint64_t kTriesBetweenPolls = 1 << 8;     // a few microseconds
+  static constexpr std::uint64_t kTriesBetweenReports = 1 << 16;  // a few hundred a second at most
+
+  bool poll() {
+    if (m_stats.tries % kTriesBetweenReports == 0) m_progress.report("solve", static_cast<std::int64_t>(m_stats.tries));
+    return !m_progress.cancelled();
+  }
+  bool send(const Event& event) {
+    ++m_stats.events;
+    return m_sink.onEvent(event);
+  }
+
+  TraceSink& m_sink;
+  const Progress& m_progress;
+  SearchStats m_stats;
+};
+
+/// Counts conflicts.
+class ConflictCounter {
+ public:
+  void add(ConflictId id);
+  /// All of them, most often first.
+  std::vector<ConflictRecord> records(const Memo& memo) const;
+  /// The first of these: SolveResult::causes.
+  std::vector<ConflictRecord> causes(const Memo& memo) const;
+
+ private:
+  std::vector<std::uint64_t> m_counts;  ///< by ConflictId
+};
+
+}  // namespace cleave::solve

@@ -1,0 +1,18 @@
+#pragma once
+/// The header of a trace file: everything but the events, as JSON.
+#include "solve/trace/trace.h"
+
+namespace cleave::solve {
+
+struct TraceTables {
+  std::optional<Engine> engine;
+  std::shared_ptr<const Problem> problem;
+  std::vector<Choice> choices;
+  std::vector<ConflictRecord> conflicts;
+};
+
+std::string toJsonText(const Trace& trace);
+/// BadInput names the path of the first wrong field ("choices[3].results[0]: ...").
+Result<TraceTables> traceTablesFromJson(const std::string& text);
+
+}  // namespace cleave::solve

@@ -1,0 +1,48 @@
+#pragma once
+/// The interned tables of a trace: equal entries are kept once. Entries never move, so references to them stay good while
+/// more are added; one thread adds, any thread reads.
+#include "solve/trace/trace.h"
+
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+namespace cleave::solve {
+
+std::size_t hashOf(const Choice& choice);
+std::size_t hashOf(const ConflictRecord& conflict);
+
+template <class Entry, class EntryId>
+class InternTable {
+ public:
+  EntryId add(Entry entry) {
+    const std::lock_guard lock(m_mutex);
+    auto& bucket = m_byHash[hashOf(entry)];
+    for (EntryId id : bucket) {
+      if (m_entries[id.index()] == entry) return id;
+    }
+    const EntryId id(m_entries.size());
+    m_entries.push_back(std::move(entry));
+    bucket.push_back(id);
+    return id;
+  }
+  const Entry& at(EntryId id) const {
+    const std::lock_guard lock(m_mutex);
+    CLEAVE_CHECK(id.index() < m_entries.size(), "an id of this table");
+    return m_entries[id.index()];
+  }
+  std::size_t size() const {
+    const std::lock_guard lock(m_mutex);
+    return m_entries.size();
+  }
+
+ private:
+  mutable std::mutex m_mutex;
+  std::deque<Entry> m_entries;
+  std::unordered_map<std::size_t, std::vector<EntryId>> m_byHash;
+};
+
+using ChoiceTable = InternTable<Choice, ChoiceId>;
+using ConflictTable = InternTable<ConflictRecord, ConflictId>;
+
+}  // namespace cleave::solve

@@ -1,0 +1,383 @@
+/// Real cleave-rank processes: runs that succeed, ranks and launchers that are killed, ranks started by hand, plans that are
+/// no plans. A run's processes are known by their plan file, which lies in a folder of its own, so that tests beside this
+/// one are left alone.
+#include "tests/support/cli_process.h"
+#include "launch/launcher.h"
+
+#include <QDir>
+#include <QFile>
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QThread>
+
+#include <functional>
+#include <set>
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace cleave;
+using namespace cleave::launch;
+using namespace cleave::protocol;
+using test::Finished;
+
+namespace {
+
+constexpr int kPatienceMs = 180'000;  // for starting programs on a busy machine; never a measure
+
+/// Processes of cleave-rank whose command line names a file below `folder`. Dead ones have no command line.
+std::vector<pid_t> ranksOf(const QString& folder) {
+  std::vector<pid_t> pids;
+  for (const QString& name : QDir("/proc").entryList(QDir::Dirs)) {
+    bool isNumber = false;
+    const int pid = name.toInt(&isNumber);
+    QFile file("/proc/" + name + "/cmdline");
+    if (!isNumber || !file.open(QIODevice::ReadOnly)) continue;
+    const QList<QByteArray> words = file.readAll().split('\0');
+    if (words.front().endsWith("/cleave-rank") && words.value(1).startsWith(folder.toUtf8())) pids.push_back(pid);
+  }
+  return pids;
+}
+
+bool waitUntil(const std::function<bool()>& isTrue, int limitMs) {
+  QElapsedTimer timer;
+  timer.start();
+  while (!isTrue()) {
+    if (timer.elapsed() > limitMs) return false;
+    QThread::msleep(10);
+  }
+  return true;
+}
+
+/// A port that was free a moment ago.
+int freePort() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  const bool isBound = ::bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                       ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  ::close(fd);
+  return isBound ? ntohs(address.sin_port) : 0;
+}
+
+/// cleave-rank without any launcher's variables but `variables`.
+void startRank(QProcess& process, const QStringList& arguments, const QMap<QString, QString>& variables) {
+  auto environment = QProcessEnvironment::systemEnvironment();
+  for (const QString& key : environment.keys()) {
+    if (key.startsWith("SLURM_")) environment.remove(key);
+  }
+  for (const char* key : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) environment.remove(key);
+  for (auto it = variables.begin(); it != variables.end(); ++it) environment.insert(it.key(), it.value());
+  process.setProcessEnvironment(environment);
+  process.start(CLEAVE_BIN_DIR "/cleave-rank", arguments);
+}
+
+}  // namespace
+
+class RankProcessesTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir m_folder;
+  QString m_llama4, m_llama2, m_big;  ///< plan files
+  QString m_bigModel;
+
+  QString makePlan(const QString& name, const QString& model, int ranks, int sequence) {
+    const QString file = m_folder.filePath(name);
+    const Finished done = test::cli({"plan", model, "--ranks", QString::number(ranks), "--seq", QString::number(sequence), "--json", file});
+    if (done.exitCode != 0) qWarning("%s", done.err.constData());
+    return done.exitCode == 0 ? file : QString();
+  }
+
+  /// Small enough to start at once, large enough to be met at work.
+  QString makeBigModel() {
+    QDir(m_folder.path()).mkpath("big");
+    QFile config(m_folder.filePath("big/config.json"));
+    if (!config.open(QIODevice::WriteOnly)) return {};
+    config.write("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 512,"
+                 " \"intermediate_size\": 1376, \"num_hidden_layers\": 12, \"num_attention_heads\": 8,"
+                 " \"num_key_value_heads\": 8, \"vocab_size\": 1024, \"max_position_embeddings\": 512,"
+                 " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\","
+                 " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}");
+    return QDir(m_folder.path()).filePath("big");
+  }
+
+  static LaunchRequest request(const QString& plan, int ranks) {
+    LaunchRequest result;
+    result.rankProgram = CLEAVE_BIN_DIR "/cleave-rank";
+    result.planFile = plan.toStdString();
+    result.ranks = ranks;
+    result.silenceMs = 60'000;
+    return result;
+  }
+
+ private slots:
+  void initTestCase() {
+    QVERIFY(m_folder.isValid());
+    m_llama4 = makePlan("llama-4.json", CLEAVE_TEST_DATA "/models/llama", 4, 16);
+    m_llama2 = makePlan("llama-2.json", CLEAVE_TEST_DATA "/models/llama", 2, 16);
+    m_bigModel = makeBigModel();
+    m_big = makePlan("big.json", m_bigModel, 2, 512);
+    QVERIFY(!m_llama4.isEmpty() && !m_llama2.isEmpty() && !m_big.isEmpty());
+  }
+
+  void cleanup() { QCOMPARE(ranksOf(m_folder.path()).size(), std::size_t(0)); }
+
+  void allRanksEndWithTheSameOutputs() {
+    std::vector<std::vector<Phase>> phases(4);
+    const auto outcome = launch::launch(request(m_llama4, 4), [&](const RankEvent& event) {
+      if (!event.message) return;
+      if (const auto* phase = std::get_if<PhaseChange>(&*event.message); phase && phase->done == 0) {
+        auto& seen = phases[static_cast<std::size_t>(event.rank)];
+        if (seen.empty() || seen.back() != phase->phase) seen.push_back(phase->phase);
+      }
+    });
+    QVERIFY2(outcome, outcome ? "" : outcome.error().message.c_str());
+    QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->lastWords.c_str() : "");
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto& result = outcome->results[static_cast<std::size_t>(rank)];
+      QVERIFY(result);
+      QVERIFY(result->outputDigests == outcome->results.front()->outputDigests);
+      QVERIFY(result->outputDigests.contains("logits") && result->outputDigests.contains("loss"));
+      QVERIFY(result->hasLoss);
+      QCOMPARE(result->loss, outcome->results.front()->loss);
+      QVERIFY(result->bytesRead > 0);
+      QCOMPARE(result->bytesRead, result->shardBytes);
+      QVERIFY(phases[static_cast<std::size_t>(rank)] == (std::vector{Phase::Spawned, Phase::Connecting, Phase::Loading, Phase::WarmUp,
+                                                                     Phase::Running, Phase::Gathering, Phase::Done}));
+    }
+  }
+
+  /// Whatever Gloo's threads do, and when: a peak is a property of the program.
+  void equalRanksMeasureTheSamePeakInEveryRun_data() {
+    QTest::addColumn<QString>("dtype");
+    QTest::newRow("float32") << "float32";
+    QTest::newRow("bfloat16") << "bfloat16";  // summed in float32
+  }
+  void equalRanksMeasureTheSamePeakInEveryRun() {
+    QFETCH(QString, dtype);
+    const QString plan = m_folder.filePath("peaks-" + dtype + ".json");
+    const Finished done = test::cli({"plan", CLEAVE_TEST_DATA "/models/llama", "--ranks", "4", "--seq", "16", "--sequence-parallel", "on", "--engine",
+                                     "reference", "--dtype", dtype, "--json", plan});
+    QVERIFY2(done.exitCode == 0, done.err.constData());
+    std::set<std::int64_t> peaks;
+    for (int round = 0; round < 4; ++round) {
+      const auto outcome = launch::launch(request(plan, 4), [](const RankEvent&) {});
+      QVERIFY(outcome && outcome->succeeded);
+      for (const auto& result : outcome->results) peaks.insert(result->peak.program);
+    }
+    QCOMPARE(peaks.size(), std::size_t(1));
+    QVERIFY(*peaks.begin() > 0);
+  }
+
+  void aKilledRankIsNamedAndTakesTheOthersAlong_data() {
+    QTest::addColumn<int>("victim");
+    QTest::addColumn<int>("phase");
+    for (int victim : {0, 1}) {
+      for (Phase phase : {Phase::Connecting, Phase::Loading, Phase::Running}) {
+        QTest::addRow("rank %d %s", victim, toText(phase).data()) << victim << static_cast<int>(phase);
+      }
+    }
+  }
+  void aKilledRankIsNamedAndTakesTheOthersAlong() {
+    QFETCH(int, victim);
+    QFETCH(int, phase);
+    LaunchRequest asked = request(m_big, 2);
+    asked.rankArguments = {"--skip-weights"};
+    std::int64_t pid = 0;
+    QElapsedTimer sinceKill;
+    bool hasSurvivorFinished = false;
+    const auto outcome = launch::launch(asked, [&](const RankEvent& event) {
+      if (!event.message) return;
+      const auto* hello = std::get_if<Hello>(&*event.message);
+      if (hello && event.rank == victim) pid = hello->pid;
+      if (std::holds_alternative<RankResult>(*event.message)) hasSurvivorFinished = true;
+      const auto* change = std::get_if<PhaseChange>(&*event.message);
+      if (change && event.rank == victim && change->phase == static_cast<Phase>(phase) && pid > 0 && !sinceKill.isValid()) {
+        ::kill(static_cast<pid_t>(pid), SIGKILL);
+        sinceKill.start();
+      }
+    });
+    QVERIFY2(outcome, outcome ? "" : outcome.error().message.c_str());
+    QVERIFY(sinceKill.isValid());
+    QVERIFY2(sinceKill.elapsed() < 5000, qPrintable(QString("%1 ms").arg(sinceKill.elapsed())));
+    QVERIFY(ranksOf(m_folder.path()).empty());
+    QVERIFY(!outcome->succeeded);
+    QVERIFY(!hasSurvivorFinished);
+    QCOMPARE(outcome->firstFailure->rank, victim);
+    QVERIFY2(outcome->firstFailure->what.starts_with("was killed by signal 9"), outcome->firstFailure->what.c_str());
+    for (const auto& result : outcome->results) QVERIFY(!result);
+  }
+
+  void aKilledLauncherLeavesNoRank_data() {
+    QTest::addColumn<bool>("waitsForTheStep");
+    QTest::newRow("as soon as the ranks exist") << false;
+    QTest::newRow("while they compute") << true;
+  }
+  void aKilledLauncherLeavesNoRank() {
+    QFETCH(bool, waitsForTheStep);
+    // The launcher writes its plan into a temporary folder: one below ours tells its ranks from others.
+    QTemporaryDir temporary(m_folder.filePath("launcher-XXXXXX"));
+    auto environment = QProcessEnvironment::systemEnvironment();
+    environment.insert("TMPDIR", temporary.path());
+    QProcess launcher;
+    launcher.setProcessEnvironment(environment);
+    launcher.setProcessChannelMode(QProcess::MergedChannels);
+    launcher.start(CLEAVE_BIN_DIR "/cleave-cli", {"run", m_bigModel, "--ranks", "2", "--seq", "512", "--backend", "gloo",
+                                                  "--skip-weights", "--no-check"});
+    QByteArray said;
+    const bool isReached = waitUntil(
+        [&] {
+          launcher.waitForReadyRead(1);
+          said += launcher.readAll();
+          if (launcher.state() == QProcess::NotRunning) return true;
+          return ranksOf(temporary.path()).size() == 2 && (!waitsForTheStep || said.contains("\nrunning"));
+        },
+        kPatienceMs);
+    QVERIFY2(isReached && launcher.state() == QProcess::Running, said.constData());
+    ::kill(static_cast<pid_t>(launcher.processId()), SIGKILL);
+    const bool areGone = waitUntil([&] { return ranksOf(temporary.path()).empty(); }, 1500);
+    launcher.waitForFinished();
+    QVERIFY(areGone);
+    QCOMPARE(launcher.exitStatus(), QProcess::CrashExit);  // it was killed at work, not after it
+  }
+
+  void ranksMeetByTheVariablesOfTorchrunAndSlurm_data() {
+    QTest::addColumn<bool>("isSlurm");
+    QTest::newRow("torchrun") << false;
+    QTest::newRow("Slurm") << true;
+  }
+  void ranksMeetByTheVariablesOfTorchrunAndSlurm() {
+    QFETCH(bool, isSlurm);
+    const QString port = QString::number(freePort());
+    QProcess ranks[2];
+    for (int rank : {1, 0}) {  // the one that listens comes last
+      const QString own = QString::number(rank);
+      const QMap<QString, QString> torchrun = {
+          {"RANK", own}, {"LOCAL_RANK", own}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
+      // srun sets its own; the port is given because the one by the job's number may be taken here.
+      const QMap<QString, QString> slurm = {{"SLURM_PROCID", own},   {"SLURM_LOCALID", own},      {"SLURM_NTASKS", "2"},
+                                            {"SLURM_JOB_ID", "417"}, {"SLURM_NODELIST", "localhost"}, {"MASTER_PORT", port}};
+      startRank(ranks[rank], {m_llama2}, isSlurm ? slurm : torchrun);
+    }
+    QStringList outputs[2];
+    for (int rank : {0, 1}) {
+      QVERIFY(ranks[rank].waitForFinished(kPatienceMs));
+      const QString said = QString::fromUtf8(ranks[rank].readAllStandardError());
+      QCOMPARE(ranks[rank].exitStatus(), QProcess::NormalExit);
+      QVERIFY2(ranks[rank].exitCode() == 0, qPrintable(said));
+      auto digests = QRegularExpression(", (logits|loss) ([0-9a-f]{8,})\\b").globalMatch(said);
+      while (digests.hasNext()) outputs[rank] << digests.next().captured();
+    }
+    QCOMPARE(outputs[0].size(), 2);
+    QCOMPARE(outputs[0], outputs[1]);
+  }
+
+  /// The rank that nobody answers ends by its own limit, with a sentence.
+  void aMeetingThatDoesNotHappenEndsInTime_data() {
+    QTest::addColumn<QString>("address");
+    QTest::newRow("a port that keeps silent") << "127.0.0.1";
+    QTest::newRow("a name that does not resolve") << "no-such-host.invalid";
+  }
+  void aMeetingThatDoesNotHappenEndsInTime() {
+    QFETCH(QString, address);
+    const int mute = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof own;
+    QVERIFY(::bind(mute, reinterpret_cast<sockaddr*>(&own), length) == 0 && ::listen(mute, 8) == 0);
+    ::getsockname(mute, reinterpret_cast<sockaddr*>(&own), &length);
+    QProcess rank;
+    startRank(rank, {m_llama2, "--connect-timeout", "2"},
+              {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", address}, {"MASTER_PORT", QString::number(ntohs(own.sin_port))}});
+    const bool hasEnded = rank.waitForFinished(kPatienceMs);
+    if (!hasEnded) rank.kill();
+    ::close(mute);
+    QVERIFY(hasEnded);
+    const QByteArray said = rank.readAllStandardError();
+    QCOMPARE(rank.exitCode(), exitCode(ErrorCode::Environment));
+    QVERIFY2(said.contains("rank 1: Rank 1 of 2 cannot meet the others at " + address.toUtf8()), said.constData());
+    QVERIFY2(said.contains("within 2 s"), said.constData());
+  }
+
+  /// torchrun itself, where the machine has it.
+  void ranksRunUnderTorchrun() {
+    const QString torchrun = qEnvironmentVariable("CLEAVE_TORCHRUN", QDir::homePath() + "/.cache/cleave/venv-torch-2.11.0/bin/torchrun");
+    if (!QFile::exists(torchrun)) QSKIP("there is no torchrun here (CLEAVE_TORCHRUN names one)");
+    QProcess process;
+    process.setProcessChannelMode(QProcess::MergedChannels);
+    process.start(torchrun, {"--standalone", "--no-python", "--nproc-per-node", "2", CLEAVE_BIN_DIR "/cleave-rank", m_llama2});
+    QVERIFY(process.waitForFinished(kPatienceMs));
+    const QString said = QString::fromUtf8(process.readAll());
+    QVERIFY2(process.exitCode() == 0, qPrintable(said));
+    QStringList logits;
+    auto digests = QRegularExpression(", logits ([0-9a-f]{16})\\b").globalMatch(said);
+    while (digests.hasNext()) logits << digests.next().captured(1);
+    QCOMPARE(logits.size(), 2);
+    QCOMPARE(logits[0], logits[1]);
+  }
+
+  void aPlanThatIsNoneIsRefusedInOneSentence_data() {
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("phrase");
+    QFile good(m_llama2);
+    QVERIFY(good.open(QIODevice::ReadOnly));
+    const QByteArray plan = good.readAll();
+    QByteArray newer = plan;
+    newer.replace("cleave.plan/1", "cleave.plan/99");
+    QTest::newRow("empty") << QByteArray() << "JSON";
+    QTest::newRow("no JSON") << QByteArray("ranks: 2") << "JSON";
+    QTest::newRow("an array") << QByteArray("[1, 2]") << "plan";
+    QTest::newRow("an empty object") << QByteArray("{}") << "schema";
+    QTest::newRow("cut off") << plan.left(plan.size() / 2) << "JSON";
+    QTest::newRow("of a newer version") << newer << "cleave.plan/99";
+    QTest::newRow("bytes") << QByteArray(1000, '\xff') << "JSON";
+  }
+  void aPlanThatIsNoneIsRefusedInOneSentence() {
+    QFETCH(QByteArray, text);
+    QFETCH(QString, phrase);
+    const QString file = m_folder.filePath("bad.json");
+    QFile bad(file);
+    QVERIFY(bad.open(QIODevice::WriteOnly));
+    bad.write(text);
+    bad.close();
+    expectRefusal(file, 3, phrase);
+  }
+
+  void aPlanThatIsMissingIsRefused() { expectRefusal(m_folder.filePath("missing.json"), 3, "No such file"); }
+
+  void aPlanForMoreRanksThanStartedIsRefused() { expectRefusal(m_llama4, 2, "The plan is for 4 ranks and 1 were started."); }
+
+  void theLauncherPassesARefusalOn() {
+    const auto outcome = launch::launch(request(m_folder.filePath("missing.json"), 2), [](const RankEvent&) {});
+    QVERIFY(outcome);
+    QVERIFY(!outcome->succeeded);
+    QVERIFY2(outcome->firstFailure->what.find("3") != std::string::npos, outcome->firstFailure->what.c_str());
+    QCOMPARE(outcome->firstFailure->code, ErrorCode::BadInput);
+    QVERIFY2(outcome->firstFailure->lastWords.find("missing.json") != std::string::npos, outcome->firstFailure->lastWords.c_str());
+  }
+
+ private:
+  void expectRefusal(const QString& plan, int exitCode, const QString& phrase) {
+    QProcess process;
+    startRank(process, {plan}, {});
+    QVERIFY(process.waitForFinished(kPatienceMs));
+    const QRegularExpression notice("^rank 0: (process \\d+ on \\S+|failed)$");
+    QStringList sentences;
+    for (const QString& line : QString::fromUtf8(process.readAllStandardError()).split('\n', Qt::SkipEmptyParts)) {
+      if (!notice.match(line).hasMatch()) sentences << line;
+    }
+    QCOMPARE(process.exitStatus(), QProcess::NormalExit);
+    QCOMPARE(process.exitCode(), exitCode);
+    QCOMPARE(sentences.size(), 1);
+    QVERIFY2(sentences.front().startsWith("rank 0: ") && sentences.front().endsWith('.'), qPrintable(sentences.front()));
+    QVERIFY2(sentences.front().contains(phrase), qPrintable(sentences.front()));
+  }
+};
+
+QTEST_GUILESS_MAIN(RankProcessesTest)
+#include "tst_rank_processes.moc"

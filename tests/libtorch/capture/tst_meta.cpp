@@ -1,0 +1,215 @@
+// Shapes without values: every registered meta kernel and every leaf against LibTorch's CPU kernels, and inferResults.
+#include "libtorch/capture/capture.h"
+#include "libtorch/capture/shape_functions.h"
+#include "libtorch/bridge/dtypes.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <QtTest>
+
+#include <set>
+
+using namespace cleave;
+using graph::Argument;
+using graph::DType;
+using graph::TensorType;
+using graph::ValueId;
+using graph::ValueList;
+
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+constexpr DType kF = DType::Float32;
+constexpr DType kL = DType::Int64;
+
+struct Case {
+  const char* op;
+  std::vector<Argument> args;
+  std::vector<TensorType> operands;
+};
+
+Argument value(std::size_t index) { return ValueId(index); }
+Argument integer(std::int64_t number) { return number; }
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"aten::linear", {value(0), value(1), value(2)}, {{kF, {2, 3, 4}}, {kF, {5, 4}}, {kF, {5}}}},
+      {"aten::linear", {value(0), value(1)}, {{kF, {4}}, {kF, {5, 4}}}},
+      {"aten::embedding", {value(0), value(1)}, {{kF, {9, 4}}, {kL, {2, 3}}}},
+      {"aten::scaled_dot_product_attention", {value(0), value(1), value(2)}, {{kF, {2, 4, 3, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 4, 5, 6}}}},
+      {"aten::scaled_dot_product_attention", {value(0), value(1), value(2), value(3)}, {{kF, {2, 4, 3, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 1, 3, 5}}}},
+      {"aten::cross_entropy_loss", {value(0), value(1)}, {{kF, {6, 9}}, {kL, {6}}}},
+      {"aten::cross_entropy_loss", {value(0), value(1), {}, integer(0)}, {{kF, {6, 9, 2}}, {kL, {6, 2}}}},
+      {"aten::cross_entropy_loss", {value(0), value(1), {}, integer(0)}, {{kF, {6, 9}}, {kF, {6, 9}}}},
+      {"aten::relu", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::abs", {value(0)}, {{kL, {2, 3}}}},
+      {"aten::roll", {value(0), Ints{1}, Ints{0}}, {{kF, {2, 3}}}},
+      {"aten::isinf", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::isnan", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::hardtanh", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::logsumexp", {value(0), Ints{1}, true}, {{kF, {2, 3}}}},
+      {"aten::max", {value(0)}, {{kL, {2, 3}}}},
+      {"aten::min", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::convolution", {value(0), value(1), {}, Ints{2}, Ints{1}, Ints{1}, false, Ints{0}, integer(2)}, {{kF, {1, 4, 9}}, {kF, {6, 2, 3}}}},
+      {"aten::convolution", {value(0), value(1), value(2), Ints{2, 1}, Ints{1, 0}, Ints{1, 2}, true, Ints{1, 0}, integer(1)}, {{kF, {2, 4, 5, 6}}, {kF, {4, 3, 3, 2}}, {kF, {3}}}},
+      {"aten::std.correction", {value(0), Ints{-1}, {}, true}, {{kF, {2, 3}}}},
+      {"aten::var.correction", {value(0), Ints{0}}, {{kF, {2, 3}}}},
+      {"aten::var.correction", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::logical_and", {value(0), value(1)}, {{kF, {2, 3}}, {kF, {3}}}},
+      {"aten::logical_or", {value(0), value(1)}, {{kF, {2, 1}}, {kL, {3}}}},
+      {"aten::logical_xor", {value(0), value(1)}, {{kF, {2, 3}}, {kF, {}}}},
+      {"aten::logical_not", {value(0)}, {{kL, {2, 3}}}},
+      {"aten::where.self", {value(0), value(1), value(2)}, {{DType::Bool, {2, 1}}, {kF, {3}}, {kL, {}}}},
+      {"aten::index_select", {value(0), integer(-1), value(1)}, {{kF, {2, 3}}, {kL, {2}}}},
+      {"aten::index_select", {value(0), integer(0), value(1)}, {{kF, {2, 3}}, {kL, {}}}},
+      {"aten::flip", {value(0), Ints{0, -1}}, {{kF, {2, 3}}}},
+      {"aten::prod", {value(0)}, {{DType::Int32, {2, 3}}}},
+      {"aten::prod", {value(0), DType::Float64}, {{kF, {2, 3}}}},
+      {"aten::native_dropout", {value(0), 0.5, true}, {{kF, {2, 3}}}},
+      {"aten::native_layer_norm", {value(0), Ints{3, 4}, {}, {}, 1e-5}, {{kF, {2, 3, 4}}}},
+      {"aten::native_group_norm", {value(0), {}, {}, integer(2), integer(4), integer(9), integer(2), 1e-5}, {{kF, {2, 4, 3, 3}}}},
+      {"aten::_adaptive_avg_pool2d", {value(0), Ints{2, 3}}, {{kF, {1, 2, 6, 6}}}},
+      {"aten::_adaptive_avg_pool3d", {value(0), Ints{2, 3, 1}}, {{kF, {1, 2, 6, 6, 4}}}},
+      {"aten::reflection_pad2d", {value(0), Ints{1, 2, 0, 1}}, {{kF, {1, 2, 4, 5}}}},
+      {"aten::_cdist_forward", {value(0), value(1), 2.0, {}}, {{kF, {2, 3, 4}}, {kF, {2, 5, 4}}}},
+      {"aten::embedding_dense_backward", {value(0), value(1), integer(9), integer(-1), false}, {{kF, {2, 3, 4}}, {kL, {2, 3}}}},
+  };
+  return all;
+}
+
+/// Operators whose result depends on values: refused, and so without a case.
+const std::set<std::string> kRefused = {"aten::nonzero", "aten::_local_scalar_dense"};
+
+at::Tensor tensorOf(const TensorType& type) {
+  const at::ScalarType dtype = models::toScalarType(type.dtype);
+  return at::isFloatingType(dtype) ? at::rand(type.shape).softmax(type.shape.empty() ? 0 : -1).to(dtype) : at::ones(type.shape, dtype);
+}
+
+c10::IValue onCpu(const Argument& argument, const std::vector<at::Tensor>& tensors) {
+  if (const auto* id = std::get_if<ValueId>(&argument)) return tensors[id->index()];
+  if (const auto* list = std::get_if<Ints>(&argument)) return *list;
+  if (const auto* number = std::get_if<std::int64_t>(&argument)) return *number;
+  if (const auto* number = std::get_if<double>(&argument)) return *number;
+  if (const auto* flag = std::get_if<bool>(&argument)) return *flag;
+  if (const auto* dtype = std::get_if<DType>(&argument)) return static_cast<std::int64_t>(models::toScalarType(*dtype));
+  return {};
+}
+
+std::vector<TensorType> runOnCpu(const Case& test, const std::vector<Argument>& args) {
+  const std::string name = test.op;
+  const auto dot = name.find('.');
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
+  std::vector<at::Tensor> tensors;
+  for (const TensorType& type : test.operands) tensors.push_back(tensorOf(type));
+  torch::jit::Stack stack;
+  for (const Argument& argument : args) stack.push_back(onCpu(argument, tensors));
+  op.callBoxed(&stack);
+  std::vector<TensorType> types;
+  for (const c10::IValue& result : stack) types.push_back({*models::toDType(result.toTensor().scalar_type()), result.toTensor().sizes().vec()});
+  return types;
+}
+
+std::string textOf(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const TensorType& type : types) text += graph::toText(type) + ' ';
+  return text;
+}
+
+}  // namespace
+
+class TestMeta : public QObject {
+  Q_OBJECT
+ private slots:
+  void hasTheShapesOfTheCpuKernel_data() {
+    QTest::addColumn<int>("index");
+    for (std::size_t i = 0; i < cases().size(); ++i) QTest::addRow("%s %zu", cases()[i].op, i) << int(i);
+  }
+  void hasTheShapesOfTheCpuKernel() {
+    QFETCH(int, index);
+    const Case& test = cases()[static_cast<std::size_t>(index)];
+    std::vector<Argument> args = test.args;
+    const auto inferred = torch_capture::inferResults(test.op, args, test.operands);
+    QVERIFY2(inferred, inferred ? "" : inferred.error().message.c_str());
+    QCOMPARE(textOf(*inferred), textOf(runOnCpu(test, args)));
+  }
+
+  void coversEveryRegisteredKernel() {
+    std::set<std::string> covered = kRefused;
+    for (const Case& test : cases()) covered.insert(test.op);
+    for (const std::string& op : torch_capture::registeredMetaKernels()) QVERIFY2(covered.contains(op), op.c_str());
+  }
+
+  void fillsDefaultsInSchemaOrder() {
+    std::vector<Argument> args = {value(0), Ints{1}};
+    const auto result = torch_capture::inferResults("aten::sum.dim_IntList", args, {{kF, {2, 8, 4}}});
+    QVERIFY(result && result->front().shape == graph::Shape({2, 4}));
+    QVERIFY(args.size() == 4 && args[2] == Argument(false) && args[3] == Argument());
+  }
+
+  void takesEveryKindOfArgument_data() {
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<int>("kind");
+    QTest::addColumn<QString>("expected");
+    QTest::newRow("list of tensors") << "aten::cat" << 0 << "f32[2,7]";
+    QTest::newRow("list with absent tensors") << "aten::index.Tensor" << 1 << "f32[5,3]";
+    QTest::newRow("number for a tensor") << "aten::add.Tensor" << 2 << "bf16[2,3]";
+    QTest::newRow("no tensor at all") << "aten::full" << 3 << "f32[2,3]";
+    QTest::newRow("element type") << "aten::to.dtype" << 4 << "bf16[2]";
+    QTest::newRow("text") << "aten::gelu" << 5 << "f32[2]";
+    QTest::newRow("one number for a list") << "aten::sum.dim_IntList" << 6 << "f32[2]";
+    QTest::newRow("empty list") << "aten::view" << 7 << "f32[]";
+    QTest::newRow("several results") << "aten::split.Tensor" << 8 << "f32[3,2] f32[3,2] f32[2,2]";
+  }
+  void takesEveryKindOfArgument() {
+    QFETCH(QString, op);
+    QFETCH(int, kind);
+    QFETCH(QString, expected);
+    const Case all[] = {
+        {"", {ValueList{ValueId(0), ValueId(1)}, integer(1)}, {{kF, {2, 3}}, {kF, {2, 4}}}},
+        {"", {value(0), ValueList{ValueId(), ValueId(1)}}, {{kF, {5, 6}}, {kL, {3}}}},
+        {"", {value(0), 2.5}, {{DType::BFloat16, {2, 3}}}},
+        {"", {Ints{2, 3}, 1.0}, {}},
+        {"", {value(0), DType::BFloat16}, {{kF, {2}}}},
+        {"", {value(0), std::string("tanh")}, {{kF, {2}}}},
+        {"", {value(0), integer(-1)}, {{kF, {2, 3}}}},
+        {"", {value(0), Ints{}}, {{kF, {1}}}},
+        {"", {value(0), integer(3)}, {{kF, {8, 2}}}},
+    };
+    std::vector<Argument> args = all[kind].args;
+    const auto result = torch_capture::inferResults(op.toStdString(), args, all[kind].operands);
+    QVERIFY2(result, result ? "" : result.error().message.c_str());
+    QCOMPARE(QString::fromStdString(textOf(*result)).trimmed(), expected);
+  }
+
+  void refusesInOneSentence_data() {
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<int>("operands");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("unknown overload") << "aten::sum.dim" << 1 << "did you mean aten::sum, aten::sum.dim_IntList";
+    QTest::newRow("typing error") << "aten::sofmax.int" << 1 << "aten::softmax.int";
+    QTest::newRow("no operator") << "" << 1 << "unknown operator";
+    QTest::newRow("missing argument") << "aten::mean.dim" << 1 << "needs its argument dim";
+    QTest::newRow("too many") << "aten::neg" << 2 << "takes 1 arguments, but 2 are given";
+    QTest::newRow("shapes") << "aten::add.Tensor" << 2 << "must match";
+    QTest::newRow("wrong kind") << "aten::mean.dim" << 2 << "argument dim must be of type";
+    QTest::newRow("depends on values") << "aten::nonzero" << 1 << "depends on the tensor's values";
+    QTest::newRow("no shape rule") << "aten::bincount" << 1 << "no rule for the shape of aten::bincount";
+    QTest::newRow("leaf") << "aten::linear" << 2 << "their last dimensions differ";
+  }
+  void refusesInOneSentence() {
+    QFETCH(QString, op);
+    QFETCH(int, operands);
+    QFETCH(QString, phrase);
+    std::vector<Argument> args;
+    std::vector<TensorType> types = {{kF, {2, 3}}, {kF, {4, 5}}};
+    for (int i = 0; i < operands; ++i) args.push_back(value(static_cast<std::size_t>(i)));
+    const auto result = torch_capture::inferResults(op.toStdString(), args, types);
+    QVERIFY(!result);
+    const QString message = QString::fromStdString(result.error().message);
+    QVERIFY2(message.contains(phrase) && !message.contains('\n'), qPrintable(message));
+    QCOMPARE(exitCode(result.error().code), 3);
+  }
+};
+
+QTEST_APPLESS_MAIN(TestMeta)
+#include "tst_meta.moc"

@@ -1,0 +1,135 @@
+// The decoder's forward pass on real weights: logits and loss of transformers 4.45.2, which wrote every expected.safetensors
+// (4.57.1 that of olmo2, which the older one does not know).
+#include "libtorch/models/decoder.h"
+#include "tests/libtorch/models/model_weights.h"
+
+#include <QtTest>
+#include <c10/core/GradMode.h>
+
+using namespace cleave;
+
+namespace {
+
+struct Fixture {
+  formats::ModelFolder folder;
+  models::DecoderConfig config;
+  std::map<std::string, at::Tensor> expected;
+
+  explicit Fixture(const std::string& name) {
+    const fs::path path = fs::path(CLEAVE_TEST_DATA) / name;
+    auto opened = formats::openModelFolder(path);
+    if (!opened) qFatal("%s", opened.error().message.c_str());
+    folder = std::move(*opened);
+    reread();
+    expected = tests::readTensors(path / "expected.safetensors");
+  }
+  void reread() {
+    auto read = models::readDecoderConfig(folder.config);
+    if (!read) qFatal("%s", read.error().message.c_str());
+    config = std::move(*read);
+  }
+  models::DecoderInputs inputs() const {
+    models::DecoderInputs inputs{expected.at("input_ids"), {}, {}};
+    if (expected.contains("attention_mask")) inputs.attentionMask = expected.at("attention_mask");
+    if (expected.contains("labels")) inputs.labels = expected.at("labels");
+    return inputs;
+  }
+  models::DecoderOutputs run(const models::DecoderInputs& inputs, models::DecoderOptions options = {}) const {
+    const c10::NoGradGuard noGrad;
+    tests::WeightsHost host(folder);
+    return models::runDecoder(config, inputs, options, host);
+  }
+};
+
+constexpr double kTolerance = 1e-4;
+
+}  // namespace
+
+class TestModelsDecoder : public QObject {
+  Q_OBJECT
+ private slots:
+  void equalsTransformers_data() {
+    QTest::addColumn<QString>("name");
+    for (const char* name : {"models/llama", "models/llama-tied", "models/qwen2", "decoders/llama3-rope-biases", "decoders/linear-rope-gelu",
+                             "decoders/dynamic-rope-long", "decoders/yarn-rope", "decoders/llama-padded-left", "decoders/llama-padded-right",
+                             "decoders/mistral-window", "decoders/mistral-window-padded-left", "decoders/qwen2-tied-padded-left",
+                             "decoders/olmo2"}) {
+      QTest::newRow(name) << name;
+    }
+  }
+  void equalsTransformers() {
+    QFETCH(QString, name);
+    const Fixture fixture(name.toStdString());
+    const auto outputs = fixture.run(fixture.inputs());
+    QVERIFY(tests::largestDifference(outputs.logits, fixture.expected.at("logits")) < kTolerance);
+    QVERIFY(tests::largestDifference(outputs.loss->reshape({1}), fixture.expected.at("loss").reshape({1})) < kTolerance);
+  }
+
+  void readsTheNewerDialectToTheSameNumbers() {
+    Fixture fixture("decoders/llama3-rope-biases");
+    auto& config = fixture.folder.config;
+    config["rope_parameters"] = config["rope_scaling"];
+    config["rope_parameters"]["rope_theta"] = config["rope_theta"];
+    config["dtype"] = config["torch_dtype"];
+    for (const char* key : {"rope_scaling", "rope_theta", "torch_dtype"}) config.erase(key);
+    fixture.reread();
+    QVERIFY(tests::largestDifference(fixture.run(fixture.inputs()).logits, fixture.expected.at("logits")) < kTolerance);
+  }
+
+  /// Rotary positions are relative, so that real tokens do not feel how far they were pushed.
+  void paddingDoesNotChangeRealTokens_data() {
+    QTest::addColumn<bool>("isLeft");
+    QTest::newRow("left") << true;
+    QTest::newRow("right") << false;
+  }
+  void paddingDoesNotChangeRealTokens() {
+    QFETCH(bool, isLeft);
+    const Fixture fixture("models/llama");
+    const at::Tensor ids = fixture.expected.at("input_ids");
+    const at::Tensor pad = at::zeros({ids.size(0), 3}, at::kLong);
+    const auto joined = [&](const at::Tensor& padding, const at::Tensor& real) {
+      return isLeft ? at::cat({padding, real}, 1) : at::cat({real, padding}, 1);
+    };
+    const auto padded = fixture.run({joined(pad, ids), joined(pad, at::ones_like(ids)), {}});
+    const at::Tensor real = padded.logits.narrow(1, isLeft ? 3 : 0, ids.size(1));
+    QVERIFY(tests::largestDifference(real, fixture.expected.at("logits")) < kTolerance);
+  }
+
+  void aWindowAsLongAsTheSequenceChangesNothing() {
+    Fixture fixture("decoders/mistral-window");
+    fixture.folder.config["sliding_window"] = nullptr;
+    fixture.reread();
+    const at::Tensor whole = fixture.run(fixture.inputs()).logits;
+    fixture.folder.config["sliding_window"] = 16;
+    fixture.reread();
+    QCOMPARE(tests::largestDifference(fixture.run(fixture.inputs()).logits, whole), 0.0);
+    QVERIFY(tests::largestDifference(whole, fixture.expected.at("logits")) > 0.1);
+  }
+
+  void keepsTheLastLogits() {
+    const Fixture fixture("models/qwen2");
+    const auto outputs = fixture.run({fixture.expected.at("input_ids"), {}, {}}, {.logitsToKeep = 2});
+    QVERIFY(outputs.logits.sizes() == at::IntArrayRef({2, 2, 256}) && !outputs.loss);
+    QVERIFY(tests::largestDifference(outputs.logits, fixture.expected.at("logits").narrow(1, 14, 2)) < kTolerance);
+  }
+
+  /// Half precision of parameters and activations: two layers keep logits of magnitude 4 within 0.15 (bfloat16 has 8 bits).
+  void halfPrecisionStaysNear_data() {
+    QTest::addColumn<int>("dtype");
+    QTest::addColumn<double>("tolerance");
+    QTest::newRow("bfloat16") << int(at::kBFloat16) << 0.15;
+    QTest::newRow("float16") << int(at::kHalf) << 0.02;
+  }
+  void halfPrecisionStaysNear() {
+    QFETCH(int, dtype);
+    QFETCH(double, tolerance);
+    const Fixture fixture("models/llama");
+    const auto outputs = fixture.run(fixture.inputs(), {.dtype = static_cast<at::ScalarType>(dtype)});
+    QVERIFY(outputs.logits.scalar_type() == at::kFloat);
+    const double difference = tests::largestDifference(outputs.logits, fixture.expected.at("logits"));
+    QVERIFY2(difference > 0 && difference < tolerance, qPrintable(QString::number(difference)));
+  }
+};
+
+QTEST_APPLESS_MAIN(TestModelsDecoder)
+#include "tst_models_decoder.moc"

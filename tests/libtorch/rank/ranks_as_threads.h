@@ -1,0 +1,73 @@
+#pragma once
+/// Rank programs in one process: bound, fed and run alone or as ranks that are threads over Gloo.
+#include "libtorch/rank/interpreter.h"
+
+#include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
+
+#include <QTest>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <thread>
+
+namespace cleave::tests {
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+inline std::shared_ptr<const graph::Graph> parse(const std::string& text) {
+  return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
+}
+
+inline torch_rank::Program bound(const std::string& text) {
+  return need(torch_rank::Program::bind(parse(text), at::kCPU));
+}
+
+inline std::string where(const at::Tensor& a, const at::Tensor& b) {
+  return "largest difference " + std::to_string((a - b).abs().max().item<double>());
+}
+
+inline void give(torch_rank::Program& program, const std::string& name, const at::Tensor& tensor) {
+  const auto given = program.setTensor(program.graph().findValue(name), tensor.contiguous());
+  if (!given) qFatal("%s", given.error().message.c_str());
+}
+
+inline torch_rank::NamedTensors runAlone(torch_rank::Program& program) {
+  const auto solo = torch_rank::makeSoloCollectives();
+  torch_rank::LiveMemory memory;
+  return need(program.run(*solo, memory));
+}
+
+/// Runs `body` as `count` ranks, each a thread with its own Gloo connections. c10d's flight recorder is one per process and
+/// not made for that: set TORCH_FR_BUFFER_SIZE to 0 before.
+inline void asRanks(int count, const std::function<void(torch_rank::Collectives&)>& body) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) qFatal("no socket");
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < count; ++rank) {
+    threads.emplace_back([=, &body] {
+      torch_rank::GroupAddress group{rank, count, "127.0.0.1", ntohs(address.sin_port), rank == 0 ? fd : -1};
+      const auto collectives = need(torch_rank::connectGloo(group));
+      body(*collectives);
+      need(collectives->barrier().map([] { return 0; }));
+    });
+  }
+}
+
+}  // namespace cleave::tests
+
+#define COMPARE_TENSORS(a, b, tolerance)                                                                                      \
+  do {                                                                                                                        \
+    const at::Tensor left = (a), right = (b);                                                                                 \
+    QCOMPARE(left.sizes().vec(), right.sizes().vec());                                                                        \
+    QVERIFY2(at::allclose(left, right, tolerance, tolerance, /*equal_nan=*/true), cleave::tests::where(left, right).c_str()); \
+  } while (false)

@@ -1,0 +1,135 @@
+/// The line protocol: what is encoded is read back, and no line breaks the reader.
+#include "protocol/events.h"
+
+#include <QTest>
+
+#include <cmath>
+#include <random>
+
+using namespace cleave::protocol;
+
+namespace {
+
+std::vector<Message> samples() {
+  MemorySample memory;
+  memory.timeUs = 123456;
+  memory.weights = 1LL << 40;
+  memory.programNode = 17;
+  RankResult result;
+  result.bytesRead = 4096;
+  result.loss = 5.25;
+  result.hasLoss = true;
+  result.outputDigests = {{"logits", "00ff"}, {"loss", "12ab"}};
+  return {Hello{kProtocolVersion, 3, 4711, "cpu"},
+          PhaseChange{Phase::WarmUp, 2, 7},
+          memory,
+          Heartbeat{},
+          CollectiveDone{5, "all_gather", 1024, 88},
+          result,
+          RankError{"line one\nline \"two\" \x01", true, cleave::ErrorCode::Environment}};
+}
+
+}  // namespace
+
+class EventsTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void readsBackWhatItWrites() {
+    for (const Message& message : samples()) {
+      const std::string line = encode(message);
+      QCOMPARE(std::count(line.begin(), line.end(), '\n'), 1);
+      const auto back = decode(line);
+      QVERIFY2(back, back ? "" : back.error().message.c_str());
+      QCOMPARE(back->index(), message.index());
+      QCOMPARE(encode(*back), line);
+    }
+    const auto error = decode(encode(samples().back()));
+    QVERIFY(std::get<RankError>(*error).peerFailed);
+    QCOMPARE(std::get<RankError>(*error).message, std::get<RankError>(samples().back()).message);
+  }
+
+  void keepsLossesThatAreNoNumbers() {
+    for (double loss : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+      RankResult result;
+      result.loss = loss;
+      const auto back = decode(encode(result));
+      QVERIFY(back);
+      const double read = std::get<RankResult>(*back).loss;
+      QVERIFY(std::isnan(loss) ? std::isnan(read) : read == loss);
+    }
+  }
+
+  void cutsLongTextsSoThatALineFits() {
+    const auto line = encode(RankError{std::string(1 << 20, '\x02')});
+    QVERIFY(line.size() <= kMaxLineBytes);
+    RankResult many;
+    for (int i = 0; i < 5000; ++i) many.outputDigests["output_" + std::to_string(i)] = "0123456789abcdef";
+    QVERIFY(encode(many).size() <= kMaxLineBytes);
+    const auto umlauts = decode(encode(RankError{[] {
+      std::string text;
+      for (int i = 0; i < 9000; ++i) text += "ä";
+      return text;
+    }()}));
+    QVERIFY(umlauts);
+    QVERIFY(std::get<RankError>(*umlauts).message.find("\xEF\xBF\xBD") == std::string::npos);
+  }
+
+  void replacesBytesThatAreNoUtf8() { QVERIFY(decode(encode(RankError{"\xff\xfe broken"}))); }
+
+  void takesAnUnknownTypeAsASignOfLife() {
+    const auto message = decode(R"({"type":"weather","sunny":true})");
+    QVERIFY(message);
+    QVERIFY(std::holds_alternative<Heartbeat>(*message));
+  }
+
+  void rejectsMalformedLines_data() {
+    QTest::addColumn<QByteArray>("line");
+    QTest::addColumn<QByteArray>("phrase");
+    QTest::newRow("empty") << QByteArray("") << QByteArray("A rank's line is empty");
+    QTest::newRow("array") << QByteArray("[1]") << QByteArray("must hold a JSON object");
+    QTest::newRow("cut") << QByteArray("{\"type\":\"hel") << QByteArray("not valid JSON");
+    QTest::newRow("no type") << QByteArray("{}") << QByteArray("type is missing");
+    QTest::newRow("type is a number") << QByteArray(R"({"type":3})") << QByteArray("type must be a text, but it is 3");
+    QTest::newRow("not UTF-8") << QByteArray("{\"type\":\"\xff\"}") << QByteArray("ill-formed UTF-8");
+    QTest::newRow("a field twice") << QByteArray(R"({"type":"hello","rank":0,"rank":1})") << QByteArray("the key \"rank\" twice");
+    QTest::newRow("text for a number") << QByteArray(R"({"type":"hello","rank":"0"})") << QByteArray("rank must be an integer");
+    QTest::newRow("fraction") << QByteArray(R"({"type":"hello","rank":0.5})") << QByteArray("rank must be an integer");
+    QTest::newRow("beyond 32 bits") << QByteArray(R"({"type":"hello","rank":99999999999})") << QByteArray("to 2147483647");
+    QTest::newRow("beyond 64 bits") << QByteArray(R"({"type":"memory","rss":18446744073709551615})") << QByteArray("rss must be an integer");
+    QTest::newRow("unknown phase") << QByteArray(R"({"type":"phase","phase":"dreaming"})") << QByteArray("phase");
+    QTest::newRow("other version") << QByteArray(R"({"type":"hello","version":99})") << QByteArray("version 99");
+    QTest::newRow("digests") << QByteArray(R"({"type":"result","digests":{"a":1}})") << QByteArray("digests");
+    QTest::newRow("too long") << QByteArray(kMaxLineBytes + 1, ' ') << QByteArray("bytes");
+    QTest::newRow("deep") << QByteArray(30000, '[') << QByteArray("nested deeper than 4 levels");
+  }
+  void rejectsMalformedLines() {
+    QFETCH(QByteArray, line);
+    QFETCH(QByteArray, phrase);
+    const auto message = decode(line.toStdString());
+    QVERIFY(!message);
+    QVERIFY2(message.error().message.find(phrase.toStdString()) != std::string::npos, message.error().message.c_str());
+  }
+
+  void survivesMutatedLines() {
+    const unsigned seed = std::random_device{}();
+    qInfo("seed %u", seed);
+    std::mt19937 random(seed);
+    const auto messages = samples();
+    for (int i = 0; i < 20000; ++i) {
+      std::string line = encode(messages[random() % messages.size()]);
+      for (unsigned edits = 1 + random() % 4; edits > 0 && !line.empty(); --edits) {
+        const std::size_t at = random() % line.size();
+        switch (random() % 4) {
+          case 0: line[at] = static_cast<char>(random()); break;
+          case 1: line.erase(at, 1 + random() % 8); break;
+          case 2: line.insert(at, line.substr(random() % line.size(), random() % 16)); break;
+          default: line.insert(at, 1, "{}[]\",:0-9e"[random() % 11]); break;
+        }
+      }
+      if (const auto message = decode(line)) QVERIFY(decode(encode(*message)));
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(EventsTest)
+#include "tst_events.moc"

@@ -1,0 +1,179 @@
+#include "solve/explain/decision.h"
+#include "tests/support/golden.h"
+#include "solve/problem/variables.h"
+#include "tests/support/llama_graph.h"
+
+using namespace cleave;
+using namespace cleave::solve;
+
+namespace {
+
+std::string textOf(const std::vector<Sentence>& sentences) {
+  std::string text;
+  for (const Sentence& s : sentences) text += "  " + plainText(s) + "\n";
+  return text;
+}
+
+/// The card of every conflict, and at the end the decision about every layer.
+std::string cardsOf(const std::shared_ptr<const Trace>& trace) {
+  std::string text;
+  Cursor cursor(trace);
+  while (const auto at = cursor.next(EventType::Conflict)) {
+    cursor.seek(*at);
+    const auto card = conflictAt(cursor);
+    text += fmt::format("conflict at step {}\n{}", *at, textOf(sentencesOf(*card)));
+    for (const std::string& pin : card->pinsToTry) text += fmt::format("  [pin {}]\n", pin);
+  }
+  cursor.seek(trace->size());
+  for (NodeId n : trace->variables().steps()) {
+    if (trace->variables().layer(n)) text += fmt::format("decision\n{}", textOf(decisionAt(cursor, n).sentences));
+  }
+  for (const StuckNode& node : stuck(*trace)) {
+    text += fmt::format(
+        "stuck {} times at {}\n", node.conflicts,
+        describe(*trace, {.type = EventType::Conflict, .node = node.node.raw(), .detail = node.mostFrequent.raw()}));
+  }
+  return text;
+}
+
+}  // namespace
+
+Q_DECLARE_METATYPE(cleave::solve::Engine)
+
+class TestDecision : public QObject {
+  Q_OBJECT
+ private slots:
+  void explainsAsWritten_data() { test::listGoldens("cards"); }
+  void explainsAsWritten() {
+    QFETCH(QString, file);
+    const test::Golden golden(file);
+    golden.compare(cardsOf(test::record(golden.problem).trace));
+  }
+
+  void namesTheFreeChoiceBehindEachConflictOfOneKeyValueHead() {
+    const auto trace = test::record(test::problemOf(test::llamaGraph({.kvHeads = 1}), 2)).trace;
+    Cursor cursor(trace);
+    int conflicts = 0;
+    while (const auto at = cursor.next(EventType::Conflict)) {
+      cursor.seek(*at);
+      ++conflicts;
+      const auto card = conflictAt(cursor);
+      QVERIFY(card.has_value());
+      QCOMPARE(card->step, *at);
+      QVERIFY(!card->headline.empty() && !card->goesBack.empty());
+      bool hasChoice = false;
+      for (const CulpritLine& line : card->culprits) hasChoice |= line.chooser.isValid() && line.hasAlternative;
+      QVERIFY2(hasChoice, plainText(card->headline).c_str());
+      QVERIFY(card->target.has_value());
+      QVERIFY(*card->target < card->node);
+    }
+    QVERIFY(conflicts > 4);
+  }
+
+  /// Following a card's advice must do what it promises: the named layer no longer splits the value.
+  void suggestsPinsThatRemoveTheConflict() {
+    const auto graph = test::llamaGraph({.kvHeads = 1});
+    const auto trace = test::record(test::problemOf(graph, 2)).trace;
+    Cursor cursor(trace);
+    cursor.seek(*cursor.next(EventType::Conflict));
+    const auto card = conflictAt(cursor);
+    QVERIFY(!card->pinsToTry.empty());
+    const auto pinned = test::record(test::problemOf(graph, 2, {card->pinsToTry.front()})).trace;
+    Cursor second(pinned);
+    while (const auto at = second.next(EventType::Conflict)) {
+      second.seek(*at);
+      QVERIFY(!(conflictAt(second)->conflict == card->conflict));
+    }
+  }
+
+  void linksLeadToTheValueAndTheMomentTheySpeakOf() {
+    const auto trace = test::record(test::problemOf(test::llamaGraph({.hasLoss = false}), 2, {"lm_head=row"})).trace;
+    Cursor cursor(trace);
+    cursor.seek(trace->size());
+    cursor.seek(*cursor.previous(EventType::Conflict));
+    const auto card = conflictAt(cursor);
+    QCOMPARE(card->conflict.pins, std::vector<std::string>{"lm_head=row"});
+    for (const CulpritLine& line : card->culprits) {
+      QVERIFY(line.chosenAt.has_value());
+      Cursor then(trace);
+      then.seek(*line.chosenAt);
+      QCOMPARE(then.lastEvent()->type, EventType::Try);
+      QCOMPARE(then.lastEvent()->node, line.chooser.raw());
+      bool linksStep = false, linksValue = false;
+      for (const SentencePart& part : line.sentence) {
+        if (const auto* seek = std::get_if<SeekTo>(&part.link)) linksStep |= seek->step == *line.chosenAt;
+        if (const auto* value = std::get_if<ValueId>(&part.link)) linksValue |= *value == line.value;
+      }
+      QVERIFY(linksStep && linksValue);
+    }
+  }
+
+  /// The panel recomputes candidates; it must tell the same story as the recording at every moment.
+  void tellsTheFateOfEveryCandidateAtEveryStep_data() {
+    QTest::addColumn<Engine>("engine");
+    QTest::newRow("reference") << Engine::Reference;
+    QTest::newRow("learning") << Engine::Learning;
+  }
+  void tellsTheFateOfEveryCandidateAtEveryStep() {
+    QFETCH(Engine, engine);
+    const auto problem = test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 2, {"lm_head=row"});
+    const auto trace = test::record(problem, {}, {}, engine).trace;
+    Cursor cursor(trace);
+    for (StepId step = 0; step <= trace->size(); ++step) {
+      cursor.seek(step);
+      const auto last = cursor.lastEvent();
+      if (!last) continue;
+      const NodeId node(last->type == EventType::Backtrack ? last->target : last->node);
+      const Decision decision = decisionAt(cursor, node);
+      std::size_t chosen = 0, failed = 0, open = 0, skipped = 0;
+      for (const CandidateFate& fate : decision.candidates) {
+        chosen += fate.fate == Fate::Chosen;
+        failed += fate.fate == Fate::Failed;
+        open += fate.fate == Fate::Open;
+        skipped += fate.fate == Fate::Skipped;
+      }
+      if (engine == Engine::Reference) QCOMPARE(skipped, std::size_t{0});
+      if (last->type == EventType::Visit) QCOMPARE(open, std::size_t{last->detail});
+      if (last->type == EventType::Try) {
+        QCOMPARE(chosen, std::size_t{1});
+        QCOMPARE(failed + skipped, std::size_t{last->ordinal});
+        QVERIFY(decision.candidates[last->ordinal].choice == trace->choice(ChoiceId(last->detail)));
+        QCOMPARE(*decision.setAt, step);
+      }
+      if (last->type == EventType::Conflict) QCOMPARE(chosen + failed + open, std::size_t{0});
+      if (last->type == EventType::Backtrack) QVERIFY(chosen == 0 && failed > 0 && open > 0);
+    }
+  }
+
+  /// Once `b` is known to fail as column, it is not tried so again after `a` changed; the first try then has an ordinal above 0.
+  void tellsWhatIsSkippedBecauseItWasShownToFail() {
+    const auto graph = test::parsedGraph(
+        "x: f32[2,4,8] = input\n"
+        "a.weight: f32[8,8] = parameter @a\nlinear_0: f32[2,4,8] = aten::linear(x, a.weight, None) @a\n"
+        "b.weight: f32[8,8] = parameter @b\nlinear_1: f32[2,4,8] = aten::linear(x, b.weight, None) @b\n"
+        "joined: f32[2,4,8] = aten::wants_all_whole([linear_0, linear_1])\nreturn y=joined\n");
+    const auto trace = test::record(test::problemOf(graph, 2), {}, {}, Engine::Learning).trace;
+    const NodeId b = graph->value(graph->findValue("linear_1")).producer;
+    Cursor cursor(trace);
+    cursor.seek(trace->size());
+    const Decision decision = decisionAt(cursor, b);
+    QCOMPARE(decision.candidates[0].name, std::string("column"));
+    QCOMPARE(decision.candidates[0].fate, Fate::Skipped);
+    bool hasChosen = false, isTold = false;
+    for (const CandidateFate& fate : decision.candidates) hasChosen = hasChosen || (fate.fate == Fate::Chosen && fate.name == "whole");
+    for (const Sentence& sentence : decision.sentences) isTold = isTold || plainText(sentence).find("shown to fail before") != std::string::npos;
+    QVERIFY(hasChosen && isTold);
+  }
+
+  void saysWhatIsNotReachedYet() {
+    const auto trace = test::record(test::problemOf(test::llamaGraph(), 2)).trace;
+    Cursor cursor(trace);
+    const Decision decision = decisionAt(cursor, NodeId(trace->problem()->graph->nodes.size() - 1));
+    QVERIFY(!decision.choice && !decision.setAt);
+    QVERIFY(decision.title.find("not reached") != std::string::npos);
+    QVERIFY(!conflictAt(cursor).has_value());
+  }
+};
+
+QTEST_APPLESS_MAIN(TestDecision)
+#include "tst_decision.moc"

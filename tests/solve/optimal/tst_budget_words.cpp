@@ -1,0 +1,103 @@
+// What is said where no plan fits the budget: what most of the bytes are, be they weights or one moment of a step; nothing twice.
+#include "tests/support/optimal_support.h"
+#include "solve/cost/peak.h"
+
+#include <numeric>
+
+using namespace cleave;
+using namespace cleave::solve;
+using namespace cleave::test;
+
+namespace {
+
+/// The logits are most of a step.
+LlamaSizes manyTokens() { return {.layers = 2, .hidden = 64, .intermediate = 128, .vocab = 50'000, .batch = 64, .sequence = 512, .hasLoss = true}; }
+
+TransientPeak peakIn(const Problem& problem) {
+  const Variables variables(problem);
+  const SolveResult result = solved(problem);
+  return peakOf(problem, variables, *result.solution);
+}
+
+std::int64_t bytesOf(const TransientPeak& peak) {
+  return std::accumulate(peak.parts.begin(), peak.parts.end(), std::int64_t{0}, [](std::int64_t sum, const PeakPart& part) { return sum + part.bytes; });
+}
+
+/// Text up to each full stop that ends a sentence.
+std::vector<std::string> sentencesOf(const std::string& text) {
+  std::vector<std::string> sentences;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t stop = std::min(text.find(". ", from), text.size());
+    sentences.push_back(text.substr(from, stop - from));
+    from = stop + 2;
+  }
+  return sentences;
+}
+
+}  // namespace
+
+class TestBudgetWords : public QObject {
+  Q_OBJECT
+
+ private slots:
+  /// All of the peak is accounted for, and the largest part comes first.
+  void aPeakIsTheSumOfItsParts_data() {
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<bool>("onSequence");
+    for (const int ranks : {1, 2, 4}) {
+      for (const bool onSequence : {false, true}) QTest::addRow("%d ranks%s", ranks, onSequence ? ", on the sequence" : "") << ranks << onSequence;
+    }
+  }
+  void aPeakIsTheSumOfItsParts() {
+    QFETCH(int, ranks);
+    QFETCH(bool, onSequence);
+    for (const LlamaSizes& sizes : {manyTokens(), LlamaSizes{.layers = 2, .hidden = 256, .intermediate = 512}}) {
+      const auto problem = llama(sizes, ranks, onSequence ? rules::SequenceParallel::On : rules::SequenceParallel::Off);
+      const TransientPeak peak = peakIn(*problem);
+      QCOMPARE(bytesOf(peak), solved(*problem).optimum->cost().transientPeak);
+      QVERIFY(std::is_sorted(peak.parts.begin(), peak.parts.end(), [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; }));
+      problem->cost.isTraining = true;
+      QVERIFY(bytesOf(peakIn(*problem)) <= solved(*problem).optimum->cost().bytes());
+    }
+  }
+
+  void aPeakOfLogitsNamesThem() {
+    const auto problem = llama(manyTokens(), 2, rules::SequenceParallel::Off);
+    problem->cost.memoryBudget = solved(*problem).optimum->cost().bytes() / 100;
+    const SolveResult result = solved(*problem);
+    QVERIFY(result.outcome == Outcome::NoSolution);
+    const std::string& text = result.causes.front().reason;
+    QVERIFY2(text.find("The transient peak stands") != std::string::npos, text.c_str());
+    QVERIFY2(text.find("[64,512,50000]") != std::string::npos || text.find("50000]") != std::string::npos, text.c_str());
+    QVERIFY2(text.find("q_proj") == std::string::npos && text.find("embed_tokens") == std::string::npos, text.c_str());
+  }
+
+  /// Equal layers of all blocks are one holder.
+  void weightsAreNamedByWhatTheyHoldTogether() {
+    const auto problem = llama({.layers = 12, .hidden = 512, .intermediate = 1024, .vocab = 256}, 2, rules::SequenceParallel::Off);
+    problem->cost.memoryBudget = 1'000'000;
+    const std::string text = solved(*problem).causes.front().reason;
+    QVERIFY2(text.find("`model.layers.*.mlp.") != std::string::npos && text.find("(12 of them) with") != std::string::npos, text.c_str());
+    QVERIFY2(text.find("layers.0.") == std::string::npos, text.c_str());
+  }
+
+  void nothingIsSaidTwice() {
+    for (const LlamaSizes& sizes : {manyTokens(), LlamaSizes{.layers = 12, .hidden = 512, .intermediate = 1024, .vocab = 256}}) {
+      const auto problem = llama(sizes, 2, rules::SequenceParallel::Off);
+      for (const int part : {2, 50}) {
+        problem->cost.memoryBudget = std::nullopt;
+        problem->cost.memoryBudget = solved(*problem).optimum->cost().bytes() / part;
+        const SolveResult result = solved(*problem);
+        if (result.outcome != Outcome::NoSolution) continue;
+        auto told = sentencesOf(result.core.text() + " " + result.causes.front().reason);
+        std::sort(told.begin(), told.end());
+        const auto twice = std::adjacent_find(told.begin(), told.end());
+        QVERIFY2(twice == told.end(), twice == told.end() ? "" : twice->c_str());
+        QVERIFY2(result.causes.front().reason.find("is -") == std::string::npos, result.causes.front().reason.c_str());
+      }
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(TestBudgetWords)
+#include "tst_budget_words.moc"

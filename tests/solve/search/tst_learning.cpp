@@ -1,0 +1,282 @@
+#include "solve/candidates/candidates.h"
+#include "solve/checker.h"
+#include "tests/support/solve_support.h"
+#include "tests/support/llama_graph.h"
+
+#include <QTest>
+
+using namespace cleave;
+using namespace cleave::solve;
+
+namespace {
+
+SolveResult solved(const Problem& problem, Engine engine) {
+  const auto sink = makeCountingSink();
+  auto result = solve::solve(problem, engine, *sink);
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return std::move(*result);
+}
+
+bool sameSolution(const Solution& a, const Solution& b) {
+  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size()) return false;
+  for (std::size_t i = 0; i < a.strategies.size(); ++i) {
+    if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
+    if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;
+  }
+  return true;
+}
+
+/// `count` linears of one input side by side, then what joins them.
+std::shared_ptr<const graph::Graph> sideBySide(int count, bool isPairwise) {
+  graph::GraphBuilder builder("independent");
+  const graph::TensorType type{graph::DType::Float32, {2, 4, 8}};
+  const graph::ValueId x = builder.addInput("x", type);
+  graph::ValueList made;
+  for (int i = 0; i < count; ++i) {
+    const std::string path = fmt::format("layer{}", i);
+    const auto weight = builder.addParameter(path + ".weight", {graph::DType::Float32, {8, 8}}, builder.scope(path));
+    made.push_back(builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {type}, builder.scope(path))[0]);
+  }
+  graph::ValueId sum = made.front();
+  if (isPairwise) {
+    for (int i = 1; i < count; ++i) sum = builder.addCall("aten::add.Tensor", {sum, made[static_cast<std::size_t>(i)], std::int64_t{1}}, {type})[0];
+  } else {
+    sum = builder.addCall("aten::wants_all_whole", {made}, {type})[0];
+  }
+  builder.addOutput("y", builder.addCall("aten::relu", {sum}, {type})[0]);
+  return std::make_shared<const graph::Graph>(*std::move(builder).finish());
+}
+
+/// Pins, menu, sequence parallelism, switched-off rules and redistributions drawn with the graph.
+std::shared_ptr<const Problem> randomProblem(std::uint64_t seed) {
+  std::mt19937_64 random(seed * 7919);
+  test::RandomGraph graphs(seed);
+  const auto graph = graphs.build(3 + static_cast<int>(random() % 8));
+  auto problem = std::make_shared<Problem>(*test::problemOf(graph, 2));
+  problem->context.menu = random() % 2 == 0 ? rules::Menu::Optimum : rules::Menu::Full;
+  problem->context.sequenceParallel = static_cast<rules::SequenceParallel>(random() % 3);
+  const auto anyName = [&] { return graph->values[random() % graph->values.size()].name; };
+  for (auto left = random() % 3; left > 0; --left) {
+    const std::string wanted = std::vector<std::string>{"R", "S(2)", "S(1)", "S(0)"}[random() % 4];
+    if (auto pin = Pin::parse(fmt::format("{}{}={}", anyName(), random() % 3 == 0 ? "!" : "", wanted))) problem->pins.push_back(*pin);
+  }
+  if (random() % 3 == 0) {
+    for (NodeId n : idRange<NodeId>(graph->nodes.size())) {
+      if (!graph::layerShape(*graph, n) || random() % 2 == 0) continue;
+      const std::string wanted = std::vector<std::string>{"row", "column", "replicated"}[random() % 3];
+      problem->pins.push_back(*Pin::parse(fmt::format("{}{}={}", graph::layerName(*graph, n), random() % 2 == 0 ? "!" : "", wanted)));
+    }
+  }
+  if (random() % 5 == 0) problem->rulesOff = {"*" + std::vector<std::string>{"add", "relu", "mean", "linear"}[random() % 4] + "*"};
+  if (random() % 5 == 0) problem->redistributable = {anyName()};
+  while (!problem->checkPins()) {  // demands that this graph cannot have
+    if (!problem->redistributable.empty()) {
+      problem->redistributable.clear();
+    } else if (!problem->rulesOff.empty()) {
+      problem->rulesOff.clear();
+    } else {
+      problem->pins.pop_back();
+    }
+  }
+  return problem;
+}
+
+/// The named demands alone have no solution either.
+bool isImpossible(Problem problem, const Core& core) {
+  std::vector<Pin> pins;
+  std::vector<std::string> rulesOff;
+  for (const Constraint& constraint : core.constraints) {
+    for (const Pin& pin : problem.pins) {
+      if (constraint.kind == ConstraintKind::Pin && pin.text == constraint.lift) pins.push_back(pin);
+    }
+    if (constraint.kind == ConstraintKind::RuleOff) rulesOff.push_back(*constraint.lift);
+  }
+  problem.pins = std::move(pins);
+  problem.rulesOff = std::move(rulesOff);
+  return solved(problem, Engine::Reference).outcome == Outcome::NoSolution;
+}
+
+}  // namespace
+
+class TestLearning : public QObject {
+  Q_OBJECT
+ private slots:
+  void goesBackToWhatCausesTheConflict_data() {
+    QTest::addColumn<bool>("isPairwise");
+    QTest::addColumn<QString>("pin");
+    QTest::newRow("an operator that wants all whole") << false << "";
+    QTest::newRow("an operator that wants all whole, and a pin") << false << "relu_0=S(2)";
+    QTest::newRow("pairwise sums, and a pin") << true << "relu_0=R";
+    QTest::newRow("pairwise sums, and a pin without solution") << true << "relu_0=S(1)";
+  }
+  void goesBackToWhatCausesTheConflict() {
+    QFETCH(bool, isPairwise);
+    QFETCH(QString, pin);
+    std::vector<std::string> pins;
+    if (!pin.isEmpty()) pins.push_back(pin.toStdString());
+    const auto problem = test::problemOf(sideBySide(14, isPairwise), 2, pins);
+    const SolveResult learning = solved(*problem, Engine::Learning);
+    const SolveResult reference = solved(*problem, Engine::Reference);
+    QCOMPARE(learning.outcome, reference.outcome);
+    // A search undoes something at each conflict and at each step back: 2^15 - 1 times where there is no solution.
+    const auto undos = [](const SolveResult& result) { return result.stats.conflicts + result.stats.backtracks; };
+    QCOMPARE(undos(reference), reference.outcome == Outcome::NoSolution ? std::uint64_t{32'767} : std::uint64_t{32'766});
+    QVERIFY2(undos(learning) <= 50, qPrintable(QString::number(undos(learning))));
+    QVERIFY(learning.stats.tries <= 300);
+  }
+
+  void needsAtMostThreeTriesForEachNodeOfTheExplodingSample_data() {
+    QTest::addColumn<int>("layers");
+    for (int layers : {1, 2, 7, 126}) QTest::addRow("%d layers", layers) << layers;
+  }
+  void needsAtMostThreeTriesForEachNodeOfTheExplodingSample() {
+    QFETCH(int, layers);
+    const auto problem = test::problemOf(test::llamaGraph({.layers = layers, .hasLoss = false}), 2, {"lm_head=row"});
+    const auto result = solved(*problem, Engine::Learning);
+    QCOMPARE(result.outcome, Outcome::NoSolution);
+    const auto nodes = problem->graph->nodes.size();
+    QVERIFY2(result.stats.tries <= 3 * nodes, qPrintable(QString("%1 tries, %2 nodes").arg(result.stats.tries).arg(nodes)));
+    QCOMPARE(result.core.constraints.size(), std::size_t{1});
+    const Constraint& cause = result.core.constraints.front();
+    QCOMPARE(cause.kind, ConstraintKind::Pin);
+    QCOMPARE(cause.lift, std::optional<std::string>("lm_head=row"));
+    QVERIFY(result.core.text().find("its input split on its last dimension") != std::string::npos);
+    QVERIFY(!result.causes.empty());
+  }
+
+  void goesStraightThroughAModelWithoutConflicts() {
+    const auto problem = test::problemOf(test::llamaGraph({.layers = 3}), 2);
+    const auto learning = test::record(problem, {}, {}, Engine::Learning);
+    const auto reference = test::record(problem);
+    QVERIFY(test::eventsOf(*learning.trace) == test::eventsOf(*reference.trace));
+  }
+
+  void answersAsReferenceInNoMoreTries() {
+    constexpr std::uint64_t kGraphs = 10'000;
+    std::uint64_t withoutSolution = 0, fewer = 0, withConflicts = 0;
+    for (std::uint64_t seed = 1; seed <= kGraphs; ++seed) {
+      const auto problem = randomProblem(seed);
+      const SolveResult reference = solved(*problem, Engine::Reference);
+      const SolveResult learning = solved(*problem, Engine::Learning);
+      const QByteArray where = QString("seed %1\n%2").arg(seed).arg(graph::toText(*problem->graph).c_str()).toUtf8();
+      QVERIFY2(learning.outcome == reference.outcome, where);
+      QVERIFY2(learning.stats.tries <= reference.stats.tries, where);
+      if (reference.solution) QVERIFY2(sameSolution(*learning.solution, *reference.solution), where);
+      if (learning.solution) QVERIFY2(check(*problem, *learning.solution).empty(), where);
+      withoutSolution += reference.outcome == Outcome::NoSolution;
+      withConflicts += reference.stats.conflicts > 0;
+      fewer += learning.stats.tries < reference.stats.tries;
+      if (reference.outcome == Outcome::NoSolution) {
+        QVERIFY2(isImpossible(*problem, learning.core), where);
+        QVERIFY2(!learning.causes.empty(), where);
+      }
+    }
+    qInfo("%llu graphs: %llu with conflicts, %llu without solution, %llu in fewer tries", (unsigned long long)kGraphs,
+          (unsigned long long)withConflicts, (unsigned long long)withoutSolution, (unsigned long long)fewer);
+    QVERIFY(withoutSolution > kGraphs / 20 && fewer > kGraphs / 50);
+  }
+
+  void recordsATraceThatCursorsAndFilesUnderstand() {
+    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+      const auto problem = randomProblem(seed);
+      const auto recorded = test::record(problem, {}, {}, Engine::Learning);
+      const auto events = test::eventsOf(*recorded.trace);
+      std::vector<std::uint32_t> assigned;
+      for (std::size_t i = 0; i < events.size(); ++i) {
+        const Event& event = events[i];
+        if (event.type == EventType::Try) assigned.push_back(event.node);
+        if (event.type != EventType::Backtrack) continue;
+        const auto before = assigned.size();
+        while (!assigned.empty() && assigned.back() >= event.target) assigned.pop_back();
+        QCOMPARE(std::size_t{event.detail}, before - assigned.size());
+        QVERIFY(i + 1 < events.size() && events[i + 1].type == EventType::Try && events[i + 1].node == event.target);
+      }
+      Cursor cursor(recorded.trace);
+      cursor.seek(recorded.trace->size());
+      QCOMPARE(cursor.assignedCount(), assigned.size());
+      for (ValueId v : idRange<ValueId>(problem->graph->values.size())) {
+        if (recorded.result.solution) QVERIFY(cursor.placementOf(v) == recorded.result.solution->of(v));
+      }
+    }
+  }
+
+  /// Only the culprits lie as in the conflict; everything else is drawn anew.
+  void namesCulpritsThatSuffice() {
+    std::mt19937_64 random(7);
+    int replayed = 0;
+    for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+      const auto problem = randomProblem(seed);
+      const auto recorded = test::record(problem);
+      Cursor cursor(recorded.trace);
+      for (auto at = cursor.next(EventType::Conflict); at; at = cursor.next(EventType::Conflict)) {
+        cursor.seek(*at);
+        const ConflictRecord& conflict = recorded.trace->conflict(ConflictId(cursor.lastEvent()->detail));
+        const auto reads = recorded.trace->variables().reads(conflict.node);
+        for (int round = 0; round < 8; ++round) {
+          std::vector<Placement> placements;
+          for (const Read& read : reads) {
+            const bool isCulprit = std::find(conflict.culprits.begin(), conflict.culprits.end(), read.value) != conflict.culprits.end();
+            const auto& shape = problem->graph->shapeOf(read.value);
+            Placement drawn = random() % 3 == 0 || shape.empty() ? Placement() : Placement::split(static_cast<int>(random() % shape.size()));
+            if (!drawn.isReplicated() && !drawn.localShape(shape, 2)) drawn = Placement();
+            placements.push_back(isCulprit ? *cursor.placementOf(read.value) : drawn);
+          }
+          const auto again = candidatesOf(*problem, recorded.trace->variables(), conflict.node, placements);
+          QVERIFY2(again.open.empty(), qPrintable(QString("seed %1: %2").arg(seed).arg(conflict.reason.c_str())));
+          ++replayed;
+        }
+        if (replayed > 200'000) break;
+      }
+    }
+    qInfo("%d conflicts replayed", replayed);
+    QVERIFY(replayed > 1000);
+  }
+
+  void saysWhatWasShownToFail() {
+    int said = 0;
+    for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+      const auto recorded = test::record(randomProblem(seed), {}, {}, Engine::Learning);
+      for (std::size_t i = 0; i < recorded.trace->conflictCount(); ++i) {
+        const std::string& reason = recorded.trace->conflict(ConflictId(i)).reason;
+        const auto at = reason.find(" shown to fail: ");
+        if (at == std::string::npos) continue;
+        ++said;
+        QVERIFY2(reason.starts_with('`') && reason.ends_with('.') && reason[at + 16] == '`', reason.c_str());
+      }
+    }
+    QVERIFY(said > 0);
+  }
+
+  void namesASwitchedOffRuleAsTheCause() {
+    Problem problem = *test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 2, {"model.layers.0.self_attn.q_proj=column"});
+    problem.rulesOff = {"*attention*"};
+    QVERIFY(problem.checkPins());
+    const SolveResult result = solved(problem, Engine::Learning);
+    QCOMPARE(result.outcome, Outcome::NoSolution);
+    QVERIFY(isImpossible(problem, result.core));
+    QVERIFY(result.core.text().find("the rule of `aten::scaled_dot_product_attention` is switched off") != std::string::npos);
+    problem.pins.clear();
+    const SolveResult free = solved(problem, Engine::Learning);
+    QVERIFY(free.solution && check(problem, *free.solution).empty());
+  }
+
+  void usesARedistributionThatIsAllowed() {
+    Problem problem = *test::problemOf(test::llamaGraph({.layers = 2, .hasLoss = false}), 2, {"lm_head=row"});
+    problem.redistributable = {"mul_22"};
+    QVERIFY(problem.checkPins());
+    for (const Engine engine : {Engine::Learning, Engine::Reference}) {
+      const SolveResult result = solved(problem, engine);
+      QCOMPARE(result.outcome, Outcome::Solved);
+      QVERIFY(check(problem, *result.solution).empty());
+      const ValueId cut = problem.graph->findValue("mul_22");
+      QCOMPARE(result.solution->of(cut), Placement::split(2));
+      QCOMPARE(result.solution->computedAs, (std::map<ValueId, Placement>{{cut, Placement()}}));
+      problem.redistributable.clear();
+      QVERIFY(!check(problem, *result.solution).empty());
+      problem.redistributable = {"mul_22"};
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(TestLearning)
+#include "tst_learning.moc"

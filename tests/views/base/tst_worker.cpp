@@ -1,0 +1,87 @@
+// The request queue: newest wins, cancelled work reports, nothing runs after the end.
+#include <QSignalSpy>
+#include <QtTest>
+#include <atomic>
+
+#include "views/base/worker.h"
+
+using cleave::Progress;
+using cleave::views::Worker;
+
+class TestWorker : public QObject {
+  Q_OBJECT
+ private slots:
+  void newerRequestReplacesOlderWithTheSameTag();
+  void cancelledRequestStillCompletes();
+  void shutdownStopsAndDropsEverything();
+  void reportsProgress();
+};
+
+namespace {
+void spinUntilCancelled(const Progress& progress) {
+  while (!progress.cancelled()) std::this_thread::yield();
+}
+}  // namespace
+
+void TestWorker::newerRequestReplacesOlderWithTheSameTag() {
+  Worker worker;
+  QStringList completed;
+  std::atomic<bool> hasStarted = false;
+  worker.post("seek", {}, [&](const Progress& progress) -> Worker::Completion {
+    hasStarted = true;
+    spinUntilCancelled(progress);
+    return [&] { completed << "running"; };
+  });
+  QTRY_VERIFY(hasStarted);
+  worker.post("other", {}, [&](const Progress&) -> Worker::Completion { return [&] { completed << "other"; }; });
+  worker.post("seek", {}, [&](const Progress&) -> Worker::Completion { return [&] { completed << "queued"; }; });
+  worker.post("seek", {}, [&](const Progress&) -> Worker::Completion { return [&] { completed << "newest"; }; });
+  QTRY_VERIFY(!worker.isBusy());
+  QCOMPARE(completed, QStringList({"other", "newest"}));
+}
+
+void TestWorker::cancelledRequestStillCompletes() {
+  Worker worker;
+  bool sawCancel = false;
+  worker.post("solve", {}, [&](const Progress& progress) -> Worker::Completion {
+    spinUntilCancelled(progress);
+    return [&] { sawCancel = true; };
+  });
+  worker.cancelAll();
+  QTRY_VERIFY(sawCancel);
+  QVERIFY(!worker.isBusy("solve"));
+}
+
+void TestWorker::shutdownStopsAndDropsEverything() {
+  bool completed = false;
+  {
+    Worker worker;
+    for (const char* tag : {"a", "b"})
+      worker.post(tag, {}, [&](const Progress& progress) -> Worker::Completion {
+        spinUntilCancelled(progress);
+        return [&] { completed = true; };
+      });
+    worker.shutdown();
+    worker.post("late", {}, [&](const Progress&) -> Worker::Completion { return [&] { completed = true; }; });
+    QVERIFY(!worker.isBusy());
+  }
+  QCoreApplication::processEvents();
+  QVERIFY(!completed);
+}
+
+void TestWorker::reportsProgress() {
+  Worker worker;
+  QSignalSpy progressed(&worker, &Worker::progressed);
+  QSignalSpy started(&worker, &Worker::started);
+  QSignalSpy finished(&worker, &Worker::finished);
+  worker.post("load", "Loading", [](const Progress& progress) -> Worker::Completion {
+    progress.report("weights", 3, 4);
+    return {};
+  });
+  QTRY_COMPARE(finished.count(), 1);
+  QCOMPARE(started.first().at(1).toString(), QStringLiteral("Loading"));
+  QCOMPARE(progressed.first().mid(1), QVariantList({QStringLiteral("weights"), 3ll, 4ll}));
+}
+
+QTEST_GUILESS_MAIN(TestWorker)
+#include "tst_worker.moc"

@@ -1,0 +1,77 @@
+#pragma once
+/// What the canvas tests share: a Llama-like graph, placements as a tensor-parallel solution has them, and a main()
+/// whose program is its own layout helper.
+#include <QApplication>
+#include <QTest>
+
+#include "views/graph/view/graph_view.h"
+#include "views/graph/layout/layout_worker.h"
+#include "tests/support/llama_graph.h"
+
+namespace cleave::views::test {
+
+/// Splits as a tensor-parallel plan does: q, k, v, gate, up column; o, down row; by names and shapes, good enough to
+/// look at.
+inline PlacementSource tensorParallel(const graph::Graph& graph) {
+  auto all = std::make_shared<std::vector<MaybePlacement>>(graph.values.size(), rules::Placement::replicated());
+  const auto ends = [](const std::string& name, std::initializer_list<const char*> list) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const char* part) { return name.find(part) != std::string::npos; });
+  };
+  for (const auto v : idRange<graph::ValueId>(graph.values.size())) {
+    const graph::Value& value = graph.value(v);
+    const graph::Node& node = graph.node(value.producer);
+    const std::string& path = graph.scope(node.scope).path;
+    auto& placement = (*all)[v.index()];
+    if (node.kind == graph::NodeKind::Parameter) {
+      if (ends(value.name, {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "lm_head", "embed_tokens"}))
+        placement = rules::Placement::split(0);
+      if (ends(value.name, {"o_proj", "down_proj"})) placement = rules::Placement::split(1);
+      continue;
+    }
+    if (node.kind != graph::NodeKind::Call || ends(path, {"o_proj", "down_proj"})) continue;
+    const auto rank = static_cast<int>(value.type.shape.size());
+    if (ends(path, {"q_proj", "k_proj", "v_proj", "mlp", "lm_head"}))
+      placement = rules::Placement::split(rank - 1);
+    else if (ends(path, {"self_attn"}))
+      placement = rules::Placement::split(rank == 4 ? 1 : rank - 1);
+  }
+  return [all](graph::ValueId v) { return (*all)[v.index()]; };
+}
+
+/// The strategies that go with `tensorParallel`: column, row and vocab as Megatron-LM has them.
+inline StrategySource megatron(const graph::Graph& graph) {
+  return [&graph](graph::NodeId node) -> std::optional<rules::Strategy> {
+    const auto layer = graph::layerShape(graph, node);
+    if (!layer) return std::nullopt;
+    if (layer->kind != graph::LayerKind::Linear) return rules::Strategy::Vocab;
+    const std::string name = graph::layerName(graph, node);
+    return name.ends_with("o_proj") || name.ends_with("down_proj") ? rules::Strategy::Row : rules::Strategy::Column;
+  };
+}
+
+/// All of the drawing with its legend, at 100 %.
+inline QImage pictureOf(GraphView& view) {
+  QImage image(view.pictureSize().toSize(), QImage::Format_RGB32);
+  QPainter painter(&image);
+  view.paintPicture(painter, QRectF({}, view.pictureSize()), 1);
+  return image;
+}
+
+inline std::unordered_map<std::string, graph::ScopeId> scopesByPath(const graph::Graph& graph) {
+  std::unordered_map<std::string, graph::ScopeId> byPath;
+  for (const auto s : idRange<graph::ScopeId>(graph.scopes.size())) byPath[graph.scope(s).path] = s;
+  return byPath;
+}
+
+/// main() of a canvas test: started with --layout-worker it is the helper, else it runs the tests and helps itself.
+template <class Test>
+int canvasTestMain(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--layout-worker") return layoutWorkerMain();
+  QApplication app(argc, argv);
+  qputenv("CLEAVE_LAYOUT_WORKER", QCoreApplication::applicationFilePath().toLocal8Bit());
+  Test test;
+  return QTest::qExec(&test, argc, argv);
+}
+
+}  // namespace cleave::views::test

@@ -1,0 +1,284 @@
+// What the canvas draws: modules, templates, hubs, docks, noise. No pixels.
+#include <QRandomGenerator>
+
+#include "views/graph/scene/legend_drawing.h"
+#include "tests/views/graph/canvas_support.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::test;
+using graph::GraphBuilder;
+using graph::TensorType;
+
+namespace {
+
+std::shared_ptr<const graph::Graph> finish(GraphBuilder&& builder) {
+  auto graph = std::move(builder).finish();
+  CLEAVE_CHECK(graph.has_value(), "{}", graph.error().message);
+  return std::make_shared<const graph::Graph>(std::move(*graph));
+}
+
+QStringList titles(const GraphModel& model, ModuleId id) {
+  QStringList list;
+  for (const Member& member : model.module(id).members) {
+    if (member.module.isValid())
+      list << QString::fromStdString(model.module(member.module).title);
+    else if (member.output >= 0)
+      list << QStringLiteral("->") + QString::fromStdString(model.graph().outputs[member.output].name);
+    else
+      list << QString::fromStdString(model.graph().value(model.graph().node(member.node).results[0]).name);
+  }
+  return list;
+}
+
+const TensorType kRow{graph::DType::Float32, {2, 8}};
+
+}  // namespace
+
+class CanvasModel : public QObject {
+  Q_OBJECT
+ private slots:
+  void dissolvesWrappersAndLists() {
+    const auto graph = cleave::test::llamaGraph({.layers = 3});
+    const GraphModel model(graph);
+    const QStringList root = titles(model, model.root());
+    QVERIFY2(root.contains("layers.0") && root.contains("layers.2") && root.contains("norm"),
+             qPrintable(root.join(' ')));
+    QVERIFY(!root.contains("model"));
+    QVERIFY(root.contains("->logits"));
+  }
+
+  void equalLayersShareATemplate() {
+    const auto graph = cleave::test::llamaGraph({.layers = 5});
+    const GraphModel model(graph);
+    std::set<std::uint32_t> ids;
+    for (const Member& member : model.module(model.root()).members)
+      if (member.module.isValid() && model.module(member.module).listName == "layers")
+        ids.insert(model.module(member.module).templateId);
+    QCOMPARE(ids.size(), std::size_t(1));
+  }
+
+  void layersThatDifferDoNot() {
+    GraphBuilder b("m");
+    graph::ValueId x = b.addInput("x", kRow);
+    for (int i = 0; i < 3; ++i) {
+      const auto scope = b.scope("layers." + std::to_string(i), "Layer");
+      x = b.addCall("aten::mul.Scalar", {x, i == 2 ? 3.0 : 2.0}, {kRow}, scope)[0];
+      x = b.addCall("aten::relu", {x}, {kRow}, scope)[0];
+    }
+    b.addOutput("y", x);
+    const GraphModel model(finish(std::move(b)));
+    std::vector<std::uint32_t> ids;
+    for (const Member& member : model.module(model.root()).members)
+      if (member.module.isValid()) ids.push_back(model.module(member.module).templateId);
+    QCOMPARE(ids.size(), std::size_t(3));
+    QCOMPARE(ids[0], ids[1]);
+    QVERIFY(ids[1] != ids[2]);
+  }
+
+  void hubsAreChipsAndNoEdges() {
+    const auto graph = cleave::test::llamaGraph({.layers = 4});
+    const GraphModel model(graph);
+    std::size_t hubs = 0;
+    for (const auto v : idRange<graph::ValueId>(graph->values.size())) hubs += model.isHub(v);
+    QVERIFY(hubs >= 2);  // cos and sin
+    for (const auto id : idRange<ModuleId>(model.moduleCount()))
+      for (const MemberEdge& edge : model.module(id).edges) QVERIFY(!model.isHub(edge.value));
+    QStringList names;
+    for (const Member& member : model.module(model.root()).members)
+      if (member.module.isValid() && model.module(member.module).title == "layers.1")
+        for (const auto hub : model.module(member.module).hubs) names << QString::fromStdString(model.hubName(hub));
+    QVERIFY2(names.contains("cos") && names.contains("sin"), qPrintable(names.join(' ')));
+  }
+
+  void tiedWeightIsAHubAndOthersDock() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2, .isTied = true});
+    const GraphModel model(graph);
+    const auto tied = graph->findValue("model.embed_tokens.weight");
+    QVERIFY(model.isHub(tied));
+    const auto q = graph->findValue("model.layers.0.self_attn.q_proj.weight");
+    QVERIFY(q.isValid() && !model.isHub(q));
+    const auto reader = model.shownNode(graph->value(q).producer);
+    QCOMPARE(model.trimmings(reader).docked, std::vector<graph::ValueId>{q});
+    QCOMPARE(QString::fromStdString(model.trimmings(reader).tail), QStringLiteral("q_proj"));
+  }
+
+  void noiseIsPassedThroughAndCanBeShown() {
+    GraphBuilder b("m");
+    const auto x = b.addInput("x", kRow);
+    const auto alias = b.addCall("aten::alias", {x}, {kRow})[0];
+    const auto relu = b.addCall("aten::relu", {alias}, {kRow})[0];
+    const auto same = b.addCall("aten::view", {relu, std::vector<std::int64_t>{2, 8}}, {kRow})[0];
+    b.addOutput("y", same);
+    const auto graph = finish(std::move(b));
+    const GraphModel folded(graph);
+    QCOMPARE(folded.noiseCount(), std::size_t(2));
+    QCOMPARE(titles(folded, folded.root()), (QStringList{"x", "relu_0", "->y"}));
+    QCOMPARE(folded.shownNode(graph->value(same).producer), graph->value(relu).producer);
+    const GraphModel all(graph, {.foldNoise = false});
+    QCOMPARE(all.noiseCount(), std::size_t(0));
+    QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
+  }
+
+  void everyShownNodeIsAMemberExactlyOnce() {
+    for (const bool fold : {true, false}) {
+      const auto graph = cleave::test::llamaGraph({.layers = 3});
+      const GraphModel model(graph, {.foldNoise = fold});
+      std::vector<int> seen(graph->nodes.size(), 0);
+      for (const auto id : idRange<ModuleId>(model.moduleCount()))
+        for (const Member& member : model.module(id).members)
+          if (member.node.isValid()) ++seen[member.node.index()];
+      for (const auto n : idRange<graph::NodeId>(graph->nodes.size()))
+        QCOMPARE(seen[n.index()], model.shownNode(n) == n ? 1 : 0);
+    }
+  }
+
+  void graphsWithoutScopesOrNodesAreFine() {
+    const GraphModel empty(std::make_shared<const graph::Graph>());
+    QCOMPARE(empty.module(empty.root()).members.size(), std::size_t(0));
+    GraphBuilder b("one");
+    const auto x = b.addInput("x", kRow);
+    b.addOutput("y", x);
+    const GraphModel one(finish(std::move(b)));
+    QCOMPARE(one.module(one.root()).edges.size(), std::size_t(1));
+  }
+
+  void boardCountsFollowChanges() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2});
+    const GraphModel model(graph);
+    PlacementBoard board(model);
+    MaybePlacement placement;
+    std::optional<rules::Strategy> strategy;
+    const auto q = graph->value(graph->findValue("linear_0")).producer;
+    board.reset({[&](graph::ValueId v) { return graph->value(v).producer == q ? placement : std::nullopt; },
+                 [&](graph::NodeId n) { return n == q ? strategy : std::nullopt; }, 2});
+    const SplitTally before = board.tally(model.root()).split;
+    QCOMPARE(before.work.of(LayerForm::Open).layers, 2u * 7 + 2);
+    const std::vector<graph::NodeId> changed{q};
+    placement = rules::Placement::split(2), strategy = rules::Strategy::Column;
+    QVERIFY(board.update(changed) == changed);
+    const SplitTally now = board.tally(model.root()).split;
+    QCOMPARE(now.values[int(Tint::Dim2)], 1u);
+    QCOMPARE(now.work.of(LayerForm::Column).layers, 1u);
+    QVERIFY(now.work.of(LayerForm::Column).weightBytes > 0 && now.work.of(LayerForm::Column).flops > 0);
+    QVERIFY(board.update(changed).empty());
+    placement.reset(), strategy.reset();
+    board.update(changed);
+    QVERIFY(board.tally(model.root()).split == before);
+  }
+
+  void aStackSaysHowManyOfItsModulesDiffer() {
+    const auto graph = cleave::test::llamaGraph({.layers = 4});
+    const GraphModel model(graph);
+    std::vector<ModuleId> layers;
+    for (const auto id : idRange<ModuleId>(model.moduleCount()))
+      if (model.module(id).listIndex >= 0 && model.module(id).scope.isValid()) layers.push_back(id);
+    QCOMPARE(layers.size(), std::size_t(4));
+    const auto index = [&](ModuleId id) { return model.module(id).listIndex; };
+    std::sort(layers.begin(), layers.end(), [&](ModuleId a, ModuleId b) { return index(a) < index(b); });
+    const auto all = tensorParallel(*graph);
+    const auto strategies = megatron(*graph);
+    graph::NodeId other;
+    for (const auto node : idRange<graph::NodeId>(graph->nodes.size()))
+      if (graph::layerShape(*graph, node) && graph::layerName(*graph, node) == "model.layers.2.mlp.up_proj") other = node;
+    QVERIFY(other.isValid());
+    bool isWhole = false, isOpen = false;
+    PlacementBoard board(model);
+    board.reset({all,
+                 [&](graph::NodeId n) -> std::optional<rules::Strategy> {
+                   if (n != other) return strategies(n);
+                   return isOpen ? std::nullopt : isWhole ? std::optional(rules::Strategy::Whole) : strategies(n);
+                 },
+                 2});
+    const std::vector<graph::NodeId> changed{other};
+    QCOMPARE(board.unlike(layers.front(), layers.back()), 0u);
+    isWhole = true;
+    board.update(changed);
+    QCOMPARE(board.unlike(layers.front(), layers.back()), 1u);
+    QCOMPARE(board.unlike(layers[0], layers[1]), 0u);
+    QCOMPARE(board.unlike(layers[2], layers[3]), 1u);
+    isOpen = true;  // a search on its way has decided less of some
+    board.update(changed);
+    QCOMPARE(board.unlike(layers.front(), layers.back()), 0u);
+  }
+
+  void countsAfterAnyUpdatesEqualAFullReset() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2});
+    const GraphModel model(graph);
+    const quint32 seed = 20'261'121;
+    QRandomGenerator random(seed);
+    std::vector<MaybePlacement> placements(graph->values.size());
+    std::vector<std::optional<rules::Strategy>> strategies(graph->nodes.size());
+    const SplitSource source{[&](graph::ValueId v) { return placements[v.index()]; },
+                             [&](graph::NodeId n) { return strategies[n.index()]; }, 2};
+    PlacementBoard followed(model);
+    followed.reset(source);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<graph::NodeId> changed;
+      for (int i = 0; i < 1 + int(random.bounded(20)); ++i) {
+        const graph::NodeId node(random.bounded(quint32(graph->nodes.size())));
+        for (const auto result : graph->node(node).results) {
+          const auto rank = quint32(graph->shapeOf(result).size());
+          placements[result.index()] = random.bounded(3) == 0 ? MaybePlacement()
+                                       : rank == 0            ? rules::Placement()
+                                                              : rules::Placement::split(int(random.bounded(rank)));
+        }
+        strategies[node.index()] = static_cast<rules::Strategy>(random.bounded(12));
+        changed.push_back(node);
+        for (const auto reader : model.readers(graph->node(node).results[0]))
+          changed.push_back(reader);  // a weight's layer says what it holds
+      }
+      followed.update(changed);
+      PlacementBoard fresh(model);
+      fresh.reset(source);
+      for (const ModuleId id : idRange<ModuleId>(model.moduleCount()))
+        QVERIFY2(followed.tally(id).split == fresh.tally(id).split, qPrintable(QString("seed %1 round %2").arg(seed).arg(round)));
+    }
+  }
+
+  void copiesOnAllRanksLookWhole() {
+    const auto copies = rules::Placement::split(2).withReplicas(2);
+    QCOMPARE(tintOf(copies, 2), Tint::Replicated);
+    QCOMPARE(tintOf(copies, 4), Tint::Dim2);
+    QCOMPARE(chipText(copies), QStringLiteral("S2×2"));
+  }
+
+  void legendSaysWhatDimensionsMean() {
+    const auto graph = cleave::test::llamaGraph({.layers = 2});
+    SplitCounts counts(graph);
+    counts.reset({tensorParallel(*graph), megatron(*graph), 2});
+    LegendContent content;
+    setCounts(content, &counts);
+    QVERIFY2(content.meanings[int(Tint::Dim1)].startsWith("heads"), qPrintable(content.meanings[int(Tint::Dim1)]));
+    QVERIFY2(content.meanings[int(Tint::Dim2)].startsWith("features"), qPrintable(content.meanings[int(Tint::Dim2)]));
+    QCOMPARE(content.forms[int(LayerForm::Row)].layers, 4u);
+    QCOMPARE(content.forms[int(LayerForm::Replicated)].layers, 0u);
+  }
+
+  void numbersKnowSingularAndSmallness() {
+    QCOMPARE(countedText(1, "conflict"), QStringLiteral("1 conflict"));
+    QCOMPARE(countedText(0, "conflict"), QStringLiteral("0 conflicts"));
+    QCOMPARE(countedText(2304, "try", "tries"), QStringLiteral("2,304 tries"));
+    QCOMPARE(percentText(0.0042), QStringLiteral("0.4 %"));
+    QCOMPARE(percentText(0.00042), QStringLiteral("0.04 %"));
+    QCOMPARE(percentText(1), QStringLiteral("100 %"));
+  }
+
+  void textOnEveryTintIsReadable() {
+    for (const Theme& theme : {Theme::light(), Theme::darkTheme()}) {
+      for (int t = 0; t < kTintCount; ++t) QVERIFY(contrast(theme.textOn(theme.tints[t]), theme.tints[t]) >= 4.5);
+      for (const QColor& form : theme.forms) QVERIFY(contrast(theme.textOn(form), form) >= 4.5);
+      // Without hue: each form has a pattern of its own, each split dimension too.
+      for (std::size_t a = 0; a < kLayerForms; ++a)
+        for (std::size_t b = 0; b < a; ++b)
+          QVERIFY(theme.pattern(static_cast<LayerForm>(a)).style() != theme.pattern(static_cast<LayerForm>(b)).style());
+      for (const QColor& ground : {theme.ground, theme.groundRaised, theme.groundSunken})
+        for (const QColor& text : {theme.text, theme.textQuiet}) QVERIFY(contrast(text, ground) >= 4.5);
+    }
+  }
+};
+
+int main(int argc, char** argv) {
+  return canvasTestMain<CanvasModel>(argc, argv);
+}
+#include "tst_canvas_model.moc"

@@ -1,0 +1,163 @@
+// Two plans side by side: what is grouped, what is said of the change, and the ways out.
+#include <QAbstractItemModelTester>
+#include <QLabel>
+#include <QPushButton>
+#include <QTableView>
+#include <QTextBrowser>
+#include <QtTest>
+
+#include "tests/support/panel_fixture.h"
+#include "views/panels/chip_delegate.h"
+#include "views/panels/diff_model.h"
+#include "views/panels/diff_panel.h"
+#include "views/base/text.h"
+
+using namespace cleave;
+using namespace cleave::views;
+
+namespace {
+const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
+
+/// All four up layers became rows; one down layer became a column; the results of the up layers lie otherwise.
+plan::PlanDiff someDiff(const graph::Graph& graph) {
+  plan::PlanDiff diff;
+  diff.ranksBefore = diff.ranksAfter = 2;
+  for (int i = 0; i < 4; ++i) {
+    const ValueId result = graph.findValue("linear_" + std::to_string(2 * i));
+    diff.layers.push_back({"model.layers." + std::to_string(i) + ".up", graph.value(result).producer,
+                           rules::Strategy::Column, rules::Strategy::Row, "first", "its `input` is split"});
+    diff.values.push_back({graph.value(result).name, result, rules::Placement::split(1), rules::Placement()});
+  }
+  diff.layers.push_back({"model.layers.0.down", graph.value(graph.findValue("linear_1")).producer, rules::Strategy::Row,
+                         rules::Strategy::Column, "", ""});
+  diff.splitLayers = {8, 6};
+  diff.layerCount = {8, 8};
+  diff.splitFlops = {0.5, 0.9};
+  diff.femtoseconds = {2'000'000'000'000, 3'000'000'000'000};
+  diff.rankBytes = {900 << 20, 700 << 20};
+  diff.collectives[rules::CollectiveKind::AllReduce] = {{8, 1 << 20}, {8, 1 << 20}};
+  diff.collectives[rules::CollectiveKind::AllGather] = {{0, 0}, {2, 1 << 10}};
+  return diff;
+}
+}  // namespace
+
+class TestDiffPanel : public QObject {
+  Q_OBJECT
+ private slots:
+  void equalChangesOfRepeatedLayersAreOneRow();
+  void modelIsConsistent();
+  void figuresSayTheDirection();
+  void panelKeepsAndDropsBranches();
+};
+
+void TestDiffPanel::equalChangesOfRepeatedLayersAreOneRow() {
+  const auto graph = testing::smallGraph();
+  const auto rows = diffRows(someDiff(*graph), *graph);
+  QCOMPARE(rows.size(), std::size_t(3));
+  QCOMPARE(rows[0].name, QStringLiteral("model.layers.*.up"));
+  QCOMPARE(rows[0].members.size(), qsizetype(4));
+  QCOMPARE(rows[0].node, graph->value(graph->findValue("linear_0")).producer);
+  QCOMPARE(rows[0].why, QStringLiteral("its input is split"));
+  QCOMPARE(rows[1].name, QStringLiteral("model.layers.0.down"));  // alone: by its own name
+  QVERIFY(!rows[2].isLayer);
+  QCOMPARE(rows[2].name, QStringLiteral("model.layers.*.up · linear"));
+  QCOMPARE(rows[2].members.size(), qsizetype(4));
+
+  plan::PlanDiff other = someDiff(*graph);
+  other.layers[2].after = rules::Strategy::Whole;  // one of the four differs: it stands alone
+  const auto apart = diffRows(other, *graph);
+  QCOMPARE(apart.size(), std::size_t(4));
+  QCOMPARE(apart[0].members.size(), qsizetype(3));
+  QCOMPARE(apart[1].name, QStringLiteral("model.layers.2.up"));
+}
+
+void TestDiffPanel::modelIsConsistent() {
+  const auto graph = testing::smallGraph();
+  DiffModel model;
+  QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+  model.setRows(diffRows(someDiff(*graph), *graph));
+  QCOMPARE(model.rowCount(), 3);
+  const auto at = [&](int row, int column, int role = Qt::DisplayRole) { return model.index(row, column).data(role); };
+  QCOMPARE(at(0, DiffModel::Count).toString(), QStringLiteral("×4"));
+  QCOMPARE(at(0, DiffModel::Before).toString(), QStringLiteral("column"));
+  QCOMPARE(at(0, DiffModel::After).toString(), QStringLiteral("row"));
+  QVERIFY(!at(0, DiffModel::Before, kPlacementRole).isValid());
+  QVERIFY(at(2, DiffModel::Before, kPlacementRole).value<MaybePlacement>() == rules::Placement::split(1));
+  QVERIFY(at(0, DiffModel::Name, Qt::ToolTipRole).toString().contains(QStringLiteral("model.layers.3.up")));
+  QVERIFY(at(0, DiffModel::Name, kTargetRole).toString().startsWith(QStringLiteral("node:")));
+  model.setRows({});
+  QCOMPARE(model.rowCount(), 0);
+}
+
+void TestDiffPanel::figuresSayTheDirection() {
+  const auto graph = testing::smallGraph();
+  const QString html = diffFigures(someDiff(*graph), kColors);
+  const auto lineOf = [&](const QString& name) {
+    const QStringList rows = html.split(QStringLiteral("<tr>"));
+    for (const QString& row : rows)
+      if (row.contains(name)) return QString(row).replace(QStringLiteral("&nbsp;"), QStringLiteral(" "));
+    return QString();
+  };
+  QVERIFY(lineOf(QStringLiteral("layers split")).contains(QStringLiteral("−2 ▼")));
+  QVERIFY(lineOf(QStringLiteral("layers split")).contains(kColors.conflict));
+  QVERIFY2(lineOf(QStringLiteral("FLOPs split")).contains(QStringLiteral("+40.0 points ▲")), qPrintable(html));
+  QVERIFY(lineOf(QStringLiteral("weights split")).contains(QStringLiteral("same")));
+  QVERIFY(lineOf(QStringLiteral("time a step")).contains(kColors.conflict));
+  QVERIFY(lineOf(QStringLiteral("bytes a rank")).contains(QStringLiteral("−200 MiB ▼")));
+  QVERIFY(lineOf(QStringLiteral("bytes a rank")).contains(kColors.good));
+  QVERIFY(lineOf(QStringLiteral("all-reduce")).contains(QStringLiteral("same")));
+  QVERIFY(lineOf(QStringLiteral("all-gather")).contains(QStringLiteral("+2")));
+  QVERIFY(!html.contains(QStringLiteral("ranks")));  // alike in both
+}
+
+void TestDiffPanel::panelKeepsAndDropsBranches() {
+  Document document;
+  DiffPanel panel(document);
+  panel.resize(330, 600);
+  panel.show();
+  const auto button = [&](const QString& text) {
+    QPushButton* found = nullptr;
+    for (QPushButton* candidate : panel.findChildren<QPushButton*>())
+      if (candidate->isVisible() && candidate->text() == text) found = candidate;
+    return found;
+  };
+  QVERIFY(!button(QStringLiteral("Keep B")));
+  document.setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
+  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), 60'000);
+  const auto first = document.plan();
+
+  QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.planDiff() && button(QStringLiteral("Keep B")), 60'000);
+  for (const char* name : {"A", "B", "Keep B", "Back to A"}) {
+    const QPushButton* shown = button(QLatin1String(name));
+    QVERIFY2(shown && shown->width() >= shown->fontMetrics().horizontalAdvance(shown->text()), name);
+  }
+  const auto labels = panel.findChildren<QLabel*>();
+  QVERIFY(std::any_of(labels.begin(), labels.end(), [](const QLabel* label) {
+    return label->isVisible() && label->text().contains(QStringLiteral("lm_head=replicated"));
+  }));
+  auto* table = panel.findChild<QTableView*>();
+  QTRY_VERIFY(table->isVisible() && table->model()->rowCount() > 0);
+  table->setFocus();
+  table->selectRow(0);
+  QVERIFY(document.focus().node.isValid());
+
+  button(QStringLiteral("A"))->click();
+  QCOMPARE(document.plan(), first);
+  QTRY_VERIFY(document.isIdle() && button(QStringLiteral("Back to A"))->isEnabled());
+  button(QStringLiteral("Back to A"))->click();
+  QCOMPARE(document.branches().size(), std::size_t(1));
+  QTRY_VERIFY(!button(QStringLiteral("Keep B")));
+  QCOMPARE(document.plan(), first);
+
+  QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
+  QTRY_VERIFY_WITH_TIMEOUT(
+      document.isIdle() && button(QStringLiteral("Keep B")) && button(QStringLiteral("Keep B"))->isEnabled(), 60'000);
+  button(QStringLiteral("Keep B"))->click();
+  QCOMPARE(document.branches().size(), std::size_t(1));
+  QVERIFY(document.plan() != first);
+}
+
+QTEST_MAIN(TestDiffPanel)
+#include "tst_diff_panel.moc"

@@ -1,0 +1,314 @@
+// The decision panel and the conflict card: what they say, and what their links and buttons do.
+#include <QLabel>
+#include <QMenu>
+#include <QPushButton>
+#include <QTextBrowser>
+#include <QToolButton>
+#include <QtTest>
+
+#include "tests/support/panel_fixture.h"
+#include "views/panels/answer_offers.h"
+#include "views/panels/explain_panels.h"
+#include "views/panels/figures.h"
+#include "views/base/text.h"
+
+using namespace cleave;
+using namespace cleave::views;
+
+namespace {
+const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
+constexpr int kPatience = 60'000;
+
+void openLlama(Document& document) {
+  document.setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
+  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan() && document.stepState(), kPatience);
+}
+
+NodeId layerNamed(const Document& document, std::string_view end) {
+  const graph::Graph& graph = *document.graph();
+  for (const NodeId node : idRange<NodeId>(graph.nodes.size()))
+    if (graph::layerShape(graph, node) && graph::layerName(graph, node).ends_with(end)) return node;
+  return {};
+}
+
+QPushButton* visibleButton(QWidget& panel, const QString& text) {
+  for (QPushButton* button : panel.findChildren<QPushButton*>())
+    if (button->isVisible() && button->text().startsWith(text)) return button;
+  return nullptr;
+}
+
+QAction* actionNamed(QMenu* menu, const QString& text) {
+  for (QAction* action : menu->actions())
+    if (action->text() == text) return action;
+  return nullptr;
+}
+
+QString visibleText(QWidget& panel) {
+  QStringList texts;
+  for (const QLabel* label : panel.findChildren<QLabel*>())
+    if (label->isVisible()) texts << label->text();
+  for (const QTextBrowser* text : panel.findChildren<QTextBrowser*>())
+    if (text->isVisible()) texts << text->toPlainText();
+  return texts.join(QLatin1Char('\n'));
+}
+}  // namespace
+
+class TestExplainPanels : public QObject {
+  Q_OBJECT
+ private slots:
+  void figuresAndTheirChanges();
+  void namesInProseBecomeLinks();
+  void chainEndsWithTheAlternatives();
+  void regretsStandBesideEachChoice();
+  void layersLikeThisOneShareAPattern();
+  void whyNotAnswersOfferWhatCanBeDone();
+  void remediesShowBeforeAndAfter();
+  void decisionPanelAsksAndPins();
+  void aPinForAllLayersLikeIt();
+  void linksMoveTheFocus();
+  void conflictCardExplainsNoSolution();
+  void longNamesDoNotWidenThePanel();
+};
+
+void TestExplainPanels::figuresAndTheirChanges() {
+  QCOMPARE(bytesChange(0), QStringLiteral("±0"));
+  QCOMPARE(bytesChange(-(5ll << 30) / 4), QStringLiteral("−1.25 GiB"));
+  QCOMPARE(countChange(1200), QStringLiteral("+1,200"));
+  QVERIFY(timeChange(INT64_MIN).startsWith(QStringLiteral("−")));
+  QVERIFY(costChange(0, 1 << 20).contains(QStringLiteral("the same time, +1 MiB")));
+  QCOMPARE(percentText(0.0042), QStringLiteral("0.4 %"));
+  QCOMPARE(percentText(0.00001), QStringLiteral("< 0.01 %"));
+  QCOMPARE(percentText(0), QStringLiteral("0 %"));
+}
+
+void TestExplainPanels::namesInProseBecomeLinks() {
+  const auto graph = testing::smallGraph();
+  const QString html = proseHtml("`linear_0` of `model.layers.0.up` and `model.layers.1` but <not> `this`.", *graph);
+  QVERIFY(html.contains(QStringLiteral("href=\"value:linear_0\"")));
+  const NodeId layer = graph->value(graph->findValue("linear_0")).producer;
+  QVERIFY(html.contains(QStringLiteral("href=\"node:%1\"").arg(layer.raw())));  // the module's layer itself
+  QVERIFY(html.contains(QStringLiteral("href=\"scope:model.layers.1\"")));
+  QVERIFY(html.contains(QStringLiteral("&lt;not&gt; this.")));
+  QCOMPARE(proseHtml("an odd ` quote", *graph), QStringLiteral("an odd  quote"));
+}
+
+void TestExplainPanels::chainEndsWithTheAlternatives() {
+  const auto graph = testing::smallGraph();
+  const ValueId relu = graph->findValue("relu_0"), linear = graph->findValue("linear_0");
+  solve::WhyLink first{graph->value(relu).producer,
+                       relu,
+                       {{"relu_0", relu}, {" is S(1) because its input is: ", {}}, {"linear_0", linear}},
+                       false,
+                       {}};
+  solve::WhyLink last{graph->value(linear).producer,
+                      linear,
+                      {{"linear_0", linear}, {" is column.", {}}},
+                      true,
+                      {"row: needs its input split"}};
+  const QString html = whyChain({first, last}, *graph, kColors);
+  QVERIFY(html.contains(QStringLiteral("value:relu_0")));
+  QCOMPARE(html.count(QStringLiteral("value:linear_0")), 2);
+  QVERIFY(html.contains(QStringLiteral("or row: needs its input split")));
+}
+
+void TestExplainPanels::regretsStandBesideEachChoice() {
+  std::vector<solve::Regret> regrets(5);
+  regrets[0] = {.placement = rules::Placement::split(1), .strategy = rules::Strategy::Column, .isChosen = true, .extraFs = 0, .extraBytes = 0};
+  regrets[1] = {.strategy = rules::Strategy::Row, .extraFs = 800'000'000'000, .extraBytes = -(1 << 20)};
+  regrets[2] = {.strategy = rules::Strategy::ColumnGather};
+  regrets[3] = {.strategy = rules::Strategy::Vocab, .extraFs = -13'000'000'000, .extraBytes = 1 << 20};
+  regrets[4] = {.strategy = rules::Strategy::ByExpert, .isProved = false};
+  const QString html = regretTable(regrets, 2, 1, kColors);
+  QVERIFY(html.contains(QStringLiteral("in the plan")) && !html.contains(QStringLiteral("whynot:column\"")));
+  QVERIFY(html.contains(timeChange(800'000'000'000)) && html.contains(QStringLiteral("−1 MiB")));
+  QVERIFY(html.contains(QStringLiteral("whynot:column+gather")));
+  // Whatever needs a word has one.
+  for (const char* words : {"over budget: every plan", "not known: the search ended", "the slack of 1 % allows that"})
+    QVERIFY2(html.contains(QLatin1String(words)), words);
+  // The heat of the canvas is of the fastest plan with another choice: where that is not the one that is answered, it
+  // stands here too.
+  QVERIFY(!html.contains(QStringLiteral("(fastest ")));
+  regrets[3].fastestExtraFs = -18'400'000'000;
+  const QString both = regretTable(regrets, 2, 1, kColors);
+  QVERIFY2(both.contains(QStringLiteral("(fastest %1)").arg(timeChange(-18'400'000'000))), qPrintable(both));
+  const QString plain = regretTable({regrets[0], regrets[1]}, 2, 1, kColors);
+  for (const char* words : {"budget", "not known", "slack"}) QVERIFY2(!plain.contains(QLatin1String(words)), words);
+}
+
+void TestExplainPanels::layersLikeThisOneShareAPattern() {
+  const auto graph = testing::smallGraph();
+  const LikeLayers up = layersLike(*graph, graph->value(graph->findValue("linear_4")).producer);
+  QCOMPARE(up.pattern, std::string("model.layers.*.up"));
+  QCOMPARE(up.count, std::size_t(4));
+  QCOMPARE(layersLike(*graph, graph->value(graph->findValue("relu_0")).producer).count, std::size_t(0));
+
+  graph::GraphBuilder b("uneven");  // the same names, other sizes: a pattern would catch what is not alike
+  ValueId at = b.addInput("x", {graph::DType::Float32, {2, 8}});
+  for (int i = 0; i < 2; ++i) {
+    const std::string path = "layers." + std::to_string(i) + ".fc";
+    const ValueId w = b.addParameter(path + ".weight", {graph::DType::Float32, {8 + 8 * i, 8}}, b.scope(path));
+    at = b.addCall("aten::linear", {b.current().nodes[0].results[0], w, graph::Argument{}},
+                   {{graph::DType::Float32, {2, 8 + 8 * i}}}, b.scope(path))[0];
+  }
+  b.addOutput("y", at);
+  const auto uneven = std::move(b).finish();
+  QVERIFY(uneven.has_value());
+  QCOMPARE(layersLike(*uneven, uneven->value(at).producer).count, std::size_t(0));
+}
+
+void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
+  Document document;
+  openLlama(document);
+  const NodeId layer = layerNamed(document, "lm_head");
+  WhyNotReply reply;
+  reply.node = layer;
+  QVERIFY(answerText(document, reply, kColors).html.contains(QStringLiteral("Trying it")));
+  reply.failure = QStringLiteral("It has <no> dimension 7.");
+  QVERIFY(answerText(document, reply, kColors).html.contains(QStringLiteral("&lt;no&gt;")));
+
+  reply.failure.clear();
+  reply.answer.emplace();
+  reply.answer->answer = solve::WhyNotAnswer::Forbidden;
+  reply.answer->sentences = {{{"lm_head cannot be row.", {}}}};
+  reply.answer->core.isIrreducible = true;
+  reply.answer->core.constraints = {
+      {solve::ConstraintKind::Pin, layer, {}, "You demand `lm_head` whole.", "lm_head=replicated",
+       solve::Change{solve::ChangeKind::LiftPin, "lm_head=replicated"}},
+      {solve::ConstraintKind::Sizes, layer, {}, "257 rows do not divide by 2.", std::nullopt}};
+  AnswerText text = answerText(document, reply, kColors);
+  QVERIFY(text.html.contains(QStringLiteral("each one is needed")));
+  QCOMPARE(text.offers.size(), std::size_t(2));
+  QVERIFY(!text.offers[0].button.isEmpty());
+  QVERIFY(text.offers[1].button.isEmpty());  // nobody can lift arithmetic
+  QVERIFY(text.offers[1].html.contains(QStringLiteral("node:%1").arg(layer.raw())));
+
+  QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), kPatience);
+  text.offers[0].act();
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.pins().empty(), kPatience);
+
+  reply.answer.emplace();
+  reply.answer->answer = solve::WhyNotAnswer::Costs;
+  reply.answer->extraFs = 800'000'000'000;
+  reply.answer->extraBytes = 1 << 20;
+  reply.answer->pin = "lm_head=replicated";
+  text = answerText(document, reply, kColors);
+  QVERIFY(text.html.contains(costChange(800'000'000'000, 1 << 20)));
+  QCOMPARE(text.offers.size(), std::size_t(1));
+  text.offers[0].act();
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.pins().size() == 1, kPatience);
+}
+
+void TestExplainPanels::remediesShowBeforeAndAfter() {
+  Document document;
+  openLlama(document);
+  solve::Remedy remedy;
+  remedy.change = {solve::ChangeKind::FullMenu, {}};
+  remedy.text = "The full menu splits `lm_head` too.";
+  remedy.before = {false, 0, 16, 0, 0};
+  remedy.after = {true, 16, 16, 3 << 20, 1'000'000'000};
+  const auto offers = remedyOffers(document, {remedy}, kColors);
+  QCOMPARE(offers.size(), std::size_t(1));
+  QVERIFY(offers[0].html.contains(QStringLiteral("16 of 16")) && offers[0].html.contains(QStringLiteral("3 MiB")));
+  QCOMPARE(offers[0].html.count(QStringLiteral("no plan")), 3);
+  QVERIFY(!offers[0].button.isEmpty());
+}
+
+void TestExplainPanels::decisionPanelAsksAndPins() {
+  Document document;
+  DecisionPanel panel(document);
+  panel.resize(320, 700);
+  panel.show();
+  QVERIFY(!visibleButton(panel, QStringLiteral("Why not")));
+  openLlama(document);
+  document.focusNode(layerNamed(document, "layers.0.mlp.up_proj"));
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && visibleButton(panel, QStringLiteral("Why not")), kPatience);
+  QMenu* menu = visibleButton(panel, QStringLiteral("Why not"))->menu();
+  QTRY_VERIFY(actionNamed(menu, QStringLiteral("R?")));
+  QVERIFY(!actionNamed(menu, QStringLiteral("column?")));  // so it is
+  actionNamed(menu, QStringLiteral("R?"))->trigger();
+  QVERIFY(document.whyNot());
+  QTRY_VERIFY_WITH_TIMEOUT(!document.whyNot()->isPending(), kPatience);
+  QTRY_VERIFY(visibleText(panel).contains(document.whyNot()->question));
+  auto* close = panel.findChild<QToolButton*>();
+  QVERIFY(close->isVisible());
+  close->click();
+  QVERIFY(!close->isVisible());
+}
+
+void TestExplainPanels::aPinForAllLayersLikeIt() {
+  Document document;
+  DecisionPanel panel(document);
+  panel.resize(320, 700);
+  panel.show();
+  openLlama(document);
+  document.focusNode(layerNamed(document, "layers.0.mlp.up_proj"));
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && visibleButton(panel, QStringLiteral("Pin")), kPatience);
+  QMenu* menu = visibleButton(panel, QStringLiteral("Pin"))->menu();
+  QAction* all = nullptr;
+  for (QAction* action : menu->actions())
+    if (action->text().startsWith(QStringLiteral("column on all "))) all = action;
+  QVERIFY(all);
+  all->trigger();
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+  QCOMPARE(document.pins().size(), std::size_t(1));
+  QCOMPARE(document.pins()[0].text, std::string("model.layers.*.mlp.up_proj==column"));  // and not column+gather
+  for (const plan::LayerPlan& layer : document.plan()->layers)
+    if (layer.name.ends_with(".up_proj")) QVERIFY(layer.strategy == rules::Strategy::Column);
+}
+
+void TestExplainPanels::linksMoveTheFocus() {
+  Document document;
+  DecisionPanel panel(document);
+  panel.resize(320, 700);
+  panel.show();
+  openLlama(document);
+  const NodeId layer = layerNamed(document, "layers.0.mlp.up_proj");
+  document.focusNode(layer);
+  auto* text = panel.findChild<QTextBrowser*>();
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && text->toPlainText().contains(QStringLiteral("Inputs")), kPatience);
+  text->setFocus();
+  for (int i = 0;
+       i < 3 && document.focus().node == layer && document.focus().scope == document.graph()->node(layer).scope; ++i) {
+    QTest::keyClick(text, Qt::Key_Tab);  // link by link
+    QTest::keyClick(text, Qt::Key_Return);
+  }
+  QVERIFY(document.canGoBack());
+}
+
+void TestExplainPanels::conflictCardExplainsNoSolution() {
+  Document document;
+  ConflictCard card(document);
+  card.resize(320, 700);
+  card.show();
+  openLlama(document);
+  QTRY_VERIFY(visibleText(card).contains(QStringLiteral("no conflict")));
+  document.setEngine(solve::Engine::Learning);
+  document.setMenu(rules::Menu::Optimum);
+  QVERIFY(document.addPin(QStringLiteral("lm_head=row")).has_value());
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.solved(), kPatience);
+  QVERIFY(!document.solved()->result.solution);
+  document.seek(0);
+  QTRY_VERIFY_WITH_TIMEOUT(visibleText(card).contains(QStringLiteral("no solution")), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(visibleButton(card, QStringLiteral("Lift")), kPatience);
+  visibleButton(card, QStringLiteral("Lift"))->click();
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+  QVERIFY(document.pins().empty());
+}
+
+void TestExplainPanels::longNamesDoNotWidenThePanel() {
+  Document document;
+  OfferList list(document);
+  list.resize(300, 400);
+  const QString name = QStringLiteral("model.language_model.layers.*.self_attn.a_very_long_projection_name_indeed=row");
+  list.setOffers(QString(),
+                 {{QStringLiteral("A sentence about %1.").arg(name), QStringLiteral("Pin %1").arg(name), {}, {}}});
+  auto* button = list.findChild<QPushButton*>();
+  QCOMPARE(button->text(), QStringLiteral("Pin %1").arg(name));  // whole for screen readers
+  QTRY_VERIFY(button->width() > 0 && button->geometry().right() <= list.width());
+  QVERIFY(list.plainText().contains(name));
+}
+
+QTEST_MAIN(TestExplainPanels)
+#include "tst_explain_panels.moc"

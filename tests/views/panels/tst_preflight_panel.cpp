@@ -1,0 +1,200 @@
+// Before any search: what the panel says, and the numbers of ranks by mouse and keyboard.
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTextBrowser>
+#include <QtTest>
+
+#include "tests/support/panel_fixture.h"
+#include "views/panels/preflight_panel.h"
+#include "views/panels/world_sizes.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using plan::WorldSizeVerdict;
+
+namespace {
+plan::WorldSize size(int ranks, WorldSizeVerdict verdict, const char* why = "") {
+  plan::WorldSize size;
+  size.ranks = ranks;
+  size.verdict = verdict;
+  size.hasPlan = verdict != WorldSizeVerdict::NoSolution && verdict != WorldSizeVerdict::OverBudget;
+  size.layers = {verdict == WorldSizeVerdict::Works ? std::size_t{8} : std::size_t{3}, 8};
+  size.flopsShare = size.layers.split / 8.0;
+  size.weightShare = 0.25;
+  size.rankBytes = 3 << 20;
+  size.why = why;
+  return size;
+}
+
+std::vector<plan::WorldSize> fourSizes() {
+  return {size(1, WorldSizeVerdict::Works), size(2, WorldSizeVerdict::Works),
+          size(3, WorldSizeVerdict::NoSolution, "`lm_head` cannot be row on 3 ranks"),
+          size(4, WorldSizeVerdict::Partly, "3 heads do not split over 4 ranks")};
+}
+
+std::unique_ptr<WorldSizeStrip> shownStrip(int width = 480) {
+  auto strip = std::make_unique<WorldSizeStrip>();
+  strip->setSizes(fourSizes(), 64);
+  strip->resize(width, strip->heightForWidth(width));
+  strip->show();
+  return strip;
+}
+const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
+}  // namespace
+
+class TestPreflightPanel : public QObject {
+  Q_OBJECT
+ private slots:
+  void sizesSayTheirVerdictAndReason();
+  void cellsFitAnyWidth_data();
+  void cellsFitAnyWidth();
+  void keysWalkTheCells();
+  void clickAndEnterChoose();
+  void textHasLinksNumbersAndVerdicts();
+  void textSaysWhenNothingStandsInTheWay();
+  void panelFollowsTheDocument();
+};
+
+void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
+  const auto sizes = fourSizes();
+  QVERIFY(worldSizeText(sizes[0]).startsWith(QStringLiteral("1 rank – works, there is nothing to split")));
+  QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("8 of 8 layers, 100 % of the FLOPs and 25.0 % of the weight bytes are split")));
+  QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("3 MiB a rank")));
+  const QString none = worldSizeText(sizes[2]);
+  QVERIFY2(none.contains(QStringLiteral("no solution: lm_head cannot be row")), qPrintable(none));
+  QVERIFY(!none.contains(QStringLiteral("MiB")));  // there is no plan to have a size
+  QVERIFY(worldSizeText(sizes[3]).contains(QStringLiteral("works in part: 3 heads do not split over 4 ranks; 3 of 8 layers, 37.5 %")));
+  // Three reasons for one picture: it cannot, it does not pay, it was not asked for.
+  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::Nothing, "a")).contains(QStringLiteral("nothing is split: a")));
+  QVERIFY(worldSizeText(size(2, WorldSizeVerdict::DoesNotPay, "b")).contains(QStringLiteral("does not pay: b")));
+  // A budget's reason lists all that a rank holds: in brief here, the whole of it under the pointer.
+  plan::WorldSize over = size(2, WorldSizeVerdict::OverBudget, "c: all that a rank holds");
+  over.overBytes = 1 << 20;
+  QCOMPARE(worldSizeText(over), QStringLiteral("2 ranks – no plan fits: over by 1 MiB, the smallest that was found needs 3 MiB a rank"));
+  QVERIFY(worldSizeReason(over).contains(QStringLiteral("c: all that a rank holds")));
+  QCOMPARE(worldSizeReason(sizes[1]), worldSizeText(sizes[1]));
+  plan::WorldSize full = sizes[1];
+  QVERIFY(!worldSizeText(full).contains(QStringLiteral("budget")));
+  full.verdict = WorldSizeVerdict::OverBudget;
+  full.overBytes = 1 << 20;
+  full.why = "the engine does not look at it";
+  QVERIFY2(worldSizeText(full).startsWith(QStringLiteral("2 ranks – over the budget: the engine does not look at it · 3 MiB a rank")),
+           qPrintable(worldSizeText(full)));
+  QVERIFY(worldSizeText(full).endsWith(QStringLiteral("over the memory budget by 1 MiB")));
+  QCOMPARE(worldSizeReason(full), worldSizeText(full));
+}
+
+void TestPreflightPanel::cellsFitAnyWidth_data() {
+  QTest::addColumn<int>("width");
+  for (const int width : {40, 180, 310, 640, 2400}) QTest::addRow("%d", width) << width;
+}
+
+void TestPreflightPanel::cellsFitAnyWidth() {
+  QFETCH(int, width);
+  const auto strip = shownStrip(width);
+  for (int ranks = 1; ranks <= 64; ++ranks) {
+    const QRect cell = strip->cellOf(ranks);
+    QVERIFY(cell.bottom() < strip->heightForWidth(width));
+    if (width >= 180) QVERIFY(cell.right() < width);
+    QCOMPARE(strip->ranksAt(cell.center()), ranks);
+    for (int other = 1; other < ranks; ++other) QVERIFY(!cell.intersects(strip->cellOf(other)));
+  }
+}
+
+void TestPreflightPanel::keysWalkTheCells() {
+  const auto strip = shownStrip();
+  QSignalSpy detail(strip.get(), &WorldSizeStrip::detailChanged);
+  QTest::keyClick(strip.get(), Qt::Key_Right);
+  QCOMPARE(strip->current(), 2);
+  QCOMPARE(detail.count(), 1);
+  QVERIFY(strip->detail().contains(QStringLiteral("8 of 8")));
+  QCOMPARE(strip->accessibleDescription(), strip->detail());
+  QTest::keyClick(strip.get(), Qt::Key_Down);
+  QCOMPARE(strip->cellOf(strip->current()).left(), strip->cellOf(2).left());
+  QVERIFY(strip->current() > 2);
+  QVERIFY(strip->detail().contains(QStringLiteral("not tried")));
+  QTest::keyClick(strip.get(), Qt::Key_Up);
+  QCOMPARE(strip->current(), 2);
+  QTest::keyClick(strip.get(), Qt::Key_Up);
+  QCOMPARE(strip->current(), 2);
+  QTest::keyClick(strip.get(), Qt::Key_End);
+  QTest::keyClick(strip.get(), Qt::Key_Right);
+  QCOMPARE(strip->current(), 64);
+}
+
+void TestPreflightPanel::clickAndEnterChoose() {
+  const auto strip = shownStrip();
+  QSignalSpy chosen(strip.get(), &WorldSizeStrip::chosen);
+  QTest::mouseClick(strip.get(), Qt::LeftButton, {}, strip->cellOf(4).center());
+  QCOMPARE(chosen.takeLast(), QVariantList{4});
+  QTest::mouseClick(strip.get(), Qt::LeftButton, {}, QPoint(2, strip->height() - 3));  // the legend
+  QVERIFY(chosen.isEmpty());
+  QTest::keyClick(strip.get(), Qt::Key_Right);
+  QTest::keyClick(strip.get(), Qt::Key_Return);
+  QCOMPARE(chosen.takeLast(), QVariantList{5});
+}
+
+void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
+  const auto graph = testing::smallGraph();
+  const NodeId layer = graph->value(graph->findValue("linear_0")).producer;
+  plan::Preflight preflight;
+  preflight.unknownOperators.push_back({"aten::cumsum", 3, layer, true, "Its operands must be whole: `linear_1` is."});
+  preflight.heads.push_back({"model.layers.*.self_attn", 4, layer, {3, 3}, "3 heads do not divide by 2 ranks."});
+  preflight.indivisible.push_back({"model.layers.*.up", 4, layer, "3 heads do not split over 2 ranks", 96 << 20});
+  preflight.whole.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});
+  preflight.wholeBytes = (96 << 20) + 4096;
+  const QString html = preflightText(preflight, *graph, 2, kColors);
+  const QString target = QStringLiteral("href=\"node:%1\"").arg(layer.raw());
+  QCOMPARE(html.count(target), 4);
+  // Heads come first: they are what a count of split layers hides.
+  QVERIFY(html.indexOf(QStringLiteral("3 heads do not divide")) < html.indexOf(QStringLiteral("It matters.")));
+  QVERIFY(html.contains(QStringLiteral("value:linear_1")));
+  QVERIFY(html.contains(QStringLiteral("It matters.")) && html.contains(QStringLiteral("×3")));
+  QVERIFY(html.contains(QStringLiteral("do not divide by 2 ranks")) && html.contains(QStringLiteral("96\u00a0MiB")));
+  QVERIFY(html.contains(QStringLiteral("&lt;odd&gt;")));
+  preflight.unknownOperators[0].matters = false;
+  QVERIFY(preflightText(preflight, *graph, 2, kColors).contains(QStringLiteral("It does not matter here.")));
+}
+
+void TestPreflightPanel::textSaysWhenNothingStandsInTheWay() {
+  const auto graph = testing::smallGraph();
+  QVERIFY(preflightText({}, *graph, 4, kColors).contains(QStringLiteral("sizes divide by 4 ranks")));
+  QVERIFY(!preflightText({}, *graph, 4, kColors).contains(QStringLiteral("Whole on every rank")));
+}
+
+void TestPreflightPanel::panelFollowsTheDocument() {
+  Document document;
+  PreflightPanel panel(document);
+  panel.resize(320, 600);
+  panel.show();
+  auto* strip = panel.findChild<WorldSizeStrip*>();
+  QVERIFY(!strip->isVisible());
+  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.preflight(), 60'000);
+  QPushButton* all = nullptr;
+  for (QPushButton* button : panel.findChildren<QPushButton*>())
+    if (button->text() == QStringLiteral("Try them all")) all = button;
+  QVERIFY(all);
+  QTRY_VERIFY(all->isVisible());
+  all->click();
+  QTRY_VERIFY_WITH_TIMEOUT(document.worldSizes() && strip->isVisible(), 120'000);
+  QCOMPARE(document.worldSizes()->rows.size(), std::size_t(64));
+  QVERIFY(strip->sizeOf(2));
+  QVERIFY(!strip->detail().isEmpty());
+  QTest::mouseClick(strip, Qt::LeftButton, {}, strip->cellOf(4).center());
+  QCOMPARE(document.settings().ranks, 4);
+  QVERIFY(document.worldSizes());  // other ranks are other rows of the same answer
+  // Under other settings they would be others: what stands there is of these settings, or nothing.
+  document.setMemoryBudget(1 << 20);
+  QVERIFY(!document.worldSizes());
+  QTRY_VERIFY(!strip->isVisible());
+  document.computeWorldSizes();
+  document.setMemoryBudget(std::nullopt);
+  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), 120'000);
+  QVERIFY(!document.worldSizes());
+  QVERIFY(!panel.findChild<QTextBrowser*>()->toPlainText().isEmpty());
+}
+
+QTEST_MAIN(TestPreflightPanel)
+#include "tst_preflight_panel.moc"

@@ -1,0 +1,266 @@
+// Before a run: what the panel says of memory, and that ranks which do not fit start only for a user who insists.
+#include <QCheckBox>
+#include <QDir>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QLabel>
+#include <QProcess>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "views/panels/run_panel.h"
+#include "pipeline/source.h"
+#include "views/base/save_file.h"
+#include "views/base/text.h"
+
+using namespace cleave;
+using namespace cleave::views;
+
+namespace {
+constexpr int kPatience = 60'000;
+
+/// A Llama of so many layers; 1,000 of them are 40 TiB.
+QString makeModel(const QTemporaryDir& folder, int hidden, int layers) {
+  QFile config(folder.filePath(QStringLiteral("config.json")));
+  if (!config.open(QIODevice::WriteOnly)) qFatal("cannot write the config");
+  config.write(QStringLiteral("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": %1,"
+                              " \"intermediate_size\": %2, \"num_hidden_layers\": %3, \"num_attention_heads\": 8, \"num_key_value_heads\": 8,"
+                              " \"vocab_size\": 512, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0,"
+                              " \"hidden_act\": \"silu\", \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}")
+                   .arg(hidden)
+                   .arg(4 * hidden)
+                   .arg(layers)
+                   .toUtf8());
+  return folder.path();
+}
+
+void open(Document& document, const QString& model) {
+  document.setEngine(solve::Engine::Reference);
+  torch_capture::CaptureOptions options;
+  options.sequence = 8;
+  document.openSource(model, options);
+  QTRY_VERIFY_WITH_TIMEOUT(document.plan() && document.activity() == Activity::Idle, kPatience);
+}
+
+QPushButton* startButton(RunPanel& panel) {
+  for (QPushButton* button : panel.findChildren<QPushButton*>())
+    if (button->text().startsWith(QLatin1String("Run on"))) return button;
+  return nullptr;
+}
+}  // namespace
+
+class TestRunPanel : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
+
+  void ranksThatFitStartAtOnce() {
+    QTemporaryDir folder;
+    Document document;
+    open(document, makeModel(folder, 64, 2));
+    RunPanel panel(document);
+    panel.show();
+    QVERIFY(startButton(panel)->isEnabled());
+    QVERIFY(!panel.findChild<QCheckBox*>()->isVisible());
+    const auto checks = checksBeforeRun(document.plan().get(), 2, launch::Backend::Gloo);
+    const auto memory = std::find_if(checks.begin(), checks.end(), [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
+    QVERIFY(memory != checks.end() && memory->isOk);
+  }
+
+  /// What is said before a run holds after it, of the program and of the processes it runs in; and a report says what
+  /// the bars show.
+  void aRunTakesWhatWasChecked() {
+    QTemporaryDir folder;
+    Document document;
+    open(document, makeModel(folder, 256, 2));
+    const pipeline::MemoryCheck check = pipeline::checkMemory(*document.plan(), launch::Backend::Gloo);
+    document.run(2, launch::Backend::Gloo);
+    QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.runState(), kPatience);
+    const RunState& run = *document.runState();
+    QVERIFY2(run.report && run.report->outcome.succeeded, qPrintable(run.failure));
+    std::int64_t processes = 0;
+    for (const RankView& rank : run.monitor->snapshot()) {
+      const protocol::PeakMemory peak = run.report->outcome.results[static_cast<std::size_t>(rank.rank)]->peak;
+      QCOMPARE(rank.memory.peak, peak);
+      const std::int64_t predicted = document.plan()->memory.total();
+      QVERIFY2(peak.program > predicted / 2 && peak.program < predicted * 5 / 4,
+               qPrintable(QStringLiteral("%1 of %2").arg(peak.program).arg(predicted)));
+      QVERIFY(peak.process > peak.program);
+      processes += peak.process;
+    }
+    const std::int64_t shared = 72 << 20;  // counted by each process
+    QVERIFY2(check.needed >= processes - shared && check.needed < 2 * processes,
+             qPrintable(QStringLiteral("%1 of %2").arg(processes).arg(check.needed)));
+    const auto json =
+        QJsonDocument::fromJson(QByteArray::fromStdString(pipeline::toJson(*run.report, *document.plan())));
+    const QJsonObject first = json[QLatin1String("ranks")][0].toObject();
+    QCOMPARE(first[QLatin1String("peak_memory")].toInteger(), run.report->outcome.results[0]->peak.program);
+    QCOMPARE(json[QLatin1String("plan")][QLatin1String("predicted_memory")].toInteger(),
+             document.plan()->memory.total());
+    // What the window writes is what the command line writes, with the samples.
+    QJsonObject exported = QJsonDocument::fromJson(runToJson(run).toUtf8()).object();
+    const QJsonArray watched = exported.take(QLatin1String("watched")).toArray();
+    QCOMPARE(exported, json.object());
+    QCOMPARE(watched.size(), 2);
+    QCOMPARE(watched[1][QLatin1String("peak_rss")].toInteger(), run.report->outcome.results[1]->peak.process);
+    QVERIFY(!watched[1][QLatin1String("process_bytes_10hz")].toArray().isEmpty());
+  }
+
+  /// Solving again would find none again.
+  void withoutASolutionThereIsNothingToRun() {
+    QTemporaryDir folder;
+    Document document;
+    document.setMemoryBudget(1 << 10);
+    torch_capture::CaptureOptions options;
+    options.sequence = 8;
+    document.openSource(makeModel(folder, 64, 2), options);
+    QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.solved(), kPatience);
+    QVERIFY(!document.plan());
+    RunPanel panel(document);
+    panel.show();
+    QPushButton* start = startButton(panel);
+    QVERIFY(!start->isEnabled());
+    QVERIFY2(start->toolTip().contains(QLatin1String("conflict card")), qPrintable(start->toolTip()));
+    const auto labels = panel.findChildren<QLabel*>();
+    QVERIFY(std::any_of(labels.begin(), labels.end(),
+                        [&](const QLabel* label) { return label->text().contains(start->toolTip()); }));
+    QVERIFY(std::none_of(labels.begin(), labels.end(),
+                         [](const QLabel* label) { return label->text().contains(QLatin1String("No plan yet")); }));
+    document.run(2, launch::Backend::Gloo);
+    QVERIFY(document.activity() == Activity::Idle && !document.runState());
+    // Another question may have an answer.
+    document.setMemoryBudget(std::nullopt);
+    QVERIFY(start->isEnabled());
+  }
+
+  void ranksThatDoNotFitStartOnlyForWhoInsists() {
+    QTemporaryDir folder;
+    Document document;
+    open(document, makeModel(folder, 65536, 12));
+    RunPanel panel(document);
+    panel.show();
+    QPushButton* start = startButton(panel);
+    auto* insist = panel.findChild<QCheckBox*>();
+    QVERIFY(insist->isVisible() && !insist->isChecked());
+    QVERIFY(!start->isEnabled());
+    const auto checks = checksBeforeRun(document.plan().get(), 2, launch::Backend::Gloo);
+    QVERIFY(std::any_of(checks.begin(), checks.end(),
+                        [](const RunCheck& c) { return !c.isOk && c.text.startsWith(QLatin1String("2 ranks are predicted to hold ")); }));
+    insist->click();
+    QVERIFY(start->isEnabled());
+    insist->click();
+    QVERIFY(!start->isEnabled());
+
+    // What stands under it does the same.
+    const auto shown = [&] {
+      const auto labels = panel.findChildren<QLabel*>();
+      return std::any_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().endsWith(QLatin1String(" --ignore-memory")); });
+    };
+    QVERIFY(!shown());
+    insist->click();
+    QVERIFY(shown());
+    insist->click();
+    QVERIFY(!shown());
+
+    // Whoever starts it otherwise (a script) is told, and nothing is started.
+    QSignalSpy ended(&document, &Document::workEnded);
+    document.run(2, launch::Backend::Gloo);
+    QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);
+    QVERIFY(document.runState() && !document.runState()->isActive && !document.runState()->report);
+    QVERIFY2(document.runState()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")), qPrintable(document.runState()->failure));
+    QVERIFY(!panel.findChild<RankBars*>()->isVisible());  // no rank that never lived
+    QStringList texts;
+    for (const QLabel* label : panel.findChildren<QLabel*>())
+      if (label->isVisible()) texts << label->text();
+    const QString all = texts.join(QLatin1Char('|'));
+    QVERIFY2(all.contains(QLatin1String("Not started: 2 ranks are predicted")) &&
+                 all.contains(QLatin1String("cleave-cli run")) && all.contains(QLatin1String("Planned: ")),
+             qPrintable(all));
+  }
+
+  /// A plan made elsewhere, for a device that only its maker had: what is shown is pasted into a shell, and runs.
+  void theCommandThatIsShownRuns_data() {
+    QTest::addColumn<QString>("name");
+    QTest::newRow("a device of the maker's own") << "lab";
+    QTest::newRow("another device of a bundled name") << "h100";
+  }
+  void theCommandThatIsShownRuns() {
+    QFETCH(QString, name);
+    QTemporaryDir folder;
+    auto device = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice));
+    QVERIFY(device.has_value());
+    device->name = toStd(name);
+    device->memoryBytes = 3ll << 30;
+    pipeline::SolveOptions options;
+    options.engine = solve::Engine::Reference;
+    options.cost.profile = *device;
+    torch_capture::CaptureOptions capture;
+    capture.sequence = 8;
+    const auto model = pipeline::openModel(toStd(makeModel(folder, 64, 1)), capture);
+    QVERIFY(model.has_value());
+    const auto solved = pipeline::solveModel(*model, options);
+    QVERIFY(solved.has_value());
+    const auto made = pipeline::planModel(*model, *solved);
+    QVERIFY(made.has_value());
+    const QString file = folder.filePath(QStringLiteral("it's a plan.json"));
+    QVERIFY(saveFile(file, QByteArray::fromStdString(plan::toJson(**made))).has_value());
+
+    Document document;
+    document.open(file);
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && document.activity() == Activity::Idle, kPatience);
+    QVERIFY(document.plan()->costSettings.profile == *device);
+    const QString command = runCommand(document, 2, launch::Backend::Gloo, true);
+    QProcess shell;
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert(QStringLiteral("PATH"), QStringLiteral(CLEAVE_BIN_DIR ":") + environment.value(QStringLiteral("PATH")));
+    shell.setProcessEnvironment(environment);
+    shell.setWorkingDirectory(QDir::tempPath());
+    const QString planAgain = folder.filePath(QStringLiteral("again.json"));
+    shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), command});
+    QVERIFY(shell.waitForFinished(kPatience));
+    QVERIFY2(shell.exitCode() == 0, qPrintable(command + QLatin1Char('\n') + QString::fromUtf8(shell.readAllStandardError())));
+    // The same words make a plan for the same device.
+    QString again = command;
+    again.replace(QStringLiteral("cleave-cli run"), QStringLiteral("cleave-cli plan"));
+    again.remove(QRegularExpression(QStringLiteral(" --(skip-weights|ignore-memory|backend \\w+)")));
+    shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), again + QStringLiteral(" --json '%1'").arg(planAgain)});
+    QVERIFY(shell.waitForFinished(kPatience));
+    QVERIFY2(shell.exitCode() == 0, shell.readAllStandardError().constData());
+    const auto read = pipeline::readPlanFile(toStd(planAgain));
+    QVERIFY(read.has_value());
+    QVERIFY((*read)->costSettings.profile == *device);
+  }
+
+  /// The unsplit run that ranks are compared with is made of the folder, so what it says of weights would be no use.
+  void whatHasLostItsFolderIsNotRun() {
+    QTemporaryDir folder;
+    QVERIFY(QDir(folder.path()).mkdir(QStringLiteral("model")));
+    const QString gone = folder.filePath(QStringLiteral("model")), plan = folder.filePath(QStringLiteral("plan.json"));
+    const QString config = QStringLiteral("/config.json");
+    QVERIFY(QFile::rename(makeModel(folder, 64, 1) + config, gone + config));
+    Document document;
+    RunPanel panel(document);
+    open(document, gone);
+    QVERIFY(startButton(panel)->isEnabled());
+    QVERIFY(saveFile(plan, QByteArray::fromStdString(plan::toJson(*document.plan()))).has_value());
+    QVERIFY(QDir(gone).removeRecursively());
+    document.open(plan);
+    QTRY_VERIFY_WITH_TIMEOUT(document.source() == plan && document.activity() == Activity::Idle, kPatience);
+    QVERIFY(!startButton(panel)->isEnabled());
+    QString said;
+    for (const QLabel* label : panel.findChildren<QLabel*>())
+      if (label->isVisibleTo(&panel)) said += label->text() + QLatin1Char('\n');
+    QVERIFY2(said.contains(QStringLiteral("model does not exist: the unsplit run")), qPrintable(said));
+    for (const char* phrase : {"random ones", "is predicted to hold", "cleave-cli"})
+      QVERIFY2(!said.contains(QLatin1String(phrase)), qPrintable(said));
+    document.run(2, launch::Backend::Gloo);
+    QVERIFY(!document.runState());
+  }
+};
+
+QTEST_MAIN(TestRunPanel)
+#include "tst_run_panel.moc"

@@ -1,0 +1,106 @@
+// Scripts: what is accepted, which line is blamed, and a window driven through a real model.
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "views/window/script.h"
+#include "views/base/text.h"
+
+using namespace cleave;
+using namespace cleave::views;
+
+class TestScript : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
+  void namesTheLineOfWhatItCannotRead_data();
+  void namesTheLineOfWhatItCannotRead();
+  void readsCommandsBetweenComments();
+  void drivesTheWindow();
+  void failsAtTheLineThatFailed_data();
+  void failsAtTheLineThatFailed();
+};
+
+void TestScript::namesTheLineOfWhatItCannotRead_data() {
+  QTest::addColumn<QString>("script");
+  QTest::addColumn<QString>("phrase");
+  QTest::newRow("unknown") << "wait\nfrobnicate now"
+                           << "line 2: \"frobnicate\"";
+  QTest::newRow("missing argument") << "open"
+                                    << "open PATH";
+  QTest::newRow("surplus argument") << "\n\nwait long"
+                                    << "line 3";
+  QTest::newRow("bad theme") << "theme pink"
+                             << "theme dark|light";
+  QTest::newRow("bad size") << "resize 1280"
+                            << "resize WxH";
+  QTest::newRow("bad step") << "step many"
+                            << "step +1|-1|N";
+  QTest::newRow("bad engine") << "solve engine=magic"
+                              << "engine=magic";
+  QTest::newRow("bad ranks") << "solve ranks=0"
+                             << "ranks=0";
+  QTest::newRow("bad backend") << "run backend=mpi"
+                               << "backend=mpi";
+  QTest::newRow("shot out of its folder") << "shot ../x"
+                                          << "../x";
+  QTest::newRow("pin without a placement") << "pin lm_head"
+                                           << "pin SPEC";
+}
+
+void TestScript::namesTheLineOfWhatItCannotRead() {
+  QFETCH(QString, script);
+  QFETCH(QString, phrase);
+  const auto parsed = parseScript(script);
+  QVERIFY(!parsed);
+  QCOMPARE(exitCode(parsed.error().code), 2);
+  QVERIFY2(toQ(parsed.error().message).contains(phrase), parsed.error().message.c_str());
+}
+
+void TestScript::readsCommandsBetweenComments() {
+  const auto parsed =
+      parseScript(QStringLiteral("# a comment\n\n  open  a folder \nsolve engine=reference ranks=2 "
+                                 "sequence_parallel=on pin=lm_head=row lm_head!=column\nquit\n"));
+  QVERIFY2(parsed.has_value(), parsed ? "" : parsed.error().message.c_str());
+  QCOMPARE(parsed->size(), std::size_t(3));
+  QCOMPARE((*parsed)[0].rest, QStringLiteral("a folder"));
+  QCOMPARE((*parsed)[1].line, 4);
+}
+
+void TestScript::drivesTheWindow() {
+  QTemporaryDir folder;
+  const QString script =
+      QStringLiteral(
+          "open %1\nsolve engine=reference ranks=2\nwait\nselect linear_0\nexpand model.layers.0\nstep 3\nstep "
+          "+1\nstep -1\nsearch op:linear\ntheme dark\nresize 1000x700\nshot one\nquit\nopen nowhere\n")
+          .arg(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  MainWindow window(false);
+  window.show();
+  ScriptRunner runner(window, *parseScript(script), folder.path());
+  QCOMPARE(runner.run(), 0);
+  QCOMPARE(QImage(folder.filePath("one.png")).size(), QSize(1000, 700));
+  QCOMPARE(window.document().wantedStep(), StepId(3));
+  QVERIFY(window.document().plan());
+  QVERIFY(!window.document().searchHits().empty());
+}
+
+void TestScript::failsAtTheLineThatFailed_data() {
+  QTest::addColumn<QString>("script");
+  QTest::newRow("no such folder") << "open /nowhere/at/all";
+  QTest::newRow("no such sample") << "sample none";
+  QTest::newRow("no model") << "solve";
+  QTest::newRow("no such value") << "open MODEL\nselect nothing_7";
+  QTest::newRow("no such module") << "open MODEL\nexpand model.layers.99";
+  QTest::newRow("no such step") << "open MODEL\nstep 100000000";
+  QTest::newRow("a pin that matches nothing") << "open MODEL\nwait\npin no.such.layer=row";
+}
+
+void TestScript::failsAtTheLineThatFailed() {
+  QFETCH(QString, script);
+  script.replace(QStringLiteral("MODEL"), QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  MainWindow window(false);
+  ScriptRunner runner(window, *parseScript(script), {});
+  QCOMPARE(runner.run(), 1);
+}
+
+QTEST_MAIN(TestScript)
+#include "tst_script.moc"

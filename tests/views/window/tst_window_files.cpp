@@ -1,0 +1,108 @@
+// What the window writes: regular files, off the thread that draws.
+#include <sys/stat.h>
+
+#include <QFileDialog>
+#include <QTemporaryDir>
+
+#include "views/base/save_file.h"
+#include "tests/views/window/window_fixture.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::testing;
+
+namespace {
+
+/// Answers the next file dialog as a person does.
+void choose(const QString& file) {
+  QTimer::singleShot(0, [file] {
+    auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+    if (!dialog) return choose(file);
+    dialog->setOption(QFileDialog::DontConfirmOverwrite);
+    dialog->selectFile(file);
+    static_cast<QDialog*>(dialog)->done(QDialog::Accepted);
+  });
+}
+
+}  // namespace
+
+class TestWindowFiles : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() {
+    qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources");
+    QApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
+  }
+
+  void exportsAreWrittenAndSaidSo_data() {
+    QTest::addColumn<QString>("action");
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QByteArray>("begin");
+    QTest::newRow("plan") << "export-plan" << "p.json" << QByteArray("{");
+    QTest::newRow("graph") << "export-plan" << "p.dot" << QByteArray("digraph");
+    QTest::newRow("trace") << "save-trace" << "s.trace" << QByteArray("");
+    QTest::newRow("SVG") << "save-picture" << "p.svg" << QByteArray("<?xml");
+    QTest::newRow("PDF") << "save-picture" << "p.pdf" << QByteArray("%PDF");
+    QTest::newRow("PNG") << "save-picture" << "p.png" << QByteArray("\x89PNG");
+  }
+  void exportsAreWrittenAndSaidSo() {
+    QFETCH(QString, action);
+    QFETCH(QString, name);
+    QFETCH(QByteArray, begin);
+    QTemporaryDir folder;
+    MainWindow window(false);
+    openModel(window);
+    // Nobody reads the pipe: the window says that it is none of its business, at once, and goes on.
+    const QString pipe = folder.filePath(QStringLiteral("pipe-") + name), file = folder.filePath(name);
+    QCOMPARE(::mkfifo(pipe.toUtf8(), 0600), 0);
+    QElapsedTimer timer;
+    timer.start();
+    choose(pipe);
+    window.findChild<QAction*>(action)->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("is no regular file")), kPatience);
+    QVERIFY2(timer.elapsed() < 20'000, qPrintable(QString::number(timer.elapsed())));
+    choose(file);
+    window.findChild<QAction*>(action)->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).startsWith(QStringLiteral("Written to %1.").arg(file)), kPatience);
+    QFile written(file);
+    QVERIFY(written.open(QIODevice::ReadOnly));
+    QVERIFY(written.size() > 100);
+    QVERIFY2(written.readAll().startsWith(begin), "the file begins otherwise");
+  }
+
+  void whatIsNoRegularFileIsRefused() {
+    QTemporaryDir folder;
+    const QString pipe = folder.filePath(QStringLiteral("pipe"));
+    QCOMPARE(::mkfifo(pipe.toUtf8(), 0600), 0);
+    QVERIFY(QFile::link(pipe, folder.filePath(QStringLiteral("link"))));
+    for (const QString& name : {pipe, folder.filePath(QStringLiteral("link"))}) {
+      const auto refused = saveFile(name, "x");
+      QVERIFY(!refused);
+      QCOMPARE(refused.error().message,
+               name.toStdString() + " is no regular file: the window writes only those, cleave-cli writes pipes and devices too.");
+    }
+    QVERIFY(!saveFile(folder.path(), "x"));
+    QVERIFY(saveFile(folder.filePath(QStringLiteral("new")), "x").has_value());
+    QVERIFY(saveFile(folder.filePath(QStringLiteral("new")), "y").has_value());
+  }
+
+  /// A disk that does not answer keeps only the writing waiting, and Esc ends it.
+  void aSlowDiskHoldsNothingUp() {
+    MainWindow window(false);
+    openModel(window);
+    const auto gate = std::make_shared<QSemaphore>();
+    window.document().save(QStringLiteral("/nowhere/x"), [gate] {
+      gate->acquire();
+      return QByteArray("x");
+    });
+    const StepId step = window.document().wantedStep();
+    window.document().stepBy(-1);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().stepState()->step == step - 1, kPatience);
+    QVERIFY(window.document().files().isBusy());
+    gate->release();
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("/nowhere does not exist")), kPatience);
+  }
+};
+
+QTEST_MAIN(TestWindowFiles)
+#include "tst_window_files.moc"

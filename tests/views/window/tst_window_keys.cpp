@@ -1,0 +1,213 @@
+// Keys go to whom the user expects: the window's shortcuts in text fields, Home and End in tables, and every panel has
+// its own.
+#include <QFileDialog>
+#include <QLineEdit>
+#include <QSignalSpy>
+#include <QTableView>
+#include <QTreeView>
+
+#include "views/panels/run_panel.h"
+#include "views/panels/tables.h"
+#include "views/panels/timeline.h"
+#include "tests/views/window/window_fixture.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::testing;
+
+namespace {
+
+template <class Widget>
+Widget* named(QWidget& parent, const char* accessibleName) {
+  for (Widget* widget : parent.findChildren<Widget*>())
+    if (widget->accessibleName() == QLatin1String(accessibleName)) return widget;
+  return nullptr;
+}
+
+TablePanel* tablePanel(MainWindow& window, const char* filter) {
+  auto* field = named<QLineEdit>(window, filter);
+  return field ? qobject_cast<TablePanel*>(field->parentWidget()) : nullptr;
+}
+
+}  // namespace
+
+class TestWindowKeys : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
+
+  void everyTabStopShowsTheFocus_data() {
+    QTest::addColumn<bool>("isDark");
+    QTest::newRow("light") << false;
+    QTest::newRow("dark") << true;
+  }
+  void everyTabStopShowsTheFocus() {
+    QFETCH(bool, isDark);
+    MainWindow window(false);
+    window.setDarkTheme(isDark);
+    openModel(window);
+    window.activateWindow();
+    const QColor accent = Theme::of(window.palette()).accent;
+    QSet<QWidget*> seen;
+    for (int i = 0; i < 200; ++i) {
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, Qt::Key_Tab);
+      QWidget* at = QApplication::focusWidget();
+      QVERIFY(at);
+      if (at->window() != &window) continue;
+      const QByteArray name = QByteArray(at->metaObject()->className()) + ' ' + at->accessibleName().toUtf8();
+      const auto ring = [&] { return window.findChild<QWidget*>(QStringLiteral("focus-ring")); };
+      QTRY_VERIFY2(ring() && ring()->isVisible(), name);
+      const QImage picture = window.grab(ring()->geometry()).toImage();
+      QVERIFY2(!picture.isNull() && picture.pixelColor(picture.width() / 2, 0) == accent, name);
+      QVERIFY2(QRect(at->mapTo(&window, QPoint()), at->size()).contains(ring()->geometry()), name);
+      seen.insert(at);
+    }
+    QVERIFY2(seen.size() > 20, qPrintable(QString::number(seen.size())));
+    QTest::mouseClick(window.findChild<QLineEdit*>(), Qt::LeftButton);
+    QVERIFY(!window.findChild<QWidget*>(QStringLiteral("focus-ring"))->isVisible());
+    window.setDarkTheme(false);
+  }
+
+  void textFieldsLeaveTheWindowItsShortcuts_data() {
+    QTest::addColumn<QString>("field");
+    QTest::addColumn<int>("key");
+    QTest::addColumn<QString>("action");
+    for (const char* field : {"Search the graph", "Filter modules", "New breakpoint"}) {
+      QTest::addRow("%s: Ctrl+E", field) << QString::fromLatin1(field) << int(Qt::Key_E) << "export-plan";
+      QTest::addRow("%s: Ctrl+P", field) << QString::fromLatin1(field) << int(Qt::Key_P) << "add-pin";
+      QTest::addRow("%s: Ctrl+W", field) << QString::fromLatin1(field) << int(Qt::Key_W) << "world-sizes";
+    }
+  }
+  void textFieldsLeaveTheWindowItsShortcuts() {
+    QFETCH(QString, field);
+    QFETCH(int, key);
+    QFETCH(QString, action);
+    MainWindow window(false);
+    openModel(window);
+    window.raiseDock(QStringLiteral("Breakpoints"));
+    auto* line = named<QLineEdit>(window, qPrintable(field));
+    QVERIFY(line);
+    line->setFocus();
+    auto* entry = window.findChild<QAction*>(action);
+    entry->disconnect(&window);  // no dialogs here
+    QSignalSpy triggered(entry, &QAction::triggered);
+    QTest::keyClick(line, Qt::Key(key), Qt::ControlModifier);
+    QCOMPARE(triggered.count(), 1);
+  }
+
+  void textFieldsKeepWhatEdits() {
+    MainWindow window(false);
+    openModel(window);
+    auto* line = named<QLineEdit>(window, "Search the graph");
+    line->setFocus();
+    const StepId step = window.document().wantedStep();
+    QTest::keyClicks(line, QStringLiteral("linear 12"));
+    QTest::keyClick(line, Qt::Key_Home);
+    QCOMPARE(line->cursorPosition(), 0);
+    QTest::keyClick(line, Qt::Key_End);
+    QCOMPARE(line->cursorPosition(), 9);
+    QTest::keyClick(line, Qt::Key_A, Qt::ControlModifier);
+    QCOMPARE(line->selectedText(), QStringLiteral("linear 12"));
+    QTest::keyClick(line, Qt::Key_X, Qt::ControlModifier);
+    QCOMPARE(line->text(), QString());
+    QTest::keyClick(line, Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(line->text(), QStringLiteral("linear 12"));
+    settle(window);
+    QCOMPARE(window.document().wantedStep(), step);
+  }
+
+  void homeAndEndStayInTables() {
+    MainWindow window(false);
+    openModel(window);
+    window.raiseDock(QStringLiteral("Nodes"));
+    QTableView* table = tablePanel(window, "Filter operators")->table();
+    table->setFocus();
+    const StepId step = window.document().wantedStep();
+    QTest::keyClick(table, Qt::Key_Down);
+    QTest::keyClick(table, Qt::Key_End);
+    QCOMPARE(table->currentIndex().column(), table->model()->columnCount() - 1);
+    QTest::keyClick(table, Qt::Key_Home);
+    QCOMPARE(table->currentIndex().column(), 0);
+    auto* tree = named<QTreeView>(window, "Modules");
+    tree->setFocus();
+    QTest::keyClick(tree, Qt::Key_Home);
+    settle(window);
+    QCOMPARE(window.document().wantedStep(), step);
+    QTest::keyClick(&window.graphArea().view(), Qt::Key_Home);  // elsewhere they are the search's
+    settle(window);
+    QCOMPARE(window.document().wantedStep(), StepId(0));
+  }
+
+  void filteringATableLeavesTheFocus() {
+    MainWindow window(false);
+    openModel(window);
+    Document& document = window.document();
+    window.raiseDock(QStringLiteral("Nodes"));
+    TablePanel* panel = tablePanel(window, "Filter operators");
+    document.follow(QStringLiteral("value:linear_2"));
+    settle(window);
+    const auto current = [&] { return panel->table()->currentIndex().siblingAtColumn(0).data().toString(); };
+    QTRY_COMPARE(current(), QStringLiteral("linear_2"));
+    const Focus before = document.focus();
+    auto* field = named<QLineEdit>(*panel, "Filter operators");
+    for (const char* words : {"softmax", "op that is not there", "linear", ""}) {
+      field->setText(QLatin1String(words));
+      QTest::qWait(100);
+      QVERIFY2(document.focus() == before, words);
+    }
+    QCOMPARE(current(), QStringLiteral("linear_2"));
+  }
+
+  void theTimelineHasKeys() {
+    MainWindow window(false);
+    openModel(window);
+    window.raiseDock(QStringLiteral("Search"));
+    auto* timeline = window.findChild<Timeline*>();
+    QVERIFY(timeline->focusPolicy() & Qt::TabFocus);
+    const Document& document = window.document();
+    const StepId count = document.stepCount();
+    const auto press = [&](int key) {
+      QTest::keyClick(timeline, Qt::Key(key));
+      settle(window);
+      return document.wantedStep();
+    };
+    QCOMPARE(press(Qt::Key_Left), count - 1);
+    QCOMPARE(press(Qt::Key_Right), count);
+    QCOMPARE(press(Qt::Key_PageUp), count - count / 10);
+    QCOMPARE(press(Qt::Key_Home), StepId(0));
+    QCOMPARE(press(Qt::Key_PageDown), count / 10);
+    QVERIFY2(timeline->accessibleDescription().contains(QString::number(count / 10)),
+             qPrintable(timeline->accessibleDescription()));
+    const int all = timeline->xOf(count);
+    press(Qt::Key_Plus);
+    QVERIFY(timeline->xOf(count) > all);  // looks closer
+    QCOMPARE(press(Qt::Key_End), count);
+    QVERIFY(timeline->xOf(count) <= timeline->width());  // and goes along with the step
+    press(Qt::Key_0);
+    QCOMPARE(timeline->xOf(count), all);
+  }
+
+  void theRankBarsHaveKeys() {
+    RankBars bars;
+    std::vector<RankView> ranks(3);
+    for (int i = 0; i < 3; ++i)
+      ranks[std::size_t(i)].rank = i, ranks[std::size_t(i)].memory.peak = {(i + 1) << 20, (i + 1) << 20};
+    bars.setRanks(ranks, 1 << 20);
+    bars.show();
+    QVERIFY(bars.focusPolicy() & Qt::TabFocus);
+    QSignalSpy chosen(&bars, &RankBars::rankChosen);
+    const auto press = [&](int key) {
+      QTest::keyClick(&bars, Qt::Key(key));
+      return chosen.isEmpty() ? -1 : chosen.last().front().toInt();
+    };
+    QCOMPARE(press(Qt::Key_Down), 1);
+    QCOMPARE(press(Qt::Key_PageDown), 2);
+    QVERIFY2(bars.accessibleDescription().contains(QStringLiteral("3 MiB")), qPrintable(bars.accessibleDescription()));
+    QCOMPARE(press(Qt::Key_Down), 2);
+    QCOMPARE(press(Qt::Key_Up), 1);
+    QCOMPARE(press(Qt::Key_PageUp), 0);
+  }
+};
+
+QTEST_MAIN(TestWindowKeys)
+#include "tst_window_keys.moc"

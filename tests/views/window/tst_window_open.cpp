@@ -1,0 +1,343 @@
+// Every way in opens models, plans and recorded searches alike; and the way out to the command line.
+#include <CLI/CLI.hpp>
+#include <QMenu>
+#include <QProcess>
+#include <QSettings>
+#include <QTemporaryDir>
+
+#include "base/output_file.h"
+#include "views/panels/run_panel.h"
+#include "pipeline/plan_flags.h"
+#include "plan/diff.h"
+#include "views/window/plan_strip.h"
+#include "views/window/script.h"
+#include "views/base/text.h"
+#include "tests/views/window/window_fixture.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::testing;
+
+namespace {
+
+const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
+
+/// The words that a shell makes of a line.
+QStringList inShell(const QString& line) {
+  QProcess shell;
+  shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), QStringLiteral("printf '%s\\n' ") + line});
+  shell.waitForFinished();
+  return QString::fromUtf8(shell.readAllStandardOutput()).split(QLatin1Char('\n'), Qt::SkipEmptyParts);
+}
+
+}  // namespace
+
+class TestWindowOpen : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() {
+    qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources");
+    QVERIFY(m_folder.isValid());
+    QCoreApplication::setOrganizationName(QStringLiteral("cleave-tests"));
+    QCoreApplication::setApplicationName(QStringLiteral("open"));
+    QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
+    MainWindow window(false);
+    window.document().setRanks(4);
+    openModel(window);
+    m_plan = window.document().plan();
+    m_events = window.document().stepCount();
+    // Names say nothing: what a file holds does.
+    m_planFile = m_folder.filePath(QStringLiteral("saved"));
+    m_traceFile = m_folder.filePath(QStringLiteral("recorded.json"));
+    QVERIFY(writeFile(toStd(m_planFile), plan::toJson(*m_plan)).has_value());
+    window.document().saveTrace(m_traceFile);
+    settle(window);
+  }
+
+  void aPlanStandsAsItWasMade() {
+    MainWindow window(false);
+    window.show();
+    drop(window, m_planFile);
+    Document& document = window.document();
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    const auto difference = plan::diff(*m_plan, *document.plan());
+    QVERIFY(difference.has_value() && difference->isSame());
+    QCOMPARE(document.settings().ranks, 4);
+    QCOMPARE(document.settings().engine, solve::Engine::Reference);
+    for (const ValueId value : idRange<ValueId>(document.graph()->values.size()))
+      QVERIFY(document.placementOf(value) == m_plan->solution->of(value));
+    document.solve();  // the model is there too: the same question has the same answer
+    settle(window);
+    QCOMPARE(document.branches().size(), std::size_t(1));
+    QVERIFY(document.trace());
+    QVERIFY(document.plan()->solution->placements == m_plan->solution->placements);
+  }
+
+  void whatAFileBroughtStaysWithIt() {
+    MainWindow window(false);
+    window.show();
+    Document& document = window.document();
+    const pipeline::SolveOptions own = document.settings();
+    QVERIFY(own.ranks != 4);
+    for (const QString& file : {m_planFile, m_traceFile}) {
+      window.openPath(file);
+      QTRY_VERIFY_WITH_TIMEOUT(document.stepState() && window.isSettled() && document.settings().ranks == 4, kPatience);
+      QVERIFY(document.hasBorrowedSettings());
+    }
+    window.openPath(kLlama);
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    QVERIFY(!document.hasBorrowedSettings());
+    QCOMPARE(document.settings().ranks, own.ranks);
+    QCOMPARE(document.settings().engine, own.engine);
+    QVERIFY(document.settings().cost == own.cost && document.settings().menu == own.menu);
+  }
+
+  /// A plan file always says what a rank may use; as much as its device has was nobody's demand.
+  void theDevicesMemoryIsNoBudget() {
+    MainWindow window(false);
+    window.show();
+    window.openPath(m_planFile);
+    Document& document = window.document();
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    QVERIFY(!document.settings().cost.memoryBudget);
+    QVERIFY(!document.isOutdated());
+    const QString command = runCommand(document, 4, launch::Backend::Gloo);
+    QVERIFY2(!command.isEmpty() && !command.contains(QStringLiteral("--memory-budget")), qPrintable(command));
+    QVERIFY(document.setDeviceProfile(QStringLiteral("l40s")).has_value());
+    QCOMPARE(document.settings().cost.budgetBytes(), document.settings().cost.profile.memoryBytes);
+  }
+
+  /// The engine is in the file, and what is solved next is asked as the recording was.
+  void aRecordingSaysWhoseItIs() {
+    MainWindow window(false);
+    window.show();
+    Document& document = window.document();
+    QCOMPARE(document.settings().engine, solve::Engine::Optimal);
+    window.openPath(m_traceFile);
+    QTRY_VERIFY_WITH_TIMEOUT(document.stepState() && window.isSettled(), kPatience);
+    QCOMPARE(document.settings().engine, solve::Engine::Reference);
+    QVERIFY(!document.settings().menu);
+    const QString strip = window.findChild<PlanStrip*>()->text();
+    QVERIFY2(strip.contains(QStringLiteral("A recorded search for 4 ranks (engine reference)")), qPrintable(strip));
+    document.setEngine(solve::Engine::Optimal);
+    document.solve();
+    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
+    QCOMPARE(document.plan()->menu, rules::Menu::Full);
+  }
+
+  /// Whatever device the window was set to: the recording is of its own.
+  void aRecordingBringsItsDevice() {
+    MainWindow window(false);
+    openModel(window);
+    Document& document = window.document();
+    QVERIFY(document.setDeviceProfile(QStringLiteral("l40s")).has_value());
+    document.setMemoryBudget(1 << 10);
+    document.setEngine(solve::Engine::Optimal);
+    document.solve();
+    settle(window);
+    QVERIFY(document.solved() && !document.plan());
+    const QString file = m_folder.filePath(QStringLiteral("of l40s"));
+    document.saveTrace(file);
+    settle(window);
+    const solve::CostSettings cost = document.settings().cost;
+
+    MainWindow other(false);
+    other.show();
+    other.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(other.document().stepState() && other.isSettled(), kPatience);
+    QVERIFY(other.document().settings().cost == cost);
+    const QString strip = other.findChild<PlanStrip*>()->text();
+    QVERIFY2(strip.contains(QStringLiteral("its steps are here, and it found no plan.")), qPrintable(strip));
+  }
+
+  /// Like its ranks and its engine, and like these not for what is opened next.
+  void aSampleBringsItsDevice() {
+    MainWindow window(false);
+    Document& document = window.document();
+    QVERIFY(document.setDeviceProfile(QStringLiteral("cpu")).has_value());
+    openSample(window, "tiny-llama");
+    QCOMPARE(document.settings().cost.profile.name, std::string(pipeline::kDefaultDevice));
+    window.openPath(kLlama);
+    QTRY_VERIFY_WITH_TIMEOUT(!document.hasBorrowedSettings() && document.plan() && window.isSettled(), kPatience);
+    QCOMPARE(document.settings().cost.profile.name, std::string("cpu"));
+  }
+
+  void whatHasNoModelIsNotRun() {
+    MainWindow window(false);
+    window.show();
+    window.openPath(m_traceFile);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().stepState() && window.isSettled(), kPatience);
+    for (const QAction* action : window.findChildren<QAction*>())
+      if (action->text().startsWith(QLatin1String("Run on"))) QVERIFY(!action->isEnabled());
+    window.document().run(4, launch::Backend::Gloo);
+    QVERIFY2(message(window).contains("open its model folder"), qPrintable(message(window)));
+    QVERIFY(!window.document().runState());
+  }
+
+  void aPlanWithoutItsModelIsShownAlone_data() {
+    QTest::addColumn<QString>("source");
+    QTest::addColumn<QString>("whyNotRun");
+    QTest::newRow("gone") << m_folder.filePath(QStringLiteral("gone"))
+                          << "gone does not exist: its weights cannot be read, and the unsplit run";
+    QTest::newRow("another model now") << QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2")
+                                       << "only itself can be run, on 4 ranks";
+  }
+  void aPlanWithoutItsModelIsShownAlone() {
+    QFETCH(QString, source);
+    QFETCH(QString, whyNotRun);
+    auto lost = *m_plan;
+    lost.model.source = toStd(source);
+    MainWindow window(false);
+    openPlan(window, lost);
+    QVERIFY2(message(window).contains("without its model"), qPrintable(message(window)));
+    QVERIFY(window.document().placementOf(ValueId(0)).has_value());
+    window.document().run(2, launch::Backend::Gloo);  // another plan needs the model
+    QVERIFY2(message(window).contains(whyNotRun), qPrintable(message(window)));
+    QVERIFY(!window.document().runState());
+  }
+
+  /// What a file says of its layers is not believed: it is held against the plan made again.
+  void anAlteredPlanSaysSo_data() {
+    QTest::addColumn<bool>("isAltered");
+    QTest::newRow("as it was written") << false;
+    QTest::newRow("a layer's reason altered") << true;
+  }
+  void anAlteredPlanSaysSo() {
+    QFETCH(bool, isAltered);
+    auto told = *m_plan;
+    if (isAltered) told.layers[1].standing = plan::Cannot{"the moon is full"};
+    MainWindow window(false);
+    openPlan(window, told);
+    QCOMPARE(message(window).contains("does not hold"), isAltered);
+    QVERIFY2(!isAltered || message(window).contains("plan.layers[1].standing"), qPrintable(message(window)));
+  }
+
+  void everyWayInTakesEveryKind_data() {
+    QTest::addColumn<QString>("path");
+    QTest::addColumn<bool>("hasPlan");
+    QTest::newRow("model") << kLlama << true;
+    QTest::newRow("config") << kLlama + QStringLiteral("/config.json") << true;
+    QTest::newRow("plan") << m_planFile << true;
+    QTest::newRow("trace") << m_traceFile << false;
+  }
+  void everyWayInTakesEveryKind() {
+    QFETCH(QString, path);
+    QFETCH(bool, hasPlan);
+    const auto isOpen = [&](MainWindow& window) {
+      const Document& document = window.document();
+      return document.stepState() && window.isSettled() && (document.plan() != nullptr) == hasPlan &&
+             (hasPlan || document.stepCount() == m_events);
+    };
+    MainWindow dropped(false);
+    dropped.show();
+    drop(dropped, path);
+    QTRY_VERIFY_WITH_TIMEOUT(isOpen(dropped), kPatience);
+    MainWindow scripted(false);
+    ScriptRunner runner(scripted, *parseScript(QStringLiteral("open %1\nwait\n").arg(path)), {});
+    QCOMPARE(runner.run(), 0);
+    QVERIFY(isOpen(scripted));
+    {
+      MainWindow first(true);
+      first.openPath(path);
+      QTRY_VERIFY_WITH_TIMEOUT(isOpen(first), kPatience);
+    }
+    MainWindow again(true);  // and from Recent
+    const QStringList recent = QSettings().value(QStringLiteral("recent")).toStringList();
+    QVERIFY(!recent.isEmpty());
+    for (QMenu* menu : again.findChildren<QMenu*>())
+      for (QAction* entry : menu->actions())
+        if (entry->text() == recent.front()) entry->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(isOpen(again), kPatience);
+    QSettings().clear();
+  }
+
+  void whatElseIsThereIsSaid_data() {
+    QTest::addColumn<QByteArray>("content");
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("weights") << QByteArray(16, '\0') << "model.safetensors"
+                             << "open the folder it lies in";
+    QTest::newRow("gguf") << QByteArray("GGUF\3") << "model.gguf"
+                          << "a GGUF file";
+    QTest::newRow("a run") << QByteArray("{\"schema\": \"cleave.run/1\"}") << "run.json"
+                           << "a cleave.run/1";
+    QTest::newRow("checkpoint") << QByteArray("PK\3\4") << "pytorch_model.bin"
+                                << "a PyTorch checkpoint";
+    QTest::newRow("nothing") << QByteArray() << "empty"
+                             << "empty";
+    QTest::newRow("text") << QByteArray("hello") << "notes.txt"
+                          << "model folders with a config.json, plans and recorded searches";
+  }
+  void whatElseIsThereIsSaid() {
+    QFETCH(QByteArray, content);
+    QFETCH(QString, name);
+    QFETCH(QString, phrase);
+    QFile file(m_folder.filePath(name));
+    QVERIFY(file.open(QFile::WriteOnly));
+    file.write(content);
+    file.close();
+    MainWindow window(false);
+    window.show();
+    drop(window, file.fileName());
+    QTRY_VERIFY_WITH_TIMEOUT(!message(window).isEmpty(), kPatience);
+    QVERIFY2(message(window).contains(phrase), qPrintable(message(window)));
+    QVERIFY(message(window).contains(file.fileName()));
+    QVERIFY(!window.document().model());
+  }
+
+  void theCommandLineSaysTheSame() {
+    MainWindow window(false);
+    openModel(window);
+    Document& document = window.document();
+    document.recapture({.batch = 2, .sequence = 64, .dtype = graph::DType::BFloat16, .mask = true, .loss = false});
+    settle(window);
+    document.setTraining(true);
+    document.setOptimizer(solve::Optimizer::Sgd);
+    QVERIFY(document.setDeviceProfile(QStringLiteral("cpu")).has_value());
+    document.setMemoryBudget(1ll << 33);
+    document.setSequenceParallel(rules::SequenceParallel::Auto);
+    document.setMenu(rules::Menu::Full);
+    QVERIFY(document.addPin(QStringLiteral("model.layers.*.mlp.up_proj!=row")).has_value());
+    settle(window);
+    QVERIFY(document.setRulesOff({"aten::mul.Tensor"}).has_value());
+    settle(window);
+    const QStringList words = inShell(runCommand(document, document.settings().ranks, launch::Backend::Gloo));
+    QCOMPARE(words.mid(0, 2), (QStringList{QStringLiteral("cleave-cli"), QStringLiteral("run")}));
+    QCOMPARE(words.mid(words.size() - 2), (QStringList{QStringLiteral("--backend"), QStringLiteral("gloo")}));
+    pipeline::PlanFlags flags;
+    CLI::App command;
+    flags.addTo(command);
+    std::vector<std::string> rest;
+    for (qsizetype i = words.size() - 2; i-- > 2;) rest.push_back(toStd(words[i]));
+    command.allow_extras();  // --skip-weights is of `run`
+    command.parse(rest);
+    const auto capture = flags.captureOptions();
+    const auto solve = flags.solveOptions();
+    QVERIFY(capture && solve);
+    QCOMPARE(capture->batch, 2);
+    QCOMPARE(capture->sequence, 64);
+    QVERIFY(capture->dtype == graph::DType::BFloat16 && capture->mask && !capture->loss);
+    QVERIFY(solve->cost == document.settings().cost);
+    QVERIFY(solve->sequenceParallel == rules::SequenceParallel::Auto && solve->menu == rules::Menu::Full);
+    QCOMPARE(solve->pins.size(), std::size_t(1));
+    QCOMPARE(solve->rulesOff, document.settings().rulesOff);
+  }
+
+ private:
+  /// As a file that somebody wrote.
+  void openPlan(MainWindow& window, const plan::Plan& plan) {
+    const QString file = m_folder.filePath(QStringLiteral("written.json"));
+    QVERIFY(writeFile(toStd(file), plan::toJson(plan)).has_value());
+    window.show();
+    window.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+  }
+
+  QTemporaryDir m_folder;
+  QString m_planFile, m_traceFile;
+  std::shared_ptr<const plan::Plan> m_plan;
+  StepId m_events = 0;
+};
+
+QTEST_MAIN(TestWindowOpen)
+#include "tst_window_open.moc"

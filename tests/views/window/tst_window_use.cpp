@@ -1,0 +1,127 @@
+// The window as a person uses it: folders dropped on it, keys, and closing while work runs.
+#include <QSemaphore>
+
+#include "tests/views/window/window_fixture.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::testing;
+
+namespace {
+
+void openModel(MainWindow& window, const QString& path) {
+  window.show();
+  drop(window, path);
+  QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+}
+
+}  // namespace
+
+class TestWindowUse : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
+
+  void aDroppedFolderIsOpenedAndSolved() {
+    MainWindow window(false);
+    openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2"));
+    QCOMPARE(window.document().plan()->model.modelType, std::string("qwen2"));
+  }
+
+  /// The panels give way, not the picture.
+  void aSmallWindowHasRoomForThePicture() {
+    MainWindow window(false);
+    openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    window.document().setRanks(4);
+    window.document().setEngine(solve::Engine::Reference);
+    window.document().solve();
+    settle(window);
+    window.resize(900, 600);
+    QCoreApplication::processEvents();
+    const auto* view = window.findChild<GraphView*>();
+    QVERIFY2(view->viewport()->height() >= 96, qPrintable(QString::number(view->viewport()->height())));
+    QVERIFY(window.height() <= 600);
+  }
+
+  void aBadDropSaysSoAndLosesNothing() {
+    MainWindow window(false);
+    openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    const auto before = window.document().plan();
+    drop(window, QStringLiteral(CLEAVE_TEST_DATA "/models/gpt2"));
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("GPT2LMHeadModel"), kPatience);
+    QCOMPARE(window.document().plan(), before);
+    drop(window, QStringLiteral("/no/such/folder"));
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("/no/such/folder"), kPatience);
+    QCOMPARE(window.document().plan(), before);
+  }
+
+  void keysWalkTheSearch() {
+    MainWindow window(false);
+    window.document().setEngine(solve::Engine::Reference);  // this one meets conflicts
+    openModel(window, QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head"));
+    const auto step = [&] { return window.document().wantedStep(); };
+    const StepId end = step();
+    QTest::keyClick(&window, Qt::Key_F10, Qt::ShiftModifier);
+    QTRY_COMPARE_WITH_TIMEOUT(step(), end - 1, kPatience);
+    QTest::keyClick(&window, Qt::Key_F8, Qt::ShiftModifier);
+    QTRY_VERIFY_WITH_TIMEOUT(step() < end - 1, kPatience);
+    const StepId conflict = step();
+    QTest::keyClick(&window, Qt::Key_F10);
+    QTRY_COMPARE_WITH_TIMEOUT(step(), conflict + 1, kPatience);
+  }
+
+  void closingDuringASearchStopsIt() {
+    auto window = std::make_unique<MainWindow>(false);
+    window->show();
+    for (const auto& sample : *window->samples()) {
+      if (sample.name == "exploding-16") window->document().openSample(sample);
+    }
+    QTRY_VERIFY_WITH_TIMEOUT(window->document().trace() && window->document().trace()->size() > 1000, kPatience);
+    window.reset();  // joins the worker; the test's timeout is the check that it ends
+  }
+
+  void closingDoesNotWaitForWorkThatDoesNotStop() {
+    const auto gate = std::make_shared<QSemaphore>();
+    const auto started = std::make_shared<QSemaphore>(), ended = std::make_shared<QSemaphore>();
+    bool completed = false;
+    {
+      MainWindow window(false);
+      openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+      window.document().reads().post(QStringLiteral("deaf"), {},
+                                     [=, &completed](const Progress& progress) -> Worker::Completion {
+                                       started->release();
+                                       gate->acquire();  // opened only after the window is gone
+                                       progress.report("late", 1, 2);
+                                       ended->release();
+                                       return [&completed] { completed = true; };
+                                     });
+      started->acquire();  // what only waits in the queue is dropped
+      window.close();
+      QVERIFY(!window.isVisible());
+    }
+    QVERIFY(Worker::hasLeftBehind());
+    gate->release();
+    ended->acquire();
+    QTest::qWait(50);
+    QVERIFY(!completed);
+  }
+
+  void widgetsGoBeforeTheDocument() {
+    auto window = std::make_unique<MainWindow>(false);
+    openModel(*window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    QList<QPointer<QWidget>> widgets;
+    for (QWidget* widget : window->findChildren<QWidget*>())
+      if (QByteArray(widget->metaObject()->className()).startsWith("cleave::")) widgets << widget;
+    QVERIFY(widgets.size() > 10);
+    QStringList left;
+    connect(&window->document(), &QObject::destroyed, this, [&] {
+      for (const auto& widget : widgets)
+        if (widget) left << QString::fromLatin1(widget->metaObject()->className());
+    });
+    window.reset();
+    QCOMPARE(left, QStringList());
+  }
+};
+
+QTEST_MAIN(TestWindowUse)
+#include "tst_window_use.moc"

@@ -1,0 +1,52 @@
+#pragma once
+/// A window with a model in it, for tests that use it as a person does.
+#include <QMimeData>
+#include <QtTest>
+
+#include "views/graph/view/graph_view.h"
+#include "views/window/graph_area.h"
+#include "views/window/main_window.h"
+#include "views/window/message_bar.h"
+
+namespace cleave::views::testing {
+
+inline constexpr int kPatience = 60'000;
+
+inline void settle(MainWindow& window) {
+  QTRY_VERIFY_WITH_TIMEOUT(window.isSettled(), kPatience);
+}
+
+/// Of the tests' data. Solved by `reference`: the fastest plan of a tiny model splits nothing.
+inline void openModel(MainWindow& window, const char* model = "llama") {
+  window.resize(1400, 900);
+  window.show();
+  window.document().setEngine(solve::Engine::Reference);
+  window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
+  QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.document().stepState() && window.isSettled(), kPatience);
+}
+
+inline void openSample(MainWindow& window, const std::string& name) {
+  window.resize(1400, 900);
+  window.show();
+  QVERIFY(window.samples().has_value());
+  for (const pipeline::Sample& sample : *window.samples())
+    if (sample.name == name) window.document().openSample(sample);
+  QTRY_VERIFY_WITH_TIMEOUT(window.document().solved() && window.document().stepState() && window.isSettled(),
+                           kPatience);
+}
+
+inline void drop(MainWindow& window, const QString& path) {
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(path)});
+  QDragEnterEvent enter({200, 200}, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QCoreApplication::sendEvent(&window, &enter);
+  QVERIFY(enter.isAccepted());
+  QDropEvent event({200, 200}, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QCoreApplication::sendEvent(&window, &event);
+}
+
+inline QString message(MainWindow& window) {
+  return window.findChild<MessageBar*>()->text();
+}
+
+}  // namespace cleave::views::testing

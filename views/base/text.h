@@ -1,0 +1,33 @@
+#pragma once
+/// How names, shapes, sizes and counts are written in the window: one spelling for every panel.
+#include <QString>
+#include <QStringList>
+
+#include "views/base/quantities.h"
+#include "graph/graph.h"
+
+namespace cleave::views {
+
+QString toQ(std::string_view text);
+std::string toStd(const QString& text);
+QString ranksText(int ranks);  ///< "1 rank", "8 ranks"
+/// A sentence of the core for the window: without the back quotes that mark names in a terminal.
+QString prose(std::string_view text);
+
+/// "aten::sum.dim_IntList" → "sum".
+QString shortOp(std::string_view op);
+/// Operator of a node in short form, or "input", "parameter", "constant".
+QString nodeKindText(const graph::Graph& graph, graph::NodeId node);
+/// The name a node goes by: that of its first result.
+QString nodeName(const graph::Graph& graph, graph::NodeId node);
+/// The last `parts` parts of a dotted path with "…" in front when some were left out: names are shortened at the front.
+QString shortScope(std::string_view path, int parts = 3);
+/// "layers.3" → true for "model.layers.3" and all modules inside it; compares whole parts of the path.
+bool scopeContains(std::string_view path, std::string_view part);
+
+/// A link inside the window's rich text: `<a href="node:12">text</a>` with the text escaped.
+QString link(const QString& target, const QString& text);
+QString nodeLink(const graph::Graph& graph, graph::NodeId node);
+QString stepLink(std::uint64_t step);
+
+}  // namespace cleave::views

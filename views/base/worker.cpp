@@ -1,0 +1,169 @@
+#include "views/base/worker.h"
+
+#include <QMetaObject>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr auto kReportEvery = std::chrono::milliseconds(50);
+constexpr auto kPatience = std::chrono::seconds(2);
+std::atomic<bool> hasLeftThread = false;
+}  // namespace
+
+struct Worker::State {
+  std::mutex mutex;
+  std::condition_variable wake, ended;
+  std::deque<Request> queue;
+  QString runningTag;
+  std::stop_source runningStop;
+  bool isClosed = false, hasEnded = false;
+  std::uint64_t generation = 0;
+  std::map<QString, std::uint64_t> newest;  ///< by tag: generation whose completion is still awaited
+  Worker* owner = nullptr;                  ///< null once closed
+
+  /// The owner cannot go while the mutex is held.
+  void send(std::function<void(Worker&)> call) {
+    const std::lock_guard lock(mutex);
+    if (owner)
+      QMetaObject::invokeMethod(
+          owner, [owner = owner, call = std::move(call)] { call(*owner); }, Qt::QueuedConnection);
+  }
+};
+
+Worker::Worker(QObject* parent) : QObject(parent), m_state(std::make_shared<State>()) {
+  m_state->owner = this;
+  m_thread = std::thread([state = m_state] { loop(state); });
+}
+
+Worker::~Worker() {
+  shutdown();
+}
+
+void Worker::shutdown() {
+  close();
+  join(Clock::now() + kPatience);
+}
+
+void Worker::post(const QString& tag, const QString& title, Work work) {
+  const std::lock_guard lock(m_state->mutex);
+  if (m_state->isClosed) return;
+  std::erase_if(m_state->queue, [&](const Request& queued) { return queued.tag == tag; });
+  if (m_state->runningTag == tag) m_state->runningStop.request_stop();
+  const std::uint64_t generation = ++m_state->generation;
+  m_state->newest[tag] = generation;
+  m_state->queue.push_back({tag, title, generation, std::move(work), std::stop_source()});
+  m_state->wake.notify_one();
+}
+
+void Worker::cancel(const QString& tag) {
+  const std::lock_guard lock(m_state->mutex);
+  for (Request& queued : m_state->queue)
+    if (queued.tag == tag) queued.stop.request_stop();
+  if (m_state->runningTag == tag) m_state->runningStop.request_stop();
+}
+
+void Worker::cancelAll() {
+  const std::lock_guard lock(m_state->mutex);
+  for (Request& queued : m_state->queue) queued.stop.request_stop();
+  if (!m_state->runningTag.isEmpty()) m_state->runningStop.request_stop();
+}
+
+bool Worker::isBusy() const {
+  const std::lock_guard lock(m_state->mutex);
+  return !m_state->newest.empty();
+}
+
+bool Worker::isBusy(const QString& tag) const {
+  const std::lock_guard lock(m_state->mutex);
+  return m_state->newest.contains(tag);
+}
+
+Worker::Courier Worker::courier() const {
+  return [state = m_state](Completion completion) {
+    state->send([completion = std::move(completion)](Worker&) { completion(); });
+  };
+}
+
+void Worker::close() {
+  std::deque<Request> dropped;  // what they hold is let go outside the lock
+  const std::lock_guard lock(m_state->mutex);
+  m_state->isClosed = true;
+  m_state->owner = nullptr;
+  dropped.swap(m_state->queue);
+  m_state->newest.clear();
+  m_state->runningStop.request_stop();
+  m_state->wake.notify_one();
+}
+
+bool Worker::join(Clock::time_point until) {
+  if (!m_thread.joinable()) return true;
+  std::unique_lock lock(m_state->mutex);
+  const bool hasEnded = m_state->ended.wait_until(lock, until, [this] { return m_state->hasEnded; });
+  lock.unlock();
+  if (hasEnded) return m_thread.join(), true;
+  m_thread.detach();
+  hasLeftThread = true;
+  return false;
+}
+
+bool Worker::hasLeftBehind() {
+  return hasLeftThread;
+}
+
+void Worker::loop(const std::shared_ptr<State>& state) {
+  for (;;) {
+    Request request;
+    {
+      std::unique_lock lock(state->mutex);
+      state->runningTag.clear();
+      state->wake.wait(lock, [&] { return state->isClosed || !state->queue.empty(); });
+      if (state->isClosed) {
+        state->hasEnded = true;
+        state->ended.notify_all();
+        return;
+      }
+      request = std::move(state->queue.front());
+      state->queue.pop_front();
+      state->runningTag = request.tag;
+      state->runningStop = request.stop;
+    }
+    execute(state, request);
+  }
+}
+
+void Worker::execute(const std::shared_ptr<State>& state, Request& request) {
+  const QString tag = request.tag;
+  state->send([tag, title = request.title](Worker& worker) { emit worker.started(tag, title); });
+  auto lastReport = Clock::now() - kReportEvery;
+  const Progress progress(request.stop.get_token(), [&](const ProgressUpdate& update) {
+    const auto now = Clock::now();
+    if (now - lastReport < kReportEvery) return;
+    lastReport = now;
+    state->send([tag, stage = toQ(update.stage), done = update.done, total = update.total](Worker& worker) {
+      emit worker.progressed(tag, stage, done, total);
+    });
+  });
+  state->send([tag, generation = request.generation, completion = request.work(progress)](Worker& worker) {
+    worker.deliver(tag, generation, completion);
+  });
+}
+
+void Worker::deliver(const QString& tag, std::uint64_t generation, const Completion& completion) {
+  {
+    const std::lock_guard lock(m_state->mutex);
+    const auto newest = m_state->newest.find(tag);
+    if (newest == m_state->newest.end() || newest->second != generation) return;
+    m_state->newest.erase(newest);
+  }
+  if (completion) completion();
+  emit finished(tag);
+}
+
+}  // namespace cleave::views

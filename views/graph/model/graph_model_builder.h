@@ -1,0 +1,59 @@
+#pragma once
+/// The passes that make a GraphModel, in order. Private to the canvas; see graph_model.h for what they decide.
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "views/graph/model/graph_model.h"
+
+namespace cleave::views {
+
+class GraphModelBuilder {
+ public:
+  GraphModelBuilder(GraphModel& model, GraphModelOptions options);
+  void build();
+
+ private:
+  // graph_model.cpp: modules, members, edges
+  void countOperators();
+  void makeModules();
+  void openScope(ScopeId scope, ModuleId parent, const std::string& prefix, std::vector<struct PendingScope>& pending);
+  ModuleId addModule(ModuleKind kind, ScopeId scope, ModuleId parent, std::string title);
+  void placeNodes();
+  void makeMembers();
+  void makeEdges();
+  void addEdge(NodeId from, NodeId to, int output, ValueId value);
+  void collectHubs();
+  bool isInside(ModuleId outer, NodeId node) const;
+
+  // graph_model_fold.cpp: noise, hubs, helpers
+  void findNoise();
+  void findReaders();
+  void findHubs();
+  bool isSpreadOut(ValueId value) const;
+  bool findFarHubs();
+  void trim();
+  void groupRotary();
+  bool matchRotary(NodeId add, std::vector<NodeId>& found) const;
+  bool traceHalves(NodeId from, ValueId whole, std::vector<NodeId>& found) const;
+  void groupShared();
+
+  // graph_model_templates.cpp
+  void makeTemplates();
+
+  const graph::Graph& g() const { return *m.m_graph; }
+  bool isShownCall(NodeId node) const;
+  std::string_view shortOp(NodeId node) const;
+  NodeId producerOf(ValueId value) const { return g().value(value).producer; }
+
+  GraphModel& m;
+  GraphModelOptions m_options;
+  std::vector<std::uint32_t> m_scopeOperators;                   ///< shown operators at any depth, by scope
+  std::vector<std::uint32_t> m_scopeDirect;                      ///< shown operators of the scope itself
+  std::vector<std::vector<ScopeId>> m_scopeChildren;             ///< those with operators
+  std::unordered_map<std::uint32_t, std::string> m_inlineTitle;  ///< by scope of a one-operator module
+  std::vector<std::uint32_t> m_memberOfNode;                     ///< position in its module
+  std::vector<std::uint32_t> m_memberOfModule;                   ///< position in its parent
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,178 @@
+#include "views/graph/model/heat_field.h"
+
+#include <QCoreApplication>
+#include <QStringList>
+#include <algorithm>
+#include <cmath>
+
+#include "views/base/quantities.h"
+#include "solve/cost/cost_model.h"
+
+namespace cleave::views {
+
+namespace {
+/// Below this part of the most, differences do not matter and would eat the scale.
+constexpr double kWidestSpan = 1e5;
+/// The least amount above zero is still told apart from nothing.
+constexpr double kFaintest = 0.04;
+
+struct Wording {
+  const char *name, *title;
+};
+QString tr(const char* text) {
+  return QCoreApplication::translate("HeatField", text);
+}
+
+QString gapText(HeatGap gap) {
+  switch (gap) {
+    case HeatGap::None: return {};
+    case HeatGap::OverBudget: return tr("over budget");
+    case HeatGap::NotKnown: return tr("not known");
+  }
+  return {};
+}
+
+constexpr Wording kWordings[kColorByCount] = {
+    {"axis", "Axis: the dimension that is split"},
+    {"regret", "Regret: what the fastest plan with another choice takes more than this plan"},
+    {"time", "Time: of one step on a rank, collectives included"},
+    {"memory", "Memory: bytes that stay on a rank"},
+    {"traffic", "Traffic: bytes of the tensors that ranks exchange"},
+};
+}  // namespace
+
+QString colorName(ColorBy what) {
+  return QLatin1String(kWordings[static_cast<int>(what)].name);
+}
+
+QString colorTitle(ColorBy what) {
+  return QLatin1String(kWordings[static_cast<int>(what)].title);
+}
+
+std::optional<ColorBy> parseColorBy(const QString& name) {
+  for (int i = 0; i < kColorByCount; ++i)
+    if (name == QLatin1String(kWordings[i].name)) return static_cast<ColorBy>(i);
+  return std::nullopt;
+}
+
+HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<double>> amounts,
+                     std::span<const HeatGap> gaps)
+    : m_model(model),
+      m_what(what),
+      m_nodes(model.graph().nodes.size()),
+      m_modules(model.moduleCount()),
+      m_nodeGaps(m_nodes.size()),
+      m_moduleGaps(m_modules.size()) {
+  for (const NodeId node : idRange<NodeId>(std::min(amounts.size(), m_nodes.size()))) {
+    const auto& amount = amounts[node.index()];
+    const HeatGap gap = node.index() < gaps.size() ? gaps[node.index()] : HeatGap::None;
+    const NodeId shown = model.shownNode(node);
+    if (!shown.isValid() || (!amount && gap == HeatGap::None)) continue;
+    add(m_nodes[shown.index()], amount);
+    m_nodeGaps[shown.index()] = std::max(m_nodeGaps[shown.index()], gap);
+    m_hasNegative |= amount.value_or(0) < 0;
+    for (ModuleId id = model.moduleOf(shown); id.isValid(); id = model.module(id).parent) {
+      add(m_modules[id.index()], amount);
+      m_moduleGaps[id.index()] = std::max(m_moduleGaps[id.index()], gap);
+    }
+  }
+  const auto stretch = [this](const std::optional<double>& amount) {
+    if (!amount || *amount <= 0) return;
+    m_most = std::max(m_most, *amount);
+    m_least = m_least == 0 ? *amount : std::min(m_least, *amount);
+  };
+  for (const auto& amount : m_nodes) stretch(amount);
+  for (const ModuleId id : idRange<ModuleId>(m_modules.size()))
+    if (id != model.root()) stretch(m_modules[id.index()]);
+  m_least = std::max(m_least, m_most / kWidestSpan);
+}
+
+void HeatField::add(std::optional<double>& to, const std::optional<double>& amount) const {
+  if (!amount) return;
+  to = !to ? *amount : isSum() ? *to + *amount : std::max(*to, *amount);
+}
+
+void HeatField::forEach(ModuleId first, ModuleId last, const std::function<void(ModuleId)>& visit) const {
+  visit(first);
+  if (first == last) return;
+  bool isInside = false;
+  for (const Member& member : m_model.module(m_model.module(first).parent).members) {
+    if (isInside && member.module.isValid()) visit(member.module);
+    isInside |= member.module == first;
+    if (member.module == last) break;
+  }
+}
+
+std::optional<double> HeatField::of(ModuleId first, ModuleId last) const {
+  std::optional<double> all;
+  forEach(first, last, [&](ModuleId id) { add(all, m_modules[id.index()]); });
+  return all;
+}
+
+HeatGap HeatField::gapOf(ModuleId first, ModuleId last) const {
+  HeatGap gap = HeatGap::None;
+  forEach(first, last, [&](ModuleId id) { gap = std::max(gap, m_moduleGaps[id.index()]); });
+  return gap;
+}
+
+double HeatField::fraction(double amount) const {
+  if (amount <= 0 || m_most <= 0) return 0;
+  if (m_most <= m_least) return 1;
+  const double span = std::log(m_most / m_least);
+  const double at = std::log(amount / m_least) / span;
+  return std::clamp(at, kFaintest, 1.0);
+}
+
+double HeatField::amountAt(double fraction) const {
+  if (m_most <= 0) return 0;
+  return m_least * std::pow(m_most / m_least, fraction);
+}
+
+QString HeatField::text(double amount) const {
+  const auto time = [&] { return QString::fromStdString(solve::timeText(static_cast<Wide>(amount))); };
+  switch (m_what) {
+    case ColorBy::Axis: break;
+    case ColorBy::Regret:
+      if (amount == 0) return QStringLiteral("±0");
+      return amount > 0 ? QStringLiteral("+") + time()
+                        : QStringLiteral("−") + QString::fromStdString(solve::timeText(static_cast<Wide>(-amount)));
+    case ColorBy::Time: return time();
+    case ColorBy::Memory:
+    case ColorBy::Traffic: return bytesText(static_cast<std::int64_t>(amount));
+  }
+  return {};
+}
+
+QString HeatField::moduleText(double amount) const {
+  return (isSum() ? QStringLiteral("Σ ") : QStringLiteral("max ")) + text(amount);
+}
+
+QString HeatField::label(NodeId shown) const {
+  const auto amount = of(shown);
+  if (!amount) return gapText(gapOf(shown));
+  return *amount != 0 || !isSum() ? text(*amount) : QString();
+}
+
+QString HeatField::label(ModuleId first, ModuleId last) const {
+  const auto amount = of(first, last);
+  return amount ? moduleText(*amount) : gapText(gapOf(first, last));
+}
+
+QString HeatField::tip(NodeId shown) const {
+  return tipOf(of(shown), label(shown), gapOf(shown));
+}
+
+QString HeatField::tip(ModuleId first, ModuleId last) const {
+  return tipOf(of(first, last), label(first, last), gapOf(first, last));
+}
+
+QString HeatField::tipOf(const std::optional<double>& amount, const QString& label, HeatGap gap) const {
+  if (label.isEmpty() && gap == HeatGap::None) return {};
+  QStringList lines{QStringLiteral("%1: %2").arg(colorName(m_what), label)};
+  if (amount && *amount < 0) lines << tr("faster, and given up because a rank holds more: the slack allows it");
+  if (gap == HeatGap::OverBudget) lines << tr("every plan that treats it otherwise needs more than the memory budget");
+  if (gap == HeatGap::NotKnown) lines << tr("the search ended at its limit before it found the plans to compare with");
+  return lines.join(QStringLiteral("<br>"));
+}
+
+}  // namespace cleave::views

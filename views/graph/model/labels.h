@@ -1,0 +1,89 @@
+#pragma once
+/// The words on the canvas and how much room they take: what layout measures is what the painter writes.
+///
+/// Sizes are in pixels at 100 %; everything scales with the font size the user set. GUI thread only (font metrics).
+#include <QFont>
+#include <QFontMetricsF>
+#include <QGuiApplication>
+#include <QSizeF>
+#include <QString>
+#include <unordered_map>
+#include <vector>
+
+#include "views/graph/model/graph_model.h"
+#include "views/base/quantities.h"
+
+namespace cleave::views {
+
+/// Geometry of the parts, at 100 %.
+struct Metrics {
+  explicit Metrics(double scale = 1, const QFont& font = QGuiApplication::font());
+
+  double scale;
+  QFont label, strong, small, digits;  ///< operator names, titles, quiet text, shapes and sizes
+  QFontMetricsF labelMetrics, strongMetrics, smallMetrics, digitsMetrics;
+  double band, row, chipRow, header, pad, radius;
+  double sheetOffset;  ///< how far the sheets of a stack peep out
+  double button;       ///< side of a fold button
+};
+
+/// As the canvas writes an operator's name: "sdp attention".
+QString abbreviated(QString op);
+
+struct DockLabel {
+  ValueId value;
+  QString name;   ///< "weight"
+  QString shape;  ///< "4096×4096"
+};
+struct HubLabel {
+  ValueId value;
+  QString name;
+  bool isMade = false;  ///< made here and read all over the model, rather than read here
+};
+struct NodeLabel {
+  QString title;  ///< operator, or name of an input or output
+  QString tail;   ///< "q_proj"
+  QString shape;
+  bool isLayer = false;  ///< titled by its tail; a row says its form
+  std::vector<DockLabel> docks;
+  std::vector<HubLabel> hubs;
+};
+struct ModuleLabel {
+  QString title;   ///< "layers.3", "layers 0–31"
+  QString kind;    ///< class name in short, or what a group is
+  QString counts;  ///< "3 232 ops"
+  std::vector<HubLabel> hubs;
+};
+
+class Labels {
+ public:
+  Labels(const GraphModel& model, const Metrics& metrics) : m_model(model), m_metrics(metrics) {}
+
+  const Metrics& metrics() const { return m_metrics; }
+  const NodeLabel& node(NodeId node);
+  /// `last` differs from `first` for a stack of equal modules.
+  const ModuleLabel& module(ModuleId first, ModuleId last);
+  QString outputTitle(int output) const;
+
+  QSizeF nodeSize(NodeId node);
+  QSizeF outputSize(int output);
+  QSizeF moduleSize(ModuleId first, ModuleId last);  ///< folded; with its sheets for a stack
+  bool isCompact(ModuleId first, ModuleId last) const;  ///< a folded member of a list: one row
+  double frameWidth(ModuleId module);                ///< least width of an open module's header
+
+  /// Where chips of a box lie, relative to the left and top of the row they start in.
+  std::vector<QRectF> chipRects(const std::vector<HubLabel>& hubs, double width) const;
+  double chipWidth(const HubLabel& hub) const;
+
+ private:
+  double chipsWidth(const std::vector<HubLabel>& hubs) const;
+  std::vector<HubLabel> hubLabels(const std::vector<ValueId>& read, const std::vector<ValueId>& made) const;
+
+  const GraphModel& m_model;
+  const Metrics& m_metrics;
+  std::unordered_map<std::uint32_t, NodeLabel> m_nodes;
+  std::unordered_map<std::uint64_t, ModuleLabel> m_modules;
+  std::vector<std::uint32_t> m_operatorsOfScope;  ///< empty until asked for
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,114 @@
+#include "views/graph/model/placement_board.h"
+
+#include <algorithm>
+
+namespace cleave::views {
+
+ModuleTally& ModuleTally::operator+=(const ModuleTally& other) {
+  split += other.split;
+  collectives += other.collectives;
+  conflicts += other.conflicts;
+  return *this;
+}
+
+PlacementBoard::PlacementBoard(const GraphModel& model)
+    : m_model(model),
+      m_counts(model.sharedGraph(), groupsOf(model)),
+      m_collectiveCounts(model.moduleCount(), 0),
+      m_conflictCounts(model.moduleCount(), 0) {}
+
+std::vector<std::uint32_t> PlacementBoard::groupsOf(const GraphModel& model) {
+  std::vector<std::uint32_t> groups(model.graph().nodes.size(), SplitCounts::kNoGroup);
+  for (const NodeId node : idRange<NodeId>(groups.size())) {
+    if (model.shownNode(node) != node) continue;
+    const ModuleId home = model.moduleOf(node);
+    // A module that others were moved into counts as the outermost group it lies in; groups do not nest otherwise.
+    for (ModuleId id = home; id.isValid(); id = model.module(id).parent)
+      if (model.module(id).kind != ModuleKind::Scope) groups[node.index()] = id.raw();
+  }
+  return groups;
+}
+
+ModuleTally PlacementBoard::tally(ModuleId id) const {
+  const Module& module = m_model.module(id);
+  const bool isGroup = module.kind != ModuleKind::Scope;
+  ModuleTally tally;
+  tally.split = isGroup                                  ? m_counts.ofGroup(id.raw())
+                : module.scope.isValid() && id != m_model.root() ? m_counts.of(module.scope)
+                                                         : m_counts.whole();
+  tally.collectives = m_collectiveCounts[id.index()];
+  tally.conflicts = m_conflictCounts[id.index()];
+  return tally;
+}
+
+void PlacementBoard::addToModules(NodeId node, std::vector<std::uint32_t>& counts, std::uint32_t by) {
+  for (ModuleId id = m_model.moduleOf(node); id.isValid(); id = m_model.module(id).parent) counts[id.index()] += by;
+}
+
+void PlacementBoard::setCollectives(std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> byValue) {
+  m_collectives = std::move(byValue);
+  m_collectiveCounts.assign(m_model.moduleCount(), 0);
+  for (const auto& [value, badges] : m_collectives)
+    addToModules(m_model.graph().value(ValueId(value)).producer, m_collectiveCounts,
+                 static_cast<std::uint32_t>(badges.size()));
+}
+
+void PlacementBoard::setConflicts(std::span<const NodeId> nodes) {
+  m_conflicts.clear();
+  m_conflictCounts.assign(m_model.moduleCount(), 0);
+  for (const NodeId node : nodes) {
+    const NodeId shown = m_model.shownNode(node);
+    if (shown.isValid() && m_conflicts.insert(shown.raw()).second) addToModules(shown, m_conflictCounts, 1);
+  }
+}
+
+const std::vector<CollectiveBadge>* PlacementBoard::collectives(ValueId value) const {
+  const auto found = m_collectives.find(value.raw());
+  return found == m_collectives.end() ? nullptr : &found->second;
+}
+
+bool PlacementBoard::isAlike(NodeId a, NodeId b) const {
+  const auto& first = m_model.graph().node(a).results;
+  const auto& second = m_model.graph().node(b).results;
+  return m_counts.form(a) == m_counts.form(b) && m_counts.strategy(a) == m_counts.strategy(b) &&
+         std::equal(first.begin(), first.end(), second.begin(), second.end(),
+                    [this](ValueId x, ValueId y) { return m_counts.placement(x) == m_counts.placement(y); });
+}
+
+bool PlacementBoard::isAlike(ModuleId a, ModuleId b) const {
+  const auto& first = m_model.module(a).members;
+  const auto& second = m_model.module(b).members;
+  return std::equal(first.begin(), first.end(), second.begin(), second.end(), [this](const Member& x, const Member& y) {
+    if (x.module.isValid() != y.module.isValid() || x.node.isValid() != y.node.isValid()) return false;
+    return x.module.isValid() ? isAlike(x.module, y.module) : !x.node.isValid() || isAlike(x.node, y.node);
+  });
+}
+
+std::uint32_t PlacementBoard::unlike(ModuleId first, ModuleId last) const {
+  const SplitTally split = tally(first, last).split;
+  const bool isOpen = split.work.of(LayerForm::Open).layers > 0 ||
+                      split.values[static_cast<std::size_t>(Tint::Unassigned)] > 0;
+  if (first == last || isOpen) return 0;
+  std::uint32_t count = 0;
+  bool isInside = false;
+  for (const Member& member : m_model.module(m_model.module(first).parent).members) {
+    if (isInside && member.module.isValid() && !isAlike(first, member.module)) ++count;
+    isInside |= member.module == first;
+    if (member.module == last) break;
+  }
+  return count;
+}
+
+ModuleTally PlacementBoard::tally(ModuleId first, ModuleId last) const {
+  ModuleTally sum = tally(first);
+  if (first == last) return sum;
+  bool isInside = false;
+  for (const Member& member : m_model.module(m_model.module(first).parent).members) {
+    if (isInside && member.module.isValid()) sum += tally(member.module);
+    isInside |= member.module == first;
+    if (member.module == last) break;
+  }
+  return sum;
+}
+
+}  // namespace cleave::views

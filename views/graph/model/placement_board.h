@@ -1,0 +1,60 @@
+#pragma once
+/// What the canvas knows of a search or plan: the placement of each value and the form of each layer, and per module how many
+/// of each (split_counts.h), with collectives and conflicts.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "views/graph/model/graph_model.h"
+#include "views/graph/model/split_counts.h"
+
+namespace cleave::views {
+
+/// A collective behind (or before) a value.
+struct CollectiveBadge {
+  rules::CollectiveKind kind = rules::CollectiveKind::AllReduce;
+  std::int64_t bytes = 0;
+};
+
+struct ModuleTally {
+  SplitTally split;
+  std::uint32_t collectives = 0;
+  std::uint32_t conflicts = 0;
+  ModuleTally& operator+=(const ModuleTally& other);
+};
+
+class PlacementBoard {
+ public:
+  explicit PlacementBoard(const GraphModel& model);
+
+  void reset(SplitSource source) { m_counts.reset(std::move(source)); }
+  /// Reads these again; answers those that differ.
+  std::vector<NodeId> update(std::span<const NodeId> nodes) { return m_counts.update(nodes); }
+  void setCollectives(std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> byValue);  ///< by raw ValueId
+  void setConflicts(std::span<const NodeId> nodes);
+
+  const SplitCounts& counts() const { return m_counts; }
+  const MaybePlacement& of(ValueId value) const { return m_counts.placement(value); }
+  const std::vector<CollectiveBadge>* collectives(ValueId value) const;
+  bool isConflict(NodeId node) const { return m_conflicts.contains(node.raw()); }
+  ModuleTally tally(ModuleId id) const;
+  /// Of a stack: equal modules `first`..`last` of one list.
+  ModuleTally tally(ModuleId first, ModuleId last) const;
+  /// Of a stack whose values and layers are all decided: how many of its modules are split otherwise than the first.
+  std::uint32_t unlike(ModuleId first, ModuleId last) const;
+  bool isEmpty() const { return m_counts.isEmpty(); }
+
+ private:
+  /// Modules that are no scope of the model count by their members.
+  static std::vector<std::uint32_t> groupsOf(const GraphModel& model);
+  bool isAlike(ModuleId a, ModuleId b) const;
+  bool isAlike(NodeId a, NodeId b) const;
+  void addToModules(NodeId node, std::vector<std::uint32_t>& counts, std::uint32_t by);
+
+  const GraphModel& m_model;
+  SplitCounts m_counts;
+  std::vector<std::uint32_t> m_collectiveCounts, m_conflictCounts;  ///< by ModuleId
+  std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
+  std::unordered_set<std::uint32_t> m_conflicts;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,49 @@
+#pragma once
+/// The strip above the drawing: forms of layers and placements of values with their numbers (legend_drawing.h); a click shows
+/// only what was chosen. At its right end: what the canvas has to say (zoom, layout running, simplified).
+#include <QWidget>
+
+#include "views/graph/scene/legend_drawing.h"
+
+namespace cleave::views {
+
+class Legend : public QWidget {
+  Q_OBJECT
+ public:
+  explicit Legend(QWidget* parent);
+  void setTheme(const Theme& theme);
+  void setContent(const LegendContent& content);
+  const LegendContent& content() const { return m_drawing.content(); }
+  void setStatus(const QString& status);
+  const SplitFilter& filter() const { return m_filter; }
+  int heightForWidth(int width) const override;
+  /// Where the entry of a form or placement is, for tests and tours; empty: there is none.
+  QRect entryRect(LayerForm form) const;
+  QRect entryRect(Tint tint) const;
+  QStringList entryTexts() const;
+
+ signals:
+  void filterChanged(const cleave::views::SplitFilter& filter);
+  void heightChanged();  ///< it wants another height for its width
+
+ protected:
+  bool event(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+
+ private:
+  void arrange();
+  int reserved() const;
+  void toggle(const LegendDrawing::Entry& entry);
+  void moveFocus(int by);
+
+  LegendDrawing m_drawing;
+  Theme m_theme;
+  SplitFilter m_filter;
+  QString m_status;
+  int m_focus = 0;            ///< index of an entry
+  bool m_showsFocus = false;  ///< reached by keyboard
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,336 @@
+#include "views/session/answers.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kMostRanks = 64;  // what predictions cover
+const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLiteral("why-not"),
+              kRemediesTag = QStringLiteral("remedies"), kPreflightTag = QStringLiteral("preflight"),
+              kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
+              kHeatTag = QStringLiteral("heat");
+
+const QString& tagOf(Question question) {
+  switch (question) {
+    case Question::Analysis: return kAnalysisTag;
+    case Question::WhyNot: return kWhyNotTag;
+    case Question::Remedies: return kRemediesTag;
+    case Question::Preflight: return kPreflightTag;
+    case Question::WorldSizes: return kWorldSizesTag;
+    case Question::Front: return kFrontTag;
+    case Question::Heat: break;
+  }
+  return kHeatTag;
+}
+}  // namespace
+
+/// What a question is about, shared with the worker.
+struct Answers::Subject {
+  std::shared_ptr<const pipeline::Solved> solved;
+  bool hasSolution() const { return solved && solved->result.solution; }
+  const solve::Problem& problem() const { return *solved->problem; }
+  const solve::Solution& solution() const { return *solved->result.solution; }
+  const solve::Optimum* optimum() const { return solved->result.optimum.get(); }
+};
+
+Answers::Answers(QObject* parent) : QObject(parent), m_questions(this), m_surveys(this) {
+  for (Worker* worker : {&m_questions, &m_surveys}) {
+    connect(worker, &Worker::started, this, [this](const QString&, const QString& title) {
+      if (!title.isEmpty()) emit surveyStarted(title);
+    });
+    connect(worker, &Worker::finished, this, [this] {
+      if (isIdle()) emit surveyEnded();
+    });
+  }
+  connect(
+      &m_surveys, &Worker::progressed, this,
+      [this](const QString&, const QString& stage, qint64 done, qint64 total) { emit progressed(stage, done, total); });
+}
+
+Answers::~Answers() = default;
+
+void Answers::close() {
+  m_questions.close();
+  m_surveys.close();
+}
+
+void Answers::join(Worker::Clock::time_point until) {
+  m_questions.join(until);
+  m_surveys.join(until);
+}
+
+void Answers::cancel() {
+  m_questions.cancelAll();
+  m_surveys.cancelAll();
+}
+
+rules::Menu menuOf(const pipeline::SolveOptions& options) {
+  return options.menu.value_or(pipeline::defaultMenu(options.engine));
+}
+
+bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b) {
+  const auto isSamePin = [](const solve::Pin& one, const solve::Pin& other) { return one.text == other.text; };
+  return a.ranks == b.ranks && a.engine == b.engine && menuOf(a) == menuOf(b) &&
+         a.sequenceParallel == b.sequenceParallel && std::ranges::equal(a.pins, b.pins, isSamePin) &&
+         a.rulesOff == b.rulesOff && a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed;
+}
+
+bool Answers::isPending(Question question) const {
+  const QString& tag = tagOf(question);
+  return m_questions.isBusy(tag) || m_surveys.isBusy(tag);
+}
+
+bool Answers::isIdle() const {
+  return !m_questions.isBusy() && !m_surveys.isBusy();
+}
+
+Answers::Subject Answers::subject() const {
+  return {m_solved};
+}
+
+void Answers::setModel(std::shared_ptr<const pipeline::Model> model, const pipeline::SolveOptions& options) {
+  cancel();
+  m_model = std::move(model);
+  m_options = options;
+  m_preflight.reset();
+  m_worldSizes.reset();
+  setSolved(nullptr);
+  emit preflightChanged();
+  postPreflight();
+}
+
+void Answers::setSolved(std::shared_ptr<const pipeline::Solved> solved) {
+  if (m_solved == solved && solved) return;
+  m_solved = std::move(solved);
+  forgetSolution();
+}
+
+void Answers::forgetSolution() {
+  for (const QString& tag : {kAnalysisTag, kWhyNotTag}) m_questions.cancel(tag);
+  for (const QString& tag : {kRemediesTag, kFrontTag}) m_surveys.cancel(tag);
+  m_analysis.reset();
+  m_whyNot.reset();
+  m_remedies.reset();
+  m_remediesAbout.reset();
+  m_searchRemedies.reset();
+  m_front.reset();
+  m_heat.reset();
+  emit analysisChanged();
+  emit whyNotChanged();
+  emit remediesChanged();
+  emit frontChanged();
+  emit heatChanged();
+}
+
+void Answers::setOptions(const pipeline::SolveOptions& options) {
+  pipeline::SolveOptions before = m_options;
+  before.ranks = options.ranks;
+  if (!isSameProblem(before, options) && (m_worldSizes || m_surveys.isBusy(kWorldSizesTag))) {
+    m_surveys.cancel(kWorldSizesTag);
+    m_worldSizes.reset();
+    emit preflightChanged();
+  }
+  m_options = options;
+  postPreflight();
+}
+
+void Answers::analyse(NodeId node, ValueId value) {
+  const bool isPossible = value.isValid() && m_solved && m_solved->result.solution &&
+                          value.index() < m_solved->result.solution->placements.size();
+  if (!isPossible) {
+    // Also replaces a question that is still under way.
+    if (m_questions.isBusy(kAnalysisTag)) m_questions.post(kAnalysisTag, {}, [](const Progress&) { return nullptr; });
+    if (std::exchange(m_analysis, nullptr)) emit analysisChanged();
+    return;
+  }
+  m_questions.post(kAnalysisTag, {}, [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
+    auto analysis = std::make_shared<Analysis>();
+    analysis->value = value;
+    analysis->node = node;
+    analysis->why = solve::why(about.problem(), about.solution(), value);
+    if (about.optimum()) {
+      if (auto regrets = about.optimum()->regrets(value, progress)) analysis->regrets = std::move(*regrets);
+    }
+    return [this, about, analysis] {
+      if (about.solved != m_solved) return;
+      m_analysis = analysis;
+      emit analysisChanged();
+    };
+  });
+}
+
+void Answers::askWhyNot(ValueId value, const rules::Placement& placement) {
+  if (!m_model || !value.isValid() || value.index() >= m_model->aten->values.size()) return;
+  const graph::Value& asked = m_model->aten->value(value);
+  WhyNotReply question{value, asked.producer, placement, {}, {}, {}, {}};
+  question.question = tr("Why is %1 not %2?").arg(toQ(asked.name), toQ(placement.text()));
+  postWhyNot(std::move(question));
+}
+
+void Answers::askWhyNot(NodeId layer, rules::Strategy strategy) {
+  if (!m_model || !layer.isValid() || layer.index() >= m_model->aten->nodes.size()) return;
+  const graph::Graph& graph = *m_model->aten;
+  WhyNotReply question{graph.node(layer).results.front(), layer, {}, strategy, {}, {}, {}};
+  question.question = tr("Why is %1 not %2?").arg(toQ(graph::layerName(graph, layer)), toQ(rules::toText(strategy)));
+  postWhyNot(std::move(question));
+}
+
+void Answers::postWhyNot(WhyNotReply question) {
+  if (!m_solved || !m_solved->result.solution) {
+    question.failure =
+        m_solved ? tr("The search ended without a plan to ask about: the conflict card says why, and what helps.")
+                 : tr("There is no plan to ask about: solve the model first.");
+    m_whyNot = std::make_shared<const WhyNotReply>(std::move(question));
+    return void(emit whyNotChanged());
+  }
+  m_whyNot = std::make_shared<const WhyNotReply>(question);
+  m_questions.post(kWhyNotTag, question.question,
+                   [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
+                     const solve::Engine engine = about.solved->options.engine;
+                     auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), engine,
+                                                                     question.node, *question.strategy, progress)
+                                                     : solve::whyNot(about.problem(), about.solution(), engine,
+                                                                     question.value, *question.placement, progress);
+                     auto reply = std::make_shared<WhyNotReply>(question);
+                     if (answer)
+                       reply->answer = std::move(*answer);
+                     else
+                       reply->failure = toQ(answer.error().message);
+                     return [this, about, reply] {
+                       if (about.solved != m_solved) return;
+                       m_whyNot = reply;
+                       emit whyNotChanged();
+                     };
+                   });
+  emit whyNotChanged();
+}
+
+void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
+  const StepId about = card ? card->step : kNoStep;
+  if (!m_solved || m_remediesAbout == about) return;
+  m_remediesAbout = about;
+  if (!card && m_searchRemedies) {
+    m_surveys.cancel(kRemediesTag);
+    m_remedies = m_searchRemedies;
+    return void(emit remediesChanged());
+  }
+  m_remedies.reset();
+  m_surveys.post(kRemediesTag, {}, [this, search = subject(), model = m_model, card](const Progress& progress) -> Worker::Completion {
+    auto found = solve::remediesFor(search.problem(), search.solved->result, search.solved->options.engine,
+                                    card ? &*card : nullptr, progress);
+    auto remedies = std::make_shared<Remedies>();
+    if (card) remedies->conflict = card->node;
+    if (found)
+      remedies->offers = std::move(*found);
+    else
+      remedies->failure = toQ(found.error().message);
+    if (model && pipeline::isOverBudget(search.solved->result))
+      if (auto fits = pipeline::whatFits(*model, *search.solved, progress)) remedies->fits = std::move(*fits);
+    return [=, this, isWhole = !card, wasStopped = progress.cancelled()] {
+      if (search.solved != m_solved) return;
+      if (wasStopped) {
+        m_remediesAbout.reset();
+        return void(emit remediesChanged());
+      }
+      m_remedies = remedies;
+      if (isWhole) m_searchRemedies = remedies;
+      emit remediesChanged();
+    };
+  });
+  emit remediesChanged();
+}
+
+void Answers::postPreflight() {
+  // An opened trace brings its graph alone; that is all the pre-flight looks at.
+  if (!m_model) return;
+  m_questions.post(kPreflightTag, {},
+                   [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
+                     const auto problem = pipeline::problemOf(*model, options);
+                     if (!problem) return {};
+                     auto found = std::make_shared<const plan::Preflight>(plan::preflight(**problem));
+                     return [this, model, found] {
+                       if (model != m_model) return;
+                       m_preflight = found;
+                       emit preflightChanged();
+                     };
+                   });
+}
+
+void Answers::computeWorldSizes() {
+  if (!m_model) return;
+  m_worldSizes.reset();
+  m_surveys.post(kWorldSizesTag, tr("Solving for 1 to %1 ranks").arg(kMostRanks),
+                 [this, model = m_model, options = m_options](const Progress& progress) -> Worker::Completion {
+                   std::vector<int> ranks(kMostRanks);
+                   std::iota(ranks.begin(), ranks.end(), 1);
+                   auto sizes = std::make_shared<WorldSizes>();
+                   const auto problem = pipeline::problemOf(*model, options);
+                   // The engine of the plan: another one would count other layers and bytes than the plan has.
+                   if (problem) sizes->rows = plan::worldSizes(**problem, options.engine, ranks, progress);
+                   sizes->isComplete = sizes->rows.size() == ranks.size();
+                   return [this, model, options, sizes] {
+                     pipeline::SolveOptions now = m_options;
+                     now.ranks = options.ranks;
+                     if (model != m_model || !isSameProblem(now, options)) return;
+                     m_worldSizes = sizes;
+                     emit preflightChanged();
+                   };
+                 });
+  emit preflightChanged();
+}
+
+void Answers::computeFront() {
+  if (!m_solved) return;
+  const Subject about = subject();
+  if (!about.optimum()) {
+    auto none = std::make_shared<Front>();
+    none->failure = tr("Only the engine optimal knows the trade of time against memory: choose it and solve again.");
+    m_front = std::move(none);
+    return void(emit frontChanged());
+  }
+  m_front.reset();
+  m_surveys.post(kFrontTag, tr("Weighing time against memory"),
+                 [this, about](const Progress& progress) -> Worker::Completion {
+                   auto found = about.optimum()->front(progress);
+                   auto front = std::make_shared<Front>();
+                   if (found)
+                     front->front = std::move(*found);
+                   else
+                     front->failure = toQ(found.error().message);
+                   return [this, about, front] {
+                     if (about.solved != m_solved) return;
+                     m_front = front;
+                     emit frontChanged();
+                   };
+                 });
+  emit frontChanged();
+}
+
+void Answers::computeHeat() {
+  const Subject about = subject();
+  if (!about.hasSolution() || m_heat || m_questions.isBusy(kHeatTag)) return;
+  m_questions.post(kHeatTag, {}, [this, about](const Progress& progress) -> Worker::Completion {
+    auto heat = std::make_shared<Heat>();
+    const solve::Variables variables(about.problem());
+    heat->costs = solve::CostModel(about.problem(), variables).byNode(about.solution());
+    if (about.optimum()) {
+      std::vector<NodeId> all;
+      for (const NodeId node : idRange<NodeId>(about.problem().graph->nodes.size())) all.push_back(node);
+      heat->smallestRegrets = about.optimum()->smallestRegrets(all, progress);
+      for (solve::SmallestRegret& regret : heat->smallestRegrets)
+        regret.extra = regret.extraOver(about.optimum()->fastest(), about.optimum()->cost());
+      if (progress.cancelled()) return {};
+    }
+    return [this, about, heat] {
+      if (about.solved != m_solved) return computeHeat();
+      m_heat = heat;
+      emit heatChanged();
+    };
+  });
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,109 @@
+#include "views/session/run_monitor.h"
+
+#include <algorithm>
+
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr std::size_t kHistorySamples = 600;  // 60 s at 10 Hz
+constexpr int kLogLines = 200;
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+}  // namespace
+
+QString RankView::state() const {
+  const QString name = toQ(protocol::toText(phase));
+  if (isStopped) return phase == protocol::Phase::Spawned ? QStringLiteral("stopped") : QStringLiteral("stopped (%1)").arg(name);
+  if (total > 0 && done < total) return QStringLiteral("%1 %2 %").arg(name).arg(100 * done / total);
+  return name;
+}
+
+RankMemory memoryOf(const protocol::MemorySample& sample) {
+  RankMemory memory;
+  memory.weights = sample.weights;
+  memory.activations = sample.activations;
+  memory.communication = sample.communication;
+  memory.total = sample.deviceTotal;
+  memory.other =
+      std::max<std::int64_t>(0, sample.deviceUsed - memory.weights - memory.activations - memory.communication);
+  memory.peak = protocol::peakOf(sample);
+  return memory;
+}
+
+RunMonitor::RunMonitor(int ranks) {
+  m_ranks.resize(static_cast<std::size_t>(std::max(0, ranks)));
+  for (std::size_t i = 0; i < m_ranks.size(); ++i) m_ranks[i].rank = static_cast<int>(i);
+}
+
+void RunMonitor::apply(const launch::RankEvent& event) {
+  const std::lock_guard lock(m_mutex);
+  if (event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
+  m_hasStarted = true;
+  RankView& view = m_ranks[static_cast<std::size_t>(event.rank)];
+  if (!event.line.empty()) {
+    view.log << toQ(event.line);
+    if (view.log.size() > kLogLines) view.log.removeFirst();
+  }
+  if (event.message) applyMessage(view, *event.message);
+}
+
+void RunMonitor::applyMessage(RankView& view, const protocol::Message& message) {
+  std::visit(Overloaded{[&](const protocol::Hello& hello) {
+                          view.pid = hello.pid;
+                          view.device = toQ(hello.device);
+                        },
+                        [&](const protocol::PhaseChange& change) {
+                          view.phase = change.phase;
+                          view.done = change.done;
+                          view.total = change.total;
+                        },
+                        [&](const protocol::MemorySample& sample) {
+                          RankMemory memory = memoryOf(sample);
+                          view.history.push_back(memory.process());
+                          memory.peak.program = std::max(view.memory.peak.program, memory.peak.program);
+                          memory.peak.process = std::max(view.memory.peak.process, memory.peak.process);
+                          if (view.result) memory.peak = view.result->peak;
+                          // A rank that is through frees everything: what it held is what there is to see.
+                          if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
+                          if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
+                        },
+                        [](const protocol::Heartbeat&) {}, [&](const protocol::CollectiveDone&) { ++view.collectives; },
+                        [&](const protocol::RankResult& result) {
+                          view.result = result;
+                          view.memory.peak = result.peak;
+                        },
+                        [&](const protocol::RankError& error) {
+                          view.error = toQ(error.message);
+                          view.phase = protocol::Phase::Failed;
+                        }},
+             message);
+}
+
+std::vector<RankView> RunMonitor::snapshot() const {
+  const std::lock_guard lock(m_mutex);
+  return m_ranks;
+}
+
+bool RunMonitor::hasStarted() const {
+  const std::lock_guard lock(m_mutex);
+  return m_hasStarted;
+}
+
+void RunMonitor::finish(const launch::RunOutcome* outcome) {
+  const std::lock_guard lock(m_mutex);
+  const launch::RankExit* failure = outcome && outcome->firstFailure ? &*outcome->firstFailure : nullptr;
+  for (RankView& view : m_ranks) {
+    if (outcome && outcome->succeeded) view.phase = protocol::Phase::Done;
+    if (failure && failure->rank == view.rank) {
+      view.phase = protocol::Phase::Failed;
+      if (view.error.isEmpty()) view.error = toQ(failure->what);
+    }
+    view.isStopped = view.phase != protocol::Phase::Done && view.phase != protocol::Phase::Failed;
+  }
+}
+
+}  // namespace cleave::views

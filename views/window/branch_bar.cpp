@@ -1,0 +1,65 @@
+#include "views/window/branch_bar.h"
+
+#include <QButtonGroup>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QToolButton>
+
+#include "views/panels/panel_parts.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kChangeWidth = 260;
+}
+
+BranchBar::BranchBar(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_change(new ElidedLabel) {
+  auto* layout = new QHBoxLayout(this);
+  layout->setContentsMargins(4, 2, 6, 2);
+  layout->setSpacing(2);
+  auto* group = new QButtonGroup(this);
+  for (int i = 0; i < 2; ++i) {
+    m_buttons[i] = new QToolButton;
+    m_buttons[i]->setText(i == 0 ? QStringLiteral("A") : QStringLiteral("B"));
+    m_buttons[i]->setObjectName(m_buttons[i]->text());
+    m_buttons[i]->setCheckable(true);
+    m_buttons[i]->setFocusPolicy(Qt::TabFocus);
+    group->addButton(m_buttons[i]);
+    layout->addWidget(m_buttons[i]);
+    connect(m_buttons[i], &QToolButton::clicked, this,
+            [this, i] { m_document.showBranch(static_cast<std::size_t>(i)); });
+  }
+  m_change->setMaximumWidth(kChangeWidth);
+  m_change->setTextFormat(Qt::PlainText);
+  m_change->setContentsMargins(4, 0, 4, 0);
+  layout->addWidget(m_change);
+  const auto add = [&](const QString& text, const QString& tip, void (Document::*run)()) {
+    auto* button = new QToolButton;
+    button->setText(text);
+    button->setToolTip(tip);
+    button->setFocusPolicy(Qt::TabFocus);
+    connect(button, &QToolButton::clicked, &m_document, run);
+    layout->addWidget(button);
+  };
+  add(tr("Keep B"), tr("B becomes the only plan; A is gone"), &Document::keepBranch);
+  add(tr("Drop B"), tr("Back to A and its settings; B is gone"), &Document::dropBranch);
+  connect(&document, &Document::branchesChanged, this, &BranchBar::refresh);
+  refresh();
+}
+
+void BranchBar::refresh() {
+  const auto& branches = m_document.branches();
+  setVisible(branches.size() > 1);
+  if (branches.size() < 2) return;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Branch& branch = branches[i];
+    m_buttons[i]->setChecked(i == m_document.shownBranch());
+    const QString state = branch.plan ? QString() : tr(" (no plan)");
+    m_buttons[i]->setToolTip(tr("%1: %2%3 (Ctrl+B switches)").arg(branch.name, branch.label, state));
+    m_buttons[i]->setAccessibleName(tr("Branch %1: %2").arg(branch.name, branch.label));
+  }
+  m_change->setText(tr("B: %1").arg(branches[1].label));
+}
+
+}  // namespace cleave::views

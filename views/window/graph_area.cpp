@@ -1,0 +1,344 @@
+#include "views/window/graph_area.h"
+
+#include <QActionGroup>
+#include <QBuffer>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QMenu>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QSvgGenerator>
+#include <QVBoxLayout>
+
+#include "views/window/branch_bar.h"
+#include "views/graph/view/graph_view.h"
+#include "views/graph/view/picture.h"
+#include "views/window/change_marks.h"
+#include "views/window/plan_strip.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr double kZoomStep = 1.25;
+
+/// The scope of this path, or the first whose path ends in it ("layers.0" for "model.layers.0").
+ScopeId findScope(const graph::Graph& graph, const std::string& path) {
+  if (const ScopeId exact = graph.findScope(path); exact.isValid()) return exact;
+  for (const ScopeId scope : idRange<ScopeId>(graph.scopes.size()))
+    if (graph.scope(scope).path.ends_with("." + path)) return scope;
+  return {};
+}
+
+/// Slack may have chosen the plan before a faster one: so much is less than nothing.
+HeatAmounts regretsOf(const Heat& heat) {
+  HeatAmounts amounts;
+  amounts.reserve(heat.smallestRegrets.size());
+  for (const solve::SmallestRegret& regret : heat.smallestRegrets) {
+    amounts.emplace_back();
+    if (regret.kind == solve::SmallestRegret::Kind::Costs) amounts.back() = static_cast<double>(regret.extra);
+  }
+  return amounts;
+}
+
+HeatGaps gapsOf(const Heat& heat) {
+  HeatGaps gaps;
+  gaps.reserve(heat.smallestRegrets.size());
+  for (const solve::SmallestRegret& regret : heat.smallestRegrets)
+    gaps.push_back(regret.kind == solve::SmallestRegret::Kind::OverBudget ? HeatGap::OverBudget
+                   : regret.kind == solve::SmallestRegret::Kind::NotKnown ? HeatGap::NotKnown
+                                                                          : HeatGap::None);
+  return gaps;
+}
+
+/// What of the costs this colouring shows.
+HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
+  if (what == ColorBy::Regret) return regretsOf(heat);
+  HeatAmounts amounts;
+  amounts.reserve(heat.costs.size());
+  for (const solve::StepCost& cost : heat.costs)
+    amounts.push_back(what == ColorBy::Time     ? static_cast<double>(cost.femtoseconds())
+                      : what == ColorBy::Memory ? static_cast<double>(cost.bytes())
+                                                : static_cast<double>(cost.trafficBytes));
+  return amounts;
+}
+
+constexpr int kLeastPathLetters = 10;
+}  // namespace
+
+GraphArea::GraphArea(Document& document, QWidget* parent)
+    : QWidget(parent),
+      m_document(document),
+      m_breadcrumb(new QLabel),
+      m_view(new GraphView),
+      m_colors(new QActionGroup(this)) {
+  m_breadcrumb->setContentsMargins(8, 4, 8, 4);
+  m_breadcrumb->setTextFormat(Qt::RichText);
+  m_breadcrumb->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  m_breadcrumb->setMinimumWidth(fontMetrics().averageCharWidth() * kLeastPathLetters);
+  setFocusProxy(m_view);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  auto* top = new QHBoxLayout;
+  top->setContentsMargins(0, 0, 0, 0);
+  top->addWidget(m_breadcrumb, 1);
+  top->addWidget(new BranchBar(document));
+  layout->addLayout(top);
+  layout->addWidget(new PlanStrip(document));
+  layout->addWidget(m_view, 1);
+
+  connect(m_breadcrumb, &QLabel::linkActivated, &document, &Document::follow);
+  connect(&document, &Document::modelChanged, this, &GraphArea::showModel);
+  connect(&document, &Document::settingsChanged, this, &GraphArea::updateBreadcrumb);
+  connect(&document, &Document::traceChanged, this, &GraphArea::showWholeStep);
+  connect(&document, &Document::stepChanged, this, &GraphArea::showStep);
+  connect(&document, &Document::focusChanged, this, &GraphArea::showFocus);
+  connect(&document, &Document::revealRequested, this, &GraphArea::reveal);
+  connect(&document, &Document::followRequested, this, [this] { m_view->follow(m_document.focus().node); });
+  connect(&document, &Document::planChanged, this, &GraphArea::showPlan);
+  connect(&document, &Document::heatChanged, this, &GraphArea::showHeat);
+  connect(&document, &Document::branchesChanged, this, &GraphArea::showChanges);
+  connect(&document, &Document::breakpointsChanged, this, [this] {
+    std::vector<NodeId> nodes;
+    for (const solve::Breakpoint& breakpoint : m_document.breakpoints())
+      if (breakpoint.enabled && breakpoint.node.isValid()) nodes.push_back(breakpoint.node);
+    m_view->setBreakpoints(std::move(nodes));
+  });
+  connect(&document, &Document::searchChanged, this, [this] { m_view->setSearchHits(m_document.searchHits()); });
+  connect(m_view, &GraphView::nodeClicked, this, [this](NodeId node) { byUser([&] { m_document.focusNode(node); }); });
+  connect(m_view, &GraphView::scopeClicked, this,
+          [this](ScopeId scope) { byUser([&] { m_document.focusScope(scope); }); });
+  connect(m_view, &GraphView::selectionCleared, this, [this] { byUser([&] { m_document.clearFocus(); }); });
+  connect(m_view, &GraphView::nodeActivated, this, [this](NodeId node) {
+    byUser([&] { m_document.focusNode(node); });
+    emit decisionWanted();
+  });
+  connect(m_view, &GraphView::message, &document, &Document::logged);
+  connect(m_view, &GraphView::contextMenuRequested, this, &GraphArea::showContextMenu);
+}
+
+/// The user chose it on the canvas: it is in view already and must not move under the pointer.
+void GraphArea::byUser(const std::function<void()>& change) {
+  m_isOwnChange = true;
+  change();
+  m_isOwnChange = false;
+}
+
+void GraphArea::showModel() {
+  m_view->setGraph(m_document.model() ? m_document.model()->aten : nullptr);
+  readSplits();
+  updateBreadcrumb();
+}
+
+void GraphArea::readSplits() {
+  const auto state = m_document.stepState();
+  m_view->setRanks(state && state->ranks > 0 ? state->ranks : m_document.settings().ranks);
+  m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); },
+                        [this](NodeId node) { return m_document.strategyOf(node); });
+}
+
+void GraphArea::showWholeStep() {
+  m_shown.reset();
+  readSplits();
+}
+
+void GraphArea::showStep() {
+  const auto state = m_document.stepState();
+  if (!state) return showWholeStep();
+  // The last step shows the solution, which places more than the search assigned.
+  const bool isAtEnd = state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
+  if (!m_shown || isAtEnd || wasAtEnd)
+    readSplits();
+  else
+    showStepChange(*state);
+  m_shown = state;
+  showPlan();
+  std::vector<NodeId> conflicts;
+  if (state->conflict) conflicts.push_back(state->conflict->node);
+  m_view->setConflictNodes(std::move(conflicts));
+  // The last step shows the solution, where the search stands no more.
+  m_view->setCurrentNode(state->event && state->step != state->size ? nodeOf(*state->event) : NodeId());
+}
+
+/// Against what is shown: the states in between may never have come here.
+void GraphArea::showStepChange(const StepState& state) {
+  const std::vector<NodeId> changed = changedNodes(*m_document.graph(), m_shown.get(), state);
+  m_view->updateNodes(changed);
+  const bool isUndone = state.step < m_shown->step || (state.event && state.event->type == solve::EventType::Backtrack);
+  m_view->flash(changed, isUndone);
+}
+
+void GraphArea::showFocus() {
+  updateBreadcrumb();
+  if (m_isOwnChange) return;
+  const Focus& focus = m_document.focus();
+  if (focus.node.isValid() && focus.value.isValid())
+    m_view->selectValue(focus.value);
+  else if (focus.node.isValid())
+    m_view->selectNode(focus.node);
+  else
+    m_view->selectScope(focus.scope);
+}
+
+void GraphArea::reveal() {
+  if (m_isOwnChange) return;
+  const Focus& focus = m_document.focus();
+  if (focus.node.isValid())
+    m_view->reveal(focus.node);
+  else if (focus.scope.isValid())
+    m_view->reveal(focus.scope);
+}
+
+/// The plan's collectives belong to its end: a step on the way has decided less, or otherwise.
+void GraphArea::showPlan() {
+  const auto state = m_document.stepState();
+  const bool isFinal = !state || state->step == state->size;
+  m_view->setPlan(isFinal ? m_document.plan().get() : nullptr);
+}
+
+void GraphArea::setColorBy(ColorBy what) {
+  m_colorBy = what;
+  m_colors->actions().at(static_cast<int>(what))->setChecked(true);
+  showHeat();
+}
+
+void GraphArea::showHeat() {
+  if (!isHeat(m_colorBy)) return m_view->setColorBy(m_colorBy, {});
+  const auto& heat = m_document.heat();
+  const auto& solved = m_document.solved();
+  if (heat) {
+    const bool lacksRegret = m_colorBy == ColorBy::Regret && heat->smallestRegrets.empty();
+    m_view->setColorBy(m_colorBy, amountsOf(*heat, m_colorBy),
+                       lacksRegret ? tr("only the engine optimal knows it: choose it and solve") : QString(),
+                       m_colorBy == ColorBy::Regret ? gapsOf(*heat) : HeatGaps());
+  } else if (solved && solved->result.solution) {
+    m_view->setColorBy(m_colorBy, {}, tr("computing …"));
+    m_document.computeHeat();
+  } else {
+    const bool isOpenedTrace = m_document.trace() && !solved;
+    m_view->setColorBy(m_colorBy, {},
+                       isOpenedTrace ? tr("a recorded search keeps no amounts: solve its model") : tr("there is no solution to count"));
+  }
+}
+
+void GraphArea::showChanges() {
+  const graph::Graph* graph = m_document.graph();
+  const auto& diff = m_document.planDiff();
+  m_view->setChangedNodes(diff && graph ? changedNodes(*diff, *graph) : std::vector<NodeId>());
+}
+
+/// A path that was longer than its room stays where it was scrolled to until it is set again.
+void GraphArea::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  updateBreadcrumb();
+}
+
+void GraphArea::updateBreadcrumb() {
+  const graph::Graph* graph = m_document.graph();
+  if (!graph) return m_breadcrumb->clear();
+  QStringList parts;
+  const Focus& focus = m_document.focus();
+  if (focus.node.isValid()) parts << QStringLiteral("<b>%1</b>").arg(nodeName(*graph, focus.node).toHtmlEscaped());
+  for (ScopeId scope = focus.scope; scope.isValid() && scope.index() != 0; scope = graph->scope(scope).parent) {
+    const std::string& path = graph->scope(scope).path;
+    parts.prepend(link(QStringLiteral("scope:%1").arg(toQ(path)), toQ(path.substr(path.rfind('.') + 1))));
+  }
+  parts.prepend(link(QStringLiteral("scope:"), m_document.title()));
+  m_breadcrumb->setText(QStringLiteral("<style>a{text-decoration:none}</style>") + parts.join(QStringLiteral(" › ")));
+}
+
+void GraphArea::showContextMenu(const QPoint& position, NodeId node, ScopeId scope) {
+  QMenu menu;
+  if (node.isValid()) {
+    m_document.focusNode(node);
+    menu.addAction(m_document.hasBreakpoint(node) ? tr("Remove Breakpoint") : tr("Set Breakpoint"),
+                   [this, node] { m_document.toggleBreakpoint(node); });
+    menu.addAction(tr("Next Change"), [this, node] { m_document.toNextChange(node); });
+  } else if (scope.isValid()) {
+    menu.addAction(m_view->isExpanded(scope) ? tr("Fold") : tr("Unfold"),
+                   [this, scope] { m_view->isExpanded(scope) ? m_view->collapse(scope) : m_view->expand(scope); });
+  }
+  menu.addAction(tr("Fit"), m_view, &GraphView::fit);
+  menu.exec(position);
+}
+
+Result<void> GraphArea::expand(const QString& scopePath) {
+  const graph::Graph* graph = m_document.graph();
+  if (!graph) return fail(ErrorCode::BadUsage, "No model is open");
+  const ScopeId scope = findScope(*graph, toStd(scopePath));
+  if (!scope.isValid()) return fail(ErrorCode::Negative, "there is no module \"{}\" in this model", toStd(scopePath));
+  m_view->expand(scope);
+  m_view->reveal(scope);
+  return {};
+}
+
+Result<QString> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
+  const QSizeF size = m_view->pictureSize();
+  const auto paint = [this](QPainter& painter, const QRectF& area, double zoom) {
+    m_view->paintPicture(painter, area, zoom);
+  };
+  if (kind == QLatin1String("png")) return writePng(out, size, paint);
+  const auto paintOn = [&](QPaintDevice& device) -> Result<QString> {
+    QPainter painter;
+    if (!painter.begin(&device)) return fail(ErrorCode::Environment, "The picture cannot be drawn as {}.", toStd(kind));
+    paint(painter, QRectF({}, size), 1);
+    return QString();
+  };
+  if (kind == QLatin1String("svg")) {
+    QSvgGenerator svg;
+    svg.setOutputDevice(&out);
+    svg.setSize(size.toSize());
+    svg.setViewBox(QRectF({}, size));
+    svg.setTitle(m_document.title());
+    return paintOn(svg);
+  }
+  QPdfWriter pdf(&out);
+  pdf.setPageSize(QPageSize(size, QPageSize::Point));
+  pdf.setPageMargins({});
+  pdf.setResolution(72);
+  return paintOn(pdf);
+}
+
+Result<GraphArea::Picture> GraphArea::exportPicture(const QString& kind) {
+  if (m_view->pictureSize().isEmpty())
+    return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
+  if (kind != QLatin1String("svg") && kind != QLatin1String("pdf") && kind != QLatin1String("png"))
+    return fail(ErrorCode::BadUsage, "A picture's name ends in .svg, .pdf or .png, not in \".{}\".", toStd(kind));
+  QBuffer buffer;
+  buffer.open(QIODevice::WriteOnly);
+  CLEAVE_TRY(const QString note, drawPicture(kind, buffer));
+  return Picture{buffer.data(), note};
+}
+
+void GraphArea::addActions(QMenu& menu) {
+  menu.addAction(tr("&Fit"), QKeySequence(QStringLiteral("Ctrl+0")), m_view, &GraphView::fit);
+  menu.addAction(tr("Zoom &In"), QKeySequence::ZoomIn, this, [this] { m_view->zoomBy(kZoomStep); });
+  menu.addAction(tr("Zoom &Out"), QKeySequence::ZoomOut, this, [this] { m_view->zoomBy(1 / kZoomStep); });
+  addColorActions(*menu.addMenu(tr("&Colour by")));
+  menu.addAction(tr("&Unfold All"), QKeySequence(QStringLiteral("Ctrl+Shift+U")), m_view, &GraphView::expandAll);
+  menu.addAction(tr("F&old All"), QKeySequence(QStringLiteral("Ctrl+Shift+F")), m_view, &GraphView::collapseAll);
+  QAction* helpers = menu.addAction(tr("Show &Helper Operators"), QKeySequence(QStringLiteral("Ctrl+H")), this,
+                                    [this] { m_view->setHelpersFolded(!m_view->areHelpersFolded()); });
+  helpers->setCheckable(true);
+}
+
+void GraphArea::addColorActions(QMenu& menu) {
+  for (int i = 0; i < kColorByCount; ++i) {
+    const auto what = static_cast<ColorBy>(i);
+    QAction* action = menu.addAction(QStringLiteral("&%1  %2").arg(i + 1).arg(colorTitle(what)), this,
+                                     [this, what] { setColorBy(what); });
+    action->setShortcut(QKeySequence(QStringLiteral("Alt+%1").arg(i + 1)));
+    action->setObjectName(QStringLiteral("color-") + colorName(what));
+    action->setCheckable(true);
+    action->setChecked(what == m_colorBy);
+    m_colors->addAction(action);
+  }
+}
+
+bool GraphArea::isSettled() const {
+  return m_view->isReady();
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,69 @@
+#pragma once
+/// The middle of the window: the breadcrumb of the focused module above the canvas, wired to the document.
+#include <QWidget>
+
+#include "views/graph/model/heat_field.h"
+#include "views/session/document.h"
+
+class QActionGroup;
+class QIODevice;
+class QLabel;
+class QMenu;
+
+namespace cleave::views {
+
+class GraphView;
+
+class GraphArea : public QWidget {
+  Q_OBJECT
+ public:
+  explicit GraphArea(Document& document, QWidget* parent = nullptr);
+  /// Unfolds a module ("model.layers.0") and shows it; Negative when there is none of that name.
+  Result<void> expand(const QString& scopePath);
+  struct Picture {
+    QByteArray bytes;
+    QString note;  ///< what to tell of it ("drawn at 40 %"); mostly nothing
+  };
+  /// `kind`: "svg", "pdf" or "png"; of any size, with the legend.
+  Result<Picture> exportPicture(const QString& kind);
+  /// What the colours of the canvas say; amounts are computed where they are missing.
+  void setColorBy(ColorBy what);
+  ColorBy colorBy() const { return m_colorBy; }
+  /// Fit, zoom, fold, colours: for the View menu.
+  void addActions(QMenu& menu);
+  /// No layout is under way.
+  bool isSettled() const;
+  GraphView& view() { return *m_view; }
+
+ signals:
+  void decisionWanted();  ///< an operator was double-clicked, or Enter pressed on it
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void showModel();
+  void readSplits();
+  void showWholeStep();
+  void showStep();
+  void showStepChange(const StepState& state);
+  void reveal();
+  void byUser(const std::function<void()>& change);
+  void showContextMenu(const QPoint& position, NodeId node, ScopeId scope);
+  void showFocus();
+  void showPlan();
+  void showHeat();
+  void showChanges();
+  void addColorActions(QMenu& menu);
+  Result<QString> drawPicture(const QString& kind, QIODevice& out);
+  void updateBreadcrumb();
+  Document& m_document;
+  QLabel* m_breadcrumb;
+  GraphView* m_view;
+  std::shared_ptr<const StepState> m_shown;
+  ColorBy m_colorBy = ColorBy::Axis;
+  QActionGroup* m_colors;
+  bool m_isOwnChange = false;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,373 @@
+#include "views/window/main_window.h"
+
+#include <QApplication>
+#include <QCloseEvent>
+#include <QComboBox>
+#include <QDockWidget>
+#include <QDir>
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMimeData>
+#include <QProgressBar>
+#include <QSettings>
+#include <QSpinBox>
+#include <QStackedWidget>
+#include <QStatusBar>
+#include <QStyleFactory>
+#include <QTimer>
+#include <QToolBar>
+#include <QToolButton>
+#include <QUrl>
+#include <QVBoxLayout>
+
+#include "views/graph/view/graph_view.h"
+#include "views/base/theme.h"
+#include "views/base/focus_ring.h"
+#include "views/window/graph_area.h"
+#include "views/base/icons.h"
+#include "views/base/key_priority.h"
+#include "views/window/message_bar.h"
+#include "views/window/solve_settings.h"
+#include "views/window/start_page.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kLayoutVersion = 2;
+constexpr int kMaxRecent = 8;
+constexpr int kLayoutMs = 60;
+const QString kRecentKey = QStringLiteral("recent"), kStateKey = QStringLiteral("window/state"),
+              kGeometryKey = QStringLiteral("window/geometry"), kDarkKey = QStringLiteral("window/dark");
+
+}  // namespace
+
+void applyTheme(bool isDark) {
+  QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  const Theme theme = isDark ? Theme::darkTheme() : Theme::light();
+  QApplication::setPalette(theme.palette());
+  // Fusion draws raised frames where a quiet line says the same.
+  qApp->setStyleSheet(
+      QStringLiteral("QMainWindow::separator{width:4px;height:4px;background:%1}"
+                     "QToolTip{color:%2;background:%3;border:1px solid %1;padding:3px}"
+                     "QToolBar{border:none;border-bottom:1px solid %1;spacing:3px;padding:3px}"
+                     "QStatusBar{border-top:1px solid %1} QStatusBar::item{border:none}"
+                     "QDockWidget::title{padding:4px 8px;background:%4;border-bottom:1px solid %1}"
+                     "QTableView,QTreeView,QAbstractScrollArea{border:none}"
+                     "QCheckBox::indicator{width:12px;height:12px;border:1px solid %5;border-radius:2px;background:%3}"
+                     "QCheckBox::indicator:checked{background:%6}"
+                     "QHeaderView::section{border:none;border-bottom:1px solid %1;padding:3px 6px;background:%4}")
+          .arg(theme.border.name(), theme.text.name(), theme.groundRaised.name(), theme.groundSunken.name(),
+               theme.textQuiet.name(), theme.accent.name()));
+}
+
+MainWindow::MainWindow(bool remembers, QWidget* parent)
+    : QMainWindow(parent), m_samples(pipeline::bundledSamples()), m_remembers(remembers) {
+  setAcceptDrops(true);
+  setDockNestingEnabled(true);
+  setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
+  setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  resize(1280, 800);
+
+  m_start = new StartPage;
+  m_graph = new GraphArea(m_document);
+  connect(m_graph, &GraphArea::decisionWanted, this, [this] { raiseDock(QStringLiteral("Decision")); });
+  m_message = new MessageBar;
+  m_stack = new QStackedWidget;
+  m_stack->addWidget(m_start);
+  m_stack->addWidget(m_graph);
+  auto* central = new QWidget;
+  auto* layout = new QVBoxLayout(central);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_stack, 1);
+  layout->addWidget(m_message);
+  setCentralWidget(central);
+
+  new KeyPriority(*this);
+  connect(new FocusRing(*this), &FocusRing::tabbedTo, this, [this](QWidget* widget) {
+    for (const auto& [name, dock] : m_docks)
+      if (dock->isAncestorOf(widget) && dock->visibleRegion().isEmpty()) dock->raise();
+  });
+  makeDocks();
+  makeMenus();
+  makeToolBar();
+  makeStatusBar();
+  updateIcons();
+  m_start->setSamples(m_samples);
+  updateRecent();
+
+  connect(m_start, &StartPage::openRequested, this, &MainWindow::openDialog);
+  connect(m_start, &StartPage::recentChosen, this, &MainWindow::openPath);
+  connect(m_start, &StartPage::sampleChosen, this,
+          [this](int index) { m_document.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
+  connectMessages();
+  connect(&m_document, &Document::modelChanged, this, &MainWindow::showModel);
+  connect(&m_document, &Document::activityChanged, this, &MainWindow::applyBusy);
+  connect(&m_document, &Document::progressed, this, &MainWindow::updateProgress);
+  connect(&m_document.answers(), &Answers::progressed, this, &MainWindow::updateProgress);
+  connect(&m_document.answers(), &Answers::surveyStarted, this, [this](const QString& title) {
+    m_survey = title;
+    applyBusy();
+  });
+  connect(&m_document.answers(), &Answers::surveyEnded, this, [this] {
+    const bool wasShown = !std::exchange(m_survey, QString()).isEmpty();
+    if (!wasShown) return;
+    applyBusy();
+    m_status->clear();
+    updateStep();  // says again where the search stands
+  });
+  connect(&m_document, &Document::branchesChanged, this, &MainWindow::updateBranchActions);
+  for (const auto signal : {&Document::stepChanged, &Document::traceChanged, &Document::traceGrew})
+    connect(&m_document, signal, this, &MainWindow::updateStep);
+  for (const auto signal : {&Document::settingsChanged, &Document::branchesChanged})
+    connect(&m_document, signal, this, &MainWindow::updateSettings);
+  connect(&m_document, &Document::settingsChanged, this, &MainWindow::updateTitle);
+  for (const auto signal : {&Document::traceChanged, &Document::planChanged, &Document::activityChanged,
+                            &Document::historyChanged, &Document::focusChanged, &Document::modelChanged})
+    connect(&m_document, signal, this, &MainWindow::updateActions);
+  connect(&m_document, &Document::runChanged, this, [this] {
+    if (m_document.runState() && m_document.runState()->isActive) raiseDock(QStringLiteral("Run"));
+  });
+  connect(&m_document, &Document::workEnded, this, [this](Activity, bool, const QString& sentence) {
+    if (!sentence.isEmpty()) m_status->setText(sentence);
+    // Without a solution the search itself and its dead ends are what there is to see.
+    const auto& solved = m_document.solved();
+    const bool isSolved = !solved || solved->result.outcome == solve::Outcome::Solved;
+    if (isSolved && !m_document.isAboutConflicts()) return;
+    raiseDock(QStringLiteral("Search"));
+    raiseDock(QStringLiteral("Conflict"));
+  });
+  connect(&m_document, &Document::searchChanged, this, [this] {
+    const std::size_t hits = m_document.searchHits().size();
+    m_hits->setText(m_search->text().isEmpty() ? QString() : countedText(hits, "hit"));
+  });
+
+  for (const auto& [name, widget] : m_docks) widget->hide();
+  m_toolBar->hide();
+  if (m_remembers) {
+    restoreGeometry(QSettings().value(kGeometryKey).toByteArray());
+    loadSolveSettings(m_document);
+  }
+  updateActions();
+  updateSettings();
+  updateStep();
+  updateTitle();
+}
+
+MainWindow::~MainWindow() {
+  m_document.shutdown();
+  // Widgets refer to the document, a member: they go first, not with the base class.
+  delete takeCentralWidget();
+  for (const auto& [name, widget] : m_docks) delete widget;
+  delete m_toolBar;
+  delete m_solveSettings;
+  delete m_status;
+}
+
+void MainWindow::showModel() {
+  if (!m_document.model()) return;
+  m_stack->setCurrentWidget(m_graph);
+  if (!m_hasShownModel) {
+    m_hasShownModel = true;
+    m_toolBar->show();
+    if (!m_remembers || !restoreState(QSettings().value(kStateKey).toByteArray(), kLayoutVersion))
+      applyPreset(Preset::Inspect);
+  }
+  if (!m_document.sample()) remember(m_document.source());
+  updateTitle();
+}
+
+/// A message goes with what it speaks of.
+void MainWindow::connectMessages() {
+  connect(&m_document, &Document::message, m_message, &MessageBar::show);
+  // It takes its room from the lower edge of the picture, which neither moves nor rescales under the pointer.
+  // Layouts settle in several passes of the event loop: it stays still for all of them.
+  auto* settled = new QTimer(this);
+  settled->setSingleShot(true);
+  settled->setInterval(kLayoutMs);
+  connect(settled, &QTimer::timeout, this, [this] { m_graph->view().setStill(false); });
+  connect(m_message, &MessageBar::aboutToPlace, this, [this] { m_graph->view().setStill(true); });
+  connect(m_message, &MessageBar::placed, settled, qOverload<>(&QTimer::start));
+  const auto withdrawOn = [this](void (Document::*signal)(), std::initializer_list<About> gone) {
+    connect(&m_document, signal, this, [this, gone = std::vector(gone)] { m_message->withdraw(gone); });
+  };
+  withdrawOn(&Document::modelChanged, {About::Moment, About::Model, About::Plan, About::Step, About::Run});
+  withdrawOn(&Document::planChanged, {About::Moment, About::Plan, About::Step, About::Run});
+  withdrawOn(&Document::stepChanged, {About::Step});
+  withdrawOn(&Document::runChanged, {About::Run});
+}
+
+void MainWindow::updateTitle() {
+  const QString title = m_document.title();
+  setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
+}
+
+void MainWindow::openPath(const QString& path) {
+  m_document.open(path);
+}
+
+void MainWindow::openDialog() {
+  const QString from = m_document.modelFolder().isEmpty() ? QDir::homePath() : m_document.modelFolder();
+  const QString path = QFileDialog::getExistingDirectory(this, tr("Open a model folder (config.json inside)"), from);
+  if (!path.isEmpty()) openPath(path);
+}
+
+void MainWindow::openFileDialog() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open a plan or a recorded search"), m_document.source(),
+                                                    tr("Plans and traces (*.json *.trace);;All files (*)"));
+  if (!path.isEmpty()) openPath(path);
+}
+
+void MainWindow::remember(const QString& path) {
+  if (!m_remembers) return;
+  QSettings settings;
+  QStringList recent = settings.value(kRecentKey).toStringList();
+  const QString absolute = QFileInfo(path).absoluteFilePath();
+  recent.removeAll(absolute);
+  recent.prepend(absolute);
+  settings.setValue(kRecentKey, QStringList(recent.mid(0, kMaxRecent)));
+  updateRecent();
+}
+
+void MainWindow::updateRecent() {
+  const QStringList recent = m_remembers ? QSettings().value(kRecentKey).toStringList() : QStringList();
+  m_start->setRecent(recent);
+  m_recentMenu->clear();
+  m_recentMenu->setEnabled(!recent.isEmpty());
+  for (const QString& path : recent)
+    connect(m_recentMenu->addAction(path), &QAction::triggered, this, [this, path] { openPath(path); });
+}
+
+void MainWindow::applyBusy() {
+  const Activity activity = m_document.activity();
+  const bool isBusy = activity != Activity::Idle || !m_survey.isEmpty();
+  m_progress->setVisible(isBusy);
+  m_cancel->setVisible(isBusy);
+  m_progress->setRange(0, 0);
+  switch (activity) {
+    case Activity::Idle:
+      if (isBusy) m_status->setText(m_survey + QStringLiteral("…"));
+      break;
+    case Activity::Opening: m_status->setText(tr("Opening…")); break;
+    case Activity::Solving: m_status->setText(tr("Solving for %1…").arg(ranksText(m_document.settings().ranks))); break;
+    case Activity::Running: m_status->setText(tr("Ranks are running…")); break;
+  }
+}
+
+void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total) {
+  if (m_document.activity() == Activity::Idle && m_survey.isEmpty()) return;
+  if (total > 0) {
+    m_progress->setRange(0, 1000);
+    m_progress->setValue(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)));
+    m_status->setText(
+        tr("%1: %2 of %3")
+            .arg(stage, countText(static_cast<std::uint64_t>(done)), countText(static_cast<std::uint64_t>(total))));
+  } else {
+    m_progress->setRange(0, 0);
+    m_status->setText(done > 0 ? tr("%1: %2").arg(stage, countedText(static_cast<std::uint64_t>(done), tr("try"), tr("tries"))) : stage);
+  }
+}
+
+void MainWindow::updateStep() {
+  const StepId count = m_document.stepCount();
+  m_stepLabel->setText(count == 0 ? tr("no search yet")
+                                  : tr("step %1 of %2").arg(countText(m_document.wantedStep()), countText(count)));
+  if (const auto& state = m_document.stepState(); state && m_document.activity() != Activity::Running)
+    m_status->setText(state->eventText);
+  updateActions();
+}
+
+void MainWindow::updateSettings() {
+  const auto& settings = m_document.settings();
+  const QSignalBlocker a(m_ranks), b(m_engine), c(m_sequenceParallel);
+  QAction* solve = action(QStringLiteral("solve"));
+  // As wide as the longer of both: what stands beside it does not move under the pointer.
+  if (QWidget* button = m_toolBar->widgetForAction(solve); button && button->minimumWidth() == 0) {
+    solve->setIconText(tr("Solve again"));
+    button->setMinimumWidth(button->sizeHint().width());
+  }
+  solve->setIconText(m_document.isOutdated() ? tr("Solve again") : tr("Solve"));
+  solve->setToolTip(m_document.isOutdated() ? tr("The settings have changed since the plan shown (Ctrl+Return)")
+                                            : tr("Search for a plan (Ctrl+Return)"));
+  m_ranks->setValue(settings.ranks);
+  m_ranks->setSuffix(settings.ranks == 1 ? tr(" rank") : tr(" ranks"));
+  m_engine->setCurrentIndex(m_engine->findData(int(settings.engine)));
+  m_sequenceParallel->setCurrentIndex(m_sequenceParallel->findData(int(settings.sequenceParallel)));
+  action(QStringLiteral("run"))
+      ->setText(settings.ranks == 1 ? tr("Run on 1 Rank") : tr("Run on %1 Ranks").arg(settings.ranks));
+}
+
+/// What a sample, plan or recording brings is not what the user chose for models.
+void MainWindow::rememberSettings() {
+  if (m_remembers && !m_document.hasBorrowedSettings()) saveSolveSettings(m_document);
+}
+
+void MainWindow::escape() {
+  const bool isSurveying = m_document.isPending(Question::WorldSizes) || m_document.isPending(Question::Front) ||
+                           m_document.isPending(Question::WhyNot);
+  if (m_document.activity() != Activity::Idle || isSurveying) return m_document.stop();
+  if (m_search->hasFocus() || !m_document.searchHits().empty()) {
+    m_search->clear();
+    m_graph->setFocus();
+    return;
+  }
+  m_document.clearFocus();
+}
+
+void MainWindow::setDarkTheme(bool isDark) {
+  applyTheme(isDark);
+  action(isDark ? QStringLiteral("dark") : QStringLiteral("light"))->setChecked(true);
+  if (m_remembers) QSettings().setValue(kDarkKey, isDark);
+}
+
+void MainWindow::setSearchText(const QString& text) {
+  m_search->setText(text);
+}
+
+bool MainWindow::isSettled() const {
+  return m_document.isIdle() && m_graph->isSettled();
+}
+
+/// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks below give way.
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  constexpr int kLeastShare = 2, kOf = 5;  // of the height, for the graph and what stands above it
+  const int least = height() * kLeastShare / kOf, lacking = least - centralWidget()->height();
+  if (lacking <= 0 || m_docks.empty()) return;
+  QDockWidget* below = dock(QStringLiteral("Search"));
+  const int given = statusBar()->geometry().top() - centralWidget()->geometry().bottom();
+  if (!below->isFloating() && dockWidgetArea(below) == Qt::BottomDockWidgetArea)
+    resizeDocks({below}, {std::max(1, given - lacking)}, Qt::Vertical);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (m_remembers) {
+    QSettings settings;
+    settings.setValue(kGeometryKey, saveGeometry());
+    if (m_hasShownModel) settings.setValue(kStateKey, saveState(kLayoutVersion));
+  }
+  hide();  // what does not end at once ends unseen
+  m_document.shutdown();
+  event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls() && event->mimeData()->urls().front().isLocalFile()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  if (event->mimeData()->hasUrls()) openPath(event->mimeData()->urls().front().toLocalFile());
+}
+
+void MainWindow::changeEvent(QEvent* event) {
+  QMainWindow::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && m_toolBar) updateIcons();
+}
+
+}  // namespace cleave::views

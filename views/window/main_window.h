@@ -1,0 +1,131 @@
+#pragma once
+/// The window: menus, toolbar, docks and status bar around one document. It wires; what is shown lives in the panels.
+#include <QMainWindow>
+#include <map>
+
+#include "views/session/document.h"
+
+class QComboBox;
+class QDockWidget;
+class QLabel;
+class QLineEdit;
+class QProgressBar;
+class QSpinBox;
+class QStackedWidget;
+class QToolButton;
+
+namespace cleave::views {
+
+class GraphArea;
+class MessageBar;
+class RunPanel;
+class SolveSettings;
+class StartPage;
+class TablePanel;
+enum class Glyph;
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  /// `remembers`: read and write the user's settings (off for scripts and tests: always the same window).
+  explicit MainWindow(bool remembers, QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  Document& document() { return m_document; }
+  GraphArea& graphArea() { return *m_graph; }
+  const Result<std::vector<pipeline::Sample>>& samples() const { return m_samples; }
+  void openPath(const QString& path);
+  enum class Preset { Inspect, Debug, Run };
+  void applyPreset(Preset preset);
+  void setDarkTheme(bool isDark);
+  void setSearchText(const QString& text);
+  /// The dock of this name to the front; names are those of the Window menu.
+  /// False when there is none.
+  bool raiseDock(const QString& name);
+  /// Nothing is under way: no work, no layout, no pending refresh.
+  bool isSettled() const;
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  // main_window.cpp
+  void showModel();
+  void updateTitle();
+  void openDialog();
+  void openFileDialog();
+  void connectMessages();
+  void remember(const QString& path);
+  void updateRecent();
+  void applyBusy();
+  void updateProgress(const QString& stage, qint64 done, qint64 total);
+  void updateStep();
+  void updateSettings();
+  void rememberSettings();
+  void escape();
+  // main_window_actions.cpp
+  void makeMenus();
+  void makeToolBar();
+  void makeStatusBar();
+  void updateActions();
+  void updateIcons();
+  QAction* addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
+                     std::function<void()> run);
+  QAction* action(const QString& name) const { return m_actions.at(name); }
+  void makeSolveMenu();
+  void makeDebugMenu();
+  void makeViewMenus();
+  void addSolveControls();
+  void updateBranchActions();
+  void fillPinsMenu(QMenu* menu);
+  void askForPin();
+  void askForCapture();
+  void exportPlan();
+  void savePicture();
+  void showKeys();
+  void showAbout();
+  // main_window_docks.cpp
+  void makeDocks();
+  QDockWidget* addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area);
+  void arrangeRight(Preset preset);
+  QWidget* makeModulesPanel();
+  QWidget* makeLayersPanel();
+  QWidget* makeNodesPanel();
+  QWidget* makeLogPanel();
+  QDockWidget* dock(const QString& name) const { return m_docks.at(name); }
+
+  Document m_document;
+  Result<std::vector<pipeline::Sample>> m_samples;
+  bool m_remembers;
+  bool m_hasShownModel = false;
+  std::size_t m_branchCount = 0;
+  std::map<QString, QAction*> m_actions;
+  std::map<QString, QDockWidget*> m_docks;
+  QStackedWidget* m_stack = nullptr;
+  StartPage* m_start = nullptr;
+  GraphArea* m_graph = nullptr;
+  MessageBar* m_message = nullptr;
+  RunPanel* m_runPanel = nullptr;
+  QToolBar* m_toolBar = nullptr;
+  QSpinBox* m_ranks = nullptr;
+  QComboBox* m_engine = nullptr;
+  QComboBox* m_sequenceParallel = nullptr;
+  SolveSettings* m_solveSettings = nullptr;
+  QString m_survey;  ///< what the survey under way is called; empty: none
+  QLabel* m_stepLabel = nullptr;
+  QLineEdit* m_search = nullptr;
+  QLabel* m_hits = nullptr;
+  QMenu* m_recentMenu = nullptr;
+  QLabel* m_status = nullptr;
+  QProgressBar* m_progress = nullptr;
+  QToolButton* m_cancel = nullptr;
+};
+
+/// Style, palette and fonts of the whole program.
+void applyTheme(bool isDark);
+
+}  // namespace cleave::views

@@ -1,0 +1,508 @@
+// Menus, toolbar and status bar.
+#include <QActionGroup>
+#include <QApplication>
+#include <QCheckBox>
+#include <QComboBox>
+#include <QDialog>
+#include <QDialogButtonBox>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QFormLayout>
+#include <QInputDialog>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QProgressBar>
+#include <QSpinBox>
+#include <QStatusBar>
+#include <QToolBar>
+#include <QToolButton>
+
+#include "views/window/graph_area.h"
+#include "views/base/icons.h"
+#include "views/window/main_window.h"
+#include "views/window/message_bar.h"
+#include "views/panels/panel_parts.h"
+#include "views/panels/run_panel.h"
+#include "views/window/solve_settings.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kMaxRanks = 64;
+
+const std::pair<const char*, Glyph> kActionGlyphs[] = {{"open", Glyph::Open},
+                                                       {"solve", Glyph::Solve},
+                                                       {"first", Glyph::First},
+                                                       {"previous", Glyph::Previous},
+                                                       {"next", Glyph::Next},
+                                                       {"last", Glyph::Last},
+                                                       {"next-conflict", Glyph::Conflict},
+                                                       {"run", Glyph::Run},
+                                                       {"stop", Glyph::Stop},
+                                                       {"into", Glyph::Into},
+                                                       {"out", Glyph::Out}};
+
+QKeySequence keyOf(const char* text) {
+  return QKeySequence(QString::fromLatin1(text));
+}
+
+QString keyRow(const QString& key, const QString& text) {
+  return QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;</td></tr>")
+      .arg(key.toHtmlEscaped(), QString(text).remove(QLatin1Char('&')).toHtmlEscaped());
+}
+
+/// The shortcuts of a menu and the menus in it, a row each.
+QString keyRows(const QMenu& menu) {
+  QString rows;
+  for (const QAction* action : menu.actions()) {
+    if (action->menu()) rows += keyRows(*action->menu());
+    if (!action->shortcut().isEmpty())
+      rows += keyRow(action->shortcut().toString(QKeySequence::NativeText), action->text());
+  }
+  return rows;
+}
+
+/// All shortcuts as the menus have them, in two columns.
+QString keysText(const QMenuBar& bar) {
+  QStringList sections;
+  for (const QAction* action : bar.actions()) {
+    const QString rows = action->menu() ? keyRows(*action->menu()) : QString();
+    if (!rows.isEmpty())
+      sections << QStringLiteral("<tr><td colspan=2><br><u>%1</u></td></tr>%2")
+                      .arg(QString(action->text()).remove(QLatin1Char('&')).toHtmlEscaped(), rows);
+  }
+  sections << keyRow(QStringLiteral("Esc"), QObject::tr("Stop the running work"));
+  qsizetype all = 0, left = 0;
+  for (const QString& section : sections) all += section.count(QLatin1String("<tr>"));
+  QString columns[2];
+  for (const QString& section : sections) {
+    columns[left * 2 < all ? 0 : 1] += section;
+    left += section.count(QLatin1String("<tr>"));
+  }
+  return QStringLiteral("<table><tr><td valign=top><table>%1</table></td><td valign=top><table>%2</table></td></tr></table>")
+      .arg(columns[0], columns[1]);
+}
+}  // namespace
+
+QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
+                               std::function<void()> run) {
+  QAction* action = menu->addAction(text);
+  action->setShortcut(key);
+  action->setObjectName(name);
+  connect(action, &QAction::triggered, this, std::move(run));
+  m_actions[name] = action;
+  return action;
+}
+
+void MainWindow::makeMenus() {
+  const auto key = keyOf;
+  QMenu* file = menuBar()->addMenu(tr("&File"));
+  addAction(file, QStringLiteral("open"), tr("&Open Model Folder…"), QKeySequence::Open, [this] { openDialog(); });
+  addAction(file, QStringLiteral("open-file"), tr("Open Plan or &Trace…"), key("Ctrl+Shift+O"),
+            [this] { openFileDialog(); });
+  m_recentMenu = file->addMenu(tr("Open &Recent"));
+  QMenu* samples = file->addMenu(tr("&Samples"));
+  if (m_samples)
+    for (const pipeline::Sample& sample : *m_samples) {
+      QAction* entry = samples->addAction(toQ(sample.title));
+      entry->setToolTip(toQ(sample.lookFor));
+      connect(entry, &QAction::triggered, this, [this, &sample] { m_document.openSample(sample); });
+    }
+  samples->setToolTipsVisible(true);
+  samples->setEnabled(m_samples.has_value());
+  file->addSeparator();
+  addAction(file, QStringLiteral("save-trace"), tr("Save T&race…"), {}, [this] {
+    const QString path = QFileDialog::getSaveFileName(
+        this, tr("Save the recorded search"), m_document.title() + QStringLiteral(".trace"), tr("Traces (*.trace)"));
+    if (!path.isEmpty()) m_document.saveTrace(path);
+  });
+  addAction(file, QStringLiteral("export-plan"), tr("Export &Plan…"), key("Ctrl+E"), [this] { exportPlan(); });
+  addAction(file, QStringLiteral("save-picture"), tr("Export P&icture…"), key("Ctrl+Shift+E"),
+            [this] { savePicture(); });
+  file->addSeparator();
+  addAction(file, QStringLiteral("quit"), tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+
+  QMenu* model = menuBar()->addMenu(tr("&Model"));
+  addAction(model, QStringLiteral("capture"), tr("&Capture Options…"), {}, [this] { askForCapture(); });
+  addAction(model, QStringLiteral("add-pin"), tr("&Pin a Placement…"), key("Ctrl+P"), [this] { askForPin(); });
+  QMenu* pins = model->addMenu(tr("P&ins"));
+  connect(pins, &QMenu::aboutToShow, this, [this, pins] { fillPinsMenu(pins); });
+  model->addSeparator();
+  QAction* undo = m_document.undoStack().createUndoAction(this, tr("&Undo"));
+  undo->setShortcut(QKeySequence::Undo);
+  QAction* redo = m_document.undoStack().createRedoAction(this, tr("&Redo"));
+  redo->setShortcut(QKeySequence::Redo);
+  model->addAction(undo);
+  model->addAction(redo);
+
+  makeSolveMenu();
+  makeDebugMenu();
+  QMenu* run = menuBar()->addMenu(tr("&Run"));
+  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"),
+            [this] { m_document.run(m_document.settings().ranks, m_runPanel->backend()); });
+  addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_document.stop(); });
+  makeViewMenus();
+
+  auto* escape = new QAction(this);
+  escape->setShortcut(Qt::Key_Escape);
+  connect(escape, &QAction::triggered, this, &MainWindow::escape);
+  QWidget::addAction(escape);
+}
+
+void MainWindow::makeSolveMenu() {
+  QMenu* solve = menuBar()->addMenu(tr("&Solve"));
+  addAction(solve, QStringLiteral("solve"), tr("&Solve"), keyOf("Ctrl+Return"), [this] { m_document.solve(); });
+  addAction(solve, QStringLiteral("stop"), tr("S&top"), {}, [this] { m_document.stop(); });
+  m_solveSettings = new SolveSettings(m_document, this);
+  connect(m_solveSettings, &SolveSettings::changedByUser, this, &MainWindow::rememberSettings);
+  addAction(solve, QStringLiteral("settings"), tr("S&ettings…"), keyOf("Ctrl+,"), [this] {
+    m_solveSettings->show();
+    m_solveSettings->raise();
+    m_solveSettings->activateWindow();
+  });
+  solve->addSeparator();
+  addAction(solve, QStringLiteral("world-sizes"), tr("Which &World Sizes Work"), keyOf("Ctrl+W"), [this] {
+    raiseDock(QStringLiteral("Pre-flight"));
+    m_document.computeWorldSizes();
+  });
+  addAction(solve, QStringLiteral("front"), tr("Weigh &Time against Memory"), keyOf("Ctrl+M"), [this] {
+    raiseDock(QStringLiteral("Pareto"));
+    m_document.computeFront();
+  });
+  solve->addSeparator();
+  addAction(solve, QStringLiteral("other-branch"), tr("Show the &Other Branch"), keyOf("Ctrl+B"),
+            [this] { m_document.showBranch(1 - m_document.shownBranch()); });
+  addAction(solve, QStringLiteral("keep-branch"), tr("&Keep B"), {}, [this] { m_document.keepBranch(); });
+  addAction(solve, QStringLiteral("drop-branch"), tr("&Drop B"), {}, [this] { m_document.dropBranch(); });
+}
+
+void MainWindow::makeDebugMenu() {
+  const auto key = keyOf;
+  QMenu* debug = menuBar()->addMenu(tr("&Debug"));
+  addAction(debug, QStringLiteral("next"), tr("&Next Event"), key("F10"), [this] { m_document.stepBy(+1); });
+  addAction(debug, QStringLiteral("previous"), tr("&Previous Event"), key("Shift+F10"),
+            [this] { m_document.stepBy(-1); });
+  addAction(debug, QStringLiteral("into"), tr("&Into the Next Decision"), key("F11"),
+            [this] { m_document.stepInto(); });
+  addAction(debug, QStringLiteral("out"), tr("&Out to the Decision Before"), key("Shift+F11"),
+            [this] { m_document.stepOut(); });
+  addAction(debug, QStringLiteral("continue"), tr("&Run to Breakpoint"), key("F5"),
+            [this] { m_document.runToBreakpoint(true); });
+  addAction(debug, QStringLiteral("back"), tr("Run &Back to Breakpoint"), key("Shift+F5"),
+            [this] { m_document.runToBreakpoint(false); });
+  debug->addSeparator();
+  addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"),
+            [this] {
+              raiseDock(QStringLiteral("Conflict"));
+              m_document.nextConflict();
+            });
+  addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"),
+            [this] {
+              raiseDock(QStringLiteral("Conflict"));
+              m_document.previousConflict();
+            });
+  addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"),
+            [this] { m_document.toNextChange(m_document.focus().node); });
+  addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"),
+            [this] { m_document.toggleBreakpoint(m_document.focus().node); });
+  debug->addSeparator();
+  addAction(debug, QStringLiteral("first"), tr("&First Step"), key("Home"), [this] { m_document.seek(0); });
+  addAction(debug, QStringLiteral("last"), tr("&Last Step"), key("End"),
+            [this] { m_document.seek(m_document.stepCount()); });
+}
+
+void MainWindow::makeViewMenus() {
+  const auto key = keyOf;
+  QMenu* view = menuBar()->addMenu(tr("&View"));
+  addAction(view, QStringLiteral("focus-back"), tr("Focus &Back"), key("Alt+Left"), [this] { m_document.goBack(); });
+  addAction(view, QStringLiteral("focus-forward"), tr("Focus &Forward"), key("Alt+Right"),
+            [this] { m_document.goForward(); });
+  addAction(view, QStringLiteral("find"), tr("F&ind"), QKeySequence::Find, [this] {
+    m_search->setFocus();
+    m_search->selectAll();
+  });
+  view->addSeparator();
+  m_graph->addActions(*view);
+  view->addSeparator();
+  auto* themes = new QActionGroup(this);
+  addAction(view, QStringLiteral("light"), tr("&Light Theme"), {}, [this] { setDarkTheme(false); });
+  addAction(view, QStringLiteral("dark"), tr("&Dark Theme"), {}, [this] { setDarkTheme(true); });
+  for (const char* name : {"light", "dark"}) {
+    action(QLatin1String(name))->setCheckable(true);
+    themes->addAction(action(QLatin1String(name)));
+  }
+  action(QStringLiteral("light"))->setChecked(true);
+
+  QMenu* window = menuBar()->addMenu(tr("&Window"));
+  addAction(window, QStringLiteral("preset-inspect"), tr("Preset &Inspect"), key("Ctrl+1"),
+            [this] { applyPreset(Preset::Inspect); });
+  addAction(window, QStringLiteral("preset-debug"), tr("Preset &Debug"), key("Ctrl+2"),
+            [this] { applyPreset(Preset::Debug); });
+  addAction(window, QStringLiteral("preset-run"), tr("Preset &Run"), key("Ctrl+3"),
+            [this] { applyPreset(Preset::Run); });
+  window->addSeparator();
+  for (const auto& [name, dock] : m_docks) window->addAction(dock->toggleViewAction());
+
+  QMenu* help = menuBar()->addMenu(tr("&Help"));
+  addAction(help, QStringLiteral("keys"), tr("&Keys"), QKeySequence::HelpContents, [this] { showKeys(); });
+  addAction(help, QStringLiteral("about"), tr("&About Cleave"), {}, [this] { showAbout(); });
+}
+
+void MainWindow::makeToolBar() {
+  m_toolBar = addToolBar(tr("Main"));
+  m_toolBar->setObjectName(QStringLiteral("Main"));
+  m_toolBar->setMovable(false);
+  m_toolBar->setIconSize({16, 16});
+  m_toolBar->setContextMenuPolicy(Qt::PreventContextMenu);
+  m_stepLabel = new QLabel;
+  m_stepLabel->setMinimumWidth(fontMetrics().horizontalAdvance(QStringLiteral("step 00,000 of 00,000")) + 12);
+  m_stepLabel->setAlignment(Qt::AlignCenter);
+  m_search = new QLineEdit;
+  m_search->setPlaceholderText(tr("Search: op:mm axis:1 in:layers.3 shape:*x4096"));
+  m_search->setAccessibleName(tr("Search the graph"));
+  m_search->setToolTip(
+      tr("Words, op:mm, axis:1, in:layers.3, shape:*x4096, /regex/. Enter goes to the next hit, Shift+Enter to the one "
+         "before."));
+  m_search->setClearButtonEnabled(true);
+  m_search->setMaximumWidth(320);
+  m_search->setMinimumWidth(120);
+  m_hits = new QLabel;
+
+  m_toolBar->addAction(action(QStringLiteral("open")));
+  m_toolBar->addSeparator();
+  m_toolBar->addAction(action(QStringLiteral("solve")));
+  addSolveControls();
+  m_toolBar->addSeparator();
+  for (const char* name : {"first", "previous", "next", "last", "next-conflict"})
+    m_toolBar->addAction(action(QLatin1String(name)));
+  m_toolBar->addWidget(m_stepLabel);
+  m_toolBar->addSeparator();
+  m_toolBar->addAction(action(QStringLiteral("run")));
+  m_toolBar->addAction(action(QStringLiteral("stop")));
+  auto* spacer = new QWidget;
+  spacer->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  m_toolBar->addWidget(spacer);
+  m_toolBar->addWidget(m_hits);
+  m_toolBar->addWidget(m_search);
+  for (const char* name : {"solve", "run"})
+    if (auto* button = qobject_cast<QToolButton*>(m_toolBar->widgetForAction(action(QLatin1String(name)))))
+      button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  action(QStringLiteral("open"))->setIconText(tr("Open"));
+
+  connect(m_search, &QLineEdit::textChanged, this, [this](const QString& text) {
+    if (const auto found = m_document.search(text); !found) m_hits->setText(QStringLiteral("?"));
+  });
+  connect(m_search, &QLineEdit::returnPressed, this, [this] {
+    if (const auto found =
+            m_document.searchHits().empty() ? m_document.search(m_search->text()) : Result<std::size_t>(1);
+        !found)
+      return m_message->show(toQ(found.error().message), Severity::Failure);
+    m_document.walkHits(!(QApplication::keyboardModifiers() & Qt::ShiftModifier));
+  });
+}
+
+void MainWindow::addSolveControls() {
+  m_ranks = new QSpinBox;
+  m_ranks->setRange(1, kMaxRanks);
+  m_ranks->setToolTip(tr("Tensor-parallel ranks to split over"));
+  m_ranks->setAccessibleName(tr("Ranks"));
+  m_engine = new QComboBox;
+  const std::pair<solve::Engine, QString> engines[] = {
+      {solve::Engine::Optimal, tr("The cheapest plan of the cost model, proved")},
+      {solve::Engine::Learning, tr("The first plan that holds; learns from each conflict")},
+      {solve::Engine::Reference, tr("The first plan that holds, as Optimum searches for it")}};
+  for (const auto& [engine, what] : engines) {
+    m_engine->addItem(toQ(solve::toText(engine)), int(engine));
+    m_engine->setItemData(m_engine->count() - 1, what, Qt::ToolTipRole);
+  }
+  m_engine->setToolTip(tr("Search engine: optimal finds the cheapest plan, learning and reference the first"));
+  m_engine->setAccessibleName(tr("Engine"));
+  m_sequenceParallel = new QComboBox;
+  m_sequenceParallel->addItem(tr("sequence whole"), int(rules::SequenceParallel::Off));
+  m_sequenceParallel->addItem(tr("sequence parallel"), int(rules::SequenceParallel::On));
+  m_sequenceParallel->addItem(tr("sequence: decide"), int(rules::SequenceParallel::Auto));
+  m_sequenceParallel->setToolTip(tr("Split activations on the sequence between the split layers"));
+  m_sequenceParallel->setAccessibleName(tr("Sequence parallelism"));
+  for (QWidget* control : {static_cast<QWidget*>(m_ranks), static_cast<QWidget*>(m_engine),
+                           static_cast<QWidget*>(m_sequenceParallel)})
+    m_toolBar->addWidget(control);
+  m_toolBar->addAction(action(QStringLiteral("settings")));
+  action(QStringLiteral("settings"))->setIconText(tr("Settings…"));
+  action(QStringLiteral("settings"))->setToolTip(tr("Device, training, memory budget, menu (Ctrl+,)"));
+  connect(m_ranks, &QSpinBox::valueChanged, this, [this](int ranks) {
+    m_document.setRanks(ranks);
+    rememberSettings();
+  });
+  connect(m_engine, &QComboBox::currentIndexChanged, this, [this] {
+    m_document.setEngine(static_cast<solve::Engine>(m_engine->currentData().toInt()));
+    rememberSettings();
+  });
+  connect(m_sequenceParallel, &QComboBox::currentIndexChanged, this, [this] {
+    m_document.setSequenceParallel(static_cast<rules::SequenceParallel>(m_sequenceParallel->currentData().toInt()));
+    rememberSettings();
+  });
+}
+
+void MainWindow::updateBranchActions() {
+  const std::size_t count = m_document.branches().size();
+  for (const char* name : {"other-branch", "keep-branch", "drop-branch"})
+    action(QLatin1String(name))->setEnabled(count > 1);
+  // A second plan has just appeared: what it changes is the first thing to look at.
+  if (count > 1 && m_branchCount < 2 && m_document.plan()) raiseDock(QStringLiteral("Diff"));
+  m_branchCount = count;
+}
+
+void MainWindow::makeStatusBar() {
+  m_status = new ElidedLabel(tr("Open a model folder or a sample."));
+  m_status->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  m_status->setIndent(6);
+  m_progress = new QProgressBar;
+  m_progress->setFixedWidth(160);
+  m_progress->setTextVisible(false);
+  m_progress->setFixedHeight(10);
+  m_progress->hide();
+  m_cancel = new QToolButton;
+  m_cancel->setText(tr("Stop"));
+  m_cancel->setToolTip(tr("Stop (Esc)"));
+  m_cancel->hide();
+  statusBar()->setSizeGripEnabled(false);
+  statusBar()->addWidget(m_status, 1);
+  statusBar()->addPermanentWidget(m_progress);
+  statusBar()->addPermanentWidget(m_cancel);
+  connect(m_cancel, &QToolButton::clicked, &m_document, &Document::stop);
+}
+
+void MainWindow::updateIcons() {
+  for (const auto& [name, glyph] : kActionGlyphs) action(QLatin1String(name))->setIcon(glyphIcon(glyph, palette()));
+  setWindowIcon(glyphIcon(Glyph::App, palette()));
+}
+
+void MainWindow::updateActions() {
+  const bool hasModel = m_document.model() != nullptr;
+  const bool hasTrace = m_document.trace() != nullptr;
+  const bool isIdle = m_document.activity() == Activity::Idle;
+  const StepId step = m_document.wantedStep(), count = m_document.stepCount();
+  const auto enable = [this](std::initializer_list<const char*> names, bool on) {
+    for (const char* name : names) action(QLatin1String(name))->setEnabled(on);
+  };
+  enable({"capture", "add-pin", "find", "save-picture"}, hasModel);
+  enable({"solve"}, hasModel && m_document.activity() != Activity::Running);
+  enable({"run"}, hasModel && isIdle && m_document.whyNotRun(m_document.settings().ranks).isEmpty());
+  enable({"stop", "stop-run"}, !isIdle);
+  enable({"next", "last", "into", "continue"}, hasTrace && step < count);
+  enable({"previous", "first", "out", "back"}, hasTrace && step > 0);
+  enable({"next-conflict", "previous-conflict", "save-trace"}, hasTrace);
+  enable({"next-change", "breakpoint"}, hasModel && m_document.focus().node.isValid());
+  enable({"export-plan"}, m_document.plan() != nullptr);
+  enable({"world-sizes"}, hasModel);
+  enable({"front"}, m_document.solved() != nullptr);
+  enable({"focus-back"}, m_document.canGoBack());
+  enable({"focus-forward"}, m_document.canGoForward());
+}
+
+void MainWindow::fillPinsMenu(QMenu* menu) {
+  menu->clear();
+  for (const solve::Pin& pin : m_document.pins()) {
+    const QString text = toQ(pin.text);
+    connect(menu->addAction(tr("Lift %1").arg(text)), &QAction::triggered, this,
+            [this, text] { m_document.removePin(text); });
+  }
+  if (menu->isEmpty()) menu->addAction(tr("Nothing is pinned"))->setEnabled(false);
+}
+
+void MainWindow::askForPin() {
+  const QString text =
+      QInputDialog::getText(this, tr("Pin a placement"),
+                            tr("NAME=PLACEMENT for a value, LAYER=column|row|vocab|expert|replicated for a layer;\n"
+                               "== means that form alone, != forbids, * matches any characters:"),
+                            QLineEdit::Normal,
+                            m_document.focus().node.isValid()
+                                ? toQ(graph::layerName(*m_document.graph(), m_document.focus().node)) + QLatin1Char('=')
+                                : QString());
+  if (text.isEmpty()) return;
+  if (const auto added = m_document.addPin(text); !added)
+    m_message->show(toQ(added.error().message), Severity::Failure);
+}
+
+void MainWindow::askForCapture() {
+  const torch_capture::CaptureOptions& now = m_document.captureOptions();
+  QDialog dialog(this);
+  dialog.setWindowTitle(tr("Capture options"));
+  auto* form = new QFormLayout(&dialog);
+  const auto spin = [&](const QString& label, std::int64_t value, int least) {
+    auto* box = new QSpinBox;
+    box->setRange(least, 1 << 20);
+    box->setValue(static_cast<int>(value));
+    form->addRow(label, box);
+    return box;
+  };
+  QSpinBox* batch = spin(tr("Batch"), now.batch, 1);
+  QSpinBox* sequence = spin(tr("Sequence"), now.sequence, 1);
+  QSpinBox* keep = spin(tr("Logits to keep"), now.logitsToKeep, 0);
+  keep->setSpecialValueText(tr("all positions"));
+  auto* dtype = new QComboBox;
+  dtype->addItem(tr("as in the config"));
+  for (const auto type : {graph::DType::Float32, graph::DType::BFloat16, graph::DType::Float16}) {
+    dtype->addItem(toQ(graph::toText(type)), int(type));
+    if (now.dtype == type) dtype->setCurrentIndex(dtype->count() - 1);
+  }
+  form->addRow(tr("Data type"), dtype);
+  auto* mask = new QCheckBox(tr("with an attention mask"));
+  mask->setChecked(now.mask);
+  auto* loss = new QCheckBox(tr("with labels and the loss"));
+  loss->setChecked(now.loss);
+  form->addRow(QString(), mask);
+  form->addRow(QString(), loss);
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
+  form->addRow(buttons);
+  connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
+  connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  if (dialog.exec() != QDialog::Accepted) return;
+  torch_capture::CaptureOptions options = now;
+  options.batch = batch->value();
+  options.sequence = sequence->value();
+  options.logitsToKeep = keep->value();
+  options.mask = mask->isChecked();
+  options.loss = loss->isChecked();
+  options.dtype = dtype->currentIndex() == 0 ? std::nullopt
+                                             : std::optional(static_cast<graph::DType>(dtype->currentData().toInt()));
+  m_document.recapture(options);
+}
+
+void MainWindow::exportPlan() {
+  const auto plan = m_document.plan();
+  if (!plan) return;
+  const QString path =
+      QFileDialog::getSaveFileName(this, tr("Export the plan"), m_document.title() + QStringLiteral(".plan.json"),
+                                   tr("Plan (*.json);;Graphviz (*.dot)"));
+  if (path.isEmpty()) return;
+  m_document.save(path, [plan, isDot = path.endsWith(QLatin1String(".dot"))] {
+    return QByteArray::fromStdString(isDot ? plan::toDot(*plan) : plan::toJson(*plan));
+  });
+}
+
+void MainWindow::savePicture() {
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph as a picture"),
+                                                    m_document.title() + QStringLiteral(".svg"),
+                                                    tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
+  if (path.isEmpty()) return;
+  const auto picture = m_graph->exportPicture(QFileInfo(path).suffix().toLower());
+  if (!picture) return m_message->show(toQ(picture.error().message), Severity::Failure);
+  m_document.save(path, [bytes = picture->bytes] { return bytes; }, picture->note);
+}
+
+void MainWindow::showKeys() {
+  QMessageBox::information(this, tr("Keys"), keysText(*menuBar()));
+}
+
+void MainWindow::showAbout() {
+  QMessageBox::about(this, tr("About Cleave"),
+                     tr("<b>Cleave %1</b><p>Shows how a Transformer splits across GPUs, why, and whether it works.</p>")
+                         .arg(QApplication::applicationVersion()));
+}
+
+}  // namespace cleave::views

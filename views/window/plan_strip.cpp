@@ -1,0 +1,102 @@
+#include "views/window/plan_strip.h"
+
+#include <QEvent>
+
+#include "base/quantities.h"
+#include "views/panels/figures.h"
+#include "views/panels/rich_text.h"
+#include "plan/headline.h"
+#include "solve/cost/memory_parts.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+QString splitText(const plan::Shares& shares) {
+  if (shares.ranks == 1 || shares.layers.layers == 0) return toQ(plan::toText(shares)).chopped(1);
+  return QObject::tr("<b>%1 of %2 layers</b> split: %3 of FLOPs, %4 of weight bytes")
+      .arg(shares.layers.split)
+      .arg(shares.layers.layers)
+      .arg(toQ(plan::percentText(shares.flopsShare())), toQ(plan::percentText(shares.weightShare())));
+}
+
+/// "3 layers are whole on every rank: 2 cannot be split, 1 does not pay to split", each with a link to its first.
+QString wholeHtml(const std::vector<plan::WholeLayers>& layers) {
+  QString html = toQ(plan::wholeText(layers));
+  for (const plan::WholeLayers& same : layers)
+    html.replace(toQ(plan::toText(same)),
+                 link(QStringLiteral("node:%1").arg(same.first.raw()), toQ(plan::toText(same))));
+  return html;
+}
+
+QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
+  const QString bytes = QObject::tr("<b>%1</b> a rank").arg(bytesText(plan.cost.bytes()));
+  const std::int64_t budget = plan.costSettings.budgetBytes();
+  if (plan.cost.bytes() <= budget) return bytes;
+  return QStringLiteral("%1 <span style=\"color:%2\">%3</span>")
+      .arg(bytes, colors.conflict, QObject::tr("(over the budget of %1)").arg(bytesText(budget)));
+}
+
+QString planHtml(const plan::Plan& plan, const TextColors& colors) {
+  const QStringList parts{
+      QObject::tr("<b>%1</b> a %2 on %3 × %4")
+          .arg(timeText(plan.cost.femtoseconds()),
+               plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step"))
+          .arg(plan.ranks)
+          .arg(toQ(plan.costSettings.profile.name).toHtmlEscaped()),
+      bytesHtml(plan, colors), splitText(plan.shares)};
+  return parts.join(QStringLiteral(" · "));
+}
+
+QString modelText(const plan::ModelInfo& model) {
+  return QObject::tr("batch %1, sequence %2, %3")
+      .arg(model.batch)
+      .arg(model.sequence)
+      .arg(toQ(graph::toText(model.dtype)));
+}
+
+QString details(const plan::Plan& plan) {
+  QStringList lines{QObject::tr("Predicted: %1").arg(toQ(plan::predictedText(plan))),
+                    QObject::tr("A rank holds at most %1").arg(toQ(solve::memoryText(plan.cost)))};
+  if (const std::string choice = plan::choiceInWords(plan); !choice.empty())
+    lines << QObject::tr("Chosen: %1").arg(toQ(choice));
+  for (const std::string& sentence : plan::wholeByChoice(plan)) lines << prose(sentence);
+  return lines.join(QLatin1Char('\n'));
+}
+}  // namespace
+
+PlanStrip::PlanStrip(Document& document, QWidget* parent) : QLabel(parent), m_document(document) {
+  setContentsMargins(8, 0, 8, 2);
+  setTextFormat(Qt::RichText);
+  setWordWrap(true);
+  setMinimumWidth(1);
+  setTextInteractionFlags(Qt::TextBrowserInteraction);
+  setAccessibleName(tr("Plan"));
+  connect(this, &QLabel::linkActivated, &document, &Document::follow);
+  for (const auto signal : {&Document::planChanged, &Document::modelChanged, &Document::activityChanged})
+    connect(&document, signal, this, &PlanStrip::refresh);
+  refresh();
+}
+
+void PlanStrip::refresh() {
+  const auto& plan = m_document.plan();
+  const auto& model = m_document.model();
+  setVisible(model != nullptr);
+  if (!model) return;
+  const TextColors colors = TextColors::of(palette());
+  QStringList second;
+  if (plan) second << wholeHtml(plan::wholeLayers(*plan)) << toQ(plan::idleSequenceText(*plan)).toHtmlEscaped();
+  if (!model->info.architecture.empty()) second << quiet(modelText(plan ? plan->model : model->info), colors);
+  second.removeAll({});
+  const QString first = plan ? planHtml(*plan, colors) : quiet(m_document.whyNoPlan().toHtmlEscaped(), colors);
+  const QString html = QStringLiteral("<p>%1</p><p>%2</p>").arg(first, second.join(QStringLiteral(" · ")));
+  setText(richTextStyle(palette()) + html);
+  setToolTip(plan ? details(*plan) : QString());
+}
+
+void PlanStrip::changeEvent(QEvent* event) {
+  QLabel::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) refresh();
+}
+
+}  // namespace cleave::views

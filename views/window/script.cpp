@@ -1,0 +1,348 @@
+#include "views/window/script.h"
+
+#include "graph/operators.h"
+
+#include <QApplication>
+#include <QBuffer>
+#include <QDir>
+#include <QElapsedTimer>
+#include <QFileInfo>
+#include <QTimer>
+
+#include "base/quantities.h"
+#include "views/window/graph_area.h"
+#include "views/base/save_file.h"
+#include "views/window/script_parse.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kWaitLimitMs = 600'000;
+constexpr int kPollMs = 10;
+constexpr int kQuietMs = 120;  // panels gather bursts of signals for up to 60 ms
+}  // namespace
+
+ScriptRunner::ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QObject* parent)
+    : QObject(parent),
+      m_window(window),
+      m_document(window.document()),
+      m_commands(std::move(commands)),
+      m_folder(std::move(folder)) {
+  connect(&m_document, &Document::workEnded, this, [this](Activity what, bool succeeded, const QString& sentence) {
+    const auto started = m_startedAt.find(what);
+    const int line = started == m_startedAt.end() ? m_line : started->second;
+    if (started != m_startedAt.end()) m_startedAt.erase(started);
+    if (!succeeded && !m_failed) m_failed = {line, sentence};
+  });
+}
+
+int ScriptRunner::run() {
+  const auto say = [](int line, const std::string& text) {
+    fmt::print(stderr, "cleave: script line {}: {}\n", line, text);
+  };
+  const auto workFailed = [&] {
+    if (!m_failed) return false;
+    say(m_failed->first, toStd(m_failed->second));
+    return true;
+  };
+  for (const ScriptCommand& command : m_commands) {
+    if (command.name == QLatin1String("quit")) break;
+    m_line = command.line;
+    const auto done = execute(command);
+    if (workFailed()) return 1;
+    if (!done) {
+      say(command.line, done.error().message);
+      return 1;
+    }
+  }
+  // What is still under way at the end of the file is cut off, as closing the window would.
+  return workFailed() ? 1 : 0;
+}
+
+Result<void> ScriptRunner::execute(const ScriptCommand& command) {
+  const QString& name = command.name;
+  const auto is = [&](const char* text) { return name == QLatin1String(text); };
+  if (is("open") || is("sample")) return open(command);
+  if (is("wait")) return command.rest.isEmpty() ? wait() : pause(command.rest.toInt());
+  if (is("shot")) return shoot(command.rest);
+  if (is("theme")) return m_window.setDarkTheme(command.rest == QLatin1String("dark")), Result<void>();
+  if (is("resize")) {
+    m_window.resize(command.rest.section(QLatin1Char('x'), 0, 0).toInt(),
+                    command.rest.section(QLatin1Char('x'), 1).toInt());
+    return {};
+  }
+  CLEAVE_TRY_VOID(needsModel());
+  if (is("picture")) return savePicture(command.rest);
+  if (is("solve")) return solve(command.rest);
+  if (is("run")) return runRanks(command.rest);
+  if (is("stop")) return m_document.stop(), wait();
+  if (is("expand")) return m_window.graphArea().expand(command.rest);
+  if (is("select")) return select(command.rest);
+  if (is("preset")) {
+    m_window.applyPreset(command.rest == QLatin1String("debug") ? MainWindow::Preset::Debug
+                         : command.rest == QLatin1String("run") ? MainWindow::Preset::Run
+                                                                : MainWindow::Preset::Inspect);
+    return {};
+  }
+  if (is("panel"))
+    return m_window.raiseDock(command.rest)
+               ? Result<void>()
+               : fail(ErrorCode::BadUsage, "there is no panel \"{}\"", toStd(command.rest));
+  if (is("colour"))
+    return m_window.graphArea().setColorBy(*parseColorBy(command.rest.section(QLatin1Char('='), 1))), Result<void>();
+  if (is("branch")) return showBranch(command.rest);
+  if (is("why-not")) return askWhyNot(command.rest);
+  if (is("remedy")) return applyRemedy(command.rest.toInt());
+  if (is("fit")) return applyFit(command.rest.toInt());
+  if (is("world-sizes")) return m_document.computeWorldSizes(), wait();
+  if (is("front")) {
+    CLEAVE_TRY_VOID(wait());
+    m_document.computeFront();
+    CLEAVE_TRY_VOID(wait());
+    const auto& front = m_document.front();
+    return !front || front->failure.isEmpty() ? Result<void>() : fail(ErrorCode::Negative, "{}", toStd(front->failure));
+  }
+  if (is("search")) {
+    m_window.setSearchText(command.rest);
+    const auto found = m_document.search(command.rest);
+    return found ? Result<void>() : tl::unexpected<Error>(found.error());
+  }
+  if (is("pin")) {
+    CLEAVE_TRY_VOID(m_document.addPin(command.rest));
+    m_startedAt[Activity::Solving] = m_line;
+    return {};
+  }
+  CLEAVE_TRY_VOID(needsTrace());
+  if (is("step")) return step(command.rest);
+  m_window.raiseDock(QStringLiteral("Conflict"));
+  m_document.nextConflict();
+  CLEAVE_TRY_VOID(waitUntil([this] { return !m_document.reads().isBusy(); }, "the next conflict"));
+  const auto& state = m_document.stepState();
+  const bool isThere = state && state->event && state->event->type == solve::EventType::Conflict;
+  return isThere ? Result<void>() : fail(ErrorCode::Negative, "this search met no conflict");
+}
+
+Result<void> ScriptRunner::open(const ScriptCommand& command) {
+  if (command.name == QLatin1String("sample")) {
+    const auto& samples = m_window.samples();
+    if (!samples) return tl::unexpected<Error>(samples.error());
+    const auto sample = std::find_if(samples->begin(), samples->end(),
+                                     [&](const pipeline::Sample& s) { return toQ(s.name) == command.rest; });
+    if (sample == samples->end()) {
+      std::string names;
+      for (const pipeline::Sample& s : *samples) names += (names.empty() ? "" : ", ") + s.name;
+      return fail(ErrorCode::Negative, "there is no sample \"{}\": there are {}", toStd(command.rest), names);
+    }
+    m_document.openSample(*sample);
+  } else {
+    m_window.openPath(command.rest);
+  }
+  m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
+  return waitUntil([this] { return m_document.activity() != Activity::Opening; }, "the model");
+}
+
+Result<void> ScriptRunner::solve(const QString& arguments) {
+  if (m_document.activity() == Activity::Running) CLEAVE_TRY_VOID(wait());
+  Document::Demands demands = m_document.demands();
+  for (const KeyValue& pair : keyValues(arguments)) CLEAVE_TRY_VOID(readSolveArgument(pair.key, pair.value, demands));
+  m_startedAt[Activity::Solving] = m_line;
+  m_document.applyDemands(demands);  // solves
+  return {};
+}
+
+Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& value, Document::Demands& demands) {
+  if (key == QLatin1String("ranks")) {
+    demands.ranks = *rankCount(value);
+  } else if (key == QLatin1String("engine")) {
+    demands.engine = *solve::parseEngine(toStd(value));
+  } else if (key == QLatin1String("sequence_parallel")) {
+    demands.sequenceParallel = *rules::parseSequenceParallel(toStd(value));
+  } else if (key == QLatin1String("menu")) {
+    demands.menu = rules::parseMenu(toStd(value));  // "auto": the engine's own
+  } else if (key == QLatin1String("budget")) {
+    demands.cost.memoryBudget = parseBytes(toStd(value));  // "none": no budget
+  } else if (key == QLatin1String("slack")) {
+    demands.cost.slackPercent = *solve::parseSlack(toStd(value));
+  } else if (key == QLatin1String("train")) {
+    demands.cost.isTraining = value == QLatin1String("on");
+  } else if (key == QLatin1String("optimizer")) {
+    demands.cost.optimizer = *solve::parseOptimizer(toStd(value));
+  } else if (key == QLatin1String("profile")) {
+    CLEAVE_TRY_VOID(m_document.setDeviceProfile(value));
+    demands.cost.profile = m_document.settings().cost.profile;
+  } else {
+    const QString spec = key == QLatin1String("pin") ? value : key + QLatin1Char('=') + value;
+    CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(toStd(spec)));
+    demands.pins.push_back(std::move(pin));
+  }
+  return {};
+}
+
+Result<void> ScriptRunner::showBranch(const QString& which) {
+  CLEAVE_TRY_VOID(wait());
+  if (m_document.branches().size() < 2 && which != QLatin1String("A"))
+    return fail(ErrorCode::Negative, "there is no branch B: solve with something changed first");
+  if (which == QLatin1String("keep"))
+    m_document.keepBranch();
+  else if (which == QLatin1String("drop"))
+    m_document.dropBranch();
+  else
+    m_document.showBranch(which == QLatin1String("B") ? 1 : 0);
+  return wait();
+}
+
+Result<void> ScriptRunner::askWhyNot(const QString& arguments) {
+  CLEAVE_TRY_VOID(wait());
+  CLEAVE_TRY_VOID(select(arguments.section(QLatin1Char(' '), 0, 0)));
+  const std::string wanted = toStd(arguments.section(QLatin1Char(' '), 1).trimmed());
+  const Focus focus = m_document.focus();
+  if (const auto strategy = rules::parseStrategy(wanted)) {
+    m_document.askWhyNot(focus.node, *strategy);
+  } else if (const auto placement = rules::Placement::parse(wanted)) {
+    m_document.askWhyNot(focus.value, *placement);
+  } else {
+    return fail(ErrorCode::Negative, "\"{}\" is neither a placement such as S(1) nor a strategy such as column", wanted);
+  }
+  CLEAVE_TRY_VOID(wait());
+  const auto& reply = m_document.whyNot();
+  if (reply && !reply->failure.isEmpty()) return fail(ErrorCode::Negative, "{}", toStd(reply->failure));
+  return {};
+}
+
+Result<void> ScriptRunner::applyRemedy(int number) {
+  CLEAVE_TRY_VOID(wait());
+  const auto remedies = m_document.remedies();
+  const std::size_t count = remedies ? remedies->offers.size() : 0;
+  if (static_cast<std::size_t>(number) > count)
+    return fail(ErrorCode::Negative, "there is no remedy {}: {} are offered", number, count);
+  m_startedAt[Activity::Solving] = m_line;
+  m_document.applyChange(remedies->offers[static_cast<std::size_t>(number) - 1].change);
+  return {};
+}
+
+Result<void> ScriptRunner::applyFit(int number) {
+  CLEAVE_TRY_VOID(wait());
+  const auto remedies = m_document.remedies();
+  const std::size_t count = remedies && remedies->fits ? remedies->fits->found.size() : 0;
+  if (static_cast<std::size_t>(number) > count)
+    return fail(ErrorCode::Negative, "there is no fit {}: {} are offered", number, count);
+  m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
+  m_document.applyFit(remedies->fits->found[static_cast<std::size_t>(number) - 1]);
+  return {};
+}
+
+Result<void> ScriptRunner::step(const QString& argument) {
+  const bool isRelative = argument.startsWith(QLatin1Char('+')) || argument.startsWith(QLatin1Char('-'));
+  const qint64 number = argument.toLongLong();
+  const qint64 target = isRelative ? static_cast<qint64>(m_document.wantedStep()) + number : number;
+  if (target < 0 || static_cast<StepId>(target) > m_document.stepCount())
+    return fail(ErrorCode::Negative, "there is no step {}: the search has {}", target, m_document.stepCount());
+  m_document.seek(static_cast<StepId>(target));
+  return waitUntil([this] { return !m_document.reads().isBusy(); }, "the step");
+}
+
+Result<void> ScriptRunner::runRanks(const QString& arguments) {
+  int ranks = m_document.settings().ranks;
+  launch::Backend backend = launch::Backend::Auto;
+  for (const KeyValue& pair : keyValues(arguments)) {
+    if (pair.key == QLatin1String("ranks"))
+      ranks = *rankCount(pair.value);
+    else
+      backend = *launch::parseBackend(toStd(pair.value));
+  }
+  CLEAVE_TRY_VOID(waitUntil([this] { return m_document.activity() == Activity::Idle; }, "the work before"));
+  if (m_failed) return {};
+  m_startedAt[Activity::Running] = m_line;
+  m_document.run(ranks, backend);
+  return {};
+}
+
+Result<void> ScriptRunner::select(const QString& name) {
+  const graph::Graph& graph = *m_document.graph();
+  ValueId value = graph.findValue(toStd(name));
+  // A layer goes by its module's name too: "lm_head" is the value that it computes.
+  for (const graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
+    if (value.isValid()) break;
+    if (graph::layerShape(graph, node) && graph::layerName(graph, node) == toStd(name)) value = graph.node(node).results[0];
+  }
+  if (!value.isValid()) return fail(ErrorCode::Negative, "there is no value and no layer \"{}\" in this graph", toStd(name));
+  m_document.focusValue(value);
+  return {};
+}
+
+Result<void> ScriptRunner::needsModel() {
+  CLEAVE_TRY_VOID(waitUntil([this] { return m_document.activity() != Activity::Opening; }, "the model"));
+  if (!m_document.model()) return fail(ErrorCode::Negative, "no model is open");
+  return {};
+}
+
+Result<void> ScriptRunner::needsTrace() {
+  // A running search can be walked through as soon as it shows.
+  CLEAVE_TRY_VOID(waitUntil(
+      [this] {
+        return (m_document.activity() != Activity::Solving || m_document.isLive()) && !m_document.reads().isBusy();
+      },
+      "the search"));
+  if (!m_document.trace()) return fail(ErrorCode::Negative, "there is no search to walk through");
+  return {};
+}
+
+Result<void> ScriptRunner::shoot(const QString& name) {
+  // What is under way stays under way, but what the window has to paint is painted.
+  CLEAVE_TRY_VOID(
+      waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
+  CLEAVE_TRY_VOID(pause(kQuietMs));
+  CLEAVE_TRY(const QString file, outputFile(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png")));
+  QBuffer picture;
+  picture.open(QIODevice::WriteOnly);
+  if (!m_window.grab().save(&picture, "PNG")) return fail(ErrorCode::Environment, "the window cannot be drawn");
+  return saveFile(file, picture.data());
+}
+
+/// The canvas alone, all of it, as Export would write it.
+Result<void> ScriptRunner::savePicture(const QString& name) {
+  CLEAVE_TRY_VOID(waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
+  CLEAVE_TRY(const QString file, outputFile(name));
+  CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
+  if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));
+  return saveFile(file, picture.bytes);
+}
+
+Result<QString> ScriptRunner::outputFile(const QString& name) const {
+  const QDir folder(m_folder.isEmpty() ? QStringLiteral(".") : m_folder);
+  if (!folder.mkpath(QStringLiteral(".")))
+    return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
+  return folder.filePath(name);
+}
+
+Result<void> ScriptRunner::pause(int milliseconds) {
+  QElapsedTimer elapsed;
+  elapsed.start();
+  return waitUntil([&] { return elapsed.elapsed() >= milliseconds; }, "the pause");
+}
+
+Result<void> ScriptRunner::wait() {
+  return waitUntil([this] { return m_window.isSettled(); }, "the work");
+}
+
+Result<void> ScriptRunner::waitUntil(const std::function<bool()>& isDone, const char* what) {
+  QElapsedTimer elapsed;
+  elapsed.start();
+  // Two quiet looks in a row: one piece of work may start the next from its completion.
+  for (int quietLooks = 0; quietLooks < 2;) {
+    QEventLoop loop;
+    QTimer::singleShot(kPollMs, &loop, &QEventLoop::quit);
+    loop.exec();
+    if (m_failed) return {};
+    if (isDone())
+      ++quietLooks;
+    else
+      quietLooks = 0;
+    if (elapsed.elapsed() > kWaitLimitMs)
+      return fail(ErrorCode::Negative, "waited {} s for {}, which did not end", kWaitLimitMs / 1000, what);
+  }
+  return {};
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,135 @@
+// The script's language: every command and argument is checked before anything happens.
+#include "views/window/script_parse.h"
+
+#include <QRegularExpression>
+#include <algorithm>
+
+#include "base/quantities.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+std::vector<KeyValue> keyValues(const QString& text) {
+  std::vector<KeyValue> pairs;
+  for (const QString& word : text.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
+    const qsizetype equals = word.indexOf(QLatin1Char('='));
+    pairs.push_back({equals < 0 ? word : word.left(equals), equals < 0 ? QString() : word.mid(equals + 1)});
+  }
+  return pairs;
+}
+
+std::optional<int> rankCount(const QString& text) {
+  bool isNumber = false;
+  const int ranks = text.toInt(&isNumber);
+  return isNumber && ranks >= 1 && ranks <= 4096 ? std::optional(ranks) : std::nullopt;
+}
+
+namespace {
+enum class Arguments { None, One, Optional, KeyValues };
+struct Form {
+  const char* name;
+  Arguments arguments;
+  const char* usage;
+  const char* pattern;  ///< what one argument must look like; null: anything
+};
+constexpr Form kForms[] = {
+    {"open", Arguments::One, "open PATH", nullptr},
+    {"sample", Arguments::One, "sample NAME", nullptr},
+    {"solve", Arguments::KeyValues,
+     "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] "
+     "[budget=SIZE|none] [slack=PERCENT] "
+     "[train=on|off] [optimizer=O] [pin=SPEC]",
+     nullptr},
+    {"colour", Arguments::One, "colour by=axis|regret|time|memory|traffic", "^by=(axis|regret|time|memory|traffic)$"},
+    {"branch", Arguments::One, "branch A|B|keep|drop", "^(A|B|keep|drop)$"},
+    {"why-not", Arguments::One, "why-not VALUE PLACEMENT|STRATEGY", "^\\S+ \\S.*$"},
+    {"remedy", Arguments::One, "remedy N", "^[1-9]\\d?$"},
+    {"fit", Arguments::One, "fit N", "^[1-9]\\d?$"},
+    {"world-sizes", Arguments::None, "world-sizes", nullptr},
+    {"front", Arguments::None, "front", nullptr},
+    {"step", Arguments::One, "step +1|-1|N", "^[+-]?\\d+$"},
+    {"next-conflict", Arguments::None, "next-conflict", nullptr},
+    {"select", Arguments::One, "select VALUE", nullptr},
+    {"expand", Arguments::One, "expand SCOPE", nullptr},
+    {"pin", Arguments::One, "pin SPEC", "^[^=]+!?=.+$"},
+    {"search", Arguments::Optional, "search TEXT", nullptr},
+    {"run", Arguments::KeyValues, "run [ranks=N] [backend=auto|gloo|nccl]", nullptr},
+    {"wait", Arguments::Optional, "wait [MILLISECONDS]", "^\\d{0,6}$"},
+    {"stop", Arguments::None, "stop", nullptr},
+    {"theme", Arguments::One, "theme dark|light", "^(dark|light)$"},
+    {"resize", Arguments::One, "resize WxH", "^[1-9]\\d{1,3}x[1-9]\\d{1,3}$"},
+    {"preset", Arguments::One, "preset inspect|debug|run", "^(inspect|debug|run)$"},
+    {"panel", Arguments::One, "panel NAME", nullptr},
+    {"shot", Arguments::One, "shot NAME", "^[^/\\\\]+$"},
+    {"picture", Arguments::One, "picture NAME.svg|pdf|png", "^[^/\\\\]+\\.(svg|pdf|png)$"},
+    {"quit", Arguments::None, "quit", nullptr}};
+
+/// A pin without "pin=" before it: its key is no option's name.
+bool isPinWord(const KeyValue& pair) {
+  return pair.key.contains(QLatin1Char('.')) || pair.key.contains(QLatin1Char('*')) ||
+         pair.key.contains(QLatin1Char('_')) || pair.key.endsWith(QLatin1Char('!'));
+}
+
+bool isOneOf(const QString& value, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* word) { return value == QLatin1String(word); });
+}
+
+bool isSolveArgument(const KeyValue& pair) {
+  const QString &key = pair.key, &value = pair.value;
+  if (key == QLatin1String("ranks")) return rankCount(value).has_value();
+  if (key == QLatin1String("engine")) return solve::parseEngine(toStd(value)).has_value();
+  if (key == QLatin1String("sequence_parallel")) return rules::parseSequenceParallel(toStd(value)).has_value();
+  if (key == QLatin1String("menu")) return isOneOf(value, {"optimum", "full", "auto"});
+  if (key == QLatin1String("train")) return isOneOf(value, {"on", "off"});
+  if (key == QLatin1String("optimizer")) return solve::parseOptimizer(toStd(value)).has_value();
+  if (key == QLatin1String("profile")) return !value.isEmpty();
+  if (key == QLatin1String("budget")) return value == QLatin1String("none") || parseBytes(toStd(value));
+  if (key == QLatin1String("slack")) return solve::parseSlack(toStd(value)).has_value();
+  if (key == QLatin1String("pin")) return value.contains(QLatin1Char('='));
+  return isPinWord(pair) && !value.isEmpty();
+}
+
+bool isRunArgument(const KeyValue& pair) {
+  if (pair.key == QLatin1String("ranks")) return rankCount(pair.value).has_value();
+  return pair.key == QLatin1String("backend") && launch::parseBackend(toStd(pair.value));
+}
+
+Result<void> checkKeyValues(const ScriptCommand& command) {
+  for (const KeyValue& pair : keyValues(command.rest)) {
+    if (command.name == QLatin1String("solve") ? isSolveArgument(pair) : isRunArgument(pair)) continue;
+    return fail(ErrorCode::BadUsage, "\"{}={}\" is not an argument of {}", toStd(pair.key), toStd(pair.value),
+                toStd(command.name));
+  }
+  return {};
+}
+
+Result<void> checkCommand(const ScriptCommand& command) {
+  const auto* form = std::find_if(std::begin(kForms), std::end(kForms),
+                                  [&](const Form& f) { return command.name == QLatin1String(f.name); });
+  if (form == std::end(kForms)) return fail(ErrorCode::BadUsage, "\"{}\" is not a command", toStd(command.name));
+  const bool hasRest = !command.rest.isEmpty();
+  if ((form->arguments == Arguments::None && hasRest) || (form->arguments == Arguments::One && !hasRest))
+    return fail(ErrorCode::BadUsage, "write \"{}\"", form->usage);
+  if (form->pattern && !QRegularExpression(QString::fromLatin1(form->pattern)).match(command.rest).hasMatch())
+    return fail(ErrorCode::BadUsage, "\"{}\" does not fit: write \"{}\"", toStd(command.rest), form->usage);
+  return form->arguments == Arguments::KeyValues ? checkKeyValues(command) : Result<void>();
+}
+
+}  // namespace
+
+Result<std::vector<ScriptCommand>> parseScript(const QString& text) {
+  std::vector<ScriptCommand> commands;
+  const QStringList lines = text.split(QLatin1Char('\n'));
+  for (int i = 0; i < lines.size(); ++i) {
+    const QString line = lines[i].trimmed();
+    if (line.isEmpty() || line.startsWith(QLatin1Char('#'))) continue;
+    const ScriptCommand command{i + 1, line.section(QLatin1Char(' '), 0, 0),
+                                line.section(QLatin1Char(' '), 1).trimmed()};
+    if (const auto good = checkCommand(command); !good)
+      return fail(ErrorCode::BadUsage, "line {}: {}.", command.line, good.error().message);
+    commands.push_back(command);
+  }
+  return commands;
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,257 @@
+#include "views/window/solve_settings.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QDialogButtonBox>
+#include <QDoubleSpinBox>
+#include <QFormLayout>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSettings>
+#include <QSignalBlocker>
+#include <cmath>
+
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr std::int64_t kMiB = 1ll << 20, kGiB = 1ll << 30;
+constexpr double kMostGiB = 1 << 20;
+constexpr double kLeastSlackStep = 0.001;
+constexpr int kWidth = 460;
+
+/// "*softmax*, aten::mul.Tensor" → its parts.
+std::vector<std::string> patternsOf(const QString& text) {
+  std::vector<std::string> patterns;
+  for (const QString& part : text.split(QLatin1Char(','), Qt::SkipEmptyParts))
+    if (const QString trimmed = part.trimmed(); !trimmed.isEmpty()) patterns.push_back(toStd(trimmed));
+  return patterns;
+}
+
+QString textOf(const std::vector<std::string>& patterns) {
+  QStringList parts;
+  for (const std::string& pattern : patterns) parts << toQ(pattern);
+  return parts.join(QStringLiteral(", "));
+}
+
+QString rateText(double bytesPerSecond) {
+  return SolveSettings::tr("%1/s").arg(bytesText(static_cast<std::int64_t>(bytesPerSecond)));
+}
+
+QString factsText(const solve::DeviceProfile& profile) {
+  return SolveSettings::tr("%1 memory at %2, links at %3, %4 TFLOP/s in bfloat16")
+      .arg(bytesText(profile.memoryBytes), rateText(profile.memoryBytesPerSecond), rateText(profile.linkBytesPerSecond),
+           QString::number(profile.halfFlopsPerSecond / 1e12, 'f', 0));
+}
+}  // namespace
+
+SolveSettings::SolveSettings(Document& document, QWidget* parent)
+    : QDialog(parent),
+      m_document(document),
+      m_menu(new QComboBox),
+      m_device(new QComboBox),
+      m_optimizer(new QComboBox),
+      m_unit(new QComboBox),
+      m_training(new QCheckBox(tr("Count a training step: forward, backward, optimizer"))),
+      m_hasBudget(new QCheckBox(tr("at most"))),
+      m_budget(new QDoubleSpinBox),
+      m_slack(new QDoubleSpinBox),
+      m_deviceFacts(new QLabel),
+      m_trouble(new QLabel) {
+  setWindowTitle(tr("Solve settings"));
+  setMinimumWidth(kWidth);
+  m_menu->addItem(tr("as the engine likes (reference: its own, others: full)"));
+  m_menu->addItem(tr("optimum: the reference's placements"), int(rules::Menu::Optimum));
+  m_menu->addItem(tr("full: all placements and strategies"), int(rules::Menu::Full));
+  if (const auto profiles = pipeline::deviceProfiles())
+    for (const solve::DeviceProfile& profile : *profiles) m_device->addItem(toQ(profile.title), toQ(profile.name));
+  for (const auto optimizer :
+       {solve::Optimizer::None, solve::Optimizer::Sgd, solve::Optimizer::Momentum, solve::Optimizer::AdamW})
+    m_optimizer->addItem(toQ(solve::toText(optimizer)), int(optimizer));
+  m_deviceFacts->setWordWrap(true);
+  m_trouble->setWordWrap(true);
+  m_trouble->hide();
+
+  auto* form = new QFormLayout;
+  form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+  form->addRow(tr("&Menu"), m_menu);
+  form->addRow(tr("&Device"), m_device);
+  form->addRow(QString(), m_deviceFacts);
+  form->addRow(tr("&Training"), m_training);
+  form->addRow(tr("&Optimizer"), m_optimizer);
+  form->addRow(tr("Memory of a &rank"), makeBudget());
+  m_slack->setRange(0, solve::kMostSlackPercent);
+  m_slack->setAccessibleName(tr("Slack"));
+  m_slack->setDecimals(3);
+  m_slack->setSuffix(QStringLiteral(" %"));
+  m_slack->setToolTip(tr("A step may take this much longer than the fastest if a rank then holds less; 0: the fastest plan. "
+                         "Only the engine optimal minds it."));
+  form->addRow(tr("S&lack"), m_slack);
+  m_rulesOff = makePatterns(tr("operators, as aten::mul.Tensor, *embedding*"), &Document::setRulesOff);
+  form->addRow(tr("Rules &off"), m_rulesOff);
+  m_rulesOff->setToolTip(tr("Operators whose rules are switched off: they want all operands whole. Solves at once."));
+  m_redistributable = makePatterns(tr("values, as add_3, linear_*"), &Document::setRedistributable);
+  form->addRow(tr("May be &gathered"), m_redistributable);
+  m_redistributable->setToolTip(tr(
+      "Values that may change how they lie right after they are computed, by an all-gather or a cut. Solves at once."));
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+  auto* solve = buttons->addButton(tr("&Solve"), QDialogButtonBox::ActionRole);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(form);
+  layout->addWidget(m_trouble);
+  layout->addWidget(buttons);
+
+  connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
+  connect(solve, &QPushButton::clicked, &document, &Document::solve);
+  connect(m_menu, &QComboBox::activated, this, [this] {
+    const QVariant menu = m_menu->currentData();
+    m_document.setMenu(menu.isValid() ? std::optional(static_cast<rules::Menu>(menu.toInt())) : std::nullopt);
+    emit changedByUser();
+  });
+  connect(m_device, &QComboBox::activated, this, [this] {
+    if (const auto set = m_document.setDeviceProfile(m_device->currentData().toString()); !set)
+      emit m_document.message(toQ(set.error().message), Severity::Failure);
+    emit changedByUser();
+  });
+  connect(m_training, &QCheckBox::clicked, this, [this](bool isOn) {
+    m_document.setTraining(isOn);
+    emit changedByUser();
+  });
+  connect(m_optimizer, &QComboBox::activated, this, [this] {
+    m_document.setOptimizer(static_cast<solve::Optimizer>(m_optimizer->currentData().toInt()));
+    emit changedByUser();
+  });
+  connect(m_slack, &QDoubleSpinBox::editingFinished, this, [this] {
+    // What the field cannot show exactly stays as it is until another value is typed.
+    if (std::abs(m_slack->value() - m_document.settings().cost.slackPercent) < kLeastSlackStep / 2) return;
+    m_document.setSlack(m_slack->value());
+    emit changedByUser();
+  });
+  for (const auto signal : {&Document::settingsChanged, &Document::pinsChanged})
+    connect(&document, signal, this, &SolveSettings::refresh);
+  refresh();
+}
+
+QWidget* SolveSettings::makeBudget() {
+  m_budget->setRange(0.001, kMostGiB);
+  m_budget->setDecimals(3);
+  m_budget->setAccessibleName(tr("Memory budget"));
+  m_unit->setAccessibleName(tr("Unit of the memory budget"));
+  m_unit->addItem(QStringLiteral("GiB"), QVariant::fromValue<qlonglong>(kGiB));
+  m_unit->addItem(QStringLiteral("MiB"), QVariant::fromValue<qlonglong>(kMiB));
+  m_hasBudget->setToolTip(tr("Off: all of the device's memory. Only the engine optimal minds it."));
+  auto* row = new QWidget;
+  auto* layout = new QHBoxLayout(row);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(m_hasBudget);
+  layout->addWidget(m_budget, 1);
+  layout->addWidget(m_unit);
+  connect(m_hasBudget, &QCheckBox::clicked, this, &SolveSettings::readBudget);
+  connect(m_unit, &QComboBox::activated, this, &SolveSettings::readBudget);
+  connect(m_budget, &QDoubleSpinBox::editingFinished, this, &SolveSettings::readBudget);
+  return row;
+}
+
+QLineEdit* SolveSettings::makePatterns(const QString& hint, Result<void> (Document::*apply)(std::vector<std::string>)) {
+  auto* line = new QLineEdit;
+  line->setPlaceholderText(hint);
+  connect(line, &QLineEdit::editingFinished, this, [this, line, apply] {
+    const auto done = (m_document.*apply)(patternsOf(line->text()));
+    m_trouble->setVisible(!done);
+    if (!done) m_trouble->setText(toQ(done.error().message));
+    window()->adjustSize();  // its lines take no room from the others
+  });
+  return line;
+}
+
+void SolveSettings::readBudget() {
+  const bool isOn = m_hasBudget->isChecked();
+  m_budget->setEnabled(isOn);
+  m_unit->setEnabled(isOn);
+  const auto unit = static_cast<double>(m_unit->currentData().toLongLong());
+  const auto bytes = static_cast<std::int64_t>(m_budget->value() * unit);
+  const std::optional<std::int64_t> budget = isOn ? std::optional(bytes) : std::nullopt;
+  if (budget == m_document.settings().cost.memoryBudget) return;
+  m_document.setMemoryBudget(budget);
+  emit changedByUser();
+}
+
+void SolveSettings::showBudget(std::optional<std::int64_t> bytes) {
+  m_hasBudget->setChecked(bytes.has_value());
+  m_budget->setEnabled(bytes.has_value());
+  m_unit->setEnabled(bytes.has_value());
+  const std::int64_t shown = m_document.settings().cost.budgetBytes();
+  const auto unit = static_cast<double>(m_unit->currentData().toLongLong());
+  if (static_cast<std::int64_t>(m_budget->value() * unit) == shown) return;
+  m_unit->setCurrentIndex(shown < kGiB ? 1 : 0);
+  m_budget->setValue(static_cast<double>(shown) / static_cast<double>(m_unit->currentData().toLongLong()));
+}
+
+void SolveSettings::refresh() {
+  const pipeline::SolveOptions& settings = m_document.settings();
+  const QSignalBlocker budget(m_budget), unit(m_unit), slack(m_slack);
+  m_menu->setCurrentIndex(settings.menu ? m_menu->findData(int(*settings.menu)) : 0);
+  const solve::DeviceProfile& profile = settings.cost.profile;
+  if (m_device->findData(toQ(profile.name)) < 0) m_device->addItem(toQ(profile.title), toQ(profile.name));
+  m_device->setCurrentIndex(m_device->findData(toQ(profile.name)));
+  m_deviceFacts->setText(factsText(profile));
+  m_training->setChecked(settings.cost.isTraining);
+  m_optimizer->setCurrentIndex(m_optimizer->findData(int(settings.cost.optimizer)));
+  m_optimizer->setEnabled(settings.cost.isTraining);
+  showBudget(settings.cost.memoryBudget);
+  m_slack->setValue(settings.cost.slackPercent);
+  const auto show = [](QLineEdit* line, const std::vector<std::string>& patterns) {
+    if (patternsOf(line->text()) != patterns) line->setText(textOf(patterns));
+  };
+  show(m_rulesOff, settings.rulesOff);
+  show(m_redistributable, settings.redistributable);
+  for (QWidget* widget : {m_rulesOff, m_redistributable}) widget->setEnabled(m_document.model() != nullptr);
+}
+
+namespace {
+const QString kGroup = QStringLiteral("solve"), kRanks = QStringLiteral("ranks"), kEngine = QStringLiteral("engine"),
+              kMenuKey = QStringLiteral("menu"), kSequence = QStringLiteral("sequence-parallel"),
+              kDevice = QStringLiteral("device"), kTraining = QStringLiteral("training"),
+              kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget"), kSlack = QStringLiteral("slack");
+}
+
+void saveSolveSettings(const Document& document) {
+  const pipeline::SolveOptions& now = document.settings();
+  QSettings settings;
+  settings.beginGroup(kGroup);
+  settings.setValue(kRanks, now.ranks);
+  settings.setValue(kEngine, toQ(solve::toText(now.engine)));
+  settings.setValue(kMenuKey, now.menu ? int(*now.menu) : -1);
+  settings.setValue(kSequence, int(now.sequenceParallel));
+  settings.setValue(kDevice, toQ(now.cost.profile.name));
+  settings.setValue(kTraining, now.cost.isTraining);
+  settings.setValue(kOptimizer, toQ(solve::toText(now.cost.optimizer)));
+  settings.setValue(kBudget, QVariant::fromValue<qlonglong>(now.cost.memoryBudget.value_or(0)));
+  settings.setValue(kSlack, toQ(fmt::format("{}", now.cost.slackPercent)));
+}
+
+/// What is missing or makes no sense (an older version, a hand in the file) leaves the default.
+void loadSolveSettings(Document& document) {
+  QSettings settings;
+  settings.beginGroup(kGroup);
+  if (const int ranks = settings.value(kRanks).toInt(); ranks >= 1 && ranks <= pipeline::kMaxRanks)
+    document.setRanks(ranks);
+  if (const auto engine = solve::parseEngine(toStd(settings.value(kEngine).toString()))) document.setEngine(*engine);
+  if (const int menu = settings.value(kMenuKey, -1).toInt(); menu == 0 || menu == 1)
+    document.setMenu(static_cast<rules::Menu>(menu));
+  if (const int mode = settings.value(kSequence).toInt(); mode >= 0 && mode <= 2)
+    document.setSequenceParallel(static_cast<rules::SequenceParallel>(mode));
+  // A profile that is gone leaves the default, which the toolbar then shows.
+  if (const QString device = settings.value(kDevice).toString(); !device.isEmpty())
+    static_cast<void>(document.setDeviceProfile(device));
+  document.setTraining(settings.value(kTraining).toBool());
+  if (const auto optimizer = solve::parseOptimizer(toStd(settings.value(kOptimizer).toString())))
+    document.setOptimizer(*optimizer);
+  if (const auto slack = solve::parseSlack(toStd(settings.value(kSlack).toString()))) document.setSlack(*slack);
+  if (const qlonglong budget = settings.value(kBudget).toLongLong(); budget > 0) document.setMemoryBudget(budget);
+}
+
+}  // namespace cleave::views

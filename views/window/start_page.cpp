@@ -1,0 +1,192 @@
+#include "views/window/start_page.h"
+
+#include <QDir>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QVBoxLayout>
+
+#include "views/base/theme.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kCardPadding = 12;
+constexpr int kColumnWidth = 960;
+
+QLabel* heading(const QString& text) {
+  auto* label = new QLabel(text);
+  QFont font = label->font();
+  font.setWeight(QFont::DemiBold);
+  font.setPointSizeF(font.pointSizeF() * 1.1);
+  label->setFont(font);
+  return label;
+}
+
+void clear(QLayout* layout) {
+  while (QLayoutItem* item = layout->takeAt(0)) {
+    delete item->widget();
+    delete item;
+  }
+}
+}  // namespace
+
+CardButton::CardButton(const QString& title, const QString& sentence, QWidget* parent)
+    : QAbstractButton(parent), m_sentence(sentence) {
+  setText(title);
+  setAccessibleDescription(sentence);
+  setFocusPolicy(Qt::StrongFocus);
+  setCursor(Qt::PointingHandCursor);
+  QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  policy.setHeightForWidth(true);
+  setSizePolicy(policy);
+}
+
+QFont CardButton::titleFont() const {
+  QFont bold = font();
+  bold.setWeight(QFont::DemiBold);
+  return bold;
+}
+
+QSize CardButton::sizeHint() const {
+  return {320, heightForWidth(320)};
+}
+
+int CardButton::heightForWidth(int width) const {
+  const int textWidth = width - 2 * kCardPadding;
+  const int titleHeight = QFontMetrics(titleFont()).height();
+  const int sentenceHeight =
+      fontMetrics().boundingRect(QRect(0, 0, textWidth, 10'000), Qt::TextWordWrap, m_sentence).height();
+  return 2 * kCardPadding - 4 + titleHeight + 2 + sentenceHeight;
+}
+
+bool CardButton::event(QEvent* event) {
+  if (event->type() == QEvent::Enter || event->type() == QEvent::Leave) update();
+  return QAbstractButton::event(event);
+}
+
+void CardButton::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const Theme theme = Theme::of(palette());
+  const bool isHot = underMouse() || hasFocus();
+  painter.setPen(QPen(isHot ? theme.accent : theme.border, isHot ? 1.5 : 1));
+  painter.setBrush(isDown() ? theme.groundSunken : theme.groundRaised);
+  painter.drawRoundedRect(QRectF(rect()).adjusted(0.75, 0.75, -0.75, -0.75), 5, 5);
+  const QRect inner = rect().adjusted(kCardPadding, kCardPadding - 2, -kCardPadding, -kCardPadding + 2);
+  painter.setFont(titleFont());
+  painter.setPen(theme.text);
+  const int titleHeight = painter.fontMetrics().height();
+  painter.drawText(QRect(inner.left(), inner.top(), inner.width(), titleHeight), Qt::AlignLeft | Qt::AlignVCenter,
+                   text());
+  painter.setFont(font());
+  painter.setPen(theme.textQuiet);
+  painter.drawText(inner.adjusted(0, titleHeight + 2, 0, 0), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap,
+                   m_sentence);
+}
+
+StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayout), m_samples(new QVBoxLayout) {
+  auto* title = new QLabel(QStringLiteral("Cleave"));
+  QFont big = title->font();
+  big.setPointSizeF(big.pointSizeF() * 2.2);
+  big.setWeight(QFont::DemiBold);
+  title->setFont(big);
+  auto* what =
+      new QLabel(tr("See how a Transformer splits across GPUs, why, and whether the split model computes the same."));
+  what->setWordWrap(true);
+  auto* open = new QPushButton(tr("Open a model folder…"));
+  open->setDefault(true);
+  open->setMinimumHeight(34);
+  auto* hint =
+      new QLabel(tr("A Hugging Face folder with config.json; weights in safetensors are only needed to run. Folders, "
+                    "plans and recorded searches can be dropped anywhere on this window."));
+  hint->setWordWrap(true);
+  hint->setForegroundRole(QPalette::PlaceholderText);
+  connect(open, &QPushButton::clicked, this, &StartPage::openRequested);
+
+  auto* left = new QVBoxLayout;
+  left->setSpacing(10);
+  left->addWidget(title);
+  left->addWidget(what);
+  left->addSpacing(8);
+  left->addWidget(open);
+  left->addWidget(hint);
+  left->addSpacing(18);
+  left->addWidget(heading(tr("Recent")));
+  m_recent->setSpacing(2);
+  left->addLayout(m_recent);
+  left->addStretch(1);
+  auto* right = new QVBoxLayout;
+  right->setSpacing(8);
+  right->addWidget(heading(tr("Samples")));
+  m_samples->setSpacing(8);
+  right->addLayout(m_samples);
+  right->addStretch(1);
+
+  auto* columns = new QHBoxLayout;
+  columns->setSpacing(48);
+  columns->addLayout(left, 2);
+  columns->addLayout(right, 3);
+  auto* content = new QWidget;
+  content->setMaximumWidth(kColumnWidth);
+  content->setLayout(columns);
+  auto* centred = new QWidget;
+  auto* centring = new QHBoxLayout(centred);
+  centring->setContentsMargins(24, 40, 24, 24);
+  centring->addStretch(1);
+  centring->addWidget(content, 100);
+  centring->addStretch(1);
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(centred);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(scroll);
+  scroll->viewport()->setBackgroundRole(QPalette::Base);
+  centred->setBackgroundRole(QPalette::Base);
+  setRecent({});
+}
+
+void StartPage::setRecent(const QStringList& paths) {
+  clear(m_recent);
+  if (paths.isEmpty()) {
+    auto* none = new QLabel(tr("Models you open are listed here."));
+    none->setForegroundRole(QPalette::PlaceholderText);
+    m_recent->addWidget(none);
+  }
+  for (const QString& path : paths) {
+    auto* button = new QPushButton;
+    const QFileInfo info(QDir::cleanPath(path));
+    button->setText(QStringLiteral("%1   %2").arg(info.fileName(), QDir::toNativeSeparators(info.path())));
+    button->setFlat(true);
+    button->setCursor(Qt::PointingHandCursor);
+    button->setToolTip(path);
+    button->setStyleSheet(QStringLiteral("text-align:left;padding:3px 4px"));
+    button->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    connect(button, &QPushButton::clicked, this, [this, path] { emit recentChosen(path); });
+    m_recent->addWidget(button);
+  }
+}
+
+void StartPage::setSamples(const Result<std::vector<pipeline::Sample>>& samples) {
+  clear(m_samples);
+  if (!samples) {
+    auto* problem = new QLabel(toQ(samples.error().message));
+    problem->setWordWrap(true);
+    m_samples->addWidget(problem);
+    return;
+  }
+  for (std::size_t i = 0; i < samples->size(); ++i) {
+    const pipeline::Sample& sample = (*samples)[i];
+    auto* card = new CardButton(toQ(sample.title), toQ(sample.lookFor));
+    connect(card, &QAbstractButton::clicked, this, [this, i] { emit sampleChosen(static_cast<int>(i)); });
+    m_samples->addWidget(card);
+  }
+}
+
+}  // namespace cleave::views
