@@ -11,10 +11,10 @@
 
 #include "base/files.h"
 #include "base/standard_streams.h"
+#include "views/base/text.h"
 #include "views/graph/layout/layout_worker.h"
 #include "views/window/main_window.h"
 #include "views/window/script.h"
-#include "views/base/text.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 /// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun; see DESIGN, "Ranks".
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
-#include "libtorch/rank/rank.h"
 #include "libtorch/bridge/torch_errors.h"
+#include "libtorch/rank/rank.h"
 #include "protocol/rank_side.h"
 
 #include <CLI/CLI.hpp>
@@ -73,7 +73,8 @@ std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no me
     error = torch_rank::errorOf(exception);
   } catch (...) {
   }
-  if (toldOfTheEnd) (*toldOfTheEnd)(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
+  if (toldOfTheEnd)
+    (*toldOfTheEnd)(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
   end(exitCode(error.code));
 }
 
@@ -128,7 +129,9 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
   }
   const auto& request = options.request;
-  if (const auto apart = refuseOverwriting({{"--output", options.output}}, {{"the plan", request.planFile}, {"--input", options.input}}); !apart) {
+  if (const auto apart = refuseOverwriting({{"--output", options.output}},
+                                           {{"the plan", request.planFile}, {"--input", options.input}});
+      !apart) {
     std::fprintf(stderr, "cleave-rank: %s\n", apart.error().message.c_str());
     return exitCode(apart.error().code);
   }

@@ -14,12 +14,13 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
   for (const std::string& finding : check.findings) text += finding + "\n";
   if (!check.findings.empty()) return text;
   const plan::Plan& plan = *check.plan;
-  const std::string parts = fmt::format("{} values, {} layers, {} parameters and the rank program", plan.graph->values.size(), plan.layers.size(),
-                                        plan.parameters.size());
+  const std::string parts = fmt::format("{} values, {} layers, {} parameters and the rank program",
+                                        plan.graph->values.size(), plan.layers.size(), plan.parameters.size());
   if (!check.unchecked.empty()) {
     return fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
   }
-  return fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings.\n", file, parts, plan.model.source);
+  return fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings.\n",
+                     file, parts, plan.model.source);
 }
 
 Result<int> checkFile(const std::string& file) {
@@ -27,7 +28,8 @@ Result<int> checkFile(const std::string& file) {
   CLEAVE_TRY(const std::string planText, readTextFile(file, plan::kPlanLimits.bytes));
   const auto check = pipeline::checkPlan(planText, progress);
   endProgress();
-  if (!check && check.error().code == ErrorCode::BadInput) return fail(ErrorCode::BadInput, "{}: {}", file, check.error().message);
+  if (!check && check.error().code == ErrorCode::BadInput)
+    return fail(ErrorCode::BadInput, "{}: {}", file, check.error().message);
   if (!check) return tl::unexpected(check.error());
   CLEAVE_TRY_VOID(writeOutput("-", textOf(*check, file)));
   if (!check->findings.empty()) return exitCode(ErrorCode::Negative);

@@ -16,7 +16,8 @@ void endProgress();
 /// Prints the error as "cleave-cli: sentence", or nothing where it has none, and gives its exit code.
 int report(const Error& error);
 
-/// Writes to a file (atomically) or, for "-", to stdout. Waits for a pipe's reader until the progress is stopped: Cancelled.
+/// Writes to a file (atomically) or, for "-", to stdout. Waits for a pipe's reader until the progress is stopped:
+/// Cancelled.
 Result<void> writeOutput(const std::string& target, std::string_view text);
 
 }  // namespace cleave::cli

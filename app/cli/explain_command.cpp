@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 Result<graph::ValueId> valueNamed(const graph::Graph& graph, const std::string& name) {
   if (const auto value = graph.findValue(name); value.isValid()) return value;
   for (graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
-    if (graph::layerShape(graph, node) && graph::layerName(graph, node) == name) return graph.node(node).results.front();
+    if (graph::layerShape(graph, node) && graph::layerName(graph, node) == name)
+      return graph.node(node).results.front();
   }
   // A pin that matches nothing names the nearest names; the same words serve here.
   CLEAVE_TRY(const auto pin, solve::Pin::parse(name + "=R"));
@@ -26,23 +27,31 @@ Result<graph::ValueId> valueNamed(const graph::Graph& graph, const std::string& 
   const auto checked = problem.checkPins();
   std::string hint = checked ? "" : checked.error().message;
   const auto question = hint.find(" Did you mean");
-  return fail(ErrorCode::BadUsage, "There is no value or layer \"{}\" in this model.{}", name, question == std::string::npos ? "" : hint.substr(question));
+  return fail(ErrorCode::BadUsage, "There is no value or layer \"{}\" in this model.{}", name,
+              question == std::string::npos ? "" : hint.substr(question));
 }
 
 std::string figuresText(const solve::Figures& figures) {
   if (!figures.hasPlan) return "no plan";
-  return fmt::format("{} of {} layers split, {} a rank, {} a step", figures.splitLayers, figures.layers, bytesText(figures.rankBytes),
-                     solve::timeText(figures.femtoseconds));
+  return fmt::format("{} of {} layers split, {} a rank, {} a step", figures.splitLayers, figures.layers,
+                     bytesText(figures.rankBytes), solve::timeText(figures.femtoseconds));
 }
 
 Json figuresJson(const solve::Figures& figures) {
   if (!figures.hasPlan) return nullptr;
-  return {{"split_layers", figures.splitLayers}, {"layers", figures.layers}, {"rank_bytes", figures.rankBytes}, {"step_fs", jsonOf<Json>(figures.femtoseconds)}};
+  return {{"split_layers", figures.splitLayers},
+          {"layers", figures.layers},
+          {"rank_bytes", figures.rankBytes},
+          {"step_fs", jsonOf<Json>(figures.femtoseconds)}};
 }
 
 Json fitsJson(const pipeline::Fits& fits) {
   Json list = Json::array();
-  for (const pipeline::Fit& fit : fits.found) list.push_back({{"change", fit.change}, {"flags", fit.flags}, {"rank_bytes", fit.rankBytes}, {"step_fs", jsonOf<Json>(fit.femtoseconds)}});
+  for (const pipeline::Fit& fit : fits.found)
+    list.push_back({{"change", fit.change},
+                    {"flags", fit.flags},
+                    {"rank_bytes", fit.rankBytes},
+                    {"step_fs", jsonOf<Json>(fit.femtoseconds)}});
   return list;
 }
 
@@ -63,14 +72,17 @@ Json coreJson(const solve::Core& core) {
 }
 
 std::string constraintText(const solve::Constraint& constraint) {
-  return fmt::format("{}{}\n", constraint.text, constraint.offer ? fmt::format(" ({}: then there is a plan)", solve::toText(*constraint.offer)) : "");
+  return fmt::format(
+      "{}{}\n", constraint.text,
+      constraint.offer ? fmt::format(" ({}: then there is a plan)", solve::toText(*constraint.offer)) : "");
 }
 
 std::string coreText(const solve::Core& core) {
   if (core.constraints.empty()) return {};
   if (core.constraints.size() == 1) return constraintText(core.constraints.front());
   std::string text = core.isIrreducible ? "These cannot hold together, and each of them is needed for that:\n"
-                                        : "These cannot hold together (perhaps not all of them are needed for that: the search for it ended at its limit):\n";
+                                        : "These cannot hold together (perhaps not all of them are needed for that: "
+                                          "the search for it ended at its limit):\n";
   for (const auto& constraint : core.constraints) text += "  - " + constraintText(constraint);
   return text;
 }
@@ -94,7 +106,8 @@ struct ExplainCommand {
   Result<int> run() const {
     const Progress progress = consoleProgress();
     CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, flags.filesRead()));
-    if (!placement.empty() && value.empty()) return fail(ErrorCode::BadUsage, "--placement asks about a value: name it with --value.");
+    if (!placement.empty() && value.empty())
+      return fail(ErrorCode::BadUsage, "--placement asks about a value: name it with --value.");
     CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
     Json document{{"schema", "cleave.explain/2"}};
     std::string text;
@@ -103,7 +116,8 @@ struct ExplainCommand {
     } else {
       CLEAVE_TRY(const auto id, valueNamed(*planned.model->aten, value));
       if (!planned.plan) return tl::unexpected(planned.planError);
-      CLEAVE_TRY_VOID(placement.empty() ? explainValue(planned, id, progress, text, document) : explainWhyNot(planned, id, progress, text, document));
+      CLEAVE_TRY_VOID(placement.empty() ? explainValue(planned, id, progress, text, document)
+                                        : explainWhyNot(planned, id, progress, text, document));
     }
     endProgress();
     if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, jsonText(document, 1) + "\n"));
@@ -112,13 +126,14 @@ struct ExplainCommand {
   }
 
  private:
-  /// How much of the model is split, then what is not and why: first what a user should know (where heads do not divide, that), last
-  /// what is whole because that is best.
+  /// How much of the model is split, then what is not and why: first what a user should know (where heads do not
+  /// divide, that), last what is whole because that is best.
   static std::string wholeText(const plan::Plan& plan) {
     const auto& layers = plan.shares.layers;
     const bool headsDivide = plan::indivisibleHeads(plan.shares).empty();
     const bool isAllSplit = headsDivide && layers.layers > 0 && layers.split == layers.layers;
-    std::string text = isAllSplit ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
+    std::string text =
+        isAllSplit ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
     const std::string shares = fmt::format("  {}\n", plan::toText(plan.shares));
     if (headsDivide) text += shares;
     for (const std::string& warning : plan.warnings) text += fmt::format("  {}\n", warning);
@@ -128,7 +143,8 @@ struct ExplainCommand {
   }
 
   /// Why there is no plan, or what stayed whole; and what would change it.
-  static Result<void> explainOutcome(const Planned& planned, const Progress& progress, std::string& text, Json& document) {
+  static Result<void> explainOutcome(const Planned& planned, const Progress& progress, std::string& text,
+                                     Json& document) {
     const solve::Problem& problem = *planned.solved->problem;
     document["solved"] = planned.plan != nullptr;
     document["outcome"] = planned.plan ? "solution" : planned.solved->result.isProved ? "none" : "not_known";
@@ -137,8 +153,10 @@ struct ExplainCommand {
       document["warnings"] = planned.plan->warnings;
     } else {
       const solve::SolveResult& result = planned.solved->result;
-      text += fmt::format("{} for {} rank{}. {}", result.isProved ? "There is no plan" : "No plan was found, and that there is none was not shown", problem.context.worldSize,
-                          problem.context.worldSize == 1 ? "" : "s", coreText(result.core));
+      text +=
+          fmt::format("{} for {} rank{}. {}",
+                      result.isProved ? "There is no plan" : "No plan was found, and that there is none was not shown",
+                      problem.context.worldSize, problem.context.worldSize == 1 ? "" : "s", coreText(result.core));
       document["core"] = coreJson(result.core);
       if (pipeline::isOverBudget(result)) {
         const std::string bytes = pipeline::overBudgetText(result);
@@ -151,30 +169,39 @@ struct ExplainCommand {
         document["not_known"] = notKnownJson(fits);
       }
     }
-    CLEAVE_TRY(const auto remedies, solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));
+    CLEAVE_TRY(const auto remedies,
+               solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));
     Json list = Json::array();
     if (!remedies.empty()) text += fmt::format("What would help (now: {}):\n", figuresText(remedies.front().before));
     for (std::size_t i = 0; i < remedies.size(); ++i) {
       text += fmt::format("  {}. {}\n     then: {}\n", i + 1, remedies[i].text, figuresText(remedies[i].after));
-      list.push_back({{"change", solve::toText(remedies[i].change)}, {"text", remedies[i].text}, {"before", figuresJson(remedies[i].before)}, {"after", figuresJson(remedies[i].after)}});
+      list.push_back({{"change", solve::toText(remedies[i].change)},
+                      {"text", remedies[i].text},
+                      {"before", figuresJson(remedies[i].before)},
+                      {"after", figuresJson(remedies[i].after)}});
     }
     document["remedies"] = std::move(list);
     return {};
   }
 
-  static Result<void> explainValue(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text, Json& document) {
+  static Result<void> explainValue(const Planned& planned, graph::ValueId id, const Progress& progress,
+                                   std::string& text, Json& document) {
     const solve::Problem& problem = *planned.solved->problem;
     const solve::Solution& solution = *planned.solved->result.solution;
     const graph::Graph& graph = *problem.graph;
     document["value"] = graph.value(id).name;
     document["placement"] = solution.of(id).text();
-    text += fmt::format("{} {} is {}\n", graph.value(id).name, graph::toText(graph.value(id).type), solution.of(id).text());
+    text +=
+        fmt::format("{} {} is {}\n", graph.value(id).name, graph::toText(graph.value(id).type), solution.of(id).text());
     Json chain = Json::array();
     for (const solve::WhyLink& link : solve::why(problem, solution, id)) {
       const std::string sentence = solve::plainText(link.sentence);
       text += fmt::format("  {} {}\n", link.isFree ? "*" : "-", sentence);
       for (const std::string& alternative : link.alternatives) text += fmt::format("      or {}\n", alternative);
-      chain.push_back({{"value", graph.value(link.value).name}, {"text", sentence}, {"free", link.isFree}, {"alternatives", link.alternatives}});
+      chain.push_back({{"value", graph.value(link.value).name},
+                       {"text", sentence},
+                       {"free", link.isFree},
+                       {"alternatives", link.alternatives}});
     }
     document["why"] = std::move(chain);
     const auto& optimum = planned.solved->result.optimum;
@@ -204,7 +231,8 @@ struct ExplainCommand {
 
   static std::string regretText(const solve::Regret& regret) {
     if (!regret.extraFs) {
-      return regret.isProved ? "every plan with it needs more than the memory budget" : "the search ended before it found a plan with it within the memory budget";
+      return regret.isProved ? "every plan with it needs more than the memory budget"
+                             : "the search ended before it found a plan with it within the memory budget";
     }
     const std::int64_t bytes = regret.extraBytes.value_or(0);
     const bool isPassedOver = regret.fastestExtraFs && *regret.fastestExtraFs != *regret.extraFs;
@@ -215,18 +243,24 @@ struct ExplainCommand {
                        bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more", fastest);
   }
 
-  Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text, Json& document) const {
+  Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text,
+                             Json& document) const {
     const solve::Problem& problem = *planned.solved->problem;
     const solve::Solution& solution = *planned.solved->result.solution;
     const solve::Engine engine = planned.solved->options.engine;
     const auto parsed = rules::Placement::parse(placement);
-    const auto strategy = placement == rules::axisOf(rules::Strategy::Whole) ? rules::Strategy::Whole : rules::parseStrategy(placement);
+    const auto strategy =
+        placement == rules::axisOf(rules::Strategy::Whole) ? rules::Strategy::Whole : rules::parseStrategy(placement);
     if (!parsed && !strategy) {
-      return fail(ErrorCode::BadUsage, "--placement is \"{}\": write a placement such as R or S(1), or a layer's form such as row or replicated.", placement);
+      return fail(
+          ErrorCode::BadUsage,
+          "--placement is \"{}\": write a placement such as R or S(1), or a layer's form such as row or replicated.",
+          placement);
     }
     CLEAVE_TRY(const solve::WhyNot answer,
-               parsed ? solve::whyNot(problem, solution, engine, id, *parsed, progress)
-                      : solve::whyNot(problem, solution, engine, problem.graph->value(id).producer, *strategy, progress));
+               parsed
+                   ? solve::whyNot(problem, solution, engine, id, *parsed, progress)
+                   : solve::whyNot(problem, solution, engine, problem.graph->value(id).producer, *strategy, progress));
     Json sentences = Json::array();
     for (const solve::Sentence& sentence : answer.sentences) {
       text += solve::plainText(sentence) + "\n";
@@ -249,7 +283,8 @@ struct ExplainCommand {
 
 void addExplainCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<ExplainCommand>();
-  CLI::App* command = app.add_subcommand("explain", "Say why a tensor lies as it does, why not otherwise, or what is in the way of a plan");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Say why a tensor lies as it does, why not otherwise, or what is in the way of a plan");
   state->flags.addTo(*command);
   command->add_option("--value", state->value, "A value (linear_3) or a layer (model.layers.0.mlp.up_proj)");
   command->add_option("--placement", state->placement, "Why not this placement (S(1)) or strategy (row)?");

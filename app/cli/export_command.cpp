@@ -36,7 +36,9 @@ void addExportCommand(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("export", "Write a plan in another form");
   state->planFlags = state->flags.addTo(*command);
   command->get_option("MODEL")->description("Model folder, config.json, or a plan file");
-  command->add_option("--format", state->format, "json or dot")->check(CLI::IsMember({"json", "dot"}))->capture_default_str();
+  command->add_option("--format", state->format, "json or dot")
+      ->check(CLI::IsMember({"json", "dot"}))
+      ->capture_default_str();
   command->add_option("--out", state->out, "File, or - for stdout")->capture_default_str();
   command->callback([state, &chosen] {
     const auto result = state->run();

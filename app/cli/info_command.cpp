@@ -14,10 +14,16 @@ std::string configValue(const nlohmann::json& config, const char* key) {
 }
 
 std::string describeModel(const pipeline::Model& model) {
-  std::string text = fmt::format("{}\n  architecture   {} ({})\n", model.info.source, model.info.architecture, model.info.modelType);
-  for (const auto& [key, label] : {std::pair{"num_hidden_layers", "layers"}, {"hidden_size", "hidden size"}, {"num_attention_heads", "heads"},
-                                   {"num_key_value_heads", "KV heads"}, {"intermediate_size", "MLP size"}, {"vocab_size", "vocabulary"}}) {
-    if (const std::string value = configValue(model.folder.config, key); !value.empty()) text += fmt::format("  {:<14} {}\n", label, value);
+  std::string text =
+      fmt::format("{}\n  architecture   {} ({})\n", model.info.source, model.info.architecture, model.info.modelType);
+  for (const auto& [key, label] : {std::pair{"num_hidden_layers", "layers"},
+                                   {"hidden_size", "hidden size"},
+                                   {"num_attention_heads", "heads"},
+                                   {"num_key_value_heads", "KV heads"},
+                                   {"intermediate_size", "MLP size"},
+                                   {"vocab_size", "vocabulary"}}) {
+    if (const std::string value = configValue(model.folder.config, key); !value.empty())
+      text += fmt::format("  {:<14} {}\n", label, value);
   }
   std::int64_t parameters = 0, elements = 0, bytes = 0, calls = 0;
   for (const graph::Node& node : model.aten->nodes) {
@@ -28,7 +34,8 @@ std::string describeModel(const pipeline::Model& model) {
     elements += graph::elementCount(type.shape);
     bytes += graph::sizeInBytes(type);
   }
-  text += fmt::format("  parameters     {} in {} tensors, {} as {}\n", elements, parameters, bytesText(bytes), graph::toText(model.info.dtype));
+  text += fmt::format("  parameters     {} in {} tensors, {} as {}\n", elements, parameters, bytesText(bytes),
+                      graph::toText(model.info.dtype));
   std::map<std::string, std::int64_t> files;
   for (const auto& [name, tensor] : model.folder.tensors) files[tensor.file] += tensor.bytes;
   if (files.empty()) text += "  weights        none: the model can be planned, and run with --skip-weights\n";
@@ -36,7 +43,8 @@ std::string describeModel(const pipeline::Model& model) {
   for (const auto& [parameter, others] : model.aten->tiedNames) {
     for (const std::string& other : others) text += fmt::format("  tied           {} = {}\n", other, parameter);
   }
-  return text + fmt::format("  graph          {} operators captured, {} after decomposition to core ATen\n", model.captured->nodes.size(), calls);
+  return text + fmt::format("  graph          {} operators captured, {} after decomposition to core ATen\n",
+                            model.captured->nodes.size(), calls);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 int main(int argc, char** argv) {
   cleave::holdStandardStreams();
-  // Whoever reads the progress may go: that concerns neither the work nor its result. A reader of results that is gone is an
-  // error of the write.
+  // Whoever reads the progress may go: that concerns neither the work nor its result. A reader of results that is gone
+  // is an error of the write.
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
   app.require_subcommand(1);

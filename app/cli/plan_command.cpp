@@ -15,7 +15,8 @@ struct PlanCommand {
   std::size_t best = 0;
 
   Result<int> run() const {
-    if (trace == "-") return fail(ErrorCode::BadUsage, "--trace writes a file, and not to stdout: give the file a name.");
+    if (trace == "-")
+      return fail(ErrorCode::BadUsage, "--trace writes a file, and not to stdout: give the file a name.");
     CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
     const Progress progress = consoleProgress();
     if (!compare.empty()) return comparePlans(flags, compare, json, progress);
@@ -32,7 +33,8 @@ struct PlanCommand {
     endProgress();
     if (!trace.empty()) CLEAVE_TRY_VOID(solve::saveTrace(*planned.solved->trace, trace, progress));
     if (!planned.plan) {
-      if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, noSolutionJson(*planned.solved, planned.model->info) + "\n"));
+      if (!json.empty())
+        CLEAVE_TRY_VOID(writeOutput(json, noSolutionJson(*planned.solved, planned.model->info) + "\n"));
       const int exit = report(planned.planError);
       if (!pipeline::isOverBudget(planned.solved->result)) return exit;
       CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
@@ -58,12 +60,18 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
   command->add_option("--trace", state->trace, "Save the recorded search to a file");
   std::vector<CLI::Option*> questions;
-  questions.push_back(command->add_option("--compare", state->compare, "Compare plans instead: engines or plan files, such as reference,optimal"));
-  questions.push_back(command->add_option("--world-sizes", state->worldSizes, "Say instead which world sizes work and why not the others (default 1-64)")
+  questions.push_back(command->add_option("--compare", state->compare,
+                                          "Compare plans instead: engines or plan files, such as reference,optimal"));
+  questions.push_back(command
+                          ->add_option("--world-sizes", state->worldSizes,
+                                       "Say instead which world sizes work and why not the others (default 1-64)")
                           ->expected(0, 1));
-  questions.push_back(command->add_flag("--preflight", state->preflight, "Say instead what is known before any search"));
-  questions.push_back(command->add_flag("--pareto", state->pareto, "List instead the plans that no other beats in both time and memory"));
-  questions.push_back(command->add_option("--best", state->best, "List instead the K cheapest plans")->check(CLI::Range(1, 1000)));
+  questions.push_back(
+      command->add_flag("--preflight", state->preflight, "Say instead what is known before any search"));
+  questions.push_back(command->add_flag("--pareto", state->pareto,
+                                        "List instead the plans that no other beats in both time and memory"));
+  questions.push_back(
+      command->add_option("--best", state->best, "List instead the K cheapest plans")->check(CLI::Range(1, 1000)));
   for (CLI::Option* question : questions) {
     for (CLI::Option* other : questions) {
       if (question != other) question->excludes(other);

@@ -24,7 +24,8 @@ int listFamilies() {
   return written ? 0 : report(written.error());
 }
 
-/// The next line. Of one that is longer than accepted only one byte more is kept: a file without line ends is no memory.
+/// The next line. Of one that is longer than accepted only one byte more is kept: a file without line ends is no
+/// memory.
 bool readLine(std::istream& lines, std::string& line) {
   constexpr int kEnd = std::char_traits<char>::eof();
   line.clear();
@@ -42,9 +43,10 @@ int evaluateLines(std::istream& lines) {
   std::string line;
   while (readLine(lines, line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    Result<std::string> answer = line.size() > kMaxLineBytes
-                                     ? Result<std::string>(fail(ErrorCode::BadInput, "A line is longer than {} bytes.", kMaxLineBytes))
-                                     : pipeline::evaluateRule(line);
+    Result<std::string> answer =
+        line.size() > kMaxLineBytes
+            ? Result<std::string>(fail(ErrorCode::BadInput, "A line is longer than {} bytes.", kMaxLineBytes))
+            : pipeline::evaluateRule(line);
     if (!answer) {
       exit = exitCode(answer.error().code);
       answer = pipeline::errorLine(answer.error());
@@ -60,11 +62,13 @@ Result<int> verify(const torch_rank::VerifyOptions& options) {
   endProgress();
   std::string text;
   for (const torch_rank::Finding& finding : verified.findings) {
-    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_rank::toText(finding.kind), finding.call, finding.claim, finding.detail);
+    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_rank::toText(finding.kind), finding.call,
+                        finding.claim, finding.detail);
   }
-  text += fmt::format("{} applications of rules, {} claims run on shards, {} conflicts tried for missed splits (seed {}): {}\n", verified.calls,
-                      verified.claims, verified.conflicts, options.seed,
-                      verified.findings.empty() ? "every claim holds" : fmt::format("{} findings", verified.findings.size()));
+  text += fmt::format(
+      "{} applications of rules, {} claims run on shards, {} conflicts tried for missed splits (seed {}): {}\n",
+      verified.calls, verified.claims, verified.conflicts, options.seed,
+      verified.findings.empty() ? "every claim holds" : fmt::format("{} findings", verified.findings.size()));
   CLEAVE_TRY_VOID(writeOutput("-", text));
   return verified.findings.empty() ? 0 : exitCode(ErrorCode::Negative);
 }
@@ -83,7 +87,9 @@ struct RulesCommand {
     if (evaluate == "-") return evaluateLines(std::cin);
     std::error_code ignored;
     std::ifstream file(evaluate);
-    return file && !fs::is_directory(evaluate, ignored) ? evaluateLines(file) : report({ErrorCode::BadInput, fmt::format("{} cannot be read.", evaluate)});
+    return file && !fs::is_directory(evaluate, ignored)
+               ? evaluateLines(file)
+               : report({ErrorCode::BadInput, fmt::format("{} cannot be read.", evaluate)});
   }
 };
 
@@ -91,13 +97,19 @@ struct RulesCommand {
 
 void addRulesCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<RulesCommand>();
-  CLI::App* command = app.add_subcommand("rules", "List the operator families, evaluate a rule, or prove the rules by running them");
-  CLI::Option* evaluate =
-      command->add_option("--eval", state->evaluate, "JSON lines from a file, or - for stdin: "
-                          R"json({"op":"aten::sum.dim_IntList","args":[{"tensor":[2,8,4],"placement":"S(1)"},[2],false],"ranks":2})json");
-  CLI::Option* verifies = command->add_flag("--verify", state->verifies, "Run every rule's claims on random tensors, whole and in shards")->excludes(evaluate);
+  CLI::App* command =
+      app.add_subcommand("rules", "List the operator families, evaluate a rule, or prove the rules by running them");
+  CLI::Option* evaluate = command->add_option(
+      "--eval", state->evaluate,
+      "JSON lines from a file, or - for stdin: "
+      R"json({"op":"aten::sum.dim_IntList","args":[{"tensor":[2,8,4],"placement":"S(1)"},[2],false],"ranks":2})json");
+  CLI::Option* verifies =
+      command->add_flag("--verify", state->verifies, "Run every rule's claims on random tensors, whole and in shards")
+          ->excludes(evaluate);
   command->add_option("--op", state->options.op, "With --verify: this operator only")->needs(verifies);
-  command->add_option("--seed", state->options.seed, "With --verify: seed of sizes and values")->needs(verifies)->capture_default_str();
+  command->add_option("--seed", state->options.seed, "With --verify: seed of sizes and values")
+      ->needs(verifies)
+      ->capture_default_str();
   command->callback([state, &chosen] { chosen.exitCode = state->run(); });
 }
 

@@ -27,9 +27,12 @@ Result<std::vector<Shape2>> parseShapes(const std::string& text) {
     Shape2 shape;
     const auto batch = std::from_chars(at, end, shape.batch);
     const bool hasX = batch.ec == std::errc() && batch.ptr < end && *batch.ptr == 'x';
-    const auto sequence = hasX ? std::from_chars(batch.ptr + 1, end, shape.sequence) : std::from_chars_result{at, std::errc::invalid_argument};
-    if (sequence.ec != std::errc() || (sequence.ptr < end && *sequence.ptr != ',') || shape.batch < 1 || shape.sequence < 1) {
-      return fail(ErrorCode::BadUsage, "--shapes is \"{}\": write BATCHxSEQUENCE, several separated by commas, e.g. 2x16,1x64.", text);
+    const auto sequence = hasX ? std::from_chars(batch.ptr + 1, end, shape.sequence)
+                               : std::from_chars_result{at, std::errc::invalid_argument};
+    if (sequence.ec != std::errc() || (sequence.ptr < end && *sequence.ptr != ',') || shape.batch < 1 ||
+        shape.sequence < 1) {
+      return fail(ErrorCode::BadUsage,
+                  "--shapes is \"{}\": write BATCHxSEQUENCE, several separated by commas, e.g. 2x16,1x64.", text);
     }
     shapes.push_back(shape);
     at = sequence.ptr + 1;
@@ -43,13 +46,16 @@ CLI::Validator finiteTolerance() {
       [](std::string& text) -> std::string {
         double value = 0;
         const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool isGood = error == std::errc() && stop == text.data() + text.size() && std::isfinite(value) && value >= 0;
+        const bool isGood =
+            error == std::errc() && stop == text.data() + text.size() && std::isfinite(value) && value >= 0;
         return isGood ? "" : "a tolerance is a finite number from 0 on, not " + text;
       },
       "NUMBER");
 }
 
-std::string errorJson(const Error& error) { return jsonText({{"code", exitCode(error.code)}, {"message", error.message}}, -1); }
+std::string errorJson(const Error& error) {
+  return jsonText({{"code", exitCode(error.code)}, {"message", error.message}}, -1);
+}
 
 struct RunCommand {
   PlanFlags flags;
@@ -64,8 +70,9 @@ struct RunCommand {
     if (expect.empty()) return {};
     CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(expect));
     if (!header.tensors.contains("loss")) return {};
-    return fail(ErrorCode::BadInput, "{} has a loss, and {} no labels to compute one from: add labels, or leave the loss out {}.", expect, inputs,
-                isPlanFile(flags.model) ? "of the plan" : "with --loss off");
+    return fail(ErrorCode::BadInput,
+                "{} has a loss, and {} no labels to compute one from: add labels, or leave the loss out {}.", expect,
+                inputs, isPlanFile(flags.model) ? "of the plan" : "with --loss off");
   }
 
   /// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
@@ -94,8 +101,9 @@ struct RunCommand {
     const plan::ModelInfo wanted = pipeline::withInputs(plan->model, shape);
     if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
     endProgress();
-    std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n", flags.model.c_str(),
-                 pipeline::inputsInWords(plan->model).c_str(), file.c_str(), pipeline::inputsInWords(wanted).c_str());
+    std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n",
+                 flags.model.c_str(), pipeline::inputsInWords(plan->model).c_str(), file.c_str(),
+                 pipeline::inputsInWords(wanted).c_str());
     return pipeline::planAgain(*plan, wanted, progress);
   }
 
@@ -141,12 +149,15 @@ struct RunCommand {
     CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.plan->ranks));
     if (const auto memory = pipeline::checkMemory(*request.plan, backend); !memory.fits()) {
       return fail(ErrorCode::Environment,
-                  "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with --ignore-memory.", memory.text);
+                  "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with "
+                  "--ignore-memory.",
+                  memory.text);
     }
     if (!request.comparesUnsplit()) return {};
     if (const auto memory = pipeline::checkUnsplitMemory(*request.plan); !memory.fits()) {
       return fail(ErrorCode::Environment,
-                  "{} Give the expected values with --expect, leave the comparison out with --no-check, or start all the same with --ignore-memory.",
+                  "{} Give the expected values with --expect, leave the comparison out with --no-check, or start all "
+                  "the same with --ignore-memory.",
                   memory.text);
     }
     return {};
@@ -224,9 +235,13 @@ struct RunCommand {
 
   /// One document for all shapes, also when one of them is the last because it failed.
   Result<int> runShapes(const Progress& progress) {
-    if (isPlanFile(flags.model)) return fail(ErrorCode::BadUsage, "--shapes needs a model, not a plan: a plan is made for one shape.");
-    if (!input.empty() || !expect.empty()) return fail(ErrorCode::BadUsage, "--shapes and --input or --expect exclude each other.");
-    if (!output.empty()) return fail(ErrorCode::BadUsage, "--shapes and --output exclude each other: each run would replace the outputs of the one before.");
+    if (isPlanFile(flags.model))
+      return fail(ErrorCode::BadUsage, "--shapes needs a model, not a plan: a plan is made for one shape.");
+    if (!input.empty() || !expect.empty())
+      return fail(ErrorCode::BadUsage, "--shapes and --input or --expect exclude each other.");
+    if (!output.empty())
+      return fail(ErrorCode::BadUsage,
+                  "--shapes and --output exclude each other: each run would replace the outputs of the one before.");
     CLEAVE_TRY(const auto wanted, parseShapes(shapes));
     int worst = 0;
     bool isAllChecked = true;
@@ -239,11 +254,13 @@ struct RunCommand {
       auto done = runOnce(progress);
       failure = done ? done->failure : done.error();
       const std::string report = done ? "\"report\": " + done->report : "\"error\": " + errorJson(done.error());
-      reports += fmt::format("{}{{\"batch\": {}, \"sequence\": {}, {}}}", reports.empty() ? "" : ",\n", shape.batch, shape.sequence, report);
+      reports += fmt::format("{}{{\"batch\": {}, \"sequence\": {}, {}}}", reports.empty() ? "" : ",\n", shape.batch,
+                             shape.sequence, report);
       if (done) {
         worst = std::max(worst, done->exitCode());
         isAllChecked = isAllChecked && done->verdict != pipeline::RunVerdict::NotChecked;
-        if (printed) printed = print(fmt::format("batch {}, sequence {}\n{}", shape.batch, shape.sequence, done->summary));
+        if (printed)
+          printed = print(fmt::format("batch {}, sequence {}\n{}", shape.batch, shape.sequence, done->summary));
       }
       if (failure) {
         failure->message = fmt::format("batch {}, sequence {}: {}", shape.batch, shape.sequence, failure->message);
@@ -251,7 +268,8 @@ struct RunCommand {
       }
     }
     const char* passed = worst != 0 || failure ? "false" : isAllChecked ? "true" : "null";
-    CLEAVE_TRY_VOID(writeReport(fmt::format("{{\"schema\": \"cleave.runs/1\",\n\"passed\": {},\n\"runs\": [\n{}\n]}}\n", passed, reports)));
+    CLEAVE_TRY_VOID(writeReport(
+        fmt::format("{{\"schema\": \"cleave.runs/1\",\n\"passed\": {},\n\"runs\": [\n{}\n]}}\n", passed, reports)));
     if (failure) return tl::unexpected(*std::move(failure));
     CLEAVE_TRY_VOID(printed);
     return worst;
@@ -262,20 +280,28 @@ struct RunCommand {
 
 void addRunCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<RunCommand>();
-  CLI::App* command = app.add_subcommand("run", "Run the split model on local ranks and check that it computes the same");
+  CLI::App* command =
+      app.add_subcommand("run", "Run the split model on local ranks and check that it computes the same");
   state->planFlags = state->flags.addTo(*command);
   command->get_option("MODEL")->description("Model folder, config.json, or a plan file written by plan --json");
   command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
-  command->add_option("--input", state->input, "safetensors with input_ids, labels, attention_mask")->check(CLI::ExistingFile);
-  command->add_option("--expect", state->expect, "safetensors with the expected logits and loss")->check(CLI::ExistingFile);
-  command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)")->check(finiteTolerance());
-  command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)")->check(finiteTolerance());
+  command->add_option("--input", state->input, "safetensors with input_ids, labels, attention_mask")
+      ->check(CLI::ExistingFile);
+  command->add_option("--expect", state->expect, "safetensors with the expected logits and loss")
+      ->check(CLI::ExistingFile);
+  command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)")
+      ->check(finiteTolerance());
+  command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)")
+      ->check(finiteTolerance());
   command->add_option("--output", state->output, "Write the outputs as safetensors");
   command->add_option("--shapes", state->shapes, "Repeat for BATCHxSEQUENCE,…");
-  command->add_flag("--skip-weights", state->skipWeights, "Fill all parameters from the seed instead of reading the checkpoint");
+  command->add_flag("--skip-weights", state->skipWeights,
+                    "Fill all parameters from the seed instead of reading the checkpoint");
   command->add_flag("--init-missing", state->initMissing, "Fill parameters that the checkpoint lacks from the seed");
   command->add_flag("--no-check", state->noCheck, "Without --expect: do not compare with an unsplit run");
-  command->add_flag("--ignore-memory", state->ignoreMemory, "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
+  command->add_flag(
+      "--ignore-memory", state->ignoreMemory,
+      "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
   command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout");
   command->callback([state, &chosen] {
     const auto result = state->run();

@@ -69,7 +69,8 @@ std::string collectivesText(const plan::Plan& plan) {
     bytes += collective.bytes;
   }
   std::string text;
-  for (const auto& [kind, sum] : byKind) text += fmt::format("{}{} × {} ({})", text.empty() ? "" : ", ", sum.first, kind, bytesText(sum.second));
+  for (const auto& [kind, sum] : byKind)
+    text += fmt::format("{}{} × {} ({})", text.empty() ? "" : ", ", sum.first, kind, bytesText(sum.second));
   return text.empty() ? "none" : text;
 }
 
@@ -81,24 +82,29 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
   std::string text = output.name;
   if (output.rank > 0) text += fmt::format(" of rank {}", output.rank);
   if (output.notANumber > 0) {
-    text += fmt::format(": {} not a number, here or in {}, and equal{} nothing", countOf(output.notANumber, "element is", "elements are"),
-                        comparedWith, output.notANumber == 1 ? "s" : "");
-    if (output.outside > 0) text += fmt::format("; {} outside the tolerance", countOf(output.outside, "element", "elements"));
+    text += fmt::format(": {} not a number, here or in {}, and equal{} nothing",
+                        countOf(output.notANumber, "element is", "elements are"), comparedWith,
+                        output.notANumber == 1 ? "s" : "");
+    if (output.outside > 0)
+      text += fmt::format("; {} outside the tolerance", countOf(output.outside, "element", "elements"));
     return text + ": DIFFERENT\n";
   }
   text += fmt::format(": largest difference {:.3g} from {}, {:.3g} % of the tolerance: ", output.maxAbs, comparedWith,
                       100 * output.ofTolerance);
   if (output.within()) return text + "equal within it\n";
   text += "DIFFERENT";
-  if (output.outside > 0) text += fmt::format(", {} outside the tolerance", countOf(output.outside, "element", "elements"));
+  if (output.outside > 0)
+    text += fmt::format(", {} outside the tolerance", countOf(output.outside, "element", "elements"));
   return text + "\n";
 }
 
 std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
-  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture, countOf(plan.ranks, "rank", "ranks"), launch::toText(report.backend));
+  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture,
+                                       countOf(plan.ranks, "rank", "ranks"), launch::toText(report.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
-    case pipeline::RunVerdict::NotChecked: return fmt::format("not checked: {} ran to the end, and what it computed was compared with nothing\n", what);
+    case pipeline::RunVerdict::NotChecked:
+      return fmt::format("not checked: {} ran to the end, and what it computed was compared with nothing\n", what);
     case pipeline::RunVerdict::Failed: break;
   }
   return fmt::format("FAILED: {}\n", what);
@@ -110,45 +116,55 @@ std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
   for (const plan::ReplicatedWork* work : plan::indivisibleHeads(shares)) named.push_back(*work);
   const double least = kLeastShareNamed * static_cast<double>(shares.computeFs);
   for (const plan::ReplicatedWork& work : shares.replicated) {
-    const bool isNew = std::none_of(named.begin(), named.end(), [&](const auto& other) { return other.first == work.first; });
+    const bool isNew =
+        std::none_of(named.begin(), named.end(), [&](const auto& other) { return other.first == work.first; });
     if (isNew && static_cast<double>(work.femtoseconds) >= least) named.push_back(work);
   }
   return named;
 }
 
-bool mayRedistribute(const plan::Standing& standing) { return plan::causeOf(standing) == plan::WholeCause::CannotAsRead; }
+bool mayRedistribute(const plan::Standing& standing) {
+  return plan::causeOf(standing) == plan::WholeCause::CannotAsRead;
+}
 
 }  // namespace
 
 std::string planSummary(const plan::Plan& plan) {
-  std::string text = fmt::format("{} ({}), {} rank{}, batch {}, sequence {}, {}\n\n", plan.model.architecture, plan.model.source, plan.ranks,
-                                 plan.ranks == 1 ? "" : "s", plan.model.batch, plan.model.sequence, graph::toText(plan.model.dtype));
+  std::string text = fmt::format("{} ({}), {} rank{}, batch {}, sequence {}, {}\n\n", plan.model.architecture,
+                                 plan.model.source, plan.ranks, plan.ranks == 1 ? "" : "s", plan.model.batch,
+                                 plan.model.sequence, graph::toText(plan.model.dtype));
   const auto folded = foldLayers(plan);
   std::size_t width = 0;
   std::vector<std::string> names;
   for (const FoldedLayer& layer : folded) {
     std::string name = layer.pattern;
-    if (const auto mark = name.find('#'); mark != std::string::npos) name.replace(mark, 1, "{" + indexText(layer.indices) + "}");
+    if (const auto mark = name.find('#'); mark != std::string::npos)
+      name.replace(mark, 1, "{" + indexText(layer.indices) + "}");
     width = std::max(width, name.size());
     names.push_back(std::move(name));
   }
-  for (std::size_t i = 0; i < folded.size(); ++i) text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
+  for (std::size_t i = 0; i < folded.size(); ++i)
+    text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
   if (const std::string whole = plan::wholeText(plan::wholeLayers(plan)); !whole.empty()) text += whole + ".\n";
-  bool asks = std::any_of(plan.layers.begin(), plan.layers.end(), [](const auto& layer) { return mayRedistribute(layer.standing); });
+  bool asks = std::any_of(plan.layers.begin(), plan.layers.end(),
+                          [](const auto& layer) { return mayRedistribute(layer.standing); });
   for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) {
     text += fmt::format("  {}\n", plan::toText(work));
     asks = asks || mayRedistribute(work.why);
   }
-  if (asks) text += "Redistribution gathers or cuts values after they are computed; --redistribute NAME, or '*', lets the search use it.\n";
+  if (asks)
+    text +=
+        "Redistribution gathers or cuts values after they are computed; --redistribute NAME, or '*', lets the search "
+        "use it.\n";
   text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
-  text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n", solve::memoryText(plan.cost),
-                      bytesText(plan.memory.wholeParameters));
+  text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n",
+                      solve::memoryText(plan.cost), bytesText(plan.memory.wholeParameters));
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
-  text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine), plan.search.tries,
-                      plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
+  text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine),
+                      plan.search.tries, plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
   return text;
 }
 
@@ -191,7 +207,8 @@ std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo
                     {"events", solved.result.stats.events}};
   json["timings_ms"] = {{"solve", solved.solveMs}};
   auto causes = nlohmann::ordered_json::array();
-  for (const solve::ConflictRecord& cause : solved.result.causes) causes.push_back({{"reason", cause.reason}, {"pins", cause.pins}});
+  for (const solve::ConflictRecord& cause : solved.result.causes)
+    causes.push_back({{"reason", cause.reason}, {"pins", cause.pins}});
   json["causes"] = std::move(causes);
   return jsonText(json, 1);
 }

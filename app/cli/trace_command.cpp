@@ -2,8 +2,8 @@
 #include "cli/console.h"
 
 #include "base/json.h"
-#include "solve/trace/cursor.h"
 #include "solve/engine.h"
+#include "solve/trace/cursor.h"
 
 namespace cleave::cli {
 namespace {
@@ -38,17 +38,23 @@ struct TraceCommand {
     Json values = Json::object();
     auto& members = values.get_ref<Json::object_t&>();  // appended to: its own insertion searches linearly
     for (graph::ValueId value : idRange<graph::ValueId>(graph.values.size())) {
-      if (const auto placement = cursor.placementOf(value)) members.emplace_back(graph.value(value).name, placement->text());
+      if (const auto placement = cursor.placementOf(value))
+        members.emplace_back(graph.value(value).name, placement->text());
     }
     const auto event = cursor.lastEvent();
     const std::string words = event ? solve::describe(*trace, *event) : "Before the first step.";
     if (json) {
-      const Json state{{"step", cursor.step()}, {"steps", trace->size()}, {"event", words}, {"assigned", cursor.assignedCount()}, {"values", std::move(values)}};
+      const Json state{{"step", cursor.step()},
+                       {"steps", trace->size()},
+                       {"event", words},
+                       {"assigned", cursor.assignedCount()},
+                       {"values", std::move(values)}};
       CLEAVE_TRY_VOID(writeOutput("-", jsonText(state, 1) + "\n"));
       return 0;
     }
     std::string lines = fmt::format("step {} of {}: {}\n", cursor.step(), trace->size(), words);
-    for (const auto& [name, placement] : values.items()) lines += fmt::format("  {:<40} {}\n", name, placement.get<std::string>());
+    for (const auto& [name, placement] : values.items())
+      lines += fmt::format("  {:<40} {}\n", name, placement.get<std::string>());
     CLEAVE_TRY_VOID(writeOutput("-", lines));
     return 0;
   }

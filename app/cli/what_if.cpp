@@ -42,14 +42,16 @@ Result<Planned> planWithEngine(PlanFlags flags, const std::string& engine, const
   return planned;
 }
 
-Result<std::shared_ptr<const plan::Plan>> sideOf(const PlanFlags& flags, const std::string& side, const Progress& progress) {
+Result<std::shared_ptr<const plan::Plan>> sideOf(const PlanFlags& flags, const std::string& side,
+                                                 const Progress& progress) {
   if (solve::parseEngine(side)) {
     CLEAVE_TRY(const auto planned, withContext(planWithEngine(flags, side, progress), side));
     return planned.plan;
   }
   std::error_code ignored;
   if (fs::is_regular_file(side, ignored)) return readPlanFile(side);
-  return fail(ErrorCode::BadUsage, "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
+  return fail(ErrorCode::BadUsage,
+              "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
 }
 
 Json worldSizeJson(const plan::WorldSize& size) {
@@ -85,8 +87,8 @@ std::string wrapped(const std::string& text, std::size_t indent) {
   return lines + line + "\n";
 }
 
-/// World sizes for people. Reasons are sentences: each stands once below the table, and rows name it by number. Of the numbers of
-/// ranks that are over the budget the nearest one's stands there.
+/// World sizes for people. Reasons are sentences: each stands once below the table, and rows name it by number. Of the
+/// numbers of ranks that are over the budget the nearest one's stands there.
 class WorldSizeTable {
  public:
   explicit WorldSizeTable(const std::vector<plan::WorldSize>& sizes) : m_sizes(sizes) {
@@ -109,24 +111,31 @@ class WorldSizeTable {
   }
 
  private:
-  static bool isWithoutPlan(const plan::WorldSize& size) { return size.verdict == plan::WorldSizeVerdict::OverBudget && !size.hasPlan; }
+  static bool isWithoutPlan(const plan::WorldSize& size) {
+    return size.verdict == plan::WorldSizeVerdict::OverBudget && !size.hasPlan;
+  }
 
-  static std::string line(std::string_view ranks, std::string_view verdict, std::string_view layers, std::string_view flops, std::string_view weights,
-                          std::string_view bytes, std::string_view step, std::string_view why) {
-    return fmt::format("{:>5}  {:<15} {:>12} {:>7} {:>7} {:>9} {:>10}  {}\n", ranks, verdict, layers, flops, weights, bytes, step, why);
+  static std::string line(std::string_view ranks, std::string_view verdict, std::string_view layers,
+                          std::string_view flops, std::string_view weights, std::string_view bytes,
+                          std::string_view step, std::string_view why) {
+    return fmt::format("{:>5}  {:<15} {:>12} {:>7} {:>7} {:>9} {:>10}  {}\n", ranks, verdict, layers, flops, weights,
+                       bytes, step, why);
   }
 
   std::string row(const plan::WorldSize& size) {
     const auto ifPlan = [&](std::string figure) { return size.hasPlan ? std::move(figure) : std::string("-"); };
-    const auto ifSplit = [&](std::string figure) { return size.ranks > 1 ? ifPlan(std::move(figure)) : std::string("-"); };
+    const auto ifSplit = [&](std::string figure) {
+      return size.ranks > 1 ? ifPlan(std::move(figure)) : std::string("-");
+    };
     std::string why = plan::overBudgetText(size);
     const std::string reason = plan::reasonText(size);
     if (const bool isTold = !isWithoutPlan(size) || &size == m_nearest; isTold && !reason.empty()) {
       why += fmt::format("{}[{}]", why.empty() ? "" : " ", numberOf(reason));
     }
-    return line(std::to_string(size.ranks), plan::toText(size.verdict), ifSplit(fmt::format("{} of {}", size.layers.split, size.layers.layers)),
-                ifSplit(plan::percentText(size.flopsShare)), ifSplit(plan::percentText(size.weightShare)), ifPlan(bytesText(size.rankBytes)),
-                ifPlan(solve::timeText(size.femtoseconds)), why);
+    return line(std::to_string(size.ranks), plan::toText(size.verdict),
+                ifSplit(fmt::format("{} of {}", size.layers.split, size.layers.layers)),
+                ifSplit(plan::percentText(size.flopsShare)), ifSplit(plan::percentText(size.weightShare)),
+                ifPlan(bytesText(size.rankBytes)), ifPlan(solve::timeText(size.femtoseconds)), why);
   }
 
   std::size_t numberOf(const std::string& reason) {
@@ -161,25 +170,28 @@ Result<Posed> pose(const PlanFlags& flags, const Progress& progress) {
 Result<Planned> planOptimally(const PlanFlags& flags, const Progress& progress) {
   CLEAVE_TRY(auto planned, planWithEngine(flags, std::string(solve::toText(solve::Engine::Optimal)), progress));
   if (planned.solved->result.optimum) return planned;
-  return fail(ErrorCode::Negative, "The engine optimal had to leave out too many states of this graph to find a plan; {} found one, but knows no other.",
+  return fail(ErrorCode::Negative,
+              "The engine optimal had to leave out too many states of this graph to find a plan; {} found one, but "
+              "knows no other.",
               solve::toText(planned.solved->result.engine));
 }
 
 /// One line of --best: how a plan differs from the best one, and how many more look the same.
 struct Listed {
   plan::PlanDiff diff;
-  std::size_t alike = 0;          ///< more plans with the same figures, layers and collectives
-  std::string differing;          ///< a value that lies otherwise in the first of these
+  std::size_t alike = 0;  ///< more plans with the same figures, layers and collectives
+  std::string differing;  ///< a value that lies otherwise in the first of these
 };
 
 bool looksLike(const plan::PlanDiff& a, const plan::PlanDiff& b) {
-  return a.femtoseconds.after == b.femtoseconds.after && a.rankBytes.after == b.rankBytes.after && a.collectives == b.collectives &&
-         plan::layerLines(a) == plan::layerLines(b);
+  return a.femtoseconds.after == b.femtoseconds.after && a.rankBytes.after == b.rankBytes.after &&
+         a.collectives == b.collectives && plan::layerLines(a) == plan::layerLines(b);
 }
 
 std::string alikeText(const Listed& listed) {
   const bool isOne = listed.alike == 1;
-  return fmt::format("at least {} more plan{} like this: {} only in how values between the layers lie{}", listed.alike, isOne ? "" : "s", isOne ? "it differs" : "they differ",
+  return fmt::format("at least {} more plan{} like this: {} only in how values between the layers lie{}", listed.alike,
+                     isOne ? "" : "s", isOne ? "it differs" : "they differ",
                      listed.differing.empty() ? "" : fmt::format(", such as `{}`", listed.differing));
 }
 
@@ -187,7 +199,9 @@ std::string alikeText(const Listed& listed) {
 std::string differingValue(const plan::PlanDiff& a, const plan::PlanDiff& b) {
   const auto missingIn = [](const plan::PlanDiff& from, const plan::PlanDiff& in) -> std::string {
     for (const plan::ValueChange& change : from.values) {
-      const auto same = [&](const plan::ValueChange& other) { return other.value == change.value && other.after == change.after; };
+      const auto same = [&](const plan::ValueChange& other) {
+        return other.value == change.value && other.after == change.after;
+      };
       if (std::none_of(in.values.begin(), in.values.end(), same)) return change.name;
     }
     return {};
@@ -204,7 +218,8 @@ Result<std::shared_ptr<const plan::Plan>> planOf(const Planned& planned, solve::
   return pipeline::planModel(planned.model, solved);
 }
 
-/// The `count` cheapest plans that can be told apart by their figures, layers or collectives; fewer when the next ones all look alike.
+/// The `count` cheapest plans that can be told apart by their figures, layers or collectives; fewer when the next ones
+/// all look alike.
 Result<std::vector<Listed>> listBest(const Planned& planned, std::size_t count, const Progress& progress) {
   constexpr std::size_t kMostAlike = 8;
   std::vector<Listed> listed;
@@ -215,7 +230,8 @@ Result<std::vector<Listed>> listBest(const Planned& planned, std::size_t count, 
       CLEAVE_TRY(const auto plan, planOf(planned, solutions[seen]));
       if (!best) best = plan;
       CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*best, *plan));
-      const auto known = std::find_if(listed.begin(), listed.end(), [&](const Listed& other) { return looksLike(other.diff, diff); });
+      const auto known =
+          std::find_if(listed.begin(), listed.end(), [&](const Listed& other) { return looksLike(other.diff, diff); });
       if (known == listed.end()) {
         if (listed.size() == count) return listed;
         listed.push_back({std::move(diff)});
@@ -232,12 +248,15 @@ Result<std::vector<Listed>> listBest(const Planned& planned, std::size_t count, 
 
 Result<std::vector<int>> parseSizes(const std::string& text) {
   const auto wrong = [&] {
-    return fail(ErrorCode::BadUsage, "--world-sizes is \"{}\": write numbers and ranges from 1 to {}, such as 1-8,16,32.", text, pipeline::kMaxRanks);
+    return fail(ErrorCode::BadUsage,
+                "--world-sizes is \"{}\": write numbers and ranges from 1 to {}, such as 1-8,16,32.", text,
+                pipeline::kMaxRanks);
   };
   const auto number = [](std::string_view part) -> std::optional<int> {
     int value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error != std::errc() || end != part.data() + part.size() || value < 1 || value > pipeline::kMaxRanks) return std::nullopt;
+    if (error != std::errc() || end != part.data() + part.size() || value < 1 || value > pipeline::kMaxRanks)
+      return std::nullopt;
     return value;
   };
   std::set<int> sizes;
@@ -252,10 +271,13 @@ Result<std::vector<int>> parseSizes(const std::string& text) {
   return std::vector<int>(sizes.begin(), sizes.end());
 }
 
-Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const std::string& json, const Progress& progress) {
+Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const std::string& json,
+                         const Progress& progress) {
   const auto names = splitAtCommas(sides);
-  if (names.size() < 2) return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
-  for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::filesBehind(name)));
+  if (names.size() < 2)
+    return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
+  for (const std::string& name : names)
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::filesBehind(name)));
   CLEAVE_TRY(const auto base, sideOf(flags, names.front(), progress));
   std::string text;
   std::vector<std::string> diffs;
@@ -269,7 +291,8 @@ Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const
   return answer(text, json, fmt::format("{{\"schema\":\"cleave.diffs/1\",\"diffs\":[{}]}}\n", fmt::join(diffs, ",")));
 }
 
-Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json, const Progress& progress) {
+Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json,
+                           const Progress& progress) {
   CLEAVE_TRY(const auto ranks, parseSizes(sizes.empty() ? fmt::format("1-{}", kLargestListedSize) : sizes));
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
   const auto results = plan::worldSizes(*posed.problem, posed.options.engine, ranks, progress);
@@ -283,7 +306,8 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
   const plan::Preflight report = plan::preflight(*posed.problem);
-  std::string text = fmt::format("Before any search, on {} rank{}:\n", posed.options.ranks, posed.options.ranks == 1 ? "" : "s");
+  std::string text =
+      fmt::format("Before any search, on {} rank{}:\n", posed.options.ranks, posed.options.ranks == 1 ? "" : "s");
   Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
   text += report.unknownOperators.empty() ? "  every operator has a rule\n" : "  operators without a rule\n";
   for (const auto& op : report.unknownOperators) {
@@ -294,20 +318,30 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
   if (!report.heads.empty()) text += "  heads that do not divide\n";
   for (const auto& attention : report.heads) {
     text += fmt::format("    {} × {}: {}\n", attention.count, attention.pattern, attention.text);
-    heads.push_back({{"modules", attention.pattern}, {"count", attention.count}, {"heads", attention.heads.query}, {"kv_heads", attention.heads.keyValue}, {"text", attention.text}});
+    heads.push_back({{"modules", attention.pattern},
+                     {"count", attention.count},
+                     {"heads", attention.heads.query},
+                     {"kv_heads", attention.heads.keyValue},
+                     {"text", attention.text}});
   }
-  text += posed.options.ranks == 1 ? "  there is nothing to split\n" : report.indivisible.empty() ? "  every layer has a form that splits it\n" : "  layers that do not divide\n";
+  text += posed.options.ranks == 1     ? "  there is nothing to split\n"
+          : report.indivisible.empty() ? "  every layer has a form that splits it\n"
+                                       : "  layers that do not divide\n";
   for (const auto& layer : report.indivisible) {
     text += fmt::format("    {} × {} ({}): {}\n", layer.count, layer.pattern, bytesText(layer.bytes), layer.reason);
-    indivisible.push_back({{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
+    indivisible.push_back(
+        {{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
   }
   text += fmt::format("  whole on every rank whatever the plan: {}\n", bytesText(report.wholeBytes));
   for (const auto& weight : report.whole) {
     text += fmt::format("    {} × {} ({}): {}\n", weight.count, weight.pattern, bytesText(weight.bytes), weight.why);
-    whole.push_back({{"parameters", weight.pattern}, {"count", weight.count}, {"bytes", weight.bytes}, {"why", weight.why}});
+    whole.push_back(
+        {{"parameters", weight.pattern}, {"count", weight.count}, {"bytes", weight.bytes}, {"why", weight.why}});
   }
-  const Json document{{"schema", "cleave.preflight/1"}, {"ranks", posed.options.ranks}, {"operators_without_rule", unknown},
-                      {"heads", heads}, {"indivisible", indivisible},     {"whole", whole},               {"whole_bytes", report.wholeBytes}};
+  const Json document{{"schema", "cleave.preflight/1"},    {"ranks", posed.options.ranks},
+                      {"operators_without_rule", unknown}, {"heads", heads},
+                      {"indivisible", indivisible},        {"whole", whole},
+                      {"whole_bytes", report.wholeBytes}};
   return answer(text, json, jsonText(document, 1) + "\n");
 }
 
@@ -317,7 +351,8 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
   std::string text = fmt::format("{:>12}  {:>12}  with --slack 0\n", "step", "a rank");
   Json points = Json::array();
   for (const solve::ParetoPoint& point : front.points) {
-    text += fmt::format("{:>12}  {:>12}  --memory-budget {}\n", solve::timeText(point.femtoseconds), bytesText(point.bytes), point.bytes);
+    text += fmt::format("{:>12}  {:>12}  --memory-budget {}\n", solve::timeText(point.femtoseconds),
+                        bytesText(point.bytes), point.bytes);
     points.push_back({{"step_fs", jsonOf<Json>(point.femtoseconds)},
                       {"rank_bytes", point.bytes},
                       {"transient_peak", point.transientPeak},
@@ -339,21 +374,27 @@ Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::strin
   Json list = Json::array();
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const plan::PlanDiff& diff = listed[i].diff;
-    text += fmt::format("{:>3}. {} a step, {} a rank\n", i + 1, solve::timeText(diff.femtoseconds.after), bytesText(diff.rankBytes.after));
+    text += fmt::format("{:>3}. {} a step, {} a rank\n", i + 1, solve::timeText(diff.femtoseconds.after),
+                        bytesText(diff.rankBytes.after));
     for (const std::string& line : plan::layerLines(diff)) text += fmt::format("       {}\n", line);
     Json changes = Json::array(), collectives = Json::object();
     for (const plan::LayerChange& layer : diff.layers) {
-      changes.push_back({{"layer", layer.name}, {"strategy", rules::toText(layer.after)}, {"best", rules::toText(layer.before)}});
+      changes.push_back(
+          {{"layer", layer.name}, {"strategy", rules::toText(layer.after)}, {"best", rules::toText(layer.before)}});
     }
     for (const auto& [kind, traffic] : diff.collectives) {
       const auto& [best, own] = traffic;
       collectives[std::string(rules::toText(kind))] = {{"count", own.count}, {"bytes", own.bytes}};
       if (best == own) continue;
-      text += fmt::format("       {}: {} of {} instead of {} of {}\n", rules::toText(kind), own.count, bytesText(own.bytes), best.count, bytesText(best.bytes));
+      text += fmt::format("       {}: {} of {} instead of {} of {}\n", rules::toText(kind), own.count,
+                          bytesText(own.bytes), best.count, bytesText(best.bytes));
     }
     if (listed[i].alike > 0) text += fmt::format("       {}\n", alikeText(listed[i]));
-    list.push_back({{"step_fs", jsonOf<Json>(diff.femtoseconds.after)}, {"rank_bytes", diff.rankBytes.after}, {"changes", std::move(changes)},
-                    {"collectives", std::move(collectives)}, {"alike", listed[i].alike}});
+    list.push_back({{"step_fs", jsonOf<Json>(diff.femtoseconds.after)},
+                    {"rank_bytes", diff.rankBytes.after},
+                    {"changes", std::move(changes)},
+                    {"collectives", std::move(collectives)},
+                    {"alike", listed[i].alike}});
   }
   return answer(text, json, jsonText(Json{{"schema", "cleave.best/1"}, {"plans", std::move(list)}}, 1) + "\n");
 }

@@ -19,7 +19,8 @@ inline std::optional<std::int64_t> checkedMul(std::int64_t a, std::int64_t b) {
   return product;
 }
 
-/// Sums and products of estimates, which stay at the largest value when 64 bits cannot hold them. Not for negative numbers.
+/// Sums and products of estimates, which stay at the largest value when 64 bits cannot hold them. Not for negative
+/// numbers.
 inline std::int64_t saturatingAdd(std::int64_t a, std::int64_t b) {
   return checkedAdd(a, b).value_or(std::numeric_limits<std::int64_t>::max());
 }

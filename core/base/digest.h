@@ -1,6 +1,6 @@
 #pragma once
-/// 64 bits that tell apart contents that are not alike by accident (FNV-1a, a word at a time): for comparing what ranks hold.
-/// No protection against anybody who looks for two that are alike.
+/// 64 bits that tell apart contents that are not alike by accident (FNV-1a, a word at a time): for comparing what ranks
+/// hold. No protection against anybody who looks for two that are alike.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -22,14 +22,16 @@ std::optional<std::int64_t> limitOf(__rlimit_resource resource) {
 }
 
 std::string noDescriptorInWords() {
-  return fmt::format("this process may have no more than {} files and connections open at once (ulimit -n): raise that limit",
-                     limitOf(RLIMIT_NOFILE).value_or(0));
+  return fmt::format(
+      "this process may have no more than {} files and connections open at once (ulimit -n): raise that limit",
+      limitOf(RLIMIT_NOFILE).value_or(0));
 }
 
 std::string noFileInWords() {
   std::string most = "its limit of";
   std::ifstream("/proc/sys/fs/file-max") >> most;
-  return fmt::format("all processes of this machine together have {} open files (fs.file-max): end others, or raise that limit", most);
+  return fmt::format(
+      "all processes of this machine together have {} open files (fs.file-max): end others, or raise that limit", most);
 }
 
 }  // namespace
@@ -37,17 +39,24 @@ std::string noFileInWords() {
 std::string noMemoryInWords() {
   const auto limit = limitOf(RLIMIT_AS);
   const char* const less = "use more ranks, a smaller batch or sequence, or a smaller element type";
-  if (limit) return fmt::format("there is no memory left: this process may use no more than {} of addresses (ulimit -v): raise that limit, or {}", bytesText(*limit), less);
+  if (limit)
+    return fmt::format(
+        "there is no memory left: this process may use no more than {} of addresses (ulimit -v): raise that limit, or "
+        "{}",
+        bytesText(*limit), less);
   return fmt::format("there is no memory left: free some, or {}", less);
 }
 
 std::string noThreadInWords() {
   std::string limits;
-  if (const auto processes = limitOf(RLIMIT_NPROC)) limits += fmt::format(" its user may have no more than {} (ulimit -u)", *processes);
+  if (const auto processes = limitOf(RLIMIT_NPROC))
+    limits += fmt::format(" its user may have no more than {} (ulimit -u)", *processes);
   if (const auto bytes = limitOf(RLIMIT_AS)) {
-    limits += fmt::format("{} this process may use no more than {} of addresses (ulimit -v)", limits.empty() ? "" : ", and", bytesText(*bytes));
+    limits += fmt::format("{} this process may use no more than {} of addresses (ulimit -v)",
+                          limits.empty() ? "" : ", and", bytesText(*bytes));
   }
-  return fmt::format("no more threads can be started:{}: raise the limit", limits.empty() ? " the machine has no room for them" : limits);
+  return fmt::format("no more threads can be started:{}: raise the limit",
+                     limits.empty() ? " the machine has no room for them" : limits);
 }
 
 std::optional<std::string> exhaustionInWords(int error) {
@@ -77,7 +86,9 @@ Descriptors raiseDescriptorLimit() {
   }
   Descriptors result{limitOf(RLIMIT_NOFILE).value_or(std::numeric_limits<std::int64_t>::max()), 0};
   std::error_code error;
-  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end; !error && entry != end; entry.increment(error)) ++result.open;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end; !error && entry != end;
+       entry.increment(error))
+    ++result.open;
   if (error) result.open = result.allowed;
   return result;
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// What the system says when a process or the machine has no more of something, in words that a user can act on: which limit,
-/// its value, what to do.
+/// What the system says when a process or the machine has no more of something, in words that a user can act on: which
+/// limit, its value, what to do.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +20,8 @@ std::string noThreadInWords();
 /// The above where it applies, else the system's own words.
 std::string reasonInWords(int error);
 
-/// How many descriptors this process may have open at once, after raising that as far as it may by itself; and how many are.
+/// How many descriptors this process may have open at once, after raising that as far as it may by itself; and how many
+/// are.
 struct Descriptors {
   std::int64_t allowed = 0, open = 0;
 };

@@ -1,9 +1,9 @@
 #pragma once
 /// Predicted times as integers, so that sums do not depend on their order and ties are ties.
 ///
-/// 64 bits of femtoseconds are 2.6 hours; training a large model on a slow device takes years a step. 128 bits hold every
-/// model on every device with room for sums, so nothing saturates. A type of its own, because an integer that wide turns
-/// into a narrower one without a word.
+/// 64 bits of femtoseconds are 2.6 hours; training a large model on a slow device takes years a step. 128 bits hold
+/// every model on every device with room for sums, so nothing saturates. A type of its own, because an integer that
+/// wide turns into a narrower one without a word.
 #include <fmt/format.h>
 
 #include <compare>
@@ -35,11 +35,17 @@ class Femtoseconds {
 
   constexpr Femtoseconds& operator+=(Femtoseconds other) { return m_count += other.m_count, *this; }
   constexpr Femtoseconds operator-() const { return Femtoseconds(-m_count); }
-  friend constexpr Femtoseconds operator+(Femtoseconds a, Femtoseconds b) { return Femtoseconds(a.m_count + b.m_count); }
-  friend constexpr Femtoseconds operator-(Femtoseconds a, Femtoseconds b) { return Femtoseconds(a.m_count - b.m_count); }
+  friend constexpr Femtoseconds operator+(Femtoseconds a, Femtoseconds b) {
+    return Femtoseconds(a.m_count + b.m_count);
+  }
+  friend constexpr Femtoseconds operator-(Femtoseconds a, Femtoseconds b) {
+    return Femtoseconds(a.m_count - b.m_count);
+  }
   friend constexpr bool operator==(Femtoseconds a, Femtoseconds b) { return a.m_count == b.m_count; }
   friend constexpr auto operator<=>(Femtoseconds a, Femtoseconds b) {
-    return a.m_count < b.m_count ? std::strong_ordering::less : a.m_count > b.m_count ? std::strong_ordering::greater : std::strong_ordering::equal;
+    return a.m_count < b.m_count   ? std::strong_ordering::less
+           : a.m_count > b.m_count ? std::strong_ordering::greater
+                                   : std::strong_ordering::equal;
   }
 
  private:

@@ -43,7 +43,8 @@ Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
 }
 
 bool RandomAccessFile::isAt(const fs::path& path) const {
-  struct stat open {}, there {};
+  struct stat open = {};
+  struct stat there = {};
   return ::fstat(m_descriptor->fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 && open.st_dev == there.st_dev &&
          open.st_ino == there.st_ino;
 }
@@ -51,12 +52,14 @@ bool RandomAccessFile::isAt(const fs::path& path) const {
 Result<void> RandomAccessFile::readAt(std::int64_t offset, std::span<std::byte> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
-    const ssize_t got = ::pread(m_descriptor->fd, out.data() + done, out.size() - done, offset + static_cast<off_t>(done));
+    const ssize_t got =
+        ::pread(m_descriptor->fd, out.data() + done, out.size() - done, offset + static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(ErrorCode::Environment, "Cannot read {}: {}.", m_path.string(), systemReason());
     if (got == 0) {
-      return fail(ErrorCode::BadInput, "{} ends at byte {}, {} bytes before the data it announces: the file is truncated.",
-                  m_path.string(), offset + static_cast<std::int64_t>(done), out.size() - done);
+      return fail(ErrorCode::BadInput,
+                  "{} ends at byte {}, {} bytes before the data it announces: the file is truncated.", m_path.string(),
+                  offset + static_cast<std::int64_t>(done), out.size() - done);
     }
     done += static_cast<std::size_t>(got);
     m_descriptor->bytesRead += got;
@@ -69,7 +72,8 @@ std::int64_t RandomAccessFile::bytesRead() const { return m_descriptor->bytesRea
 Result<std::string> readTextFile(const fs::path& file, std::int64_t maxBytes) {
   CLEAVE_TRY(const auto opened, RandomAccessFile::open(file));
   if (opened.sizeBytes() > maxBytes) {
-    return fail(ErrorCode::BadInput, "{} has {} bytes; at most {} are accepted.", file.string(), opened.sizeBytes(), maxBytes);
+    return fail(ErrorCode::BadInput, "{} has {} bytes; at most {} are accepted.", file.string(), opened.sizeBytes(),
+                maxBytes);
   }
   std::string text(static_cast<std::size_t>(opened.sizeBytes()), '\0');
   CLEAVE_TRY_VOID(opened.readAt(0, std::as_writable_bytes(std::span(text))));

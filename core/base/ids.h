@@ -35,7 +35,10 @@ class IdRange {
   struct Iterator {
     std::size_t i;
     IdType operator*() const { return IdType(i); }
-    Iterator& operator++() { ++i; return *this; }
+    Iterator& operator++() {
+      ++i;
+      return *this;
+    }
     bool operator!=(const Iterator& other) const { return i != other.i; }
   };
   Iterator begin() const { return {0}; }
@@ -46,7 +49,9 @@ class IdRange {
 };
 
 template <class IdType>
-IdRange<IdType> idRange(std::size_t count) { return IdRange<IdType>(count); }
+IdRange<IdType> idRange(std::size_t count) {
+  return IdRange<IdType>(count);
+}
 
 }  // namespace cleave
 

@@ -163,7 +163,9 @@ std::optional<std::string> textOf(const nlohmann::json& value) {
   return value.get<std::string>();
 }
 
-std::string atMost(std::size_t items) { return items == JsonObject::kAnyNumber ? "" : fmt::format("at most {} ", items); }
+std::string atMost(std::size_t items) {
+  return items == JsonObject::kAnyNumber ? "" : fmt::format("at most {} ", items);
+}
 
 /// nullopt unless `value` is an array whose every item converts.
 template <class T, class Convert>
@@ -233,7 +235,8 @@ std::string describe(const nlohmann::json& value) {
     std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
     if (text.size() <= kQuotedBytes) return text;
   }
-  return value.is_array() ? fmt::format("a list of {} item{}", value.size(), value.size() == 1 ? "" : "s") : "an object";
+  return value.is_array() ? fmt::format("a list of {} item{}", value.size(), value.size() == 1 ? "" : "s")
+                          : "an object";
 }
 
 Result<JsonObject> JsonObject::of(const nlohmann::json& value, std::string where) {
@@ -255,9 +258,7 @@ const nlohmann::json* JsonObject::find(std::string_view key) const {
   return found == m_value->end() || found->is_null() ? nullptr : &*found;
 }
 
-std::string JsonObject::nameOf(std::string_view key) const {
-  return fmt::format("{}{}", m_prefix, key);
-}
+std::string JsonObject::nameOf(std::string_view key) const { return fmt::format("{}{}", m_prefix, key); }
 
 tl::unexpected<Error> JsonObject::wrong(std::string_view key, std::string_view expected) const {
   const nlohmann::json* value = find(key);
@@ -313,12 +314,13 @@ Result<std::string> JsonObject::text(std::string_view key, std::optional<std::st
 }
 
 Result<std::vector<std::string>> JsonObject::texts(std::string_view key, std::size_t mostItems) const {
-  return read<std::vector<std::string>>(key, fmt::format("a list of {}texts", atMost(mostItems)), std::nullopt, [&](const nlohmann::json& value) {
-    return listOf<std::string>(value, mostItems, textOf);
-  });
+  return read<std::vector<std::string>>(
+      key, fmt::format("a list of {}texts", atMost(mostItems)), std::nullopt,
+      [&](const nlohmann::json& value) { return listOf<std::string>(value, mostItems, textOf); });
 }
 
-Result<std::vector<std::int64_t>> JsonObject::integers(std::string_view key, IntegerRange range, std::size_t mostItems) const {
+Result<std::vector<std::int64_t>> JsonObject::integers(std::string_view key, IntegerRange range,
+                                                       std::size_t mostItems) const {
   const std::string expected = fmt::format("a list of {}items, each {}", atMost(mostItems), inWords(range));
   return read<std::vector<std::int64_t>>(key, expected, std::nullopt, [&](const nlohmann::json& value) {
     return listOf<std::int64_t>(value, mostItems, [&](const nlohmann::json& item) { return integerOf(item, range); });

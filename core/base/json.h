@@ -3,8 +3,8 @@
 ///
 /// The text is bounded before anything is built: bytes, depth and number of values, so that memory stays in proportion.
 /// Refused besides bad syntax: invalid UTF-8, duplicate keys, numbers that are not finite, integers beyond 64 bits.
-/// `JsonObject` and `JsonArray` then read typed fields; every error names the place, the value found and what must stand
-/// there. Nothing here throws. Functions are pure and safe to call from any thread.
+/// `JsonObject` and `JsonArray` then read typed fields; every error names the place, the value found and what must
+/// stand there. Nothing here throws. Functions are pure and safe to call from any thread.
 ///
 ///     CLEAVE_TRY(const nlohmann::json config, readJsonFile(folder / "config.json"));
 ///     CLEAVE_TRY(const JsonObject fields, JsonObject::of(config, "config.json"));
@@ -37,7 +37,8 @@ Result<nlohmann::json> parseJson(std::string_view text, std::string_view where, 
 /// Reads and parses; errors name the path.
 Result<nlohmann::json> readJsonFile(const fs::path& file, const JsonLimits& limits = {});
 
-/// Writes our own values: strings that are not UTF-8 (file names may be) get U+FFFD for each bad byte. A negative indent: one line.
+/// Writes our own values: strings that are not UTF-8 (file names may be) get U+FFFD for each bad byte. A negative
+/// indent: one line.
 std::string jsonText(const nlohmann::ordered_json& value, int indent = -1);
 
 /// For messages: `"a\nb"`, quoted and escaped, always valid UTF-8, cut after 60 bytes.

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMostLinks = 40;  // as many as the kernel follows
 constexpr mode_t kNewFileMode = 0666;
-constexpr int kWaitMs = 50;                          // between looks at a stop token
+constexpr int kWaitMs = 50;  // between looks at a stop token
 constexpr std::size_t kBytesAtOnce = 1 << 20;
 constexpr std::string_view kTemporaryPrefix = ".cleave-", kTemporarySuffix = ".part";
 
@@ -50,14 +50,17 @@ class Fd {
 
 fs::path folderOf(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
-tl::unexpected<Error> stoppedWriting(std::string_view name) { return fail(ErrorCode::Cancelled, "Stopped while writing {}.", name); }
+tl::unexpected<Error> stoppedWriting(std::string_view name) {
+  return fail(ErrorCode::Cancelled, "Stopped while writing {}.", name);
+}
 
 tl::unexpected<Error> cannotWrite(const fs::path& file, int error) {
   const std::string name = file.string();
   std::error_code ignored;
   if (error == ECANCELED) return stoppedWriting(name);
   if (error == ENOENT && !fs::exists(folderOf(file), ignored)) {
-    return fail(ErrorCode::Environment, "Cannot write {}: the folder {} does not exist.", name, folderOf(file).string());
+    return fail(ErrorCode::Environment, "Cannot write {}: the folder {} does not exist.", name,
+                folderOf(file).string());
   }
   if (error == EISDIR) return fail(ErrorCode::Environment, "Cannot write {}: it is a folder.", name);
   if (error == ENOSPC) return fail(ErrorCode::Environment, "Cannot write {}: the disk is full.", name);
@@ -152,8 +155,8 @@ bool lockTemporary(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink == 1;
 }
 
-/// Removes temporary files that killed processes of this user left here: no process has that number, and nobody has the lock
-/// (a process of another container or machine may share the folder).
+/// Removes temporary files that killed processes of this user left here: no process has that number, and nobody has the
+/// lock (a process of another container or machine may share the folder).
 void sweep(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -161,7 +164,8 @@ void sweep(const fs::path& folder) {
     if (!maker || ::kill(*maker, 0) == 0 || errno != ESRCH) continue;
     const Fd fd(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat info {};
-    const bool isOurs = fd.isOpen() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
+    const bool isOurs =
+        fd.isOpen() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
     if (isOurs && lockTemporary(fd.get())) ::unlink(entry->path().c_str());
   }
 }
@@ -181,8 +185,8 @@ Fd makeTemporary(const fs::path& file, fs::path& temporary) {
   }
 }
 
-/// Opened without waiting, because that could not be stopped: a pipe that nobody reads says ENXIO. -1: errno, ECANCELED when
-/// stopped.
+/// Opened without waiting, because that could not be stopped: a pipe that nobody reads says ENXIO. -1: errno, ECANCELED
+/// when stopped.
 int openForWriting(const fs::path& file, const std::stop_token& stop) {
   for (;;) {
     const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -194,8 +198,8 @@ int openForWriting(const fs::path& file, const std::stop_token& stop) {
   }
 }
 
-/// 0, or an errno; ECANCELED when stopped. What may keep a writer waiting gets no more than it takes at once: where poll() says
-/// so, that is PIPE_BUF bytes.
+/// 0, or an errno; ECANCELED when stopped. What may keep a writer waiting gets no more than it takes at once: where
+/// poll() says so, that is PIPE_BUF bytes.
 int put(int fd, std::span<const std::byte> bytes, const std::stop_token& stop) {
   struct stat info {};
   const bool isFile = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
@@ -203,7 +207,8 @@ int put(int fd, std::span<const std::byte> bytes, const std::stop_token& stop) {
     if (stop.stop_requested()) return ECANCELED;
     pollfd ready{fd, POLLOUT, 0};
     if (!isFile && ::poll(&ready, 1, kWaitMs) == 0) continue;
-    const ssize_t written = ::write(fd, bytes.data(), std::min<std::size_t>(bytes.size(), isFile ? kBytesAtOnce : PIPE_BUF));
+    const ssize_t written =
+        ::write(fd, bytes.data(), std::min<std::size_t>(bytes.size(), isFile ? kBytesAtOnce : PIPE_BUF));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return errno;
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -215,7 +220,8 @@ int put(int fd, std::span<const std::byte> bytes, const std::stop_token& stop) {
 bool takeOver(int fd, const struct stat& old) {
   struct stat made {};
   if (::fstat(fd, &made) != 0) return false;
-  const bool isOwned = (made.st_uid == old.st_uid && made.st_gid == old.st_gid) || ::fchown(fd, old.st_uid, old.st_gid) == 0;
+  const bool isOwned =
+      (made.st_uid == old.st_uid && made.st_gid == old.st_gid) || ::fchown(fd, old.st_uid, old.st_gid) == 0;
   return isOwned && ::fchmod(fd, old.st_mode & 07777) == 0;
 }
 
@@ -338,7 +344,8 @@ void removeUnfinishedOutputs() { Unfinished::all().remove(); }
 Result<void> copyInto(OutputFile& out, const RandomAccessFile& from) {
   std::vector<std::byte> chunk(static_cast<std::size_t>(std::min<std::int64_t>(from.sizeBytes(), 1 << 20)));
   for (std::int64_t at = 0; at < from.sizeBytes(); at += std::ssize(chunk)) {
-    const auto part = std::span(chunk).first(static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(chunk), from.sizeBytes() - at)));
+    const auto part = std::span(chunk).first(
+        static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(chunk), from.sizeBytes() - at)));
     CLEAVE_TRY_VOID(from.readAt(at, part));
     CLEAVE_TRY_VOID(out.write(part));
   }

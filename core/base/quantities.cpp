@@ -28,12 +28,14 @@ std::optional<std::int64_t> parseBytes(std::string_view text) {
     std::string_view name;
     double bytes;
   };
-  static constexpr std::array kUnits{
-      Unit{"", 1},      Unit{"b", 1},     Unit{"k", 0x1p10}, Unit{"kb", 1e3},  Unit{"kib", 0x1p10}, Unit{"m", 0x1p20}, Unit{"mb", 1e6},
-      Unit{"mib", 0x1p20}, Unit{"g", 0x1p30}, Unit{"gb", 1e9}, Unit{"gib", 0x1p30}, Unit{"t", 0x1p40},  Unit{"tb", 1e12}, Unit{"tib", 0x1p40}};
+  static constexpr std::array kUnits{Unit{"", 1},         Unit{"b", 1},       Unit{"k", 0x1p10},   Unit{"kb", 1e3},
+                                     Unit{"kib", 0x1p10}, Unit{"m", 0x1p20},  Unit{"mb", 1e6},     Unit{"mib", 0x1p20},
+                                     Unit{"g", 0x1p30},   Unit{"gb", 1e9},    Unit{"gib", 0x1p30}, Unit{"t", 0x1p40},
+                                     Unit{"tb", 1e12},    Unit{"tib", 0x1p40}};
   std::string plain;
   for (const char c : text) {
-    if (!std::isspace(static_cast<unsigned char>(c))) plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (!std::isspace(static_cast<unsigned char>(c)))
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   double number = 0;
   const auto [rest, error] = std::from_chars(plain.data(), plain.data() + plain.size(), number);

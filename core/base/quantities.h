@@ -9,7 +9,8 @@ namespace cleave {
 
 /// Three significant digits, whole multiples without decimals: "1.25 GiB", "64 MiB", "912 B", "-3.50 KiB".
 std::string bytesText(std::int64_t bytes);
-/// "80 GiB", "80GB", "1.5 TiB", "4096": binary and decimal units, a plain number means bytes. nullopt: no such size, or not positive.
+/// "80 GiB", "80GB", "1.5 TiB", "4096": binary and decimal units, a plain number means bytes. nullopt: no such size, or
+/// not positive.
 std::optional<std::int64_t> parseBytes(std::string_view text);
 
 }  // namespace cleave

@@ -70,19 +70,19 @@ Result<T> withContext(Result<T> result, std::string_view context) {
 #define CLEAVE_CONCAT_(a, b) a##b
 #define CLEAVE_CONCAT(a, b) CLEAVE_CONCAT_(a, b)
 #define CLEAVE_TRY(lhs, ...) CLEAVE_TRY_(CLEAVE_CONCAT(cleaveTry_, __LINE__), lhs, __VA_ARGS__)
-#define CLEAVE_TRY_(name, lhs, ...)                                       \
-  auto name = (__VA_ARGS__);                                              \
+#define CLEAVE_TRY_(name, lhs, ...)                                           \
+  auto name = (__VA_ARGS__);                                                  \
   if (!name) return tl::unexpected<::cleave::Error>(std::move(name).error()); \
   lhs = std::move(*name)
 /// The same for Result<void>.
-#define CLEAVE_TRY_VOID(...)                                                       \
-  do {                                                                             \
-    auto cleaveTryVoid = (__VA_ARGS__);                                            \
+#define CLEAVE_TRY_VOID(...)                                                                      \
+  do {                                                                                            \
+    auto cleaveTryVoid = (__VA_ARGS__);                                                           \
     if (!cleaveTryVoid) return tl::unexpected<::cleave::Error>(std::move(cleaveTryVoid).error()); \
   } while (false)
 
 /// Broken invariant of our own code: prints and aborts, in every build.
-#define CLEAVE_CHECK(condition, ...)                                                                    \
-  do {                                                                                                  \
+#define CLEAVE_CHECK(condition, ...)                                                                      \
+  do {                                                                                                    \
     if (!(condition)) ::cleave::checkFailed(#condition, __FILE__, __LINE__, fmt::format("" __VA_ARGS__)); \
   } while (false)

@@ -3,9 +3,9 @@
 
 namespace cleave {
 
-/// Opens /dev/null for each of the three that is closed. The first thing in main(): the next file or socket would take the
-/// free number and receive what is written for the user. A closed output is opened for reading only, so that writing
-/// results to it still fails; what is said on a closed error is lost, as its closing asks.
+/// Opens /dev/null for each of the three that is closed. The first thing in main(): the next file or socket would take
+/// the free number and receive what is written for the user. A closed output is opened for reading only, so that
+/// writing results to it still fails; what is said on a closed error is lost, as its closing asks.
 void holdStandardStreams();
 
 }  // namespace cleave

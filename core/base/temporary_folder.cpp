@@ -20,7 +20,8 @@ int lockOf(const fs::path& folder, int flags) {
   if (fd < 0) return -1;
   struct stat info {};
   // Without a name it was swept while we waited for it.
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1) return fd;
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1)
+    return fd;
   ::close(fd);
   return -1;
 }
@@ -30,7 +31,8 @@ bool isOurFolder(const fs::path& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-/// The owner's file last: a rank that outlives its launcher for a moment may still write, and the next sweep then finds it.
+/// The owner's file last: a rank that outlives its launcher for a moment may still write, and the next sweep then finds
+/// it.
 void removeAll(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -56,7 +58,8 @@ void sweep(const fs::path& parent, const std::string& prefix) {
 Result<TemporaryFolder> TemporaryFolder::make(std::string_view kind) {
   std::error_code error;
   const fs::path parent = fs::temp_directory_path(error);
-  if (error) return fail(ErrorCode::Environment, "There is no temporary folder ({}): set TMPDIR to one.", error.message());
+  if (error)
+    return fail(ErrorCode::Environment, "There is no temporary folder ({}): set TMPDIR to one.", error.message());
   const std::string prefix = fmt::format("{}-", kind);
   sweep(parent, prefix);
   for (int i = 0; i < kTries; ++i) {
@@ -67,7 +70,8 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view kind) {
     folder.m_lockFd = lockOf(folder.m_path, O_CREAT | O_EXCL);
     if (folder.m_lockFd >= 0) return folder;
   }
-  return fail(ErrorCode::Environment, "No temporary folder can be made in {}: free space there, or set TMPDIR to another.", parent.string());
+  return fail(ErrorCode::Environment,
+              "No temporary folder can be made in {}: free space there, or set TMPDIR to another.", parent.string());
 }
 
 TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept

@@ -1,6 +1,6 @@
 #pragma once
-/// A folder of its own under the system's temporary folder, gone with the object; one that a killed process left behind is
-/// removed when the next of its kind is made.
+/// A folder of its own under the system's temporary folder, gone with the object; one that a killed process left behind
+/// is removed when the next of its kind is made.
 ///
 /// Its owner holds a lock on the file `owner` inside it for as long as it lives (flock: the kernel drops it with the
 /// process, however that ends). A folder whose lock can be taken has no owner any more.

@@ -19,14 +19,14 @@ namespace cleave::formats {
 /// One tensor of a checkpoint: where its bytes lie.
 struct StoredTensor {
   graph::TensorType type;
-  std::string file;          ///< relative to the model folder
-  std::int64_t offset = 0;   ///< of its first byte in the file
+  std::string file;         ///< relative to the model folder
+  std::int64_t offset = 0;  ///< of its first byte in the file
   std::int64_t bytes = 0;
 };
 
 struct ModelFolder {
   fs::path path;
-  nlohmann::json config;     ///< an object; raw dialect, see libtorch/models/decoder_config.h for the typed form
+  nlohmann::json config;  ///< an object; raw dialect, see libtorch/models/decoder_config.h for the typed form
   std::map<std::string, StoredTensor> tensors;
   bool hasWeights() const { return !tensors.empty(); }
 };

@@ -1,7 +1,7 @@
 #include "formats/safetensors.h"
 
-#include "base/json.h"
 #include "base/checked.h"
+#include "base/json.h"
 #include "base/output_file.h"
 #include "graph/type_text.h"
 
@@ -79,7 +79,8 @@ Result<std::vector<std::int64_t>> readSizes(const nlohmann::json& entry, const c
   for (const nlohmann::json& item : *list) {
     constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
     if (!item.is_number_unsigned() || item.get<std::uint64_t>() > kMax) {
-      return context.refuse("has {} in its {}, where a whole number from 0 to 2^63 - 1 is expected", describe(item), key);
+      return context.refuse("has {} in its {}, where a whole number from 0 to 2^63 - 1 is expected", describe(item),
+                            key);
     }
     sizes.push_back(item.get<std::int64_t>());
   }
@@ -94,7 +95,8 @@ Result<SafetensorsEntry> readEntry(const nlohmann::json& entry, const EntryConte
   CLEAVE_TRY(result.type.shape, readSizes(entry, "shape", context));
   CLEAVE_TRY(const auto offsets, readSizes(entry, "data_offsets", context));
   if (result.type.shape.size() > graph::kMaxDimensions) {
-    return context.refuse("has {} dimensions; at most {} are accepted", result.type.shape.size(), graph::kMaxDimensions);
+    return context.refuse("has {} dimensions; at most {} are accepted", result.type.shape.size(),
+                          graph::kMaxDimensions);
   }
   if (offsets.size() != 2)
     return context.refuse("has {} data_offsets, where begin and end are expected", offsets.size());

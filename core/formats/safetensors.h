@@ -47,7 +47,8 @@ struct TensorView {
   std::span<const std::byte> bytes;
 };
 
-/// Writes through an OutputFile. Tensors are laid out by falling item size, then by name, so that each is aligned to its items. BadInput for a name that occurs twice, is
+/// Writes through an OutputFile. Tensors are laid out by falling item size, then by name, so that each is aligned to
+/// its items. BadInput for a name that occurs twice, is
 /// `__metadata__` or is not UTF-8, and for bytes that do not fit the type.
 Result<void> writeSafetensors(const fs::path& file, std::span<const TensorView> tensors,
                               const std::map<std::string, std::string>& metadata = {});

@@ -182,11 +182,12 @@ Result<WeightFiles> filesByName(const std::vector<std::string>& names, const fs:
   return WeightFiles{std::move(others), {}};
 }
 
-/// Who put a link into its folder may say where it leads: the folder's owner, this user, the system. Others can only where many may
-/// write (/tmp), and Linux does not follow theirs there either (fs.protected_symlinks).
+/// Who put a link into its folder may say where it leads: the folder's owner, this user, the system. Others can only
+/// where many may write (/tmp), and Linux does not follow theirs there either (fs.protected_symlinks).
 bool isTrusted(const struct stat& link, const fs::path& parent) {
   struct stat folder {};
-  return link.st_uid == ::geteuid() || link.st_uid == 0 || (::stat(parent.c_str(), &folder) == 0 && link.st_uid == folder.st_uid);
+  return link.st_uid == ::geteuid() || link.st_uid == 0 ||
+         (::stat(parent.c_str(), &folder) == 0 && link.st_uid == folder.st_uid);
 }
 
 /// Every link that the name itself goes through. What a trusted link leads to is its maker's business.
@@ -197,7 +198,8 @@ Result<void> checkLinks(const fs::path& folder, const fs::path& name) {
     at /= part;
     struct stat info {};
     if (::lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode) || isTrusted(info, parent)) continue;
-    return fail(ErrorCode::BadInput, "{} is a link that neither you nor the owner of {} put there: put the file itself there.", at.string(),
+    return fail(ErrorCode::BadInput,
+                "{} is a link that neither you nor the owner of {} put there: put the file itself there.", at.string(),
                 parent.string());
   }
   return {};
@@ -231,7 +233,8 @@ Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::strin
   CLEAVE_TRY_VOID(checkLinks(folder, name));
   // What the name leads to by these links must be what was opened.
   if (opened.isAt(file)) return opened;
-  return fail(ErrorCode::BadInput, "{} was replaced while it was opened: try again when nothing writes to it.", file.string());
+  return fail(ErrorCode::BadInput, "{} was replaced while it was opened: try again when nothing writes to it.",
+              file.string());
 }
 
 Result<WeightFiles> findWeightFiles(const fs::path& folder) {

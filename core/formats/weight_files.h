@@ -26,16 +26,17 @@ Result<WeightFiles> findWeightFiles(const fs::path& folder);
 /// absolute ...".
 Result<void> checkWeightFileName(std::string_view name);
 
-/// Opens a weight file that a folder, an index or a plan names: the one way for whoever reads a model, here and in the ranks.
+/// Opens a weight file that a folder, an index or a plan names: the one way for whoever reads a model, here and in the
+/// ranks.
 ///
-/// A name and a link are two things. The name may come with a download, an index or a plan, and is not believed: it stays inside
-/// the folder by itself (checkWeightFileName). A link was made here, by who may write into the folder, and leads where they
-/// want: into a Hub cache's blobs, to another disk (`ln -s /data/models/x/model.safetensors`). It is followed if its maker is the
-/// owner of the folder it lies in, this user or root; in a folder where many may write, nobody else's is. So nothing is read
-/// that this user did not ask for, and with no other rights than this user's.
+/// A name and a link are two things. The name may come with a download, an index or a plan, and is not believed: it
+/// stays inside the folder by itself (checkWeightFileName). A link was made here, by who may write into the folder, and
+/// leads where they want: into a Hub cache's blobs, to another disk (`ln -s /data/models/x/model.safetensors`). It is
+/// followed if its maker is the owner of the folder it lies in, this user or root; in a folder where many may write,
+/// nobody else's is. So nothing is read that this user did not ask for, and with no other rights than this user's.
 ///
-/// What is checked is the file that was opened, whatever becomes of its name meanwhile. Errors, and the file's path(), call it by
-/// its name in the folder (a blob is called by its hash). BadInput when it does not exist.
+/// What is checked is the file that was opened, whatever becomes of its name meanwhile. Errors, and the file's path(),
+/// call it by its name in the folder (a blob is called by its hash). BadInput when it does not exist.
 Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::string& name);
 
 }  // namespace cleave::formats

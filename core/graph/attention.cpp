@@ -15,21 +15,32 @@ ValueId operandAt(const Node& node, std::size_t position) {
 
 bool repeatsOperand(std::string_view op) {
   static constexpr std::array kOps{
-      "aten::clone",   "aten::contiguous", "aten::repeat",       "aten::repeat_interleave.self_int", "aten::tile",
-      "aten::reshape", "aten::flatten.using_ints", "aten::_unsafe_view", "aten::broadcast_to",       "aten::expand_as",
+      "aten::clone",
+      "aten::contiguous",
+      "aten::repeat",
+      "aten::repeat_interleave.self_int",
+      "aten::tile",
+      "aten::reshape",
+      "aten::flatten.using_ints",
+      "aten::_unsafe_view",
+      "aten::broadcast_to",
+      "aten::expand_as",
   };
   return isAliasing(op) || std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
 }  // namespace
 
-bool isAttention(std::string_view op) { return op.starts_with("aten::") && op.find("scaled_dot_product") != std::string_view::npos; }
+bool isAttention(std::string_view op) {
+  return op.starts_with("aten::") && op.find("scaled_dot_product") != std::string_view::npos;
+}
 
 std::optional<Heads> headsOf(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.kind != NodeKind::Call || !isAttention(graph.opName(node))) return std::nullopt;
   const ValueId query = operandAt(node, 0), key = operandAt(node, 1);
-  if (!query.isValid() || !key.isValid() || graph.shapeOf(query).size() < 3 || graph.shapeOf(key).size() < 3) return std::nullopt;
+  if (!query.isValid() || !key.isValid() || graph.shapeOf(query).size() < 3 || graph.shapeOf(key).size() < 3)
+    return std::nullopt;
   const Shape& queries = graph.shapeOf(query);
   const Shape& keys = graph.shapeOf(key);
   Heads heads{queries[queries.size() - 3], keys[keys.size() - 3]};

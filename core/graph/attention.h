@@ -8,7 +8,8 @@
 
 namespace cleave::graph {
 
-/// Queries of [.., heads, positions, head size], keys and values of as many heads or fewer (grouped or multi-query attention).
+/// Queries of [.., heads, positions, head size], keys and values of as many heads or fewer (grouped or multi-query
+/// attention).
 struct Heads {
   std::int64_t query = 1;
   std::int64_t keyValue = 1;  ///< before they are repeated for the queries

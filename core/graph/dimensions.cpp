@@ -52,7 +52,8 @@ class Finder {
       if (node.kind != NodeKind::Call) continue;
       const auto made = mayBeLayer(m_graph.opName(node)) ? layerShape(m_graph, NodeId(i)) : std::nullopt;
       if (made && made->kind == LayerKind::CrossEntropy) m_reachesEnd[made->input.index()] = true;
-      const bool isOnTheWay = std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return m_reachesEnd[v.index()]; });
+      const bool isOnTheWay =
+          std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return m_reachesEnd[v.index()]; });
       if (made || !isOnTheWay) continue;
       for (const ValueId operand : operandsOf(node)) m_reachesEnd[operand.index()] = true;
     }
@@ -71,7 +72,8 @@ class Finder {
       if (const auto made = layerShape(m_graph, id)) return layer(*made, node.results[0]);
     const std::vector<ValueId> operands = operandsOf(node);
     if (operands.empty()) return;
-    static constexpr std::array<std::string_view, 6> kReshapes{"view", "view_copy", "reshape", "_unsafe_view", "flatten", "unflatten"};
+    static constexpr std::array<std::string_view, 6> kReshapes{"view",         "view_copy", "reshape",
+                                                               "_unsafe_view", "flatten",   "unflatten"};
     static constexpr std::array<std::string_view, 5> kProducts{"matmul", "mm", "bmm", "baddbmm", "addmm"};
     for (const ValueId result : node.results) {
       if (isOneOf(op, kReshapes)) {
@@ -82,7 +84,8 @@ class Finder {
         copy(operands[0], result);
       } else if (isOneOf(op, kProducts)) {
         product(operands, result);
-      } else if (op.starts_with("select") || op.starts_with("squeeze") || op.starts_with("unsqueeze") || isReduction(operands, result)) {
+      } else if (op.starts_with("select") || op.starts_with("squeeze") || op.starts_with("unsqueeze") ||
+                 isReduction(operands, result)) {
         dropOrAdd(operands[0], result);
       } else {
         for (const ValueId operand : operands) align(operand, result);
@@ -96,9 +99,10 @@ class Finder {
     if (made.kind == LayerKind::CrossEntropy) return;
     const Meanings& in = of(made.input);
     for (std::size_t i = 0; i + 1 < out.size() && i < in.size(); ++i) out[i] = in[i];
-    if (made.kind == LayerKind::Embedding) m_vocabularies.insert(shape(made.weight)[static_cast<std::size_t>(made.outAxis)]);
-    const bool makesClasses = made.kind == LayerKind::Linear && m_vocabularies.contains(shape(result).back()) &&
-                              m_reachesEnd[result.index()];
+    if (made.kind == LayerKind::Embedding)
+      m_vocabularies.insert(shape(made.weight)[static_cast<std::size_t>(made.outAxis)]);
+    const bool makesClasses =
+        made.kind == LayerKind::Linear && m_vocabularies.contains(shape(result).back()) && m_reachesEnd[result.index()];
     out.back() = makesClasses ? Meaning::Vocabulary : Meaning::Features;
   }
 
@@ -119,7 +123,8 @@ class Finder {
     }
   }
 
-  static void regroup(const Meanings& in, std::size_t i0, std::size_t i1, Meanings& out, std::size_t k0, std::size_t k1) {
+  static void regroup(const Meanings& in, std::size_t i0, std::size_t i1, Meanings& out, std::size_t k0,
+                      std::size_t k1) {
     const bool isSplit = i1 - i0 == 1 && k1 - k0 == 2, isMerge = i1 - i0 == 2 && k1 - k0 == 1;
     if (i1 - i0 == 1 && k1 - k0 == 1) {
       out[k0] = in[i0];
@@ -140,7 +145,9 @@ class Finder {
     const Meanings& in = of(from);
     Meanings& out = of(to);
     const auto rank = static_cast<std::int64_t>(in.size());
-    const auto integer = [&](std::size_t at) { return at < node.args.size() ? std::get_if<std::int64_t>(&node.args[at]) : nullptr; };
+    const auto integer = [&](std::size_t at) {
+      return at < node.args.size() ? std::get_if<std::int64_t>(&node.args[at]) : nullptr;
+    };
     const auto* order = node.args.size() > 1 ? std::get_if<std::vector<std::int64_t>>(&node.args[1]) : nullptr;
     const auto wrapped = [rank](std::int64_t dim) { return static_cast<std::size_t>(dim < 0 ? dim + rank : dim); };
     if (order && order->size() == out.size()) {
@@ -202,7 +209,8 @@ class Finder {
     for (std::size_t back = 1; back <= a.size() && back <= b.size(); ++back) {
       Meaning& out = of(to)[b.size() - back];
       const std::int64_t from1 = a[a.size() - back], to1 = b[b.size() - back];
-      if (out == Meaning::Unknown && (from1 == to1 || (a.size() == b.size() && from1 != 1))) out = of(from)[a.size() - back];
+      if (out == Meaning::Unknown && (from1 == to1 || (a.size() == b.size() && from1 != 1)))
+        out = of(from)[a.size() - back];
     }
   }
 
@@ -215,13 +223,11 @@ class Finder {
 }  // namespace
 
 std::string_view toText(Meaning meaning) {
-  static constexpr std::array<std::string_view, kMeanings> kNames{"",          "batch",    "sequence",   "tokens", "heads",
-                                                                  "head size", "features", "vocabulary", "experts"};
+  static constexpr std::array<std::string_view, kMeanings> kNames{
+      "", "batch", "sequence", "tokens", "heads", "head size", "features", "vocabulary", "experts"};
   return kNames[static_cast<std::size_t>(meaning)];
 }
 
-std::vector<std::vector<Meaning>> dimensionMeanings(const Graph& graph) {
-  return Finder(graph).find();
-}
+std::vector<std::vector<Meaning>> dimensionMeanings(const Graph& graph) { return Finder(graph).find(); }
 
 }  // namespace cleave::graph

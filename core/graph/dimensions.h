@@ -1,7 +1,8 @@
 #pragma once
-/// What the dimensions of a model's values mean, where its operators tell: layers make features and vocabularies, inputs bring
-/// batch and sequence, and cutting features into (heads, head size) makes heads. Followed forwards through operators by their
-/// shapes; what an operator mixes is unknown from there on, and nothing is guessed from a size alone.
+/// What the dimensions of a model's values mean, where its operators tell: layers make features and vocabularies,
+/// inputs bring batch and sequence, and cutting features into (heads, head size) makes heads. Followed forwards through
+/// operators by their shapes; what an operator mixes is unknown from there on, and nothing is guessed from a size
+/// alone.
 ///
 ///     const auto meanings = dimensionMeanings(graph);
 ///     meanings[value.index()][1] == Meaning::Heads;   // [batch, heads, sequence, head size]

@@ -98,8 +98,8 @@ ValueId GraphBuilder::addConstant(const std::string& name, TensorType type, std:
   return value;
 }
 
-std::vector<ValueId> GraphBuilder::addCall(std::string_view op, std::vector<Argument> args, std::vector<TensorType> results,
-                                           ScopeId scope, NodeId origin) {
+std::vector<ValueId> GraphBuilder::addCall(std::string_view op, std::vector<Argument> args,
+                                           std::vector<TensorType> results, ScopeId scope, NodeId origin) {
   const NodeId id(m_graph.nodes.size());
   const auto [entry, isNew] = m_opIndex.emplace(std::string(op), static_cast<std::uint32_t>(m_graph.ops.size()));
   if (isNew) m_graph.ops.emplace_back(op);
@@ -155,12 +155,13 @@ namespace {
 
 Result<void> verifyType(const Value& value) {
   if (value.type.shape.size() > kMaxDimensions) {
-    return fail(ErrorCode::BadInput, "Value {} has {} dimensions; at most {} are accepted.", value.name, value.type.shape.size(), kMaxDimensions);
+    return fail(ErrorCode::BadInput, "Value {} has {} dimensions; at most {} are accepted.", value.name,
+                value.type.shape.size(), kMaxDimensions);
   }
   const auto count = checkedProduct(value.type.shape);
   if (!count || !checkedMul(*count, itemSize(value.type.dtype))) {
-    return fail(ErrorCode::BadInput, "Value {} has shape {}: a size is negative or the tensor exceeds 2^63 bytes.", value.name,
-                toText(value.type.shape));
+    return fail(ErrorCode::BadInput, "Value {} has shape {}: a size is negative or the tensor exceeds 2^63 bytes.",
+                value.name, toText(value.type.shape));
   }
   return {};
 }
@@ -171,8 +172,8 @@ Result<void> verifyScopes(const Graph& graph) {
     const ScopeId parent = graph.scope(id).parent;
     const bool isRoot = id.index() == 0;
     if (isRoot == parent.isValid() || (!isRoot && parent >= id)) {
-      return fail(ErrorCode::BadInput, "Scope {} \"{}\" has parent {}: parents must come before their children.", id.index(),
-                  graph.scope(id).path, parent.raw());
+      return fail(ErrorCode::BadInput, "Scope {} \"{}\" has parent {}: parents must come before their children.",
+                  id.index(), graph.scope(id).path, parent.raw());
     }
   }
   return {};
@@ -180,7 +181,8 @@ Result<void> verifyScopes(const Graph& graph) {
 
 std::string nodeLabel(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  const std::string op = node.kind == NodeKind::Call && node.op.index() < graph.ops.size() ? graph.ops[node.op.index()] : "source";
+  const std::string op =
+      node.kind == NodeKind::Call && node.op.index() < graph.ops.size() ? graph.ops[node.op.index()] : "source";
   return fmt::format("Node {} ({})", id.index(), op);
 }
 
@@ -192,11 +194,13 @@ Result<void> verifyNode(const Graph& graph, NodeId id) {
     return fail(ErrorCode::BadInput, "{} must have one result and no arguments.", nodeLabel(graph, id));
   }
   if (node.scope.index() >= graph.scopes.size()) {
-    return fail(ErrorCode::BadInput, "{} has scope {}, but there are {}.", nodeLabel(graph, id), node.scope.raw(), graph.scopes.size());
+    return fail(ErrorCode::BadInput, "{} has scope {}, but there are {}.", nodeLabel(graph, id), node.scope.raw(),
+                graph.scopes.size());
   }
   for (std::size_t i = 0; i < node.results.size(); ++i) {
     const ValueId result = node.results[i];
-    if (result.index() >= graph.values.size() || graph.value(result).producer != id || graph.value(result).resultIndex != i) {
+    if (result.index() >= graph.values.size() || graph.value(result).producer != id ||
+        graph.value(result).resultIndex != i) {
       return fail(ErrorCode::BadInput, "{}: result {} does not belong to it.", nodeLabel(graph, id), i);
     }
   }
@@ -206,15 +210,16 @@ Result<void> verifyNode(const Graph& graph, NodeId id) {
     if (!known || graph.value(operand).producer >= id) wrong = operand;
   });
   if (wrong) {
-    return fail(ErrorCode::BadInput, "{} reads value {}, which is not produced before it: the graph has a cycle or a wrong id.",
+    return fail(ErrorCode::BadInput,
+                "{} reads value {}, which is not produced before it: the graph has a cycle or a wrong id.",
                 nodeLabel(graph, id), wrong->raw());
   }
   if (node.kind == NodeKind::Constant) {
     const Value& value = graph.value(node.results[0]);
     const auto data = graph.constants.find(id.raw());
     if (data != graph.constants.end() && static_cast<std::int64_t>(data->second.size()) != sizeInBytes(value.type)) {
-      return fail(ErrorCode::BadInput, "Constant {} has {} bytes of data, but its type {} needs {}.", value.name, data->second.size(),
-                  toText(value.type), sizeInBytes(value.type));
+      return fail(ErrorCode::BadInput, "Constant {} has {} bytes of data, but its type {} needs {}.", value.name,
+                  data->second.size(), toText(value.type), sizeInBytes(value.type));
     }
   }
   return {};
@@ -233,7 +238,8 @@ Result<void> verify(const Graph& graph) {
     CLEAVE_TRY_VOID(verifyType(value));
     if (value.name.empty()) return fail(ErrorCode::BadInput, "A value of the graph has no name.");
     if (!names.insert(value.name).second) return fail(ErrorCode::BadInput, "Two values are called {}.", value.name);
-    if (value.producer.index() >= graph.nodes.size()) return fail(ErrorCode::BadInput, "Value {} has no producer.", value.name);
+    if (value.producer.index() >= graph.nodes.size())
+      return fail(ErrorCode::BadInput, "Value {} has no producer.", value.name);
   }
   std::size_t resultCount = 0;
   for (NodeId id : idRange<NodeId>(graph.nodes.size())) {
@@ -241,10 +247,12 @@ Result<void> verify(const Graph& graph) {
     resultCount += graph.node(id).results.size();
   }
   if (resultCount != graph.values.size()) {
-    return fail(ErrorCode::BadInput, "The graph has {} values, but its nodes produce {}.", graph.values.size(), resultCount);
+    return fail(ErrorCode::BadInput, "The graph has {} values, but its nodes produce {}.", graph.values.size(),
+                resultCount);
   }
   for (const Output& output : graph.outputs) {
-    if (output.value.index() >= graph.values.size()) return fail(ErrorCode::BadInput, "Output {} names no value.", output.name);
+    if (output.value.index() >= graph.values.size())
+      return fail(ErrorCode::BadInput, "Output {} names no value.", output.name);
   }
   return {};
 }

@@ -55,15 +55,15 @@ enum class NodeKind : std::uint8_t {
 
 struct Node {
   NodeKind kind = NodeKind::Call;
-  OpId op;                        ///< Call only: index into Graph::ops
-  std::vector<Argument> args;     ///< Call only: schema order, defaults filled in by capture; trailing ones may be missing
-  std::vector<ValueId> results;   ///< exactly one unless kind is Call
+  OpId op;                     ///< Call only: index into Graph::ops
+  std::vector<Argument> args;  ///< Call only: schema order, defaults filled in by capture; trailing ones may be missing
+  std::vector<ValueId> results;  ///< exactly one unless kind is Call
   ScopeId scope{0};
-  NodeId origin;                  ///< node of the captured graph during which this was recorded; invalid: none
+  NodeId origin;  ///< node of the captured graph during which this was recorded; invalid: none
 };
 
 struct Value {
-  std::string name;           ///< unique: "<op>_<n>", or the name of an input, parameter or constant
+  std::string name;  ///< unique: "<op>_<n>", or the name of an input, parameter or constant
   TensorType type;
   NodeId producer;
   std::uint32_t resultIndex = 0;
@@ -89,19 +89,22 @@ struct Graph {
   std::vector<Scope> scopes;
   std::vector<std::string> ops;  ///< "aten::sum.dim_IntList"; interned, so that one lookup per operator is enough
   std::vector<Output> outputs;
-  std::unordered_map<std::uint32_t, std::vector<std::byte>> constants;     ///< by raw NodeId of a Constant; row-major, little-endian
-  std::unordered_map<std::string, std::vector<std::string>> tiedNames;     ///< parameter name → other names it has in the model
+  std::unordered_map<std::uint32_t, std::vector<std::byte>> constants;  ///< by raw NodeId of a Constant; row-major,
+                                                                        ///< little-endian
+  std::unordered_map<std::string, std::vector<std::string>> tiedNames;  ///< parameter name → other names it has in the
+                                                                        ///< model
 
   const Node& node(NodeId id) const { return nodes[id.index()]; }
   const Value& value(ValueId id) const { return values[id.index()]; }
   const Scope& scope(ScopeId id) const { return scopes[id.index()]; }
   const std::string& opName(const Node& n) const;  ///< "" unless Call
   const Shape& shapeOf(ValueId id) const { return value(id).type.shape; }
-  ValueId findValue(std::string_view name) const;    ///< linear; invalid when there is none
-  ScopeId findScope(std::string_view path) const;    ///< linear; invalid when there is none
+  ValueId findValue(std::string_view name) const;  ///< linear; invalid when there is none
+  ScopeId findScope(std::string_view path) const;  ///< linear; invalid when there is none
 };
 
-/// Calls `visit` with the tensor operands of a node in argument order, lists flattened, absent ones skipped; duplicates stay.
+/// Calls `visit` with the tensor operands of a node in argument order, lists flattened, absent ones skipped; duplicates
+/// stay.
 template <class Visit>
 void forEachOperand(const Node& node, Visit visit) {
   for (const Argument& argument : node.args) {

@@ -8,11 +8,14 @@
 
 /// Layout of a graph in JSON (compact, deterministic):
 ///   {"name": ..., "ops": [...], "scopes": [{"path","parent","class"}...],
-///    "nodes": [{"kind": "input"|"parameter"|"constant"} | {"op": index, "args": [...]}, each with "out": [[name, "f32[2,8]"]...],
+///    "nodes": [{"kind": "input"|"parameter"|"constant"} | {"op": index, "args": [...]}, each with "out": [[name,
+///    "f32[2,8]"]...],
 ///              "scope": index, "origin": index, "data": [bytes as hex]],
 ///    "outputs": [[name, value]...], "tied": {parameter: [names]}}
-/// Arguments: null, numbers, booleans and strings as themselves; reals are {"f": x} so that 1.0 stays a real; a value is
-/// {"v": id}; lists of values {"vs": [id or null...]}, of reals {"fs": [...]}, of booleans {"bs": [...]}, integers [...];
+/// Arguments: null, numbers, booleans and strings as themselves; reals are {"f": x} so that 1.0 stays a real; a value
+/// is
+/// {"v": id}; lists of values {"vs": [id or null...]}, of reals {"fs": [...]}, of booleans {"bs": [...]}, integers
+/// [...];
 /// {"dtype": "f32"}; {"device": true}. inf and nan are the strings "inf", "-inf", "nan" inside "f".
 
 namespace cleave::graph {
@@ -79,7 +82,8 @@ Json nodeToJson(const Graph& graph, NodeId id) {
   json["out"] = std::move(out);
   if (node.scope.index() != 0) json["scope"] = node.scope.raw();
   if (node.origin.isValid()) json["origin"] = node.origin.raw();
-  if (const auto data = graph.constants.find(id.raw()); data != graph.constants.end()) json["data"] = toHex(data->second);
+  if (const auto data = graph.constants.find(id.raw()); data != graph.constants.end())
+    json["data"] = toHex(data->second);
   return json;
 }
 
@@ -94,7 +98,8 @@ class Reader {
     CLEAVE_TRY(m_ops, graph.texts("ops"));
     CLEAVE_TRY_VOID(readScopes(graph));
     CLEAVE_TRY(const JsonArray nodes, graph.array("nodes"));
-    if (nodes.size() > kMaxNodes) return fail(ErrorCode::BadInput, "graph.nodes has {} entries; at most {} are accepted.", nodes.size(), kMaxNodes);
+    if (nodes.size() > kMaxNodes)
+      return fail(ErrorCode::BadInput, "graph.nodes has {} entries; at most {} are accepted.", nodes.size(), kMaxNodes);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       CLEAVE_TRY(const JsonObject node, nodes.object(i));
       CLEAVE_TRY_VOID(readNode(node));
@@ -118,9 +123,13 @@ class Reader {
       CLEAVE_TRY(const std::string className, scope.text("class", ""));
       const auto dot = path.rfind('.');
       const std::string parent = dot == std::string::npos ? "" : path.substr(0, dot);
-      if (path.size() > kMaxScopeBytes) return fail(ErrorCode::BadInput, "{} is longer than {} bytes.", scope.nameOf("path"), kMaxScopeBytes);
-      if (path.empty() != (i == 0)) return scope.wrong("path", i == 0 ? "empty, as the first scope is the root" : "a dotted path");
-      if (!paths.contains(parent)) return fail(ErrorCode::BadInput, "{} is {}, but its parent does not stand before it.", scope.nameOf("path"), quotedText(path));
+      if (path.size() > kMaxScopeBytes)
+        return fail(ErrorCode::BadInput, "{} is longer than {} bytes.", scope.nameOf("path"), kMaxScopeBytes);
+      if (path.empty() != (i == 0))
+        return scope.wrong("path", i == 0 ? "empty, as the first scope is the root" : "a dotted path");
+      if (!paths.contains(parent))
+        return fail(ErrorCode::BadInput, "{} is {}, but its parent does not stand before it.", scope.nameOf("path"),
+                    quotedText(path));
       paths.insert(path);
       m_scopes.push_back(m_builder.scope(path, className));
     }
@@ -137,10 +146,13 @@ class Reader {
       CLEAVE_TRY(names.emplace_back(), result.text(0));
       CLEAVE_TRY(const std::string type, result.text(1));
       const auto parsed = parseTensorType(type);
-      if (!parsed) return result.wrong(1, fmt::format("a tensor type such as f32[2,8], of at most {} dimensions", kMaxDimensions));
+      if (!parsed)
+        return result.wrong(1, fmt::format("a tensor type such as f32[2,8], of at most {} dimensions", kMaxDimensions));
       types.push_back(*parsed);
       // Here, before a builder that makes names unique tries one after the other.
-      if (!m_names.insert(names.back()).second) return fail(ErrorCode::BadInput, "{} is {}, as another value is called.", result.nameOf(0), quotedText(names.back()));
+      if (!m_names.insert(names.back()).second)
+        return fail(ErrorCode::BadInput, "{} is {}, as another value is called.", result.nameOf(0),
+                    quotedText(names.back()));
     }
     CLEAVE_TRY(const std::int64_t scopeIndex, node.integer("scope", below(m_scopes.size()), 0));
     const ScopeId scope = m_scopes.empty() ? ScopeId(0) : m_scopes[static_cast<std::size_t>(scopeIndex)];
@@ -150,15 +162,16 @@ class Reader {
     return readSource(node, names, types, scope, origin);
   }
 
-  Result<void> readCall(const JsonObject& node, const std::vector<std::string>& names, std::vector<TensorType> types, ScopeId scope,
-                        NodeId origin) {
+  Result<void> readCall(const JsonObject& node, const std::vector<std::string>& names, std::vector<TensorType> types,
+                        ScopeId scope, NodeId origin) {
     CLEAVE_TRY(const std::int64_t op, node.integer("op", below(m_ops.size())));
     CLEAVE_TRY(const JsonArray list, node.array("args"));
     std::vector<Argument> args;
     for (std::size_t i = 0; i < list.size(); ++i) {
       CLEAVE_TRY(args.emplace_back(), argument(list, i));
     }
-    const auto results = m_builder.addCall(m_ops[static_cast<std::size_t>(op)], std::move(args), std::move(types), scope, origin);
+    const auto results =
+        m_builder.addCall(m_ops[static_cast<std::size_t>(op)], std::move(args), std::move(types), scope, origin);
     for (std::size_t i = 0; i < results.size(); ++i) m_builder.renameValue(results[i], names[i]);
     return {};
   }
@@ -228,7 +241,8 @@ class Reader {
   }
 
   /// {"f": 1.0} and the other kinds that JSON cannot tell apart.
-  Result<Argument> taggedArgument(const JsonArray& args, std::size_t i, const std::string& tag, const nlohmann::json& json) const {
+  Result<Argument> taggedArgument(const JsonArray& args, std::size_t i, const std::string& tag,
+                                  const nlohmann::json& json) const {
     if (tag == "v") {
       if (json.is_null()) return Argument();
       CLEAVE_TRY(const JsonObject object, args.object(i));
@@ -325,7 +339,8 @@ Json toJson(const Graph& graph) {
   json["outputs"] = std::move(outputs);
   Json tied = Json::object();
   for (const Value& value : graph.values) {
-    if (const auto names = graph.tiedNames.find(value.name); names != graph.tiedNames.end()) tied[value.name] = names->second;
+    if (const auto names = graph.tiedNames.find(value.name); names != graph.tiedNames.end())
+      tied[value.name] = names->second;
   }
   if (!tied.empty()) json["tied"] = std::move(tied);
   return json;

@@ -11,11 +11,13 @@ constexpr std::uint32_t kForever = 0xffffffffu;
 
 }  // namespace
 
-Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp) : m_graph(graph), m_owner(graph.values.size()), m_ownsMemory(graph.values.size(), false) {
+Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp)
+    : m_graph(graph), m_owner(graph.values.size()), m_ownsMemory(graph.values.size(), false) {
   m_lastUse = findOwners();
   if (!inPlaceOp.empty()) {
     m_takesOver.resize(graph.nodes.size());
-    for (NodeId id : idRange<NodeId>(graph.nodes.size())) m_takesOver[id.index()] = graph.opName(graph.node(id)) == inPlaceOp;
+    for (NodeId id : idRange<NodeId>(graph.nodes.size()))
+      m_takesOver[id.index()] = graph.opName(graph.node(id)) == inPlaceOp;
   }
   findDying(m_lastUse);
 }
@@ -78,7 +80,8 @@ MemoryUse Lifetimes::run(std::span<const std::int64_t> bytes, std::span<const st
         use.peakNode = id;
       }
       live += takenOver;
-      for (std::uint32_t i = m_dyingBegin[id.index()]; i < m_dyingBegin[id.index() + 1]; ++i) live -= bytes[m_dying[i].index()];
+      for (std::uint32_t i = m_dyingBegin[id.index()]; i < m_dyingBegin[id.index() + 1]; ++i)
+        live -= bytes[m_dying[i].index()];
     }
     use.liveAfter.push_back(live);
   }

@@ -1,6 +1,7 @@
 #pragma once
-/// Liveness of a program's intermediate values as an interpreter runs it: a result's memory is allocated when its node runs
-/// and freed after the last node that reads it or a view of it; graph outputs stay to the end. Sources own no memory here.
+/// Liveness of a program's intermediate values as an interpreter runs it: a result's memory is allocated when its node
+/// runs and freed after the last node that reads it or a view of it; graph outputs stay to the end. Sources own no
+/// memory here.
 ///
 ///     const Lifetimes lifetimes(graph);                    // once per graph
 ///     lifetimes.run(bytesByValue, workspaceByNode).peak;   // for each way its values may lie
@@ -33,7 +34,8 @@ class Lifetimes {
   /// The last node that reads an owner's memory; its producer where none does. Outputs are not counted.
   NodeId lastReader(ValueId owner) const { return NodeId(m_lastUse[owner.index()]); }
 
-  /// `bytes` by ValueId (asked of values that own memory), `workspace` by NodeId: buffers that live while the node runs.
+  /// `bytes` by ValueId (asked of values that own memory), `workspace` by NodeId: buffers that live while the node
+  /// runs.
   MemoryUse run(std::span<const std::int64_t> bytes, std::span<const std::int64_t> workspace) const;
 
  private:

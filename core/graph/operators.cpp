@@ -34,9 +34,11 @@ std::optional<LayerShape> productLayer(const Graph& graph, const Node& node, con
   layer.input = valueArgument(node, static_cast<std::size_t>(row.input));
   layer.weight = valueArgument(node, static_cast<std::size_t>(row.weight));
   if (row.bias >= 0) layer.bias = valueArgument(node, static_cast<std::size_t>(row.bias));
-  if (!layer.input.isValid() || !isParameter(graph, layer.weight) || isParameter(graph, layer.input)) return std::nullopt;
+  if (!layer.input.isValid() || !isParameter(graph, layer.weight) || isParameter(graph, layer.input))
+    return std::nullopt;
   if (graph.shapeOf(layer.weight).size() != 2 || graph.shapeOf(layer.input).empty()) return std::nullopt;
-  if (layer.bias.isValid() && (!isParameter(graph, layer.bias) || graph.shapeOf(layer.bias).size() != 1)) return std::nullopt;
+  if (layer.bias.isValid() && (!isParameter(graph, layer.bias) || graph.shapeOf(layer.bias).size() != 1))
+    return std::nullopt;
   // addmm scales bias and product by beta and alpha; only the plain form is a layer.
   if (row.op == "aten::addmm") {
     for (std::size_t position : {std::size_t{3}, std::size_t{4}}) {
@@ -61,19 +63,21 @@ std::optional<LayerShape> expertsLayer(const Graph& graph, const Node& node) {
   layer.weight = valueArgument(node, 3);
   layer.down = valueArgument(node, 4);
   if (!layer.input.isValid() || !layer.target.isValid() || !layer.shares.isValid()) return std::nullopt;
-  if (!isParameter(graph, layer.weight) || !isParameter(graph, layer.down) || layer.weight == layer.down) return std::nullopt;
+  if (!isParameter(graph, layer.weight) || !isParameter(graph, layer.down) || layer.weight == layer.down)
+    return std::nullopt;
   const Shape& hidden = graph.shapeOf(layer.input);
   const Shape& gateUp = graph.shapeOf(layer.weight);
   const Shape& down = graph.shapeOf(layer.down);
-  const bool fits = hidden.size() == 2 && gateUp.size() == 3 && down.size() == 3 && gateUp[0] == down[0] && gateUp[1] == 2 * down[2] &&
-                    gateUp[2] == hidden[1] && down[1] == hidden[1];
+  const bool fits = hidden.size() == 2 && gateUp.size() == 3 && down.size() == 3 && gateUp[0] == down[0] &&
+                    gateUp[1] == 2 * down[2] && gateUp[2] == hidden[1] && down[1] == hidden[1];
   return fits ? std::optional(layer) : std::nullopt;
 }
 
 }  // namespace
 
 bool mayBeLayer(std::string_view op) {
-  const bool isProduct = std::any_of(kProducts.begin(), kProducts.end(), [&](const ProductRow& row) { return row.op == op; });
+  const bool isProduct =
+      std::any_of(kProducts.begin(), kProducts.end(), [&](const ProductRow& row) { return row.op == op; });
   return isProduct || op == "aten::embedding" || op == "aten::cross_entropy_loss" || op == kMoeExperts;
 }
 
@@ -89,7 +93,8 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
     layer.kind = LayerKind::Embedding;
     layer.weight = valueArgument(node, 0);
     layer.input = valueArgument(node, 1);
-    if (!isParameter(graph, layer.weight) || !layer.input.isValid() || graph.shapeOf(layer.weight).size() != 2) return std::nullopt;
+    if (!isParameter(graph, layer.weight) || !layer.input.isValid() || graph.shapeOf(layer.weight).size() != 2)
+      return std::nullopt;
     return layer;
   }
   if (op == "aten::cross_entropy_loss") {
@@ -118,11 +123,29 @@ std::string layerName(const Graph& graph, NodeId id) {
 
 bool isAliasing(std::string_view op) {
   static constexpr std::array kViews{
-      "aten::view",           "aten::alias",          "aten::permute",      "aten::transpose.int", "aten::t",
-      "aten::slice.Tensor",   "aten::select.int",     "aten::expand",       "aten::unsqueeze",     "aten::squeeze",
-      "aten::squeeze.dim",    "aten::squeeze.dims",   "aten::split.Tensor", "aten::split_with_sizes", "aten::chunk",
-      "aten::unbind.int",     "aten::detach",         "aten::diagonal",     "aten::as_strided",    "aten::unfold",
-      "aten::narrow",         "aten::view.dtype",     "cleave::grad_all_reduce",
+      "aten::view",
+      "aten::alias",
+      "aten::permute",
+      "aten::transpose.int",
+      "aten::t",
+      "aten::slice.Tensor",
+      "aten::select.int",
+      "aten::expand",
+      "aten::unsqueeze",
+      "aten::squeeze",
+      "aten::squeeze.dim",
+      "aten::squeeze.dims",
+      "aten::split.Tensor",
+      "aten::split_with_sizes",
+      "aten::chunk",
+      "aten::unbind.int",
+      "aten::detach",
+      "aten::diagonal",
+      "aten::as_strided",
+      "aten::unfold",
+      "aten::narrow",
+      "aten::view.dtype",
+      "cleave::grad_all_reduce",
   };
   return std::find(kViews.begin(), kViews.end(), op) != kViews.end();
 }

@@ -16,18 +16,24 @@
 ///   max_0: f32[2], max_1: i64[2] = aten::max.dim(linear_0, -1, false)
 ///   return y=linear_0
 ///
-/// Arguments: value names, None, integers, reals (always with '.', 'e', inf or nan), true/false, "strings", lists in [],
-/// dtypes as :f32, the run's device as `device`. Names with other characters than [A-Za-z0-9_./-] stand in backticks.
+/// Arguments: value names, None, integers, reals (always with '.', 'e', inf or nan), true/false, "strings", lists in
+/// [], dtypes as :f32, the run's device as `device`. Names with other characters than [A-Za-z0-9_./-] stand in
+/// backticks.
 
 namespace cleave::graph {
 namespace {
 
-bool isPlainNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' || c == '/'; }
+bool isPlainNameChar(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' || c == '/';
+}
 
-bool isKeyword(std::string_view word) { return word == "None" || word == "true" || word == "false" || word == "device" || word == "inf" || word == "nan"; }
+bool isKeyword(std::string_view word) {
+  return word == "None" || word == "true" || word == "false" || word == "device" || word == "inf" || word == "nan";
+}
 
 std::string quotedName(const std::string& name) {
-  bool plain = !name.empty() && !isKeyword(name) && (std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_');
+  bool plain =
+      !name.empty() && !isKeyword(name) && (std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_');
   for (char c : name) plain = plain && isPlainNameChar(c);
   return plain ? name : '`' + name + '`';
 }
@@ -93,7 +99,8 @@ void appendNode(std::string& text, const Graph& graph, NodeId id) {
     case NodeKind::Constant: text += "constant"; break;
     case NodeKind::Call:
       text += graph.opName(node) + "(";
-      for (std::size_t i = 0; i < node.args.size(); ++i) text += (i ? ", " : "") + std::visit(ArgumentText{graph}, node.args[i]);
+      for (std::size_t i = 0; i < node.args.size(); ++i)
+        text += (i ? ", " : "") + std::visit(ArgumentText{graph}, node.args[i]);
       text += ")";
       break;
   }
@@ -109,7 +116,8 @@ class LineReader {
 
   template <class... Args>
   tl::unexpected<Error> error(fmt::format_string<Args...> text, Args&&... args) const {
-    return fail(ErrorCode::BadInput, "Graph text, line {}, column {}: {}", m_number, m_at + 1, fmt::format(text, std::forward<Args>(args)...));
+    return fail(ErrorCode::BadInput, "Graph text, line {}, column {}: {}", m_number, m_at + 1,
+                fmt::format(text, std::forward<Args>(args)...));
   }
   void skipSpace() {
     while (m_at < m_line.size() && (m_line[m_at] == ' ' || m_line[m_at] == '\t')) ++m_at;
@@ -168,7 +176,8 @@ class LineReader {
   Result<std::int64_t> integer(std::string_view word) const {
     std::int64_t value = 0;
     const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (code != std::errc() || end != word.data() + word.size() || word.empty()) return error("\"{}\" is not an integer", word);
+    if (code != std::errc() || end != word.data() + word.size() || word.empty())
+      return error("\"{}\" is not an integer", word);
     return value;
   }
   Result<std::string> string() {
@@ -344,7 +353,8 @@ class GraphReader {
     if (word == "None") return Argument();
     if (word == "device") return Argument(DeviceArgument{});
     if (word == "true" || word == "false") return Argument(word == "true");
-    if (std::isdigit(static_cast<unsigned char>(first)) || first == '-' || word == "inf" || word == "nan") return number(line, word);
+    if (std::isdigit(static_cast<unsigned char>(first)) || first == '-' || word == "inf" || word == "nan")
+      return number(line, word);
     const auto found = m_values.find(word);
     if (found == m_values.end()) return line.error("no value called \"{}\" comes before", word);
     return Argument(found->second);
@@ -403,10 +413,12 @@ class GraphReader {
 std::string toText(const Graph& graph) {
   std::string text;
   if (!graph.name.empty()) text += "graph " + quotedName(graph.name) + '\n';
-  if (!graph.scopes.empty() && !graph.scopes[0].className.empty()) text += "root " + quotedName(graph.scopes[0].className) + '\n';
+  if (!graph.scopes.empty() && !graph.scopes[0].className.empty())
+    text += "root " + quotedName(graph.scopes[0].className) + '\n';
   for (std::size_t i = 1; i < graph.scopes.size(); ++i) {
     const Scope& scope = graph.scopes[i];
-    text += "scope " + quotedName(scope.path) + (scope.className.empty() ? "" : " " + quotedName(scope.className)) + '\n';
+    text +=
+        "scope " + quotedName(scope.path) + (scope.className.empty() ? "" : " " + quotedName(scope.className)) + '\n';
   }
   for (const Value& value : graph.values) {
     const auto tied = graph.tiedNames.find(value.name);
@@ -419,7 +431,8 @@ std::string toText(const Graph& graph) {
   if (!graph.outputs.empty()) {
     text += "return";
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-      text += (i ? ", " : " ") + quotedName(graph.outputs[i].name) + "=" + quotedName(graph.value(graph.outputs[i].value).name);
+      text += (i ? ", " : " ") + quotedName(graph.outputs[i].name) + "=" +
+              quotedName(graph.value(graph.outputs[i].value).name);
     }
     text += '\n';
   }

@@ -9,8 +9,18 @@
 namespace cleave::graph {
 
 enum class DType : std::uint8_t {
-  Float64, Float32, Float16, BFloat16, Float8E4M3, Float8E5M2,
-  Int64, Int32, Int16, Int8, UInt8, Bool,
+  Float64,
+  Float32,
+  Float16,
+  BFloat16,
+  Float8E4M3,
+  Float8E5M2,
+  Int64,
+  Int32,
+  Int16,
+  Int8,
+  UInt8,
+  Bool,
 };
 
 /// Bytes of one element.

@@ -12,9 +12,7 @@ constexpr std::array<std::string_view, 3> kBackendNames{"auto", "gloo", "nccl"};
 constexpr const char* kRankProgram = "cleave-rank";
 constexpr const char* kNcclLibrary = "libcleave_nccl.so";
 
-std::string countedGpus(int gpus) {
-  return gpus == 0 ? "no GPU" : gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus);
-}
+std::string countedGpus(int gpus) { return gpus == 0 ? "no GPU" : gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus); }
 
 /// Why NCCL cannot carry so many ranks here; empty: it can.
 std::string whyNoNccl(int gpus, int ranks, bool hasLibrary) {
@@ -22,15 +20,14 @@ std::string whyNoNccl(int gpus, int ranks, bool hasLibrary) {
     return fmt::format("NCCL wants a GPU for each of {} ranks, and this process may use {}{}", ranks, countedGpus(gpus),
                        std::getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
   }
-  if (!hasLibrary) return fmt::format("{} is not beside {}, because it was built without CUDA", kNcclLibrary, kRankProgram);
+  if (!hasLibrary)
+    return fmt::format("{} is not beside {}, because it was built without CUDA", kNcclLibrary, kRankProgram);
   return {};
 }
 
 }  // namespace
 
-std::string_view toText(Backend backend) {
-  return kBackendNames[static_cast<std::size_t>(backend)];
-}
+std::string_view toText(Backend backend) { return kBackendNames[static_cast<std::size_t>(backend)]; }
 
 std::optional<Backend> parseBackend(std::string_view text) {
   for (std::size_t i = 0; i < kBackendNames.size(); ++i) {
@@ -45,7 +42,8 @@ Result<fs::path> rankProgram() {
   for (const fs::path& folder : {self.parent_path(), self.parent_path() / ".." / "bin"}) {
     if (fs::exists(folder / kRankProgram, error)) return folder / kRankProgram;
   }
-  return fail(ErrorCode::Environment, "{} is not beside {}: the installation is incomplete.", kRankProgram, self.string());
+  return fail(ErrorCode::Environment, "{} is not beside {}: the installation is incomplete.", kRankProgram,
+              self.string());
 }
 
 Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why) {
@@ -59,14 +57,17 @@ Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why) {
   const int gpus = localGpuCount();
   const auto program = rankProgram();
   std::error_code error;
-  const std::string obstacle = whyNoNccl(gpus, ranks, program && fs::exists(program->parent_path() / kNcclLibrary, error));
+  const std::string obstacle =
+      whyNoNccl(gpus, ranks, program && fs::exists(program->parent_path() / kNcclLibrary, error));
   if (wanted == Backend::Nccl) {
-    if (!obstacle.empty()) return fail(ErrorCode::Environment, "{}: use the backend gloo to run the ranks on CPUs.", obstacle);
+    if (!obstacle.empty())
+      return fail(ErrorCode::Environment, "{}: use the backend gloo to run the ranks on CPUs.", obstacle);
     say(fmt::format("NCCL on {} of {}, as asked.", ranks, countedGpus(gpus)));
     return Backend::Nccl;
   }
   if (!obstacle.empty()) {
-    say(gpus == 0 ? std::string("Gloo on CPUs: this process may use no GPU.") : fmt::format("Gloo on CPUs: {}.", obstacle));
+    say(gpus == 0 ? std::string("Gloo on CPUs: this process may use no GPU.")
+                  : fmt::format("Gloo on CPUs: {}.", obstacle));
     return Backend::Gloo;
   }
   say(fmt::format("NCCL: {} for {} rank{}.", countedGpus(gpus), ranks, ranks == 1 ? "" : "s"));

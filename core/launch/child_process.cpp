@@ -25,7 +25,8 @@ Result<UniqueFd> movedUp(int fd) {
   UniqueFd owned(fd);
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstPrivateFd);
   // EINVAL: no descriptor of that number is allowed.
-  if (moved < 0) return fail(ErrorCode::Environment, "Cannot make a pipe: {}.", reasonInWords(errno == EINVAL ? EMFILE : errno));
+  if (moved < 0)
+    return fail(ErrorCode::Environment, "Cannot make a pipe: {}.", reasonInWords(errno == EINVAL ? EMFILE : errno));
   return UniqueFd(moved);
 }
 
@@ -40,9 +41,7 @@ Result<Pipe> makePipe() {
   return Pipe{std::move(*readEnd), std::move(*writeEnd)};
 }
 
-void setNonBlocking(const UniqueFd& fd) {
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-}
+void setNonBlocking(const UniqueFd& fd) { ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK); }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
@@ -142,8 +141,8 @@ Result<ChildProcess> ChildProcess::start(const ChildSpec& spec) {
   if (reason != 0) {
     return fail(ErrorCode::Environment, "Cannot start {}: {}.", spec.program.string(), reasonInWords(reason));
   }
-  // From its first instruction, long before main() can watch the pipe: the pipe's end of file raises SIGIO, which ends it.
-  // Nothing is ever written to this pipe, so nothing else raises it.
+  // From its first instruction, long before main() can watch the pipe: the pipe's end of file raises SIGIO, which ends
+  // it. Nothing is ever written to this pipe, so nothing else raises it.
   ::fcntl(control.readEnd.get(), F_SETOWN, child.m_pid);
   ::fcntl(control.readEnd.get(), F_SETFL, ::fcntl(control.readEnd.get(), F_GETFL) | O_ASYNC);
   child.events = std::move(events.readEnd);

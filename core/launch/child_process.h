@@ -2,8 +2,8 @@
 /// One child process with the pipes a rank needs. Everything is close-on-exec on this side, so that no other child
 /// holds a pipe's end open. Not thread-safe; several children may be followed by one thread.
 ///
-/// A child ends (SIGIO) as soon as its control pipe does, also when this process was killed and before the child ran its
-/// main().
+/// A child ends (SIGIO) as soon as its control pipe does, also when this process was killed and before the child ran
+/// its main().
 ///
 /// The child sees /dev/null as its input, one captured pipe as its output and error, and three descriptors:
 ///

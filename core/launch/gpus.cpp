@@ -27,7 +27,8 @@ bool isGpuDeviceFile(const std::string& name) {
 int presentGpus() {
   // The device files are what a container was given; /proc lists every GPU of the machine.
   const int deviceFiles = countEntries("/dev", isGpuDeviceFile);
-  return deviceFiles > 0 ? deviceFiles : countEntries("/proc/driver/nvidia/gpus", [](const std::string&) { return true; });
+  return deviceFiles > 0 ? deviceFiles
+                         : countEntries("/proc/driver/nvidia/gpus", [](const std::string&) { return true; });
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -5,8 +5,8 @@
 
 namespace cleave::launch {
 
-/// How CUDA reads CUDA_VISIBLE_DEVICES on a machine with `present` GPUs: numbers and identifiers ("GPU-8932f937…") up to the
-/// first that is wrong or comes twice; null: all of them, by number.
+/// How CUDA reads CUDA_VISIBLE_DEVICES on a machine with `present` GPUs: numbers and identifiers ("GPU-8932f937…") up
+/// to the first that is wrong or comes twice; null: all of them, by number.
 std::vector<std::string> visibleGpus(int present, const char* cudaVisibleDevices);
 /// The same for this process and machine (from the driver's device files).
 std::vector<std::string> visibleGpus();

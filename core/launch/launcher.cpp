@@ -30,8 +30,8 @@ constexpr auto kPollPeriod = 50ms;
 // After the first sign of failure the other ranks are listened to for so long: a peer that only noticed the broken
 // connection often reports before the kernel tells of the death that caused it.
 constexpr auto kSettle = 300ms;
-// Where every failure so far is that of a peer, the ranks that have not spoken get longer, so that the one all wait for is
-// the one that is left.
+// Where every failure so far is that of a peer, the ranks that have not spoken get longer, so that the one all wait for
+// is the one that is left.
 constexpr auto kPeerSettle = 2s;
 // A stopped process (SIGSTOP) keeps its connections open and would stall the others for ever.
 constexpr auto kStoppedGrace = 1s;
@@ -273,8 +273,8 @@ void Run::noteFailure(int rank, std::string what, ErrorCode code) {
   m_failures.push_back({rank, true, code, std::move(what), {}});
 }
 
-/// Reads what the ranks have said and judges them by it. The kernel is asked first: whatever a rank wrote before it ended
-/// lies in its pipes then, however long ago that was.
+/// Reads what the ranks have said and judges them by it. The kernel is asked first: whatever a rank wrote before it
+/// ended lies in its pipes then, however long ago that was.
 void Run::observeRanks() {
   for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
     RankState& state = m_ranks[rank];
@@ -290,7 +290,8 @@ void Run::observeRanks() {
   }
 }
 
-/// What a rank lacked that could not say so itself: before its main() the loader and LibTorch find neither room nor descriptors.
+/// What a rank lacked that could not say so itself: before its main() the loader and LibTorch find neither room nor
+/// descriptors.
 std::optional<std::string> Run::wantOf(const RankState& rank) const {
   for (const std::string& line : rank.lastLines) {
     if (auto want = exhaustionQuotedIn(line); want && !rank.error) return want;
@@ -307,7 +308,8 @@ bool Run::hasFailedByItself(const RankExit& failure) const {
 std::vector<int> Run::waitedFor() const {
   std::vector<int> ranks;
   for (int rank = 0; rank < static_cast<int>(m_ranks.size()); ++rank) {
-    const bool hasFailed = std::any_of(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return e.rank == rank; });
+    const bool hasFailed =
+        std::any_of(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return e.rank == rank; });
     if (!hasFailed && !m_ranks[static_cast<std::size_t>(rank)].result) ranks.push_back(rank);
   }
   return ranks;
@@ -315,8 +317,10 @@ std::vector<int> Run::waitedFor() const {
 
 bool Run::isSettled() const {
   if (m_failures.empty()) return false;
-  const bool isAnyToBlame = std::any_of(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return hasFailedByItself(e); });
-  const auto limit = isAnyToBlame || waitedFor().size() <= 1 ? std::chrono::milliseconds(kSettle) : std::chrono::milliseconds(kPeerSettle);
+  const bool isAnyToBlame =
+      std::any_of(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return hasFailedByItself(e); });
+  const auto limit = isAnyToBlame || waitedFor().size() <= 1 ? std::chrono::milliseconds(kSettle)
+                                                             : std::chrono::milliseconds(kPeerSettle);
   return now() - m_firstFailureAt > limit;
 }
 
@@ -337,16 +341,21 @@ RunOutcome Run::outcome() {
   return result;
 }
 
-/// A rank that failed by itself goes before one that only lost its peer; where all did, before them goes the one that they
-/// waited for.
+/// A rank that failed by itself goes before one that only lost its peer; where all did, before them goes the one that
+/// they waited for.
 RankExit Run::firstFailure() const {
-  const auto own = std::find_if(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return hasFailedByItself(e); });
+  const auto own =
+      std::find_if(m_failures.begin(), m_failures.end(), [&](const RankExit& e) { return hasFailedByItself(e); });
   RankExit first = own == m_failures.end() ? m_failures.front() : *own;
   const std::vector<int> silent = waitedFor();
   if (own == m_failures.end() && !silent.empty()) {
     std::string complaint = lastWords(m_ranks[static_cast<std::size_t>(first.rank)]);
     if (complaint.ends_with('.')) complaint.pop_back();
-    first = {silent.front(), true, ErrorCode::RankFailed, fmt::format("did not answer rank {}, which gave up: {}", first.rank, complaint), {}};
+    first = {silent.front(),
+             true,
+             ErrorCode::RankFailed,
+             fmt::format("did not answer rank {}, which gave up: {}", first.rank, complaint),
+             {}};
   }
   first.lastWords = lastWords(m_ranks[static_cast<std::size_t>(first.rank)]);
   return first;

@@ -2,14 +2,14 @@
 /// Starts N local `cleave-rank` processes, follows them, and never leaves one behind.
 ///
 /// Each rank inherits two pipes: events (rank → launcher, see events.h) and control (launcher → rank: its end of file
-/// tells the rank to end within a second, also when the launcher was killed). Ranks are in one process group. A rank that
-/// dies, reports an error or writes nothing for longer than `silenceMs` fails the run: all others are stopped (SIGTERM, then
-/// SIGKILL) within 5 s, and the first to fail is named with its last words. A rank is judged by all that it has said: one
-/// that ended is listened to first, and the time an observer takes counts against nobody.
-/// `launch` blocks the calling thread, which also calls the observer; stop it with the progress's token.
+/// tells the rank to end within a second, also when the launcher was killed). Ranks are in one process group. A rank
+/// that dies, reports an error or writes nothing for longer than `silenceMs` fails the run: all others are stopped
+/// (SIGTERM, then SIGKILL) within 5 s, and the first to fail is named with its last words. A rank is judged by all that
+/// it has said: one that ended is listened to first, and the time an observer takes counts against nobody. `launch`
+/// blocks the calling thread, which also calls the observer; stop it with the progress's token.
 #include "base/progress.h"
-#include "protocol/events.h"
 #include "launch/gpus.h"
+#include "protocol/events.h"
 
 #include <filesystem>
 #include <functional>
@@ -24,20 +24,21 @@ std::string_view toText(Backend backend);
 std::optional<Backend> parseBackend(std::string_view text);
 
 struct LaunchRequest {
-  std::filesystem::path rankProgram;   ///< the cleave-rank executable
+  std::filesystem::path rankProgram;  ///< the cleave-rank executable
   std::filesystem::path planFile;
   int ranks = 2;
-  Backend backend = Backend::Gloo;     ///< Auto is resolved before (see resolveBackend)
+  Backend backend = Backend::Gloo;         ///< Auto is resolved before (see resolveBackend)
   std::vector<std::string> rankArguments;  ///< "--input", FILE, "--output", FILE, "--skip-weights", ...
-  int silenceMs = 10'000;              ///< a rank that sends nothing for so long counts as dead
+  int silenceMs = 10'000;                  ///< a rank that sends nothing for so long counts as dead
 };
 
 struct RankExit {
   int rank = -1;
   bool failed = false;
-  ErrorCode code = ErrorCode::RankFailed;  ///< of its error or its exit code: BadInput, Environment, ...; else RankFailed
-  std::string what;       ///< "was killed by signal 9", "ended with code 3", "sent nothing for 10 s"
-  std::string lastWords;  ///< its error message, or the end of its standard error
+  ErrorCode code =
+      ErrorCode::RankFailed;  ///< of its error or its exit code: BadInput, Environment, ...; else RankFailed
+  std::string what;           ///< "was killed by signal 9", "ended with code 3", "sent nothing for 10 s"
+  std::string lastWords;      ///< its error message, or the end of its standard error
 };
 
 struct RunOutcome {
@@ -46,7 +47,8 @@ struct RunOutcome {
   std::vector<std::optional<protocol::RankResult>> results;  ///< by rank
 };
 
-/// Called on the launching thread, in the order the lines arrived. `line` is a line of the rank's standard error, or empty.
+/// Called on the launching thread, in the order the lines arrived. `line` is a line of the rank's standard error, or
+/// empty.
 struct RankEvent {
   int rank = 0;
   std::optional<protocol::Message> message;
@@ -58,8 +60,8 @@ Result<RunOutcome> launch(const LaunchRequest& request, const Observer& observer
 
 /// The cleave-rank that was installed with this program. Environment when it is missing.
 Result<std::filesystem::path> rankProgram();
-/// Auto → Nccl where this process may use at least `ranks` GPUs (gpus.h) and libcleave_nccl.so lies beside cleave-rank, else
-/// Gloo; `why` says it in words. Nccl where it cannot be: Environment.
+/// Auto → Nccl where this process may use at least `ranks` GPUs (gpus.h) and libcleave_nccl.so lies beside cleave-rank,
+/// else Gloo; `why` says it in words. Nccl where it cannot be: Environment.
 Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why = nullptr);
 
 }  // namespace cleave::launch

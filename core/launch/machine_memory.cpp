@@ -65,7 +65,10 @@ MachineMemory machineMemory(const fs::path& root) {
   memory.total = fieldOf(root / "proc/meminfo", "MemTotal:", 1024);
   memory.available = fieldOf(root / "proc/meminfo", "MemAvailable:", 1024);
   const GroupFiles second{root / "sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
-  const GroupFiles first{root / "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
+  const GroupFiles first{root / "sys/fs/cgroup/memory",
+                         "memory.limit_in_bytes",
+                         "memory.usage_in_bytes",
+                         {"total_inactive_file", "total_active_file"}};
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     // "0::/user.slice/x" is version 2, "5:memory:/docker/x" version 1.
@@ -111,7 +114,8 @@ class Nvml {
     const auto byName = call<int (*)(const char*, NvmlDevice*)>("nvmlDeviceGetHandleByUUID");
     const auto ask = call<int (*)(NvmlDevice, NvmlMemory*)>("nvmlDeviceGetMemoryInfo");
     if (!byIndex || !byName || !ask) return std::nullopt;
-    if ((isNumber ? byIndex(index, &device) : byName(gpu.c_str(), &device)) != 0 || ask(device, &memory) != 0) return std::nullopt;
+    if ((isNumber ? byIndex(index, &device) : byName(gpu.c_str(), &device)) != 0 || ask(device, &memory) != 0)
+      return std::nullopt;
     return static_cast<std::int64_t>(memory.free);
   }
 

@@ -15,8 +15,8 @@ struct MachineMemory {
 /// The least of /proc/meminfo and of every control group (version 1 or 2) that this process is in. `root`: for tests.
 MachineMemory machineMemory(const std::filesystem::path& root = "/");
 
-/// Free bytes of the fullest of the first `gpus` GPUs that this process may use, as the driver's NVML says; nullopt where it
-/// does not.
+/// Free bytes of the fullest of the first `gpus` GPUs that this process may use, as the driver's NVML says; nullopt
+/// where it does not.
 std::optional<std::int64_t> leastFreeGpuMemory(int gpus);
 
 }  // namespace cleave::launch

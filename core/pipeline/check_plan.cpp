@@ -18,14 +18,16 @@ using graph::ValueId;
 Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Problem& problem) {
   const graph::Graph& graph = *problem.graph;
   std::unordered_map<std::string, ValueId> planned;
-  for (ValueId value : idRange<ValueId>(plan.graph->values.size())) planned.emplace(plan.graph->value(value).name, value);
+  for (ValueId value : idRange<ValueId>(plan.graph->values.size()))
+    planned.emplace(plan.graph->value(value).name, value);
   solve::Solution solution;
   solution.strategies.resize(graph.nodes.size());
   for (ValueId value : idRange<ValueId>(graph.values.size())) {
     const std::string& name = graph.value(value).name;
     const auto found = planned.find(name);
     if (found == planned.end()) {
-      return fail(ErrorCode::Negative, "The plan has no placement for {}: it was made from another model, or with other options.", name);
+      return fail(ErrorCode::Negative,
+                  "The plan has no placement for {}: it was made from another model, or with other options.", name);
     }
     solution.placements.push_back(plan.solution->of(found->second));
     const auto computed = plan.solution->computedAs.find(found->second);
@@ -36,7 +38,8 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
     const auto layer = graph::layerShape(graph, node);
     if (!layer) continue;
     if (next >= plan.layers.size() || plan.layers[next].name != graph::layerName(graph, node)) {
-      return fail(ErrorCode::Negative, "Layer {} of the model is {}, which the plan does not have there.", next, graph::layerName(graph, node));
+      return fail(ErrorCode::Negative, "Layer {} of the model is {}, which the plan does not have there.", next,
+                  graph::layerName(graph, node));
     }
     const rules::Strategy strategy = plan.layers[next++].strategy;
     solution.strategies[node.index()] = plan::formOf(problem, node, *layer, strategy, solution);
@@ -49,8 +52,11 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
 }
 
 /// Only the model's folder knows these: without it they are as the file has them, or not there.
-constexpr std::array<std::string_view, 3> kFieldsOfTheFolder{plan::kMeasuredFields[0], "plan.warnings", "plan.values[*].origin"};
-constexpr std::string_view kOfTheFolder = "whether the graph is the model's, where the parameters lie in its files, what values were captured from, and the warnings";
+constexpr std::array<std::string_view, 3> kFieldsOfTheFolder{plan::kMeasuredFields[0], "plan.warnings",
+                                                             "plan.values[*].origin"};
+constexpr std::string_view kOfTheFolder =
+    "whether the graph is the model's, where the parameters lie in its files, what values were captured from, and the "
+    "warnings";
 
 /// What the plan itself says of its model: its graph, and the tensors that its pieces come from.
 std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
@@ -61,7 +67,8 @@ std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
     for (const auto& pieces : parameter.piecesByRank) {
       if (pieces.empty() || pieces.front().file.empty()) continue;
       const plan::Piece& piece = pieces.front();
-      model->folder.tensors.emplace(piece.tensor, formats::StoredTensor{{parameter.storedDtype, parameter.type.shape}, piece.file});
+      model->folder.tensors.emplace(piece.tensor,
+                                    formats::StoredTensor{{parameter.storedDtype, parameter.type.shape}, piece.file});
     }
   }
   return model;
@@ -92,9 +99,13 @@ Result<plan::Plan> withOwnDevice(plan::Plan plan) {
 std::string differenceInWords(const std::vector<plan::FieldDifference>& differences) {
   const plan::FieldDifference& first = differences.front();
   const std::size_t others = differences.size() - 1;
-  const std::string more = others == 0 ? "" : fmt::format(", and {} more field{} differ{}", others, others == 1 ? "" : "s", others == 1 ? "s" : "");
-  return fmt::format("{} is {} in the file and {} in the plan made again{}. The file was altered, or another version of Cleave made it.", first.path, first.file,
-                     first.again, more);
+  const std::string more = others == 0 ? ""
+                                       : fmt::format(", and {} more field{} differ{}", others, others == 1 ? "" : "s",
+                                                     others == 1 ? "s" : "");
+  return fmt::format(
+      "{} is {} in the file and {} in the plan made again{}. The file was altered, or another version of Cleave made "
+      "it.",
+      first.path, first.file, first.again, more);
 }
 
 }  // namespace
@@ -107,7 +118,8 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
   auto model = openModelOf(plan.model, progress);
   if (!model && model.error().code == ErrorCode::Cancelled) return tl::unexpected(model.error());
   if (!model) {
-    check.unchecked = fmt::format("{} Without its model it could not be checked {}.", model.error().message, kOfTheFolder);
+    check.unchecked =
+        fmt::format("{} Without its model it could not be checked {}.", model.error().message, kOfTheFolder);
     model = modelIn(plan);
   }
   CLEAVE_TRY(check.findings, judge(plan, **model));
@@ -117,11 +129,13 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
   const auto again = planAgain(asked, *model, progress);
   if (!again && again.error().code == ErrorCode::Cancelled) return tl::unexpected(again.error());
   if (!again) {
-    check.findings.push_back(fmt::format("With the plan's own settings it cannot be made again: {}", again.error().message));
+    check.findings.push_back(
+        fmt::format("With the plan's own settings it cannot be made again: {}", again.error().message));
     return check;
   }
   CLEAVE_TRY(const nlohmann::json file, parseJson(text, "The plan", plan::kPlanLimits));
-  const std::span<const std::string_view> leftOut = check.unchecked.empty() ? std::span<const std::string_view>(plan::kMeasuredFields) : kFieldsOfTheFolder;
+  const std::span<const std::string_view> leftOut =
+      check.unchecked.empty() ? std::span<const std::string_view>(plan::kMeasuredFields) : kFieldsOfTheFolder;
   const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);
   if (!differences.empty()) check.findings.push_back(differenceInWords(differences));
   return check;

@@ -1,9 +1,10 @@
 #pragma once
 /// Holds a plan file against the model it names: `cleave-cli check PLAN`.
 ///
-/// Nothing that a plan says of itself is believed but what was asked for: the model and its inputs, ranks, engine, menu,
-/// sequence parallelism, seed, demands, budget, slack, training and optimizer, and a device of the user's own. From these the
-/// plan is made again, and every field of the file but its timings (plan/plan_fields.h) must be the same.
+/// Nothing that a plan says of itself is believed but what was asked for: the model and its inputs, ranks, engine,
+/// menu, sequence parallelism, seed, demands, budget, slack, training and optimizer, and a device of the user's own.
+/// From these the plan is made again, and every field of the file but its timings (plan/plan_fields.h) must be the
+/// same.
 #include "pipeline/pipeline.h"
 
 #include <string_view>
@@ -12,15 +13,15 @@ namespace cleave::pipeline {
 
 struct PlanCheck {
   std::vector<std::string> findings;  ///< what is wrong, one sentence each
-  /// Why the model could not be read, and what only it could have told: the rest was checked on the plan's own graph. Empty
-  /// when everything was checked.
+  /// Why the model could not be read, and what only it could have told: the rest was checked on the plan's own graph.
+  /// Empty when everything was checked.
   std::string unchecked;
   std::shared_ptr<const plan::Plan> plan;  ///< as read
   bool holds() const { return findings.empty() && unchecked.empty(); }
 };
 
-/// Captures the model again, lets the independent checker judge the plan's placements and strategies, and makes the plan again.
-/// BadInput when the text is no plan at all.
+/// Captures the model again, lets the independent checker judge the plan's placements and strategies, and makes the
+/// plan again. BadInput when the text is no plan at all.
 Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress = {});
 
 }  // namespace cleave::pipeline

@@ -91,7 +91,8 @@ void addElement(OutputDifference& difference, double actual, double expected, do
   } else {
     const double absolute = std::abs(actual - expected);
     difference.maxAbs = std::max(difference.maxAbs, absolute);
-    if (absolute > 0) difference.maxRel = std::max(difference.maxRel, expected == 0 ? HUGE_VAL : absolute / std::abs(expected));
+    if (absolute > 0)
+      difference.maxRel = std::max(difference.maxRel, expected == 0 ? HUGE_VAL : absolute / std::abs(expected));
     const double allowed = atol + rtol * std::abs(expected);
     if (absolute > 0)
       difference.ofTolerance = std::max(difference.ofTolerance, allowed > 0 ? absolute / allowed : HUGE_VAL);
@@ -120,17 +121,21 @@ bool isSameShape(const graph::Shape& a, const graph::Shape& b) {
   return a == b || (isNumber(a) && isNumber(b));
 }
 
-Result<const formats::SafetensorsEntry*> expectedEntry(const formats::SafetensorsHeader& expected, const std::string& name, const graph::Shape& shape,
+Result<const formats::SafetensorsEntry*> expectedEntry(const formats::SafetensorsHeader& expected,
+                                                       const std::string& name, const graph::Shape& shape,
                                                        const std::string& where) {
   const auto found = expected.tensors.find(name);
   if (found == expected.tensors.end()) {
     return fail(ErrorCode::BadInput,
-                "{} has no tensor {}, which this run computes: add it, or give the file as --input alone to compare with an unsplit run{}.", where, name,
-                name == "loss" ? ", or leave the loss out with --loss off" : "");
+                "{} has no tensor {}, which this run computes: add it, or give the file as --input alone to compare "
+                "with an unsplit run{}.",
+                where, name, name == "loss" ? ", or leave the loss out with --loss off" : "");
   }
   if (!isSameShape(found->second.type.shape, shape)) {
-    return fail(ErrorCode::BadInput, "{} has {} in shape {}, and the run gives {}: expect a file made with the same batch, sequence and outputs.", where, name,
-                graph::toText(found->second.type.shape), graph::toText(shape));
+    return fail(
+        ErrorCode::BadInput,
+        "{} has {} in shape {}, and the run gives {}: expect a file made with the same batch, sequence and outputs.",
+        where, name, graph::toText(found->second.type.shape), graph::toText(shape));
   }
   return &found->second;
 }
@@ -154,7 +159,8 @@ Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs:
   return others;
 }
 
-Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath, double rtol, double atol) {
+Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath,
+                                                     double rtol, double atol) {
   CLEAVE_TRY(const auto actualFile, RandomAccessFile::open(actualPath));
   CLEAVE_TRY(const auto expectedFile, RandomAccessFile::open(expectedPath));
   CLEAVE_TRY(const auto actual, formats::readSafetensorsHeader(actualFile, actualPath.string()));
@@ -164,7 +170,8 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
     CLEAVE_TRY(const auto* other, expectedEntry(expected, name, entry.type.shape, expectedPath.string()));
     Stored actualSide{actualFile, entry.type, entry.offset};
     Stored expectedSide{expectedFile, other->type, other->offset};
-    if (!actualSide.loader || !expectedSide.loader) return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
+    if (!actualSide.loader || !expectedSide.loader)
+      return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
     CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide), rtol, atol));
     differences.push_back(std::move(difference));
   }
@@ -199,7 +206,8 @@ Result<std::string> weightThatIsNotFinite(const fs::path& model, const Progress&
       for (std::int64_t i = 0; i < count; ++i) {
         const double value = weight.at(i);
         if (std::isfinite(value)) continue;
-        return fmt::format("The weights hold values that are not finite: {} in {} has {} at element {}.", name, tensor.file, value, first + i);
+        return fmt::format("The weights hold values that are not finite: {} in {} has {} at element {}.", name,
+                           tensor.file, value, first + i);
       }
     }
   }

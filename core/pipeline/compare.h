@@ -4,22 +4,23 @@
 
 namespace cleave::pipeline {
 
-/// Whether `expected` has every output of the plan's program in its shape (a single number also as a list of one); before
-/// anything runs. Answers the tensors that are neither such an output nor an input: nothing will be compared with them.
-/// BadInput names the first output that it lacks and says what to do.
+/// Whether `expected` has every output of the plan's program in its shape (a single number also as a list of one);
+/// before anything runs. Answers the tensors that are neither such an output nor an input: nothing will be compared
+/// with them. BadInput names the first output that it lacks and says what to do.
 Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const std::filesystem::path& expected);
 
-/// One row for each tensor of `actual`, in name order. An element is within when it equals what is expected, infinities too,
-/// or both are finite and |actual - expected| ≤ atol + rtol·|expected|; NaN equals nothing. BadInput for a tensor that
-/// `expected` lacks or has in another shape.
-Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path& actual, const std::filesystem::path& expected,
-                                                     double rtol, double atol);
+/// One row for each tensor of `actual`, in name order. An element is within when it equals what is expected, infinities
+/// too, or both are finite and |actual - expected| ≤ atol + rtol·|expected|; NaN equals nothing. BadInput for a tensor
+/// that `expected` lacks or has in another shape.
+Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path& actual,
+                                                     const std::filesystem::path& expected, double rtol, double atol);
 
 /// A row of a report's `outputs`, for every file that has them.
 nlohmann::ordered_json jsonOf(const OutputDifference& output);
 
-/// The first weight of a model folder that holds an infinity or what is no number, as a sentence; empty: there is none. Reads all
-/// weights: for outputs that hold such values and a user who asks why. BadInput where the folder cannot be read.
+/// The first weight of a model folder that holds an infinity or what is no number, as a sentence; empty: there is none.
+/// Reads all weights: for outputs that hold such values and a user who asks why. BadInput where the folder cannot be
+/// read.
 Result<std::string> weightThatIsNotFinite(const std::filesystem::path& model, const Progress& progress);
 
 }  // namespace cleave::pipeline

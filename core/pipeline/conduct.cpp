@@ -14,7 +14,8 @@ std::string textOf(std::string_view kind, std::int64_t bytes) { return fmt::form
 
 std::int64_t largestPart(const plan::Plan& plan) {
   std::int64_t bytes = 0;
-  for (const plan::ParameterPlan& parameter : plan.parameters) bytes = std::max(bytes, graph::sizeInBytes({parameter.type.dtype, parameter.localShape}));
+  for (const plan::ParameterPlan& parameter : plan.parameters)
+    bytes = std::max(bytes, graph::sizeInBytes({parameter.type.dtype, parameter.localShape}));
   return bytes;
 }
 
@@ -30,16 +31,20 @@ void Conduct::observe(const launch::RankEvent& event) {
   const std::size_t index = rank.collectives++;
   if (!rank.firstDeviation.empty() || index >= m_plan.collectives.size()) return;
   const plan::CollectivePlan& planned = m_plan.collectives[index];
-  if (done->kind == rules::toText(planned.kind) && done->bytes == planned.bytes && done->index == static_cast<std::int32_t>(index)) return;
-  rank.firstDeviation = fmt::format("Rank {} executed {} as collective {} where the plan has {} (after {}).", event.rank, textOf(done->kind, done->bytes),
-                                    index + 1, textOf(rules::toText(planned.kind), planned.bytes), planned.after);
+  if (done->kind == rules::toText(planned.kind) && done->bytes == planned.bytes &&
+      done->index == static_cast<std::int32_t>(index))
+    return;
+  rank.firstDeviation = fmt::format("Rank {} executed {} as collective {} where the plan has {} (after {}).",
+                                    event.rank, textOf(done->kind, done->bytes), index + 1,
+                                    textOf(rules::toText(planned.kind), planned.bytes), planned.after);
 }
 
 void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
   const Rank& seen = m_ranks[static_cast<std::size_t>(rank)];
   if (!seen.firstDeviation.empty()) found.push_back(seen.firstDeviation);
   if (seen.collectives != m_plan.collectives.size()) {
-    found.push_back(fmt::format("Rank {} reported {} collectives and the plan has {}.", rank, seen.collectives, m_plan.collectives.size()));
+    found.push_back(fmt::format("Rank {} reported {} collectives and the plan has {}.", rank, seen.collectives,
+                                m_plan.collectives.size()));
   }
   const auto planned = plan::trafficByKind(m_plan);
   for (const auto& [kind, executed] : {std::pair{rules::CollectiveKind::AllReduce, result.allReduce},
@@ -47,19 +52,24 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
                                        {rules::CollectiveKind::ReduceScatter, result.reduceScatter}}) {
     const auto at = planned.find(kind);
     const std::int64_t count = at == planned.end() ? 0 : at->second.count;
-    if (executed != count) found.push_back(fmt::format("Rank {} counted {} × {} and the plan has {}.", rank, executed, rules::toText(kind), count));
+    if (executed != count)
+      found.push_back(
+          fmt::format("Rank {} counted {} × {} and the plan has {}.", rank, executed, rules::toText(kind), count));
   }
 }
 
 void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
   const std::int64_t shard = m_readsWeights ? plan::shardBytes(m_plan, rank) : 0;
   if (result.bytesRead != shard) {
-    found.push_back(fmt::format("Rank {} read {} bytes of weights and its part of the shard map has {}.", rank, result.bytesRead, shard));
+    found.push_back(fmt::format("Rank {} read {} bytes of weights and its part of the shard map has {}.", rank,
+                                result.bytesRead, shard));
   }
-  const std::int64_t allowed = largestPart(m_plan) + kStagingBytes + (m_backend == launch::Backend::Nccl ? kGpuRounding : 0);
+  const std::int64_t allowed =
+      largestPart(m_plan) + kStagingBytes + (m_backend == launch::Backend::Nccl ? kGpuRounding : 0);
   if (result.largestParameterAllocation > allowed) {
-    found.push_back(fmt::format("Rank {} allocated {} bytes at once while it loaded; its largest part of a parameter and the staging are {}.", rank,
-                                result.largestParameterAllocation, allowed));
+    found.push_back(fmt::format(
+        "Rank {} allocated {} bytes at once while it loaded; its largest part of a parameter and the staging are {}.",
+        rank, result.largestParameterAllocation, allowed));
   }
 }
 

@@ -13,9 +13,9 @@ class Conduct {
  public:
   Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights);
   void observe(const launch::RankEvent& event);
-  /// One sentence for each rank and each kind of deviation: collectives by kind, bytes and order; payload bytes that were
-  /// read against the shard map's; the largest allocation while loading against the largest part of a parameter and the
-  /// staging. Empty: as planned. For a run that succeeded.
+  /// One sentence for each rank and each kind of deviation: collectives by kind, bytes and order; payload bytes that
+  /// were read against the shard map's; the largest allocation while loading against the largest part of a parameter
+  /// and the staging. Empty: as planned. For a run that succeeded.
   std::vector<std::string> violations(const launch::RunOutcome& outcome) const;
 
  private:

@@ -35,14 +35,17 @@ Result<std::vector<solve::DeviceProfile>> deviceProfiles() {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     if (entry->path().extension() == ".json") files.push_back(entry->path());
   }
-  if (error) return fail(ErrorCode::Environment, "The device profiles in {} cannot be listed: {}.", folder.string(), error.message());
+  if (error)
+    return fail(ErrorCode::Environment, "The device profiles in {} cannot be listed: {}.", folder.string(),
+                error.message());
   std::sort(files.begin(), files.end());
   std::vector<solve::DeviceProfile> profiles;
   for (const fs::path& file : files) {
     CLEAVE_TRY(auto profile, readProfile(file));
     profiles.push_back(std::move(profile));
   }
-  std::stable_partition(profiles.begin(), profiles.end(), [](const auto& profile) { return profile.name == kDefaultDevice; });
+  std::stable_partition(profiles.begin(), profiles.end(),
+                        [](const auto& profile) { return profile.name == kDefaultDevice; });
   return profiles;
 }
 
@@ -53,8 +56,9 @@ Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile) {
   }
   std::error_code ignored;
   if (fs::is_regular_file(nameOrFile, ignored)) return readProfile(nameOrFile);
-  return fail(ErrorCode::BadUsage, "There is no device profile \"{}\": write one of {}, or the path of a profile in JSON or of a plan.", nameOrFile,
-              namesOf(profiles));
+  return fail(ErrorCode::BadUsage,
+              "There is no device profile \"{}\": write one of {}, or the path of a profile in JSON or of a plan.",
+              nameOrFile, namesOf(profiles));
 }
 
 }  // namespace cleave::pipeline

@@ -79,7 +79,8 @@ class LineEvaluator {
   }
 
   std::string argumentName(std::size_t position) const {
-    return m_schema && position < m_schema->arguments().size() ? m_schema->arguments()[position].name() : std::to_string(position);
+    return m_schema && position < m_schema->arguments().size() ? m_schema->arguments()[position].name()
+                                                               : std::to_string(position);
   }
 
   Result<void> readArguments(const JsonObject& fields) {
@@ -97,9 +98,12 @@ class LineEvaluator {
   }
 
   Result<void> readNamed(const std::string& name, const nlohmann::json& value) {
-    if (!m_schema) return fail(ErrorCode::BadInput, "{} has no known schema, so {} cannot be placed: give all arguments in order.", m_op, quotedText(name));
+    if (!m_schema)
+      return fail(ErrorCode::BadInput, "{} has no known schema, so {} cannot be placed: give all arguments in order.",
+                  m_op, quotedText(name));
     const auto& arguments = m_schema->arguments();
-    const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const c10::Argument& a) { return a.name() == name; });
+    const auto found =
+        std::find_if(arguments.begin(), arguments.end(), [&](const c10::Argument& a) { return a.name() == name; });
     if (found == arguments.end()) return fail(ErrorCode::BadInput, "{} has no argument {}.", m_op, quotedText(name));
     const std::size_t position = static_cast<std::size_t>(found - arguments.begin());
     for (std::size_t i = m_args.size(); i <= position; ++i) {
@@ -112,7 +116,8 @@ class LineEvaluator {
 
   Result<Argument> defaultArgument(std::size_t position) const {
     const c10::Argument& argument = m_schema->arguments()[position];
-    if (!argument.default_value()) return fail(ErrorCode::BadInput, "{} needs its argument \"{}\".", m_op, argument.name());
+    if (!argument.default_value())
+      return fail(ErrorCode::BadInput, "{} needs its argument \"{}\".", m_op, argument.name());
     // Defaults hold no tensors, so there is none to look up.
     return torch_capture::toArgument(*argument.default_value(), torch_capture::argumentKind(argument), {});
   }
@@ -133,18 +138,22 @@ class LineEvaluator {
   Result<std::int64_t> integerOf(const nlohmann::json& json, std::size_t position) const {
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
     if (!json.is_number_unsigned() || json.get<std::uint64_t>() <= kMost) return json.get<std::int64_t>();
-    return fail(ErrorCode::BadInput, "Argument {} of {} is {}, which does not fit 64 bits with a sign.", argumentName(position), m_op, describe(json));
+    return fail(ErrorCode::BadInput, "Argument {} of {} is {}, which does not fit 64 bits with a sign.",
+                argumentName(position), m_op, describe(json));
   }
 
   Result<Argument> text(const std::string& word, std::size_t position) const {
-    const bool isDType = m_schema && position < m_schema->arguments().size() &&
-                         m_schema->arguments()[position].real_type()->annotation_str().find("ScalarType") != std::string::npos;
-    if (const auto dtype = graph::parseDType(word); dtype && (isDType || word.starts_with("torch."))) return Argument(*dtype);
+    const bool isDType =
+        m_schema && position < m_schema->arguments().size() &&
+        m_schema->arguments()[position].real_type()->annotation_str().find("ScalarType") != std::string::npos;
+    if (const auto dtype = graph::parseDType(word); dtype && (isDType || word.starts_with("torch.")))
+      return Argument(*dtype);
     return Argument(word);
   }
 
   Result<Argument> tensor(const nlohmann::json& json, std::size_t position) {
-    CLEAVE_TRY(const JsonObject fields, JsonObject::at(json, fmt::format("Argument {} of {}", argumentName(position), m_op)));
+    CLEAVE_TRY(const JsonObject fields,
+               JsonObject::at(json, fmt::format("Argument {} of {}", argumentName(position), m_op)));
     AskedTensor asked;
     CLEAVE_TRY(asked.type.shape, fields.integers("tensor", {}, graph::kMaxDimensions));
     if (wantsIndices(argumentName(position))) asked.type.dtype = graph::DType::Int64;
@@ -165,9 +174,12 @@ class LineEvaluator {
   }
 
   Result<Argument> list(const nlohmann::json& json, std::size_t position) {
-    const bool hasTensors = std::any_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_object(); });
-    const bool hasReals = std::any_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_number_float(); });
-    const bool hasBooleans = !json.empty() && std::all_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_boolean(); });
+    const bool hasTensors =
+        std::any_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_object(); });
+    const bool hasReals =
+        std::any_of(json.begin(), json.end(), [](const nlohmann::json& item) { return item.is_number_float(); });
+    const bool hasBooleans = !json.empty() && std::all_of(json.begin(), json.end(),
+                                                          [](const nlohmann::json& item) { return item.is_boolean(); });
     if (hasBooleans) return Argument(json.get<std::vector<bool>>());
     graph::ValueList values;
     std::vector<std::int64_t> integers;
@@ -182,7 +194,8 @@ class LineEvaluator {
       } else if (item.is_number_integer() && !hasTensors) {
         CLEAVE_TRY(integers.emplace_back(), integerOf(item, position));
       } else {
-        return fail(ErrorCode::BadInput, "Argument {} of {}: a list mixes kinds of items.", argumentName(position), m_op);
+        return fail(ErrorCode::BadInput, "Argument {} of {}: a list mixes kinds of items.", argumentName(position),
+                    m_op);
       }
     }
     if (hasTensors) return Argument(std::move(values));
@@ -207,16 +220,20 @@ class LineEvaluator {
     for (std::size_t i = 0; i < m_tensors.size(); ++i) {
       const auto& [type, placement, isPlaced, isParameter] = m_tensors[i];
       if (placement.localShape(type.shape, m_context.worldSize)) continue;
-      return jsonText({{"conflict", fmt::format("tensor {} of shape {} cannot lie as {}: {}", i, graph::toText(type.shape), placement.text(),
-                                                placement.whyNotDivisible(type.shape, m_context.worldSize))}});
+      return jsonText(
+          {{"conflict", fmt::format("tensor {} of shape {} cannot lie as {}: {}", i, graph::toText(type.shape),
+                                    placement.text(), placement.whyNotDivisible(type.shape, m_context.worldSize))}});
     }
     if (const auto layer = graph::layerShape(graph, node)) return layerAnswer(graph, node, *layer);
     std::vector<rules::Placement> operands;
-    for (const graph::ValueId value : graph::operandsOf(graph.node(node))) operands.push_back(m_tensors[value.index()].placement);
+    for (const graph::ValueId value : graph::operandsOf(graph.node(node)))
+      operands.push_back(m_tensors[value.index()].placement);
     const auto verdict = rules::applyRule({graph, node, operands, m_context.worldSize});
-    if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) return jsonText({{"conflict", conflict->reason}});
+    if (const auto* conflict = std::get_if<rules::Conflict>(&verdict))
+      return jsonText({{"conflict", conflict->reason}});
     std::vector<std::string> out;
-    for (const rules::Claim& claim : std::get<std::vector<rules::Claim>>(verdict)) addUnique(out, claim.results.at(0).text());
+    for (const rules::Claim& claim : std::get<std::vector<rules::Claim>>(verdict))
+      addUnique(out, claim.results.at(0).text());
     return jsonText({{"out", out}});
   }
 

@@ -17,8 +17,9 @@ FolderCheck checkFolder(const RunRequest& request) {
   }
   constexpr std::string_view kNoWeights = "its weights cannot be read";
   constexpr std::string_view kNoUnsplitRun = "the unsplit run that the ranks are compared with cannot be made";
-  check.text = fmt::format("The model folder {} does not exist: {}{}{}.", model.source, check.lacksWeights ? kNoWeights : "",
-                           check.lacksWeights && check.lacksModel ? ", and " : "", check.lacksModel ? kNoUnsplitRun : "");
+  check.text =
+      fmt::format("The model folder {} does not exist: {}{}{}.", model.source, check.lacksWeights ? kNoWeights : "",
+                  check.lacksWeights && check.lacksModel ? ", and " : "", check.lacksModel ? kNoUnsplitRun : "");
   return check;
 }
 

@@ -19,9 +19,7 @@ void compareWithMachine(MemoryCheck& check, const std::string& need) {
                                : fmt::format("{}; how much is free here is not known.", need);
 }
 
-std::string ranksText(int ranks) {
-  return ranks == 1 ? "1 rank is" : fmt::format("{} ranks are", ranks);
-}
+std::string ranksText(int ranks) { return ranks == 1 ? "1 rank is" : fmt::format("{} ranks are", ranks); }
 
 /// The program's figure is the one a run reports; a process takes more.
 std::string partsText(std::int64_t program, int processes) {

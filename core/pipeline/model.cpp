@@ -17,12 +17,14 @@ double millisecondsSince(Clock::time_point start) {
 
 plan::Checkpoint checkpointOf(const formats::ModelFolder& folder) {
   plan::Checkpoint checkpoint;
-  for (const auto& [name, tensor] : folder.tensors) checkpoint.emplace_hint(checkpoint.end(), name, plan::CheckpointTensor{tensor.type, tensor.file});
+  for (const auto& [name, tensor] : folder.tensors)
+    checkpoint.emplace_hint(checkpoint.end(), name, plan::CheckpointTensor{tensor.type, tensor.file});
   return checkpoint;
 }
 
 /// The model of a folder that was read, without a graph yet.
-Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options, const Progress& progress) {
+Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options,
+                                                  const Progress& progress) {
   progress.report("capture");
   CLEAVE_TRY(auto captured, torch_capture::captureModel(model.folder, options, progress));
   model.captured = std::move(captured.captured);
@@ -68,23 +70,29 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   progress.report("open");
   CLEAVE_TRY(const Source recognised, recognise(source));
   if (recognised.kind != SourceKind::Model) {
-    return fail(ErrorCode::BadInput, "{} is neither a model folder nor a config.json: {}.", source,
-                recognised.kind == SourceKind::Plan ? "plans are for `run` and `check`" : "recorded searches are for `trace`");
+    return fail(
+        ErrorCode::BadInput, "{} is neither a model folder nor a config.json: {}.", source,
+        recognised.kind == SourceKind::Plan ? "plans are for `run` and `check`" : "recorded searches are for `trace`");
   }
   Model model;
   CLEAVE_TRY(model.folder, formats::openModelFolder(recognised.path, progress));
   model.info.source = fs::absolute(model.folder.path).lexically_normal().string();
   if (!isUtf8(model.info.source)) {
-    return fail(ErrorCode::BadInput, "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.", quotedText(model.info.source));
+    return fail(ErrorCode::BadInput,
+                "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.",
+                quotedText(model.info.source));
   }
   model.timings.loadMs = millisecondsSince(start);
   if (progress.cancelled()) return progress.cancelledError("opening " + source);
   return capturedWith(std::move(model), options, progress);
 }
 
-Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options, const Progress& progress) {
+Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options,
+                                                  const Progress& progress) {
   if (model.folder.config.is_null()) {
-    return fail(ErrorCode::BadInput, "The graph came without its model, so that it cannot be captured for other inputs: open the model's folder.");
+    return fail(
+        ErrorCode::BadInput,
+        "The graph came without its model, so that it cannot be captured for other inputs: open the model's folder.");
   }
   return capturedWith(model, options, progress);
 }
@@ -138,12 +146,15 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
 Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
                                                     const std::shared_ptr<const Solved>& solved) {
   if (!solved->whyStopped.empty()) {
-    return fail(ErrorCode::Environment, "The search ended after {} tries, before it found a solution. {} Solve without a recording, or with the engine learning.",
+    return fail(ErrorCode::Environment,
+                "The search ended after {} tries, before it found a solution. {} Solve without a recording, or with "
+                "the engine learning.",
                 solved->result.stats.tries, solved->whyStopped);
   }
   if (solved->result.outcome == solve::Outcome::Stopped) {
     const bool isReference = solved->options.engine == solve::Engine::Reference;
-    return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.{}", solved->result.stats.tries,
+    return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.{}",
+                solved->result.stats.tries,
                 isReference ? " The engines learning and optimal do not try again what failed." : "");
   }
   if (!solved->result.solution) {

@@ -42,16 +42,19 @@ plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape) {
 }
 
 std::string inputsInWords(const plan::ModelInfo& info) {
-  return fmt::format("batch {}, sequence {}, {}, {}", info.batch, info.sequence, info.hasMask ? "a mask" : "no mask", info.hasLoss ? "a loss" : "no loss");
+  return fmt::format("batch {}, sequence {}, {}, {}", info.batch, info.sequence, info.hasMask ? "a mask" : "no mask",
+                     info.hasLoss ? "a loss" : "no loss");
 }
 
-Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model, const Progress& progress) {
+Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model,
+                                                    const Progress& progress) {
   CLEAVE_TRY(const auto options, solveOptionsOf(plan));
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
   return planModel(model, solved);
 }
 
-Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const plan::ModelInfo& wanted, const Progress& progress) {
+Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const plan::ModelInfo& wanted,
+                                                    const Progress& progress) {
   CLEAVE_TRY(const auto model, openModelOf(wanted, progress));
   return planAgain(plan, model, progress);
 }

@@ -11,8 +11,10 @@ plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape);
 /// "batch 2, sequence 16, a mask, no loss"
 std::string inputsInWords(const plan::ModelInfo& info);
 /// A plan for `model` made as `plan` was: with its engine, menu, demands, costs and seed.
-Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model, const Progress& progress = {});
+Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model,
+                                                    const Progress& progress = {});
 /// The same for the plan's model with other inputs.
-Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const plan::ModelInfo& wanted, const Progress& progress = {});
+Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const plan::ModelInfo& wanted,
+                                                    const Progress& progress = {});
 
 }  // namespace cleave::pipeline

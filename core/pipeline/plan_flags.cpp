@@ -20,8 +20,8 @@ std::string onOff(bool isOn) { return isOn ? "on" : "off"; }
 
 }  // namespace
 
-PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOptions& capture, const SolveOptions& solve,
-                        const std::string& device) {
+PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOptions& capture,
+                        const SolveOptions& solve, const std::string& device) {
   PlanFlags flags;
   flags.model = model;
   flags.ranks = solve.ranks;
@@ -81,7 +81,11 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("MODEL", model, "Model folder or config.json")->required();
   const std::size_t before = command.get_options().size();
   command.add_option("--ranks", ranks, "World size")->capture_default_str();
-  command.add_option("--engine", engine, "Search engine: optimal (the best plan by time and memory, proved), reference (Optimum's search) or learning (the same answer, fewer tries)")->capture_default_str();
+  command
+      .add_option("--engine", engine,
+                  "Search engine: optimal (the best plan by time and memory, proved), reference (Optimum's search) or "
+                  "learning (the same answer, fewer tries)")
+      ->capture_default_str();
   command.add_option("--menu", menu, "Candidates layers offer: optimum or full (default: the engine's)");
   command.add_option("--sequence-parallel", sequenceParallel, "on, off or auto")->capture_default_str();
   command.add_option("--batch", batch, "Batch size (default 1, or the input's)");
@@ -89,21 +93,35 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("--dtype", dtype, "Element type, e.g. float32, bfloat16 (default: the config's)");
   command.add_option("--mask", mask, "Plan with an attention_mask input: on or off")->capture_default_str();
   command.add_option("--loss", loss, "Plan with labels and loss: on or off")->capture_default_str();
-  command.add_option("--logits-to-keep", logitsToKeep, "Logits of the last K positions only (0: all)")->capture_default_str();
-  command.add_option("--seed", seed, "Seed of random inputs and initial values")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command.add_option("--pin", pins, "NAME=PLACEMENT or LAYER=column|row|vocab|expert|replicated; == that form alone; != forbids; * matches; repeatable")
+  command.add_option("--logits-to-keep", logitsToKeep, "Logits of the last K positions only (0: all)")
+      ->capture_default_str();
+  command.add_option("--seed", seed, "Seed of random inputs and initial values")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      .add_option("--pin", pins,
+                  "NAME=PLACEMENT or LAYER=column|row|vocab|expert|replicated; == that form alone; != forbids; * "
+                  "matches; repeatable")
       ->take_all();
-  command.add_option("--rule-off", rulesOff, "Switch the rule of an operator off: it wants whole inputs (aten::mul.Tensor; * matches); repeatable")
+  command
+      .add_option("--rule-off", rulesOff,
+                  "Switch the rule of an operator off: it wants whole inputs (aten::mul.Tensor; * matches); repeatable")
       ->take_all();
-  command.add_option("--redistribute", redistributable, "Let a value change its placement after it is computed (NAME; * matches); repeatable")
+  command
+      .add_option("--redistribute", redistributable,
+                  "Let a value change its placement after it is computed (NAME; * matches); repeatable")
       ->take_all();
   command.add_flag("--train", isTraining, "Cost of a training step: backward, gradients, optimizer states");
   command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")->capture_default_str();
-  command.add_option("--device-profile", device, "Device that costs are for: a bundled profile's name, a JSON file, or a plan for its device")->capture_default_str();
+  command
+      .add_option("--device-profile", device,
+                  "Device that costs are for: a bundled profile's name, a JSON file, or a plan for its device")
+      ->capture_default_str();
   command.add_option("--memory-budget", memoryBudget, "Most memory of one rank, such as 40GiB (default: the device's)");
   command
       .add_option("--slack", slack,
-                  "Per cent that a step may take longer than the fastest if a rank then holds less: optimal answers the plan that holds least "
+                  "Per cent that a step may take longer than the fastest if a rank then holds less: optimal answers "
+                  "the plan that holds least "
                   "of those (0: the fastest)")
       ->capture_default_str();
   const auto added = command.get_options();
@@ -114,8 +132,10 @@ Result<void> PlanFlags::checkPlanStandsAlone(const std::vector<const CLI::Option
   if (!isPlanFile(model)) return {};
   for (const CLI::Option* option : options) {
     if (option->count() == 0) continue;
-    return fail(ErrorCode::BadUsage, "{} is a plan, which is made already: {} would change nothing. Leave it out, or name the model instead of the plan.", model,
-                option->get_name());
+    return fail(ErrorCode::BadUsage,
+                "{} is a plan, which is made already: {} would change nothing. Leave it out, or name the model instead "
+                "of the plan.",
+                model, option->get_name());
   }
   return {};
 }
@@ -123,7 +143,8 @@ Result<void> PlanFlags::checkPlanStandsAlone(const std::vector<const CLI::Option
 std::vector<NamedFile> PlanFlags::filesRead() const {
   std::vector<NamedFile> files = filesBehind(model);
   const auto bundled = deviceProfiles();
-  const bool isBundled = bundled && std::any_of(bundled->begin(), bundled->end(), [&](const auto& profile) { return profile.name == device; });
+  const bool isBundled = bundled && std::any_of(bundled->begin(), bundled->end(),
+                                                [&](const auto& profile) { return profile.name == device; });
   if (!isBundled) files.push_back({"--device-profile", device});
   return files;
 }
@@ -137,7 +158,8 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
   CLEAVE_TRY(options.loss, onOff("--loss", loss));
   if (!dtype.empty()) {
     options.dtype = graph::parseDType(dtype);
-    if (!options.dtype) return fail(ErrorCode::BadUsage, "--dtype is \"{}\": write float32, bfloat16, float16 or float64.", dtype);
+    if (!options.dtype)
+      return fail(ErrorCode::BadUsage, "--dtype is \"{}\": write float32, bfloat16, float16 or float64.", dtype);
   }
   return options;
 }
@@ -147,15 +169,19 @@ Result<solve::CostSettings> PlanFlags::costSettings() const {
   CLEAVE_TRY(settings.profile, deviceProfile(device));
   settings.isTraining = isTraining;
   const auto parsed = solve::parseOptimizer(optimizer);
-  if (!parsed) return fail(ErrorCode::BadUsage, "--optimizer is \"{}\": write none, sgd, momentum or adamw.", optimizer);
+  if (!parsed)
+    return fail(ErrorCode::BadUsage, "--optimizer is \"{}\": write none, sgd, momentum or adamw.", optimizer);
   settings.optimizer = *parsed;
   if (!memoryBudget.empty()) {
     settings.memoryBudget = parseBytes(memoryBudget);
-    if (!settings.memoryBudget) return fail(ErrorCode::BadUsage, "--memory-budget is \"{}\": write a size such as 40GiB or 42949672960.", memoryBudget);
+    if (!settings.memoryBudget)
+      return fail(ErrorCode::BadUsage, "--memory-budget is \"{}\": write a size such as 40GiB or 42949672960.",
+                  memoryBudget);
   }
   const auto percent = solve::parseSlack(slack);
   if (!percent) {
-    return fail(ErrorCode::BadUsage, "--slack is \"{}\": write per cent, a number from 0 to {}, such as 0.5.", slack, solve::kMostSlackPercent);
+    return fail(ErrorCode::BadUsage, "--slack is \"{}\": write per cent, a number from 0 to {}, such as 0.5.", slack,
+                solve::kMostSlackPercent);
   }
   settings.slackPercent = *percent;
   return settings;
@@ -166,12 +192,15 @@ Result<SolveOptions> PlanFlags::solveOptions() const {
   options.ranks = ranks;
   options.seed = seed;
   const auto parsedEngine = solve::parseEngine(engine);
-  if (!parsedEngine) return fail(ErrorCode::BadUsage, "--engine is \"{}\": write reference, learning or optimal.", engine);
+  if (!parsedEngine)
+    return fail(ErrorCode::BadUsage, "--engine is \"{}\": write reference, learning or optimal.", engine);
   options.engine = *parsedEngine;
   options.menu = rules::parseMenu(menu);
-  if (!menu.empty() && !options.menu) return fail(ErrorCode::BadUsage, "--menu is \"{}\": write optimum or full.", menu);
+  if (!menu.empty() && !options.menu)
+    return fail(ErrorCode::BadUsage, "--menu is \"{}\": write optimum or full.", menu);
   const auto mode = rules::parseSequenceParallel(sequenceParallel);
-  if (!mode) return fail(ErrorCode::BadUsage, "--sequence-parallel is \"{}\": write on, off or auto.", sequenceParallel);
+  if (!mode)
+    return fail(ErrorCode::BadUsage, "--sequence-parallel is \"{}\": write on, off or auto.", sequenceParallel);
   options.sequenceParallel = *mode;
   options.rulesOff = rulesOff;
   options.redistributable = redistributable;

@@ -1,6 +1,6 @@
 #pragma once
-/// The flags that say how a model is captured and solved: what `plan`, `run` and `export` read, and what the window writes as
-/// "the same on the command line". One way and back:
+/// The flags that say how a model is captured and solved: what `plan`, `run` and `export` read, and what the window
+/// writes as "the same on the command line". One way and back:
 ///
 ///     PlanFlags::of("models/llama", capture, solve)->arguments();   // {"models/llama", "--ranks", "4", ...}
 ///     PlanFlags flags;  flags.addTo(command);  command.parse(...);  flags.solveOptions();   // equals `solve`
@@ -10,14 +10,15 @@
 namespace CLI {
 class App;
 class Option;
-}
+}  // namespace CLI
 
 namespace cleave::pipeline {
 
 struct PlanFlags {
   std::string model;
   int ranks = 2;
-  std::string engine = std::string(solve::toText(SolveOptions().engine)), menu, sequenceParallel = "off", dtype, mask = "off", loss = "on";
+  std::string engine = std::string(solve::toText(SolveOptions().engine)), menu, sequenceParallel = "off", dtype,
+              mask = "off", loss = "on";
   std::optional<std::int64_t> batch, sequence;
   std::int64_t logitsToKeep = 0;
   std::uint64_t seed = 0;

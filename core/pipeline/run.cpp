@@ -21,8 +21,9 @@ struct RankFiles {
   std::optional<fs::path> input;
 };
 
-Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files, const RunRequest& request,
-                                    const launch::Observer& observer, const Progress& progress) {
+Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
+                                       const RunRequest& request, const launch::Observer& observer,
+                                       const Progress& progress) {
   CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(plan)));
   launch::LaunchRequest launch;
   launch.rankProgram = request.rankProgram;
@@ -52,8 +53,8 @@ Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, c
 }
 
 /// The file to compare with; empty: nothing is asked for.
-Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const RankFiles& files, const TemporaryFolder& folder,
-                              const Progress& progress) {
+Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const RankFiles& files,
+                              const TemporaryFolder& folder, const Progress& progress) {
   if (request.expect) {
     report.comparedWith = request.expect->filename().string();
     return *request.expect;
@@ -61,25 +62,32 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
   if (!request.comparesUnsplit()) return fs::path();
   progress.report("unsplit run");
   CLEAVE_TRY(const auto plan, unsplitPlan(*request.plan, progress));
-  const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank", files.input};
-  CLEAVE_TRY(const auto outcome, launchRanks(*plan, launch::Backend::Gloo, unsplit, request, [](const launch::RankEvent&) {}, progress));
+  const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank",
+                          files.input};
+  CLEAVE_TRY(const auto outcome,
+             launchRanks(
+                 *plan, launch::Backend::Gloo, unsplit, request, [](const launch::RankEvent&) {}, progress));
   if (!outcome.succeeded) {
     const launch::RankExit& failure = *outcome.firstFailure;
-    return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what, failure.lastWords);
+    return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what,
+                failure.lastWords);
   }
   report.comparedWith = "an unsplit run";
   return unsplit.output;
 }
 
-/// Every rank holds all outputs whole. Those of rank 0 are compared, and with them the ranks that computed the same bit for
-/// bit; any other rank has written its own.
-Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files, const fs::path& expected) {
+/// Every rank holds all outputs whole. Those of rank 0 are compared, and with them the ranks that computed the same bit
+/// for bit; any other rank has written its own.
+Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
+                            const fs::path& expected) {
   for (int rank = 0; rank < request.plan->ranks; ++rank) {
     const auto& results = report.outcome.results;
     const bool isSame = results[static_cast<std::size_t>(rank)]->outputDigests == results.front()->outputDigests;
     if (rank > 0 && isSame) continue;
     const fs::path file = rank == 0 ? files.output : fs::path(fmt::format("{}.{}", files.deviation.string(), rank));
-    if (rank > 0) report.notes.push_back(fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
+    if (rank > 0)
+      report.notes.push_back(
+          fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
     CLEAVE_TRY(auto differences, compareTensors(file, expected, request.rtol, request.atol));
     for (OutputDifference& difference : differences) {
       difference.rank = rank;
@@ -91,7 +99,8 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
 
 /// Weights that hold no numbers leave none in the outputs, however they are split.
 Result<void> explainNotANumber(RunReport& report, const RunRequest& request, const Progress& progress) {
-  const bool isNumber = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& o) { return o.notANumber == 0; });
+  const bool isNumber = std::all_of(report.outputs.begin(), report.outputs.end(),
+                                    [](const OutputDifference& o) { return o.notANumber == 0; });
   if (isNumber || request.skipWeights) return {};
   const auto weight = weightThatIsNotFinite(request.plan->model.source, progress);
   if (progress.cancelled()) return progress.cancelledError("the comparison");
@@ -100,7 +109,8 @@ Result<void> explainNotANumber(RunReport& report, const RunRequest& request, con
 }
 
 RunVerdict verdictOf(const RunReport& report) {
-  const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& output) { return output.within(); });
+  const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(),
+                                    [](const OutputDifference& output) { return output.within(); });
   if (!isWithin || !report.violations.empty()) return RunVerdict::Failed;
   return report.outputs.empty() ? RunVerdict::NotChecked : RunVerdict::Passed;
 }
@@ -138,12 +148,16 @@ Result<InputShape> readInputShape(const fs::path& file, bool wantsLoss) {
   const auto ids = header.tensors.find("input_ids");
   if (ids == header.tensors.end()) return fail(ErrorCode::BadInput, "{} has no tensor input_ids.", file.string());
   const graph::Shape& shape = ids->second.type.shape;
-  if (shape.size() != 2) return fail(ErrorCode::BadInput, "{}: input_ids has shape {}, but must be [batch, sequence].", file.string(), graph::toText(shape));
+  if (shape.size() != 2)
+    return fail(ErrorCode::BadInput, "{}: input_ids has shape {}, but must be [batch, sequence].", file.string(),
+                graph::toText(shape));
   InputShape inputs{shape[0], shape[1], header.tensors.contains("attention_mask"), header.tensors.contains("labels")};
   torch_capture::CaptureOptions asked{.batch = inputs.batch, .sequence = inputs.sequence};
   asked.loss = inputs.hasLabels && wantsLoss;
   const auto checked = torch_capture::checkOptions(asked);
-  if (!checked) return fail(ErrorCode::BadInput, "{}, whose input_ids have shape {}: {}.", file.string(), graph::toText(shape), checked.error().message);
+  if (!checked)
+    return fail(ErrorCode::BadInput, "{}, whose input_ids have shape {}: {}.", file.string(), graph::toText(shape),
+                checked.error().message);
   return inputs;
 }
 
@@ -173,13 +187,14 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (request.expect) {
     CLEAVE_TRY(const auto others, checkExpected(*request.plan, *request.expect));
     for (const std::string& name : others) {
-      report.notes.push_back(fmt::format("Not compared: {} of {}, because this run does not compute it.", name, request.expect->filename().string()));
+      report.notes.push_back(fmt::format("Not compared: {} of {}, because this run does not compute it.", name,
+                                         request.expect->filename().string()));
     }
   }
   CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
   RankFiles files{folder / "plan.json", folder / "outputs.safetensors", folder / "outputs.rank", request.input};
-  // Opened before anything runs: an output that cannot be written is known at once. Ranks write elsewhere, because what is
-  // compared must be read again, which a pipe cannot.
+  // Opened before anything runs: an output that cannot be written is known at once. Ranks write elsewhere, because what
+  // is compared must be read again, which a pipe cannot.
   std::optional<OutputFile> output;
   if (request.output) {
     CLEAVE_TRY(output, OutputFile::open(*request.output, progress.stopToken()));
@@ -232,7 +247,10 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   json["notes"] = report.notes;
   json["first_failure"] = nullptr;
   if (const auto& failure = report.outcome.firstFailure) {
-    json["first_failure"] = {{"rank", failure->rank}, {"code", exitCode(failure->code)}, {"what", failure->what}, {"last_words", failure->lastWords}};
+    json["first_failure"] = {{"rank", failure->rank},
+                             {"code", exitCode(failure->code)},
+                             {"what", failure->what},
+                             {"last_words", failure->lastWords}};
   }
   return jsonText(json, 1);
 }

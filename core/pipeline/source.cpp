@@ -23,7 +23,8 @@ bool looksLikeHubId(const std::string& source) {
 Result<fs::path> existingPath(const std::string& source) {
   std::error_code ignored;
   const fs::path path(source);
-  if (source.find('\0') != std::string::npos) return fail(ErrorCode::BadInput, "The path {} holds a zero byte, which no path can.", quotedText(source));
+  if (source.find('\0') != std::string::npos)
+    return fail(ErrorCode::BadInput, "The path {} holds a zero byte, which no path can.", quotedText(source));
   if (source.empty()) return fail(ErrorCode::BadUsage, "No model is given: name a model folder or a config.json.");
   const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(path, ignored);
   if (!isPath && looksLikeHubId(source)) {
@@ -37,8 +38,9 @@ Result<fs::path> existingPath(const std::string& source) {
   return path;
 }
 
-/// What stands outside of all inner objects, lists and texts of a JSON object, each of these as `{}` or its quoted text: the
-/// keys and plain values of the file itself, whatever their order, without white space. Of a cut text as much as there is.
+/// What stands outside of all inner objects, lists and texts of a JSON object, each of these as `{}` or its quoted
+/// text: the keys and plain values of the file itself, whatever their order, without white space. Of a cut text as much
+/// as there is.
 std::string ownFieldsOf(const std::string& head) {
   std::string own;
   int depth = 0;
@@ -69,7 +71,8 @@ std::string schemaOf(const std::string& head) {
 /// A config.json, whatever its name.
 bool looksLikeConfig(const std::string& head) {
   const std::string own = ownFieldsOf(head);
-  return schemaOf(head).empty() && (own.find("\"model_type\":") != std::string::npos || own.find("\"architectures\":") != std::string::npos);
+  return schemaOf(head).empty() &&
+         (own.find("\"model_type\":") != std::string::npos || own.find("\"architectures\":") != std::string::npos);
 }
 
 /// What a file is that cannot be opened alone.
@@ -102,7 +105,10 @@ Result<Source> recognise(const std::string& source) {
   if (path.filename() == "config.json")
     return Source{SourceKind::Model, path.has_parent_path() ? path.parent_path() : fs::path(".")};
   if (isJson && looksLikeConfig(head)) {
-    return fail(ErrorCode::BadInput, "{} looks like the config of a model under another name: put it into a folder as config.json and open that.", source);
+    return fail(
+        ErrorCode::BadInput,
+        "{} looks like the config of a model under another name: put it into a folder as config.json and open that.",
+        source);
   }
   if (isJson && schemaOf(head).empty() && path.extension() == ".json") return Source{SourceKind::Plan, path};
   return fail(ErrorCode::BadInput, "{} cannot be opened, it is {}. {}.", source, whatElse(path, head), kWhatOpens);
@@ -113,7 +119,9 @@ std::vector<NamedFile> filesBehind(const std::string& path) {
   if (!source) return {};
   if (source->kind != SourceKind::Model) return {{path, source->path}};
   std::vector<NamedFile> files;
-  const auto add = [&](const std::string& name) { files.push_back({fmt::format("the model's {}", name), source->path / name}); };
+  const auto add = [&](const std::string& name) {
+    files.push_back({fmt::format("the model's {}", name), source->path / name});
+  };
   add("config.json");
   add("model.safetensors.index.json");
   if (const auto weights = formats::findWeightFiles(source->path)) {

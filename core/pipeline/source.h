@@ -22,8 +22,8 @@ Result<Source> recognise(const std::string& path);
 bool isPlanFile(const std::string& path);
 Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file);
 
-/// The files that opening `path` reads: none of them may be an output. Of a plan it is the plan alone, not its model's. Empty
-/// when nothing can be opened there.
+/// The files that opening `path` reads: none of them may be an output. Of a plan it is the plan alone, not its model's.
+/// Empty when nothing can be opened there.
 std::vector<NamedFile> filesBehind(const std::string& path);
 
 /// A plan with what it was made from, as if it had just been solved. `solved` has no trace and no optimum.

@@ -11,9 +11,7 @@ namespace {
 
 constexpr int kMostRanksTried = 64;
 
-bool isPowerOfTwo(int number) {
-  return (number & (number - 1)) == 0;
-}
+bool isPowerOfTwo(int number) { return (number & (number - 1)) == 0; }
 
 class Tries {
  public:
@@ -56,7 +54,8 @@ class Tries {
     if (!result) return leaveOpen(std::move(change), result.error().message), Found::Unknown;
     if (!result->optimum && result->isProved) return Found::TooLarge;
     if (!result->optimum) {
-      return leaveOpen(std::move(change), fmt::format("The search ended at its limit of {} before it was known.", result->limit)),
+      return leaveOpen(std::move(change),
+                       fmt::format("The search ended at its limit of {} before it was known.", result->limit)),
              Found::Unknown;
     }
     const solve::PlanCost& cost = result->optimum->cost();
@@ -108,9 +107,8 @@ class Tries {
       m_fits.found.pop_back();
     }
     if (fits.empty()) return {};
-    const auto fastest = std::min_element(fits.begin(), fits.end(), [](const Fit& a, const Fit& b) {
-      return a.femtoseconds < b.femtoseconds;
-    });
+    const auto fastest = std::min_element(fits.begin(), fits.end(),
+                                          [](const Fit& a, const Fit& b) { return a.femtoseconds < b.femtoseconds; });
     if (fastest + 1 != fits.end()) m_fits.found.push_back(*fastest);
     m_fits.found.push_back(fits.back());
     return {};

@@ -7,7 +7,9 @@ namespace cleave::plan {
 namespace {
 
 std::string atLeast(const Plan& plan) {
-  return plan.lowerBoundFs ? fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs)) : "";
+  return plan.lowerBoundFs
+             ? fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs))
+             : "";
 }
 
 }  // namespace
@@ -20,15 +22,21 @@ std::string choiceInWords(const Plan& plan) {
   const std::string proof = plan.isProvedOptimal ? "" : atLeast(plan);
   const std::string_view all = plan.isProvedOptimal ? "all plans" : "the plans that were found";
   const std::int64_t budget = plan.costSettings.budgetBytes();
-  const std::string fitting = budget == std::numeric_limits<std::int64_t>::max() ? std::string(all) : fmt::format("{} within {} a rank", all, bytesText(budget));
+  const std::string fitting = budget == std::numeric_limits<std::int64_t>::max()
+                                  ? std::string(all)
+                                  : fmt::format("{} within {} a rank", all, bytesText(budget));
   if (slack == 0) return fmt::format("the fastest of {}{}", fitting, proof);
   if (longer == 0 && saved == 0) {
-    return fmt::format("the fastest of {}, and none that takes at most {} longer and needs no more in all holds less for the whole step{}", fitting,
-                       solve::slackText(slack), proof);
+    return fmt::format(
+        "the fastest of {}, and none that takes at most {} longer and needs no more in all holds less for the whole "
+        "step{}",
+        fitting, solve::slackText(slack), proof);
   }
-  return fmt::format("holds least for the whole step of {} within {} of the fastest that need no more in all; the fastest takes {} a step ({} less) and needs {} a rank ({} more){}",
-                     all, solve::slackText(slack), solve::timeText(plan.fastest->femtoseconds), solve::timeText(longer), bytesText(plan.fastest->bytes),
-                     bytesText(saved), proof);
+  return fmt::format(
+      "holds least for the whole step of {} within {} of the fastest that need no more in all; the fastest takes {} a "
+      "step ({} less) and needs {} a rank ({} more){}",
+      all, solve::slackText(slack), solve::timeText(plan.fastest->femtoseconds), solve::timeText(longer),
+      bytesText(plan.fastest->bytes), bytesText(saved), proof);
 }
 
 }  // namespace cleave::plan

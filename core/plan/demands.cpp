@@ -10,7 +10,8 @@ using solve::ValueId;
 
 constexpr std::string_view kRuleOff = "rule off: ", kRedistribute = "redistribute: ";
 
-bool lies(const StrategyOption& option, const graph::LayerShape& layer, ValueId result, const solve::Solution& solution) {
+bool lies(const StrategyOption& option, const graph::LayerShape& layer, ValueId result,
+          const solve::Solution& solution) {
   const auto isAs = [&](ValueId value, const rules::Placement& placement) {
     return !value.isValid() || solution.of(value) == placement;
   };

@@ -10,12 +10,14 @@ namespace cleave::plan {
 
 /// Pins as they were written, "rule off: PATTERN", "redistribute: PATTERN".
 std::vector<std::string> demandsOf(const solve::Problem& problem);
-/// Puts such texts back into a problem's pins, rulesOff and redistributable; BadInput names a text that is none of them.
+/// Puts such texts back into a problem's pins, rulesOff and redistributable; BadInput names a text that is none of
+/// them.
 Result<void> addDemands(const std::vector<std::string>& demands, solve::Problem& problem);
 
-/// The form of a layer that has this strategy and the solution's placements around it; nullopt: none that may be. Two forms
-/// may share a strategy (plain and fused columns).
-std::optional<rules::StrategyOption> formOf(const solve::Problem& problem, solve::NodeId node, const graph::LayerShape& layer,
-                                            rules::Strategy strategy, const solve::Solution& solution);
+/// The form of a layer that has this strategy and the solution's placements around it; nullopt: none that may be. Two
+/// forms may share a strategy (plain and fused columns).
+std::optional<rules::StrategyOption> formOf(const solve::Problem& problem, solve::NodeId node,
+                                            const graph::LayerShape& layer, rules::Strategy strategy,
+                                            const solve::Solution& solution);
 
 }  // namespace cleave::plan

@@ -19,7 +19,8 @@ std::string labelOf(const Plan& plan) {
 
 template <class... Arguments>
 tl::unexpected<Error> differentGraphs(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  return fail(ErrorCode::BadUsage, "These plans cannot be compared: {} Compare plans of one model, captured with the same options.",
+  return fail(ErrorCode::BadUsage,
+              "These plans cannot be compared: {} Compare plans of one model, captured with the same options.",
               fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
@@ -28,11 +29,14 @@ Result<void> sameValues(const Graph& before, const Graph& after) {
   for (ValueId id : idRange<ValueId>(count)) {
     const graph::Value& a = before.value(id);
     const graph::Value& b = after.value(id);
-    if (a.name != b.name) return differentGraphs("where the first has the value {}, the second has {}.", a.name, b.name);
-    if (a.type != b.type) return differentGraphs("{} is {} in the first and {} in the second.", a.name, toText(a.type), toText(b.type));
+    if (a.name != b.name)
+      return differentGraphs("where the first has the value {}, the second has {}.", a.name, b.name);
+    if (a.type != b.type)
+      return differentGraphs("{} is {} in the first and {} in the second.", a.name, toText(a.type), toText(b.type));
     const std::string& opA = before.opName(before.node(a.producer));
     const std::string& opB = after.opName(after.node(b.producer));
-    if (opA != opB) return differentGraphs("{} comes from {} in the first and from {} in the second.", a.name, opA, opB);
+    if (opA != opB)
+      return differentGraphs("{} comes from {} in the first and from {} in the second.", a.name, opA, opB);
   }
   if (before.values.size() != after.values.size()) {
     return differentGraphs("the first has {} values, the second {}.", before.values.size(), after.values.size());
@@ -43,16 +47,19 @@ Result<void> sameValues(const Graph& before, const Graph& after) {
 Result<void> sameGraphs(const Plan& before, const Plan& after) {
   if (before.graph == after.graph) return {};
   if (before.model.architecture != after.model.architecture) {
-    return differentGraphs("the first is of a {}, the second of a {}.", before.model.architecture, after.model.architecture);
+    return differentGraphs("the first is of a {}, the second of a {}.", before.model.architecture,
+                           after.model.architecture);
   }
   CLEAVE_TRY_VOID(sameValues(*before.graph, *after.graph));
   const Graph& a = *before.graph;
   const Graph& b = *after.graph;
-  if (a.nodes.size() != b.nodes.size()) return differentGraphs("the first has {} nodes, the second {}.", a.nodes.size(), b.nodes.size());
+  if (a.nodes.size() != b.nodes.size())
+    return differentGraphs("the first has {} nodes, the second {}.", a.nodes.size(), b.nodes.size());
   for (NodeId id : idRange<NodeId>(a.nodes.size())) {
     if (a.node(id).args == b.node(id).args) continue;
     const auto& results = a.node(id).results;
-    return differentGraphs("{} has other arguments in the second.", results.empty() ? a.opName(a.node(id)) : a.value(results[0]).name);
+    return differentGraphs("{} has other arguments in the second.",
+                           results.empty() ? a.opName(a.node(id)) : a.value(results[0]).name);
   }
   return {};
 }
@@ -133,7 +140,8 @@ std::vector<LayerGroup> grouped(const std::vector<LayerChange>& layers) {
   return groups;
 }
 
-std::string figureLine(std::string_view name, const std::string& before, const std::string& after, const std::string& change) {
+std::string figureLine(std::string_view name, const std::string& before, const std::string& after,
+                       const std::string& change) {
   return fmt::format("  {:<22} {:>16}  {:>16}  {}\n", name, before, after, change);
 }
 
@@ -175,7 +183,8 @@ Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   diff.femtoseconds = {before.cost.femtoseconds(), after.cost.femtoseconds()};
   diff.rankBytes = {before.cost.bytes(), after.cost.bytes()};
   const auto partsBefore = solve::memoryParts(before.cost), partsAfter = solve::memoryParts(after.cost);
-  for (std::size_t i = 0; i < diff.memoryParts.size(); ++i) diff.memoryParts[i] = {partsBefore[i].bytes, partsAfter[i].bytes};
+  for (std::size_t i = 0; i < diff.memoryParts.size(); ++i)
+    diff.memoryParts[i] = {partsBefore[i].bytes, partsAfter[i].bytes};
   for (const auto& [kind, traffic] : trafficByKind(before)) diff.collectives[kind].first = traffic;
   for (const auto& [kind, traffic] : trafficByKind(after)) diff.collectives[kind].second = traffic;
   return diff;
@@ -185,8 +194,9 @@ std::vector<std::string> layerLines(const PlanDiff& diff) {
   std::vector<std::string> lines;
   for (const LayerGroup& group : grouped(diff.layers)) {
     const bool isOne = group.count == 1;
-    lines.push_back(fmt::format("{}: {} becomes {}{}", isOne ? group.first->name : group.pattern, rules::toText(group.first->before),
-                                rules::toText(group.first->after), isOne ? "" : fmt::format(" ({} layers)", group.count)));
+    lines.push_back(fmt::format("{}: {} becomes {}{}", isOne ? group.first->name : group.pattern,
+                                rules::toText(group.first->before), rules::toText(group.first->after),
+                                isOne ? "" : fmt::format(" ({} layers)", group.count)));
   }
   return lines;
 }
@@ -194,8 +204,8 @@ std::vector<std::string> layerLines(const PlanDiff& diff) {
 std::string toText(const PlanDiff& diff) {
   std::string text = fmt::format("before: {}\nafter:  {}\n", diff.labelBefore, diff.labelAfter);
   text += figureLine("", "before", "after", "change");
-  text += figureLine("predicted step", solve::timeText(diff.femtoseconds.before), solve::timeText(diff.femtoseconds.after),
-                     timeChange(diff.femtoseconds.change()));
+  text += figureLine("predicted step", solve::timeText(diff.femtoseconds.before),
+                     solve::timeText(diff.femtoseconds.after), timeChange(diff.femtoseconds.change()));
   text += bytesLine("memory of a rank", diff.rankBytes);
   const auto names = solve::memoryParts({});
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -203,9 +213,11 @@ std::string toText(const PlanDiff& diff) {
     if (figure.before != 0 || figure.after != 0) text += bytesLine(fmt::format("- {}", names[i].name), figure);
   }
   text += figureLine("split layers", fmt::format("{} of {}", diff.splitLayers.before, diff.layerCount.before),
-                     fmt::format("{} of {}", diff.splitLayers.after, diff.layerCount.after), counted(diff.splitLayers.change()));
+                     fmt::format("{} of {}", diff.splitLayers.after, diff.layerCount.after),
+                     counted(diff.splitLayers.change()));
   text += figureLine("split of the FLOPs", percentText(diff.splitFlops.first), percentText(diff.splitFlops.second), "");
-  text += figureLine("split of the weights", percentText(diff.splitWeights.first), percentText(diff.splitWeights.second), "");
+  text += figureLine("split of the weights", percentText(diff.splitWeights.first),
+                     percentText(diff.splitWeights.second), "");
   for (const auto& [kind, traffic] : diff.collectives) {
     const auto& [before, after] = traffic;
     const auto tensors = [](const auto& side) { return fmt::format("{} x ({})", side.count, bytesText(side.bytes)); };

@@ -7,7 +7,7 @@ namespace cleave::plan {
 
 struct ValueChange {
   std::string name;
-  ValueId value;               ///< in both graphs: plans of one capture have equal ATen graphs
+  ValueId value;  ///< in both graphs: plans of one capture have equal ATen graphs
   Placement before, after;
 };
 struct LayerChange {
@@ -27,13 +27,13 @@ struct Figure {
 
 struct PlanDiff {
   int ranksBefore = 1, ranksAfter = 1;
-  std::string labelBefore, labelAfter;     ///< "optimal, 4 ranks", "reference, 2 ranks, lm_head=row"
-  std::vector<LayerChange> layers;         ///< changed ones, in graph order
-  std::vector<ValueChange> values;         ///< changed ones, in graph order
-  Figure splitLayers, layerCount;          ///< layers with a weight (solve::countLayers)
-  std::pair<double, double> splitFlops, splitWeights;  ///< before and after: Shares::flopsShare and weightShare
-  TimeFigure femtoseconds;                 ///< predicted step time (PlanCost)
-  Figure rankBytes;                        ///< bytes a rank (PlanCost)
+  std::string labelBefore, labelAfter;                  ///< "optimal, 4 ranks", "reference, 2 ranks, lm_head=row"
+  std::vector<LayerChange> layers;                      ///< changed ones, in graph order
+  std::vector<ValueChange> values;                      ///< changed ones, in graph order
+  Figure splitLayers, layerCount;                       ///< layers with a weight (solve::countLayers)
+  std::pair<double, double> splitFlops, splitWeights;   ///< before and after: Shares::flopsShare and weightShare
+  TimeFigure femtoseconds;                              ///< predicted step time (PlanCost)
+  Figure rankBytes;                                     ///< bytes a rank (PlanCost)
   std::array<Figure, solve::kMemoryParts> memoryParts;  ///< of `rankBytes`, in the order of solve::memoryParts
   std::map<rules::CollectiveKind, std::pair<Traffic, Traffic>> collectives;
   bool isSame() const { return layers.empty() && values.empty() && ranksBefore == ranksAfter; }
@@ -42,7 +42,8 @@ struct PlanDiff {
 /// BadUsage when the plans are of different graphs (other model, shapes or flags), naming the first difference.
 Result<PlanDiff> diff(const Plan& before, const Plan& after);
 
-/// What layers become, equal ones of repeated blocks together: "model.layers.*.mlp.up_proj: column becomes whole (12 layers)".
+/// What layers become, equal ones of repeated blocks together: "model.layers.*.mlp.up_proj: column becomes whole (12
+/// layers)".
 std::vector<std::string> layerLines(const PlanDiff& diff);
 /// For a terminal: figures, then layers that changed, equal ones of repeated blocks together.
 std::string toText(const PlanDiff& diff);

@@ -4,9 +4,9 @@
 #include <array>
 #include <unordered_map>
 
-/// Colours are Okabe and Ito's palette for people who see colours differently (https://jfly.uni-koeln.de/color/): one hue
-/// a dimension. A layer has the colour of its form instead, because a row layer is split although its result is whole. Form
-/// and placement are written out too, so that no hue carries a fact alone.
+/// Colours are Okabe and Ito's palette for people who see colours differently (https://jfly.uni-koeln.de/color/): one
+/// hue a dimension. A layer has the colour of its form instead, because a row layer is split although its result is
+/// whole. Form and placement are written out too, so that no hue carries a fact alone.
 
 namespace cleave::plan {
 namespace {
@@ -18,7 +18,7 @@ using graph::ScopeId;
 constexpr std::array<std::string_view, 5> kDimColours{"#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#F0E442"};
 constexpr std::string_view kReplicatedColour = "#B8BDC4";
 /// In the order of LayerForm; white reads on all of those that are split.
-constexpr std::array<std::string_view, kLayerForms> kFormColours{"#5A45B0", "#3F6B78", "#A02C66", "#7A5C00",
+constexpr std::array<std::string_view, kLayerForms> kFormColours{"#5A45B0", "#3F6B78", "#A02C66",         "#7A5C00",
                                                                  "#0072B2", "#00725A", kReplicatedColour, "#FFFFFF"};
 
 std::string_view colourOf(const Placement& placement, int ranks) {
@@ -42,9 +42,12 @@ std::string dotString(std::string_view text) {
 
 class DotWriter {
  public:
-  explicit DotWriter(const Plan& plan) : m_plan(plan), m_graph(*plan.graph), m_nodesIn(m_graph.scopes.size()), m_scopesIn(m_graph.scopes.size()) {
-    for (NodeId node : idRange<NodeId>(m_graph.nodes.size())) m_nodesIn[m_graph.node(node).scope.index()].push_back(node);
-    for (std::size_t i = 1; i < m_graph.scopes.size(); ++i) m_scopesIn[m_graph.scopes[i].parent.index()].push_back(ScopeId(i));
+  explicit DotWriter(const Plan& plan)
+      : m_plan(plan), m_graph(*plan.graph), m_nodesIn(m_graph.scopes.size()), m_scopesIn(m_graph.scopes.size()) {
+    for (NodeId node : idRange<NodeId>(m_graph.nodes.size()))
+      m_nodesIn[m_graph.node(node).scope.index()].push_back(node);
+    for (std::size_t i = 1; i < m_graph.scopes.size(); ++i)
+      m_scopesIn[m_graph.scopes[i].parent.index()].push_back(ScopeId(i));
     for (const CollectivePlan& collective : plan.collectives) addBadge(collective);
   }
 
@@ -52,7 +55,8 @@ class DotWriter {
     m_text = "digraph plan {\n";
     m_text += "  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=10];\n";
     m_text += "  edge [fontname=\"sans-serif\", fontsize=9];\n";
-    const std::string title = fmt::format("{} on {} ranks", m_plan.model.architecture.empty() ? "Plan" : m_plan.model.architecture, m_plan.ranks);
+    const std::string title = fmt::format(
+        "{} on {} ranks", m_plan.model.architecture.empty() ? "Plan" : m_plan.model.architecture, m_plan.ranks);
     m_text += fmt::format("  label={};\n  labelloc=t;\n", dotString(title));
     writeScope(ScopeId(0), 1);
     for (NodeId node : idRange<NodeId>(m_graph.nodes.size())) writeEdges(node);
@@ -65,7 +69,8 @@ class DotWriter {
   void addBadge(const CollectivePlan& collective) {
     const std::string badge = fmt::format("{}, {} bytes", rules::toText(collective.kind), collective.bytes);
     auto& badges = m_badges[collective.after];
-    const auto same = std::find_if(badges.begin(), badges.end(), [&](const auto& entry) { return entry.first == badge; });
+    const auto same =
+        std::find_if(badges.begin(), badges.end(), [&](const auto& entry) { return entry.first == badge; });
     if (same != badges.end()) {
       ++same->second;
     } else {
@@ -78,8 +83,8 @@ class DotWriter {
     for (NodeId node : m_nodesIn[scope.index()]) writeNode(node, indent);
     for (ScopeId child : m_scopesIn[scope.index()]) {
       const std::string& path = m_graph.scope(child).path;
-      m_text += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n{}  color=\"#8A9099\";\n", indent, child.index(), indent,
-                            dotString(path.substr(path.rfind('.') + 1)), indent);
+      m_text += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n{}  color=\"#8A9099\";\n", indent, child.index(),
+                            indent, dotString(path.substr(path.rfind('.') + 1)), indent);
       writeScope(child, depth + 1);
       m_text += indent + "}\n";
     }
@@ -96,14 +101,18 @@ class DotWriter {
     if (const auto& option = m_plan.solution->strategies[id.index()]) {
       const LayerForm form = layerForm(option->strategy, option->weight, m_plan.ranks);
       label += fmt::format("\n{}", toText(form));
-      colours = fmt::format("fillcolor=\"{}\"{}", kFormColours[static_cast<std::size_t>(form)], isSplit(form) ? ", fontcolor=white" : "");
+      colours = fmt::format("fillcolor=\"{}\"{}", kFormColours[static_cast<std::size_t>(form)],
+                            isSplit(form) ? ", fontcolor=white" : "");
     }
     bool communicates = false;
     if (const auto badges = m_badges.find(value.name); badges != m_badges.end()) {
       communicates = true;
-      for (const auto& [badge, count] : badges->second) label += fmt::format("\n{}{}", badge, count > 1 ? fmt::format(" x{}", count) : "");
+      for (const auto& [badge, count] : badges->second)
+        label += fmt::format("\n{}{}", badge, count > 1 ? fmt::format(" x{}", count) : "");
     }
-    const std::string_view shape = node.kind == NodeKind::Parameter ? ", shape=cylinder" : node.kind == NodeKind::Call ? "" : ", shape=ellipse";
+    const std::string_view shape = node.kind == NodeKind::Parameter ? ", shape=cylinder"
+                                   : node.kind == NodeKind::Call    ? ""
+                                                                    : ", shape=ellipse";
     m_text += fmt::format("{}n{} [label={}, {}{}{}];\n", indent, id.index(), dotString(label), colours, shape,
                           communicates ? ", penwidth=3" : "");
   }
@@ -112,7 +121,8 @@ class DotWriter {
     std::vector<ValueId> operands = graph::operandsOf(m_graph.node(id));
     std::sort(operands.begin(), operands.end());
     operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
-    for (ValueId operand : operands) m_text += fmt::format("  n{} -> n{};\n", m_graph.value(operand).producer.index(), id.index());
+    for (ValueId operand : operands)
+      m_text += fmt::format("  n{} -> n{};\n", m_graph.value(operand).producer.index(), id.index());
   }
 
   void writeOutputs() {
@@ -125,8 +135,8 @@ class DotWriter {
 
   const Plan& m_plan;
   const Graph& m_graph;
-  std::vector<std::vector<NodeId>> m_nodesIn;    ///< by scope
-  std::vector<std::vector<ScopeId>> m_scopesIn;  ///< by scope
+  std::vector<std::vector<NodeId>> m_nodesIn;                                          ///< by scope
+  std::vector<std::vector<ScopeId>> m_scopesIn;                                        ///< by scope
   std::unordered_map<std::string, std::vector<std::pair<std::string, int>>> m_badges;  ///< by value name
   std::string m_text;
 };

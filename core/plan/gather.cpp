@@ -14,13 +14,14 @@ using graph::ValueId;
 
 /// Elements [offset, offset + length) of the gathered dimension.
 struct Section {
-  std::int64_t start = 0;   ///< where they lie in the whole
+  std::int64_t start = 0;  ///< where they lie in the whole
   std::int64_t length = 0;
   std::int64_t offset = 0;  ///< where they lie after the all-gather
 };
 
 /// Sections in the order of the whole, as few as possible; elements held by several ranks are taken from the first.
-std::vector<Section> sectionsInOrder(const rules::Placement& placement, const Shape& whole, int ranks, std::int64_t lengthOfPart) {
+std::vector<Section> sectionsInOrder(const rules::Placement& placement, const Shape& whole, int ranks,
+                                     std::int64_t lengthOfPart) {
   std::vector<Section> sections;
   for (int rank = 0; rank < ranks; ++rank) {
     std::int64_t offset = rank * lengthOfPart;
@@ -29,7 +30,8 @@ std::vector<Section> sectionsInOrder(const rules::Placement& placement, const Sh
       offset += range.length;
     }
   }
-  std::stable_sort(sections.begin(), sections.end(), [](const Section& a, const Section& b) { return a.start < b.start; });
+  std::stable_sort(sections.begin(), sections.end(),
+                   [](const Section& a, const Section& b) { return a.start < b.start; });
   std::vector<Section> ordered;
   std::int64_t covered = 0;
   for (const Section& section : sections) {
@@ -58,8 +60,8 @@ Shape merged(const Shape& shape, std::size_t first, std::size_t last) {
 
 }  // namespace
 
-ValueId addGather(const graph::Graph& program, const AppendCall& append, ValueId part, const rules::Placement& placement,
-                  const TensorType& whole, int ranks) {
+ValueId addGather(const graph::Graph& program, const AppendCall& append, ValueId part,
+                  const rules::Placement& placement, const TensorType& whole, int ranks) {
   const auto dim = static_cast<std::size_t>(placement.firstDim());
   const auto lastDim = static_cast<std::size_t>(placement.lastDim());
   const bool isJoint = lastDim > dim;
@@ -78,8 +80,10 @@ ValueId addGather(const graph::Graph& program, const AppendCall& append, ValueId
   const auto cut = [&](const Section& section) {
     TensorType piece = type;
     piece.shape[dim] = section.length;
-    return append("aten::slice.Tensor",
-                {value, static_cast<std::int64_t>(dim), section.offset, section.offset + section.length, std::int64_t{1}}, piece);
+    return append(
+        "aten::slice.Tensor",
+        {value, static_cast<std::int64_t>(dim), section.offset, section.offset + section.length, std::int64_t{1}},
+        piece);
   };
   if (sections.size() == 1 && sections[0].length != gatheredLength) {
     value = cut(sections[0]);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace cleave::plan {
 namespace {
 
@@ -70,7 +69,9 @@ void writeNode(JsonWriter& json, const Graph& graph, NodeId id) {
     for (const Argument& argument : node.args) std::visit(ArgumentWriter{json}, argument);
     json.endArray();
   } else {
-    json.key("kind").value(node.kind == NodeKind::Input ? "input" : node.kind == NodeKind::Parameter ? "parameter" : "constant");
+    json.key("kind").value(node.kind == NodeKind::Input       ? "input"
+                           : node.kind == NodeKind::Parameter ? "parameter"
+                                                              : "constant");
   }
   json.key("out").beginArray();
   for (ValueId result : node.results) {
@@ -82,7 +83,8 @@ void writeNode(JsonWriter& json, const Graph& graph, NodeId id) {
   json.endArray();
   if (node.scope.index() != 0) json.key("scope").value(node.scope.raw());
   if (node.origin.isValid()) json.key("origin").value(node.origin.raw());
-  if (const auto data = graph.constants.find(id.raw()); data != graph.constants.end()) json.key("data").hex(data->second);
+  if (const auto data = graph.constants.find(id.raw()); data != graph.constants.end())
+    json.key("data").hex(data->second);
   json.endObject();
 }
 

@@ -11,9 +11,12 @@
 namespace cleave::plan {
 
 WholeCause causeOf(const Standing& standing) {
-  if (const auto* cannot = std::get_if<Cannot>(&standing)) return cannot->isUnlessRedistributed ? WholeCause::CannotAsRead : WholeCause::Cannot;
-  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) return costs->isOverBudget ? WholeCause::OverBudget : WholeCause::DoesNotPay;
-  if (const auto* setting = std::get_if<NotAskedFor>(&standing)) return setting->changes.empty() ? WholeCause::FirstFound : WholeCause::NotAskedFor;
+  if (const auto* cannot = std::get_if<Cannot>(&standing))
+    return cannot->isUnlessRedistributed ? WholeCause::CannotAsRead : WholeCause::Cannot;
+  if (const auto* costs = std::get_if<DoesNotPay>(&standing))
+    return costs->isOverBudget ? WholeCause::OverBudget : WholeCause::DoesNotPay;
+  if (const auto* setting = std::get_if<NotAskedFor>(&standing))
+    return setting->changes.empty() ? WholeCause::FirstFound : WholeCause::NotAskedFor;
   return WholeCause::NotKnown;
 }
 
@@ -30,8 +33,8 @@ std::string notKeptText(const Plan& plan) {
     if (!isKept && part.bytes > 0) parts.push_back(fmt::format("{} {}", bytesText(part.bytes), part.name));
   }
   if (parts.empty()) return {};
-  return fmt::format("The plan's {} a rank also count what one forward pass does not keep: {}.", bytesText(plan.cost.bytes()),
-                     fmt::join(parts, ", "));
+  return fmt::format("The plan's {} a rank also count what one forward pass does not keep: {}.",
+                     bytesText(plan.cost.bytes()), fmt::join(parts, ", "));
 }
 
 std::string idleSequenceText(const Plan& plan) {
@@ -70,10 +73,13 @@ std::string toText(const WholeLayers& layers) {
   switch (layers.why) {
     case WholeCause::Cannot: return fmt::format("{} cannot be split", layers.count);
     case WholeCause::CannotAsRead: return fmt::format("{} cannot be split without redistribution", layers.count);
-    case WholeCause::OverBudget: return fmt::format("{} {} left whole for the memory budget", layers.count, isOne ? "is" : "are");
-    case WholeCause::DoesNotPay: return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
+    case WholeCause::OverBudget:
+      return fmt::format("{} {} left whole for the memory budget", layers.count, isOne ? "is" : "are");
+    case WholeCause::DoesNotPay:
+      return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
     case WholeCause::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
-    case WholeCause::FirstFound: return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");
+    case WholeCause::FirstFound:
+      return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");
     case WholeCause::NotKnown: break;
   }
   return fmt::format("of {} it is not known why", layers.count);
@@ -87,7 +93,8 @@ std::string wholeText(const std::vector<WholeLayers>& layers) {
     causes.push_back(toText(same));
   }
   if (count == 0) return {};
-  return fmt::format("{} layer{} whole on every rank: {}", count, count == 1 ? " is" : "s are", fmt::join(causes, ", "));
+  return fmt::format("{} layer{} whole on every rank: {}", count, count == 1 ? " is" : "s are",
+                     fmt::join(causes, ", "));
 }
 
 }  // namespace cleave::plan

@@ -36,7 +36,9 @@ void appendEscaped(std::string& out, char c) {
   }
 }
 
-bool isPlain(char c) { return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F && c != '"' && c != '\\'; }
+bool isPlain(char c) {
+  return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F && c != '"' && c != '\\';
+}
 
 }  // namespace
 

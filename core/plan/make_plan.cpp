@@ -12,9 +12,13 @@ double millisecondsSince(std::chrono::steady_clock::time_point start) {
 
 Result<void> checkRequest(const PlanRequest& request) {
   const Graph& graph = *request.problem->graph;
-  if (request.solution->placements.size() == graph.values.size() && request.solution->strategies.size() == graph.nodes.size()) return {};
-  return fail(ErrorCode::BadInput, "The solution has {} placements and {} strategies, but the graph has {} values and {} nodes.",
-              request.solution->placements.size(), request.solution->strategies.size(), graph.values.size(), graph.nodes.size());
+  if (request.solution->placements.size() == graph.values.size() &&
+      request.solution->strategies.size() == graph.nodes.size())
+    return {};
+  return fail(ErrorCode::BadInput,
+              "The solution has {} placements and {} strategies, but the graph has {} values and {} nodes.",
+              request.solution->placements.size(), request.solution->strategies.size(), graph.values.size(),
+              graph.nodes.size());
 }
 
 /// By value: name of the first result of the captured operator during which it was recorded.

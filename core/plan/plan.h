@@ -2,25 +2,31 @@
 /// A plan: everything that follows from a solution, ready to run, show and export.
 ///
 ///   annotate  solution → layer plans (column / row / vocab, flags as Optimum names them)
-///   replace   ATen graph + solution → rank program: the same operators with local shapes, collectives as explicit nodes
-///   shard map parameter → what each rank reads from which file
-///   predict   memory per rank by category, traffic per collective
+///   replace   ATen graph + solution → rank program: the same operators with local shapes, collectives as explicit
+///   nodes shard map parameter → what each rank reads from which file predict   memory per rank by category, traffic
+///   per collective
 ///
-/// The rank program is a `graph::Graph` whose types are one rank's; all ranks run the same program. A node's `origin` is the
-/// node of the ATen graph it stands for. On one rank it is the ATen graph itself. Its own operators, with the collectives
-/// each performs (`collectivesOf`), n being the bytes of the whole tensor:
+/// The rank program is a `graph::Graph` whose types are one rank's; all ranks run the same program. A node's `origin`
+/// is the node of the ATen graph it stands for. On one rank it is the ATen graph itself. Its own operators, with the
+/// collectives each performs (`collectivesOf`), n being the bytes of the whole tensor:
 ///
-/// | operator                                                         | meaning                                                          | collectives |
+/// | operator                                                         | meaning | collectives |
 /// |------------------------------------------------------------------|------------------------------------------------------------------|-------------|
-/// | `cleave::all_reduce(x)`                                           | sum over ranks; may reuse x's memory, which nothing reads after   | 1 all_reduce of x |
-/// | `cleave::all_gather(x, dim)`                                      | concatenation of the ranks' parts along dim                      | 1 all_gather of the result |
-/// | `cleave::reduce_scatter(x, dim)`                                  | sum over ranks, each keeps its part of dim                       | 1 reduce_scatter of x |
-/// | `cleave::shard(x, dim)`                                           | this rank's part of a tensor that every rank holds whole          | none |
-/// | `cleave::vocab_embedding(weight, ids, vocab, padding_idx)`         | rows of this rank's vocabulary part (rank r holds rows from r * weight.size(0)); zeros for other ids: a partial sum that all_reduce / reduce_scatter completes | none |
-/// | `cleave::vocab_cross_entropy(logits, target, class_weights, reduction, ignore_index, label_smoothing, vocab)` | loss from logits [N, local] split on the vocabulary, columns from `vocab` on are padding | 3 all_reduce of N reals each: row maxima (max), sums of exponentials (sum), target logits (sum); the reals are f32, f64 for f64 logits |
-/// | `cleave::moe_experts(hidden, topk_ids, topk_weights, gate_up, down, activation)` | see graph/operators.h; on a part of each expert's features a partial sum | none |
-/// | `cleave::local_experts(..., activation, experts)`                 | the same with this rank's experts out of `experts` (rank r holds those from r * gate_up.size(0)): a partial sum | none |
-/// | `cleave::grad_all_reduce(x)`                                      | identity forward, all-reduce of the gradient backward (Megatron's f) | none forward |
+/// | `cleave::all_reduce(x)`                                           | sum over ranks; may reuse x's memory, which
+/// nothing reads after   | 1 all_reduce of x | | `cleave::all_gather(x, dim)`                                      |
+/// concatenation of the ranks' parts along dim                      | 1 all_gather of the result | |
+/// `cleave::reduce_scatter(x, dim)`                                  | sum over ranks, each keeps its part of dim | 1
+/// reduce_scatter of x | | `cleave::shard(x, dim)`                                           | this rank's part of a
+/// tensor that every rank holds whole          | none | | `cleave::vocab_embedding(weight, ids, vocab, padding_idx)` |
+/// rows of this rank's vocabulary part (rank r holds rows from r * weight.size(0)); zeros for other ids: a partial sum
+/// that all_reduce / reduce_scatter completes | none | | `cleave::vocab_cross_entropy(logits, target, class_weights,
+/// reduction, ignore_index, label_smoothing, vocab)` | loss from logits [N, local] split on the vocabulary, columns
+/// from `vocab` on are padding | 3 all_reduce of N reals each: row maxima (max), sums of exponentials (sum), target
+/// logits (sum); the reals are f32, f64 for f64 logits | | `cleave::moe_experts(hidden, topk_ids, topk_weights,
+/// gate_up, down, activation)` | see graph/operators.h; on a part of each expert's features a partial sum | none | |
+/// `cleave::local_experts(..., activation, experts)`                 | the same with this rank's experts out of
+/// `experts` (rank r holds those from r * gate_up.size(0)): a partial sum | none | | `cleave::grad_all_reduce(x)` |
+/// identity forward, all-reduce of the gradient backward (Megatron's f) | none forward |
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 #include "plan/shares.h"
@@ -50,25 +56,26 @@ inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
 inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
 
 struct LayerPlan {
-  std::string name;    ///< module scope, as in the weight names: "model.layers.0.mlp.up_proj"
+  std::string name;  ///< module scope, as in the weight names: "model.layers.0.mlp.up_proj"
   graph::LayerKind kind = graph::LayerKind::Linear;
   rules::Strategy strategy = rules::Strategy::Whole;
-  std::string axis;    ///< "column", "row", "vocab", "expert", "replicated"
+  std::string axis;  ///< "column", "row", "vocab", "expert", "replicated"
   bool gatherOutput = false;
   bool inputIsParallel = false;
   bool sequenceParallel = false;
-  std::string weight;  ///< parameter name; empty: none
-  NodeId node;         ///< in the ATen graph
-  Standing standing;   ///< of its weight (a loss: of its logits): split, or why not
-  std::string reason;  ///< why this strategy; for a whole layer: why not split, with the numbers
-  std::optional<Femtoseconds> regretFs;  ///< `optimal`: SmallestRegret::extra, where another choice is possible within the budget
-  bool isRegretKnown = true;             ///< `optimal`: false: the search ended before it could tell regretFs and isForcedByBudget
-  bool isForcedByBudget = false;         ///< `optimal`: every plan that treats it otherwise needs more than the budget
+  std::string weight;                    ///< parameter name; empty: none
+  NodeId node;                           ///< in the ATen graph
+  Standing standing;                     ///< of its weight (a loss: of its logits): split, or why not
+  std::string reason;                    ///< why this strategy; for a whole layer: why not split, with the numbers
+  std::optional<Femtoseconds> regretFs;  ///< `optimal`: SmallestRegret::extra, where another choice is possible within
+                                         ///< the budget
+  bool isRegretKnown = true;  ///< `optimal`: false: the search ended before it could tell regretFs and isForcedByBudget
+  bool isForcedByBudget = false;  ///< `optimal`: every plan that treats it otherwise needs more than the budget
 };
 
 /// A collective of the rank program, in execution order.
 struct CollectivePlan {
-  std::string after;   ///< value of the ATen graph it completes or feeds, "linear_3"
+  std::string after;  ///< value of the ATen graph it completes or feeds, "linear_3"
   rules::CollectiveKind kind = rules::CollectiveKind::AllReduce;
   std::int64_t bytes = 0;  ///< bytes of the whole tensor being reduced, gathered or scattered (not of one rank's part)
   NodeId programNode;      ///< node of the rank program that executes it
@@ -83,7 +90,8 @@ struct Collective {
 /// What a node of a rank program performs, in order; empty for most. What ranks count must equal these.
 std::vector<Collective> collectivesOf(const Graph& program, NodeId node);
 
-/// One contiguous-per-row region of a checkpoint tensor: [start, start+length) of dimension `dim`; the whole tensor when dim < 0.
+/// One contiguous-per-row region of a checkpoint tensor: [start, start+length) of dimension `dim`; the whole tensor
+/// when dim < 0.
 struct Piece {
   std::string tensor;  ///< name in the checkpoint (a tied parameter's canonical name may differ from the parameter's)
   std::string file;    ///< relative to the model folder; empty: not in any checkpoint (to be initialised)
@@ -95,7 +103,7 @@ struct Piece {
 
 struct ParameterPlan {
   std::string name;
-  graph::TensorType type;         ///< whole, in the dtype it has in the program
+  graph::TensorType type;                            ///< whole, in the dtype it has in the program
   graph::DType storedDtype = graph::DType::Float32;  ///< in the checkpoint
   Shape localShape;
   Placement placement;
@@ -107,10 +115,10 @@ struct MemoryPrediction {
   std::int64_t parameters = 0;
   std::int64_t constants = 0;
   std::int64_t inputs = 0;
-  std::int64_t peakActivations = 0;   ///< most bytes of live intermediate values and work space at once (views own none)
-  std::int64_t workspaceAtPeak = 0;   ///< of `peakActivations`: buffers of the operator or collective running then
-  NodeId peakNode;                    ///< program node at which that is
-  std::int64_t wholeParameters = 0;   ///< of `parameters`: bytes of parameters that every rank holds in full
+  std::int64_t peakActivations = 0;  ///< most bytes of live intermediate values and work space at once (views own none)
+  std::int64_t workspaceAtPeak = 0;  ///< of `peakActivations`: buffers of the operator or collective running then
+  NodeId peakNode;                   ///< program node at which that is
+  std::int64_t wholeParameters = 0;  ///< of `parameters`: bytes of parameters that every rank holds in full
   std::vector<std::int64_t> liveAfter;  ///< live activation bytes after each program node
   std::int64_t total() const { return parameters + constants + inputs + peakActivations; }
 };
@@ -124,7 +132,7 @@ struct ModelInfo {
   std::int64_t batch = 1, sequence = 128;
   bool hasMask = false, hasLoss = true;
   std::int64_t logitsToKeep = 0;
-  bool hasWeights = false;   ///< a checkpoint is there
+  bool hasWeights = false;  ///< a checkpoint is there
 };
 
 struct Timings {
@@ -138,30 +146,34 @@ struct Plan {
   rules::Menu menu = rules::Menu::Optimum;
   rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
   std::uint64_t seed = 0;
-  std::shared_ptr<const Graph> graph;      ///< the ATen graph
+  std::shared_ptr<const Graph> graph;  ///< the ATen graph
   std::shared_ptr<const solve::Solution> solution;
-  std::vector<std::string> origins;        ///< by ATen value: the captured operator it comes from, "layer_norm_0"; "": unknown
-  std::vector<LayerPlan> layers;           ///< in graph order
-  std::shared_ptr<const Graph> program;    ///< the rank program
-  std::vector<ValueId> programValueOf;     ///< ATen value → program value that holds it as the solution places it (after its layer's collectives)
+  std::vector<std::string> origins;      ///< by ATen value: the captured operator it comes from, "layer_norm_0"; "":
+                                         ///< unknown
+  std::vector<LayerPlan> layers;         ///< in graph order
+  std::shared_ptr<const Graph> program;  ///< the rank program
+  std::vector<ValueId> programValueOf;  ///< ATen value → program value that holds it as the solution places it (after
+                                        ///< its layer's collectives)
   std::vector<CollectivePlan> collectives;
-  std::vector<ParameterPlan> parameters;   ///< in name order
+  std::vector<ParameterPlan> parameters;  ///< in name order
   MemoryPrediction memory;
-  solve::CostSettings costSettings;        ///< the device and use that `cost` is for
-  solve::PlanCost cost;                    ///< predicted time of a step and bytes of a rank
-  /// No plan of this menu within the budget is faster than `fastest`, and none that the slack admits holds less than this one.
+  solve::CostSettings costSettings;  ///< the device and use that `cost` is for
+  solve::PlanCost cost;              ///< predicted time of a step and bytes of a rank
+  /// No plan of this menu within the budget is faster than `fastest`, and none that the slack admits holds less than
+  /// this one.
   bool isProvedOptimal = false;
   std::optional<Femtoseconds> lowerBoundFs;  ///< `optimal`: no plan is faster than this, proved or not
   struct Fastest {
     Femtoseconds femtoseconds;
-    std::int64_t bytes = 0;                  ///< of a rank, as PlanCost::bytes
+    std::int64_t bytes = 0;  ///< of a rank, as PlanCost::bytes
   };
-  std::optional<Fastest> fastest;          ///< `optimal`: the fastest plan within the budget; this one unless the slack gives one that holds less
-  Shares shares;                           ///< how much of the work and of the weights the ranks divide
-  std::vector<std::string> demands;        ///< the user's: pins, "rule off: …", "redistribute: …"
+  std::optional<Fastest> fastest;    ///< `optimal`: the fastest plan within the budget; this one unless the slack gives
+                                     ///< one that holds less
+  Shares shares;                     ///< how much of the work and of the weights the ranks divide
+  std::vector<std::string> demands;  ///< the user's: pins, "rule off: …", "redistribute: …"
   solve::SearchStats search;
   Timings timings;
-  std::vector<std::string> warnings;       ///< "nothing could be split: ...", "vocabulary stays whole: ..."
+  std::vector<std::string> warnings;  ///< "nothing could be split: ...", "vocabulary stays whole: ..."
 };
 
 /// What the checkpoint of a model folder offers, as far as a shard map needs it.
@@ -178,10 +190,11 @@ struct PlanRequest {
   std::shared_ptr<const solve::Solution> solution;
   solve::Engine engine = solve::Engine::Reference;
   solve::SearchStats search;
-  std::shared_ptr<const solve::Optimum> optimum;  ///< of the engine `optimal`, whose plan `solution` is; null: another engine
-  Checkpoint checkpoint;     ///< empty for a folder with a config alone
+  std::shared_ptr<const solve::Optimum> optimum;  ///< of the engine `optimal`, whose plan `solution` is; null: another
+                                                  ///< engine
+  Checkpoint checkpoint;                          ///< empty for a folder with a config alone
   std::uint64_t seed = 0;
-  bool gatherOutputs = true; ///< split graph outputs are gathered at the end, so that the user gets whole tensors
+  bool gatherOutputs = true;  ///< split graph outputs are gathered at the end, so that the user gets whole tensors
 };
 
 /// annotate + replace + shard map + predict. BadInput when a checkpoint tensor's shape is not the model's. Fills
@@ -196,7 +209,8 @@ std::vector<std::string> missingParameters(const Plan& plan);
 /// Payload bytes that a rank reads from the checkpoint: exactly its pieces, in the stored dtype.
 std::int64_t shardBytes(const Plan& plan, int rank);
 
-/// Layers whose weights stay whole because that costs less, a sentence for equal ones; what else stays whole is a warning.
+/// Layers whose weights stay whole because that costs less, a sentence for equal ones; what else stays whole is a
+/// warning.
 std::vector<std::string> wholeByChoice(const Plan& plan);
 
 /// Collectives by kind: how many, and bytes of the whole tensors.
@@ -210,13 +224,15 @@ std::map<rules::CollectiveKind, Traffic> trafficByKind(const Plan& plan);
 /// Schema "cleave.plan/1" (the contract of `cleave-cli plan --json`), deterministic but for `timings_ms`.
 /// Holds the rank program too, so that `cleave-rank` needs nothing else but the weights.
 std::string toJson(const Plan& plan);
-/// Reads a plan file again (layout: plan_json.cpp). Foreign input: bounded and versioned; operators only of the namespaces
-/// aten and cleave, the latter from the table above with arguments and shapes that fit; pieces inside the model folder and
-/// inside their parameters; collectives and types as the program has them. The memory prediction is computed again.
+/// Reads a plan file again (layout: plan_json.cpp). Foreign input: bounded and versioned; operators only of the
+/// namespaces aten and cleave, the latter from the table above with arguments and shapes that fit; pieces inside the
+/// model folder and inside their parameters; collectives and types as the program has them. The memory prediction is
+/// computed again.
 Result<Plan> planFromJson(std::string_view text);
 
 /// Why `optimal` chose this plan, by time and memory: "the fastest of all plans", "holds least for the whole step of
-/// all plans within 1 % of the fastest that need no more in all; the fastest takes …"; with what is not proved. Empty for another engine.
+/// all plans within 1 % of the fastest that need no more in all; the fastest takes …"; with what is not proved. Empty
+/// for another engine.
 std::string choiceInWords(const Plan& plan);
 
 /// Graphviz text of the ATen graph coloured by placement, grouped by module.

@@ -25,8 +25,10 @@ class Comparison {
       }
       return;
     }
-    if (file.is_string() && again.is_string()) return compareTexts(file.get_ref<const std::string&>(), again.get_ref<const std::string&>());
-    if (file.is_structured() || again.is_structured() || file != json(again)) note(describe(file), describe(json(again)));
+    if (file.is_string() && again.is_string())
+      return compareTexts(file.get_ref<const std::string&>(), again.get_ref<const std::string&>());
+    if (file.is_structured() || again.is_structured() || file != json(again))
+      note(describe(file), describe(json(again)));
   }
 
   std::vector<FieldDifference> differences;
@@ -37,7 +39,8 @@ class Comparison {
   void compareObjects(const json& file, const ordered_json& again) {
     for (const auto& [key, value] : again.items()) {
       const auto found = file.find(key);
-      at(key, [&] { found == file.end() ? note(std::string(kNothing), describe(json(value))) : compare(*found, value); });
+      at(key,
+         [&] { found == file.end() ? note(std::string(kNothing), describe(json(value))) : compare(*found, value); });
     }
     for (const auto& [key, value] : file.items()) {
       if (!again.contains(key)) at(key, [&] { note(describe(value), std::string(kNothing)); });
@@ -46,7 +49,8 @@ class Comparison {
 
   void compareTexts(std::string_view file, std::string_view again) {
     if (file == again) return;
-    const auto common = static_cast<std::size_t>(std::mismatch(file.begin(), file.end(), again.begin(), again.end()).first - file.begin());
+    const auto common = static_cast<std::size_t>(
+        std::mismatch(file.begin(), file.end(), again.begin(), again.end()).first - file.begin());
     note(fromThere(file, common), fromThere(again, common));
   }
 
@@ -67,8 +71,10 @@ class Comparison {
   std::string path(bool hasNumbers) const {
     std::string text = "plan";
     for (const Step& step : m_path) {
-      if (const auto* key = std::get_if<std::string_view>(&step)) text.append(".").append(*key);
-      else text += hasNumbers ? fmt::format("[{}]", std::get<std::size_t>(step)) : std::string("[*]");
+      if (const auto* key = std::get_if<std::string_view>(&step))
+        text.append(".").append(*key);
+      else
+        text += hasNumbers ? fmt::format("[{}]", std::get<std::size_t>(step)) : std::string("[*]");
     }
     return text;
   }
@@ -78,7 +84,9 @@ class Comparison {
     if (m_path.size() > kDeepest) return false;
     return std::find(m_leftOut.begin(), m_leftOut.end(), path(false)) != m_leftOut.end();
   }
-  void note(std::string file, std::string again) { differences.push_back({path(true), std::move(file), std::move(again)}); }
+  void note(std::string file, std::string again) {
+    differences.push_back({path(true), std::move(file), std::move(again)});
+  }
 
   std::span<const std::string_view> m_leftOut;
   std::vector<Step> m_path;
@@ -86,7 +94,8 @@ class Comparison {
 
 }  // namespace
 
-std::vector<FieldDifference> differingFields(const json& file, const ordered_json& again, std::span<const std::string_view> leftOut) {
+std::vector<FieldDifference> differingFields(const json& file, const ordered_json& again,
+                                             std::span<const std::string_view> leftOut) {
   Comparison comparison(leftOut);
   comparison.compare(file, again);
   return std::move(comparison.differences);

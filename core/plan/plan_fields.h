@@ -1,8 +1,8 @@
 #pragma once
 /// Two plans field by field, as their files have them.
 ///
-/// A plan file holds much that follows from the rest: figures, reasons, the graphs. Whoever wants to know whether it is true
-/// makes the plan again and compares every field; order and spacing do not matter.
+/// A plan file holds much that follows from the rest: figures, reasons, the graphs. Whoever wants to know whether it is
+/// true makes the plan again and compares every field; order and spacing do not matter.
 ///
 ///     const auto different = differingFields(fileJson, nlohmann::ordered_json::parse(toJson(again)), kMeasuredFields);
 ///     // {{"plan.cost.step_fs", "5", "7"}}
@@ -24,8 +24,9 @@ struct FieldDifference {
   std::string file, again;  ///< the two values in words; "nothing" where one lacks the field
 };
 
-/// In the order in which `again` has its fields. `leftOut`: paths that are not compared, nor what lies below them; "[*]" in one
-/// stands for any item.
-std::vector<FieldDifference> differingFields(const nlohmann::json& file, const nlohmann::ordered_json& again, std::span<const std::string_view> leftOut);
+/// In the order in which `again` has its fields. `leftOut`: paths that are not compared, nor what lies below them;
+/// "[*]" in one stands for any item.
+std::vector<FieldDifference> differingFields(const nlohmann::json& file, const nlohmann::ordered_json& again,
+                                             std::span<const std::string_view> leftOut);
 
 }  // namespace cleave::plan

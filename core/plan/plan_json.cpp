@@ -3,8 +3,8 @@
 #include "plan/plan_file.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
-#include "solve/problem/device_profile.h"
 #include "solve/cost/memory_parts.h"
+#include "solve/problem/device_profile.h"
 
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
 ///
@@ -20,19 +20,21 @@
 ///   timings_ms {load, capture, decompose, solve, annotate, replace}
 ///   search {tries, conflicts, backtracks, events, visits}
 ///   warnings [sentence]
-///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, standing, reason, regret_fs, forced_by_budget}]
-///   shares {…}                                   how much of the work and the weights the ranks divide (standing_json.h)
-///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
-///   memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a run makes it; of a step, with what
+///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, standing,
+///   reason, regret_fs, forced_by_budget}] shares {…}                                   how much of the work and the
+///   weights the ranks divide (standing_json.h) collectives [{after, kind, bytes, node}]     in execution order; `node`
+///   is the index in program.nodes memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a
+///   run makes it; of a step, with what
 ///                                                training or generation keeps: cost.memory (solve/cost/memory_parts.h)
-///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start, length}]}]
-///   values [{name, op, dtype, shape, placement, computed_as, scope, origin}]   of the ATen graph, in its order; `computed_as`
+///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start,
+///   length}]}] values [{name, op, dtype, shape, placement, computed_as, scope, origin}]   of the ATen graph, in its
+///   order; `computed_as`
 ///     only where a value is redistributed before it is read; `op` is the operator,
 ///                                                or input, parameter, constant; `origin` names the captured operator
 ///   program, graph                               the rank program and the ATen graph (graph/json.h)
 ///
-/// Deterministic but for timings_ms. A piece covers [start, start + length) of dimension `dim` of a stored tensor, whole in
-/// the others (`dim` -1 for a scalar); an empty `file` means that the checkpoint lacks it.
+/// Deterministic but for timings_ms. A piece covers [start, start + length) of dimension `dim` of a stored tensor,
+/// whole in the others (`dim` -1 for a scalar); an empty `file` means that the checkpoint lacks it.
 
 namespace cleave::plan {
 namespace {
@@ -196,7 +198,8 @@ void writeParameters(JsonWriter& json, const Plan& plan) {
     json.key("placement").value(parameter.placement.text());
     json.key("pieces").beginArray();
     for (std::size_t rank = 0; rank < parameter.piecesByRank.size(); ++rank) {
-      for (const Piece& piece : parameter.piecesByRank[rank]) writePiece(json, parameter, static_cast<int>(rank), piece);
+      for (const Piece& piece : parameter.piecesByRank[rank])
+        writePiece(json, parameter, static_cast<int>(rank), piece);
     }
     json.endArray();
     json.endObject();
@@ -212,7 +215,8 @@ void writeValues(JsonWriter& json, const Plan& plan) {
     const graph::Node& node = graph.node(value.producer);
     json.beginObject();
     json.key("name").value(value.name);
-    json.key("op").value(node.kind == graph::NodeKind::Call ? std::string_view(graph.opName(node)) : sourceText(node.kind));
+    json.key("op").value(node.kind == graph::NodeKind::Call ? std::string_view(graph.opName(node))
+                                                            : sourceText(node.kind));
     json.key("dtype").value(graph::toText(value.type.dtype));
     json.key("shape").values(value.type.shape);
     json.key("placement").value(plan.solution->of(id).text());

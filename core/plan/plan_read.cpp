@@ -1,5 +1,5 @@
-#include "base/json.h"
 #include "base/checked.h"
+#include "base/json.h"
 #include "formats/weight_files.h"
 #include "graph/json.h"
 #include "graph/operators.h"
@@ -47,13 +47,18 @@ class PlanReader {
   Result<void> readSchema() {
     CLEAVE_TRY(const std::string schema, m_root.text("schema"));
     CLEAVE_TRY(const bool isSolved, m_root.flag("solved", true));
-    if (!isSolved) return fail(ErrorCode::BadInput, "The file holds no plan: it says why none was found. Make one with `cleave-cli plan`.");
+    if (!isSolved)
+      return fail(ErrorCode::BadInput,
+                  "The file holds no plan: it says why none was found. Make one with `cleave-cli plan`.");
     if (schema == kPlanSchema) return {};
     if (schema.starts_with("cleave.plan/")) {
-      return fail(ErrorCode::BadInput, "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
-                  quotedText(schema), kPlanSchema);
+      return fail(
+          ErrorCode::BadInput,
+          "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
+          quotedText(schema), kPlanSchema);
     }
-    return fail(ErrorCode::BadInput, "The file is no plan: its schema is {}, expected \"{}\".", quotedText(schema), kPlanSchema);
+    return fail(ErrorCode::BadInput, "The file is no plan: its schema is {}, expected \"{}\".", quotedText(schema),
+                kPlanSchema);
   }
 
   static Result<std::optional<Femtoseconds>> timeOrNull(const JsonObject& fields, const char* key) {
@@ -111,7 +116,8 @@ class PlanReader {
     CLEAVE_TRY_VOID(readSlack(cost));
     CLEAVE_TRY(const JsonObject device, m_root.object("device"));
     CLEAVE_TRY(settings.profile, solve::readDeviceProfile(device));
-    // A budget is of the user's own where it is another than the device's memory: with that, another device has its own.
+    // A budget is of the user's own where it is another than the device's memory: with that, another device has its
+    // own.
     if (budget != settings.profile.memoryBytes) settings.memoryBudget = budget;
     CLEAVE_TRY(m_plan.demands, m_root.texts("demands", kMaxTexts));
     return addDemands(m_plan.demands, m_problem);
@@ -150,8 +156,10 @@ class PlanReader {
     m_problem.graph = m_plan.graph;
     m_problem.context = {m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
     m_problem.cost = m_plan.costSettings;
-    for (ValueId id : idRange<ValueId>(m_plan.program->values.size())) m_inProgram.emplace(m_plan.program->value(id).name, id);
-    for (ValueId id : idRange<ValueId>(m_plan.graph->values.size())) m_inGraph.emplace(m_plan.graph->value(id).name, id);
+    for (ValueId id : idRange<ValueId>(m_plan.program->values.size()))
+      m_inProgram.emplace(m_plan.program->value(id).name, id);
+    for (ValueId id : idRange<ValueId>(m_plan.graph->values.size()))
+      m_inGraph.emplace(m_plan.graph->value(id).name, id);
     return checkInputs();
   }
 
@@ -161,8 +169,8 @@ class PlanReader {
     if (ids == m_inGraph.end()) return {};
     const graph::TensorType& type = m_plan.graph->value(ids->second).type;
     if (type.shape == Shape{m_plan.model.batch, m_plan.model.sequence}) return {};
-    return fail(ErrorCode::BadInput, "plan.model has batch {} and sequence {}, but the input_ids of plan.graph are {}.", m_plan.model.batch,
-                m_plan.model.sequence, graph::toText(type));
+    return fail(ErrorCode::BadInput, "plan.model has batch {} and sequence {}, but the input_ids of plan.graph are {}.",
+                m_plan.model.batch, m_plan.model.sequence, graph::toText(type));
   }
 
   /// Placements of the ATen values, and which program values hold them.
@@ -170,20 +178,24 @@ class PlanReader {
     const Graph& graph = *m_plan.graph;
     CLEAVE_TRY(const JsonArray values, m_root.array("values"));
     if (values.size() != graph.values.size()) {
-      return fail(ErrorCode::BadInput, "plan.values has {} entries, but plan.graph has {} values.", values.size(), graph.values.size());
+      return fail(ErrorCode::BadInput, "plan.values has {} entries, but plan.graph has {} values.", values.size(),
+                  graph.values.size());
     }
     m_plan.programValueOf.resize(graph.values.size());
     for (ValueId id : idRange<ValueId>(graph.values.size())) {
       CLEAVE_TRY(const JsonObject fields, values.object(id.index()));
       const graph::Value& value = graph.value(id);
       CLEAVE_TRY(const std::string name, fields.text("name"));
-      if (name != value.name) return fail(ErrorCode::BadInput, "{} is called {}, but plan.graph calls it {}.", fields.where(), quotedText(name), quotedText(value.name));
+      if (name != value.name)
+        return fail(ErrorCode::BadInput, "{} is called {}, but plan.graph calls it {}.", fields.where(),
+                    quotedText(name), quotedText(value.name));
       CLEAVE_TRY(m_solution.placements.emplace_back(), placement(fields, "placement", value.type.shape));
       if (fields.has("computed_as")) {
         CLEAVE_TRY(m_solution.computedAs[id], placement(fields, "computed_as", value.type.shape));
       }
       CLEAVE_TRY(m_plan.origins.emplace_back(), fields.text("origin", ""));
-      if (const auto held = m_inProgram.find(value.name); held != m_inProgram.end()) m_plan.programValueOf[id.index()] = held->second;
+      if (const auto held = m_inProgram.find(value.name); held != m_inProgram.end())
+        m_plan.programValueOf[id.index()] = held->second;
     }
     return {};
   }
@@ -191,10 +203,13 @@ class PlanReader {
   Result<Placement> placement(const JsonObject& fields, const char* key, const Shape& shape) const {
     CLEAVE_TRY(const std::string text, fields.text(key));
     const auto placement = Placement::parse(text);
-    if (!placement) return fail(ErrorCode::BadInput, "{}.{} {} is no placement such as R or S(1).", fields.where(), key, quotedText(text));
+    if (!placement)
+      return fail(ErrorCode::BadInput, "{}.{} {} is no placement such as R or S(1).", fields.where(), key,
+                  quotedText(text));
     if (!placement->localShape(shape, m_plan.ranks)) {
-      return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.where(), key, placement->text(),
-                  graph::toText(shape), m_plan.ranks, placement->whyNotDivisible(shape, m_plan.ranks));
+      return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.where(), key,
+                  placement->text(), graph::toText(shape), m_plan.ranks,
+                  placement->whyNotDivisible(shape, m_plan.ranks));
     }
     return *placement;
   }
@@ -206,7 +221,8 @@ class PlanReader {
     for (std::size_t i = 0; i < layers.size(); ++i) {
       CLEAVE_TRY(const JsonObject fields, layers.object(i));
       CLEAVE_TRY(LayerPlan layer, readLayer(fields));
-      if (previous.isValid() && layer.node <= previous) return fail(ErrorCode::BadInput, "{} is out of order or given twice.", fields.where());
+      if (previous.isValid() && layer.node <= previous)
+        return fail(ErrorCode::BadInput, "{} is out of order or given twice.", fields.where());
       previous = layer.node;
       m_plan.layers.push_back(std::move(layer));
     }
@@ -237,11 +253,12 @@ class PlanReader {
     const auto found = m_inGraph.find(value);
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;
     const auto shape = layer.node.isValid() ? graph::layerShape(*m_plan.graph, layer.node) : std::nullopt;
-    if (!shape) return fail(ErrorCode::BadInput, "{}.value {} is the result of no layer.", fields.where(), quotedText(value));
+    if (!shape)
+      return fail(ErrorCode::BadInput, "{}.value {} is the result of no layer.", fields.where(), quotedText(value));
     m_solution.strategies[layer.node.index()] = formOf(m_problem, layer.node, *shape, layer.strategy, m_solution);
     if (!m_solution.strategies[layer.node.index()]) {
-      return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.", fields.where(),
-                  quotedText(layer.name), rules::toText(layer.strategy), m_plan.ranks);
+      return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.",
+                  fields.where(), quotedText(layer.name), rules::toText(layer.strategy), m_plan.ranks);
     }
     return layer;
   }
@@ -252,13 +269,15 @@ class PlanReader {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       CLEAVE_TRY(const JsonObject fields, parameters.object(i));
       CLEAVE_TRY(ParameterPlan parameter, readParameter(fields));
-      if (!names.insert(parameter.name).second) return fail(ErrorCode::BadInput, "{}: {} is given twice.", fields.where(), parameter.name);
+      if (!names.insert(parameter.name).second)
+        return fail(ErrorCode::BadInput, "{}: {} is given twice.", fields.where(), parameter.name);
       m_plan.parameters.push_back(std::move(parameter));
     }
     for (const graph::Node& node : m_plan.program->nodes) {
       if (node.kind != graph::NodeKind::Parameter) continue;
       const std::string& name = m_plan.program->value(node.results[0]).name;
-      if (!names.contains(name)) return fail(ErrorCode::BadInput, "plan.parameters lacks {}, which the program reads.", name);
+      if (!names.contains(name))
+        return fail(ErrorCode::BadInput, "plan.parameters lacks {}, which the program reads.", name);
     }
     return checkParameterBytes();
   }
@@ -275,11 +294,13 @@ class PlanReader {
     const graph::TensorType local{parameter.type.dtype, parameter.localShape};
     if (held == m_inProgram.end() || m_plan.program->value(held->second).type != local ||
         m_plan.program->node(m_plan.program->value(held->second).producer).kind != graph::NodeKind::Parameter) {
-      return fail(ErrorCode::BadInput, "{}: the program has no parameter {} of type {}.", fields.where(), quotedText(parameter.name), graph::toText(local));
+      return fail(ErrorCode::BadInput, "{}: the program has no parameter {} of type {}.", fields.where(),
+                  quotedText(parameter.name), graph::toText(local));
     }
     if (parameter.placement.localShape(parameter.type.shape, m_plan.ranks) != parameter.localShape) {
-      return fail(ErrorCode::BadInput, "{}: {} of shape {} does not become {} on {} ranks.", fields.where(), parameter.placement.text(),
-                  graph::toText(parameter.type.shape), graph::toText(parameter.localShape), m_plan.ranks);
+      return fail(ErrorCode::BadInput, "{}: {} of shape {} does not become {} on {} ranks.", fields.where(),
+                  parameter.placement.text(), graph::toText(parameter.type.shape), graph::toText(parameter.localShape),
+                  m_plan.ranks);
     }
     CLEAVE_TRY(parameter.piecesByRank, readPieces(fields, parameter));
     return parameter;
@@ -294,7 +315,8 @@ class PlanReader {
       CLEAVE_TRY(byRank[static_cast<std::size_t>(rank)].emplace_back(), readPiece(piece, parameter));
     }
     for (int rank = 0; rank < m_plan.ranks; ++rank) {
-      CLEAVE_TRY_VOID(withContext(checkPieces(parameter, byRank[static_cast<std::size_t>(rank)], m_plan.ranks, rank), fields.where()));
+      CLEAVE_TRY_VOID(withContext(checkPieces(parameter, byRank[static_cast<std::size_t>(rank)], m_plan.ranks, rank),
+                                  fields.where()));
     }
     return byRank;
   }
@@ -304,14 +326,15 @@ class PlanReader {
     Piece piece;
     CLEAVE_TRY(piece.tensor, fields.text("tensor"));
     CLEAVE_TRY(piece.file, fields.text("file"));
-    if (!piece.file.empty()) CLEAVE_TRY_VOID(withContext(formats::checkWeightFileName(piece.file), fields.nameOf("file")));
+    if (!piece.file.empty())
+      CLEAVE_TRY_VOID(withContext(formats::checkWeightFileName(piece.file), fields.nameOf("file")));
     CLEAVE_TRY(const std::int64_t dim, fields.integer("dim", {-1, std::ssize(shape) - 1}));
     CLEAVE_TRY(piece.start, fields.integer("start", {0, kMaxSize}));
     CLEAVE_TRY(piece.length, fields.integer("length", {0, kMaxSize}));
     const std::int64_t size = dim < 0 ? 1 : shape[static_cast<std::size_t>(dim)];
     if (piece.start > size - piece.length) {
-      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.where(), piece.start,
-                  piece.start + piece.length, dim, parameter.name, graph::toText(shape));
+      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.where(),
+                  piece.start, piece.start + piece.length, dim, parameter.name, graph::toText(shape));
     }
     const bool isWhole = piece.length == size;
     piece.dim = isWhole ? -1 : static_cast<int>(dim);
@@ -325,7 +348,9 @@ class PlanReader {
       const auto elements = checkedProduct(parameter.type.shape);
       const auto bytes = elements ? checkedMul(*elements, 8) : std::nullopt;
       const auto sum = bytes ? checkedAdd(total, *bytes) : std::nullopt;
-      if (!sum) return fail(ErrorCode::BadInput, "plan.parameters: {} of shape {} does not fit 64-bit sizes.", parameter.name, graph::toText(parameter.type.shape));
+      if (!sum)
+        return fail(ErrorCode::BadInput, "plan.parameters: {} of shape {} does not fit 64-bit sizes.", parameter.name,
+                    graph::toText(parameter.type.shape));
       total = *sum;
     }
     return {};
@@ -337,7 +362,8 @@ class PlanReader {
     std::size_t next = 0;
     for (NodeId node : idRange<NodeId>(program.nodes.size())) {
       for (const Collective& performed : collectivesOf(program, node)) {
-        if (next == list.size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs more.", next);
+        if (next == list.size())
+          return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs more.", next);
         CLEAVE_TRY(const JsonObject fields, list.object(next));
         ++next;
         CLEAVE_TRY(const std::string after, fields.text("after"));
@@ -345,13 +371,17 @@ class PlanReader {
         CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", {0, kMaxSize}));
         CLEAVE_TRY(const std::int64_t at, fields.integer("node", {0, kMaxSize}));
         if (kind != rules::toText(performed.kind) || bytes != performed.bytes || at != node.raw()) {
-          return fail(ErrorCode::BadInput, "{} is {} of {} bytes at node {}, but the program performs {} of {} bytes at node {}.", fields.where(),
-                      quotedText(kind), bytes, at, rules::toText(performed.kind), performed.bytes, node.raw());
+          return fail(ErrorCode::BadInput,
+                      "{} is {} of {} bytes at node {}, but the program performs {} of {} bytes at node {}.",
+                      fields.where(), quotedText(kind), bytes, at, rules::toText(performed.kind), performed.bytes,
+                      node.raw());
         }
         m_plan.collectives.push_back({after, performed.kind, bytes, node});
       }
     }
-    if (next != list.size()) return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs {}.", list.size(), next);
+    if (next != list.size())
+      return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs {}.", list.size(),
+                  next);
     return {};
   }
 

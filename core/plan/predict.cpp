@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-/// Liveness over the rank program (graph/liveness.h). An all_reduce works in place where nothing reads its operand later.
-/// Work space counts while its node runs:
+/// Liveness over the rank program (graph/liveness.h). An all_reduce works in place where nothing reads its operand
+/// later. Work space counts while its node runs:
 ///   all_gather, reduce_scatter along an inner dimension: c10d wants rank-major buffers, so the parts are copied once;
 ///   cross_entropy_loss: the log-softmax; its vocabulary-parallel form: the exponentials, and for half
 ///   precision the logits in f32;
@@ -21,7 +21,8 @@ using graph::NodeKind;
 std::int64_t bytesOf(const Graph& graph, ValueId value) { return sizeInBytes(graph.value(value).type); }
 
 bool hasOuterSizes(const Shape& shape, std::int64_t dim) {
-  return std::any_of(shape.begin(), shape.begin() + std::min<std::ptrdiff_t>(dim, std::ssize(shape)), [](std::int64_t size) { return size > 1; });
+  return std::any_of(shape.begin(), shape.begin() + std::min<std::ptrdiff_t>(dim, std::ssize(shape)),
+                     [](std::int64_t size) { return size > 1; });
 }
 
 /// The shape of an operand; null where there is none: a graph of a file may call operators as it likes.
@@ -31,11 +32,13 @@ const graph::TensorType* operandOf(const Graph& graph, const Node& node, std::si
 }
 
 std::int64_t expertsWorkspace(const Graph& program, const Node& node) {
-  const auto *ids = operandOf(program, node, 1), *down = operandOf(program, node, 4);  // [experts here, hidden, features here]
+  const auto *ids = operandOf(program, node, 1),
+             *down = operandOf(program, node, 4);  // [experts here, hidden, features here]
   if (!ids || !down || down->shape.size() != 3) return 0;
   const bool isPart = program.opName(node) == kLocalExperts;
   const auto* experts = isPart && node.args.size() > 6 ? std::get_if<std::int64_t>(&node.args[6]) : nullptr;
-  const graph::ExpertMemory memory{.hidden = down->shape[1], .features = down->shape[2], .itemSize = graph::itemSize(down->dtype)};
+  const graph::ExpertMemory memory{
+      .hidden = down->shape[1], .features = down->shape[2], .itemSize = graph::itemSize(down->dtype)};
   return memory.forward(graph::placesOfOne(graph::elementCount(ids->shape), experts ? *experts : down->shape[0]));
 }
 

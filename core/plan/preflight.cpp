@@ -21,17 +21,21 @@ constexpr int kMostRanks = 64;
 /// Split placements that are followed for each value.
 constexpr std::size_t kMostPlacements = 12;
 
-bool isSplitForm(const StrategyOption& option, int ranks) { return rules::isSplit(option, ranks) || option.strategy == Strategy::Vocab; }
+bool isSplitForm(const StrategyOption& option, int ranks) {
+  return rules::isSplit(option, ranks) || option.strategy == Strategy::Vocab;
+}
 
-/// Where splits may come to, whatever the rest of the plan is: each value's split placements, layers' forms first. Wide rather
-/// than exact: operands are tried one by one and all together.
+/// Where splits may come to, whatever the rest of the plan is: each value's split placements, layers' forms first. Wide
+/// rather than exact: operands are tried one by one and all together.
 class Reach {
  public:
-  explicit Reach(const solve::Problem& problem) : m_problem(problem), m_graph(*problem.graph), m_splits(m_graph.values.size()) {
+  explicit Reach(const solve::Problem& problem)
+      : m_problem(problem), m_graph(*problem.graph), m_splits(m_graph.values.size()) {
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) {
       if (m_graph.node(n).kind != graph::NodeKind::Call) continue;
       if (const auto layer = graph::layerShape(m_graph, n)) {
-        for (const auto& option : rules::layerOptions(m_graph, n, *layer, problem.context).offered) add(m_graph.node(n).results.front(), option.result);
+        for (const auto& option : rules::layerOptions(m_graph, n, *layer, problem.context).offered)
+          add(m_graph.node(n).results.front(), option.result);
       } else {
         pass(n);
       }
@@ -49,7 +53,9 @@ class Reach {
  private:
   void add(ValueId value, const Placement& placement) {
     auto& known = m_splits[value.index()];
-    if (placement.isSplit() && known.size() < kMostPlacements && std::find(known.begin(), known.end(), placement) == known.end()) known.push_back(placement);
+    if (placement.isSplit() && known.size() < kMostPlacements &&
+        std::find(known.begin(), known.end(), placement) == known.end())
+      known.push_back(placement);
   }
 
   void pass(NodeId node) {
@@ -99,22 +105,29 @@ std::vector<UnknownOperator> unknownOperators(const solve::Problem& problem, Rea
   std::vector<UnknownOperator> found;
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
     const graph::Node& node = graph.node(n);
-    if (node.kind != graph::NodeKind::Call || graph::layerShape(graph, n) || rules::hasRule(graph.opName(node))) continue;
-    auto known = std::find_if(found.begin(), found.end(), [&](const UnknownOperator& u) { return u.op == graph.opName(node); });
+    if (node.kind != graph::NodeKind::Call || graph::layerShape(graph, n) || rules::hasRule(graph.opName(node)))
+      continue;
+    auto known =
+        std::find_if(found.begin(), found.end(), [&](const UnknownOperator& u) { return u.op == graph.opName(node); });
     if (known == found.end()) known = found.insert(found.end(), {.op = graph.opName(node), .first = n});
     ++known->count;
     known->matters = known->matters || reach->reaches(n);
   }
   for (UnknownOperator& unknown : found) {
     const std::string times = unknown.count == 1 ? "" : fmt::format(" ({} times)", unknown.count);
-    unknown.text = unknown.matters ? fmt::format("`{}`{} has no rule, so its inputs must be whole on every rank: layers before it cannot hand it a split result.", unknown.op, times)
-                                   : fmt::format("`{}`{} has no rule, but only whole tensors reach it: nothing is lost.", unknown.op, times);
+    unknown.text =
+        unknown.matters
+            ? fmt::format(
+                  "`{}`{} has no rule, so its inputs must be whole on every rank: layers before it cannot hand it a "
+                  "split result.",
+                  unknown.op, times)
+            : fmt::format("`{}`{} has no rule, but only whole tensors reach it: nothing is lost.", unknown.op, times);
   }
   return found;
 }
 
-/// Where a split of a layer's result fails for its sizes alone: carried through nodes that read nothing else split, to one that
-/// reads nothing else and refuses it on these ranks but not on others.
+/// Where a split of a layer's result fails for its sizes alone: carried through nodes that read nothing else split, to
+/// one that reads nothing else and refuses it on these ranks but not on others.
 class Heads {
  public:
   explicit Heads(const solve::Problem& problem) : m_problem(problem), m_graph(*problem.graph) {}
@@ -155,14 +168,17 @@ class Heads {
 
   bool fitsOtherRanks(NodeId node, ValueId carried, const Placement& placement) const {
     for (int ranks = 2; ranks <= kMostRanks; ++ranks) {
-      if (ranks != m_problem.context.worldSize && std::holds_alternative<std::vector<rules::Claim>>(ask(node, carried, placement, ranks))) return true;
+      if (ranks != m_problem.context.worldSize &&
+          std::holds_alternative<std::vector<rules::Claim>>(ask(node, carried, placement, ranks)))
+        return true;
     }
     return false;
   }
 
   std::string refusalText(NodeId node, std::string reason) const {
     while (!reason.empty() && reason.back() == '.') reason.pop_back();
-    return fmt::format("its result does not divide at `{}`: {}", m_graph.value(m_graph.node(node).results.front()).name, reason);
+    return fmt::format("its result does not divide at `{}`: {}", m_graph.value(m_graph.node(node).results.front()).name,
+                       reason);
   }
 
   const solve::Problem& m_problem;
@@ -170,7 +186,8 @@ class Heads {
 };
 
 /// Why no form splits the layer: sizes that do not divide; empty: one does, or sizes are not why.
-std::string whyIndivisible(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, ReachOnce& reach) {
+std::string whyIndivisible(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer,
+                           ReachOnce& reach) {
   const auto options = rules::layerOptions(*problem.graph, node, layer, problem.context);
   std::string reason;
   for (const StrategyOption& option : options.offered) {
@@ -200,22 +217,26 @@ Group& groupFor(std::vector<Group>& groups, std::string pattern, NodeId first) {
 
 std::int64_t bytesOf(const Graph& graph, ValueId value) { return sizeInBytes(graph.value(value).type); }
 
-void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, Preflight& found, std::set<std::uint32_t>& counted, ReachOnce& reach) {
+void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, Preflight& found,
+              std::set<std::uint32_t>& counted, ReachOnce& reach) {
   const Graph& graph = *problem.graph;
   const std::string pattern = solve::withoutIndices(graph::layerName(graph, node));
   const std::string why = whyIndivisible(problem, node, layer, reach);
   const auto options = rules::layerOptions(graph, node, layer, problem.context).offered;
   const auto splits = [&](const StrategyOption& o) { return isSplitForm(o, problem.context.worldSize); };
   const bool hasSplitForm = std::any_of(options.begin(), options.end(), splits);
-  const std::int64_t bytes = (layer.weight.isValid() ? bytesOf(graph, layer.weight) : 0) + (layer.down.isValid() ? bytesOf(graph, layer.down) : 0);
+  const std::int64_t bytes = (layer.weight.isValid() ? bytesOf(graph, layer.weight) : 0) +
+                             (layer.down.isValid() ? bytesOf(graph, layer.down) : 0);
   if (!why.empty()) {
     IndivisibleLayers& group = groupFor(found.indivisible, pattern, node);
     if (group.count++ == 0) group.reason = why;
     group.bytes += bytes;
   }
-  const bool isWhole = layer.weight.isValid() && (!hasSplitForm || (!why.empty() && std::none_of(options.begin(), options.end(), [&](const StrategyOption& o) {
-    return splits(o) && o.input.isSplit();
-  })));
+  const bool isWhole =
+      layer.weight.isValid() &&
+      (!hasSplitForm || (!why.empty() && std::none_of(options.begin(), options.end(), [&](const StrategyOption& o) {
+        return splits(o) && o.input.isSplit();
+      })));
   if (!isWhole || !counted.insert(layer.weight.raw()).second) return;
   WholeWeights& group = groupFor(found.whole, pattern, node);
   if (group.count++ == 0) group.why = why.empty() ? "the menu offers no form that splits it" : why;
@@ -229,7 +250,8 @@ void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
   WholeWeights& group = groupFor(found.whole, solve::withoutIndices(graph.value(value).name), node);
   if (group.count++ == 0) {
     group.why = users.empty() ? "nothing reads it"
-                              : fmt::format("`{}` reads it, which is no layer: every rank needs all of it", graph.value(graph.node(users.front()).results.front()).name);
+                              : fmt::format("`{}` reads it, which is no layer: every rank needs all of it",
+                                            graph.value(graph.node(users.front()).results.front()).name);
   }
   group.bytes += bytesOf(graph, value);
 }

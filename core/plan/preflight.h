@@ -1,6 +1,6 @@
 #pragma once
-/// What can be said of a model before any search: what will not split, why, and what that costs. Pure; a few milliseconds for a
-/// large model, so run it off the GUI thread.
+/// What can be said of a model before any search: what will not split, why, and what that costs. Pure; a few
+/// milliseconds for a large model, so run it off the GUI thread.
 #include "graph/attention.h"
 #include "plan/plan.h"
 
@@ -11,17 +11,17 @@ struct UnknownOperator {
   std::string op;
   std::size_t count = 0;
   NodeId first;
-  bool matters = false;      ///< a layer's split result could have reached it
-  std::string text;          ///< what follows from it, one sentence
+  bool matters = false;  ///< a layer's split result could have reached it
+  std::string text;      ///< what follows from it, one sentence
 };
 
 /// A layer (or a group of equal ones) that does not divide, with the numbers.
 struct IndivisibleLayers {
-  std::string pattern;       ///< "model.layers.*.self_attn.k_proj"
+  std::string pattern;  ///< "model.layers.*.self_attn.k_proj"
   std::size_t count = 0;
   NodeId first;
-  std::string reason;        ///< "3 heads do not split over 2 ranks"
-  std::int64_t bytes = 0;    ///< of their weights, whole
+  std::string reason;      ///< "3 heads do not split over 2 ranks"
+  std::int64_t bytes = 0;  ///< of their weights, whole
 };
 
 /// Weights that every rank holds whole, and their bytes.
@@ -33,13 +33,14 @@ struct WholeWeights {
   std::string why;
 };
 
-/// Attention that every rank computes whole, or whose keys and values some ranks hold in copies, because heads do not divide.
+/// Attention that every rank computes whole, or whose keys and values some ranks hold in copies, because heads do not
+/// divide.
 struct IndivisibleHeads {
-  std::string pattern;       ///< "model.layers.*.self_attn"
+  std::string pattern;  ///< "model.layers.*.self_attn"
   std::size_t count = 0;
   NodeId first;
   graph::Heads heads;
-  std::string text;          ///< what follows from it, one sentence
+  std::string text;  ///< what follows from it, one sentence
 };
 
 struct Preflight {

@@ -1,7 +1,7 @@
 #include "plan/program_check.h"
 
-#include "base/json.h"
 #include "base/checked.h"
+#include "base/json.h"
 #include "graph/operators.h"
 #include "plan/schema.h"
 
@@ -15,8 +15,9 @@ using graph::Argument;
 using graph::Node;
 
 constexpr std::size_t kMaxOperatorName = 120;
-constexpr std::array kOwnOperators{kAllReduce, kAllGather, kReduceScatter, kShard, kVocabEmbedding, kVocabCrossEntropy, kGradAllReduce, kLocalExperts,
-                                    graph::kMoeExperts};
+constexpr std::array kOwnOperators{kAllReduce,     kAllGather,      kReduceScatter,
+                                   kShard,         kVocabEmbedding, kVocabCrossEntropy,
+                                   kGradAllReduce, kLocalExperts,   graph::kMoeExperts};
 
 bool isWellFormed(std::string_view op) {
   const auto colons = op.find("::");
@@ -47,7 +48,8 @@ bool isPartOf(const graph::TensorType& part, const graph::TensorType& whole, std
 }
 
 bool isVocabEmbedding(const Graph& program, const Node& node) {
-  if (node.args.size() != 4 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 2) || !has<std::int64_t>(node, 3)) {
+  if (node.args.size() != 4 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 2) ||
+      !has<std::int64_t>(node, 3)) {
     return false;
   }
   const auto& weight = typeAt(program, node, 0);
@@ -58,18 +60,20 @@ bool isVocabEmbedding(const Graph& program, const Node& node) {
 }
 
 bool isVocabCrossEntropy(const Graph& program, const Node& node) {
-  if (node.args.size() != 7 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 6)) return false;
-  const bool isMeanOrSum = has<std::int64_t>(node, 3) && (std::get<std::int64_t>(node.args[3]) == 1 || std::get<std::int64_t>(node.args[3]) == 2);
+  if (node.args.size() != 7 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 6))
+    return false;
+  const bool isMeanOrSum = has<std::int64_t>(node, 3) &&
+                           (std::get<std::int64_t>(node.args[3]) == 1 || std::get<std::int64_t>(node.args[3]) == 2);
   const bool isPlain = has<std::monostate>(node, 2) && has<double>(node, 5) && std::get<double>(node.args[5]) == 0.0;
   const auto& logits = typeAt(program, node, 0);
   const auto& target = typeAt(program, node, 1);
   const bool isNone = has<std::int64_t>(node, 3) && std::get<std::int64_t>(node.args[3]) == 0;
-  return (isMeanOrSum || isNone) && isPlain && has<std::int64_t>(node, 4) && logits.shape.size() == 2 && target.shape.size() == 1 &&
-         target.shape[0] == logits.shape[0];
+  return (isMeanOrSum || isNone) && isPlain && has<std::int64_t>(node, 4) && logits.shape.size() == 2 &&
+         target.shape.size() == 1 && target.shape[0] == logits.shape[0];
 }
 
-/// hidden [T,h], topk_ids and topk_weights [T,k], gate_up [e,2f,h], down [e,h,f], activation and, for a part, the number of
-/// all experts.
+/// hidden [T,h], topk_ids and topk_weights [T,k], gate_up [e,2f,h], down [e,h,f], activation and, for a part, the
+/// number of all experts.
 bool isExperts(const Graph& program, const Node& node, bool isPart, int ranks) {
   if (node.args.size() != (isPart ? 7u : 6u) || !has<std::string>(node, 5)) return false;
   for (std::size_t i = 0; i < 5; ++i) {
@@ -81,8 +85,10 @@ bool isExperts(const Graph& program, const Node& node, bool isPart, int ranks) {
   const Shape& down = typeAt(program, node, 4).shape;
   if (hidden.size() != 2 || ids.size() != 2 || gateUp.size() != 3) return false;
   const bool areRoutes = ids[0] == hidden[0] && typeAt(program, node, 2).shape == ids;
-  const bool areWeights = gateUp[1] % 2 == 0 && gateUp[2] == hidden[1] && down == Shape{gateUp[0], hidden[1], gateUp[1] / 2};
-  const bool areAll = !isPart || (has<std::int64_t>(node, 6) && checkedMul(gateUp[0], ranks) == std::get<std::int64_t>(node.args[6]));
+  const bool areWeights =
+      gateUp[1] % 2 == 0 && gateUp[2] == hidden[1] && down == Shape{gateUp[0], hidden[1], gateUp[1] / 2};
+  const bool areAll =
+      !isPart || (has<std::int64_t>(node, 6) && checkedMul(gateUp[0], ranks) == std::get<std::int64_t>(node.args[6]));
   return areRoutes && areWeights && areAll && program.value(node.results[0]).type == typeAt(program, node, 0);
 }
 
@@ -105,7 +111,8 @@ Result<void> checkOperators(const Graph& graph) {
   for (const std::string& op : graph.ops) {
     const bool isOwn = std::find(kOwnOperators.begin(), kOwnOperators.end(), op) != kOwnOperators.end();
     if (!isWellFormed(op) || !(isOwn || op.starts_with("aten::"))) {
-      return fail(ErrorCode::BadInput, "{} is no operator that a plan may use (aten::NAME, or one of Cleave's own).", quotedText(op));
+      return fail(ErrorCode::BadInput, "{} is no operator that a plan may use (aten::NAME, or one of Cleave's own).",
+                  quotedText(op));
     }
   }
   return {};
@@ -117,7 +124,9 @@ Result<void> checkCollectives(const Graph& program, int ranks) {
     const std::string& op = program.opName(node);
     if (!op.starts_with("cleave::") || fits(program, node, op, ranks)) continue;
     const std::string result = node.results.empty() ? std::string("no result") : program.value(node.results[0]).name;
-    return fail(ErrorCode::BadInput, "Node {} ({}, {}) has arguments or shapes that do not fit the operator on {} ranks.", id.index(), op, result, ranks);
+    return fail(ErrorCode::BadInput,
+                "Node {} ({}, {}) has arguments or shapes that do not fit the operator on {} ranks.", id.index(), op,
+                result, ranks);
   }
   return {};
 }
@@ -127,7 +136,8 @@ Result<void> checkTotalBytes(const Graph& graph) {
   for (const graph::Value& value : graph.values) {
     const auto sum = checkedAdd(total, graph::sizeInBytes(value.type));
     if (!sum || *sum > kMaxSize) {
-      return fail(ErrorCode::BadInput, "{} ({}) makes the values exceed 2^60 bytes together.", value.name, graph::toText(value.type));
+      return fail(ErrorCode::BadInput, "{} ({}) makes the values exceed 2^60 bytes together.", value.name,
+                  graph::toText(value.type));
     }
     total = *sum;
   }
@@ -140,14 +150,16 @@ Result<void> checkPieces(const ParameterPlan& parameter, const std::vector<Piece
   if (!isWhole) expected = parameter.placement.ranges(parameter.type.shape, ranks, rank);
   std::erase_if(expected, [](const rules::Range& range) { return range.length == 0; });
   const auto covers = [&](const Piece& piece, const rules::Range& range) {
-    if (piece.dim >= 0) return piece.dim == parameter.placement.firstDim() && piece.start == range.start && piece.length == range.length;
-    return range.start == 0 && range.length == parameter.type.shape[static_cast<std::size_t>(parameter.placement.firstDim())];
+    if (piece.dim >= 0)
+      return piece.dim == parameter.placement.firstDim() && piece.start == range.start && piece.length == range.length;
+    return range.start == 0 &&
+           range.length == parameter.type.shape[static_cast<std::size_t>(parameter.placement.firstDim())];
   };
   const bool isRight = isWhole ? pieces.size() == 1 && pieces[0].dim < 0
                                : std::equal(pieces.begin(), pieces.end(), expected.begin(), expected.end(), covers);
   if (isRight) return {};
-  return fail(ErrorCode::BadInput, "the pieces of rank {} do not make up its part of {} ({} of {}).", rank, parameter.name,
-              parameter.placement.text(), graph::toText(parameter.type.shape));
+  return fail(ErrorCode::BadInput, "the pieces of rank {} do not make up its part of {} ({} of {}).", rank,
+              parameter.name, parameter.placement.text(), graph::toText(parameter.type.shape));
 }
 
 }  // namespace cleave::plan

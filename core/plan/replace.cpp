@@ -66,7 +66,8 @@ class ProgramBuilder {
       for (const Collective& collective : collectivesOf(program, id)) {
         const auto completes = m_completes.find(id.raw());
         const std::string& own = program.value(program.node(id).results[0]).name;
-        list.push_back({completes != m_completes.end() ? completes->second : own, collective.kind, collective.bytes, id});
+        list.push_back(
+            {completes != m_completes.end() ? completes->second : own, collective.kind, collective.bytes, id});
       }
     }
     return list;
@@ -93,13 +94,14 @@ class ProgramBuilder {
     ValueId& gathered = m_gathered[value];
     if (!gathered.isValid()) {
       const graph::Value& info = m_graph.value(value);
-      gathered = gather(local(value), placement, info.type, value, info.name + ".gathered", m_graph.node(info.producer).scope);
+      gathered =
+          gather(local(value), placement, info.type, value, info.name + ".gathered", m_graph.node(info.producer).scope);
     }
     return gathered;
   }
 
-  ValueId gather(ValueId part, const Placement& placement, const TensorType& wholeType, ValueId of, const std::string& name,
-                 ScopeId scope) {
+  ValueId gather(ValueId part, const Placement& placement, const TensorType& wholeType, ValueId of,
+                 const std::string& name, ScopeId scope) {
     const NodeId origin = m_graph.value(of).producer;
     const auto append = [&](std::string_view op, std::vector<Argument> args, TensorType type) {
       return call(op, std::move(args), std::move(type), name, scope, origin, of);
@@ -108,8 +110,8 @@ class ProgramBuilder {
   }
 
   /// Appends a call with one result of the given name; `of` is the ATen value that its collectives complete or feed.
-  ValueId call(std::string_view op, std::vector<Argument> args, TensorType type, const std::string& name, ScopeId scope, NodeId origin,
-               ValueId of) {
+  ValueId call(std::string_view op, std::vector<Argument> args, TensorType type, const std::string& name, ScopeId scope,
+               NodeId origin, ValueId of) {
     const ValueId result =
         m_builder.addCall(op, std::move(args), {std::move(type)}, m_scopes[scope.index()], origin)[0];
     m_builder.renameValue(result, unique(name, of));
@@ -152,13 +154,15 @@ class ProgramBuilder {
       const Placement& to = m_solution.of(result);
       const auto shape = to.localShape(info.type.shape, m_ranks);
       if (!(from.isPlainSplit() && to.isReplicated()) && !(from.isReplicated() && to.isPlainSplit() && shape)) {
-        return fail(ErrorCode::BadInput, "{} cannot go from {} to {} on {} ranks.", info.name, from.text(), to.text(), m_ranks);
+        return fail(ErrorCode::BadInput, "{} cannot go from {} to {} on {} ranks.", info.name, from.text(), to.text(),
+                    m_ranks);
       }
       ValueId& held = m_valueOf[result.index()];
       m_builder.renameValue(held, unique(info.name + (to.isReplicated() ? ".part" : ".whole"), result));
       m_named.erase(result);
       held = to.isReplicated() ? gather(held, from, info.type, result, info.name, node.scope)
-                               : call(kShard, {held, std::int64_t{to.firstDim()}}, {info.type.dtype, *shape}, info.name, node.scope, id, result);
+                               : call(kShard, {held, std::int64_t{to.firstDim()}}, {info.type.dtype, *shape}, info.name,
+                                      node.scope, id, result);
     }
     return {};
   }
@@ -240,8 +244,10 @@ class ProgramBuilder {
       const int last = static_cast<int>(info.type.shape.size()) - 1;
       const Placement split = option.weight.shifted(last - layer.outAxis);
       const auto shape = split.localShape(info.type.shape, m_ranks);
-      if (!shape) return fail(ErrorCode::BadInput, "{} cannot be computed as {} on {} ranks.", info.name, split.text(), m_ranks);
-      const ValueId part = call(m_graph.opName(node), std::move(args), {info.type.dtype, *shape}, info.name + ".part", node.scope, id, result);
+      if (!shape)
+        return fail(ErrorCode::BadInput, "{} cannot be computed as {} on {} ranks.", info.name, split.text(), m_ranks);
+      const ValueId part = call(m_graph.opName(node), std::move(args), {info.type.dtype, *shape}, info.name + ".part",
+                                node.scope, id, result);
       m_valueOf[result.index()] = gather(part, split, info.type, result, info.name, node.scope);
       return {};
     }
@@ -266,7 +272,8 @@ class ProgramBuilder {
     std::vector<Argument> args{partial};
     if (kind == CollectiveKind::ReduceScatter) args.push_back(std::int64_t{m_solution.computed(result).firstDim()});
     const std::string_view op = kind == CollectiveKind::ReduceScatter ? kReduceScatter : kAllReduce;
-    ValueId reduced = call(op, std::move(args), type, bias.isValid() ? name + ".reduced" : name, node.scope, id, result);
+    ValueId reduced =
+        call(op, std::move(args), type, bias.isValid() ? name + ".reduced" : name, node.scope, id, result);
     if (bias.isValid()) {
       reduced = call("aten::add.Tensor", {reduced, local(bias), std::int64_t{1}}, type, name, node.scope, id, result);
     }
@@ -294,8 +301,8 @@ class ProgramBuilder {
     std::vector<Argument> args = mapped(node.args);
     const bool isByExpert = option.strategy == rules::Strategy::ByExpert;
     if (isByExpert) args.push_back(m_graph.shapeOf(layer.weight)[0]);
-    const ValueId partial = call(isByExpert ? kLocalExperts : graph::kMoeExperts, std::move(args), info.type, info.name + ".partial",
-                                 node.scope, id, result);
+    const ValueId partial = call(isByExpert ? kLocalExperts : graph::kMoeExperts, std::move(args), info.type,
+                                 info.name + ".partial", node.scope, id, result);
     return addReduction(id, *option.after, partial, {});
   }
 
@@ -317,9 +324,9 @@ class ProgramBuilder {
   const solve::Solution& m_solution;
   const int m_ranks;
   GraphBuilder m_builder;
-  std::vector<ScopeId> m_scopes;                              ///< by ScopeId of the ATen graph
-  std::vector<ValueId> m_valueOf;                             ///< by ValueId of the ATen graph
-  std::unordered_map<ValueId, ValueId> m_gathered;            ///< ATen value → its whole
+  std::vector<ScopeId> m_scopes;                               ///< by ScopeId of the ATen graph
+  std::vector<ValueId> m_valueOf;                              ///< by ValueId of the ATen graph
+  std::unordered_map<ValueId, ValueId> m_gathered;             ///< ATen value → its whole
   std::unordered_map<std::uint32_t, std::string> m_completes;  ///< program node → ATen value
   std::unordered_set<std::string> m_taken;
   std::unordered_set<ValueId> m_named;  ///< ATen values whose name the program has given out

@@ -21,19 +21,22 @@ Checkpoint::const_iterator findStored(const Checkpoint& checkpoint, const Graph&
 
 Result<void> checkStored(const graph::Value& parameter, const std::string& name, const CheckpointTensor& stored) {
   if (stored.type.shape != parameter.type.shape) {
-    return fail(ErrorCode::BadInput, "{}: tensor {} has shape {}, but the model needs {}: the weights do not belong to this config.json.",
+    return fail(ErrorCode::BadInput,
+                "{}: tensor {} has shape {}, but the model needs {}: the weights do not belong to this config.json.",
                 stored.file, name, graph::toText(stored.type.shape), graph::toText(parameter.type.shape));
   }
   const bool isNarrow = graph::itemSize(stored.type.dtype) < 2;
   if (stored.type.dtype != parameter.type.dtype && (!graph::isFloatingPoint(stored.type.dtype) || isNarrow)) {
     return fail(ErrorCode::BadInput,
-                "{}: tensor {} is stored as {}, but the model computes in {}: quantised weights cannot be used, convert them to bf16 first.",
+                "{}: tensor {} is stored as {}, but the model computes in {}: quantised weights cannot be used, "
+                "convert them to bf16 first.",
                 stored.file, name, graph::toText(stored.type.dtype), graph::toText(parameter.type.dtype));
   }
   return {};
 }
 
-std::vector<Piece> piecesOf(const ParameterPlan& parameter, const std::string& tensor, const std::string& file, int ranks, int rank) {
+std::vector<Piece> piecesOf(const ParameterPlan& parameter, const std::string& tensor, const std::string& file,
+                            int ranks, int rank) {
   const Shape& shape = parameter.type.shape;
   if (parameter.placement.isWholeOn(ranks) || ranks == 1) return {{tensor, file}};
   std::vector<Piece> pieces;
@@ -56,8 +59,8 @@ Result<ParameterPlan> planParameter(const PlanRequest& request, const graph::Nod
   parameter.placement = request.solution->of(node.results[0]);
   const auto local = parameter.placement.localShape(value.type.shape, ranks);
   if (!local || parameter.placement.lastDim() > parameter.placement.firstDim()) {
-    return fail(ErrorCode::BadInput, "Parameter {} with shape {} cannot lie as {} on {} ranks.", value.name, graph::toText(value.type.shape),
-                parameter.placement.text(), ranks);
+    return fail(ErrorCode::BadInput, "Parameter {} with shape {} cannot lie as {} on {} ranks.", value.name,
+                graph::toText(value.type.shape), parameter.placement.text(), ranks);
   }
   parameter.localShape = *local;
   std::string tensor = value.name, file;
@@ -67,7 +70,8 @@ Result<ParameterPlan> planParameter(const PlanRequest& request, const graph::Nod
     tensor = stored->first;
     file = stored->second.file;
   }
-  for (int rank = 0; rank < ranks; ++rank) parameter.piecesByRank.push_back(piecesOf(parameter, tensor, file, ranks, rank));
+  for (int rank = 0; rank < ranks; ++rank)
+    parameter.piecesByRank.push_back(piecesOf(parameter, tensor, file, ranks, rank));
   return parameter;
 }
 
@@ -92,7 +96,8 @@ void warnOfUnused(const PlanRequest& request, std::vector<std::string>& warnings
   }
   if (count == 0) return;
   if (count > kNamesInWarning) names += " and others";
-  warnings.push_back(fmt::format("{} of the checkpoint {} not used by this model: {}.", count == 1 ? "One tensor" : fmt::format("{} tensors", count),
+  warnings.push_back(fmt::format("{} of the checkpoint {} not used by this model: {}.",
+                                 count == 1 ? "One tensor" : fmt::format("{} tensors", count),
                                  count == 1 ? "is" : "are", names));
 }
 
@@ -104,7 +109,8 @@ Result<std::vector<ParameterPlan>> shardMap(const PlanRequest& request, std::vec
     if (node.kind != graph::NodeKind::Parameter) continue;
     CLEAVE_TRY(parameters.emplace_back(), planParameter(request, node));
   }
-  std::sort(parameters.begin(), parameters.end(), [](const ParameterPlan& a, const ParameterPlan& b) { return a.name < b.name; });
+  std::sort(parameters.begin(), parameters.end(),
+            [](const ParameterPlan& a, const ParameterPlan& b) { return a.name < b.name; });
   if (!request.checkpoint.empty()) warnOfUnused(request, warnings);
   return parameters;
 }
@@ -112,9 +118,10 @@ Result<std::vector<ParameterPlan>> shardMap(const PlanRequest& request, std::vec
 std::vector<std::string> missingParameters(const Plan& plan) {
   std::vector<std::string> names;
   for (const ParameterPlan& parameter : plan.parameters) {
-    const bool isMissing = std::any_of(parameter.piecesByRank.begin(), parameter.piecesByRank.end(), [](const std::vector<Piece>& pieces) {
-      return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.file.empty(); });
-    });
+    const bool isMissing =
+        std::any_of(parameter.piecesByRank.begin(), parameter.piecesByRank.end(), [](const std::vector<Piece>& pieces) {
+          return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.file.empty(); });
+        });
     if (isMissing) names.push_back(parameter.name);
   }
   return names;

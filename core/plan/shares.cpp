@@ -40,7 +40,9 @@ class Replicated {
   void add(NodeId node, const solve::StepCost& cost) {
     const Standing why = m_standings ? m_standings->work(node) : Standing(NotKnown{});
     const std::string pattern = solve::withoutIndices(m_graph.scope(m_graph.node(node).scope).path);
-    auto group = std::find_if(m_groups.begin(), m_groups.end(), [&](const Group& g) { return g.work.pattern == pattern && g.work.why.index() == why.index(); });
+    auto group = std::find_if(m_groups.begin(), m_groups.end(), [&](const Group& g) {
+      return g.work.pattern == pattern && g.work.why.index() == why.index();
+    });
     if (group == m_groups.end()) {
       group = m_groups.emplace(m_groups.end());
       group->work.pattern = pattern;
@@ -66,11 +68,13 @@ class Replicated {
       std::sort(ops.begin(), ops.end());
       for (auto& [negated, op] : ops) group.work.ops.push_back(std::move(op));
       group.work.modules = group.scopes.size();
-      group.work.modulesLike = static_cast<std::size_t>(
-          std::count_if(m_graph.scopes.begin(), m_graph.scopes.end(), [&](const graph::Scope& scope) { return solve::withoutIndices(scope.path) == group.work.pattern; }));
+      group.work.modulesLike = static_cast<std::size_t>(std::count_if(
+          m_graph.scopes.begin(), m_graph.scopes.end(),
+          [&](const graph::Scope& scope) { return solve::withoutIndices(scope.path) == group.work.pattern; }));
       all.push_back(std::move(group.work));
     }
-    std::stable_sort(all.begin(), all.end(), [](const ReplicatedWork& a, const ReplicatedWork& b) { return a.femtoseconds > b.femtoseconds; });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const ReplicatedWork& a, const ReplicatedWork& b) { return a.femtoseconds > b.femtoseconds; });
     return all;
   }
 
@@ -99,7 +103,8 @@ void addWeights(const solve::Problem& problem, const solve::Solution& solution, 
 }
 
 bool hasHeads(const ReplicatedWork& work) {
-  return std::any_of(work.ops.begin(), work.ops.end(), [](const std::string& op) { return graph::isAttention("aten::" + op); });
+  return std::any_of(work.ops.begin(), work.ops.end(),
+                     [](const std::string& op) { return graph::isAttention("aten::" + op); });
 }
 
 }  // namespace
@@ -115,7 +120,8 @@ solve::PlanCost costOfWhole(const solve::Problem& problem) {
   whole.placements.resize(graph.values.size());
   whole.strategies.resize(graph.nodes.size());
   for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
-    if (const auto layer = graph::layerShape(graph, node)) whole.strategies[node.index()] = rules::layerOptions(graph, node, *layer, one.context).offered.front();
+    if (const auto layer = graph::layerShape(graph, node))
+      whole.strategies[node.index()] = rules::layerOptions(graph, node, *layer, one.context).offered.front();
   }
   return solve::costOf(one, whole);
 }
@@ -134,7 +140,9 @@ Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, 
     const solve::StepCost& cost = costs[node.index()];
     shares.rankFlops += cost.flops;
     shares.computeFs += cost.computeFs;
-    if (shares.ranks == 1 || cost.computeFs == 0 || splitsWork(solve::choiceOf(variables, problem, solution, node), shares.ranks)) continue;
+    if (shares.ranks == 1 || cost.computeFs == 0 ||
+        splitsWork(solve::choiceOf(variables, problem, solution, node), shares.ranks))
+      continue;
     shares.replicatedFs += cost.computeFs;
     replicated.add(node, cost);
   }
@@ -155,21 +163,27 @@ std::string percentText(double share) {
 
 std::string toText(const Shares& shares) {
   if (shares.ranks == 1) return "There is one rank, so there is nothing to split.";
-  if (shares.layers.layers == 0) return fmt::format("No layer has a weight; {} of the FLOPs are split.", percentText(shares.flopsShare()));
-  return fmt::format("{} of {} layers with weights are split: {} of the FLOPs and {} of the weight bytes.", shares.layers.split, shares.layers.layers,
-                     percentText(shares.flopsShare()), percentText(shares.weightShare()));
+  if (shares.layers.layers == 0)
+    return fmt::format("No layer has a weight; {} of the FLOPs are split.", percentText(shares.flopsShare()));
+  return fmt::format("{} of {} layers with weights are split: {} of the FLOPs and {} of the weight bytes.",
+                     shares.layers.split, shares.layers.layers, percentText(shares.flopsShare()),
+                     percentText(shares.weightShare()));
 }
 
 std::string modulesText(const ReplicatedWork& work) {
   if (work.pattern.empty()) return "what lies outside of modules";
-  return solve::ticked(work.pattern) + (work.modules < work.modulesLike && work.modules > 0 ? fmt::format(" ({} of {})", work.modules, work.modulesLike) : "");
+  return solve::ticked(work.pattern) + (work.modules < work.modulesLike && work.modules > 0
+                                            ? fmt::format(" ({} of {})", work.modules, work.modulesLike)
+                                            : "");
 }
 
 std::string toText(const ReplicatedWork& work) {
-  std::vector<std::string> ops(work.ops.begin(), work.ops.begin() + static_cast<std::ptrdiff_t>(std::min(work.ops.size(), kMostOpsNamed)));
+  std::vector<std::string> ops(
+      work.ops.begin(), work.ops.begin() + static_cast<std::ptrdiff_t>(std::min(work.ops.size(), kMostOpsNamed)));
   const std::string more = work.ops.size() > ops.size() ? ", …" : "";
-  return fmt::format("{} ({} operator{}: {}{}) takes {} of each rank's step and {}", modulesText(work),
-                     work.count, work.count == 1 ? "" : "s", fmt::join(ops, ", "), more, solve::timeText(work.femtoseconds), toText(work.why));
+  return fmt::format("{} ({} operator{}: {}{}) takes {} of each rank's step and {}", modulesText(work), work.count,
+                     work.count == 1 ? "" : "s", fmt::join(ops, ", "), more, solve::timeText(work.femtoseconds),
+                     toText(work.why));
 }
 
 std::vector<const ReplicatedWork*> indivisibleHeads(const Shares& shares) {

@@ -1,6 +1,6 @@
 #pragma once
-/// How much of a model its plan divides among the ranks, by work and by bytes: a layer whose weight is split may feed an attention that
-/// every rank computes whole. Read by everything that says how parallel a plan is.
+/// How much of a model its plan divides among the ranks, by work and by bytes: a layer whose weight is split may feed
+/// an attention that every rank computes whole. Read by everything that says how parallel a plan is.
 ///
 ///     Standings standings(problem, solution, engine, optimum);
 ///     const Shares shares = sharesOf(problem, solution, &standings);
@@ -18,12 +18,13 @@ struct ReplicatedWork {
   std::string pattern;           ///< "model.layers.*.self_attn"; "": outside of modules
   std::vector<std::string> ops;  ///< the dearest first: "scaled_dot_product_attention", "mul.Tensor"
   std::size_t count = 0;         ///< of operators
-  std::size_t modules = 0;       ///< of those that the pattern names, so many are computed whole for this reason; 0: not known
-  std::size_t modulesLike = 0;   ///< that the pattern names
-  graph::NodeId first;           ///< the dearest
-  Wide flops = 0;                ///< on each rank
-  Femtoseconds femtoseconds;     ///< of each rank's step
-  Standing why = NotKnown{};     ///< of the dearest
+  std::size_t modules =
+      0;  ///< of those that the pattern names, so many are computed whole for this reason; 0: not known
+  std::size_t modulesLike = 0;  ///< that the pattern names
+  graph::NodeId first;          ///< the dearest
+  Wide flops = 0;               ///< on each rank
+  Femtoseconds femtoseconds;    ///< of each rank's step
+  Standing why = NotKnown{};    ///< of the dearest
 };
 
 struct Shares {
@@ -54,9 +55,11 @@ double shownPercent(double share);
 std::string toText(const Shares& shares);
 /// "`model.layers.*.self_attn`", "`model.layers.*.self_attn` (1 of 2)": which modules.
 std::string modulesText(const ReplicatedWork& work);
-/// "`model.layers.*.self_attn` is computed whole on every rank (28 × scaled_dot_product_attention …): it cannot be split: …; 1.2 ms of each step".
+/// "`model.layers.*.self_attn` is computed whole on every rank (28 × scaled_dot_product_attention …): it cannot be
+/// split: …; 1.2 ms of each step".
 std::string toText(const ReplicatedWork& work);
-/// Attention that every rank computes whole because it cannot be split, or not under these settings: what a count of split layers hides.
+/// Attention that every rank computes whole because it cannot be split, or not under these settings: what a count of
+/// split layers hides.
 std::vector<const ReplicatedWork*> indivisibleHeads(const Shares& shares);
 
 }  // namespace cleave::plan

@@ -25,7 +25,8 @@ enum class Part { Weight, Work };
 /// Demands that are lifted one by one before all are.
 constexpr std::size_t kMostDemandsAlone = 8;
 
-/// Where no more layers than so many have split plans that are as fast, each is solved for to learn what such a plan holds.
+/// Where no more layers than so many have split plans that are as fast, each is solved for to learn what such a plan
+/// holds.
 constexpr int kMostWeighed = 16;
 
 /// What all plans of a problem could split, budget or not.
@@ -38,7 +39,8 @@ struct Possible {
 Possible possibleBy(const solve::Optimum& optimum, int ranks) {
   Possible possible;
   possible.isKnown = optimum.knowsAllPlans();
-  possible.weight = optimum.leastTimes([&](NodeId, const Choice& choice) { return choice.strategy && splitsWeight(choice, ranks); });
+  possible.weight =
+      optimum.leastTimes([&](NodeId, const Choice& choice) { return choice.strategy && splitsWeight(choice, ranks); });
   possible.work = optimum.leastTimes([&](NodeId, const Choice& choice) { return splitsWork(choice, ranks); });
   return possible;
 }
@@ -75,35 +77,61 @@ std::string longerText(Femtoseconds time) {
 
 /// Plans that split it are faster, but memory decides among those that the slack admits.
 std::string savesNothing(const DoesNotPay& costs) {
-  if (costs.isOverBudget && costs.isProved && costs.extraFs == 0) return "is left whole for the memory budget: plans that split it take as long, and need more";
+  if (costs.isOverBudget && costs.isProved && costs.extraFs == 0)
+    return "is left whole for the memory budget: plans that split it take as long, and need more";
   if (costs.isOverBudget) {
-    const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough and needs no more in all holds less for the whole step"
-                                                   : "within the budget none was found that is fast enough, needs no more in all and holds less for the whole step";
-    return fmt::format("is left whole for the memory budget: plans that split it and take as little as {} need more, and {}", longerText(costs.extraFs), within);
+    const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough and needs no "
+                                                     "more in all holds less for the whole step"
+                                                   : "within the budget none was found that is fast enough, needs no "
+                                                     "more in all and holds less for the whole step";
+    return fmt::format(
+        "is left whole for the memory budget: plans that split it and take as little as {} need more, and {}",
+        longerText(costs.extraFs), within);
   }
   if (!costs.isProved) {
-    return fmt::format("is left whole in the best plan that was found: whether one that splits it and takes as little as {} keeps to the memory budget is not known",
-                       longerText(costs.extraFs));
+    return fmt::format(
+        "is left whole in the best plan that was found: whether one that splits it and takes as little as {} keeps to "
+        "the memory budget is not known",
+        longerText(costs.extraFs));
   }
-  const std::string more = costs.extraBytes > 0 ? fmt::format("the one that holds least for the whole step needs {} more on each rank", bytesText(costs.extraBytes))
-                                                : std::string("none holds less for the whole step");
-  return fmt::format("is left whole for what a rank holds: of the plans that split it and are fast enough {}, though the fastest takes {}", more,
-                     longerText(costs.extraFs));
+  const std::string more = costs.extraBytes > 0
+                               ? fmt::format("the one that holds least for the whole step needs {} more on each rank",
+                                             bytesText(costs.extraBytes))
+                               : std::string("none holds less for the whole step");
+  return fmt::format(
+      "is left whole for what a rank holds: of the plans that split it and are fast enough {}, though the fastest "
+      "takes {}",
+      more, longerText(costs.extraFs));
 }
 
 std::string toText(const DoesNotPay& costs) {
-  if (!costs.isFastEnough) return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
-  if (costs.extraBytes > 0) return fmt::format("of the plans that do and are fast enough, the one that holds least for the whole step needs {} more on each rank", bytesText(costs.extraBytes));
-  if (!costs.isProved) return fmt::format("no plan was found that does, is fast enough, needs no more in all and holds less for the whole step; the fastest of all that do takes {}", longerText(costs.extraFs));
-  if (costs.extraFs == 0) return "a plan that does is as fast, but none that is fast enough and needs no more in all holds less for the whole step";
-  return fmt::format("no plan that does is fast enough, needs no more in all and holds less for the whole step; the fastest of them takes {}", longerText(costs.extraFs));
+  if (!costs.isFastEnough)
+    return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
+  if (costs.extraBytes > 0)
+    return fmt::format(
+        "of the plans that do and are fast enough, the one that holds least for the whole step needs {} more on each "
+        "rank",
+        bytesText(costs.extraBytes));
+  if (!costs.isProved)
+    return fmt::format(
+        "no plan was found that does, is fast enough, needs no more in all and holds less for the whole step; the "
+        "fastest of all that do takes {}",
+        longerText(costs.extraFs));
+  if (costs.extraFs == 0)
+    return "a plan that does is as fast, but none that is fast enough and needs no more in all holds less for the "
+           "whole step";
+  return fmt::format(
+      "no plan that does is fast enough, needs no more in all and holds less for the whole step; the fastest of them "
+      "takes {}",
+      longerText(costs.extraFs));
 }
 
 }  // namespace
 
 bool splitsWeight(const Choice& choice, int ranks) {
   if (!choice.strategy) return false;
-  return rules::isSplit(*choice.strategy, ranks) || (choice.strategy->strategy == rules::Strategy::Vocab && choice.strategy->input.isSplit());
+  return rules::isSplit(*choice.strategy, ranks) ||
+         (choice.strategy->strategy == rules::Strategy::Vocab && choice.strategy->input.isSplit());
 }
 
 bool splitsWork(const Choice& choice, int ranks) {
@@ -132,7 +160,8 @@ std::string_view cannotText(const Cannot& cannot) {
 
 std::string toText(const Standing& standing) {
   if (std::holds_alternative<Split>(standing)) return "is split";
-  if (const auto* cannot = std::get_if<Cannot>(&standing)) return fmt::format("{}: {}", cannotText(*cannot), cannot->why);
+  if (const auto* cannot = std::get_if<Cannot>(&standing))
+    return fmt::format("{}: {}", cannotText(*cannot), cannot->why);
   if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
     if (costs->isFastEnough && (costs->extraFs < 0 || costs->isOverBudget)) return savesNothing(*costs);
     return "does not pay to split: " + toText(*costs);
@@ -140,16 +169,20 @@ std::string toText(const Standing& standing) {
   if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
     const std::string why = setting->why.empty() ? std::string() : fmt::format(" ({})", setting->why);
     if (setting->changes.empty()) {
-      return fmt::format("is whole in the first plan that this engine finds{}; the fastest plan that splits it takes {}", why, longerText(setting->extraFs));
+      return fmt::format(
+          "is whole in the first plan that this engine finds{}; the fastest plan that splits it takes {}", why,
+          longerText(setting->extraFs));
     }
-    return fmt::format("is not asked to split{}: {} it can be, and the fastest such plan takes {}", why, changesText(*setting), longerText(setting->extraFs));
+    return fmt::format("is not asked to split{}: {} it can be, and the fastest such plan takes {}", why,
+                       changesText(*setting), longerText(setting->extraFs));
   }
   return "is whole; whether a plan splits it was not found out within the limits of the search";
 }
 
 class Standings::Search {
  public:
-  Search(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine, const solve::Optimum* optimum)
+  Search(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,
+         const solve::Optimum* optimum)
       : m_problem(problem),
         m_solution(solution),
         m_engine(engine),
@@ -165,7 +198,9 @@ class Standings::Search {
     const Possible& here = as({});
     if (!here.isKnown) return NotKnown{};
     if (const auto least = here.of(part)[node.index()]) return possible(node, part, *least - fs());
-    return isFixed(node) ? Cannot{"it is computed from inputs, constants and parameters alone, which every rank has whole"} : underOtherSettings(node, part);
+    return isFixed(node)
+               ? Cannot{"it is computed from inputs, constants and parameters alone, which every rank has whole"}
+               : underOtherSettings(node, part);
   }
 
  private:
@@ -197,7 +232,8 @@ class Standings::Search {
   Standing possible(NodeId node, Part part, Femtoseconds extraFs) {
     if (isFirstSolution(m_engine)) return NotAskedFor{{}, extraFs, {}};
     const bool isFastEnough = fs() + extraFs <= slowest();
-    const bool isWeighed = isFastEnough && extraFs <= 0 && part == Part::Weight && m_variables.layer(node) && weighsLayers();
+    const bool isWeighed =
+        isFastEnough && extraFs <= 0 && part == Part::Weight && m_variables.layer(node) && weighsLayers();
     if (isWeighed) return asFast(node, extraFs);
     const bool isOverBudget = m_optimum && fs() + extraFs < m_optimum->lowerBoundFs();
     return DoesNotPay{extraFs, 0, isFastEnough, isOverBudget, !isFastEnough || !m_optimum || m_optimum->isProved()};
@@ -209,19 +245,22 @@ class Standings::Search {
     int count = 0;
     for (NodeId node : idRange<NodeId>(m_problem.graph->nodes.size())) {
       const auto& least = as({}).weight[node.index()];
-      count += least && *least <= fs() && m_variables.layer(node) && !splitsWeight(solve::choiceOf(m_variables, m_problem, m_solution, node), m_ranks);
+      count += least && *least <= fs() && m_variables.layer(node) &&
+               !splitsWeight(solve::choiceOf(m_variables, m_problem, m_solution, node), m_ranks);
     }
     m_weighsLayers = count <= kMostWeighed;
     return *m_weighsLayers;
   }
 
-  /// Plans that split the layer are as fast or faster, so bytes decided, or the budget: of the best of them, by solving for it.
+  /// Plans that split the layer are as fast or faster, so bytes decided, or the budget: of the best of them, by solving
+  /// for it.
   Standing asFast(NodeId layer, Femtoseconds extraFs) {
     solve::Problem pinned = m_problem;
     solve::Pin pin;
     pin.pattern = graph::layerName(*m_problem.graph, layer);
     pin.text = pin.pattern + " split";
-    const auto options = rules::layerOptions(*m_problem.graph, layer, *m_variables.layer(layer), m_problem.context).offered;
+    const auto options =
+        rules::layerOptions(*m_problem.graph, layer, *m_variables.layer(layer), m_problem.context).offered;
     for (const rules::StrategyOption& option : options) {
       const Choice choice{.strategy = option};
       if (splitsWeight(choice, m_ranks)) pin.strategies.push_back(option.strategy);
@@ -238,11 +277,13 @@ class Standings::Search {
     const Femtoseconds fastest = result->optimum->fastest().femtoseconds();
     if (fastest > slowest()) return DoesNotPay{fastest - fs(), 0, false};
     // The leanest of those that this problem's slack admits, which counts from another plan.
-    pinned.cost.slackPercent = fastest > 0 ? 100 * static_cast<double>(slowest() - fastest) / static_cast<double>(fastest) : 0;
+    pinned.cost.slackPercent =
+        fastest > 0 ? 100 * static_cast<double>(slowest() - fastest) / static_cast<double>(fastest) : 0;
     result = solve::solve(pinned, m_engine, *sink);
     if (!result || !result->optimum) return NotKnown{};
     const bool isProved = result->optimum->isProved();
-    return DoesNotPay{std::max(extraFs, fastest - fs()), result->optimum->cost().bytes() - cost().bytes(), true, false, isProved};
+    return DoesNotPay{std::max(extraFs, fastest - fs()), result->optimum->cost().bytes() - cost().bytes(), true, false,
+                      isProved};
   }
 
   /// Neither a layer nor behind one: computed from what every rank is given whole.
@@ -250,9 +291,10 @@ class Standings::Search {
     const graph::Graph& graph = *m_problem.graph;
     for (NodeId n(static_cast<std::uint32_t>(m_isFixed.size())); n <= node; n = NodeId(n.raw() + 1)) {
       const auto operands = graph::operandsOf(graph.node(n));
-      const bool isFixed = !m_variables.layer(n) && std::all_of(operands.begin(), operands.end(), [&](graph::ValueId operand) {
-        return m_isFixed[graph.value(operand).producer.index()];
-      });
+      const bool isFixed =
+          !m_variables.layer(n) && std::all_of(operands.begin(), operands.end(), [&](graph::ValueId operand) {
+            return m_isFixed[graph.value(operand).producer.index()];
+          });
       m_isFixed.push_back(isFixed);
     }
     return m_isFixed[node.index()];
@@ -264,7 +306,8 @@ class Standings::Search {
     std::vector<std::vector<Change>> tries;
     if (!demands.empty()) tries.push_back(demands);
     const std::vector<Change> all = allDemands();
-    for (std::size_t i = 0; all.size() > 1 && i < std::min(all.size(), kMostDemandsAlone); ++i) tries.push_back({all[i]});
+    for (std::size_t i = 0; all.size() > 1 && i < std::min(all.size(), kMostDemandsAlone); ++i)
+      tries.push_back({all[i]});
     if (!all.empty() && all != demands) tries.push_back(all);
     std::vector<Change> everything = all;
     for (const Change& change : settings()) {
@@ -277,13 +320,16 @@ class Standings::Search {
       const Possible& then = as(changes);
       isKnown = isKnown && then.isKnown;
       if (then.weight.empty()) continue;
-      if (const auto least = then.of(part)[node.index()]) return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : refusalUntil(changes, node, part)};
+      if (const auto least = then.of(part)[node.index()])
+        return NotAskedFor{changes, *least - fs(),
+                           changes == demands ? std::string() : refusalUntil(changes, node, part)};
     }
     if (!isKnown) return NotKnown{};
     return Cannot{refusal(node, part), hasSplitForm(node, part)};
   }
 
-  /// Whether its own sizes admit a split, whatever it reads. Not asked where all values may be redistributed already: that was tried.
+  /// Whether its own sizes admit a split, whatever it reads. Not asked where all values may be redistributed already:
+  /// that was tried.
   bool hasSplitForm(NodeId node, Part part) const {
     const auto& all = m_problem.redistributable;
     if (std::find(all.begin(), all.end(), "*") != all.end()) return false;
@@ -301,7 +347,9 @@ class Standings::Search {
 
   /// What these changes take away: where demands alone go, it was no number of heads.
   std::string refusalUntil(const std::vector<Change>& changes, NodeId node, Part part) {
-    const bool isOfDemands = std::all_of(changes.begin(), changes.end(), [](const Change& c) { return c.kind == ChangeKind::LiftPin || c.kind == ChangeKind::RuleOn; });
+    const bool isOfDemands = std::all_of(changes.begin(), changes.end(), [](const Change& c) {
+      return c.kind == ChangeKind::LiftPin || c.kind == ChangeKind::RuleOn;
+    });
     if (!isOfDemands) return refusal(node, part);
     return m_variables.layer(node) ? m_whyWhole.refusal(node) : std::string();
   }
@@ -320,7 +368,8 @@ class Standings::Search {
   std::vector<Change> settings() const {
     std::vector<Change> changes;
     if (m_problem.context.menu != rules::Menu::Full) changes.push_back({ChangeKind::FullMenu, {}});
-    if (m_problem.context.sequenceParallel == rules::SequenceParallel::Off) changes.push_back({ChangeKind::SequenceParallel, "auto"});
+    if (m_problem.context.sequenceParallel == rules::SequenceParallel::Off)
+      changes.push_back({ChangeKind::SequenceParallel, "auto"});
     return changes;
   }
 
@@ -352,13 +401,14 @@ class Standings::Search {
     return *(m_sequenceRefusal = std::move(refusal));
   }
 
-  /// "28 heads do not divide by 8 ranks", of the attention in the node's module or between the projections that a layer is one of;
-  /// empty: they do, or it is elsewhere.
+  /// "28 heads do not divide by 8 ranks", of the attention in the node's module or between the projections that a layer
+  /// is one of; empty: they do, or it is elsewhere.
   std::string headsRefusal(NodeId node) {
     const graph::Graph& graph = *m_problem.graph;
     graph::ScopeId scope = graph.node(node).scope;
     while (scope.isValid()) {
-      if (const auto found = headsRefusals().find(graph.scope(scope).path); found != headsRefusals().end()) return found->second;
+      if (const auto found = headsRefusals().find(graph.scope(scope).path); found != headsRefusals().end())
+        return found->second;
       const graph::ScopeId parent = graph.scope(scope).parent;
       const bool isOuter = parent.isValid() && !graph.scope(parent).path.empty();
       scope = m_variables.layer(node) && isOuter ? parent : graph::ScopeId();
@@ -373,7 +423,8 @@ class Standings::Search {
     const graph::Graph& graph = *m_problem.graph;
     for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
       const auto heads = graph::headsOf(graph, node);
-      if (heads && !sharesKvHeads(*heads, m_problem.context)) m_headsRefusals->try_emplace(graph.scope(graph.node(node).scope).path, headsText(*heads, m_ranks));
+      if (heads && !sharesKvHeads(*heads, m_problem.context))
+        m_headsRefusals->try_emplace(graph.scope(graph.node(node).scope).path, headsText(*heads, m_ranks));
     }
     return *m_headsRefusals;
   }
@@ -385,17 +436,20 @@ class Standings::Search {
   const solve::Variables m_variables;
   const int m_ranks;
   const WhyWhole m_whyWhole;
-  std::optional<solve::PlanCost> m_cost;           ///< of the plan
+  std::optional<solve::PlanCost> m_cost;  ///< of the plan
   std::optional<bool> m_weighsLayers;
   std::optional<std::string> m_sequenceRefusal;
   std::optional<std::unordered_map<std::string, std::string>> m_headsRefusals;
-  std::vector<bool> m_isFixed;                     ///< by NodeId, as far as asked
-  std::map<std::string, Possible> m_possible;      ///< by the changes' texts
+  std::vector<bool> m_isFixed;                 ///< by NodeId, as far as asked
+  std::map<std::string, Possible> m_possible;  ///< by the changes' texts
 };
 
 std::string headsText(const graph::Heads& heads, int ranks) {
-  if (heads.query % ranks != 0) return fmt::format("{} head{} not divide by {} ranks", heads.query, heads.query == 1 ? " does" : "s do", ranks);
-  if (heads.keyValue % ranks != 0) return fmt::format("{} KV head{} not divide by {} ranks", heads.keyValue, heads.keyValue == 1 ? " does" : "s do", ranks);
+  if (heads.query % ranks != 0)
+    return fmt::format("{} head{} not divide by {} ranks", heads.query, heads.query == 1 ? " does" : "s do", ranks);
+  if (heads.keyValue % ranks != 0)
+    return fmt::format("{} KV head{} not divide by {} ranks", heads.keyValue, heads.keyValue == 1 ? " does" : "s do",
+                       ranks);
   return {};
 }
 
@@ -404,7 +458,8 @@ bool sharesKvHeads(const graph::Heads& heads, const rules::StrategyContext& cont
   return heads.query % ranks == 0 && ranks % heads.keyValue == 0 && context.menu == rules::Menu::Full;
 }
 
-Standings::Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine, const solve::Optimum* optimum)
+Standings::Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,
+                     const solve::Optimum* optimum)
     : m_search(std::make_unique<Search>(problem, solution, engine, optimum)) {}
 Standings::~Standings() = default;
 

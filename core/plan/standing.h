@@ -1,14 +1,16 @@
 #pragma once
 /// Why a part of a plan is whole on every rank: three answers, each of which asks the user for something else.
 ///
-///   Cannot       no plan splits it, whatever menu, sequence parallelism and demands are: other ranks or another model would. Where
-///                operators could take it split if what they read were gathered or cut before (Problem::redistributable), it
-///                is "without redistribution", which is not tried
+///   Cannot       no plan splits it, whatever menu, sequence parallelism and demands are: other ranks or another model
+///   would. Where
+///                operators could take it split if what they read were gathered or cut before
+///                (Problem::redistributable), it is "without redistribution", which is not tried
 ///   DoesNotPay   plans split it, and cost more than this one: they are slower than the slack admits, or hold no less
 ///   NotAskedFor  a setting of the user's leaves out the plans that split it: change that setting
 ///
-/// The one place where this is decided; layer reasons, warnings, verdicts on world sizes and what the command line and the window say
-/// read it from here. Decided by solving: `Optimum::leastTimes` knows for all nodes at once whether any plan splits them.
+/// The one place where this is decided; layer reasons, warnings, verdicts on world sizes and what the command line and
+/// the window say read it from here. Decided by solving: `Optimum::leastTimes` knows for all nodes at once whether any
+/// plan splits them.
 ///
 ///     Standings standings(problem, solution, engine, optimum.get());
 ///     if (const auto* cannot = std::get_if<Cannot>(&standings.weight(layer))) fmt::print("{}\n", cannot->why);
@@ -29,22 +31,25 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 struct Cannot {
-  std::string why;             ///< a clause with the numbers, without a full stop
+  std::string why;                     ///< a clause with the numbers, without a full stop
   bool isUnlessRedistributed = false;  ///< values that are redistributed may change it
   bool operator==(const Cannot&) const = default;
 };
 struct DoesNotPay {
-  Femtoseconds extraFs;         ///< what the fastest plan that splits it takes longer a step, budget or not; negative: it is faster
-  std::int64_t extraBytes = 0;  ///< what a rank needs more in the one of those that are fast enough which holds least for the whole step; 0 where that was not asked
+  Femtoseconds extraFs;  ///< what the fastest plan that splits it takes longer a step, budget or not; negative: it is
+                         ///< faster
+  std::int64_t extraBytes = 0;  ///< what a rank needs more in the one of those that are fast enough which holds least
+                                ///< for the whole step; 0 where that was not asked
   bool isFastEnough = false;    ///< the slack admits that time: it was left out because no such plan holds less
   bool isOverBudget = false;    ///< plans that split it and take as little time need more than the memory budget
-  bool isProved = true;         ///< false: of the plans that are fast enough and keep to the budget not all were looked at
+  bool isProved = true;  ///< false: of the plans that are fast enough and keep to the budget not all were looked at
   bool operator==(const DoesNotPay&) const = default;
 };
 struct NotAskedFor {
-  std::vector<solve::Change> changes;  ///< with all of these a plan splits it; empty: the engine takes the first plan it finds
-  Femtoseconds extraFs;                ///< what the fastest such plan takes longer than this one; negative: it is faster
-  std::string why;                     ///< what holds it whole here, a clause; may be empty
+  std::vector<solve::Change> changes;  ///< with all of these a plan splits it; empty: the engine takes the first plan
+                                       ///< it finds
+  Femtoseconds extraFs;  ///< what the fastest such plan takes longer than this one; negative: it is faster
+  std::string why;       ///< what holds it whole here, a clause; may be empty
   bool operator==(const NotAskedFor&) const = default;
 };
 /// The search for an answer ended at its limits.
@@ -72,12 +77,13 @@ bool splitsWeight(const solve::Choice& choice, int ranks);
 /// True when no rank computes all of it.
 bool splitsWork(const solve::Choice& choice, int ranks);
 
-/// Of one solution. Solves again, once for each setting that may be the cause, when the first answer needs it. One thread; what
-/// it is made of must outlive it.
+/// Of one solution. Solves again, once for each setting that may be the cause, when the first answer needs it. One
+/// thread; what it is made of must outlive it.
 class Standings {
  public:
   /// `optimum` may be null: another engine, or a plan from elsewhere.
-  Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine, const solve::Optimum* optimum);
+  Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,
+            const solve::Optimum* optimum);
   ~Standings();
 
   /// Of a layer's weight; of a loss's logits.

@@ -25,11 +25,13 @@ constexpr std::array<std::pair<ChangeKind, std::string_view>, 8> kChangeWords{{
 }};
 
 std::string_view wordOf(ChangeKind kind) {
-  return std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.first == kind; })->second;
+  return std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.first == kind; })
+      ->second;
 }
 
 std::optional<ChangeKind> parseChange(std::string_view text) {
-  const auto known = std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.second == text; });
+  const auto known =
+      std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.second == text; });
   return known == kChangeWords.end() ? std::nullopt : std::optional(known->first);
 }
 

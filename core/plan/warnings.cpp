@@ -4,8 +4,8 @@
 #include "solve/problem/wording.h"
 
 #include <algorithm>
-#include <optional>
 #include <map>
+#include <optional>
 
 namespace cleave::plan {
 namespace {
@@ -37,8 +37,10 @@ std::vector<std::string> wholeLayers(const Plan& plan, bool byChoice) {
   std::vector<std::string> sentences;
   for (const Group& group : groups) {
     sentences.push_back(group.count == 1
-                            ? fmt::format("{} stays whole, {} on every rank: it {}.", group.firstName, bytesText(group.bytes), group.reason)
-                            : fmt::format("{} layers {} stay whole, {} on every rank: the first {}.", group.count, group.pattern, bytesText(group.bytes), group.reason));
+                            ? fmt::format("{} stays whole, {} on every rank: it {}.", group.firstName,
+                                          bytesText(group.bytes), group.reason)
+                            : fmt::format("{} layers {} stay whole, {} on every rank: the first {}.", group.count,
+                                          group.pattern, bytesText(group.bytes), group.reason));
   }
   return sentences;
 }
@@ -52,26 +54,31 @@ std::string nothingSplit(const Plan& plan) {
     if (costs && (!least || costs->extraFs < *least)) least = costs->extraFs;
   }
   if (least && *least > 0) {
-    const std::string some = isAll ? ": a plan that splits a layer" : ", where it can be: a plan that splits a layer which can be";
-    return fmt::format("Nothing is split, because it does not pay on {} ranks of {}{} takes at least {} longer than this step of {}. "
-                       "Each rank holds {}. Pin the form of {} to split it all the same.",
-                       plan.ranks, plan.costSettings.profile.name, some, solve::timeText(*least), solve::timeText(plan.cost.femtoseconds()),
-                       bytesText(plan.cost.bytes()), isAll ? "a layer" : "such a layer");
+    const std::string some =
+        isAll ? ": a plan that splits a layer" : ", where it can be: a plan that splits a layer which can be";
+    return fmt::format(
+        "Nothing is split, because it does not pay on {} ranks of {}{} takes at least {} longer than this step of {}. "
+        "Each rank holds {}. Pin the form of {} to split it all the same.",
+        plan.ranks, plan.costSettings.profile.name, some, solve::timeText(*least),
+        solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()), isAll ? "a layer" : "such a layer");
   }
   const std::string why = plan.layers.empty() ? "the model has no layer"
-                                              : fmt::format("{} {}", solve::ticked(plan.layers.front().name), toText(plan.layers.front().standing));
+                                              : fmt::format("{} {}", solve::ticked(plan.layers.front().name),
+                                                            toText(plan.layers.front().standing));
   const double share = plan.shares.flopsShare();
   const std::string but = share > 0 ? fmt::format(" but for {} of the FLOPs", percentText(share)) : std::string();
-  return fmt::format("{} is split: each of the {} ranks holds all {} of parameters and computes the same{} ({}).", but.empty() ? "Nothing" : "No weight", plan.ranks,
-                     bytesText(plan.memory.parameters), but, why);
+  return fmt::format("{} is split: each of the {} ranks holds all {} of parameters and computes the same{} ({}).",
+                     but.empty() ? "Nothing" : "No weight", plan.ranks, bytesText(plan.memory.parameters), but, why);
 }
 
 /// "28 heads do not divide by 8 ranks, so every rank computes …": what a count of split layers hides.
 std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
   const std::string what = modulesText(work);
-  const std::string times = fmt::format("{} of each step's {}", solve::timeText(work.femtoseconds), solve::timeText(plan.cost.femtoseconds()));
+  const std::string times = fmt::format("{} of each step's {}", solve::timeText(work.femtoseconds),
+                                        solve::timeText(plan.cost.femtoseconds()));
   const auto* setting = std::get_if<NotAskedFor>(&work.why);
-  if (setting && setting->why.empty()) return fmt::format("Every rank computes {} whole, {}: {} it can be split.", what, times, changesText(*setting));
+  if (setting && setting->why.empty())
+    return fmt::format("Every rank computes {} whole, {}: {} it can be split.", what, times, changesText(*setting));
   const std::string& why = setting ? setting->why : std::get<Cannot>(work.why).why;
   const std::string otherwise = setting ? fmt::format("; {} it can be split", changesText(*setting)) : "";
   const bool isCount = !why.empty() && why.front() >= '0' && why.front() <= '9';
@@ -83,8 +90,9 @@ std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
 std::string overBudget(const Plan& plan) {
   const std::int64_t needed = plan.cost.bytes(), budget = plan.costSettings.budgetBytes();
   if (needed <= budget) return {};
-  return fmt::format("This plan needs {} on each rank, {} more than {}: the engine {} does not search under a budget, optimal does.",
-                     bytesText(needed), bytesText(needed - budget), solve::budgetName(plan.costSettings), solve::toText(plan.engine));
+  return fmt::format(
+      "This plan needs {} on each rank, {} more than {}: the engine {} does not search under a budget, optimal does.",
+      bytesText(needed), bytesText(needed - budget), solve::budgetName(plan.costSettings), solve::toText(plan.engine));
 }
 
 }  // namespace

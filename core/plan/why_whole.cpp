@@ -91,7 +91,8 @@ class Consequences {
     const bool takesIt = std::any_of(options.offered.begin(), options.offered.end(),
                                      [&](const StrategyOption& option) { return option.input == input; });
     if (takesIt) return {};
-    std::string reason = fmt::format("{} has no form for an input that lies as {}", graph::layerName(m_graph, id), input.text());
+    std::string reason =
+        fmt::format("{} has no form for an input that lies as {}", graph::layerName(m_graph, id), input.text());
     for (const rules::Refusal& refusal : options.refused) {
       if (reason.find(refusal.reason) == std::string::npos) reason += fmt::format("; {}", refusal.reason);
     }
@@ -112,7 +113,8 @@ std::string withoutFullStop(std::string text) {
 
 }  // namespace
 
-WhyWhole::WhyWhole(const solve::Problem& problem, const solve::Solution& solution) : m_problem(problem), m_solution(solution) {
+WhyWhole::WhyWhole(const solve::Problem& problem, const solve::Solution& solution)
+    : m_problem(problem), m_solution(solution) {
   for (const solve::Pin& pin : problem.pins) m_targets.push_back(solve::targetsOf(pin, *problem.graph));
 }
 
@@ -126,7 +128,8 @@ std::vector<std::string> WhyWhole::demanded(NodeId layer) const {
                          std::any_of(results.begin(), results.end(), [&](ValueId result) {
                            return std::binary_search(m_targets[i].values.begin(), m_targets[i].values.end(), result);
                          });
-    const bool namesSplit = pin.placement ? pin.placement->isSplit() : std::any_of(pin.strategies.begin(), pin.strategies.end(), isSplit);
+    const bool namesSplit =
+        pin.placement ? pin.placement->isSplit() : std::any_of(pin.strategies.begin(), pin.strategies.end(), isSplit);
     if (isMeant && pin.forbids == namesSplit) texts.push_back(pin.text);
   }
   return texts;
@@ -138,17 +141,21 @@ std::string WhyWhole::refusal(NodeId node) const {
   const ValueId result = graph.node(node).results[0];
   const auto options = rules::layerOptions(graph, node, *layer, m_problem.context);
   for (const StrategyOption& option : options.offered) {
-    if (!splitsWeight({.strategy = option}, m_problem.context.worldSize) || option.input != m_solution.of(layer->input)) continue;
+    if (!splitsWeight({.strategy = option}, m_problem.context.worldSize) || option.input != m_solution.of(layer->input))
+      continue;
     const std::string refusal = Consequences(m_problem, m_solution).ofPlacing(result, option.result);
-    if (!refusal.empty()) return withoutFullStop(fmt::format("{} was possible here, but {}", rules::toText(option.strategy), refusal));
+    if (!refusal.empty())
+      return withoutFullStop(fmt::format("{} was possible here, but {}", rules::toText(option.strategy), refusal));
   }
   std::string reason;
   for (const rules::Refusal& refusal : options.refused) {
-    if (reason.find(refusal.reason) == std::string::npos) reason += (reason.empty() ? "" : "; ") + withoutFullStop(refusal.reason);
+    if (reason.find(refusal.reason) == std::string::npos)
+      reason += (reason.empty() ? "" : "; ") + withoutFullStop(refusal.reason);
   }
   if (!reason.empty()) return reason;
   const Placement& input = m_solution.of(layer->input);
-  if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy) return "its logits are whole on every rank";
+  if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy)
+    return "its logits are whole on every rank";
   return fmt::format("its input lies as {}, and no split form that takes that holds with what follows", input.text());
 }
 

@@ -36,7 +36,7 @@ LayerForm formOfSplit(Strategy strategy) {
 }  // namespace
 
 std::string_view toText(LayerForm form) {
-  static constexpr std::array<std::string_view, kLayerForms> kNames{"column",   "column+gather", "row",        "vocab",
+  static constexpr std::array<std::string_view, kLayerForms> kNames{"column", "column+gather", "row",        "vocab",
                                                                     "expert", "sequence",      "replicated", "open"};
   return kNames[static_cast<std::size_t>(form)];
 }

@@ -1,10 +1,10 @@
 #pragma once
-/// Layers by the form they took: the one count behind the canvas, the modules tree and the legend. How much of the work and of the
-/// weights a whole plan divides is told by plan/shares.h.
+/// Layers by the form they took: the one count behind the canvas, the modules tree and the legend. How much of the work
+/// and of the weights a whole plan divides is told by plan/shares.h.
 ///
-/// Layers with a parameter are counted, by form, and weighed by the bytes of their weights and by the forward FLOPs of the whole
-/// layer (solve/cost/flops.h). A weight that several layers share counts at the first. A layer of which every rank holds everything
-/// (as many copies as ranks) is replicated, whatever its strategy is called.
+/// Layers with a parameter are counted, by form, and weighed by the bytes of their weights and by the forward FLOPs of
+/// the whole layer (solve/cost/flops.h). A weight that several layers share counts at the first. A layer of which every
+/// rank holds everything (as many copies as ranks) is replicated, whatever its strategy is called.
 ///
 ///     const std::vector<NodeWork> work = workOf(graph);
 ///     WorkTally tally;
@@ -23,17 +23,19 @@ enum class LayerForm : std::uint8_t {
   Row,
   Vocab,
   Expert,
-  Sequence,    ///< whole weights, each rank computes its part of the sequence
+  Sequence,  ///< whole weights, each rank computes its part of the sequence
   Replicated,
-  Open,        ///< not decided (yet)
+  Open,  ///< not decided (yet)
 };
 inline constexpr std::size_t kLayerForms = 8;
-std::string_view toText(LayerForm form);  ///< "column", "column+gather", "row", "vocab", "expert", "sequence", "replicated", "open"
+std::string_view toText(LayerForm form);  ///< "column", "column+gather", "row", "vocab", "expert", "sequence",
+                                          ///< "replicated", "open"
 /// Nullopt: open. `weight`: how its weight lies; R for a layer without one.
 LayerForm layerForm(std::optional<rules::Strategy> strategy, const Placement& weight, int ranks);
 /// True when a rank computes less than the whole layer.
 constexpr bool isSplit(LayerForm form) { return form < LayerForm::Replicated; }
-/// True when no rank holds all of the layer's weight: what solve::countLayers counts. A layer on the sequence is whole there.
+/// True when no rank holds all of the layer's weight: what solve::countLayers counts. A layer on the sequence is whole
+/// there.
 constexpr bool splitsWeight(LayerForm form) { return form < LayerForm::Sequence; }
 
 /// What a node brings to the counts, whatever is split.

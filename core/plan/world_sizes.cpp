@@ -49,7 +49,8 @@ void takeFailure(const solve::Problem& problem, const Result<solve::SolveResult>
   size.verdict = WorldSizeVerdict::NoSolution;
   if (!result) return void(size.why = result.error().message);
   const auto& core = result->core.constraints;
-  const bool isBudget = std::any_of(core.begin(), core.end(), [](const solve::Constraint& c) { return c.kind == solve::ConstraintKind::Budget; });
+  const bool isBudget = std::any_of(core.begin(), core.end(),
+                                    [](const solve::Constraint& c) { return c.kind == solve::ConstraintKind::Budget; });
   if (isBudget) {
     size.verdict = WorldSizeVerdict::OverBudget;
     size.rankBytes = result->leastBytes;
@@ -94,14 +95,17 @@ std::string indivisibleHeads(const solve::Problem& problem, const std::vector<No
   for (NodeId part : parts) {
     const auto heads = graph::headsOf(*problem.graph, part);
     if (!heads) continue;
-    if (std::string refusal = headsText(*heads, problem.context.worldSize); !refusal.empty() && !sharesKvHeads(*heads, problem.context)) return refusal;
+    if (std::string refusal = headsText(*heads, problem.context.worldSize);
+        !refusal.empty() && !sharesKvHeads(*heads, problem.context))
+      return refusal;
   }
   return {};
 }
 
 /// What stands in `heads` is not said again.
 std::string clauseOf(Standing standing, const std::string& heads) {
-  if (auto* cannot = std::get_if<Cannot>(&standing); cannot && cannot->why == heads) return std::string(cannotText(*cannot));
+  if (auto* cannot = std::get_if<Cannot>(&standing); cannot && cannot->why == heads)
+    return std::string(cannotText(*cannot));
   if (auto* setting = std::get_if<NotAskedFor>(&standing); setting && setting->why == heads) setting->why.clear();
   return toText(standing);
 }
@@ -115,18 +119,21 @@ std::string firstReason(const Graph& graph, const Tried& tried, const std::vecto
     if (!first || isAttention) first = i;
     if (isAttention) break;
   }
-  return first ? fmt::format("{} {}", nameOf(graph, parts[*first]), clauseOf(tried.mainParts[*first], tried.size.heads)) : std::string();
+  return first ? fmt::format("{} {}", nameOf(graph, parts[*first]), clauseOf(tried.mainParts[*first], tried.size.heads))
+               : std::string();
 }
 
 /// What one rank alone takes, where no plan on several is faster and one has room for the model.
 std::optional<Femtoseconds> asFastAlone(const solve::Problem& problem, const solve::SolveResult& result) {
   if (!result.optimum) return std::nullopt;
   const solve::PlanCost alone = costOfWhole(problem);
-  const bool isAsFast = alone.femtoseconds() <= result.optimum->fastest().femtoseconds() && alone.bytes() <= problem.cost.budgetBytes();
+  const bool isAsFast =
+      alone.femtoseconds() <= result.optimum->fastest().femtoseconds() && alone.bytes() <= problem.cost.budgetBytes();
   return isAsFast ? std::optional(alone.femtoseconds()) : std::nullopt;
 }
 
-void judge(const solve::Problem& problem, const solve::SolveResult& result, const std::vector<NodeId>& parts, Tried& tried) {
+void judge(const solve::Problem& problem, const solve::SolveResult& result, const std::vector<NodeId>& parts,
+           Tried& tried) {
   WorldSize& size = tried.size;
   if (parts.empty()) {
     size.verdict = WorldSizeVerdict::Nothing;
@@ -139,7 +146,8 @@ void judge(const solve::Problem& problem, const solve::SolveResult& result, cons
     size.verdict = whenNothingSplits(tried.mainParts);
   } else if (const auto alone = asFastAlone(problem, result)) {
     size.verdict = WorldSizeVerdict::DoesNotPay;
-    size.why = fmt::format("no plan takes less than the {} that one rank takes; what is split makes a rank hold less", solve::timeText(*alone));
+    size.why = fmt::format("no plan takes less than the {} that one rank takes; what is split makes a rank hold less",
+                           solve::timeText(*alone));
     return;
   } else if (has(isImpossibleHere)) {
     size.verdict = WorldSizeVerdict::Partly;
@@ -150,10 +158,12 @@ void judge(const solve::Problem& problem, const solve::SolveResult& result, cons
 /// Without a plan: what is whole on every rank in all of them, where that is why they need so much.
 std::string wholeText(const Preflight& before, std::int64_t overBytes) {
   if (before.wholeBytes < overBytes / kWorthTelling) return {};
-  const auto largest = std::max_element(before.whole.begin(), before.whole.end(), [](const WholeWeights& a, const WholeWeights& b) { return a.bytes < b.bytes; });
+  const auto largest = std::max_element(before.whole.begin(), before.whole.end(),
+                                        [](const WholeWeights& a, const WholeWeights& b) { return a.bytes < b.bytes; });
   if (largest == before.whole.end() || largest->bytes == 0) return {};
   const std::string most = before.whole.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
-  return fmt::format("{} of weights are whole on every rank{} `{}` ({}); ", bytesText(before.wholeBytes), most.empty() ? ":" : most, largest->pattern, largest->why);
+  return fmt::format("{} of weights are whole on every rank{} `{}` ({}); ", bytesText(before.wholeBytes),
+                     most.empty() ? ":" : most, largest->pattern, largest->why);
 }
 
 /// Sizes that do not divide are the reason only where they make ranks hold much whole.
@@ -164,7 +174,8 @@ void explainFailure(const solve::Problem& problem, WorldSize& size) {
   size.why = whole + size.why;
 }
 
-void judgeParts(const solve::Problem& problem, const solve::SolveResult& result, solve::Engine engine, const std::vector<NodeId>& parts, Tried& tried) {
+void judgeParts(const solve::Problem& problem, const solve::SolveResult& result, solve::Engine engine,
+                const std::vector<NodeId>& parts, Tried& tried) {
   Standings standings(problem, *result.solution, engine, result.optimum.get());
   for (NodeId part : parts) {
     const bool isLayer = graph::layerShape(*problem.graph, part).has_value();
@@ -180,7 +191,8 @@ void takeOverBudget(solve::Engine engine, WorldSize& size) {
 }
 
 /// nullopt: cancelled.
-std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine engine, const std::vector<NodeId>& parts, const Progress& progress) {
+std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine engine,
+                               const std::vector<NodeId>& parts, const Progress& progress) {
   Tried tried;
   tried.size.ranks = ranks;
   tried.size.layers = solve::countLayers(*problem.graph, nullptr, ranks);
@@ -204,8 +216,8 @@ std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine 
 }
 
 std::string splitText(const WorldSize& size) {
-  return fmt::format("{} of {} layers, {} of the FLOPs and {} of the weight bytes are split", size.layers.split, size.layers.layers, percentText(size.flopsShare),
-                     percentText(size.weightShare));
+  return fmt::format("{} of {} layers, {} of the FLOPs and {} of the weight bytes are split", size.layers.split,
+                     size.layers.layers, percentText(size.flopsShare), percentText(size.weightShare));
 }
 
 }  // namespace
@@ -223,7 +235,8 @@ std::string_view toText(WorldSizeVerdict verdict) {
   return "";
 }
 
-std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks, const Progress& progress) {
+std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine engine, std::span<const int> ranks,
+                                  const Progress& progress) {
   const std::vector<NodeId> parts = mainParts(*problem.graph);
   std::vector<WorldSize> sizes;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -235,24 +248,32 @@ std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine e
   return sizes;
 }
 
-std::string reasonText(const WorldSize& size) { return size.heads + (size.heads.empty() || size.why.empty() ? "" : "; ") + size.why; }
-std::string overBudgetText(const WorldSize& size) { return size.fitsBudget() ? std::string() : "over by " + bytesText(size.overBytes); }
+std::string reasonText(const WorldSize& size) {
+  return size.heads + (size.heads.empty() || size.why.empty() ? "" : "; ") + size.why;
+}
+std::string overBudgetText(const WorldSize& size) {
+  return size.fitsBudget() ? std::string() : "over by " + bytesText(size.overBytes);
+}
 
 std::string toText(const WorldSize& size) {
   const std::string reason = reasonText(size);
   const std::string because = reason.empty() ? "" : ": " + reason;
   switch (size.verdict) {
     case WorldSizeVerdict::Works:
-      return size.ranks == 1 ? "works, there is nothing to split" : fmt::format("works: {}{}", splitText(size), reason.empty() ? "" : "; " + reason);
+      return size.ranks == 1 ? "works, there is nothing to split"
+                             : fmt::format("works: {}{}", splitText(size), reason.empty() ? "" : "; " + reason);
     case WorldSizeVerdict::Partly: return fmt::format("works in part{}; {}", because, splitText(size));
     case WorldSizeVerdict::Nothing: return "nothing is split" + because;
     case WorldSizeVerdict::DoesNotPay:
-      return size.layers.split > 0 ? fmt::format("does not pay{}; {}", because, splitText(size)) : "nothing is split" + because;
+      return size.layers.split > 0 ? fmt::format("does not pay{}; {}", because, splitText(size))
+                                   : "nothing is split" + because;
     case WorldSizeVerdict::NotAskedFor: return "nothing is split" + because;
     case WorldSizeVerdict::NoSolution: return "there is no solution" + because;
     case WorldSizeVerdict::OverBudget:
       if (size.hasPlan) return fmt::format("over the budget{}", because);
-      return fmt::format("{}: {}, the smallest that was found needs {} a rank", size.isProved ? "no plan fits" : "no plan that fits was found", overBudgetText(size), bytesText(size.rankBytes));
+      return fmt::format("{}: {}, the smallest that was found needs {} a rank",
+                         size.isProved ? "no plan fits" : "no plan that fits was found", overBudgetText(size),
+                         bytesText(size.rankBytes));
   }
   return {};
 }

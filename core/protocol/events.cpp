@@ -176,7 +176,8 @@ ErrorCode errorCodeOf(int code) {
 }
 
 PeakMemory peakOf(const MemorySample& sample) {
-  // The allocator's peak counts temporaries inside operators too; contexts and the buffers of NCCL are none of the program's.
+  // The allocator's peak counts temporaries inside operators too; contexts and the buffers of NCCL are none of the
+  // program's.
   PeakMemory peak;
   peak.program = std::max(sample.weights + std::max(sample.activations, sample.peakActivations), sample.peak);
   const bool isProcess = sample.deviceUsed == sample.rss;
@@ -184,9 +185,7 @@ PeakMemory peakOf(const MemorySample& sample) {
   return peak;
 }
 
-std::string_view toText(Phase phase) {
-  return kPhaseNames[static_cast<std::size_t>(phase)];
-}
+std::string_view toText(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 
 std::string encode(const Message& message) {
   Json json;

@@ -11,8 +11,9 @@
 /// | result      | outputs' digests, loss, counts                                                  |
 /// | error       | message, peer_failed, code (the exit code of its class, base/result.h)          |
 ///
-/// Foreign input (a rank may be on another machine): bounded, versioned. Texts longer than 8 KiB are cut when encoded. A
-/// line of an unknown type only says that the rank lives: it decodes as Heartbeat. Missing fields keep their defaults.
+/// Foreign input (a rank may be on another machine): bounded, versioned. Texts longer than 8 KiB are cut when encoded.
+/// A line of an unknown type only says that the rank lives: it decodes as Heartbeat. Missing fields keep their
+/// defaults.
 #include "base/result.h"
 
 #include <cstdint>
@@ -29,14 +30,22 @@ inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 enum class Phase : std::uint8_t { Spawned, Connecting, Loading, WarmUp, Running, Gathering, Done, Failed };
 std::string_view toText(Phase phase);
 
-struct Hello { int version = kProtocolVersion; int rank = 0; std::int64_t pid = 0; std::string device; };
-struct PhaseChange { Phase phase = Phase::Spawned; std::int64_t done = 0, total = 0; };
+struct Hello {
+  int version = kProtocolVersion;
+  int rank = 0;
+  std::int64_t pid = 0;
+  std::string device;
+};
+struct PhaseChange {
+  Phase phase = Phase::Spawned;
+  std::int64_t done = 0, total = 0;
+};
 /// Bytes. On CPUs `deviceUsed` is the process's RSS and `deviceTotal` the machine's memory.
 struct MemorySample {
-  std::int64_t timeUs = 0;        ///< since the rank started
-  std::int64_t weights = 0;       ///< parameters and constants loaded so far
-  std::int64_t activations = 0;   ///< live values of the program now
-  std::int64_t communication = 0; ///< buffers of collectives, context
+  std::int64_t timeUs = 0;         ///< since the rank started
+  std::int64_t weights = 0;        ///< parameters and constants loaded so far
+  std::int64_t activations = 0;    ///< live values of the program now
+  std::int64_t communication = 0;  ///< buffers of collectives, context
   std::int64_t peakActivations = 0;
   std::int64_t allocated = 0, reserved = 0, peak = 0;  ///< allocator's view
   std::int64_t deviceUsed = 0, deviceTotal = 0, deviceFree = 0;
@@ -46,15 +55,21 @@ struct MemorySample {
 };
 /// The most that a rank held, two figures under one name each wherever they are shown.
 struct PeakMemory {
-  std::int64_t program = 0;  ///< weights, activations and work space, as the allocator counts them: what a plan predicts
+  std::int64_t program =
+      0;  ///< weights, activations and work space, as the allocator counts them: what a plan predicts
   std::int64_t process = 0;  ///< all that the process took where its program lies: on CPUs its RSS, else of its GPU
   bool operator==(const PeakMemory&) const = default;
 };
 /// Of all that a rank did until this sample.
 PeakMemory peakOf(const MemorySample& sample);
 struct Heartbeat {};
-/// One executed collective: `index` counts them within a run of the program, in the plan's order. `kind` is the plan's name.
-struct CollectiveDone { std::int32_t index = 0; std::string kind; std::int64_t bytes = 0, microseconds = 0; };
+/// One executed collective: `index` counts them within a run of the program, in the plan's order. `kind` is the plan's
+/// name.
+struct CollectiveDone {
+  std::int32_t index = 0;
+  std::string kind;
+  std::int64_t bytes = 0, microseconds = 0;
+};
 struct RankResult {
   std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0;
   PeakMemory peak;
@@ -65,7 +80,11 @@ struct RankResult {
   std::map<std::string, std::string> outputDigests;  ///< output name → hex digest; equal on all ranks
 };
 /// `peerFailed`: this rank only noticed that another one is gone; the first failure is to be looked for there.
-struct RankError { std::string message; bool peerFailed = false; ErrorCode code = ErrorCode::RankFailed; };
+struct RankError {
+  std::string message;
+  bool peerFailed = false;
+  ErrorCode code = ErrorCode::RankFailed;
+};
 
 /// The class of failure that a rank ended with; RankFailed for an exit code that is none of them.
 ErrorCode errorCodeOf(int exitCode);

@@ -74,7 +74,8 @@ Result<RankEnvironment> readRankEnvironment(const Getter& variable) {
   }
   const auto rank = firstSet(variable, {"RANK", "SLURM_PROCID"});
   if (rank && !worldSize && rank->text != "0") {
-    return fail(ErrorCode::BadUsage, "{}={} is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.", rank->name,
+    return fail(ErrorCode::BadUsage,
+                "{}={} is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.", rank->name,
                 rank->text);
   }
   if (!rank && result.worldSize > 1) {
@@ -97,7 +98,8 @@ Result<RankEnvironment> readRankEnvironment(const Getter& variable) {
     result.masterPort = 20000 + id % 20000;
   }
   if (const auto agent = firstSet(variable, {"TORCHELASTIC_USE_AGENT_STORE"}); agent && agent->text == "True") {
-    CLEAVE_TRY(const int attempt, integerOf(variable, {"TORCHELASTIC_RESTART_COUNT"}, 0, std::numeric_limits<int>::max(), 0));
+    CLEAVE_TRY(const int attempt,
+               integerOf(variable, {"TORCHELASTIC_RESTART_COUNT"}, 0, std::numeric_limits<int>::max(), 0));
     result.agentStore = fmt::format("/worker/attempt_{}", attempt);
   }
   if (result.worldSize > 1 && result.masterPort == 0) {
@@ -141,9 +143,10 @@ std::optional<std::string> readable(int rank, const Message& message) {
   if (const auto* error = std::get_if<RankError>(&message)) return fmt::format("rank {}: {}", rank, error->message);
   if (const auto* result = std::get_if<RankResult>(&message)) {
     std::string text = fmt::format(
-        "rank {}: {:.3f} ms, {} bytes read, {} all-reduces, {} all-gathers, {} reduce-scatters, peak of the program {} bytes", rank,
-        static_cast<double>(result->stepMicroseconds) / 1000, result->bytesRead, result->allReduce, result->allGather,
-        result->reduceScatter, result->peak.program);
+        "rank {}: {:.3f} ms, {} bytes read, {} all-reduces, {} all-gathers, {} reduce-scatters, peak of the program {} "
+        "bytes",
+        rank, static_cast<double>(result->stepMicroseconds) / 1000, result->bytesRead, result->allReduce,
+        result->allGather, result->reduceScatter, result->peak.program);
     if (result->hasLoss) text += fmt::format(", loss {:.6f}", result->loss);
     for (const auto& [name, digest] : result->outputDigests) text += fmt::format(", {} {}", name, digest);
     return text;

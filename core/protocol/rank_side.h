@@ -9,8 +9,8 @@
 /// | where to meet  | MASTER_ADDR        | first host of SLURM_STEP_NODELIST or SLURM_NODELIST  |
 /// |                | MASTER_PORT        | 20000 + SLURM_JOB_ID modulo 20000                    |
 ///
-/// Where both are set the first column counts. Nothing set: one rank alone. Where torchrun says that its agent serves the
-/// store at that address (TORCHELASTIC_USE_AGENT_STORE), no rank may serve one there.
+/// Where both are set the first column counts. Nothing set: one rank alone. Where torchrun says that its agent serves
+/// the store at that address (TORCHELASTIC_USE_AGENT_STORE), no rank may serve one there.
 #include "protocol/events.h"
 
 #include <functional>
@@ -23,8 +23,9 @@ namespace cleave::protocol {
 struct RankEnvironment {
   int rank = 0, localRank = 0, worldSize = 1;
   std::string masterAddress = "127.0.0.1";
-  int masterPort = 0;  ///< 0: not given (fine for one rank)
-  std::string agentStore;  ///< prefix of this attempt's keys in the agent's store, "/worker/attempt_0"; empty: rank 0 serves
+  int masterPort = 0;      ///< 0: not given (fine for one rank)
+  std::string agentStore;  ///< prefix of this attempt's keys in the agent's store, "/worker/attempt_0"; empty: rank 0
+                           ///< serves
 };
 
 /// `variable` answers like getenv. BadUsage names the variable that is missing, malformed or out of range.

@@ -1,8 +1,8 @@
 /// Scaled dot product attention: softmax(q k^T / sqrt(e) + mask) v over [..., length, width].
 ///
-/// Leading dimensions (batch, heads) are independent of each other. Query positions are too, unless a causal mask counts
-/// them from the first; key positions are summed over. With `enable_gqa` query head i uses KV head i / (hq / hk): even parts
-/// of both belong together, and one KV head on several ranks serves the query heads of each of them.
+/// Leading dimensions (batch, heads) are independent of each other. Query positions are too, unless a causal mask
+/// counts them from the first; key positions are summed over. With `enable_gqa` query head i uses KV head i / (hq /
+/// hk): even parts of both belong together, and one KV head on several ranks serves the query heads of each of them.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -15,12 +15,13 @@ namespace {
 
 std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
 
-/// One KV head a rank, held by several ranks, beside evenly split query heads: the same parts as if it were split with them.
+/// One KV head a rank, held by several ranks, beside evenly split query heads: the same parts as if it were split with
+/// them.
 void alignSharedHeads(Call& call, int query, int key, int value, int headDim) {
   for (const int operand : {key, value}) {
     const Placement& p = call.at(operand);
-    const bool isSharedHead = p.firstDim() == headDim && p.lastDim() == headDim && p.replicas() > 1 && p.blocks().empty() &&
-                              p.padding() == 0 &&
+    const bool isSharedHead = p.firstDim() == headDim && p.lastDim() == headDim && p.replicas() > 1 &&
+                              p.blocks().empty() && p.padding() == 0 &&
                               sizeAt(call.shape(operand), headDim) * p.replicas() == call.worldSize();
     if (isSharedHead && call.at(query).isPlainSplit(headDim)) call.reinterpret(operand, Placement::split(headDim));
   }
@@ -69,7 +70,8 @@ Verdict attention(Call& call) {
       if (!isBroadcast) axes.operand(operand, d, axis);
     }
   }
-  const int rows = call.flag(5, false) ? axes.whole("with a causal mask counts from the first query along") : axes.kept();
+  const int rows =
+      call.flag(5, false) ? axes.whole("with a causal mask counts from the first query along") : axes.kept();
   const int keys = axes.whole("sums over the keys along");
   const int width = axes.whole("sums over the head width along");
   const int valueWidth = axes.kept();

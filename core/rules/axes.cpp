@@ -94,10 +94,11 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
     if (!a.needsWhole) continue;
     const int dim = dimOnAxis(cut.operand, axis);
     // A norm between a projection and its heads: the layer is what the reader knows.
-    const std::string layer = dim == m_call.rank(cut.operand) - 1 && a.why.ends_with(" over") ? m_call.layerBehind(cut.operand) : "";
+    const std::string layer =
+        dim == m_call.rank(cut.operand) - 1 && a.why.ends_with(" over") ? m_call.layerBehind(cut.operand) : "";
     if (!layer.empty()) {
-      return Conflict{fmt::format("`{}` {} all {} features of `{}`, which are split ({}): no rank holds all of them.", m_call.shortName(),
-                                  a.why, m_call.shape(cut.operand).back(), layer, p.text()),
+      return Conflict{fmt::format("`{}` {} all {} features of `{}`, which are split ({}): no rank holds all of them.",
+                                  m_call.shortName(), a.why, m_call.shape(cut.operand).back(), layer, p.text()),
                       {cut.operand}};
     }
     return Conflict{fmt::format("`{}` {} dimension {} of {}, which is {} ({} elements): no rank holds all of it.",
@@ -112,9 +113,8 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
                     {cut.operand},
                     {}};
   }
-  const bool isPlainOnly = std::any_of(cut.axes.begin(), cut.axes.end(), [&](int axis) {
-    return m_axes[static_cast<std::size_t>(axis)].inProportion;
-  });
+  const bool isPlainOnly = std::any_of(cut.axes.begin(), cut.axes.end(),
+                                       [&](int axis) { return m_axes[static_cast<std::size_t>(axis)].inProportion; });
   if (isPlainOnly && (!p.blocks().empty() || p.padding() != 0 || cut.axes.size() > 1)) {
     return Conflict{fmt::format("`{}` changes the size of dimension {}, so that {} does not carry over to its result.",
                                 m_call.shortName(), p.firstDim(), p.text()),
@@ -129,11 +129,12 @@ std::optional<Conflict> Axes::refusePadding(const Cut& cut) const {
   const Placement& p = m_call.at(cut.operand);
   if (p.padding() == 0) return std::nullopt;
   const bool hasName = !m_names[static_cast<std::size_t>(cut.operand)].empty();
-  return Conflict{fmt::format("`{}` cannot take {}, whose padding ({}) only the loss and operators that leave the dimension "
-                              "alone can take.",
-                              m_call.shortName(), hasName ? nameOf(cut.operand) : inputName(m_call, cut.operand), p.text()),
-                  {cut.operand},
-                  {}};
+  return Conflict{
+      fmt::format("`{}` cannot take {}, whose padding ({}) only the loss and operators that leave the dimension "
+                  "alone can take.",
+                  m_call.shortName(), hasName ? nameOf(cut.operand) : inputName(m_call, cut.operand), p.text()),
+      {cut.operand},
+      {}};
 }
 
 std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
@@ -156,7 +157,8 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
     if (dim < 0) continue;
     return Conflict{fmt::format("{}, {} is whole and has {} elements there, so it would have to be cut.", intro,
                                 nameOf(other), m_call.shape(other)[static_cast<std::size_t>(dim)]),
-                    {lead.operand, other}, {}};
+                    {lead.operand, other},
+                    {}};
   }
   return std::nullopt;
 }

@@ -60,7 +60,8 @@ void Call::complain(std::string problem) const {
 }
 
 std::string_view Call::producerOf(int operand) const {
-  const graph::Node& producer = m_call.graph.node(m_call.graph.value(m_operands[static_cast<std::size_t>(operand)]).producer);
+  const graph::Node& producer =
+      m_call.graph.node(m_call.graph.value(m_operands[static_cast<std::size_t>(operand)]).producer);
   return producer.kind == graph::NodeKind::Call ? std::string_view(m_call.graph.opName(producer)) : std::string_view();
 }
 
@@ -166,9 +167,7 @@ int Call::wrap(std::int64_t dim, int rank) const {
   return static_cast<int>(dim < 0 ? dim + size : dim);
 }
 
-int Call::dim(std::size_t index, int rank, std::int64_t fallback) const {
-  return wrap(integer(index, fallback), rank);
-}
+int Call::dim(std::size_t index, int rank, std::int64_t fallback) const { return wrap(integer(index, fallback), rank); }
 
 std::vector<int> Call::dims(std::size_t index, int rank) const {
   std::vector<int> out;

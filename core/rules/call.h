@@ -2,8 +2,8 @@
 /// What a rule sees of one application: operands with shapes and placements, results, and arguments read by schema
 /// position with the schema's defaults. Inside this room only.
 ///
-/// Arguments come from foreign graphs too: an accessor that meets the wrong kind or a dimension out of range notes it in
-/// `problem()` and answers a harmless value; `applyRule` turns a noted problem into a conflict.
+/// Arguments come from foreign graphs too: an accessor that meets the wrong kind or a dimension out of range notes it
+/// in `problem()` and answers a harmless value; `applyRule` turns a noted problem into a conflict.
 #include "rules/rule.h"
 
 namespace cleave::rules {
@@ -21,7 +21,9 @@ class Call {
   int rank(int operand) const { return static_cast<int>(shape(operand).size()); }
   const Placement& at(int operand) const { return m_placements[static_cast<std::size_t>(operand)]; }
   /// Some rules read a placement as another one that holds the same elements.
-  void reinterpret(int operand, Placement placement) { m_placements[static_cast<std::size_t>(operand)] = std::move(placement); }
+  void reinterpret(int operand, Placement placement) {
+    m_placements[static_cast<std::size_t>(operand)] = std::move(placement);
+  }
 
   int resultCount() const { return static_cast<int>(m_results.size()); }
   const Shape& resultShape(int result) const;
@@ -29,11 +31,12 @@ class Call {
 
   /// Operator that makes an operand; empty: none does.
   std::string_view producerOf(int operand) const;
-  /// The layer whose output features the last dimension of an operand are, casts and element-wise steps aside; empty: none.
+  /// The layer whose output features the last dimension of an operand are, casts and element-wise steps aside; empty:
+  /// none.
   std::string layerBehind(int operand) const;
 
-  bool has(std::size_t index) const;                  ///< given and not None
-  int operand(std::size_t index) const;               ///< operand number of a tensor argument; -1 when absent
+  bool has(std::size_t index) const;                      ///< given and not None
+  int operand(std::size_t index) const;                   ///< operand number of a tensor argument; -1 when absent
   std::vector<int> operandList(std::size_t index) const;  ///< of a tensor list; -1 for absent entries
   std::int64_t integer(std::size_t index, std::int64_t fallback) const;
   double real(std::size_t index, double fallback) const;
@@ -106,7 +109,8 @@ FamilyTable lossFamily();
 /// Element-wise with broadcasting to the first result; the rule that other families fall back on.
 Verdict pointwise(Call& call);
 /// Replaces argument `index` by the local sizes of result 0.
-void setLocalSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args, std::size_t index);
+void setLocalSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args,
+                   std::size_t index);
 /// Size of dimension `dim` of result `result` on a rank (its whole size when the placement does not divide).
 std::int64_t localSize(const Call& call, std::span<const Placement> results, int result, int dim);
 /// Size of dimension `dim` of an operand on a rank.

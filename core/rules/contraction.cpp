@@ -1,5 +1,5 @@
-/// Products: dimensions that are summed over must be whole (each rank would hold a partial sum; only a row-parallel layer
-/// may complete one), batch, row and column dimensions may be split.
+/// Products: dimensions that are summed over must be whole (each rank would hold a partial sum; only a row-parallel
+/// layer may complete one), batch, row and column dimensions may be split.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,8 @@ void bindBroadcast(Axes& axes, const Call& call, int operand, const std::vector<
 
 /// [..., m, k] x [..., k, n] with NumPy's rules for vectors and batch dimensions; `added` broadcasts to the result.
 Verdict product(Call& call, int left, int right, int added = -1) {
-  if (left < 0 || right < 0 || call.rank(left) < 1 || call.rank(right) < 1) return call.complain("a factor is missing"), claimOf({}, {});
+  if (left < 0 || right < 0 || call.rank(left) < 1 || call.rank(right) < 1)
+    return call.complain("a factor is missing"), claimOf({}, {});
   Axes axes(call);
   const bool hasRows = call.rank(left) >= 2, hasColumns = call.rank(right) >= 2;
   const int rank = call.resultRank(0);
@@ -45,7 +46,8 @@ Verdict product(Call& call, int left, int right, int added = -1) {
       const int at = d + batchRank - count;
       if (at < 0) return call.complain("a factor has more batch dimensions than the result");
       const auto size = call.shape(operand)[static_cast<std::size_t>(d)];
-      if (size == call.resultShape(0)[static_cast<std::size_t>(at)]) axes.operand(operand, d, resultAxes[static_cast<std::size_t>(at)]);
+      if (size == call.resultShape(0)[static_cast<std::size_t>(at)])
+        axes.operand(operand, d, resultAxes[static_cast<std::size_t>(at)]);
     }
   };
   bindBatch(left, hasRows ? 2 : 1);
@@ -65,7 +67,8 @@ Verdict addedProduct(Call& call) { return product(call, call.operand(1), call.op
 /// input [..., in], weight [out, in], bias [out]: where the weight is no parameter (computed, or seen through a view).
 Verdict linear(Call& call) {
   const int input = call.operand(0), weight = call.operand(1), bias = call.operand(2);
-  if (input < 0 || weight < 0 || call.rank(weight) != 2 || call.rank(input) < 1) return call.complain("the weight is not a matrix"), claimOf({}, {});
+  if (input < 0 || weight < 0 || call.rank(weight) != 2 || call.rank(input) < 1)
+    return call.complain("the weight is not a matrix"), claimOf({}, {});
   Axes axes(call);
   axes.name(input, "the input").name(weight, "the weight").name(bias, "the bias");
   const int last = call.rank(input) - 1;
@@ -86,8 +89,8 @@ Verdict outer(Call& call) {
   return axes.follow();
 }
 
-/// equation, tensors: each letter is an axis; one that the result lacks is summed over. Ellipses and repeated letters in
-/// one term are left whole.
+/// equation, tensors: each letter is an axis; one that the result lacks is summed over. Ellipses and repeated letters
+/// in one term are left whole.
 Verdict einsum(Call& call) {
   std::string equation = call.text(0);
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
@@ -113,7 +116,8 @@ Verdict einsum(Call& call) {
       // A size of 1 broadcasts against the other terms.
       const auto size = call.shape(tensors[i])[d];
       const auto at = output.find(term[d]);
-      const bool isBroadcast = size == 1 && at != std::string::npos && at < call.resultShape(0).size() && call.resultShape(0)[at] != 1;
+      const bool isBroadcast =
+          size == 1 && at != std::string::npos && at < call.resultShape(0).size() && call.resultShape(0)[at] != 1;
       if (!isBroadcast) axes.operand(tensors[i], static_cast<int>(d), axis);
     }
   }
@@ -125,25 +129,18 @@ Verdict einsum(Call& call) {
   for (int i = 0; i < call.operandCount(); ++i) {
     if (call.at(i).isSplit()) split.push_back(i);
   }
-  return conflictOfAny(fmt::format("`einsum` with the equation {} is left whole: only equations with an arrow, without ... "
-                                   "and repeated letters are followed.",
-                                   call.text(0)),
-                       split);
+  return conflictOfAny(
+      fmt::format("`einsum` with the equation {} is left whole: only equations with an arrow, without ... "
+                  "and repeated letters are followed.",
+                  call.text(0)),
+      split);
 }
 
 constexpr Entry kEntries[] = {
-    {"aten::addmm", addedProduct},
-    {"aten::addmv", addedProduct},
-    {"aten::baddbmm", addedProduct},
-    {"aten::bmm", plainProduct},
-    {"aten::dot", plainProduct},
-    {"aten::einsum", einsum},
-    {"aten::ger", outer},
-    {"aten::linear", linear},
-    {"aten::matmul", plainProduct},
-    {"aten::mm", plainProduct},
-    {"aten::mv", plainProduct},
-    {"aten::outer", outer},
+    {"aten::addmm", addedProduct}, {"aten::addmv", addedProduct}, {"aten::baddbmm", addedProduct},
+    {"aten::bmm", plainProduct},   {"aten::dot", plainProduct},   {"aten::einsum", einsum},
+    {"aten::ger", outer},          {"aten::linear", linear},      {"aten::matmul", plainProduct},
+    {"aten::mm", plainProduct},    {"aten::mv", plainProduct},    {"aten::outer", outer},
     {"aten::vdot", plainProduct},
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Calls on which the rules are proved: for each operator of each family, with sizes left open as letters. A check draws
-/// sizes, runs the operator whole and on shards, and compares (see libtorch/exec/verify_rules.h).
+/// Calls on which the rules are proved: for each operator of each family, with sizes left open as letters. A check
+/// draws sizes, runs the operator whole and on shards, and compares (see libtorch/exec/verify_rules.h).
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,8 +8,8 @@
 namespace cleave::rules {
 
 struct Example {
-  std::string call;               ///< see rule_text.h; without results, placements and ranks
-  bool hasRandomValues = false;   ///< results are compared in shape only
+  std::string call;              ///< see rule_text.h; without results, placements and ranks
+  bool hasRandomValues = false;  ///< results are compared in shape only
 };
 
 /// In the order of the families; every operator with a rule has at least one.

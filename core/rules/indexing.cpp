@@ -1,5 +1,5 @@
-/// Elements picked or written by index. The dimension that indices point into must be whole (they count from its start);
-/// the dimensions of the indices themselves, and those that are not indexed, may be split.
+/// Elements picked or written by index. The dimension that indices point into must be whole (they count from its
+/// start); the dimensions of the indices themselves, and those that are not indexed, may be split.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,8 @@ constexpr const char* kWrites = "writes by index into";
 /// self, dim, index: result has the index's shape.
 Verdict gather(Call& call) {
   const int self = call.operand(0), index = call.operand(2);
-  if (self < 0 || index < 0 || call.rank(self) != call.rank(index)) return call.complain("self and index differ in dimensions"), claimOf({}, {});
+  if (self < 0 || index < 0 || call.rank(self) != call.rank(index))
+    return call.complain("self and index differ in dimensions"), claimOf({}, {});
   const int dim = call.dim(1, call.rank(self), 0);
   Axes axes(call);
   axes.name(index, "the index");
@@ -40,7 +41,8 @@ Verdict gather(Call& call) {
 /// self, dim, index, src (a tensor or a number).
 Verdict scatter(Call& call) {
   const int self = call.operand(0), index = call.operand(2);
-  if (self < 0 || index < 0 || call.rank(self) != call.rank(index)) return call.complain("self and index differ in dimensions"), claimOf({}, {});
+  if (self < 0 || index < 0 || call.rank(self) != call.rank(index))
+    return call.complain("self and index differ in dimensions"), claimOf({}, {});
   const int source = call.operandCount() > 2 ? call.operand(3) : -1;
   const int dim = call.dim(1, call.rank(self), 0);
   Axes axes(call);
@@ -76,9 +78,9 @@ Verdict indexSelect(Call& call) {
 
 /// Where the broadcast dimensions of advanced indices go, and which dimensions of self they take.
 struct AdvancedIndex {
-  std::vector<int> indexed;      ///< operand per dimension of self; -1: not indexed
+  std::vector<int> indexed;  ///< operand per dimension of self; -1: not indexed
   int broadcastRank = 0;
-  int position = 0;              ///< first dimension of the broadcast indices in the result
+  int position = 0;  ///< first dimension of the broadcast indices in the result
   bool isByMask = false;
 };
 
@@ -160,8 +162,9 @@ Verdict indexPut(Call& call) {
   if (at.isByMask) return allMustBeWhole(call, "writes by a mask and is left whole");
   Axes axes(call);
   const std::vector<int> broadcast = bindIndices(call, axes, at, false);
-  const int pickedRank = at.broadcastRank + call.rank(0) -
-                         static_cast<int>(std::count_if(at.indexed.begin(), at.indexed.end(), [](int i) { return i >= 0; }));
+  const int pickedRank =
+      at.broadcastRank + call.rank(0) -
+      static_cast<int>(std::count_if(at.indexed.begin(), at.indexed.end(), [](int i) { return i >= 0; }));
   const auto bindValues = [&](int pickedDim, int axis, std::int64_t size) {
     const int d = pickedDim - pickedRank + call.rank(values);
     if (d >= 0 && sizeAt(call.shape(values), d) == size) axes.operand(values, d, axis);
@@ -213,23 +216,19 @@ Verdict dataDependent(Call& call) {
 }
 
 constexpr Entry kEntries[] = {
-    {"aten::embedding", embedding},
-    {"aten::gather", gather},
-    {"aten::index.Tensor", index},
-    {"aten::index_put", indexPut},
-    {"aten::index_select", indexSelect},
-    {"aten::masked_select", dataDependent},
-    {"aten::nonzero", dataDependent},
-    {"aten::one_hot", oneHot},
-    {"aten::scatter.src", scatter},
-    {"aten::scatter.value", scatter},
+    {"aten::embedding", embedding},      {"aten::gather", gather},
+    {"aten::index.Tensor", index},       {"aten::index_put", indexPut},
+    {"aten::index_select", indexSelect}, {"aten::masked_select", dataDependent},
+    {"aten::nonzero", dataDependent},    {"aten::one_hot", oneHot},
+    {"aten::scatter.src", scatter},      {"aten::scatter.value", scatter},
     {"aten::scatter_add", scatter},
 };
 
 }  // namespace
 
 FamilyTable indexFamily() {
-  return {"index", "the dimension that indices point into must be whole; the indices' own dimensions may be split", kEntries};
+  return {"index", "the dimension that indices point into must be whole; the indices' own dimensions may be split",
+          kEntries};
 }
 
 }  // namespace cleave::rules

@@ -22,7 +22,8 @@ void nameUnlike(const Call& call, int dim, Conflict& conflict) {
   }
   for (int i = 0; others.size() != 1 && i < call.operandCount(); ++i) others.push_back(i);
   const auto complete = [&](std::vector<int>& culprits) {
-    const bool areAlike = std::all_of(culprits.begin(), culprits.end(), [&](int i) { return joinsSplit(call, i, dim); });
+    const bool areAlike =
+        std::all_of(culprits.begin(), culprits.end(), [&](int i) { return joinsSplit(call, i, dim); });
     if (areAlike) culprits.insert(culprits.end(), others.begin(), others.end());
   };
   complete(conflict.culprits);
@@ -39,14 +40,16 @@ std::optional<Verdict> concatenateSplit(Call& call, int dim) {
     }
   }
   if (blocks.size() > 64) return std::nullopt;
-  return claimOf({Placement::split(dim).withBlocks(std::move(blocks))}, "the parts of all inputs follow each other on each rank");
+  return claimOf({Placement::split(dim).withBlocks(std::move(blocks))},
+                 "the parts of all inputs follow each other on each rank");
 }
 
 /// tensors, dim. A one-dimensional empty tensor beside longer ones is skipped, as ATen does.
 Verdict cat(Call& call) {
   const int rank = call.resultRank(0);
   const int dim = call.dim(1, rank, 0);
-  if (static_cast<int>(call.operandList(0).size()) != call.operandCount()) call.complain("a tensor of the list is missing");
+  if (static_cast<int>(call.operandList(0).size()) != call.operandCount())
+    call.complain("a tensor of the list is missing");
   if (auto verdict = concatenateSplit(call, dim)) return *std::move(verdict);
   const auto isSkipped = [&](int operand) { return call.shape(operand) == Shape{0} && rank != 1; };
   int joined = 0;

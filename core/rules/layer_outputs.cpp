@@ -33,7 +33,8 @@ T argumentOr(const Node& node, std::size_t index, T fallback) {
 }
 
 /// Heads that a view makes of the last dimension of `value`: [.., h*e] → [.., h, e]; 0 when none follows. Looks through
-/// operators that keep the shape, nearest first, but not through another layer: what lies behind that is its own affair.
+/// operators that keep the shape, nearest first, but not through another layer: what lies behind that is its own
+/// affair.
 std::int64_t headsBehind(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
   std::vector<ValueId> way{value};
@@ -64,7 +65,8 @@ constexpr int kLongestWayToLoss = 12;
 /// Breadth first: each value once, however many ways lead to it.
 bool reachesLoss(const Graph& graph, ValueId value) {
   const auto isOutput = [&](ValueId at) {
-    return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const graph::Output& output) { return output.value == at; });
+    return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                       [&](const graph::Output& output) { return output.value == at; });
   };
   std::unordered_set<std::uint32_t> seen{value.raw()};
   std::vector<ValueId> here{value}, behind;
@@ -102,7 +104,8 @@ std::map<std::int64_t, Piece> piecesOf(const Graph& graph, ValueId value) {
   for (const NodeId user : graph.value(value).users) {
     const Node& node = graph.node(user);
     const std::string& op = graph.opName(node);
-    const bool isSplit = op == "aten::split.Tensor" || op == "aten::split_with_sizes" || op == "aten::chunk" || op == "aten::split.sizes";
+    const bool isSplit = op == "aten::split.Tensor" || op == "aten::split_with_sizes" || op == "aten::chunk" ||
+                         op == "aten::split.sizes";
     if (isSplit && isLast(argumentOr<std::int64_t>(node, 2, 0))) {
       std::int64_t start = 0;
       for (const ValueId piece : node.results) {

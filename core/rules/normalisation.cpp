@@ -29,7 +29,8 @@ Verdict overLast(Call& call, int count, const std::vector<int>& weights) {
   for (const int weight : weights) {
     if (weight < 0) continue;
     axes.name(weight, "the weight");
-    for (int d = 0; d < call.rank(weight) && d < count; ++d) axes.operand(weight, d, normalised[static_cast<std::size_t>(d)]);
+    for (int d = 0; d < call.rank(weight) && d < count; ++d)
+      axes.operand(weight, d, normalised[static_cast<std::size_t>(d)]);
   }
   return axes.follow();
 }
@@ -39,9 +40,7 @@ Verdict layerNorm(Call& call) {
   return overLast(call, static_cast<int>(call.integers(1).size()), {call.operand(2), call.operand(3)});
 }
 
-Verdict rmsNorm(Call& call) {
-  return overLast(call, static_cast<int>(call.integers(1).size()), {call.operand(2)});
-}
+Verdict rmsNorm(Call& call) { return overLast(call, static_cast<int>(call.integers(1).size()), {call.operand(2)}); }
 
 /// Channels in groups: whole groups may be split, with their weights.
 Verdict groups(Call& call, int weight, int bias) {
@@ -66,7 +65,10 @@ std::optional<Conflict> refuseGroups(const Call& call, std::int64_t count) {
   if (!p.touches(1) || p.isWholeOn(call.worldSize())) return std::nullopt;
   const std::int64_t parts = call.worldSize() / p.replicas();
   if (p.firstDim() == p.lastDim() && count % parts == 0) return std::nullopt;
-  return Conflict{fmt::format("`{}` has {} groups of channels, which do not split over {} ranks.", call.shortName(), count, parts), {0}, {}};
+  return Conflict{
+      fmt::format("`{}` has {} groups of channels, which do not split over {} ranks.", call.shortName(), count, parts),
+      {0},
+      {}};
 }
 
 /// input, weight, bias, N, C, HxW, group, eps.
@@ -130,8 +132,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable normalisationFamily() {
-  return {"normalisation", "what is normalised over must be whole; batch, sequence and whole groups of channels may be split",
-          kEntries};
+  return {"normalisation",
+          "what is normalised over must be whole; batch, sequence and whole groups of channels may be split", kEntries};
 }
 
 }  // namespace cleave::rules

@@ -250,7 +250,8 @@ std::string Placement::whyNotDivisible(const Shape& shape, int worldSize) const 
   Shape sizes(shape.begin() + m_firstDim, shape.begin() + m_lastDim + 1);
   if (divideJointly(sizes, parts)) return {};
   return fmt::format("{} together do not divide by {}",
-                     fmt::join(shape.begin() + m_firstDim, shape.begin() + m_lastDim + 1, " x "), partsText(m_replicas));
+                     fmt::join(shape.begin() + m_firstDim, shape.begin() + m_lastDim + 1, " x "),
+                     partsText(m_replicas));
 }
 
 std::optional<Shape> Placement::localShape(const Shape& shape, int worldSize) const {

@@ -6,9 +6,9 @@
 /// | `R`                     | whole on every rank                                                               |
 /// | `S(d)`                  | dimension d split evenly, rank r holds part r                                     |
 /// | `S(d,xk)`               | d split into n/k parts, rank r holds part r div k                                 |
-/// | `S(d,b[4,1/x2])`        | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal ones (`b3/x2`: with replicas) |
-/// | `S(d:e)`, `S(d:e,xk)`   | adjacent dimensions d..e split jointly, row-major                                 |
-/// | `S(d,pad p)`            | d padded by p at its end to divide, then split evenly                             |
+/// | `S(d,b[4,1/x2])`        | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal
+/// ones (`b3/x2`: with replicas) | | `S(d:e)`, `S(d:e,xk)`   | adjacent dimensions d..e split jointly, row-major | |
+/// `S(d,pad p)`            | d padded by p at its end to divide, then split evenly                             |
 ///
 /// A small value type; equality is equality of the text form. Dimensions are non-negative. Independent of any shape:
 /// `localShape` and `ranges` say what a placement makes of one.
@@ -34,8 +34,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// One part of a fused dimension: `size` elements in parts held by `replicas` neighbouring ranks each. Blocks that are all
-/// equal carry size 0, an equal share of whatever the dimension has (`b3`); see Placement::blocksOf.
+/// One part of a fused dimension: `size` elements in parts held by `replicas` neighbouring ranks each. Blocks that are
+/// all equal carry size 0, an equal share of whatever the dimension has (`b3`); see Placement::blocksOf.
 struct Block {
   std::int64_t size = 0;
   int replicas = 1;

@@ -169,17 +169,10 @@ constexpr Entry kEntries[] = {
 };
 
 constexpr Entry kCopies[] = {
-    {"aten::_to_copy", pointwise},
-    {"aten::alias", pointwise},
-    {"aten::clone", pointwise},
-    {"aten::contiguous", pointwise},
-    {"aten::copy", pointwise},
-    {"aten::detach", pointwise},
-    {"aten::lift_fresh_copy", pointwise},
-    {"aten::positive", pointwise},
-    {"aten::to.dtype", pointwise},
-    {"aten::to.dtype_layout", pointwise},
-    {"aten::type_as", pointwise},
+    {"aten::_to_copy", pointwise},        {"aten::alias", pointwise},    {"aten::clone", pointwise},
+    {"aten::contiguous", pointwise},      {"aten::copy", pointwise},     {"aten::detach", pointwise},
+    {"aten::lift_fresh_copy", pointwise}, {"aten::positive", pointwise}, {"aten::to.dtype", pointwise},
+    {"aten::to.dtype_layout", pointwise}, {"aten::type_as", pointwise},
 };
 
 }  // namespace

@@ -36,7 +36,9 @@ class PromiseCheck {
     return findOther({decider}, [&](const Verdict& now) -> std::string {
       const auto* others = std::get_if<std::vector<Claim>>(&now);
       const auto haveSameResults = [](const Claim& a, const Claim& b) { return a.results == b.results; };
-      if (others == nullptr || std::equal(claims.begin(), claims.end(), others->begin(), others->end(), haveSameResults)) return {};
+      if (others == nullptr ||
+          std::equal(claims.begin(), claims.end(), others->begin(), others->end(), haveSameResults))
+        return {};
       return fmt::format("operand {} alone fixes the results {}", decider, toText(Verdict(claims)));
     });
   }
@@ -50,7 +52,8 @@ class PromiseCheck {
   }
 
   /// Places all operands but `fixed` otherwise until `broken` tells a promise that does not hold.
-  std::optional<BrokenPromise> findOther(const std::vector<int>& fixed, const std::function<std::string(const Verdict&)>& broken) {
+  std::optional<BrokenPromise> findOther(const std::vector<int>& fixed,
+                                         const std::function<std::string(const Verdict&)>& broken) {
     if (fixed.size() == m_choices.size()) return std::nullopt;
     // The first draw has all others whole, where a conflict is least likely.
     for (int draw = 0; draw < m_draws; ++draw) {
@@ -109,7 +112,8 @@ std::vector<Placement> placementsWorthTrying(const Shape& shape, int worldSize, 
   return out;
 }
 
-std::optional<BrokenPromise> findBrokenPromise(const OpCall& call, const Verdict& verdict, std::uint64_t seed, int draws) {
+std::optional<BrokenPromise> findBrokenPromise(const OpCall& call, const Verdict& verdict, std::uint64_t seed,
+                                               int draws) {
   PromiseCheck check(call, seed, draws);
   if (const auto* conflict = std::get_if<Conflict>(&verdict)) return check.ofConflict(*conflict);
   return check.ofClaims(std::get<std::vector<Claim>>(verdict));

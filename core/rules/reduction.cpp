@@ -46,7 +46,8 @@ Verdict spreadAll(Call& c) { return reduceAll(c, "averages over"); }
 Verdict sumDims(Call& c) { return reduceDims(c, 1, 2, "sums over"); }
 /// The mean of squares is half of a norm, as decompositions write it.
 Verdict meanDims(Call& c) {
-  const bool isNorm = c.operandCount() > 0 && (c.producerOf(0).starts_with("aten::pow") || c.producerOf(0) == "aten::square");
+  const bool isNorm =
+      c.operandCount() > 0 && (c.producerOf(0).starts_with("aten::pow") || c.producerOf(0) == "aten::square");
   return reduceDims(c, 1, 2, isNorm ? "normalises over" : "averages over");
 }
 Verdict productDims(Call& c) { return reduceDims(c, 1, 2, "multiplies along"); }

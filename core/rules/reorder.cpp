@@ -88,8 +88,8 @@ Verdict unsqueeze(Call& call) {
   return axes.allowPadding().follow();
 }
 
-/// Drops the dimensions of size 1 among `dims`. A dimension that is not dropped because it is longer would be dropped on
-/// a rank that holds one element of it.
+/// Drops the dimensions of size 1 among `dims`. A dimension that is not dropped because it is longer would be dropped
+/// on a rank that holds one element of it.
 Verdict squeezeDims(Call& call, const std::vector<int>& dims) {
   Axes axes(call);
   int next = 0;
@@ -100,10 +100,11 @@ Verdict squeezeDims(Call& call, const std::vector<int>& dims) {
       continue;
     }
     if (isNamed && call.at(0).touches(d) && localOperandSize(call, 0, d) == 1) {
-      return conflictOf(fmt::format("`squeeze` would drop dimension {} on the ranks: it has {} elements and {} leaves one "
-                                    "of them on each.",
-                                    d, call.shape(0)[static_cast<std::size_t>(d)], call.at(0).text()),
-                        {0});
+      return conflictOf(
+          fmt::format("`squeeze` would drop dimension {} on the ranks: it has {} elements and {} leaves one "
+                      "of them on each.",
+                      d, call.shape(0)[static_cast<std::size_t>(d)], call.at(0).text()),
+          {0});
     }
     const int axis = axes.kept();
     axes.operand(0, d, axis).result(0, next++, axis);
@@ -131,8 +132,6 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
-FamilyTable reorderFamily() {
-  return {"permute", "a split dimension goes where the operator puts it", kEntries};
-}
+FamilyTable reorderFamily() { return {"permute", "a split dimension goes where the operator puts it", kEntries}; }
 
 }  // namespace cleave::rules

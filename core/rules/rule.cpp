@@ -15,8 +15,8 @@ namespace {
 
 const std::vector<FamilyTable>& tables() {
   static const std::vector<FamilyTable> all = {
-      pointwiseFamily(), copyFamily(),  creationFamily(),    reductionFamily(), viewFamily(),
-      reorderFamily(),   sliceFamily(), joinFamily(),        expandFamily(),    indexFamily(),
+      pointwiseFamily(),   copyFamily(),      creationFamily(),      reductionFamily(), viewFamily(),
+      reorderFamily(),     sliceFamily(),     joinFamily(),          expandFamily(),    indexFamily(),
       contractionFamily(), attentionFamily(), normalisationFamily(), lossFamily(),
   };
   return all;
@@ -65,7 +65,8 @@ Verdict keepDivisible(const Call& call, std::vector<Claim> claims) {
     return false;
   };
   const int decider = claims.empty() ? -1 : claims.front().decider;
-  const bool areDecidedAlike = std::all_of(claims.begin(), claims.end(), [&](const Claim& c) { return c.decider == decider; });
+  const bool areDecidedAlike =
+      std::all_of(claims.begin(), claims.end(), [&](const Claim& c) { return c.decider == decider; });
   claims.erase(std::remove_if(claims.begin(), claims.end(), isImpossible), claims.end());
   if (!claims.empty()) return claims;
   if (areDecidedAlike && decider >= 0) return conflictOf(std::move(refusal), {decider});
@@ -89,11 +90,12 @@ void normalise(Conflict& conflict) {
 }  // namespace
 
 Verdict applyRule(const OpCall& opCall) {
-  const bool isWhole = std::all_of(opCall.operands.begin(), opCall.operands.end(),
-                                   [](const Placement& p) { return p.isReplicated(); });
+  const bool isWhole =
+      std::all_of(opCall.operands.begin(), opCall.operands.end(), [](const Placement& p) { return p.isReplicated(); });
   if (isWhole) {
     const std::size_t count = opCall.graph.node(opCall.node).results.size();
-    return claimOf(std::vector<Placement>(count), opCall.operands.empty() ? "made whole on every rank" : "every input is whole");
+    return claimOf(std::vector<Placement>(count),
+                   opCall.operands.empty() ? "made whole on every rank" : "every input is whole");
   }
   Call call(opCall);
   if (auto conflict = checkOperands(call)) return *std::move(conflict);

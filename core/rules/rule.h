@@ -1,10 +1,11 @@
 #pragma once
 /// Rules: what an operator makes of the placements of its operands.
 ///
-/// A rule is a pure function (operator, shapes, attributes, operand placements, world size) → the placements its results
-/// may have, best first, each with a reason in words, or a conflict that names the operands that cause it. Soundness is
-/// the only promise that matters: for each claim, running the operator on each rank's shards (with `localArguments`) gives
-/// exactly the shards of the whole result. No rule moves data between ranks; only layers do (see strategies.h).
+/// A rule is a pure function (operator, shapes, attributes, operand placements, world size) → the placements its
+/// results may have, best first, each with a reason in words, or a conflict that names the operands that cause it.
+/// Soundness is the only promise that matters: for each claim, running the operator on each rank's shards (with
+/// `localArguments`) gives exactly the shards of the whole result. No rule moves data between ranks; only layers do
+/// (see strategies.h).
 ///
 /// One family of operators = one file with one table of entries; `applyRule` looks the operator up. An operator without
 /// an entry: all operands R → all results R; else a conflict that names the operator. Pure and thread-safe.
@@ -31,14 +32,14 @@ struct OpCall {
 struct Claim {
   std::vector<Placement> results;
   std::string reason;  ///< one clause: "the split dimension 1 is kept", "both inputs are split alike"
-  /// An operand whose placement alone fixes the results: wherever the others lie, they are these or there is a conflict.
-  /// -1: every operand counts.
+  /// An operand whose placement alone fixes the results: wherever the others lie, they are these or there is a
+  /// conflict. -1: every operand counts.
   int decider = -1;
 };
 
 /// No placement of the results is true without moving data.
 struct Conflict {
-  std::string reason;         ///< one sentence for a newcomer, with the numbers
+  std::string reason;  ///< one sentence for a newcomer, with the numbers
   /// Operand indices that cause it, ascending, without duplicates. They suffice: as long as these lie so there is a
   /// conflict, wherever the other operands lie.
   std::vector<int> culprits;
@@ -57,8 +58,8 @@ std::vector<graph::Argument> localArguments(const OpCall& call, std::span<const 
 bool hasRule(std::string_view op);
 
 struct Family {
-  std::string_view name;          ///< "pointwise", "reduction", "view", ...
-  std::string_view summary;       ///< one line: what the family's rule says
+  std::string_view name;     ///< "pointwise", "reduction", "view", ...
+  std::string_view summary;  ///< one line: what the family's rule says
   std::vector<std::string_view> ops;
 };
 /// All families with their operators, for `cleave-cli rules` and for tests; order is stable.

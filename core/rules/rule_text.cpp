@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <charconv>
+#include <cmath>
 
 namespace cleave::rules {
 
@@ -54,7 +54,8 @@ class CallParser {
   static constexpr int kMostNesting = 2;
 
   tl::unexpected<Error> expected(std::string_view what) const {
-    return fail(ErrorCode::BadUsage, "\"{}\": expected {} at \"{}\"", m_text, what, m_text.substr(std::min(m_at, m_text.size()), 20));
+    return fail(ErrorCode::BadUsage, "\"{}\": expected {} at \"{}\"", m_text, what,
+                m_text.substr(std::min(m_at, m_text.size()), 20));
   }
   void skipSpaces() {
     while (m_at < m_text.size() && m_text[m_at] == ' ') ++m_at;
@@ -298,7 +299,9 @@ struct ArgumentWriter {
   std::string operator()(double value) const { return realText(value); }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(const std::string& value) const { return '"' + value + '"'; }
-  std::string operator()(const std::vector<std::int64_t>& values) const { return fmt::format("[{}]", fmt::join(values, ", ")); }
+  std::string operator()(const std::vector<std::int64_t>& values) const {
+    return fmt::format("[{}]", fmt::join(values, ", "));
+  }
   std::string operator()(const std::vector<double>& values) const {
     std::vector<std::string> items;
     for (const double value : values) items.push_back(realText(value));
@@ -325,7 +328,8 @@ std::string sizeLetters(std::string_view text) {
   bool isQuoted = false;
   for (std::size_t i = open == text.npos ? text.size() : open; i < text.size(); ++i) {
     if (text[i] == '"') isQuoted = !isQuoted;
-    const bool isAlone = isLetter(text[i]) && !isWordChar(text[i - 1]) && (i + 1 == text.size() || !isWordChar(text[i + 1]));
+    const bool isAlone =
+        isLetter(text[i]) && !isWordChar(text[i - 1]) && (i + 1 == text.size() || !isWordChar(text[i + 1]));
     if (isAlone && !isQuoted && out.find(text[i]) == out.npos) out += text[i];
   }
   return out;

@@ -81,8 +81,9 @@ std::optional<Verdict> piecesOfBlocks(Call& call, int dim, const std::vector<Pie
 }
 
 std::string cutText(const Piece& piece, std::int64_t size) {
-  return piece.step == 1 ? fmt::format("takes {}:{} of the {} elements of", piece.start, piece.end, size)
-                         : fmt::format("takes {}:{}:{} of the {} elements of", piece.start, piece.end, piece.step, size);
+  return piece.step == 1
+             ? fmt::format("takes {}:{} of the {} elements of", piece.start, piece.end, size)
+             : fmt::format("takes {}:{}:{} of the {} elements of", piece.start, piece.end, piece.step, size);
 }
 
 Verdict takePiece(Call& call, int dim, const Piece& piece) {
@@ -185,8 +186,8 @@ Verdict splitBy(Call& call) {
     const std::int64_t size = localSize(call, results, r, dim);
     const bool isLast = r + 1 == call.resultCount();
     if (size == first || (isLast && size < first && call.shortName().find("chunk") == std::string_view::npos)) continue;
-    return conflictOf(fmt::format("`{}` cuts equal pieces, but {} leaves pieces of {} and {} elements on a rank.", call.shortName(),
-                                  call.at(0).text(), first, size),
+    return conflictOf(fmt::format("`{}` cuts equal pieces, but {} leaves pieces of {} and {} elements on a rank.",
+                                  call.shortName(), call.at(0).text(), first, size),
                       {0});
   }
   return verdict;
@@ -288,8 +289,10 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable sliceFamily() {
-  return {"slice", "a dimension that pieces are cut from, padded, rolled or reversed must be whole; blocks pass at their borders",
-          kEntries};
+  return {
+      "slice",
+      "a dimension that pieces are cut from, padded, rolled or reversed must be whole; blocks pass at their borders",
+      kEntries};
 }
 
 }  // namespace cleave::rules

@@ -13,8 +13,9 @@ namespace cleave::rules {
 namespace {
 
 constexpr std::array<std::string_view, 12> kStrategyNames = {
-    "whole", "column", "column+gather", "row", "row+scatter", "gather+column", "gather+whole", "whole-on-sequence",
-    "vocab", "vocab+scatter", "by-expert", "in-expert",
+    "whole",       "column",        "column+gather", "row",
+    "row+scatter", "gather+column", "gather+whole",  "whole-on-sequence",
+    "vocab",       "vocab+scatter", "by-expert",     "in-expert",
 };
 
 /// The enumerator whose word stands at its place.
@@ -49,10 +50,22 @@ class Offers {
       column(Strategy::GatherColumn, sequence);
       if (isFull) fusedColumns(Strategy::GatherColumn, sequence, Lanes::Split);
       if (isFull) fusedColumns(Strategy::GatherColumn, sequence, Lanes::Whole);
-      onSequence({Strategy::GatherWhole, sequence, {}, {}, {}, {}, {},
+      onSequence({Strategy::GatherWhole,
+                  sequence,
+                  {},
+                  {},
+                  {},
+                  {},
+                  {},
                   "the sequence is gathered, then every rank computes the whole product"});
       if (isFull) {
-        onSequence({Strategy::WholeOnSequence, sequence, {}, {}, sequence, {}, {},
+        onSequence({Strategy::WholeOnSequence,
+                    sequence,
+                    {},
+                    {},
+                    sequence,
+                    {},
+                    {},
                     "each rank computes the product for its part of the sequence"});
       }
     }
@@ -77,9 +90,15 @@ class Offers {
     if (refusal.empty()) {
       const std::int64_t classes = sizeAt(m_graph.shapeOf(m_layer.input), 1);
       const std::int64_t padding = vocabularyPadding(classes);
-      offer({Strategy::Vocab, Placement::split(1).withPadding(padding), {}, {}, {}, {}, {},
-             fmt::format("{} classes{} split over {} ranks, the loss reduces over them inside", classes, paddingText(padding),
-                         m_context.worldSize)});
+      offer({Strategy::Vocab,
+             Placement::split(1).withPadding(padding),
+             {},
+             {},
+             {},
+             {},
+             {},
+             fmt::format("{} classes{} split over {} ranks, the loss reduces over them inside", classes,
+                         paddingText(padding), m_context.worldSize)});
     } else {
       refuse(Strategy::Vocab, refusal);
     }
@@ -115,24 +134,26 @@ class Offers {
   void whole(std::string reason) { offer({Strategy::Whole, {}, {}, {}, {}, {}, {}, std::move(reason)}); }
 
   /// Sequence forms need a batch, a sequence and a feature dimension.
-  bool hasSequenceForms() const {
-    return m_context.sequenceParallel != SequenceParallel::Off && m_result.size() >= 3;
-  }
+  bool hasSequenceForms() const { return m_context.sequenceParallel != SequenceParallel::Off && m_result.size() >= 3; }
   int sequenceDim() const { return static_cast<int>(m_result.size()) - 2; }
   bool dividesSequence() const { return sizeAt(m_result, sequenceDim()) % m_context.worldSize == 0; }
   std::string sequenceRefusal() const {
-    return fmt::format("the sequence of {} does not divide by {} ranks", sizeAt(m_result, sequenceDim()), m_context.worldSize);
+    return fmt::format("the sequence of {} does not divide by {} ranks", sizeAt(m_result, sequenceDim()),
+                       m_context.worldSize);
   }
   void onSequence(StrategyOption option) {
     dividesSequence() ? offer(std::move(option)) : refuse(option.strategy, sequenceRefusal());
   }
 
-  /// Rows that a vocabulary of `size` lacks to divide. Only the full menu pads, and never where ranks outnumber the rows.
+  /// Rows that a vocabulary of `size` lacks to divide. Only the full menu pads, and never where ranks outnumber the
+  /// rows.
   std::int64_t vocabularyPadding(std::int64_t size) const {
     if (m_context.menu != Menu::Full || size < m_context.worldSize) return 0;
     return (m_context.worldSize - size % m_context.worldSize) % m_context.worldSize;
   }
-  static std::string paddingText(std::int64_t padding) { return padding == 0 ? "" : fmt::format(", padded by {},", padding); }
+  static std::string paddingText(std::int64_t padding) {
+    return padding == 0 ? "" : fmt::format(", padded by {},", padding);
+  }
 
   std::int64_t outFeatures() const { return sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.outAxis); }
   int lastDim() const { return static_cast<int>(m_result.size()) - 1; }
@@ -148,11 +169,19 @@ class Offers {
     const int ranks = m_context.worldSize;
     std::int64_t padding = vocabularyPadding(out);
     if (padding != 0 && !makesClasses(m_graph, m_node.results.front())) padding = 0;
-    if ((out + padding) % ranks != 0) return refuse(strategy, fmt::format("{} output features do not divide by {} ranks", out, ranks));
+    if ((out + padding) % ranks != 0)
+      return refuse(strategy, fmt::format("{} output features do not divide by {} ranks", out, ranks));
     if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
     const Placement lane = Placement::split(lastDim()).withPadding(padding);
-    offer({strategy, input, lane.shifted(m_layer.outAxis - lastDim()), columnBias(lane), strategy == Strategy::ColumnGather ? Placement() : lane, {}, {},
-           fmt::format("{} output features{} split over {} ranks, {} each", out, paddingText(padding), ranks, (out + padding) / ranks)});
+    offer({strategy,
+           input,
+           lane.shifted(m_layer.outAxis - lastDim()),
+           columnBias(lane),
+           strategy == Strategy::ColumnGather ? Placement() : lane,
+           {},
+           {},
+           fmt::format("{} output features{} split over {} ranks, {} each", out, paddingText(padding), ranks,
+                       (out + padding) / ranks)});
   }
 
   /// Columns that suit what comes behind: fused projections as blocks, single KV heads with replicas.
@@ -162,25 +191,39 @@ class Offers {
     const auto lane = columnsBehind(m_graph, m_node.results.front(), m_context.worldSize);
     if (!lane || lane->isWholeOn(m_context.worldSize) != (wanted == Lanes::Whole)) return;
     const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
-    if (!why.empty()) return refuse(strategy, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
+    if (!why.empty())
+      return refuse(strategy, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
     if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
-    offer({strategy, input, lane->shifted(m_layer.outAxis - lastDim()), columnBias(*lane), *lane, {}, {}, fusedReason(*lane)});
+    offer({strategy,
+           input,
+           lane->shifted(m_layer.outAxis - lastDim()),
+           columnBias(*lane),
+           *lane,
+           {},
+           {},
+           fusedReason(*lane)});
   }
   std::string fusedReason(const Placement& lane) const {
     const int ranks = m_context.worldSize;
     if (lane.blocks().empty() && lane.replicas() == ranks) {
-      return fmt::format("all {} output features on each of the {} ranks that share them, because the heads do not divide", outFeatures(), ranks);
+      return fmt::format(
+          "all {} output features on each of the {} ranks that share them, because the heads do not divide",
+          outFeatures(), ranks);
     }
     if (lane.blocks().empty()) {
-      return fmt::format("{} output features in {} parts, each on {} ranks, because the heads do not divide by {} ranks", outFeatures(),
-                         ranks / lane.replicas(), lane.replicas(), ranks);
+      return fmt::format(
+          "{} output features in {} parts, each on {} ranks, because the heads do not divide by {} ranks",
+          outFeatures(), ranks / lane.replicas(), lane.replicas(), ranks);
     }
     const auto isShared = [](const Block& block) { return block.replicas > 1; };
     if (std::any_of(lane.blocks().begin(), lane.blocks().end(), isShared)) {
-      return fmt::format("{} output features are {} fused blocks, split over {} ranks; some blocks have heads that several ranks share",
-                         outFeatures(), lane.blocks().size(), ranks);
+      return fmt::format(
+          "{} output features are {} fused blocks, split over {} ranks; some blocks have heads that several ranks "
+          "share",
+          outFeatures(), lane.blocks().size(), ranks);
     }
-    return fmt::format("{} output features are {} fused blocks, each split over {} ranks", outFeatures(), lane.blocks().size(), ranks);
+    return fmt::format("{} output features are {} fused blocks, each split over {} ranks", outFeatures(),
+                       lane.blocks().size(), ranks);
   }
 
   void row(Strategy strategy) {
@@ -189,9 +232,15 @@ class Offers {
     const bool isScatter = strategy == Strategy::RowScatter;
     if (isScatter && !hasSequenceForms()) return;
     if (in % ranks != 0) return refuse(strategy, fmt::format("{} input features do not divide by {} ranks", in, ranks));
-    StrategyOption option{strategy, Placement::split(m_inputRank - 1), Placement::split(m_layer.inAxis), {}, {}, {}, {},
-                          fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in, ranks,
-                                      in / ranks, isScatter ? "reduced onto the sequence" : "added up")};
+    StrategyOption option{strategy,
+                          Placement::split(m_inputRank - 1),
+                          Placement::split(m_layer.inAxis),
+                          {},
+                          {},
+                          {},
+                          {},
+                          fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in,
+                                      ranks, in / ranks, isScatter ? "reduced onto the sequence" : "added up")};
     option.result = isScatter ? Placement::split(sequenceDim()) : Placement();
     isScatter ? onSequence(std::move(option)) : offer(std::move(option));
   }
@@ -207,9 +256,15 @@ class Offers {
       refuse(strategy, fmt::format("{} vocabulary rows do not divide by {} ranks", rows, ranks));
       return false;
     }
-    StrategyOption option{strategy, {}, Placement::split(m_layer.outAxis).withPadding(padding), {}, {}, {}, {},
-                          fmt::format("{} vocabulary rows{} split over {} ranks, {} each", rows, paddingText(padding), ranks,
-                                      (rows + padding) / ranks)};
+    StrategyOption option{strategy,
+                          {},
+                          Placement::split(m_layer.outAxis).withPadding(padding),
+                          {},
+                          {},
+                          {},
+                          {},
+                          fmt::format("{} vocabulary rows{} split over {} ranks, {} each", rows, paddingText(padding),
+                                      ranks, (rows + padding) / ranks)};
     if (isScatter) {
       option.result = Placement::split(sequenceDim());
       onSequence(std::move(option));
@@ -223,9 +278,17 @@ class Offers {
   void byExpert() {
     const std::int64_t experts = sizeAt(m_graph.shapeOf(m_layer.weight), 0);
     const int ranks = m_context.worldSize;
-    if (experts % ranks != 0) return refuse(Strategy::ByExpert, fmt::format("{} experts do not divide by {} ranks", experts, ranks));
-    offer({Strategy::ByExpert, {}, Placement::split(0), {}, {}, {}, {},
-           fmt::format("{} experts split over {} ranks, {} each; the partial sums are added up", experts, ranks, experts / ranks),
+    if (experts % ranks != 0)
+      return refuse(Strategy::ByExpert, fmt::format("{} experts do not divide by {} ranks", experts, ranks));
+    offer({Strategy::ByExpert,
+           {},
+           Placement::split(0),
+           {},
+           {},
+           {},
+           {},
+           fmt::format("{} experts split over {} ranks, {} each; the partial sums are added up", experts, ranks,
+                       experts / ranks),
            Placement::split(0)});
   }
 
@@ -234,11 +297,18 @@ class Offers {
     const std::int64_t features = sizeAt(m_graph.shapeOf(m_layer.down), 2);
     const int ranks = m_context.worldSize;
     if (features % ranks != 0) {
-      return refuse(Strategy::InExpert, fmt::format("{} features of each expert do not divide by {} ranks", features, ranks));
+      return refuse(Strategy::InExpert,
+                    fmt::format("{} features of each expert do not divide by {} ranks", features, ranks));
     }
-    offer({Strategy::InExpert, {}, Placement::split(1).withBlocks({{features, 1}, {features, 1}}), {}, {}, {}, {},
-           fmt::format("{} features of each expert split over {} ranks, {} each; the partial sums are added up", features, ranks,
-                       features / ranks),
+    offer({Strategy::InExpert,
+           {},
+           Placement::split(1).withBlocks({{features, 1}, {features, 1}}),
+           {},
+           {},
+           {},
+           {},
+           fmt::format("{} features of each expert split over {} ranks, {} each; the partial sums are added up",
+                       features, ranks, features / ranks),
            Placement::split(2)});
   }
 
@@ -246,13 +316,15 @@ class Offers {
     constexpr std::size_t kLabelSmoothing = 5;
     if (m_node.args.size() <= kLabelSmoothing) return 0;
     if (const auto* real = std::get_if<double>(&m_node.args[kLabelSmoothing])) return *real;
-    if (const auto* integer = std::get_if<std::int64_t>(&m_node.args[kLabelSmoothing])) return static_cast<double>(*integer);
+    if (const auto* integer = std::get_if<std::int64_t>(&m_node.args[kLabelSmoothing]))
+      return static_cast<double>(*integer);
     return 0;
   }
 
   std::string whyNotVocabLoss() const {
     const Shape& logits = m_graph.shapeOf(m_layer.input);
-    if (logits.size() != 2) return fmt::format("the logits have {} dimensions instead of [tokens, classes]", logits.size());
+    if (logits.size() != 2)
+      return fmt::format("the logits have {} dimensions instead of [tokens, classes]", logits.size());
     if (m_layer.weight.isValid()) return "the loss has class weights";
     if (labelSmoothing() != 0) return fmt::format("the loss smooths its labels by {}", labelSmoothing());
     if (graph::isFloatingPoint(m_graph.value(m_layer.target).type.dtype)) return "the targets are probabilities";
@@ -275,9 +347,7 @@ class Offers {
 
 std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
 
-std::optional<Strategy> parseStrategy(std::string_view text) {
-  return parseWord<Strategy>(kStrategyNames, text);
-}
+std::optional<Strategy> parseStrategy(std::string_view text) { return parseWord<Strategy>(kStrategyNames, text); }
 
 std::string_view toText(Menu menu) { return kMenuWords[static_cast<std::size_t>(menu)]; }
 std::optional<Menu> parseMenu(std::string_view text) { return parseWord<Menu>(kMenuWords, text); }

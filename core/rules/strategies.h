@@ -1,21 +1,21 @@
 #pragma once
-/// Strategies: the parallel forms a layer can take. A strategy fixes the placements of input, weight, bias and result and
-/// the collectives around the layer; it is the only thing in a plan that changes a placement.
+/// Strategies: the parallel forms a layer can take. A strategy fixes the placements of input, weight, bias and result
+/// and the collectives around the layer; it is the only thing in a plan that changes a placement.
 ///
-/// | strategy           | input  | weight (Linear)      | result        | collective                                   |
+/// | strategy           | input  | weight (Linear)      | result        | collective |
 /// |--------------------|--------|----------------------|---------------|----------------------------------------------|
-/// | whole              | R      | R                    | R             |                                              |
-/// | column             | R      | split on outAxis     | S(last)       |                                              |
-/// | column+gather      | R      | split on outAxis     | R             | all-gather after                             |
-/// | row                | S(last)| split on inAxis      | R             | all-reduce after                             |
-/// | row+scatter        | S(last)| split on inAxis      | S(sequence)   | reduce-scatter after                         |
-/// | gather+column      | S(seq) | split on outAxis     | S(last)       | all-gather before                            |
-/// | gather+whole       | S(seq) | R                    | R             | all-gather before                            |
-/// | whole-on-sequence  | S(seq) | R                    | S(seq)        | (weight gradient needs an all-reduce)        |
-/// | vocab              | R      | split on vocabulary  | R             | all-reduce after (Embedding); loss: all-reduces inside |
-/// | vocab+scatter      | R      | split on vocabulary  | S(sequence)   | reduce-scatter after (Embedding)             |
-/// | by-expert          | R      | split on the experts | R             | all-reduce after (Experts)                   |
-/// | in-expert          | R      | split inside each expert: gate and up as blocks, down on its input | R | all-reduce after (Experts) |
+/// | whole              | R      | R                    | R             | | | column             | R      | split on
+/// outAxis     | S(last)       |                                              | | column+gather      | R      | split
+/// on outAxis     | R             | all-gather after                             | | row                | S(last)|
+/// split on inAxis      | R             | all-reduce after                             | | row+scatter        |
+/// S(last)| split on inAxis      | S(sequence)   | reduce-scatter after                         | | gather+column |
+/// S(seq) | split on outAxis     | S(last)       | all-gather before                            | | gather+whole |
+/// S(seq) | R                    | R             | all-gather before                            | | whole-on-sequence
+/// | S(seq) | R                    | S(seq)        | (weight gradient needs an all-reduce)        | | vocab | R      |
+/// split on vocabulary  | R             | all-reduce after (Embedding); loss: all-reduces inside | | vocab+scatter | R
+/// | split on vocabulary  | S(sequence)   | reduce-scatter after (Embedding)             | | by-expert          | R |
+/// split on the experts | R             | all-reduce after (Experts)                   | | in-expert          | R |
+/// split inside each expert: gate and up as blocks, down on its input | R | all-reduce after (Experts) |
 ///
 /// Sources: Megatron-LM (arXiv:1909.08053, section 3; sequence parallelism arXiv:2205.05198, section 4.2.2).
 #include "graph/operators.h"
@@ -30,7 +30,18 @@
 namespace cleave::rules {
 
 enum class Strategy : std::uint8_t {
-  Whole, Column, ColumnGather, Row, RowScatter, GatherColumn, GatherWhole, WholeOnSequence, Vocab, VocabScatter, ByExpert, InExpert,
+  Whole,
+  Column,
+  ColumnGather,
+  Row,
+  RowScatter,
+  GatherColumn,
+  GatherWhole,
+  WholeOnSequence,
+  Vocab,
+  VocabScatter,
+  ByExpert,
+  InExpert,
 };
 std::string_view toText(Strategy strategy);  ///< "column+gather"
 std::optional<Strategy> parseStrategy(std::string_view text);
@@ -62,15 +73,15 @@ struct StrategyOption {
   Strategy strategy = Strategy::Whole;
   Placement input, weight, bias, result;
   std::optional<CollectiveKind> before, after;
-  std::string reason;  ///< "4096 output features split over 8 ranks, 512 each"
+  std::string reason;             ///< "4096 output features split over 8 ranks, 512 each"
   std::optional<Placement> down;  ///< of LayerShape::down; nullopt: the layer has none
 };
 
 /// True when no rank holds the whole weight: parts that every rank has (as many replicas as ranks) do not count.
 bool isSplit(const StrategyOption& option, int worldSize);
 
-/// The option that a layer takes, or none: made once and shared by all copies, so that a plan of thousands of equal layers
-/// holds each form once. Used like std::optional<StrategyOption>, but immutable; any thread.
+/// The option that a layer takes, or none: made once and shared by all copies, so that a plan of thousands of equal
+/// layers holds each form once. Used like std::optional<StrategyOption>, but immutable; any thread.
 class TakenOption {
  public:
   TakenOption() = default;

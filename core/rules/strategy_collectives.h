@@ -1,5 +1,6 @@
 #pragma once
-/// Which collective a strategy owns (the table in strategies.h): for the options of layers, and for who draws a strategy without one.
+/// Which collective a strategy owns (the table in strategies.h): for the options of layers, and for who draws a
+/// strategy without one.
 #include "rules/strategies.h"
 
 namespace cleave::rules {

@@ -1,8 +1,8 @@
 /// Views: the same elements in row-major order under other sizes.
 ///
-/// A split is seen in the flattened tensor: it repeats `outer` times over periods of `period` elements, and each period is
-/// a concatenation of blocks that are cut evenly. The split survives where the result has a dimension that begins at the
-/// same period, cut in the same way. Everything follows from comparing these numbers:
+/// A split is seen in the flattened tensor: it repeats `outer` times over periods of `period` elements, and each period
+/// is a concatenation of blocks that are cut evenly. The split survives where the result has a dimension that begins at
+/// the same period, cut in the same way. Everything follows from comparing these numbers:
 ///
 ///   [2,8,12] S(2) at 4 ranks  = outer 16, period 12, one block of 12
 ///   -> [2,8,4,3]: dimension 2 begins at period 12, 4 divides by 4: S(2)
@@ -46,7 +46,8 @@ FlatCut flatten(const Placement& p, const Shape& shape) {
 }
 
 /// The cut as blocks of dimension `dim`, whose elements are `inner` flat ones, or nullopt when a border falls between.
-std::optional<Placement> asBlocks(const FlatCut& cut, int dim, std::int64_t inner, std::int64_t repeats, int worldSize) {
+std::optional<Placement> asBlocks(const FlatCut& cut, int dim, std::int64_t inner, std::int64_t repeats,
+                                  int worldSize) {
   if (static_cast<std::int64_t>(cut.blocks.size()) > kMostBlocks / repeats) return std::nullopt;
   std::vector<Block> blocks;
   for (std::int64_t i = 0; i < repeats; ++i) {
@@ -60,8 +61,8 @@ std::optional<Placement> asBlocks(const FlatCut& cut, int dim, std::int64_t inne
 
 /// Equal blocks seen from inside: `[3*n] S(0,b3)` is `[3,n] S(1)`.
 FlatCut innermost(const FlatCut& cut) {
-  const bool areEqual = std::all_of(cut.blocks.begin(), cut.blocks.end(),
-                                    [&](const Block& b) { return b == cut.blocks.front(); });
+  const bool areEqual =
+      std::all_of(cut.blocks.begin(), cut.blocks.end(), [&](const Block& b) { return b == cut.blocks.front(); });
   if (!areEqual || cut.blocks.size() == 1) return cut;
   const auto count = static_cast<std::int64_t>(cut.blocks.size());
   return {cut.outer * count, cut.period / count, {cut.blocks.front()}, false};
@@ -129,8 +130,8 @@ std::string whyNot(const Call& call, const FlatCut& cut, const Shape& to) {
     const bool isHead = p.lastDim() == call.rank(0) - 1 && d + 2 == to.size();
     return isHead ? fmt::format("{}: {} heads do not split over {} {}, the cut would fall inside a head.", intro, to[d],
                                 parts, parts == call.worldSize() ? "ranks" : "parts")
-                  : fmt::format("{}: dimension {} has {} elements, which do not split over {} {}.", intro, d, to[d], parts,
-                                parts == call.worldSize() ? "ranks" : "parts");
+                  : fmt::format("{}: dimension {} has {} elements, which do not split over {} {}.", intro, d, to[d],
+                                parts, parts == call.worldSize() ? "ranks" : "parts");
   }
   return fmt::format("{}: the parts of the ranks would not be one even part of any dimension.", intro);
 }
@@ -142,10 +143,12 @@ Verdict reshapeTo(Call& call) {
   const auto sizes = checkedProduct(from);
   if (!sizes || sizes != checkedProduct(to)) call.complain("the number of elements changes");
   if (from == to) return pointwise(call);
-  if (!sizes || *sizes == 0) return conflictOf(fmt::format("`{}` of an empty tensor is left whole.", call.shortName()), {0});
+  if (!sizes || *sizes == 0)
+    return conflictOf(fmt::format("`{}` of an empty tensor is left whole.", call.shortName()), {0});
   if (p.padding() != 0) {
     auto kept = keepPadded(p, from, to);
-    if (!kept) return conflictOf(fmt::format("`{}` regroups a padded dimension ({}).", call.shortName(), p.text()), {0});
+    if (!kept)
+      return conflictOf(fmt::format("`{}` regroups a padded dimension ({}).", call.shortName(), p.text()), {0});
     return claimOf({*kept}, "the padded dimension is left alone");
   }
   const FlatCut cut = flatten(p, from);
@@ -178,12 +181,9 @@ void localiseUnflatten(Call& call, std::span<const Placement> results, std::vect
 }
 
 constexpr Entry kEntries[] = {
-    {"aten::_reshape_alias", reshapeTo, localiseView},
-    {"aten::_unsafe_view", reshapeTo, localiseView},
-    {"aten::flatten.using_ints", reshapeTo},
-    {"aten::ravel", reshapeTo},
-    {"aten::reshape", reshapeTo, localiseView},
-    {"aten::unflatten.int", reshapeTo, localiseUnflatten},
+    {"aten::_reshape_alias", reshapeTo, localiseView}, {"aten::_unsafe_view", reshapeTo, localiseView},
+    {"aten::flatten.using_ints", reshapeTo},           {"aten::ravel", reshapeTo},
+    {"aten::reshape", reshapeTo, localiseView},        {"aten::unflatten.int", reshapeTo, localiseUnflatten},
     {"aten::view", reshapeTo, localiseView},
 };
 

@@ -68,14 +68,16 @@ class Checker {
   }
 
   void checkRedistribution(ValueId v, const Placement& from) {
-    if (v.index() >= m_graph.values.size()) return report("The solution redistributes a value that the graph does not have.");
+    if (v.index() >= m_graph.values.size())
+      return report("The solution redistributes a value that the graph does not have.");
     const Placement& to = m_solution.of(v);
-    if (!mayRedistribute(v)) report("`{}` is computed as {} and read as {}, which nobody allowed.", name(v), from.text(), to.text());
+    if (!mayRedistribute(v))
+      report("`{}` is computed as {} and read as {}, which nobody allowed.", name(v), from.text(), to.text());
     const bool isGather = from.isPlainSplit() && to.isReplicated();
     const bool isCut = from.isReplicated() && to.isPlainSplit();
     if (!isGather && !isCut) {
-      report("`{}` cannot go from {} to {}: only an even split is gathered, and only a whole value cut.", name(v), from.text(),
-             to.text());
+      report("`{}` cannot go from {} to {}: only an even split is gathered, and only a whole value cut.", name(v),
+             from.text(), to.text());
     }
     if (!from.isReplicated() && !from.localShape(m_graph.shapeOf(v), m_problem.context.worldSize)) {
       report("`{}` {} cannot be computed as {}: {}.", name(v), graph::toText(m_graph.shapeOf(v)), from.text(),
@@ -149,11 +151,13 @@ class Checker {
   }
 
   /// An operator whose rule is switched off.
-  void checkWhole(const graph::Node& node, const std::vector<Placement>& operands, const std::vector<Placement>& results) {
+  void checkWhole(const graph::Node& node, const std::vector<Placement>& operands,
+                  const std::vector<Placement>& results) {
     for (const auto* list : {&operands, &results}) {
       for (const Placement& p : *list) {
         if (p.isReplicated()) continue;
-        report("The rule of {} is switched off, so all its values must be whole, but one is {}.", m_graph.opName(node), p.text());
+        report("The rule of {} is switched off, so all its values must be whole, but one is {}.", m_graph.opName(node),
+               p.text());
         return;
       }
     }
@@ -170,11 +174,12 @@ class Checker {
     const auto& chosen = m_solution.strategies[n.index()];
     if (!chosen) return report("The layer `{}` has no strategy.", label);
     const bool isOff = isRuleOff(m_graph.node(n));
-    const auto options = isOff ? std::vector<StrategyOption>(1) : rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
+    const auto options =
+        isOff ? std::vector<StrategyOption>(1) : rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
     const bool isOffered = std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) {
       return o.strategy == chosen->strategy && o.input == chosen->input && o.weight == chosen->weight &&
-             o.bias == chosen->bias && o.down == chosen->down && o.result == chosen->result && o.before == chosen->before &&
-             o.after == chosen->after;
+             o.bias == chosen->bias && o.down == chosen->down && o.result == chosen->result &&
+             o.before == chosen->before && o.after == chosen->after;
     });
     if (!isOffered)
       report("The layer `{}` cannot be {} here: {}.", label, rules::toText(chosen->strategy),
@@ -202,7 +207,8 @@ class Checker {
   void checkBudget() {
     const std::int64_t needed = costOf(m_problem, m_solution).bytes(), budget = m_problem.cost.budgetBytes();
     if (needed > budget) {
-      report("The plan needs {} on each rank, which is {} more than {}.", bytesText(needed), bytesText(needed - budget), budgetName(m_problem.cost));
+      report("The plan needs {} on each rank, which is {} more than {}.", bytesText(needed), bytesText(needed - budget),
+             budgetName(m_problem.cost));
     }
   }
 
@@ -210,8 +216,8 @@ class Checker {
     const PinTargets targets = targetsOf(pin, m_graph);
     for (NodeId n : targets.layers) {
       const auto& chosen = m_solution.strategies[n.index()];
-      const bool has =
-          chosen && std::find(pin.strategies.begin(), pin.strategies.end(), formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
+      const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
+                                           formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
       if (has == pin.forbids) {
         report("The layer `{}` is {}, against the pin `{}`.", graph::layerName(m_graph, n),
                chosen ? rules::toText(formOf(*chosen, m_problem.context.worldSize)) : "without a strategy", pin.text);

@@ -1,7 +1,7 @@
 #include "solve/engine.h"
 
-#include "solve/search/learning.h"
 #include "solve/optimal/optimal.h"
+#include "solve/search/learning.h"
 #include "solve/search/reference.h"
 #include "solve/trace/trace_tables.h"
 
@@ -34,8 +34,6 @@ Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink
   return result;
 }
 
-std::unique_ptr<TraceSink> makeCountingSink() {
-  return std::make_unique<CountingSink>();
-}
+std::unique_ptr<TraceSink> makeCountingSink() { return std::make_unique<CountingSink>(); }
 
 }  // namespace cleave::solve

@@ -1,9 +1,9 @@
 #pragma once
 /// Search engines: the same rules, the same trace format, different ways through the candidates.
 ///
-/// `reference` is Optimum's search: topological order, chronological backtracking, the first solution wins; explicit stack.
-/// `learning` goes the same way and answers the same, but remembers which placements have failed and goes back to a step
-/// that can change them. `optimal` answers the cheapest plan of the cost model (optimal/optimum.h).
+/// `reference` is Optimum's search: topological order, chronological backtracking, the first solution wins; explicit
+/// stack. `learning` goes the same way and answers the same, but remembers which placements have failed and goes back
+/// to a step that can change them. `optimal` answers the cheapest plan of the cost model (optimal/optimum.h).
 /// Candidates come in the menu's order; pins and forbids remove candidates (and say so in the conflict).
 /// Runs on the caller's thread; stops at `progress`'s token within a millisecond, or when the sink answers false.
 #include "base/progress.h"

@@ -23,7 +23,9 @@ using namespace cleave;
 
 namespace {
 
-int entries(const fs::path& folder) { return static_cast<int>(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
+int entries(const fs::path& folder) {
+  return static_cast<int>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
 
 }  // namespace
 
@@ -123,7 +125,8 @@ class TestFiles : public QObject {
     const int reader = ::open(pipe.c_str(), O_RDONLY);
     std::string got;
     std::array<char, 5000> part{};
-    for (ssize_t count = 0; (count = ::read(reader, part.data(), part.size())) > 0;) got.append(part.data(), static_cast<std::size_t>(count));
+    for (ssize_t count = 0; (count = ::read(reader, part.data(), part.size())) > 0;)
+      got.append(part.data(), static_cast<std::size_t>(count));
     ::close(reader);
     QVERIFY(written.get().has_value());
     QVERIFY(got == more);
@@ -142,8 +145,10 @@ class TestFiles : public QObject {
     };
     const auto ofPid = [&](long pid, const char* rest) { return fmt::format(".cleave-{}-{}", pid, rest); };
     const std::vector<fs::path> swept{named(ofPid(dead, "0.part")), named(ofPid(dead, "17.part"), 0400)};
-    std::vector<fs::path> kept{named(ofPid(::getpid(), "900.part")), named(ofPid(dead, "0.part~")),  named(ofPid(dead, "x.part")), named(ofPid(dead, ".part")),
-                               named(ofPid(dead, "00.part")),        named("0" + ofPid(dead, "0.part")), named(".cleave--1-0.part"),   named(".cleave-0-0.part"),
+    std::vector<fs::path> kept{named(ofPid(::getpid(), "900.part")), named(ofPid(dead, "0.part~")),
+                               named(ofPid(dead, "x.part")),         named(ofPid(dead, ".part")),
+                               named(ofPid(dead, "00.part")),        named("0" + ofPid(dead, "0.part")),
+                               named(".cleave--1-0.part"),           named(".cleave-0-0.part"),
                                named(".cleave-99999999999-0.part"),  named("my.cleave-1-0.part")};
     kept.push_back(base / ofPid(dead, "3.part"));
     fs::create_directory(kept.back());
@@ -166,7 +171,9 @@ class TestFiles : public QObject {
     QTemporaryDir folder;
     const fs::path base = folder.path().toStdString();
     constexpr int kMemoryDevices = 1, kNull = 3, kFull = 7;
-    const auto make = [&](const char* name, int minor) { return ::mknod((base / name).c_str(), S_IFCHR | 0600, makedev(kMemoryDevices, minor)) == 0; };
+    const auto make = [&](const char* name, int minor) {
+      return ::mknod((base / name).c_str(), S_IFCHR | 0600, makedev(kMemoryDevices, minor)) == 0;
+    };
     if (!make("null", kNull) || !make("full", kFull)) QSKIP("device nodes cannot be made here");
     if (const auto opened = OutputFile::open(base / "null"); !opened) QSKIP("device nodes are not usable here");
     fs::create_symlink("null", base / "link");

@@ -16,9 +16,7 @@ QString errorOf(const Result<T>& result) {
   return result ? QString("no error") : QString::fromStdString(result.error().message);
 }
 
-std::string nested(int depth) {
-  return std::string(depth, '[') + std::string(depth, ']');
-}
+std::string nested(int depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
 }  // namespace
 
@@ -100,7 +98,8 @@ class BoundedJsonTest : public QObject {
   void countsValuesExactly() {
     QFETCH(QByteArray, text);
     QFETCH(int, values);
-    QVERIFY2(parseJson(text.toStdString(), kWhere, {.elements = values}), qPrintable(errorOf(parseJson(text.toStdString(), kWhere, {.elements = values}))));
+    QVERIFY2(parseJson(text.toStdString(), kWhere, {.elements = values}),
+             qPrintable(errorOf(parseJson(text.toStdString(), kWhere, {.elements = values}))));
     QVERIFY(errorOf(parseJson(text.toStdString(), kWhere, {.elements = values - 1})).contains("holds more than"));
   }
 
@@ -164,7 +163,8 @@ class BoundedJsonTest : public QObject {
   }
 
   void readsListsAndWords() {
-    const auto json = nlohmann::json::parse(R"({"rows":[{"n":1},{"n":"x"},5],"seed":18446744073709551615,"wide":9223372036854775808,"kind":"b"})");
+    const auto json = nlohmann::json::parse(
+        R"({"rows":[{"n":1},{"n":"x"},5],"seed":18446744073709551615,"wide":9223372036854775808,"kind":"b"})");
     const auto object = JsonObject::at(json, "plan");
     const auto rows = object->array("rows");
     QCOMPARE(rows->size(), std::size_t{3});
@@ -174,15 +174,16 @@ class BoundedJsonTest : public QObject {
     QCOMPARE(errorOf(rows->text(2)), QString("plan.rows[2] must be a text, but it is 5."));
     QCOMPARE(object->count("seed").value(), std::numeric_limits<std::uint64_t>::max());
     QCOMPARE(errorOf(object->integer("wide")), QString("plan.wide must be an integer, but it is 9223372036854775808."));
-    QVERIFY(errorOf(object->texts("rows", 2)).contains("must be a list of at most 2 texts, but it is a list of 3 items"));
-    std::optional<int> (*const parse)(std::string_view) = [](std::string_view word) { return word == "a" ? std::optional(1) : std::nullopt; };
+    QVERIFY(
+        errorOf(object->texts("rows", 2)).contains("must be a list of at most 2 texts, but it is a list of 3 items"));
+    std::optional<int> (*const parse)(std::string_view) = [](std::string_view word) {
+      return word == "a" ? std::optional(1) : std::nullopt;
+    };
     QCOMPARE(errorOf(object->word("kind", parse)), QString("plan.kind is \"b\", which this program does not know."));
     QVERIFY(!object->optionalInteger("absent").value());
   }
 
-  void writesWhateverNamesAre() {
-    QCOMPARE(jsonText({{"path", "a\xff"}}), std::string("{\"path\":\"a\uFFFD\"}"));
-  }
+  void writesWhateverNamesAre() { QCOMPARE(jsonText({{"path", "a\xff"}}), std::string("{\"path\":\"a\uFFFD\"}")); }
 
   void takesNullForAbsent() {
     const auto json = nlohmann::json::parse(R"({"gone":null})");

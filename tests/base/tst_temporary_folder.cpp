@@ -91,10 +91,12 @@ class TestTemporaryFolder : public QObject {
     QVERIFY(writeFile(parent / "cleave-other-abcdef" / "owner", ""));
     fs::create_directory_symlink(parent / "cleave-other-abcdef", parent / "cleave-test-link");
     QVERIFY(TemporaryFolder::make("cleave-test"));
-    for (const char* name : {"cleave-test-abcdef", "cleave-other-abcdef", "cleave-other-abcdef/owner", "cleave-test-link"}) {
+    for (const char* name :
+         {"cleave-test-abcdef", "cleave-other-abcdef", "cleave-other-abcdef/owner", "cleave-test-link"}) {
       QVERIFY2(fs::exists(parent / name), name);
     }
-    for (const char* name : {"cleave-test-abcdef", "cleave-test-link", "cleave-other-abcdef"}) fs::remove_all(parent / name);
+    for (const char* name : {"cleave-test-abcdef", "cleave-test-link", "cleave-other-abcdef"})
+      fs::remove_all(parent / name);
   }
 
   void saysWhereNoneCanBeMade() {

@@ -1,6 +1,6 @@
 #pragma once
-/// Benchmarks of Cleave: each case is a function that measures something and reports numbers; `cleave-bench` prints one JSON
-/// line for each. A case lives in the file of its room and registers itself:
+/// Benchmarks of Cleave: each case is a function that measures something and reports numbers; `cleave-bench` prints one
+/// JSON line for each. A case lives in the file of its room and registers itself:
 ///
 ///     BENCH_CASE("solve/seek") {
 ///       bench.measure("seek_ms", [&] { cursor.seek(...); });
@@ -9,8 +9,8 @@
 ///
 ///     cleave-bench              every case
 ///     cleave-bench solve        the cases whose name contains "solve"
-///     cleave-bench --smoke      each measurement once, on small inputs where a case has them: that all of them still run
-///     cleave-bench --list
+///     cleave-bench --smoke      each measurement once, on small inputs where a case has them: that all of them still
+///     run cleave-bench --list
 #include "base/result.h"
 
 #include <chrono>
@@ -32,7 +32,8 @@ class Bench {
   /// Only whether the case runs is asked, not how fast: take the smaller input.
   bool isSmoke() const { return m_isSmoke; }
 
-  /// Runs the work until it ran `runs` times (at least once) and reports the median in milliseconds, which it also returns.
+  /// Runs the work until it ran `runs` times (at least once) and reports the median in milliseconds, which it also
+  /// returns.
   double measure(std::string_view name, const std::function<void()>& work, int runs = 5);
   /// The same, but the least of the times: what the work costs while nothing else wants the processor.
   double least(std::string_view name, const std::function<void()>& work, int runs);
@@ -77,8 +78,8 @@ struct Registration {
 
 }  // namespace cleave::bench
 
-#define BENCH_CASE_(name, line)                                                            \
-  static void benchCase##line(::cleave::bench::Bench& bench);                              \
+#define BENCH_CASE_(name, line)                                                              \
+  static void benchCase##line(::cleave::bench::Bench& bench);                                \
   static const ::cleave::bench::Registration benchRegistration##line(name, benchCase##line); \
   static void benchCase##line(::cleave::bench::Bench& bench)
 #define BENCH_CASE_AT_(name, line) BENCH_CASE_(name, line)

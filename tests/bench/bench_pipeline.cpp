@@ -1,6 +1,7 @@
-/// The whole way on a 126-layer model without weights (405B's sizes): in this process, stage by stage, and as the programs users start.
-#include "tests/bench/bench.h"
+/// The whole way on a 126-layer model without weights (405B's sizes): in this process, stage by stage, and as the
+/// programs users start.
 #include "pipeline/pipeline.h"
+#include "tests/bench/bench.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,7 +14,8 @@ using namespace cleave;
 namespace {
 
 const std::string kModel = CLEAVE_SOURCE_DIR "/tests/data/models/llama-126-layers";
-constexpr int kRanks = 16;  // 812 GB of bfloat16 weights: the fewest ranks, a power of two, of the default device that hold them
+constexpr int kRanks =
+    16;  // 812 GB of bfloat16 weights: the fewest ranks, a power of two, of the default device that hold them
 
 /// Runs a program of the build and answers whether it ended with 0; its output is thrown away.
 bool runs(const std::string& commandLine) {
@@ -40,7 +42,8 @@ BENCH_CASE("pipeline/126-layers") {
 
 BENCH_CASE("program/plan-126-layers") {
   bool ended = true;
-  const double plan = bench.measure("plan_ms", [&] { ended = ended && runs(fmt::format("cleave-cli plan {} --ranks {}", kModel, kRanks)); });
+  const double plan = bench.measure(
+      "plan_ms", [&] { ended = ended && runs(fmt::format("cleave-cli plan {} --ranks {}", kModel, kRanks)); });
   const double start = bench.measure("version_ms", [&] { ended = ended && runs("cleave-cli --version"); });
   bench::need(ended, "cleave-cli failed.");
   bench.report("ratio_to_start", plan / start);
@@ -53,7 +56,8 @@ BENCH_CASE("program/window-126-layers") {
   const std::string script = std::string(folder) + "/open.script";
   std::ofstream(script) << "open " << kModel << "\nwait\nshot first\nquit\n";
   bool ended = true;
-  bench.measure("open_to_shot_ms", [&] { ended = ended && runs("cleave --script " + script + " --screenshot " + folder); }, 3);
+  bench.measure(
+      "open_to_shot_ms", [&] { ended = ended && runs("cleave --script " + script + " --screenshot " + folder); }, 3);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   bench::need(ended, "cleave failed.");

@@ -1,7 +1,7 @@
-#include "tests/bench/bench.h"
-#include "solve/trace/recorder.h"
-#include "solve/trace/cursor.h"
 #include "solve/engine.h"
+#include "solve/trace/cursor.h"
+#include "solve/trace/recorder.h"
+#include "tests/bench/bench.h"
 #include "tests/support/llama_graph.h"
 
 #include <random>
@@ -33,7 +33,13 @@ std::shared_ptr<const Trace> recorded(const std::shared_ptr<const Problem>& prob
 }
 
 test::LlamaSizes llama405B() {
-  return {.layers = 126, .hidden = 16384, .heads = 128, .kvHeads = 8, .intermediate = 53248, .vocab = 128256, .sequence = 128};
+  return {.layers = 126,
+          .hidden = 16384,
+          .heads = 128,
+          .kvHeads = 8,
+          .intermediate = 53248,
+          .vocab = 128256,
+          .sequence = 128};
 }
 
 SolveResult measured(bench::Bench& bench, const std::string& name, const Problem& problem) {
@@ -77,7 +83,8 @@ BENCH_CASE("solve/126-layers") {
     CLEAVE_CHECK(result.outcome == Outcome::Solved, "has a plan");
     bench.report(fmt::format("{}_tries", toText(engine)), result.stats.tries);
     bench.report("nodes", problem->graph->nodes.size());
-    bench.report(fmt::format("{}_nodes_per_second", toText(engine)), static_cast<double>(problem->graph->nodes.size()) / ms * 1000);
+    bench.report(fmt::format("{}_nodes_per_second", toText(engine)),
+                 static_cast<double>(problem->graph->nodes.size()) / ms * 1000);
   }
 }
 
@@ -108,12 +115,17 @@ BENCH_CASE("solve/126-layers-optimal") {
     bench.report(kind + "_bytes_a_node",
                  static_cast<double>(optimum.stats().memoryBytes) / static_cast<double>(problem.graph->nodes.size()));
     Optimum::Front front;
-    bench.measure(kind + "_front_ms", [&] { front = *optimum.front(); }, 3);
+    bench.measure(
+        kind + "_front_ms", [&] { front = *optimum.front(); }, 3);
     bench.report(kind + "_points", front.points.size());
     bench.report(kind + "_gap", front.worstGap);
-    bench.measure(kind + "_smallest_regrets_ms", [&] { CLEAVE_CHECK(!optimum.smallestRegrets(layers).empty(), "steps"); }, 3);
-    bench.measure(kind + "_regrets_ms", [&] { CLEAVE_CHECK(optimum.regrets(problem.graph->outputs[0].value).has_value(), "answers"); }, 3);
-    bench.measure(kind + "_best_10_ms", [&] { CLEAVE_CHECK(optimum.best(10)->size() == 10, "plans"); }, 3);
+    bench.measure(
+        kind + "_smallest_regrets_ms", [&] { CLEAVE_CHECK(!optimum.smallestRegrets(layers).empty(), "steps"); }, 3);
+    bench.measure(
+        kind + "_regrets_ms",
+        [&] { CLEAVE_CHECK(optimum.regrets(problem.graph->outputs[0].value).has_value(), "answers"); }, 3);
+    bench.measure(
+        kind + "_best_10_ms", [&] { CLEAVE_CHECK(optimum.best(10)->size() == 10, "plans"); }, 3);
     if (front.points.size() < 2) continue;
     // Between the fastest plan and the smallest, so that it binds.
     problem.cost.memoryBudget = (optimum.cost().bytes() + front.points.back().bytes) / 2;
@@ -121,13 +133,15 @@ BENCH_CASE("solve/126-layers-optimal") {
     if (!result.optimum) continue;
     bench.report(kind + "_budget_proved", result.optimum->isProved() ? 1 : 0);
     bench.report(kind + "_budget_plans_checked", result.optimum->stats().plansChecked);
-    bench.report(kind + "_budget_gap", static_cast<double>(result.optimum->cost().femtoseconds() - result.optimum->lowerBoundFs()) /
-                                           static_cast<double>(result.optimum->cost().femtoseconds()));
+    bench.report(kind + "_budget_gap",
+                 static_cast<double>(result.optimum->cost().femtoseconds() - result.optimum->lowerBoundFs()) /
+                     static_cast<double>(result.optimum->cost().femtoseconds()));
   }
 }
 
-/// Time for each node must not grow with the graph. Every size solves graphs of as many nodes in all, each graph once before
-/// any comes again, so that a small one does not lie in the processor's cache while a large one is fetched from memory.
+/// Time for each node must not grow with the graph. Every size solves graphs of as many nodes in all, each graph once
+/// before any comes again, so that a small one does not lie in the processor's cache while a large one is fetched from
+/// memory.
 BENCH_CASE("solve/nodes") {
   const std::int64_t mostLayers = bench.isSmoke() ? 13 : 1333;
   for (const Engine engine : {Engine::Reference, Engine::Learning, Engine::Optimal}) {
@@ -140,12 +154,16 @@ BENCH_CASE("solve/nodes") {
       }
       const std::size_t nodes = problems.front()->graph->nodes.size();
       const std::string name = fmt::format("{}_{}", toText(engine), nodes);
-      const double ms = bench.least(name + "_ms", [&] {
-        for (const auto& problem : problems) {
-          const auto sink = makeCountingSink();
-          CLEAVE_CHECK(solve::solve(*problem, engine, *sink).has_value(), "solves");
-        }
-      }, 15) / static_cast<double>(problems.size());
+      const double ms = bench.least(
+                            name + "_ms",
+                            [&] {
+                              for (const auto& problem : problems) {
+                                const auto sink = makeCountingSink();
+                                CLEAVE_CHECK(solve::solve(*problem, engine, *sink).has_value(), "solves");
+                              }
+                            },
+                            15) /
+                        static_cast<double>(problems.size());
       bench.report(name + "_us_a_node", ms * 1000 / static_cast<double>(nodes));
       bench.report(name + "_nodes_per_second", static_cast<double>(nodes) / ms * 1000);
     }

@@ -47,7 +47,8 @@ void stepThrough(bench::Bench& bench, MainWindow& window, const std::string& pan
   window.document().seek(window.document().stepCount() / 3);
   settle(window);
   const double before = threadMs();
-  bench.measure(panel + "_f10_ms", [&] { stepOnce(window); }, kSteps);
+  bench.measure(
+      panel + "_f10_ms", [&] { stepOnce(window); }, kSteps);
   QTest::qWait(150);
   bench.report(panel + "_f10_gui_cpu_ms", (threadMs() - before) / kSteps);
 }

@@ -97,7 +97,8 @@ int run(const Wanted& wanted) {
     succeeded = runCase(c, wanted) && succeeded;
   }
   if (isFound) return succeeded ? 0 : exitCode(ErrorCode::Negative);
-  std::fprintf(stderr, "cleave-bench: No benchmark's name contains \"%s\"; cleave-bench --list shows all.\n", wanted.name.c_str());
+  std::fprintf(stderr, "cleave-bench: No benchmark's name contains \"%s\"; cleave-bench --list shows all.\n",
+               wanted.name.c_str());
   return exitCode(ErrorCode::BadUsage);
 }
 

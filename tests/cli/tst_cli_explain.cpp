@@ -31,7 +31,8 @@ class TestCliExplain : public QObject {
   Q_OBJECT
  private slots:
   void whyLeadsFromAValueToTheChoice() {
-    const QJsonObject answer = json({"explain", model("llama"), "--engine", "reference", "--value", "model.layers.1.mlp.up_proj"});
+    const QJsonObject answer =
+        json({"explain", model("llama"), "--engine", "reference", "--value", "model.layers.1.mlp.up_proj"});
     QCOMPARE(answer["placement"].toString(), QString("S(2)"));
     const QJsonArray chain = answer["why"].toArray();
     QVERIFY(!chain.isEmpty());
@@ -40,14 +41,16 @@ class TestCliExplain : public QObject {
   }
 
   void whyNotNamesWhatForbidsIt() {
-    const QJsonObject answer =
-        json({"explain", model("llama"), "--engine", "reference", "--value", "model.layers.1.mlp.up_proj", "--placement", "S(1)"});
-    QVERIFY2(answer["answer"] == "forbidden" || answer["answer"] == "impossible", qPrintable(answer["answer"].toString()));
+    const QJsonObject answer = json({"explain", model("llama"), "--engine", "reference", "--value",
+                                     "model.layers.1.mlp.up_proj", "--placement", "S(1)"});
+    QVERIFY2(answer["answer"] == "forbidden" || answer["answer"] == "impossible",
+             qPrintable(answer["answer"].toString()));
     QVERIFY(!answer["sentences"].toArray().isEmpty());
   }
 
   void theOptimumSaysWhatOtherFormsCost() {
-    const QJsonObject answer = json({"explain", model("llama"), "--engine", "optimal", "--value", "model.layers.1.mlp.up_proj"});
+    const QJsonObject answer =
+        json({"explain", model("llama"), "--engine", "optimal", "--value", "model.layers.1.mlp.up_proj"});
     const QJsonArray regrets = answer["regrets"].toArray();
     QVERIFY(regrets.size() >= 2);
     int chosen = 0;
@@ -63,7 +66,8 @@ class TestCliExplain : public QObject {
     const QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
     QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,"rms_norm_eps":1e-5,
+    config.write(
+        R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,"rms_norm_eps":1e-5,
       "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"bfloat16","attention_bias":false,"hidden_size":16384,"num_hidden_layers":126,
       "num_attention_heads":128,"num_key_value_heads":8,"intermediate_size":53248,"vocab_size":128256})");
     config.close();
@@ -75,7 +79,8 @@ class TestCliExplain : public QObject {
     const QString budget = constraints[0].toObject()["text"].toString();
     QVERIFY2(budget.startsWith("The memory budget is 80 GiB a rank"), qPrintable(budget));
     const QString text = answer["over_budget"].toString();
-    for (const char* part : {"budget of 80 GiB", "too large", "GiB parameters"}) QVERIFY2(text.contains(QLatin1String(part)), qPrintable(text));
+    for (const char* part : {"budget of 80 GiB", "too large", "GiB parameters"})
+      QVERIFY2(text.contains(QLatin1String(part)), qPrintable(text));
     QVERIFY2(!text.contains("divide") && !budget.contains("divide"), qPrintable(text));
     const Finished planned = cli({"plan", folder.path(), "--ranks", "4"});
     QVERIFY2(planned.err.contains(text.toUtf8()), planned.err.constData());
@@ -103,7 +108,8 @@ class TestCliExplain : public QObject {
     const QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
     QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":128,"rms_norm_eps":1e-6,
+    config.write(
+        R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":128,"rms_norm_eps":1e-6,
       "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"float32","attention_bias":false,"hidden_size":64,"num_hidden_layers":1,
       "num_attention_heads":8,"num_key_value_heads":4,"intermediate_size":112,"vocab_size":256})");
     config.close();
@@ -113,11 +119,14 @@ class TestCliExplain : public QObject {
     for (const QString& value : {"view_4", "view_6", "view_7"}) {
       for (const QString& placement : {"S(1)", "S(2)"}) {
         const QString pin = value + "=" + placement;
-        const QString answer = json(QStringList{"explain"} + asked + QStringList{"--value", value, "--placement", placement})["answer"].toString();
+        const QString answer =
+            json(QStringList{"explain"} + asked + QStringList{"--value", value, "--placement", placement})["answer"]
+                .toString();
         const Finished pinned = cli(QStringList{"plan"} + asked + QStringList{"--pin", pin, "--json", "-"});
         const bool isDenied = answer == "impossible" || answer == "forbidden";
         QVERIFY2(!answer.isEmpty() && answer != "not_known", qPrintable(pin + ": " + answer));
-        QVERIFY2(pinned.exitCode == (isDenied ? 1 : 0), qPrintable(QString("%1: %2, but its plan ends with %3").arg(pin, answer).arg(pinned.exitCode)));
+        QVERIFY2(pinned.exitCode == (isDenied ? 1 : 0),
+                 qPrintable(QString("%1: %2, but its plan ends with %3").arg(pin, answer).arg(pinned.exitCode)));
         (isDenied ? denied : had) += 1;
         if (isDenied) continue;
         QString brought;
@@ -138,7 +147,9 @@ class TestCliExplain : public QObject {
       const QJsonObject shares = json(QStringList{"plan"} + asked)["shares"].toObject();
       const bool isAll = shares["split_layers"].toInt() == shares["layers"].toInt();
       QCOMPARE(done.out.contains("every layer that has weights is split"), isAll);
-      QVERIFY2(done.out.contains(QByteArray::number(shares["split_layers"].toInt()) + " of " + QByteArray::number(shares["layers"].toInt())), done.out.constData());
+      QVERIFY2(done.out.contains(QByteArray::number(shares["split_layers"].toInt()) + " of " +
+                                 QByteArray::number(shares["layers"].toInt())),
+               done.out.constData());
     }
   }
 
@@ -147,7 +158,8 @@ class TestCliExplain : public QObject {
     for (const char* engine : {"optimal", "reference"}) {
       const Finished done = cli({"explain", bundled("three-heads"), "--ranks", "2", "--seq", "16", "--engine", engine});
       QVERIFY2(!done.out.contains("every layer that has weights is split"), done.out.constData());
-      const auto heads = done.out.indexOf("3 heads do not divide by 2 ranks"), shares = done.out.indexOf("layers with weights are split");
+      const auto heads = done.out.indexOf("3 heads do not divide by 2 ranks"),
+                 shares = done.out.indexOf("layers with weights are split");
       QVERIFY2(heads >= 0 && heads < shares, done.out.constData());
     }
   }
@@ -155,7 +167,8 @@ class TestCliExplain : public QObject {
   void anAnswerSaysNothingTwice() {
     for (const char* placement : {"row", "replicated", "column", "vocab"}) {
       for (const char* layer : {"lm_head", "model.layers.0.self_attn.k_proj", "model.embed_tokens"}) {
-        const Finished done = cli({"explain", model("llama"), "--value", layer, "--placement", placement, "--engine", "learning"});
+        const Finished done =
+            cli({"explain", model("llama"), "--value", layer, "--placement", placement, "--engine", "learning"});
         QVERIFY2(done.exitCode == 0, done.err.constData());
         QList<QByteArray> lines = done.out.split('\n');
         lines.removeAll(QByteArray());
@@ -186,7 +199,8 @@ class TestCliExplain : public QObject {
   }
 
   void noPlanIsExplainedByItsPinAndRemedied() {
-    const Finished done = cli({"explain", model("llama"), "--engine", "learning", "--menu", "optimum", "--pin", "lm_head=row", "--json", "-"});
+    const Finished done = cli({"explain", model("llama"), "--engine", "learning", "--menu", "optimum", "--pin",
+                               "lm_head=row", "--json", "-"});
     QCOMPARE(done.exitCode, 1);
     const QJsonObject answer = QJsonDocument::fromJson(done.out).object();
     QVERIFY(!answer["solved"].toBool(true));
@@ -203,10 +217,12 @@ class TestCliExplain : public QObject {
 
   void learningAnswersAsTheReferenceInFewerTries() {
     const QStringList pinned{"plan", model("llama"), "--pin", "lm_head=row", "--engine"};
-    const QJsonObject reference = json(pinned + QStringList{"reference"}, 1), learning = json(pinned + QStringList{"learning", "--menu", "optimum"}, 1);
+    const QJsonObject reference = json(pinned + QStringList{"reference"}, 1),
+                      learning = json(pinned + QStringList{"learning", "--menu", "optimum"}, 1);
     const auto tries = [](const QJsonObject& plan) { return plan["search"].toObject()["tries"].toInt(); };
     QVERIFY(tries(learning) > 0);
-    QVERIFY2(tries(learning) * 2 < tries(reference), qPrintable(QString("%1 of %2").arg(tries(learning)).arg(tries(reference))));
+    QVERIFY2(tries(learning) * 2 < tries(reference),
+             qPrintable(QString("%1 of %2").arg(tries(learning)).arg(tries(reference))));
   }
 
   void theOptimumIsNeverDearer_data() {
@@ -219,17 +235,20 @@ class TestCliExplain : public QObject {
   void theOptimumIsNeverDearer() {
     QFETCH(QStringList, flags);
     const QStringList base = QStringList{"plan", model("llama"), "--menu", "full"} + flags;
-    const QJsonObject optimal = json(base + QStringList{"--engine", "optimal", "--slack", "0"}), reference = json(base + QStringList{"--engine", "reference"});
+    const QJsonObject optimal = json(base + QStringList{"--engine", "optimal", "--slack", "0"}),
+                      reference = json(base + QStringList{"--engine", "reference"});
     QVERIFY(optimal["cost"].toObject()["proved"].toBool());
     QVERIFY(!reference["cost"].toObject()["proved"].toBool());
-    QVERIFY2(stepFs(optimal) > 0 && stepFs(optimal) <= stepFs(reference), qPrintable(QString("%1 against %2").arg(stepFs(optimal)).arg(stepFs(reference))));
+    QVERIFY2(stepFs(optimal) > 0 && stepFs(optimal) <= stepFs(reference),
+             qPrintable(QString("%1 against %2").arg(stepFs(optimal)).arg(stepFs(reference))));
   }
 
   void aBudgetIsKeptOrTheAnswerIsNo() {
     const QJsonObject whole = json({"plan", model("llama"), "--engine", "optimal"});
     const qint64 bytes = whole["cost"].toObject()["rank_bytes"].toInteger();
     const qint64 budget = bytes * 3 / 4;
-    const QJsonObject tight = json({"plan", model("llama"), "--engine", "optimal", "--memory-budget", QString::number(budget)});
+    const QJsonObject tight =
+        json({"plan", model("llama"), "--engine", "optimal", "--memory-budget", QString::number(budget)});
     const QJsonObject cost = tight["cost"].toObject();
     QVERIFY(cost["rank_bytes"].toInteger() > 0 && cost["rank_bytes"].toInteger() <= budget);
     QVERIFY(stepFs(tight) >= stepFs(whole));
@@ -249,7 +268,8 @@ class TestCliExplain : public QObject {
     QVERIFY(leaner["step_fs"].toInteger() > fastest["step_fs"].toInteger());
     QVERIFY(leaner["rank_bytes"].toInteger() < fastest["rank_bytes"].toInteger());
     const Finished text = cli({"plan", model("llama"), "--ranks", "4", "--slack", "1000"});
-    QVERIFY2(text.out.contains("holds least for the whole step of all plans within 1000 % of the fastest"), text.out.constData());
+    QVERIFY2(text.out.contains("holds least for the whole step of all plans within 1000 % of the fastest"),
+             text.out.constData());
     QCOMPARE(cli({"plan", model("llama"), "--slack", "-1"}).exitCode, 2);
   }
 
@@ -258,11 +278,13 @@ class TestCliExplain : public QObject {
     QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
     QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192, "num_hidden_layers": 80,
+    config.write(
+        R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192, "num_hidden_layers": 80,
       "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256, "rms_norm_eps": 1e-5,
       "rope_theta": 500000.0, "max_position_embeddings": 8192, "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
     config.close();
-    const QStringList base{"plan", folder.path(), "--device-profile", "cpu", "--ranks", "2", "--seq", "8192", "--batch", "8"};
+    const QStringList base{"plan",  folder.path(), "--device-profile", "cpu", "--ranks", "2",
+                           "--seq", "8192",        "--batch",          "8"};
     const QJsonObject plan = json(base + QStringList{"--train", "--memory-budget", "9000GiB"});
     QCOMPARE(plan["engine"].toString(), QString("optimal"));
     QVERIFY(plan["cost"].toObject()["proved"].toBool());
@@ -282,13 +304,15 @@ class TestCliExplain : public QObject {
       QVERIFY(points[i]["rank_bytes"].toInteger() < points[i - 1]["rank_bytes"].toInteger());
     }
     for (const QJsonValue& point : points) {
-      const QJsonObject again = json({"plan", model("llama"), "--slack", "0", "--memory-budget", QString::number(point["memory_budget"].toInteger())});
+      const QJsonObject again = json({"plan", model("llama"), "--slack", "0", "--memory-budget",
+                                      QString::number(point["memory_budget"].toInteger())});
       QCOMPARE(stepFs(again), point["step_fs"].toInteger());
       QCOMPARE(again["cost"].toObject()["rank_bytes"].toInteger(), point["rank_bytes"].toInteger());
     }
     const QJsonArray plans = json({"plan", model("llama"), "--best", "4"})["plans"].toArray();
     QCOMPARE(plans.size(), 4);
-    for (qsizetype i = 1; i < plans.size(); ++i) QVERIFY(plans[i]["step_fs"].toInteger() >= plans[i - 1]["step_fs"].toInteger());
+    for (qsizetype i = 1; i < plans.size(); ++i)
+      QVERIFY(plans[i]["step_fs"].toInteger() >= plans[i - 1]["step_fs"].toInteger());
     // No two look the same: they differ in time, memory, layers or collectives.
     for (qsizetype i = 0; i < plans.size(); ++i) {
       for (qsizetype j = 0; j < i; ++j) {
@@ -304,20 +328,24 @@ class TestCliExplain : public QObject {
     QTest::addColumn<QString>("layer");
     QTest::addColumn<QString>("strategy");
     for (const char* strategy : {"column", "gather+column", "column+gather", "whole", "row", "row+scatter"}) {
-      for (const char* layer : {"model.layers.0.self_attn.k_proj", "model.layers.1.mlp.down_proj"}) QTest::addRow("%s of %s", strategy, layer) << layer << strategy;
+      for (const char* layer : {"model.layers.0.self_attn.k_proj", "model.layers.1.mlp.down_proj"})
+        QTest::addRow("%s of %s", strategy, layer) << layer << strategy;
     }
   }
   void thePinThatIsOfferedBringsIt() {
     QFETCH(QString, layer);
     QFETCH(QString, strategy);
     const QStringList base{model("llama"), "--seq", "64", "--sequence-parallel", "auto", "--device-profile", "cpu"};
-    const QJsonObject answer = json(QStringList{"explain"} + base + QStringList{"--value", layer, "--placement", strategy});
+    const QJsonObject answer =
+        json(QStringList{"explain"} + base + QStringList{"--value", layer, "--placement", strategy});
     const QString pin = answer["pin"].toString();
     if (pin.isEmpty()) {
-      QVERIFY2(QStringList({"is_so", "impossible", "forbidden"}).contains(answer["answer"].toString()), qPrintable(answer["answer"].toString()));
+      QVERIFY2(QStringList({"is_so", "impossible", "forbidden"}).contains(answer["answer"].toString()),
+               qPrintable(answer["answer"].toString()));
       return;
     }
-    const QJsonObject before = json(QStringList{"plan"} + base), after = json(QStringList{"plan"} + base + QStringList{"--pin", pin});
+    const QJsonObject before = json(QStringList{"plan"} + base),
+                      after = json(QStringList{"plan"} + base + QStringList{"--pin", pin});
     QString taken;
     for (const QJsonValue& entry : after["layers"].toArray()) {
       if (entry["name"].toString() == layer) taken = entry["strategy"].toString();
@@ -328,8 +356,10 @@ class TestCliExplain : public QObject {
 
   /// `plan` and `explain` name the same demands, and none that plays no part.
   void whatCannotHoldTogetherIsTheSameEverywhere() {
-    const QStringList flags{model("llama"), "--engine", "learning", "--menu", "optimum", "--pin", "lm_head=row", "--pin", "*q_proj=column", "--pin", "*up_proj=column"};
-    const Finished planned = cli(QStringList{"plan"} + flags), explained = cli(QStringList{"explain"} + flags + QStringList{"--json", "-"});
+    const QStringList flags{model("llama"), "--engine", "learning",       "--menu", "optimum",        "--pin",
+                            "lm_head=row",  "--pin",    "*q_proj=column", "--pin",  "*up_proj=column"};
+    const Finished planned = cli(QStringList{"plan"} + flags),
+                   explained = cli(QStringList{"explain"} + flags + QStringList{"--json", "-"});
     QCOMPARE(planned.exitCode, 1);
     QCOMPARE(explained.exitCode, 1);
     const QJsonObject core = QJsonDocument::fromJson(explained.out).object()["core"].toObject();
@@ -353,7 +383,8 @@ class TestCliExplain : public QObject {
     const QJsonObject other = json({"plan", model("llama"), "--menu", "optimum", "--compare", "reference,optimal"});
     QVERIFY(!other["layers"].toArray().isEmpty());
     // However many sides, the answer is one document.
-    const QJsonObject three = json({"plan", model("llama"), "--menu", "optimum", "--compare", "reference,optimal,learning"});
+    const QJsonObject three =
+        json({"plan", model("llama"), "--menu", "optimum", "--compare", "reference,optimal,learning"});
     QCOMPARE(three["schema"].toString(), QString("cleave.diffs/1"));
     QCOMPARE(three["diffs"].toArray().size(), 2);
     QCOMPARE(three["diffs"][0].toObject(), other);
@@ -362,13 +393,15 @@ class TestCliExplain : public QObject {
   }
 
   void worldSizesSayWhyNot() {
-    const QJsonObject answer = json({"plan", bundled("three-heads"), "--engine", "learning", "--menu", "optimum", "--seq", "16", "--world-sizes", "1-4"});
+    const QJsonObject answer = json({"plan", bundled("three-heads"), "--engine", "learning", "--menu", "optimum",
+                                     "--seq", "16", "--world-sizes", "1-4"});
     const QJsonArray sizes = answer["world_sizes"].toArray();
     QCOMPARE(sizes.size(), 4);
     QCOMPARE(sizes[0]["verdict"].toString(), QString("works"));
     QCOMPARE(sizes[1]["verdict"].toString(), QString("partly"));
     QCOMPARE(sizes[1]["heads"].toString(), QString("3 heads do not divide by 2 ranks"));
-    QVERIFY2(sizes[1]["why"].toString().startsWith("3 heads do not divide by 2 ranks; "), qPrintable(sizes[1]["why"].toString()));
+    QVERIFY2(sizes[1]["why"].toString().startsWith("3 heads do not divide by 2 ranks; "),
+             qPrintable(sizes[1]["why"].toString()));
   }
 
   /// Reasons are sentences of their own, once; a row over the budget says by how much.
@@ -406,7 +439,9 @@ class TestCliExplain : public QObject {
     QTest::addColumn<QStringList>("arguments");
     QTest::addColumn<QString>("phrase");
     QTest::newRow("no such value") << QStringList{"explain", model("llama"), "--value", "up_proj_9"} << "up_proj_9";
-    QTest::newRow("no placement") << QStringList{"explain", model("llama"), "--value", "lm_head", "--placement", "sideways"} << "sideways";
+    QTest::newRow("no placement") << QStringList{"explain", model("llama"), "--value",
+                                                 "lm_head", "--placement",  "sideways"}
+                                  << "sideways";
     QTest::newRow("placement of nothing") << QStringList{"explain", model("llama"), "--placement", "R"} << "--value";
     QTest::newRow("no side") << QStringList{"plan", model("llama"), "--compare", "reference,fastest"} << "fastest";
     QTest::newRow("a negative seed") << QStringList{"plan", model("llama"), "--seed", "-1"} << "--seed";
@@ -415,7 +450,8 @@ class TestCliExplain : public QObject {
     QTest::newRow("no device") << QStringList{"plan", model("llama"), "--device-profile", "abacus"} << "h100";
     QTest::newRow("no size") << QStringList{"plan", model("llama"), "--memory-budget", "lots"} << "lots";
     QTest::newRow("no optimizer") << QStringList{"plan", model("llama"), "--train", "--optimizer", "magic"} << "adamw";
-    QTest::newRow("rule of nothing") << QStringList{"plan", model("llama"), "--rule-off", "aten::no_such_op"} << "aten::no_such_op";
+    QTest::newRow("rule of nothing") << QStringList{"plan", model("llama"), "--rule-off", "aten::no_such_op"}
+                                     << "aten::no_such_op";
     QTest::newRow("two questions") << QStringList{"plan", model("llama"), "--pareto", "--preflight"} << "--pareto";
   }
   void badQuestionsExitTwo() {

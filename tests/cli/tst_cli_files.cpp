@@ -1,4 +1,5 @@
-/// What the command line does to files: outputs that are no regular files, models that are links, inputs that nobody vouches for.
+/// What the command line does to files: outputs that are no regular files, models that are links, inputs that nobody
+/// vouches for.
 #include "tests/support/cli_process.h"
 #include "tests/support/safetensors_edit.h"
 
@@ -60,15 +61,18 @@ class TestCliFiles : public QObject {
     QTest::newRow("plan --pareto --json") << QStringList{"plan", kModel, "--seq", "16", "--pareto", "--json", "OUT"};
     QTest::newRow("explain --json") << QStringList{"explain", kModel, "--engine", "reference", "--json", "OUT"};
     QTest::newRow("export --out") << QStringList{"export", kModel, "--format", "dot", "--out", "OUT"};
-    QTest::newRow("run --json") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--json", "OUT"};
-    QTest::newRow("run --output") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--output", "OUT"};
+    QTest::newRow("run --json") << QStringList{"run",  kModel,       "--seq",  "8",  "--backend",
+                                               "gloo", "--no-check", "--json", "OUT"};
+    QTest::newRow("run --output") << QStringList{"run",  kModel,       "--seq",    "8",  "--backend",
+                                                 "gloo", "--no-check", "--output", "OUT"};
   }
   void outputsAreWrittenThroughWhatIsNoRegularFile() {
     QFETCH(QStringList, arguments);
     QTemporaryDir folder;
     const std::string node = folder.filePath("node").toStdString();
     constexpr int kMemoryDevices = 1, kNull = 3;
-    if (::mknod(node.c_str(), S_IFCHR | 0600, makedev(kMemoryDevices, kNull)) != 0) QSKIP("device nodes cannot be made here");
+    if (::mknod(node.c_str(), S_IFCHR | 0600, makedev(kMemoryDevices, kNull)) != 0)
+      QSKIP("device nodes cannot be made here");
     const int opened = ::open(node.c_str(), O_WRONLY);
     if (opened < 0) QSKIP("device nodes are not usable here");
     ::close(opened);
@@ -76,7 +80,8 @@ class TestCliFiles : public QObject {
     const Finished done = cli(arguments);
     QVERIFY2(done.exitCode == 0, done.err.constData());
     QVERIFY(fs::is_character_file(fs::symlink_status(node)));
-    QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::System | QDir::Hidden | QDir::NoDotAndDotDot).size(), 1);
+    QCOMPARE(
+        QDir(folder.path()).entryList(QDir::AllEntries | QDir::System | QDir::Hidden | QDir::NoDotAndDotDot).size(), 1);
   }
 
   void aLinkToAFileStays() {
@@ -93,9 +98,12 @@ class TestCliFiles : public QObject {
     QTest::newRow("plan --json") << planOf(kModel, {"--json", "OUT"});
     QTest::newRow("plan --trace") << planOf(kModel, {"--trace", "OUT"});
     QTest::newRow("export --out") << QStringList{"export", kModel, "--out", "OUT"};
-    QTest::newRow("run --output") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--output", "OUT"};
-    QTest::newRow("run --json") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--json", "OUT"};
-    QTest::newRow("run --shapes --json") << QStringList{"run", kModel, "--shapes", "1x8", "--backend", "gloo", "--no-check", "--json", "OUT"};
+    QTest::newRow("run --output") << QStringList{"run",  kModel,       "--seq",    "8",  "--backend",
+                                                 "gloo", "--no-check", "--output", "OUT"};
+    QTest::newRow("run --json") << QStringList{"run",  kModel,       "--seq",  "8",  "--backend",
+                                               "gloo", "--no-check", "--json", "OUT"};
+    QTest::newRow("run --shapes --json") << QStringList{"run",  kModel,       "--shapes", "1x8", "--backend",
+                                                        "gloo", "--no-check", "--json",   "OUT"};
   }
   void whatCannotBeWrittenIsExitFour() {
     QFETCH(QStringList, arguments);
@@ -118,8 +126,8 @@ class TestCliFiles : public QObject {
     }
   }
 
-  /// `ln -s /data/models/x/model.safetensors`: the folder's reader and the ranks follow it alike, and alike do not follow another
-  /// user's.
+  /// `ln -s /data/models/x/model.safetensors`: the folder's reader and the ranks follow it alike, and alike do not
+  /// follow another user's.
   void linksOfTheOwnerPlanAndRun() {
     QTemporaryDir folder, data;
     for (const QString& name : QDir(kModel).entryList(QDir::Files)) {
@@ -131,7 +139,8 @@ class TestCliFiles : public QObject {
     const QStringList arguments{"run", plan, "--backend", "gloo", "--expect", kModel + "/expected.safetensors"};
     const Finished run = cli(arguments);
     QVERIFY2(run.exitCode == 0, run.err.constData());
-    if (::lchown(folder.filePath("model-00002-of-00003.safetensors").toUtf8(), 12345, 12345) != 0) QSKIP("only root can give files away");
+    if (::lchown(folder.filePath("model-00002-of-00003.safetensors").toUtf8(), 12345, 12345) != 0)
+      QSKIP("only root can give files away");
     for (const QStringList& refused : {planOf(folder.path()), arguments}) {
       const Finished done = cli(refused);
       QVERIFY2(done.exitCode == 3, (QByteArray::number(done.exitCode) + done.err).constData());
@@ -157,7 +166,9 @@ class TestCliFiles : public QObject {
     QTemporaryDir cache;
     const QString snapshot = snapshotOf(cache), shard = snapshot + "/model-00002-of-00003.safetensors";
     const QString healthy = QString::fromStdString(fs::canonical(shard.toStdString()).string());
-    const auto header = QJsonDocument::fromJson(readBytes(healthy).mid(8, qFromLittleEndian<qint64>(readBytes(healthy).constData()))).object();
+    const auto header =
+        QJsonDocument::fromJson(readBytes(healthy).mid(8, qFromLittleEndian<qint64>(readBytes(healthy).constData())))
+            .object();
     QString weight;
     for (const QString& name : header.keys()) {
       if (name.endsWith(".weight")) weight = name;
@@ -166,7 +177,8 @@ class TestCliFiles : public QObject {
     writeAltered(healthy, shard, withNumber(weight.toUtf8().constData(), 3, std::numeric_limits<float>::infinity()));
     const Finished run = cli({"run", snapshot, "--ranks", "2", "--backend", "gloo", "--batch", "1", "--seq", "8"});
     QVERIFY2(run.exitCode == 1, (QByteArray::number(run.exitCode) + run.err).constData());
-    const QByteArray said = "The weights hold values that are not finite: " + weight.toUtf8() + " in model-00002-of-00003.safetensors has inf at element 3.";
+    const QByteArray said = "The weights hold values that are not finite: " + weight.toUtf8() +
+                            " in model-00002-of-00003.safetensors has inf at element 3.";
     QVERIFY2((run.out + run.err).contains(said), (run.out + run.err).constData());
   }
 
@@ -219,14 +231,18 @@ class TestCliFiles : public QObject {
         {"a key twice", "{\"schema\":\"x\",\"schema\":\"y\"}"},
         {"a list", "[]"},
         {"null", "null"},
-        {"200,000 keys", [] {
+        {"200,000 keys",
+         [] {
            QByteArray text = "{";
-           for (int i = 0; i < 200'000; ++i) text += "\"key" + QByteArray::number(i) + "\":" + QByteArray::number(i) + ",";
+           for (int i = 0; i < 200'000; ++i)
+             text += "\"key" + QByteArray::number(i) + "\":" + QByteArray::number(i) + ",";
            return text + "\"last\":0}";
          }()},
         {"many values", "{\"warnings\":[" + QByteArray("\"\",").repeated(9'000'000) + "\"\"]}"}};
-    for (const char* file : {"plan.json", "model/config.json", "model/model.safetensors.index.json", "device.json", "rules.jsonl"}) {
-      for (const auto& [name, content] : contents) QTest::newRow(qPrintable(QStringLiteral("%1: %2").arg(file, name))) << QString(file) << content;
+    for (const char* file :
+         {"plan.json", "model/config.json", "model/model.safetensors.index.json", "device.json", "rules.jsonl"}) {
+      for (const auto& [name, content] : contents)
+        QTest::newRow(qPrintable(QStringLiteral("%1: %2").arg(file, name))) << QString(file) << content;
     }
   }
   void foreignFilesAreRefusedInOneSentence() {
@@ -236,21 +252,25 @@ class TestCliFiles : public QObject {
     QDir(folder.path()).mkpath("model");
     if (file != "model/config.json") QFile::copy(kModel + "/config.json", folder.filePath("model/config.json"));
     writeBytes(folder.filePath(file), content);
-    const QStringList arguments = file == "plan.json"     ? QStringList{"check", folder.filePath(file)}
-                                  : file == "device.json" ? QStringList{"plan", kModel, "--device-profile", folder.filePath(file)}
+    const QStringList arguments = file == "plan.json" ? QStringList{"check", folder.filePath(file)}
+                                  : file == "device.json"
+                                      ? QStringList{"plan", kModel, "--device-profile", folder.filePath(file)}
                                   : file == "rules.jsonl" ? QStringList{"rules", "--eval", folder.filePath(file)}
                                                           : QStringList{"plan", folder.filePath("model")};
     const Finished done = cli(arguments);
     const bool isNothingToDo = file == "rules.jsonl" && content.isEmpty();
     QVERIFY(!done.crashed);
-    QVERIFY2(done.exitCode == (isNothingToDo ? 0 : 3), (QByteArray::number(done.exitCode) + done.err.left(1000)).constData());
+    QVERIFY2(done.exitCode == (isNothingToDo ? 0 : 3),
+             (QByteArray::number(done.exitCode) + done.err.left(1000)).constData());
     const QByteArray said = done.err + done.out;
     QVERIFY2(!said.contains("json.exception"), said.left(1000).constData());
     QVERIFY2(said.size() < 2000 && QString::fromUtf8(said).toUtf8() == said, said.left(3000).constData());
   }
 
   void aRuleOfNoKnownTextIsAnAnswerToo() {
-    const Finished done = cli({"rules", "--eval", "-"}, "{\"op\":\"aten::neg\",\"menu\":5}\n{\"op\":\"aten::ne\xff\"}\n{\"op\":\"aten::neg\",\"args\":[{\"tensor\":[2]}]}\n");
+    const Finished done = cli({"rules", "--eval", "-"},
+                              "{\"op\":\"aten::neg\",\"menu\":5}\n{\"op\":\"aten::ne\xff\"}\n{\"op\":\"aten::neg\","
+                              "\"args\":[{\"tensor\":[2]}]}\n");
     QVERIFY(!done.crashed);
     QCOMPARE(done.exitCode, 3);
     const auto lines = done.out.trimmed().split('\n');
@@ -277,7 +297,8 @@ class TestCliFiles : public QObject {
   }
 
   void aShapeThatFailsIsInTheDocument() {
-    const Finished done = cli({"run", kModel, "--backend", "gloo", "--engine", "reference", "--shapes", "1x8,1x100000000", "--json", "-"});
+    const Finished done = cli(
+        {"run", kModel, "--backend", "gloo", "--engine", "reference", "--shapes", "1x8,1x100000000", "--json", "-"});
     const QJsonObject json = QJsonDocument::fromJson(done.out).object();
     QCOMPARE(json["passed"], QJsonValue(false));
     const QJsonArray runs = json["runs"].toArray();
@@ -285,7 +306,8 @@ class TestCliFiles : public QObject {
     QVERIFY(runs[0]["report"].isObject());
     QCOMPARE(runs[1]["sequence"].toInt(), 100'000'000);
     QCOMPARE(runs[1]["error"]["code"].toInt(), done.exitCode);
-    QVERIFY2(done.exitCode != 0 && done.err.contains(runs[1]["error"]["message"].toString().toUtf8()), done.err.constData());
+    QVERIFY2(done.exitCode != 0 && done.err.contains(runs[1]["error"]["message"].toString().toUtf8()),
+             done.err.constData());
   }
 
   /// A plan is JSON and could not name it: the ranks would look for another folder.
@@ -295,17 +317,21 @@ class TestCliFiles : public QObject {
     fs::create_directory(bad);
     fs::copy_file(kModel.toStdString() + "/config.json", bad / "config.json");
     QProcess shell;
-    shell.start("/bin/sh", {"-c", QStringLiteral("cd %1/bad* && exec %2/cleave-cli plan . --seq 8").arg(folder.path(), CLEAVE_BIN_DIR)});
+    shell.start(
+        "/bin/sh",
+        {"-c", QStringLiteral("cd %1/bad* && exec %2/cleave-cli plan . --seq 8").arg(folder.path(), CLEAVE_BIN_DIR)});
     QVERIFY(shell.waitForFinished(120'000));
     QCOMPARE(shell.exitCode(), 3);
-    QVERIFY2(shell.readAllStandardError().contains(" is not UTF-8, so that no plan could name it: rename the folder."), "another sentence");
+    QVERIFY2(shell.readAllStandardError().contains(" is not UTF-8, so that no plan could name it: rename the folder."),
+             "another sentence");
   }
 
   void aPlanThatNamesNoModelIsRefusedInASentence_data() {
     QTest::addColumn<QString>("source");
     QTest::addColumn<QByteArray>("phrase");
     QTest::newRow("nothing") << "" << QByteArray("No model is given: name a model folder or a config.json.");
-    QTest::newRow("a zero byte") << QString(kModel + QChar(0) + "x") << QByteArray(" holds a zero byte, which no path can.");
+    QTest::newRow("a zero byte") << QString(kModel + QChar(0) + "x")
+                                 << QByteArray(" holds a zero byte, which no path can.");
   }
   void aPlanThatNamesNoModelIsRefusedInASentence() {
     QFETCH(QString, source);
@@ -326,8 +352,9 @@ class TestCliFiles : public QObject {
   /// A plan has settled what these flags would say.
   void flagsThatAPlanHasSettledAreRefused_data() {
     QTest::addColumn<QStringList>("flags");
-    for (const char* flags : {"--ranks 4", "--ranks 2", "--batch 3", "--pin lm_head=replicated", "--train", "--dtype bfloat16", "--engine learning",
-                              "--memory-budget 40GiB", "--seed 1", "--slack 0"}) {
+    for (const char* flags :
+         {"--ranks 4", "--ranks 2", "--batch 3", "--pin lm_head=replicated", "--train", "--dtype bfloat16",
+          "--engine learning", "--memory-budget 40GiB", "--seed 1", "--slack 0"}) {
       QTest::newRow(flags) << QString(flags).split(' ');
     }
   }
@@ -347,8 +374,12 @@ class TestCliFiles : public QObject {
   void inputsOfAnotherShapeArePlannedForAgain() {
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
-    QCOMPARE(cli({"plan", kModel, "--ranks", "4", "--engine", "reference", "--seq", "64", "--pin", "lm_head=replicated", "--json", file}).exitCode, 0);
-    const Finished done = cli({"run", file, "--backend", "gloo", "--expect", kModel + "/expected.safetensors", "--json", "-"});
+    QCOMPARE(cli({"plan", kModel, "--ranks", "4", "--engine", "reference", "--seq", "64", "--pin", "lm_head=replicated",
+                  "--json", file})
+                 .exitCode,
+             0);
+    const Finished done =
+        cli({"run", file, "--backend", "gloo", "--expect", kModel + "/expected.safetensors", "--json", "-"});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     QVERIFY2(done.err.contains("is planned for batch 1, sequence 64"), done.err.constData());
     const QJsonObject report = QJsonDocument::fromJson(done.out).object();

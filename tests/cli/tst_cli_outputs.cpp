@@ -14,14 +14,17 @@ namespace {
 
 const QString kModel = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 
-/// A folder of our own that may be destroyed: the model, expected values, a plan, a device profile, and other names of them.
+/// A folder of our own that may be destroyed: the model, expected values, a plan, a device profile, and other names of
+/// them.
 class Workplace {
  public:
   Workplace() {
     std::filesystem::copy(kModel.toStdString(), at("model").toStdString());
     writeBytes(at("device.json"), readBytes(QStringLiteral(CLEAVE_SOURCE_DIR "/resources/devices/cpu.json")));
     writeBytes(at("expected.st"), readBytes(kModel + "/expected.safetensors"));
-    if (cli({"plan", at("model"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json", at("plan.json")}).exitCode != 0) qFatal("no plan");
+    if (cli({"plan", at("model"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json", at("plan.json")})
+            .exitCode != 0)
+      qFatal("no plan");
     QFile::link(at("expected.st"), at("link.st"));
     std::filesystem::create_hard_link(at("expected.st").toStdString(), at("twin.st").toStdString());
   }
@@ -63,22 +66,28 @@ class TestCliOutputs : public QObject {
   void whatIsReadIsNotOverwritten_data() {
     QTest::addColumn<QString>("command");
     QTest::addColumn<QByteArray>("phrase");
-    const auto row = [](const char* command, const char* phrase) { QTest::newRow(command) << QString(command) << QByteArray(phrase); };
+    const auto row = [](const char* command, const char* phrase) {
+      QTest::newRow(command) << QString(command) << QByteArray(phrase);
+    };
     row("run @model --expect @expected.st --output @expected.st", "expected.st is the same file as --expect");
     row("run @model --expect @expected.st --output @link.st", "link.st is the same file as --expect");
     row("run @model --expect @expected.st --output @twin.st", "twin.st is the same file as --expect");
     row("run @model --expect @expected.st --json @expected.st", "--json");
     row("run @model --input @expected.st --output @model/../expected.st", "is the same file as --input");
-    row("run @model --no-check --output @model/model-00002-of-00003.safetensors", "is the same file as the model's model-00002-of-00003.safetensors");
-    row("run @plan.json --no-check --output @model/model-00002-of-00003.safetensors", "the model's model-00002-of-00003.safetensors");
+    row("run @model --no-check --output @model/model-00002-of-00003.safetensors",
+        "is the same file as the model's model-00002-of-00003.safetensors");
+    row("run @plan.json --no-check --output @model/model-00002-of-00003.safetensors",
+        "the model's model-00002-of-00003.safetensors");
     row("run @plan.json --no-check --json @plan.json", "plan.json is the same file as ");
     row("run @model --no-check --output @new --json @new", "--output and --json both write to ");
     row("run @model --shapes 1x8 --json @model/config.json", "the model's config.json");
     row("plan @model --engine reference --json @model/config.json", "--json");
-    row("plan @model --engine reference --json @model/model.safetensors.index.json", "the model's model.safetensors.index.json");
+    row("plan @model --engine reference --json @model/model.safetensors.index.json",
+        "the model's model.safetensors.index.json");
     row("plan @model --engine reference --json @new --trace @new", "--trace and --json both write to ");
     row("plan @model --engine reference --trace @model/config.json", "--trace");
-    row("plan @model --engine reference --device-profile @device.json --json @device.json", "is the same file as --device-profile");
+    row("plan @model --engine reference --device-profile @device.json --json @device.json",
+        "is the same file as --device-profile");
     row("plan @model --compare @plan.json,reference --json @plan.json", "plan.json is the same file as ");
     row("plan @model --preflight --json @model/config.json", "the model's config.json");
     row("explain @model --engine reference --json @model/config.json", "the model's config.json");
@@ -103,7 +112,8 @@ class TestCliOutputs : public QObject {
     const auto before = work.content();
     const QString outputs = work.at("model/outputs.safetensors");
     writeBytes(outputs, "old");
-    const Finished done = cli({"run", work.at("model"), "--engine", "reference", "--expect", work.at("expected.st"), "--output", outputs});
+    const Finished done = cli(
+        {"run", work.at("model"), "--engine", "reference", "--expect", work.at("expected.st"), "--output", outputs});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     auto after = work.content();
     QVERIFY(after.take(outputs).size() > 32'768);
@@ -115,7 +125,8 @@ class TestCliOutputs : public QObject {
     const Workplace work;
     writeAltered(kModel + "/expected.safetensors", work.at("wrong.st"), withNumber("logits", 5, 123));
     const QString outputs = work.at("outputs.st");
-    const Finished done = cli({"run", work.at("model"), "--engine", "reference", "--expect", work.at("wrong.st"), "--output", outputs});
+    const Finished done =
+        cli({"run", work.at("model"), "--engine", "reference", "--expect", work.at("wrong.st"), "--output", outputs});
     QCOMPARE(done.exitCode, 1);
     QVERIFY(readBytes(outputs).size() > 32'768);
   }
@@ -157,7 +168,8 @@ class TestCliOutputs : public QObject {
     QTest::newRow("run, reader gone") << run + " --seq 8 | exec sleep 0" << 1;
     QTest::newRow("several shapes, closed") << run + " --shapes 1x8,2x4 >&-" << 2;
     QTest::newRow("several shapes, reader gone") << run + " --shapes 1x8,2x4 | exec sleep 0" << 2;
-    QTest::newRow("plan, reader gone") << "cleave-cli plan @model --engine reference --json @report.json | exec sleep 0" << 0;
+    QTest::newRow("plan, reader gone") << "cleave-cli plan @model --engine reference --json @report.json | exec sleep 0"
+                                       << 0;
   }
   void filesAreWrittenBeforeStandardOutput() {
     QFETCH(QString, command);
@@ -168,7 +180,9 @@ class TestCliOutputs : public QObject {
     QCOMPARE(done.err.contains("Cannot write to standard output"), command.endsWith(">&-"));  // `| head` wants no words
     QCOMPARE(done.err.contains("cleave-cli: "), command.endsWith(">&-"));
     const QJsonObject report = QJsonDocument::fromJson(readBytes(work.at("report.json"))).object();
-    QCOMPARE(report["schema"].toString(), QString(runs == 0 ? "cleave.plan/1" : runs == 1 ? "cleave.run/1" : "cleave.runs/1"));
+    QCOMPARE(report["schema"].toString(), QString(runs == 0   ? "cleave.plan/1"
+                                                  : runs == 1 ? "cleave.run/1"
+                                                              : "cleave.runs/1"));
     if (runs > 1) QCOMPARE(report["runs"].toArray().size(), runs);
   }
 };

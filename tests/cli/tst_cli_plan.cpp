@@ -41,14 +41,17 @@ class TestCliPlan : public QObject {
   void ordinaryModelsAreSplitAsMegatronDoes() {
     QFETCH(QString, folder);
     QFETCH(int, ranks);
-    const QJsonObject plan = planJson({folder, "--ranks", QString::number(ranks), "--seq", "16", "--engine", "reference"});
+    const QJsonObject plan =
+        planJson({folder, "--ranks", QString::number(ranks), "--seq", "16", "--engine", "reference"});
     const auto byName = axes(plan);
     QCOMPARE(byName["model.embed_tokens"], QString("vocab"));
     QCOMPARE(byName["lm_head"], QString("column"));
-    for (const char* part : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"}) {
+    for (const char* part :
+         {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"}) {
       QCOMPARE(byName[QString("model.layers.1.") + part], QString("column"));
     }
-    for (const char* part : {"self_attn.o_proj", "mlp.down_proj"}) QCOMPARE(byName[QString("model.layers.1.") + part], QString("row"));
+    for (const char* part : {"self_attn.o_proj", "mlp.down_proj"})
+      QCOMPARE(byName[QString("model.layers.1.") + part], QString("row"));
     for (const QJsonValue& parameter : plan["parameters"].toArray()) {
       if (!parameter["name"].toString().contains("proj.weight")) continue;
       qint64 whole = 1, local = 1;
@@ -61,13 +64,18 @@ class TestCliPlan : public QObject {
   void theJsonKeepsItsContract() {
     const QJsonObject plan = planJson({model("llama"), "--seq", "16"});
     QCOMPARE(plan["schema"].toString(), QString("cleave.plan/1"));
-    for (const char* key : {"model", "ranks", "engine", "cost", "timings_ms", "search", "values", "layers", "collectives", "parameters", "memory"}) {
+    for (const char* key : {"model", "ranks", "engine", "cost", "timings_ms", "search", "values", "layers",
+                            "collectives", "parameters", "memory"}) {
       QVERIFY2(plan.contains(key), key);
     }
-    for (const char* key : {"load", "capture", "decompose", "solve", "annotate", "replace"}) QVERIFY2(plan["timings_ms"].toObject().contains(key), key);
-    for (const char* key : {"tries", "conflicts", "backtracks", "events"}) QVERIFY2(plan["search"].toObject().contains(key), key);
-    for (const char* key : {"name", "op", "shape", "placement", "scope", "origin"}) QVERIFY2(plan["values"].toArray()[0].toObject().contains(key), key);
-    for (const char* key : {"name", "kind", "axis", "gather_output", "input_is_parallel", "sequence_parallel", "weight"}) {
+    for (const char* key : {"load", "capture", "decompose", "solve", "annotate", "replace"})
+      QVERIFY2(plan["timings_ms"].toObject().contains(key), key);
+    for (const char* key : {"tries", "conflicts", "backtracks", "events"})
+      QVERIFY2(plan["search"].toObject().contains(key), key);
+    for (const char* key : {"name", "op", "shape", "placement", "scope", "origin"})
+      QVERIFY2(plan["values"].toArray()[0].toObject().contains(key), key);
+    for (const char* key :
+         {"name", "kind", "axis", "gather_output", "input_is_parallel", "sequence_parallel", "weight"}) {
       QVERIFY2(plan["layers"].toArray()[0].toObject().contains(key), key);
     }
     QVERIFY(plan["memory"].toObject()["per_rank_bytes"].isObject());
@@ -99,10 +107,12 @@ class TestCliPlan : public QObject {
   }
   void enginesThatKeepNoBudgetSaySo() {
     QFETCH(QString, engine);
-    const QStringList asked{model("llama"), "--ranks", "2", "--seq", "16", "--engine", engine, "--memory-budget", "100000"};
+    const QStringList asked{model("llama"), "--ranks",         "2",     "--seq", "16", "--engine",
+                            engine,         "--memory-budget", "100000"};
     const Finished planned = cli(QStringList{"plan"} + asked);
     QCOMPARE(planned.exitCode, 1);
-    QVERIFY2(planned.err.contains("more than the memory budget of 97.7 KiB") && planned.err.contains("the engine " + engine.toUtf8()),
+    QVERIFY2(planned.err.contains("more than the memory budget of 97.7 KiB") &&
+                 planned.err.contains("the engine " + engine.toUtf8()),
              planned.err.constData());
     const Finished explained = cli(QStringList{"explain"} + asked);  // tries its remedies under that budget
     QVERIFY2(explained.exitCode == 0 || explained.exitCode == 1, explained.err.constData());
@@ -166,14 +176,18 @@ class TestCliPlan : public QObject {
     const Finished alone = cli({"check", file});
     QCOMPARE(alone.exitCode, 3);
     QVERIFY2(alone.out.contains("follow from the plan's own graph"), alone.out.constData());
-    QVERIFY2(alone.err.contains("Without its model it could not be checked whether the graph is the model's"), alone.err.constData());
+    QVERIFY2(alone.err.contains("Without its model it could not be checked whether the graph is the model's"),
+             alone.err.constData());
   }
 
   void rulesAnswerLineByLine() {
-    const Finished done = cli({"rules", "--eval", "-"},
-                              "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(1)\"},[2],false],\"ranks\":2}\n"
-                              "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(1)\"},[1]],\"ranks\":2}\n"
-                              "{\"op\":\"aten::linear\",\"args\":[{\"tensor\":[1,4,8],\"placement\":\"R\"},{\"tensor\":[16,8]}],\"ranks\":2}\n");
+    const Finished done = cli(
+        {"rules", "--eval", "-"},
+        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(1)\"},[2],false],\"ranks\":"
+        "2}\n"
+        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(1)\"},[1]],\"ranks\":2}\n"
+        "{\"op\":\"aten::linear\",\"args\":[{\"tensor\":[1,4,8],\"placement\":\"R\"},{\"tensor\":[16,8]}],\"ranks\":2}"
+        "\n");
     const auto lines = done.out.trimmed().split('\n');
     QCOMPARE(lines.size(), 3);
     QCOMPARE(lines[0], QByteArray("{\"out\":[\"S(1)\"]}"));
@@ -197,7 +211,8 @@ class TestCliPlan : public QObject {
     QTest::newRow("unknown flag") << QStringList{"plan", model("llama"), "--rank", "2"} << 2 << "--rank";
     QTest::newRow("zero ranks") << QStringList{"plan", model("llama"), "--ranks", "0"} << 2 << "0 ranks";
     QTest::newRow("no such engine") << QStringList{"plan", model("llama"), "--engine", "best"} << 2 << "\"best\"";
-    QTest::newRow("pin matches nothing") << QStringList{"plan", model("llama"), "--pin", "lm_heads=row"} << 2 << "lm_head";
+    QTest::newRow("pin matches nothing") << QStringList{"plan", model("llama"), "--pin", "lm_heads=row"} << 2
+                                         << "lm_head";
     QTest::newRow("pin without form") << QStringList{"plan", model("llama"), "--pin", "lm_head"} << 2 << "lm_head";
     QTest::newRow("no such folder") << QStringList{"plan", "./absent"} << 3 << "./absent";
     QTest::newRow("not a plan") << QStringList{"check", model("llama/model.safetensors.index.json")} << 3 << "schema";

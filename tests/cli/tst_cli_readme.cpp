@@ -23,7 +23,8 @@ QStringList commands() {
   QFile readme(kSource + "/README.md");
   if (!readme.open(QIODevice::ReadOnly)) qFatal("no README.md");
   QStringList found;
-  static const QRegularExpression kCommand("^ {4,}((?:cleave-cli|torchrun|alias|cmake|ctest|packaging/|build/)\\S*.*)$");
+  static const QRegularExpression kCommand(
+      "^ {4,}((?:cleave-cli|torchrun|alias|cmake|ctest|packaging/|build/)\\S*.*)$");
   for (const QString& line : QString::fromUtf8(readme.readAll()).split('\n')) {
     const auto match = kCommand.match(line);
     if (match.hasMatch()) found.append(match.captured(1).remove(QRegularExpression("\\s+#.*$")));

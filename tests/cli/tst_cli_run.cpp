@@ -48,9 +48,9 @@ class TestCliRun : public QObject {
     QFETCH(QString, name);
     QFETCH(int, ranks);
     QFETCH(bool, sequenceParallel);
-    const QJsonObject json = report({model(name), "--ranks", QString::number(ranks), "--backend", "gloo", "--engine", "reference", "--expect",
-                                     model(name) + "/expected.safetensors", "--atol", "1e-4", "--rtol", "0", "--sequence-parallel",
-                                     sequenceParallel ? "on" : "off"});
+    const QJsonObject json = report({model(name), "--ranks", QString::number(ranks), "--backend", "gloo", "--engine",
+                                     "reference", "--expect", model(name) + "/expected.safetensors", "--atol", "1e-4",
+                                     "--rtol", "0", "--sequence-parallel", sequenceParallel ? "on" : "off"});
     QVERIFY(json["passed"].toBool());
     QCOMPARE(json["outputs"].toArray().size(), 2);  // logits and loss
     QCOMPARE(json["ranks"].toArray().size(), ranks);
@@ -68,14 +68,19 @@ class TestCliRun : public QObject {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QStringList>("flags");
     QTest::newRow("llama") << "llama" << QStringList{"--ranks", "2", "--memory-budget", "400KiB"};
-    QTest::newRow("tied, sequence parallel where it pays") << "llama-tied" << QStringList{"--ranks", "4", "--memory-budget", "420KiB", "--sequence-parallel", "auto"};
-    QTest::newRow("qwen2, tight") << "qwen2" << QStringList{"--ranks", "2", "--memory-budget", "460KiB", "--sequence-parallel", "auto"};
+    QTest::newRow("tied, sequence parallel where it pays")
+        << "llama-tied" << QStringList{"--ranks", "4", "--memory-budget", "420KiB", "--sequence-parallel", "auto"};
+    QTest::newRow("qwen2, tight") << "qwen2"
+                                  << QStringList{"--ranks", "2", "--memory-budget", "460KiB", "--sequence-parallel",
+                                                 "auto"};
   }
   void theOptimumUnderABudgetComputesTheSame() {
     QFETCH(QString, name);
     QFETCH(QStringList, flags);
-    const QJsonObject json = report(QStringList{model(name), "--backend", "gloo", "--engine", "optimal", "--expect",
-                                                model(name) + "/expected.safetensors", "--atol", "1e-4", "--rtol", "0"} + flags);
+    const QJsonObject json =
+        report(QStringList{model(name), "--backend", "gloo", "--engine", "optimal", "--expect",
+                           model(name) + "/expected.safetensors", "--atol", "1e-4", "--rtol", "0"} +
+               flags);
     QVERIFY(json["passed"].toBool());
     for (const QJsonValue& rank : json["ranks"].toArray()) {
       const QJsonObject executed = rank["collectives"].toObject();
@@ -88,12 +93,14 @@ class TestCliRun : public QObject {
     QVERIFY(json["passed"].toBool());
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
     // A figure that decides, however small the numbers are that are compared.
-    for (const QJsonValue& output : json["outputs"].toArray()) QVERIFY(output["of_tolerance"].toDouble(-1) >= 0 && output["of_tolerance"].toDouble() <= 1);
+    for (const QJsonValue& output : json["outputs"].toArray())
+      QVERIFY(output["of_tolerance"].toDouble(-1) >= 0 && output["of_tolerance"].toDouble() <= 1);
   }
 
   /// Without the redistribution these demands have no solution.
   void aRedistributedValueComputesTheSame() {
-    const QStringList demands{model("llama"), "--ranks", "2", "--backend", "gloo", "--seq", "12", "--engine", "reference", "--pin", "lm_head=row"};
+    const QStringList demands{model("llama"), "--ranks",  "2",         "--backend", "gloo",       "--seq",
+                              "12",           "--engine", "reference", "--pin",     "lm_head=row"};
     QCOMPARE(cli(QStringList{"run"} + demands).exitCode, 1);
     const QJsonObject json = report(demands + QStringList{"--redistribute", "*"});
     QVERIFY(json["passed"].toBool());
@@ -105,7 +112,8 @@ class TestCliRun : public QObject {
     QVERIFY(report({folder, "--ranks", "2", "--backend", "gloo", "--seq", "8", "--skip-weights"})["passed"].toBool());
     const Finished refused = cli({"run", folder, "--ranks", "2", "--backend", "gloo", "--seq", "8"});
     QCOMPARE(refused.exitCode, 3);
-    const char* const way = "one-kv-head has no weights to read. Fill all parameters from the seed with --skip-weights.\n";
+    const char* const way =
+        "one-kv-head has no weights to read. Fill all parameters from the seed with --skip-weights.\n";
     QVERIFY2(refused.err.contains(way), refused.err.constData());
     QVERIFY2(!refused.err.contains("rank 0"), refused.err.constData());
   }
@@ -116,7 +124,8 @@ class TestCliRun : public QObject {
     const QString gone = " does not exist: ", without = ". Put it back, or run without it: ";
     const QString weights = "its weights cannot be read";
     const QString unsplit = "the unsplit run that the ranks are compared with cannot be made";
-    QTest::newRow("as it is") << QStringList() << gone + weights + ", and " + unsplit + without + "--skip-weights --no-check.\n";
+    QTest::newRow("as it is") << QStringList()
+                              << gone + weights + ", and " + unsplit + without + "--skip-weights --no-check.\n";
     QTest::newRow("no check") << QStringList{"--no-check"} << gone + weights + without + "--skip-weights.\n";
     QTest::newRow("no weights") << QStringList{"--skip-weights"} << gone + unsplit + without + "--no-check.\n";
     QTest::newRow("neither") << QStringList{"--skip-weights", "--no-check"} << QString();
@@ -145,15 +154,20 @@ class TestCliRun : public QObject {
     QTest::addColumn<QString>("placement");
     const QString oneHead = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head");
     const QString threeHeads = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/three-heads");
-    const QString embedding = "model.embed_tokens.weight", head = "lm_head.weight", key = "model.layers.0.self_attn.k_proj.weight";
+    const QString embedding = "model.embed_tokens.weight", head = "lm_head.weight",
+                  key = "model.layers.0.self_attn.k_proj.weight";
     QTest::newRow("one KV head on 2") << oneHead << QVariantMap() << 2 << key << "S(0,x2)";
     QTest::newRow("2 KV heads on 4") << oneHead << QVariantMap{{"num_key_value_heads", 2}} << 4 << key << "S(0,x2)";
-    QTest::newRow("3 heads on 2") << threeHeads << QVariantMap() << 2 << key << "S(0)";  // in columns that are gathered: the heads stay whole
+    QTest::newRow("3 heads on 2") << threeHeads << QVariantMap() << 2 << key
+                                  << "S(0)";  // in columns that are gathered: the heads stay whole
     for (int ranks : {2, 3, 4}) {
       QTest::addRow("vocabulary of 257 on %d", ranks) << oneHead << QVariantMap{{"vocab_size", 257}} << ranks << head
-                                                      << (ranks == 2 ? "S(0,pad 1)" : ranks == 3 ? "S(0,pad 1)" : "S(0,pad 3)");
-      QTest::addRow("tied vocabulary of 257 on %d", ranks) << oneHead << QVariantMap{{"vocab_size", 257}, {"tie_word_embeddings", true}} << ranks
-                                                           << embedding << (ranks == 4 ? "S(0,pad 3)" : "S(0,pad 1)");
+                                                      << (ranks == 2   ? "S(0,pad 1)"
+                                                          : ranks == 3 ? "S(0,pad 1)"
+                                                                       : "S(0,pad 3)");
+      QTest::addRow("tied vocabulary of 257 on %d", ranks)
+          << oneHead << QVariantMap{{"vocab_size", 257}, {"tie_word_embeddings", true}} << ranks << embedding
+          << (ranks == 4 ? "S(0,pad 3)" : "S(0,pad 1)");
     }
   }
   void theFullMenuComputesTheSame() {
@@ -172,8 +186,11 @@ class TestCliRun : public QObject {
     changed.write(QJsonDocument(QJsonObject::fromVariantMap(config)).toJson());
     changed.close();
 
-    const QStringList options{folder.path(), "--ranks", QString::number(ranks), "--engine", "reference", "--menu", "full", "--seq", "7", "--batch", "2"};
-    const QJsonObject plan = QJsonDocument::fromJson(cli(QStringList{"plan"} + options + QStringList{"--json", "-"}).out).object();
+    const QStringList options{
+        folder.path(), "--ranks", QString::number(ranks), "--engine", "reference", "--menu", "full", "--seq", "7",
+        "--batch",     "2"};
+    const QJsonObject plan =
+        QJsonDocument::fromJson(cli(QStringList{"plan"} + options + QStringList{"--json", "-"}).out).object();
     QString lies;
     for (const QJsonValue& parameter : plan["parameters"].toArray()) {
       if (parameter["name"].toString() == weight) lies = parameter["placement"].toString();
@@ -189,14 +206,18 @@ class TestCliRun : public QObject {
   void alteredWeightsOnAnotherRankAreFound() {
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
-    QCOMPARE(cli({"plan", model("llama"), "--ranks", "2", "--batch", "2", "--seq", "16", "--engine", "reference", "--pin", "lm_head=replicated", "--json", file}).exitCode, 0);
+    QCOMPARE(cli({"plan", model("llama"), "--ranks", "2", "--batch", "2", "--seq", "16", "--engine", "reference",
+                  "--pin", "lm_head=replicated", "--json", file})
+                 .exitCode,
+             0);
     const QStringList run{file, "--backend", "gloo", "--expect", model("llama") + "/expected.safetensors"};
     QVERIFY(report(run)["passed"].toBool());
 
     QJsonObject json = readJson(file);
     QJsonArray parameters = json["parameters"].toArray();
     const auto named = [&](const char* name) {
-      return std::find_if(parameters.begin(), parameters.end(), [&](const QJsonValue& p) { return p["name"].toString() == QLatin1String(name); });
+      return std::find_if(parameters.begin(), parameters.end(),
+                          [&](const QJsonValue& p) { return p["name"].toString() == QLatin1String(name); });
     };
     const QJsonObject other = named("model.embed_tokens.weight")->toObject()["pieces"].toArray()[0].toObject();
     QJsonObject head = named("lm_head.weight")->toObject();
@@ -216,7 +237,8 @@ class TestCliRun : public QObject {
     QVERIFY(failed["passed"].isBool() && !failed["passed"].toBool());
     QStringList different;
     for (const QJsonValue& output : failed["outputs"].toArray()) {
-      if (!output["within"].toBool()) different << QStringLiteral("%1 of %2").arg(output["name"].toString()).arg(output["rank"].toInt());
+      if (!output["within"].toBool())
+        different << QStringLiteral("%1 of %2").arg(output["name"].toString()).arg(output["rank"].toInt());
     }
     QVERIFY2(different.contains("logits of 1") && !different.contains("logits of 0"), qPrintable(different.join(", ")));
   }
@@ -229,7 +251,8 @@ class TestCliRun : public QObject {
     QVERIFY(report.contains("passed") && report["passed"].isNull() && report["compared_with"].isNull());
     const Finished words = cli(run);
     QVERIFY2(words.out.contains("\nnot checked: ") && !words.out.contains("passed"), words.out.constData());
-    const QJsonObject shapes = QJsonDocument::fromJson(cli(run + QStringList{"--shapes", "1x8", "--json", "-"}).out).object();
+    const QJsonObject shapes =
+        QJsonDocument::fromJson(cli(run + QStringList{"--shapes", "1x8", "--json", "-"}).out).object();
     QVERIFY(shapes.contains("passed") && shapes["passed"].isNull());
   }
 
@@ -238,8 +261,11 @@ class TestCliRun : public QObject {
     QTest::addColumn<Alteration>("alter");
     QTest::addColumn<int>("code");
     QTest::addColumn<QByteArray>("phrase");
-    const auto row = [](const char* name, Alteration alter, int code, const char* phrase) { QTest::newRow(name) << alter << code << QByteArray(phrase); };
-    row("as it was", [](QJsonObject&, QByteArray&) {}, 0, " % of the tolerance: equal within it");
+    const auto row = [](const char* name, Alteration alter, int code, const char* phrase) {
+      QTest::newRow(name) << alter << code << QByteArray(phrase);
+    };
+    row(
+        "as it was", [](QJsonObject&, QByteArray&) {}, 0, " % of the tolerance: equal within it");
     row("one infinity", withNumber("logits", 5, HUGE_VALF), 1, "logits: largest difference");
     row("one NaN", withNumber("logits", 5, std::nanf("")), 1, "1 element is not a number");
     row("another number", withNumber("logits", 8191, 1e3f), 1, "DIFFERENT, 1 element outside the tolerance");
@@ -250,7 +276,8 @@ class TestCliRun : public QObject {
       logits["shape"] = QJsonArray{shape[1], shape[0], shape[2]};
       header["logits"] = logits;
     };
-    row("another shape of as many elements", reshaped, 3, "has logits in shape [16, 2, 256], and the run gives [2, 16, 256]");
+    row("another shape of as many elements", reshaped, 3,
+        "has logits in shape [16, 2, 256], and the run gives [2, 16, 256]");
     for (const char* name : {"logits", "loss"}) {
       QTest::addRow("no %s", name) << renamed(name, "something_else") << 3 << QByteArray("has no tensor ") + name;
     }
@@ -275,10 +302,13 @@ class TestCliRun : public QObject {
     QTest::addColumn<QStringList>("flags");
     QTest::addColumn<int>("code");
     QTest::addColumn<QByteArray>("phrase");
-    QTest::newRow("a loss without labels") << renamed("labels", "lables") << QStringList() << 3 << QByteArray(" has a loss, and ");
-    QTest::newRow("a loss that is left out") << renamed("labels", "labels") << QStringList{"--loss", "off"} << 0
-                                             << QByteArray("Not compared: loss of expected.safetensors, because this run does not compute it.");
-    QTest::newRow("another tensor") << renamed("labels", "hidden") << QStringList{"--loss", "off"} << 0 << QByteArray("Not compared: hidden of ");
+    QTest::newRow("a loss without labels")
+        << renamed("labels", "lables") << QStringList() << 3 << QByteArray(" has a loss, and ");
+    QTest::newRow("a loss that is left out")
+        << renamed("labels", "labels") << QStringList{"--loss", "off"} << 0
+        << QByteArray("Not compared: loss of expected.safetensors, because this run does not compute it.");
+    QTest::newRow("another tensor") << renamed("labels", "hidden") << QStringList{"--loss", "off"} << 0
+                                    << QByteArray("Not compared: hidden of ");
     QTest::newRow("all computed") << renamed("labels", "labels") << QStringList() << 0 << QByteArray("passed: ");
   }
   void whatIsExpectedAndNotComputedIsNamed() {
@@ -297,7 +327,9 @@ class TestCliRun : public QObject {
     QCOMPARE(said.contains("Not compared: "), phrase.startsWith("Not compared: "));
     if (!flags.isEmpty()) return;
     const QString plan = folder.filePath("plan.json");
-    QCOMPARE(cli({"plan", model("llama"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json", plan}).exitCode, 0);
+    QCOMPARE(
+        cli({"plan", model("llama"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json", plan}).exitCode,
+        0);
     QCOMPARE(cli(QStringList{"run", plan} + run).exitCode, code);
   }
 
@@ -309,7 +341,8 @@ class TestCliRun : public QObject {
     QTest::addColumn<QByteArray>("phrase");
     QTest::newRow("no batch") << 0 << 16 << QStringList() << QByteArray("batch is 0");
     QTest::newRow("no sequence") << 2 << 0 << QStringList() << QByteArray("sequence length is 0");
-    QTest::newRow("too short for the loss") << 2 << 1 << QStringList() << QByteArray("the loss compares each position with the next");
+    QTest::newRow("too short for the loss")
+        << 2 << 1 << QStringList() << QByteArray("the loss compares each position with the next");
     QTest::newRow("short without the loss") << 2 << 1 << QStringList{"--loss", "off"} << QByteArray();
   }
   void inputsThatCannotBeCapturedAreBadInput() {
@@ -322,16 +355,24 @@ class TestCliRun : public QObject {
     writeAltered(model("llama") + "/expected.safetensors", file, [&](QJsonObject& header, QByteArray& data) {
       const int bytes = batch * sequence * 8;
       const auto ids = [&](int start) {
-        return QJsonObject{{"dtype", "I64"}, {"shape", QJsonArray{batch, sequence}}, {"data_offsets", QJsonArray{start, start + bytes}}};
+        return QJsonObject{{"dtype", "I64"},
+                           {"shape", QJsonArray{batch, sequence}},
+                           {"data_offsets", QJsonArray{start, start + bytes}}};
       };
       header = QJsonObject{{"input_ids", ids(0)}, {"labels", ids(bytes)}};
       data = data.first(2 * bytes);
     });
-    QCOMPARE(cli(QStringList{"plan", model("llama"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json", plan} + flags).exitCode, 0);
-    for (const QStringList& run : {QStringList{"run", model("llama"), "--engine", "reference"} + flags, QStringList{"run", plan}}) {
+    QCOMPARE(cli(QStringList{"plan", model("llama"), "--batch", "2", "--seq", "16", "--engine", "reference", "--json",
+                             plan} +
+                 flags)
+                 .exitCode,
+             0);
+    for (const QStringList& run :
+         {QStringList{"run", model("llama"), "--engine", "reference"} + flags, QStringList{"run", plan}}) {
       const Finished done = cli(run + QStringList{"--backend", "gloo", "--input", file});
       QVERIFY2(done.exitCode == (phrase.isEmpty() ? 0 : 3), done.err.constData());
-      QVERIFY2(phrase.isEmpty() || (done.err.contains(phrase) && done.err.contains(file.toUtf8())), done.err.constData());
+      QVERIFY2(phrase.isEmpty() || (done.err.contains(phrase) && done.err.contains(file.toUtf8())),
+               done.err.constData());
     }
   }
 
@@ -346,7 +387,8 @@ class TestCliRun : public QObject {
     QTemporaryDir folder;
     const QString file = folder.filePath("expected.safetensors");
     writeAltered(model("llama") + "/expected.safetensors", file, withNumber("logits", 5, number));
-    const Finished done = cli({"run", model("llama"), "--engine", "reference", "--backend", "gloo", "--expect", file, "--json", "-"});
+    const Finished done =
+        cli({"run", model("llama"), "--engine", "reference", "--backend", "gloo", "--expect", file, "--json", "-"});
     QCOMPARE(done.exitCode, 1);
     const QJsonObject logits = QJsonDocument::fromJson(done.out).object()["outputs"].toArray()[0].toObject();
     QCOMPARE(logits["name"].toString(), QString("logits"));
@@ -373,7 +415,9 @@ class TestCliRun : public QObject {
   }
   void tolerancesThatHoldOfAnythingAreRefused() {
     QFETCH(QStringList, flags);
-    const Finished done = cli(QStringList{"run", model("llama"), "--ranks", "2", "--expect", model("llama") + "/expected.safetensors"} + flags);
+    const Finished done =
+        cli(QStringList{"run", model("llama"), "--ranks", "2", "--expect", model("llama") + "/expected.safetensors"} +
+            flags);
     QCOMPARE(done.exitCode, 2);
     QVERIFY2(done.err.contains("a tolerance is a finite number"), done.err.constData());
   }
@@ -390,12 +434,14 @@ class TestCliRun : public QObject {
     QFETCH(QString, redirection);
     QFETCH(int, code);
     QProcess shell;
-    shell.start("/bin/sh", {"-c", QStringLiteral("%1/cleave-cli run %2 --ranks 2 --backend gloo --seq 8 --no-check --json - %3")
-                                      .arg(CLEAVE_BIN_DIR, model("llama"), redirection)});
+    shell.start("/bin/sh",
+                {"-c", QStringLiteral("%1/cleave-cli run %2 --ranks 2 --backend gloo --seq 8 --no-check --json - %3")
+                           .arg(CLEAVE_BIN_DIR, model("llama"), redirection)});
     QVERIFY(shell.waitForFinished(120'000));
     QCOMPARE(shell.exitStatus(), QProcess::NormalExit);
     QCOMPARE(shell.exitCode(), code);
-    if (code == 0) QCOMPARE(QJsonDocument::fromJson(shell.readAllStandardOutput()).object()["ranks"].toArray().size(), 2);
+    if (code == 0)
+      QCOMPARE(QJsonDocument::fromJson(shell.readAllStandardOutput()).object()["ranks"].toArray().size(), 2);
   }
 
   /// 70 billion parameters on the ranks of one machine.
@@ -403,15 +449,25 @@ class TestCliRun : public QObject {
     QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
     QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 65536, \"intermediate_size\": 262144,"
-                 " \"num_hidden_layers\": 200, \"num_attention_heads\": 512, \"num_key_value_heads\": 64, \"vocab_size\": 128256,"
-                 " \"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-5, \"rope_theta\": 500000.0, \"hidden_act\": \"silu\","
-                 " \"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\"}");
+    config.write(
+        "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 65536, "
+        "\"intermediate_size\": 262144,"
+        " \"num_hidden_layers\": 200, \"num_attention_heads\": 512, \"num_key_value_heads\": 64, \"vocab_size\": "
+        "128256,"
+        " \"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-5, \"rope_theta\": 500000.0, \"hidden_act\": "
+        "\"silu\","
+        " \"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\"}");
     config.close();
-    const Finished done = cli({"run", folder.path(), "--ranks", "8", "--backend", "gloo", "--skip-weights", "--engine", "reference", "--seq", "16"});
+    const Finished done = cli({"run", folder.path(), "--ranks", "8", "--backend", "gloo", "--skip-weights", "--engine",
+                               "reference", "--seq", "16"});
     QCOMPARE(done.exitCode, 4);
-    QVERIFY2(QRegularExpression("8 ranks are predicted to hold [\\d.]+ TiB of memory together \\(each [\\d.]+ TiB of the program and \\d+ MiB of LibTorch, and \\d+ MiB of its code that they share\\), and [\\d.]+ \\wiB are free here\\."
-                                ".*--ignore-memory\\.").match(QString::fromUtf8(done.err)).hasMatch(), done.err.constData());
+    QVERIFY2(QRegularExpression(
+                 "8 ranks are predicted to hold [\\d.]+ TiB of memory together \\(each [\\d.]+ TiB of the program and "
+                 "\\d+ MiB of LibTorch, and \\d+ MiB of its code that they share\\), and [\\d.]+ \\wiB are free here\\."
+                 ".*--ignore-memory\\.")
+                 .match(QString::fromUtf8(done.err))
+                 .hasMatch(),
+             done.err.constData());
     QVERIFY2(!done.err.contains("spawned") && !done.err.contains("rank 0"), done.err.constData());
   }
 

@@ -30,7 +30,9 @@ class Started {
   QProcess process;
 };
 
-QStringList partsIn(const QString& folder) { return QDir(folder).entryList({".cleave-*.part"}, QDir::Files | QDir::Hidden); }
+QStringList partsIn(const QString& folder) {
+  return QDir(folder).entryList({".cleave-*.part"}, QDir::Files | QDir::Hidden);
+}
 
 /// A run whose output is open, beside which its temporary file lies, and whose ranks do not end by themselves.
 QStringList longRun(const QString& output) {
@@ -55,7 +57,8 @@ class TestCliSignals : public QObject {
     QFETCH(bool, twice);
     QTemporaryDir folder;
     Started cli(longRun(folder.filePath("out.safetensors")));
-    QTRY_VERIFY_WITH_TIMEOUT(!partsIn(folder.path()).isEmpty() || cli.process.state() == QProcess::NotRunning, kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(!partsIn(folder.path()).isEmpty() || cli.process.state() == QProcess::NotRunning,
+                             kPatience);
     QVERIFY2(cli.process.state() == QProcess::Running, cli.process.readAllStandardError().constData());
     cli.signal(number);
     if (twice) cli.signal(SIGTERM);
@@ -75,7 +78,8 @@ class TestCliSignals : public QObject {
       QVERIFY(cli.process.waitForFinished(kPatience));
     }
     QCOMPARE(partsIn(folder.path()).size(), 1);
-    const Finished plan = cli({"plan", kModel, "--seq", "16", "--engine", "reference", "--json", folder.filePath("plan.json")});
+    const Finished plan =
+        cli({"plan", kModel, "--seq", "16", "--engine", "reference", "--json", folder.filePath("plan.json")});
     QVERIFY2(plan.exitCode == 0, plan.err.constData());
     QCOMPARE(partsIn(folder.path()), QStringList());
   }
@@ -86,7 +90,8 @@ class TestCliSignals : public QObject {
     QTest::newRow("plan --json") << QStringList{"plan", kModel, "--seq", "16", "--engine", "reference", "--json"};
     QTest::newRow("plan --trace") << QStringList{"plan", kModel, "--seq", "16", "--engine", "reference", "--trace"};
     QTest::newRow("export --out") << QStringList{"export", kModel, "--seq", "16", "--engine", "reference", "--out"};
-    QTest::newRow("run --output") << QStringList{"run", kModel, "--seq", "8", "--backend", "gloo", "--no-check", "--output"};
+    QTest::newRow("run --output") << QStringList{"run",       kModel, "--seq",      "8",
+                                                 "--backend", "gloo", "--no-check", "--output"};
   }
   void waitingForAPipesReaderEndsWithASignal() {
     QFETCH(QStringList, arguments);

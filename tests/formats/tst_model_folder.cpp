@@ -5,10 +5,10 @@
 #include <random>
 #include <set>
 
-#include "tests/formats/folder_builder.h"
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
+#include "tests/formats/folder_builder.h"
 #include "tests/support/rows.h"
 
 using namespace cleave;
@@ -38,12 +38,8 @@ void writeAll(const TemporaryFolder& folder, const Files& files) {
   for (auto it = files.begin(); it != files.end(); ++it) folder.write(it.key().toStdString(), it.value().toStdString());
 }
 
-QByteArray tensorFile(const char* name) {
-  return QByteArray::fromStdString(oneTensor(name));
-}
-QByteArray indexFile(const char* weightMap) {
-  return QByteArray::fromStdString(indexOf(weightMap));
-}
+QByteArray tensorFile(const char* name) { return QByteArray::fromStdString(oneTensor(name)); }
+QByteArray indexFile(const char* weightMap) { return QByteArray::fromStdString(indexOf(weightMap)); }
 
 }  // namespace
 
@@ -394,7 +390,8 @@ class ModelFolderTest : public QObject {
     fs::create_symlink(elsewhere, link);
     constexpr uid_t kOther = 12345, kOwner = 12346;
     if (::lchown(link.c_str(), kOther, kOther) != 0) QSKIP("only root can give files away");
-    QVERIFY(errorOf(openModelFolder(link.parent_path())).contains("model.safetensors is a link that neither you nor the owner of"));
+    QVERIFY(errorOf(openModelFolder(link.parent_path()))
+                .contains("model.safetensors is a link that neither you nor the owner of"));
     QCOMPARE(::chown(link.parent_path().c_str(), kOwner, kOwner), 0);
     QVERIFY(!openWeightFile(link.parent_path(), "model.safetensors"));
     QCOMPARE(::lchown(link.c_str(), kOwner, kOwner), 0);
@@ -403,7 +400,8 @@ class ModelFolderTest : public QObject {
     fs::create_directory_symlink("../elsewhere", folder.path() / "m/sub");
     QVERIFY(openWeightFile(folder.path() / "m", "sub/x.safetensors"));
     QCOMPARE(::lchown((folder.path() / "m/sub").c_str(), kOther, kOther), 0);
-    QVERIFY(errorOf(openWeightFile(folder.path() / "m", "sub/x.safetensors")).contains("m/sub is a link that neither you"));
+    QVERIFY(
+        errorOf(openWeightFile(folder.path() / "m", "sub/x.safetensors")).contains("m/sub is a link that neither you"));
   }
 
   void allowsLinksInsideTheFolder() {

@@ -2,8 +2,8 @@
 
 #include <random>
 
-#include "tests/formats/folder_builder.h"
 #include "formats/safetensors.h"
+#include "tests/formats/folder_builder.h"
 
 using namespace cleave;
 using namespace cleave::formats;

@@ -1,6 +1,6 @@
 // Device profiles. Whatever is accepted has rates that costs can be divided by.
-#include "tests/fuzz/fuzz_target.h"
 #include "solve/problem/device_profile.h"
+#include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave;
 

@@ -1,12 +1,13 @@
 // Graphs in JSON. Whatever is accepted is verified, and comes back the same from its own JSON and its own text.
 #include "base/json.h"
-#include "tests/fuzz/fuzz_target.h"
 #include "graph/json.h"
+#include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto json = parseJson({reinterpret_cast<const char*>(data), size}, "input", {.bytes = 1 << 20, .depth = 16, .elements = 100'000});
+  const auto json = parseJson({reinterpret_cast<const char*>(data), size}, "input",
+                              {.bytes = 1 << 20, .depth = 16, .elements = 100'000});
   const auto graph = json ? graph::graphFromJson(*json) : Result<graph::Graph>(tl::unexpected(json.error()));
   wasAccepted = graph.has_value();
   if (!graph) {

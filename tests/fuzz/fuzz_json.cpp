@@ -1,4 +1,5 @@
-// Bounded JSON: what is accepted keeps its promises, what is written again reads the same, and messages stay valid UTF-8.
+// Bounded JSON: what is accepted keeps its promises, what is written again reads the same, and messages stay valid
+// UTF-8.
 #include "base/json.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -1,6 +1,6 @@
 // Plan files: what is accepted can be written, read again and drawn, and stays the same; messages stay valid UTF-8.
-#include "tests/fuzz/fuzz_target.h"
 #include "plan/plan.h"
+#include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tests/fuzz/fuzz_target.h"
 #include "protocol/events.h"
+#include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave::protocol;
 

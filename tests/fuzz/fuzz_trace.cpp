@@ -6,8 +6,8 @@
 
 #include <cstring>
 
-#include "tests/fuzz/fuzz_target.h"
 #include "solve/explain/decision.h"
+#include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave;
 using namespace cleave::solve;

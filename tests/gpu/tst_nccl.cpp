@@ -1,5 +1,5 @@
-#include "tests/support/cli_process.h"
 #include "launch/launcher.h"
+#include "tests/support/cli_process.h"
 
 #include <QFile>
 #include <QJsonArray>
@@ -43,15 +43,16 @@ class TestNccl : public QObject {
       return;
     }
     const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/models/") + name;
-    const test::Finished done = test::cli({"run", folder, "--ranks", QString::number(ranks), "--backend", "nccl", "--expect",
-                                           folder + "/expected.safetensors", "--sequence-parallel", sequenceParallel, "--json", "-"});
+    const test::Finished done =
+        test::cli({"run", folder, "--ranks", QString::number(ranks), "--backend", "nccl", "--expect",
+                   folder + "/expected.safetensors", "--sequence-parallel", sequenceParallel, "--json", "-"});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     QVERIFY(QJsonDocument::fromJson(done.out).object()["passed"].toBool());
   }
 
   void moreRanksThanGpusAreRefused() {
-    const test::Finished done =
-        test::cli({"run", QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), "--ranks", QString::number(gpus() + 1), "--backend", "nccl"});
+    const test::Finished done = test::cli({"run", QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), "--ranks",
+                                           QString::number(gpus() + 1), "--backend", "nccl"});
     QCOMPARE(done.exitCode, 4);
     QVERIFY2(done.err.contains("GPU"), done.err.constData());
   }

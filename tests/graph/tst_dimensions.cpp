@@ -10,14 +10,13 @@ using namespace cleave::graph;
 
 namespace {
 
-std::vector<Meaning> meaningsOf(const Graph& graph, ValueId value) {
-  return dimensionMeanings(graph)[value.index()];
-}
+std::vector<Meaning> meaningsOf(const Graph& graph, ValueId value) { return dimensionMeanings(graph)[value.index()]; }
 
 /// The first result of this operator in this module.
 ValueId resultOf(const Graph& graph, std::string_view op, std::string_view scope) {
   for (const Node& node : graph.nodes)
-    if (node.kind == NodeKind::Call && graph.opName(node).find(op) != std::string::npos && graph.scope(node.scope).path == scope)
+    if (node.kind == NodeKind::Call && graph.opName(node).find(op) != std::string::npos &&
+        graph.scope(node.scope).path == scope)
       return node.results[0];
   qFatal("no such operator");
 }
@@ -30,11 +29,14 @@ class TestDimensions : public QObject {
   void aLlamaHasFeaturesHeadsAndAVocabulary() {
     const auto graph = cleave::test::llamaGraph({.layers = 1, .batch = 2});
     using enum Meaning;
-    QVERIFY(meaningsOf(*graph, resultOf(*graph, "embedding", "model.embed_tokens")) == (std::vector{Batch, Sequence, Features}));
-    QVERIFY(meaningsOf(*graph, resultOf(*graph, "linear", "model.layers.0.self_attn.q_proj")) == (std::vector{Batch, Sequence, Features}));
+    QVERIFY(meaningsOf(*graph, resultOf(*graph, "embedding", "model.embed_tokens")) ==
+            (std::vector{Batch, Sequence, Features}));
+    QVERIFY(meaningsOf(*graph, resultOf(*graph, "linear", "model.layers.0.self_attn.q_proj")) ==
+            (std::vector{Batch, Sequence, Features}));
     const ValueId attention = resultOf(*graph, "scaled_dot_product_attention", "model.layers.0.self_attn");
     QVERIFY(meaningsOf(*graph, attention) == (std::vector{Batch, Heads, Sequence, HeadSize}));
-    QVERIFY(meaningsOf(*graph, resultOf(*graph, "linear", "model.layers.0.self_attn.o_proj")) == (std::vector{Batch, Sequence, Features}));
+    QVERIFY(meaningsOf(*graph, resultOf(*graph, "linear", "model.layers.0.self_attn.o_proj")) ==
+            (std::vector{Batch, Sequence, Features}));
     QVERIFY(meaningsOf(*graph, resultOf(*graph, "linear", "lm_head")) == (std::vector{Batch, Sequence, Vocabulary}));
   }
 

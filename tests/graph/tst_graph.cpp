@@ -22,7 +22,8 @@ constexpr const char* kSmall =
     "scale: f32[1] = constant\n"
     "linear_0: f32[2,16] = aten::linear(x, fc.weight, None) @model.fc #3\n"
     "max_0: f32[2], max_1: i64[2] = aten::max.dim(linear_0, -1, false)\n"
-    "odd: f32[2,16] = aten::odd(linear_0, [linear_0, None], [1, -2], [1.5, inf], [true, false], \"a \\\"b\\\"\", :f16, device, -0.5, nan, [])\n"
+    "odd: f32[2,16] = aten::odd(linear_0, [linear_0, None], [1, -2], [1.5, inf], [true, false], \"a \\\"b\\\"\", :f16, "
+    "device, -0.5, nan, [])\n"
     "return y=max_0, z=odd\n";
 
 Graph parsed(std::string_view text) {
@@ -78,14 +79,22 @@ class TestGraph : public QObject {
   void refusesBrokenGraphs_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("unknown value") << "y: f32[2] = aten::neg(x)" << "no value called \"x\"";
-    QTest::newRow("negative size") << "x: f32[-2] = input" << "negative";
-    QTest::newRow("huge size") << "x: f32[4611686018427387904,4] = input" << "2^63";
-    QTest::newRow("same name twice") << "x: f32[2] = input\nx: f32[2] = input" << "two values are called \"x\"";
-    QTest::newRow("no type") << "x = input" << "line 1, column";
-    QTest::newRow("unclosed") << "x: f32[2] = aten::zeros([2]" << "expected";
-    QTest::newRow("unknown kind") << "x: f32[2] = banana" << "neither input";
-    QTest::newRow("mixed list") << "x: f32[2] = input\ny: f32[2] = aten::cat([x, 1])" << "mixes kinds";
+    QTest::newRow("unknown value") << "y: f32[2] = aten::neg(x)"
+                                   << "no value called \"x\"";
+    QTest::newRow("negative size") << "x: f32[-2] = input"
+                                   << "negative";
+    QTest::newRow("huge size") << "x: f32[4611686018427387904,4] = input"
+                               << "2^63";
+    QTest::newRow("same name twice") << "x: f32[2] = input\nx: f32[2] = input"
+                                     << "two values are called \"x\"";
+    QTest::newRow("no type") << "x = input"
+                             << "line 1, column";
+    QTest::newRow("unclosed") << "x: f32[2] = aten::zeros([2]"
+                              << "expected";
+    QTest::newRow("unknown kind") << "x: f32[2] = banana"
+                                  << "neither input";
+    QTest::newRow("mixed list") << "x: f32[2] = input\ny: f32[2] = aten::cat([x, 1])"
+                                << "mixes kinds";
   }
   void refusesBrokenGraphs() {
     QFETCH(QString, text);
@@ -99,19 +108,31 @@ class TestGraph : public QObject {
   void refusesBrokenJson_data() {
     QTest::addColumn<QString>("change");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("operator index") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/op\",\"value\":99}]" << "graph.nodes[3].op";
-    QTest::newRow("later value") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/args/0\",\"value\":{\"v\":4}}]" << "graph.nodes[3].args[0]";
-    QTest::newRow("type") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[2,x]\"}]" << "graph.nodes[0].out";
-    QTest::newRow("odd hex") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abc\"}]" << "hexadecimal";
-    QTest::newRow("short data") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abcd\"}]" << "needs 4";
-    QTest::newRow("class is a number") << "[{\"op\":\"add\",\"path\":\"/scopes/1/class\",\"value\":5}]" << "graph.scopes[1].class must be a text, but it is 5";
-    QTest::newRow("scope is a list") << "[{\"op\":\"add\",\"path\":\"/nodes/0/scope\",\"value\":[[[]]]}]" << "graph.nodes[0].scope must be an integer from 0";
-    QTest::newRow("scope before its parent") << "[{\"op\":\"replace\",\"path\":\"/scopes/1/path\",\"value\":\"a.b\"}]" << "its parent does not stand before it";
-    QTest::newRow("1,002 dimensions") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" + QString(",1").repeated(1001) + "]\"}]"
+    QTest::newRow("operator index") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/op\",\"value\":99}]"
+                                    << "graph.nodes[3].op";
+    QTest::newRow("later value") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/args/0\",\"value\":{\"v\":4}}]"
+                                 << "graph.nodes[3].args[0]";
+    QTest::newRow("type") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[2,x]\"}]"
+                          << "graph.nodes[0].out";
+    QTest::newRow("odd hex") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abc\"}]"
+                             << "hexadecimal";
+    QTest::newRow("short data") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abcd\"}]"
+                                << "needs 4";
+    QTest::newRow("class is a number") << "[{\"op\":\"add\",\"path\":\"/scopes/1/class\",\"value\":5}]"
+                                       << "graph.scopes[1].class must be a text, but it is 5";
+    QTest::newRow("scope is a list") << "[{\"op\":\"add\",\"path\":\"/nodes/0/scope\",\"value\":[[[]]]}]"
+                                     << "graph.nodes[0].scope must be an integer from 0";
+    QTest::newRow("scope before its parent") << "[{\"op\":\"replace\",\"path\":\"/scopes/1/path\",\"value\":\"a.b\"}]"
+                                             << "its parent does not stand before it";
+    QTest::newRow("1,002 dimensions") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" +
+                                             QString(",1").repeated(1001) + "]\"}]"
                                       << "must be a tensor type such as f32[2,8], of at most 64 dimensions";
-    QTest::newRow("tied is a number") << "[{\"op\":\"add\",\"path\":\"/tied\",\"value\":7}]" << "graph.tied must be an object, but it is 7";
-    QTest::newRow("no nodes") << "[{\"op\":\"remove\",\"path\":\"/nodes\"}]" << "graph.nodes is missing";
-    QTest::newRow("output") << "[{\"op\":\"replace\",\"path\":\"/outputs/0/1\",\"value\":1000}]" << "graph.outputs[0]";
+    QTest::newRow("tied is a number") << "[{\"op\":\"add\",\"path\":\"/tied\",\"value\":7}]"
+                                      << "graph.tied must be an object, but it is 7";
+    QTest::newRow("no nodes") << "[{\"op\":\"remove\",\"path\":\"/nodes\"}]"
+                              << "graph.nodes is missing";
+    QTest::newRow("output") << "[{\"op\":\"replace\",\"path\":\"/outputs/0/1\",\"value\":1000}]"
+                            << "graph.outputs[0]";
   }
   void refusesBrokenJson() {
     QFETCH(QString, change);
@@ -139,8 +160,10 @@ class TestGraph : public QObject {
     QFETCH(QString, line);
     QFETCH(int, kind);
     QFETCH(int, outAxis);
-    const Graph graph = parsed("x: f32[2,8] = input\nids: i64[3] = input\nw: f32[16,8] = parameter\nwt: f32[8,16] = parameter\n"
-                               "b: f32[16] = parameter\n" + line.toStdString());
+    const Graph graph = parsed(
+        "x: f32[2,8] = input\nids: i64[3] = input\nw: f32[16,8] = parameter\nwt: f32[8,16] = parameter\n"
+        "b: f32[16] = parameter\n" +
+        line.toStdString());
     const auto layer = layerShape(graph, NodeId(graph.nodes.size() - 1));
     QCOMPARE(layer.has_value(), kind >= 0);
     if (!layer) return;
@@ -151,13 +174,15 @@ class TestGraph : public QObject {
   void layersAreNamedAfterTheirModule() {
     const Graph graph = parsed(
         "x: f32[2,8] = input\nmodel.fc.weight: f32[16,8] = parameter\n"
-        "a: f32[2,16] = aten::linear(x, model.fc.weight, None) @model.head\nb: f32[2,16] = aten::linear(x, model.fc.weight, None)");
+        "a: f32[2,16] = aten::linear(x, model.fc.weight, None) @model.head\nb: f32[2,16] = aten::linear(x, "
+        "model.fc.weight, None)");
     QCOMPARE(layerName(graph, NodeId(2)), std::string("model.head"));
     QCOMPARE(layerName(graph, NodeId(3)), std::string("model.fc"));
   }
 
   void readsEveryDialectOfDtypes() {
-    for (const char* text : {"bf16", "bfloat16", "torch.bfloat16", "BF16"}) QCOMPARE(parseDType(text), std::optional(DType::BFloat16));
+    for (const char* text : {"bf16", "bfloat16", "torch.bfloat16", "BF16"})
+      QCOMPARE(parseDType(text), std::optional(DType::BFloat16));
     QVERIFY(!parseDType("float31"));
   }
 };

@@ -1,7 +1,7 @@
 #pragma once
 /// Runs in which one rank is started otherwise than the others, by a shell script in cleave-rank's place.
-#include "tests/support/cli_process.h"
 #include "launch/launcher.h"
+#include "tests/support/cli_process.h"
 
 #include <QFile>
 #include <QTemporaryDir>
@@ -20,15 +20,18 @@ class OddRanks {
     return file;
   }
 
-  /// `preparation` is run by rank `odd` before it becomes cleave-rank; it may change "$plan" and "$more" (further arguments).
+  /// `preparation` is run by rank `odd` before it becomes cleave-rank; it may change "$plan" and "$more" (further
+  /// arguments).
   launch::LaunchRequest request(const QString& plan, int ranks, int odd, const QString& preparation) const {
     const QString script = path("rank.sh");
     QFile out(script);
     if (!out.open(QIODevice::WriteOnly)) qFatal("cannot write the script");
-    out.write(QStringLiteral("#!/bin/sh\nplan=$1\nmore=\nshift\nif [ \"$RANK\" = %1 ]; then :\n%2\nfi\nexec " CLEAVE_BIN_DIR "/cleave-rank \"$plan\" \"$@\" $more\n")
-                  .arg(odd)
-                  .arg(preparation)
-                  .toUtf8());
+    out.write(
+        QStringLiteral("#!/bin/sh\nplan=$1\nmore=\nshift\nif [ \"$RANK\" = %1 ]; then :\n%2\nfi\nexec " CLEAVE_BIN_DIR
+                       "/cleave-rank \"$plan\" \"$@\" $more\n")
+            .arg(odd)
+            .arg(preparation)
+            .toUtf8());
     out.close();
     out.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
     launch::LaunchRequest result;
@@ -48,7 +51,8 @@ inline QString inWords(const Result<launch::RunOutcome>& outcome) {
   if (!outcome) return QString::fromStdString(outcome.error().message);
   if (outcome->succeeded) return QStringLiteral("succeeded");
   const launch::RankExit& failure = *outcome->firstFailure;
-  return QString::fromStdString(fmt::format("rank {}, code {}: {}: {}", failure.rank, exitCode(failure.code), failure.what, failure.lastWords));
+  return QString::fromStdString(
+      fmt::format("rank {}, code {}: {}: {}", failure.rank, exitCode(failure.code), failure.what, failure.lastWords));
 }
 
 }  // namespace cleave::test

@@ -41,7 +41,8 @@ class BackendTest : public QObject {
     QFETCH(QByteArray, variable);
     QFETCH(QString, gpus);
     QStringList found;
-    for (const std::string& gpu : visibleGpus(present, variable.isNull() ? nullptr : variable.constData())) found << QString::fromStdString(gpu);
+    for (const std::string& gpu : visibleGpus(present, variable.isNull() ? nullptr : variable.constData()))
+      found << QString::fromStdString(gpu);
     QCOMPARE(found.join(' '), gpus);
   }
 
@@ -55,7 +56,8 @@ class BackendTest : public QObject {
     QVERIFY(!why.empty());
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
-    QVERIFY2(refused.error().message.find("CUDA_VISIBLE_DEVICES") != std::string::npos, refused.error().message.c_str());
+    QVERIFY2(refused.error().message.find("CUDA_VISIBLE_DEVICES") != std::string::npos,
+             refused.error().message.c_str());
   }
 
   void memoryIsTheMachinesOrTheContainers_data() {
@@ -67,24 +69,46 @@ class BackendTest : public QObject {
     const Files machine{"proc/meminfo", "MemTotal:       1048576 kB\nMemFree:  10 kB\nMemAvailable:    524288 kB\n"};
     QTest::newRow("machine alone") << machine << 1024 * mib << 512 * mib;
     QTest::newRow("groups without a limit")
-        << machine + Files{"proc/self/cgroup", "0::/user/x\n", "sys/fs/cgroup/user/x/memory.max", "max\n"} << 1024 * mib << 512 * mib;
-    const Files container{"proc/self/cgroup", "0::/\n", "sys/fs/cgroup/memory.max", "268435456\n", "sys/fs/cgroup/memory.current", "201326592\n",
-                          "sys/fs/cgroup/memory.stat", "anon 1\ninactive_file 33554432\nactive_file 33554432\n"};
-    QTest::newRow("a container, its cache given back") << machine + container << 256 * mib << 128 * mib;
-    QTest::newRow("a parent's limit holds the child")
-        << machine + Files{"proc/self/cgroup", "0::/a/b\n", "sys/fs/cgroup/a/memory.max", "104857600\n", "sys/fs/cgroup/a/memory.current", "52428800\n",
-                           "sys/fs/cgroup/a/b/memory.max", "max\n"}
-        << 100 * mib << 50 * mib;
-    QTest::newRow("version 1")
-        << machine + Files{"proc/self/cgroup", "7:cpu:/x\n5:memory:/docker/x\n", "sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "104857600\n",
-                           "sys/fs/cgroup/memory/docker/x/memory.usage_in_bytes", "62914560\n",
-                           "sys/fs/cgroup/memory/docker/x/memory.stat", "inactive_file 7\ntotal_inactive_file 10485760\ntotal_active_file 0\n"}
-        << 100 * mib << 50 * mib;
-    QTest::newRow("version 1 without a limit")
-        << machine + Files{"proc/self/cgroup", "5:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"} << 1024 * mib
+        << machine + Files{"proc/self/cgroup", "0::/user/x\n", "sys/fs/cgroup/user/x/memory.max", "max\n"} << 1024 * mib
         << 512 * mib;
-    QTest::newRow("more used than allowed") << machine + Files{"proc/self/cgroup", "0::/\n", "sys/fs/cgroup/memory.max", "1048576\n",
-                                                              "sys/fs/cgroup/memory.current", "2097152\n"}
+    const Files container{"proc/self/cgroup",
+                          "0::/\n",
+                          "sys/fs/cgroup/memory.max",
+                          "268435456\n",
+                          "sys/fs/cgroup/memory.current",
+                          "201326592\n",
+                          "sys/fs/cgroup/memory.stat",
+                          "anon 1\ninactive_file 33554432\nactive_file 33554432\n"};
+    QTest::newRow("a container, its cache given back") << machine + container << 256 * mib << 128 * mib;
+    QTest::newRow("a parent's limit holds the child") << machine + Files{"proc/self/cgroup",
+                                                                         "0::/a/b\n",
+                                                                         "sys/fs/cgroup/a/memory.max",
+                                                                         "104857600\n",
+                                                                         "sys/fs/cgroup/a/memory.current",
+                                                                         "52428800\n",
+                                                                         "sys/fs/cgroup/a/b/memory.max",
+                                                                         "max\n"}
+                                                      << 100 * mib << 50 * mib;
+    QTest::newRow("version 1") << machine +
+                                      Files{"proc/self/cgroup",
+                                            "7:cpu:/x\n5:memory:/docker/x\n",
+                                            "sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes",
+                                            "104857600\n",
+                                            "sys/fs/cgroup/memory/docker/x/memory.usage_in_bytes",
+                                            "62914560\n",
+                                            "sys/fs/cgroup/memory/docker/x/memory.stat",
+                                            "inactive_file 7\ntotal_inactive_file 10485760\ntotal_active_file 0\n"}
+                               << 100 * mib << 50 * mib;
+    QTest::newRow("version 1 without a limit")
+        << machine + Files{"proc/self/cgroup", "5:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes",
+                           "9223372036854771712\n"}
+        << 1024 * mib << 512 * mib;
+    QTest::newRow("more used than allowed") << machine + Files{"proc/self/cgroup",
+                                                               "0::/\n",
+                                                               "sys/fs/cgroup/memory.max",
+                                                               "1048576\n",
+                                                               "sys/fs/cgroup/memory.current",
+                                                               "2097152\n"}
                                             << 1 * mib << qint64(0);
     QTest::newRow("a kernel that says nothing") << Files{} << qint64(0) << qint64(0);
   }

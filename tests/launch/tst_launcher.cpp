@@ -19,7 +19,9 @@ namespace {
 
 // moc miscounts quotes and braces in raw strings: these are plain.
 const QString kHello =
-    QStringLiteral("printf '{\"type\":\"hello\",\"version\":%1,\"rank\":%d,\"pid\":%d,\"device\":\"cpu\"}\\n' $RANK $$ >&3").arg(kProtocolVersion);
+    QStringLiteral(
+        "printf '{\"type\":\"hello\",\"version\":%1,\"rank\":%d,\"pid\":%d,\"device\":\"cpu\"}\\n' $RANK $$ >&3")
+        .arg(kProtocolVersion);
 const char* const kResult = R"(echo '{"type":"result","loss":1.5,"has_loss":true}' >&3)";
 
 bool isAlive(qint64 pid) {
@@ -151,8 +153,8 @@ ls /proc/self/fd | tr '\n' ' ' >&2
     QFETCH(QString, what);
     QFETCH(QString, words);
     Recorded recorded;
-    const QString script = kHello + "\nif [ $RANK = 1 ]; then\n" + rank1 +
-                           "\nfi\ntrap '' TERM\nwhile read line <&4; do :; done\nsleep 60";
+    const QString script =
+        kHello + "\nif [ $RANK = 1 ]; then\n" + rank1 + "\nfi\ntrap '' TERM\nwhile read line <&4; do :; done\nsleep 60";
     const auto outcome = launchAndCheckNothingIsLeft(request(script, 3), recorded);
     QVERIFY(!outcome.succeeded);
     QCOMPARE(outcome.firstFailure->rank, 1);
@@ -186,8 +188,9 @@ sleep 0.1; kill -9 $$)"),
   }
 
   void theObserversTimeCountsAgainstNobody() {
-    LaunchRequest chatty = request(kHello +
-                                   "\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; echo '{\"type\":\"heartbeat\"}' >&3; done\n" + kResult);
+    LaunchRequest chatty = request(
+        kHello + "\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; echo '{\"type\":\"heartbeat\"}' >&3; done\n" +
+        kResult);
     chatty.silenceMs = 500;
     bool hasSlept = false;
     const auto outcome = launch::launch(chatty, [&](const RankEvent& event) {
@@ -201,8 +204,8 @@ sleep 0.1; kill -9 $$)"),
 
   /// The observer blocks on one rank's lines; the other has given its result and only writes to its standard error.
   void theObserversTimeOnOneRankCountsAgainstNoOther() {
-    LaunchRequest chatty = request(kHello + "\n" + kResult +
-                                   "\nfor i in $(seq 40); do sleep 0.1; echo \"line $i\" >&2; done");
+    LaunchRequest chatty =
+        request(kHello + "\n" + kResult + "\nfor i in $(seq 40); do sleep 0.1; echo \"line $i\" >&2; done");
     chatty.silenceMs = 1500;
     bool hasSlept = false;
     const auto outcome = launch::launch(chatty, [&](const RankEvent& event) {
@@ -221,11 +224,14 @@ sleep 0.1; kill -9 $$)"),
 if [ $RANK = 1 ]; then while sleep 0.1; do echo '{"type":"heartbeat"}' >&3; done; fi
 sleep 0.$RANK
 echo '{"type":"error","message":"all_reduce of 64 bytes timed out.","peer_failed":true,"code":5}' >&3
-exit 5)", 4), recorded);
+exit 5)",
+                                                             4),
+                                                     recorded);
     QVERIFY(!outcome.succeeded);
     QCOMPARE(outcome.firstFailure->rank, 1);
     QCOMPARE(outcome.firstFailure->code, ErrorCode::RankFailed);
-    QCOMPARE(QString::fromStdString(outcome.firstFailure->what), "did not answer rank 0, which gave up: all_reduce of 64 bytes timed out");
+    QCOMPARE(QString::fromStdString(outcome.firstFailure->what),
+             "did not answer rank 0, which gave up: all_reduce of 64 bytes timed out");
   }
 
   void theClassOfAFailureTravelsWithIt_data() {
@@ -235,11 +241,13 @@ exit 5)", 4), recorded);
     QTest::newRow("before the exit") << R"(echo '{"type":"error","message":"disk full","code":4}' >&3; sleep 60)" << 4;
     QTest::newRow("by the exit code alone") << "exit 4" << 4;
     QTest::newRow("of no class") << "exit 77" << 5;
-    QTest::newRow("of no class, with an error") << R"(echo '{"type":"error","message":"?","code":77}' >&3; exit 3)" << 5;
+    QTest::newRow("of no class, with an error")
+        << R"(echo '{"type":"error","message":"?","code":77}' >&3; exit 3)" << 5;
     QTest::newRow("killed") << "kill -9 $$" << 5;
     QTest::newRow("a code that is no rank's") << "exit 1" << 5;
     QTest::newRow("no memory before main()") << "echo 'what():  std::bad_alloc' >&2; kill -6 $$" << 4;
-    QTest::newRow("no descriptors before main()") << "echo 'libc10.so: cannot open shared object file: Too many open files' >&2; exit 127" << 4;
+    QTest::newRow("no descriptors before main()")
+        << "echo 'libc10.so: cannot open shared object file: Too many open files' >&2; exit 127" << 4;
     QTest::newRow("no result") << "exit 0" << 5;
   }
   void theClassOfAFailureTravelsWithIt() {
@@ -302,9 +310,9 @@ exit 5)", 4), recorded);
   void cutsEndlessLines() {
     Recorded recorded;
     const auto outcome = launchAndCheckNothingIsLeft(
-        request(kHello +
-                    "\nhead -c 300000 /dev/zero | tr '\\0' x >&2\nhead -c 300000 /dev/zero | tr '\\0' x >&3\nsleep 5",
-                1),
+        request(
+            kHello + "\nhead -c 300000 /dev/zero | tr '\\0' x >&2\nhead -c 300000 /dev/zero | tr '\\0' x >&3\nsleep 5",
+            1),
         recorded);
     QVERIFY(!outcome.succeeded);
     for (const auto& event : recorded.events) QVERIFY(event.line.size() < 5000);

@@ -19,12 +19,17 @@ class RankLimitsTest : public QObject {
 
  private slots:
   void initTestCase() {
-    m_plan = m_ranks.makePlan("plan.json", {QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), "--ranks", "2", "--seq", "16"});
+    m_plan = m_ranks.makePlan("plan.json",
+                              {QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), "--ranks", "2", "--seq", "16"});
     QFile config(m_ranks.path("config.json"));
     QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 1024, \"intermediate_size\": 2752,"
-                 " \"num_hidden_layers\": 8, \"num_attention_heads\": 8, \"num_key_value_heads\": 8, \"vocab_size\": 8192, \"max_position_embeddings\": 512,"
-                 " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\", \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}");
+    config.write(
+        "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 1024, "
+        "\"intermediate_size\": 2752,"
+        " \"num_hidden_layers\": 8, \"num_attention_heads\": 8, \"num_key_value_heads\": 8, \"vocab_size\": 8192, "
+        "\"max_position_embeddings\": 512,"
+        " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\", \"tie_word_embeddings\": false, "
+        "\"torch_dtype\": \"float32\"}");
     config.close();
     m_big = m_ranks.makePlan("big.json", {m_ranks.path("config.json"), "--ranks", "2", "--seq", "64"});
   }
@@ -33,22 +38,28 @@ class RankLimitsTest : public QObject {
     QTest::addColumn<int>("rank");
     QTest::addColumn<int>("descriptors");
     for (int rank : {0, 1}) {
-      for (int descriptors : {10, 14, 20, 28, 36}) QTest::addRow("rank %d with %d", rank, descriptors) << rank << descriptors;
+      for (int descriptors : {10, 14, 20, 28, 36})
+        QTest::addRow("rank %d with %d", rank, descriptors) << rank << descriptors;
     }
   }
   void aRankWithoutDescriptorsIsNamedWithItsLimit() {
     QFETCH(int, rank);
     QFETCH(int, descriptors);
-    const auto outcome = launch::launch(m_ranks.request(m_plan, 2, rank, QStringLiteral("ulimit -n %1").arg(descriptors)), [](const launch::RankEvent&) {});
+    const auto outcome =
+        launch::launch(m_ranks.request(m_plan, 2, rank, QStringLiteral("ulimit -n %1").arg(descriptors)),
+                       [](const launch::RankEvent&) {});
     const QString said = inWords(outcome);
     QVERIFY2(said.startsWith(QStringLiteral("rank %1, code 4: ").arg(rank)), qPrintable(said));
-    QVERIFY2(said.contains(QStringLiteral("no more than %1 files and connections open at once (ulimit -n)").arg(descriptors)), qPrintable(said));
+    QVERIFY2(said.contains(
+                 QStringLiteral("no more than %1 files and connections open at once (ulimit -n)").arg(descriptors)),
+             qPrintable(said));
     QCOMPARE(said.count('\n'), 0);
   }
 
   /// A soft limit that the process may raise by itself is no reason to fail.
   void aSoftLimitIsRaised() {
-    const auto outcome = launch::launch(m_ranks.request(m_plan, 2, 1, "ulimit -S -n 16"), [](const launch::RankEvent&) {});
+    const auto outcome =
+        launch::launch(m_ranks.request(m_plan, 2, 1, "ulimit -S -n 16"), [](const launch::RankEvent&) {});
     QCOMPARE(inWords(outcome), QString("succeeded"));
   }
 
@@ -60,13 +71,15 @@ class RankLimitsTest : public QObject {
     const auto whole = launch::launch(free, [&](const launch::RankEvent& event) {
       if (!event.message || event.rank != 1) return;
       if (const auto* hello = std::get_if<protocol::Hello>(&*event.message)) pid = hello->pid;
-      if (std::holds_alternative<protocol::MemorySample>(*event.message)) needed = std::max(needed, peakAddresses(static_cast<pid_t>(pid)));
+      if (std::holds_alternative<protocol::MemorySample>(*event.message))
+        needed = std::max(needed, peakAddresses(static_cast<pid_t>(pid)));
     });
     QCOMPARE(inWords(whole), QString("succeeded"));
     QVERIFY(needed > 0);
     int failed = 0;
     for (int percent : {85, 60, 45, 40, 36}) {
-      launch::LaunchRequest request = m_ranks.request(m_big, 2, 1, QStringLiteral("ulimit -v %1").arg(needed * percent / 100));
+      launch::LaunchRequest request =
+          m_ranks.request(m_big, 2, 1, QStringLiteral("ulimit -v %1").arg(needed * percent / 100));
       request.rankArguments = {"--skip-weights"};
       const QString said = inWords(launch::launch(request, [](const launch::RankEvent&) {}));
       qInfo("%d %% of %lld KiB: %s", percent, static_cast<long long>(needed), qPrintable(said));

@@ -1,8 +1,8 @@
-/// Real cleave-rank processes: runs that succeed, ranks and launchers that are killed, ranks started by hand, plans that are
-/// no plans. A run's processes are known by their plan file, which lies in a folder of its own, so that tests beside this
-/// one are left alone.
-#include "tests/support/cli_process.h"
+/// Real cleave-rank processes: runs that succeed, ranks and launchers that are killed, ranks started by hand, plans
+/// that are no plans. A run's processes are known by their plan file, which lies in a folder of its own, so that tests
+/// beside this one are left alone.
 #include "launch/launcher.h"
+#include "tests/support/cli_process.h"
 
 #include <QDir>
 #include <QFile>
@@ -87,7 +87,8 @@ class RankProcessesTest : public QObject {
 
   QString makePlan(const QString& name, const QString& model, int ranks, int sequence) {
     const QString file = m_folder.filePath(name);
-    const Finished done = test::cli({"plan", model, "--ranks", QString::number(ranks), "--seq", QString::number(sequence), "--json", file});
+    const Finished done = test::cli(
+        {"plan", model, "--ranks", QString::number(ranks), "--seq", QString::number(sequence), "--json", file});
     if (done.exitCode != 0) qWarning("%s", done.err.constData());
     return done.exitCode == 0 ? file : QString();
   }
@@ -97,11 +98,12 @@ class RankProcessesTest : public QObject {
     QDir(m_folder.path()).mkpath("big");
     QFile config(m_folder.filePath("big/config.json"));
     if (!config.open(QIODevice::WriteOnly)) return {};
-    config.write("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 512,"
-                 " \"intermediate_size\": 1376, \"num_hidden_layers\": 12, \"num_attention_heads\": 8,"
-                 " \"num_key_value_heads\": 8, \"vocab_size\": 1024, \"max_position_embeddings\": 512,"
-                 " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\","
-                 " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}");
+    config.write(
+        "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 512,"
+        " \"intermediate_size\": 1376, \"num_hidden_layers\": 12, \"num_attention_heads\": 8,"
+        " \"num_key_value_heads\": 8, \"vocab_size\": 1024, \"max_position_embeddings\": 512,"
+        " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\","
+        " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}");
     return QDir(m_folder.path()).filePath("big");
   }
 
@@ -146,8 +148,9 @@ class RankProcessesTest : public QObject {
       QCOMPARE(result->loss, outcome->results.front()->loss);
       QVERIFY(result->bytesRead > 0);
       QCOMPARE(result->bytesRead, result->shardBytes);
-      QVERIFY(phases[static_cast<std::size_t>(rank)] == (std::vector{Phase::Spawned, Phase::Connecting, Phase::Loading, Phase::WarmUp,
-                                                                     Phase::Running, Phase::Gathering, Phase::Done}));
+      QVERIFY(phases[static_cast<std::size_t>(rank)] ==
+              (std::vector{Phase::Spawned, Phase::Connecting, Phase::Loading, Phase::WarmUp, Phase::Running,
+                           Phase::Gathering, Phase::Done}));
     }
   }
 
@@ -160,8 +163,9 @@ class RankProcessesTest : public QObject {
   void equalRanksMeasureTheSamePeakInEveryRun() {
     QFETCH(QString, dtype);
     const QString plan = m_folder.filePath("peaks-" + dtype + ".json");
-    const Finished done = test::cli({"plan", CLEAVE_TEST_DATA "/models/llama", "--ranks", "4", "--seq", "16", "--sequence-parallel", "on", "--engine",
-                                     "reference", "--dtype", dtype, "--json", plan});
+    const Finished done =
+        test::cli({"plan", CLEAVE_TEST_DATA "/models/llama", "--ranks", "4", "--seq", "16", "--sequence-parallel", "on",
+                   "--engine", "reference", "--dtype", dtype, "--json", plan});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     std::set<std::int64_t> peaks;
     for (int round = 0; round < 4; ++round) {
@@ -196,7 +200,8 @@ class RankProcessesTest : public QObject {
       if (hello && event.rank == victim) pid = hello->pid;
       if (std::holds_alternative<RankResult>(*event.message)) hasSurvivorFinished = true;
       const auto* change = std::get_if<PhaseChange>(&*event.message);
-      if (change && event.rank == victim && change->phase == static_cast<Phase>(phase) && pid > 0 && !sinceKill.isValid()) {
+      if (change && event.rank == victim && change->phase == static_cast<Phase>(phase) && pid > 0 &&
+          !sinceKill.isValid()) {
         ::kill(static_cast<pid_t>(pid), SIGKILL);
         sinceKill.start();
       }
@@ -226,8 +231,8 @@ class RankProcessesTest : public QObject {
     QProcess launcher;
     launcher.setProcessEnvironment(environment);
     launcher.setProcessChannelMode(QProcess::MergedChannels);
-    launcher.start(CLEAVE_BIN_DIR "/cleave-cli", {"run", m_bigModel, "--ranks", "2", "--seq", "512", "--backend", "gloo",
-                                                  "--skip-weights", "--no-check"});
+    launcher.start(CLEAVE_BIN_DIR "/cleave-cli", {"run", m_bigModel, "--ranks", "2", "--seq", "512", "--backend",
+                                                  "gloo", "--skip-weights", "--no-check"});
     QByteArray said;
     const bool isReached = waitUntil(
         [&] {
@@ -259,8 +264,9 @@ class RankProcessesTest : public QObject {
       const QMap<QString, QString> torchrun = {
           {"RANK", own}, {"LOCAL_RANK", own}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
       // srun sets its own; the port is given because the one by the job's number may be taken here.
-      const QMap<QString, QString> slurm = {{"SLURM_PROCID", own},   {"SLURM_LOCALID", own},      {"SLURM_NTASKS", "2"},
-                                            {"SLURM_JOB_ID", "417"}, {"SLURM_NODELIST", "localhost"}, {"MASTER_PORT", port}};
+      const QMap<QString, QString> slurm = {{"SLURM_PROCID", own},           {"SLURM_LOCALID", own},
+                                            {"SLURM_NTASKS", "2"},           {"SLURM_JOB_ID", "417"},
+                                            {"SLURM_NODELIST", "localhost"}, {"MASTER_PORT", port}};
       startRank(ranks[rank], {m_llama2}, isSlurm ? slurm : torchrun);
     }
     QStringList outputs[2];
@@ -293,7 +299,10 @@ class RankProcessesTest : public QObject {
     ::getsockname(mute, reinterpret_cast<sockaddr*>(&own), &length);
     QProcess rank;
     startRank(rank, {m_llama2, "--connect-timeout", "2"},
-              {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", address}, {"MASTER_PORT", QString::number(ntohs(own.sin_port))}});
+              {{"RANK", "1"},
+               {"WORLD_SIZE", "2"},
+               {"MASTER_ADDR", address},
+               {"MASTER_PORT", QString::number(ntohs(own.sin_port))}});
     const bool hasEnded = rank.waitForFinished(kPatienceMs);
     if (!hasEnded) rank.kill();
     ::close(mute);
@@ -306,11 +315,13 @@ class RankProcessesTest : public QObject {
 
   /// torchrun itself, where the machine has it.
   void ranksRunUnderTorchrun() {
-    const QString torchrun = qEnvironmentVariable("CLEAVE_TORCHRUN", QDir::homePath() + "/.cache/cleave/venv-torch-2.11.0/bin/torchrun");
+    const QString torchrun =
+        qEnvironmentVariable("CLEAVE_TORCHRUN", QDir::homePath() + "/.cache/cleave/venv-torch-2.11.0/bin/torchrun");
     if (!QFile::exists(torchrun)) QSKIP("there is no torchrun here (CLEAVE_TORCHRUN names one)");
     QProcess process;
     process.setProcessChannelMode(QProcess::MergedChannels);
-    process.start(torchrun, {"--standalone", "--no-python", "--nproc-per-node", "2", CLEAVE_BIN_DIR "/cleave-rank", m_llama2});
+    process.start(torchrun,
+                  {"--standalone", "--no-python", "--nproc-per-node", "2", CLEAVE_BIN_DIR "/cleave-rank", m_llama2});
     QVERIFY(process.waitForFinished(kPatienceMs));
     const QString said = QString::fromUtf8(process.readAll());
     QVERIFY2(process.exitCode() == 0, qPrintable(said));
@@ -350,7 +361,9 @@ class RankProcessesTest : public QObject {
 
   void aPlanThatIsMissingIsRefused() { expectRefusal(m_folder.filePath("missing.json"), 3, "No such file"); }
 
-  void aPlanForMoreRanksThanStartedIsRefused() { expectRefusal(m_llama4, 2, "The plan is for 4 ranks and 1 were started."); }
+  void aPlanForMoreRanksThanStartedIsRefused() {
+    expectRefusal(m_llama4, 2, "The plan is for 4 ranks and 1 were started.");
+  }
 
   void theLauncherPassesARefusalOn() {
     const auto outcome = launch::launch(request(m_folder.filePath("missing.json"), 2), [](const RankEvent&) {});
@@ -358,7 +371,8 @@ class RankProcessesTest : public QObject {
     QVERIFY(!outcome->succeeded);
     QVERIFY2(outcome->firstFailure->what.find("3") != std::string::npos, outcome->firstFailure->what.c_str());
     QCOMPARE(outcome->firstFailure->code, ErrorCode::BadInput);
-    QVERIFY2(outcome->firstFailure->lastWords.find("missing.json") != std::string::npos, outcome->firstFailure->lastWords.c_str());
+    QVERIFY2(outcome->firstFailure->lastWords.find("missing.json") != std::string::npos,
+             outcome->firstFailure->lastWords.c_str());
   }
 
  private:
@@ -374,7 +388,8 @@ class RankProcessesTest : public QObject {
     QCOMPARE(process.exitStatus(), QProcess::NormalExit);
     QCOMPARE(process.exitCode(), exitCode);
     QCOMPARE(sentences.size(), 1);
-    QVERIFY2(sentences.front().startsWith("rank 0: ") && sentences.front().endsWith('.'), qPrintable(sentences.front()));
+    QVERIFY2(sentences.front().startsWith("rank 0: ") && sentences.front().endsWith('.'),
+             qPrintable(sentences.front()));
     QVERIFY2(sentences.front().contains(phrase), qPrintable(sentences.front()));
   }
 };

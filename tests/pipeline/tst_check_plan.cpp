@@ -23,16 +23,21 @@ T need(Result<T> result) {
   return std::move(*result);
 }
 
-/// What was asked for, and what was measured. A plan that says otherwise of these alone answers another question, and well.
-constexpr std::array<std::string_view, 5> kBelieved{"/timings_ms/", "/seed", "/cost/budget_bytes", "/cost/slack_percent", "/cost/optimizer"};
+/// What was asked for, and what was measured. A plan that says otherwise of these alone answers another question, and
+/// well.
+constexpr std::array<std::string_view, 5> kBelieved{"/timings_ms/", "/seed", "/cost/budget_bytes",
+                                                    "/cost/slack_percent", "/cost/optimizer"};
 
-bool isBelow(const std::string& pointer, std::string_view part) { return pointer == part || (part.ends_with('/') && pointer.starts_with(part)); }
+bool isBelow(const std::string& pointer, std::string_view part) {
+  return pointer == part || (part.ends_with('/') && pointer.starts_with(part));
+}
 bool isBelieved(const std::string& pointer) {
   return std::any_of(kBelieved.begin(), kBelieved.end(), [&](std::string_view part) { return isBelow(pointer, part); });
 }
 /// What a plan is made again from.
 bool isAsked(const std::string& pointer) {
-  constexpr std::array<std::string_view, 7> kAsked{"/model/", "/ranks", "/engine", "/menu", "/sequence_parallel", "/demands/", "/device/"};
+  constexpr std::array<std::string_view, 7> kAsked{"/model/",   "/ranks",  "/engine", "/menu", "/sequence_parallel",
+                                                   "/demands/", "/device/"};
   return isBelieved(pointer) || pointer == "/cost/training" ||
          std::any_of(kAsked.begin(), kAsked.end(), [&](std::string_view part) { return isBelow(pointer, part); });
 }
@@ -76,7 +81,8 @@ class CheckPlanTest : public QObject {
   }
 
   std::string planOf(const std::string& name, solve::Engine engine) {
-    const auto model = need(pipeline::openModel(m_folder.filePath(QString::fromStdString(name)).toStdString(), {.batch = 1, .sequence = 4}));
+    const auto model = need(pipeline::openModel(m_folder.filePath(QString::fromStdString(name)).toStdString(),
+                                                {.batch = 1, .sequence = 4}));
     pipeline::SolveOptions options;
     options.engine = engine;
     options.cost.profile = need(pipeline::deviceProfile("h100"));
@@ -118,7 +124,9 @@ class CheckPlanTest : public QObject {
   /// A field that the plan is not made from: the comparison alone finds it.
   void everyFieldIsCompared() {
     std::size_t count = 0;
-    const auto isFound = [&](const json& plan) { return !plan::differingFields(plan, m_again, plan::kMeasuredFields).empty(); };
+    const auto isFound = [&](const json& plan) {
+      return !plan::differingFields(plan, m_again, plan::kMeasuredFields).empty();
+    };
     for (const Pointer& at : m_scalars) {
       if (isBelow(at.to_string(), "/timings_ms/")) continue;
       const json before = m_plan[at];
@@ -136,7 +144,8 @@ class CheckPlanTest : public QObject {
     qInfo("%zu fields altered and dropped", count);
   }
 
-  /// A field that the plan is made from: the whole check runs, and the plan made for the altered question is another one.
+  /// A field that the plan is made from: the whole check runs, and the plan made for the altered question is another
+  /// one.
   void whatWasAskedForIsHeldAgainstTheAnswer() {
     for (const Pointer& at : m_scalars) {
       const std::string pointer = at.to_string();
@@ -145,7 +154,8 @@ class CheckPlanTest : public QObject {
       plan[at] = altered(m_plan[at]);
       const bool isAlteredRefused = isRefused(plan);
       const bool isOwnDevice = pointer == "/device/name";  // under another name it is a device of the user's own
-      QVERIFY2(isAlteredRefused || isBelieved(pointer) || isOwnDevice, (pointer + " altered to " + plan[at].dump()).c_str());
+      QVERIFY2(isAlteredRefused || isBelieved(pointer) || isOwnDevice,
+               (pointer + " altered to " + plan[at].dump()).c_str());
       drop(plan, at);
       QVERIFY2(isRefused(plan), (pointer + " dropped").c_str());
     }
@@ -169,10 +179,14 @@ class CheckPlanTest : public QObject {
   void theFirstFieldThatDiffersIsNamed_data() {
     QTest::addColumn<QString>("pointer");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("a figure") << "/cost/step_fs" << "plan.cost.step_fs is ";
-    QTest::newRow("a reason") << "/layers/0/reason" << "plan.layers[0].reason is ";
-    QTest::newRow("an effort") << "/search/visits" << "plan.search.visits is ";
-    QTest::newRow("a standing") << "/layers/0/standing/kind" << "plan.layers[0].standing.kind is ";
+    QTest::newRow("a figure") << "/cost/step_fs"
+                              << "plan.cost.step_fs is ";
+    QTest::newRow("a reason") << "/layers/0/reason"
+                              << "plan.layers[0].reason is ";
+    QTest::newRow("an effort") << "/search/visits"
+                               << "plan.search.visits is ";
+    QTest::newRow("a standing") << "/layers/0/standing/kind"
+                                << "plan.layers[0].standing.kind is ";
   }
   void theFirstFieldThatDiffersIsNamed() {
     QFETCH(QString, pointer);
@@ -183,7 +197,8 @@ class CheckPlanTest : public QObject {
     const auto check = need(pipeline::checkPlan(plan.dump()));
     QCOMPARE(check.findings.size(), std::size_t(1));
     const QString said = QString::fromStdString(check.findings.front());
-    QVERIFY2(said.startsWith(phrase) && said.contains(" in the file and ") && said.contains(" in the plan made again"), qPrintable(said));
+    QVERIFY2(said.startsWith(phrase) && said.contains(" in the file and ") && said.contains(" in the plan made again"),
+             qPrintable(said));
   }
 
   void withoutItsModelTheRestIsChecked() {
@@ -192,7 +207,8 @@ class CheckPlanTest : public QObject {
     std::filesystem::remove_all(m_folder.filePath("gone").toStdString());
     const auto check = need(pipeline::checkPlan(text));
     QVERIFY2(check.findings.empty(), check.findings.empty() ? "" : check.findings.front().c_str());
-    QVERIFY2(check.unchecked.find("could not be checked whether the graph is the model's") != std::string::npos, check.unchecked.c_str());
+    QVERIFY2(check.unchecked.find("could not be checked whether the graph is the model's") != std::string::npos,
+             check.unchecked.c_str());
     json plan = json::parse(text);
     plan["cost"]["step_fs"] = 1;
     QVERIFY(!need(pipeline::checkPlan(plan.dump())).findings.empty());

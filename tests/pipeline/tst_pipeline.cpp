@@ -22,7 +22,8 @@ T need(Result<T> result) {
   return std::move(*result);
 }
 
-fs::path writeFloats(const QTemporaryDir& folder, const char* file, const std::string& name, const graph::Shape& shape, std::vector<float> values) {
+fs::path writeFloats(const QTemporaryDir& folder, const char* file, const std::string& name, const graph::Shape& shape,
+                     std::vector<float> values) {
   const fs::path path = fs::path(folder.path().toStdString()) / file;
   const formats::TensorView view{name, {graph::DType::Float32, shape}, std::as_bytes(std::span(values))};
   const auto written = formats::writeSafetensors(path, std::span(&view, 1));
@@ -53,7 +54,8 @@ QStringList conflictReasons(const pipeline::Solved& solved) {
   std::vector<solve::Event> events(static_cast<std::size_t>(solved.trace->size()));
   events.resize(solved.trace->read(0, events));
   for (const solve::Event& event : events) {
-    if (event.type == solve::EventType::Conflict) reasons << QString::fromStdString(solved.trace->conflict(solve::ConflictId(event.detail)).reason);
+    if (event.type == solve::EventType::Conflict)
+      reasons << QString::fromStdString(solved.trace->conflict(solve::ConflictId(event.detail)).reason);
   }
   return reasons;
 }
@@ -121,10 +123,14 @@ class TestPipeline : public QObject {
     QTest::addColumn<std::string>("name");
     QTest::addColumn<QList<int>>("shape");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("lacks the output") << std::string("hidden") << QList<int>{2, 3} << "has no tensor logits, which this run computes";
-    QTest::newRow("more elements") << std::string("logits") << QList<int>{3, 3} << "has logits in shape [3, 3], and the run gives [2, 3]";
-    QTest::newRow("the same number in another shape") << std::string("logits") << QList<int>{3, 2} << "has logits in shape [3, 2]";
-    QTest::newRow("one dimension more") << std::string("logits") << QList<int>{1, 2, 3} << "has logits in shape [1, 2, 3]";
+    QTest::newRow("lacks the output") << std::string("hidden") << QList<int>{2, 3}
+                                      << "has no tensor logits, which this run computes";
+    QTest::newRow("more elements") << std::string("logits") << QList<int>{3, 3}
+                                   << "has logits in shape [3, 3], and the run gives [2, 3]";
+    QTest::newRow("the same number in another shape")
+        << std::string("logits") << QList<int>{3, 2} << "has logits in shape [3, 2]";
+    QTest::newRow("one dimension more") << std::string("logits") << QList<int>{1, 2, 3}
+                                        << "has logits in shape [1, 2, 3]";
   }
   void refusesFilesThatCannotBeCompared() {
     QFETCH(std::string, name);
@@ -133,7 +139,8 @@ class TestPipeline : public QObject {
     QTemporaryDir folder;
     const graph::Shape dims(shape.begin(), shape.end());
     const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 3}, std::vector<float>(6));
-    const auto expected = writeFloats(folder, "b.safetensors", name, dims, std::vector<float>(static_cast<std::size_t>(graph::elementCount(dims))));
+    const auto expected = writeFloats(folder, "b.safetensors", name, dims,
+                                      std::vector<float>(static_cast<std::size_t>(graph::elementCount(dims))));
     const auto refused = pipeline::compareTensors(actual, expected, 1, 1);
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::BadInput);
@@ -167,15 +174,18 @@ class TestPipeline : public QObject {
 
     const auto norm = solvedSample("norm-over-heads");
     QCOMPARE(norm.solved->result.outcome, solve::Outcome::Solved);
-    QVERIFY(conflictReasons(*norm.solved).contains("`mean` normalises over all 64 features of `model.layers.0.self_attn.q_proj`, which are "
-                                                   "split (S(2)): no rank holds all of them."));
+    QVERIFY(conflictReasons(*norm.solved)
+                .contains("`mean` normalises over all 64 features of `model.layers.0.self_attn.q_proj`, which are "
+                          "split (S(2)): no rank holds all of them."));
     QVERIFY(strategyOf(norm, "model.layers.1.self_attn.q_proj") == rules::Strategy::Whole);
     QVERIFY(strategyOf(norm, "model.layers.1.mlp.up_proj") == rules::Strategy::Column);
 
     const auto lastPosition = solvedSample("sequence-parallel-last-position");
     QVERIFY(lastPosition.solved->result.stats.backtracks > 10);
     for (const auto& strategy : lastPosition.solved->result.solution->strategies) {
-      if (strategy) QVERIFY(strategy->strategy != rules::Strategy::VocabScatter && strategy->strategy != rules::Strategy::RowScatter);
+      if (strategy)
+        QVERIFY(strategy->strategy != rules::Strategy::VocabScatter &&
+                strategy->strategy != rules::Strategy::RowScatter);
     }
 
     const auto exploding = solvedSample("exploding");
@@ -183,7 +193,8 @@ class TestPipeline : public QObject {
     QVERIFY(exploding.solved->result.stats.tries > 1'700'000);
     const auto plan = pipeline::planModel(exploding.model, exploding.solved);
     QVERIFY(!plan && plan.error().code == ErrorCode::Negative);
-    QVERIFY2(plan.error().message.find("You pinned `lm_head` to row") != std::string::npos, plan.error().message.c_str());
+    QVERIFY2(plan.error().message.find("You pinned `lm_head` to row") != std::string::npos,
+             plan.error().message.c_str());
   }
 
   void liftingThePinSolvesTheExplodingSample() {
@@ -215,18 +226,28 @@ class TestPipeline : public QObject {
 
   void evaluatesRules_data() {
     const test::Rows<QString, QString> row("line", "answer");  // the beginning
-    row("defaults are filled", "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"},[1]],\"ranks\":2}",
+    row("defaults are filled",
+        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"},[1]],\"ranks\":2}",
         "{\"out\":[\"S(1)\"]}");
     row("negative dimension by keyword",
-        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"}],\"kwargs\":{\"dim\":[-2],\"keepdim\":true},\"ranks\":2}",
+        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"}],\"kwargs\":{\"dim\":["
+        "-2],\"keepdim\":true},\"ranks\":2}",
         "{\"out\":[\"S(2)\"]}");
-    row("short operator name", "{\"op\":\"relu\",\"args\":[{\"tensor\":[4],\"placement\":\"S(0)\"}],\"ranks\":4}", "{\"out\":[\"S(0)\"]}");
-    row("sizes that do not divide", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[3],\"placement\":\"S(0)\"}],\"ranks\":2}", "{\"conflict\":");
-    row("tensor list", "{\"op\":\"aten::cat\",\"args\":[[{\"tensor\":[2,4],\"placement\":\"S(1)\"},{\"tensor\":[6,4],\"placement\":\"S(1)\"}],0],\"ranks\":2}",
+    row("short operator name", "{\"op\":\"relu\",\"args\":[{\"tensor\":[4],\"placement\":\"S(0)\"}],\"ranks\":4}",
+        "{\"out\":[\"S(0)\"]}");
+    row("sizes that do not divide",
+        "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[3],\"placement\":\"S(0)\"}],\"ranks\":2}", "{\"conflict\":");
+    row("tensor list",
+        "{\"op\":\"aten::cat\",\"args\":[[{\"tensor\":[2,4],\"placement\":\"S(1)\"},{\"tensor\":[6,4],\"placement\":"
+        "\"S(1)\"}],0],\"ranks\":2}",
         "{\"out\":[\"S(1)\"]}");
-    row("integer indices are assumed", "{\"op\":\"aten::index_select\",\"args\":[{\"tensor\":[4,6],\"placement\":\"S(1)\"},0,{\"tensor\":[3]}],\"ranks\":2}",
+    row("integer indices are assumed",
+        "{\"op\":\"aten::index_select\",\"args\":[{\"tensor\":[4,6],\"placement\":\"S(1)\"},0,{\"tensor\":[3]}],"
+        "\"ranks\":2}",
         "{\"out\":[\"S(1)\"]}");
-    row("view", "{\"op\":\"aten::view\",\"args\":[{\"tensor\":[1,16,24],\"placement\":\"S(2)\"},[1,16,3,8]],\"ranks\":2}", "{\"conflict\":");
+    row("view",
+        "{\"op\":\"aten::view\",\"args\":[{\"tensor\":[1,16,24],\"placement\":\"S(2)\"},[1,16,3,8]],\"ranks\":2}",
+        "{\"conflict\":");
   }
   void evaluatesRules() {
     QFETCH(QString, line);
@@ -241,11 +262,15 @@ class TestPipeline : public QObject {
     row("no JSON", "sum", "is not valid JSON at line 1");
     row("no operator", "{\"args\":[]}", "op is missing");
     row("unknown operator", "{\"op\":\"aten::smu\",\"args\":[]}", "smu");
-    row("ranks", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"ranks\":0}", "ranks must be an integer from 1 to 65536, but it is 0");
-    row("placement", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4],\"placement\":\"split\"}]}", "placement must be a placement such as R, S(1) or S(1,x2), but it is \"split\"");
-    row("sizes", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[18446744073709551615]}]}", "Argument self of aten::relu.tensor must be a list");
+    row("ranks", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"ranks\":0}",
+        "ranks must be an integer from 1 to 65536, but it is 0");
+    row("placement", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4],\"placement\":\"split\"}]}",
+        "placement must be a placement such as R, S(1) or S(1,x2), but it is \"split\"");
+    row("sizes", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[18446744073709551615]}]}",
+        "Argument self of aten::relu.tensor must be a list");
     row("menu", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"menu\":5}", "menu must be a text, but it is 5");
-    row("a wide integer", "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[4]},[9223372036854775808]]}", "does not fit 64 bits");
+    row("a wide integer", "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[4]},[9223372036854775808]]}",
+        "does not fit 64 bits");
     row("keyword", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"kwargs\":{\"dmi\":1}}", "\"dmi\"");
   }
   void refusesLinesItCannotRead() {

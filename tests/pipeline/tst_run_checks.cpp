@@ -58,10 +58,13 @@ class RunChecksTest : public QObject {
   QTemporaryDir m_folder;
   std::shared_ptr<const plan::Plan> m_plan;
 
-  std::filesystem::path path(const char* name) const { return std::filesystem::path(m_folder.path().toStdString()) / name; }
+  std::filesystem::path path(const char* name) const {
+    return std::filesystem::path(m_folder.path().toStdString()) / name;
+  }
 
   /// A run whose rank 1 lies.
-  Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Lie& lie, bool ignoreMemory = false, bool compareUnsplit = false) {
+  Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Lie& lie,
+                                       bool ignoreMemory = false, bool compareUnsplit = false) {
     for (int rank = 0; rank < plan->ranks; ++rank) {
       Report report = honest(*m_plan, rank);
       if (rank == 1) lie(report);
@@ -92,24 +95,46 @@ class RunChecksTest : public QObject {
   void aRankThatDoesOtherwiseThanPlannedFailsTheRun_data() {
     QTest::addColumn<Lie>("lie");
     QTest::addColumn<QString>("violation");  // a regular expression; empty: none
-    const auto row = [](const char* name, Lie lie, const char* violation) { QTest::newRow(name) << lie << QString(violation); };
-    row("as planned", [](Report&) {}, "");
-    row("another kind", [](Report& r) { r.collectives[2].kind = r.collectives[2].kind == "all_reduce" ? "all_gather" : "all_reduce"; },
-        "^Rank 1 executed all_\\w+ of \\d+ bytes as collective 3 where the plan has \\w+ of \\d+ bytes \\(after \\w+\\)\\.$");
-    row("other bytes", [](Report& r) { r.collectives[0].bytes -= 4; }, "^Rank 1 executed \\w+ of \\d+ bytes as collective 1 where the plan has");
-    row("another order",
+    const auto row = [](const char* name, Lie lie, const char* violation) {
+      QTest::newRow(name) << lie << QString(violation);
+    };
+    row(
+        "as planned", [](Report&) {}, "");
+    row(
+        "another kind",
+        [](Report& r) { r.collectives[2].kind = r.collectives[2].kind == "all_reduce" ? "all_gather" : "all_reduce"; },
+        "^Rank 1 executed all_\\w+ of \\d+ bytes as collective 3 where the plan has \\w+ of \\d+ bytes \\(after "
+        "\\w+\\)\\.$");
+    row(
+        "other bytes", [](Report& r) { r.collectives[0].bytes -= 4; },
+        "^Rank 1 executed \\w+ of \\d+ bytes as collective 1 where the plan has");
+    row(
+        "another order",
         [](Report& r) {
-          const auto other = std::find_if(r.collectives.begin(), r.collectives.end(), [&](const auto& c) { return c.kind != r.collectives[0].kind; });
+          const auto other = std::find_if(r.collectives.begin(), r.collectives.end(),
+                                          [&](const auto& c) { return c.kind != r.collectives[0].kind; });
           std::swap(r.collectives[0].kind, other->kind);
           std::swap(r.collectives[0].bytes, other->bytes);
         },
         "^Rank 1 executed \\w+ of \\d+ bytes as collective 1 where the plan has");
-    row("one too few", [](Report& r) { r.collectives.pop_back(); }, "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
-    row("one too many", [](Report& r) { r.collectives.push_back(r.collectives.back()); }, "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
-    row("other counts", [](Report& r) { ++r.result.allGather; }, "^Rank 1 counted \\d+ × all_gather and the plan has \\d+\\.$");
-    row("bytes not read", [](Report& r) { r.result.bytesRead = r.result.shardBytes -= 1; }, "^Rank 1 read \\d+ bytes of weights and its part of the shard map has");
-    row("bytes read twice", [](Report& r) { r.result.bytesRead = r.result.shardBytes *= 2; }, "^Rank 1 read \\d+ bytes");
-    row("a whole weight allocated", [](Report& r) { r.result.largestParameterAllocation = 64 << 20; }, "^Rank 1 allocated 67108864 bytes at once");
+    row(
+        "one too few", [](Report& r) { r.collectives.pop_back(); },
+        "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
+    row(
+        "one too many", [](Report& r) { r.collectives.push_back(r.collectives.back()); },
+        "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
+    row(
+        "other counts", [](Report& r) { ++r.result.allGather; },
+        "^Rank 1 counted \\d+ × all_gather and the plan has \\d+\\.$");
+    row(
+        "bytes not read", [](Report& r) { r.result.bytesRead = r.result.shardBytes -= 1; },
+        "^Rank 1 read \\d+ bytes of weights and its part of the shard map has");
+    row(
+        "bytes read twice", [](Report& r) { r.result.bytesRead = r.result.shardBytes *= 2; },
+        "^Rank 1 read \\d+ bytes");
+    row(
+        "a whole weight allocated", [](Report& r) { r.result.largestParameterAllocation = 64 << 20; },
+        "^Rank 1 allocated 67108864 bytes at once");
   }
   void aRankThatDoesOtherwiseThanPlannedFailsTheRun() {
     QFETCH(Lie, lie);
@@ -119,7 +144,8 @@ class RunChecksTest : public QObject {
     QCOMPARE(report.violations.size(), violation.isEmpty() ? 0u : 1u);
     QVERIFY(report.verdict == (violation.isEmpty() ? pipeline::RunVerdict::NotChecked : pipeline::RunVerdict::Failed));
     const std::string json = pipeline::toJson(report, *m_plan);
-    QVERIFY2(json.find(violation.isEmpty() ? "\"passed\": null" : "\"passed\": false") != std::string::npos, json.c_str());
+    QVERIFY2(json.find(violation.isEmpty() ? "\"passed\": null" : "\"passed\": false") != std::string::npos,
+             json.c_str());
     if (violation.isEmpty()) return;
     const QString said = QString::fromStdString(report.violations.front());
     QVERIFY2(QRegularExpression(violation).match(said).hasMatch(), qPrintable(said));
@@ -135,10 +161,13 @@ class RunChecksTest : public QObject {
     const auto refused = scripted(huge, [](Report&) {});
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
-    QVERIFY2(refused.error().message.starts_with("2 ranks are predicted to hold 2.00 PiB of memory together (each 1.00 PiB of the program and 120 MiB of LibTorch, "), refused.error().message.c_str());
+    QVERIFY2(refused.error().message.starts_with("2 ranks are predicted to hold 2.00 PiB of memory together (each 1.00 "
+                                                 "PiB of the program and 120 MiB of LibTorch, "),
+             refused.error().message.c_str());
     QVERIFY2(refused.error().message.ends_with(" are free here."), refused.error().message.c_str());
     QVERIFY(pipeline::checkUnsplitMemory(*m_plan).fits());
-    const auto insisted = need(scripted(huge, [](Report&) {}, true));
+    const auto insisted = need(scripted(
+        huge, [](Report&) {}, true));
     QVERIFY(insisted.outcome.succeeded);
     QCOMPARE(insisted.notes.size(), std::size_t(2));  // the backend, and what was insisted on
   }
@@ -161,11 +190,14 @@ class RunChecksTest : public QObject {
     const auto check = pipeline::checkUnsplitMemory(*wide);
     QVERIFY(!check.fits());
     QVERIFY(check.needed > std::int64_t(1) << 50);
-    const auto refused = scripted(wide, [](Report&) {}, false, true);
+    const auto refused = scripted(
+        wide, [](Report&) {}, false, true);
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
-    QVERIFY2(refused.error().message.starts_with("The unsplit run that the ranks are compared with is predicted to hold 1.00 PiB of memory (1.00 PiB of the program, 192 MiB of LibTorch), and "),
-             refused.error().message.c_str());
+    QVERIFY2(
+        refused.error().message.starts_with("The unsplit run that the ranks are compared with is predicted to hold "
+                                            "1.00 PiB of memory (1.00 PiB of the program, 192 MiB of LibTorch), and "),
+        refused.error().message.c_str());
     const auto unchecked = need(scripted(wide, [](Report&) {}));  // compared with nothing
     QVERIFY(unchecked.outcome.succeeded);
   }

@@ -11,7 +11,9 @@ using namespace cleave;
 
 namespace {
 
-std::string nameOf(const c10::OperatorName& name) { return name.overload_name.empty() ? name.name : name.name + '.' + name.overload_name; }
+std::string nameOf(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + '.' + name.overload_name;
+}
 
 /// Every operator of LibTorch's that copies a view.
 std::vector<c10::OperatorHandle> viewCopies() {
@@ -53,8 +55,8 @@ const std::map<std::string, std::string>& argumentsOf() {
 }
 
 std::string answer(const std::string& op, const std::string& placement, const std::string& arguments) {
-  const auto got = pipeline::evaluateRule(
-      fmt::format(R"({{"op":"{}","args":[{{"tensor":[4,4,4],"placement":"{}"}}{}],"ranks":2}})", op, placement, arguments));
+  const auto got = pipeline::evaluateRule(fmt::format(
+      R"({{"op":"{}","args":[{{"tensor":[4,4,4],"placement":"{}"}}{}],"ranks":2}})", op, placement, arguments));
   return got ? *got : "error: " + got.error().message;
 }
 
@@ -72,19 +74,23 @@ class TestViewCopies : public QObject {
       if (!view) continue;  // without a view of the same arguments there is nothing to say
       ++named;
       const auto dot = view->find('.');
-      const auto handle = c10::Dispatcher::singleton().findSchema({view->substr(0, dot), dot == std::string::npos ? "" : view->substr(dot + 1)});
+      const auto handle = c10::Dispatcher::singleton().findSchema(
+          {view->substr(0, dot), dot == std::string::npos ? "" : view->substr(dot + 1)});
       QVERIFY2(handle.has_value(), view->c_str());
       const auto& mine = copy.schema().arguments();
       const auto& its = handle->schema().arguments();
       QCOMPARE(mine.size(), its.size());
-      for (std::size_t i = 0; i < mine.size(); ++i) QVERIFY2(*mine[i].type() == *its[i].type(), fmt::format("{} argument {}", op, i).c_str());
+      for (std::size_t i = 0; i < mine.size(); ++i)
+        QVERIFY2(*mine[i].type() == *its[i].type(), fmt::format("{} argument {}", op, i).c_str());
     }
     QVERIFY2(named > 15, fmt::format("{} named", named).c_str());
   }
 
   void othersAreNone_data() {
     QTest::addColumn<QString>("op");
-    for (const char* op : {"aten::_to_copy", "aten::index_copy", "aten::copy", "aten::slice.Tensor", "aten::relu", "aten::no_copy", "_copy", ""}) QTest::newRow(op) << op;
+    for (const char* op : {"aten::_to_copy", "aten::index_copy", "aten::copy", "aten::slice.Tensor", "aten::relu",
+                           "aten::no_copy", "_copy", ""})
+      QTest::newRow(op) << op;
   }
   void othersAreNone() {
     QFETCH(QString, op);
@@ -108,8 +114,9 @@ class TestViewCopies : public QObject {
       }
     }
     QVERIFY(asked.contains("aten::slice_copy.Tensor") && asked.contains("aten::t_copy") && asked.size() > 12);
-    QCOMPARE(*pipeline::evaluateRule(R"x({"op":"aten::t_copy","args":[{"tensor":[4,8],"placement":"S(0)"}],"ranks":2})x"),
-             std::string(R"x({"out":["S(1)"]})x"));
+    QCOMPARE(
+        *pipeline::evaluateRule(R"x({"op":"aten::t_copy","args":[{"tensor":[4,8],"placement":"S(0)"}],"ranks":2})x"),
+        std::string(R"x({"out":["S(1)"]})x"));
   }
 };
 

@@ -186,7 +186,8 @@ class TestWhatFits : public QObject {
   Q_OBJECT
  private slots:
   void offersHoldOnRandomModels() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1), models = test::chosenNumber("CLEAVE_FIT_MODELS", 40);
+    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1),
+                        models = test::chosenNumber("CLEAVE_FIT_MODELS", 40);
     qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
           static_cast<unsigned long long>(first + models - 1));
     std::size_t offered = 0, tooLarge = 0, notKnown = 0;

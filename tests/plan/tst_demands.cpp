@@ -1,7 +1,7 @@
 /// Plans under redistributions and switched-off rules: what the rank program does, and that a file carries them.
 #include "plan/demands.h"
-#include "tests/support/plan_fixture.h"
 #include "solve/checker.h"
+#include "tests/support/plan_fixture.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -11,7 +11,8 @@ namespace {
 
 std::string programText(const Plan& plan) {
   std::string text = graph::toText(*plan.program);
-  for (auto at = text.find(" #"); at != std::string::npos; at = text.find(" #", at)) text.erase(at, text.find('\n', at) - at);
+  for (auto at = text.find(" #"); at != std::string::npos; at = text.find(" #", at))
+    text.erase(at, text.find('\n', at) - at);
   while (text.starts_with("scope ")) text.erase(0, text.find('\n') + 1);
   return text;
 }
@@ -41,17 +42,18 @@ class TestDemands : public QObject {
  private slots:
   void gathersAValueThatMayChange() {
     const Plan plan = planned(solvedFor(kMlp, context(2), {{"up=column", "down=replicated"}, {}, {"relu_0"}}));
-    QCOMPARE(programText(plan), std::string("x: f32[1,4,8] = input\n"
-                                            "up.weight: f32[8,8] = parameter @up\n"
-                                            "up.bias: f32[8] = parameter @up\n"
-                                            "linear_0: f32[1,4,8] = aten::linear(x, up.weight, up.bias) @up\n"
-                                            "relu_0.part: f32[1,4,8] = aten::relu(linear_0)\n"
-                                            "relu_0: f32[1,4,16] = cleave::all_gather(relu_0.part, 2)\n"
-                                            "down.weight: f32[8,16] = parameter @down\n"
-                                            "down.bias: f32[8] = parameter @down\n"
-                                            "linear_1: f32[1,4,8] = aten::linear(relu_0, down.weight, down.bias) @down\n"
-                                            "add_0: f32[1,4,8] = aten::add.Tensor(x, linear_1, 1)\n"
-                                            "return y=add_0\n"));
+    QCOMPARE(programText(plan),
+             std::string("x: f32[1,4,8] = input\n"
+                         "up.weight: f32[8,8] = parameter @up\n"
+                         "up.bias: f32[8] = parameter @up\n"
+                         "linear_0: f32[1,4,8] = aten::linear(x, up.weight, up.bias) @up\n"
+                         "relu_0.part: f32[1,4,8] = aten::relu(linear_0)\n"
+                         "relu_0: f32[1,4,16] = cleave::all_gather(relu_0.part, 2)\n"
+                         "down.weight: f32[8,16] = parameter @down\n"
+                         "down.bias: f32[8] = parameter @down\n"
+                         "linear_1: f32[1,4,8] = aten::linear(relu_0, down.weight, down.bias) @down\n"
+                         "add_0: f32[1,4,8] = aten::add.Tensor(x, linear_1, 1)\n"
+                         "return y=add_0\n"));
     QCOMPARE(plan.collectives.size(), std::size_t{1});
     QCOMPARE(plan.collectives[0].after, std::string("relu_0"));
     QCOMPARE(plan.collectives[0].bytes, std::int64_t{1 * 4 * 16 * 4});
@@ -101,7 +103,8 @@ class TestDemands : public QObject {
     QFETCH(QString, rule);
     QFETCH(bool, onSequence);
     const auto sequence = onSequence ? rules::SequenceParallel::Auto : rules::SequenceParallel::Off;
-    const Plan plan = planned(solvedFor(kDecoder, context(2, sequence, rules::Menu::Full), {{}, {rule.toStdString()}, {}}));
+    const Plan plan =
+        planned(solvedFor(kDecoder, context(2, sequence, rules::Menu::Full), {{}, {rule.toStdString()}, {}}));
     for (const LayerPlan& layer : plan.layers) {
       const std::string& op = plan.graph->opName(plan.graph->node(layer.node));
       if (solve::matches(rule.toStdString(), op)) QCOMPARE(layer.strategy, rules::Strategy::Whole);

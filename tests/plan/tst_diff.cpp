@@ -1,10 +1,10 @@
 /// Two plans side by side, and costs of plans against the collectives their programs perform.
 #include "base/quantities.h"
 #include "plan/diff.h"
-#include "tests/support/plan_fixture.h"
 #include "plan/world_sizes.h"
 #include "solve/explain/change.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
 
 #include <QJsonDocument>
 #include <QJsonObject>
@@ -15,8 +15,8 @@ using namespace cleave::plan::testing;
 
 namespace {
 
-solve::Problem llamaProblem(int ranks, const std::vector<std::string>& pins, rules::Menu menu, rules::SequenceParallel sequence,
-                            test::LlamaSizes sizes, const solve::CostSettings& cost) {
+solve::Problem llamaProblem(int ranks, const std::vector<std::string>& pins, rules::Menu menu,
+                            rules::SequenceParallel sequence, test::LlamaSizes sizes, const solve::CostSettings& cost) {
   solve::Problem problem;
   problem.graph = test::llamaGraph(sizes);
   problem.context = {ranks, menu, sequence};
@@ -26,7 +26,8 @@ solve::Problem llamaProblem(int ranks, const std::vector<std::string>& pins, rul
 }
 
 Plan llamaPlan(int ranks, const std::vector<std::string>& pins = {}, rules::Menu menu = rules::Menu::Optimum,
-               rules::SequenceParallel sequence = rules::SequenceParallel::Off, test::LlamaSizes sizes = {}, const solve::CostSettings& cost = {}) {
+               rules::SequenceParallel sequence = rules::SequenceParallel::Off, test::LlamaSizes sizes = {},
+               const solve::CostSettings& cost = {}) {
   solve::Problem problem = llamaProblem(ranks, pins, menu, sequence, sizes, cost);
   const auto sink = solve::makeCountingSink();
   auto result = solve::solve(problem, solve::Engine::Reference, *sink);
@@ -94,7 +95,8 @@ class TestDiff : public QObject {
     const auto other = diff(llamaPlan(2), llamaPlan(2, {}, rules::Menu::Optimum, rules::SequenceParallel::Off, longer));
     QVERIFY(!other.has_value());
     QCOMPARE(other.error().code, ErrorCode::BadUsage);
-    QVERIFY2(other.error().message.find("input_ids is i64[1,16] in the first and i64[1,32] in the second") != std::string::npos,
+    QVERIFY2(other.error().message.find("input_ids is i64[1,16] in the first and i64[1,32] in the second") !=
+                 std::string::npos,
              other.error().message.c_str());
   }
 
@@ -105,8 +107,10 @@ class TestDiff : public QObject {
     QTest::addColumn<int>("sequence");
     for (const int ranks : {1, 2, 4, 8}) {
       for (const auto menu : {rules::Menu::Optimum, rules::Menu::Full}) {
-        for (const auto sequence : {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto}) {
-          QTest::addRow("%d ranks, menu %d, sequence %d", ranks, int(menu), int(sequence)) << ranks << int(menu) << int(sequence);
+        for (const auto sequence :
+             {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto}) {
+          QTest::addRow("%d ranks, menu %d, sequence %d", ranks, int(menu), int(sequence))
+              << ranks << int(menu) << int(sequence);
         }
       }
     }
@@ -115,7 +119,8 @@ class TestDiff : public QObject {
     QFETCH(int, ranks);
     QFETCH(int, menu);
     QFETCH(int, sequence);
-    const Plan plan = llamaPlan(ranks, {}, static_cast<rules::Menu>(menu), static_cast<rules::SequenceParallel>(sequence));
+    const Plan plan =
+        llamaPlan(ranks, {}, static_cast<rules::Menu>(menu), static_cast<rules::SequenceParallel>(sequence));
     QCOMPARE(plan.cost.sum.trafficBytes, collectiveBytes(plan));
     QCOMPARE(plan.cost.sum.parameters, plan.memory.parameters);
     QCOMPARE(plan.cost.fixedBytes, plan.memory.inputs + plan.memory.constants);
@@ -129,7 +134,8 @@ class TestDiff : public QObject {
     QFETCH(int, sequence);
     solve::CostSettings cost;
     cost.holdsKvCache = false;
-    const Plan plan = llamaPlan(ranks, {}, static_cast<rules::Menu>(menu), static_cast<rules::SequenceParallel>(sequence), {}, cost);
+    const Plan plan =
+        llamaPlan(ranks, {}, static_cast<rules::Menu>(menu), static_cast<rules::SequenceParallel>(sequence), {}, cost);
     QCOMPARE(plan.cost.transientPeak, plan.memory.peakActivations);
   }
 
@@ -173,18 +179,24 @@ class TestDiff : public QObject {
     sizes.vocab = vocab;
     solve::CostSettings cost;
     cost.isTraining = isTraining;
-    const Plan plan = llamaPlan(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
+    const Plan plan =
+        llamaPlan(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
     std::int64_t stored = 0;
-    for (const ParameterPlan& parameter : plan.parameters) stored += graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
+    for (const ParameterPlan& parameter : plan.parameters)
+      stored += graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
     QCOMPARE(plan.cost.sum.parameters, stored);
     QCOMPARE(plan.memory.parameters, stored);
     std::int64_t sum = 0;
-    const QJsonObject json = QJsonDocument::fromJson(QByteArray::fromStdString(toJson(plan))).object()["cost"].toObject();
+    const QJsonObject json =
+        QJsonDocument::fromJson(QByteArray::fromStdString(toJson(plan))).object()["cost"].toObject();
     const PlanDiff same = compared(plan, plan);
     const auto parts = solve::memoryParts(plan.cost);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       sum += parts[i].bytes;
-      QCOMPARE(json["memory"].toObject()[QString::fromUtf8(parts[i].key.data(), qsizetype(parts[i].key.size()))].toInteger(-1), parts[i].bytes);
+      QCOMPARE(
+          json["memory"].toObject()[QString::fromUtf8(parts[i].key.data(), qsizetype(parts[i].key.size()))].toInteger(
+              -1),
+          parts[i].bytes);
       QCOMPARE(same.memoryParts[i].before, parts[i].bytes);
       QCOMPARE(same.memoryParts[i].after, parts[i].bytes);
     }
@@ -194,10 +206,12 @@ class TestDiff : public QObject {
     QCOMPARE(same.rankBytes.before, bytes);
     QCOMPARE(solve::memoryText(plan.cost).rfind(bytesText(bytes) + ": ", 0), std::size_t{0});
     // What the heat shows of each node adds up to all but inputs, constants and the peak.
-    const solve::Problem problem = llamaProblem(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
+    const solve::Problem problem =
+        llamaProblem(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
     const solve::Variables variables(problem);
     std::int64_t heat = 0;
-    for (const solve::StepCost& step : solve::CostModel(problem, variables).byNode(*plan.solution)) heat += step.bytes();
+    for (const solve::StepCost& step : solve::CostModel(problem, variables).byNode(*plan.solution))
+      heat += step.bytes();
     QCOMPARE(heat + plan.cost.fixedBytes + plan.cost.transientPeak, bytes);
     QCOMPARE(solve::figuresOf(problem, &*plan.solution).rankBytes, bytes);
     const std::array<int, 1> asked{ranks};

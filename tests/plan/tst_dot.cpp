@@ -11,7 +11,8 @@ class TestDot : public QObject {
     const std::string dot = toDot(planned(requestFor(kMlp, context(2), kMlpSplit)));
     for (const char* line : {
              "    n3 [label=\"linear_0\\nf32[1,4,16] S(2)\\ncolumn\", fillcolor=\"#5A45B0\", fontcolor=white];\n",
-             "    n7 [label=\"linear_1\\nf32[1,4,8] R\\nrow\\nall_reduce, 128 bytes\", fillcolor=\"#A02C66\", fontcolor=white, penwidth=3];\n",
+             "    n7 [label=\"linear_1\\nf32[1,4,8] R\\nrow\\nall_reduce, 128 bytes\", fillcolor=\"#A02C66\", "
+             "fontcolor=white, penwidth=3];\n",
              "  n0 -> n3;\n",
              "  n8 -> out0;\n",
              "label=\"up\";\n",
@@ -22,7 +23,8 @@ class TestDot : public QObject {
   }
 
   void escapesNames() {
-    const std::string dot = toDot(planned(requestFor("`a\"b\\`: f32[2] = input\nneg_0: f32[2] = aten::neg(`a\"b\\`)\nreturn y=neg_0\n", context(2), {})));
+    const std::string dot = toDot(planned(
+        requestFor("`a\"b\\`: f32[2] = input\nneg_0: f32[2] = aten::neg(`a\"b\\`)\nreturn y=neg_0\n", context(2), {})));
     QVERIFY2(dot.find("label=\"a\\\"b\\\\\\nf32[2] R\"") != std::string::npos, dot.c_str());
   }
 };

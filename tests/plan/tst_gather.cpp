@@ -22,8 +22,8 @@ struct Tensor {
 };
 
 std::int64_t product(const Shape& shape, std::size_t first, std::size_t last) {
-  return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(first), shape.begin() + static_cast<std::ptrdiff_t>(last), std::int64_t{1},
-                         std::multiplies<>());
+  return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(first),
+                         shape.begin() + static_cast<std::ptrdiff_t>(last), std::int64_t{1}, std::multiplies<>());
 }
 
 Tensor concatenated(const std::vector<Tensor>& parts, std::size_t dim) {
@@ -53,7 +53,8 @@ Tensor sliced(const Tensor& x, std::size_t dim, std::int64_t start, std::int64_t
 
 /// What one rank holds, from the placement's own ranges; missing elements (padding) are -1.
 Tensor partOf(const Tensor& whole, const Placement& placement, int ranks, int rank) {
-  const auto first = static_cast<std::size_t>(placement.firstDim()), last = static_cast<std::size_t>(placement.lastDim());
+  const auto first = static_cast<std::size_t>(placement.firstDim()),
+             last = static_cast<std::size_t>(placement.lastDim());
   Tensor flat = whole;
   flat.shape.assign(whole.shape.begin(), whole.shape.begin() + placement.firstDim());
   flat.shape.push_back(product(whole.shape, first, last + 1));
@@ -81,12 +82,14 @@ Tensor gathered(const Tensor& whole, const Placement& placement, int ranks) {
   const auto append = [&](std::string_view op, std::vector<Argument> args, TensorType type) {
     return builder.addCall(op, std::move(args), {std::move(type)})[0];
   };
-  const ValueId output = plan::addGather(builder.current(), append, input, placement, {graph::DType::Int64, whole.shape}, ranks);
+  const ValueId output =
+      plan::addGather(builder.current(), append, input, placement, {graph::DType::Int64, whole.shape}, ranks);
   builder.addOutput("whole", output);
   const graph::Graph program = *std::move(builder).finish();
 
   std::vector<std::vector<Tensor>> held(program.values.size(), std::vector<Tensor>(static_cast<std::size_t>(ranks)));
-  for (int rank = 0; rank < ranks; ++rank) held[input.index()][static_cast<std::size_t>(rank)] = partOf(whole, placement, ranks, rank);
+  for (int rank = 0; rank < ranks; ++rank)
+    held[input.index()][static_cast<std::size_t>(rank)] = partOf(whole, placement, ranks, rank);
   for (const graph::Node& node : program.nodes) {
     if (node.kind != graph::NodeKind::Call) continue;
     const std::string& op = program.opName(node);
@@ -101,7 +104,8 @@ Tensor gathered(const Tensor& whole, const Placement& placement, int ranks) {
       }
       const auto& operands = held[std::get<ValueId>(node.args[0]).index()];
       if (op == plan::kAllGather) result = concatenated(operands, static_cast<std::size_t>(integer(1)));
-      if (op == "aten::slice.Tensor") result = sliced(operands[rank], static_cast<std::size_t>(integer(1)), integer(2), integer(3));
+      if (op == "aten::slice.Tensor")
+        result = sliced(operands[rank], static_cast<std::size_t>(integer(1)), integer(2), integer(3));
       if (op == "aten::reshape") result = {std::get<Shape>(node.args[1]), operands[rank].data};
     }
     for (const Tensor& tensor : held[node.results[0].index()]) {

@@ -1,5 +1,5 @@
-#include "tests/support/plan_fixture.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
 
 #include <ctime>
 
@@ -25,7 +25,9 @@ PlanRequest solved(const test::LlamaSizes& sizes, rules::StrategyContext context
   return request;
 }
 
-double milliseconds(std::clock_t from, std::clock_t to) { return 1e3 * static_cast<double>(to - from) / CLOCKS_PER_SEC; }
+double milliseconds(std::clock_t from, std::clock_t to) {
+  return 1e3 * static_cast<double>(to - from) / CLOCKS_PER_SEC;
+}
 
 }  // namespace
 
@@ -39,7 +41,10 @@ class TestLlamaPlan : public QObject {
     for (int ranks : {2, 4}) {
       for (bool onSequence : {false, true}) {
         for (bool isTied : {false, true}) {
-          QTest::newRow(qPrintable(QString("%1 ranks%2%3").arg(ranks).arg(onSequence ? ", on the sequence" : "").arg(isTied ? ", tied" : "")))
+          QTest::newRow(qPrintable(QString("%1 ranks%2%3")
+                                       .arg(ranks)
+                                       .arg(onSequence ? ", on the sequence" : "")
+                                       .arg(isTied ? ", tied" : "")))
               << ranks << onSequence << isTied;
         }
       }
@@ -91,13 +96,20 @@ class TestLlamaPlan : public QObject {
       return std::string();
     };
     const std::string reason = reasonOf("model.layers.0.self_attn.k_proj");
-    QVERIFY2(reason.starts_with("replicated: is not asked to split (1 KV head does not divide by 2 ranks)"), reason.c_str());
-    QVERIFY(reasonOf("model.layers.1.self_attn.q_proj").find("1 KV head does not divide by 2 ranks") != std::string::npos);
-    QCOMPARE(reasonOf("model.layers.0.mlp.up_proj"), std::string("column: 112 output features split over 2 ranks, 56 each"));
+    QVERIFY2(reason.starts_with("replicated: is not asked to split (1 KV head does not divide by 2 ranks)"),
+             reason.c_str());
+    QVERIFY(reasonOf("model.layers.1.self_attn.q_proj").find("1 KV head does not divide by 2 ranks") !=
+            std::string::npos);
+    QCOMPARE(reasonOf("model.layers.0.mlp.up_proj"),
+             std::string("column: 112 output features split over 2 ranks, 56 each"));
     QCOMPARE(plan.warnings.size(), std::size_t{5});
-    QVERIFY2(plan.warnings[0].starts_with("1 KV head does not divide by 2 ranks, so every rank computes `model.layers.*.self_attn` whole: "), plan.warnings[0].c_str());
+    QVERIFY2(plan.warnings[0].starts_with(
+                 "1 KV head does not divide by 2 ranks, so every rank computes `model.layers.*.self_attn` whole: "),
+             plan.warnings[0].c_str());
     QVERIFY2(plan.warnings[0].ends_with("with the full menu it can be split."), plan.warnings[0].c_str());
-    QVERIFY2(plan.warnings[1].starts_with("2 layers model.layers.*.self_attn.q_proj stay whole, 32 KiB on every rank: "), plan.warnings[1].c_str());
+    QVERIFY2(
+        plan.warnings[1].starts_with("2 layers model.layers.*.self_attn.q_proj stay whole, 32 KiB on every rank: "),
+        plan.warnings[1].c_str());
   }
 
   void aHugeModelIsPlannedAndWrittenFast() {
@@ -111,8 +123,9 @@ class TestLlamaPlan : public QObject {
     const std::clock_t afterWriting = std::clock();
     const auto again = planFromJson(text);
     const std::clock_t afterReading = std::clock();
-    qInfo("%zu nodes: plan %.1f ms, write %.1f ms (%zu bytes), read %.1f ms", plan.graph->nodes.size(), milliseconds(start, afterPlan),
-          milliseconds(afterPlan, afterWriting), text.size(), milliseconds(afterWriting, afterReading));
+    qInfo("%zu nodes: plan %.1f ms, write %.1f ms (%zu bytes), read %.1f ms", plan.graph->nodes.size(),
+          milliseconds(start, afterPlan), milliseconds(afterPlan, afterWriting), text.size(),
+          milliseconds(afterWriting, afterReading));
     QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
     QCOMPARE(toJson(*again) == text, true);
   }

@@ -55,7 +55,8 @@ class TestPlanRead : public QObject {
     const auto row = [](const char* name, const char* pointer, const char* value, const char* phrase) {
       QTest::newRow(name) << pointer << value << phrase;
     };
-    row("later version", "/schema", "\"cleave.plan/2\"", "version \"cleave.plan/2\", but this program reads cleave.plan/1");
+    row("later version", "/schema", "\"cleave.plan/2\"",
+        "version \"cleave.plan/2\", but this program reads cleave.plan/1");
     row("another file", "/schema", "\"cleave.run/1\"", "no plan");
     row("no solution", "/solved", "false", "The file holds no plan: it says why none was found.");
     row("no schema", "/schema", "(removed)", "plan.schema is missing");
@@ -66,23 +67,29 @@ class TestPlanRead : public QObject {
     row("unknown engine", "/engine", "\"quantum\"", "plan.engine is \"quantum\"");
     row("negative seed", "/seed", "-1", "plan.seed must be");
     row("model as text", "/model", "\"llama\"", "plan.model must be an object");
-    row("slack below zero", "/cost/slack_percent", "-1", "plan.cost.slack_percent must be a number from 0 to 10000, but it is -1");
+    row("slack below zero", "/cost/slack_percent", "-1",
+        "plan.cost.slack_percent must be a number from 0 to 10000, but it is -1");
     row("slack as text", "/cost/slack_percent", "\"1\"", "plan.cost.slack_percent must be a number");
-    row("fastest below zero", "/cost/fastest", "{\"step_fs\":-1,\"rank_bytes\":1}", "plan.cost.fastest.step_fs must be");
+    row("fastest below zero", "/cost/fastest", "{\"step_fs\":-1,\"rank_bytes\":1}",
+        "plan.cost.fastest.step_fs must be");
     row("warnings as text", "/warnings", "[1]", "plan.warnings");
 
-    row("class of a scope as a number", "/graph/scopes/1/class", "5", "plan.graph: graph.scopes[1].class must be a text, but it is 5");
+    row("class of a scope as a number", "/graph/scopes/1/class", "5",
+        "plan.graph: graph.scopes[1].class must be a text, but it is 5");
     row("scope without its parent", "/graph/scopes/1/path", "\"a.b.c\"", "its parent does not stand before it");
-    row("tensor of too many dimensions", "/graph/nodes/0/out/0/1", ("\"f32[1" + QByteArray(",1").repeated(1001) + "]\"").constData(),
+    row("tensor of too many dimensions", "/graph/nodes/0/out/0/1",
+        ("\"f32[1" + QByteArray(",1").repeated(1001) + "]\"").constData(),
         "graph.nodes[0].out[0][1] must be a tensor type such as f32[2,8], of at most 64 dimensions");
-    row("many warnings", "/warnings", ("[\"\"" + QByteArray(",\"\"").repeated(10'000) + "]").constData(), "plan.warnings must be a list of at most 10000 texts");
+    row("many warnings", "/warnings", ("[\"\"" + QByteArray(",\"\"").repeated(10'000) + "]").constData(),
+        "plan.warnings must be a list of at most 10000 texts");
     row("two values of a name", "/graph/nodes/1/out/0/0", "\"ids\"", "as another value is called");
     row("foreign operator", "/program/ops/3", "\"os::system\"", "\"os::system\" is no operator");
     row("operator without a name", "/program/ops/3", "\"aten::\"", "no operator");
     row("operator with a path", "/program/ops/3", "\"aten::linear/../x\"", "no operator");
     row("unknown own operator", "/program/ops/3", "\"cleave::shell\"", "no operator");
     row("foreign operator in the graph", "/graph/ops/0", "\"prim::Print\"", "plan.graph: \"prim::Print\"");
-    row("collective on a wrong dimension", "/program/nodes/4/args/1", "7", "Node 4 (cleave::reduce_scatter, embedding_0)");
+    row("collective on a wrong dimension", "/program/nodes/4/args/1", "7",
+        "Node 4 (cleave::reduce_scatter, embedding_0)");
     row("collective of a wrong shape", "/program/nodes/4/out/0/1", "\"f32[1,4,8]\"", "Node 4 (cleave::reduce_scatter");
     row("collective without operand", "/program/nodes/4/args/0", "3", "Node 4 (cleave::reduce_scatter");
     row("a value from later", "/program/nodes/3/args/0", "{\"v\":30}", "plan.program");
@@ -106,7 +113,8 @@ class TestPlanRead : public QObject {
     row("parameter unknown", "/parameters/0/name", "\"w\"", "the program has no parameter \"w\"");
     row("local shape", "/parameters/0/local_shape", "[4,8]", "no parameter \"attn.k.weight\" of type f32[4,8]");
     row("shape of another size", "/parameters/0/shape", "[8,8]", "does not become [2, 8]");
-    row("shape with a wrapped size", "/parameters/0/shape", "[18446744073709551612,8]", "plan.parameters[0].shape must be a list of at most 64 items, each an integer from 0");
+    row("shape with a wrapped size", "/parameters/0/shape", "[18446744073709551612,8]",
+        "plan.parameters[0].shape must be a list of at most 64 items, each an integer from 0");
     row("placement of another size", "/parameters/0/placement", "\"R\"", "R of shape");
     row("climbing file", "/parameters/0/pieces/0/file", "\"a/../../secret.safetensors\"", "inside the model folder");
     row("absolute file", "/parameters/0/pieces/0/file", "\"/etc/secret.safetensors\"", "inside the model folder");
@@ -119,13 +127,14 @@ class TestPlanRead : public QObject {
     row("piece of other rows", "/parameters/0/pieces/0/start", "2", "the pieces of rank 0 do not make up its part");
     row("piece twice", "/parameters/0/pieces/1/rank", "0", "the pieces of rank 0");
     row("piece missing", "/parameters/0/pieces/1", "(removed)", "the pieces of rank 1");
-    row("whole piece of a split parameter", "/parameters/0/pieces/1", "{\"rank\":1,\"tensor\":\"t\",\"file\":\"\",\"dim\":0,\"start\":0,\"length\":4}",
-        "the pieces of rank 1");
+    row("whole piece of a split parameter", "/parameters/0/pieces/1",
+        "{\"rank\":1,\"tensor\":\"t\",\"file\":\"\",\"dim\":0,\"start\":0,\"length\":4}", "the pieces of rank 1");
     row("piece of another dimension", "/parameters/0/pieces/0/dim", "5", "pieces[0].dim must be");
 
     row("collective missing", "/collectives/0", "(removed)", "plan.collectives");
     row("collective added", "/collectives/8", "{}", "plan.collectives has 9 entries, but the program performs 8");
-    row("collective of other bytes", "/collectives/0/bytes", "4", "plan.collectives[0] is \"reduce_scatter\" of 4 bytes");
+    row("collective of other bytes", "/collectives/0/bytes", "4",
+        "plan.collectives[0] is \"reduce_scatter\" of 4 bytes");
     row("collective of other kind", "/collectives/0/kind", "\"all_reduce\"", "plan.collectives[0] is \"all_reduce\"");
   }
   void refusesChangedPlans() {
@@ -144,10 +153,14 @@ class TestPlanRead : public QObject {
     QTest::newRow("empty") << QByteArray() << "The plan is empty";
     QTest::newRow("list") << QByteArray("[]") << "plan must be an object, but it is []";
     QTest::newRow("truncated") << QByteArray(goodPlan().substr(0, 500).c_str()) << "not valid JSON";
-    QTest::newRow("deep") << QByteArray("{\"a\":") + QByteArray(100'000, '[') << "The plan is nested deeper than 32 levels";
+    QTest::newRow("deep") << QByteArray("{\"a\":") + QByteArray(100'000, '[')
+                          << "The plan is nested deeper than 32 levels";
     QTest::newRow("not UTF-8") << QByteArray("{\"schema\":\"\xff\"}") << "not valid JSON";
-    QTest::newRow("a character cut in the message") << QByteArray("{\"schema\":\"cleave.plan/") + QByteArray("\xc3\xa4").repeated(40) + "\"}" << "version";
-    QTest::newRow("brackets in a text") << QByteArray("{\"schema\":\"") + QByteArray(100, '[') + "\\\"\"}" << "no plan";
+    QTest::newRow("a character cut in the message")
+        << QByteArray("{\"schema\":\"cleave.plan/") + QByteArray("\xc3\xa4").repeated(40) + "\"}"
+        << "version";
+    QTest::newRow("brackets in a text") << QByteArray("{\"schema\":\"") + QByteArray(100, '[') + "\\\"\"}"
+                                        << "no plan";
   }
   void refusesTextsThatAreNoPlan() {
     QFETCH(QByteArray, text);
@@ -163,7 +176,9 @@ class TestPlanRead : public QObject {
     const unsigned seed = std::random_device{}();
     qInfo("seed %u", seed);
     std::mt19937 random(seed);
-    const auto pick = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random); };
+    const auto pick = [&](std::size_t bound) {
+      return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
+    };
     const std::string& good = goodPlan();
     int accepted = 0;
     for (int round = 0; round < 150; ++round) {
@@ -176,7 +191,8 @@ class TestPlanRead : public QObject {
           case 1: text.erase(at, 1 + pick(20)); break;
           case 2: text.insert(at, text.substr(pick(text.size()), 1 + pick(20))); break;
           case 3:
-            if (const auto digit = text.find_first_of("0123456789", at); digit != std::string::npos) text[digit] = static_cast<char>('0' + pick(10));
+            if (const auto digit = text.find_first_of("0123456789", at); digit != std::string::npos)
+              text[digit] = static_cast<char>('0' + pick(10));
             break;
         }
       }

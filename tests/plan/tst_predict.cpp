@@ -24,11 +24,13 @@ std::vector<std::int64_t> liveByBruteForce(const Graph& program) {
     for (ValueId value : idRange<ValueId>(program.values.size())) {
       const graph::Value& info = program.value(value);
       if (info.producer > now) continue;
-      const bool isOutput = std::any_of(program.outputs.begin(), program.outputs.end(), [&](const auto& o) { return o.value == value; });
+      const bool isOutput =
+          std::any_of(program.outputs.begin(), program.outputs.end(), [&](const auto& o) { return o.value == value; });
       const bool isRead = std::any_of(info.users.begin(), info.users.end(), [&](NodeId user) { return user > now; });
       const ValueId storage = storageOf(value);
       const auto kind = program.node(program.value(storage).producer).kind;
-      if ((isOutput || isRead) && kind == graph::NodeKind::Call) needed[storage.raw()] = graph::sizeInBytes(program.value(storage).type);
+      if ((isOutput || isRead) && kind == graph::NodeKind::Call)
+        needed[storage.raw()] = graph::sizeInBytes(program.value(storage).type);
     }
     std::int64_t sum = 0;
     for (const auto& [storage, bytes] : needed) sum += bytes;
@@ -47,7 +49,9 @@ std::shared_ptr<const Graph> randomProgram(std::mt19937& random) {
     const auto size = static_cast<std::int64_t>(1 + pick(16));
     const graph::TensorType same = builder.current().value(a).type;
     switch (pick(4)) {
-      case 0: values.push_back(builder.addCall("aten::add.Tensor", {a, b}, {{graph::DType::Float32, {size}}})[0]); break;
+      case 0:
+        values.push_back(builder.addCall("aten::add.Tensor", {a, b}, {{graph::DType::Float32, {size}}})[0]);
+        break;
       case 1: values.push_back(builder.addCall("aten::view", {a}, {same})[0]); break;
       case 2: values.push_back(builder.addCall("cleave::all_reduce", {a}, {same})[0]); break;
       case 3: values.push_back(builder.addCall("aten::neg", {a}, {same})[0]); break;
@@ -87,26 +91,31 @@ class TestPredict : public QObject {
       request.solution = std::make_shared<const solve::Solution>(std::move(solution));
       const Plan plan = planned(request);
       QCOMPARE(plan.memory.liveAfter, liveByBruteForce(*graph));
-      QVERIFY(plan.memory.peakActivations >= *std::max_element(plan.memory.liveAfter.begin(), plan.memory.liveAfter.end()));
+      QVERIFY(plan.memory.peakActivations >=
+              *std::max_element(plan.memory.liveAfter.begin(), plan.memory.liveAfter.end()));
     }
   }
 
   void viewsKeepTheirBaseAliveAndOwnNothing() {
-    const Plan plan = planned(requestFor("x: f32[4] = input\nneg_0: f32[4] = aten::neg(x)\nview_0: f32[2,2] = aten::view(neg_0, [2,2])\n"
-                                         "exp_0: f32[4] = aten::exp(x)\nabs_0: f32[2,2] = aten::abs(view_0)\nreturn y=abs_0\n",
-                                         context(1), {}));
+    const Plan plan = planned(
+        requestFor("x: f32[4] = input\nneg_0: f32[4] = aten::neg(x)\nview_0: f32[2,2] = aten::view(neg_0, [2,2])\n"
+                   "exp_0: f32[4] = aten::exp(x)\nabs_0: f32[2,2] = aten::abs(view_0)\nreturn y=abs_0\n",
+                   context(1), {}));
     QCOMPARE(plan.memory.liveAfter, (std::vector<std::int64_t>{0, 16, 16, 16, 16}));
     QCOMPARE(plan.memory.peakActivations, std::int64_t{32});
   }
 
   void gathersAlongAnInnerDimensionNeedWorkspace() {
-    constexpr const char* text = "x: f32[2,4] = input\nw: f32[6,4] = parameter @fc\nlinear_0: f32[2,6] = aten::linear(x, w, None) @fc\nreturn y=linear_0\n";
+    constexpr const char* text =
+        "x: f32[2,4] = input\nw: f32[6,4] = parameter @fc\nlinear_0: f32[2,6] = aten::linear(x, w, None) @fc\nreturn "
+        "y=linear_0\n";
     const Plan plan = planned(requestFor(text, context(2), {{"fc", rules::Strategy::Column}}));
     QCOMPARE(plan.memory.workspaceAtPeak, std::int64_t{48});
     QCOMPARE(plan.memory.peakActivations, std::int64_t{24 + 48 + 48});
   }
 
-  /// One expert of Mixtral 8x7B's shapes at work on its share of 4096 tokens, whole and a part of its features (tst_training_cost).
+  /// One expert of Mixtral 8x7B's shapes at work on its share of 4096 tokens, whole and a part of its features
+  /// (tst_training_cost).
   void expertsNeedRoomToWork() {
     const auto program = graph::parseGraph(
         "h: bf16[4096,4096] = input\nids: i64[4096,2] = input\nshares: bf16[4096,2] = input\n"

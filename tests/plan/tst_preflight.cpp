@@ -31,7 +31,8 @@ std::vector<int> upTo(int most) {
 }
 
 const WholeWeights* find(const std::vector<WholeWeights>& groups, std::string_view pattern) {
-  const auto at = std::find_if(groups.begin(), groups.end(), [&](const WholeWeights& g) { return g.pattern == pattern; });
+  const auto at =
+      std::find_if(groups.begin(), groups.end(), [&](const WholeWeights& g) { return g.pattern == pattern; });
   return at == groups.end() ? nullptr : &*at;
 }
 
@@ -60,7 +61,8 @@ class TestPreflight : public QObject {
   }
 
   void findsSizesThatDoNotDivide() {
-    const auto found = preflight(problemOf(test::llamaGraph({.layers = 3, .intermediate = 113}), 2, rules::Menu::Optimum));
+    const auto found =
+        preflight(problemOf(test::llamaGraph({.layers = 3, .intermediate = 113}), 2, rules::Menu::Optimum));
     QCOMPARE(found.indivisible.size(), std::size_t{2});
     QCOMPARE(found.indivisible[0].pattern, std::string("model.layers.*.mlp.gate_proj"));
     QCOMPARE(found.indivisible[0].count, std::size_t{3});
@@ -69,12 +71,14 @@ class TestPreflight : public QObject {
   }
 
   void findsHeadsThatDoNotDivide() {
-    const auto found = preflight(problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2, rules::Menu::Optimum));
+    const auto found = preflight(
+        problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2, rules::Menu::Optimum));
     QCOMPARE(found.indivisible.size(), std::size_t{3});
     QCOMPARE(found.indivisible[0].pattern, std::string("model.layers.*.self_attn.q_proj"));
     QVERIFY2(found.indivisible[0].reason.find("3") != std::string::npos, found.indivisible[0].reason.c_str());
     // The full menu gathers the columns again, so that these layers split.
-    QVERIFY(preflight(problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2)).indivisible.empty());
+    QVERIFY(preflight(problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2))
+                .indivisible.empty());
   }
 
   void addsUpWhatStaysWhole() {
@@ -93,11 +97,13 @@ class TestPreflight : public QObject {
   }
 
   void judgesEveryWorldSize() {
-    const auto problem = problemOf(test::llamaGraph({.hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112}), 2, rules::Menu::Optimum);
+    const auto problem = problemOf(test::llamaGraph({.hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112}), 2,
+                                   rules::Menu::Optimum);
     const auto sizes = worldSizes(problem, solve::Engine::Learning, upTo(16));
     QCOMPARE(sizes.size(), std::size_t{16});
     for (const WorldSize& size : sizes) {
-      const std::string where = fmt::format("{} ranks: {} of {}: {}", size.ranks, size.layers.split, size.layers.layers, toText(size));
+      const std::string where =
+          fmt::format("{} ranks: {} of {}: {}", size.ranks, size.layers.split, size.layers.layers, toText(size));
       QVERIFY2(size.why.empty() == (size.verdict == WorldSizeVerdict::Works), where.c_str());
       const bool divides = size.ranks == 1 || size.ranks == 2 || size.ranks == 4 || size.ranks == 8;
       QVERIFY2((size.verdict == WorldSizeVerdict::Works) == divides, where.c_str());
@@ -113,7 +119,8 @@ class TestPreflight : public QObject {
     const auto sizes = worldSizes(problem, solve::Engine::Learning, std::vector<int>{2, 3});
     QVERIFY(sizes[0].verdict == WorldSizeVerdict::Works);
     QVERIFY(sizes[1].verdict == WorldSizeVerdict::NoSolution);
-    QVERIFY2(sizes[1].why.find("256 output features do not divide by 3 ranks") != std::string::npos, sizes[1].why.c_str());
+    QVERIFY2(sizes[1].why.find("256 output features do not divide by 3 ranks") != std::string::npos,
+             sizes[1].why.c_str());
   }
 
   void answersWhatItHasWhenCancelled() {

@@ -13,7 +13,8 @@ namespace {
 std::string golden(std::string_view text) { return std::string(text.substr(1)); }
 
 std::string withoutOrigins(std::string text) {
-  for (auto at = text.find(" #"); at != std::string::npos; at = text.find(" #", at)) text.erase(at, text.find('\n', at) - at);
+  for (auto at = text.find(" #"); at != std::string::npos; at = text.find(" #", at))
+    text.erase(at, text.find('\n', at) - at);
   return text;
 }
 
@@ -25,7 +26,8 @@ std::string programText(const Plan& plan) {
 
 std::vector<std::string> collectiveTexts(const Plan& plan) {
   std::vector<std::string> texts;
-  for (const CollectivePlan& c : plan.collectives) texts.push_back(fmt::format("{} {} {}", rules::toText(c.kind), c.after, c.bytes));
+  for (const CollectivePlan& c : plan.collectives)
+    texts.push_back(fmt::format("{} {} {}", rules::toText(c.kind), c.after, c.bytes));
   return texts;
 }
 
@@ -35,13 +37,18 @@ class TestReplace : public QObject {
   Q_OBJECT
  private slots:
   void padsAVocabularyThatDoesNotDivide() {
-    const Plan plan = planned(requestFor(decoderWithVocabulary(13), context(3, SequenceParallel::Off, rules::Menu::Full),
-                                         {{"embed", rules::Strategy::Vocab},
-                                          {"head", rules::Strategy::Column},
-                                          {"cross_entropy_loss_0", rules::Strategy::Vocab}}));
+    const Plan plan =
+        planned(requestFor(decoderWithVocabulary(13), context(3, SequenceParallel::Off, rules::Menu::Full),
+                           {{"embed", rules::Strategy::Vocab},
+                            {"head", rules::Strategy::Column},
+                            {"cross_entropy_loss_0", rules::Strategy::Vocab}}));
     const std::string text = programText(plan);
-    // 13 tokens and 2 of padding: 5 for each of 3 ranks. The loss leaves the padding out, the gathered logits are trimmed.
-    QVERIFY2(text.find("embedding_0.partial: f32[1,4,8] = cleave::vocab_embedding(embed.weight, ids, 13, -1) @embed\n") != std::string::npos, text.c_str());
+    // 13 tokens and 2 of padding: 5 for each of 3 ranks. The loss leaves the padding out, the gathered logits are
+    // trimmed.
+    QVERIFY2(
+        text.find("embedding_0.partial: f32[1,4,8] = cleave::vocab_embedding(embed.weight, ids, 13, -1) @embed\n") !=
+            std::string::npos,
+        text.c_str());
     const std::string end = text.substr(text.find("linear_4:"));
     QCOMPARE(QString::fromStdString(end), QString::fromStdString(golden(R"(
 linear_4: f32[1,4,5] = aten::linear(add_0, embed.weight, None) @head
@@ -71,7 +78,8 @@ add_0: f32[1,4,8] = aten::add.Tensor(x, linear_1, 1)
 return y=add_0
 )"));
     QCOMPARE(collectiveTexts(plan), (std::vector<std::string>{"all_reduce linear_1 128"}));
-    QCOMPARE(plan.program->value(plan.programValueOf[plan.graph->findValue("linear_1").index()]).name, std::string("linear_1"));
+    QCOMPARE(plan.program->value(plan.programValueOf[plan.graph->findValue("linear_1").index()]).name,
+             std::string("linear_1"));
   }
 
   void oneRankRunsTheAtenGraphItself() {
@@ -98,8 +106,9 @@ return y=add_0
       QVERIFY2(text.find(line) != std::string::npos, line);
     }
     QCOMPARE(collectiveTexts(plan),
-             (std::vector<std::string>{"all_reduce embedding_0 128", "all_reduce linear_3 128", "all_reduce cross_entropy_loss_0 16",
-                                       "all_reduce cross_entropy_loss_0 16", "all_reduce cross_entropy_loss_0 16", "all_gather linear_4 192"}));
+             (std::vector<std::string>{"all_reduce embedding_0 128", "all_reduce linear_3 128",
+                                       "all_reduce cross_entropy_loss_0 16", "all_reduce cross_entropy_loss_0 16",
+                                       "all_reduce cross_entropy_loss_0 16", "all_gather linear_4 192"}));
   }
 
   void sequenceParallelLayersShareOneGather() {
@@ -115,8 +124,9 @@ return y=add_0
       QVERIFY2(text.find(line) != std::string::npos, line);
     }
     QCOMPARE(collectiveTexts(plan),
-             (std::vector<std::string>{"reduce_scatter embedding_0 128", "all_gather mul_0 128", "reduce_scatter linear_3 128",
-                                       "all_gather add_0 128", "all_reduce cross_entropy_loss_0 16", "all_reduce cross_entropy_loss_0 16",
+             (std::vector<std::string>{"reduce_scatter embedding_0 128", "all_gather mul_0 128",
+                                       "reduce_scatter linear_3 128", "all_gather add_0 128",
+                                       "all_reduce cross_entropy_loss_0 16", "all_reduce cross_entropy_loss_0 16",
                                        "all_reduce cross_entropy_loss_0 16", "all_gather linear_4 192"}));
   }
 
@@ -137,7 +147,8 @@ proj.bias: f32[8] = parameter @proj
 addmm_1: f32[4,8] = aten::addmm(proj.bias, addmm_0, proj.weight, 1, 1) @proj
 return y=addmm_1
 )";
-    const Plan plan = planned(requestFor(text, context(2), {{"fc", rules::Strategy::Column}, {"proj", rules::Strategy::Row}}));
+    const Plan plan =
+        planned(requestFor(text, context(2), {{"fc", rules::Strategy::Column}, {"proj", rules::Strategy::Row}}));
     QCOMPARE(programText(plan), golden(R"(
 x: f32[4,8] = input
 fc.weight: f32[8,8] = parameter @fc
@@ -153,7 +164,8 @@ return y=addmm_1
   }
 
   void gathersAroundLayersThatWantTheWhole() {
-    const Plan plan = planned(requestFor(kMlp, context(2, SequenceParallel::Off, rules::Menu::Full), {{"up", rules::Strategy::ColumnGather}}));
+    const Plan plan = planned(requestFor(kMlp, context(2, SequenceParallel::Off, rules::Menu::Full),
+                                         {{"up", rules::Strategy::ColumnGather}}));
     QCOMPARE(programText(plan), golden(R"(
 x: f32[1,4,8] = input
 up.weight: f32[8,8] = parameter @up
@@ -210,7 +222,9 @@ return y=linear_2, hidden=linear_1.gathered
     QCOMPARE(plan.layers.back().axis, std::string("replicated"));
     // As a row layer it can be split, so that its 3 output features are not why it is whole.
     const std::string& reason = plan.layers.back().reason;
-    QVERIFY2(reason.find("is whole in the first plan that this engine finds; the fastest plan that splits it takes") == 0, reason.c_str());
+    QVERIFY2(
+        reason.find("is whole in the first plan that this engine finds; the fastest plan that splits it takes") == 0,
+        reason.c_str());
   }
 
   void refusesASolutionThatDoesNotFit() {

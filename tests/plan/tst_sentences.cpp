@@ -1,9 +1,10 @@
-// What plans are called and why: copies on every rank are no split, and sentences speak of the modules that they are true of.
+// What plans are called and why: copies on every rank are no split, and sentences speak of the modules that they are
+// true of.
 #include "plan/diff.h"
 #include "plan/standing.h"
-#include "tests/support/plan_fixture.h"
 #include "solve/checker.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -44,7 +45,8 @@ Plan planOf(const solve::Problem& problem, Engine engine) {
 }
 
 bool isWholeOnAll(const Plan& plan, const LayerPlan& layer) {
-  const auto at = std::find_if(plan.parameters.begin(), plan.parameters.end(), [&](const ParameterPlan& p) { return p.name == layer.weight; });
+  const auto at = std::find_if(plan.parameters.begin(), plan.parameters.end(),
+                               [&](const ParameterPlan& p) { return p.name == layer.weight; });
   return at != plan.parameters.end() && at->localShape == at->type.shape;
 }
 
@@ -119,13 +121,15 @@ class TestSentences : public QObject {
     QFETCH(int, ranks);
     QFETCH(int, otherRanks);
     const test::LlamaSizes sizes = withHeads(14, kvHeads);
-    const Plan a = planOf(problemOf(sizes, ranks), Engine::Learning), b = planOf(problemOf(sizes, otherRanks), Engine::Learning);
+    const Plan a = planOf(problemOf(sizes, ranks), Engine::Learning),
+               b = planOf(problemOf(sizes, otherRanks), Engine::Learning);
     const auto difference = diff(a, b);
     QVERIFY2(difference.has_value(), difference ? "" : difference.error().message.c_str());
     for (std::size_t i = 0; i < a.layers.size(); ++i) {
       if (a.layers[i].weight.empty()) continue;
       const bool was = isWholeOnAll(a, a.layers[i]), is = isWholeOnAll(b, b.layers[i]);
-      const bool isListed = std::any_of(difference->layers.begin(), difference->layers.end(), [&](const LayerChange& c) { return c.node == a.layers[i].node; });
+      const bool isListed = std::any_of(difference->layers.begin(), difference->layers.end(),
+                                        [&](const LayerChange& c) { return c.node == a.layers[i].node; });
       if (was != is) QVERIFY2(isListed, a.layers[i].name.c_str());
       if (was && is) QVERIFY2(!isListed, a.layers[i].name.c_str());
     }
@@ -153,7 +157,9 @@ class TestSentences : public QObject {
   void whatIsFasterIsNotSaidNotToPay() {
     const std::string text = toText(Standing(DoesNotPay{Femtoseconds(-47'300'000'000), 0, true}));
     QVERIFY2(text.find("does not pay") == std::string::npos, text.c_str());
-    QVERIFY2(text.find("what a rank holds") != std::string::npos && text.find("47.3 µs less a step") != std::string::npos, text.c_str());
+    QVERIFY2(
+        text.find("what a rank holds") != std::string::npos && text.find("47.3 µs less a step") != std::string::npos,
+        text.c_str());
   }
 
   /// What refuses a projection is the heads between, not where another projection happens to lie.

@@ -41,22 +41,28 @@ class TestShardMap : public QObject {
     request.checkpoint = decoderCheckpoint();
     const Plan plan = planned(request);
     QCOMPARE(parameter(plan, "embed.weight").localShape, (Shape{6, 8}));
-    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1], (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 6, 6}}));
-    QCOMPARE(parameter(plan, "attn.o.weight").piecesByRank[1], (std::vector<Piece>{{"attn.o.weight", "attn.o.weight.safetensors", 1, 4, 4}}));
-    QCOMPARE(parameter(plan, "norm.weight").piecesByRank[1], (std::vector<Piece>{{"norm.weight", "norm.weight.safetensors"}}));
+    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1],
+             (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 6, 6}}));
+    QCOMPARE(parameter(plan, "attn.o.weight").piecesByRank[1],
+             (std::vector<Piece>{{"attn.o.weight", "attn.o.weight.safetensors", 1, 4, 4}}));
+    QCOMPARE(parameter(plan, "norm.weight").piecesByRank[1],
+             (std::vector<Piece>{{"norm.weight", "norm.weight.safetensors"}}));
     QCOMPARE(parameter(plan, "norm.weight").storedDtype, DType::BFloat16);
     QVERIFY(missingParameters(plan).empty());
     QVERIFY(plan.warnings.empty());
   }
 
   void theLastRanksReadLessOfAPaddedVocabulary() {
-    PlanRequest request = requestFor(decoderWithVocabulary(13), context(2, rules::SequenceParallel::Off, rules::Menu::Full), kDecoderSplit);
+    PlanRequest request = requestFor(decoderWithVocabulary(13),
+                                     context(2, rules::SequenceParallel::Off, rules::Menu::Full), kDecoderSplit);
     request.checkpoint = decoderCheckpoint();
     request.checkpoint["embed.weight"].type.shape = {13, 8};
     const Plan plan = planned(request);
     QCOMPARE(parameter(plan, "embed.weight").localShape, (Shape{7, 8}));
-    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[0], (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 0, 7}}));
-    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1], (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 7, 6}}));
+    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[0],
+             (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 0, 7}}));
+    QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1],
+             (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 7, 6}}));
     QCOMPARE(shardBytes(plan, 0) - shardBytes(plan, 1), std::int64_t{8 * 2});
   }
 
@@ -120,18 +126,23 @@ class TestShardMap : public QObject {
     request.checkpoint["model.layers.0.self_attn.rotary_emb.inv_freq"] = {{DType::Float32, {4}}, "a.safetensors"};
     QVERIFY(planned(request).warnings.empty());
     request.checkpoint["score.weight"] = {{DType::Float32, {4}}, "a.safetensors"};
-    QCOMPARE(planned(request).warnings, (std::vector<std::string>{"One tensor of the checkpoint is not used by this model: score.weight."}));
-    for (int i = 0; i < 9; ++i) request.checkpoint[fmt::format("extra.{}", i)] = {{DType::Float32, {4}}, "a.safetensors"};
     QCOMPARE(planned(request).warnings,
-             (std::vector<std::string>{"10 tensors of the checkpoint are not used by this model: extra.0, extra.1, extra.2, extra.3 and others."}));
+             (std::vector<std::string>{"One tensor of the checkpoint is not used by this model: score.weight."}));
+    for (int i = 0; i < 9; ++i)
+      request.checkpoint[fmt::format("extra.{}", i)] = {{DType::Float32, {4}}, "a.safetensors"};
+    QCOMPARE(planned(request).warnings,
+             (std::vector<std::string>{"10 tensors of the checkpoint are not used by this model: extra.0, extra.1, "
+                                       "extra.2, extra.3 and others."}));
   }
 
   void refusesTensorsThatDoNotFit() {
     PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
     request.checkpoint = decoderCheckpoint();
     request.checkpoint["attn.o.weight"].type.shape = {8, 4};
-    QCOMPARE(errorOf(request), std::string("attn.o.weight.safetensors: tensor attn.o.weight has shape [8, 4], but the model needs [8, 8]: the "
-                                           "weights do not belong to this config.json."));
+    QCOMPARE(
+        errorOf(request),
+        std::string("attn.o.weight.safetensors: tensor attn.o.weight has shape [8, 4], but the model needs [8, 8]: the "
+                    "weights do not belong to this config.json."));
     request.checkpoint["attn.o.weight"].type = {DType::Int8, {8, 8}};
     QVERIFY(errorOf(request).find("stored as i8, but the model computes in f32: quantised") != std::string::npos);
   }

@@ -1,6 +1,6 @@
 // Shares of work: no model is so large that its FLOPs do not fit.
-#include "tests/support/plan_fixture.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,7 +14,14 @@ class TestShares : public QObject {
   /// 1e20 FLOPs a step and more are no rare thing when a large batch is trained.
   void flopsBeyond64BitsAreCounted() {
     const std::int64_t batch = 1 << 20, sequence = 8192;
-    const test::LlamaSizes sizes{.layers = 2, .hidden = 4096, .heads = 32, .kvHeads = 32, .intermediate = 14336, .vocab = 256, .batch = batch, .sequence = sequence};
+    const test::LlamaSizes sizes{.layers = 2,
+                                 .hidden = 4096,
+                                 .heads = 32,
+                                 .kvHeads = 32,
+                                 .intermediate = 14336,
+                                 .vocab = 256,
+                                 .batch = batch,
+                                 .sequence = sequence};
     PlanRequest request;
     solve::Problem problem;
     problem.graph = test::llamaGraph(sizes);
@@ -29,7 +36,8 @@ class TestShares : public QObject {
     request.engine = solve::Engine::Learning;
     request.solution = std::make_shared<const solve::Solution>(*result->solution);
     const Plan plan = planned(request);
-    const double tokens = double(batch) * sequence, weights = 2 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 14336) + 4096.0 * 256;
+    const double tokens = double(batch) * sequence,
+                 weights = 2 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 14336) + 4096.0 * 256;
     const double products = 2 * tokens * weights + 2 * 4 * tokens * sequence * 4096;
     QVERIFY(products > 9.3e18);
     QVERIFY2(std::abs(double(plan.shares.flops) / products - 1) < 0.01, toText(plan.shares).c_str());

@@ -1,10 +1,10 @@
-// What plans say of how much they split and why not more, on random models: counted again by hand, and refuted by what the solver
-// answers when the sentence is applied. CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.
+// What plans say of how much they split and why not more, on random models: counted again by hand, and refuted by what
+// the solver answers when the sentence is applied. CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.
 #include "plan/headline.h"
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
-#include "tests/support/chosen_number.h"
 #include "tests/plan/verdict_fixture.h"
+#include "tests/support/chosen_number.h"
 
 #include <QTest>
 
@@ -27,7 +27,8 @@ bool isView(const std::string& op) {
   return false;
 }
 
-/// 2·m·k·n for a layer, 2·s for each element of the queries and of attention's result, one for each element of the largest tensor else.
+/// 2·m·k·n for a layer, 2·s for each element of the queries and of attention's result, one for each element of the
+/// largest tensor else.
 double flopsByHand(const Graph& graph, const solve::Solution& solution, NodeId id, int ranks) {
   const graph::Node& node = graph.node(id);
   if (node.kind != graph::NodeKind::Call || isView(graph.opName(node))) return 0;
@@ -39,10 +40,12 @@ double flopsByHand(const Graph& graph, const solve::Solution& solution, NodeId i
     const double weight = double(elements(graph, solution, layer->weight, ranks));
     const auto& option = *solution.strategies[id.index()];
     const bool isSequenceKept = option.strategy == rules::Strategy::WholeOnSequence;
-    const double rows = double(graph::elementCount(graph.shapeOf(layer->input)) / graph.shapeOf(layer->input).back()) / (isSequenceKept ? ranks : 1);
+    const double rows = double(graph::elementCount(graph.shapeOf(layer->input)) / graph.shapeOf(layer->input).back()) /
+                        (isSequenceKept ? ranks : 1);
     return 2 * rows * weight;
   }
-  if (op == "aten::cross_entropy_loss") return double(elements(graph, solution, std::get<ValueId>(node.args[0]), ranks));
+  if (op == "aten::cross_entropy_loss")
+    return double(elements(graph, solution, std::get<ValueId>(node.args[0]), ranks));
   if (op == "aten::scaled_dot_product_attention") {
     const std::int64_t query = elements(graph, solution, std::get<ValueId>(node.args[0]), ranks);
     return 2.0 * double(graph.shapeOf(result)[2]) * double(query + elements(graph, solution, result, ranks));
@@ -84,7 +87,8 @@ solve::Pin pinTo(const Graph& graph, NodeId node, std::vector<rules::Strategy> s
 
 std::vector<rules::Strategy> splitForms(const solve::Problem& problem, NodeId node) {
   std::vector<rules::Strategy> forms;
-  for (const auto& option : rules::layerOptions(*problem.graph, node, *graph::layerShape(*problem.graph, node), problem.context).offered) {
+  for (const auto& option :
+       rules::layerOptions(*problem.graph, node, *graph::layerShape(*problem.graph, node), problem.context).offered) {
     if (splitsWeight({.strategy = option}, problem.context.worldSize)) forms.push_back(option.strategy);
   }
   return forms;
@@ -99,7 +103,8 @@ std::optional<solve::SolveResult> fastestSplitWithin(solve::Problem problem, Nod
     pinned.pins.push_back(pinTo(*problem.graph, node, {form}));
     auto result = solved(pinned, Engine::Optimal);
     if (!result || !weightIsSplit(*problem.graph, *result->solution, node, problem.context.worldSize)) continue;
-    if (!best || result->optimum->cost().femtoseconds() < best->optimum->cost().femtoseconds()) best = std::move(result);
+    if (!best || result->optimum->cost().femtoseconds() < best->optimum->cost().femtoseconds())
+      best = std::move(result);
   }
   return best;
 }
@@ -110,8 +115,8 @@ std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId no
   return fastestSplitWithin(std::move(problem), node);
 }
 
-/// Of the plans in which the layer takes a split form and that take no longer than `slowest`: those that hold least for the whole
-/// step, one of each form that comes to as little; empty: there is none.
+/// Of the plans in which the layer takes a split form and that take no longer than `slowest`: those that hold least for
+/// the whole step, one of each form that comes to as little; empty: there is none.
 std::vector<solve::PlanCost> leanestSplits(const solve::Problem& problem, NodeId node, Femtoseconds slowest) {
   std::vector<solve::PlanCost> leanest;
   for (rules::Strategy form : splitForms(problem, node)) {
@@ -133,11 +138,14 @@ std::vector<solve::PlanCost> leanestSplits(const solve::Problem& problem, NodeId
 }
 
 /// What the one that holds least for the whole step needs more in all than the plan.
-std::string needsSomethingElse(const Case& c, const Plan& plan, NodeId node, Femtoseconds slowest, std::int64_t extraBytes) {
+std::string needsSomethingElse(const Case& c, const Plan& plan, NodeId node, Femtoseconds slowest,
+                               std::int64_t extraBytes) {
   const auto leanest = leanestSplits(c.problem, node, slowest);
   if (leanest.empty()) return ", but no such plan is fast enough";
   const auto isSaid = [&](const solve::PlanCost& cost) { return cost.bytes() - plan.cost.bytes() == extraBytes; };
-  return std::any_of(leanest.begin(), leanest.end(), isSaid) ? "" : fmt::format(", but it needs {} more", leanest.front().bytes() - plan.cost.bytes());
+  return std::any_of(leanest.begin(), leanest.end(), isSaid)
+             ? ""
+             : fmt::format(", but it needs {} more", leanest.front().bytes() - plan.cost.bytes());
 }
 
 /// Of what stays for the whole step, among the plans that need no more in all than the fastest.
@@ -146,11 +154,14 @@ std::string holdsLessAllAlong(const Case& c, const Plan& plan, NodeId node, Femt
   lean.cost.memoryBudget = std::min(lean.cost.budgetBytes(), plan.fastest->bytes);
   const auto leanest = leanestSplits(lean, node, slowest);
   const bool holdsLess = !leanest.empty() && leanest.front().additiveBytes() < plan.cost.additiveBytes();
-  return holdsLess ? fmt::format(", but one holds {} less all along", plan.cost.additiveBytes() - leanest.front().additiveBytes()) : "";
+  return holdsLess ? fmt::format(", but one holds {} less all along",
+                                 plan.cost.additiveBytes() - leanest.front().additiveBytes())
+                   : "";
 }
 
 /// With a slack "does not pay" is said of what is too slow, and of what is fast enough and holds no less.
-std::string refutedCost(const Case& c, const Plan& plan, NodeId node, const DoesNotPay& costs, Femtoseconds fastestSplitFs) {
+std::string refutedCost(const Case& c, const Plan& plan, NodeId node, const DoesNotPay& costs,
+                        Femtoseconds fastestSplitFs) {
   if (fastestSplitFs - plan.cost.femtoseconds() != costs.extraFs) return ", but it costs something else";
   const Femtoseconds slowest = c.problem.cost.slowest(plan.fastest->femtoseconds);
   if (costs.isFastEnough != (fastestSplitFs <= slowest)) return ", but the slack says otherwise";
@@ -166,10 +177,13 @@ std::string refutedUnderBudget(const Case& c, const Plan& plan, NodeId node, con
   if (!any) return ", but no pin brings it";
   const Femtoseconds extra = any->optimum->cost().femtoseconds() - fs;
   const bool isExtraWithin = within && within->optimum->cost().femtoseconds() - fs == costs.extraFs;
-  if (costs.isOverBudget && any->optimum->cost().bytes() <= c.problem.cost.budgetBytes()) return ", but it fits the budget";
+  if (costs.isOverBudget && any->optimum->cost().bytes() <= c.problem.cost.budgetBytes())
+    return ", but it fits the budget";
   if (costs.extraFs != extra && (costs.isOverBudget || !isExtraWithin)) return ", but it costs something else";
-  if (costs.isOverBudget || (costs.isFastEnough && costs.extraBytes == 0)) return holdsLessAllAlong(c, plan, node, slowest);
-  if (!costs.isFastEnough) return within && within->optimum->cost().femtoseconds() <= slowest ? ", but it is fast enough" : "";
+  if (costs.isOverBudget || (costs.isFastEnough && costs.extraBytes == 0))
+    return holdsLessAllAlong(c, plan, node, slowest);
+  if (!costs.isFastEnough)
+    return within && within->optimum->cost().femtoseconds() <= slowest ? ", but it is fast enough" : "";
   return needsSomethingElse(c, plan, node, slowest, costs.extraBytes);
 }
 
@@ -191,14 +205,16 @@ bool redistributionSplits(const Case& c, NodeId node) {
 std::string refuted(const Case& c, const Plan& plan, NodeId node, const Standing& standing) {
   const int ranks = c.problem.context.worldSize;
   const std::string text = graph::layerName(*c.problem.graph, node) + " " + toText(standing);
-  if (std::holds_alternative<Split>(standing)) return weightIsSplit(*plan.graph, *plan.solution, node, ranks) ? "" : text + ", but its weight is whole";
+  if (std::holds_alternative<Split>(standing))
+    return weightIsSplit(*plan.graph, *plan.solution, node, ranks) ? "" : text + ", but its weight is whole";
   if (weightIsSplit(*plan.graph, *plan.solution, node, ranks)) return text + ", but its weight is split";
   const auto fs = plan.cost.femtoseconds();
   const auto here = fastestSplit(c.problem, node);
   if (const auto* cannot = std::get_if<Cannot>(&standing)) {
     if (here) return text + ", but a pin brings it";
     if (fastestSplit(withAll(c.problem), node)) return text + ", but other settings bring it";
-    return !cannot->isUnlessRedistributed && redistributionSplits(c, node) ? text + ", but redistribution brings it" : "";
+    return !cannot->isUnlessRedistributed && redistributionSplits(c, node) ? text + ", but redistribution brings it"
+                                                                           : "";
   }
   if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
     if (!here) return text + ", but no pin brings it";
@@ -225,8 +241,10 @@ class TestVerdictClaims : public QObject {
   Q_OBJECT
  private slots:
   void sentencesComeTrueOnRandomModels() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1), count = test::chosenNumber("CLEAVE_RANDOM_VERDICTS", 1000);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1));
+    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1),
+                        count = test::chosenNumber("CLEAVE_RANDOM_VERDICTS", 1000);
+    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
+          static_cast<unsigned long long>(first + count - 1));
     std::array<std::size_t, std::variant_size_v<Standing>> told{};
     std::size_t plans = 0;
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -245,7 +263,8 @@ class TestVerdictClaims : public QObject {
       if (const std::string wrong = falseWorldSize(c, dice); !wrong.empty()) QFAIL((where + wrong).c_str());
     }
     // Each of the reasons was there to be refuted.
-    for (const Standing& standing : {Standing(Split{}), Standing(Cannot{}), Standing(DoesNotPay{}), Standing(NotAskedFor{})}) {
+    for (const Standing& standing :
+         {Standing(Split{}), Standing(Cannot{}), Standing(DoesNotPay{}), Standing(NotAskedFor{})}) {
       QVERIFY2(count < 1000 || told[standing.index()] * 50 > count, std::string(kindOf(standing)).c_str());
     }
     QVERIFY2(count < 1000 || m_heldNoLess > 0, "nothing was left out for what it holds");
@@ -253,7 +272,8 @@ class TestVerdictClaims : public QObject {
     QVERIFY(plans * 2 > count);
   }
 
-  /// More layers than are weighed one by one, on a device whose collectives are dear: each point of the front as a budget keeps some whole.
+  /// More layers than are weighed one by one, on a device whose collectives are dear: each point of the front as a
+  /// budget keeps some whole.
   void whatABudgetKeepsWholeComesTrue_data() {
     QTest::addColumn<double>("slackPercent");
     QTest::newRow("without slack") << 0.0;
@@ -262,7 +282,8 @@ class TestVerdictClaims : public QObject {
   void whatABudgetKeepsWholeComesTrue() {
     QFETCH(double, slackPercent);
     Case c;
-    c.problem.graph = test::llamaGraph({.layers = 5, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 128, .vocab = 256, .sequence = 64});
+    c.problem.graph = test::llamaGraph(
+        {.layers = 5, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 128, .vocab = 256, .sequence = 64});
     c.problem.context = {4, rules::Menu::Full, rules::SequenceParallel::Off};
     c.problem.cost.profile.linkLatencySeconds = 1e-5;
     c.problem.cost.slackPercent = 0;
@@ -274,7 +295,8 @@ class TestVerdictClaims : public QObject {
       c.problem.cost.memoryBudget = point.bytes;
       const Plan plan = planOf(c, *solved(c.problem, Engine::Optimal));
       std::size_t kept = 0, toldKept = 0;
-      for (const WholeLayers& whole : wholeLayers(plan)) toldKept += whole.why == WholeCause::OverBudget ? whole.count : 0;
+      for (const WholeLayers& whole : wholeLayers(plan))
+        toldKept += whole.why == WholeCause::OverBudget ? whole.count : 0;
       for (const LayerPlan& layer : plan.layers) {
         const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
         kept += costs && costs->isOverBudget && !layer.weight.empty();
@@ -285,18 +307,27 @@ class TestVerdictClaims : public QObject {
         const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
         if (!costs || layer.weight.empty() || seen++ % 4 != 0) continue;
         const std::string wrong = refutedUnderBudget(c, plan, layer.node, *costs);
-        QVERIFY2(wrong.empty(), fmt::format("budget {}: {} {}{}", point.bytes, graph::layerName(*plan.graph, layer.node), toText(layer.standing), wrong).c_str());
+        QVERIFY2(wrong.empty(), fmt::format("budget {}: {} {}{}", point.bytes,
+                                            graph::layerName(*plan.graph, layer.node), toText(layer.standing), wrong)
+                                    .c_str());
         overBudget += costs->isOverBudget;
       }
     }
     QVERIFY2(overBudget > 10, fmt::format("{} layers", overBudget).c_str());
   }
 
-  /// A search that ends before it knows leaves a bound all the same: what would be faster is over the budget, and of what would not be
-  /// nothing is said that was not looked at.
+  /// A search that ends before it knows leaves a bound all the same: what would be faster is over the budget, and of
+  /// what would not be nothing is said that was not looked at.
   void anUnprovedPlanClaimsNoMoreThanItsBound() {
     Case c;
-    c.problem.graph = test::llamaGraph({.layers = 28, .hidden = 1536, .heads = 12, .kvHeads = 2, .intermediate = 8960, .vocab = 151936, .sequence = 128, .isTied = true});
+    c.problem.graph = test::llamaGraph({.layers = 28,
+                                        .hidden = 1536,
+                                        .heads = 12,
+                                        .kvHeads = 2,
+                                        .intermediate = 8960,
+                                        .vocab = 151936,
+                                        .sequence = 128,
+                                        .isTied = true});
     c.problem.context = {16, rules::Menu::Optimum, rules::SequenceParallel::Off};
     c.problem.cost.isTraining = true;
     c.problem.cost.optimizer = solve::Optimizer::Sgd;
@@ -337,22 +368,28 @@ class TestVerdictClaims : public QObject {
       weights += sizeInBytes(parameter.type);
       held += sizeInBytes(graph::TensorType{parameter.type.dtype, parameter.localShape});
     }
-    if (layers != shares.layers.layers || split != shares.layers.split) return fmt::format("{}, but {} of {} are", toText(shares), split, layers);
-    if (weights != shares.weightBytes || held != shares.rankWeightBytes) return fmt::format("{} of {} bytes on a rank, not {} of {}", held, weights, shares.rankWeightBytes, shares.weightBytes);
+    if (layers != shares.layers.layers || split != shares.layers.split)
+      return fmt::format("{}, but {} of {} are", toText(shares), split, layers);
+    if (weights != shares.weightBytes || held != shares.rankWeightBytes)
+      return fmt::format("{} of {} bytes on a rank, not {} of {}", held, weights, shares.rankWeightBytes,
+                         shares.weightBytes);
     if (plan.costSettings.isTraining) return {};
     const double whole = flopsByHand(*plan.graph), rank = flopsByHand(*plan.graph, *plan.solution, plan.ranks);
     const double share = std::clamp((1 - rank / whole) / (1 - 1.0 / plan.ranks), 0.0, 1.0);
-    if (std::abs(share - shares.flopsShare()) > 1e-6) return fmt::format("{} of the FLOPs are split by hand, not {}", share, shares.flopsShare());
+    if (std::abs(share - shares.flopsShare()) > 1e-6)
+      return fmt::format("{} of the FLOPs are split by hand, not {}", share, shares.flopsShare());
     Femtoseconds replicated;
     for (const ReplicatedWork& work : shares.replicated) replicated += work.femtoseconds;
-    if (replicated != shares.replicatedFs) return fmt::format("groups take {} fs, all {} fs", replicated, shares.replicatedFs);
+    if (replicated != shares.replicatedFs)
+      return fmt::format("groups take {} fs, all {} fs", replicated, shares.replicatedFs);
     return {};
   }
 
   std::size_t m_byRedistribution = 0;  ///< layers that "cannot be split without redistribution", and can with it
-  std::size_t m_heldNoLess = 0;  ///< layers whole because no plan that splits them is fast enough and holds less
+  std::size_t m_heldNoLess = 0;        ///< layers whole because no plan that splits them is fast enough and holds less
 
-  std::string falseStanding(const Case& c, const Plan& plan, Dice& dice, std::array<std::size_t, std::variant_size_v<Standing>>& told) {
+  std::string falseStanding(const Case& c, const Plan& plan, Dice& dice,
+                            std::array<std::size_t, std::variant_size_v<Standing>>& told) {
     for (int i = 0; i < 2; ++i) {
       const LayerPlan& layer = plan.layers[static_cast<std::size_t>(dice.upTo(std::ssize(plan.layers) - 1))];
       ++told[layer.standing.index()];
@@ -391,21 +428,25 @@ class TestVerdictClaims : public QObject {
     return std::nullopt;
   }
 
-  /// What is said before any search: weights that stay whole whatever the plan is, and attention that is computed whole.
+  /// What is said before any search: weights that stay whole whatever the plan is, and attention that is computed
+  /// whole.
   static std::string falsePreflight(const Case& c) {
     const Preflight before = preflight(c.problem);
     for (const WholeWeights& weights : before.whole) {
       if (!graph::layerShape(*c.problem.graph, weights.first)) continue;
-      if (fastestSplit(c.problem, weights.first)) return fmt::format("{} is said to stay whole ({}), but a pin splits it", weights.pattern, weights.why);
+      if (fastestSplit(c.problem, weights.first))
+        return fmt::format("{} is said to stay whole ({}), but a pin splits it", weights.pattern, weights.why);
     }
     for (const IndivisibleLayers& layers : before.indivisible) {
-      if (fastestSplit(c.problem, layers.first)) return fmt::format("{} is said not to divide ({}), but a pin splits it", layers.pattern, layers.reason);
+      if (fastestSplit(c.problem, layers.first))
+        return fmt::format("{} is said not to divide ({}), but a pin splits it", layers.pattern, layers.reason);
     }
     for (const IndivisibleHeads& attention : before.heads) {
       const bool isWhole = attention.text.find("every rank computes all") != std::string::npos;
       const ValueId result = c.problem.graph->node(attention.first).results[0];
       if (!isWhole) continue;
-      if (const auto form = splitOf(c.problem, result); form && *form == "S(1)") return fmt::format("{} But it can be {}.", attention.text, *form);
+      if (const auto form = splitOf(c.problem, result); form && *form == "S(1)")
+        return fmt::format("{} But it can be {}.", attention.text, *form);
     }
     return {};
   }
@@ -413,7 +454,8 @@ class TestVerdictClaims : public QObject {
   static std::string falseWorldSize(const Case& c, Dice& dice) {
     const std::vector<int> ranks{2, static_cast<int>(3 + dice.upTo(5))};
     Case asked = c;
-    if (c.engine == Engine::Learning) asked.problem.cost.memoryBudget = 1'000 + dice.upTo(500'000);  // which it does not look at
+    if (c.engine == Engine::Learning)
+      asked.problem.cost.memoryBudget = 1'000 + dice.upTo(500'000);  // which it does not look at
     for (const WorldSize& size : worldSizes(asked.problem, c.engine, ranks)) {
       Case own = asked;
       own.problem.context.worldSize = size.ranks;
@@ -422,22 +464,27 @@ class TestVerdictClaims : public QObject {
       if (!result) continue;
       const Plan plan = planOf(own, *result);
       const bool isOver = plan.cost.bytes() > own.problem.cost.budgetBytes();
-      if (isOver != (size.verdict == WorldSizeVerdict::OverBudget)) return fmt::format("{} ranks: {}, but its plan needs {} B", size.ranks, toText(size), plan.cost.bytes());
-      const bool isSame = plan.shares.layers == size.layers && plan.cost.bytes() == size.rankBytes && plan.cost.femtoseconds() == size.femtoseconds &&
-                          plan.shares.flopsShare() == size.flopsShare;
-      if (!isSame) return fmt::format("{} ranks: {}, but the plan says: {}", size.ranks, toText(size), toText(plan.shares));
+      if (isOver != (size.verdict == WorldSizeVerdict::OverBudget))
+        return fmt::format("{} ranks: {}, but its plan needs {} B", size.ranks, toText(size), plan.cost.bytes());
+      const bool isSame = plan.shares.layers == size.layers && plan.cost.bytes() == size.rankBytes &&
+                          plan.cost.femtoseconds() == size.femtoseconds && plan.shares.flopsShare() == size.flopsShare;
+      if (!isSame)
+        return fmt::format("{} ranks: {}, but the plan says: {}", size.ranks, toText(size), toText(plan.shares));
       const bool splitsNone = std::none_of(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
         return !layer.weight.empty() && weightIsSplit(*plan.graph, *plan.solution, layer.node, size.ranks);
       });
-      const bool saysNone = size.verdict == WorldSizeVerdict::Nothing || size.verdict == WorldSizeVerdict::DoesNotPay || size.verdict == WorldSizeVerdict::NotAskedFor;
+      const bool saysNone = size.verdict == WorldSizeVerdict::Nothing || size.verdict == WorldSizeVerdict::DoesNotPay ||
+                            size.verdict == WorldSizeVerdict::NotAskedFor;
       solve::Problem one = c.problem;
       one.context.worldSize = 1;
       const auto alone = solved(one, Engine::Optimal);
       const bool isNoGain = size.verdict == WorldSizeVerdict::DoesNotPay && result->optimum && alone &&
                             alone->optimum->cost().femtoseconds() <= result->optimum->fastest().femtoseconds();
-      if (saysNone && !splitsNone && !isNoGain) return fmt::format("{} ranks: {}, but layers are split", size.ranks, toText(size));
+      if (saysNone && !splitsNone && !isNoGain)
+        return fmt::format("{} ranks: {}, but layers are split", size.ranks, toText(size));
       const WorldSize again = worldSizes(asked.problem, c.engine, std::vector<int>{size.ranks}).front();
-      if (toText(again) != toText(size)) return fmt::format("{} ranks: {}, but alone: {}", size.ranks, toText(size), toText(again));
+      if (toText(again) != toText(size))
+        return fmt::format("{} ranks: {}, but alone: {}", size.ranks, toText(size), toText(again));
     }
     return {};
   }

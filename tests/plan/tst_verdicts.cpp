@@ -11,7 +11,8 @@ using namespace cleave::plan::testing;
 
 namespace {
 
-Case published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, std::int64_t intermediate, std::int64_t vocab, int ranks) {
+Case published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, std::int64_t intermediate,
+               std::int64_t vocab, int ranks) {
   test::LlamaSizes sizes;
   sizes.layers = 2;
   sizes.heads = heads;
@@ -73,14 +74,16 @@ class TestVerdicts : public QObject {
     // One float of ten goes by attention's products: 4·s·s·h of 2 layers, and every rank computes them all.
     const double tokens = 2048, hidden = heads * headSize, kv = kvHeads * headSize;
     const double attention = 2 * 4 * tokens * tokens * hidden;
-    const double products = 2 * tokens * (2 * (2 * hidden * hidden + 2 * hidden * kv + 3 * hidden * intermediate) + hidden * vocab);
+    const double products =
+        2 * tokens * (2 * (2 * hidden * hidden + 2 * hidden * kv + 3 * hidden * intermediate) + hidden * vocab);
     const double shareOfRest = products / (products + attention);
     if (divide) {
       QVERIFY2(plan.shares.flopsShare() > 0.99, toText(plan.shares).c_str());
       QVERIFY(plan.warnings.empty() || plan.warnings[0].find("heads do not divide") == std::string::npos);
       return;
     }
-    QVERIFY2(std::abs(plan.shares.flopsShare() - shareOfRest) < 0.01, fmt::format("{} but by hand {}", toText(plan.shares), shareOfRest).c_str());
+    QVERIFY2(std::abs(plan.shares.flopsShare() - shareOfRest) < 0.01,
+             fmt::format("{} but by hand {}", toText(plan.shares), shareOfRest).c_str());
     QVERIFY2(plan.warnings[0].starts_with(refusal), plan.warnings[0].c_str());
     QVERIFY2(before.heads[0].text.starts_with(refusal), before.heads[0].text.c_str());
     QCOMPARE(sizes[1].heads, refusal);
@@ -100,21 +103,27 @@ class TestVerdicts : public QObject {
     c.problem.cost.profile = device();
     c.problem.pins.push_back(*solve::Pin::parse("lm_head=replicated"));
     const Plan plan = planOf(c, *solved(c.problem, c.engine));
-    QVERIFY2(std::holds_alternative<Cannot>(layerNamed(plan, "model.layers.0.mlp.up_proj").standing), toText(layerNamed(plan, "model.layers.0.mlp.up_proj").standing).c_str());
-    QVERIFY2(layerNamed(plan, "model.layers.0.mlp.up_proj").reason.find("113 output features do not divide by 2 ranks") != std::string::npos,
-             layerNamed(plan, "model.layers.0.mlp.up_proj").reason.c_str());
+    QVERIFY2(std::holds_alternative<Cannot>(layerNamed(plan, "model.layers.0.mlp.up_proj").standing),
+             toText(layerNamed(plan, "model.layers.0.mlp.up_proj").standing).c_str());
+    QVERIFY2(
+        layerNamed(plan, "model.layers.0.mlp.up_proj").reason.find("113 output features do not divide by 2 ranks") !=
+            std::string::npos,
+        layerNamed(plan, "model.layers.0.mlp.up_proj").reason.c_str());
     // A collective's latency of 1 µs is more than all of this model's work.
-    QVERIFY2(std::holds_alternative<DoesNotPay>(layerNamed(plan, "model.layers.0.self_attn.q_proj").standing), layerNamed(plan, "model.layers.0.self_attn.q_proj").reason.c_str());
+    QVERIFY2(std::holds_alternative<DoesNotPay>(layerNamed(plan, "model.layers.0.self_attn.q_proj").standing),
+             layerNamed(plan, "model.layers.0.self_attn.q_proj").reason.c_str());
     const auto* pinned = std::get_if<NotAskedFor>(&layerNamed(plan, "lm_head").standing);
     QVERIFY(pinned);
     QCOMPARE(pinned->changes, (std::vector<solve::Change>{{solve::ChangeKind::LiftPin, "lm_head=replicated"}}));
-    QVERIFY2(plan.warnings[0].starts_with("Nothing is split, because it does not pay on 2 ranks of round"), plan.warnings[0].c_str());
+    QVERIFY2(plan.warnings[0].starts_with("Nothing is split, because it does not pay on 2 ranks of round"),
+             plan.warnings[0].c_str());
   }
 
   /// Nothing is split on any of them because it does not pay, not because it cannot.
   void worldSizesSayWhatDoesNotPay() {
     Case c;
-    c.problem.graph = test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112, .vocab = 256});
+    c.problem.graph =
+        test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112, .vocab = 256});
     c.problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
     c.problem.cost.profile = device();
     for (const WorldSize& size : worldSizes(c.problem, Engine::Optimal, std::vector<int>{2, 4, 8})) {
@@ -140,7 +149,8 @@ class TestVerdicts : public QObject {
   /// As many copies as ranks: the placement says split, and every rank holds all of it.
   void copiesOnEveryRankCountAsWhole() {
     Case c;
-    c.problem.graph = test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 1, .intermediate = 112, .vocab = 256});
+    c.problem.graph =
+        test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 1, .intermediate = 112, .vocab = 256});
     c.problem.context = {.worldSize = 8, .menu = rules::Menu::Full};
     c.problem.cost.profile = device();
     c.engine = Engine::Learning;

@@ -3,8 +3,8 @@
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "solve/problem/wording.h"
-#include "tests/support/chosen_number.h"
 #include "tests/plan/verdict_fixture.h"
+#include "tests/support/chosen_number.h"
 
 #include <QTest>
 
@@ -192,7 +192,8 @@ class TestWarningCounts : public QObject {
   Q_OBJECT
  private slots:
   void numbersAreThoseOfThePlan() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1), count = test::chosenNumber("CLEAVE_WARNED_PLANS", 300);
+    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1),
+                        count = test::chosenNumber("CLEAVE_WARNED_PLANS", 300);
     qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
           static_cast<unsigned long long>(first + count - 1));
     std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;

@@ -4,8 +4,8 @@
 #include "graph/operators.h"
 #include "solve/cost/flops.h"
 #include "solve/problem/layer_count.h"
-#include "tests/support/solve_support.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -31,13 +31,15 @@ WorkTally tallyOf(const solve::Problem& problem) {
   std::size_t splitLayers = 0;
   for (const NodeId node : idRange<NodeId>(work.size())) {
     const auto& option = result.solution->strategies[node.index()];
-    const LayerForm form = option ? layerForm(option->strategy, option->weight, problem.context.worldSize) : LayerForm::Open;
+    const LayerForm form =
+        option ? layerForm(option->strategy, option->weight, problem.context.worldSize) : LayerForm::Open;
     splitLayers += work[node.index()].isCounted && splitsWeight(form);
     tally.add(work[node.index()], form);
   }
   // Sentences and pictures count alike.
   const solve::LayerCount told = solve::countLayers(*problem.graph, &*result.solution, problem.context.worldSize);
-  if (told != solve::LayerCount{splitLayers, tally.total().layers}) qFatal("%zu of %zu layers, not %zu", told.split, told.layers, splitLayers);
+  if (told != solve::LayerCount{splitLayers, tally.total().layers})
+    qFatal("%zu of %zu layers, not %zu", told.split, told.layers, splitLayers);
   return tally;
 }
 
@@ -61,7 +63,8 @@ class TestWork : public QObject {
     QCOMPARE(tally.of(LayerForm::Row).layers, 3u * 2);         // o, down: whole results, split work
     QCOMPARE(tally.of(LayerForm::Vocab).layers, 1u);           // the embedding; the loss has no parameter
     QCOMPARE(tally.total().layers, 3u * 7 + 2);
-    const std::int64_t perLayer = 2 * sizes.hidden * sizes.hidden + 2 * sizes.hidden * (sizes.hidden / sizes.heads * sizes.kvHeads) +
+    const std::int64_t perLayer = 2 * sizes.hidden * sizes.hidden +
+                                  2 * sizes.hidden * (sizes.hidden / sizes.heads * sizes.kvHeads) +
                                   3 * sizes.hidden * sizes.intermediate;
     QCOMPARE(tally.total().weightBytes, 4 * (3 * perLayer + 2 * sizes.vocab * sizes.hidden));
     QCOMPARE(tally.of(LayerForm::Vocab).weightBytes, 4 * sizes.vocab * sizes.hidden);
@@ -98,14 +101,16 @@ class TestWork : public QObject {
       const auto costs = solve::CostModel(problem, variables).byNode(*result.solution);
       const auto flops = solve::wholeFlops(*problem.graph);
       for (const NodeId node : idRange<NodeId>(flops.size()))
-        QCOMPARE(static_cast<double>(costs[node.index()].computeFs), flops[node.index()] * 1e3);  // 1e15 fs / 1e12 FLOPs
+        QCOMPARE(static_cast<double>(costs[node.index()].computeFs),
+                 flops[node.index()] * 1e3);  // 1e15 fs / 1e12 FLOPs
     }
   }
 
   void aLayerOnTheSequenceHoldsItsWeightWhole() {
     for (const auto mode : {rules::SequenceParallel::Off, rules::SequenceParallel::On}) {
       for (const int kvHeads : {1, 2, 4}) {
-        solve::Problem problem = problemOf(test::llamaGraph({.layers = 2, .heads = 4, .kvHeads = kvHeads}), 4, rules::Menu::Full);
+        solve::Problem problem =
+            problemOf(test::llamaGraph({.layers = 2, .heads = 4, .kvHeads = kvHeads}), 4, rules::Menu::Full);
         problem.context.sequenceParallel = mode;
         const WorkTally tally = tallyOf(problem);
         QCOMPARE(tally.total().layers, 2u * 7 + 2);

@@ -1,4 +1,5 @@
-// Verdicts on numbers of ranks: each depends on its own number alone, and says what does not divide before what it costs.
+// Verdicts on numbers of ranks: each depends on its own number alone, and says what does not divide before what it
+// costs.
 #include "plan/world_sizes.h"
 #include "tests/support/llama_graph.h"
 
@@ -27,12 +28,21 @@ solve::Problem problemOf(const test::LlamaSizes& sizes) {
   return problem;
 }
 
-test::LlamaSizes published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, std::int64_t intermediate, std::int64_t vocab) {
-  return {.layers = 2, .hidden = heads * headSize, .heads = heads, .kvHeads = kvHeads, .intermediate = intermediate, .vocab = vocab, .sequence = 2048};
+test::LlamaSizes published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, std::int64_t intermediate,
+                           std::int64_t vocab) {
+  return {.layers = 2,
+          .hidden = heads * headSize,
+          .heads = heads,
+          .kvHeads = kvHeads,
+          .intermediate = intermediate,
+          .vocab = vocab,
+          .sequence = 2048};
 }
 
 /// A collective's latency is more than all its work.
-test::LlamaSizes tiny(std::int64_t heads) { return {.layers = 1, .hidden = heads * 8, .heads = heads, .kvHeads = heads, .intermediate = 112, .vocab = 256}; }
+test::LlamaSizes tiny(std::int64_t heads) {
+  return {.layers = 1, .hidden = heads * 8, .heads = heads, .kvHeads = heads, .intermediate = 112, .vocab = 256};
+}
 
 WorldSize on(const solve::Problem& problem, int ranks, Engine engine = Engine::Optimal) {
   return worldSizes(problem, engine, std::vector<int>{ranks}).front();
@@ -94,7 +104,8 @@ class TestWorldSizes : public QObject {
 
   void whatDoesNotDivideIsSaidBeforeWhatDoesNotPay() {
     const WorldSize size = on(problemOf(tiny(8)), 3);
-    QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay || size.verdict == WorldSizeVerdict::Nothing, toText(size).c_str());
+    QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay || size.verdict == WorldSizeVerdict::Nothing,
+             toText(size).c_str());
     QCOMPARE(size.heads, std::string("8 heads do not divide by 3 ranks"));
     QVERIFY2(toText(size).find(size.heads) < toText(size).find("pay"), toText(size).c_str());
     QCOMPARE(on(problemOf(tiny(8)), 4).heads, std::string());
@@ -128,7 +139,8 @@ class TestWorldSizes : public QObject {
     const WorldSize size = on(problem, 8);
     QVERIFY2(size.verdict == WorldSizeVerdict::NoSolution && size.heads.empty(), reasonText(size).c_str());
     QVERIFY2(size.why.find("is pinned to row and pinned to column, but no form of it is both: it can be column") !=
-                 std::string::npos, size.why.c_str());
+                 std::string::npos,
+             size.why.c_str());
   }
 
   /// An engine that does not look at the budget answers a plan, which does not work all the same.
@@ -142,7 +154,8 @@ class TestWorldSizes : public QObject {
     for (const Engine engine : {Engine::Learning, Engine::Reference}) {
       problem.cost.memoryBudget = std::nullopt;
       const WorldSize roomy = on(problem, ranks, engine);
-      QVERIFY2(roomy.hasPlan && roomy.fitsBudget() && roomy.verdict != WorldSizeVerdict::OverBudget, toText(roomy).c_str());
+      QVERIFY2(roomy.hasPlan && roomy.fitsBudget() && roomy.verdict != WorldSizeVerdict::OverBudget,
+               toText(roomy).c_str());
       problem.cost.memoryBudget = roomy.rankBytes;
       QCOMPARE(toText(on(problem, ranks, engine)), toText(roomy));
       problem.cost.memoryBudget = roomy.rankBytes - 1;

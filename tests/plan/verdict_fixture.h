@@ -1,7 +1,8 @@
 #pragma once
-/// What the tests of verdicts share: a device of round figures, plans by an engine, and random small models with random demands.
-#include "tests/support/plan_fixture.h"
+/// What the tests of verdicts share: a device of round figures, plans by an engine, and random small models with random
+/// demands.
 #include "tests/support/llama_graph.h"
+#include "tests/support/plan_fixture.h"
 
 #include <random>
 
@@ -57,7 +58,9 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : m_random(seed) {}
   std::int64_t upTo(std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(0, most)(m_random); }
-  std::int64_t from(std::initializer_list<std::int64_t> values) { return values.begin()[upTo(std::ssize(std::vector<std::int64_t>(values)) - 1)]; }
+  std::int64_t from(std::initializer_list<std::int64_t> values) {
+    return values.begin()[upTo(std::ssize(std::vector<std::int64_t>(values)) - 1)];
+  }
   bool oneIn(std::int64_t n) { return upTo(n - 1) == 0; }
 
  private:
@@ -89,7 +92,8 @@ inline Case randomCase(Dice& dice) {
   if (dice.oneIn(2)) c.problem.cost.profile.linkLatencySeconds = 1e-9;
   if (dice.oneIn(3)) c.problem.cost.profile.floatFlopsPerSecond = 1e10;
   c.problem.cost.isTraining = dice.oneIn(4);
-  const char* pins[] = {"lm_head=replicated", "*.q_proj=replicated", "*.o_proj!=row", "model.embed_tokens!=vocab", "*.up_proj=replicated", "*.down_proj!=row"};
+  const char* pins[] = {"lm_head=replicated",        "*.q_proj=replicated",  "*.o_proj!=row",
+                        "model.embed_tokens!=vocab", "*.up_proj=replicated", "*.down_proj!=row"};
   for (const char* pin : pins) {
     if (dice.oneIn(8)) c.problem.pins.push_back(*solve::Pin::parse(pin));
   }
@@ -99,7 +103,8 @@ inline Case randomCase(Dice& dice) {
 }
 
 inline std::string describe(const Case& c) {
-  std::string text = fmt::format("{} ranks, menu {}, sequence parallelism {}, {}", c.problem.context.worldSize, rules::toText(c.problem.context.menu),
+  std::string text = fmt::format("{} ranks, menu {}, sequence parallelism {}, {}", c.problem.context.worldSize,
+                                 rules::toText(c.problem.context.menu),
                                  rules::toText(c.problem.context.sequenceParallel), solve::toText(c.engine));
   for (const solve::Pin& pin : c.problem.pins) text += ", " + pin.text;
   return text;

@@ -91,11 +91,15 @@ class EventsTest : public QObject {
     QTest::newRow("no type") << QByteArray("{}") << QByteArray("type is missing");
     QTest::newRow("type is a number") << QByteArray(R"({"type":3})") << QByteArray("type must be a text, but it is 3");
     QTest::newRow("not UTF-8") << QByteArray("{\"type\":\"\xff\"}") << QByteArray("ill-formed UTF-8");
-    QTest::newRow("a field twice") << QByteArray(R"({"type":"hello","rank":0,"rank":1})") << QByteArray("the key \"rank\" twice");
-    QTest::newRow("text for a number") << QByteArray(R"({"type":"hello","rank":"0"})") << QByteArray("rank must be an integer");
+    QTest::newRow("a field twice") << QByteArray(R"({"type":"hello","rank":0,"rank":1})")
+                                   << QByteArray("the key \"rank\" twice");
+    QTest::newRow("text for a number") << QByteArray(R"({"type":"hello","rank":"0"})")
+                                       << QByteArray("rank must be an integer");
     QTest::newRow("fraction") << QByteArray(R"({"type":"hello","rank":0.5})") << QByteArray("rank must be an integer");
-    QTest::newRow("beyond 32 bits") << QByteArray(R"({"type":"hello","rank":99999999999})") << QByteArray("to 2147483647");
-    QTest::newRow("beyond 64 bits") << QByteArray(R"({"type":"memory","rss":18446744073709551615})") << QByteArray("rss must be an integer");
+    QTest::newRow("beyond 32 bits") << QByteArray(R"({"type":"hello","rank":99999999999})")
+                                    << QByteArray("to 2147483647");
+    QTest::newRow("beyond 64 bits") << QByteArray(R"({"type":"memory","rss":18446744073709551615})")
+                                    << QByteArray("rss must be an integer");
     QTest::newRow("unknown phase") << QByteArray(R"({"type":"phase","phase":"dreaming"})") << QByteArray("phase");
     QTest::newRow("other version") << QByteArray(R"({"type":"hello","version":99})") << QByteArray("version 99");
     QTest::newRow("digests") << QByteArray(R"({"type":"result","digests":{"a":1}})") << QByteArray("digests");

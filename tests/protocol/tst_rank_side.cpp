@@ -37,7 +37,8 @@ QString textOf(const RankEnvironment& e) {
 }
 
 /// Exit code of a child process that runs `body`; -signal when a signal ended it; -1000 when it ended not at all.
-int exitCodeOf(const std::function<void()>& body, const std::function<void()>& parentDoes = [] {}) {
+int exitCodeOf(
+    const std::function<void()>& body, const std::function<void()>& parentDoes = [] {}) {
   const pid_t child = ::fork();
   if (child == 0) {
     body();
@@ -78,7 +79,8 @@ struct Pipe {
 std::vector<std::string> linesFrom(int fd) {
   std::string text;
   std::array<char, 777> buffer;
-  for (ssize_t got = 0; (got = ::read(fd, buffer.data(), buffer.size())) > 0;) text.append(buffer.data(), static_cast<std::size_t>(got));
+  for (ssize_t got = 0; (got = ::read(fd, buffer.data(), buffer.size())) > 0;)
+    text.append(buffer.data(), static_cast<std::size_t>(got));
   std::vector<std::string> lines;
   for (std::size_t start = 0, end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1) {
     lines.push_back(text.substr(start, end - start));
@@ -94,9 +96,16 @@ class RankSideTest : public QObject {
   void readsWhoItIs_data() {
     QTest::addColumn<Variables>("variables");
     QTest::addColumn<QString>("who");
-    const auto row = [](const char* name, Variables variables, const char* who) { QTest::newRow(name) << variables << QString(who); };
-    const Variables torchrun = {{"RANK", "5"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node3"}, {"MASTER_PORT", "29500"}};
-    const Variables slurm = {{"SLURM_PROCID", "3"}, {"SLURM_LOCALID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_NODELIST", "gpu[07-08]"}, {"SLURM_JOB_ID", "1234567"}};
+    const auto row = [](const char* name, Variables variables, const char* who) {
+      QTest::newRow(name) << variables << QString(who);
+    };
+    const Variables torchrun = {
+        {"RANK", "5"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node3"}, {"MASTER_PORT", "29500"}};
+    const Variables slurm = {{"SLURM_PROCID", "3"},
+                             {"SLURM_LOCALID", "2"},
+                             {"SLURM_NTASKS", "4"},
+                             {"SLURM_NODELIST", "gpu[07-08]"},
+                             {"SLURM_JOB_ID", "1234567"}};
     const auto with = [](Variables variables, const Variables& more) {
       variables.insert(more);
       return variables;
@@ -114,12 +123,17 @@ class RankSideTest : public QObject {
     row("torchrun without a local rank", without(torchrun, {"LOCAL_RANK"}), "rank 5 local 5 of 8 at node3:29500");
     row("torchrun without an address", without(torchrun, {"MASTER_ADDR"}), "rank 5 local 1 of 8 at 127.0.0.1:29500");
     row("Slurm", slurm, "rank 3 local 2 of 4 at gpu07:34567");
-    row("Slurm, the step's nodes before the job's", with(slurm, {{"SLURM_STEP_NODELIST", "gpu08"}}), "rank 3 local 2 of 4 at gpu08:34567");
-    row("Slurm, a port of one's own", with(slurm, {{"MASTER_PORT", "4711"}, {"MASTER_ADDR", "10.0.0.1"}}), "rank 3 local 2 of 4 at 10.0.0.1:4711");
-    row("Slurm, the job's number gives the lowest port", with(slurm, {{"SLURM_JOB_ID", "40000"}}), "rank 3 local 2 of 4 at gpu07:20000");
-    row("Slurm, the job's number gives the highest port", with(slurm, {{"SLURM_JOB_ID", "19999"}}), "rank 3 local 2 of 4 at gpu07:39999");
+    row("Slurm, the step's nodes before the job's", with(slurm, {{"SLURM_STEP_NODELIST", "gpu08"}}),
+        "rank 3 local 2 of 4 at gpu08:34567");
+    row("Slurm, a port of one's own", with(slurm, {{"MASTER_PORT", "4711"}, {"MASTER_ADDR", "10.0.0.1"}}),
+        "rank 3 local 2 of 4 at 10.0.0.1:4711");
+    row("Slurm, the job's number gives the lowest port", with(slurm, {{"SLURM_JOB_ID", "40000"}}),
+        "rank 3 local 2 of 4 at gpu07:20000");
+    row("Slurm, the job's number gives the highest port", with(slurm, {{"SLURM_JOB_ID", "19999"}}),
+        "rank 3 local 2 of 4 at gpu07:39999");
     row("torchrun within a Slurm job", with(slurm, torchrun), "rank 5 local 1 of 8 at node3:29500");
-    row("the largest world", {{"RANK", "65535"}, {"WORLD_SIZE", "65536"}, {"LOCAL_RANK", "0"}, {"MASTER_PORT", "65535"}},
+    row("the largest world",
+        {{"RANK", "65535"}, {"WORLD_SIZE", "65536"}, {"LOCAL_RANK", "0"}, {"MASTER_PORT", "65535"}},
         "rank 65535 local 0 of 65536 at 127.0.0.1:65535");
   }
   void readsWhoItIs() {
@@ -135,8 +149,11 @@ class RankSideTest : public QObject {
     QTest::addColumn<QString>("prefix");
     QTest::newRow("no agent") << Variables{} << "";
     QTest::newRow("an agent without a store") << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "False"}} << "";
-    QTest::newRow("an agent with a store") << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"}} << "/worker/attempt_0";
-    QTest::newRow("after two restarts") << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RESTART_COUNT", "2"}} << "/worker/attempt_2";
+    QTest::newRow("an agent with a store")
+        << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"}} << "/worker/attempt_0";
+    QTest::newRow("after two restarts") << Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                                     {"TORCHELASTIC_RESTART_COUNT", "2"}}
+                                        << "/worker/attempt_2";
   }
   void theAgentsStoreIsNotServedAgain() {
     QFETCH(Variables, variables);
@@ -150,14 +167,21 @@ class RankSideTest : public QObject {
   void saysWhichVariableIsWrong_data() {
     QTest::addColumn<Variables>("variables");
     QTest::addColumn<QString>("sentence");
-    const auto row = [](const char* name, Variables variables, const char* sentence) { QTest::newRow(name) << variables << QString(sentence); };
-    row("no rank", {{"WORLD_SIZE", "2"}, {"MASTER_PORT", "4711"}}, "The world has 2 ranks and neither RANK nor SLURM_PROCID says which one this is.");
-    row("no world", {{"RANK", "1"}, {"MASTER_PORT", "4711"}}, "RANK=1 is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.");
-    row("no world in Slurm", {{"SLURM_PROCID", "2"}}, "SLURM_PROCID=2 is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.");
-    row("no port", {{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "The world has 2 ranks and MASTER_PORT is not set: use torchrun, srun or cleave-cli run.");
+    const auto row = [](const char* name, Variables variables, const char* sentence) {
+      QTest::newRow(name) << variables << QString(sentence);
+    };
+    row("no rank", {{"WORLD_SIZE", "2"}, {"MASTER_PORT", "4711"}},
+        "The world has 2 ranks and neither RANK nor SLURM_PROCID says which one this is.");
+    row("no world", {{"RANK", "1"}, {"MASTER_PORT", "4711"}},
+        "RANK=1 is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.");
+    row("no world in Slurm", {{"SLURM_PROCID", "2"}},
+        "SLURM_PROCID=2 is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.");
+    row("no port", {{"RANK", "0"}, {"WORLD_SIZE", "2"}},
+        "The world has 2 ranks and MASTER_PORT is not set: use torchrun, srun or cleave-cli run.");
     row("a rank beyond the world", {{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK=2 must be an integer in 0..1.");
     row("a negative rank", {{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "RANK=-1 must be an integer in 0..1.");
-    row("a rank of Slurm's beyond torchrun's world", {{"SLURM_PROCID", "3"}, {"WORLD_SIZE", "2"}}, "SLURM_PROCID=3 must be an integer in 0..1.");
+    row("a rank of Slurm's beyond torchrun's world", {{"SLURM_PROCID", "3"}, {"WORLD_SIZE", "2"}},
+        "SLURM_PROCID=3 must be an integer in 0..1.");
     row("no number", {{"WORLD_SIZE", "two"}}, "WORLD_SIZE=two must be an integer in 1..65536.");
     row("more than a number", {{"WORLD_SIZE", "2x"}}, "WORLD_SIZE=2x must be an integer in 1..65536.");
     row("a space", {{"WORLD_SIZE", " 2"}}, "WORLD_SIZE= 2 must be an integer in 1..65536.");
@@ -217,7 +241,8 @@ class RankSideTest : public QObject {
       for (int thread = 0; thread < kThreads; ++thread) {
         threads.emplace_back([&writer, thread] {
           // Longer than a pipe writes at once.
-          for (int i = 0; i < kMessages; ++i) writer.write(RankError{std::string(6000, static_cast<char>('a' + thread)), false});
+          for (int i = 0; i < kMessages; ++i)
+            writer.write(RankError{std::string(6000, static_cast<char>('a' + thread)), false});
         });
       }
     }
@@ -230,7 +255,8 @@ class RankSideTest : public QObject {
       QVERIFY2(message, message ? "" : message.error().message.c_str());
       ++counts[std::get<RankError>(*message).message];
     }
-    for (int thread = 0; thread < kThreads; ++thread) QCOMPARE(counts[std::string(6000, static_cast<char>('a' + thread))], kMessages);
+    for (int thread = 0; thread < kThreads; ++thread)
+      QCOMPARE(counts[std::string(6000, static_cast<char>('a' + thread))], kMessages);
   }
 
   void aWriterWithoutAReaderEndsTheProcess() {
@@ -275,23 +301,29 @@ class RankSideTest : public QObject {
   }
 
   void peopleReadWhatMattersToThem() {
-    const auto text = [](const Message& message) { return QString::fromStdString(readable(3, message).value_or("(nothing)")); };
+    const auto text = [](const Message& message) {
+      return QString::fromStdString(readable(3, message).value_or("(nothing)"));
+    };
     QCOMPARE(text(Hello{kProtocolVersion, 3, 4711, "cuda:1"}), "rank 3: process 4711 on cuda:1");
     QCOMPARE(text(PhaseChange{Phase::WarmUp, 0, 0}), "rank 3: warm-up");
     QCOMPARE(text(PhaseChange{Phase::Loading, 5, 10}), "(nothing)");
     QCOMPARE(text(RankError{"There is no such tensor.", false}), "rank 3: There is no such tensor.");
-    for (const Message& message : {Message(Heartbeat{}), Message(MemorySample{}), Message(CollectiveDone{})}) QCOMPARE(text(message), "(nothing)");
+    for (const Message& message : {Message(Heartbeat{}), Message(MemorySample{}), Message(CollectiveDone{})})
+      QCOMPARE(text(message), "(nothing)");
     RankResult result;
     result.stepMicroseconds = 12345;
     result.bytesRead = 100;
     result.allReduce = 4;
     result.allGather = 1;
     result.peak.program = 2048;
-    QCOMPARE(text(result), "rank 3: 12.345 ms, 100 bytes read, 4 all-reduces, 1 all-gathers, 0 reduce-scatters, peak of the program 2048 bytes");
+    QCOMPARE(text(result),
+             "rank 3: 12.345 ms, 100 bytes read, 4 all-reduces, 1 all-gathers, 0 reduce-scatters, peak of the program "
+             "2048 bytes");
     result.hasLoss = true;
     result.loss = 5.5;
     result.outputDigests = {{"logits", "ab12"}};
-    QVERIFY2(text(result).endsWith(", peak of the program 2048 bytes, loss 5.500000, logits ab12"), qPrintable(text(result)));
+    QVERIFY2(text(result).endsWith(", peak of the program 2048 bytes, loss 5.500000, logits ab12"),
+             qPrintable(text(result)));
   }
 };
 

@@ -53,14 +53,16 @@ inline std::string textOf(const StrategyOption& option, const graph::LayerShape&
 }
 
 /// nn.Linear: the weight lies [out, in].
-inline std::string linear(const std::string& lead, int in, int out, bool hasBias = false, const std::string& rest = "return y=y\n") {
+inline std::string linear(const std::string& lead, int in, int out, bool hasBias = false,
+                          const std::string& rest = "return y=y\n") {
   return fmt::format(
       "x: f32[{0},{1}] = input\n"
       "fc.weight: f32[{2},{1}] = parameter\n"
       "{3}"
       "y: f32[{0},{2}] = aten::linear(x, fc.weight, {4})\n"
       "{5}",
-      lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None", rest);
+      lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None",
+      rest);
 }
 
 /// GPT-2's Conv1D: the weight lies [in, out].
@@ -97,7 +99,8 @@ inline std::string crossEntropy(const Loss& loss) {
       "{}"
       "y: f32[] = aten::cross_entropy_loss(x, labels, {}, 1, -100, {})\n"
       "return y=y\n",
-      loss.logits, loss.target, loss.hasWeights ? "classes: f32[8] = input\n" : "", loss.hasWeights ? "classes" : "None", loss.smoothing);
+      loss.logits, loss.target, loss.hasWeights ? "classes: f32[8] = input\n" : "",
+      loss.hasWeights ? "classes" : "None", loss.smoothing);
 }
 
 inline std::string experts(int count, int features) {
@@ -109,10 +112,11 @@ inline std::string experts(int count, int features) {
 }
 
 inline std::string headAndLoss(int classes) {
-  return linear("2,6", 4, classes, false,
-                fmt::format("cast: f32[2,6,{0}] = aten::_to_copy(y, :f32)\nflat: f32[12,{0}] = aten::view(cast, [12,{0}])\n"
-                            "labels: i64[12] = input\nloss: f32[] = aten::cross_entropy_loss(flat, labels)\nreturn loss=loss\n",
-                            classes));
+  return linear(
+      "2,6", 4, classes, false,
+      fmt::format("cast: f32[2,6,{0}] = aten::_to_copy(y, :f32)\nflat: f32[12,{0}] = aten::view(cast, [12,{0}])\n"
+                  "labels: i64[12] = input\nloss: f32[] = aten::cross_entropy_loss(flat, labels)\nreturn loss=loss\n",
+                  classes));
 }
 
 /// A projection whose result is cut into pieces of its last dimension, each viewed as heads of `headSize`.
@@ -128,7 +132,8 @@ inline std::string fused(const std::vector<int>& sizes, int headSize, const std:
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::string name = fmt::format("p{}", i);
     if (split == "slice") {
-      text += fmt::format("{}: f32[2,6,{}] = aten::slice.Tensor(y, -1, {}, {}, 1)\n", name, sizes[i], start, start + sizes[i]);
+      text += fmt::format("{}: f32[2,6,{}] = aten::slice.Tensor(y, -1, {}, {}, 1)\n", name, sizes[i], start,
+                          start + sizes[i]);
     }
     pieces += (i ? ", " : "") + fmt::format("{}: f32[2,6,{}]", name, sizes[i]);
     start += sizes[i];

@@ -1,7 +1,7 @@
 /// What conflicts and claims promise about placements they were not asked about: a search that learns relies on it.
 ///
-/// Calls with one tensor keep these promises by their form; those with several are listed here, with sizes left open. The
-/// same check runs over every example of the rules beside their kernels (tst_rules_property).
+/// Calls with one tensor keep these promises by their form; those with several are listed here, with sizes left open.
+/// The same check runs over every example of the rules beside their kernels (tst_rules_property).
 #include "rules/promises.h"
 #include "rules/rule_text.h"
 
@@ -52,15 +52,20 @@ const char* const kCalls[] = {
     "aten::einsum(\"...ab,...bc->...ac\", [f32[a,b,c], f32[a,c,d]]) -> f32[a,b,d]",
     "aten::scaled_dot_product_attention(f32[a,b,c,d], f32[a,b,e,d], f32[a,b,e,d], f32[a,1,c,e]) -> f32[a,b,c,d]",
     "aten::scaled_dot_product_attention(f32[a,b,c,d], f32[a,b,c,d], f32[a,b,c,d], None, 0.0, true) -> f32[a,b,c,d]",
-    "aten::scaled_dot_product_attention(f32[a,4*b,c,d], f32[a,b,e,d], f32[a,b,e,d], None, 0.0, false, None, true) -> f32[a,4*b,c,d]",
-    "aten::scaled_dot_product_attention(f32[a,4*b,c,d], f32[a,b,e,d], f32[a,b,e,d], f32[a,1,c,e], 0.0, false, None, true) -> f32[a,4*b,c,d]",
-    "aten::scaled_dot_product_attention(f32[a,12,c,d], f32[a,2,e,d], f32[a,2,e,d], f32[a,12,c,e], 0.0, false, None, true) -> f32[a,12,c,d]",
-    "aten::scaled_dot_product_attention(f32[a,b,c,d], f32[a,1,e,d], f32[a,1,e,d], None, 0.0, false, None, true) -> f32[a,b,c,d]",
+    "aten::scaled_dot_product_attention(f32[a,4*b,c,d], f32[a,b,e,d], f32[a,b,e,d], None, 0.0, false, None, true) -> "
+    "f32[a,4*b,c,d]",
+    "aten::scaled_dot_product_attention(f32[a,4*b,c,d], f32[a,b,e,d], f32[a,b,e,d], f32[a,1,c,e], 0.0, false, None, "
+    "true) -> f32[a,4*b,c,d]",
+    "aten::scaled_dot_product_attention(f32[a,12,c,d], f32[a,2,e,d], f32[a,2,e,d], f32[a,12,c,e], 0.0, false, None, "
+    "true) -> f32[a,12,c,d]",
+    "aten::scaled_dot_product_attention(f32[a,b,c,d], f32[a,1,e,d], f32[a,1,e,d], None, 0.0, false, None, true) -> "
+    "f32[a,b,c,d]",
     "aten::scaled_dot_product_attention(f32[a,c,d], f32[a,e,d], f32[a,e,d]) -> f32[a,c,d]",
     "aten::layer_norm(f32[a,b,c], [c], f32[c], f32[c]) -> f32[a,b,c]",
     "aten::rms_norm(f32[a,b,c], [c], f32[c]) -> f32[a,b,c]",
     "aten::group_norm(f32[a,2*b,c], b, f32[2*b], f32[2*b]) -> f32[a,2*b,c]",
-    "aten::_native_batch_norm_legit_no_training(f32[a,b,c], f32[b], f32[b], f32[b], f32[b]<9>, 0.1, 1e-5) -> f32[a,b,c], f32[0], f32[0]",
+    "aten::_native_batch_norm_legit_no_training(f32[a,b,c], f32[b], f32[b], f32[b], f32[b]<9>, 0.1, 1e-5) -> "
+    "f32[a,b,c], f32[0], f32[0]",
     "aten::native_batch_norm(f32[a,b,c], f32[b], f32[b], None, None, true, 0.1, 1e-5) -> f32[a,b,c], f32[b], f32[b]",
     "aten::nll_loss_forward(f32[a,b], i64[a]<b>, f32[b]<9>, 0, 1) -> f32[a], f32[]",
     "aten::cross_entropy_loss(f32[a,b,c], i64[a,c]<b>, f32[b]<9>, 0) -> f32[a,c]",

@@ -7,9 +7,9 @@
 #include <unordered_set>
 
 using namespace cleave;
+using graph::Shape;
 using rules::Block;
 using rules::Placement;
-using graph::Shape;
 
 namespace {
 
@@ -70,9 +70,30 @@ class TstPlacement : public QObject {
 
   void refusesWhatIsNoPlacement_data() {
     QTest::addColumn<QString>("text");
-    for (const char* text : {"", "r", "RR", "S", "S()", "S(-1)", "S(1", "S(1))", "S(2:1)", "S(1,x0)", "S(1,x)", "S(1,b1)", "S(1,b[])",
-                             "S(1,b[0])", "S(1,b[4,])", "S(1:2,b2)", "S(1:2,pad 1)", "S(1,b2,x2)", "S(1,y)", "S(99999999999999999999)",
-                             "S(1,b999999999)", "S(1,pad -1)", "S(1)x", "P"}) {
+    for (const char* text : {"",
+                             "r",
+                             "RR",
+                             "S",
+                             "S()",
+                             "S(-1)",
+                             "S(1",
+                             "S(1))",
+                             "S(2:1)",
+                             "S(1,x0)",
+                             "S(1,x)",
+                             "S(1,b1)",
+                             "S(1,b[])",
+                             "S(1,b[0])",
+                             "S(1,b[4,])",
+                             "S(1:2,b2)",
+                             "S(1:2,pad 1)",
+                             "S(1,b2,x2)",
+                             "S(1,y)",
+                             "S(99999999999999999999)",
+                             "S(1,b999999999)",
+                             "S(1,pad -1)",
+                             "S(1)x",
+                             "P"}) {
       QTest::newRow(text) << text;
     }
   }
@@ -87,7 +108,8 @@ class TstPlacement : public QObject {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<QString>("expected");
     const auto row = [](const char* p, QList<qint64> shape, int ranks, const char* expected) {
-      QTest::addRow("%s of %lld dims at %d", p, static_cast<long long>(shape.size()), ranks) << p << shape << ranks << expected;
+      QTest::addRow("%s of %lld dims at %d", p, static_cast<long long>(shape.size()), ranks)
+          << p << shape << ranks << expected;
     };
     row("R", {3, 5}, 4, "[3, 5]");
     row("S(1)", {2, 8}, 4, "[2, 2]");

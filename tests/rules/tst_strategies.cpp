@@ -12,7 +12,8 @@ QStringList offeredIn(const std::string& text, const StrategyContext& context) {
   const auto asked = ask(text);
   if (!asked) return {};
   QStringList lines;
-  for (const auto& option : optionsOf(*asked, context).offered) lines << QString::fromStdString(textOf(option, asked->layer));
+  for (const auto& option : optionsOf(*asked, context).offered)
+    lines << QString::fromStdString(textOf(option, asked->layer));
   return lines;
 }
 
@@ -97,9 +98,11 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
     QTest::newRow(name) << std::move(graph) << context << std::move(forms);
   };
   const std::string plain = linear("2,6", 4, 8);
-  row("linear", plain, on(2), {"column(R, S(0)) -> S(2)", "whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
+  row("linear", plain, on(2),
+      {"column(R, S(0)) -> S(2)", "whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
   row("linear with a bias", linear("2,6", 4, 8, true), on(2),
-      {"column(R, S(0), bias S(0)) -> S(2)", "whole(R, R, bias R) -> R", "row(S(2), S(1), bias R) -> R, all_reduce after"});
+      {"column(R, S(0), bias S(0)) -> S(2)", "whole(R, R, bias R) -> R",
+       "row(S(2), S(1), bias R) -> R, all_reduce after"});
   row("linear, sequence parallel", plain, on(2, kOptimum, kOn),
       {"column(R, S(0)) -> S(2)", "whole(R, R) -> R", "gather+column(S(1), S(0)) -> S(2), all_gather before",
        "gather+whole(S(1), R) -> R, all_gather before", "row+scatter(S(2), S(1)) -> S(1), reduce_scatter after",
@@ -122,27 +125,33 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
        "gather+column(S(1), S(0), bias S(0)) -> S(2), all_gather before",
        "gather+column(S(1), S(0,b[8,4,4]), bias S(0,b[8,4,4])) -> S(2,b[8,4,4]), all_gather before",
        "gather+whole(S(1), R, bias R) -> R, all_gather before", "whole-on-sequence(S(1), R, bias R) -> S(1)",
-       "row+scatter(S(2), S(1), bias R) -> S(1), reduce_scatter after", "row(S(2), S(1), bias R) -> R, all_reduce after"});
+       "row+scatter(S(2), S(1), bias R) -> S(1), reduce_scatter after",
+       "row(S(2), S(1), bias R) -> R, all_reduce after"});
   row("fused blocks are for the full menu", fused({8, 4, 4}, 2, "sizes"), on(2),
-      {"column(R, S(0), bias S(0)) -> S(2)", "whole(R, R, bias R) -> R", "row(S(2), S(1), bias R) -> R, all_reduce after"});
+      {"column(R, S(0), bias S(0)) -> S(2)", "whole(R, R, bias R) -> R",
+       "row(S(2), S(1), bias R) -> R, all_reduce after"});
   row("linear on one rank", plain, on(1, kFull, kOn), {"whole(R, R) -> R"});
-  row("linear, only the inputs divide", linear("2,6", 4, 9), on(2), {"whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
+  row("linear, only the inputs divide", linear("2,6", 4, 9), on(2),
+      {"whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
   row("linear, only the outputs divide", linear("2,6", 5, 8), on(2), {"column(R, S(0)) -> S(2)", "whole(R, R) -> R"});
   row("linear, nothing divides", linear("2,7", 5, 9), on(2, kOptimum, kOn), {"whole(R, R) -> R"});
   row("classes are padded", linear("2,6", 5, 9, true), on(2, kFull),
-      {"column(R, S(0,pad 1), bias S(0,pad 1)) -> S(2,pad 1)", "column+gather(R, S(0,pad 1), bias S(0,pad 1)) -> R, all_gather after",
-       "whole(R, R, bias R) -> R"});
+      {"column(R, S(0,pad 1), bias S(0,pad 1)) -> S(2,pad 1)",
+       "column+gather(R, S(0,pad 1), bias S(0,pad 1)) -> R, all_gather after", "whole(R, R, bias R) -> R"});
   row("classes are padded, sequence parallel", linear("2,6", 5, 7), on(3, kFull, kOn),
       {"column(R, S(0,pad 2)) -> S(2,pad 2)", "column+gather(R, S(0,pad 2)) -> R, all_gather after", "whole(R, R) -> R",
-       "gather+column(S(1), S(0,pad 2)) -> S(2,pad 2), all_gather before", "gather+whole(S(1), R) -> R, all_gather before",
-       "whole-on-sequence(S(1), R) -> S(1)"});
+       "gather+column(S(1), S(0,pad 2)) -> S(2,pad 2), all_gather before",
+       "gather+whole(S(1), R) -> R, all_gather before", "whole-on-sequence(S(1), R) -> S(1)"});
   row("fewer classes than ranks are not", linear("2,6", 5, 3), on(4, kFull), {"whole(R, R) -> R"});
-  row("classes are padded on the way to the loss", headAndLoss(9), on(2, kFull), {"vocab(S(1,pad 1)) -> R", "whole(R) -> R"});
-  row("features are not", linear("2,6", 5, 9, false, "z: f32[2,6] = aten::sum.dim_IntList(y, [2])\nreturn z=z\n"), on(2, kFull), {"whole(R, R) -> R"});
+  row("classes are padded on the way to the loss", headAndLoss(9), on(2, kFull),
+      {"vocab(S(1,pad 1)) -> R", "whole(R) -> R"});
+  row("features are not", linear("2,6", 5, 9, false, "z: f32[2,6] = aten::sum.dim_IntList(y, [2])\nreturn z=z\n"),
+      on(2, kFull), {"whole(R, R) -> R"});
   row("linear, the sequence does not divide", linear("2,7", 4, 8), on(2, kOptimum, kOn),
       {"column(R, S(0)) -> S(2)", "whole(R, R) -> R", "row(S(2), S(1)) -> R, all_reduce after"});
   row("linear on 2-D activations", linear("12", 4, 8), on(2, kFull, kOn),
-      {"column(R, S(0)) -> S(1)", "column+gather(R, S(0)) -> R, all_gather after", "whole(R, R) -> R", "row(S(1), S(1)) -> R, all_reduce after"});
+      {"column(R, S(0)) -> S(1)", "column+gather(R, S(0)) -> R, all_gather after", "whole(R, R) -> R",
+       "row(S(1), S(1)) -> R, all_reduce after"});
   row("linear on 4-D activations", linear("2,3,6", 4, 8), on(2, kOptimum, kOn),
       {"column(R, S(0)) -> S(3)", "whole(R, R) -> R", "gather+column(S(2), S(0)) -> S(3), all_gather before",
        "gather+whole(S(2), R) -> R, all_gather before", "row+scatter(S(3), S(1)) -> S(2), reduce_scatter after",
@@ -150,18 +159,23 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
   row("mm", conv1d("aten::mm", "12", 4, 8), on(2),
       {"column(R, S(1)) -> S(1)", "whole(R, R) -> R", "row(S(1), S(0)) -> R, all_reduce after"});
   row("addmm", conv1d("aten::addmm", "12", 4, 8), on(2, kOptimum, kOn),
-      {"column(R, S(1), bias S(0)) -> S(1)", "whole(R, R, bias R) -> R", "row(S(1), S(0), bias R) -> R, all_reduce after"});
+      {"column(R, S(1), bias S(0)) -> S(1)", "whole(R, R, bias R) -> R",
+       "row(S(1), S(0), bias R) -> R, all_reduce after"});
   row("matmul", conv1d("aten::matmul", "2,6", 4, 8), on(2, kOptimum, kOn),
       {"column(R, S(1)) -> S(2)", "whole(R, R) -> R", "gather+column(S(1), S(1)) -> S(2), all_gather before",
        "gather+whole(S(1), R) -> R, all_gather before", "row+scatter(S(2), S(0)) -> S(1), reduce_scatter after",
        "row(S(2), S(0)) -> R, all_reduce after"});
-  row("matmul of a vector", "x: f32[4] = input\nc.weight: f32[4,8] = parameter\ny: f32[8] = aten::matmul(x, c.weight)\nreturn y=y\n",
+  row("matmul of a vector",
+      "x: f32[4] = input\nc.weight: f32[4,8] = parameter\ny: f32[8] = aten::matmul(x, c.weight)\nreturn y=y\n",
       on(2, kFull, kOn),
-      {"column(R, S(1)) -> S(0)", "column+gather(R, S(1)) -> R, all_gather after", "whole(R, R) -> R", "row(S(0), S(0)) -> R, all_reduce after"});
+      {"column(R, S(1)) -> S(0)", "column+gather(R, S(1)) -> R, all_gather after", "whole(R, R) -> R",
+       "row(S(0), S(0)) -> R, all_reduce after"});
   row("addmm with a bias that is broadcast",
       "x: f32[12,4] = input\nc.weight: f32[4,8] = parameter\nc.bias: f32[1] = parameter\n"
       "y: f32[12,8] = aten::addmm(c.bias, x, c.weight)\nreturn y=y\n",
-      on(2), {"column(R, S(1), bias R) -> S(1)", "whole(R, R, bias R) -> R", "row(S(1), S(0), bias R) -> R, all_reduce after"});
+      on(2),
+      {"column(R, S(1), bias R) -> S(1)", "whole(R, R, bias R) -> R",
+       "row(S(1), S(0), bias R) -> R, all_reduce after"});
 
   const std::string table = embedding("2,6", 16, 4);
   row("embedding", table, on(2), {"vocab(R, S(0)) -> R, all_reduce after"});
@@ -170,17 +184,21 @@ void TstStrategies::offersTheFormsInTheirOrder_data() {
   row("embedding, the solver decides", table, on(2, kOptimum, kAuto),
       {"vocab(R, S(0)) -> R, all_reduce after", "vocab+scatter(R, S(0)) -> S(1), reduce_scatter after"});
   row("embedding, full menu", table, on(2, kFull), {"vocab(R, S(0)) -> R, all_reduce after", "whole(R, R) -> R"});
-  row("embedding, a vocabulary that does not divide", embedding("2,6", 257, 4), on(2, kOptimum, kOn), {"whole(R, R) -> R"});
+  row("embedding, a vocabulary that does not divide", embedding("2,6", 257, 4), on(2, kOptimum, kOn),
+      {"whole(R, R) -> R"});
   row("embedding, a padded vocabulary", embedding("2,6", 257, 4), on(3, kFull, kOn),
-      {"vocab+scatter(R, S(0,pad 1)) -> S(1), reduce_scatter after", "vocab(R, S(0,pad 1)) -> R, all_reduce after", "whole(R, R) -> R"});
+      {"vocab+scatter(R, S(0,pad 1)) -> S(1), reduce_scatter after", "vocab(R, S(0,pad 1)) -> R, all_reduce after",
+       "whole(R, R) -> R"});
   row("embedding, fewer rows than ranks", embedding("2,6", 2, 4), on(3, kFull), {"whole(R, R) -> R"});
-  row("embedding, a sequence that does not divide", embedding("2,7", 16, 4), on(2, kOptimum, kOn), {"vocab(R, S(0)) -> R, all_reduce after"});
-  row("embedding of a flat list of tokens", embedding("12", 16, 4), on(2, kOptimum, kOn), {"vocab(R, S(0)) -> R, all_reduce after"});
+  row("embedding, a sequence that does not divide", embedding("2,7", 16, 4), on(2, kOptimum, kOn),
+      {"vocab(R, S(0)) -> R, all_reduce after"});
+  row("embedding of a flat list of tokens", embedding("12", 16, 4), on(2, kOptimum, kOn),
+      {"vocab(R, S(0)) -> R, all_reduce after"});
   row("embedding on one rank", table, on(1), {"whole(R, R) -> R"});
 
   row("experts", experts(8, 6), on(2, kFull),
-      {"by-expert(R, S(0), down S(0)) -> R, all_reduce after", "in-expert(R, S(1,b2), down S(2)) -> R, all_reduce after",
-       "whole(R, R, down R) -> R"});
+      {"by-expert(R, S(0), down S(0)) -> R, all_reduce after",
+       "in-expert(R, S(1,b2), down S(2)) -> R, all_reduce after", "whole(R, R, down R) -> R"});
   row("experts, only their features divide", experts(3, 4), on(2, kFull),
       {"in-expert(R, S(1,b2), down S(2)) -> R, all_reduce after", "whole(R, R, down R) -> R"});
   row("experts are for the full menu", experts(8, 6), on(2), {"whole(R, R, down R) -> R"});
@@ -202,35 +220,47 @@ void TstStrategies::refusesWithTheNumbers_data() {
   };
   row("nothing", linear("2,6", 4, 8), on(2, kFull, kOn), {});
   row("one rank", linear("1,1", 1, 1), on(1, kFull, kOn), {});
-  row("linear", linear("2,6", 5, 9), on(2), {"column: 9 output features do not divide by 2 ranks", "row: 5 input features do not divide by 2 ranks"});
+  row("linear", linear("2,6", 5, 9), on(2),
+      {"column: 9 output features do not divide by 2 ranks", "row: 5 input features do not divide by 2 ranks"});
   row("linear, full menu", linear("2,6", 8, 3), on(4, kFull),
-      {"column: 3 output features do not divide by 4 ranks", "column+gather: 3 output features do not divide by 4 ranks"});
+      {"column: 3 output features do not divide by 4 ranks",
+       "column+gather: 3 output features do not divide by 4 ranks"});
   row("embedding, full menu", embedding("2,6", 257, 4), on(2, kFull), {});
   row("linear, the sequence", linear("2,7", 4, 8), on(2, kFull, kOn),
-      {"gather+column: the sequence of 7 does not divide by 2 ranks", "gather+whole: the sequence of 7 does not divide by 2 ranks",
-       "whole-on-sequence: the sequence of 7 does not divide by 2 ranks", "row+scatter: the sequence of 7 does not divide by 2 ranks"});
+      {"gather+column: the sequence of 7 does not divide by 2 ranks",
+       "gather+whole: the sequence of 7 does not divide by 2 ranks",
+       "whole-on-sequence: the sequence of 7 does not divide by 2 ranks",
+       "row+scatter: the sequence of 7 does not divide by 2 ranks"});
   row("Conv1D counts by its own axes", conv1d("aten::addmm", "12", 5, 9), on(2),
       {"column: 9 output features do not divide by 2 ranks", "row: 5 input features do not divide by 2 ranks"});
   row("embedding", embedding("2,6", 257, 4), on(2), {"vocab: 257 vocabulary rows do not divide by 2 ranks"});
   row("embedding, sequence parallel", embedding("2,6", 257, 4), on(2, kOptimum, kOn),
-      {"vocab+scatter: 257 vocabulary rows do not divide by 2 ranks", "vocab: 257 vocabulary rows do not divide by 2 ranks"});
-  row("embedding, the sequence", embedding("2,7", 16, 4), on(2, kOptimum, kAuto), {"vocab+scatter: the sequence of 7 does not divide by 2 ranks"});
+      {"vocab+scatter: 257 vocabulary rows do not divide by 2 ranks",
+       "vocab: 257 vocabulary rows do not divide by 2 ranks"});
+  row("embedding, the sequence", embedding("2,7", 16, 4), on(2, kOptimum, kAuto),
+      {"vocab+scatter: the sequence of 7 does not divide by 2 ranks"});
   row("experts", experts(3, 5), on(2, kFull),
-      {"by-expert: 3 experts do not divide by 2 ranks", "in-expert: 5 features of each expert do not divide by 2 ranks"});
+      {"by-expert: 3 experts do not divide by 2 ranks",
+       "in-expert: 5 features of each expert do not divide by 2 ranks"});
   row("loss, the classes", crossEntropy({.logits = "6,9"}), on(2), {"vocab: 9 classes do not divide by 2 ranks"});
   row("loss, class weights", crossEntropy({.hasWeights = true}), on(2), {"vocab: the loss has class weights"});
-  row("loss, smoothed labels", crossEntropy({.smoothing = "0.1"}), on(2), {"vocab: the loss smooths its labels by 0.1"});
-  row("loss, smoothed labels as an integer", crossEntropy({.smoothing = "1"}), on(2), {"vocab: the loss smooths its labels by 1"});
+  row("loss, smoothed labels", crossEntropy({.smoothing = "0.1"}), on(2),
+      {"vocab: the loss smooths its labels by 0.1"});
+  row("loss, smoothed labels as an integer", crossEntropy({.smoothing = "1"}), on(2),
+      {"vocab: the loss smooths its labels by 1"});
   row("loss, probabilities", crossEntropy({.target = "f32[6,8]"}), on(2), {"vocab: the targets are probabilities"});
   row("loss over images", crossEntropy({.logits = "6,8,5", .target = "i64[6,5]"}), on(2),
       {"vocab: the logits have 3 dimensions instead of [tokens, classes]"});
   row("loss of one sample", crossEntropy({.logits = "8", .target = "i64[]"}), on(2),
       {"vocab: the logits have 1 dimensions instead of [tokens, classes]"});
   row("fused blocks", fused({8, 6}, 2, "sizes"), on(4, kFull),
-      {"column: 14 output features do not divide by 4 ranks", "column+gather: 14 output features do not divide by 4 ranks"});
+      {"column: 14 output features do not divide by 4 ranks",
+       "column+gather: 14 output features do not divide by 4 ranks"});
   row("fused blocks, the sequence", fused({10, 5, 5}, 5, "sizes"), on(5, kFull, kOn),
-      {"gather+column: the sequence of 6 does not divide by 5 ranks", "gather+column: the sequence of 6 does not divide by 5 ranks",
-       "gather+whole: the sequence of 6 does not divide by 5 ranks", "whole-on-sequence: the sequence of 6 does not divide by 5 ranks",
+      {"gather+column: the sequence of 6 does not divide by 5 ranks",
+       "gather+column: the sequence of 6 does not divide by 5 ranks",
+       "gather+whole: the sequence of 6 does not divide by 5 ranks",
+       "whole-on-sequence: the sequence of 6 does not divide by 5 ranks",
        "row+scatter: 12 input features do not divide by 5 ranks", "row: 12 input features do not divide by 5 ranks"});
   row("fused blocks that fall apart between ranks",
       "x: f32[2,6,12] = input\nfc.weight: f32[14,12] = parameter\ny: f32[2,6,14] = aten::linear(x, fc.weight, None)\n"
@@ -263,9 +293,12 @@ void TstStrategies::cutsFusedColumnsAsWhatFollowsAsks_data() {
   row("an overlap", head + "b: f32[2,6,12] = aten::slice.Tensor(y, 2, 4, 16, 1)\nreturn a=a, b=b\n", 2, "");
   row("a stride", head + "b: f32[2,6,4] = aten::slice.Tensor(y, 2, 8, 16, 2)\nreturn a=a, b=b\n", 2, "");
   row("another dimension", head + "b: f32[2,3,16] = aten::slice.Tensor(y, 1, 0, 3, 1)\nreturn a=a, b=b\n", 2, "");
-  row("another reader", head + "b: f32[2,6,8] = aten::slice.Tensor(y, 2, 8, 16, 1)\nc: f32[2,6,16] = aten::relu(y)\nreturn a=a, b=b, c=c\n",
+  row("another reader",
+      head +
+          "b: f32[2,6,8] = aten::slice.Tensor(y, 2, 8, 16, 1)\nc: f32[2,6,16] = aten::relu(y)\nreturn a=a, b=b, c=c\n",
       2, "");
-  row("bounds from the end", head + "b: f32[2,6,8] = aten::slice.Tensor(y, -1, -8, 9223372036854775807, 1)\nreturn a=a, b=b\n", 2, "S(2,b2)");
+  row("bounds from the end",
+      head + "b: f32[2,6,8] = aten::slice.Tensor(y, -1, -8, 9223372036854775807, 1)\nreturn a=a, b=b\n", 2, "S(2,b2)");
 }
 
 void TstStrategies::givesItsReasonsInNumbers_data() {
@@ -277,16 +310,20 @@ void TstStrategies::givesItsReasonsInNumbers_data() {
     QTest::newRow(name) << std::move(graph) << context << index << QString(reason);
   };
   row("column", linear("1,4", 8, 4096), on(8), 0, "4096 output features split over 8 ranks, 512 each");
-  row("row", linear("1,4", 8, 4096), on(8), 2, "8 input features split over 8 ranks, 1 each; the partial sums are added up");
+  row("row", linear("1,4", 8, 4096), on(8), 2,
+      "8 input features split over 8 ranks, 1 each; the partial sums are added up");
   row("row+scatter", linear("1,4", 8, 4096), on(4, kOptimum, kOn), 4,
       "8 input features split over 4 ranks, 2 each; the partial sums are reduced onto the sequence");
-  row("fused", fused({8, 4, 4}, 2, "sizes"), on(2, kFull), 1, "16 output features are 3 fused blocks, each split over 2 ranks");
+  row("fused", fused({8, 4, 4}, 2, "sizes"), on(2, kFull), 1,
+      "16 output features are 3 fused blocks, each split over 2 ranks");
   row("fused, shared heads", fused({8, 4, 4}, 2, "sizes"), on(4, kFull), 1,
       "16 output features are 3 fused blocks, split over 4 ranks; some blocks have heads that several ranks share");
   row("shared heads", fused({16}, 8, "slice"), on(4, kFull), 1,
       "16 output features in 2 parts, each on 2 ranks, because the heads do not divide by 4 ranks");
-  row("padded column", linear("1,4", 8, 257), on(2, kFull), 0, "257 output features, padded by 1, split over 2 ranks, 129 each");
-  row("padded vocab", embedding("1,4", 257, 8), on(3, kFull), 0, "257 vocabulary rows, padded by 1, split over 3 ranks, 86 each");
+  row("padded column", linear("1,4", 8, 257), on(2, kFull), 0,
+      "257 output features, padded by 1, split over 2 ranks, 129 each");
+  row("padded vocab", embedding("1,4", 257, 8), on(3, kFull), 0,
+      "257 vocabulary rows, padded by 1, split over 3 ranks, 86 each");
   row("padded loss", crossEntropy({.logits = "6,9"}), on(4, kFull), 0,
       "9 classes, padded by 3, split over 4 ranks, the loss reduces over them inside");
   row("vocab", embedding("1,4", 128, 8), on(4), 0, "128 vocabulary rows split over 4 ranks, 32 each");

@@ -72,7 +72,8 @@ void TestStrategyProperties::everyOfferedFormHasLocalShapes() {
       };
       const bool allFit = fits(option.input, asked->layer.input) && fits(option.weight, asked->layer.weight) &&
                           fits(option.bias, asked->layer.bias) && fits(option.result, result);
-      const std::string where = fmt::format("{} on {} ranks in\n{}", textOf(option, asked->layer), context.worldSize, text);
+      const std::string where =
+          fmt::format("{} on {} ranks in\n{}", textOf(option, asked->layer), context.worldSize, text);
       QVERIFY2(allFit, where.c_str());
     }
     for (const auto& refusal : options.refused) QVERIFY2(!refusal.reason.empty(), text.c_str());
@@ -105,22 +106,26 @@ void TestStrategyProperties::aMazeBehindALayerIsWalkedOnce() {
   const auto type = [](graph::Shape shape) { return graph::TensorType{graph::DType::Float32, std::move(shape)}; };
   const graph::ValueId x = builder.addInput("x", type({2, 4}));
   const graph::ValueId weight = builder.addParameter("head.weight", type({5, 4}));
-  const graph::ValueId logits = builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {type({2, 5})}, builder.scope("head"))[0];
+  const graph::ValueId logits =
+      builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {type({2, 5})}, builder.scope("head"))[0];
   graph::ValueList level(kWide, logits);
   for (int i = 0; i < kDeep; ++i) {
     graph::ValueList next;
     for (int j = 0; j < kWide; ++j) {
       const graph::ValueId stacked = builder.addCall("aten::stack", {level, std::int64_t{0}}, {type({kWide, 2, 5})})[0];
-      next.push_back(builder.addCall("aten::select.int", {stacked, std::int64_t{0}, std::int64_t{j}}, {type({2, 5})})[0]);
+      next.push_back(
+          builder.addCall("aten::select.int", {stacked, std::int64_t{0}, std::int64_t{j}}, {type({2, 5})})[0]);
     }
     level = next;
   }
-  const graph::ValueId end = builder.addCall("aten::sum.dim_IntList", {level[0], std::vector<std::int64_t>{-1}, false}, {type({2})})[0];
+  const graph::ValueId end =
+      builder.addCall("aten::sum.dim_IntList", {level[0], std::vector<std::int64_t>{-1}, false}, {type({2})})[0];
   builder.addOutput("y", end);
   const auto graph = std::move(builder).finish();
   QVERIFY(graph.has_value());
   const graph::NodeId node = graph->value(logits).producer;
-  for (const StrategyOption& option : layerOptions(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
+  for (const StrategyOption& option :
+       layerOptions(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
     QVERIFY(option.weight.padding() == 0);  // no loss and no output takes the 5 columns as classes
   }
 }

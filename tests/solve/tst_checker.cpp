@@ -1,8 +1,8 @@
 #include "solve/checker.h"
 #include "solve/cost/cost_model.h"
-#include "tests/support/solve_support.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 

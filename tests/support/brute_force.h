@@ -1,9 +1,10 @@
 #pragma once
 /// Every plan of a small problem, found the slow way: for each node all placements that its results could have at all,
-/// judged by the checker; for each layer all its strategies. Shares no code with the engines; costs come from the cost model.
-#include "solve/problem/form.h"
+/// judged by the checker; for each layer all its strategies. Shares no code with the engines; costs come from the cost
+/// model.
 #include "solve/checker.h"
 #include "solve/cost/cost_model.h"
+#include "solve/problem/form.h"
 
 #include <algorithm>
 #include <map>
@@ -15,7 +16,7 @@ namespace cleave::test {
 struct BrutePlan {
   Femtoseconds femtoseconds;
   std::int64_t additiveBytes = 0;
-  std::int64_t bytes = 0;             ///< with the transient peak
+  std::int64_t bytes = 0;                    ///< with the transient peak
   std::vector<rules::Placement> placements;  ///< by ValueId
   std::vector<rules::TakenOption> strategies;
   std::map<graph::ValueId, rules::Placement> computedAs;
@@ -24,7 +25,11 @@ struct BrutePlan {
 class BruteForce {
  public:
   explicit BruteForce(const solve::Problem& problem)
-      : m_problem(problem), m_graph(*problem.graph), m_variables(problem), m_model(problem, m_variables), m_ranks(problem.context.worldSize) {
+      : m_problem(problem),
+        m_graph(*problem.graph),
+        m_variables(problem),
+        m_model(problem, m_variables),
+        m_ranks(problem.context.worldSize) {
     for (const auto& value : m_graph.values) m_sizes.insert(value.type.shape.begin(), value.type.shape.end());
     collectBlocks();
     orderNodes();
@@ -42,7 +47,9 @@ class BruteForce {
     return assign(0);
   }
   const std::vector<BrutePlan>& plans() const { return m_plans; }
-  solve::Solution solutionOf(const BrutePlan& plan) const { return {plan.placements, plan.strategies, plan.computedAs}; }
+  solve::Solution solutionOf(const BrutePlan& plan) const {
+    return {plan.placements, plan.strategies, plan.computedAs};
+  }
 
  private:
   using Placement = rules::Placement;
@@ -64,8 +71,10 @@ class BruteForce {
           const auto& blocks = placement.blocks();
           for (std::size_t first = 0; first < blocks.size(); ++first) {
             for (std::size_t last = first + 1; last <= blocks.size(); ++last) {
-              std::vector<rules::Block> part(blocks.begin() + static_cast<std::ptrdiff_t>(first), blocks.begin() + static_cast<std::ptrdiff_t>(last));
-              if (std::find(m_blocks.begin(), m_blocks.end(), part) == m_blocks.end()) m_blocks.push_back(std::move(part));
+              std::vector<rules::Block> part(blocks.begin() + static_cast<std::ptrdiff_t>(first),
+                                             blocks.begin() + static_cast<std::ptrdiff_t>(last));
+              if (std::find(m_blocks.begin(), m_blocks.end(), part) == m_blocks.end())
+                m_blocks.push_back(std::move(part));
             }
           }
         }
@@ -112,7 +121,8 @@ class BruteForce {
       const std::int64_t size = shape[static_cast<std::size_t>(d)];
       for (const std::int64_t count : m_sizes) {
         if (count < 2 || size % count != 0 || m_problem.redistributable.empty()) continue;
-        add(Placement::split(d).withBlocks(std::vector<rules::Block>(static_cast<std::size_t>(count), {size / count, 1})));
+        add(Placement::split(d).withBlocks(
+            std::vector<rules::Block>(static_cast<std::size_t>(count), {size / count, 1})));
       }
     }
     return all;
@@ -141,7 +151,8 @@ class BruteForce {
       for (const solve::Read& read : values) reads.push_back(m_solution.of(read.value));
       option.cost = m_model.step(n, choice, reads);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        if (const auto parts = m_model.asksShared(n, choice, reads, i)) option.asks.emplace_back(values[i].value, parts);
+        if (const auto parts = m_model.asksShared(n, choice, reads, i))
+          option.asks.emplace_back(values[i].value, parts);
       }
       const auto writes = m_variables.writes(n);
       for (std::size_t i = 0; i < writes.size(); ++i) {
@@ -186,7 +197,8 @@ class BruteForce {
     m_solution.computedAs.erase(v);
   }
 
-  /// Every placement of every result, computed as it is or otherwise; only a whole value and a split one can be exchanged.
+  /// Every placement of every result, computed as it is or otherwise; only a whole value and a split one can be
+  /// exchanged.
   void placeResults(graph::NodeId n, std::size_t index, std::vector<Option>& options) {
     const auto& results = m_graph.node(n).results;
     if (index == results.size()) {
@@ -219,8 +231,9 @@ class BruteForce {
       const solve::Pin& pin = m_problem.pins[i];
       for (graph::NodeId n : m_targets[i].layers) {
         const auto& chosen = m_solution.strategies[n.index()];
-        const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
-                                            solve::formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
+        const bool has =
+            chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
+                                solve::formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
         if (has == pin.forbids) return false;
       }
       for (graph::ValueId v : m_targets[i].values) {
@@ -267,7 +280,8 @@ class BruteForce {
     if (cost.sum.summedGradients > 0) cost.sum += m_model.bucketStart();
     cost.fixedBytes = m_model.fixedBytes();
     cost.transientPeak = m_model.transientPeak(m_solution, cost.sum);
-    m_plans.push_back({cost.femtoseconds(), cost.additiveBytes(), cost.bytes(), m_solution.placements, m_solution.strategies, m_solution.computedAs});
+    m_plans.push_back({cost.femtoseconds(), cost.additiveBytes(), cost.bytes(), m_solution.placements,
+                       m_solution.strategies, m_solution.computedAs});
     return true;
   }
 
@@ -280,11 +294,12 @@ class BruteForce {
   std::vector<std::vector<rules::Block>> m_blocks;
   std::map<graph::Shape, std::vector<Placement>> m_universes;
   std::vector<graph::NodeId> m_order;
-  std::vector<std::map<std::string, std::vector<Option>>> m_memo;  ///< by node, then operands; entries stay where they are
+  std::vector<std::map<std::string, std::vector<Option>>> m_memo;  ///< by node, then operands; entries stay where they
+                                                                   ///< are
   std::vector<solve::PinTargets> m_targets;
   solve::Solution m_solution;
-  std::vector<const Option*> m_taken;       ///< by node
-  std::vector<solve::Shares> m_paid;        ///< by value: what it shares that is charged
+  std::vector<const Option*> m_taken;  ///< by node
+  std::vector<solve::Shares> m_paid;   ///< by value: what it shares that is charged
   std::vector<BrutePlan> m_plans;
   std::size_t m_mostPlans = 0;
 };

@@ -12,7 +12,8 @@ struct Finished {
   QByteArray out, err;
 };
 
-inline Finished runProgram(const QString& program, const QStringList& arguments, const QByteArray& input = {}, int timeoutMs = 120'000) {
+inline Finished runProgram(const QString& program, const QStringList& arguments, const QByteArray& input = {},
+                           int timeoutMs = 120'000) {
   QProcess process;
   process.start(QStringLiteral(CLEAVE_BIN_DIR "/") + program, arguments);
   process.write(input);
@@ -30,6 +31,8 @@ inline Finished runProgram(const QString& program, const QStringList& arguments,
   return finished;
 }
 
-inline Finished cli(const QStringList& arguments, const QByteArray& input = {}) { return runProgram(QStringLiteral("cleave-cli"), arguments, input); }
+inline Finished cli(const QStringList& arguments, const QByteArray& input = {}) {
+  return runProgram(QStringLiteral("cleave-cli"), arguments, input);
+}
 
 }  // namespace cleave::test

@@ -71,7 +71,8 @@ class Golden {
 inline void listGoldens(const char* folder) {
   QTest::addColumn<QString>("file");
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(CLEAVE_SOURCE_DIR) / "tests/solve" / folder)) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(fs::path(CLEAVE_SOURCE_DIR) / "tests/solve" / folder))
+    files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) QTest::newRow(file.stem().c_str()) << QString::fromStdString(file.string());
 }

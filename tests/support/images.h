@@ -18,8 +18,7 @@ inline bool looksTheSame(const QImage& a, const QImage& b) {
   for (int y = 0; y < left.height(); ++y)
     for (int x = 0; x < left.width(); ++x) {
       const QRgb one = left.pixel(x, y), other = right.pixel(x, y);
-      if (differs(qRed(one), qRed(other)) || differs(qGreen(one), qGreen(other)) ||
-          differs(qBlue(one), qBlue(other)))
+      if (differs(qRed(one), qRed(other)) || differs(qGreen(one), qGreen(other)) || differs(qBlue(one), qBlue(other)))
         return false;
     }
   return true;

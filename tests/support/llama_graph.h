@@ -1,8 +1,8 @@
 #pragma once
 /// A Llama-like ATen graph built by hand: what capture and decomposition make of such a model, without LibTorch.
 ///
-/// The same operators, order, scopes and parameter names as a decomposed `LlamaForCausalLM`; sizes are free. For tests and
-/// benchmarks of everything that begins with an ATen graph.
+/// The same operators, order, scopes and parameter names as a decomposed `LlamaForCausalLM`; sizes are free. For tests
+/// and benchmarks of everything that begins with an ATen graph.
 ///
 ///     auto graph = test::llamaGraph({.layers = 7});
 #include "graph/graph.h"
@@ -17,7 +17,7 @@ struct LlamaSizes {
   std::int64_t batch = 1, sequence = 16;
   bool hasLoss = true, isTied = false;
   std::int64_t logitsToKeep = 0;  ///< 0: all positions
-  bool hasWideNorms = false;      ///< queries and keys are normalised over all their heads together, before heads are made
+  bool hasWideNorms = false;  ///< queries and keys are normalised over all their heads together, before heads are made
 };
 
 class LlamaBuilder {
@@ -51,7 +51,8 @@ class LlamaBuilder {
   void enter(const std::string& path, std::string_view className) { m_scope = m_builder.scope(path, className); }
   const Shape& shape(ValueId v) const { return m_builder.current().shapeOf(v); }
   ValueId parameter(const std::string& name, Shape shape) {
-    return m_builder.addParameter(name, {graph::DType::Float32, std::move(shape)}, m_builder.scope(name.substr(0, name.rfind('.'))));
+    return m_builder.addParameter(name, {graph::DType::Float32, std::move(shape)},
+                                  m_builder.scope(name.substr(0, name.rfind('.'))));
   }
   ValueId call(std::string_view op, Arguments args, Shape shape, graph::DType dtype = graph::DType::Float32) {
     return m_builder.addCall(op, std::move(args), {{dtype, std::move(shape)}}, m_scope)[0];
@@ -95,10 +96,13 @@ class LlamaBuilder {
     std::vector<std::byte> data(frequencies.size() * sizeof(float));
     std::memcpy(data.data(), frequencies.data(), data.size());
     enter("model.rotary_emb", "LlamaRotaryEmbedding");
-    const ValueId inverse = m_builder.addConstant("inv_freq", {graph::DType::Float32, {half}}, std::move(data), m_scope);
+    const ValueId inverse =
+        m_builder.addConstant("inv_freq", {graph::DType::Float32, {half}}, std::move(data), m_scope);
     const std::int64_t length = m_sizes.sequence;
     const ValueId positions = call("aten::arange.start_step",
-                                   {std::int64_t{0}, length, std::int64_t{1}, graph::DType::Float32, graph::Argument{}, graph::DeviceArgument{}, false}, {length});
+                                   {std::int64_t{0}, length, std::int64_t{1}, graph::DType::Float32, graph::Argument{},
+                                    graph::DeviceArgument{}, false},
+                                   {length});
     const ValueId column = call("aten::unsqueeze", {positions, std::int64_t{1}}, {length, 1});
     const ValueId angles = multiply(column, inverse, {length, half});
     const ValueId both = call("aten::cat", {graph::ValueList{angles, angles}, std::int64_t{-1}}, {length, 2 * half});
@@ -154,7 +158,9 @@ class LlamaBuilder {
     const ValueId turnedKeys = rotate(keys);
     const Shape all{s.batch, s.heads, s.sequence, headSize};
     const ValueId mixed = call("aten::scaled_dot_product_attention",
-                               {turnedQueries, repeatHeads(turnedKeys), repeatHeads(values), graph::Argument{}, 0.0, true, graph::Argument{}, false}, all);
+                               {turnedQueries, repeatHeads(turnedKeys), repeatHeads(values), graph::Argument{}, 0.0,
+                                true, graph::Argument{}, false},
+                               all);
     const ValueId merged = view(swapHeads(mixed), {s.batch, s.sequence, s.hidden});
     return linear(merged, path + ".o_proj", s.hidden);
   }
@@ -198,7 +204,9 @@ class LlamaBuilder {
     const std::int64_t tokens = s.batch * (kept - 1);
     const ValueId flatLogits = view(shifted, {tokens, s.vocab});
     const ValueId flatLabels = call("aten::view", {wanted, Integers{tokens}}, {tokens}, graph::DType::Int64);
-    const ValueId loss = call("aten::cross_entropy_loss", {flatLogits, flatLabels, graph::Argument{}, std::int64_t{1}, std::int64_t{-100}, 0.0}, {});
+    const ValueId loss =
+        call("aten::cross_entropy_loss",
+             {flatLogits, flatLabels, graph::Argument{}, std::int64_t{1}, std::int64_t{-100}, 0.0}, {});
     m_builder.addOutput("loss", loss);
   }
 
@@ -208,6 +216,8 @@ class LlamaBuilder {
   ValueId m_embedding, m_cos, m_sin;
 };
 
-inline std::shared_ptr<const graph::Graph> llamaGraph(const LlamaSizes& sizes = {}) { return LlamaBuilder(sizes).build(); }
+inline std::shared_ptr<const graph::Graph> llamaGraph(const LlamaSizes& sizes = {}) {
+  return LlamaBuilder(sizes).build();
+}
 
 }  // namespace cleave::test

@@ -14,7 +14,8 @@ inline solve::SolveResult solved(const solve::Problem& problem, solve::SolveCach
   return std::move(*result);
 }
 
-inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks, rules::SequenceParallel sequence = rules::SequenceParallel::Auto) {
+inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks,
+                                             rules::SequenceParallel sequence = rules::SequenceParallel::Auto) {
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = llamaGraph(sizes);
   problem->context = {.worldSize = ranks, .menu = rules::Menu::Full, .sequenceParallel = sequence};
@@ -22,7 +23,8 @@ inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks,
 }
 
 inline bool sameSolution(const solve::Solution& a, const solve::Solution& b) {
-  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size()) return false;
+  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size())
+    return false;
   for (std::size_t i = 0; i < a.strategies.size(); ++i) {
     if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
     if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;

@@ -1,6 +1,6 @@
 #pragma once
-/// Tiny models as graph text, and solutions for them: without a search from strategies by layer name, everything else by the
-/// rules' first claim; or the answer of an engine to the user's demands.
+/// Tiny models as graph text, and solutions for them: without a search from strategies by layer name, everything else
+/// by the rules' first claim; or the answer of an engine to the user's demands.
 #include "graph/operators.h"
 #include "plan/plan.h"
 #include "solve/engine.h"
@@ -22,7 +22,8 @@ inline std::shared_ptr<const Graph> parsed(std::string_view text) {
 /// Layer name → strategy; layers not named stay whole.
 using Strategies = std::map<std::string, rules::Strategy>;
 
-inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyContext& context, const Strategies& wanted) {
+inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyContext& context,
+                                   const Strategies& wanted) {
   solve::Solution solution;
   solution.placements.resize(graph.values.size());
   solution.strategies.resize(graph.nodes.size());
@@ -54,7 +55,8 @@ inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyCont
     const auto verdict = rules::applyRule({graph, id, operands, context.worldSize});
     if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) qFatal("%s", conflict->reason.c_str());
     const auto& claim = std::get<std::vector<rules::Claim>>(verdict).front();
-    for (std::size_t i = 0; i < node.results.size(); ++i) solution.placements[node.results[i].index()] = claim.results[i];
+    for (std::size_t i = 0; i < node.results.size(); ++i)
+      solution.placements[node.results[i].index()] = claim.results[i];
   }
   return solution;
 }
@@ -73,7 +75,8 @@ struct Demands {
 };
 
 /// What the `learning` engine answers; nullopt: no solution.
-inline std::optional<PlanRequest> solutionUnder(std::string_view text, rules::StrategyContext context, const Demands& demands) {
+inline std::optional<PlanRequest> solutionUnder(std::string_view text, rules::StrategyContext context,
+                                                const Demands& demands) {
   auto problem = std::make_shared<solve::Problem>(solve::Problem{parsed(text), context, {}});
   for (const std::string& pin : demands.pins) problem->pins.push_back(*solve::Pin::parse(pin));
   problem->rulesOff = demands.rulesOff;
@@ -102,7 +105,8 @@ inline Plan planned(const PlanRequest& request) {
   return std::move(*plan);
 }
 
-// --- models -----------------------------------------------------------------------------------------------------------
+// --- models
+// -----------------------------------------------------------------------------------------------------------
 
 inline constexpr const char* kMlp = R"(
 x: f32[1,4,8] = input
@@ -160,13 +164,17 @@ view_7: i64[4] = aten::view(labels, [4])
 cross_entropy_loss_0: f32[] = aten::cross_entropy_loss(view_6, view_7, None, 1, -100, 0.0)
 return logits=linear_4, loss=cross_entropy_loss_0
 )";
-inline const Strategies kDecoderSplit{{"embed", rules::Strategy::Vocab},   {"attn.q", rules::Strategy::Column},
-                                      {"attn.k", rules::Strategy::Column}, {"attn.v", rules::Strategy::Column},
-                                      {"attn.o", rules::Strategy::Row},    {"head", rules::Strategy::Column},
+inline const Strategies kDecoderSplit{{"embed", rules::Strategy::Vocab},
+                                      {"attn.q", rules::Strategy::Column},
+                                      {"attn.k", rules::Strategy::Column},
+                                      {"attn.v", rules::Strategy::Column},
+                                      {"attn.o", rules::Strategy::Row},
+                                      {"head", rules::Strategy::Column},
                                       {"cross_entropy_loss_0", rules::Strategy::Vocab}};
 inline const Strategies kDecoderOnSequence{
-    {"embed", rules::Strategy::VocabScatter},  {"attn.q", rules::Strategy::GatherColumn}, {"attn.k", rules::Strategy::GatherColumn},
-    {"attn.v", rules::Strategy::GatherColumn}, {"attn.o", rules::Strategy::RowScatter},   {"head", rules::Strategy::GatherColumn},
+    {"embed", rules::Strategy::VocabScatter},        {"attn.q", rules::Strategy::GatherColumn},
+    {"attn.k", rules::Strategy::GatherColumn},       {"attn.v", rules::Strategy::GatherColumn},
+    {"attn.o", rules::Strategy::RowScatter},         {"head", rules::Strategy::GatherColumn},
     {"cross_entropy_loss_0", rules::Strategy::Vocab}};
 
 /// kDecoder with `size` tokens instead of 12.
@@ -187,7 +195,8 @@ inline rules::StrategyContext context(int ranks, rules::SequenceParallel sequenc
 }
 
 inline const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {
-  const auto at = std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
+  const auto at =
+      std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
   if (at == plan.layers.end()) qFatal("no layer %s", std::string(name).c_str());
   return *at;
 }

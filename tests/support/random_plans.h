@@ -1,6 +1,6 @@
 #pragma once
-/// Random problems small enough to list all their plans: at least two layers and a residual, and each with probability 1/2
-/// a tied weight, a fused block, a size that does not divide, training, a pin; now and then a value that may be
+/// Random problems small enough to list all their plans: at least two layers and a residual, and each with probability
+/// 1/2 a tied weight, a fused block, a size that does not divide, training, a pin; now and then a value that may be
 /// redistributed, or a rule switched off.
 #include "tests/support/solve_support.h"
 
@@ -22,7 +22,8 @@ class RandomProblem {
     problem->graph = graph();
     setCosts(problem->cost);
     if (chance(2)) addPin(*problem);
-    if (chance(20)) problem->redistributable = {problem->graph->values[m_random() % problem->graph->values.size()].name};
+    if (chance(20))
+      problem->redistributable = {problem->graph->values[m_random() % problem->graph->values.size()].name};
     if (chance(8)) problem->rulesOff = {problem->graph->ops[m_random() % problem->graph->ops.size()]};
     if (!problem->checkPins()) problem->redistributable = problem->rulesOff = {};
     return problem;
@@ -40,7 +41,8 @@ class RandomProblem {
 
   std::size_t room() const { return kMostNodes - m_builder.current().nodes.size(); }
   const graph::Shape& shape(ValueId v) const { return m_builder.current().shapeOf(v); }
-  ValueId call(std::string_view op, std::vector<graph::Argument> args, graph::Shape shape, graph::ScopeId scope = graph::ScopeId(0)) {
+  ValueId call(std::string_view op, std::vector<graph::Argument> args, graph::Shape shape,
+               graph::ScopeId scope = graph::ScopeId(0)) {
     return m_builder.addCall(op, std::move(args), {{graph::DType::Float32, std::move(shape)}}, scope)[0];
   }
 
@@ -87,7 +89,8 @@ class RandomProblem {
 
   ValueId linear(ValueId x, std::int64_t outputs) {
     const std::string path = fmt::format("layer{}", m_layers);
-    const ValueId weight = m_builder.addParameter(path + ".weight", {graph::DType::Float32, {outputs, shape(x).back()}});
+    const ValueId weight =
+        m_builder.addParameter(path + ".weight", {graph::DType::Float32, {outputs, shape(x).back()}});
     m_weights.push_back(weight);
     graph::Argument bias;
     if (chance(8)) bias = m_builder.addParameter(path + ".bias", {graph::DType::Float32, {outputs}});
@@ -108,11 +111,13 @@ class RandomProblem {
     half.back() = width;
     std::vector<ValueId> parts;
     if (chance(2)) {
-      parts = m_builder.addCall("aten::split_with_sizes", {both, std::vector<std::int64_t>{width, width}, std::int64_t{-1}},
-                                {{graph::DType::Float32, half}, {graph::DType::Float32, half}});
+      parts =
+          m_builder.addCall("aten::split_with_sizes", {both, std::vector<std::int64_t>{width, width}, std::int64_t{-1}},
+                            {{graph::DType::Float32, half}, {graph::DType::Float32, half}});
     } else {
       for (const std::int64_t start : {std::int64_t{0}, width}) {
-        parts.push_back(call("aten::slice.Tensor", {both, std::int64_t{2}, start, start + width, std::int64_t{1}}, half));
+        parts.push_back(
+            call("aten::slice.Tensor", {both, std::int64_t{2}, start, start + width, std::int64_t{1}}, half));
       }
     }
     return call("aten::mul.Tensor", {parts[0], parts[1]}, half);
@@ -126,14 +131,17 @@ class RandomProblem {
     switch (m_random() % 8) {
       case 0: return m_pool.push_back(call("aten::relu", {x}, s));
       case 1: return m_pool.push_back(call("aten::_softmax", {x, std::int64_t{-1}, false}, s));
-      case 2: return m_pool.push_back(call("aten::mean.dim", {x, std::vector<std::int64_t>{-1}, true, graph::Argument{}}, reduced));
+      case 2:
+        return m_pool.push_back(
+            call("aten::mean.dim", {x, std::vector<std::int64_t>{-1}, true, graph::Argument{}}, reduced));
       case 3:
         if (room() > 1 && s.back() == m_hidden) return m_pool.push_back(linear(x, m_hidden));
         return m_pool.push_back(call("aten::neg", {x}, s));
       case 4: return m_pool.push_back(folded(x));
       case 5:
         if (room() > 1) {
-          const ValueId scale = m_builder.addParameter(fmt::format("scale{}", room()), {graph::DType::Float32, {s.back()}});
+          const ValueId scale =
+              m_builder.addParameter(fmt::format("scale{}", room()), {graph::DType::Float32, {s.back()}});
           return m_pool.push_back(call("aten::mul.Tensor", {x, scale}, s));
         }
         return m_pool.push_back(call("aten::abs", {x}, s));
@@ -172,7 +180,8 @@ class RandomProblem {
     if (chance(2)) {
       const auto& value = values[m_random() % values.size()];
       const auto rank = value.type.shape.size();
-      text = value.name + (forbids ? "!=" : "=") + (rank == 0 || chance(3) ? "R" : fmt::format("S({})", m_random() % rank));
+      text = value.name + (forbids ? "!=" : "=") +
+             (rank == 0 || chance(3) ? "R" : fmt::format("S({})", m_random() % rank));
     } else {
       static constexpr std::array kForms{"column", "row", "replicated", "vocab", "gather+column", "row+scatter"};
       text = fmt::format("layer{}{}{}", m_random() % 2, forbids ? "!=" : "=", kForms[m_random() % kForms.size()]);

@@ -1,8 +1,8 @@
 #pragma once
 /// Problems from text, recordings as text, and random small graphs: shared by the tests of core/solve.
-#include "solve/trace/recorder.h"
-#include "solve/trace/cursor.h"
 #include "solve/engine.h"
+#include "solve/trace/cursor.h"
+#include "solve/trace/recorder.h"
 
 #include <QtGlobal>
 
@@ -13,9 +13,9 @@
 
 namespace cleave::test {
 
-inline std::shared_ptr<const solve::Problem> problemOf(std::shared_ptr<const graph::Graph> graph, int ranks,
-                                                       const std::vector<std::string>& pins = {},
-                                                       rules::SequenceParallel sequence = rules::SequenceParallel::Off) {
+inline std::shared_ptr<const solve::Problem> problemOf(
+    std::shared_ptr<const graph::Graph> graph, int ranks, const std::vector<std::string>& pins = {},
+    rules::SequenceParallel sequence = rules::SequenceParallel::Off) {
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = std::move(graph);
   problem->context = {.worldSize = ranks, .sequenceParallel = sequence};
@@ -38,8 +38,8 @@ struct Recorded {
   std::shared_ptr<const solve::Trace> trace;
 };
 
-inline Recorded record(const std::shared_ptr<const solve::Problem>& problem, solve::RecorderLimits limits = {}, const Progress& progress = {},
-                       solve::Engine engine = solve::Engine::Reference) {
+inline Recorded record(const std::shared_ptr<const solve::Problem>& problem, solve::RecorderLimits limits = {},
+                       const Progress& progress = {}, solve::Engine engine = solve::Engine::Reference) {
   solve::TraceRecorder recorder(problem, std::move(limits));
   auto result = solve::solve(*problem, engine, recorder, progress);
   if (!result) qFatal("%s", result.error().message.c_str());
@@ -59,8 +59,8 @@ inline std::string textOf(const solve::Trace& trace) {
   return text;
 }
 
-/// A small random model: layers in a row or side by side, pointwise operators, residuals, views, reductions, a tied weight.
-/// Sizes divide by two most of the time.
+/// A small random model: layers in a row or side by side, pointwise operators, residuals, views, reductions, a tied
+/// weight. Sizes divide by two most of the time.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t seed) : m_random(seed) {}
@@ -84,7 +84,8 @@ class RandomGraph {
  private:
   const graph::Shape& shape(graph::ValueId v) const { return m_builder->current().shapeOf(v); }
   graph::ValueId any() { return m_pool[m_pool.size() - 1 - m_random() % std::min<std::size_t>(3, m_pool.size())]; }
-  graph::ValueId call(std::string_view op, std::vector<graph::Argument> args, graph::Shape shape, graph::ScopeId scope = graph::ScopeId(0)) {
+  graph::ValueId call(std::string_view op, std::vector<graph::Argument> args, graph::Shape shape,
+                      graph::ScopeId scope = graph::ScopeId(0)) {
     return m_builder->addCall(op, std::move(args), {{graph::DType::Float32, std::move(shape)}}, scope)[0];
   }
 
@@ -121,7 +122,8 @@ class RandomGraph {
 
   graph::ValueId sum(graph::ValueId x) {
     for (graph::ValueId other : m_pool) {
-      if (other != x && shape(other) == shape(x)) return call("aten::add.Tensor", {x, other, std::int64_t{1}}, shape(x));
+      if (other != x && shape(other) == shape(x))
+        return call("aten::add.Tensor", {x, other, std::int64_t{1}}, shape(x));
     }
     return call("aten::mul.Tensor", {x, x}, shape(x));
   }

@@ -46,13 +46,9 @@ QRect visibleRect(const QWidget& widget) {
 }
 }  // namespace
 
-FocusRing::FocusRing(QWidget& window) : QObject(&window) {
-  qApp->installEventFilter(this);
-}
+FocusRing::FocusRing(QWidget& window) : QObject(&window) { qApp->installEventFilter(this); }
 
-QWidget* FocusRing::ring() const {
-  return m_ring && m_ring->isVisible() ? m_ring.data() : nullptr;
-}
+QWidget* FocusRing::ring() const { return m_ring && m_ring->isVisible() ? m_ring.data() : nullptr; }
 
 bool FocusRing::eventFilter(QObject* watched, QEvent* event) {
   switch (event->type()) {
@@ -78,8 +74,8 @@ bool FocusRing::eventFilter(QObject* watched, QEvent* event) {
     case QEvent::Resize:
     case QEvent::Show:
     case QEvent::Hide:
-      if (auto* widget = qobject_cast<QWidget*>(watched); m_widget && widget && widget != m_ring &&
-                                                          (widget == m_widget || widget->isAncestorOf(m_widget)))
+      if (auto* widget = qobject_cast<QWidget*>(watched);
+          m_widget && widget && widget != m_ring && (widget == m_widget || widget->isAncestorOf(m_widget)))
         QMetaObject::invokeMethod(this, &FocusRing::place, Qt::QueuedConnection);  // when all have moved
       break;
     default: break;

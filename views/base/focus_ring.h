@@ -1,7 +1,7 @@
 #pragma once
-/// Shows where the keyboard is, for who uses it: a ring around the widget with the focus, in the window and its dialogs, from
-/// a key until the next click. The style draws a focus on some widgets, faintly or not at all on others, and the style
-/// sheet takes the frames of lists away.
+/// Shows where the keyboard is, for who uses it: a ring around the widget with the focus, in the window and its
+/// dialogs, from a key until the next click. The style draws a focus on some widgets, faintly or not at all on others,
+/// and the style sheet takes the frames of lists away.
 #include <QObject>
 #include <QPointer>
 

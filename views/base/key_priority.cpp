@@ -51,9 +51,7 @@ bool isEditing(const QKeyEvent& key) {
 }
 }  // namespace
 
-KeyPriority::KeyPriority(QWidget& window) : QObject(&window), m_window(window) {
-  qApp->installEventFilter(this);
-}
+KeyPriority::KeyPriority(QWidget& window) : QObject(&window), m_window(window) { qApp->installEventFilter(this); }
 
 bool KeyPriority::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() != QEvent::ShortcutOverride) return false;

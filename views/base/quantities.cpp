@@ -13,9 +13,7 @@ QString shapeText(const graph::Shape& shape) {
   return out;
 }
 
-QString bytesText(std::int64_t bytes) {
-  return QString::fromStdString(cleave::bytesText(bytes));
-}
+QString bytesText(std::int64_t bytes) { return QString::fromStdString(cleave::bytesText(bytes)); }
 
 QString countText(std::uint64_t count) {
   QString digits = QString::number(count);
@@ -24,7 +22,9 @@ QString countText(std::uint64_t count) {
 }
 
 QString countedText(std::uint64_t count, const QString& one, const QString& many) {
-  return QStringLiteral("%1 %2").arg(countText(count), count == 1 ? one : many.isEmpty() ? one + QLatin1Char('s') : many);
+  return QStringLiteral("%1 %2").arg(countText(count), count == 1       ? one
+                                                       : many.isEmpty() ? one + QLatin1Char('s')
+                                                                        : many);
 }
 
 QString percentText(double share) {

@@ -1,6 +1,6 @@
 #pragma once
-/// What the window writes for the user: regular files. A pipe or a device may keep a writer waiting, or swallow what was meant to
-/// be kept; who wants that has the command line.
+/// What the window writes for the user: regular files. A pipe or a device may keep a writer waiting, or swallow what
+/// was meant to be kept; who wants that has the command line.
 #include "base/progress.h"
 
 #include <QByteArray>

@@ -2,20 +2,12 @@
 
 namespace cleave::views {
 
-QString toQ(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-std::string toStd(const QString& text) {
-  return text.toStdString();
-}
+QString toQ(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+std::string toStd(const QString& text) { return text.toStdString(); }
 
-QString ranksText(int ranks) {
-  return countedText(static_cast<std::uint64_t>(ranks), "rank");
-}
+QString ranksText(int ranks) { return countedText(static_cast<std::uint64_t>(ranks), "rank"); }
 
-QString prose(std::string_view text) {
-  return toQ(text).remove(QLatin1Char('`'));
-}
+QString prose(std::string_view text) { return toQ(text).remove(QLatin1Char('`')); }
 
 QString shortOp(std::string_view op) {
   const std::size_t space = op.find("::");
@@ -66,8 +58,6 @@ QString nodeLink(const graph::Graph& graph, graph::NodeId node) {
   return link(QStringLiteral("node:%1").arg(node.raw()), nodeName(graph, node));
 }
 
-QString stepLink(std::uint64_t step) {
-  return link(QStringLiteral("step:%1").arg(step), countText(step));
-}
+QString stepLink(std::uint64_t step) { return link(QStringLiteral("step:%1").arg(step), countText(step)); }
 
 }  // namespace cleave::views

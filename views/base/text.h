@@ -3,8 +3,8 @@
 #include <QString>
 #include <QStringList>
 
-#include "views/base/quantities.h"
 #include "graph/graph.h"
+#include "views/base/quantities.h"
 
 namespace cleave::views {
 

@@ -11,9 +11,7 @@ namespace {
 
 constexpr int kFaint = 48;  ///< alpha of the pattern of what is whole
 
-QColor rgb(QRgb value) {
-  return QColor(value);
-}
+QColor rgb(QRgb value) { return QColor(value); }
 
 }  // namespace
 
@@ -81,7 +79,8 @@ QString describe(LayerForm form) {
     case LayerForm::Row: return QStringLiteral("row: each rank sums over a part of the input features");
     case LayerForm::Vocab: return QStringLiteral("vocab: each rank holds a part of the vocabulary");
     case LayerForm::Expert: return QStringLiteral("expert: each rank computes a part of the experts");
-    case LayerForm::Sequence: return QStringLiteral("sequence: whole weights, each rank computes a part of the sequence");
+    case LayerForm::Sequence:
+      return QStringLiteral("sequence: whole weights, each rank computes a part of the sequence");
     case LayerForm::Replicated: return QStringLiteral("replicated: every rank computes all of it");
     case LayerForm::Open: return QStringLiteral("open: not decided yet");
   }

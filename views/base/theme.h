@@ -1,9 +1,9 @@
 #pragma once
 /// Colours and patterns of the window, light and dark, in one place: the canvas and every panel take them from here.
 ///
-/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), layers by the form they
-/// took (darker, so that white reads on them), and never by hue alone: placements have a chip text ("S1") and a fill pattern
-/// too, forms a word ("row") and a pattern.
+/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), layers by the form
+/// they took (darker, so that white reads on them), and never by hue alone: placements have a chip text ("S1") and a
+/// fill pattern too, forms a word ("row") and a pattern.
 ///
 ///     const Theme theme = Theme::of(widget->palette());
 ///     painter.fillRect(r, theme.placementColor(placement));   // placement: std::optional<rules::Placement>

@@ -42,9 +42,7 @@ Worker::Worker(QObject* parent) : QObject(parent), m_state(std::make_shared<Stat
   m_thread = std::thread([state = m_state] { loop(state); });
 }
 
-Worker::~Worker() {
-  shutdown();
-}
+Worker::~Worker() { shutdown(); }
 
 void Worker::shutdown() {
   close();
@@ -113,9 +111,7 @@ bool Worker::join(Clock::time_point until) {
   return false;
 }
 
-bool Worker::hasLeftBehind() {
-  return hasLeftThread;
-}
+bool Worker::hasLeftBehind() { return hasLeftThread; }
 
 void Worker::loop(const std::shared_ptr<State>& state) {
   for (;;) {

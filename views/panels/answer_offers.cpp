@@ -1,7 +1,7 @@
 #include "views/panels/answer_offers.h"
 
-#include "views/panels/figures.h"
 #include "views/base/text.h"
+#include "views/panels/figures.h"
 
 namespace cleave::views {
 
@@ -33,9 +33,7 @@ QString figureRow(const QString& name, const QString& before, const QString& aft
 }
 }  // namespace
 
-QString changeText(const solve::Change& change) {
-  return asLabel(prose(solve::toText(change)));
-}
+QString changeText(const solve::Change& change) { return asLabel(prose(solve::toText(change))); }
 
 std::vector<Offer> coreOffers(Document& document, const solve::Core& core) {
   std::vector<Offer> offers;
@@ -75,12 +73,14 @@ std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, con
     const QString change = toQ(fit.change);
     const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(document.model()->info);
     QString tip = QObject::tr("As on the command line: %1").arg(toQ(fit.flags));
-    if (isOtherGraph) tip += QObject::tr("\nThe model is captured again: what can be undone, and the plans A and B, go with the graph they are of.");
-    offers.push_back({QObject::tr("With <b>%1</b>: %2 a rank, %3 a step")
-                          .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
-                      isOtherGraph ? QObject::tr("Capture again with %1").arg(change) : QObject::tr("Solve with %1").arg(change),
-                      tip,
-                      [&document, fit] { document.applyFit(fit); }});
+    if (isOtherGraph)
+      tip += QObject::tr(
+          "\nThe model is captured again: what can be undone, and the plans A and B, go with the graph they are of.");
+    offers.push_back(
+        {QObject::tr("With <b>%1</b>: %2 a rank, %3 a step")
+             .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
+         isOtherGraph ? QObject::tr("Capture again with %1").arg(change) : QObject::tr("Solve with %1").arg(change),
+         tip, [&document, fit] { document.applyFit(fit); }});
   }
   QStringList rest = toQ(pipeline::restText(fits)).trimmed().split(QLatin1Char('\n'), Qt::SkipEmptyParts);
   for (QString& line : rest) line = line.toHtmlEscaped();
@@ -102,7 +102,7 @@ AnswerText answerText(Document& document, const WhyNotReply& reply, const TextCo
                           quiet(QObject::tr("against the plan shown"), colors));
   if (!answer.core.constraints.empty())
     text.html += heading(answer.core.isIrreducible ? QObject::tr("These cannot hold together; each one is needed")
-                                               : QObject::tr("These cannot hold together"),
+                                                   : QObject::tr("These cannot hold together"),
                          colors);
   text.offers = coreOffers(document, answer.core);
   if (answer.pin) {

@@ -1,9 +1,9 @@
 #pragma once
 /// What panels offer to do about an answer: why-not replies, sets of constraints, remedies. Words, figures and a button
 /// for each; a button changes the document's demands and solves again.
-#include "views/session/document.h"
 #include "views/panels/panel_parts.h"
 #include "views/panels/rich_text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 

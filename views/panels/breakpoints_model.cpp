@@ -1,7 +1,7 @@
 #include "views/panels/breakpoints_model.h"
 
-#include "views/panels/chip_delegate.h"
 #include "views/base/text.h"
+#include "views/panels/chip_delegate.h"
 
 namespace cleave::views {
 
@@ -84,9 +84,7 @@ BreakpointsModel::BreakpointsModel(Document& document, QObject* parent)
 int BreakpointsModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(m_shown.size());
 }
-int BreakpointsModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : 1;
-}
+int BreakpointsModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : 1; }
 
 QVariant BreakpointsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};

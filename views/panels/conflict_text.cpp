@@ -1,5 +1,5 @@
-#include "views/panels/explain_text.h"
 #include "views/base/text.h"
+#include "views/panels/explain_text.h"
 
 namespace cleave::views {
 
@@ -14,9 +14,9 @@ QString conflictText(const Document& document, const TextColors& colors) {
                          .arg(colors.conflict, toQ(solve::noSolutionText(solved->result)) + QLatin1Char('.'));
       QStringList lines;
       for (const solve::ConflictRecord& cause : solved->result.causes)
-        lines << (cause.isOfWholePlan() ? prose(cause.reason).toHtmlEscaped()
-                                        : QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node),
-                                                                       prose(cause.reason).toHtmlEscaped()));
+        lines << (cause.isOfWholePlan()
+                      ? prose(cause.reason).toHtmlEscaped()
+                      : QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped()));
       if (!lines.isEmpty())
         html += heading(QObject::tr("Dead ends of the search, most often first; F8 goes to them"), colors) +
                 lineList(lines);
@@ -28,7 +28,9 @@ QString conflictText(const Document& document, const TextColors& colors) {
           "<p>This search met no conflict: it weighs whole plans by time and memory instead of trying one "
           "candidate after the other.</p>");
     return stats.conflicts == 0
-               ? QObject::tr("<p>This search met no conflict: the first candidate that sizes and pins leave each layer held.</p>")
+               ? QObject::tr(
+                     "<p>This search met no conflict: the first candidate that sizes and pins leave each layer "
+                     "held.</p>")
                : QObject::tr(
                      "<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one "
                      "before.</p>")
@@ -36,15 +38,18 @@ QString conflictText(const Document& document, const TextColors& colors) {
   }
   const solve::ConflictCard& card = *state->conflict;
   const graph::Node& node = graph.node(card.node);
-  const QString where = card.conflict.isOfWholePlan()
-                            ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
-                            : QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step));
+  const QString where =
+      card.conflict.isOfWholePlan()
+          ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
+          : QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step));
   QString html;
   if (const auto& solved = document.solved();
       solved && solved->result.outcome == solve::Outcome::NoSolution && !solved->result.core.constraints.empty())
-    html = quiet(QObject::tr("%1. Below stands why; this is one of the dead ends on the way.").arg(toQ(solve::noSolutionText(solved->result))), colors);
+    html = quiet(QObject::tr("%1. Below stands why; this is one of the dead ends on the way.")
+                     .arg(toQ(solve::noSolutionText(solved->result))),
+                 colors);
   html += QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
-                     .arg(colors.conflict, sentenceHtml(card.headline, graph), quiet(where, colors));
+              .arg(colors.conflict, sentenceHtml(card.headline, graph), quiet(where, colors));
   const auto section = [&](const QString& title, const std::vector<solve::Sentence>& sentences) {
     QStringList lines;
     for (const solve::Sentence& sentence : sentences) lines << sentenceHtml(sentence, graph);

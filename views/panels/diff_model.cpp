@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "views/panels/chip_delegate.h"
 #include "solve/problem/wording.h"
 #include "views/base/text.h"
+#include "views/panels/chip_delegate.h"
 
 namespace cleave::views {
 
@@ -76,9 +76,7 @@ void DiffModel::setRows(std::vector<DiffRow> rows) {
 int DiffModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
 }
-int DiffModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : ColumnCount;
-}
+int DiffModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 QVariant DiffModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};

@@ -7,13 +7,13 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "plan/shares.h"
+#include "views/base/text.h"
 #include "views/panels/diff_model.h"
 #include "views/panels/figures.h"
 #include "views/panels/link_text.h"
 #include "views/panels/panel_parts.h"
 #include "views/panels/tables.h"
-#include "plan/shares.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -24,7 +24,8 @@ constexpr int kLetterWidth = 7;  ///< of a button with one letter, in letters
 
 enum class Better { Lower, Higher, Neither };
 
-/// Breaks between a count and its bytes, or all it is a part of, alone, so that a narrow panel has room for all columns.
+/// Breaks between a count and its bytes, or all it is a part of, alone, so that a narrow panel has room for all
+/// columns.
 QString breakable(const QString& text) {
   return text.toHtmlEscaped()
       .replace(QLatin1Char(' '), QStringLiteral("&nbsp;"))
@@ -79,9 +80,9 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
   const auto share = [&](const QString& name, const std::pair<double, double>& share) {
     // The change is that of the figures shown, which are rounded towards what is not split.
     const double shown = plan::shownPercent(share.second) - plan::shownPercent(share.first);
-    const QString points = QObject::tr("%1%2 points")
-                               .arg(shown < 0 ? QStringLiteral("−") : QStringLiteral("+"),
-                                    QString::number(std::abs(shown), 'f', 1));
+    const QString points =
+        QObject::tr("%1%2 points")
+            .arg(shown < 0 ? QStringLiteral("−") : QStringLiteral("+"), QString::number(std::abs(shown), 'f', 1));
     rows << figureRow(name, toQ(plan::percentText(share.first)), toQ(plan::percentText(share.second)),
                       verdict(shown, Better::Higher, points, colors));
   };
@@ -109,8 +110,10 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
 QString whyNothing(const Branch& branch, bool isShown) {
   if (!branch.solved || branch.solved->result.outcome != solve::Outcome::NoSolution)
     return QObject::tr("The search of %1 was stopped before it found a plan.").arg(branch.name);
-  const QString text = QObject::tr("%1 for %2, so there is nothing to compare").arg(toQ(solve::noSolutionText(branch.solved->result)), branch.name);
-  return text + (isShown ? QObject::tr(": the conflict card says why.") : QObject::tr(": show %1, and the conflict card says why.").arg(branch.name));
+  const QString text = QObject::tr("%1 for %2, so there is nothing to compare")
+                           .arg(toQ(solve::noSolutionText(branch.solved->result)), branch.name);
+  return text + (isShown ? QObject::tr(": the conflict card says why.")
+                         : QObject::tr(": show %1, and the conflict card says why.").arg(branch.name));
 }
 
 DiffPanel::DiffPanel(Document& document, QWidget* parent)

@@ -3,8 +3,8 @@
 /// and values that changed, and the two ways out: keep B, or go back to A.
 #include <QWidget>
 
-#include "views/session/document.h"
 #include "views/panels/rich_text.h"
+#include "views/session/document.h"
 
 class QBoxLayout;
 class QLabel;

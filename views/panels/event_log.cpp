@@ -4,10 +4,10 @@
 #include <QPainter>
 #include <QScrollBar>
 
-#include "views/base/theme.h"
-#include "views/session/document_state.h"
-#include "views/panels/chip_delegate.h"
 #include "views/base/text.h"
+#include "views/base/theme.h"
+#include "views/panels/chip_delegate.h"
+#include "views/session/document_state.h"
 
 namespace cleave::views {
 
@@ -63,12 +63,8 @@ solve::Event EventLogModel::eventAt(int row) const {
   return at < block->size() ? (*block)[at] : solve::Event{};
 }
 
-int EventLogModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : m_rows;
-}
-int EventLogModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : ColumnCount;
-}
+int EventLogModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : m_rows; }
+int EventLogModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 QVariant EventLogModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid() || !m_trace) return {};
@@ -102,12 +98,8 @@ EventLogView::EventLogView(EventLogModel& model, QWidget* parent) : QAbstractScr
   connect(verticalScrollBar(), &QScrollBar::valueChanged, viewport(), qOverload<>(&QWidget::update));
 }
 
-int EventLogView::rowHeight() const {
-  return fontMetrics().height() + 4;
-}
-int EventLogView::visibleRows() const {
-  return std::max(1, viewport()->height() / rowHeight());
-}
+int EventLogView::rowHeight() const { return fontMetrics().height() + 4; }
+int EventLogView::visibleRows() const { return std::max(1, viewport()->height() / rowHeight()); }
 
 void EventLogView::updateScrollBar() {
   verticalScrollBar()->setRange(0, std::max(0, m_model.rowCount() - visibleRows()));

@@ -9,10 +9,10 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "views/base/text.h"
 #include "views/panels/answer_offers.h"
 #include "views/panels/link_text.h"
 #include "views/panels/panel_parts.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -13,9 +13,7 @@ QString whyNotLink(const QString& choice) {
   return link(QStringLiteral("whynot:%1").arg(choice), QObject::tr("why not?"));
 }
 
-int ranksOf(const Document& document) {
-  return document.stepState() ? document.stepState()->ranks : 0;
-}
+int ranksOf(const Document& document) { return document.stepState() ? document.stepState()->ranks : 0; }
 
 QString valueLine(const Document& document, ValueId value) {
   const graph::Graph& graph = *document.graph();
@@ -61,10 +59,12 @@ QString candidateRow(const solve::CandidateFate& candidate, bool asks, const Tex
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
   // A copy goes by its placement: its strategy's name means what is split.
-  const bool isCopied = candidate.choice && candidate.choice->strategy && candidate.name != rules::toText(candidate.choice->strategy->strategy);
+  const bool isCopied = candidate.choice && candidate.choice->strategy &&
+                        candidate.name != rules::toText(candidate.choice->strategy->strategy);
   const QString demand = toQ(isCopied ? candidate.choice->results.front().text() : candidate.name);
   const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(demand) : QString();
-  QString rows = row({nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))), cell(fateText(candidate, colors)), cell(quiet(collective, colors)), cell(ask)});
+  QString rows = row({nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))),
+                      cell(fateText(candidate, colors)), cell(quiet(collective, colors)), cell(ask)});
   if (!why.isEmpty()) rows += row({cell({}), cell(quiet(why, colors), 3)});
   return rows;
 }
@@ -203,9 +203,7 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
   return text;
 }
 
-bool hasSolution(const Document& document) {
-  return document.solved() && document.solved()->result.solution;
-}
+bool hasSolution(const Document& document) { return document.solved() && document.solved()->result.solution; }
 
 /// The chain and the costs in the plan, then the candidates at this step of the search.
 QString choiceSections(const Document& document, const TextColors& colors) {
@@ -301,9 +299,10 @@ DecisionText decisionText(const Document& document, const TextColors& colors) {
   for (const ValueId result : node.results) {
     const graph::Value& value = graph.value(result);
     const auto placement = document.placementOf(result);
-    text.html += QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>")
-                     .arg(mono(shapeText(value.type.shape)), escaped(graph::toText(value.type.dtype)), chip(placement, ranksOf(document)),
-                          placement ? describe(placement, ranksOf(document)) : QString());
+    text.html +=
+        QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>")
+            .arg(mono(shapeText(value.type.shape)), escaped(graph::toText(value.type.dtype)),
+                 chip(placement, ranksOf(document)), placement ? describe(placement, ranksOf(document)) : QString());
   }
   if (const QString assigned = assignedLine(document, focus.node);
       !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !document.decision())

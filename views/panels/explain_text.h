@@ -5,8 +5,8 @@
 #include <QString>
 #include <vector>
 
-#include "views/session/document.h"
 #include "views/panels/rich_text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 
@@ -30,7 +30,8 @@ DecisionText decisionText(const Document& document, const TextColors& colors);
 /// The chain from a value back to the choice that decided it.
 QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& graph, const TextColors& colors);
 /// Every choice with what the best plan with it costs more, each with a "why not?" link.
-QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double slackPercent, const TextColors& colors);
+QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double slackPercent,
+                    const TextColors& colors);
 
 /// The pattern of the layers that are like this one but for the numbers in their names, and how many there are;
 /// 1 or none: it stands alone, or others of another form share the pattern.

@@ -17,13 +17,9 @@ QString changeText(Amount change, Text text) {
 }
 }  // namespace
 
-QString timeText(Femtoseconds time) {
-  return toQ(solve::timeText(time));
-}
+QString timeText(Femtoseconds time) { return toQ(solve::timeText(time)); }
 
-QString timeChange(Femtoseconds change) {
-  return changeText(change, &timeText);
-}
+QString timeChange(Femtoseconds change) { return changeText(change, &timeText); }
 
 QString bytesChange(std::int64_t bytes) {
   return changeText(bytes, [](std::int64_t size) { return bytesText(size); });

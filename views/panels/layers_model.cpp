@@ -1,7 +1,7 @@
 #include "views/panels/layers_model.h"
 
-#include "views/panels/chip_delegate.h"
 #include "views/base/text.h"
+#include "views/panels/chip_delegate.h"
 
 namespace cleave::views {
 
@@ -17,9 +17,7 @@ void LayersModel::setPlan(std::shared_ptr<const plan::Plan> plan) {
 int LayersModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() || !m_plan ? 0 : static_cast<int>(m_plan->layers.size());
 }
-int LayersModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : ColumnCount;
-}
+int LayersModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 const plan::ParameterPlan* LayersModel::weightOf(const plan::LayerPlan& layer) const {
   const auto found = m_parameters.find(layer.weight);

@@ -3,8 +3,8 @@
 #include <QPainter>
 #include <QScrollBar>
 
-#include "views/session/document.h"
 #include "views/panels/rich_text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 
@@ -18,9 +18,7 @@ LinkText::LinkText(Document& document, QWidget* parent) : QTextBrowser(parent) {
   });
 }
 
-void LinkText::setEmptyText(const QString& text) {
-  m_emptyText = text;
-}
+void LinkText::setEmptyText(const QString& text) { m_emptyText = text; }
 
 void LinkText::showHtml(const QString& html, bool isSameSubject) {
   const QString shown = html.isEmpty() ? QString() : richTextStyle(palette()) + html;

@@ -9,9 +9,7 @@ namespace cleave::views {
 namespace {
 constexpr std::size_t kStackFrom = 3;
 
-QString lastPart(const std::string& path) {
-  return toQ(path.substr(path.rfind('.') + 1));
-}
+QString lastPart(const std::string& path) { return toQ(path.substr(path.rfind('.') + 1)); }
 
 std::size_t mix(std::size_t seed, std::size_t value) {
   return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
@@ -154,9 +152,7 @@ int ModulesModel::rowCount(const QModelIndex& parent) const {
   return static_cast<int>(m_items[static_cast<std::size_t>(parent.internalId())].children.size());
 }
 
-int ModulesModel::columnCount(const QModelIndex&) const {
-  return ColumnCount;
-}
+int ModulesModel::columnCount(const QModelIndex&) const { return ColumnCount; }
 
 QVariant ModulesModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
@@ -176,7 +172,8 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
       break;
     case Split:
       if (role == kSplitTallyRole) return QVariant::fromValue(item.tally);
-      if (role == Qt::ToolTipRole || role == Qt::AccessibleTextRole) return splitLines(item.tally).join(QLatin1Char('\n'));
+      if (role == Qt::ToolTipRole || role == Qt::AccessibleTextRole)
+        return splitLines(item.tally).join(QLatin1Char('\n'));
       break;
     case Operators:
       if (role == Qt::DisplayRole) return item.operators;

@@ -1,13 +1,14 @@
 #pragma once
-/// The modules of a model as a tree, each with the bar that the canvas has for it (canvas/split_counts.h). Three or more equal neighbours
+/// The modules of a model as a tree, each with the bar that the canvas has for it (canvas/split_counts.h). Three or
+/// more equal neighbours
 /// ("layers.0" to "layers.31") stand under one stack row "0 – 31  ×32".
 ///
 /// Columns: Module, Split, Operators. Rows answer `kTargetRole` ("scope:model.layers.3").
 #include <QAbstractItemModel>
 #include <vector>
 
-#include "views/session/document.h"
 #include "views/panels/chip_delegate.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 

@@ -31,9 +31,7 @@ void NodesModel::setState(std::shared_ptr<const StepState> state) {
 int NodesModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() || !m_graph ? 0 : static_cast<int>(m_graph->nodes.size());
 }
-int NodesModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : ColumnCount;
-}
+int NodesModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 MaybePlacement NodesModel::placementOf(NodeId node) const {
   const auto& results = m_graph->node(node).results;
@@ -67,7 +65,8 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole: return text(node, index.column());
     case Qt::AccessibleTextRole:
-      return index.column() == PlacementColumn ? QVariant(describe(placementOf(node), m_state ? m_state->ranks : 0)) : text(node, index.column());
+      return index.column() == PlacementColumn ? QVariant(describe(placementOf(node), m_state ? m_state->ranks : 0))
+                                               : text(node, index.column());
     case kPlacementRole: return index.column() == PlacementColumn ? QVariant::fromValue(placementOf(node)) : QVariant();
     case kRanksRole: return m_state ? m_state->ranks : 0;
     case kSortRole:

@@ -3,8 +3,8 @@
 /// Columns: Name, Operator, Module, Shape, Placement, Strategy. Rows answer `kTargetRole` ("node:12").
 #include <QAbstractTableModel>
 
-#include "views/session/document.h"
 #include "views/panels/chip_delegate.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 

@@ -10,8 +10,8 @@
 #include <QTimer>
 #include <QVBoxLayout>
 
-#include "views/session/document.h"
 #include "views/panels/rich_text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 
@@ -124,9 +124,7 @@ void ElidedButton::paintEvent(QPaintEvent*) {
   painter.drawControl(QStyle::CE_PushButton, option);
 }
 
-QSize ElidedLabel::minimumSizeHint() const {
-  return {0, QLabel::minimumSizeHint().height()};
-}
+QSize ElidedLabel::minimumSizeHint() const { return {0, QLabel::minimumSizeHint().height()}; }
 
 QString ElidedLabel::shownText() const {
   return fontMetrics().elidedText(text(), Qt::ElideRight, contentsRect().width() - std::max(0, indent()));
@@ -196,9 +194,7 @@ void OfferList::setOffers(const QString& headHtml, std::vector<Offer> offers) {
   updateGeometry();
 }
 
-void OfferList::clear() {
-  setOffers({}, {});
-}
+void OfferList::clear() { setOffers({}, {}); }
 
 QString OfferList::plainText() const {
   QStringList lines;
@@ -215,9 +211,7 @@ QSize OfferList::sizeHint() const {
   return {width, m_layout->totalHeightForWidth(width) + 2 * frameWidth()};
 }
 
-QSize OfferList::minimumSizeHint() const {
-  return {0, std::min(sizeHint().height(), fontMetrics().height() * 6)};
-}
+QSize OfferList::minimumSizeHint() const { return {0, std::min(sizeHint().height(), fontMetrics().height() * 6)}; }
 
 void OfferList::resizeEvent(QResizeEvent* event) {
   QScrollArea::resizeEvent(event);

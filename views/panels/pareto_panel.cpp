@@ -5,9 +5,9 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "views/base/text.h"
 #include "views/panels/panel_parts.h"
 #include "views/panels/pareto_plot.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -84,7 +84,8 @@ void ParetoPanel::showPlot() {
   m_plot->setData(std::move(data));
   const auto& plan = m_document.plan();
   const std::string chosen = plan ? plan::choiceInWords(*plan) : std::string();
-  m_summary->setText(chosen.empty() ? m_plot->summary() : tr("%1 The plan shown: %2.").arg(m_plot->summary(), toQ(chosen)));
+  m_summary->setText(chosen.empty() ? m_plot->summary()
+                                    : tr("%1 The plan shown: %2.").arg(m_plot->summary(), toQ(chosen)));
 }
 
 void ParetoPanel::showEmpty() {
@@ -95,8 +96,8 @@ void ParetoPanel::showEmpty() {
   if (!m_document.model()) return m_empty->say(tr("%1 Open a model to begin.").arg(promise));
   if (m_document.activity() == Activity::Solving) return m_empty->say(tr("%1 The search goes on.").arg(promise));
   if (solved && solved->result.outcome == solve::Outcome::NoSolution)
-    return m_empty->say(
-        tr("%1, so there is nothing to trade. The conflict card says what stands in the way.").arg(toQ(solve::noSolutionText(solved->result))));
+    return m_empty->say(tr("%1, so there is nothing to trade. The conflict card says what stands in the way.")
+                            .arg(toQ(solve::noSolutionText(solved->result))));
   if (!solved || !solved->result.optimum)
     return m_empty->say(tr("%1 Only the optimal engine knows them all.").arg(promise), tr("Solve with optimal"));
   const auto& front = m_document.front();

@@ -6,9 +6,9 @@
 #include <QPainterPath>
 #include <algorithm>
 
+#include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/panels/figures.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -132,9 +132,7 @@ QString ParetoPlot::readout() const {
   return text;
 }
 
-QString ParetoPlot::summary() const {
-  return m_data.front.points.empty() ? QString() : toQ(toText(m_data.front));
-}
+QString ParetoPlot::summary() const { return m_data.front.points.empty() ? QString() : toQ(toText(m_data.front)); }
 
 QPolygonF ParetoPlot::steps() const {
   const QRectF plot = plotRect();
@@ -315,13 +313,9 @@ void ParetoPlot::mouseDoubleClickEvent(QMouseEvent* event) {
     emit pointUsed(point(index));
 }
 
-void ParetoPlot::mouseMoveEvent(QMouseEvent* event) {
-  hover(pointAt(event->position()));
-}
+void ParetoPlot::mouseMoveEvent(QMouseEvent* event) { hover(pointAt(event->position())); }
 
-void ParetoPlot::leaveEvent(QEvent*) {
-  hover(-1);
-}
+void ParetoPlot::leaveEvent(QEvent*) { hover(-1); }
 
 void ParetoPlot::keyPressEvent(QKeyEvent* event) {
   if (count() == 0) return QWidget::keyPressEvent(event);

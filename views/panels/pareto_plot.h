@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "views/session/document.h"
 #include "views/panels/plot_axis.h"
+#include "views/session/document.h"
 
 class QLabel;
 class QPushButton;
@@ -20,7 +20,7 @@ namespace cleave::views {
 class EmptyState;
 
 struct ParetoData {
-  solve::Optimum::Front front;  ///< points in any order
+  solve::Optimum::Front front;                ///< points in any order
   std::optional<solve::ParetoPoint> present;  ///< the plan shown now; bytes of a rank
   std::optional<std::int64_t> budgetBytes;
 };

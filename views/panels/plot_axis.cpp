@@ -25,13 +25,15 @@ PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int m
   m_high = high + margin;
   // One tick tells where it is, and not how far the next would be.
   double step = niceStep((m_high - m_low) / unitSize / std::max(1, most));
-  for (m_ticks = ticksOf(step * unitSize); m_ticks.size() < 2; m_ticks = ticksOf(step * unitSize)) step = niceStep(step / 2.5);
+  for (m_ticks = ticksOf(step * unitSize); m_ticks.size() < 2; m_ticks = ticksOf(step * unitSize))
+    step = niceStep(step / 2.5);
   m_decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
 }
 
 std::vector<double> PlotAxis::ticksOf(double step) const {
   std::vector<double> ticks;
-  for (double tick = std::ceil(m_low / step - 1e-9); tick * step <= m_high * (1 + 1e-12); ++tick) ticks.push_back(tick * step);
+  for (double tick = std::ceil(m_low / step - 1e-9); tick * step <= m_high * (1 + 1e-12); ++tick)
+    ticks.push_back(tick * step);
   return ticks;
 }
 
@@ -51,8 +53,6 @@ PlotAxis PlotAxis::ofBytes(std::int64_t low, std::int64_t high, int most) {
   return PlotAxis(static_cast<double>(low), static_cast<double>(high), size, QString::fromLatin1(kUnits[unit]), most);
 }
 
-QString PlotAxis::label(double tick) const {
-  return QString::number(tick / m_unitSize, 'f', m_decimals);
-}
+QString PlotAxis::label(double tick) const { return QString::number(tick / m_unitSize, 'f', m_decimals); }
 
 }  // namespace cleave::views

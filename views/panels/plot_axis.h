@@ -14,8 +14,8 @@ namespace cleave::views {
 class PlotAxis {
  public:
   PlotAxis() = default;
-  /// Femtoseconds, labelled in the decimal unit of the high end; two ticks at least and about `most` at most. The range is widened a little on
-  /// both sides, and to something visible when low equals high.
+  /// Femtoseconds, labelled in the decimal unit of the high end; two ticks at least and about `most` at most. The range
+  /// is widened a little on both sides, and to something visible when low equals high.
   static PlotAxis ofTime(Femtoseconds low, Femtoseconds high, int most);
   /// Bytes, labelled in the binary unit of the high end.
   static PlotAxis ofBytes(std::int64_t low, std::int64_t high, int most);

@@ -7,10 +7,10 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
+#include "views/base/text.h"
 #include "views/panels/link_text.h"
 #include "views/panels/panel_parts.h"
 #include "views/panels/world_sizes.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -18,9 +18,7 @@ namespace {
 constexpr int kWorldSizes = 64;
 constexpr int kWideEnough = 760;  ///< pixels from which the text and the numbers of ranks stand side by side
 
-QString times(std::size_t count) {
-  return count > 1 ? QStringLiteral("×%1").arg(countText(count)) : QString();
-}
+QString times(std::size_t count) { return count > 1 ? QStringLiteral("×%1").arg(countText(count)) : QString(); }
 
 QString nodeNamed(const graph::Graph& graph, NodeId node, const QString& text) {
   return node.isValid() && node.index() < graph.nodes.size() ? link(QStringLiteral("node:%1").arg(node.raw()), text)
@@ -30,8 +28,10 @@ QString nodeNamed(const graph::Graph& graph, NodeId node, const QString& text) {
 /// A group: its name and count, its bytes, and under them what follows.
 void addGroup(QStringList& rows, const QString& name, std::size_t count, std::optional<std::int64_t> bytes,
               const QString& words, const TextColors& colors) {
-  const QString wide = QStringLiteral("<td width=\"80%\">%1</td>").arg(name);  // no break inside a name while there is room
-  rows << row({wide, numberCell(quiet(times(count), colors)), numberCell(bytes ? bytesText(*bytes).replace(QLatin1Char(' '), QChar::Nbsp) : QString())});
+  const QString wide =
+      QStringLiteral("<td width=\"80%\">%1</td>").arg(name);  // no break inside a name while there is room
+  rows << row({wide, numberCell(quiet(times(count), colors)),
+               numberCell(bytes ? bytesText(*bytes).replace(QLatin1Char(' '), QChar::Nbsp) : QString())});
   if (!words.isEmpty()) rows << row({cell(quiet(words, colors), 3)});
 }
 }  // namespace
@@ -71,7 +71,9 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
     addGroup(rows, nodeNamed(graph, weights.first, toQ(weights.pattern)), weights.count, weights.bytes,
              proseHtml(weights.why, graph), colors);
   if (!rows.isEmpty())
-    html += heading(QObject::tr("Whole on every rank, whatever the plan: %1").arg(bytesText(preflight.wholeBytes)), colors) + table(rows);
+    html += heading(QObject::tr("Whole on every rank, whatever the plan: %1").arg(bytesText(preflight.wholeBytes)),
+                    colors) +
+            table(rows);
   return html;
 }
 

@@ -3,8 +3,8 @@
 /// which numbers of ranks the model works. A click on a number of ranks takes it for the next solve.
 #include <QWidget>
 
-#include "views/session/document.h"
 #include "views/panels/rich_text.h"
+#include "views/session/document.h"
 
 class QBoxLayout;
 class QLabel;

@@ -4,9 +4,9 @@
 #include <QPainterPath>
 #include <QToolTip>
 
+#include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/panels/run_panel.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -99,9 +99,7 @@ void RankBars::keyPressEvent(QKeyEvent* event) {
 int RankBars::rowHeight() const {
   return fontMetrics().height() * 2 + kProgramBar + (m_showsProcess ? kProcessBar : 0) + 14;
 }
-int RankBars::legendHeight() const {
-  return fontMetrics().height() + 8;
-}
+int RankBars::legendHeight() const { return fontMetrics().height() + 8; }
 QSize RankBars::sizeHint() const {
   return {320, m_ranks.empty() ? 0 : static_cast<int>(m_ranks.size()) * rowHeight() + legendHeight()};
 }
@@ -243,9 +241,7 @@ void RankBars::paintSpark(QPainter& painter, const QRect& rect, const RankView& 
   painter.drawPath(path);
 }
 
-void RankBars::mousePressEvent(QMouseEvent* event) {
-  choose(rankAt(event->position().toPoint()));
-}
+void RankBars::mousePressEvent(QMouseEvent* event) { choose(rankAt(event->position().toPoint())); }
 
 bool RankBars::event(QEvent* event) {
   if (event->type() != QEvent::ToolTip) return QWidget::event(event);

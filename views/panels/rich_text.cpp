@@ -19,17 +19,13 @@ QString richTextStyle(const QPalette& palette) {
       .arg(palette.color(QPalette::Link).name(), fixed);
 }
 
-QString escaped(std::string_view text) {
-  return toQ(text).toHtmlEscaped();
-}
+QString escaped(std::string_view text) { return toQ(text).toHtmlEscaped(); }
 
 QString quiet(const QString& html, const TextColors& colors) {
   return html.isEmpty() ? html : QStringLiteral("<span style=\"color:%1\">%2</span>").arg(colors.quiet, html);
 }
 
-QString mono(const QString& text) {
-  return QStringLiteral("<code>%1</code>").arg(text.toHtmlEscaped());
-}
+QString mono(const QString& text) { return QStringLiteral("<code>%1</code>").arg(text.toHtmlEscaped()); }
 
 QString heading(const QString& text, const TextColors& colors) {
   return QStringLiteral("<p style=\"margin:10px 0 2px 0\"><b style=\"color:%1\">%2</b></p>").arg(colors.quiet, text);
@@ -62,9 +58,7 @@ QString numberCell(const QString& html) {
   return QStringLiteral("<td align=\"right\" style=\"white-space:nowrap\">&nbsp;%1&nbsp;</td>").arg(html);
 }
 
-QString row(const QStringList& cells) {
-  return QStringLiteral("<tr>%1</tr>").arg(cells.join(QString()));
-}
+QString row(const QStringList& cells) { return QStringLiteral("<tr>%1</tr>").arg(cells.join(QString())); }
 
 QString table(const QStringList& rows) {
   return QStringLiteral("<table cellspacing=\"0\" cellpadding=\"2\">%1</table>").arg(rows.join(QString()));

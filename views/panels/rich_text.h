@@ -5,9 +5,9 @@
 #include <QString>
 #include <QStringList>
 
-#include "views/base/theme.h"
 #include "graph/graph.h"
 #include "solve/explain/decision.h"
+#include "views/base/theme.h"
 
 namespace cleave::views {
 

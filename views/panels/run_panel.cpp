@@ -17,9 +17,9 @@
 #include <QVBoxLayout>
 
 #include "base/json.h"
-#include "views/base/theme.h"
 #include "plan/headline.h"
 #include "views/base/text.h"
+#include "views/base/theme.h"
 
 namespace cleave::views {
 
@@ -80,7 +80,8 @@ std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int r
   return {pipeline::checkMemory(*plan, *resolved), pipeline::checkUnsplitMemory(*plan)};
 }
 
-std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend, const QString& whyNot) {
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend,
+                                      const QString& whyNot) {
   std::vector<RunCheck> checks;
   const int gpus = launch::localGpuCount();
   std::string why;
@@ -90,7 +91,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch:
     checks.push_back({true, QObject::tr("No GPU here: CPU ranks over Gloo.")});
   else if (*resolved == launch::Backend::Nccl)
     checks.push_back(
-        {true, QObject::tr("%1 of %2 over NCCL.").arg(ranks).arg(countedText(static_cast<std::uint64_t>(gpus), "GPU"))});
+        {true,
+         QObject::tr("%1 of %2 over NCCL.").arg(ranks).arg(countedText(static_cast<std::uint64_t>(gpus), "GPU"))});
   else
     checks.push_back({true, why.empty() ? QObject::tr("CPU ranks over Gloo.") : toQ(why)});
   if (!whyNot.isEmpty()) {
@@ -229,8 +231,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(m_scroll);
 
-  connect(m_start, &QPushButton::clicked, this,
-          [this] { m_document.run(m_ranks->value(), backend(), insists()); });
+  connect(m_start, &QPushButton::clicked, this, [this] { m_document.run(m_ranks->value(), backend(), insists()); });
   connect(m_insist, &QCheckBox::toggled, this, &RunPanel::refreshSetup);
   connect(m_stop, &QPushButton::clicked, &document, &Document::stop);
   connect(m_export, &QPushButton::clicked, this, &RunPanel::exportRun);
@@ -255,13 +256,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   refreshResult();
 }
 
-launch::Backend RunPanel::backend() const {
-  return static_cast<launch::Backend>(m_backend->currentData().toInt());
-}
+launch::Backend RunPanel::backend() const { return static_cast<launch::Backend>(m_backend->currentData().toInt()); }
 
-bool RunPanel::insists() const {
-  return m_insist->isVisibleTo(this) && m_insist->isChecked();
-}
+bool RunPanel::insists() const { return m_insist->isVisibleTo(this) && m_insist->isChecked(); }
 
 void RunPanel::refreshSetup() {
   const bool hasModel = m_document.model() != nullptr;
@@ -339,15 +336,14 @@ void RunPanel::refreshResult() {
   if (!hasEnded) return;
   const Theme theme = Theme::of(palette());
   if (!state->report)
-    return m_verdict->setText(
-        QStringLiteral("<b style=\"color:%1\">%2%3</b>")
-            .arg(theme.conflict.name(), state->hasRanks() ? QString() : tr("Not started: "),
-                 state->failure.toHtmlEscaped()));
+    return m_verdict->setText(QStringLiteral("<b style=\"color:%1\">%2%3</b>")
+                                  .arg(theme.conflict.name(), state->hasRanks() ? QString() : tr("Not started: "),
+                                       state->failure.toHtmlEscaped()));
   const pipeline::RunReport& report = *state->report;
   const auto& failure = report.outcome.firstFailure;
-  QString text =
-      QStringLiteral("<b style=\"color:%1\">%2</b>")
-          .arg((report.verdict == pipeline::RunVerdict::Failed ? theme.conflict : theme.good).name(), verdictWord(report.verdict));
+  QString text = QStringLiteral("<b style=\"color:%1\">%2</b>")
+                     .arg((report.verdict == pipeline::RunVerdict::Failed ? theme.conflict : theme.good).name(),
+                          verdictWord(report.verdict));
   if (failure)
     text += tr(": rank %1 was the first to fail: it %2. %3")
                 .arg(failure->rank)
@@ -362,14 +358,16 @@ void RunPanel::refreshResult() {
                 .arg(countsText({first.allReduce, first.allGather, first.reduceScatter}),
                      countsText(planned(*state->plan)));
   }
-  for (const std::string& violation : report.violations) text += QStringLiteral("<br>") + toQ(violation).toHtmlEscaped();
+  for (const std::string& violation : report.violations)
+    text += QStringLiteral("<br>") + toQ(violation).toHtmlEscaped();
   for (const std::string& note : report.notes) text += QStringLiteral("<br>") + toQ(note).toHtmlEscaped();
   m_verdict->setText(text);
 
   m_outputs->setRowCount(static_cast<int>(report.outputs.size()));
   for (int row = 0; row < m_outputs->rowCount(); ++row) {
     const auto& output = report.outputs[static_cast<std::size_t>(row)];
-    const QString name = output.rank > 0 ? tr("%1 of rank %2").arg(toQ(output.name)).arg(output.rank) : toQ(output.name);
+    const QString name =
+        output.rank > 0 ? tr("%1 of rank %2").arg(toQ(output.name)).arg(output.rank) : toQ(output.name);
     const QString cells[] = {name, QString::number(output.maxAbs, 'e', 2),
                              tr("%1 %").arg(100 * output.ofTolerance, 0, 'g', 3),
                              output.within() ? tr("yes") : tr("no: %1").arg(deviationText(output))};

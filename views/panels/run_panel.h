@@ -24,13 +24,13 @@ struct RunCheck {
 /// What speaks for and against running this plan on so many ranks, in words. `whyNot`: what Document::whyNotRun says.
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend,
                                       const QString& whyNot = {});
-/// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no plan for
-/// so many, or no such backend here.
+/// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no
+/// plan for so many, or no such backend here.
 std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend);
 /// The command line that does the same, quoted for a shell; empty when there is none.
 QString runCommand(const Document& document, int ranks, launch::Backend backend, bool ignoresMemory = false);
-/// For the export button: the report as `run --json` writes it, with what was watched of each rank as `watched`; the samples as
-/// CSV. Of a run that has ended.
+/// For the export button: the report as `run --json` writes it, with what was watched of each rank as `watched`; the
+/// samples as CSV. Of a run that has ended.
 QString runToJson(const RunState& state);
 QString runToCsv(const RunState& state);
 

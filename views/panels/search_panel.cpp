@@ -6,9 +6,9 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "views/base/text.h"
 #include "views/panels/breakpoints_model.h"
 #include "views/panels/tables.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 

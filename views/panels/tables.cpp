@@ -95,9 +95,7 @@ TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, con
   updateRows();
 }
 
-void TablePanel::setEmptyText(const QString& text) {
-  m_empty->setText(text);
-}
+void TablePanel::setEmptyText(const QString& text) { m_empty->setText(text); }
 
 void TablePanel::updateRows() {
   m_rows.clear();

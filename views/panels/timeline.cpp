@@ -7,8 +7,8 @@
 #include <QToolTip>
 #include <QWheelEvent>
 
-#include "views/base/theme.h"
 #include "views/base/text.h"
+#include "views/base/theme.h"
 
 namespace cleave::views {
 
@@ -95,9 +95,7 @@ void Timeline::requestBuckets() {
                           });
 }
 
-QRect Timeline::plotRect() const {
-  return rect().adjusted(kMargin, 4, -kMargin, -kScaleRow);
-}
+QRect Timeline::plotRect() const { return rect().adjusted(kMargin, 4, -kMargin, -kScaleRow); }
 
 StepId Timeline::stepAt(int x) const {
   const QRect plot = plotRect();
@@ -272,9 +270,7 @@ void Timeline::mouseMoveEvent(QMouseEvent* event) {
   }
 }
 
-void Timeline::mouseDoubleClickEvent(QMouseEvent*) {
-  showAll();
-}
+void Timeline::mouseDoubleClickEvent(QMouseEvent*) { showAll(); }
 
 void Timeline::keyPressEvent(QKeyEvent* event) {
   const auto tenth = static_cast<std::int64_t>(std::max<StepId>(1, (m_last - m_first) / 10));

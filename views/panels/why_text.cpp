@@ -1,8 +1,8 @@
 // The parts of the decision panel that speak of the plan: why a value lies as it does, and what every other choice
 // costs.
+#include "views/base/text.h"
 #include "views/panels/explain_text.h"
 #include "views/panels/figures.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -55,7 +55,8 @@ QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPerce
   return html;
 }
 
-QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double slackPercent, const TextColors& colors) {
+QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double slackPercent,
+                    const TextColors& colors) {
   QStringList rows;
   for (const solve::Regret& regret : regrets) {
     const QString name = toQ(regret.name());

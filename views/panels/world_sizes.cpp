@@ -8,9 +8,9 @@
 #include <QToolTip>
 #include <algorithm>
 
+#include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/panels/figures.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -55,9 +55,7 @@ void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdic
       painter.drawLine(at(-4, -2), at(4, -2));
       painter.drawLine(at(-4, 2), at(4, 2));
       break;
-    case WorldSizeVerdict::NotAskedFor:
-      painter.drawEllipse(centre, 4, 4);
-      break;
+    case WorldSizeVerdict::NotAskedFor: painter.drawEllipse(centre, 4, 4); break;
     case WorldSizeVerdict::OverBudget:  // a vessel that is full
       painter.drawRect(QRectF(at(-4, -4), QSizeF(8, 8)));
       painter.fillRect(QRectF(at(-4, -4), QSizeF(8, 8)), ink);
@@ -137,9 +135,7 @@ const plan::WorldSize* WorldSizeStrip::sizeOf(int ranks) const {
   return found == m_sizes.end() ? nullptr : &*found;
 }
 
-QString WorldSizeStrip::notTried(int ranks) {
-  return tr("%1 – not tried").arg(ranksText(ranks));
-}
+QString WorldSizeStrip::notTried(int ranks) { return tr("%1 – not tried").arg(ranksText(ranks)); }
 
 QString WorldSizeStrip::detail() const {
   const plan::WorldSize* size = sizeOf(told());
@@ -179,9 +175,7 @@ QSize WorldSizeStrip::sizeHint() const {
   return {width, heightForWidth(width)};
 }
 
-QSize WorldSizeStrip::minimumSizeHint() const {
-  return {4 * (cellSize().width() + kGap), cellSize().height()};
-}
+QSize WorldSizeStrip::minimumSizeHint() const { return {4 * (cellSize().width() + kGap), cellSize().height()}; }
 
 QRect WorldSizeStrip::cellOf(int ranks) const {
   const int perRow = columns(width()), index = ranks - 1;
@@ -265,13 +259,9 @@ void WorldSizeStrip::mousePressEvent(QMouseEvent* event) {
   emit chosen(ranks);
 }
 
-void WorldSizeStrip::mouseMoveEvent(QMouseEvent* event) {
-  hover(ranksAt(event->position().toPoint()));
-}
+void WorldSizeStrip::mouseMoveEvent(QMouseEvent* event) { hover(ranksAt(event->position().toPoint())); }
 
-void WorldSizeStrip::leaveEvent(QEvent*) {
-  hover(0);
-}
+void WorldSizeStrip::leaveEvent(QEvent*) { hover(0); }
 
 void WorldSizeStrip::keyPressEvent(QKeyEvent* event) {
   const int perRow = columns(width());

@@ -1,7 +1,7 @@
 #pragma once
 /// How a model does on 1 to 64 ranks, a cell each, and what that means in words. Painted by hand; a verdict is told by
-/// its sign as much as by its colour: ✓ works, ◐ partly, – nothing splits, = does not pay, ○ not asked for, ✕ no solution,
-/// ■ over the budget, and a corner where an engine that does not look at the budget goes beyond it.
+/// its sign as much as by its colour: ✓ works, ◐ partly, – nothing splits, = does not pay, ○ not asked for, ✕ no
+/// solution, ■ over the budget, and a corner where an engine that does not look at the budget goes beyond it.
 #include <QWidget>
 #include <optional>
 #include <vector>

@@ -84,13 +84,9 @@ bool Answers::isPending(Question question) const {
   return m_questions.isBusy(tag) || m_surveys.isBusy(tag);
 }
 
-bool Answers::isIdle() const {
-  return !m_questions.isBusy() && !m_surveys.isBusy();
-}
+bool Answers::isIdle() const { return !m_questions.isBusy() && !m_surveys.isBusy(); }
 
-Answers::Subject Answers::subject() const {
-  return {m_solved};
-}
+Answers::Subject Answers::subject() const { return {m_solved}; }
 
 void Answers::setModel(std::shared_ptr<const pipeline::Model> model, const pipeline::SolveOptions& options) {
   cancel();
@@ -219,28 +215,30 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
     return void(emit remediesChanged());
   }
   m_remedies.reset();
-  m_surveys.post(kRemediesTag, {}, [this, search = subject(), model = m_model, card](const Progress& progress) -> Worker::Completion {
-    auto found = solve::remediesFor(search.problem(), search.solved->result, search.solved->options.engine,
-                                    card ? &*card : nullptr, progress);
-    auto remedies = std::make_shared<Remedies>();
-    if (card) remedies->conflict = card->node;
-    if (found)
-      remedies->offers = std::move(*found);
-    else
-      remedies->failure = toQ(found.error().message);
-    if (model && pipeline::isOverBudget(search.solved->result))
-      if (auto fits = pipeline::whatFits(*model, *search.solved, progress)) remedies->fits = std::move(*fits);
-    return [=, this, isWhole = !card, wasStopped = progress.cancelled()] {
-      if (search.solved != m_solved) return;
-      if (wasStopped) {
-        m_remediesAbout.reset();
-        return void(emit remediesChanged());
-      }
-      m_remedies = remedies;
-      if (isWhole) m_searchRemedies = remedies;
-      emit remediesChanged();
-    };
-  });
+  m_surveys.post(kRemediesTag, {},
+                 [this, search = subject(), model = m_model, card](const Progress& progress) -> Worker::Completion {
+                   auto found = solve::remediesFor(search.problem(), search.solved->result,
+                                                   search.solved->options.engine, card ? &*card : nullptr, progress);
+                   auto remedies = std::make_shared<Remedies>();
+                   if (card) remedies->conflict = card->node;
+                   if (found)
+                     remedies->offers = std::move(*found);
+                   else
+                     remedies->failure = toQ(found.error().message);
+                   if (model && pipeline::isOverBudget(search.solved->result))
+                     if (auto fits = pipeline::whatFits(*model, *search.solved, progress))
+                       remedies->fits = std::move(*fits);
+                   return [=, this, isWhole = !card, wasStopped = progress.cancelled()] {
+                     if (search.solved != m_solved) return;
+                     if (wasStopped) {
+                       m_remediesAbout.reset();
+                       return void(emit remediesChanged());
+                     }
+                     m_remedies = remedies;
+                     if (isWhole) m_searchRemedies = remedies;
+                     emit remediesChanged();
+                   };
+                 });
   emit remediesChanged();
 }
 

@@ -7,13 +7,13 @@
 /// or another solution). Short questions (analysis, why not, pre-flight) and surveys, which solve many times (remedies,
 /// world sizes, front), have a worker each, so that a click is answered while a survey goes on. A pending question
 /// reads as null (or as a WhyNotReply without an answer); isPending says so. GUI thread only.
-#include "views/session/document_state.h"
 #include "pipeline/what_fits.h"
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 #include "views/base/worker.h"
+#include "views/session/document_state.h"
 
 namespace cleave::views {
 
@@ -40,9 +40,9 @@ struct WhyNotReply {
 /// Changes that help, best first.
 struct Remedies {
   std::vector<solve::Remedy> offers;
-  NodeId conflict;  ///< the node of the conflict they were sought for; invalid: the whole search
+  NodeId conflict;                     ///< the node of the conflict they were sought for; invalid: the whole search
   std::optional<pipeline::Fits> fits;  ///< where the memory budget leaves no plan: what would
-  QString failure;  ///< one sentence, when they could not be computed
+  QString failure;                     ///< one sentence, when they could not be computed
 };
 
 /// How the model does on other numbers of ranks.
@@ -59,9 +59,9 @@ struct Front {
 
 /// Per node, for colours: what the shown solution costs there and how much the next choice would cost more.
 struct Heat {
-  std::vector<solve::StepCost> costs;                         ///< by NodeId
-  std::vector<solve::SmallestRegret>
-      smallestRegrets;  ///< by NodeId, `extra` against the plan shown; empty without an optimum
+  std::vector<solve::StepCost> costs;                  ///< by NodeId
+  std::vector<solve::SmallestRegret> smallestRegrets;  ///< by NodeId, `extra` against the plan shown; empty without an
+                                                       ///< optimum
 };
 
 /// The menu that a solve takes: its engine's own where none is chosen.

@@ -51,7 +51,8 @@ QString solvedText(const pipeline::Solved& solved) {
 QString endText(const solve::Trace& trace) {
   solve::Event last;
   const bool isEmpty = trace.size() == 0 || trace.read(trace.size() - 1, {&last, 1}) == 0;
-  if (!isEmpty && last.type == solve::EventType::Ended) return QObject::tr("and no plan: it ended at its limit before it found one.");
+  if (!isEmpty && last.type == solve::EventType::Ended)
+    return QObject::tr("and no plan: it ended at its limit before it found one.");
   if (!isEmpty && last.type == solve::EventType::Exhausted) return QObject::tr("and it found no plan.");
   if (!isEmpty && last.type == solve::EventType::Solution) return QObject::tr("and no plan. Solve makes one.");
   return QObject::tr("and no plan: it was stopped before it found one.");
@@ -66,9 +67,10 @@ QString noSolutionText(const pipeline::Solved& solved) {
     return QObject::tr("%1. The dead end met most often: %2").arg(none, prose(causes.front().reason));
   QStringList parts;
   for (const solve::Constraint& constraint : core) parts << prose(constraint.text);
-  const QString why = core.empty()       ? QObject::tr("every candidate was tried")
-                      : core.size() == 1 ? parts.front()
-                                         : QObject::tr("these cannot hold together: %1").arg(parts.join(QLatin1Char(' ')));
+  const QString why = core.empty() ? QObject::tr("every candidate was tried")
+                      : core.size() == 1
+                          ? parts.front()
+                          : QObject::tr("these cannot hold together: %1").arg(parts.join(QLatin1Char(' ')));
   return QStringLiteral("%1: %2").arg(none, why);
 }
 }  // namespace
@@ -105,9 +107,7 @@ Document::Document(QObject* parent) : QObject(parent), m_answers(this), m_jobs(t
     connect(this, signal, this, [this] { m_answers.setOptions(m_settings); });
 }
 
-Document::~Document() {
-  shutdown();
-}
+Document::~Document() { shutdown(); }
 
 void Document::shutdown() {
   m_growTimer.stop();
@@ -135,7 +135,8 @@ void Document::setActivity(Activity activity) {
 }
 
 bool Document::isIdle() const {
-  return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy() && !m_files.isBusy() && m_answers.isIdle();
+  return m_activity == Activity::Idle && !m_jobs.isBusy() && !m_reads.isBusy() && !m_files.isBusy() &&
+         m_answers.isIdle();
 }
 
 void Document::endWork(Activity what, bool succeeded, const QString& sentence) {
@@ -276,8 +277,8 @@ void Document::reportSolve(const SolveAnswer& answer) {
   bool succeeded = true;
   QString sentence;
   if (!solved || solved->result.outcome == solve::Outcome::Stopped) {
-    sentence =
-        tr("The search was stopped after %1: what was recorded is here to look at.").arg(countedText(stepCount(), "event"));
+    sentence = tr("The search was stopped after %1: what was recorded is here to look at.")
+                   .arg(countedText(stepCount(), "event"));
     if (solved && !solved->whyStopped.empty()) sentence += QLatin1Char(' ') + prose(solved->whyStopped);
     branch.said = sentence;
   } else if (solved->result.outcome == solve::Outcome::NoSolution) {
@@ -313,9 +314,7 @@ void Document::takeWarnings(Branch& branch) {
   branch.severity = Severity::Warning;
 }
 
-void Document::say(const Branch& branch) {
-  emit message(branch.said, branch.severity, About::Plan);
-}
+void Document::say(const Branch& branch) { emit message(branch.said, branch.severity, About::Plan); }
 
 QString Document::whyNoPlan() const {
   if (m_plan) return {};
@@ -419,11 +418,14 @@ void Document::takeRun(const Result<pipeline::RunReport>& report) {
 
 void Document::saveTrace(const QString& file) {
   if (!m_trace) return;
-  postFile(file, {}, [file, trace = m_trace](const Progress& progress) { return solve::saveTrace(*trace, toStd(file), progress); });
+  postFile(file, {}, [file, trace = m_trace](const Progress& progress) {
+    return solve::saveTrace(*trace, toStd(file), progress);
+  });
 }
 
 void Document::save(const QString& file, std::function<QByteArray()> make, const QString& note) {
-  postFile(file, note, [file, make = std::move(make)](const Progress& progress) { return saveFile(file, make(), progress); });
+  postFile(file, note,
+           [file, make = std::move(make)](const Progress& progress) { return saveFile(file, make(), progress); });
 }
 
 void Document::postFile(const QString& file, const QString& note, std::function<Result<void>(const Progress&)> write) {

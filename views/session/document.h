@@ -6,8 +6,8 @@
 /// timeline, search), so that a trace can be looked at while its search still runs. A failed open, solve or run leaves
 /// the document as it was and says one sentence through `message`. GUI thread only.
 ///
-/// Solving again with something changed keeps the solve before as branch A and shows the new one as branch B; every view
-/// shows the shown branch. Solving again with the very options of A leaves A alone.
+/// Solving again with something changed keeps the solve before as branch A and shows the new one as branch B; every
+/// view shows the shown branch. Solving again with the very options of A leaves A alone.
 ///
 ///     Document document;
 ///     document.openSource("models/llama", {});      // opens, then solves with settings()
@@ -18,8 +18,8 @@
 #include <QTimer>
 #include <QUndoStack>
 
-#include "views/session/answers.h"
 #include "plan/diff.h"
+#include "views/session/answers.h"
 #include "views/session/run_monitor.h"
 #include "views/session/search_query.h"
 
@@ -65,7 +65,7 @@ class Document : public QObject {
   /// A bundled profile by name, or a file; BadInput lists the names there are.
   Result<void> setDeviceProfile(const QString& nameOrFile);
   void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< of one rank; nullopt: the device's memory
-  void setSlack(double percent);  ///< CostSettings::slackPercent
+  void setSlack(double percent);                            ///< CostSettings::slackPercent
   /// True when solving now would answer for other settings than those of the shown branch.
   bool isOutdated() const;
   const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
@@ -159,7 +159,8 @@ class Document : public QObject {
   const std::shared_ptr<const WhyNotReply>& whyNot() const { return m_answers.whyNot(); }
   void askWhyNot(ValueId value, const rules::Placement& placement) { m_answers.askWhyNot(value, placement); }
   void askWhyNot(NodeId layer, rules::Strategy strategy) { m_answers.askWhyNot(layer, strategy); }
-  /// Sought by itself after a search that met a conflict or left layers whole, and for the conflict at the present step.
+  /// Sought by itself after a search that met a conflict or left layers whole, and for the conflict at the present
+  /// step.
   const std::shared_ptr<const Remedies>& remedies() const { return m_answers.remedies(); }
   const std::shared_ptr<const plan::Preflight>& preflight() const { return m_answers.preflight(); }
   const std::shared_ptr<const WorldSizes>& worldSizes() const { return m_answers.worldSizes(); }
@@ -212,7 +213,7 @@ class Document : public QObject {
   void followRequested();  ///< a step moved the focus: keep it in view, with as little motion as that takes
   void historyChanged();
   void breakpointsChanged();
-  void pinsChanged();  ///< also of switched-off rules and redistributions
+  void pinsChanged();      ///< also of switched-off rules and redistributions
   void branchesChanged();  ///< also when the diff arrived
   void analysisChanged();
   void whyNotChanged();
@@ -295,7 +296,7 @@ class Document : public QObject {
   QString m_diffFailure;
   std::shared_ptr<const StepState> m_step;
   std::shared_ptr<const solve::Decision> m_decision;
-  StepId m_decidedAt = kNoStep;  ///< the step that m_decision is of
+  StepId m_decidedAt = kNoStep;                           ///< the step that m_decision is of
   std::shared_ptr<std::shared_ptr<Reader>> m_readerSlot;  ///< filled and used by requests on m_reads only
   std::optional<pipeline::Sample> m_sample;
   std::optional<RunState> m_run;
@@ -307,8 +308,8 @@ class Document : public QObject {
   std::vector<DeviceFile> m_deviceFiles;  ///< profiles that came from a file of their own, or from a plan
   torch_capture::CaptureOptions m_capture;
   pipeline::SolveOptions m_settings;
-  pipeline::SolveOptions m_ownSettings;  ///< the user's, while a sample, plan or recording has its own
-  bool m_isBorrowed = false;             ///< m_settings came with what is open
+  pipeline::SolveOptions m_ownSettings;            ///< the user's, while a sample, plan or recording has its own
+  bool m_isBorrowed = false;                       ///< m_settings came with what is open
   std::shared_ptr<const plan::Plan> m_openedPlan;  ///< from a file, as it stands there
   Activity m_activity = Activity::Idle;
   StepId m_wantedStep = 0;

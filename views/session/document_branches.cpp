@@ -1,6 +1,6 @@
 // Branches A and B: which solves are kept, which one is shown, and the diff between them.
-#include "views/session/document.h"
 #include "views/base/text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 
@@ -41,10 +41,12 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   });
   const solve::CostSettings &was = before.cost, &is = after.cost;
   if (was.profile != is.profile)
-    parts << (was.profile.name != is.profile.name ? toQ(is.profile.name) : Document::tr("%1 with other figures").arg(toQ(is.profile.name)));
+    parts << (was.profile.name != is.profile.name ? toQ(is.profile.name)
+                                                  : Document::tr("%1 with other figures").arg(toQ(is.profile.name)));
   if (was.isTraining != is.isTraining) parts << (is.isTraining ? Document::tr("training") : Document::tr("inference"));
   if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
-  if (was.slackPercent != is.slackPercent) parts << Document::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
+  if (was.slackPercent != is.slackPercent)
+    parts << Document::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
   if (was.memoryBudget != is.memoryBudget)
     parts << (is.memoryBudget ? Document::tr("budget %1").arg(bytesText(*is.memoryBudget))
                               : Document::tr("no budget but the device's"));

@@ -2,8 +2,8 @@
 #include <QFileInfo>
 #include <QUndoCommand>
 
-#include "views/session/document.h"
 #include "views/base/text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 

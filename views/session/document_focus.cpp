@@ -1,8 +1,8 @@
 // Focus with its history, breakpoints with their undo, and the search box.
 #include <QUndoCommand>
 
-#include "views/session/document.h"
 #include "views/base/text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 
@@ -76,9 +76,7 @@ void Document::focusScope(ScopeId scope) {
   setFocus({NodeId(), ValueId(), scope, m_wantedStep}, true);
 }
 
-void Document::clearFocus() {
-  setFocus({NodeId(), ValueId(), ScopeId(), m_wantedStep}, false);
-}
+void Document::clearFocus() { setFocus({NodeId(), ValueId(), ScopeId(), m_wantedStep}, false); }
 
 void Document::goBack() {
   if (canGoBack()) revisit(m_history[--m_historyAt]);
@@ -191,7 +189,8 @@ Result<std::size_t> Document::search(const QString& text) {
 }
 
 void Document::findHits() {
-  m_hits = m_query.hits(*graph(), {[this](ValueId v) { return placementOf(v); }, [this](NodeId n) { return strategyOf(n); }});
+  m_hits = m_query.hits(*graph(),
+                        {[this](ValueId v) { return placementOf(v); }, [this](NodeId n) { return strategyOf(n); }});
 }
 
 /// What lies otherwise at another step is found otherwise there.

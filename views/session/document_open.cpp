@@ -2,12 +2,12 @@
 #include <QFileInfo>
 
 #include "base/files.h"
-#include "views/session/document.h"
 #include "pipeline/check_plan.h"
 #include "pipeline/plan_flags.h"
 #include "pipeline/source.h"
 #include "plan/plan_file.h"
 #include "views/base/text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 
@@ -112,7 +112,8 @@ Worker::Completion Document::loadPlan(Document* document, const QString& path, c
   const bool isOwnProfile = !bundled || *bundled != device;
   return [=, reopened = *opened] {
     const pipeline::SolveOptions& options = reopened.solved->options;
-    if (isOwnProfile) document->m_deviceFiles.push_back({options.cost.profile, toStd(QFileInfo(path).absoluteFilePath())});
+    if (isOwnProfile)
+      document->m_deviceFiles.push_back({options.cost.profile, toStd(QFileInfo(path).absoluteFilePath())});
     document->m_capture = pipeline::captureOptionsOf(reopened.plan->model);
     document->m_sample.reset();
     document->takeOpened(path, options, reopened.model, true);
@@ -167,11 +168,10 @@ Worker::Completion Document::loadTrace(Document* document, const QString& path, 
   };
 }
 
-QString Document::modelFolder() const {
-  return m_model ? toQ(m_model->info.source) : QString();
-}
+QString Document::modelFolder() const { return m_model ? toQ(m_model->info.source) : QString(); }
 
-/// Where the command line finds the profile: the last file it came from that is still there; empty where its name is enough.
+/// Where the command line finds the profile: the last file it came from that is still there; empty where its name is
+/// enough.
 std::string Document::deviceFile(const solve::DeviceProfile& profile) const {
   for (auto known = m_deviceFiles.rbegin(); known != m_deviceFiles.rend(); ++known)
     if (known->profile == profile && QFileInfo::exists(toQ(known->file))) return known->file;
@@ -186,7 +186,8 @@ QStringList Document::runArguments(int ranks) const {
   pipeline::SolveOptions options = isShownPlan ? m_branches[m_shownBranch].options : m_settings;
   options.ranks = ranks;
   QStringList words;
-  for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_capture, options, deviceFile(options.cost.profile)).arguments())
+  for (const std::string& word :
+       pipeline::PlanFlags::of(toStd(folder), m_capture, options, deviceFile(options.cost.profile)).arguments())
     words << toQ(word);
   if (!m_model->info.hasWeights) words << QStringLiteral("--skip-weights");
   return words;

@@ -11,9 +11,7 @@ NodeId nodeOf(const solve::Event& event) {
   return NodeId(event.type == solve::EventType::Backtrack ? event.target : event.node);
 }
 
-bool RunState::hasRanks() const {
-  return isActive || report || monitor->hasStarted();
-}
+bool RunState::hasRanks() const { return isActive || report || monitor->hasStarted(); }
 
 std::vector<NodeId> changedNodes(const graph::Graph& graph, const StepState* before, const StepState& after) {
   static const StepState kNothing;

@@ -1,8 +1,8 @@
 // Time travel: every seek and walk runs on the reads worker, on one cursor that belongs to it.
 #include <algorithm>
 
-#include "views/session/document.h"
 #include "views/base/text.h"
+#include "views/session/document.h"
 
 namespace cleave::views {
 
@@ -125,9 +125,7 @@ std::optional<StepId> Document::Reader::decisionBehind() const {
   return newest ? newest : previousDecision();
 }
 
-StepId Document::stepCount() const {
-  return m_trace ? m_trace->size() : 0;
-}
+StepId Document::stepCount() const { return m_trace ? m_trace->size() : 0; }
 
 void Document::setTrace(std::shared_ptr<const solve::Trace> trace) {
   m_trace = std::move(trace);

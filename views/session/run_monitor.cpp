@@ -17,7 +17,8 @@ struct Overloaded : F... {
 
 QString RankView::state() const {
   const QString name = toQ(protocol::toText(phase));
-  if (isStopped) return phase == protocol::Phase::Spawned ? QStringLiteral("stopped") : QStringLiteral("stopped (%1)").arg(name);
+  if (isStopped)
+    return phase == protocol::Phase::Spawned ? QStringLiteral("stopped") : QStringLiteral("stopped (%1)").arg(name);
   if (total > 0 && done < total) return QStringLiteral("%1 %2 %").arg(name).arg(100 * done / total);
   return name;
 }

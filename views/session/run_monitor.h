@@ -13,8 +13,8 @@
 
 namespace cleave::views {
 
-/// Bytes on one rank's device; `other` is what the process holds besides, `total` 0 while unknown. Each of the two current
-/// figures has the peak of the same things, which is never below it.
+/// Bytes on one rank's device; `other` is what the process holds besides, `total` 0 while unknown. Each of the two
+/// current figures has the peak of the same things, which is never below it.
 struct RankMemory {
   std::int64_t weights = 0, activations = 0, communication = 0, other = 0, total = 0;
   protocol::PeakMemory peak;  ///< most so far; of a rank that is through, as its report has it
@@ -25,7 +25,7 @@ struct RankMemory {
 struct RankView {
   int rank = 0;
   protocol::Phase phase = protocol::Phase::Spawned;
-  bool isStopped = false;  ///< its process ended in that phase, with the run
+  bool isStopped = false;            ///< its process ended in that phase, with the run
   std::int64_t done = 0, total = 0;  ///< progress inside the phase
   std::int64_t pid = 0;
   QString device;
@@ -51,8 +51,8 @@ class RunMonitor {
   std::vector<RankView> snapshot() const;
   /// The launcher has spoken of a rank; false: none was started.
   bool hasStarted() const;
-  /// The end of the run: done everywhere, or the first failure marked on its rank; all others were stopped. `outcome` null:
-  /// all were.
+  /// The end of the run: done everywhere, or the first failure marked on its rank; all others were stopped. `outcome`
+  /// null: all were.
   void finish(const launch::RunOutcome* outcome);
 
  private:

@@ -2,8 +2,8 @@
 
 #include <QStringList>
 
-#include "views/graph/model/labels.h"
 #include "views/base/text.h"
+#include "views/graph/model/labels.h"
 
 namespace cleave::views {
 
@@ -82,9 +82,9 @@ bool SearchQuery::holds(const Term& term, const graph::Graph& graph, graph::Node
     case Field::Word:
       return toQ(scope).contains(term.text, Qt::CaseInsensitive) ||
              nodeKindText(graph, id).contains(term.text, Qt::CaseInsensitive) ||
-             abbreviated(nodeKindText(graph, id)).contains(term.text, Qt::CaseInsensitive) || anyResult([&](graph::ValueId v) {
-               return toQ(graph.value(v).name).contains(term.text, Qt::CaseInsensitive);
-             });
+             abbreviated(nodeKindText(graph, id)).contains(term.text, Qt::CaseInsensitive) ||
+             anyResult(
+                 [&](graph::ValueId v) { return toQ(graph.value(v).name).contains(term.text, Qt::CaseInsensitive); });
     case Field::Regex:
       return toQ(scope).contains(term.pattern) ||
              anyResult([&](graph::ValueId v) { return toQ(graph.value(v).name).contains(term.pattern); });

@@ -4,9 +4,9 @@
 #include <QPainter>
 #include <algorithm>
 
+#include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/panels/chip_delegate.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 

@@ -11,12 +11,12 @@
 #include <QSvgGenerator>
 #include <QVBoxLayout>
 
-#include "views/window/branch_bar.h"
+#include "views/base/text.h"
 #include "views/graph/view/graph_view.h"
 #include "views/graph/view/picture.h"
+#include "views/window/branch_bar.h"
 #include "views/window/change_marks.h"
 #include "views/window/plan_strip.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -219,7 +219,8 @@ void GraphArea::showHeat() {
   } else {
     const bool isOpenedTrace = m_document.trace() && !solved;
     m_view->setColorBy(m_colorBy, {},
-                       isOpenedTrace ? tr("a recorded search keeps no amounts: solve its model") : tr("there is no solution to count"));
+                       isOpenedTrace ? tr("a recorded search keeps no amounts: solve its model")
+                                     : tr("there is no solution to count"));
   }
 }
 
@@ -337,8 +338,6 @@ void GraphArea::addColorActions(QMenu& menu) {
   }
 }
 
-bool GraphArea::isSettled() const {
-  return m_view->isReady();
-}
+bool GraphArea::isSettled() const { return m_view->isReady(); }
 
 }  // namespace cleave::views

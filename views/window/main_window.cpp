@@ -3,8 +3,8 @@
 #include <QApplication>
 #include <QCloseEvent>
 #include <QComboBox>
-#include <QDockWidget>
 #include <QDir>
+#include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QFileDialog>
 #include <QFileInfo>
@@ -24,16 +24,16 @@
 #include <QUrl>
 #include <QVBoxLayout>
 
-#include "views/graph/view/graph_view.h"
-#include "views/base/theme.h"
 #include "views/base/focus_ring.h"
-#include "views/window/graph_area.h"
 #include "views/base/icons.h"
 #include "views/base/key_priority.h"
+#include "views/base/text.h"
+#include "views/base/theme.h"
+#include "views/graph/view/graph_view.h"
+#include "views/window/graph_area.h"
 #include "views/window/message_bar.h"
 #include "views/window/solve_settings.h"
 #include "views/window/start_page.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -208,9 +208,7 @@ void MainWindow::updateTitle() {
   setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
 }
 
-void MainWindow::openPath(const QString& path) {
-  m_document.open(path);
-}
+void MainWindow::openPath(const QString& path) { m_document.open(path); }
 
 void MainWindow::openDialog() {
   const QString from = m_document.modelFolder().isEmpty() ? QDir::homePath() : m_document.modelFolder();
@@ -270,7 +268,9 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
             .arg(stage, countText(static_cast<std::uint64_t>(done)), countText(static_cast<std::uint64_t>(total))));
   } else {
     m_progress->setRange(0, 0);
-    m_status->setText(done > 0 ? tr("%1: %2").arg(stage, countedText(static_cast<std::uint64_t>(done), tr("try"), tr("tries"))) : stage);
+    m_status->setText(
+        done > 0 ? tr("%1: %2").arg(stage, countedText(static_cast<std::uint64_t>(done), tr("try"), tr("tries")))
+                 : stage);
   }
 }
 
@@ -326,15 +326,12 @@ void MainWindow::setDarkTheme(bool isDark) {
   if (m_remembers) QSettings().setValue(kDarkKey, isDark);
 }
 
-void MainWindow::setSearchText(const QString& text) {
-  m_search->setText(text);
-}
+void MainWindow::setSearchText(const QString& text) { m_search->setText(text); }
 
-bool MainWindow::isSettled() const {
-  return m_document.isIdle() && m_graph->isSettled();
-}
+bool MainWindow::isSettled() const { return m_document.isIdle() && m_graph->isSettled(); }
 
-/// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks below give way.
+/// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks below give
+/// way.
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
   constexpr int kLeastShare = 2, kOf = 5;  // of the height, for the graph and what stands above it

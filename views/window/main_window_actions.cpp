@@ -20,14 +20,14 @@
 #include <QToolBar>
 #include <QToolButton>
 
-#include "views/window/graph_area.h"
 #include "views/base/icons.h"
-#include "views/window/main_window.h"
-#include "views/window/message_bar.h"
+#include "views/base/text.h"
 #include "views/panels/panel_parts.h"
 #include "views/panels/run_panel.h"
+#include "views/window/graph_area.h"
+#include "views/window/main_window.h"
+#include "views/window/message_bar.h"
 #include "views/window/solve_settings.h"
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -46,9 +46,7 @@ const std::pair<const char*, Glyph> kActionGlyphs[] = {{"open", Glyph::Open},
                                                        {"into", Glyph::Into},
                                                        {"out", Glyph::Out}};
 
-QKeySequence keyOf(const char* text) {
-  return QKeySequence(QString::fromLatin1(text));
-}
+QKeySequence keyOf(const char* text) { return QKeySequence(QString::fromLatin1(text)); }
 
 QString keyRow(const QString& key, const QString& text) {
   return QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;</td></tr>")
@@ -83,7 +81,8 @@ QString keysText(const QMenuBar& bar) {
     columns[left * 2 < all ? 0 : 1] += section;
     left += section.count(QLatin1String("<tr>"));
   }
-  return QStringLiteral("<table><tr><td valign=top><table>%1</table></td><td valign=top><table>%2</table></td></tr></table>")
+  return QStringLiteral(
+             "<table><tr><td valign=top><table>%1</table></td><td valign=top><table>%2</table></td></tr></table>")
       .arg(columns[0], columns[1]);
 }
 }  // namespace
@@ -195,16 +194,14 @@ void MainWindow::makeDebugMenu() {
   addAction(debug, QStringLiteral("back"), tr("Run &Back to Breakpoint"), key("Shift+F5"),
             [this] { m_document.runToBreakpoint(false); });
   debug->addSeparator();
-  addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"),
-            [this] {
-              raiseDock(QStringLiteral("Conflict"));
-              m_document.nextConflict();
-            });
-  addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"),
-            [this] {
-              raiseDock(QStringLiteral("Conflict"));
-              m_document.previousConflict();
-            });
+  addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"), [this] {
+    raiseDock(QStringLiteral("Conflict"));
+    m_document.nextConflict();
+  });
+  addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"), [this] {
+    raiseDock(QStringLiteral("Conflict"));
+    m_document.previousConflict();
+  });
   addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"),
             [this] { m_document.toNextChange(m_document.focus().node); });
   addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"),
@@ -327,8 +324,8 @@ void MainWindow::addSolveControls() {
   m_sequenceParallel->addItem(tr("sequence: decide"), int(rules::SequenceParallel::Auto));
   m_sequenceParallel->setToolTip(tr("Split activations on the sequence between the split layers"));
   m_sequenceParallel->setAccessibleName(tr("Sequence parallelism"));
-  for (QWidget* control : {static_cast<QWidget*>(m_ranks), static_cast<QWidget*>(m_engine),
-                           static_cast<QWidget*>(m_sequenceParallel)})
+  for (QWidget* control :
+       {static_cast<QWidget*>(m_ranks), static_cast<QWidget*>(m_engine), static_cast<QWidget*>(m_sequenceParallel)})
     m_toolBar->addWidget(control);
   m_toolBar->addAction(action(QStringLiteral("settings")));
   action(QStringLiteral("settings"))->setIconText(tr("Settings…"));
@@ -492,12 +489,11 @@ void MainWindow::savePicture() {
   if (path.isEmpty()) return;
   const auto picture = m_graph->exportPicture(QFileInfo(path).suffix().toLower());
   if (!picture) return m_message->show(toQ(picture.error().message), Severity::Failure);
-  m_document.save(path, [bytes = picture->bytes] { return bytes; }, picture->note);
+  m_document.save(
+      path, [bytes = picture->bytes] { return bytes; }, picture->note);
 }
 
-void MainWindow::showKeys() {
-  QMessageBox::information(this, tr("Keys"), keysText(*menuBar()));
-}
+void MainWindow::showKeys() { QMessageBox::information(this, tr("Keys"), keysText(*menuBar())); }
 
 void MainWindow::showAbout() {
   QMessageBox::about(this, tr("About Cleave"),

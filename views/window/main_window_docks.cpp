@@ -10,8 +10,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "views/window/change_marks.h"
-#include "views/window/main_window.h"
+#include "views/base/text.h"
 #include "views/panels/diff_panel.h"
 #include "views/panels/explain_panels.h"
 #include "views/panels/layers_model.h"
@@ -22,7 +21,8 @@
 #include "views/panels/run_panel.h"
 #include "views/panels/search_panel.h"
 #include "views/panels/tables.h"
-#include "views/base/text.h"
+#include "views/window/change_marks.h"
+#include "views/window/main_window.h"
 
 namespace cleave::views {
 
@@ -97,8 +97,8 @@ void MainWindow::applyPreset(Preset preset) {
   dock(kDecision)->raise();
 }
 
-/// Inspect: one group at full height, for panels that are read. Debug: the decision above the conflict. Run: the ranks take
-/// most of the room.
+/// Inspect: one group at full height, for panels that are read. Debug: the decision above the conflict. Run: the ranks
+/// take most of the room.
 void MainWindow::arrangeRight(Preset preset) {
   addDockWidget(Qt::RightDockWidgetArea, dock(kDecision));
   QDockWidget* lower = nullptr;
@@ -176,9 +176,8 @@ QWidget* MainWindow::makeModulesPanel() {
   connect(tree, &QTreeView::clicked, panel,
           [this](const QModelIndex& index) { m_document.follow(index.data(kTargetRole).toString()); });
   refreshOn(
-      panel, m_document,
-      [=, this] { model->setState(m_document.stepState()); },
-      &Document::stepChanged, &Document::modelChanged);
+      panel, m_document, [=, this] { model->setState(m_document.stepState()); }, &Document::stepChanged,
+      &Document::modelChanged);
   refreshOn(
       panel, m_document,
       [=, this] {
@@ -208,7 +207,8 @@ QWidget* MainWindow::makeLayersPanel() {
                                         {LayersModel::Local, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
   connect(&m_document, &Document::activityChanged, panel, [=, this] {
-    if (m_document.activity() == Activity::Solving) panel->setEmptyText(tr("The search goes on: the plan's layers stand here at its end."));
+    if (m_document.activity() == Activity::Solving)
+      panel->setEmptyText(tr("The search goes on: the plan's layers stand here at its end."));
   });
   connect(&m_document, &Document::planChanged, panel, [=, this] {
     const auto& solved = m_document.solved();

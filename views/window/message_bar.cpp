@@ -46,9 +46,7 @@ MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
   hide();
 }
 
-QString MessageBar::text() const {
-  return current() ? current()->text : QString();
-}
+QString MessageBar::text() const { return current() ? current()->text : QString(); }
 
 /// Closed by the user or by time: what it stood before is seen again.
 void MessageBar::leave() {

@@ -3,11 +3,11 @@
 #include <QEvent>
 
 #include "base/quantities.h"
-#include "views/panels/figures.h"
-#include "views/panels/rich_text.h"
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
 #include "views/base/text.h"
+#include "views/panels/figures.h"
+#include "views/panels/rich_text.h"
 
 namespace cleave::views {
 
@@ -38,13 +38,12 @@ QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
 }
 
 QString planHtml(const plan::Plan& plan, const TextColors& colors) {
-  const QStringList parts{
-      QObject::tr("<b>%1</b> a %2 on %3 × %4")
-          .arg(timeText(plan.cost.femtoseconds()),
-               plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step"))
-          .arg(plan.ranks)
-          .arg(toQ(plan.costSettings.profile.name).toHtmlEscaped()),
-      bytesHtml(plan, colors), splitText(plan.shares)};
+  const QStringList parts{QObject::tr("<b>%1</b> a %2 on %3 × %4")
+                              .arg(timeText(plan.cost.femtoseconds()),
+                                   plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step"))
+                              .arg(plan.ranks)
+                              .arg(toQ(plan.costSettings.profile.name).toHtmlEscaped()),
+                          bytesHtml(plan, colors), splitText(plan.shares)};
   return parts.join(QStringLiteral(" · "));
 }
 

@@ -10,10 +10,10 @@
 #include <QTimer>
 
 #include "base/quantities.h"
-#include "views/window/graph_area.h"
 #include "views/base/save_file.h"
-#include "views/window/script_parse.h"
 #include "views/base/text.h"
+#include "views/window/graph_area.h"
+#include "views/window/script_parse.h"
 
 namespace cleave::views {
 
@@ -202,7 +202,8 @@ Result<void> ScriptRunner::askWhyNot(const QString& arguments) {
   } else if (const auto placement = rules::Placement::parse(wanted)) {
     m_document.askWhyNot(focus.value, *placement);
   } else {
-    return fail(ErrorCode::Negative, "\"{}\" is neither a placement such as S(1) nor a strategy such as column", wanted);
+    return fail(ErrorCode::Negative, "\"{}\" is neither a placement such as S(1) nor a strategy such as column",
+                wanted);
   }
   CLEAVE_TRY_VOID(wait());
   const auto& reply = m_document.whyNot();
@@ -264,9 +265,11 @@ Result<void> ScriptRunner::select(const QString& name) {
   // A layer goes by its module's name too: "lm_head" is the value that it computes.
   for (const graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
     if (value.isValid()) break;
-    if (graph::layerShape(graph, node) && graph::layerName(graph, node) == toStd(name)) value = graph.node(node).results[0];
+    if (graph::layerShape(graph, node) && graph::layerName(graph, node) == toStd(name))
+      value = graph.node(node).results[0];
   }
-  if (!value.isValid()) return fail(ErrorCode::Negative, "there is no value and no layer \"{}\" in this graph", toStd(name));
+  if (!value.isValid())
+    return fail(ErrorCode::Negative, "there is no value and no layer \"{}\" in this graph", toStd(name));
   m_document.focusValue(value);
   return {};
 }
@@ -293,7 +296,8 @@ Result<void> ScriptRunner::shoot(const QString& name) {
   CLEAVE_TRY_VOID(
       waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
   CLEAVE_TRY_VOID(pause(kQuietMs));
-  CLEAVE_TRY(const QString file, outputFile(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png")));
+  CLEAVE_TRY(const QString file,
+             outputFile(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png")));
   QBuffer picture;
   picture.open(QIODevice::WriteOnly);
   if (!m_window.grab().save(&picture, "PNG")) return fail(ErrorCode::Environment, "the window cannot be drawn");
@@ -302,7 +306,8 @@ Result<void> ScriptRunner::shoot(const QString& name) {
 
 /// The canvas alone, all of it, as Export would write it.
 Result<void> ScriptRunner::savePicture(const QString& name) {
-  CLEAVE_TRY_VOID(waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
+  CLEAVE_TRY_VOID(
+      waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
   CLEAVE_TRY(const QString file, outputFile(name));
   CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
   if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));

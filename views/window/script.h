@@ -8,7 +8,8 @@
 ///     [optimizer=O] [pin=SPEC]... · step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search
 ///     TEXT · colour by=axis|regret|time|memory|traffic · branch A|B|keep|drop · why-not VALUE PLACEMENT|STRATEGY ·
 ///     remedy N · fit N · world-sizes · front · run [ranks=N] [backend=B] · wait [MILLISECONDS] · stop ·
-///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · picture NAME.svg|pdf|png · quit
+///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · picture NAME.svg|pdf|png ·
+///     quit
 ///
 /// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run`
 /// themselves go on while the next lines are read, until `wait`. The file is read whole before anything happens: an

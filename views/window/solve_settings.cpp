@@ -87,8 +87,9 @@ SolveSettings::SolveSettings(Document& document, QWidget* parent)
   m_slack->setAccessibleName(tr("Slack"));
   m_slack->setDecimals(3);
   m_slack->setSuffix(QStringLiteral(" %"));
-  m_slack->setToolTip(tr("A step may take this much longer than the fastest if a rank then holds less; 0: the fastest plan. "
-                         "Only the engine optimal minds it."));
+  m_slack->setToolTip(
+      tr("A step may take this much longer than the fastest if a rank then holds less; 0: the fastest plan. "
+         "Only the engine optimal minds it."));
   form->addRow(tr("S&lack"), m_slack);
   m_rulesOff = makePatterns(tr("operators, as aten::mul.Tensor, *embedding*"), &Document::setRulesOff);
   form->addRow(tr("Rules &off"), m_rulesOff);
@@ -215,7 +216,8 @@ namespace {
 const QString kGroup = QStringLiteral("solve"), kRanks = QStringLiteral("ranks"), kEngine = QStringLiteral("engine"),
               kMenuKey = QStringLiteral("menu"), kSequence = QStringLiteral("sequence-parallel"),
               kDevice = QStringLiteral("device"), kTraining = QStringLiteral("training"),
-              kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget"), kSlack = QStringLiteral("slack");
+              kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget"),
+              kSlack = QStringLiteral("slack");
 }
 
 void saveSolveSettings(const Document& document) {

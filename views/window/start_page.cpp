@@ -9,8 +9,8 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
-#include "views/base/theme.h"
 #include "views/base/text.h"
+#include "views/base/theme.h"
 
 namespace cleave::views {
 
@@ -52,9 +52,7 @@ QFont CardButton::titleFont() const {
   return bold;
 }
 
-QSize CardButton::sizeHint() const {
-  return {320, heightForWidth(320)};
-}
+QSize CardButton::sizeHint() const { return {320, heightForWidth(320)}; }
 
 int CardButton::heightForWidth(int width) const {
   const int textWidth = width - 2 * kCardPadding;

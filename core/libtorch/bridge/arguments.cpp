@@ -124,9 +124,11 @@ class Converter {
   }
 
   static std::optional<IValue> elementType(const Argument& argument) {
-    if (const auto* dtype = std::get_if<graph::DType>(&argument)) return IValue(static_cast<std::int64_t>(models::toScalarType(*dtype)));
+    if (const auto* dtype = std::get_if<graph::DType>(&argument))
+      return IValue(static_cast<std::int64_t>(models::toScalarType(*dtype)));
     if (const auto* text = std::get_if<std::string>(&argument)) {
-      if (const auto dtype = graph::parseDType(*text)) return IValue(static_cast<std::int64_t>(models::toScalarType(*dtype)));
+      if (const auto dtype = graph::parseDType(*text))
+        return IValue(static_cast<std::int64_t>(models::toScalarType(*dtype)));
     }
     return std::nullopt;
   }
@@ -153,12 +155,16 @@ class Converter {
     switch (element.kind()) {
       case TypeKind::TensorType: {
         c10::List<at::Tensor> items;
-        if (!fillTensors(argument, [&](std::optional<at::Tensor> item) { items.push_back(*item); }, /*mayBeAbsent=*/false)) return std::nullopt;
+        if (!fillTensors(
+                argument, [&](std::optional<at::Tensor> item) { items.push_back(*item); }, /*mayBeAbsent=*/false))
+          return std::nullopt;
         return IValue(std::move(items));
       }
       case TypeKind::OptionalType: {
         c10::List<std::optional<at::Tensor>> items;
-        if (!fillTensors(argument, [&](std::optional<at::Tensor> item) { items.push_back(std::move(item)); }, true)) return std::nullopt;
+        if (!fillTensors(
+                argument, [&](std::optional<at::Tensor> item) { items.push_back(std::move(item)); }, true))
+          return std::nullopt;
         return IValue(std::move(items));
       }
       case TypeKind::FloatType: {

@@ -22,7 +22,8 @@ graph::Argument toArgument(const c10::IValue& value, ArgumentKind kind, const Te
 
 /// BadInput when the argument does not fit the schema's type. Devices become meta; numbers given for tensors become
 /// zero-dimensional "wrapped numbers". `tensors` are indexed by ValueId.
-Result<c10::IValue> toIValue(const graph::Argument& argument, const c10::Argument& schema, const std::vector<at::Tensor>& tensors);
+Result<c10::IValue> toIValue(const graph::Argument& argument, const c10::Argument& schema,
+                             const std::vector<at::Tensor>& tensors);
 
 /// Calls `visit(tensor)` for each defined tensor in the value, lists included.
 template <class Visit>

@@ -1,6 +1,6 @@
 #pragma once
-/// What a device that works behind the host's back offers to those who wait for it and time it: marks in its queue of work.
-/// CUDA's are events (nccl/nccl_runtime.cpp); a CPU has no queue. LibTorch inside.
+/// What a device that works behind the host's back offers to those who wait for it and time it: marks in its queue of
+/// work. CUDA's are events (nccl/nccl_runtime.cpp); a CPU has no queue. LibTorch inside.
 #include <c10/core/Device.h>
 
 #include <chrono>

@@ -49,7 +49,8 @@ std::string messageOf(const std::exception& exception) {
 
 Error errorOf(const std::exception& exception, ErrorCode code) {
   if (const auto words = exhaustionOf(exception)) return {ErrorCode::Environment, *words + "."};
-  if (isA<c10::OutOfMemoryError>(exception) || isA<c10::AcceleratorError>(exception)) return {ErrorCode::Environment, messageOf(exception)};
+  if (isA<c10::OutOfMemoryError>(exception) || isA<c10::AcceleratorError>(exception))
+    return {ErrorCode::Environment, messageOf(exception)};
   return {isA<c10::DistError>(exception) ? ErrorCode::RankFailed : code, messageOf(exception)};
 }
 

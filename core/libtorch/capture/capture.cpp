@@ -1,9 +1,9 @@
 #include "libtorch/capture/capture.h"
 
+#include "libtorch/bridge/dtypes.h"
 #include "libtorch/capture/recorder.h"
 #include "libtorch/capture/torch_errors.h"
 #include "libtorch/models/decoder.h"
-#include "libtorch/bridge/dtypes.h"
 
 #include <chrono>
 #include <unordered_map>
@@ -47,7 +47,8 @@ class RecordingHost final : public models::ModelHost {
   std::unordered_map<std::string, at::Tensor> m_parameters;
 };
 
-void runForward(Recorder& recorder, const models::DecoderConfig& config, const CaptureOptions& options, DType dtype, const Progress& progress) {
+void runForward(Recorder& recorder, const models::DecoderConfig& config, const CaptureOptions& options, DType dtype,
+                const Progress& progress) {
   const TensorType tokens{DType::Int64, {options.batch, options.sequence}};
   models::DecoderInputs inputs;
   inputs.inputIds = recorder.addInput("input_ids", tokens);
@@ -67,14 +68,20 @@ Result<void> checkOptions(const CaptureOptions& options) {
     return fail(ErrorCode::BadUsage, "batch is {}: expected a number from 1 to {}", options.batch, kMostBatch);
   }
   if (options.sequence < 1 || options.sequence > kMostPositions) {
-    return fail(ErrorCode::BadUsage, "sequence length is {}: expected a number from 1 to {}", options.sequence, kMostPositions);
+    return fail(ErrorCode::BadUsage, "sequence length is {}: expected a number from 1 to {}", options.sequence,
+                kMostPositions);
   }
-  if (options.logitsToKeep < 0) return fail(ErrorCode::BadUsage, "logits-to-keep is {}: expected 0 (all positions) or more", options.logitsToKeep);
+  if (options.logitsToKeep < 0)
+    return fail(ErrorCode::BadUsage, "logits-to-keep is {}: expected 0 (all positions) or more", options.logitsToKeep);
   if (options.loss && options.logitsToKeep != 0) {
-    return fail(ErrorCode::BadUsage, "logits-to-keep is {}: the loss needs the logits of all positions; switch the loss off", options.logitsToKeep);
+    return fail(ErrorCode::BadUsage,
+                "logits-to-keep is {}: the loss needs the logits of all positions; switch the loss off",
+                options.logitsToKeep);
   }
   if (options.loss && options.sequence < 2) {
-    return fail(ErrorCode::BadUsage, "sequence length is 1: the loss compares each position with the next; use 2 or more, or switch the loss off");
+    return fail(
+        ErrorCode::BadUsage,
+        "sequence length is 1: the loss compares each position with the next; use 2 or more, or switch the loss off");
   }
   if (options.dtype && !graph::isFloatingPoint(*options.dtype)) {
     return fail(ErrorCode::BadUsage, "dtype is {}: expected a floating point type", graph::toText(*options.dtype));
@@ -82,7 +89,8 @@ Result<void> checkOptions(const CaptureOptions& options) {
   return {};
 }
 
-Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& options, const Progress& progress) {
+Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& options,
+                                   const Progress& progress) {
   progress.report("capture");
   CLEAVE_TRY_VOID(checkOptions(options));
   const std::string where = (folder.path / "config.json").string();
@@ -100,7 +108,8 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
     return progress.cancelledError("capturing the model");
   } catch (const std::exception& exception) {
     const std::string place = recorder.currentPlace();
-    return fail(ErrorCode::BadInput, "{}: the model cannot be captured{}{}: {}", where, place.empty() ? "" : " at ", place, sentenceOf(exception));
+    return fail(ErrorCode::BadInput, "{}: the model cannot be captured{}{}: {}", where, place.empty() ? "" : " at ",
+                place, sentenceOf(exception));
   }
   CLEAVE_TRY(RecordedGraphs graphs, withContext(std::move(recorder).finish(), where));
   const std::chrono::duration<double, std::milli> total = std::chrono::steady_clock::now() - start;

@@ -1,8 +1,8 @@
 #include "libtorch/bridge/arguments.h"
+#include "libtorch/bridge/dtypes.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/shape_functions.h"
 #include "libtorch/capture/torch_errors.h"
-#include "libtorch/bridge/dtypes.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -39,7 +39,8 @@ std::size_t editDistance(std::string_view a, std::string_view b) {
 
 /// Operators that a graph may hold: no in-place or out variants, no private ones, no named dimensions.
 bool isSuggestible(const c10::FunctionSchema& schema) {
-  return !schema.is_mutable() && schema.name().find("::_") == std::string::npos && schema.overload_name().find("Dimname") == std::string::npos;
+  return !schema.is_mutable() && schema.name().find("::_") == std::string::npos &&
+         schema.overload_name().find("Dimname") == std::string::npos;
 }
 
 /// The known operators whose names are nearest to `op`: its own overloads first.
@@ -73,8 +74,8 @@ Result<c10::OperatorHandle> findOperator(std::string_view op) {
 }
 
 /// Arguments as LibTorch wants them; `args` is completed with the schema's defaults on the way.
-Result<std::vector<IValue>> completeArguments(std::string_view op, const c10::FunctionSchema& schema, std::vector<Argument>& args,
-                                              const std::vector<at::Tensor>& tensors) {
+Result<std::vector<IValue>> completeArguments(std::string_view op, const c10::FunctionSchema& schema,
+                                              std::vector<Argument>& args, const std::vector<at::Tensor>& tensors) {
   const auto& wanted = schema.arguments();
   if (args.size() > wanted.size()) {
     return fail(ErrorCode::BadInput, "{} takes {} arguments, but {} are given", op, wanted.size(), args.size());
@@ -87,7 +88,9 @@ Result<std::vector<IValue>> completeArguments(std::string_view op, const c10::Fu
       stack.push_back(std::move(value));
       continue;
     }
-    if (!wanted[i].default_value()) return fail(ErrorCode::BadInput, "{} needs its argument {} ({})", op, wanted[i].name(), wanted[i].real_type()->str());
+    if (!wanted[i].default_value())
+      return fail(ErrorCode::BadInput, "{} needs its argument {} ({})", op, wanted[i].name(),
+                  wanted[i].real_type()->str());
     stack.push_back(*wanted[i].default_value());
     args.push_back(toArgument(stack.back(), argumentKind(wanted[i]), [](const at::Tensor&) { return Argument{}; }));
   }
@@ -108,7 +111,9 @@ Result<std::vector<TensorType>> typesOf(std::string_view op, const std::vector<I
     forEachTensor(result, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
     for (const at::Tensor& tensor : tensors) {
       const auto dtype = models::toDType(tensor.scalar_type());
-      if (!dtype) return fail(ErrorCode::BadInput, "{} gives a tensor of type {}, which a graph cannot hold", op, c10::toString(tensor.scalar_type()));
+      if (!dtype)
+        return fail(ErrorCode::BadInput, "{} gives a tensor of type {}, which a graph cannot hold", op,
+                    c10::toString(tensor.scalar_type()));
       types.push_back({*dtype, tensor.sizes().vec()});
     }
   }
@@ -129,13 +134,15 @@ std::vector<IValue> run(const c10::OperatorHandle& op, std::string_view name, st
 
 }  // namespace
 
-Result<std::vector<TensorType>> inferResults(std::string_view op, std::vector<Argument>& args, const std::vector<TensorType>& valueTypes) {
+Result<std::vector<TensorType>> inferResults(std::string_view op, std::vector<Argument>& args,
+                                             const std::vector<TensorType>& valueTypes) {
   try {
     registerMetaKernels();
     CLEAVE_TRY(const c10::OperatorHandle handle, findOperator(op));
     const c10::FunctionSchema& schema = handle.schema();
     std::vector<at::Tensor> tensors;
-    for (const TensorType& type : valueTypes) tensors.push_back(at::detail::empty_meta(type.shape, models::toScalarType(type.dtype)));
+    for (const TensorType& type : valueTypes)
+      tensors.push_back(at::detail::empty_meta(type.shape, models::toScalarType(type.dtype)));
     CLEAVE_TRY(std::vector<IValue> stack, completeArguments(op, schema, args, tensors));
     if (tensors.empty()) makeOnMeta(schema, stack);
     return typesOf(op, run(handle, op, std::move(stack)));

@@ -24,7 +24,9 @@ Values asViewOf(const RecordedCall& call) { return call.append(*viewOf(call.op),
 Values asView(const RecordedCall& call) { return call.append("aten::view", {call.args[0], call.results[0].shape}); }
 
 /// `expand(self, size, implicit)`, likewise.
-Values asExpand(const RecordedCall& call) { return call.append("aten::expand", {call.args[0], call.results[0].shape, call.args[2]}); }
+Values asExpand(const RecordedCall& call) {
+  return call.append("aten::expand", {call.args[0], call.results[0].shape, call.args[2]});
+}
 
 Values permuted(const RecordedCall& call, std::int64_t first, std::int64_t second) {
   std::vector<std::int64_t> order(call.results[0].shape.size());
@@ -56,13 +58,14 @@ Values silu(const RecordedCall& call) {
 
 /// `arange(end, dtype, layout, device, pin_memory)`
 Values arangeFromZero(const RecordedCall& call) {
-  return call.append("aten::arange.start_step", {std::int64_t{0}, call.args[0], std::int64_t{1}, call.args[1], call.args[2], call.args[3], call.args[4]});
+  return call.append("aten::arange.start_step", {std::int64_t{0}, call.args[0], std::int64_t{1}, call.args[1],
+                                                 call.args[2], call.args[3], call.args[4]});
 }
 
 /// `arange.start(start, end, dtype, layout, device, pin_memory)`
 Values arangeFromStart(const RecordedCall& call) {
-  return call.append("aten::arange.start_step",
-                     {call.args[0], call.args[1], std::int64_t{1}, call.args[2], call.args[3], call.args[4], call.args[5]});
+  return call.append("aten::arange.start_step", {call.args[0], call.args[1], std::int64_t{1}, call.args[2],
+                                                 call.args[3], call.args[4], call.args[5]});
 }
 
 /// `zeros/ones(size, dtype, layout, device, pin_memory)`
@@ -74,7 +77,8 @@ Values ones(const RecordedCall& call) { return filled(call, 1); }
 
 /// `zeros_like/ones_like(self, dtype, layout, device, pin_memory, memory_format)`
 Values filledLike(const RecordedCall& call, std::int64_t value) {
-  return call.append("aten::full_like", {call.args[0], value, call.args[1], call.args[2], call.args[3], call.args[4], call.args[5]});
+  return call.append("aten::full_like",
+                     {call.args[0], value, call.args[1], call.args[2], call.args[3], call.args[4], call.args[5]});
 }
 Values zerosLike(const RecordedCall& call) { return filledLike(call, 0); }
 Values onesLike(const RecordedCall& call) { return filledLike(call, 1); }
@@ -82,8 +86,9 @@ Values onesLike(const RecordedCall& call) { return filledLike(call, 1); }
 /// `masked_fill.Scalar(self, mask, value)` = where(mask, value, self)
 Values maskedFill(const RecordedCall& call) {
   const DType dtype = call.results[0].dtype;
-  const ValueId value = call.builder.addCall("aten::full", {std::vector<std::int64_t>{}, call.args[2], dtype, Argument{}, graph::DeviceArgument{}, Argument{}},
-                                             {{dtype, {}}}, call.scope, call.origin)[0];
+  const ValueId value = call.builder.addCall(
+      "aten::full", {std::vector<std::int64_t>{}, call.args[2], dtype, Argument{}, graph::DeviceArgument{}, Argument{}},
+      {{dtype, {}}}, call.scope, call.origin)[0];
   return call.append("aten::where.self", {call.args[1], value, call.args[0]});
 }
 
@@ -98,8 +103,9 @@ Values reversedSubtraction(const RecordedCall& call) {
 Values unbind(const RecordedCall& call) {
   Values values;
   for (std::size_t i = 0; i < call.results.size(); ++i) {
-    values.push_back(call.builder.addCall("aten::select.int", {operand(call, 0), call.args[1], static_cast<std::int64_t>(i)}, {call.results[i]},
-                                          call.scope, call.origin)[0]);
+    values.push_back(call.builder.addCall("aten::select.int",
+                                          {operand(call, 0), call.args[1], static_cast<std::int64_t>(i)},
+                                          {call.results[i]}, call.scope, call.origin)[0]);
   }
   return values;
 }
@@ -109,7 +115,8 @@ Values split(const RecordedCall& call) {
   auto dim = std::get<std::int64_t>(call.args[2]);
   std::vector<std::int64_t> sizes;
   for (const graph::TensorType& result : call.results) {
-    sizes.push_back(result.shape[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(result.shape.size()) : dim)]);
+    sizes.push_back(
+        result.shape[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(result.shape.size()) : dim)]);
   }
   return call.append("aten::split_with_sizes", {call.args[0], std::move(sizes), dim});
 }

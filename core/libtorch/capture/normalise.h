@@ -4,8 +4,8 @@
 ///     _unsafe_view → view     t, transpose → permute     silu → sigmoid · mul     arange → arange.start_step
 ///
 /// A row sees the finished call and appends other calls in its place; what it appends has the same results. Operators
-/// without a row stay as they are. A copying view (`slice_copy`) computes what its view does, only its memory differs, which a
-/// graph does not speak of: all of them take the row, or at least the name, of their view.
+/// without a row stay as they are. A copying view (`slice_copy`) computes what its view does, only its memory differs,
+/// which a graph does not speak of: all of them take the row, or at least the name, of their view.
 #include "graph/graph.h"
 
 #include <optional>
@@ -19,7 +19,7 @@ namespace cleave::torch_capture {
 struct RecordedCall {
   graph::GraphBuilder& builder;
   std::string_view op;
-  std::vector<graph::Argument>& args;         ///< schema order, complete; may be moved from
+  std::vector<graph::Argument>& args;  ///< schema order, complete; may be moved from
   std::vector<graph::TensorType>& results;
   graph::ScopeId scope;
   graph::NodeId origin;
@@ -31,8 +31,8 @@ struct RecordedCall {
 
 using Normaliser = std::vector<graph::ValueId> (*)(const RecordedCall&);
 
-/// The view that a copying view stands for, "aten::slice.Tensor" for "aten::slice_copy.Tensor"; nullopt for every other operator.
-/// By LibTorch's own tag of such operators, not by name: `_to_copy` and `index_copy` are none.
+/// The view that a copying view stands for, "aten::slice.Tensor" for "aten::slice_copy.Tensor"; nullopt for every other
+/// operator. By LibTorch's own tag of such operators, not by name: `_to_copy` and `index_copy` are none.
 std::optional<std::string> viewOf(std::string_view op);
 
 /// How this operator ("aten::t") is appended; never null.

@@ -37,7 +37,9 @@ TensorType typeOf(const at::Tensor& tensor) {
 }
 
 /// The identity of the memory that a tensor and its views share.
-const void* storageOf(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(); }
+const void* storageOf(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
 
 bool isWrappedNumber(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->is_wrapped_number(); }
 
@@ -52,7 +54,9 @@ Argument numberOf(const at::Tensor& tensor) {
 
 at::Tensor functionalMeta(at::Tensor inner) { return at::functionalization::impl::to_functional_tensor(inner); }
 
-at::Tensor innerOf(const at::Tensor& functional) { return at::functionalization::impl::from_functional_tensor(functional); }
+at::Tensor innerOf(const at::Tensor& functional) {
+  return at::functionalization::impl::from_functional_tensor(functional);
+}
 
 bool isStale(const at::Tensor& tensor) {
   return at::functionalization::impl::isFunctionalTensor(tensor) &&
@@ -68,10 +72,10 @@ void forEachTensorIn(c10::ArrayRef<IValue> values, Visit visit) {
 
 /// Facts about an operator that are looked up once per recording.
 struct Recorder::OpInfo {
-  std::string name;                      ///< "aten::sum.dim_IntList"
-  std::size_t operands = 0, results = 0; ///< of the schema
+  std::string name;                       ///< "aten::sum.dim_IntList"
+  std::size_t operands = 0, results = 0;  ///< of the schema
   std::vector<ArgumentKind> kinds;
-  std::vector<std::size_t> written;      ///< indices of operands that it mutates
+  std::vector<std::size_t> written;  ///< indices of operands that it mutates
   ShapeFunction leaf = nullptr;
   Normaliser normaliser = nullptr;
 };
@@ -107,8 +111,8 @@ struct Recorder::Layer {
   std::vector<at::Tensor> kept;
 };
 
-/// The two functions that LibTorch's dispatcher calls, registered once in the process; without effect on threads that record
-/// nothing, as their keys are only included by Recording.
+/// The two functions that LibTorch's dispatcher calls, registered once in the process; without effect on threads that
+/// record nothing, as their keys are only included by Recording.
 struct Recorder::Fallbacks {
   static void captured(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard once(kCapturedKey);
@@ -133,7 +137,9 @@ struct Recorder::Fallbacks {
 };
 
 Recorder::Recorder(const std::string& graphName)
-    : m_captured(std::make_unique<Layer>(graphName)), m_aten(std::make_unique<Layer>(graphName)), m_scopes{ScopeId(0)} {}
+    : m_captured(std::make_unique<Layer>(graphName)),
+      m_aten(std::make_unique<Layer>(graphName)),
+      m_scopes{ScopeId(0)} {}
 Recorder::~Recorder() = default;
 
 const Recorder::OpInfo& Recorder::infoOf(const c10::OperatorHandle& op) {
@@ -169,7 +175,8 @@ at::Tensor Recorder::addInput(const std::string& name, const TensorType& type) {
 
 at::Tensor Recorder::addParameter(const std::string& name, const TensorType& type) {
   const ScopeId scope = m_scopes.back();
-  return addSource(type, m_captured->builder.addParameter(name, type, scope), m_aten->builder.addParameter(name, type, scope));
+  return addSource(type, m_captured->builder.addParameter(name, type, scope),
+                   m_aten->builder.addParameter(name, type, scope));
 }
 
 at::Tensor Recorder::addConstant(const std::string& name, const at::Tensor& cpuValue) {
@@ -220,7 +227,8 @@ void Recorder::recordCaptured(const c10::OperatorHandle& op, Stack& stack) {
   syncOperands(info, stack);
   std::vector<Argument> args = m_captured->argumentsOf(info, operands);
   std::vector<at::Tensor> written;
-  for (const std::size_t index : info.written) forEachTensor(operands[index], [&](const at::Tensor& tensor) { written.push_back(tensor); });
+  for (const std::size_t index : info.written)
+    forEachTensor(operands[index], [&](const at::Tensor& tensor) { written.push_back(tensor); });
   std::vector<const void*> identities;
   forEachTensorIn(operands, [&](const at::Tensor& tensor) { identities.push_back(tensor.unsafeGetTensorImpl()); });
 
@@ -254,8 +262,10 @@ void Recorder::syncOperands(const OpInfo& info, const Stack& stack) {
 }
 
 void Recorder::runBelow(const OpInfo& info, const c10::OperatorHandle& op, Stack& stack) {
-  if (info.leaf) runLeaf(info, stack);
-  else op.callBoxed(&stack);
+  if (info.leaf)
+    runLeaf(info, stack);
+  else
+    op.callBoxed(&stack);
 }
 
 /// A leaf's result is a fresh functional tensor of the shape function's making: nothing of its insides is ever seen.
@@ -271,14 +281,16 @@ void Recorder::runLeaf(const OpInfo& info, Stack& stack) {
   for (const IValue& result : results) stack.emplace_back(functionalMeta(result.toTensor()));
 }
 
-/// An operator that does nothing (a cast to the same type, dropout in evaluation) hands out its own operand, or runs nothing
-/// below. An alias keeps it in the ATen graph, so that tracing back never loses a node.
-void Recorder::makeResultsFresh(const OpInfo& info, const std::vector<const void*>& operands, std::size_t nodesBefore, Stack& stack) {
+/// An operator that does nothing (a cast to the same type, dropout in evaluation) hands out its own operand, or runs
+/// nothing below. An alias keeps it in the ATen graph, so that tracing back never loses a node.
+void Recorder::makeResultsFresh(const OpInfo& info, const std::vector<const void*>& operands, std::size_t nodesBefore,
+                                Stack& stack) {
   const bool didNothing = m_aten->builder.current().nodes.size() == nodesBefore;
   for (std::size_t i = stack.size() - info.results; i < stack.size(); ++i) {
     if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
     const at::Tensor& result = stack[i].toTensor();
-    if (didNothing || std::ranges::find(operands, result.unsafeGetTensorImpl()) != operands.end()) stack[i] = at::_ops::alias::call(result);
+    if (didNothing || std::ranges::find(operands, result.unsafeGetTensorImpl()) != operands.end())
+      stack[i] = at::_ops::alias::call(result);
   }
 }
 
@@ -286,7 +298,9 @@ void Recorder::recordAten(const c10::OperatorHandle& op, Stack& stack) {
   const OpInfo& info = infoOf(op);
   const auto operands = torch::jit::last(stack, info.operands);
   bool isTracked = true;
-  forEachTensorIn(operands, [&](const at::Tensor& tensor) { isTracked = isTracked && (m_aten->tracks(tensor) || isWrappedNumber(tensor)); });
+  forEachTensorIn(operands, [&](const at::Tensor& tensor) {
+    isTracked = isTracked && (m_aten->tracks(tensor) || isWrappedNumber(tensor));
+  });
   if (!isTracked) return op.callBoxed(&stack);
   std::vector<Argument> args = m_aten->argumentsOf(info, operands);
   op.callBoxed(&stack);
@@ -327,7 +341,8 @@ Recorder::Recording::Recording(Recorder& recorder) {
 Recorder::Recording::~Recording() { t_recorder = m_guards->outer; }
 
 struct Recorder::Suspension::Guards {
-  c10::impl::ExcludeDispatchKeyGuard excluded{c10::DispatchKeySet({kCapturedKey, kAtenKey, DispatchKey::Functionalize})};
+  c10::impl::ExcludeDispatchKeyGuard excluded{
+      c10::DispatchKeySet({kCapturedKey, kAtenKey, DispatchKey::Functionalize})};
 };
 Recorder::Suspension::Suspension() : m_guards(std::make_unique<Guards>()) {}
 Recorder::Suspension::~Suspension() = default;

@@ -11,13 +11,14 @@
 ///
 /// How: a boxed fallback at `TESTING_ONLY_GenericMode`, above everything, sees the operators that the code calls (the
 /// captured graph); one at `Fake`, below functionalization, autograd and composite kernels, sees what they come down to
-/// (the ATen graph). What is recorded below while an operator runs above has that operator's node as its origin. Tensors are
-/// LibTorch's functional wrappers around meta tensors, so that in-place code arrives as functional operators; views that
-/// functionalization replays after a mutation belong to the mutating operator. Leaves (shape_functions.h) never go below: the
-/// recorder makes their results itself, as fresh functional tensors, so that nothing of their insides can leak later.
+/// (the ATen graph). What is recorded below while an operator runs above has that operator's node as its origin.
+/// Tensors are LibTorch's functional wrappers around meta tensors, so that in-place code arrives as functional
+/// operators; views that functionalization replays after a mutation belong to the mutating operator. Leaves
+/// (shape_functions.h) never go below: the recorder makes their results itself, as fresh functional tensors, so that
+/// nothing of their insides can leak later.
 ///
-/// A node is recorded below only if all its tensors are tracked: functionalization's shape checks run on tensors that are
-/// not. Single-threaded; one recording at a time per thread; different threads may record at once.
+/// A node is recorded below only if all its tensors are tracked: functionalization's shape checks run on tensors that
+/// are not. Single-threaded; one recording at a time per thread; different threads may record at once.
 #include "graph/graph.h"
 #include "libtorch/bridge/arguments.h"
 #include "libtorch/capture/normalise.h"
@@ -59,7 +60,8 @@ class Recorder {
   /// Both graphs, verified. Call once, outside of a Recording.
   Result<RecordedGraphs> finish() &&;
 
-  /// What was being recorded: "aten::add.Tensor in module model.norm", for the sentence after an exception; may be empty.
+  /// What was being recorded: "aten::add.Tensor in module model.norm", for the sentence after an exception; may be
+  /// empty.
   std::string currentPlace() const;
   /// Time spent below captured operators so far: functionalization, composite kernels and recording the ATen graph.
   std::chrono::nanoseconds timeBelow() const { return m_timeBelow; }
@@ -77,15 +79,17 @@ class Recorder {
   void recordCaptured(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void runBelow(const OpInfo& info, const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void runLeaf(const OpInfo& info, torch::jit::Stack& stack);
-  void makeResultsFresh(const OpInfo& info, const std::vector<const void*>& operands, std::size_t nodesBefore, torch::jit::Stack& stack);
+  void makeResultsFresh(const OpInfo& info, const std::vector<const void*>& operands, std::size_t nodesBefore,
+                        torch::jit::Stack& stack);
   void syncOperands(const OpInfo& info, const torch::jit::Stack& stack);
   void recordAten(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void appendAten(const OpInfo& info, std::vector<graph::Argument>& args, c10::ArrayRef<c10::IValue> results);
 
   std::unique_ptr<Layer> m_captured, m_aten;
   std::unordered_map<const c10::FunctionSchema*, OpInfo> m_ops;
-  std::unordered_map<const void*, std::pair<graph::NodeId, graph::ScopeId>> m_mutators;  ///< storage → last operator that wrote to it
-  std::vector<std::pair<graph::ValueId, graph::ValueId>> m_sources;                       ///< captured, ATen
+  std::unordered_map<const void*, std::pair<graph::NodeId, graph::ScopeId>> m_mutators;  ///< storage → last operator
+                                                                                         ///< that wrote to it
+  std::vector<std::pair<graph::ValueId, graph::ValueId>> m_sources;                      ///< captured, ATen
   std::vector<graph::ScopeId> m_scopes;
   graph::NodeId m_origin;
   graph::ScopeId m_atenScope{0};

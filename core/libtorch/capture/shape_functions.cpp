@@ -29,16 +29,18 @@ std::int64_t dimension(std::int64_t dim, const Tensor& tensor) { return at::mayb
 MetaTensors linear(ShapeArguments args) {
   const Tensor& input = args[0].toTensor();
   const Tensor& weight = args[1].toTensor();
-  TORCH_CHECK(input.dim() >= 1 && (weight.dim() == 1 || weight.dim() == 2), "linear needs an input of at least 1 dimension and a weight of 1 or 2, but they have ",
-              input.dim(), " and ", weight.dim());
-  TORCH_CHECK(input.size(-1) == weight.size(-1), "linear's input ", input.sizes(), " does not fit its weight ", weight.sizes(),
-              ": their last dimensions differ");
+  TORCH_CHECK(input.dim() >= 1 && (weight.dim() == 1 || weight.dim() == 2),
+              "linear needs an input of at least 1 dimension and a weight of 1 or 2, but they have ", input.dim(),
+              " and ", weight.dim());
+  TORCH_CHECK(input.size(-1) == weight.size(-1), "linear's input ", input.sizes(), " does not fit its weight ",
+              weight.sizes(), ": their last dimensions differ");
   Sizes sizes = sizesOf(input);
   sizes.pop_back();
   if (weight.dim() == 2) sizes.push_back(weight.size(0));
   if (!args[2].isNone()) {
     const Tensor& bias = args[2].toTensor();
-    TORCH_CHECK(at::is_expandable_to(bias.sizes(), sizes), "linear's bias ", bias.sizes(), " does not fit its result ", at::IntArrayRef(sizes));
+    TORCH_CHECK(at::is_expandable_to(bias.sizes(), sizes), "linear's bias ", bias.sizes(), " does not fit its result ",
+                at::IntArrayRef(sizes));
   }
   return {empty(sizes, input.scalar_type())};
 }
@@ -48,14 +50,15 @@ MetaTensors embedding(ShapeArguments args) {
   const Tensor& weight = args[0].toTensor();
   const Tensor& indices = args[1].toTensor();
   TORCH_CHECK(weight.dim() == 2, "embedding needs a weight of 2 dimensions, but it has ", weight.dim());
-  TORCH_CHECK(indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt, "embedding needs integer indices, but they are ",
-              indices.scalar_type());
+  TORCH_CHECK(indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt,
+              "embedding needs integer indices, but they are ", indices.scalar_type());
   Sizes sizes = sizesOf(indices);
   sizes.push_back(weight.size(1));
   return {empty(sizes, weight.scalar_type())};
 }
 
-/// The fused kernels lay [batch, heads, sequence, head] out as [batch, sequence, heads, head], so that merging heads is free.
+/// The fused kernels lay [batch, heads, sequence, head] out as [batch, sequence, heads, head], so that merging heads is
+/// free.
 Tensor emptyWithSequenceOutside(at::IntArrayRef sizes, at::ScalarType dtype) {
   if (sizes.size() != 4) return empty(sizes, dtype);
   const std::int64_t heads = sizes[1], sequence = sizes[2], head = sizes[3];
@@ -67,9 +70,10 @@ MetaTensors attention(ShapeArguments args) {
   const Tensor& query = args[0].toTensor();
   const Tensor& key = args[1].toTensor();
   const Tensor& value = args[2].toTensor();
-  TORCH_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, "attention needs query, key and value of at least 2 dimensions");
-  TORCH_CHECK(query.size(-1) == key.size(-1) && key.size(-2) == value.size(-2), "attention's query ", query.sizes(), ", key ", key.sizes(),
-              " and value ", value.sizes(), " do not fit");
+  TORCH_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2,
+              "attention needs query, key and value of at least 2 dimensions");
+  TORCH_CHECK(query.size(-1) == key.size(-1) && key.size(-2) == value.size(-2), "attention's query ", query.sizes(),
+              ", key ", key.sizes(), " and value ", value.sizes(), " do not fit");
   const bool isGrouped = args.size() > 7 && args[7].isBool() && args[7].toBool();
   Sizes sizes = sizesOf(query);
   if (!isGrouped) {
@@ -83,13 +87,14 @@ MetaTensors attention(ShapeArguments args) {
   if (!args[3].isNone()) {
     Sizes scores = sizes;
     scores.back() = key.size(-2);
-    TORCH_CHECK(at::is_expandable_to(args[3].toTensor().sizes(), scores), "attention's mask ", args[3].toTensor().sizes(),
-                " does not fit its scores ", at::IntArrayRef(scores));
+    TORCH_CHECK(at::is_expandable_to(args[3].toTensor().sizes(), scores), "attention's mask ",
+                args[3].toTensor().sizes(), " does not fit its scores ", at::IntArrayRef(scores));
   }
   return {emptyWithSequenceOutside(sizes, query.scalar_type())};
 }
 
-/// cross_entropy_loss(logits [N, C, d...] or [C], target (indices without C, or probabilities like logits), weight?, reduction, ...)
+/// cross_entropy_loss(logits [N, C, d...] or [C], target (indices without C, or probabilities like logits), weight?,
+/// reduction, ...)
 MetaTensors crossEntropy(ShapeArguments args) {
   const Tensor& logits = args[0].toTensor();
   const Tensor& target = args[1].toTensor();
@@ -158,8 +163,10 @@ Sizes reducedSizes(const Tensor& self, const c10::IValue& dims, bool keepsDim) {
   }
   Sizes sizes;
   for (std::size_t i = 0; i < isReduced.size(); ++i) {
-    if (!isReduced[i]) sizes.push_back(self.size(static_cast<std::int64_t>(i)));
-    else if (keepsDim) sizes.push_back(1);
+    if (!isReduced[i])
+      sizes.push_back(self.size(static_cast<std::int64_t>(i)));
+    else if (keepsDim)
+      sizes.push_back(1);
   }
   return sizes;
 }
@@ -173,7 +180,8 @@ MetaTensors variance(ShapeArguments args) {
 /// logsumexp(self, dim, keepdim)
 MetaTensors logSumExp(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
-  const at::ScalarType dtype = at::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? at::kFloat : self.scalar_type();
+  const at::ScalarType dtype =
+      at::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? at::kFloat : self.scalar_type();
   return {empty(reducedSizes(self, args[1], args[2].toBool()), dtype)};
 }
 
@@ -184,7 +192,8 @@ MetaTensors extremeOfAll(ShapeArguments args) { return {empty({}, args[0].toTens
 MetaTensors convolution(ShapeArguments args) {
   const Tensor& input = args[0].toTensor();
   const Tensor& weight = args[1].toTensor();
-  TORCH_CHECK(input.dim() >= 3 && weight.dim() == input.dim(), "convolution of an input ", input.sizes(), " with a weight ", weight.sizes(), " is not defined");
+  TORCH_CHECK(input.dim() >= 3 && weight.dim() == input.dim(), "convolution of an input ", input.sizes(),
+              " with a weight ", weight.sizes(), " is not defined");
   const auto at = [&](std::size_t index, std::size_t dim) {
     const auto list = args[index].toIntVector();
     TORCH_CHECK(!list.empty(), "convolution's lists may not be empty");
@@ -192,15 +201,18 @@ MetaTensors convolution(ShapeArguments args) {
   };
   const bool isTransposed = args[6].toBool();
   const std::int64_t groups = args[8].toInt();
-  TORCH_CHECK(groups > 0 && input.size(1) == (isTransposed ? weight.size(0) : weight.size(1) * groups), "convolution's input ", input.sizes(),
-              " does not fit its weight ", weight.sizes(), " in ", groups, " groups");
+  TORCH_CHECK(groups > 0 && input.size(1) == (isTransposed ? weight.size(0) : weight.size(1) * groups),
+              "convolution's input ", input.sizes(), " does not fit its weight ", weight.sizes(), " in ", groups,
+              " groups");
   Sizes sizes{input.size(0), isTransposed ? weight.size(1) * groups : weight.size(0)};
   for (std::size_t dim = 0; dim + 2 < static_cast<std::size_t>(input.dim()); ++dim) {
     const std::int64_t length = input.size(static_cast<std::int64_t>(dim) + 2);
     const std::int64_t reach = at(5, dim) * (weight.size(static_cast<std::int64_t>(dim) + 2) - 1);
     TORCH_CHECK(at(3, dim) > 0, "convolution's stride must be positive");
-    if (isTransposed) sizes.push_back((length - 1) * at(3, dim) - 2 * at(4, dim) + reach + at(7, dim) + 1);
-    else sizes.push_back((length + 2 * at(4, dim) - reach - 1) / at(3, dim) + 1);
+    if (isTransposed)
+      sizes.push_back((length - 1) * at(3, dim) - 2 * at(4, dim) + reach + at(7, dim) + 1);
+    else
+      sizes.push_back((length + 2 * at(4, dim) - reach - 1) / at(3, dim) + 1);
   }
   return {empty(sizes, input.scalar_type())};
 }
@@ -211,11 +223,13 @@ MetaTensors dropout(ShapeArguments args) {
   return {emptyLike(self), empty(self.sizes(), at::kBool)};
 }
 
-/// native_layer_norm(input, normalized_shape, weight?, bias?, eps) → (output, mean, rstd); the latter keep the normalized dimensions as 1
+/// native_layer_norm(input, normalized_shape, weight?, bias?, eps) → (output, mean, rstd); the latter keep the
+/// normalized dimensions as 1
 MetaTensors layerNorm(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   const auto normalized = args[1].toIntVector();
-  TORCH_CHECK(self.dim() >= static_cast<std::int64_t>(normalized.size()) && std::ranges::equal(normalized, self.sizes().slice(self.dim() - normalized.size())),
+  TORCH_CHECK(self.dim() >= static_cast<std::int64_t>(normalized.size()) &&
+                  std::ranges::equal(normalized, self.sizes().slice(self.dim() - normalized.size())),
               "layer norm over ", normalized, " does not fit an input of shape ", self.sizes());
   Sizes statistics = sizesOf(self);
   std::fill(statistics.end() - static_cast<std::ptrdiff_t>(normalized.size()), statistics.end(), 1);
@@ -233,7 +247,8 @@ MetaTensors groupNorm(ShapeArguments args) {
 MetaTensors adaptivePool(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   const auto output = args[1].toIntVector();
-  TORCH_CHECK(self.dim() > static_cast<std::int64_t>(output.size()), "pooling to ", output, " does not fit an input of shape ", self.sizes());
+  TORCH_CHECK(self.dim() > static_cast<std::int64_t>(output.size()), "pooling to ", output,
+              " does not fit an input of shape ", self.sizes());
   Sizes sizes = sizesOf(self);
   std::ranges::copy(output, sizes.end() - static_cast<std::ptrdiff_t>(output.size()));
   return {empty(sizes, self.scalar_type())};
@@ -243,7 +258,8 @@ MetaTensors adaptivePool(ShapeArguments args) {
 MetaTensors reflectionPad2d(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   const auto padding = args[1].toIntVector();
-  TORCH_CHECK(self.dim() >= 3 && padding.size() == 4, "padding ", padding, " does not fit an input of shape ", self.sizes());
+  TORCH_CHECK(self.dim() >= 3 && padding.size() == 4, "padding ", padding, " does not fit an input of shape ",
+              self.sizes());
   Sizes sizes = sizesOf(self);
   sizes[sizes.size() - 1] += padding[0] + padding[1];
   sizes[sizes.size() - 2] += padding[2] + padding[3];
@@ -254,8 +270,8 @@ MetaTensors reflectionPad2d(ShapeArguments args) {
 MetaTensors pairwiseDistance(ShapeArguments args) {
   const Tensor& first = args[0].toTensor();
   const Tensor& second = args[1].toTensor();
-  TORCH_CHECK(first.dim() >= 2 && second.dim() >= 2 && first.size(-1) == second.size(-1), "distances between ", first.sizes(), " and ",
-              second.sizes(), " are not defined");
+  TORCH_CHECK(first.dim() >= 2 && second.dim() >= 2 && first.size(-1) == second.size(-1), "distances between ",
+              first.sizes(), " and ", second.sizes(), " are not defined");
   const auto batch = at::infer_size(first.sizes().slice(0, first.dim() - 2), second.sizes().slice(0, second.dim() - 2));
   Sizes sizes(batch.begin(), batch.end());
   sizes.push_back(first.size(-2));

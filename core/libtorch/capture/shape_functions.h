@@ -2,7 +2,8 @@
 /// Shapes without values: result shapes for the leaves, and meta kernels for operators that LibTorch has none for.
 ///
 /// A shape function gets an operator's arguments in schema order, tensors on the meta device, and answers fresh meta
-/// tensors. It throws c10::Error with a sentence where the operands do not fit. None of them goes through the dispatcher.
+/// tensors. It throws c10::Error with a sentence where the operands do not fit. None of them goes through the
+/// dispatcher.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
@@ -19,8 +20,8 @@ using ShapeFunction = MetaTensors (*)(ShapeArguments);
 /// Names carry the overload where there is one: "aten::sum.dim_IntList".
 ShapeFunction leafShapeFunction(std::string_view op);
 
-/// Registers the missing meta kernels with LibTorch's dispatcher, once in the process. Thread-safe. Neither CPU kernels nor
-/// autograd are touched.
+/// Registers the missing meta kernels with LibTorch's dispatcher, once in the process. Thread-safe. Neither CPU kernels
+/// nor autograd are touched.
 void registerMetaKernels();
 
 /// The operators that `registerMetaKernels` covers, for tests.

@@ -80,7 +80,7 @@ constexpr Architecture kArchitectures[] = {
     },
 };
 
-const Architecture* find(std::string_view Architecture::* key, std::string_view wanted) {
+const Architecture* find(std::string_view Architecture::*key, std::string_view wanted) {
   const auto* row = std::ranges::find(kArchitectures, wanted, key);
   return row == std::end(kArchitectures) ? nullptr : row;
 }

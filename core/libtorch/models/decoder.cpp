@@ -32,8 +32,13 @@ double lowest(at::ScalarType dtype) {
 class Decoder {
  public:
   Decoder(const DecoderConfig& config, const DecoderInputs& inputs, const DecoderOptions& options, ModelHost& host)
-      : m_config(config), m_names(*config.architecture->names), m_inputs(inputs), m_options(options), m_host(host),
-        m_batch(inputs.inputIds.size(0)), m_sequence(inputs.inputIds.size(1)) {}
+      : m_config(config),
+        m_names(*config.architecture->names),
+        m_inputs(inputs),
+        m_options(options),
+        m_host(host),
+        m_batch(inputs.inputIds.size(0)),
+        m_sequence(inputs.inputIds.size(1)) {}
 
   DecoderOutputs run() {
     const ModuleScope root(m_host, "", m_config.architecture->className);
@@ -44,9 +49,13 @@ class Decoder {
   }
 
  private:
-  std::string className(std::string_view suffix) const { return std::string(m_config.architecture->classPrefix) + std::string(suffix); }
+  std::string className(std::string_view suffix) const {
+    return std::string(m_config.architecture->classPrefix) + std::string(suffix);
+  }
   static std::string join(const std::string& path, std::string_view last) { return path + '.' + std::string(last); }
-  Tensor parameter(const std::string& name, at::IntArrayRef shape) { return m_host.parameter(name, shape, m_options.dtype); }
+  Tensor parameter(const std::string& name, at::IntArrayRef shape) {
+    return m_host.parameter(name, shape, m_options.dtype);
+  }
   std::string modelPath() const { return std::string(m_names.model); }
   std::string embeddingWeight() const { return join(join(modelPath(), m_names.embedding), "weight"); }
 
@@ -85,9 +94,12 @@ class Decoder {
   /// Positions are 0, 1, ... whatever the mask says, as in transformers' forward pass.
   RotaryPair rotaryPair(const std::string& path) {
     const ModuleScope scope(m_host, path, className("RotaryEmbedding"));
-    const auto compute = [&] { return inverseFrequencies(m_config.rope, m_config.headDim, m_config.maxPositions, m_sequence); };
+    const auto compute = [&] {
+      return inverseFrequencies(m_config.rope, m_config.headDim, m_config.maxPositions, m_sequence);
+    };
     const Tensor frequencies = m_host.constant(join(path, "inv_freq"), compute).unsqueeze(0).unsqueeze(-1);
-    const Tensor positions = at::arange(m_sequence, m_inputs.inputIds.options()).unsqueeze(0).unsqueeze(1).to(at::kFloat);
+    const Tensor positions =
+        at::arange(m_sequence, m_inputs.inputIds.options()).unsqueeze(0).unsqueeze(1).to(at::kFloat);
     const Tensor angles = at::matmul(frequencies, positions).transpose(1, 2);
     const Tensor both = at::cat({angles, angles}, -1);
     Tensor cos = both.cos();
@@ -99,8 +111,9 @@ class Decoder {
     return {cos.to(m_options.dtype), sin.to(m_options.dtype)};
   }
 
-  /// Additive mask [batch or 1, 1, sequence, sequence]: 0 where a token may look, the lowest number elsewhere. Nullopt where
-  /// plain causal attention says it all. A row that may look nowhere (left padding) becomes uniform, as in transformers.
+  /// Additive mask [batch or 1, 1, sequence, sequence]: 0 where a token may look, the lowest number elsewhere. Nullopt
+  /// where plain causal attention says it all. A row that may look nowhere (left padding) becomes uniform, as in
+  /// transformers.
   std::optional<Tensor> attentionMask(std::int64_t window) {
     if (window == 0 && !m_inputs.attentionMask) return std::nullopt;
     const Tensor columns = at::arange(m_sequence, m_inputs.inputIds.options());
@@ -117,10 +130,12 @@ class Decoder {
     return at::where(isVisible, visible, hidden);
   }
 
-  Tensor layer(const std::string& path, const Tensor& input, const RotaryPair& rotary, const std::optional<Tensor>& mask) {
+  Tensor layer(const std::string& path, const Tensor& input, const RotaryPair& rotary,
+               const std::optional<Tensor>& mask) {
     const ModuleScope scope(m_host, path, className("DecoderLayer"));
     if (m_config.architecture->normPlace == NormPlace::Behind) {
-      const Tensor attended = input.add(norm(join(path, m_names.postAttentionNorm), attention(join(path, m_names.attention), input, rotary, mask)));
+      const Tensor attended = input.add(
+          norm(join(path, m_names.postAttentionNorm), attention(join(path, m_names.attention), input, rotary, mask)));
       return attended.add(norm(join(path, m_names.postMlpNorm), mlp(join(path, m_names.mlp), attended)));
     }
     const Tensor normed = norm(join(path, m_names.inputNorm), input);
@@ -144,12 +159,15 @@ class Decoder {
     return parameter(join(path, "weight"), {input.size(-1)}).mul(normed.to(m_options.dtype));
   }
 
-  Tensor attention(const std::string& path, const Tensor& input, const RotaryPair& rotary, const std::optional<Tensor>& mask) {
+  Tensor attention(const std::string& path, const Tensor& input, const RotaryPair& rotary,
+                   const std::optional<Tensor>& mask) {
     const ModuleScope scope(m_host, path, className("Attention"));
     const std::int64_t keyValueSize = m_config.keyValueHeads * m_config.headDim;
-    Tensor query = heads(projection(path, m_names.query, m_names.queryNorm, input, m_config.heads * m_config.headDim), m_config.heads);
+    Tensor query = heads(projection(path, m_names.query, m_names.queryNorm, input, m_config.heads * m_config.headDim),
+                         m_config.heads);
     Tensor key = heads(projection(path, m_names.key, m_names.keyNorm, input, keyValueSize), m_config.keyValueHeads);
-    Tensor value = heads(linear(join(path, m_names.value), input, keyValueSize, m_config.hasQkvBias), m_config.keyValueHeads);
+    Tensor value =
+        heads(linear(join(path, m_names.value), input, keyValueSize, m_config.hasQkvBias), m_config.keyValueHeads);
     const Tensor cos = rotary.cos.unsqueeze(1);
     const Tensor sin = rotary.sin.unsqueeze(1);
     query = rotated(query, cos, sin);
@@ -158,12 +176,14 @@ class Decoder {
     key = repeated(key);
     value = repeated(value);
     const Tensor attended = at::scaled_dot_product_attention(query, key, value, mask, /*dropout_p=*/0.0, isCausal);
-    const Tensor merged = attended.transpose(1, 2).contiguous().view({m_batch, m_sequence, m_config.heads * m_config.headDim});
+    const Tensor merged =
+        attended.transpose(1, 2).contiguous().view({m_batch, m_sequence, m_config.heads * m_config.headDim});
     return linear(join(path, m_names.output), merged, m_config.hiddenSize, m_config.hasOutputBias);
   }
 
   /// Query or key before it is cut into heads.
-  Tensor projection(const std::string& path, std::string_view name, std::string_view normName, const Tensor& input, std::int64_t size) {
+  Tensor projection(const std::string& path, std::string_view name, std::string_view normName, const Tensor& input,
+                    std::int64_t size) {
     const Tensor projected = linear(join(path, name), input, size, m_config.hasQkvBias);
     const bool hasNorm = m_config.architecture->queryKeyNorm == QueryKeyNorm::WholeProjection;
     return hasNorm ? norm(join(path, normName), projected) : projected;
@@ -245,7 +265,8 @@ class Decoder {
 
 }  // namespace
 
-DecoderOutputs runDecoder(const DecoderConfig& config, const DecoderInputs& inputs, const DecoderOptions& options, ModelHost& host) {
+DecoderOutputs runDecoder(const DecoderConfig& config, const DecoderInputs& inputs, const DecoderOptions& options,
+                          ModelHost& host) {
   return Decoder(config, inputs, options, host).run();
 }
 

@@ -58,7 +58,8 @@ std::string oneOf(const Rows& rows, Field field) {
   return text;
 }
 
-Result<double> number(const JsonObject& object, std::string_view key, NumberRange range, std::optional<double> fallback = {}) {
+Result<double> number(const JsonObject& object, std::string_view key, NumberRange range,
+                      std::optional<double> fallback = {}) {
   CLEAVE_TRY(const double value, object.number(key, fallback));
   if (value >= range.min && value <= range.max) return value;
   return object.wrong(key, fmt::format("a number from {} to {}", range.min, range.max));
@@ -78,7 +79,8 @@ class Reader {
     CLEAVE_TRY(m_config.architecture, architecture());
     if (m_fields.has("quantization_config")) {
       return fail(ErrorCode::BadInput,
-                  "{} is set, and Cleave reads plain weights only: save the model dequantized (model.dequantize() in transformers) "
+                  "{} is set, and Cleave reads plain weights only: save the model dequantized (model.dequantize() in "
+                  "transformers) "
                   "and open that folder.",
                   m_fields.nameOf("quantization_config"));
     }
@@ -109,10 +111,12 @@ class Reader {
       CLEAVE_TRY(names, m_fields.texts("architectures"));
     }
     if (modelType.empty() && names.empty()) {
-      return fail(ErrorCode::BadInput, "{} has neither model_type nor architectures: it is not the config of a transformers model.",
+      return fail(ErrorCode::BadInput,
+                  "{} has neither model_type nor architectures: it is not the config of a transformers model.",
                   m_fields.where());
     }
-    const auto known = std::ranges::find_if(names, [](const std::string& name) { return findByClassName(name) != nullptr; });
+    const auto known =
+        std::ranges::find_if(names, [](const std::string& name) { return findByClassName(name) != nullptr; });
     const std::string name = names.empty() ? "" : known == names.end() ? names.front() : *known;
     const Architecture* row = modelType.empty() ? findByClassName(name) : findByModelType(modelType);
     if (row && (name.empty() || row->className == name)) return row;
@@ -123,9 +127,11 @@ class Reader {
     std::string what = quotedText(name.empty() ? modelType : name);
     if (!name.empty() && !modelType.empty()) what += " (model_type " + quotedText(modelType) + ")";
     std::string known;
-    for (const Architecture& row : architectures()) known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.className, row.modelType);
+    for (const Architecture& row : architectures())
+      known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", row.className, row.modelType);
     return fail(ErrorCode::BadInput,
-                "{}: unknown architecture {}; Cleave opens {}. A model that computes what one of these does opens under its name: write that to "
+                "{}: unknown architecture {}; Cleave opens {}. A model that computes what one of these does opens "
+                "under its name: write that to "
                 "architectures, and the word in brackets to model_type.",
                 m_fields.where(), what, known);
   }
@@ -135,7 +141,8 @@ class Reader {
     CLEAVE_TRY(const std::string text, m_fields.text(key, "float32"));
     using graph::DType;
     const auto dtype = graph::parseDType(text);
-    if (dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float16 || dtype == DType::BFloat16) return *dtype;
+    if (dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float16 || dtype == DType::BFloat16)
+      return *dtype;
     return m_fields.wrong(key, "float32, float16, bfloat16 or float64");
   }
 
@@ -150,7 +157,8 @@ class Reader {
   }
 
   Result<void> activation() {
-    CLEAVE_TRY(const std::string key, m_fields.text("hidden_act", std::string(m_config.architecture->defaultActivation)));
+    CLEAVE_TRY(const std::string key,
+               m_fields.text("hidden_act", std::string(m_config.architecture->defaultActivation)));
     const auto* row = std::ranges::find(kActivations, key, &NamedActivation::key);
     if (row == std::end(kActivations)) return m_fields.wrong("hidden_act", oneOf(kActivations, &NamedActivation::key));
     m_config.activation = row->activation;
@@ -163,17 +171,22 @@ class Reader {
     // transformers: absent takes the architecture's default, an explicit null means one per query head.
     const std::int64_t byDefault = m_config.architecture->defaultKeyValueHeads;
     const bool isPerHead = byDefault == 0 || isExplicitNull(m_value, "num_key_value_heads");
-    CLEAVE_TRY(m_config.keyValueHeads, m_fields.integer("num_key_value_heads", kSizes, isPerHead ? m_config.heads : byDefault));
+    CLEAVE_TRY(m_config.keyValueHeads,
+               m_fields.integer("num_key_value_heads", kSizes, isPerHead ? m_config.heads : byDefault));
     if (m_config.heads % m_config.keyValueHeads != 0) {
-      return m_fields.wrong("num_attention_heads", fmt::format("a multiple of num_key_value_heads ({})", m_config.keyValueHeads));
+      return m_fields.wrong("num_attention_heads",
+                            fmt::format("a multiple of num_key_value_heads ({})", m_config.keyValueHeads));
     }
     if (!m_fields.has("head_dim") && m_config.hiddenSize % m_config.heads != 0) {
-      return m_fields.wrong("hidden_size", fmt::format("a multiple of num_attention_heads ({}) where head_dim is not given", m_config.heads));
+      return m_fields.wrong(
+          "hidden_size",
+          fmt::format("a multiple of num_attention_heads ({}) where head_dim is not given", m_config.heads));
     }
     CLEAVE_TRY(m_config.headDim, m_fields.integer("head_dim", kSizes, m_config.hiddenSize / m_config.heads));
     if (m_config.headDim % 2 != 0) {
-      return m_fields.wrong(m_fields.has("head_dim") ? "head_dim" : "hidden_size",
-                            fmt::format("such that heads have an even size for rotary embeddings (it is {})", m_config.headDim));
+      return m_fields.wrong(
+          m_fields.has("head_dim") ? "head_dim" : "hidden_size",
+          fmt::format("such that heads have an even size for rotary embeddings (it is {})", m_config.headDim));
     }
     return {};
   }
@@ -220,7 +233,8 @@ class Reader {
 
   /// Reads the object that describes scaling, under its name in this dialect; transformers 5's also carries the base.
   Result<void> rope() {
-    CLEAVE_TRY(m_config.rope.theta, number(m_fields, "rope_theta", kRopeBases, m_config.architecture->defaultRopeTheta));
+    CLEAVE_TRY(m_config.rope.theta,
+               number(m_fields, "rope_theta", kRopeBases, m_config.architecture->defaultRopeTheta));
     CLEAVE_TRY_VOID(requireWholeRotation(m_fields));
     for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
       if (!m_fields.has(key)) continue;
@@ -233,7 +247,8 @@ class Reader {
   Result<void> requireWholeRotation(const JsonObject& place) const {
     CLEAVE_TRY(const double part, place.number("partial_rotary_factor", 1.0));
     if (part == 1.0) return {};
-    return place.wrong("partial_rotary_factor", fmt::format("1, as {} models rotate whole heads", m_config.architecture->modelType));
+    return place.wrong("partial_rotary_factor",
+                       fmt::format("1, as {} models rotate whole heads", m_config.architecture->modelType));
   }
 
   Result<void> ropeScaling(const JsonObject& scaling) {
@@ -272,20 +287,25 @@ class Reader {
   }
 
   /// transformers' `get_mscale`.
-  static double yarnScale(double factor, double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0; }
+  static double yarnScale(double factor, double scale) {
+    return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+  }
 
   Result<void> yarn(const JsonObject& scaling) {
     RopeConfig& rope = m_config.rope;
-    CLEAVE_TRY(rope.originalMaxPositions, scaling.integer("original_max_position_embeddings", kPositions, m_config.maxPositions));
+    CLEAVE_TRY(rope.originalMaxPositions,
+               scaling.integer("original_max_position_embeddings", kPositions, m_config.maxPositions));
     const double ratio = static_cast<double>(m_config.maxPositions) / static_cast<double>(rope.originalMaxPositions);
     CLEAVE_TRY(rope.factor, number(scaling, "factor", kFactors, ratio));
     CLEAVE_TRY(rope.betaFast, number(scaling, "beta_fast", kPositiveNumbers, 32.0));
     CLEAVE_TRY(rope.betaSlow, number(scaling, "beta_slow", kPositiveNumbers, 1.0));
-    if (rope.betaFast < rope.betaSlow) return scaling.wrong("beta_fast", fmt::format("at least beta_slow ({})", rope.betaSlow));
+    if (rope.betaFast < rope.betaSlow)
+      return scaling.wrong("beta_fast", fmt::format("at least beta_slow ({})", rope.betaSlow));
     CLEAVE_TRY(const double scale, number(scaling, "mscale", {0, 1e6}, 0.0));
     CLEAVE_TRY(const double allDimScale, number(scaling, "mscale_all_dim", {0, 1e6}, 0.0));
     const bool hasScales = scale != 0 && allDimScale != 0;
-    const double byDefault = hasScales ? yarnScale(rope.factor, scale) / yarnScale(rope.factor, allDimScale) : yarnScale(rope.factor, 1);
+    const double byDefault =
+        hasScales ? yarnScale(rope.factor, scale) / yarnScale(rope.factor, allDimScale) : yarnScale(rope.factor, 1);
     CLEAVE_TRY(rope.attentionFactor, number(scaling, "attention_factor", kPositiveNumbers, byDefault));
     CLEAVE_TRY(rope.truncate, scaling.flag("truncate", true));
     return {};

@@ -20,7 +20,8 @@ enum class Activation : std::uint8_t { Silu, Gelu, GeluTanh, QuickGelu, Relu };
 
 enum class RopeKind : std::uint8_t { Default, Linear, Dynamic, Llama3, Yarn };
 
-/// Rotary position embedding with its scaling; formulas in rope.cpp. Fields that the kind does not use keep their defaults.
+/// Rotary position embedding with its scaling; formulas in rope.cpp. Fields that the kind does not use keep their
+/// defaults.
 struct RopeConfig {
   RopeKind kind = RopeKind::Default;
   double theta = 10000.0;
@@ -42,15 +43,15 @@ struct DecoderConfig {
   std::int64_t intermediateSize = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
-  std::int64_t keyValueHeads = 0;              ///< divides heads
-  std::int64_t headDim = 0;                    ///< even
+  std::int64_t keyValueHeads = 0;  ///< divides heads
+  std::int64_t headDim = 0;        ///< even
   std::int64_t maxPositions = 0;
   double normEps = 0;
   Activation activation = Activation::Silu;
-  std::string activationClass;                 ///< module class as transformers names it: "SiLU"
-  bool isTied = false;                         ///< the head uses the embedding's weight
+  std::string activationClass;  ///< module class as transformers names it: "SiLU"
+  bool isTied = false;          ///< the head uses the embedding's weight
   bool hasQkvBias = false, hasOutputBias = false, hasMlpBias = false;
-  std::vector<std::int64_t> windows;           ///< per layer: positions a token sees, itself included; 0: all before it
+  std::vector<std::int64_t> windows;  ///< per layer: positions a token sees, itself included; 0: all before it
   RopeConfig rope;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 /// What a model's forward pass asks of the one who runs it: its tensors by name, and an ear for the module it is in.
 ///
-/// Capture answers with meta tensors that become nodes of the graph; a reference run answers with real weights. Calls come
-/// from the thread that runs the forward pass, in execution order.
+/// Capture answers with meta tensors that become nodes of the graph; a reference run answers with real weights. Calls
+/// come from the thread that runs the forward pass, in execution order.
 #include <ATen/core/Tensor.h>
 
 #include <functional>

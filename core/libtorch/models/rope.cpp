@@ -33,7 +33,10 @@ at::Tensor llama3Frequencies(const RopeConfig& rope, std::int64_t dim) {
   const double shortWave = trained / rope.highFrequencyFactor;
   const at::Tensor wave = plain.reciprocal().mul(2 * std::numbers::pi);
   const at::Tensor scaled = at::where(wave.gt(longWave), plain.div(rope.factor), plain);
-  const at::Tensor smooth = wave.reciprocal().mul(trained).sub(rope.lowFrequencyFactor).div(rope.highFrequencyFactor - rope.lowFrequencyFactor);
+  const at::Tensor smooth = wave.reciprocal()
+                                .mul(trained)
+                                .sub(rope.lowFrequencyFactor)
+                                .div(rope.highFrequencyFactor - rope.lowFrequencyFactor);
   const at::Tensor mixed = smooth.neg().add(1).mul(scaled).div(rope.factor).add(smooth.mul(scaled));
   const at::Tensor isMiddle = wave.lt(shortWave).logical_not().logical_and(wave.gt(longWave).logical_not());
   return at::where(isMiddle, mixed, scaled);
@@ -42,7 +45,8 @@ at::Tensor llama3Frequencies(const RopeConfig& rope, std::int64_t dim) {
 /// YaRN (arXiv 2309.00071): a ramp over the dimensions between interpolated and plain frequencies.
 at::Tensor yarnFrequencies(const RopeConfig& rope, std::int64_t dim) {
   const auto correctionDim = [&](double rotations) {
-    return static_cast<double>(dim) * std::log(static_cast<double>(rope.originalMaxPositions) / (rotations * 2 * std::numbers::pi)) /
+    return static_cast<double>(dim) *
+           std::log(static_cast<double>(rope.originalMaxPositions) / (rotations * 2 * std::numbers::pi)) /
            (2 * std::log(rope.theta));
   };
   double low = correctionDim(rope.betaFast);
@@ -63,11 +67,13 @@ at::Tensor yarnFrequencies(const RopeConfig& rope, std::int64_t dim) {
 
 }  // namespace
 
-at::Tensor inverseFrequencies(const RopeConfig& rope, std::int64_t rotatedDim, std::int64_t maxPositions, std::int64_t sequence) {
+at::Tensor inverseFrequencies(const RopeConfig& rope, std::int64_t rotatedDim, std::int64_t maxPositions,
+                              std::int64_t sequence) {
   switch (rope.kind) {
     case RopeKind::Default: return plainFrequencies(rope.theta, rotatedDim);
     case RopeKind::Linear: return plainFrequencies(rope.theta, rotatedDim).div(rope.factor);
-    case RopeKind::Dynamic: return plainFrequencies(stretchedBase(rope, rotatedDim, maxPositions, sequence), rotatedDim);
+    case RopeKind::Dynamic:
+      return plainFrequencies(stretchedBase(rope, rotatedDim, maxPositions, sequence), rotatedDim);
     case RopeKind::Llama3: return llama3Frequencies(rope, rotatedDim);
     case RopeKind::Yarn: return yarnFrequencies(rope, rotatedDim);
   }

@@ -50,14 +50,16 @@ at::Tensor ownCopy(at::Tensor x) {
   return isOurs ? std::move(x) : x.clone(at::MemoryFormat::Contiguous);
 }
 
-/// The same memory without a share in it. Gloo's threads let go of a tensor some time after the call is through: memory that
-/// they had a share in would be freed at no moment that anybody could predict, and the measured peak with it.
+/// The same memory without a share in it. Gloo's threads let go of a tensor some time after the call is through: memory
+/// that they had a share in would be freed at no moment that anybody could predict, and the measured peak with it.
 at::Tensor lent(const at::Tensor& x) { return x.is_cpu() ? at::from_blob(x.data_ptr(), x.sizes(), x.options()) : x; }
 
 class BackendCollectives final : public Collectives {
  public:
-  BackendCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue, std::chrono::milliseconds callTimeout)
-      : Collectives(backend->getRank(), backend->getSize(), std::move(queue), callTimeout), m_backend(std::move(backend)) {}
+  BackendCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue,
+                     std::chrono::milliseconds callTimeout)
+      : Collectives(backend->getRank(), backend->getSize(), std::move(queue), callTimeout),
+        m_backend(std::move(backend)) {}
 
  protected:
   void reduceInPlace(at::Tensor& x, Reduction reduction) override {
@@ -130,10 +132,12 @@ Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whol
     return {};
   });
   if (!result) {
-    return fail(result.error().code, "{} of {} bytes failed on rank {} of {}: {}", kind, bytes, m_rank, m_worldSize, result.error().message);
+    return fail(result.error().code, "{} of {} bytes failed on rank {} of {}: {}", kind, bytes, m_rank, m_worldSize,
+                result.error().message);
   }
   ++count;
-  if (!m_queue.mark && m_observer) m_observer({kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start)});
+  if (!m_queue.mark && m_observer)
+    m_observer({kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start)});
   return {};
 }
 
@@ -151,8 +155,11 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
   while (!end->isReached()) {
     if (Clock::now() > deadline) {
       tellReached();
-      const std::string what = m_queued.empty() ? "the program" : fmt::format("{} of {} bytes", m_queued.front().kind, m_queued.front().bytes);
-      return fail(ErrorCode::RankFailed, "{} was not through after {:g} s.", what, std::chrono::duration<double>(limit).count());
+      const std::string what = m_queued.empty()
+                                   ? "the program"
+                                   : fmt::format("{} of {} bytes", m_queued.front().kind, m_queued.front().bytes);
+      return fail(ErrorCode::RankFailed, "{} was not through after {:g} s.", what,
+                  std::chrono::duration<double>(limit).count());
     }
     std::this_thread::sleep_for(kPollPeriod);
   }
@@ -218,7 +225,8 @@ Result<void> Collectives::barrier() {
       },
       ErrorCode::RankFailed);
   if (!result) {
-    return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize, result.error().message);
+    return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize,
+                result.error().message);
   }
   return finish();
 }
@@ -245,7 +253,9 @@ std::string unlikeRankZero(const GroupAddress& group, std::string_view ofRankZer
   for (const auto& [name, value] : group.alike) {
     const std::size_t end = std::min(ofRankZero.find('\n', from), ofRankZero.size());
     const std::string_view other = ofRankZero.substr(from, end - from);
-    if (other != value) return fmt::format("Rank {} was started with another {} than rank 0 ({}, not {}): give all ranks the same.", group.rank, name, value, other);
+    if (other != value)
+      return fmt::format("Rank {} was started with another {} than rank 0 ({}, not {}): give all ranks the same.",
+                         group.rank, name, value, other);
     from = std::min(end + 1, ofRankZero.size());
   }
   return {};
@@ -273,7 +283,8 @@ Result<void> checkAlike(c10d::Store& store, const GroupAddress& group) {
   if (group.alike.empty()) return {};
   auto checked = translated([&] { return compareWithRankZero(store, group); }, ErrorCode::RankFailed);
   if (checked || checked.error().code == ErrorCode::BadInput) return checked;
-  return fail(checked.error().code, "Rank {} of {} cannot go on with the others: {}", group.rank, group.worldSize, checked.error().message);
+  return fail(checked.error().code, "Rank {} of {} cannot go on with the others: {}", group.rank, group.worldSize,
+              checked.error().message);
 }
 
 }  // namespace
@@ -305,8 +316,9 @@ Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) 
     CLEAVE_TRY_VOID(checkAlike(***store, group));
     return **store;
   }
-  return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {:g} s: {}", group.rank, group.worldSize,
-              group.masterAddress, group.masterPort, std::chrono::duration<double>(group.connectTimeout).count(),
+  return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {:g} s: {}", group.rank,
+              group.worldSize, group.masterAddress, group.masterPort,
+              std::chrono::duration<double>(group.connectTimeout).count(),
               store ? store->error().message : whySilent(group));
 }
 
@@ -323,7 +335,8 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
   const auto start = Clock::now();
   CLEAVE_TRY(const auto store, connectStore(group));
   const auto left = std::max<std::chrono::milliseconds>(
-      std::chrono::milliseconds(1), group.connectTimeout - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start));
+      std::chrono::milliseconds(1),
+      group.connectTimeout - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start));
   // The network device is this machine's own: no peer is to blame for it.
   using Options = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
   const auto ownDevice = [group, left]() -> Result<Options> {
@@ -337,8 +350,8 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
   };
   auto device = withinTime(left, [ownDevice] { return translated(ownDevice, ErrorCode::Environment); });
   if (!device || !*device) {
-    return fail(ErrorCode::Environment, "Rank {} of {} finds no network device for Gloo: {}", group.rank, group.worldSize,
-                device ? device->error().message : "its own host name was not looked up in time.");
+    return fail(ErrorCode::Environment, "Rank {} of {} finds no network device for Gloo: {}", group.rank,
+                group.worldSize, device ? device->error().message : "its own host name was not looked up in time.");
   }
   const auto connect = [store, group, options = **device]() -> Result<std::unique_ptr<Collectives>> {
     auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, group.rank, group.worldSize, options);
@@ -347,8 +360,10 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
   };
   auto connected = withinTime(left, [connect] { return translated(connect, ErrorCode::RankFailed); });
   if (connected && *connected) return std::move(*connected);
-  return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,
-              connected ? connected->error().message : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(left).count()));
+  return fail(
+      ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,
+      connected ? connected->error().message
+                : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(left).count()));
 }
 
 }  // namespace cleave::torch_rank

@@ -1,9 +1,10 @@
 #pragma once
 /// The one way in which ranks talk: whatever Gloo proves on CPUs is what NCCL runs on GPUs. LibTorch inside.
 ///
-/// Every rank makes the same calls in the same order. On CPUs a call blocks until the result is there; on a device it is
-/// put into the device's queue, and `finish` waits for all of them. Not thread-safe; the counts may be read by the thread
-/// that makes the calls. A call or `finish` fails with RankFailed when a peer is gone or does not answer in time.
+/// Every rank makes the same calls in the same order. On CPUs a call blocks until the result is there; on a device it
+/// is put into the device's queue, and `finish` waits for all of them. Not thread-safe; the counts may be read by the
+/// thread that makes the calls. A call or `finish` fails with RankFailed when a peer is gone or does not answer in
+/// time.
 ///
 ///     CLEAVE_TRY(auto collectives, connectGloo(group));
 ///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
@@ -63,8 +64,9 @@ class Collectives {
   Result<at::Tensor> reduceScatter(const at::Tensor& x, std::int64_t dim);
   /// Returns when every rank has called it.
   Result<void> barrier();
-  /// Returns when the device has done all that was handed to it, calls and computation. RankFailed, and the group is broken
-  /// off, when that takes longer than `limit` (zero: the time that one call may take) or communication has failed.
+  /// Returns when the device has done all that was handed to it, calls and computation. RankFailed, and the group is
+  /// broken off, when that takes longer than `limit` (zero: the time that one call may take) or communication has
+  /// failed.
   Result<void> finish(std::chrono::milliseconds limit = {});
 
   const CollectiveCounts& counts() const { return m_counts; }
@@ -108,7 +110,7 @@ struct GroupAddress {
   int rank = 0, worldSize = 1;
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
-  int listenFd = -1;  ///< rank 0: a socket that already listens on the port; -1: none
+  int listenFd = -1;       ///< rank 0: a socket that already listens on the port; -1: none
   std::string agentStore;  ///< prefix in a store that the launcher serves (torchrun's agent); empty: rank 0 serves one
   std::chrono::milliseconds connectTimeout{60'000};  ///< for meeting and connecting together
   std::chrono::milliseconds callTimeout = kCallTimeout;
@@ -119,9 +121,9 @@ struct GroupAddress {
 /// True for "localhost", 127.x.x.x and ::1: then the ranks talk over the loopback device.
 bool isLoopback(const std::string& address);
 
-/// The store the ranks find each other with. Environment when it cannot be reached in time, whatever holds it up: no route,
-/// a name that does not resolve, a port where somebody listens and says nothing. BadInput on a rank whose `alike` is not that of
-/// rank 0, and RankFailed on rank 0 then.
+/// The store the ranks find each other with. Environment when it cannot be reached in time, whatever holds it up: no
+/// route, a name that does not resolve, a port where somebody listens and says nothing. BadInput on a rank whose
+/// `alike` is not that of rank 0, and RankFailed on rank 0 then.
 Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group);
 
 /// One rank: every call is the identity.

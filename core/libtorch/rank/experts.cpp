@@ -20,8 +20,8 @@ std::optional<at::Tensor> activated(const at::Tensor& x, std::string_view activa
 Result<at::Tensor> runExperts(const ExpertsCall& call) {
   const at::Tensor isOutside = (call.ids < 0) | (call.ids >= call.experts);
   if (isOutside.any().item<bool>()) {
-    return fail(ErrorCode::BadInput, "expert {} lies outside the {} experts.", call.ids.masked_select(isOutside)[0].item<std::int64_t>(),
-                call.experts);
+    return fail(ErrorCode::BadInput, "expert {} lies outside the {} experts.",
+                call.ids.masked_select(isOutside)[0].item<std::int64_t>(), call.experts);
   }
   at::Tensor result = at::zeros_like(call.hidden);
   for (std::int64_t held = 0; held < call.gateUp.size(0); ++held) {
@@ -30,7 +30,8 @@ Result<at::Tensor> runExperts(const ExpertsCall& call) {
     const auto halves = at::linear(call.hidden.index_select(0, tokens), call.gateUp[held]).chunk(2, -1);
     const auto gate = activated(halves[0], call.activation);
     if (!gate) {
-      return fail(ErrorCode::BadInput, "activation \"{}\" is none of silu, gelu, gelu_tanh and relu.", call.activation.substr(0, 40));
+      return fail(ErrorCode::BadInput, "activation \"{}\" is none of silu, gelu, gelu_tanh and relu.",
+                  call.activation.substr(0, 40));
     }
     const at::Tensor out = at::linear(gate->mul(halves[1]), call.down[held]);
     const at::Tensor share = call.shares.index({tokens, slots}).unsqueeze(-1);

@@ -18,10 +18,12 @@ constexpr std::int64_t kIgnoreIndex = -100;  // of aten's losses where a call do
 
 /// The results hold elements of the first operand (and perhaps constants), nothing computed from them.
 bool keepsValues(std::string_view op) {
-  constexpr std::array kNames{"aten::view",      "aten::reshape",   "aten::_unsafe_view", "aten::slice",     "aten::select", "aten::unsqueeze",
-                              "aten::squeeze",   "aten::expand",    "aten::permute",      "aten::transpose", "aten::t",      "aten::flatten",
-                              "aten::clone",     "aten::contiguous", "aten::alias",       "aten::detach",    "aten::_to_copy", "aten::to",
-                              "aten::constant_pad_nd", "cleave::shard", "cleave::all_gather"};
+  constexpr std::array kNames{
+      "aten::view",        "aten::reshape",  "aten::_unsafe_view", "aten::slice",           "aten::select",
+      "aten::unsqueeze",   "aten::squeeze",  "aten::expand",       "aten::permute",         "aten::transpose",
+      "aten::t",           "aten::flatten",  "aten::clone",        "aten::contiguous",      "aten::alias",
+      "aten::detach",      "aten::_to_copy", "aten::to",           "aten::constant_pad_nd", "cleave::shard",
+      "cleave::all_gather"};
   const std::string_view base = op.substr(0, op.find('.'));
   return std::find(kNames.begin(), kNames.end(), base) != kNames.end();
 }
@@ -52,7 +54,9 @@ std::optional<IndexRange> lossRange(const Graph& graph, const Node& node, std::o
   if (!classes) classes = sizeOf(graph, node, 0, 1);
   if (!classes) classes = sizeOf(graph, node, 0, 0);
   if (!classes) return std::nullopt;
-  return IndexRange{0, *classes, ignored, fmt::format("the {} classes of the loss (0 to {}; {} is ignored)", *classes, *classes - 1, ignored)};
+  return IndexRange{
+      0, *classes, ignored,
+      fmt::format("the {} classes of the loss (0 to {}; {} is ignored)", *classes, *classes - 1, ignored)};
 }
 
 IndexRange rowsOf(std::int64_t rows, std::string_view what) {
@@ -66,17 +70,20 @@ std::optional<IndexRange> askedBy(const Graph& graph, const Node& node, ValueId 
     if (const auto rows = sizeOf(graph, node, 0, 0)) return rowsOf(*rows, "rows of the table");
   } else if (op == "cleave::vocab_embedding" && isAt(node, 1, value)) {
     return rowsOf(integerAt(node, 2, 0), "rows of the table");
-  } else if ((op == "aten::cross_entropy_loss" || op == "aten::nll_loss" || op == "aten::nll_loss_forward") && isAt(node, 1, value)) {
+  } else if ((op == "aten::cross_entropy_loss" || op == "aten::nll_loss" || op == "aten::nll_loss_forward") &&
+             isAt(node, 1, value)) {
     return lossRange(graph, node, std::nullopt);
   } else if (op == "cleave::vocab_cross_entropy" && isAt(node, 1, value)) {
     return lossRange(graph, node, integerAt(node, 6, 0));
   } else if ((op == "aten::index_select" || op == "aten::gather") && isAt(node, 2, value)) {
-    if (const auto size = sizeOf(graph, node, 0, integerAt(node, 1, 0))) return rowsOf(*size, "elements it selects from");
+    if (const auto size = sizeOf(graph, node, 0, integerAt(node, 1, 0)))
+      return rowsOf(*size, "elements it selects from");
   } else if (op == "aten::index.Tensor" && node.args.size() > 1) {
     const auto* indices = std::get_if<graph::ValueList>(&node.args[1]);
     for (std::size_t dim = 0; indices && dim < indices->size(); ++dim) {
       const auto size = sizeOf(graph, node, 0, static_cast<std::int64_t>(dim));
-      if ((*indices)[dim] == value && size) return IndexRange{-*size, *size, std::nullopt, fmt::format("the {} elements it selects from", *size)};
+      if ((*indices)[dim] == value && size)
+        return IndexRange{-*size, *size, std::nullopt, fmt::format("the {} elements it selects from", *size)};
     }
   }
   return std::nullopt;
@@ -85,7 +92,9 @@ std::optional<IndexRange> askedBy(const Graph& graph, const Node& node, ValueId 
 /// The number that is added to a value, where nothing else is done with it.
 std::optional<std::int64_t> addedBy(const Graph& graph, const Node& node, ValueId value) {
   const std::string& op = graph.opName(node);
-  if ((op != "aten::add.Tensor" && op != "aten::add.Scalar") || !isAt(node, 0, value) || node.args.size() < 2 || integerAt(node, 2, 1) != 1) return std::nullopt;
+  if ((op != "aten::add.Tensor" && op != "aten::add.Scalar") || !isAt(node, 0, value) || node.args.size() < 2 ||
+      integerAt(node, 2, 1) != 1)
+    return std::nullopt;
   const auto* number = std::get_if<std::int64_t>(&node.args[1]);
   return number ? std::optional(*number) : std::nullopt;
 }
@@ -136,8 +145,8 @@ Result<void> checkIndices(const std::string& name, const at::Tensor& values, con
     at::Tensor isBad = (values < range.low) | (values >= range.high);
     if (range.ignored) isBad = isBad & (values != *range.ignored);
     if (!isBad.any().item<bool>()) continue;
-    return fail(ErrorCode::BadInput, "{} holds {} at {}, which is none of {}.", name, values.masked_select(isBad)[0].item<std::int64_t>(),
-                placeOf(values, isBad), range.of);
+    return fail(ErrorCode::BadInput, "{} holds {} at {}, which is none of {}.", name,
+                values.masked_select(isBad)[0].item<std::int64_t>(), placeOf(values, isBad), range.of);
   }
   return {};
 }

@@ -1,7 +1,7 @@
 #pragma once
-/// Which values the integer inputs of a program may have: those that the operators which index with them can take. Checked
-/// on the host before a kernel sees them: on a GPU a wrong index ends the device's context with words that help nobody.
-/// LibTorch inside.
+/// Which values the integer inputs of a program may have: those that the operators which index with them can take.
+/// Checked on the host before a kernel sees them: on a GPU a wrong index ends the device's context with words that help
+/// nobody. LibTorch inside.
 #include "base/result.h"
 #include "graph/graph.h"
 
@@ -19,8 +19,8 @@ struct IndexRange {
   std::string of;                       ///< "the 256 rows of embedding_0's table"
 };
 
-/// What is asked of an input, by everything that indexes with it directly or behind operators that keep its values (views,
-/// slices, copies, an added number). In graph order; empty: nothing indexes with it.
+/// What is asked of an input, by everything that indexes with it directly or behind operators that keep its values
+/// (views, slices, copies, an added number). In graph order; empty: nothing indexes with it.
 std::vector<IndexRange> indexRangesOf(const graph::Graph& graph, graph::ValueId input);
 
 /// BadInput names the first element of an integer tensor on the CPU that is none of the range's, and where it lies.

@@ -2,10 +2,10 @@
 
 #include "base/digest.h"
 #include "formats/safetensors.h"
-#include "libtorch/rank/fill.h"
-#include "libtorch/rank/index_range.h"
 #include "libtorch/bridge/torch_errors.h"
 #include "libtorch/bridge/torch_types.h"
+#include "libtorch/rank/fill.h"
+#include "libtorch/rank/index_range.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -28,9 +28,7 @@ std::vector<ValueId> inputsOf(const graph::Graph& graph) {
   return result;
 }
 
-bool isInteger(graph::DType dtype) {
-  return !graph::isFloatingPoint(dtype);
-}
+bool isInteger(graph::DType dtype) { return !graph::isFloatingPoint(dtype); }
 
 /// Rows of the table that these ids index, whole; 2 when the program does not say.
 std::int64_t vocabularyOf(const graph::Graph& graph, ValueId ids) {

@@ -8,9 +8,9 @@
 
 namespace cleave::torch_rank {
 
-/// Gives every input of the program the tensor of its name. BadInput names an input that the file lacks, whose shape is not
-/// the program's, that holds an index of nothing (index_range.h) or, in a mask, neither 0 nor 1; integer types are converted, other tensors of the file
-/// are ignored.
+/// Gives every input of the program the tensor of its name. BadInput names an input that the file lacks, whose shape is
+/// not the program's, that holds an index of nothing (index_range.h) or, in a mask, neither 0 nor 1; integer types are
+/// converted, other tensors of the file are ignored.
 Result<void> readInputs(Program& program, const std::filesystem::path& file);
 
 /// The same values on every rank and for every world size: `input_ids` uniform in the vocabulary (that of the table

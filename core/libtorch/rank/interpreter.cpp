@@ -54,8 +54,8 @@ Result<void> Program::makeConstants() {
       return fail(ErrorCode::BadInput, "The program's constant {} wants {} bytes of data and has {}.", value.name,
                   bytes, data == m_graph->constants.end() ? 0 : data->second.size());
     }
-    const auto view =
-        at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape, models::toScalarType(value.type.dtype));
+    const auto view = at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape,
+                                    models::toScalarType(value.type.dtype));
     m_given[node.results[0].index()] = view.clone().to(m_device);
     m_constantBytes += bytes;
   }
@@ -64,7 +64,8 @@ Result<void> Program::makeConstants() {
 
 Result<void> Program::setTensor(ValueId id, at::Tensor tensor) {
   const graph::Value& value = m_graph->value(id);
-  if (tensor.sizes() != at::IntArrayRef(value.type.shape) || tensor.scalar_type() != models::toScalarType(value.type.dtype)) {
+  if (tensor.sizes() != at::IntArrayRef(value.type.shape) ||
+      tensor.scalar_type() != models::toScalarType(value.type.dtype)) {
     return fail(ErrorCode::BadInput, "{} must be {} for this plan, not {}.", value.name, graph::toText(value.type),
                 describe(tensor));
   }
@@ -136,7 +137,8 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
   std::vector<c10::IValue> stack = takeArguments(call, id);
   auto results = translated([&] { return execute(call, stack, collectives); }, ErrorCode::BadInput);
   if (!results) {
-    return fail(results.error().code, "{} failed on {}: {}", nameOfNode(*m_graph, id), describeOperands(node), results.error().message);
+    return fail(results.error().code, "{} failed on {}: {}", nameOfNode(*m_graph, id), describeOperands(node),
+                results.error().message);
   }
   if (results->size() != node.results.size()) {
     return fail(ErrorCode::BadInput, "{} gave {} results; the plan says {}.", nameOfNode(*m_graph, id), results->size(),

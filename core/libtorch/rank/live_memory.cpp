@@ -2,9 +2,7 @@
 
 namespace cleave::torch_rank {
 
-void LiveMemory::pin(const at::Tensor& tensor) {
-  m_pinned.insert(tensor.storage().unsafeGetStorageImpl());
-}
+void LiveMemory::pin(const at::Tensor& tensor) { m_pinned.insert(tensor.storage().unsafeGetStorageImpl()); }
 
 void LiveMemory::reset() {
   m_pinned.clear();

@@ -43,7 +43,9 @@ class Reporter final : public c10::MemoryReportingInfoBase {
   }
   void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
     // The CPU allocator asks this before it throws an error that has no type of its own.
-    if (device.is_cpu()) TORCH_CHECK_WITH(OutOfMemoryError, false, fmt::format("{} were asked for, and {}.", bytesText(size), noMemoryInWords()));
+    if (device.is_cpu())
+      TORCH_CHECK_WITH(OutOfMemoryError, false,
+                       fmt::format("{} were asked for, and {}.", bytesText(size), noMemoryInWords()));
   }
   bool memoryProfilingEnabled() const override { return true; }
   std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
@@ -62,9 +64,7 @@ ProcessMemory processMemory() {
   return {kilobyteField("/proc/self/status", "VmRSS"), kilobyteField("/proc/self/status", "VmHWM")};
 }
 
-std::int64_t proportionalSetSize() {
-  return kilobyteField("/proc/self/smaps_rollup", "Pss");
-}
+std::int64_t proportionalSetSize() { return kilobyteField("/proc/self/smaps_rollup", "Pss"); }
 
 // The allocator reports to whatever stands in the profiler's slot of the thread.
 struct AllocationCounter::Scope {
@@ -74,18 +74,10 @@ struct AllocationCounter::Scope {
 
 AllocationCounter::AllocationCounter() : m_scope(std::make_unique<Scope>()) {}
 AllocationCounter::~AllocationCounter() = default;
-std::int64_t AllocationCounter::allocated() const {
-  return m_scope->reporter->allocated;
-}
-std::int64_t AllocationCounter::peak() const {
-  return m_scope->reporter->peak;
-}
-std::int64_t AllocationCounter::largest() const {
-  return m_scope->reporter->largest;
-}
-void AllocationCounter::forgetLargest() {
-  m_scope->reporter->largest = 0;
-}
+std::int64_t AllocationCounter::allocated() const { return m_scope->reporter->allocated; }
+std::int64_t AllocationCounter::peak() const { return m_scope->reporter->peak; }
+std::int64_t AllocationCounter::largest() const { return m_scope->reporter->largest; }
+void AllocationCounter::forgetLargest() { m_scope->reporter->largest = 0; }
 
 MemorySampler::MemorySampler(Fill fill, Sink sink)
     : m_fill(std::move(fill)),

@@ -20,10 +20,10 @@ ProcessMemory processMemory();
 /// Proportional set size: memory shared with other ranks (LibTorch's own code) counted by its share. Slow: walks all
 /// mappings.
 std::int64_t proportionalSetSize();
-/// Counts what LibTorch's allocators hand out on the thread that made it, temporaries inside operators included, from its
-/// making to its end; what another thread frees stays counted (see `lent`, collectives.cpp), and what one allocates for itself,
-/// such as Gloo's for a gather, is not. The figures may be read from any thread. As long as it counts, the CPU allocator says
-/// c10::OutOfMemoryError when there is no memory, as the GPU's does.
+/// Counts what LibTorch's allocators hand out on the thread that made it, temporaries inside operators included, from
+/// its making to its end; what another thread frees stays counted (see `lent`, collectives.cpp), and what one allocates
+/// for itself, such as Gloo's for a gather, is not. The figures may be read from any thread. As long as it counts, the
+/// CPU allocator says c10::OutOfMemoryError when there is no memory, as the GPU's does.
 class AllocationCounter {
  public:
   AllocationCounter();

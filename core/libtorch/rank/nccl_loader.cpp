@@ -37,11 +37,13 @@ Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, con
     return translated([&]() -> Result<NcclGroup> { return connect(store); });
   });
   if (!connected) {
-    return fail(ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {:g} s.", group.rank,
-                group.worldSize, std::chrono::duration<double>(group.connectTimeout).count());
+    return fail(ErrorCode::RankFailed,
+                "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {:g} s.",
+                group.rank, group.worldSize, std::chrono::duration<double>(group.connectTimeout).count());
   }
   if (!*connected) {
-    return fail(connected->error().code, "Rank {} of {} cannot connect to its peers through NCCL: {}", group.rank, group.worldSize, connected->error().message);
+    return fail(connected->error().code, "Rank {} of {} cannot connect to its peers through NCCL: {}", group.rank,
+                group.worldSize, connected->error().message);
   }
   DeviceQueue queue = runtime.queue;
   queue.checkHealth = (*connected)->checkHealth;

@@ -12,8 +12,9 @@ namespace cleave::torch_rank {
 /// anything asks LibTorch for CUDA: LibTorch looks only once whether CUDA is there.
 Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& request);
 
-/// Connects to all peers on the GPUs that `runtime` took. RankFailed when they do not answer within `group.connectTimeout` or a
-/// connection breaks; Environment when it is this machine's fault, such as two ranks with one GPU.
+/// Connects to all peers on the GPUs that `runtime` took. RankFailed when they do not answer within
+/// `group.connectTimeout` or a connection breaks; Environment when it is this machine's fault, such as two ranks with
+/// one GPU.
 Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, const GroupAddress& group);
 
 }  // namespace cleave::torch_rank

@@ -1,7 +1,7 @@
 #include "libtorch/rank/parallel_ops.h"
 
-#include "libtorch/rank/experts.h"
 #include "libtorch/bridge/torch_types.h"
+#include "libtorch/rank/experts.h"
 
 #include <array>
 
@@ -32,7 +32,12 @@ const std::array<ParallelOpEntry, 9>& table() {
         {"vocab", Integer}}},
       {"cleave::grad_all_reduce", {{"x", Tensor}}},
       {"cleave::moe_experts",
-       {{"hidden", Tensor}, {"topk_ids", Tensor}, {"topk_weights", Tensor}, {"gate_up", Tensor}, {"down", Tensor}, {"activation", Text}}},
+       {{"hidden", Tensor},
+        {"topk_ids", Tensor},
+        {"topk_weights", Tensor},
+        {"gate_up", Tensor},
+        {"down", Tensor},
+        {"activation", Text}}},
       {"cleave::local_experts",
        {{"hidden", Tensor},
         {"topk_ids", Tensor},
@@ -73,8 +78,8 @@ std::optional<std::int64_t> firstOutside(const at::Tensor& values, std::int64_t 
 /// `experts` and the first of this rank's; all of them where the operator does not say.
 Result<at::Tensor> experts(std::vector<c10::IValue>& arguments, bool isLocal, int rank) {
   const at::Tensor gateUp = arguments[3].toTensor();
-  ExpertsCall call{arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor(), gateUp, arguments[4].toTensor(),
-                   arguments[5].toStringView(), gateUp.size(0), 0};
+  ExpertsCall call{arguments[0].toTensor(), arguments[1].toTensor(),     arguments[2].toTensor(), gateUp,
+                   arguments[4].toTensor(), arguments[5].toStringView(), gateUp.size(0),          0};
   if (isLocal) {
     call.experts = arguments[6].toInt();
     call.first = rank * gateUp.size(0);
@@ -85,7 +90,8 @@ Result<at::Tensor> experts(std::vector<c10::IValue>& arguments, bool isLocal, in
 /// This rank's part of a tensor that every rank holds whole.
 Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& collectives) {
   if (dim < 0 || dim >= x.dim() || x.size(dim) % collectives.worldSize() != 0) {
-    return fail(ErrorCode::BadInput, "cleave::shard cannot cut dimension {} of this tensor for {} ranks.", dim, collectives.worldSize());
+    return fail(ErrorCode::BadInput, "cleave::shard cannot cut dimension {} of this tensor for {} ranks.", dim,
+                collectives.worldSize());
   }
   const std::int64_t length = x.size(dim) / collectives.worldSize();
   return x.narrow(dim, collectives.rank() * length, length).contiguous();

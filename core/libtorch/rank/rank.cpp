@@ -1,16 +1,16 @@
 #include "libtorch/rank/rank.h"
 
 #include "base/exhaustion.h"
+#include "launch/machine_memory.h"
+#include "libtorch/bridge/torch_errors.h"
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
 #include "libtorch/rank/memory_probe.h"
 #include "libtorch/rank/nccl_loader.h"
 #include "libtorch/rank/shared_weights.h"
-#include "libtorch/bridge/torch_errors.h"
 #include "libtorch/rank/weights.h"
 #include "plan/plan_file.h"
-#include "launch/machine_memory.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/equal.h>
@@ -87,21 +87,24 @@ class RankRun {
     return m_request.inputFile ? readInputs(*m_program, *m_request.inputFile) : makeInputs(*m_program, m_plan.seed);
   }
 
-  /// A store that cannot accept a connection, or a peer's, says nothing to anybody: the others would wait for it in vain.
+  /// A store that cannot accept a connection, or a peer's, says nothing to anybody: the others would wait for it in
+  /// vain.
   Result<void> checkDescriptors() const {
     constexpr std::int64_t kOfLibraries = 24;  // queues of Gloo's and the store's threads, a file while it is read
     const auto [allowed, open] = raiseDescriptorLimit();
     const std::int64_t needed = open + 2 * m_request.worldSize + filesToRead() + kOfLibraries;
     if (needed <= allowed) return {};
     return fail(ErrorCode::Environment,
-                "Rank {} of {} may have no more than {} files and connections open at once (ulimit -n), and needs up to {}: raise that limit.",
+                "Rank {} of {} may have no more than {} files and connections open at once (ulimit -n), and needs up "
+                "to {}: raise that limit.",
                 m_request.rank, m_request.worldSize, allowed, needed);
   }
 
   std::int64_t filesToRead() const {
     std::set<std::string_view> files;
     for (const plan::ParameterPlan& parameter : m_plan.parameters) {
-      for (const plan::Piece& piece : parameter.piecesByRank[static_cast<std::size_t>(m_request.rank)]) files.insert(piece.file);
+      for (const plan::Piece& piece : parameter.piecesByRank[static_cast<std::size_t>(m_request.rank)])
+        files.insert(piece.file);
     }
     return std::ssize(files);
   }
@@ -121,7 +124,8 @@ class RankRun {
       m_collectives = makeSoloCollectives(m_runtime ? m_runtime->queue : DeviceQueue());
       return {};
     }
-    GroupAddress group{m_request.rank, m_request.worldSize, m_request.masterAddress, m_request.masterPort, m_request.listenFd, m_request.agentStore};
+    GroupAddress group{m_request.rank,       m_request.worldSize, m_request.masterAddress,
+                       m_request.masterPort, m_request.listenFd,  m_request.agentStore};
     group.connectTimeout = m_request.connectTimeout;
     group.alike = alike();
     CLEAVE_TRY(m_collectives, m_runtime ? connectNccl(*m_runtime, group) : connectGloo(group));

@@ -1,8 +1,8 @@
 #pragma once
 /// One rank of a run, from plan file to result lines. No LibTorch in this header.
 ///
-/// The interpreter runs the plan's rank program node by node with ATen, frees values when dead, and sends every collective
-/// through one `Collectives` interface (Gloo, NCCL, or none for one rank). Loads only this rank's slices.
+/// The interpreter runs the plan's rank program node by node with ATen, frees values when dead, and sends every
+/// collective through one `Collectives` interface (Gloo, NCCL, or none for one rank). Loads only this rank's slices.
 #include "base/progress.h"
 #include "plan/plan.h"
 #include "protocol/events.h"
@@ -17,29 +17,29 @@ namespace cleave::torch_rank {
 
 struct RankRequest {
   std::filesystem::path planFile;
-  std::string backend = "gloo";            ///< "gloo" or "nccl"
+  std::string backend = "gloo";  ///< "gloo" or "nccl"
   int rank = 0, localRank = 0, worldSize = 1;
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
-  int listenFd = -1;                       ///< rank 0: an inherited socket that listens on masterPort; -1: none
-  std::string agentStore;                  ///< see protocol::RankEnvironment
-  std::chrono::seconds connectTimeout{60}; ///< until all ranks have met and the first collective is through
-  std::optional<std::filesystem::path> inputFile;   ///< safetensors with input_ids, labels, attention_mask, ...
+  int listenFd = -1;                               ///< rank 0: an inherited socket that listens on masterPort; -1: none
+  std::string agentStore;                          ///< see protocol::RankEnvironment
+  std::chrono::seconds connectTimeout{60};         ///< until all ranks have met and the first collective is through
+  std::optional<std::filesystem::path> inputFile;  ///< safetensors with input_ids, labels, attention_mask, ...
   std::optional<std::filesystem::path> outputFile;  ///< rank 0 writes gathered outputs here
   /// Rank r writes its outputs to this name with ".r" behind it when they are not bit for bit those of rank 0.
   std::optional<std::filesystem::path> deviationFile;
-  bool skipWeights = false;   ///< fill every parameter from the seed instead of reading
-  bool initMissing = false;   ///< fill parameters the checkpoint lacks from the seed
-  std::string ncclLibrary;    ///< path of libcleave_nccl.so; for backend "nccl"
+  bool skipWeights = false;  ///< fill every parameter from the seed instead of reading
+  bool initMissing = false;  ///< fill parameters the checkpoint lacks from the seed
+  std::string ncclLibrary;   ///< path of libcleave_nccl.so; for backend "nccl"
 };
 
 using EventSink = std::function<void(const protocol::Message&)>;
 
 /// Runs to the end or to the first error. Messages go to the sink from this and from the sampling thread.
-/// The last message of a failed rank is its RankError, sent before anything is torn down (a process group may wait for peers
-/// that are gone).
-/// RankFailed: a collective broke because a peer is gone; BadInput: plan, weights or inputs; Environment: no device, no
-/// memory, nobody to meet. All of a process's LibTorch state (threads, seed) is this function's while it runs.
+/// The last message of a failed rank is its RankError, sent before anything is torn down (a process group may wait for
+/// peers that are gone). RankFailed: a collective broke because a peer is gone; BadInput: plan, weights or inputs;
+/// Environment: no device, no memory, nobody to meet. All of a process's LibTorch state (threads, seed) is this
+/// function's while it runs.
 Result<protocol::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress = {});
 
 }  // namespace cleave::torch_rank

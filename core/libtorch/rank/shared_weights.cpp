@@ -35,7 +35,8 @@ std::vector<Shared> sharedParameters(const plan::Plan& plan) {
   return shared;
 }
 
-/// A rank that holds its part otherwise than most of those that should hold the same (of two, otherwise than the lower one).
+/// A rank that holds its part otherwise than most of those that should hold the same (of two, otherwise than the lower
+/// one).
 struct Deviation {
   int rank = 0, reference = 0;
 };
@@ -44,11 +45,13 @@ template <class DigestOf>
 std::vector<Deviation> deviationsOf(const Shared& shared, DigestOf&& digestOf) {
   const int ranks = static_cast<int>(shared.firstHolder.size());
   std::map<int, std::map<std::int64_t, std::vector<int>>> holders;  // by first holder and digest
-  for (int rank = 0; rank < ranks; ++rank) holders[shared.firstHolder[static_cast<std::size_t>(rank)]][digestOf(rank)].push_back(rank);
+  for (int rank = 0; rank < ranks; ++rank)
+    holders[shared.firstHolder[static_cast<std::size_t>(rank)]][digestOf(rank)].push_back(rank);
   std::vector<Deviation> deviations;
   for (const auto& [first, byDigest] : holders) {
     const auto most = std::max_element(byDigest.begin(), byDigest.end(), [](const auto& a, const auto& b) {
-      return a.second.size() != b.second.size() ? a.second.size() < b.second.size() : a.second.front() > b.second.front();
+      return a.second.size() != b.second.size() ? a.second.size() < b.second.size()
+                                                : a.second.front() > b.second.front();
     });
     for (const auto& [digest, ranksOfIt] : byDigest) {
       if (digest == most->first) continue;
@@ -65,7 +68,8 @@ Result<void> checkSharedWeights(const Program& program, const plan::Plan& plan, 
   if (shared.empty()) return {};
   std::vector<std::int64_t> digests;
   for (const Shared& part : shared) {
-    digests.push_back(static_cast<std::int64_t>(digest(program.given(program.graph().findValue(part.parameter->name)))));
+    digests.push_back(
+        static_cast<std::int64_t>(digest(program.given(program.graph().findValue(part.parameter->name)))));
   }
   CLEAVE_TRY(const at::Tensor gathered, collectives.allGather(at::tensor(digests, at::kLong).to(program.device()), 0));
   CLEAVE_TRY_VOID(collectives.finish());
@@ -76,9 +80,11 @@ Result<void> checkSharedWeights(const Program& program, const plan::Plan& plan, 
     const Shared& part = shared[static_cast<std::size_t>(i)];
     const std::vector<Deviation> deviations = deviationsOf(part, digestOf);
     if (deviations.empty()) continue;
-    const bool isOwn = std::any_of(deviations.begin(), deviations.end(), [&](const Deviation& d) { return d.rank == collectives.rank(); });
+    const bool isOwn = std::any_of(deviations.begin(), deviations.end(),
+                                   [&](const Deviation& d) { return d.rank == collectives.rank(); });
     return fail(isOwn ? ErrorCode::BadInput : ErrorCode::RankFailed,
-                "Rank {} holds other values of {} than rank {}, and they should be the same: give all ranks the same files of the model.",
+                "Rank {} holds other values of {} than rank {}, and they should be the same: give all ranks the same "
+                "files of the model.",
                 deviations.front().rank, part.parameter->name, deviations.front().reference);
   }
   return {};

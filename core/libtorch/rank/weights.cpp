@@ -2,9 +2,9 @@
 
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
-#include "libtorch/rank/fill.h"
 #include "libtorch/bridge/torch_errors.h"
 #include "libtorch/bridge/torch_types.h"
+#include "libtorch/rank/fill.h"
 
 #include <ATen/ops/zeros.h>
 #include <fmt/ranges.h>
@@ -106,8 +106,8 @@ class Loader {
     const graph::Value& value = m_program.graph().value(wanted.value);
     const std::int64_t bytes = graph::sizeInBytes(value.type);
     // Zeros, not empty: a padded vocabulary's last rows belong to no piece.
-    const at::Tensor tensor =
-        at::zeros(value.type.shape, at::TensorOptions().dtype(models::toScalarType(value.type.dtype)).device(m_program.device()));
+    const at::Tensor tensor = at::zeros(
+        value.type.shape, at::TensorOptions().dtype(models::toScalarType(value.type.dtype)).device(m_program.device()));
     m_report.parameterBytes += bytes;
     if (!wanted.isRead) m_report.initialised.push_back(value.name);
     std::int64_t localStart = 0;

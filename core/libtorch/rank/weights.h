@@ -23,7 +23,7 @@ struct WeightOptions {
 };
 
 struct WeightReport {
-  std::int64_t bytesRead = 0;  ///< payload bytes that the system has handed over; headers do not count
+  std::int64_t bytesRead = 0;            ///< payload bytes that the system has handed over; headers do not count
   std::int64_t parameterBytes = 0;       ///< bytes of all parameter tensors
   std::vector<std::string> initialised;  ///< names of the parameters filled from the seed
 };

@@ -1,8 +1,8 @@
 #include "libtorch/verify/verify_rules.h"
 
-#include "libtorch/rank/operator_call.h"
 #include "libtorch/bridge/torch_errors.h"
 #include "libtorch/bridge/torch_types.h"
+#include "libtorch/rank/operator_call.h"
 #include "rules/examples.h"
 #include "rules/promises.h"
 #include "rules/rule_text.h"
@@ -48,21 +48,23 @@ Result<Tensors> runNode(const graph::Graph& graph, const Tensors& operands) {
   BoundCall& call = *bound.back();
   const auto* target = std::get_if<c10::OperatorHandle>(&call.target);
   if (target == nullptr) return fail(ErrorCode::BadInput, "{} is no operator of LibTorch", graph.ops.back());
-  return translated([&]() -> Result<Tensors> {
-    torch::jit::Stack stack = std::move(call.arguments);
-    for (const auto& [position, value] : call.tensors) {
-      stack[position] = value.isValid() ? at::IValue(operands.at(value.index())) : at::IValue(at::Tensor());
-    }
-    for (const auto& [position, values] : call.lists) fillList(stack[position], values, operands);
-    target->callBoxed(stack);
-    Tensors results;
-    for (const at::IValue& value : stack) {
-      if (value.isTensor()) results.push_back(value.toTensor());
-      if (!value.isTensorList()) continue;
-      for (const at::Tensor& tensor : value.toTensorVector()) results.push_back(tensor);
-    }
-    return results;
-  }, ErrorCode::BadInput);
+  return translated(
+      [&]() -> Result<Tensors> {
+        torch::jit::Stack stack = std::move(call.arguments);
+        for (const auto& [position, value] : call.tensors) {
+          stack[position] = value.isValid() ? at::IValue(operands.at(value.index())) : at::IValue(at::Tensor());
+        }
+        for (const auto& [position, values] : call.lists) fillList(stack[position], values, operands);
+        target->callBoxed(stack);
+        Tensors results;
+        for (const at::IValue& value : stack) {
+          if (value.isTensor()) results.push_back(value.toTensor());
+          if (!value.isTensorList()) continue;
+          for (const at::Tensor& tensor : value.toTensorVector()) results.push_back(tensor);
+        }
+        return results;
+      },
+      ErrorCode::BadInput);
 }
 
 Shape shapeOf(const at::Tensor& tensor) { return tensor.sizes().vec(); }
@@ -78,7 +80,8 @@ at::Tensor shardOf(const at::Tensor& whole, const Placement& placement, int worl
     parts.push_back(joined.narrow(placement.firstDim(), range.start, range.length));
     held += range.length;
   }
-  const std::int64_t missing = placement.padding() > 0 ? (*local)[static_cast<std::size_t>(placement.firstDim())] - held : 0;
+  const std::int64_t missing =
+      placement.padding() > 0 ? (*local)[static_cast<std::size_t>(placement.firstDim())] - held : 0;
   if (missing > 0) {
     Shape shape = shapeOf(joined);
     shape[static_cast<std::size_t>(placement.firstDim())] = missing;
@@ -88,7 +91,8 @@ at::Tensor shardOf(const at::Tensor& whole, const Placement& placement, int worl
 }
 
 /// The same without the padding, for comparing.
-at::Tensor withoutPadding(const at::Tensor& local, const Placement& placement, const Shape& whole, int worldSize, int rank) {
+at::Tensor withoutPadding(const at::Tensor& local, const Placement& placement, const Shape& whole, int worldSize,
+                          int rank) {
   if (placement.padding() == 0) return local;
   const auto ranges = placement.ranges(whole, worldSize, rank);
   return local.narrow(placement.firstDim(), 0, ranges.front().length);
@@ -104,7 +108,8 @@ std::string difference(const at::Tensor& got, const at::Tensor& expected, bool h
   const bool isReduced = got.scalar_type() == at::kHalf || got.scalar_type() == at::kBFloat16;
   const double tolerance = isReduced ? 1e-2 : 1e-4;
   if (at::allclose(got, expected, tolerance, tolerance * 0.1, true)) return {};
-  return fmt::format("differs by up to {:g}", at::max(at::abs(got.to(at::kDouble) - expected.to(at::kDouble))).item<double>());
+  return fmt::format("differs by up to {:g}",
+                     at::max(at::abs(got.to(at::kDouble) - expected.to(at::kDouble))).item<double>());
 }
 
 /// One example with sizes and values: everything that is needed to run it whole and in shards.
@@ -145,19 +150,22 @@ class Trial {
     program.nodes.back().args = rules::localArguments(opCall(operands, worldSize), results);
     for (int rank = 0; rank < worldSize; ++rank) {
       Tensors local;
-      for (std::size_t i = 0; i < m_operands.size(); ++i) local.push_back(shardOf(m_operands[i], operands[i], worldSize, rank));
+      for (std::size_t i = 0; i < m_operands.size(); ++i)
+        local.push_back(shardOf(m_operands[i], operands[i], worldSize, rank));
       const auto got = runNode(program, local);
       if (!got) return fmt::format("rank {}: {}", rank, got.error().message.substr(0, 200));
-      if (got->size() != results.size()) return fmt::format("rank {}: {} results instead of {}", rank, got->size(), results.size());
+      if (got->size() != results.size())
+        return fmt::format("rank {}: {} results instead of {}", rank, got->size(), results.size());
       for (std::size_t r = 0; r < results.size(); ++r) {
         const Shape whole = shapeOf(m_results[r]);
         const at::Tensor expected = shardOf(m_results[r], results[r], worldSize, rank);
         if ((*got)[r].sizes() != expected.sizes()) {
-          return fmt::format("rank {}: result {} has shape {} instead of {}", rank, r, graph::toText(shapeOf((*got)[r])),
-                             graph::toText(shapeOf(expected)));
+          return fmt::format("rank {}: result {} has shape {} instead of {}", rank, r,
+                             graph::toText(shapeOf((*got)[r])), graph::toText(shapeOf(expected)));
         }
-        const std::string what = difference(withoutPadding((*got)[r], results[r], whole, worldSize, rank),
-                                            withoutPadding(expected, results[r], whole, worldSize, rank), m_hasRandomValues);
+        const std::string what =
+            difference(withoutPadding((*got)[r], results[r], whole, worldSize, rank),
+                       withoutPadding(expected, results[r], whole, worldSize, rank), m_hasRandomValues);
         if (!what.empty()) return fmt::format("rank {}: result {} {}", rank, r, what);
       }
     }
@@ -186,7 +194,8 @@ constexpr int kRedraws = 3;  ///< for each promise of each verdict: there are ma
 
 class Verifier {
  public:
-  Verifier(const VerifyOptions& options, const Progress& progress) : m_options(options), m_progress(progress), m_random(options.seed) {}
+  Verifier(const VerifyOptions& options, const Progress& progress)
+      : m_options(options), m_progress(progress), m_random(options.seed) {}
 
   Result<VerifyReport> run() {
     for (const rules::Family& family : rules::families()) {
@@ -197,7 +206,8 @@ class Verifier {
       if (isChosen(opOf(example))) chosen.push_back(&example);
     }
     if (chosen.empty()) {
-      return fail(ErrorCode::BadUsage, "No rule is called \"{}\": `cleave-cli rules` lists them, such as aten::add.Tensor.", m_options.op);
+      return fail(ErrorCode::BadUsage,
+                  "No rule is called \"{}\": `cleave-cli rules` lists them, such as aten::add.Tensor.", m_options.op);
     }
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       if (m_progress.cancelled()) return m_progress.cancelledError("verifying rules");
@@ -227,7 +237,9 @@ class Verifier {
     std::int64_t elements = 1;
     for (const char letter : letters) {
       const bool isFew = letters.size() <= 3;
-      std::int64_t size = draw == 0 ? (isFew ? 12 : 4) : draw == 1 ? (isFew ? 4 : 6) : kSizes[m_random() % kSizes.size()];
+      std::int64_t size = draw == 0   ? (isFew ? 12 : 4)
+                          : draw == 1 ? (isFew ? 4 : 6)
+                                      : kSizes[m_random() % kSizes.size()];
       while (elements * size > 4096) size = std::max<std::int64_t>(1, size / 2);
       elements *= size;
       sizes[letter] = size;
@@ -287,10 +299,12 @@ class Verifier {
 
   void verifyPlaced(Trial& trial, const std::vector<Placement>& operands, int worldSize, bool isPlain) {
     ++m_report.calls;
-    const bool isWhole = std::all_of(operands.begin(), operands.end(), [](const Placement& p) { return p.isReplicated(); });
+    const bool isWhole =
+        std::all_of(operands.begin(), operands.end(), [](const Placement& p) { return p.isReplicated(); });
     const rules::OpCall opCall = trial.opCall(operands, worldSize);
     const rules::Verdict verdict = rules::applyRule(opCall);
-    if (const auto broken = rules::findBrokenPromise(opCall, verdict, static_cast<std::uint64_t>(m_report.calls), kRedraws)) {
+    if (const auto broken =
+            rules::findBrokenPromise(opCall, verdict, static_cast<std::uint64_t>(m_report.calls), kRedraws)) {
       report(finding(Finding::Kind::BrokenPromise, trial, broken->operands, worldSize, verdict, broken->detail));
     }
     if (const auto* claims = std::get_if<std::vector<rules::Claim>>(&verdict)) {
@@ -299,7 +313,8 @@ class Verifier {
         ++m_report.claims;
         if (!isWhole || operands.empty()) m_proved.insert(trial.call().op);
         const std::string detail = trial.refute(operands, claim.results, worldSize);
-        if (!detail.empty()) report(finding(Finding::Kind::FalseClaim, trial, operands, worldSize, claimed(claim.results), detail));
+        if (!detail.empty())
+          report(finding(Finding::Kind::FalseClaim, trial, operands, worldSize, claimed(claim.results), detail));
       }
       return;
     }
@@ -313,11 +328,12 @@ class Verifier {
   /// Tries the results whole and every plain split (alike for results of one shape) against a refusal.
   void searchMissed(Trial& trial, const std::vector<Placement>& operands, int worldSize, const std::string& reason) {
     if (m_hasFinding.contains(Finding::Kind::Missed) || trial.call().results.empty()) return;
-    for (const Placement& candidate : rules::placementsWorthTrying(trial.call().results.front().shape, worldSize, true)) {
+    for (const Placement& candidate :
+         rules::placementsWorthTrying(trial.call().results.front().shape, worldSize, true)) {
       std::vector<Placement> results(trial.call().results.size(), candidate);
-      const bool fits = std::all_of(trial.call().results.begin(), trial.call().results.end(), [&](const graph::TensorType& type) {
-        return candidate.localShape(type.shape, worldSize).has_value();
-      });
+      const bool fits = std::all_of(
+          trial.call().results.begin(), trial.call().results.end(),
+          [&](const graph::TensorType& type) { return candidate.localShape(type.shape, worldSize).has_value(); });
       if (!fits || !isTrueForOtherValues(trial, operands, results, worldSize)) continue;
       report(finding(Finding::Kind::Missed, trial, operands, worldSize, claimed(results), reason));
       return;
@@ -325,15 +341,16 @@ class Verifier {
   }
 
   /// A coincidence of values is no truth: several draws must agree, many where the results are only true or false.
-  bool isTrueForOtherValues(const Trial& trial, const std::vector<Placement>& operands, const std::vector<Placement>& results,
-                            int worldSize) {
+  bool isTrueForOtherValues(const Trial& trial, const std::vector<Placement>& operands,
+                            const std::vector<Placement>& results, int worldSize) {
     if (!trial.refute(operands, results, worldSize).empty()) return false;
     const bool isBoolean = trial.call().results.front().dtype == graph::DType::Bool;
     const std::uint64_t draws = isBoolean ? 60 : 5;
     for (std::uint64_t seed = 100; seed < 100 + draws; ++seed) {
       Trial other = trial;
       const auto ready = other.prepare(seed);
-      if (!ready || other.call().results != trial.call().results || !other.refute(operands, results, worldSize).empty()) return false;
+      if (!ready || other.call().results != trial.call().results || !other.refute(operands, results, worldSize).empty())
+        return false;
     }
     return true;
   }

@@ -33,7 +33,8 @@ const Pin* removingPin(const Asked& asked, const Choice& choice) {
     if (!pin.placement) {
       const auto& wanted = pin.strategies;
       const bool has =
-          choice.strategy && std::find(wanted.begin(), wanted.end(), formOf(*choice.strategy, asked.problem.context.worldSize)) != wanted.end();
+          choice.strategy && std::find(wanted.begin(), wanted.end(),
+                                       formOf(*choice.strategy, asked.problem.context.worldSize)) != wanted.end();
       if (has == pin.forbids) return &pin;
       continue;
     }
@@ -166,8 +167,8 @@ std::string ruleOffText(const Asked& asked) {
 
 /// Without its rule an operator wants all operands whole: the conflict with the first that is not.
 std::optional<Candidates> switchedOff(const Asked& asked, std::uint32_t off) {
-  const auto split = std::find_if(asked.placements.begin(), asked.placements.end(),
-                                  [](const Placement& p) { return p.isSplit(); });
+  const auto split =
+      std::find_if(asked.placements.begin(), asked.placements.end(), [](const Placement& p) { return p.isSplit(); });
   if (split == asked.placements.end()) return std::nullopt;
   const auto at = static_cast<std::size_t>(split - asked.placements.begin());
   const ValueId culprit = asked.reads[at].value;
@@ -299,7 +300,8 @@ bool contradictEachOther(const Asked& asked, const std::vector<Form>& forms) {
   return asked.pins.size() > 1 && std::all_of(asked.pins.begin(), asked.pins.end(), hasForm);
 }
 
-/// No form of the layer passes the pins, whatever its operands: they and the sizes disagree, or they do among themselves.
+/// No form of the layer passes the pins, whatever its operands: they and the sizes disagree, or they do among
+/// themselves.
 ConflictRecord impossiblePin(const Asked& asked, const std::vector<Form>& forms, const rules::LayerOptions& options) {
   std::vector<std::string> refused, offered;
   for (const rules::Refusal& refusal : options.refused) {
@@ -318,7 +320,8 @@ ConflictRecord impossiblePin(const Asked& asked, const std::vector<Form>& forms,
   }
   std::string reason = fmt::format("{} is {}, but ", asked.name(), pinnedTo(asked));
   if (contradictEachOther(asked, forms)) {
-    reason += fmt::format("no form of it is {}: it can be {}.", asked.pins.size() == 2 ? "both" : "all of these", joined(offered, "or"));
+    reason += fmt::format("no form of it is {}: it can be {}.", asked.pins.size() == 2 ? "both" : "all of these",
+                          joined(offered, "or"));
   } else if (!refused.empty()) {
     reason += fmt::format("{}.", fmt::join(refused, "; "));
   } else {
@@ -409,8 +412,7 @@ Candidates layerCandidates(const Asked& asked, const graph::LayerShape& layer) {
     found.demands.clear();
     explainLayer(asked, forms, options, found);
   }
-  if (const auto off = asked.variables.ruleOff(asked.node))
-    addOnce(found.demands, {.isRule = true, .index = *off});
+  if (const auto off = asked.variables.ruleOff(asked.node)) addOnce(found.demands, {.isRule = true, .index = *off});
   return found;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-/// What one node may take when its operands lie as given: the rules' claims or the layer's options, less what does not fit
-/// its operands and what pins remove. Engines ask here once per (node, operand placements) and remember the answer; the
-/// decision panel asks again to show what was left out and why. Pure and thread-safe.
+/// What one node may take when its operands lie as given: the rules' claims or the layer's options, less what does not
+/// fit its operands and what pins remove. Engines ask here once per (node, operand placements) and remember the answer;
+/// the decision panel asks again to show what was left out and why. Pure and thread-safe.
 #include "solve/problem/choice.h"
 #include "solve/problem/variables.h"
 
@@ -26,18 +26,20 @@ struct Demand {
 struct Candidates {
   std::vector<Choice> open;  ///< in the order in which the search tries them
   std::vector<RuledOut> ruledOut;
-  ConflictRecord conflict;   ///< meaningful iff `open` is empty
-  bool isFixed = false;      ///< `open` is empty whatever the operands' placements are: a pin that the sizes forbid
-  /// Demands without which `open` could be another one; ascending. Where `open` is empty, they and the placements of the
-  /// conflict's culprits alone make it so, whatever the other operands' placements are.
+  ConflictRecord conflict;  ///< meaningful iff `open` is empty
+  bool isFixed = false;     ///< `open` is empty whatever the operands' placements are: a pin that the sizes forbid
+  /// Demands without which `open` could be another one; ascending. Where `open` is empty, they and the placements of
+  /// the conflict's culprits alone make it so, whatever the other operands' placements are.
   std::vector<Demand> demands;
   /// Where `open` is empty: other sets of operands that suffice as the culprits do, without any demand.
   std::vector<std::vector<ValueId>> furtherCulprits;
-  /// Index of a read whose placement alone fixes `open`: wherever the other operands lie, it is this or empty. -1: all count.
+  /// Index of a read whose placement alone fixes `open`: wherever the other operands lie, it is this or empty. -1: all
+  /// count.
   int decider = -1;
 };
 
 /// `reads`: placements of variables.reads(node), in that order.
-Candidates candidatesOf(const Problem& problem, const Variables& variables, NodeId node, std::span<const Placement> reads);
+Candidates candidatesOf(const Problem& problem, const Variables& variables, NodeId node,
+                        std::span<const Placement> reads);
 
 }  // namespace cleave::solve

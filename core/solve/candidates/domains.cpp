@@ -43,7 +43,8 @@ Domains::Operands Domains::operandsOf(NodeId node) const {
 }
 
 template <class Use>
-bool Domains::forEachAnswer(NodeId node, const Operands& operands, const std::vector<PlacementIds>& choices, const Use& use) {
+bool Domains::forEachAnswer(NodeId node, const Operands& operands, const std::vector<PlacementIds>& choices,
+                            const Use& use) {
   std::vector<std::size_t> digits(choices.size(), 0);
   for (std::uint64_t tried = 1;; ++tried) {
     if (tried % kCombinationsBetweenPolls == 0) {
@@ -59,7 +60,8 @@ bool Domains::forEachAnswer(NodeId node, const Operands& operands, const std::ve
     // Later operands change nothing about a conflict that earlier ones cause.
     std::size_t digit = digits.size();
     if (answered.writes.empty() && !operands.places.empty()) {
-      digit = 1 + *std::max_element(operands.places.begin(), operands.places.begin() + static_cast<std::ptrdiff_t>(answered.lastCulprit) + 1);
+      digit = 1 + *std::max_element(operands.places.begin(),
+                                    operands.places.begin() + static_cast<std::ptrdiff_t>(answered.lastCulprit) + 1);
       std::fill(digits.begin() + static_cast<std::ptrdiff_t>(digit), digits.end(), 0);
     }
     while (digit > 0 && ++digits[digit - 1] == choices[digit - 1].size()) digits[--digit] = 0;
@@ -72,7 +74,8 @@ void Domains::reach(NodeId node) {
   const Operands operands = operandsOf(node);
   bool isComplete = !m_work.isOver();
   std::vector<PlacementIds> choices;
-  std::u16string key{static_cast<char16_t>(m_answers.classOf(node) & 0xffff), static_cast<char16_t>(m_answers.classOf(node) >> 16)};
+  std::u16string key{static_cast<char16_t>(m_answers.classOf(node) & 0xffff),
+                     static_cast<char16_t>(m_answers.classOf(node) >> 16)};
   for (const std::size_t place : operands.places) key += static_cast<char16_t>(place);
   for (ValueId v : operands.values) {
     isComplete = isComplete && m_isComplete[v.index()];

@@ -1,10 +1,11 @@
 #pragma once
-/// Every placement that each value of a graph can have at all: what explanations let a value lie as when nothing is said of the
-/// operator that makes it, and what they try before they say that something cannot be.
+/// Every placement that each value of a graph can have at all: what explanations let a value lie as when nothing is
+/// said of the operator that makes it, and what they try before they say that something cannot be.
 ///
-/// `reachable` follows the rules and the layers' forms forward through the whole graph, for every combination of operands:
-/// blocks, replicas and joint splits too, which come from layers far away. What the user demands does not count, so no
-/// plan under any demands has a placement that is not reachable. One thread; asks the rules once for each structure.
+/// `reachable` follows the rules and the layers' forms forward through the whole graph, for every combination of
+/// operands: blocks, replicas and joint splits too, which come from layers far away. What the user demands does not
+/// count, so no plan under any demands has a placement that is not reachable. One thread; asks the rules once for each
+/// structure.
 #include "solve/candidates/node_answers.h"
 #include "solve/candidates/work.h"
 
@@ -19,8 +20,8 @@ class Domains {
   /// False: too many combinations, or the work ended before; nothing can be said to be out of reach.
   bool isComplete(ValueId value) const { return m_isComplete[value.index()]; }
 
-  /// What is reachable, and every even split that divides, and what the layers beside the value know: a wide choice, in which a
-  /// chain of reasons can be followed further than what is reachable at the end of it. A source lies whole.
+  /// What is reachable, and every even split that divides, and what the layers beside the value know: a wide choice, in
+  /// which a chain of reasons can be followed further than what is reachable at the end of it. A source lies whole.
   const std::vector<Placement>& of(ValueId value);
 
   /// Whether the operator gives `placement` to this value for any of its operands' domains.
@@ -37,7 +38,8 @@ class Domains {
 
   Operands operandsOf(NodeId node) const;
   void reach(NodeId node);
-  /// Calls `use` with what the node writes, for every combination; false: too many, or the work ended, or `use` said so.
+  /// Calls `use` with what the node writes, for every combination; false: too many, or the work ended, or `use` said
+  /// so.
   template <class Use>
   bool forEachAnswer(NodeId node, const Operands& operands, const std::vector<PlacementIds>& choices, const Use& use);
   bool isSource(ValueId value) const;
@@ -47,9 +49,10 @@ class Domains {
   Work& m_work;
   const Variables m_variables;
   NodeAnswers m_answers;
-  std::vector<std::vector<Placement>> m_reachable;  ///< by ValueId
-  std::vector<bool> m_isComplete;                   ///< by ValueId
-  std::unordered_map<std::u16string, std::vector<PlacementIds>> m_written;  ///< class and operands' choices → each write's placements
+  std::vector<std::vector<Placement>> m_reachable;                          ///< by ValueId
+  std::vector<bool> m_isComplete;                                           ///< by ValueId
+  std::unordered_map<std::u16string, std::vector<PlacementIds>> m_written;  ///< class and operands' choices → each
+                                                                            ///< write's placements
   std::unordered_map<std::uint32_t, std::vector<Placement>> m_domains;      ///< by raw ValueId
 };
 

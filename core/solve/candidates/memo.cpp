@@ -90,8 +90,8 @@ Memo::Outcome Memo::ask(const Step& step, Class& shared) {
   for (const Read& read : m_variables.reads(step.node)) shared.keys.push_back(m_placed[read.value.index()]);
   Candidates found = candidatesOf(m_problem, m_variables, step.node, operandPlacements(step.node));
   Outcome outcome{static_cast<std::uint32_t>(shared.outcomes.size()), static_cast<std::uint32_t>(m_candidates.size()),
-                  static_cast<std::uint32_t>(found.open.size()), keep(found.demands),
-                  static_cast<std::uint32_t>(found.demands.size()), found.decider};
+                  static_cast<std::uint32_t>(found.open.size()),      keep(found.demands),
+                  static_cast<std::uint32_t>(found.demands.size()),   found.decider};
   for (Choice& choice : found.open) {
     const auto firstWrite = static_cast<std::uint32_t>(m_writes.size());
     for (const Placement& placement : placementsOf(choice)) m_writes.push_back(intern(placement));

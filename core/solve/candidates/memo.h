@@ -1,10 +1,11 @@
 #pragma once
-/// Remembers what every step may take for every placement of its operands, so that a search of millions of tries asks the
-/// rules a few thousand times. Placements are interned to small integers; looking an answer up allocates nothing.
+/// Remembers what every step may take for every placement of its operands, so that a search of millions of tries asks
+/// the rules a few thousand times. Placements are interned to small integers; looking an answer up allocates nothing.
 ///
-/// Steps of equal structure (same operator, arguments, operand and result types; repeated blocks) share answers: rules and
-/// layer options are functions of just these. A step that a pin speaks of or whose results may be redistributed shares with
-/// none; nor does a layer of the full menu. Conflicts name values, so they are kept for each step. One thread.
+/// Steps of equal structure (same operator, arguments, operand and result types; repeated blocks) share answers: rules
+/// and layer options are functions of just these. A step that a pin speaks of or whose results may be redistributed
+/// shares with none; nor does a layer of the full menu. Conflicts name values, so they are kept for each step. One
+/// thread.
 #include "solve/candidates/candidates.h"
 #include "solve/trace/events.h"
 
@@ -24,7 +25,9 @@ class Memo {
   };
   Outcome look(std::uint32_t step);
 
-  ChoiceId choiceId(const Outcome& outcome, std::uint32_t ordinal) const { return m_candidates[outcome.firstCandidate + ordinal].choice; }
+  ChoiceId choiceId(const Outcome& outcome, std::uint32_t ordinal) const {
+    return m_candidates[outcome.firstCandidate + ordinal].choice;
+  }
   /// Places what the candidate gives to the step's results (and to the parameters it owns).
   void place(std::uint32_t step, const Outcome& outcome, std::uint32_t ordinal);
 
@@ -51,7 +54,9 @@ class Memo {
   /// Equal placements have equal ids; R has 0.
   std::uint32_t placementId(ValueId value) const { return m_placed[value.index()]; }
   const Placement& placementOf(ValueId value) const { return m_placements[m_placed[value.index()]]; }
-  const Choice& choice(const Outcome& outcome, std::uint32_t ordinal) const { return m_choices[outcome.firstCandidate + ordinal]; }
+  const Choice& choice(const Outcome& outcome, std::uint32_t ordinal) const {
+    return m_choices[outcome.firstCandidate + ordinal];
+  }
   const Variables& variables() const { return m_variables; }
 
  private:
@@ -80,17 +85,17 @@ class Memo {
   const Problem& m_problem;
   const Variables& m_variables;
   TraceSink& m_sink;
-  std::vector<Placement> m_placements;                       ///< by placement id; 0 is R
+  std::vector<Placement> m_placements;  ///< by placement id; 0 is R
   std::unordered_map<Placement, std::uint32_t> m_placementIds;
-  std::vector<std::uint32_t> m_placed;                       ///< by ValueId: placement id
+  std::vector<std::uint32_t> m_placed;  ///< by ValueId: placement id
   std::vector<Step> m_steps;
   std::vector<Class> m_classes;
   std::vector<Candidate> m_candidates;
-  std::vector<Choice> m_choices;                             ///< parallel to m_candidates
+  std::vector<Choice> m_choices;  ///< parallel to m_candidates
   std::vector<std::uint32_t> m_writes;
   std::vector<Demand> m_demands;
   std::vector<std::vector<ValueId>> m_further;
-  std::vector<std::vector<KnownConflict>> m_conflicts;       ///< by step; empty until there is one
+  std::vector<std::vector<KnownConflict>> m_conflicts;          ///< by step; empty until there is one
   std::unordered_map<std::uint32_t, ConflictRecord> m_records;  ///< by raw ConflictId
 };
 

@@ -6,7 +6,8 @@
 
 namespace cleave::solve {
 
-NodeAnswers::NodeAnswers(const Problem& problem, const Variables& variables) : m_problem(problem), m_variables(variables) {
+NodeAnswers::NodeAnswers(const Problem& problem, const Variables& variables)
+    : m_problem(problem), m_variables(variables) {
   intern(Placement());
   classify();
 }
@@ -21,7 +22,8 @@ void NodeAnswers::classify() {
     const bool isOfItsOwn = !m_variables.pins(n).empty() || m_variables.redistributes(n) || m_variables.layer(n);
     if (!isOfItsOwn) {
       auto& bucket = byHash[structureHash(graph, m_variables, n)];
-      const auto known = std::find_if(bucket.begin(), bucket.end(), [&](NodeId other) { return sameStructure(graph, m_variables, other, n); });
+      const auto known = std::find_if(bucket.begin(), bucket.end(),
+                                      [&](NodeId other) { return sameStructure(graph, m_variables, other, n); });
       if (known != bucket.end()) {
         m_classOf[n.index()] = m_classOf[known->index()];
         continue;
@@ -52,14 +54,16 @@ NodeAnswers::Answered NodeAnswers::ask(NodeId node, const std::u16string& reads)
   for (const Choice& choice : found.open) {
     PlacementIds ids;
     for (const Placement& placement : placementsOf(choice)) ids.push_back(intern(placement));
-    if (std::find(answered.writes.begin(), answered.writes.end(), ids) == answered.writes.end()) answered.writes.push_back(std::move(ids));
+    if (std::find(answered.writes.begin(), answered.writes.end(), ids) == answered.writes.end())
+      answered.writes.push_back(std::move(ids));
   }
   if (reads.empty()) return answered;
   answered.lastCulprit = reads.size() - 1;
   if (!found.open.empty() || found.conflict.culprits.empty()) return answered;
   // Every read of a culprit counts: a node of the same structure may read another value there.
   const auto isCulprit = [&](const Read& read) {
-    return std::find(found.conflict.culprits.begin(), found.conflict.culprits.end(), read.value) != found.conflict.culprits.end();
+    return std::find(found.conflict.culprits.begin(), found.conflict.culprits.end(), read.value) !=
+           found.conflict.culprits.end();
   };
   const auto values = m_variables.reads(node);
   while (answered.lastCulprit > 0 && !isCulprit(values[answered.lastCulprit])) --answered.lastCulprit;

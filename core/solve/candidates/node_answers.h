@@ -1,6 +1,6 @@
 #pragma once
-/// What nodes make of placements, asked once for each structure: nodes that rules and layer options cannot tell apart share
-/// their answers. Placements are small integers here. One thread.
+/// What nodes make of placements, asked once for each structure: nodes that rules and layer options cannot tell apart
+/// share their answers. Placements are small integers here. One thread.
 #include "solve/candidates/candidates.h"
 
 #include <unordered_map>
@@ -34,9 +34,9 @@ class NodeAnswers {
 
   const Problem& m_problem;
   const Variables& m_variables;
-  std::vector<std::uint32_t> m_classOf;                                    ///< by NodeId
+  std::vector<std::uint32_t> m_classOf;  ///< by NodeId
   std::vector<std::unordered_map<std::u16string, Answered>> m_byClass;
-  std::vector<Placement> m_placements;                                     ///< by id; 0 is R
+  std::vector<Placement> m_placements;  ///< by id; 0 is R
   std::unordered_map<Placement, PlacementId> m_ids;
 };
 

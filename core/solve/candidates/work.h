@@ -1,5 +1,6 @@
 #pragma once
-/// How much an explanation may do. Work is counted and not timed, so that a busy machine gives the same answer as an idle one.
+/// How much an explanation may do. Work is counted and not timed, so that a busy machine gives the same answer as an
+/// idle one.
 #include "base/progress.h"
 
 #include <algorithm>

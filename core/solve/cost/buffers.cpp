@@ -10,11 +10,16 @@ using rules::CollectiveKind;
 using rules::StrategyOption;
 
 Buffers::Buffers(const Problem& problem, const Variables& variables, const CostFacts& facts)
-    : m_graph(*problem.graph), m_variables(variables), m_facts(facts), m_isTraining(problem.cost.isTraining), m_ranks(problem.context.worldSize) {}
+    : m_graph(*problem.graph),
+      m_variables(variables),
+      m_facts(facts),
+      m_isTraining(problem.cost.isTraining),
+      m_ranks(problem.context.worldSize) {}
 
 std::int64_t Buffers::bytes(ValueId value, const Placement& placement) const {
   const ValueFacts& facts = m_facts.of(value);
-  const std::int64_t count = placement.isReplicated() ? facts.count : placement.localCount(m_graph.shapeOf(value), m_ranks);
+  const std::int64_t count =
+      placement.isReplicated() ? facts.count : placement.localCount(m_graph.shapeOf(value), m_ranks);
   return saturatingMul(count, facts.itemSize);
 }
 
@@ -68,7 +73,8 @@ std::int64_t Buffers::backward(NodeId node, const StrategyOption& option) const 
     const Experts held = experts(layer, option);
     return held.memory.backward(held.placesOfOne);
   }
-  if (option.after == CollectiveKind::ReduceScatter) return saturatingAdd(gathered(result, option.result), rankMajor(result, option.result));
+  if (option.after == CollectiveKind::ReduceScatter)
+    return saturatingAdd(gathered(result, option.result), rankMajor(result, option.result));
   if (option.after == CollectiveKind::AllGather) return bytes(result, partOf(layer, option, result));
   return 0;
 }
@@ -79,7 +85,8 @@ std::int64_t Buffers::logits(ValueId logits, const Placement& placement, bool is
   return isVocab ? bytes(logits, placement) / itemSize * std::max(4, itemSize) : bytes(logits, placement);
 }
 
-std::int64_t Buffers::savedInside(NodeId node, const rules::TakenOption& option, const Placement& result, const Placement& operand) const {
+std::int64_t Buffers::savedInside(NodeId node, const rules::TakenOption& option, const Placement& result,
+                                  const Placement& operand) const {
   const NodeFacts& facts = m_facts.of(node);
   if (!m_isTraining || !facts.needsGradient) return 0;
   const ValueId made = m_graph.node(node).results[0];
@@ -108,7 +115,9 @@ Buffers::Experts Buffers::experts(const LayerShape& layer, const StrategyOption&
   const graph::Shape& down = m_graph.shapeOf(layer.down);  // [experts, hidden, features]
   const std::int64_t places = m_facts.of(layer.target).count;
   const bool isInExpert = option.strategy == rules::Strategy::InExpert;
-  return {.memory = {.hidden = down[1], .features = isInExpert ? down[2] / m_ranks : down[2], .itemSize = m_facts.of(layer.weight).itemSize},
+  return {.memory = {.hidden = down[1],
+                     .features = isInExpert ? down[2] / m_ranks : down[2],
+                     .itemSize = m_facts.of(layer.weight).itemSize},
           .places = option.strategy == rules::Strategy::ByExpert ? (places + m_ranks - 1) / m_ranks : places,
           .placesOfOne = graph::placesOfOne(places, down[0])};
 }

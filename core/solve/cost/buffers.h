@@ -1,6 +1,7 @@
 #pragma once
-/// Bytes beside the values of the graph: what collectives and operators need while they run, and what autograd keeps inside
-/// an operator. plan/predict.cpp has the same list for the operators of a rank program's forward pass. Inside this room only.
+/// Bytes beside the values of the graph: what collectives and operators need while they run, and what autograd keeps
+/// inside an operator. plan/predict.cpp has the same list for the operators of a rank program's forward pass. Inside
+/// this room only.
 #include "graph/expert_memory.h"
 #include "solve/cost/facts.h"
 
@@ -23,9 +24,10 @@ class Buffers {
   /// While its backward runs, gathered input and gradients of values not counted.
   std::int64_t backward(NodeId node, const rules::StrategyOption& option) const;
 
-  /// Kept from forward to backward: masks, attention's logsumexp, the loss's log-softmax, what experts compute. `result` and
-  /// `operand`: how the first of them are computed and read.
-  std::int64_t savedInside(NodeId node, const rules::TakenOption& option, const Placement& result, const Placement& operand) const;
+  /// Kept from forward to backward: masks, attention's logsumexp, the loss's log-softmax, what experts compute.
+  /// `result` and `operand`: how the first of them are computed and read.
+  std::int64_t savedInside(NodeId node, const rules::TakenOption& option, const Placement& result,
+                           const Placement& operand) const;
 
  private:
   /// The part of a column+gather layer's result, as computed.

@@ -28,11 +28,14 @@ double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::in
   return share * static_cast<double>(bytes) / profile.linkBytesPerSecond;
 }
 
-bool isOnSequence(const StrategyOption& option) { return option.input.isSplit() && !option.before && option.weight.isReplicated(); }
+bool isOnSequence(const StrategyOption& option) {
+  return option.input.isSplit() && !option.before && option.weight.isReplicated();
+}
 
 /// The layer leaves each rank a part of the gradient of its whole weight or bias.
 bool leavesParts(const StrategyOption& option, Role role) {
-  return role == Role::Weight ? isOnSequence(option) : role == Role::Bias && option.bias.isReplicated() && option.result.isSplit();
+  return role == Role::Weight ? isOnSequence(option)
+                              : role == Role::Bias && option.bias.isReplicated() && option.result.isSplit();
 }
 
 /// The roles of the last of a layer's writes, behind its results: weight, bias, down projections.
@@ -43,8 +46,8 @@ constexpr std::array kParameterRoles{Role::Weight, Role::Bias, Role::Down};
 /// Adds up one step. Lives for one question.
 class StepCounter {
  public:
-  StepCounter(const Problem& problem, const Variables& variables, const CostFacts& facts, NodeId node, const Choice& choice,
-              std::span<const Placement> placements)
+  StepCounter(const Problem& problem, const Variables& variables, const CostFacts& facts, NodeId node,
+              const Choice& choice, std::span<const Placement> placements)
       : m_problem(problem),
         m_graph(*problem.graph),
         m_variables(variables),
@@ -59,7 +62,7 @@ class StepCounter {
     if (node.kind == NodeKind::Parameter) addParameter(node.results[0], m_choice.results[0], false);
     if (node.kind != NodeKind::Call) return m_cost;
     const auto& layer = m_variables.layer(m_node);
-    layer && m_choice.strategy ? addLayer(*layer, *m_choice.strategy) : addOperator();
+    layer&& m_choice.strategy ? addLayer(*layer, *m_choice.strategy) : addOperator();
     for (std::size_t i = 0; i < node.results.size(); ++i) addResult(node.results[i], i);
     addSavedInside();
     return m_cost;
@@ -69,7 +72,8 @@ class StepCounter {
   /// In the bucket, so without α.
   void addGradientSum(std::int64_t bytes, int ranks) {
     if (bytes == 0) return;
-    addTraffic(Femtoseconds::ofSeconds(sendingSeconds(m_problem.cost.profile, CollectiveKind::AllReduce, bytes, ranks)), bytes);
+    addTraffic(Femtoseconds::ofSeconds(sendingSeconds(m_problem.cost.profile, CollectiveKind::AllReduce, bytes, ranks)),
+               bytes);
     m_cost.summedGradients = saturatingAdd(m_cost.summedGradients, bytes);
   }
   void addTraffic(Femtoseconds time, std::int64_t bytes) {
@@ -77,7 +81,9 @@ class StepCounter {
     m_cost.trafficBytes = saturatingAdd(m_cost.trafficBytes, bytes);
   }
   const StepCost& cost() const { return m_cost; }
-  std::int64_t bytes(ValueId value, const Placement& placement) const { return elements(value, placement) * m_facts.of(value).itemSize; }
+  std::int64_t bytes(ValueId value, const Placement& placement) const {
+    return elements(value, placement) * m_facts.of(value).itemSize;
+  }
 
  private:
   bool isTraining() const { return m_problem.cost.isTraining; }
@@ -92,11 +98,13 @@ class StepCounter {
 
   void addCollective(CollectiveKind kind, std::int64_t bytes, int ranks) {
     const DeviceProfile& profile = m_problem.cost.profile;
-    addTraffic(Femtoseconds::ofSeconds(profile.linkLatencySeconds + sendingSeconds(profile, kind, bytes, ranks)), bytes);
+    addTraffic(Femtoseconds::ofSeconds(profile.linkLatencySeconds + sendingSeconds(profile, kind, bytes, ranks)),
+               bytes);
   }
 
   void addCompute(double flops, double bytes, int passes) {
-    const double seconds = std::max(flops / m_facts.of(m_node).flopsPerSecond, bytes / m_problem.cost.profile.memoryBytesPerSecond);
+    const double seconds =
+        std::max(flops / m_facts.of(m_node).flopsPerSecond, bytes / m_problem.cost.profile.memoryBytesPerSecond);
     m_cost.computeFs += Femtoseconds::ofSeconds(seconds * passes);
     m_cost.flops += asInteger(flops * passes);
   }
@@ -123,7 +131,9 @@ class StepCounter {
     }
   }
 
-  std::int64_t wholeBytes(ValueId value) const { return saturatingMul(m_facts.of(value).count, m_facts.of(value).itemSize); }
+  std::int64_t wholeBytes(ValueId value) const {
+    return saturatingMul(m_facts.of(value).count, m_facts.of(value).itemSize);
+  }
 
   void addLinear(const LayerShape& layer, const StrategyOption& option, ValueId result) {
     const std::int64_t weight = elements(layer.weight, option.weight);
@@ -143,7 +153,8 @@ class StepCounter {
                m_facts.of(m_node).passes);
     if (isBiasLate) {
       const std::int64_t kept = elements(result, option.result);
-      addCompute(static_cast<double>(kept), static_cast<double>(2 * kept + bias) * itemSize, m_facts.of(result).needsGradient ? 2 : 1);
+      addCompute(static_cast<double>(kept), static_cast<double>(2 * kept + bias) * itemSize,
+                 m_facts.of(result).needsGradient ? 2 : 1);
     }
     if (option.after == CollectiveKind::AllGather) {
       addCollective(*option.after, saturatingMul(part * m_facts.of(result).itemSize, m_ranks));
@@ -153,14 +164,17 @@ class StepCounter {
   void addEmbedding(const LayerShape& layer, const StrategyOption& option, ValueId result) {
     // A vocabulary-parallel lookup makes a whole, partial result.
     const std::int64_t made = option.after ? m_facts.of(result).count : elements(result, option.result);
-    addCompute(0, static_cast<double>(bytes(layer.input, option.input)) + 2.0 * static_cast<double>(made) * m_facts.of(result).itemSize,
+    addCompute(0,
+               static_cast<double>(bytes(layer.input, option.input)) +
+                   2.0 * static_cast<double>(made) * m_facts.of(result).itemSize,
                m_facts.of(m_node).passes);
   }
 
   void addLoss(const LayerShape& layer, const StrategyOption& option, ValueId result) {
     const std::int64_t logits = elements(layer.input, option.input);
     const std::int64_t target = wholeBytes(layer.target);
-    addCompute(static_cast<double>(logits), static_cast<double>(logits * m_facts.of(layer.input).itemSize + target + wholeBytes(result)),
+    addCompute(static_cast<double>(logits),
+               static_cast<double>(logits * m_facts.of(layer.input).itemSize + target + wholeBytes(result)),
                m_facts.of(m_node).passes);
     if (option.strategy != rules::Strategy::Vocab) return;
     // Row maxima, sums of exponentials, target logits (Megatron-LM, arXiv:1909.08053 section 3).
@@ -172,10 +186,12 @@ class StepCounter {
   void addExperts(const LayerShape& layer, const StrategyOption& option) {
     const std::int64_t experts = m_graph.shapeOf(layer.weight)[0];
     if (experts == 0) return;
-    const std::int64_t weights = saturatingAdd(elements(layer.weight, option.weight), elements(layer.down, option.down.value_or(Placement())));
+    const std::int64_t weights =
+        saturatingAdd(elements(layer.weight, option.weight), elements(layer.down, option.down.value_or(Placement())));
     const double perExpert = static_cast<double>(m_facts.of(layer.target).count) / static_cast<double>(experts);
     const double moved = static_cast<double>(weights) + 2.0 * static_cast<double>(m_facts.of(layer.input).count);
-    addCompute(2.0 * perExpert * static_cast<double>(weights), moved * m_facts.of(layer.weight).itemSize, m_facts.of(m_node).passes);
+    addCompute(2.0 * perExpert * static_cast<double>(weights), moved * m_facts.of(layer.weight).itemSize,
+               m_facts.of(m_node).passes);
   }
 
   // ---- parameters
@@ -188,7 +204,8 @@ class StepCounter {
     m_cost.parameters = saturatingAdd(m_cost.parameters, held);
     if (!facts.needsGradient) return;
     m_cost.gradients = saturatingAdd(m_cost.gradients, held);
-    m_cost.optimizer = saturatingAdd(m_cost.optimizer, saturatingMul(count, optimizerMemory(m_problem.cost.optimizer, facts.itemSize).states));
+    m_cost.optimizer = saturatingAdd(
+        m_cost.optimizer, saturatingMul(count, optimizerMemory(m_problem.cost.optimizer, facts.itemSize).states));
     if (m_ranks == 1) return;
     if (isPartial) addGradientSum(held, m_ranks);
     const auto [shared, replicas] = sharedElements(value, placement, count);
@@ -250,7 +267,9 @@ class StepCounter {
       case Work::Product:
       case Work::Convolution: return 2.0 * static_cast<double>(made) * static_cast<double>(facts.depth);
       case Work::Attention: {
-        const double query = m_placements.empty() ? 0 : static_cast<double>(elements(m_variables.reads(m_node)[0].value, m_placements[0]));
+        const double query = m_placements.empty()
+                                 ? 0
+                                 : static_cast<double>(elements(m_variables.reads(m_node)[0].value, m_placements[0]));
         return 2.0 * static_cast<double>(facts.depth) * (query + static_cast<double>(made));
       }
       case Work::Lookup: return 0;
@@ -279,7 +298,8 @@ class StepCounter {
   /// What autograd keeps beside values of the graph.
   void addSavedInside() {
     const Placement operand = m_placements.empty() ? Placement() : m_placements[0];
-    const std::int64_t kept = Buffers(m_problem, m_variables, m_facts).savedInside(m_node, m_choice.strategy, computed(0), operand);
+    const std::int64_t kept =
+        Buffers(m_problem, m_variables, m_facts).savedInside(m_node, m_choice.strategy, computed(0), operand);
     m_cost.activations = saturatingAdd(m_cost.activations, kept);
   }
 
@@ -308,7 +328,8 @@ bool CostModel::mayShare(ValueId value) const {
   return m_problem.context.worldSize > 1 && (facts.needsGradient || facts.isGathered);
 }
 
-Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const {
+Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads,
+                             std::size_t index) const {
   const Read read = m_variables.reads(node)[index];
   if (!mayShare(read.value)) return kSharesNothing;
   const bool needsGradient = m_facts->of(read.value).needsGradient;
@@ -316,7 +337,8 @@ Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const 
   const auto sums = [&](bool leaves) { return leaves && needsGradient ? kSharesGradientSum : kSharesNothing; };
   if (!choice.strategy) {
     const auto& computed = choice.computedAs.empty() ? choice.results : choice.computedAs;
-    return sums(isWhole && std::any_of(computed.begin(), computed.end(), [](const Placement& p) { return p.isSplit(); }));
+    return sums(isWhole &&
+                std::any_of(computed.begin(), computed.end(), [](const Placement& p) { return p.isSplit(); }));
   }
   const StrategyOption& option = *choice.strategy;
   switch (read.role) {
@@ -335,7 +357,8 @@ Shares CostModel::paysShared(NodeId node, const Choice& choice, std::size_t inde
   const std::size_t results = m_problem.graph->node(node).results.size();
   if (!choice.strategy || index < results) return kSharesNothing;
   const ValueId parameter = m_variables.writes(node)[index];
-  const bool pays = parameter.isValid() && mayShare(parameter) && leavesParts(*choice.strategy, kParameterRoles[index - results]);
+  const bool pays =
+      parameter.isValid() && mayShare(parameter) && leavesParts(*choice.strategy, kParameterRoles[index - results]);
   return pays ? kSharesGradientSum : kSharesNothing;
 }
 
@@ -364,14 +387,19 @@ StepCost CostModel::shared(ValueId value, const Placement& placement, Shares par
 
 bool CostModel::maySumGradients(NodeId node) const {
   if (!m_problem.cost.isTraining || m_problem.context.worldSize == 1) return false;
-  const auto isTrained = [&](ValueId v) { return v.isValid() && m_facts->of(v).isParameter && m_facts->of(v).needsGradient; };
+  const auto isTrained = [&](ValueId v) {
+    return v.isValid() && m_facts->of(v).isParameter && m_facts->of(v).needsGradient;
+  };
   const auto reads = m_variables.reads(node);
   const auto writes = m_variables.writes(node);
   return m_problem.graph->node(node).kind == NodeKind::Call &&
-         (std::any_of(reads.begin(), reads.end(), [&](const Read& r) { return isTrained(r.value); }) || std::any_of(writes.begin(), writes.end(), isTrained));
+         (std::any_of(reads.begin(), reads.end(), [&](const Read& r) { return isTrained(r.value); }) ||
+          std::any_of(writes.begin(), writes.end(), isTrained));
 }
 
-StepCost CostModel::bucketStart() const { return {.trafficFs = Femtoseconds::ofSeconds(m_problem.cost.profile.linkLatencySeconds)}; }
+StepCost CostModel::bucketStart() const {
+  return {.trafficFs = Femtoseconds::ofSeconds(m_problem.cost.profile.linkLatencySeconds)};
+}
 
 std::uint32_t CostModel::costClass(NodeId node) const { return m_facts->of(node).costClass; }
 std::int64_t CostModel::fixedBytes() const { return m_facts->fixedBytes; }
@@ -430,9 +458,9 @@ Choice choiceOf(const Variables& variables, const Problem& problem, const Soluti
   const auto& results = problem.graph->node(node).results;
   choice.results.reserve(results.size());
   for (ValueId result : results) choice.results.push_back(solution.of(result));
-  const bool isRedistributed = !solution.computedAs.empty() && std::any_of(results.begin(), results.end(), [&](ValueId result) {
-    return solution.computedAs.contains(result);
-  });
+  const bool isRedistributed =
+      !solution.computedAs.empty() &&
+      std::any_of(results.begin(), results.end(), [&](ValueId result) { return solution.computedAs.contains(result); });
   if (isRedistributed) {
     for (ValueId result : results) choice.computedAs.push_back(solution.computed(result));
   }

@@ -26,8 +26,8 @@ double flopsPerSecond(const DeviceProfile& profile, DType dtype) {
                                                                       : profile.floatFlopsPerSecond;
 }
 
-/// True where generation reads keys and values again: causal, masked over its own positions, or one position alone (which
-/// needs no mask). An encoder's attention has no cache.
+/// True where generation reads keys and values again: causal, masked over its own positions, or one position alone
+/// (which needs no mask). An encoder's attention has no cache.
 bool isCausal(const Graph& graph, const Node& node) {
   constexpr std::size_t kMask = 3, kIsCausal = 5;
   const auto* flag = node.args.size() > kIsCausal ? std::get_if<bool>(&node.args[kIsCausal]) : nullptr;
@@ -123,13 +123,14 @@ class FactFinder {
     }
   }
 
-  /// Training needs its loss alone: where an output is one real number that depends on a parameter, the others (logits) are
-  /// no longer needed than the loss needs them.
+  /// Training needs its loss alone: where an output is one real number that depends on a parameter, the others (logits)
+  /// are no longer needed than the loss needs them.
   void findOutputs() {
     const auto isLoss = [&](const graph::Output& output) {
       return fact(output.value).needsGradient && !fact(output.value).isParameter && fact(output.value).count == 1;
     };
-    const bool hasLoss = m_problem.cost.isTraining && std::any_of(m_graph.outputs.begin(), m_graph.outputs.end(), isLoss);
+    const bool hasLoss =
+        m_problem.cost.isTraining && std::any_of(m_graph.outputs.begin(), m_graph.outputs.end(), isLoss);
     for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = !hasLoss || isLoss(output);
   }
 
@@ -141,7 +142,8 @@ class FactFinder {
       const NodeId id(n);
       const Node& node = m_graph.node(id);
       if (node.kind != NodeKind::Call) continue;
-      const bool isPassedOn = m_nodes[n].needsGradient && std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return gets[v.index()]; });
+      const bool isPassedOn = m_nodes[n].needsGradient && std::any_of(node.results.begin(), node.results.end(),
+                                                                      [&](ValueId v) { return gets[v.index()]; });
       m_nodes[n].needsGradient = isPassedOn;
       for (ValueId result : node.results) fact(result).needsGradient = isPassedOn && fact(result).needsGradient;
       if (!isPassedOn) continue;
@@ -150,7 +152,8 @@ class FactFinder {
   }
 
   void findPasses(NodeId id) {
-    if (m_nodes[id.index()].needsGradient) m_nodes[id.index()].passes = static_cast<std::int8_t>(1 + backwardPasses(id, operandsOf(id)));
+    if (m_nodes[id.index()].needsGradient)
+      m_nodes[id.index()].passes = static_cast<std::int8_t>(1 + backwardPasses(id, operandsOf(id)));
   }
 
   /// Owners of gradients, the first to hand them one, and the nodes behind which nothing is saved.
@@ -165,7 +168,8 @@ class FactFinder {
         m_backward.gradientOwner[result.index()] = fact(result).count > fact(base).count ? result : base;
       }
       if (!m_nodes[id.index()].needsGradient) continue;
-      for (ValueId operand : operandsOf(id)) m_backward.lastReader[m_backward.gradientOwner[operand.index()].index()] = id;
+      for (ValueId operand : operandsOf(id))
+        m_backward.lastReader[m_backward.gradientOwner[operand.index()].index()] = id;
     }
     for (std::size_t n = m_graph.nodes.size(); n-- > 0 && m_isSaver.size() > n;) {
       m_nodes[n].isLastToSave = true;
@@ -221,16 +225,15 @@ class FactFinder {
         m_isSaver[id.index()] = true;
         saveReals(std::span(operands).first(std::min<std::size_t>(3, operands.size())));
         return save(node.results.front());
-      case Saves::Everything:
-        saveReals(operands);
-        return saveReals(node.results);
+      case Saves::Everything: saveReals(operands); return saveReals(node.results);
     }
   }
 
   void saveFactors(std::span<const ValueId> operands) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       bool isNeeded = false;
-      for (std::size_t j = 0; j < operands.size(); ++j) isNeeded = isNeeded || (j != i && fact(operands[j]).needsGradient);
+      for (std::size_t j = 0; j < operands.size(); ++j)
+        isNeeded = isNeeded || (j != i && fact(operands[j]).needsGradient);
       if (isNeeded && isReal(operands[i])) save(operands[i]);
     }
   }
@@ -265,8 +268,8 @@ class FactFinder {
     }
   }
 
-  /// ValueFacts::cutAlong of a view. Views that keep all elements may rename dimensions, so that what comes behind a piece is
-  /// not known.
+  /// ValueFacts::cutAlong of a view. Views that keep all elements may rename dimensions, so that what comes behind a
+  /// piece is not known.
   int cutAlong(ValueId view, ValueId base) const {
     const ValueFacts& held = m_values[base.index()];
     if (!held.isPart || held.cutAlong != ValueFacts::kAll) return ValueFacts::kPieces;
@@ -279,7 +282,9 @@ class FactFinder {
       along = static_cast<int>(dim);
       ++differing;
     }
-    return differing == 1 && piece[static_cast<std::size_t>(along)] < whole[static_cast<std::size_t>(along)] ? along : ValueFacts::kPieces;
+    return differing == 1 && piece[static_cast<std::size_t>(along)] < whole[static_cast<std::size_t>(along)]
+               ? along
+               : ValueFacts::kPieces;
   }
 
   /// Views are followed to what they look at, but not through a redistribution, whose parts lie anew.
@@ -290,7 +295,9 @@ class FactFinder {
       ValueFacts& facts = fact(result);
       const bool isOwner = m_lifetimes.ownsMemory(result);
       const ValueId base = isOwner ? result : valueAt(node, 0);
-      if (!isOwner && (m_variables.isRedistributable(result) || m_lifetimes.ownerOf(base) != m_lifetimes.ownerOf(result))) continue;
+      if (!isOwner &&
+          (m_variables.isRedistributable(result) || m_lifetimes.ownerOf(base) != m_lifetimes.ownerOf(result)))
+        continue;
       const ValueFacts& held = fact(base);
       facts.isPart = isOwner || (held.isPart && facts.count <= held.count);
       facts.cutAlong = isOwner ? ValueFacts::kAll : cutAlong(result, base);
@@ -327,7 +334,8 @@ class FactFinder {
   template <class OwnerOf>
   void addOwner(std::span<const Read> reads, std::size_t index, OwnerOf ownerOf) {
     const ValueId owner = ownerOf(fact(reads[index].value));
-    const auto first = std::find_if(reads.begin(), reads.end(), [&](const Read& read) { return ownerOf(fact(read.value)) == owner; });
+    const auto first =
+        std::find_if(reads.begin(), reads.end(), [&](const Read& read) { return ownerOf(fact(read.value)) == owner; });
     m_key += static_cast<char>(owner.isValid() | (owner == reads[index].value) << 1);
     addNumber(first - reads.begin());
     addNumber(owner.isValid() ? fact(owner).count * fact(owner).itemSize : 0);
@@ -339,8 +347,8 @@ class FactFinder {
     m_key.assign({static_cast<char>(node.kind), static_cast<char>(m_nodes[id.index()].isLastToSave)});
     const auto add = [&](ValueId value) {
       const ValueFacts& f = fact(value);
-      m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4 |
-                                 (f.gradientIn == value) << 5 | (f.heldBy == value) << 6);
+      m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 |
+                                 f.isOutput << 4 | (f.gradientIn == value) << 5 | (f.heldBy == value) << 6);
       if (!f.isOutput) return;
       addNumber(f.otherOutputs);
       m_key += static_cast<char>(f.heldBy.isValid() | f.isPart << 1);
@@ -360,7 +368,8 @@ class FactFinder {
       if (!m_variables.isStep(id)) add(node.results[0]);
       addType(m_graph.value(node.results[0]).type);
     }
-    m_nodes[id.index()].costClass = m_classes.try_emplace(m_key, static_cast<std::uint32_t>(m_classes.size())).first->second;
+    m_nodes[id.index()].costClass =
+        m_classes.try_emplace(m_key, static_cast<std::uint32_t>(m_classes.size())).first->second;
   }
 
   void addType(const graph::TensorType& type) {
@@ -380,8 +389,8 @@ class FactFinder {
   std::vector<bool> m_isSaver;         ///< by node
   std::vector<OperatorCosts> m_costs;  ///< by OpId
   std::unordered_map<std::string, std::uint32_t> m_classes;
-  std::vector<ValueId> m_operands;     ///< of the node that is looked at
-  std::string m_key;                   ///< of the node that is classified
+  std::vector<ValueId> m_operands;  ///< of the node that is looked at
+  std::string m_key;                ///< of the node that is classified
 };
 
 }  // namespace
@@ -391,7 +400,8 @@ CostFacts::CostFacts(const Problem& problem, const Variables& variables)
   FactFinder(problem, variables, *this).find();
   for (const Node& node : problem.graph->nodes) {
     if (node.kind != NodeKind::Input && node.kind != NodeKind::Constant) continue;
-    for (ValueId result : node.results) fixedBytes = saturatingAdd(fixedBytes, values[result.index()].count * values[result.index()].itemSize);
+    for (ValueId result : node.results)
+      fixedBytes = saturatingAdd(fixedBytes, values[result.index()].count * values[result.index()].itemSize);
   }
 }
 

@@ -8,18 +8,18 @@
 namespace cleave::solve {
 
 struct ValueFacts {
-  std::int64_t count = 0;       ///< elements, whole
+  std::int64_t count = 0;  ///< elements, whole
   std::int32_t itemSize = 1;
-  bool isReal = false;          ///< of a floating-point type
+  bool isReal = false;  ///< of a floating-point type
   bool needsGradient = false;
   bool isParameter = false;
-  bool isSaved = false;         ///< training: its memory stays until the backward pass
-  bool isCached = false;        ///< inference: keys or values that generation needs again
-  bool isOutput = false;        ///< stays, and is gathered, at the end of the forward pass
-  bool isGathered = false;      ///< a layer may gather it from the sequence
-  ValueId heldBy;               ///< the owner of its memory, where that does not stay; else invalid
-  ValueId gradientIn;           ///< the owner of its gradient, where that does not stay; else invalid
-  bool isPart = false;          ///< of both, on every rank: no view between repeats
+  bool isSaved = false;     ///< training: its memory stays until the backward pass
+  bool isCached = false;    ///< inference: keys or values that generation needs again
+  bool isOutput = false;    ///< stays, and is gathered, at the end of the forward pass
+  bool isGathered = false;  ///< a layer may gather it from the sequence
+  ValueId heldBy;           ///< the owner of its memory, where that does not stay; else invalid
+  ValueId gradientIn;       ///< the owner of its gradient, where that does not stay; else invalid
+  bool isPart = false;      ///< of both, on every rank: no view between repeats
   /// The one dimension along which it is a piece of `heldBy`; kAll: it is all of that; kPieces: neither, or not known.
   static constexpr int kAll = -1, kPieces = -2;
   int cutAlong = kPieces;
@@ -29,15 +29,16 @@ struct ValueFacts {
 struct NodeFacts {
   OperatorCosts costs;
   double flopsPerSecond = 1;
-  std::int64_t depth = 1;       ///< Product: summed elements; Convolution: weights a position; Attention: key positions
-  std::int8_t passes = 1;       ///< how often its forward time is spent, backward included
-  bool needsGradient = false;   ///< of any result, and so what it saves inside
-  bool isLastToSave = false;    ///< training: nothing that a later node saves is live when this one runs, forward or backward
+  std::int64_t depth = 1;      ///< Product: summed elements; Convolution: weights a position; Attention: key positions
+  std::int8_t passes = 1;      ///< how often its forward time is spent, backward included
+  bool needsGradient = false;  ///< of any result, and so what it saves inside
+  bool isLastToSave =
+      false;  ///< training: nothing that a later node saves is live when this one runs, forward or backward
   std::uint32_t costClass = 0;
 };
 
-/// Whose gradient lives from where to where, by ValueId; empty unless training. A gradient lies like its value and is as
-/// large as the memory of it: a view's is part of its owner's, but for a repetition (expand), which is larger.
+/// Whose gradient lives from where to where, by ValueId; empty unless training. A gradient lies like its value and is
+/// as large as the memory of it: a view's is part of its owner's, but for a repetition (expand), which is larger.
 struct BackwardFacts {
   std::vector<NodeId> firstSaver;      ///< of owners that are saved: in the backward pass, the last node that needs it
   std::vector<ValueId> gradientOwner;  ///< whose gradient this one's is part of

@@ -1,6 +1,6 @@
 #pragma once
-/// The forward work of an operator before anything is split, from shapes alone: the FLOPs that cost_model.h counts on one
-/// rank. For shares of work ("71 % of the FLOPs are split"), which need no device and no solution.
+/// The forward work of an operator before anything is split, from shapes alone: the FLOPs that cost_model.h counts on
+/// one rank. For shares of work ("71 % of the FLOPs are split"), which need no device and no solution.
 #include "graph/graph.h"
 
 #include <vector>

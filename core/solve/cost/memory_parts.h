@@ -1,6 +1,6 @@
 #pragma once
-/// The parts of what a plan needs on one rank: which there are, in which order, and what they are called, for everything that
-/// writes or shows them.
+/// The parts of what a plan needs on one rank: which there are, in which order, and what they are called, for
+/// everything that writes or shows them.
 #include "solve/cost/cost_model.h"
 
 #include <array>

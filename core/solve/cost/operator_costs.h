@@ -1,6 +1,6 @@
 #pragma once
-/// What operators do and keep, one table row each; operators that are not listed are element-wise and keep everything. Inside
-/// this room and its tests only.
+/// What operators do and keep, one table row each; operators that are not listed are element-wise and keep everything.
+/// Inside this room and its tests only.
 #include "graph/graph.h"
 
 #include <cstdint>
@@ -14,24 +14,24 @@ enum class Work : std::uint8_t {
   Product,      ///< two for each element of the result and each summed index
   Convolution,
   Attention,
-  Lookup,       ///< reads as much of the table (the first operand) as the result has
+  Lookup,  ///< reads as much of the table (the first operand) as the result has
 };
 
 /// What autograd keeps of an operator until the backward pass.
 enum class Saves : std::uint8_t {
-  Nothing,      ///< sums, views, copies, scalings by a number
-  Factors,      ///< each operand whose counterpart needs a gradient
-  Quotient,     ///< the divisor; the dividend when the divisor needs a gradient
-  First,        ///< the first operand
-  Operands,     ///< all floating-point operands
-  Result,       ///< the first result
+  Nothing,   ///< sums, views, copies, scalings by a number
+  Factors,   ///< each operand whose counterpart needs a gradient
+  Quotient,  ///< the divisor; the dividend when the divisor needs a gradient
+  First,     ///< the first operand
+  Operands,  ///< all floating-point operands
+  Result,    ///< the first result
   FirstAndResult,
-  Discrete,     ///< operands and results that are no reals: indices, conditions, masks
-  Attention,    ///< query, key, value, result, and a float32 for each query (logsumexp)
-  Mask,         ///< a byte for each element of the result, no value of the graph
-  Loss,         ///< the log-softmax: as much as the logits, no value of the graph
-  Experts,      ///< for each token of an expert what it computes (graph/expert_memory.h), no value of the graph
-  Everything,   ///< operands and results
+  Discrete,    ///< operands and results that are no reals: indices, conditions, masks
+  Attention,   ///< query, key, value, result, and a float32 for each query (logsumexp)
+  Mask,        ///< a byte for each element of the result, no value of the graph
+  Loss,        ///< the log-softmax: as much as the logits, no value of the graph
+  Experts,     ///< for each token of an expert what it computes (graph/expert_memory.h), no value of the graph
+  Everything,  ///< operands and results
 };
 
 struct OperatorCosts {

@@ -12,7 +12,8 @@ constexpr std::size_t kMostPartsNamed = 3;
 
 /// "the output `logits`", "the result of `lm_head`", "`view_9`".
 std::string nameOf(const Graph& graph, ValueId value) {
-  const auto output = std::find_if(graph.outputs.begin(), graph.outputs.end(), [&](const graph::Output& o) { return o.value == value; });
+  const auto output = std::find_if(graph.outputs.begin(), graph.outputs.end(),
+                                   [&](const graph::Output& o) { return o.value == value; });
   if (output != graph.outputs.end()) return "the output " + ticked(output->name);
   const NodeId producer = graph.value(value).producer;
   if (graph::layerShape(graph, producer)) return "the result of " + ticked(graph::layerName(graph, producer));
@@ -35,7 +36,9 @@ std::string whenText(const Graph& graph, const TransientPeak& peak) {
   const std::string at = peak.at.isValid() ? " at " + ticked(graph.value(peak.at).name) : "";
   switch (peak.phase) {
     case TransientPeak::Phase::Forward: return "forward" + at;
-    case TransientPeak::Phase::Outputs: return peak.at.isValid() ? fmt::format("while {} is gathered", nameOf(graph, peak.at)) : "at the end of the forward pass";
+    case TransientPeak::Phase::Outputs:
+      return peak.at.isValid() ? fmt::format("while {} is gathered", nameOf(graph, peak.at))
+                               : "at the end of the forward pass";
     case TransientPeak::Phase::Backward: return "backward" + at;
     case TransientPeak::Phase::GradientSum: return "while gradients are summed over the ranks";
     case TransientPeak::Phase::Optimizer: break;
@@ -47,7 +50,8 @@ std::string whenText(const Graph& graph, const TransientPeak& peak) {
 
 std::string toText(const Graph& graph, const TransientPeak& peak) {
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(peak.parts.size(), kMostPartsNamed); ++i) parts.push_back(toText(graph, peak.parts[i]));
+  for (std::size_t i = 0; i < std::min(peak.parts.size(), kMostPartsNamed); ++i)
+    parts.push_back(toText(graph, peak.parts[i]));
   return whenText(graph, peak) + (parts.empty() ? "" : ", where " + joined(parts, "and"));
 }
 

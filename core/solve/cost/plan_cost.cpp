@@ -10,8 +10,8 @@ StepCost& StepCost::operator+=(const StepCost& other) {
   flops += other.flops;
   computeFs += other.computeFs;
   trafficFs += other.trafficFs;
-  for (const auto field : {&StepCost::trafficBytes, &StepCost::summedGradients, &StepCost::parameters, &StepCost::gradients, &StepCost::optimizer,
-                           &StepCost::activations, &StepCost::kvCache}) {
+  for (const auto field : {&StepCost::trafficBytes, &StepCost::summedGradients, &StepCost::parameters,
+                           &StepCost::gradients, &StepCost::optimizer, &StepCost::activations, &StepCost::kvCache}) {
     this->*field = saturatingAdd(this->*field, other.*field);
   }
   return *this;
@@ -19,7 +19,8 @@ StepCost& StepCost::operator+=(const StepCost& other) {
 
 std::int64_t StepCost::bytes() const {
   std::int64_t sum = 0;
-  for (const std::int64_t part : {parameters, gradients, optimizer, activations, kvCache}) sum = saturatingAdd(sum, part);
+  for (const std::int64_t part : {parameters, gradients, optimizer, activations, kvCache})
+    sum = saturatingAdd(sum, part);
   return sum;
 }
 
@@ -34,8 +35,9 @@ std::string timeText(Femtoseconds exact) {
     double most;
   };
   static constexpr double kSecond = 1e15, kHour = 3600 * kSecond, kDay = 24 * kHour, kYear = 365.25 * kDay;
-  static constexpr std::array kUnits{Unit{1e6, "ns", 999.5},     Unit{1e9, "µs", 999.5}, Unit{1e12, "ms", 999.5}, Unit{kSecond, "s", 9'999.5},
-                                     Unit{kHour, "h", 99.95},    Unit{kDay, "days", 999.5}, Unit{kYear, "years", 0}};
+  static constexpr std::array kUnits{Unit{1e6, "ns", 999.5},      Unit{1e9, "µs", 999.5},  Unit{1e12, "ms", 999.5},
+                                     Unit{kSecond, "s", 9'999.5}, Unit{kHour, "h", 99.95}, Unit{kDay, "days", 999.5},
+                                     Unit{kYear, "years", 0}};
   const double time = std::abs(static_cast<double>(exact));
   const char* sign = exact < 0 ? "-" : "";
   if (time == 0) return "0 s";

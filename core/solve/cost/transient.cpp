@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-/// The peak of what does not stay, over one step from its first operator to the optimizer: values, gathered inputs, gradients
-/// and buffers are intervals on a line of moments, whose sum is largest somewhere. The moments: each node forward; split
-/// outputs gathered one after the other; when training each node backward in reverse, the parameters' gradients summed, the
-/// optimizer.
+/// The peak of what does not stay, over one step from its first operator to the optimizer: values, gathered inputs,
+/// gradients and buffers are intervals on a line of moments, whose sum is largest somewhere. The moments: each node
+/// forward; split outputs gathered one after the other; when training each node backward in reverse, the parameters'
+/// gradients summed, the optimizer.
 
 namespace cleave::solve {
 namespace {
@@ -25,7 +25,8 @@ constexpr Held kStays{};
 /// Adds up what is live at each moment, and keeps what is live at a watched one.
 class Moments {
  public:
-  Moments(std::size_t count, std::optional<std::size_t> watched) : m_changes(count + 1, 0), m_at(count, 0), m_watched(watched) {}
+  Moments(std::size_t count, std::optional<std::size_t> watched)
+      : m_changes(count + 1, 0), m_at(count, 0), m_watched(watched) {}
   void hold(std::size_t first, std::size_t last, std::int64_t bytes, Held what) {
     m_changes[first] += bytes;
     m_changes[last + 1] -= bytes;
@@ -50,7 +51,8 @@ class Moments {
   }
   /// At the watched moment, the largest first.
   std::vector<PeakPart> parts() && {
-    std::stable_sort(m_parts.begin(), m_parts.end(), [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; });
+    std::stable_sort(m_parts.begin(), m_parts.end(),
+                     [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; });
     return std::move(m_parts);
   }
 
@@ -89,8 +91,11 @@ class Step {
     m_moments.emplace(m_isTraining ? m_forward + m_nodes + 2 : m_forward + 1, watched);
   }
 
-  /// `summedBytes`: of the parameters' gradients, as one bucket; `optimizerBytes`: what its step takes beside its states.
-  std::int64_t transient(std::int64_t summedBytes, std::int64_t optimizerBytes) { return beyondSaved(fullest(summedBytes, optimizerBytes).bytes); }
+  /// `summedBytes`: of the parameters' gradients, as one bucket; `optimizerBytes`: what its step takes beside its
+  /// states.
+  std::int64_t transient(std::int64_t summedBytes, std::int64_t optimizerBytes) {
+    return beyondSaved(fullest(summedBytes, optimizerBytes).bytes);
+  }
   /// Saved activations are part of what stays.
   std::int64_t beyondSaved(std::int64_t bytes) const { return bytes - m_saved; }
 
@@ -151,7 +156,8 @@ class Step {
     }
     for (const graph::Output& output : m_graph.outputs) {
       if (!m_facts.of(output.value).isOutput || m_solution.of(output.value).isReplicated()) continue;
-      const bool isKnown = std::find(m_gatheredOutputs.begin(), m_gatheredOutputs.end(), output.value) != m_gatheredOutputs.end();
+      const bool isKnown =
+          std::find(m_gatheredOutputs.begin(), m_gatheredOutputs.end(), output.value) != m_gatheredOutputs.end();
       if (!isKnown) m_gatheredOutputs.push_back(output.value);
     }
   }
@@ -196,7 +202,8 @@ class Step {
       holdWhole(value, first, last);
       if (!m_facts.of(value).needsGradient) continue;
       m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)), {value, PeakPart::Kind::Gradient});
-      if (gatherers->sumsGradient) m_moments->add(last, m_buffers.rankMajor(value, m_solution.of(value)), {value, PeakPart::Kind::Buffers});
+      if (gatherers->sumsGradient)
+        m_moments->add(last, m_buffers.rankMajor(value, m_solution.of(value)), {value, PeakPart::Kind::Buffers});
     }
   }
   void holdWhole(ValueId value, std::size_t first, std::size_t last) {
@@ -220,7 +227,8 @@ class Step {
       m_moments->hold(id.index(), backward(id.index()), inside, kStays);
     }
     for (const auto& [value, computed] : m_solution.computedAs) {
-      m_moments->add(m_graph.value(value).producer.index(), m_buffers.bytes(value, computed), {value, PeakPart::Kind::Buffers});
+      m_moments->add(m_graph.value(value).producer.index(), m_buffers.bytes(value, computed),
+                     {value, PeakPart::Kind::Buffers});
     }
   }
 
@@ -228,15 +236,18 @@ class Step {
     for (NodeId id : idRange<NodeId>(m_nodes)) {
       if (!m_facts.of(id).needsGradient) continue;
       const auto& option = m_solution.strategies[id.index()];
-      if (option && m_variables.layer(id)) m_moments->add(backward(id.index()), m_buffers.backward(id, *option), buffersOf(id));
+      if (option && m_variables.layer(id))
+        m_moments->add(backward(id.index()), m_buffers.backward(id, *option), buffersOf(id));
     }
     for (const auto& [value, computed] : m_solution.computedAs) {
       if (!m_facts.of(value).needsGradient) continue;
-      m_moments->add(backward(m_graph.value(value).producer.index()), m_buffers.bytes(value, computed), {value, PeakPart::Kind::Buffers});
+      m_moments->add(backward(m_graph.value(value).producer.index()), m_buffers.bytes(value, computed),
+                     {value, PeakPart::Kind::Buffers});
     }
     std::vector<bool> isGiven(m_graph.values.size(), false);  // from outside, when the backward pass begins
     for (const graph::Output& output : m_graph.outputs) {
-      if (m_facts.of(output.value).isOutput) isGiven[m_facts.backward.gradientOwner[output.value.index()].index()] = true;
+      if (m_facts.of(output.value).isOutput)
+        isGiven[m_facts.backward.gradientOwner[output.value.index()].index()] = true;
     }
     for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
       const ValueFacts& facts = m_facts.of(value);
@@ -249,14 +260,16 @@ class Step {
     const NodeId reader = m_facts.backward.lastReader[value.index()];
     if (!isGiven && !reader.isValid()) return;
     const std::size_t first = isGiven ? m_forward : backward(reader.index());
-    m_moments->hold(first, backward(m_graph.value(value).producer.index()), bytes(value), {value, PeakPart::Kind::Gradient});
+    m_moments->hold(first, backward(m_graph.value(value).producer.index()), bytes(value),
+                    {value, PeakPart::Kind::Gradient});
   }
 
   /// The first gradient of a parameter is made where it stays; one more is made beside it and added.
   void addContributions(ValueId parameter) {
     const NodeId first = m_facts.backward.lastReader[parameter.index()];
     for (const NodeId user : m_graph.value(parameter).users) {
-      if (user != first && m_facts.of(user).needsGradient) m_moments->add(backward(user.index()), bytes(parameter), {parameter, PeakPart::Kind::Gradient});
+      if (user != first && m_facts.of(user).needsGradient)
+        m_moments->add(backward(user.index()), bytes(parameter), {parameter, PeakPart::Kind::Gradient});
     }
   }
 
@@ -268,12 +281,12 @@ class Step {
   const bool m_isTraining;
   const int m_ranks;
   const std::size_t m_nodes;
-  std::size_t m_forward = 0;                    ///< moments of the forward pass
-  std::vector<std::uint32_t> m_gathererOf;      ///< by value: into m_gatherers, plus one; 0: none
+  std::size_t m_forward = 0;                ///< moments of the forward pass
+  std::vector<std::uint32_t> m_gathererOf;  ///< by value: into m_gatherers, plus one; 0: none
   std::vector<Gatherers> m_gatherers;
-  std::vector<ValueId> m_gatheredOutputs;       ///< split outputs, each once
+  std::vector<ValueId> m_gatheredOutputs;  ///< split outputs, each once
   std::optional<Moments> m_moments;
-  std::int64_t m_saved = 0;                     ///< what StepCost::activations counts
+  std::int64_t m_saved = 0;  ///< what StepCost::activations counts
 };
 
 }  // namespace
@@ -295,8 +308,8 @@ TransientPeak peakOf(const Problem& problem, const Variables& variables, const S
   return std::move(watched).describe(fullest.moment);
 }
 
-/// The optimizer takes one parameter after the other: AdamW's square root of the second moment and its quotient, and for half
-/// precision the gradient in the precision of the states.
+/// The optimizer takes one parameter after the other: AdamW's square root of the second moment and its quotient, and
+/// for half precision the gradient in the precision of the states.
 std::int64_t CostModel::optimizerBytes(const Solution& solution) const {
   const Buffers buffers(m_problem, m_variables, *m_facts);
   std::int64_t most = 0;
@@ -321,7 +334,8 @@ std::pair<NodeId, NodeId> CostModel::lifeOf(ValueId holder) const {
 
 CostModel::Holding CostModel::holdingOf(ValueId value) const {
   const ValueFacts& facts = m_facts->of(value);
-  return {saturatingMul(m_facts->of(facts.heldBy).count, m_facts->of(facts.heldBy).itemSize), facts.heldBy == value, facts.isPart, facts.cutAlong};
+  return {saturatingMul(m_facts->of(facts.heldBy).count, m_facts->of(facts.heldBy).itemSize), facts.heldBy == value,
+          facts.isPart, facts.cutAlong};
 }
 
 std::int64_t CostModel::heldFor(ValueId value, const Placement& placement) const {
@@ -332,17 +346,19 @@ std::int64_t CostModel::gatherBuffers(ValueId value, const Placement& placement)
   return Buffers(m_problem, m_variables, *m_facts).rankMajor(value, placement);
 }
 
-/// What is seen whole is whole. Ranks copy nothing to look at a value: they hold as large a share of its memory as of what
-/// is all of that, or a piece of it along a dimension that is not split; of any other piece at least the piece itself and
-/// an even share of the rest.
-std::int64_t CostModel::leastOf(const Buffers& buffers, ValueId owner, ValueId value, const Placement& placement) const {
+/// What is seen whole is whole. Ranks copy nothing to look at a value: they hold as large a share of its memory as of
+/// what is all of that, or a piece of it along a dimension that is not split; of any other piece at least the piece
+/// itself and an even share of the rest.
+std::int64_t CostModel::leastOf(const Buffers& buffers, ValueId owner, ValueId value,
+                                const Placement& placement) const {
   if (placement.isReplicated() || owner == value) return buffers.bytes(owner, placement);
   const ValueFacts& facts = m_facts->of(value);
   const std::int64_t all = buffers.whole(owner);
   const int ranks = m_problem.context.worldSize;
   if (!facts.isPart) return all / ranks;
   const std::int64_t part = buffers.bytes(value, placement), whole = buffers.whole(value);
-  const bool isShare = facts.cutAlong == ValueFacts::kAll || (facts.cutAlong >= 0 && !placement.touches(facts.cutAlong));
+  const bool isShare =
+      facts.cutAlong == ValueFacts::kAll || (facts.cutAlong >= 0 && !placement.touches(facts.cutAlong));
   if (isShare && whole > 0) return static_cast<std::int64_t>(Wide(all) * part / whole);
   return saturatingAdd(part, std::max<std::int64_t>(0, all - whole) / ranks);
 }
@@ -370,13 +386,15 @@ std::int64_t CostModel::heldByReads(NodeId node, std::span<const Placement> read
 
 LeastTransient CostModel::leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const {
   const graph::Node& n = m_problem.graph->node(node);
-  // While an earlier or a later node saves less or more, how much of the saved activations is live depends on other steps.
+  // While an earlier or a later node saves less or more, how much of the saved activations is live depends on other
+  // steps.
   if (n.kind != graph::NodeKind::Call || (m_problem.cost.isTraining && !m_facts->of(node).isLastToSave)) return {};
   const Buffers buffers(m_problem, m_variables, *m_facts);
   // What the step reads lives beside what it makes, and so do their gradients in the backward pass.
   std::int64_t made = heldByReads(node, reads, [](const ValueFacts& facts) { return facts.heldBy; });
   std::int64_t gradients = 0, outputs = 0, computed = 0;
-  if (m_facts->of(node).needsGradient) gradients = heldByReads(node, reads, [](const ValueFacts& facts) { return facts.gradientIn; });
+  if (m_facts->of(node).needsGradient)
+    gradients = heldByReads(node, reads, [](const ValueFacts& facts) { return facts.gradientIn; });
   for (std::size_t i = 0; i < n.results.size(); ++i) {
     const ValueId result = n.results[i];
     const ValueFacts& facts = m_facts->of(result);
@@ -388,8 +406,8 @@ LeastTransient CostModel::leastTransient(NodeId node, const Choice& choice, std:
       computed = saturatingAdd(computed, buffers.bytes(result, choice.computedAs[i]));
     }
     if (!facts.isOutput || placement.isReplicated() || m_problem.context.worldSize == 1) continue;
-    // The memory of its part lies beside it, and all other outputs are there. When training, or where a layer may gather it first, the copy may be
-    // gone before all is saved, or made.
+    // The memory of its part lies beside it, and all other outputs are there. When training, or where a layer may
+    // gather it first, the copy may be gone before all is saved, or made.
     const bool isAtEnd = !m_problem.cost.isTraining && !facts.isGathered;
     const std::int64_t part = facts.heldBy.isValid() ? leastOf(buffers, facts.heldBy, result, placement) : 0;
     const std::int64_t beside = isAtEnd ? saturatingAdd(buffers.rankMajor(result, placement), part) : 0;

@@ -3,7 +3,8 @@
 namespace cleave::solve {
 namespace {
 
-/// What a solve costs beside its events, for each node: variables and rules' answers; under `optimal` states and their costs.
+/// What a solve costs beside its events, for each node: variables and rules' answers; under `optimal` states and their
+/// costs.
 constexpr std::uint64_t kWorkOfANode = 20, kOptimalWorkOfANode = 1'000;
 
 /// Keeps tables only, counts what is done, and ends the search with the work.

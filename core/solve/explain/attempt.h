@@ -1,7 +1,7 @@
 #pragma once
 /// One solve on behalf of an explanation: bounded by work, with an answer of three.
-#include "solve/engine.h"
 #include "solve/candidates/work.h"
+#include "solve/engine.h"
 
 namespace cleave::solve {
 
@@ -10,7 +10,8 @@ inline constexpr Engine kExplaining = Engine::Learning;
 
 /// What can hold of one problem.
 struct Attempt {
-  Answer answer = Answer::Unknown;     ///< Unknown: the work ended, the user stopped it, or the engine did not prove its "none"
+  Answer answer =
+      Answer::Unknown;  ///< Unknown: the work ended, the user stopped it, or the engine did not prove its "none"
   std::optional<Solution> solution;    ///< iff Holds
   std::vector<ConflictRecord> causes;  ///< Fails
   bool isOverBudget = false;           ///< Fails under `optimal`: there are plans, and none within the budget

@@ -45,18 +45,22 @@ Result<void> change(Problem& problem, const Change& change) {
     case ChangeKind::FullMenu: problem.context.menu = rules::Menu::Full; return {};
     case ChangeKind::SequenceParallel: {
       const auto mode = rules::parseSequenceParallel(change.argument);
-      if (!mode) return fail(ErrorCode::BadUsage, "Sequence parallelism is `off`, `on` or `auto`, not `{}`.", change.argument);
+      if (!mode)
+        return fail(ErrorCode::BadUsage, "Sequence parallelism is `off`, `on` or `auto`, not `{}`.", change.argument);
       problem.context.sequenceParallel = *mode;
       return {};
     }
     case ChangeKind::Ranks: {
       const auto ranks = parseRanks(change.argument);
-      if (!ranks) return fail(ErrorCode::BadUsage, "`{}` is no number of ranks from 1 to {}.", change.argument, kMostRanks);
+      if (!ranks)
+        return fail(ErrorCode::BadUsage, "`{}` is no number of ranks from 1 to {}.", change.argument, kMostRanks);
       problem.context.worldSize = *ranks;
       return {};
     }
     case ChangeKind::LiftBudget:
-      if (!problem.cost.memoryBudget) return fail(ErrorCode::BadUsage, "The budget is the device's memory, which cannot be lifted: choose another device.");
+      if (!problem.cost.memoryBudget)
+        return fail(ErrorCode::BadUsage,
+                    "The budget is the device's memory, which cannot be lifted: choose another device.");
       problem.cost.memoryBudget.reset();
       return {};
   }
@@ -70,10 +74,12 @@ std::string toText(const Change& change) {
     case ChangeKind::AddPin: return fmt::format("pin {}", change.argument);
     case ChangeKind::LiftPin: return fmt::format("lift the pin {}", change.argument);
     case ChangeKind::RuleOn: return fmt::format("switch the rule of {} on again", change.argument);
-    case ChangeKind::Redistribute: return fmt::format("allow {} to be gathered or cut after it is computed", change.argument);
+    case ChangeKind::Redistribute:
+      return fmt::format("allow {} to be gathered or cut after it is computed", change.argument);
     case ChangeKind::FullMenu: return "use the full menu";
     case ChangeKind::SequenceParallel:
-      return change.argument == "auto" ? "let the solver decide on sequence parallelism" : fmt::format("turn sequence parallelism {}", change.argument);
+      return change.argument == "auto" ? "let the solver decide on sequence parallelism"
+                                       : fmt::format("turn sequence parallelism {}", change.argument);
     case ChangeKind::LiftBudget: return "lift the memory budget to what the device has";
     case ChangeKind::Ranks: return fmt::format("use {} rank{}", change.argument, change.argument == "1" ? "" : "s");
   }

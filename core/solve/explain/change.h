@@ -3,8 +3,8 @@
 ///
 ///     CLEAVE_TRY(const Tried tried, tryChange(problem, {ChangeKind::AddPin, "lm_head=column"}, engine, work));
 ///     if (tried.answer == Answer::Holds) fmt::print("then a step takes {}", timeText(tried.figures.femtoseconds));
-#include "solve/engine.h"
 #include "solve/candidates/work.h"
+#include "solve/engine.h"
 
 #include <string>
 

@@ -122,7 +122,8 @@ class CardMaker {
     s.text(isDirect ? ": " : ". It follows from ").node(line.chooser);
     if (const auto id = m_cursor.choiceOf(line.chooser)) {
       const Choice& choice = m_trace.choice(*id);
-      s.text(fmt::format("{} took {} ({}) at ", isDirect ? "" : ", which", nameOf(choice, m_problem.context.worldSize), choice.reason));
+      s.text(fmt::format("{} took {} ({}) at ", isDirect ? "" : ", which", nameOf(choice, m_problem.context.worldSize),
+                         choice.reason));
     }
     s.step(*line.chosenAt);
     const std::size_t count = candidateCount(line.chooser);
@@ -138,7 +139,8 @@ class CardMaker {
     std::vector<std::string> pinned;
     for (const RuledOut& out : candidatesOf(m_problem, m_variables, m_card.node, *reads).ruledOut) {
       if (out.pin.empty()) {
-        m_card.tried.push_back(sentence().text(fmt::format("{} {}.", nameOf(out.choice, m_problem.context.worldSize), out.why)).finish());
+        m_card.tried.push_back(
+            sentence().text(fmt::format("{} {}.", nameOf(out.choice, m_problem.context.worldSize), out.why)).finish());
       } else {
         pinned.push_back(nameOf(out.choice, m_problem.context.worldSize));
       }
@@ -256,7 +258,8 @@ std::optional<ConflictCard> conflictAt(const std::shared_ptr<const Trace>& trace
 std::optional<ConflictCard> conflictAt(const Cursor& cursor) {
   const auto last = cursor.lastEvent();
   if (!last) return std::nullopt;
-  const bool isAfter = last->type == EventType::Backtrack || last->type == EventType::Exhausted || last->type == EventType::Ended;
+  const bool isAfter =
+      last->type == EventType::Backtrack || last->type == EventType::Exhausted || last->type == EventType::Ended;
   if (isAfter && cursor.step() >= 2) return conflictAt(cursor.sharedTrace(), cursor.step() - 2);
   return conflictAt(cursor.sharedTrace(), cursor.step() - 1);
 }

@@ -1,11 +1,11 @@
 #include "solve/explain/core_finder.h"
 
-#include "solve/problem/budget_text.h"
 #include "solve/explain/change.h"
 #include "solve/explain/impossible.h"
 #include "solve/explain/relaxed.h"
-#include "solve/problem/form.h"
 #include "solve/explain/sentences.h"
+#include "solve/problem/budget_text.h"
+#include "solve/problem/form.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace {
 /// More constraints than this are a chain: its ends are told, its middle is counted.
 constexpr std::size_t kMostTold = 8;
 
-/// What is left of `items` when everything is dropped without which `fails` still answers yes. Halves first, then single ones.
+/// What is left of `items` when everything is dropped without which `fails` still answers yes. Halves first, then
+/// single ones.
 struct Filtered {
   std::vector<std::size_t> kept;
   bool isIrreducible = true;
@@ -54,8 +55,10 @@ class CoreFinder {
     if (whole.answer == Answer::Holds) return CoreAnswer{CoreOutcome::HasSolution, {}};
     if (whole.answer == Answer::Unknown) return CoreAnswer{};
     m_causes = whole.causes;
-    CLEAVE_TRY(const Filtered demands, deletionFilter(allDemands().size(), [&](const std::vector<std::size_t>& kept) -> Result<Answer> {
-                 CLEAVE_TRY(const Attempt tried, attempt(problemWith(kept), m_work, whole.isOverBudget ? m_engine : kExplaining));
+    CLEAVE_TRY(const Filtered demands,
+               deletionFilter(allDemands().size(), [&](const std::vector<std::size_t>& kept) -> Result<Answer> {
+                 CLEAVE_TRY(const Attempt tried,
+                            attempt(problemWith(kept), m_work, whole.isOverBudget ? m_engine : kExplaining));
                  return tried.answer;
                }));
     m_core.isIrreducible = demands.isIrreducible;
@@ -96,9 +99,10 @@ class CoreFinder {
   void addDemand(const Problem& least, std::size_t demand) {
     if (demand >= m_problem.pins.size()) {
       const std::string& rule = m_problem.rulesOff[demand - m_problem.pins.size()];
-      m_core.constraints.push_back({.kind = ConstraintKind::RuleOff,
-                                    .text = fmt::format("You switched the rule of {} off, so it needs all its inputs whole.", ticked(rule)),
-                                    .lift = rule});
+      m_core.constraints.push_back(
+          {.kind = ConstraintKind::RuleOff,
+           .text = fmt::format("You switched the rule of {} off, so it needs all its inputs whole.", ticked(rule)),
+           .lift = rule});
       return;
     }
     const Pin& pin = m_problem.pins[demand];
@@ -117,26 +121,32 @@ class CoreFinder {
     const std::string_view verb = pin.forbids ? "forbade" : "pinned";
     const std::string_view join = pin.forbids ? "to be" : "to";
     if (count != 1) {
-      return fmt::format("You {} {} {} that match {} {} {}.", verb, count, targets.layers.empty() ? "values" : "layers", ticked(pin.pattern), join, wanted);
+      return fmt::format("You {} {} {} that match {} {} {}.", verb, count, targets.layers.empty() ? "values" : "layers",
+                         ticked(pin.pattern), join, wanted);
     }
-    if (!targets.values.empty()) return fmt::format("You {} {} {} {}.", verb, ticked(graph.value(targets.values.front()).name), join, wanted);
+    if (!targets.values.empty())
+      return fmt::format("You {} {} {} {}.", verb, ticked(graph.value(targets.values.front()).name), join, wanted);
     const NodeId layer = targets.layers.front();
     const auto shape = graph::layerShape(graph, layer);
     std::vector<std::string> inputs;
     for (const auto& option : rules::layerOptions(graph, layer, *shape, problem.context).offered) {
-      const bool isWanted = std::find(pin.strategies.begin(), pin.strategies.end(), formOf(option, problem.context.worldSize)) != pin.strategies.end();
+      const bool isWanted = std::find(pin.strategies.begin(), pin.strategies.end(),
+                                      formOf(option, problem.context.worldSize)) != pin.strategies.end();
       std::string text = inWords(option.input, graph.shapeOf(shape->input));
-      if (isWanted != pin.forbids && std::find(inputs.begin(), inputs.end(), text) == inputs.end()) inputs.push_back(std::move(text));
+      if (isWanted != pin.forbids && std::find(inputs.begin(), inputs.end(), text) == inputs.end())
+        inputs.push_back(std::move(text));
     }
     std::string text = fmt::format("You {} {} {} {}", verb, ticked(graph::layerName(graph, layer)), join, wanted);
     if (!inputs.empty()) {
-      text += fmt::format("{} its input {} {}", pin.forbids ? "; what is left needs" : ", which needs", ticked(graph.value(shape->input).name), joined(inputs, "or"));
+      text += fmt::format("{} its input {} {}", pin.forbids ? "; what is left needs" : ", which needs",
+                          ticked(graph.value(shape->input).name), joined(inputs, "or"));
     }
     return text + ".";
   }
 
   void addBudget() {
-    m_core.constraints.push_back({.kind = ConstraintKind::Budget, .text = budgetText(m_problem, !m_core.constraints.empty(), true)});
+    m_core.constraints.push_back(
+        {.kind = ConstraintKind::Budget, .text = budgetText(m_problem, !m_core.constraints.empty(), true)});
   }
 
   // ---- what a user can do
@@ -144,8 +154,10 @@ class CoreFinder {
   /// The change that takes this constraint away.
   std::optional<Change> changeFor(const Constraint& constraint) const {
     switch (constraint.kind) {
-      case ConstraintKind::Pin: return constraint.lift ? std::optional(Change{ChangeKind::LiftPin, *constraint.lift}) : std::nullopt;
-      case ConstraintKind::RuleOff: return constraint.lift ? std::optional(Change{ChangeKind::RuleOn, *constraint.lift}) : std::nullopt;
+      case ConstraintKind::Pin:
+        return constraint.lift ? std::optional(Change{ChangeKind::LiftPin, *constraint.lift}) : std::nullopt;
+      case ConstraintKind::RuleOff:
+        return constraint.lift ? std::optional(Change{ChangeKind::RuleOn, *constraint.lift}) : std::nullopt;
       case ConstraintKind::Menu: return Change{ChangeKind::FullMenu, {}};
       case ConstraintKind::Budget: return Change{ChangeKind::LiftBudget, {}};
       case ConstraintKind::Rule:
@@ -196,7 +208,8 @@ class CoreFinder {
   }
 
   /// Why a layer can take none of these; the numbers of sizes tell the most.
-  std::optional<Constraint> whyNoneOf(const Problem& least, const Variables& variables, NodeId layer, const std::vector<rules::Strategy>& strategies) const {
+  std::optional<Constraint> whyNoneOf(const Problem& least, const Variables& variables, NodeId layer,
+                                      const std::vector<rules::Strategy>& strategies) const {
     std::optional<Constraint> told;
     for (rules::Strategy strategy : strategies) {
       auto why = whyImpossible(least, variables, layer, strategy);
@@ -226,8 +239,10 @@ class CoreFinder {
     return any;
   }
 
-  /// Steps by their distance in the graph from what is demanded; the distance of each beside it. Sources hold nothing together.
-  std::vector<std::pair<std::uint32_t, NodeId>> nearestFirst(const Problem& least, const Variables& variables, const Relaxation& relaxation) const {
+  /// Steps by their distance in the graph from what is demanded; the distance of each beside it. Sources hold nothing
+  /// together.
+  std::vector<std::pair<std::uint32_t, NodeId>> nearestFirst(const Problem& least, const Variables& variables,
+                                                             const Relaxation& relaxation) const {
     constexpr std::uint32_t kFar = 0xffffffffu;
     const Graph& graph = *least.graph;
     std::vector<std::uint32_t> distance(graph.nodes.size(), kFar);
@@ -249,7 +264,8 @@ class CoreFinder {
     for (std::size_t at = 0; at < queue.size(); ++at) {
       const NodeId n = queue[at];
       if (graph.node(n).kind != graph::NodeKind::Call) continue;
-      for (const Read& read : variables.reads(n)) reach(variables.decider(graph.value(read.value).producer), distance[n.index()] + 1);
+      for (const Read& read : variables.reads(n))
+        reach(variables.decider(graph.value(read.value).producer), distance[n.index()] + 1);
       for (ValueId v : variables.writes(n)) {
         if (!v.isValid()) continue;
         for (NodeId user : graph.value(v).users) reach(user, distance[n.index()] + 1);
@@ -264,7 +280,8 @@ class CoreFinder {
   }
 
   /// The first neighbourhood that cannot hold together; false when the work ends before one is found.
-  bool grow(Relaxation& relaxation, const std::vector<std::pair<std::uint32_t, NodeId>>& order, std::vector<NodeId>& region) const {
+  bool grow(Relaxation& relaxation, const std::vector<std::pair<std::uint32_t, NodeId>>& order,
+            std::vector<NodeId>& region) const {
     std::vector<bool> kept(m_problem.graph->nodes.size(), false);
     for (std::uint32_t radius = 0;; radius = std::max(radius + 1, radius + radius / 2)) {
       while (region.size() < order.size() && order[region.size()].first <= radius) {
@@ -274,7 +291,8 @@ class CoreFinder {
       }
       const bool isAll = region.size() == order.size() || order[region.size()].first == 0xffffffffu;
       if (isAll) {
-        for (; region.size() < order.size(); region.push_back(order[region.size()].second)) kept[order[region.size()].second.index()] = true;
+        for (; region.size() < order.size(); region.push_back(order[region.size()].second))
+          kept[order[region.size()].second.index()] = true;
       }
       const Answer answer = relaxation.check(kept);
       if (answer == Answer::Fails) return true;
@@ -287,10 +305,11 @@ class CoreFinder {
     m_core.isIrreducible = false;
     if (m_causes.empty()) return;
     const ConflictRecord& cause = m_causes.front();
-    m_core.constraints.push_back({.kind = ConstraintKind::Rule,
-                                  .node = cause.node,
-                                  .value = cause.culprits.empty() ? ValueId() : cause.culprits.front(),
-                                  .text = fmt::format("Most of the search ends here. {}", withName(least, cause.node, cause.reason))});
+    m_core.constraints.push_back(
+        {.kind = ConstraintKind::Rule,
+         .node = cause.node,
+         .value = cause.culprits.empty() ? ValueId() : cause.culprits.front(),
+         .text = fmt::format("Most of the search ends here. {}", withName(least, cause.node, cause.reason))});
   }
 
   /// Rules speak of operators, so the node's own name goes in front.
@@ -309,7 +328,8 @@ class CoreFinder {
       Constraint constraint = constraintOf(least, variables, n, witness);
       for (const RuledOut& out : candidatesOf(least, variables, n, witness->reads).ruledOut) {
         if (!out.pin.empty() || !isAskedFor(least, variables, n, out.choice)) continue;
-        constraint.text = fmt::format("{} as {} {}.", ticked(nameOf(*least.graph, n, variables.layer(n).has_value())), nameOf(out.choice, least.context.worldSize), out.why);
+        constraint.text = fmt::format("{} as {} {}.", ticked(nameOf(*least.graph, n, variables.layer(n).has_value())),
+                                      nameOf(out.choice, least.context.worldSize), out.why);
         break;
       }
       m_core.constraints.push_back(std::move(constraint));
@@ -324,7 +344,9 @@ class CoreFinder {
     return std::all_of(variables.pins(node).begin(), variables.pins(node).end(), [&](std::uint32_t index) {
       const Pin& pin = problem.pins[index];
       if (!pin.placement) {
-        const bool has = choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(), formOf(*choice.strategy, problem.context.worldSize)) != pin.strategies.end();
+        const bool has =
+            choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(),
+                                         formOf(*choice.strategy, problem.context.worldSize)) != pin.strategies.end();
         return has != pin.forbids;
       }
       const auto& targets = variables.pinTargets(index).values;
@@ -336,7 +358,8 @@ class CoreFinder {
     });
   }
 
-  void tellNodes(const Problem& least, const Variables& variables, Relaxation& relaxation, const std::vector<NodeId>& nodes, std::vector<bool> kept) {
+  void tellNodes(const Problem& least, const Variables& variables, Relaxation& relaxation,
+                 const std::vector<NodeId>& nodes, std::vector<bool> kept) {
     const auto tell = [&](NodeId n) {
       kept[n.index()] = false;
       const auto witness = relaxation.witness(kept, n);
@@ -351,15 +374,17 @@ class CoreFinder {
     for (std::size_t i = 0; i < kEnds; ++i) tell(nodes[i]);
     const NodeId first = nodes[kEnds], last = nodes[nodes.size() - kEnds - 1];
     const auto name = [&](NodeId n) { return ticked(nameOf(*least.graph, n, variables.layer(n).has_value())); };
-    m_core.constraints.push_back({.kind = ConstraintKind::Rule,
-                                  .node = first,
-                                  .text = fmt::format("{} more operators from {} to {} carry this from the ones to the others.",
-                                                      withThousands(nodes.size() - 2 * kEnds), name(first), name(last))});
+    m_core.constraints.push_back(
+        {.kind = ConstraintKind::Rule,
+         .node = first,
+         .text = fmt::format("{} more operators from {} to {} carry this from the ones to the others.",
+                             withThousands(nodes.size() - 2 * kEnds), name(first), name(last))});
     for (std::size_t i = nodes.size() - kEnds; i < nodes.size(); ++i) tell(nodes[i]);
   }
 
   /// What this node does not let happen, with its neighbours as everything else would have them.
-  Constraint constraintOf(const Problem& problem, const Variables& variables, NodeId node, const std::optional<Witness>& witness) {
+  Constraint constraintOf(const Problem& problem, const Variables& variables, NodeId node,
+                          const std::optional<Witness>& witness) {
     Constraint constraint{.kind = ConstraintKind::Rule, .node = node};
     if (!witness) {
       constraint.text = withName(problem, node, "what it can be does not go with the rest.");
@@ -374,7 +399,8 @@ class CoreFinder {
       // What no operands give is told with the numbers.
       const auto writes = variables.writes(node);
       if (writes.size() == 1 && witness->writes[0].isSplit()) {
-        if (auto never = whyImpossible(problem, variables, *m_domains, writes[0], witness->writes[0])) constraint.text = std::move(never->text);
+        if (auto never = whyImpossible(problem, variables, *m_domains, writes[0], witness->writes[0]))
+          constraint.text = std::move(never->text);
       }
     }
     addRefusals(problem, variables, node, constraint);
@@ -382,27 +408,32 @@ class CoreFinder {
   }
 
   /// How the node's operands lie, each once: "`a` is S(1)", "`b` is R".
-  static std::vector<std::string> whereText(const Problem& problem, const Variables& variables, NodeId node, const Witness& witness) {
+  static std::vector<std::string> whereText(const Problem& problem, const Variables& variables, NodeId node,
+                                            const Witness& witness) {
     std::vector<std::string> where;
     const auto reads = variables.reads(node);
     for (std::size_t i = 0; i < reads.size(); ++i) {
-      std::string text = fmt::format("{} is {}", ticked(problem.graph->value(reads[i].value).name), witness.reads[i].text());
+      std::string text =
+          fmt::format("{} is {}", ticked(problem.graph->value(reads[i].value).name), witness.reads[i].text());
       if (std::find(where.begin(), where.end(), text) == where.end()) where.push_back(std::move(text));
     }
     return where;
   }
 
   /// Rules count operands ("the first"); where there are several, their names go in front.
-  static std::string refusalText(const Problem& problem, const Variables& variables, NodeId node, const Witness& witness, const std::string& reason) {
+  static std::string refusalText(const Problem& problem, const Variables& variables, NodeId node,
+                                 const Witness& witness, const std::string& reason) {
     const auto where = whereText(problem, variables, node, witness);
     const std::string own = withName(problem, node, reason);
     constexpr std::size_t kMostNamed = 3;
     if (variables.layer(node) || where.size() < 2 || where.size() > kMostNamed) return own;
-    return fmt::format("{} cannot be where {}: {}", ticked(nameOf(*problem.graph, node, false)), joined(where, "and"), reason);
+    return fmt::format("{} cannot be where {}: {}", ticked(nameOf(*problem.graph, node, false)), joined(where, "and"),
+                       reason);
   }
 
   /// "Where `a` is S(1) and `b` is S(1), `add_7` can only be split on dimension 1 (S(1))."
-  static std::string otherwiseText(const Problem& problem, const Variables& variables, NodeId node, const Witness& witness, const Candidates& found) {
+  static std::string otherwiseText(const Problem& problem, const Variables& variables, NodeId node,
+                                   const Witness& witness, const Candidates& found) {
     const Graph& graph = *problem.graph;
     const auto where = whereText(problem, variables, node, witness);
     const auto writes = variables.writes(node);
@@ -421,7 +452,8 @@ class CoreFinder {
     }
     std::string result = fmt::format("{} can only be {}", ticked(graph.value(writes[at]).name), joined(possible, "or"));
     // A need for whole is only what is left of what other nodes refuse; a need for a split is somebody's.
-    if (witness.writes[at].isSplit()) result += fmt::format(", but {} is needed", inWords(witness.writes[at], graph.shapeOf(writes[at])));
+    if (witness.writes[at].isSplit())
+      result += fmt::format(", but {} is needed", inWords(witness.writes[at], graph.shapeOf(writes[at])));
     return where.empty() ? result + "." : fmt::format("Where {}, {}.", joined(where, "and"), result);
   }
 

@@ -1,14 +1,14 @@
 #include "solve/explain/decision.h"
 
-#include "solve/problem/solve_result.h"
+#include "solve/explain/sentences.h"
 #include "solve/problem/form.h"
 #include "solve/problem/redistribution.h"
-#include "solve/explain/sentences.h"
+#include "solve/problem/solve_result.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
-#include <map>
 #include <array>
+#include <map>
 
 namespace cleave::solve {
 
@@ -97,8 +97,8 @@ std::string nameOf(const Choice& choice, int ranks) {
 }
 
 std::string_view toText(Fate fate) {
-  static constexpr std::array<std::string_view, 8> kNames{"chosen",           "failed",          "open",    "does not fit",
-                                                          "removed by a pin", "sizes forbid it", "skipped", "not taken"};
+  static constexpr std::array<std::string_view, 8> kNames{
+      "chosen", "failed", "open", "does not fit", "removed by a pin", "sizes forbid it", "skipped", "not taken"};
   return kNames[static_cast<std::size_t>(fate)];
 }
 
@@ -158,13 +158,15 @@ class DecisionMaker {
     const auto tries = pastTries(m_cursor, m_decision.node);
     const Candidates candidates = candidatesOf(m_problem, m_variables, m_decision.node, *reads);
     for (std::size_t i = 0; i < candidates.open.size(); ++i) {
-      CandidateFate fate{
-          .name = nameOf(candidates.open[i], m_problem.context.worldSize), .choice = candidates.open[i], .why = candidates.open[i].reason};
+      CandidateFate fate{.name = nameOf(candidates.open[i], m_problem.context.worldSize),
+                         .choice = candidates.open[i],
+                         .why = candidates.open[i].reason};
       for (const PastTry& past : tries) {
         if (past.ordinal == i) tell(fate, past);
       }
       if (fate.fate == Fate::Open && weighsPlans() && !tries.empty()) fate.fate = Fate::Outweighed;
-      if (fate.fate == Fate::Open && isPassedOver(i, tries)) fate.fate = hasLearned() ? Fate::Skipped : Fate::Outweighed;
+      if (fate.fate == Fate::Open && isPassedOver(i, tries))
+        fate.fate = hasLearned() ? Fate::Skipped : Fate::Outweighed;
       m_decision.candidates.push_back(std::move(fate));
     }
     for (const RuledOut& out : candidates.ruledOut) {
@@ -218,7 +220,8 @@ class DecisionMaker {
     std::map<std::string, int> uses;
     for (const CandidateFate& fate : m_decision.candidates) uses[fate.name] += fate.choice.has_value();
     for (CandidateFate& fate : m_decision.candidates) {
-      if (m_decision.isLayer && fate.choice && uses[fate.name] > 1) fate.name += " as " + fate.choice->results.front().text();
+      if (m_decision.isLayer && fate.choice && uses[fate.name] > 1)
+        fate.name += " as " + fate.choice->results.front().text();
     }
   }
 
@@ -273,15 +276,21 @@ class DecisionMaker {
         const auto last = m_cursor.lastEvent();
         const bool isSolved = last && last->type == EventType::Solution;
         const bool isOver = last && isEnd(last->type);
-        return s.text(fate.name + (isSolved ? " fits here too; the solution does without it."
-                                   : isOver ? " was not tried before the search ended."
-                                            : " is not tried yet."))
+        return s
+            .text(fate.name + (isSolved ? " fits here too; the solution does without it."
+                               : isOver ? " was not tried before the search ended."
+                                        : " is not tried yet."))
             .finish();
       }
       case Fate::Skipped:
-        return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name)).finish();
+        return s.text(fmt::format("{} is skipped: under these placements it was shown to fail before.", fate.name))
+            .finish();
       case Fate::Outweighed:
-        return s.text(fmt::format("{} fits here; the engine compares whole plans, and the one that it tells of is without it; whether another has it, it does not tell.", fate.name)).finish();
+        return s
+            .text(fmt::format("{} fits here; the engine compares whole plans, and the one that it tells of is without "
+                              "it; whether another has it, it does not tell.",
+                              fate.name))
+            .finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();
       case Fate::Pinned: return s.text(fmt::format("{} is {}.", fate.name, fate.why)).finish();
       default: return s.text(fmt::format("{} {}.", fate.name, fate.why)).finish();

@@ -34,26 +34,27 @@ const std::vector<Relaxation::PlacementId>& Relaxation::universe(ValueId value) 
 struct Relaxation::Sweep {
   Relaxation& owner;
   NodeId observed;
-  std::vector<PlacementId> preferred;                       ///< for operands of `observed` that nobody else places
+  std::vector<PlacementId> preferred;  ///< for operands of `observed` that nobody else places
 
   std::vector<NodeId> order;
   std::unordered_map<std::uint32_t, std::size_t> lastRead;  ///< raw ValueId → index into `order`
   std::vector<ValueId> live;
   std::vector<State> states{State{}};
-  std::vector<std::vector<std::uint32_t>> history;          ///< with `observed`: State::before of every step
+  std::vector<std::vector<std::uint32_t>> history;  ///< with `observed`: State::before of every step
   std::size_t observedAt = 0;
-  std::vector<Witness> seen;                                ///< by state after the observed step
+  std::vector<Witness> seen;  ///< by state after the observed step
   std::unordered_map<std::u16string, std::uint32_t> index;
   std::vector<State> next;
-  bool isUnknown = false;                                   ///< it has to end before it knows
-  bool isPartial = false;                                   ///< a free value has a domain that is not known: failing proves nothing
+  bool isUnknown = false;  ///< it has to end before it knows
+  bool isPartial = false;  ///< a free value has a domain that is not known: failing proves nothing
   std::uint64_t placed = 0;
 
   void prepare(const std::vector<bool>& kept) {
     std::vector<bool> isIn(owner.m_graph.nodes.size(), false);
     for (NodeId n : owner.m_variables.steps()) {
       const bool isSource = owner.m_graph.node(n).kind != graph::NodeKind::Call;
-      isIn[n.index()] = kept[n.index()] || n == observed || (owner.isBackground(n) && (!isSource || !owner.m_variables.pins(n).empty()));
+      isIn[n.index()] = kept[n.index()] || n == observed ||
+                        (owner.isBackground(n) && (!isSource || !owner.m_variables.pins(n).empty()));
     }
     for (NodeId n : owner.m_variables.steps()) {
       if (!isIn[n.index()]) continue;
@@ -82,7 +83,8 @@ struct Relaxation::Sweep {
     std::vector<ValueId> found;
     for (const Read& read : owner.m_variables.reads(node)) {
       const auto isSame = [&](ValueId v) { return v == read.value; };
-      if (std::none_of(live.begin(), live.end(), isSame) && std::none_of(found.begin(), found.end(), isSame)) found.push_back(read.value);
+      if (std::none_of(live.begin(), live.end(), isSame) && std::none_of(found.begin(), found.end(), isSame))
+        found.push_back(read.value);
     }
     return found;
   }
@@ -140,16 +142,21 @@ struct Relaxation::Sweep {
     isUnknown = isUnknown || owner.m_work.isOver();
   }
 
-  /// The observed node sees operands that lie alike, or as its result is to lie, before others: what it says of them tells most.
+  /// The observed node sees operands that lie alike, or as its result is to lie, before others: what it says of them
+  /// tells most.
   template <class Use>
-  void forEachPlacing(const std::u16string& placed, const std::vector<ValueId>& fresh, std::size_t at, bool isObserved, const Use& use) {
+  void forEachPlacing(const std::u16string& placed, const std::vector<ValueId>& fresh, std::size_t at, bool isObserved,
+                      const Use& use) {
     if (isUnknown) return;
     if (at == fresh.size()) return use(placed);
     std::vector<PlacementId> choices = owner.universe(fresh[at]);
     if (isObserved) {
-      std::stable_partition(choices.begin(), choices.end(), [&](PlacementId id) { return std::find(preferred.begin(), preferred.end(), id) != preferred.end(); });
+      std::stable_partition(choices.begin(), choices.end(), [&](PlacementId id) {
+        return std::find(preferred.begin(), preferred.end(), id) != preferred.end();
+      });
     }
-    for (const PlacementId id : choices) forEachPlacing(placed + static_cast<char16_t>(id), fresh, at + 1, isObserved, use);
+    for (const PlacementId id : choices)
+      forEachPlacing(placed + static_cast<char16_t>(id), fresh, at + 1, isObserved, use);
   }
 
   /// Every way in which the results of the observed node may lie; those that nobody reads lie whole.
@@ -171,7 +178,8 @@ struct Relaxation::Sweep {
     for (const auto& written : all) use(written);
   }
 
-  void addState(std::u16string result, std::uint32_t before, NodeId node, const std::u16string& reads, const std::vector<PlacementId>& written) {
+  void addState(std::u16string result, std::uint32_t before, NodeId node, const std::u16string& reads,
+                const std::vector<PlacementId>& written) {
     const auto [known, isNew] = index.try_emplace(result, static_cast<std::uint32_t>(next.size()));
     if (!isNew) return;
     next.push_back({std::move(result), before});

@@ -1,10 +1,12 @@
 #pragma once
-/// Whether some of a problem's nodes can hold together while the others are let go: what a deletion filter over nodes asks.
+/// Whether some of a problem's nodes can hold together while the others are let go: what a deletion filter over nodes
+/// asks.
 ///
-/// A node that is let go (relaxed) may place its results anyhow: as Domains::of says, which leaves nothing out that a plan could have.
-/// So what fails here has no solution. Sources (inputs, constants, parameters that no layer owns) and nodes that a pin speaks
-/// of are always kept. Exact over the domains: the kept nodes are taken in topological order, and the placements of values that a
-/// later kept node still reads are the state (transformer graphs are narrow). Remembers the rules' answers; one thread.
+/// A node that is let go (relaxed) may place its results anyhow: as Domains::of says, which leaves nothing out that a
+/// plan could have. So what fails here has no solution. Sources (inputs, constants, parameters that no layer owns) and
+/// nodes that a pin speaks of are always kept. Exact over the domains: the kept nodes are taken in topological order,
+/// and the placements of values that a later kept node still reads are the state (transformer graphs are narrow).
+/// Remembers the rules' answers; one thread.
 #include "solve/candidates/domains.h"
 
 namespace cleave::solve {
@@ -21,7 +23,8 @@ class Relaxation {
 
   /// `kept`: by NodeId. Unknown: too many states, a domain that is not known, or the work ended.
   Answer check(const std::vector<bool>& kept);
-  /// An assignment of the kept nodes as `observed`, a node that is let go, sees it; nullopt when there is none or it is not known.
+  /// An assignment of the kept nodes as `observed`, a node that is let go, sees it; nullopt when there is none or it is
+  /// not known.
   std::optional<Witness> witness(const std::vector<bool>& kept, NodeId observed);
 
   /// True for nodes that cannot be let go.
@@ -43,7 +46,7 @@ class Relaxation {
   Domains& m_domains;
   Work& m_work;
   NodeAnswers m_answers;
-  std::vector<bool> m_isBackground;  ///< by NodeId
+  std::vector<bool> m_isBackground;                                         ///< by NodeId
   std::unordered_map<std::uint32_t, std::vector<PlacementId>> m_universes;  ///< by raw ValueId
 };
 

@@ -27,7 +27,8 @@ enum class Lack : std::uint8_t {
 
 class Remedies {
  public:
-  Remedies(const Problem& problem, const SolveResult& result, Engine engine, const ConflictCard* card, const Progress& progress)
+  Remedies(const Problem& problem, const SolveResult& result, Engine engine, const ConflictCard* card,
+           const Progress& progress)
       : m_problem(problem),
         m_graph(*problem.graph),
         m_result(result),
@@ -35,9 +36,12 @@ class Remedies {
         m_engine(engine),
         m_work(kAllWork, progress),
         m_before(figuresOf(problem, solutionBefore())),
-        m_lack(!m_before.hasPlan ? Lack::Solution : isTooBig(m_before) ? Lack::Memory : Lack::Split),
-        m_isNoneInBudget(m_lack == Lack::Solution && std::any_of(result.core.constraints.begin(), result.core.constraints.end(),
-                                                                 [](const Constraint& c) { return c.kind == ConstraintKind::Budget; })) {}
+        m_lack(!m_before.hasPlan    ? Lack::Solution
+               : isTooBig(m_before) ? Lack::Memory
+                                    : Lack::Split),
+        m_isNoneInBudget(m_lack == Lack::Solution &&
+                         std::any_of(result.core.constraints.begin(), result.core.constraints.end(),
+                                     [](const Constraint& c) { return c.kind == ConstraintKind::Budget; })) {}
 
   Result<std::vector<Remedy>> run(std::size_t most) {
     if (m_lack == Lack::Split && m_before.splitLayers == m_before.layers && !m_card) return std::vector<Remedy>();
@@ -63,14 +67,22 @@ class Remedies {
   const Solution* solutionBefore() const { return m_result.solution ? &*m_result.solution : nullptr; }
   bool isTooBig(const Figures& figures) const { return figures.rankBytes > m_problem.cost.budgetBytes(); }
 
-  double timeRatio(const Figures& after) const { return static_cast<double>(after.femtoseconds) / std::max(1.0, static_cast<double>(m_before.femtoseconds)); }
-  double bytesRatio(const Figures& after) const { return static_cast<double>(after.rankBytes) / std::max(1.0, static_cast<double>(m_before.rankBytes)); }
+  double timeRatio(const Figures& after) const {
+    return static_cast<double>(after.femtoseconds) / std::max(1.0, static_cast<double>(m_before.femtoseconds));
+  }
+  double bytesRatio(const Figures& after) const {
+    return static_cast<double>(after.rankBytes) / std::max(1.0, static_cast<double>(m_before.rankBytes));
+  }
   /// It takes a greater share of time or memory than it brings of the other.
-  bool isDear(const Remedy& remedy) const { return m_before.hasPlan && timeRatio(remedy.after) * bytesRatio(remedy.after) > 1; }
+  bool isDear(const Remedy& remedy) const {
+    return m_before.hasPlan && timeRatio(remedy.after) * bytesRatio(remedy.after) > 1;
+  }
 
   /// By what the user lacks, dear ones behind the others; other ranks are another question and come last.
   bool comesBefore(const Remedy& a, const Remedy& b) const {
-    const auto head = [&](const Remedy& r) { return std::tuple(isTooBig(r.after), r.change.kind == ChangeKind::Ranks, isDear(r)); };
+    const auto head = [&](const Remedy& r) {
+      return std::tuple(isTooBig(r.after), r.change.kind == ChangeKind::Ranks, isDear(r));
+    };
     if (head(a) != head(b)) return head(a) < head(b);
     if (m_lack == Lack::Memory && a.after.rankBytes != b.after.rankBytes) return a.after.rankBytes < b.after.rankBytes;
     if (a.after.femtoseconds != b.after.femtoseconds) return a.after.femtoseconds < b.after.femtoseconds;
@@ -84,14 +96,16 @@ class Remedies {
   /// In nothing worse, and better in something.
   bool beats(const Remedy& a, const Remedy& b) const {
     const int ranksOfA = ranksOf(a), ranksOfB = ranksOf(b);
-    if (a.after.femtoseconds > b.after.femtoseconds || a.after.rankBytes > b.after.rankBytes || ranksOfA > ranksOfB) return false;
+    if (a.after.femtoseconds > b.after.femtoseconds || a.after.rankBytes > b.after.rankBytes || ranksOfA > ranksOfB)
+      return false;
     return a.after.femtoseconds < b.after.femtoseconds || a.after.rankBytes < b.after.rankBytes || ranksOfA < ranksOfB;
   }
 
   // ---- what may help
 
   void add(ChangeKind kind, std::string argument = {}) {
-    const auto ofKind = std::count_if(m_candidates.begin(), m_candidates.end(), [&](const Change& c) { return c.kind == kind; });
+    const auto ofKind =
+        std::count_if(m_candidates.begin(), m_candidates.end(), [&](const Change& c) { return c.kind == kind; });
     Change change{kind, std::move(argument)};
     const bool isNew = std::find(m_candidates.begin(), m_candidates.end(), change) == m_candidates.end();
     if (isNew && static_cast<std::size_t>(ofKind) < kMostOfAKind) m_candidates.push_back(std::move(change));
@@ -104,7 +118,8 @@ class Remedies {
     if (m_problem.context.menu != rules::Menu::Full) add(ChangeKind::FullMenu);
     for (const std::string_view word : rules::kSequenceParallelWords) {
       if (m_isNoneInBudget) break;
-      if (word != rules::toText(m_problem.context.sequenceParallel)) add(ChangeKind::SequenceParallel, std::string(word));
+      if (word != rules::toText(m_problem.context.sequenceParallel))
+        add(ChangeKind::SequenceParallel, std::string(word));
     }
     addRedistributions();
     addOtherForms();
@@ -127,13 +142,15 @@ class Remedies {
   /// How a pattern of redistributable values names this one: a layer's result by its layer, in every block.
   std::string nameOfValue(ValueId value) const {
     const NodeId producer = m_graph.value(value).producer;
-    return graph::layerShape(m_graph, producer) ? withoutIndices(graph::layerName(m_graph, producer)) : m_graph.value(value).name;
+    return graph::layerShape(m_graph, producer) ? withoutIndices(graph::layerName(m_graph, producer))
+                                                : m_graph.value(value).name;
   }
 
   void addRedistributions() {
     const auto addCulprits = [&](const ConflictRecord& conflict) {
       for (ValueId v : conflict.culprits) {
-        if (m_graph.node(m_graph.value(v).producer).kind == graph::NodeKind::Call) add(ChangeKind::Redistribute, nameOfValue(v));
+        if (m_graph.node(m_graph.value(v).producer).kind == graph::NodeKind::Call)
+          add(ChangeKind::Redistribute, nameOfValue(v));
       }
     };
     if (m_card) addCulprits(m_card->conflict);
@@ -141,7 +158,8 @@ class Remedies {
     if (!m_result.solution) return;
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) {
       const auto& chosen = m_result.solution->strategies[n.index()];
-      if (chosen && !rules::isSplit(*chosen, m_problem.context.worldSize) && hasParameter(n)) add(ChangeKind::Redistribute, nameOfValue(m_graph.node(n).results.front()));
+      if (chosen && !rules::isSplit(*chosen, m_problem.context.worldSize) && hasParameter(n))
+        add(ChangeKind::Redistribute, nameOfValue(m_graph.node(n).results.front()));
     }
   }
 
@@ -164,8 +182,8 @@ class Remedies {
 
   // ---- trying
 
-  /// True when it brings what is lacking and does not pay for it with both time and memory. Under a card, a search that gets as
-  /// far without any conflict helps as well.
+  /// True when it brings what is lacking and does not pay for it with both time and memory. Under a card, a search that
+  /// gets as far without any conflict helps as well.
   bool helps(const Change& change, const Figures& after, std::uint64_t conflicts) const {
     if (m_lack == Lack::Solution) return true;
     const bool isFaster = timeRatio(after) < kWorthwhile, isSmaller = bytesRatio(after) < kWorthwhile;
@@ -190,7 +208,8 @@ class Remedies {
     return true;
   }
 
-  /// The nearest usual numbers of ranks below and above that help; at most twice as many, but where memory is what is lacking.
+  /// The nearest usual numbers of ranks below and above that help; at most twice as many, but where memory is what is
+  /// lacking.
   Result<void> tryRanks() {
     const int now = m_problem.context.worldSize;
     const int most = m_lack == Lack::Split ? 2 * now : kUsualRanks.back();
@@ -219,18 +238,24 @@ class Remedies {
     std::string what = toText(change);
     what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
     if (!m_before.hasPlan) {
-      return fmt::format("{}: then there is a plan, which splits {} of {} layers; each rank holds {} and a step takes {}.{}", what, after.splitLayers, after.layers,
-                         bytesText(after.rankBytes), timeText(after.femtoseconds), overBudgetText(after));
+      return fmt::format(
+          "{}: then there is a plan, which splits {} of {} layers; each rank holds {} and a step takes {}.{}", what,
+          after.splitLayers, after.layers, bytesText(after.rankBytes), timeText(after.femtoseconds),
+          overBudgetText(after));
     }
     const std::string layers = after.splitLayers == m_before.splitLayers
                                    ? fmt::format("as many layers are split ({} of {})", after.splitLayers, after.layers)
-                                   : fmt::format("{} of {} layers are split instead of {}", after.splitLayers, after.layers, m_before.splitLayers);
+                                   : fmt::format("{} of {} layers are split instead of {}", after.splitLayers,
+                                                 after.layers, m_before.splitLayers);
     std::string price;
-    if (after.femtoseconds > m_before.femtoseconds) price = fmt::format(" The price: a step takes {} longer.", timeText(after.femtoseconds - m_before.femtoseconds));
-    if (after.rankBytes > m_before.rankBytes) price += fmt::format(" The price: a rank holds {} more.", bytesText(after.rankBytes - m_before.rankBytes));
+    if (after.femtoseconds > m_before.femtoseconds)
+      price = fmt::format(" The price: a step takes {} longer.", timeText(after.femtoseconds - m_before.femtoseconds));
+    if (after.rankBytes > m_before.rankBytes)
+      price += fmt::format(" The price: a rank holds {} more.", bytesText(after.rankBytes - m_before.rankBytes));
     return fmt::format("{}: {}{}; each rank holds {} (now {}) and a step takes {} (now {}).{}{}", what, layers,
-                       m_card && conflicts == 0 ? ", and the search meets no conflict" : "", bytesText(after.rankBytes), bytesText(m_before.rankBytes),
-                       timeText(after.femtoseconds), timeText(m_before.femtoseconds), price, overBudgetText(after));
+                       m_card && conflicts == 0 ? ", and the search meets no conflict" : "", bytesText(after.rankBytes),
+                       bytesText(m_before.rankBytes), timeText(after.femtoseconds), timeText(m_before.femtoseconds),
+                       price, overBudgetText(after));
   }
 
   const Problem& m_problem;
@@ -248,8 +273,8 @@ class Remedies {
 
 }  // namespace
 
-Result<std::vector<Remedy>> remediesFor(const Problem& problem, const SolveResult& result, Engine engine, const ConflictCard* card, const Progress& progress,
-                                        std::size_t most) {
+Result<std::vector<Remedy>> remediesFor(const Problem& problem, const SolveResult& result, Engine engine,
+                                        const ConflictCard* card, const Progress& progress, std::size_t most) {
   return Remedies(problem, result, engine, card, progress).run(most);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Builds sentences with links (explanations without a trace use it too), and the questions about a moment of a search that
-/// both the decision panel and the conflict card ask.
+/// Builds sentences with links (explanations without a trace use it too), and the questions about a moment of a search
+/// that both the decision panel and the conflict card ask.
 #include "solve/candidates/candidates.h"
 #include "solve/explain/decision.h"
 
@@ -11,9 +11,9 @@ class SentenceBuilder {
   SentenceBuilder(const Graph& graph, const Variables& variables) : m_graph(graph), m_variables(variables) {}
   explicit SentenceBuilder(const Trace& trace) : SentenceBuilder(*trace.problem()->graph, trace.variables()) {}
   SentenceBuilder& text(std::string_view text);
-  SentenceBuilder& value(ValueId value);  ///< its name in back quotes, linked
-  SentenceBuilder& node(NodeId node);     ///< a layer by its module's name
-  SentenceBuilder& step(StepId position); ///< "step 1,234", linked
+  SentenceBuilder& value(ValueId value);   ///< its name in back quotes, linked
+  SentenceBuilder& node(NodeId node);      ///< a layer by its module's name
+  SentenceBuilder& step(StepId position);  ///< "step 1,234", linked
   Sentence finish() { return std::move(m_parts); }
 
  private:

@@ -1,6 +1,6 @@
 #include "solve/explain/explain.h"
-#include "solve/problem/form.h"
 #include "solve/explain/sentences.h"
+#include "solve/problem/form.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class Chain {
     std::span<const Read> reads;
     std::vector<Placement> placements;  ///< of the reads
     Candidates candidates;
-    std::size_t chosen = 0;             ///< index into candidates.open
+    std::size_t chosen = 0;  ///< index into candidates.open
   };
 
   SentenceBuilder sentence() const { return {m_graph, m_variables}; }
@@ -74,7 +74,9 @@ class Chain {
     const auto& open = asked.candidates.open;
     const auto& strategy = m_solution.strategies[asked.node.index()];
     const auto isChosen = [&](const Choice& choice) {
-      if (strategy && (!choice.strategy || choice.strategy->strategy != strategy->strategy || choice.strategy->weight != strategy->weight)) return false;
+      if (strategy && (!choice.strategy || choice.strategy->strategy != strategy->strategy ||
+                       choice.strategy->weight != strategy->weight))
+        return false;
       const auto& results = m_graph.node(asked.node).results;
       return std::equal(results.begin(), results.end(), choice.results.begin(), choice.results.end(),
                         [&](ValueId v, const Placement& p) { return m_solution.of(v) == p; });
@@ -93,7 +95,8 @@ class Chain {
     add(asked.node, asked.value,
         sentence()
             .value(asked.value)
-            .text(fmt::format(" is computed {} and then {}, which you allowed: readers see it {}.", inWords(found->second, m_graph.shapeOf(asked.value)),
+            .text(fmt::format(" is computed {} and then {}, which you allowed: readers see it {}.",
+                              inWords(found->second, m_graph.shapeOf(asked.value)),
                               found->second.isSplit() ? "gathered" : "cut", words(asked.value)))
             .finish());
   }
@@ -105,7 +108,10 @@ class Chain {
     if (asked.value != result) tellParameter(asked);
     const auto& open = asked.candidates.open;
     const auto& chosen = m_solution.strategies[asked.node.index()];
-    auto s = sentence().node(asked.node).text(fmt::format(" is {}", chosen ? formText(*chosen, m_problem.context.worldSize) : "without a strategy"));
+    auto s = sentence()
+                 .node(asked.node)
+                 .text(fmt::format(" is {}",
+                                   chosen ? formText(*chosen, m_problem.context.worldSize) : "without a strategy"));
     if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
     WhyLink link{.node = asked.node, .value = result};
     link.alternatives = alternativesOf(asked);
@@ -133,7 +139,9 @@ class Chain {
       return {};
     }
     const Read& read = asked.reads[forcing];
-    s.text(fmt::format(". No other form fits, because its {} ", roleWord(read.role))).value(read.value).text(fmt::format(" is {}.", words(read.value)));
+    s.text(fmt::format(". No other form fits, because its {} ", roleWord(read.role)))
+        .value(read.value)
+        .text(fmt::format(" is {}.", words(read.value)));
     link.sentence = s.finish();
     m_links.push_back(std::move(link));
     return read.value;
@@ -143,12 +151,15 @@ class Chain {
     auto s = sentence();
     s.value(asked.value).text(fmt::format(" is {}, as ", words(asked.value))).node(asked.node);
     const auto& strategy = m_solution.strategies[asked.node.index()];
-    s.text(fmt::format(" needs it, which is {}", strategy ? formText(*strategy, m_problem.context.worldSize) : "whole"));
+    s.text(
+        fmt::format(" needs it, which is {}", strategy ? formText(*strategy, m_problem.context.worldSize) : "whole"));
     const auto& users = m_graph.value(asked.value).users;
     if (users.size() > 1) {
       s.text("; ");
       for (std::size_t i = 1; i < users.size() && i < 4; ++i) s.text(i > 1 ? ", " : "").node(users[i]);
-      s.text(users.size() > 4 ? fmt::format(" and {} more share it and follow", users.size() - 4) : users.size() > 2 ? " share it and follow" : " shares it and follows");
+      s.text(users.size() > 4   ? fmt::format(" and {} more share it and follow", users.size() - 4)
+             : users.size() > 2 ? " share it and follow"
+                                : " shares it and follows");
     }
     add(asked.node, asked.value, s.text(".").finish());
   }
@@ -157,7 +168,8 @@ class Chain {
   std::string removingPins(const Asked& asked) const {
     std::vector<std::string> texts;
     for (const RuledOut& out : asked.candidates.ruledOut) {
-      if (!out.pin.empty() && std::find(texts.begin(), texts.end(), ticked(out.pin)) == texts.end()) texts.push_back(ticked(out.pin));
+      if (!out.pin.empty() && std::find(texts.begin(), texts.end(), ticked(out.pin)) == texts.end())
+        texts.push_back(ticked(out.pin));
     }
     return joined(texts, "and");
   }
@@ -175,7 +187,8 @@ class Chain {
       if (asked.reads[i].role == Role::Weight && weight == asked.reads.size()) weight = i;
     }
     if (weight < asked.reads.size()) return weight;
-    if (!optionsOf(asked.node).refused.empty()) return asked.reads.size();  // the sizes, not the whole input, left one form
+    if (!optionsOf(asked.node).refused.empty())
+      return asked.reads.size();  // the sizes, not the whole input, left one form
     for (std::size_t i = 0; i < asked.reads.size(); ++i) {
       if (asked.reads[i].role == Role::LayerInput) return i;
     }
@@ -199,7 +212,8 @@ class Chain {
       if (i == asked.chosen) continue;
       found.push_back(fmt::format("{}: fits here too, but this plan takes another", nameWithPlacement(asked, open[i])));
     }
-    for (const RuledOut& out : asked.candidates.ruledOut) found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
+    for (const RuledOut& out : asked.candidates.ruledOut)
+      found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
     for (const rules::Refusal& refusal : optionsOf(asked.node).refused) {
       found.push_back(fmt::format("{}: impossible, {}", rules::toText(refusal.strategy), refusal.reason));
     }
@@ -210,7 +224,8 @@ class Chain {
   std::string nameWithPlacement(const Asked& asked, const Choice& choice) const {
     const std::string name = nameOf(choice, m_problem.context.worldSize);
     const auto sameName = [&](const Choice& other) { return nameOf(other, m_problem.context.worldSize) == name; };
-    auto count = static_cast<std::size_t>(std::count_if(asked.candidates.open.begin(), asked.candidates.open.end(), sameName));
+    auto count =
+        static_cast<std::size_t>(std::count_if(asked.candidates.open.begin(), asked.candidates.open.end(), sameName));
     for (const RuledOut& out : asked.candidates.ruledOut) count += sameName(out.choice);
     if (count < 2 || choice.results.empty()) return name;
     return fmt::format("{} as {}", name, choice.results.front().text());
@@ -235,7 +250,9 @@ class Chain {
 
   ValueId explainSplit(const Asked& asked) {
     const ValueId next = decidingOperand(asked);
-    auto s = sentence().value(asked.value).text(fmt::format(" is {}", inWords(computed(asked.value), m_graph.shapeOf(asked.value))));
+    auto s = sentence()
+                 .value(asked.value)
+                 .text(fmt::format(" is {}", inWords(computed(asked.value), m_graph.shapeOf(asked.value))));
     if (next.isValid()) s.text(" because ").value(next).text(fmt::format(" is {}", words(next)));
     if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
     s.text(".");
@@ -244,10 +261,12 @@ class Chain {
     return next;
   }
 
-  /// A whole value comes from whole ones all the way: told once, down to the nearest layer that could have done otherwise.
+  /// A whole value comes from whole ones all the way: told once, down to the nearest layer that could have done
+  /// otherwise.
   ValueId explainWhole(const Asked& asked) {
     auto s = sentence().value(asked.value).text(" is whole (R)");
-    const bool readsSplit = std::any_of(asked.reads.begin(), asked.reads.end(), [&](const Read& r) { return isSplit(r.value); });
+    const bool readsSplit =
+        std::any_of(asked.reads.begin(), asked.reads.end(), [&](const Read& r) { return isSplit(r.value); });
     if (readsSplit) {
       if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
       add(asked.node, asked.value, s.text(".").finish());
@@ -255,7 +274,8 @@ class Chain {
     }
     const NodeId layer = layerBehind(asked.node);
     if (!layer.isValid()) {
-      s.text(asked.reads.empty() ? ": every rank makes it itself." : ": it is computed from inputs and constants alone, which every rank has whole.");
+      s.text(asked.reads.empty() ? ": every rank makes it itself."
+                                 : ": it is computed from inputs and constants alone, which every rank has whole.");
       add(asked.node, asked.value, s.finish());
       return {};
     }

@@ -2,8 +2,8 @@
 #include "solve/explain/change.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/impossible.h"
-#include "solve/problem/form.h"
 #include "solve/explain/sentences.h"
+#include "solve/problem/form.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -23,7 +23,9 @@ struct Question {
 
   const Graph& graph() const { return *problem.graph; }
   NodeId node() const { return graph().value(value).producer; }
-  std::string wanted() const { return strategy ? std::string(rules::toText(*strategy)) : inWords(placement, graph().shapeOf(value)); }
+  std::string wanted() const {
+    return strategy ? std::string(rules::toText(*strategy)) : inWords(placement, graph().shapeOf(value));
+  }
   bool isIn(const Solution& plan) const {
     if (!strategy) return plan.of(value) == placement;
     const auto& taken = plan.strategies[node().index()];
@@ -40,9 +42,9 @@ std::string pinnableName(const Graph& graph, NodeId layer) {
 
 /// The pin that demands exactly what is asked for.
 Pin pinFor(const Question& question) {
-  const std::string text = question.strategy
-                               ? demandFor(pinnableName(question.graph(), question.node()), *question.strategy)
-                               : fmt::format("{}={}", question.graph().value(question.value).name, question.placement.text());
+  const std::string text =
+      question.strategy ? demandFor(pinnableName(question.graph(), question.node()), *question.strategy)
+                        : fmt::format("{}={}", question.graph().value(question.value).name, question.placement.text());
   auto pin = Pin::parse(text);
   CLEAVE_CHECK(pin.has_value(), "the pin {} is none", text);
   return *std::move(pin);
@@ -50,7 +52,8 @@ Pin pinFor(const Question& question) {
 
 class Answerer {
  public:
-  Answerer(const Question& question, const Variables& variables) : m_question(question), m_variables(variables), m_pin(pinFor(question)) {}
+  Answerer(const Question& question, const Variables& variables)
+      : m_question(question), m_variables(variables), m_pin(pinFor(question)) {}
 
   Result<WhyNot> run(const std::optional<Impossible>& impossible) {
     if (m_question.solution && m_question.isIn(*m_question.solution)) return isSo();
@@ -63,7 +66,8 @@ class Answerer {
       CLEAVE_TRY_VOID(tellOfTheAxis());
       return std::move(m_answer);
     }
-    CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
+    CLEAVE_TRY(const Tried tried,
+               tryChange(m_question.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
     const Progress& progress = m_question.work.progress();
     if (progress.cancelled()) return progress.cancelledError("looking for an answer");
     switch (tried.answer) {
@@ -90,8 +94,9 @@ class Answerer {
 
   Result<WhyNot> notKnown() {
     m_answer.answer = WhyNotAnswer::NotKnown;
-    say(subject().text(fmt::format(" may be {} or not: the search ended at its limit before it knew. Solve with the pin {} to find out.",
-                                   m_question.wanted(), ticked(m_pin.text))));
+    say(subject().text(fmt::format(
+        " may be {} or not: the search ended at its limit before it knew. Solve with the pin {} to find out.",
+        m_question.wanted(), ticked(m_pin.text))));
     return std::move(m_answer);
   }
 
@@ -99,9 +104,12 @@ class Answerer {
   SentenceBuilder linked(const Constraint& constraint) const {
     auto s = sentence();
     if (constraint.node.isValid()) {
-      const std::string own = ticked(nameOf(m_question.graph(), constraint.node, m_variables.layer(constraint.node).has_value()));
+      const std::string own =
+          ticked(nameOf(m_question.graph(), constraint.node, m_variables.layer(constraint.node).has_value()));
       if (const auto at = constraint.text.find(own); at != std::string::npos) {
-        s.text(std::string_view(constraint.text).substr(0, at)).node(constraint.node).text(std::string_view(constraint.text).substr(at + own.size()));
+        s.text(std::string_view(constraint.text).substr(0, at))
+            .node(constraint.node)
+            .text(std::string_view(constraint.text).substr(at + own.size()));
         return s;
       }
     }
@@ -115,18 +123,24 @@ class Answerer {
     const auto& constraints = m_answer.core.constraints;
     const char* stop = constraints.empty() ? "." : ":";
     if (isOverBudget) {
-      say(subject().text(fmt::format(" could be {}, but then no plan stays within the memory budget{}", m_question.wanted(), stop)));
+      say(subject().text(
+          fmt::format(" could be {}, but then no plan stays within the memory budget{}", m_question.wanted(), stop)));
     } else {
-      say(subject().text(fmt::format(" could be {} for itself, but then something else cannot hold{}", m_question.wanted(), stop)));
+      say(subject().text(
+          fmt::format(" could be {} for itself, but then something else cannot hold{}", m_question.wanted(), stop)));
     }
     if (m_question.strategy && !constraints.empty() && !isOverBudget) tellNeeds();
     for (const Constraint& constraint : constraints) say(linked(constraint));
-    if (!m_answer.core.isIrreducible) say(sentence().text("The search for the reason ended at its limit: there may be more to it, and some of this may not matter."));
+    if (!m_answer.core.isIrreducible)
+      say(sentence().text(
+          "The search for the reason ended at its limit: there may be more to it, and some of this may not matter."));
     std::vector<std::string> lifts;
     for (const Constraint& constraint : constraints) {
       if (constraint.lift && constraint.offer) lifts.push_back(ticked(*constraint.lift));
     }
-    if (!lifts.empty()) say(sentence().text(fmt::format("Lift {} to make it possible, and pin {} to have it.", joined(lifts, "or"), ticked(m_pin.text))));
+    if (!lifts.empty())
+      say(sentence().text(
+          fmt::format("Lift {} to make it possible, and pin {} to have it.", joined(lifts, "or"), ticked(m_pin.text))));
     CLEAVE_TRY_VOID(tellOfTheAxis());
     return std::move(m_answer);
   }
@@ -138,7 +152,8 @@ class Answerer {
     const std::string text = fmt::format("{}={}", name, m_question.wanted());
     const auto pin = Pin::parse(text);
     if (!pin || pin->strategies.size() < 2) return {};
-    CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, text}, m_question.engine, m_question.work));
+    CLEAVE_TRY(const Tried tried,
+               tryChange(m_question.problem, {ChangeKind::AddPin, text}, m_question.engine, m_question.work));
     if (tried.answer != Answer::Holds) return {};
     const auto& taken = *tried.solution->strategies[m_question.node().index()];
     say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to have it.",
@@ -149,11 +164,17 @@ class Answerer {
 
   /// A form that other settings have is not yet a plan with it.
   Result<void> tellWider(const Problem& wider) {
-    CLEAVE_TRY(const Tried tried, tryChange(wider, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
+    CLEAVE_TRY(const Tried tried,
+               tryChange(wider, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
     switch (tried.answer) {
-      case Answer::Holds: say(sentence().text(fmt::format("With that setting and the pin {} there is a plan.", ticked(m_pin.text)))); break;
+      case Answer::Holds:
+        say(sentence().text(fmt::format("With that setting and the pin {} there is a plan.", ticked(m_pin.text))));
+        break;
       case Answer::Fails:
-        say(sentence().text(tried.isOverBudget ? "No plan with it stays within the memory budget then." : "Then something else cannot hold: no plan has it, with that setting or without.")); break;
+        say(sentence().text(tried.isOverBudget
+                                ? "No plan with it stays within the memory budget then."
+                                : "Then something else cannot hold: no plan has it, with that setting or without."));
+        break;
       case Answer::Unknown: say(sentence().text("Whether there is a plan with it then was not found out.")); break;
     }
     return {};
@@ -164,13 +185,22 @@ class Answerer {
     const NodeId layer = m_question.node();
     const ValueId input = m_variables.layer(layer)->input;
     std::vector<std::string> needs;
-    for (const auto& option : rules::layerOptions(m_question.graph(), layer, *m_variables.layer(layer), m_question.problem.context).offered) {
+    for (const auto& option :
+         rules::layerOptions(m_question.graph(), layer, *m_variables.layer(layer), m_question.problem.context)
+             .offered) {
       std::string text = inWords(option.input, m_question.graph().shapeOf(input));
-      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && m_question.solution && option.input == m_question.solution->of(input)) return;  // it has that
-      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && std::find(needs.begin(), needs.end(), text) == needs.end()) needs.push_back(std::move(text));
+      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && m_question.solution &&
+          option.input == m_question.solution->of(input))
+        return;  // it has that
+      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy &&
+          std::find(needs.begin(), needs.end(), text) == needs.end())
+        needs.push_back(std::move(text));
     }
     if (needs.empty()) return;
-    say(sentence().text(fmt::format("As {} it needs its input ", m_question.wanted())).value(input).text(fmt::format(" {}.", joined(needs, "or"))));
+    say(sentence()
+            .text(fmt::format("As {} it needs its input ", m_question.wanted()))
+            .value(input)
+            .text(fmt::format(" {}.", joined(needs, "or"))));
   }
 
   Result<WhyNot> withPlan(const Tried& tried) {
@@ -180,7 +210,8 @@ class Answerer {
       tellCost(tried);
     } else {
       m_answer.answer = WhyNotAnswer::Possible;
-      say(subject().text(fmt::format(" can be {}: there is a plan with it. This plan came first in the search.", m_question.wanted())));
+      say(subject().text(fmt::format(" can be {}: there is a plan with it. This plan came first in the search.",
+                                     m_question.wanted())));
     }
     say(sentence().text(fmt::format("Pin {} to have it.", ticked(m_pin.text))));
     return std::move(m_answer);
@@ -194,8 +225,11 @@ class Answerer {
     m_answer.extraBytes = tried.figures.rankBytes - now.rankBytes;
     const Femtoseconds fs = *m_answer.extraFs;
     const std::int64_t bytes = *m_answer.extraBytes;
-    const std::string time = fs == 0 ? "takes as long" : fmt::format("takes {} {}", timeText(fs < 0 ? -fs : fs), fs > 0 ? "more" : "less");
-    const std::string memory = bytes == 0 ? "holds as much" : fmt::format("holds {} {} on a rank", bytesText(std::abs(bytes)), bytes > 0 ? "more" : "less");
+    const std::string time =
+        fs == 0 ? "takes as long" : fmt::format("takes {} {}", timeText(fs < 0 ? -fs : fs), fs > 0 ? "more" : "less");
+    const std::string memory =
+        bytes == 0 ? "holds as much"
+                   : fmt::format("holds {} {} on a rank", bytesText(std::abs(bytes)), bytes > 0 ? "more" : "less");
     say(subject().text(fmt::format(" can be {}, but the plan with it {} and {}{}.", m_question.wanted(), time, memory,
                                    fs == 0 && bytes == 0 ? "; of equal plans the first in the menu is taken" : "")));
   }
@@ -207,18 +241,19 @@ class Answerer {
 };
 
 bool isOf(const Problem& problem, const Solution& solution) {
-  return solution.placements.size() == problem.graph->values.size() && solution.strategies.size() == problem.graph->nodes.size();
+  return solution.placements.size() == problem.graph->values.size() &&
+         solution.strategies.size() == problem.graph->nodes.size();
 }
 
 }  // namespace
 
-Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, ValueId value, const Placement& placement,
-                      const Progress& progress, std::uint64_t units) {
+Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, ValueId value,
+                      const Placement& placement, const Progress& progress, std::uint64_t units) {
   const Graph& graph = *problem.graph;
   if (value.index() >= graph.values.size()) return fail(ErrorCode::BadUsage, "The graph has no value {}.", value.raw());
   if (const auto& info = graph.value(value); placement.lastDim() >= static_cast<int>(info.type.shape.size())) {
-    return fail(ErrorCode::BadUsage, "`{}` {} has no dimension {}: it cannot be {}.", info.name, graph::toText(info.type.shape), placement.lastDim(),
-                placement.text());
+    return fail(ErrorCode::BadUsage, "`{}` {} has no dimension {}: it cannot be {}.", info.name,
+                graph::toText(info.type.shape), placement.lastDim(), placement.text());
   }
   const Variables variables(problem);
   Work work(units, progress);
@@ -227,19 +262,22 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
   return Answerer(question, variables).run(whyImpossible(problem, variables, domains, value, placement));
 }
 
-Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, NodeId layer, rules::Strategy strategy,
-                      const Progress& progress, std::uint64_t units) {
+Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, NodeId layer,
+                      rules::Strategy strategy, const Progress& progress, std::uint64_t units) {
   const Graph& graph = *problem.graph;
   const Variables variables(problem);
   if (layer.index() >= graph.nodes.size() || !variables.layer(layer)) {
     return fail(ErrorCode::BadUsage, "Only layers have strategies: ask for a placement of the value instead.");
   }
   Work work(units, progress);
-  const Question question{problem, engine, work, isOf(problem, solution) ? &solution : nullptr, graph.node(layer).results.front(), strategy, {}};
+  const Question question{
+      problem,  engine, work, isOf(problem, solution) ? &solution : nullptr, graph.node(layer).results.front(),
+      strategy, {}};
   return Answerer(question, variables).run(whyImpossible(problem, variables, layer, strategy));
 }
 
-Result<CoreAnswer> irreducibleCore(const Problem& problem, Engine engine, const Progress& progress, std::uint64_t units) {
+Result<CoreAnswer> irreducibleCore(const Problem& problem, Engine engine, const Progress& progress,
+                                   std::uint64_t units) {
   Work work(units, progress);
   CLEAVE_TRY(auto found, findCore(problem, {}, work, engine));
   if (progress.cancelled()) return progress.cancelledError("looking for what cannot hold together");

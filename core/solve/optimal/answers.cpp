@@ -8,17 +8,17 @@ namespace cleave::solve::optimal {
 namespace {
 
 constexpr std::uint64_t kMostPlansChecked = 10'000;
-constexpr std::size_t kMostPoints = 60;    ///< of the front of additive bytes, where it is walked point by point
-constexpr std::size_t kMostWalked = 120;   ///< of the front itself then
-constexpr std::size_t kMostBehind = 8;     ///< of the front itself, where it is not walked, behind its last budget
+constexpr std::size_t kMostPoints = 60;   ///< of the front of additive bytes, where it is walked point by point
+constexpr std::size_t kMostWalked = 120;  ///< of the front itself then
+constexpr std::size_t kMostBehind = 8;    ///< of the front itself, where it is not walked, behind its last budget
 
 /// What distinguishes two possibilities of a value: its placement, and its layer's strategy.
 struct Possibility {
   Placement placement;
   std::optional<rules::Strategy> strategy;
   bool isCopied = false;
-  std::size_t rank = 0;              ///< in candidate order
-  std::vector<bool> isTaken;         ///< by transition: those that take it
+  std::size_t rank = 0;       ///< in candidate order
+  std::vector<bool> isTaken;  ///< by transition: those that take it
 };
 
 /// Index of a value among what its step writes.
@@ -29,7 +29,8 @@ std::size_t writeOf(std::span<const ValueId> writes, ValueId value) {
 /// Where an option stands among all of its layer's, whatever its input is.
 std::size_t rankAmong(const std::vector<rules::StrategyOption>& offered, const rules::StrategyOption& option) {
   const auto same = std::find_if(offered.begin(), offered.end(), [&](const rules::StrategyOption& o) {
-    return o.strategy == option.strategy && o.input == option.input && o.weight == option.weight && o.result == option.result;
+    return o.strategy == option.strategy && o.input == option.input && o.weight == option.weight &&
+           o.result == option.result;
   });
   return static_cast<std::size_t>(same - offered.begin());
 }
@@ -62,7 +63,8 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
       known->isTaken[t] = true;
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Possibility& a, const Possibility& b) { return a.rank < b.rank; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Possibility& a, const Possibility& b) { return a.rank < b.rank; });
   return found;
 }
 
@@ -92,11 +94,14 @@ double worstGapOf(const std::vector<ParetoPoint>& points, const std::vector<Fron
 Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& progress) const {
   const Graph& graph = *m_context->problem.graph;
   if (!value.isValid() || value.index() >= graph.values.size()) {
-    return fail(ErrorCode::BadUsage, "The graph has {} values; there is no value {}.", graph.values.size(), value.raw());
+    return fail(ErrorCode::BadUsage, "The graph has {} values; there is no value {}.", graph.values.size(),
+                value.raw());
   }
   const NodeId node = m_context->variables.decider(graph.value(value).producer);
   const auto place = placeOf(node);
-  if (!place) return std::vector<Regret>{{.isChosen = true, .extraFs = Femtoseconds(), .extraBytes = 0, .fastestExtraFs = Femtoseconds()}};
+  if (!place)
+    return std::vector<Regret>{
+        {.isChosen = true, .extraFs = Femtoseconds(), .extraBytes = 0, .fastestExtraFs = Femtoseconds()}};
   std::vector<Regret> regrets;
   for (Possibility& possibility : possibilitiesOf(*m_context, m_elimination.level(*place), node, value)) {
     Regret regret{possibility.placement, possibility.strategy, possibility.isCopied};
@@ -108,7 +113,8 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
     } else {
       const Restriction restriction{*place, std::move(possibility.isTaken)};
       const Found fastest = fastestWithin(restriction, limits(), progress);
-      if (fastest.outcome == Found::Outcome::Plan) regret.fastestExtraFs = fastest.cost.femtoseconds() - m_found.cost.femtoseconds();
+      if (fastest.outcome == Found::Outcome::Plan)
+        regret.fastestExtraFs = fastest.cost.femtoseconds() - m_found.cost.femtoseconds();
       const Found other = withSlack(restriction, limits(), fastest, progress);
       if (other.outcome == Found::Outcome::Stopped) return progress.cancelledError("comparing placements");
       if (other.outcome == Found::Outcome::NoPlan) continue;
@@ -123,12 +129,14 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
   return regrets;
 }
 
-/// Each point is the answer to a budget. Where the front of additive bytes has few points, the next budget is one byte less than
-/// the last plan needs, which leaves out none; else budgets are taken along that front, and walked on from its end.
+/// Each point is the answer to a budget. Where the front of additive bytes has few points, the next budget is one byte
+/// less than the last plan needs, which leaves out none; else budgets are taken along that front, and walked on from
+/// its end.
 Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   const Chain* whole = chain(progress);
   std::vector<std::int64_t> budgets;
-  const auto paths = whole ? frontOf(*whole, kMostPoints, progress, [&](const Path& path) { budgets.push_back(priceOf(path).bytes()); })
+  const auto paths = whole ? frontOf(*whole, kMostPoints, progress,
+                                     [&](const Path& path) { budgets.push_back(priceOf(path).bytes()); })
                            : std::nullopt;
   if (!paths) return progress.cancelledError("weighing time against memory");
   Front front;
@@ -144,7 +152,8 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
     if (isListed) {
       within.total = budgets[i];
     } else if (!front.points.empty()) {
-      const auto fewest = std::min_element(front.points.begin(), front.points.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+      const auto fewest = std::min_element(front.points.begin(), front.points.end(),
+                                           [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
       within.total = fewest->bytes - 1;
     }
     const Found found = fastestWithin({}, within, progress);
@@ -157,14 +166,17 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
     front.isExact = front.isExact && found.isProved;
     bounds.push_back({within.total, found.lowerBoundFs});
     const ParetoPoint point{found.cost.femtoseconds(), found.cost.bytes(), found.cost.transientPeak};
-    std::erase_if(front.points, [&](const ParetoPoint& other) { return other.femtoseconds >= point.femtoseconds && other.bytes >= point.bytes; });
+    std::erase_if(front.points, [&](const ParetoPoint& other) {
+      return other.femtoseconds >= point.femtoseconds && other.bytes >= point.bytes;
+    });
     const bool isBeaten = std::any_of(front.points.begin(), front.points.end(), [&](const ParetoPoint& other) {
       return other.femtoseconds <= point.femtoseconds && other.bytes <= point.bytes;
     });
     if (!isBeaten) front.points.push_back(point);
     if (isWalked && i + 1 == most) front.isExact = false;
   }
-  std::sort(front.points.begin(), front.points.end(), [](const ParetoPoint& a, const ParetoPoint& b) { return a.bytes > b.bytes; });
+  std::sort(front.points.begin(), front.points.end(),
+            [](const ParetoPoint& a, const ParetoPoint& b) { return a.bytes > b.bytes; });
   if (!front.isExact) front.worstGap = worstGapOf(front.points, bounds);
   return front;
 }
@@ -177,7 +189,8 @@ Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& pr
     case Found::Outcome::OverBudget:
     case Found::Outcome::NoPlan: break;
   }
-  return fail(ErrorCode::BadUsage, "No plan needs as little as {} bytes on each rank; the least that was found is {}.", point.bytes, found.cost.bytes());
+  return fail(ErrorCode::BadUsage, "No plan needs as little as {} bytes on each rank; the least that was found is {}.",
+              point.bytes, found.cost.bytes());
 }
 
 Result<std::vector<Solution>> Eliminated::best(std::size_t k, const Progress& progress) const {
@@ -201,8 +214,12 @@ std::string toText(const Optimum::Front& front) {
   const std::size_t count = front.points.size();
   std::string text;
   if (count == 1 && front.isExact && front.isEndKnown) return "One plan is both the fastest and the smallest.";
-  text = fmt::format("{} plan{} that no other{} beats in both time and memory", count, count == 1 ? "" : "s", front.isExact ? "" : " found");
-  if (!front.isExact) text += fmt::format("; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here", 100 * front.worstGap);
+  text = fmt::format("{} plan{} that no other{} beats in both time and memory", count, count == 1 ? "" : "s",
+                     front.isExact ? "" : " found");
+  if (!front.isExact)
+    text += fmt::format(
+        "; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here",
+        100 * front.worstGap);
   if (!front.isEndKnown) text += "; whether a plan needs less than the smallest is not known";
   return text + ".";
 }

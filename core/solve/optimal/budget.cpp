@@ -5,8 +5,8 @@
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::size_t kMostLabels = 4'000'000;      // 48 bytes each
-constexpr std::size_t kMostFrontLabels = 4'000;      // at one state, and as many at each boundary are kept
+constexpr std::size_t kMostLabels = 4'000'000;   // 48 bytes each
+constexpr std::size_t kMostFrontLabels = 4'000;  // at one state, and as many at each boundary are kept
 constexpr int kMostMultipliers = 64;
 
 using Arcs = std::vector<std::uint32_t>;
@@ -76,7 +76,8 @@ class BudgetSearch {
     std::uint32_t state = 0;
     for (std::size_t i = 0; i < m_chain.links().size(); ++i) {
       std::uint32_t a = m_chain.links()[i].relation->begins[state];
-      while (weights.of(arcAt(i, a).femtoseconds, arcAt(i, a).bytes) + toGo[i + 1][arcAt(i, a).to] != toGo[i][state]) ++a;
+      while (weights.of(arcAt(i, a).femtoseconds, arcAt(i, a).bytes) + toGo[i + 1][arcAt(i, a).to] != toGo[i][state])
+        ++a;
       arcs.push_back(a);
       state = arcAt(i, a).to;
     }
@@ -162,8 +163,8 @@ class BudgetSearch {
   const Progress& m_progress;
   const PathCost m_most;
   const Wide m_limit;
-  std::vector<std::vector<Wide>> m_time, m_bytes;         ///< to the end, by boundary and state
-  Weights m_weights;                                 ///< the multiplier
+  std::vector<std::vector<Wide>> m_time, m_bytes;  ///< to the end, by boundary and state
+  Weights m_weights;                               ///< the multiplier
   std::vector<std::vector<Wide>> m_weighted;
   Wide m_lowerBound = 0;
   Arcs m_best;
@@ -178,8 +179,8 @@ Bounded pathOf(const Elimination& elimination, const Chain& chain, const Bounded
   return bounded;
 }
 
-/// Fewer labels for each state, so that for each one dropped another is at most `step` slower and no larger. The fastest
-/// and the smallest stay.
+/// Fewer labels for each state, so that for each one dropped another is at most `step` slower and no larger. The
+/// fastest and the smallest stay.
 void thin(LabelSet& set, Wide step) {
   LabelSet thinned;
   for (std::size_t state = 0; state + 1 < set.begins.size(); ++state) {
@@ -228,7 +229,8 @@ std::optional<FrontOfPaths> frontOf(const Chain& chain, std::size_t most, const 
     Wide span = 0;
     for (std::size_t s = 0; s + 1 < labels.begins.size(); ++s) {
       if (labels.begins[s] == labels.begins[s + 1]) continue;
-      span = std::max(span, labels.labels[labels.begins[s + 1] - 1].femtoseconds - labels.labels[labels.begins[s]].femtoseconds);
+      span = std::max(
+          span, labels.labels[labels.begins[s + 1] - 1].femtoseconds - labels.labels[labels.begins[s]].femtoseconds);
     }
     thin(labels, std::max<Wide>(1, span / static_cast<Wide>(kMostFrontLabels / 2)));
     front.isExact = false;

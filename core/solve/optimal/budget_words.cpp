@@ -22,7 +22,8 @@ std::string holderOf(const Context& context, NodeId node) {
   return withoutIndices(isBetween ? module : nameOf(graph, node, isLayer));
 }
 
-/// "is mostly that of `model.layers.*.mlp.up_proj` (80 of them) with 17.5 GiB, `lm_head` with 1.96 GiB and …": of the bytes that stay.
+/// "is mostly that of `model.layers.*.mlp.up_proj` (80 of them) with 17.5 GiB, `lm_head` with 1.96 GiB and …": of the
+/// bytes that stay.
 std::string largestHolders(const Context& context, const Solution& solution) {
   struct Group {
     std::string pattern;
@@ -35,7 +36,8 @@ std::string largestHolders(const Context& context, const Solution& solution) {
     const std::int64_t bytes = costs[node.index()].bytes();
     if (bytes == 0) continue;
     const std::string pattern = holderOf(context, node);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) { return known.pattern == pattern; });
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const Group& known) { return known.pattern == pattern; });
     if (group == groups.end()) group = groups.insert(groups.end(), Group{pattern});
     ++group->count;
     group->bytes += bytes;
@@ -58,19 +60,24 @@ std::string largestHolders(const Context& context, const Solution& solution) {
 std::string overBudgetSentence(const Eliminated& optimum, const Found& found) {
   const Context& context = optimum.context();
   const Problem& problem = context.problem;
-  const std::int64_t budget = problem.cost.budgetBytes(), needs = found.cost.bytes(), stays = found.cost.additiveBytes();
+  const std::int64_t budget = problem.cost.budgetBytes(), needs = found.cost.bytes(),
+                     stays = found.cost.additiveBytes();
   const int ranks = problem.context.worldSize;
   const std::string where = ranks == 1 ? "the one rank" : fmt::format("each of {} ranks", ranks);
-  std::string text = found.isProved ? fmt::format("Every plan needs more than the budget of {} on {};", bytesText(budget), where)
-                                    : fmt::format("No plan within the budget of {} on {} was found before the search ended at its limit of {};",
-                                               bytesText(budget), where, optimum.limitText());
-  text += fmt::format(" the smallest that was found is {} too large. It needs {}.", bytesText(needs - budget), memoryText(found.cost));
+  std::string text =
+      found.isProved
+          ? fmt::format("Every plan needs more than the budget of {} on {};", bytesText(budget), where)
+          : fmt::format("No plan within the budget of {} on {} was found before the search ended at its limit of {};",
+                        bytesText(budget), where, optimum.limitText());
+  text += fmt::format(" the smallest that was found is {} too large. It needs {}.", bytesText(needs - budget),
+                      memoryText(found.cost));
   if (stays > budget || stays > needs / 2) {
     const std::string holders = largestHolders(context, optimum.solution());
     if (!holders.empty()) text += fmt::format(" What stays for the whole step {}.", holders);
   }
   if (stays <= budget || found.cost.transientPeak > needs / 2) {
-    text += fmt::format(" The transient peak stands {}.", toText(*problem.graph, peakOf(problem, context.variables, optimum.solution())));
+    text += fmt::format(" The transient peak stands {}.",
+                        toText(*problem.graph, peakOf(problem, context.variables, optimum.solution())));
   }
   return text;
 }

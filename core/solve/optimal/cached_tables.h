@@ -9,7 +9,8 @@ struct SolveCache::Contents {
   optimal::StepTable table;
   optimal::LevelStore levels;
 
-  /// Empties it unless it was filled for a problem that differs in pins, budget and slack alone, or when it has grown large.
+  /// Empties it unless it was filled for a problem that differs in pins, budget and slack alone, or when it has grown
+  /// large.
   static void prepare(SolveCache& cache, const Problem& problem);
 
  private:
@@ -17,7 +18,7 @@ struct SolveCache::Contents {
     std::shared_ptr<const Graph> graph;  ///< kept alive, so that no other graph gets its address
     rules::StrategyContext context;
     std::vector<std::string> rulesOff, redistributable;
-    CostSettings cost;                   ///< without budget and slack
+    CostSettings cost;  ///< without budget and slack
   };
   std::optional<Key> m_key;
 };

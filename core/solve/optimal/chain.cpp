@@ -60,11 +60,12 @@ class StretchFinder {
   }
 
   const Elimination& m_elimination;
-  std::vector<std::size_t> m_next;  ///< by place: where its level comes again
+  std::vector<std::size_t> m_next;                         ///< by place: where its level comes again
   std::unordered_map<std::size_t, std::size_t> m_runEnds;  ///< by distance
 };
 
-std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peakLimit, const std::vector<bool>* isAllowed = nullptr) {
+std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peakLimit,
+                                           const std::vector<bool>* isAllowed = nullptr) {
   auto relation = std::make_shared<Relation>();
   relation->entries = level.entry->count;
   relation->exits = level.exit->count;
@@ -218,7 +219,9 @@ Chain Chain::restricted(const Elimination& elimination, const Restriction& restr
     }
     for (std::size_t place = link.place; place < link.place + places; ++place) {
       const bool isHere = place == restriction.place;
-      chain.m_links.push_back({relationOf(elimination.level(place), m_peakLimit, isHere ? &restriction.isAllowed : nullptr), nullptr, place});
+      chain.m_links.push_back(
+          {relationOf(elimination.level(place), m_peakLimit, isHere ? &restriction.isAllowed : nullptr), nullptr,
+           place});
     }
   }
   return chain;

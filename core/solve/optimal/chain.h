@@ -1,6 +1,7 @@
 #pragma once
-/// The elimination with folded stretches put together: what leads from the states before a whole block to those behind it, as
-/// the few ways that no other beats in both time and bytes. A model of 126 equal blocks is a chain of some two hundred links.
+/// The elimination with folded stretches put together: what leads from the states before a whole block to those behind
+/// it, as the few ways that no other beats in both time and bytes. A model of 126 equal blocks is a chain of some two
+/// hundred links.
 #include "solve/optimal/sweeps.h"
 
 #include <functional>
@@ -45,7 +46,7 @@ struct Block {
   Relation relation;
   std::size_t places = 0;
   std::vector<std::shared_ptr<const Relation>> inner;  ///< by place
-  std::vector<std::vector<LabelSet>> labels;  ///< by entry state, then boundary
+  std::vector<std::vector<LabelSet>> labels;           ///< by entry state, then boundary
 };
 
 class Chain {

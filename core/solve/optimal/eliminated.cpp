@@ -14,7 +14,8 @@ void place(const Graph& graph, NodeId node, std::span<const ValueId> writes, con
   });
   solution.strategies[node.index()] = choice.strategy;
   for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
-    if (choice.computedAs[i] != choice.results[i]) solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
+    if (choice.computedAs[i] != choice.results[i])
+      solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
   }
 }
 
@@ -99,7 +100,8 @@ const Chain* Eliminated::chain(const Progress& progress) const {
 const Found& Eliminated::find(const Progress& progress) {
   m_fastest = fastestWithin({}, limits(), progress);
   m_found = withSlack({}, limits(), m_fastest, progress);
-  if (m_found.outcome == Found::Outcome::OverBudget && !findSmallest(m_found, progress)) m_found.outcome = Found::Outcome::Stopped;
+  if (m_found.outcome == Found::Outcome::OverBudget && !findSmallest(m_found, progress))
+    m_found.outcome = Found::Outcome::Stopped;
   if (m_found.outcome == Found::Outcome::Plan || m_found.outcome == Found::Outcome::OverBudget) {
     m_solution = m_found.solution ? *std::exchange(m_found.solution, std::nullopt) : solutionOf(m_found.path);
   }

@@ -1,6 +1,6 @@
 #pragma once
-/// The answers of an elimination: the plan itself, and everything that optimum.h promises. eliminated.cpp knows paths and
-/// their prices, searches.cpp finds the best within limits, answers.cpp and regrets.cpp answer questions.
+/// The answers of an elimination: the plan itself, and everything that optimum.h promises. eliminated.cpp knows paths
+/// and their prices, searches.cpp finds the best within limits, answers.cpp and regrets.cpp answer questions.
 #include "solve/optimal/chain.h"
 #include "solve/optimal/optimum.h"
 
@@ -43,9 +43,9 @@ struct Found {
   Path path;
   std::optional<Solution> solution;  ///< of `path`, where it was made on the way
   PlanCost cost;
-  bool isProved = true;           ///< nothing was left out: the best plan, or truly none within the limits
+  bool isProved = true;  ///< nothing was left out: the best plan, or truly none within the limits
   Wide lowerBoundFs = 0;
-  std::uint64_t plansChecked = 0; ///< whose transient peak was computed
+  std::uint64_t plansChecked = 0;  ///< whose transient peak was computed
 };
 
 class Eliminated final : public Optimum {
@@ -83,11 +83,14 @@ class Eliminated final : public Optimum {
   void takeFirst(const Restriction& restriction, const Limits& limits, Found& found, const Progress& progress) const;
   bool lookThrough(const Restriction& restriction, Limits limits, Found& found, const Progress& progress) const;
   /// The plan that the slack admits instead of `fastest`.
-  Found withSlack(const Restriction& restriction, const Limits& within, const Found& fastest, const Progress& progress) const;
+  Found withSlack(const Restriction& restriction, const Limits& within, const Found& fastest,
+                  const Progress& progress) const;
   /// Where nothing fits: the smallest plan instead of the one of few bytes. False when cancelled.
   bool findSmallest(Found& found, const Progress& progress) const;
-  bool findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const;
-  bool lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const;
+  bool findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
+                   const Progress& progress) const;
+  bool lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
+                     const Progress& progress) const;
   /// Of the transitions that alone need less than `peakLimit`. nullopt when cancelled.
   std::optional<Chain> chainOf(const Restriction& restriction, std::int64_t peakLimit, const Progress& progress) const;
   void countDropped(Found& found) const;

@@ -32,7 +32,9 @@ class StateCollector {
   }
   std::uint32_t count() const { return static_cast<std::uint32_t>(m_indices.size()); }
   std::uint32_t width() const { return m_width; }
-  std::span<const std::uint32_t> at(std::uint32_t state) const { return {m_tokens.data() + std::size_t(state) * m_width, m_width}; }
+  std::span<const std::uint32_t> at(std::uint32_t state) const {
+    return {m_tokens.data() + std::size_t(state) * m_width, m_width};
+  }
 
   /// Tokens in canonical order; `rank[i]` is where the state added as `i` went.
   Words sorted(const StepTable& table, std::vector<std::uint32_t>& rank) const {
@@ -115,7 +117,8 @@ class Unfolder {
     const std::uint32_t kind = m_store.kinds.try_emplace(place.kind, newKind).first->second;
     const std::uint64_t key = std::uint64_t(kind) << 32 | entry->id;
     const auto known = m_store.levels.find(key);
-    if (known != m_store.levels.end() && m_store.isShared) return known->second->exit->count <= mostStates() ? known->second : nullptr;
+    if (known != m_store.levels.end() && m_store.isShared)
+      return known->second->exit->count <= mostStates() ? known->second : nullptr;
     auto level = compile(place, entry, nullptr);
     if (!level) return nullptr;
     m_store.memoryBytes += level->memoryBytes();
@@ -124,10 +127,12 @@ class Unfolder {
   }
 
   /// With the cheapest states alone.
-  std::shared_ptr<const Level> pruned(const Place& place, const std::shared_ptr<const StateSet>& entry, std::size_t at) {
+  std::shared_ptr<const Level> pruned(const Place& place, const std::shared_ptr<const StateSet>& entry,
+                                      std::size_t at) {
     Pruning pruning{costsBefore(at), {}, kNever, kNever};
     auto level = compile(place, entry, &pruning);
-    if (level && pruning.dropped < kNever) m_out.droppedFs = std::min(m_out.droppedFs.value_or(kNever), pruning.dropped);
+    if (level && pruning.dropped < kNever)
+      m_out.droppedFs = std::min(m_out.droppedFs.value_or(kNever), pruning.dropped);
     return level;
   }
 
@@ -140,7 +145,8 @@ class Unfolder {
   };
 
   /// Null when cancelled; without `pruning` also when there are too many states.
-  std::shared_ptr<const Level> compile(const Place& place, const std::shared_ptr<const StateSet>& entry, Pruning* pruning) {
+  std::shared_ptr<const Level> compile(const Place& place, const std::shared_ptr<const StateSet>& entry,
+                                       Pruning* pruning) {
     auto level = std::make_shared<Level>();
     level->entry = entry;
     StateCollector exits(static_cast<std::uint32_t>(place.exits.size()));
@@ -191,20 +197,21 @@ class Unfolder {
     m_beside.assign(place.bystanders.size(), 0);
     for (const auto& bystander : place.bystanders) {
       auto& bytes = m_beside[bystander.memory];
-      bytes = std::max(bytes, m_source.model.heldFor(bystander.value, m_table.placement(Token::placement(before[bystander.slot]))));
+      bytes = std::max(
+          bytes, m_source.model.heldFor(bystander.value, m_table.placement(Token::placement(before[bystander.slot]))));
     }
     return std::accumulate(m_beside.begin(), m_beside.end(), place.fixedBeside, saturatingAdd);
   }
 
   /// What a candidate is charged beside its own cost, because nothing before it was.
   struct Charges {
-    std::vector<Shares> asked;     ///< by operand, the first that is a value for all of them
+    std::vector<Shares> asked;  ///< by operand, the first that is a value for all of them
     bool startsBucket = false;
     StepCost cost;
-    std::int64_t buffers = 0;      ///< to gather
+    std::int64_t buffers = 0;  ///< to gather
   };
-  void charge(const Place& place, std::span<const std::uint32_t> before, std::span<const std::uint32_t> operands, const Candidate& candidate,
-              Charges& charges) const {
+  void charge(const Place& place, std::span<const std::uint32_t> before, std::span<const std::uint32_t> operands,
+              const Candidate& candidate, Charges& charges) const {
     charges.cost = {};
     charges.buffers = 0;
     charges.asked.assign(place.operands.size(), kSharesNothing);
@@ -213,9 +220,11 @@ class Unfolder {
       const auto& operand = place.operands[i];
       const Shares known = operand.slot == kNoSlot ? kSharesNothing : Token::charged(before[operand.slot]);
       const Shares parts = charges.asked[i] & ~known;
-      if (parts != kSharesNothing) charges.cost += m_source.model.shared(operand.value, m_table.placement(operands[i]), parts);
+      if (parts != kSharesNothing)
+        charges.cost += m_source.model.shared(operand.value, m_table.placement(operands[i]), parts);
       if (m_out.layout.isInOrder && (parts & kSharesWhole)) {
-        charges.buffers = saturatingAdd(charges.buffers, m_source.model.gatherBuffers(operand.value, m_table.placement(operands[i])));
+        charges.buffers =
+            saturatingAdd(charges.buffers, m_source.model.gatherBuffers(operand.value, m_table.placement(operands[i])));
       }
     }
     charges.startsBucket = candidate.cost.summedGradients > 0 || charges.cost.summedGradients > 0;
@@ -231,7 +240,8 @@ class Unfolder {
       case Place::Origin::FixedOperand: return Token::of(StepTable::kWhole, asked);
       case Place::Origin::Write: return Token::of(candidate.writes[exit.index], candidate.pays[exit.index]);
       case Place::Origin::Bucket: {
-        const std::uint32_t known = place.bucket == kNoSlot ? Token::of(StepTable::kWhole, kSharesNothing) : before[place.bucket];
+        const std::uint32_t known =
+            place.bucket == kNoSlot ? Token::of(StepTable::kWhole, kSharesNothing) : before[place.bucket];
         return known | (charges.startsBucket ? kSharesGradientSum : kSharesNothing);
       }
     }
@@ -283,7 +293,8 @@ class Unfolder {
   void prune(Level& level, StateCollector& exits, Pruning& pruning) const {
     std::vector<std::uint32_t> order(exits.count());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return pruning.behind[a] < pruning.behind[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return pruning.behind[a] < pruning.behind[b]; });
     const std::uint32_t kept = mostStates();
     pruning.threshold = pruning.behind[order[kept]];
     pruning.dropped = std::min(pruning.dropped, pruning.threshold);
@@ -299,7 +310,8 @@ class Unfolder {
     std::size_t next = 0;
     std::uint32_t from = 0;
     for (std::uint32_t t = 0; t < level.transitions.size(); ++t) {
-      for (; from < level.begins.size() && level.begins[from] <= t; ++from) level.begins[from] = static_cast<std::uint32_t>(next);
+      for (; from < level.begins.size() && level.begins[from] <= t; ++from)
+        level.begins[from] = static_cast<std::uint32_t>(next);
       Transition transition = level.transitions[t];
       transition.to = rank[transition.to];
       if (transition.to != kNoSlot) level.transitions[next++] = transition;
@@ -325,7 +337,8 @@ class Unfolder {
 }  // namespace
 
 std::string stateLimitText() {
-  return fmt::format("{} states of a step ({} beyond {})", kMostStates, kFewStates, bytesText(static_cast<std::int64_t>(kMemoryBytes)));
+  return fmt::format("{} states of a step ({} beyond {})", kMostStates, kFewStates,
+                     bytesText(static_cast<std::int64_t>(kMemoryBytes)));
 }
 
 std::uint64_t Level::memoryBytes() const {
@@ -338,7 +351,8 @@ std::uint32_t fromOf(const Level& level, std::uint32_t index) {
   return static_cast<std::uint32_t>(behind - level.begins.begin()) - 1;
 }
 
-Unfolding unfold(const Source& source, StepTable& table, LevelStore& store, const Progress& progress, Elimination& out) {
+Unfolding unfold(const Source& source, StepTable& table, LevelStore& store, const Progress& progress,
+                 Elimination& out) {
   return Unfolder(source, table, store, progress, out).run();
 }
 

@@ -3,8 +3,8 @@
 ///
 /// A *state* says what the slots of the frontier hold; a *level* has the states before a place, those behind it, and a
 /// transition for each candidate that a state allows. Where a place of the same kind is entered with the same set of
-/// states, its level is reused as it is: in a model of equal blocks all blocks but the first few share theirs. Plans and
-/// paths through the levels correspond one to one.
+/// states, its level is reused as it is: in a model of equal blocks all blocks but the first few share theirs. Plans
+/// and paths through the levels correspond one to one.
 #include "base/progress.h"
 #include "solve/optimal/frontier.h"
 
@@ -20,26 +20,28 @@ std::string stateLimitText();
 /// All states at one place: tuples of tokens, in an order that does not depend on how they were found.
 struct StateSet {
   std::uint32_t id = 0;
-  std::uint32_t width = 0;   ///< slots
+  std::uint32_t width = 0;  ///< slots
   std::uint32_t count = 0;
-  Words tokens;              ///< count · width
-  std::span<const std::uint32_t> at(std::uint32_t state) const { return {tokens.data() + std::size_t(state) * width, width}; }
+  Words tokens;  ///< count · width
+  std::span<const std::uint32_t> at(std::uint32_t state) const {
+    return {tokens.data() + std::size_t(state) * width, width};
+  }
 };
 
 struct Transition {
   Wide femtoseconds = 0;
   std::int64_t bytes = 0;
-  std::int64_t transientBytes = 0;  ///< no plan that takes it has a smaller transient peak
-  std::int64_t sharedBytes = 0;  ///< traffic of the shared collectives it is charged
+  std::int64_t transientBytes = 0;   ///< no plan that takes it has a smaller transient peak
+  std::int64_t sharedBytes = 0;      ///< traffic of the shared collectives it is charged
   std::int64_t sharedGradients = 0;  ///< StepCost::summedGradients of these
   std::uint32_t to = 0;
-  std::uint32_t ordinal = 0;     ///< candidate
+  std::uint32_t ordinal = 0;  ///< candidate
 };
 
 struct Level {
   std::shared_ptr<const StateSet> entry, exit;
-  std::vector<std::uint32_t> begins;       ///< by entry state; one more at the end
-  std::vector<Transition> transitions;     ///< of each state in candidate order
+  std::vector<std::uint32_t> begins;                   ///< by entry state; one more at the end
+  std::vector<Transition> transitions;                 ///< of each state in candidate order
   std::vector<std::shared_ptr<const Answer>> answers;  ///< by entry state
   std::uint64_t memoryBytes() const;
 };
@@ -60,11 +62,11 @@ struct LevelStore {
 /// One problem, unfolded. Immutable.
 struct Elimination {
   Layout layout;
-  std::vector<std::shared_ptr<const Level>> levels;   ///< each once
-  std::vector<std::uint32_t> levelAt;                 ///< by place
-  std::vector<std::size_t> offsets;                   ///< by place: states before it, in all; one more place at the end
-  Wide fixedFs = 0;                                   ///< of fixed steps
-  std::int64_t fixedBytes = 0;                        ///< of fixed steps, inputs and constants
+  std::vector<std::shared_ptr<const Level>> levels;  ///< each once
+  std::vector<std::uint32_t> levelAt;                ///< by place
+  std::vector<std::size_t> offsets;                  ///< by place: states before it, in all; one more place at the end
+  Wide fixedFs = 0;                                  ///< of fixed steps
+  std::int64_t fixedBytes = 0;                       ///< of fixed steps, inputs and constants
   std::uint64_t foldedSteps = 0;
   /// States were dropped for want of room; no plan through one of them is faster than this (fixed steps not counted).
   std::optional<Wide> droppedFs;

@@ -13,7 +13,8 @@ bool isBefore(const PathCost& a, const PathCost& b) {
 
 }  // namespace
 
-FirstInOrder::FirstInOrder(const Elimination& elimination, const PathCost& limits, const Restriction& restriction, const Progress& progress)
+FirstInOrder::FirstInOrder(const Elimination& elimination, const PathCost& limits, const Restriction& restriction,
+                           const Progress& progress)
     : m_elimination(elimination),
       m_restriction(restriction),
       m_limits{limits.femtoseconds - elimination.fixedFs, limits.bytes - elimination.fixedBytes} {
@@ -22,7 +23,8 @@ FirstInOrder::FirstInOrder(const Elimination& elimination, const PathCost& limit
 
 bool FirstInOrder::findWays(const Progress& progress) {
   m_weights = multiplierFor(m_elimination, m_limits.bytes, m_restriction, progress);
-  const auto time = forward(m_elimination, kTime, m_restriction, progress), bytes = forward(m_elimination, kBytes, m_restriction, progress),
+  const auto time = forward(m_elimination, kTime, m_restriction, progress),
+             bytes = forward(m_elimination, kBytes, m_restriction, progress),
              weighted = forward(m_elimination, m_weights, m_restriction, progress);
   if (time.empty() || bytes.empty() || weighted.empty()) return false;
   const std::size_t places = m_elimination.places();
@@ -42,7 +44,8 @@ bool FirstInOrder::findWays(const Progress& progress) {
   return true;
 }
 
-FirstInOrder::Ways FirstInOrder::waysOn(std::size_t place, std::uint32_t state, const PathCost& reached, Wide weighted) const {
+FirstInOrder::Ways FirstInOrder::waysOn(std::size_t place, std::uint32_t state, const PathCost& reached,
+                                        Wide weighted) const {
   const Level& level = m_elimination.level(place);
   const Wide most = m_weights.of(m_limits);
   Ways ways;
@@ -51,7 +54,8 @@ FirstInOrder::Ways FirstInOrder::waysOn(std::size_t place, std::uint32_t state, 
     const Transition& transition = level.transitions[t];
     for (const PathCost& behind : m_ways[m_elimination.offsets[place + 1] + transition.to]) {
       const PathCost way{transition.femtoseconds + behind.femtoseconds, transition.bytes + behind.bytes};
-      if (reached.femtoseconds + way.femtoseconds > m_limits.femtoseconds || reached.bytes + way.bytes > m_limits.bytes) continue;
+      if (reached.femtoseconds + way.femtoseconds > m_limits.femtoseconds || reached.bytes + way.bytes > m_limits.bytes)
+        continue;
       if (weighted + m_weights.of(way) <= most) ways.push_back(way);
     }
   }

@@ -1,9 +1,10 @@
 #pragma once
-/// Of the paths within a limit of time and one of bytes, the first in candidate order, the first place deciding first; then the
-/// second, and so on. What makes a tie under a budget fall as it does without one.
+/// Of the paths within a limit of time and one of bytes, the first in candidate order, the first place deciding first;
+/// then the second, and so on. What makes a tie under a budget fall as it does without one.
 ///
-/// For each state the ways on to the end that no other beats in both time and bytes are found backwards, less those that no way
-/// to the state leaves room for; forwards, each place then takes the first candidate behind which there is one that fits.
+/// For each state the ways on to the end that no other beats in both time and bytes are found backwards, less those
+/// that no way to the state leaves room for; forwards, each place then takes the first candidate behind which there is
+/// one that fits.
 #include "solve/optimal/sweeps.h"
 
 namespace cleave::solve::optimal {
@@ -11,7 +12,8 @@ namespace cleave::solve::optimal {
 class FirstInOrder {
  public:
   /// `limits`: fixed steps counted; nothing may be faster within the bytes.
-  FirstInOrder(const Elimination& elimination, const PathCost& limits, const Restriction& restriction, const Progress& progress);
+  FirstInOrder(const Elimination& elimination, const PathCost& limits, const Restriction& restriction,
+               const Progress& progress);
   /// The next path; null when there is none, when there are too many ways to tell, or when cancelled.
   const Path* next();
 
@@ -29,11 +31,11 @@ class FirstInOrder {
 
   const Elimination& m_elimination;
   const Restriction m_restriction;
-  const PathCost m_limits;     ///< of places alone
+  const PathCost m_limits;  ///< of places alone
   Weights m_weights;
-  std::vector<Ways> m_ways;    ///< at Elimination::offsets
+  std::vector<Ways> m_ways;  ///< at Elimination::offsets
   bool m_hasWays = false;
-  std::vector<Step> m_steps;   ///< of the path found last
+  std::vector<Step> m_steps;  ///< of the path found last
   Path m_path;
 };
 

@@ -12,8 +12,9 @@ void findFixed(const Source& source, StepTable& table, Layout& layout) {
   layout.isFixed.assign(source.problem.graph->values.size(), false);
   for (const NodeId node : variables.steps()) {
     const auto reads = variables.reads(node);
-    const bool isFree = variables.layer(node) || variables.redistributes(node) ||
-                        !std::all_of(reads.begin(), reads.end(), [&](const Read& r) { return layout.isFixed[r.value.index()]; });
+    const bool isFree =
+        variables.layer(node) || variables.redistributes(node) ||
+        !std::all_of(reads.begin(), reads.end(), [&](const Read& r) { return layout.isFixed[r.value.index()]; });
     if (isFree) {
       layout.order.push_back(node);
       continue;
@@ -39,7 +40,8 @@ std::vector<std::uint32_t> lastReads(const Source& source, const std::vector<Nod
 }
 
 /// Most live values at once, and their sum over all places.
-std::pair<std::size_t, std::size_t> widthOf(const Source& source, const Layout& layout, const std::vector<NodeId>& order) {
+std::pair<std::size_t, std::size_t> widthOf(const Source& source, const Layout& layout,
+                                            const std::vector<NodeId>& order) {
   const auto last = lastReads(source, order);
   std::vector<std::uint32_t> endingAt(order.size() + 1, 0);
   std::size_t live = 0, widest = 0, sum = 0;
@@ -153,7 +155,8 @@ void Frontier::findBystanders() {
     const auto at = static_cast<std::size_t>(known - m_holders.begin());
     if (at < read) continue;
     if (known == m_holders.end()) m_holders.push_back(holder);
-    place.bystanders.push_back({slot, static_cast<std::uint32_t>(at - read), m_table.holdingOf(m_source, value), value});
+    place.bystanders.push_back(
+        {slot, static_cast<std::uint32_t>(at - read), m_table.holdingOf(m_source, value), value});
   }
 }
 
@@ -226,7 +229,8 @@ void Frontier::nameKind() {
   for (const auto& operand : m_next.operands) {
     kind.insert(kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
   }
-  for (const auto& bystander : m_next.bystanders) kind.insert(kind.end(), {bystander.slot, bystander.memory, bystander.holding});
+  for (const auto& bystander : m_next.bystanders)
+    kind.insert(kind.end(), {bystander.slot, bystander.memory, bystander.holding});
   addNumber(kind, m_next.fixedBeside);
   for (const auto& exit : m_next.exits) {
     kind.insert(kind.end(), {static_cast<std::uint32_t>(exit.origin), exit.index, exit.operand, exit.mayBeCharged});

@@ -1,19 +1,20 @@
 #pragma once
 /// The order in which steps are taken, and what has to be remembered between two of them.
 ///
-/// Inputs, constants, parameters without an owner and whatever is computed from them alone are always R: they are *fixed*, cost the same
-/// in every plan and take no place. The other steps follow the graph's order, or an order that computes a value as late as
-/// possible where that keeps fewer values live. Between two places the frontier has a slot for each live value whose
-/// placement matters, and for each fixed value whose shared collectives (CostModel::shared) may have been charged already;
-/// when training, the first slot knows whether the bucket of summed gradients was started (CostModel::bucketStart).
+/// Inputs, constants, parameters without an owner and whatever is computed from them alone are always R: they are
+/// *fixed*, cost the same in every plan and take no place. The other steps follow the graph's order, or an order that
+/// computes a value as late as possible where that keeps fewer values live. Between two places the frontier has a slot
+/// for each live value whose placement matters, and for each fixed value whose shared collectives (CostModel::shared)
+/// may have been charged already; when training, the first slot knows whether the bucket of summed gradients was
+/// started (CostModel::bucketStart).
 #include "solve/optimal/step_table.h"
 
 namespace cleave::solve::optimal {
 
 inline constexpr std::uint32_t kNoSlot = std::numeric_limits<std::uint32_t>::max();
 
-/// What a slot holds: a placement id, and which of the value's shared collectives are charged already. The bucket's slot:
-/// R, and its start as the sum of a gradient.
+/// What a slot holds: a placement id, and which of the value's shared collectives are charged already. The bucket's
+/// slot: R, and its start as the sum of a gradient.
 struct Token {
   static constexpr std::uint32_t kShares = kSharesWhole | kSharesGradientSum;
   static std::uint32_t of(std::uint32_t placement, Shares charged) { return placement << 2 | charged; }
@@ -26,21 +27,21 @@ struct Place {
   NodeId node;
   std::uint32_t classIndex = 0;
   struct Operand {
-    std::uint32_t slot = kNoSlot;    ///< kNoSlot: R, and nothing charged
-    std::uint32_t first = 0;         ///< first operand that is the same value
+    std::uint32_t slot = kNoSlot;  ///< kNoSlot: R, and nothing charged
+    std::uint32_t first = 0;       ///< first operand that is the same value
     ValueId value;
   };
   std::vector<Operand> operands;
   /// A slot before whose value the step does not read, and whose memory is there at its turn.
   struct Bystander {
     std::uint32_t slot = 0;
-    std::uint32_t memory = 0;        ///< equal for bystanders in the same memory, counted from 0
-    std::uint32_t holding = 0;       ///< StepTable::holdingOf
+    std::uint32_t memory = 0;   ///< equal for bystanders in the same memory, counted from 0
+    std::uint32_t holding = 0;  ///< StepTable::holdingOf
     ValueId value;
   };
   std::vector<Bystander> bystanders;
-  std::int64_t fixedBeside = 0;      ///< bytes of fixed values that are there too
-  std::uint32_t bucket = kNoSlot;    ///< slot before the step; kNoSlot: no earlier step can start it
+  std::int64_t fixedBeside = 0;    ///< bytes of fixed values that are there too
+  std::uint32_t bucket = kNoSlot;  ///< slot before the step; kNoSlot: no earlier step can start it
   enum class Origin : std::uint32_t { Slot, FixedOperand, Write, Bucket };
   struct Exit {
     Origin origin = Origin::Slot;
@@ -48,7 +49,7 @@ struct Place {
     std::uint32_t operand = kNoSlot;  ///< the first operand that is this value, when it may be charged
     bool mayBeCharged = false;
   };
-  std::vector<Exit> exits;            ///< by slot behind the step
+  std::vector<Exit> exits;  ///< by slot behind the step
   Words kind;
 };
 
@@ -59,10 +60,10 @@ struct Layout {
     std::shared_ptr<const Answer> answer;  ///< exactly one candidate
   };
   std::vector<Fixed> fixed;
-  std::vector<NodeId> order;     ///< steps at places
-  bool isInOrder = true;         ///< that of the graph
-  std::vector<bool> isFixed;     ///< by ValueId
-  NodeId impossible;             ///< a fixed step without a candidate; else invalid
+  std::vector<NodeId> order;  ///< steps at places
+  bool isInOrder = true;      ///< that of the graph
+  std::vector<bool> isFixed;  ///< by ValueId
+  NodeId impossible;          ///< a fixed step without a candidate; else invalid
 };
 Layout layoutOf(const Source& source, StepTable& table);
 
@@ -91,9 +92,9 @@ class Frontier {
   std::vector<std::uint32_t> m_slotOf;    ///< by ValueId
   std::vector<ValueId> m_slots;           ///< invalid: the bucket
   std::uint32_t m_firstSum = kNoSlot, m_lastSum = 0;
-  std::vector<std::int64_t> m_fixedBytes; ///< by NodeId
-  std::vector<ValueId> m_holders;         ///< of what the step at `m_next` reads, then of its bystanders
-  std::vector<ValueId> m_exitSlots;       ///< behind `m_next`
+  std::vector<std::int64_t> m_fixedBytes;  ///< by NodeId
+  std::vector<ValueId> m_holders;          ///< of what the step at `m_next` reads, then of its bystanders
+  std::vector<ValueId> m_exitSlots;        ///< behind `m_next`
   Place m_next;
 };
 

@@ -1,13 +1,13 @@
 #include "solve/optimal/optimal.h"
 
 #include "base/quantities.h"
-#include "solve/problem/budget_text.h"
-#include "solve/search/learning.h"
 #include "solve/optimal/budget_words.h"
-#include "solve/optimal/eliminated.h"
-#include "solve/search/search_report.h"
 #include "solve/optimal/cached_tables.h"
+#include "solve/optimal/eliminated.h"
+#include "solve/problem/budget_text.h"
 #include "solve/problem/wording.h"
+#include "solve/search/learning.h"
+#include "solve/search/search_report.h"
 
 #include <algorithm>
 
@@ -83,8 +83,10 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
   const auto& steps = optimum.context().variables.steps();
   ConflictRecord record{steps.back(), overBudgetSentence(optimum, found), {}, {}};
   if (!narrator.take(found.path, steps.size() - 1) || !narrator.fail(record)) return narrator.report().stopped();
-  SolveResult result = narrator.report().finish(Outcome::NoSolution, found.isProved ? EventType::Exhausted : EventType::Ended);
-  result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(), budgetText(optimum.context().problem, false, found.isProved), std::nullopt});
+  SolveResult result =
+      narrator.report().finish(Outcome::NoSolution, found.isProved ? EventType::Exhausted : EventType::Ended);
+  result.core.constraints.push_back({ConstraintKind::Budget, NodeId(), ValueId(),
+                                     budgetText(optimum.context().problem, false, found.isProved), std::nullopt});
   result.isProved = found.isProved;
   if (!found.isProved) result.limit = optimum.limitText();
   result.leastBytes = found.cost.bytes();
@@ -92,16 +94,18 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
   return result;
 }
 
-/// What stands in the way is told by the engine that goes step by step. It finds a plan only where states were dropped for want
-/// of room; that plan is its own, and counts if it keeps to the budget.
+/// What stands in the way is told by the engine that goes step by step. It finds a plan only where states were dropped
+/// for want of room; that plan is its own, and counts if it keeps to the budget.
 SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progress& progress) {
   SolveResult result = solveLearning(context.problem, context.variables, sink, progress);
   result.engine = Engine::Learning;
   if (!result.solution) return result;
-  const std::int64_t bytes = context.model.evaluate(*result.solution).bytes(), budget = context.problem.cost.budgetBytes();
+  const std::int64_t bytes = context.model.evaluate(*result.solution).bytes(),
+                     budget = context.problem.cost.budgetBytes();
   if (bytes <= budget) return result;
   ConflictRecord record{context.variables.steps().back(),
-                        fmt::format("No plan within the budget of {} was found before the search ended at its limit of {}; the only one that was found needs {}.",
+                        fmt::format("No plan within the budget of {} was found before the search ended at its limit of "
+                                    "{}; the only one that was found needs {}.",
                                     bytesText(budget), stateLimitText(), bytesText(bytes)),
                         {},
                         {}};
@@ -110,13 +114,15 @@ SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progre
   result.isProved = false;
   result.limit = stateLimitText();
   result.leastBytes = bytes;
-  result.core.constraints = {{ConstraintKind::Budget, NodeId(), ValueId(), budgetText(context.problem, false, false), std::nullopt}};
+  result.core.constraints = {
+      {ConstraintKind::Budget, NodeId(), ValueId(), budgetText(context.problem, false, false), std::nullopt}};
   result.causes = {std::move(record)};
   return result;
 }
 
 /// nullopt: there is no plan, whatever the budget.
-std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context, TraceSink& sink, const Progress& progress, SolveCache& cache) {
+std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context, TraceSink& sink,
+                                  const Progress& progress, SolveCache& cache) {
   Elimination elimination;
   auto& contents = cache.contents();
   const auto unfolding = unfold(context->source(), contents.table, contents.levels, progress, elimination);

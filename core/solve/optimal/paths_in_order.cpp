@@ -5,14 +5,14 @@
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::size_t kMostWaiting = 2'000'000;   // 96 bytes each
-constexpr std::size_t kMostWalked = 20'000'000;   // 4 bytes each
+constexpr std::size_t kMostWaiting = 2'000'000;  // 96 bytes each
+constexpr std::size_t kMostWalked = 20'000'000;  // 4 bytes each
 constexpr std::uint32_t kRoot = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-PathsInOrder::PathsInOrder(const Elimination& elimination, Wide limitBytes, Wide cutFs,
-                           const Restriction& restriction, const Progress& progress)
+PathsInOrder::PathsInOrder(const Elimination& elimination, Wide limitBytes, Wide cutFs, const Restriction& restriction,
+                           const Progress& progress)
     : m_elimination(elimination),
       m_restriction(restriction),
       m_progress(progress),
@@ -115,7 +115,8 @@ void PathsInOrder::composePath(std::uint32_t walk) {
   std::size_t end = m_path.size();
   for (std::uint32_t id = walk; id != kRoot; id = m_walks[id].parent) {
     const Walk& part = m_walks[id];
-    for (std::size_t i = 0; i < part.transitions.size() && part.place + i < end; ++i) m_path[part.place + i] = part.transitions[i];
+    for (std::size_t i = 0; i < part.transitions.size() && part.place + i < end; ++i)
+      m_path[part.place + i] = part.transitions[i];
     end = std::min(end, part.place);
   }
 }

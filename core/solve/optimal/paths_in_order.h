@@ -1,9 +1,9 @@
 #pragma once
 /// All paths within a limit of bytes by rising time, one after the other, those that another beats in both included.
 ///
-/// Best first over the places with exact lower bounds (Lawler, "A Procedure for Computing the K Best Solutions to Discrete
-/// Optimization Problems", 1972): a path is followed to its end along the lowest bound, and what was left aside on the way
-/// waits in a heap.
+/// Best first over the places with exact lower bounds (Lawler, "A Procedure for Computing the K Best Solutions to
+/// Discrete Optimization Problems", 1972): a path is followed to its end along the lowest bound, and what was left
+/// aside on the way waits in a heap.
 #include "solve/optimal/sweeps.h"
 
 namespace cleave::solve::optimal {
@@ -50,7 +50,7 @@ class PathsInOrder {
   Wide m_limit = 0, m_cut = 0;
   std::vector<Wide> m_time, m_bytes;
   Weights m_weights;
-  std::vector<Wide> m_weighted;   ///< empty: the limit does not bind
+  std::vector<Wide> m_weighted;  ///< empty: the limit does not bind
   std::vector<Waiting> m_heap;
   std::vector<Walk> m_walks;
   std::uint64_t m_number = 0;

@@ -1,5 +1,5 @@
-/// What it costs to treat a step otherwise than the plan does: by one sweep where the budget has no say, else by searches that
-/// equal steps share.
+/// What it costs to treat a step otherwise than the plan does: by one sweep where the budget has no say, else by
+/// searches that equal steps share.
 #include "base/checked.h"
 #include "solve/optimal/eliminated.h"
 
@@ -53,7 +53,8 @@ class BestThrough {
       const Level& level = m_elimination.level(at);
       std::uint32_t t = level.begins[state];
       const Wide wanted = m_toGo[m_elimination.offsets[at] + state];
-      while (weightOf(level.transitions[t]) + m_toGo[m_elimination.offsets[at + 1] + level.transitions[t].to] != wanted) ++t;
+      while (weightOf(level.transitions[t]) + m_toGo[m_elimination.offsets[at + 1] + level.transitions[t].to] != wanted)
+        ++t;
       path[at] = t;
       state = level.transitions[t].to;
     }
@@ -75,7 +76,8 @@ class BestThrough {
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
-        if (transition.to == to && m_reached[m_elimination.offsets[place] + state] + weightOf(transition) == wanted) return {state, t};
+        if (transition.to == to && m_reached[m_elimination.offsets[place] + state] + weightOf(transition) == wanted)
+          return {state, t};
       }
     }
     CLEAVE_CHECK(false, "a transition for the weight that was found");
@@ -88,8 +90,8 @@ class BestThrough {
   std::vector<Best> m_best;
 };
 
-/// Places that can be exchanged. Where a stretch between two boundaries of one state comes again, level by level, any path may swap
-/// what it does in the two: it then takes as long and holds as many additive bytes.
+/// Places that can be exchanged. Where a stretch between two boundaries of one state comes again, level by level, any
+/// path may swap what it does in the two: it then takes as long and holds as many additive bytes.
 class EqualPlaces {
  public:
   explicit EqualPlaces(const Elimination& elimination) : m_stretchOf(elimination.places()) {
@@ -104,7 +106,9 @@ class EqualPlaces {
   }
 
   /// Equal for places that can be exchanged.
-  std::pair<std::uint32_t, std::size_t> keyOf(std::size_t place) const { return {m_stretchOf[place].id, place - m_stretchOf[place].begin}; }
+  std::pair<std::uint32_t, std::size_t> keyOf(std::size_t place) const {
+    return {m_stretchOf[place].id, place - m_stretchOf[place].begin};
+  }
 
   /// A path with the stretches of two such places swapped.
   Path swapped(Path path, std::size_t a, std::size_t b) const {
@@ -132,16 +136,20 @@ struct Eliminated::Otherwise {
   };
   const BestThrough fastest, leanest;
   const EqualPlaces equal;
-  std::map<std::tuple<std::uint32_t, std::size_t, std::uint32_t>, std::optional<Searched>> known;  ///< by keyOf and choice
+  std::map<std::tuple<std::uint32_t, std::size_t, std::uint32_t>, std::optional<Searched>> known;  ///< by keyOf and
+                                                                                                   ///< choice
   std::size_t searches = 0;
 };
 
 std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& isWanted) const {
   const auto& order = m_elimination.layout.order;
-  const BestThrough through(m_elimination, kTime, {}, [&](std::size_t place, const Candidate& candidate) { return isWanted(order[place], candidate.choice); });
+  const BestThrough through(m_elimination, kTime, {}, [&](std::size_t place, const Candidate& candidate) {
+    return isWanted(order[place], candidate.choice);
+  });
   std::vector<std::optional<Femtoseconds>> least(m_context->problem.graph->nodes.size());
   for (std::size_t place = 0; place < order.size(); ++place) {
-    if (through.sum(place) < kUnreachable) least[order[place].index()] = Femtoseconds(through.sum(place) + m_elimination.fixedFs);
+    if (through.sum(place) < kUnreachable)
+      least[order[place].index()] = Femtoseconds(through.sum(place) + m_elimination.fixedFs);
   }
   return least;
 }
@@ -161,8 +169,8 @@ Found Eliminated::fastestOtherwise(std::size_t place, const Progress& progress) 
   return fastestWithin(otherwise, within, progress);
 }
 
-/// Answers for one place after the other. Bounds and proofs speak of time, additive bytes and what single steps need, so they hold for
-/// all places that can be exchanged; that a plan fits is known of its own transient peak alone.
+/// Answers for one place after the other. Bounds and proofs speak of time, additive bytes and what single steps need,
+/// so they hold for all places that can be exchanged; that a plan fits is known of its own transient peak alone.
 SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, const Progress& progress) const {
   using Kind = SmallestRegret::Kind;
   const Wide time = otherwise.fastest.sum(place), bytes = otherwise.leanest.sum(place);
@@ -177,7 +185,8 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
     const Found& found = known->found;
     if (found.outcome != Found::Outcome::Plan || place == known->place) return true;
     // What lives at one moment of it lived at one or two of the other plan.
-    const std::int64_t most = saturatingAdd(found.cost.bytes(), saturatingAdd(found.cost.transientPeak, found.cost.sum.activations));
+    const std::int64_t most =
+        saturatingAdd(found.cost.bytes(), saturatingAdd(found.cost.transientPeak, found.cost.sum.activations));
     return most <= budget() || fits(otherwise.equal.swapped(found.path, known->place, place));
   };
   if (!serves()) {
@@ -199,8 +208,14 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
 }
 
 std::vector<SmallestRegret> Eliminated::smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const {
-  const auto isOther = [&](std::size_t place, const Candidate& candidate) { return candidate.identity != takenAt(m_found.path, place).identity; };
-  Otherwise otherwise{{m_elimination, kTime, progress, isOther}, {m_elimination, kBytes, progress, isOther}, EqualPlaces(m_elimination), {}, 0};
+  const auto isOther = [&](std::size_t place, const Candidate& candidate) {
+    return candidate.identity != takenAt(m_found.path, place).identity;
+  };
+  Otherwise otherwise{{m_elimination, kTime, progress, isOther},
+                      {m_elimination, kBytes, progress, isOther},
+                      EqualPlaces(m_elimination),
+                      {},
+                      0};
   const bool isStopped = otherwise.fastest.isStopped() || otherwise.leanest.isStopped();
   std::vector<SmallestRegret> smallest(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {

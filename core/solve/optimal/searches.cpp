@@ -55,7 +55,8 @@ Found Eliminated::fastestWithin(const Restriction& restriction, Limits limits, c
 }
 
 /// Instead of a plan within binding limits, the first in candidate order of those that are as fast.
-void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits, Found& found, const Progress& progress) const {
+void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits, Found& found,
+                           const Progress& progress) const {
   const PathCost most{found.cost.femtoseconds().count(), std::min(limits.total, limits.additive)};
   FirstInOrder paths(m_elimination, most, restriction, progress);
   for (std::uint64_t i = 0; i < limits.plans; ++i) {
@@ -70,7 +71,8 @@ void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits,
   }
 }
 
-std::optional<Chain> Eliminated::chainOf(const Restriction& restriction, std::int64_t peakLimit, const Progress& progress) const {
+std::optional<Chain> Eliminated::chainOf(const Restriction& restriction, std::int64_t peakLimit,
+                                         const Progress& progress) const {
   const Chain* whole = chain(progress);
   if (!whole) return std::nullopt;
   auto limited = peakLimit == Chain::kAnyPeak ? *whole : Chain::of(m_elimination, peakLimit, progress);
@@ -78,10 +80,11 @@ std::optional<Chain> Eliminated::chainOf(const Restriction& restriction, std::in
   return limited;
 }
 
-/// The fastest plan does not fit, so the limits bind. They count additive bytes, which a search on the chain bounds exactly,
-/// and the transient peak, which is known only of a whole plan. So plans are told apart by their peak: of those whose peak
-/// is in [least, below), none has more than the limit − least additive bytes, nor a step that alone needs `below`. The
-/// fastest under these two conditions settles the range when it fits; else its own peak divides the range.
+/// The fastest plan does not fit, so the limits bind. They count additive bytes, which a search on the chain bounds
+/// exactly, and the transient peak, which is known only of a whole plan. So plans are told apart by their peak: of
+/// those whose peak is in [least, below), none has more than the limit − least additive bytes, nor a step that alone
+/// needs `below`. The fastest under these two conditions settles the range when it fits; else its own peak divides the
+/// range.
 Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, const Progress& progress) const {
   struct Range {
     std::int64_t least = 0, below = Chain::kAnyPeak;
@@ -101,7 +104,8 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
     ranges.pop_back();
     const auto limited = chainOf(restriction, range.below, progress);
     if (!limited) return {};
-    Bounded within = optimal::fastestWithin(m_elimination, *limited, std::min(limits.additive, limits.total - range.least), progress);
+    Bounded within = optimal::fastestWithin(m_elimination, *limited,
+                                            std::min(limits.additive, limits.total - range.least), progress);
     if (within.outcome == Bounded::Outcome::Stopped) return {};
     const bool isSmallest = within.outcome == Bounded::Outcome::TooMuch;
     if (isSmallest && within.path.empty()) continue;
@@ -139,7 +143,8 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
 }
 
 /// Looks for a plan faster than `found` among all, by rising time, for a while. False when cancelled.
-bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Found& found, const Progress& progress) const {
+bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Found& found,
+                             const Progress& progress) const {
   const bool hasPlan = found.outcome == Found::Outcome::Plan;
   const Wide cut = hasPlan ? found.cost.femtoseconds().count() : kUnreachable;
   PathsInOrder paths(m_elimination, std::min(limits.total, limits.additive), cut, restriction, progress);
@@ -171,14 +176,16 @@ bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Foun
   return true;
 }
 
-Found Eliminated::withSlack(const Restriction& restriction, const Limits& within, const Found& fastest, const Progress& progress) const {
+Found Eliminated::withSlack(const Restriction& restriction, const Limits& within, const Found& fastest,
+                            const Progress& progress) const {
   const Femtoseconds limit = m_context->problem.cost.slowest(fastest.cost.femtoseconds());
   if (fastest.outcome != Found::Outcome::Plan || m_context->problem.cost.slackPercent == 0) return fastest;
   Limits limits = within;
   limits.total = std::min(within.total, fastest.cost.bytes());
   Found leanest = fastest;
   // A plan through a state that was dropped may hold less.
-  if (m_elimination.droppedFs) leanest.isProved = leanest.isProved && *m_elimination.droppedFs + m_elimination.fixedFs > limit.count();
+  if (m_elimination.droppedFs)
+    leanest.isProved = leanest.isProved && *m_elimination.droppedFs + m_elimination.fixedFs > limit.count();
   if (!findLeanest(restriction, limits, limit.count(), leanest, progress)) return {};
   if (leanest.cost.additiveBytes() == fastest.cost.additiveBytes()) {
     Found same = fastest;
@@ -190,7 +197,8 @@ Found Eliminated::withSlack(const Restriction& restriction, const Limits& within
   limits.additive = leanest.cost.additiveBytes();
   Found found = fastestWithin(restriction, limits, progress);
   if (found.outcome == Found::Outcome::Stopped) return {};
-  const bool isFound = found.outcome == Found::Outcome::Plan && found.cost.femtoseconds() <= leanest.cost.femtoseconds();
+  const bool isFound =
+      found.outcome == Found::Outcome::Plan && found.cost.femtoseconds() <= leanest.cost.femtoseconds();
   const bool isProved = leanest.isProved && isFound && found.isProved;
   const std::uint64_t checked = leanest.plansChecked + found.plansChecked;
   if (!isFound) found = std::move(leanest);
@@ -200,8 +208,9 @@ Found Eliminated::withSlack(const Restriction& restriction, const Limits& within
   return found;
 }
 
-/// Of the plans whose peak is below `below`, one with the fewest additive bytes is no larger than any whose peak is its own or more: what
-/// is smaller has a lower one. Steps bound the peak of a plan from below only, so that the last word has a search below what was found.
+/// Of the plans whose peak is below `below`, one with the fewest additive bytes is no larger than any whose peak is its
+/// own or more: what is smaller has a lower one. Steps bound the peak of a plan from below only, so that the last word
+/// has a search below what was found.
 bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
   const auto take = [&](Path path, const PlanCost& cost) {
     if (cost.bytes() >= found.cost.bytes()) return;
@@ -233,9 +242,11 @@ bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
   return true;
 }
 
-/// Replaces `found`, a plan within the limits, by one with fewer additive bytes. A plan with `a` of them and a peak above the
-/// limit − a does not fit, so once the leanest is known, plans with such a peak need not be looked at. False when cancelled.
-bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const {
+/// Replaces `found`, a plan within the limits, by one with fewer additive bytes. A plan with `a` of them and a peak
+/// above the limit − a does not fit, so once the leanest is known, plans with such a peak need not be looked at. False
+/// when cancelled.
+bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
+                             const Progress& progress) const {
   std::int64_t below = Chain::kAnyPeak;
   for (int looked = 0; looked < kMostRanges; ++looked) {
     const auto limited = chainOf(restriction, below, progress);
@@ -260,7 +271,8 @@ bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide
 }
 
 /// The same among all plans, for a while. False when cancelled.
-bool Eliminated::lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found, const Progress& progress) const {
+bool Eliminated::lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
+                               const Progress& progress) const {
   PathsInOrder paths(m_elimination, found.cost.additiveBytes() - 1, limitFs + 1, restriction, progress);
   while (found.plansChecked < limits.plans) {
     const auto state = paths.next(mostWork(limits));

@@ -4,8 +4,8 @@
 
 namespace cleave::solve {
 
-/// What solving one graph again may keep: answers of rules and layer options, transitions of blocks that no changed demand
-/// touches. Made for one graph and context; a problem with others empties it. One thread at a time.
+/// What solving one graph again may keep: answers of rules and layer options, transitions of blocks that no changed
+/// demand touches. Made for one graph and context; a problem with others empties it. One thread at a time.
 class SolveCache {
  public:
   SolveCache();

@@ -49,9 +49,7 @@ void addNumber(Words& words, std::int64_t number) {
   words.push_back(static_cast<std::uint32_t>(number >> 32));
 }
 
-StepTable::StepTable() {
-  intern(Placement());
-}
+StepTable::StepTable() { intern(Placement()); }
 
 std::uint32_t StepTable::intern(const Placement& placement) {
   const auto [found, isNew] = m_placementIds.try_emplace(placement, static_cast<std::uint32_t>(m_placements.size()));
@@ -71,7 +69,8 @@ std::uint32_t StepTable::structureOf(const Source& source, NodeId node) {
   auto options = optionsOf(source, node);
   auto& bucket = m_structures[structureHash(graph, source.variables, node)];
   const auto equal = std::find_if(bucket.begin(), bucket.end(), [&](const Structure& s) {
-    return s.facts == m_facts && sameOptions(s.options, options) && sameStructure(graph, source.variables, s.node, node);
+    return s.facts == m_facts && sameOptions(s.options, options) &&
+           sameStructure(graph, source.variables, s.node, node);
   });
   if (equal != bucket.end()) return known = equal->index;
   bucket.push_back({node, m_facts, std::move(options), m_structureCount});
@@ -152,7 +151,8 @@ std::shared_ptr<const Answer> StepTable::answer(const Source& source, NodeId nod
       if (!source.model.mayShare(values[i].value)) continue;
       if (const Shares parts = source.model.asksShared(node, choice, reads, i)) candidate.asking.emplace_back(i, parts);
     }
-    for (std::size_t i = 0; i < candidate.writes.size(); ++i) candidate.pays.push_back(source.model.paysShared(node, choice, i));
+    for (std::size_t i = 0; i < candidate.writes.size(); ++i)
+      candidate.pays.push_back(source.model.paysShared(node, choice, i));
     candidate.choice = std::move(choice);
     candidate.identity = identityOf(classIndex, candidate);
     m_memoryBytes += sizeof(Candidate) + 256;

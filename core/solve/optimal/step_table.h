@@ -1,11 +1,11 @@
 #pragma once
-/// What a step may take for given placements of its operands, and what each candidate costs; asked of the rules and the cost
-/// model once for all equal steps.
+/// What a step may take for given placements of its operands, and what each candidate costs; asked of the rules and the
+/// cost model once for all equal steps.
 ///
-/// Steps are equal when their structure, their static costs, the forms they may take (layers of the full menu look at what
-/// comes behind them) and the pins that speak of them are. Everything is found by content, never by position in a problem,
-/// so a table serves any number of problems on one graph that differ in pins and budget. One thread; answers are immutable
-/// and may be read by others.
+/// Steps are equal when their structure, their static costs, the forms they may take (layers of the full menu look at
+/// what comes behind them) and the pins that speak of them are. Everything is found by content, never by position in a
+/// problem, so a table serves any number of problems on one graph that differ in pins and budget. One thread; answers
+/// are immutable and may be read by others.
 #include "solve/candidates/candidates.h"
 #include "solve/cost/cost_model.h"
 
@@ -40,19 +40,19 @@ void addNumber(Words& words, std::int64_t number);
 
 struct Candidate {
   Choice choice;
-  Words writes;                    ///< placement ids, one for each of Variables::writes
+  Words writes;  ///< placement ids, one for each of Variables::writes
   /// What it asks of a value's shared collectives, by index into Variables::reads.
   std::vector<std::pair<std::uint32_t, Shares>> asking;
-  std::vector<Shares> pays;        ///< of what it writes, one for each of Variables::writes
-  StepCost cost;                   ///< without what its reads share
-  Wide femtoseconds = 0;           ///< of `cost`
+  std::vector<Shares> pays;  ///< of what it writes, one for each of Variables::writes
+  StepCost cost;             ///< without what its reads share
+  Wide femtoseconds = 0;     ///< of `cost`
   std::int64_t bytes = 0;
   LeastTransient transient;
-  std::uint32_t identity = 0;      ///< equal for the same choice beside other operands of the same class
+  std::uint32_t identity = 0;  ///< equal for the same choice beside other operands of the same class
 };
 
 struct Answer {
-  std::vector<Candidate> open;     ///< in the order of candidatesOf
+  std::vector<Candidate> open;  ///< in the order of candidatesOf
 };
 
 class StepTable {
@@ -94,12 +94,12 @@ class StepTable {
   std::unordered_map<std::size_t, std::vector<Structure>> m_structures;
   std::uint32_t m_structureCount = 0;
   std::unordered_map<std::string, std::uint32_t> m_pinIds;
-  WordsMap<std::uint32_t> m_classes;         ///< structure and pins
+  WordsMap<std::uint32_t> m_classes;  ///< structure and pins
   WordsMap<std::shared_ptr<const Answer>> m_answers;
   WordsMap<std::uint32_t> m_identities;
   WordsMap<std::uint32_t> m_sharings, m_holdings;
-  Words m_key;                               ///< of the class, sharing or holding that is looked up
-  Words m_facts;                             ///< of the step whose structure is looked up
+  Words m_key;    ///< of the class, sharing or holding that is looked up
+  Words m_facts;  ///< of the step whose structure is looked up
   std::uint64_t m_memoryBytes = 0;
 };
 

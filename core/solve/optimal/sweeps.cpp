@@ -50,7 +50,8 @@ PathCost costOf(const Elimination& elimination, const Path& path) {
   return cost;
 }
 
-std::vector<Wide> backward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress) {
+std::vector<Wide> backward(const Elimination& elimination, Weights weights, const Restriction& restriction,
+                           const Progress& progress) {
   std::vector<Wide> toGo(elimination.offsets.back(), kUnreachable);
   const std::size_t places = elimination.places();
   std::fill(toGo.begin() + static_cast<std::ptrdiff_t>(elimination.offsets[places]), toGo.end(), Wide(0));
@@ -74,7 +75,8 @@ std::vector<Wide> backward(const Elimination& elimination, Weights weights, cons
   return toGo;
 }
 
-std::vector<Wide> forward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress) {
+std::vector<Wide> forward(const Elimination& elimination, Weights weights, const Restriction& restriction,
+                          const Progress& progress) {
   std::vector<Wide> reached(elimination.offsets.back(), kUnreachable);
   reached.front() = 0;
   for (std::size_t place = 0; place < elimination.places(); ++place) {
@@ -86,14 +88,16 @@ std::vector<Wide> forward(const Elimination& elimination, Weights weights, const
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
         if (!restriction.allows(place, t)) continue;
-        behind[transition.to] = std::min(behind[transition.to], here[state] + weights.of(transition.femtoseconds, transition.bytes));
+        behind[transition.to] =
+            std::min(behind[transition.to], here[state] + weights.of(transition.femtoseconds, transition.bytes));
       }
     }
   }
   return reached;
 }
 
-std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, const Restriction& restriction, const std::vector<Wide>& toGo) {
+std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, const Restriction& restriction,
+                              const std::vector<Wide>& toGo) {
   if (toGo.front() >= kUnreachable) return std::nullopt;
   Path path;
   path.reserve(elimination.places());
@@ -105,7 +109,8 @@ std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, c
     std::uint32_t taken = level.begins[state];
     while (!restriction.allows(place, taken) ||
            weights.of(level.transitions[taken].femtoseconds, level.transitions[taken].bytes) +
-                   behind[level.transitions[taken].to] != wanted) {
+                   behind[level.transitions[taken].to] !=
+               wanted) {
       ++taken;
       CLEAVE_CHECK(taken < level.begins[state + 1], "a transition for the cost that was found");
     }
@@ -115,15 +120,16 @@ std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, c
   return path;
 }
 
-
-Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Restriction& restriction, const Progress& progress) {
+Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Restriction& restriction,
+                      const Progress& progress) {
   constexpr int kMostMultipliers = 64;
   const auto along = [&](Weights weights) -> std::optional<std::pair<Wide, PathCost>> {
     const auto toGo = backward(elimination, weights, restriction, progress);
     const auto path = toGo.empty() ? std::nullopt : pathAlong(elimination, weights, restriction, toGo);
     if (!path) return std::nullopt;
     const PathCost cost = costOf(elimination, *path);
-    return std::pair(toGo.front(), PathCost{cost.femtoseconds - elimination.fixedFs, cost.bytes - elimination.fixedBytes});
+    return std::pair(toGo.front(),
+                     PathCost{cost.femtoseconds - elimination.fixedFs, cost.bytes - elimination.fixedBytes});
   };
   const auto fastest = along(kTime), leanest = along(kBytes);
   if (!fastest || !leanest || fastest->second.bytes <= limitBytes || leanest->second.bytes > limitBytes) return kTime;

@@ -37,16 +37,21 @@ PathCost costOf(const Elimination& elimination, const Path& path);
 PathCost mostOf(const Elimination& elimination);
 
 /// Least weight from each state to the end; at Elimination::offsets. Fixed steps are not counted. Empty when cancelled.
-std::vector<Wide> backward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress);
+std::vector<Wide> backward(const Elimination& elimination, Weights weights, const Restriction& restriction,
+                           const Progress& progress);
 /// Least weight from the start to each state.
-std::vector<Wide> forward(const Elimination& elimination, Weights weights, const Restriction& restriction, const Progress& progress);
+std::vector<Wide> forward(const Elimination& elimination, Weights weights, const Restriction& restriction,
+                          const Progress& progress);
 
-/// The path that `toGo`, made by `backward` with the same arguments, is the weight of: of equal ones the first in candidate
-/// order, first place first. nullopt where none leads to the end.
-std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, const Restriction& restriction, const std::vector<Wide>& toGo);
+/// The path that `toGo`, made by `backward` with the same arguments, is the weight of: of equal ones the first in
+/// candidate order, first place first. nullopt where none leads to the end.
+std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, const Restriction& restriction,
+                              const std::vector<Wide>& toGo);
 
-/// The weights whose bound is highest on the time of paths within so many bytes (fixed steps not counted): the slope of the lower
-/// convex hull of all paths where it meets the limit. kTime where the limit does not bind, or no path is within it.
-Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Restriction& restriction, const Progress& progress);
+/// The weights whose bound is highest on the time of paths within so many bytes (fixed steps not counted): the slope of
+/// the lower convex hull of all paths where it meets the limit. kTime where the limit does not bind, or no path is
+/// within it.
+Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Restriction& restriction,
+                      const Progress& progress);
 
 }  // namespace cleave::solve::optimal

@@ -5,8 +5,7 @@ namespace {
 
 bool sameOption(const rules::StrategyOption& a, const rules::StrategyOption& b) {
   return a.strategy == b.strategy && a.input == b.input && a.weight == b.weight && a.bias == b.bias &&
-         a.result == b.result && a.before == b.before && a.after == b.after && a.down == b.down &&
-         a.reason == b.reason;
+         a.result == b.result && a.before == b.before && a.after == b.after && a.down == b.down && a.reason == b.reason;
 }
 
 }  // namespace

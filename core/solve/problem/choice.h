@@ -1,5 +1,6 @@
 #pragma once
-/// What a step may take, and why it could take nothing: the answers that candidates, searches, traces and reasons share.
+/// What a step may take, and why it could take nothing: the answers that candidates, searches, traces and reasons
+/// share.
 #include "base/ids.h"
 #include "solve/problem/pins.h"
 
@@ -16,7 +17,8 @@ struct Choice {
   std::vector<Placement> results;
   rules::TakenOption strategy;
   std::string reason;
-  std::vector<Placement> computedAs;  ///< beside `results` where one was redistributed (Problem::redistributable); else empty
+  std::vector<Placement> computedAs;  ///< beside `results` where one was redistributed (Problem::redistributable); else
+                                      ///< empty
   bool operator==(const Choice& other) const;
 };
 

@@ -9,14 +9,14 @@
 namespace cleave::solve {
 
 enum class ChangeKind : std::uint8_t {
-  AddPin,          ///< `argument`: text for Pin::parse
-  LiftPin,         ///< `argument`: text of a pin of the problem
-  RuleOn,          ///< `argument`: an entry of Problem::rulesOff
-  Redistribute,    ///< `argument`: a pattern of values for Problem::redistributable
-  FullMenu,        ///< all placements and strategies instead of the reference's
-  SequenceParallel,///< `argument`: "off", "on" or "auto"
-  Ranks,           ///< `argument`: a world size
-  LiftBudget,      ///< what the device has instead of a budget of the user's
+  AddPin,            ///< `argument`: text for Pin::parse
+  LiftPin,           ///< `argument`: text of a pin of the problem
+  RuleOn,            ///< `argument`: an entry of Problem::rulesOff
+  Redistribute,      ///< `argument`: a pattern of values for Problem::redistributable
+  FullMenu,          ///< all placements and strategies instead of the reference's
+  SequenceParallel,  ///< `argument`: "off", "on" or "auto"
+  Ranks,             ///< `argument`: a world size
+  LiftBudget,        ///< what the device has instead of a budget of the user's
 };
 /// One change to a problem (explain/change.h).
 struct Change {
@@ -36,11 +36,13 @@ enum class ConstraintKind : std::uint8_t {
 
 struct Constraint {
   ConstraintKind kind = ConstraintKind::Rule;
-  NodeId node;                     ///< invalid: the whole plan
-  ValueId value;                   ///< Rule: the operand that lies wrongly; else invalid
-  std::string text;                ///< one sentence for a newcomer, with the numbers
-  std::optional<std::string> lift; ///< text of the pin (or name of the operator, Pin::text and Problem::rulesOff) that is the user's to remove
-  /// What a button does about it: a change that was tried and that alone brings a plan; nullopt where none does, or it is not known.
+  NodeId node;                      ///< invalid: the whole plan
+  ValueId value;                    ///< Rule: the operand that lies wrongly; else invalid
+  std::string text;                 ///< one sentence for a newcomer, with the numbers
+  std::optional<std::string> lift;  ///< text of the pin (or name of the operator, Pin::text and Problem::rulesOff) that
+                                    ///< is the user's to remove
+  /// What a button does about it: a change that was tried and that alone brings a plan; nullopt where none does, or it
+  /// is not known.
   std::optional<Change> offer;
   bool operator==(const Constraint&) const = default;
 };

@@ -46,7 +46,8 @@ std::optional<double> parseSlack(std::string_view text) {
 std::string slackText(double percent) { return fmt::format("{} %", percent); }
 
 Femtoseconds CostSettings::slowest(Femtoseconds fastest) const {
-  return fastest + Femtoseconds(static_cast<Wide>(std::floor(static_cast<long double>(fastest.count()) * slackPercent / 100)));
+  return fastest +
+         Femtoseconds(static_cast<Wide>(std::floor(static_cast<long double>(fastest.count()) * slackPercent / 100)));
 }
 
 }  // namespace cleave::solve

@@ -21,7 +21,8 @@ constexpr Range kLatency{0, 10};
 Result<double> number(const JsonObject& fields, const char* key, Range range) {
   CLEAVE_TRY(const double value, fields.number(key));
   if (std::isfinite(value) && range.lowest <= value && value <= range.highest) return value;
-  return fail(ErrorCode::BadInput, "{} is {}, but must lie between {} and {}.", fields.nameOf(key), value, range.lowest, range.highest);
+  return fail(ErrorCode::BadInput, "{} is {}, but must lie between {} and {}.", fields.nameOf(key), value, range.lowest,
+              range.highest);
 }
 
 Result<std::string> line(const JsonObject& fields, const char* key) {
@@ -39,8 +40,8 @@ Result<std::string> profileName(const JsonObject& fields) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   });
   if (isPlain) return name;
-  return fail(ErrorCode::BadInput, "{} is {}, but may only have small letters, digits, \"-\", \"_\" and \".\".", fields.nameOf("name"),
-              quotedText(name));
+  return fail(ErrorCode::BadInput, "{} is {}, but may only have small letters, digits, \"-\", \"_\" and \".\".",
+              fields.nameOf("name"), quotedText(name));
 }
 
 Result<std::vector<DeviceProfile::Source>> readSources(const JsonObject& fields) {
@@ -67,7 +68,8 @@ Result<DeviceProfile> parseDeviceProfile(std::string_view text) {
 Result<DeviceProfile> readDeviceProfile(const JsonObject& fields) {
   CLEAVE_TRY(const std::string schema, fields.text("schema"));
   if (schema != kDeviceSchema) {
-    return fail(ErrorCode::BadInput, "{} is {}; this program reads \"{}\".", fields.nameOf("schema"), quotedText(schema), kDeviceSchema);
+    return fail(ErrorCode::BadInput, "{} is {}; this program reads \"{}\".", fields.nameOf("schema"),
+                quotedText(schema), kDeviceSchema);
   }
   DeviceProfile profile;
   CLEAVE_TRY(profile.name, profileName(fields));

@@ -2,9 +2,9 @@
 /// Reads and writes device profiles, schema "cleave.device/1": foreign input, bounded, every field checked.
 ///
 ///     {"schema": "cleave.device/1", "name": "h100", "title": "...", "memory_bytes": 85899345920,
-///      "flops_per_second": {"half": 9.89e14, "float32": 6.7e13, "float64": 3.4e13}, "memory_bytes_per_second": 3.35e12,
-///      "link": {"bytes_per_second": 4.5e11, "latency_seconds": 1e-5},
-///      "sources": [{"what": "peak rates", "address": "https://..."}]}
+///      "flops_per_second": {"half": 9.89e14, "float32": 6.7e13, "float64": 3.4e13},
+///      "memory_bytes_per_second": 3.35e12, "link": {"bytes_per_second": 4.5e11, "latency_seconds": 1e-5}, "sources":
+///      [{"what": "peak rates", "address": "https://..."}]}
 #include "base/json.h"
 #include "solve/problem/cost_settings.h"
 

@@ -6,8 +6,8 @@
 
 namespace cleave::solve {
 
-/// The option's strategy; `whole` where every rank holds a copy of all of the weight, whatever the form is called: with 7 heads on 2
-/// ranks, or one KV head on 8, a "column" is nothing but that.
+/// The option's strategy; `whole` where every rank holds a copy of all of the weight, whatever the form is called: with
+/// 7 heads on 2 ranks, or one KV head on 8, a "column" is nothing but that.
 inline rules::Strategy formOf(const rules::StrategyOption& option, int ranks) {
   const bool isCopy = ranks > 1 && option.weight.isSplit() && !rules::isSplit(option, ranks);
   return isCopy ? rules::Strategy::Whole : option.strategy;

@@ -6,7 +6,7 @@ namespace cleave::solve {
 
 /// Layers with a weight (the loss is split where its logits are). Layers that share a weight count each.
 struct LayerCount {
-  std::size_t split = 0;   ///< no rank holds all of its weight (rules::isSplit)
+  std::size_t split = 0;  ///< no rank holds all of its weight (rules::isSplit)
   std::size_t layers = 0;
   bool operator==(const LayerCount&) const = default;
 };

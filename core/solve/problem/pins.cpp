@@ -9,9 +9,9 @@ namespace {
 using rules::Strategy;
 
 constexpr std::array kStrategies = {
-    Strategy::Whole,        Strategy::Column,      Strategy::ColumnGather,    Strategy::Row,   Strategy::RowScatter,
-    Strategy::GatherColumn, Strategy::GatherWhole, Strategy::WholeOnSequence, Strategy::Vocab, Strategy::VocabScatter,
-    Strategy::ByExpert,     Strategy::InExpert,
+    Strategy::Whole,      Strategy::Column,       Strategy::ColumnGather, Strategy::Row,
+    Strategy::RowScatter, Strategy::GatherColumn, Strategy::GatherWhole,  Strategy::WholeOnSequence,
+    Strategy::Vocab,      Strategy::VocabScatter, Strategy::ByExpert,     Strategy::InExpert,
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -20,7 +20,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// "column", "row", "vocab", "expert" and "replicated" mean every strategy of that axis; any other word is one strategy.
+/// "column", "row", "vocab", "expert" and "replicated" mean every strategy of that axis; any other word is one
+/// strategy.
 std::vector<Strategy> strategiesNamed(std::string_view word) {
   std::vector<Strategy> found;
   for (Strategy s : kStrategies) {
@@ -89,7 +90,8 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 Result<Pin> Pin::parse(std::string_view text) {
   constexpr std::string_view kForms =
-      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that form alone, != to forbid, * for any characters";
+      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that form alone, != to forbid, * for "
+      "any characters";
   const std::string whole(trimmed(text));
   const auto equals = whole.find('=');
   if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kForms);

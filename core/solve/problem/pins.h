@@ -17,14 +17,14 @@ using graph::ValueId;
 using rules::Placement;
 
 /// What the user demands: `NAME=PLACEMENT` for values, `LAYER=column|row|vocab|replicated|<strategy>` for layers;
-/// `*` in the name matches any characters; `!=` forbids instead. `column`, `row`, `vocab` and `replicated` mean every strategy of that axis,
-/// as `column` does `gather+column`; with `==` a strategy means itself alone.
+/// `*` in the name matches any characters; `!=` forbids instead. `column`, `row`, `vocab` and `replicated` mean every
+/// strategy of that axis, as `column` does `gather+column`; with `==` a strategy means itself alone.
 struct Pin {
   std::string pattern;
   bool forbids = false;
-  std::optional<Placement> placement;        ///< a value pin
-  std::vector<rules::Strategy> strategies;   ///< a layer pin: any of these
-  std::string text;                          ///< as the user wrote it
+  std::optional<Placement> placement;       ///< a value pin
+  std::vector<rules::Strategy> strategies;  ///< a layer pin: any of these
+  std::string text;                         ///< as the user wrote it
   /// What is demanded, as the user wrote it: "column".
   std::string_view wanted() const;
   /// A value pin: true where a value may lie so. As many copies as ranks are no way around `!=R`.

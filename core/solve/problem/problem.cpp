@@ -83,7 +83,8 @@ Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
   }
   const std::vector<std::string> names = layerNames(graph);
   const std::string inside = pin.pattern + ".*";
-  const bool isModule = std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(inside, name); });
+  const bool isModule =
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(inside, name); });
   return fail(ErrorCode::BadUsage, "The pin `{}` matches no layer of this model.{}", pin.text,
               isModule ? fmt::format(" `{}` names the layers in it.", inside) : didYouMean(pin.pattern, names));
 }

@@ -1,9 +1,9 @@
 #pragma once
 /// What is to be solved, and what a solution is.
 ///
-/// The search variables are the nodes in topological order: a layer chooses a strategy, any other node one of its rule's
-/// claims, an input or constant is R, a parameter lies as its layer's strategy says (R when no layer owns it). Tied parameters have one
-/// placement: a constraint.
+/// The search variables are the nodes in topological order: a layer chooses a strategy, any other node one of its
+/// rule's claims, an input or constant is R, a parameter lies as its layer's strategy says (R when no layer owns it).
+/// Tied parameters have one placement: a constraint.
 #include "graph/graph.h"
 #include "rules/rule.h"
 #include "rules/strategies.h"
@@ -21,21 +21,24 @@ struct Problem {
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
   rules::StrategyContext context;      ///< world size, menu, sequence parallelism
   std::vector<Pin> pins;
-  /// Patterns of operators ("aten::mul.Tensor", "*softmax*") whose rules are switched off: they want all operands whole.
+  /// Patterns of operators ("aten::mul.Tensor", "*softmax*") whose rules are switched off: they want all operands
+  /// whole.
   std::vector<std::string> rulesOff;
   /// Patterns of values that may change their placement right after they are computed: an even split is gathered
-  /// (S(d) to R, an all-gather), or a whole value cut (R to S(d), no traffic). Else nothing but a layer changes a placement.
+  /// (S(d) to R, an all-gather), or a whole value cut (R to S(d), no traffic). Else nothing but a layer changes a
+  /// placement.
   std::vector<std::string> redistributable;
-  CostSettings cost;                   ///< what `optimal` minimises and every plan is priced with
+  CostSettings cost;  ///< what `optimal` minimises and every plan is priced with
   /// BadUsage names the first pin, rule or redistribution that matches nothing in the graph, and the nearest names.
   Result<void> checkPins() const;
 };
 
 /// A placement for every value, a strategy for every layer.
 struct Solution {
-  std::vector<Placement> placements;                            ///< by ValueId
-  std::vector<rules::TakenOption> strategies;                   ///< by NodeId; nullopt: not a layer
-  std::map<ValueId, Placement> computedAs;  ///< redistributed values: how they are computed; `placements` has what readers see
+  std::vector<Placement> placements;           ///< by ValueId
+  std::vector<rules::TakenOption> strategies;  ///< by NodeId; nullopt: not a layer
+  std::map<ValueId, Placement> computedAs;     ///< redistributed values: how they are computed; `placements` has what
+                                               ///< readers see
   const Placement& of(ValueId value) const { return placements[value.index()]; }
   /// How the operator leaves the value; `of` is what readers see.
   const Placement& computed(ValueId value) const {

@@ -37,7 +37,8 @@ void appendForms(const Problem& problem, const Variables& variables, NodeId node
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (at[i] == 0) continue;
       form.results[i] = ways[i][at[i]];
-      form.reason += (form.reason.empty() ? "" : "; ") + changeInWords(graph, results[i], plain.results[i], form.results[i]);
+      form.reason +=
+          (form.reason.empty() ? "" : "; ") + changeInWords(graph, results[i], plain.results[i], form.results[i]);
     }
     forms.push_back(std::move(form));
   }

@@ -1,8 +1,9 @@
 #pragma once
 /// Forms that a choice takes on when the user lets its values change their placement (Problem::redistributable).
 ///
-/// A value computed as a plain even split may be gathered (S(d) to R, an all-gather), a whole one cut along any dimension
-/// that divides (R to S(d), no traffic). Nothing else: no other change is one collective with the same program on all ranks.
+/// A value computed as a plain even split may be gathered (S(d) to R, an all-gather), a whole one cut along any
+/// dimension that divides (R to S(d), no traffic). Nothing else: no other change is one collective with the same
+/// program on all ranks.
 #include "solve/problem/choice.h"
 #include "solve/problem/variables.h"
 

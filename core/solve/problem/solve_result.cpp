@@ -10,9 +10,7 @@ constexpr std::array<std::pair<Engine, std::string_view>, 3> kEngines{
 
 }  // namespace
 
-std::string_view toText(Engine engine) {
-  return kEngines[static_cast<std::size_t>(engine)].second;
-}
+std::string_view toText(Engine engine) { return kEngines[static_cast<std::size_t>(engine)].second; }
 
 std::optional<Engine> parseEngine(std::string_view text) {
   for (const auto& [engine, name] : kEngines) {

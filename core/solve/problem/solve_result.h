@@ -26,19 +26,19 @@ struct SearchStats {
 
 struct SolveResult {
   Outcome outcome = Outcome::Stopped;
-  /// Whose answer this is: the engine that was asked, or `learning`, which answers for an `optimal` that finds no plan, because
-  /// it can say what stands in the way.
+  /// Whose answer this is: the engine that was asked, or `learning`, which answers for an `optimal` that finds no plan,
+  /// because it can say what stands in the way.
   Engine engine = Engine::Reference;
-  std::optional<Solution> solution;      ///< iff Solved
-  bool isProved = true;                  ///< NoSolution: false where a search for a plan within the budget ended at `limit`
-  std::string limit;                     ///< where not proved, for people: "1000 plans"
+  std::optional<Solution> solution;  ///< iff Solved
+  bool isProved = true;              ///< NoSolution: false where a search for a plan within the budget ended at `limit`
+  std::string limit;                 ///< where not proved, for people: "1000 plans"
   SearchStats stats;
   /// NoSolution: the conflicts the search met, most often first, at most 16.
   std::vector<ConflictRecord> causes;
-  /// NoSolution under `learning` and `optimal`: demands (pins, switched-off rules, the budget) that cannot hold together, as
-  /// the search proved it; explain/explain.h leaves out of them what is not needed.
+  /// NoSolution under `learning` and `optimal`: demands (pins, switched-off rules, the budget) that cannot hold
+  /// together, as the search proved it; explain/explain.h leaves out of them what is not needed.
   Core core;
-  std::int64_t leastBytes = 0;           ///< NoSolution for the budget: what the smallest plan that was found needs; else 0
+  std::int64_t leastBytes = 0;  ///< NoSolution for the budget: what the smallest plan that was found needs; else 0
   std::shared_ptr<const Optimum> optimum;  ///< `optimal` that found a solution
 };
 

@@ -8,9 +8,7 @@ namespace {
 using graph::Argument;
 using graph::ValueList;
 
-void mix(std::size_t& seed, std::size_t hash) {
-  seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);
-}
+void mix(std::size_t& seed, std::size_t hash) { seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2); }
 
 void mixType(std::size_t& seed, const Graph& graph, ValueId value) {
   if (!value.isValid()) return mix(seed, 0x5eed);

@@ -1,6 +1,6 @@
 #pragma once
-/// Structural equality of steps: two are equal when rules and layer options cannot tell them apart. Names, scopes and which
-/// tensors they read do not count; operator, arguments, operand types and result types do.
+/// Structural equality of steps: two are equal when rules and layer options cannot tell them apart. Names, scopes and
+/// which tensors they read do not count; operator, arguments, operand types and result types do.
 #include "solve/problem/variables.h"
 
 namespace cleave::solve {

@@ -24,7 +24,7 @@ Variables::Variables(const Problem& problem) {
   const Graph& graph = *problem.graph;
   const std::size_t count = graph.nodes.size();
   m_layerIndex.assign(count, 0);
-  m_layers.emplace_back();  // index 0: not a layer
+  m_layers.emplace_back();       // index 0: not a layer
   std::vector<bool> mayBeLayer;  // by OpId
   for (const std::string& op : graph.ops) mayBeLayer.push_back(graph::mayBeLayer(op));
   for (NodeId n : idRange<NodeId>(count)) {

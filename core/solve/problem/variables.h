@@ -1,11 +1,11 @@
 #pragma once
 /// The variables of a search: which nodes are steps, what each one reads and what its choice places.
 ///
-/// Every node is a step, in topological order (ascending NodeId), except a parameter that layers own: such a parameter is
-/// placed by the first of its layers, and the other layers that share it (tied weights) must choose the same placement.
-/// A parameter is owned when every use of it is as weight or bias of a layer; any other parameter, an input or a constant
-/// is a step whose only candidate is R, as in Optimum. Derived from the problem alone, so engines, cursors and
-/// explanations agree on it. Immutable; share it between threads.
+/// Every node is a step, in topological order (ascending NodeId), except a parameter that layers own: such a parameter
+/// is placed by the first of its layers, and the other layers that share it (tied weights) must choose the same
+/// placement. A parameter is owned when every use of it is as weight or bias of a layer; any other parameter, an input
+/// or a constant is a step whose only candidate is R, as in Optimum. Derived from the problem alone, so engines,
+/// cursors and explanations agree on it. Immutable; share it between threads.
 #include "solve/problem/problem.h"
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class Variables {
   /// Operands that are placed before `node` is: for a layer its input, target, and the weight and bias that other nodes
   /// place; for any other call its operands in argument order.
   std::span<const Read> reads(NodeId node) const { return range(m_reads, m_readsBegin, node); }
-  /// Values that a choice of `node` places: its results; for a layer then its weight and its bias, for experts also their
-  /// down projections (invalid: placed elsewhere).
+  /// Values that a choice of `node` places: its results; for a layer then its weight and its bias, for experts also
+  /// their down projections (invalid: placed elsewhere).
   std::span<const ValueId> writes(NodeId node) const { return range(m_writes, m_writesBegin, node); }
   /// Pins that speak of `node` or of a value it places, as indices into Problem::pins; mostly none.
   std::span<const std::uint32_t> pins(NodeId node) const;
@@ -64,9 +64,9 @@ class Variables {
   void resolveSwitches(const Problem& problem);
 
   std::vector<NodeId> m_steps;
-  std::vector<NodeId> m_placedBy;             ///< by NodeId; valid for owned parameters only
-  std::vector<std::uint32_t> m_stepsBefore;   ///< by NodeId
-  std::vector<std::uint32_t> m_layerIndex;    ///< by NodeId: 1 + index into m_layers; 0: not a layer
+  std::vector<NodeId> m_placedBy;            ///< by NodeId; valid for owned parameters only
+  std::vector<std::uint32_t> m_stepsBefore;  ///< by NodeId
+  std::vector<std::uint32_t> m_layerIndex;   ///< by NodeId: 1 + index into m_layers; 0: not a layer
   std::vector<std::optional<graph::LayerShape>> m_layers;
   std::vector<Read> m_reads;
   std::vector<std::uint32_t> m_readsBegin;
@@ -74,8 +74,8 @@ class Variables {
   std::vector<std::uint32_t> m_writesBegin;
   std::vector<PinTargets> m_pinTargets;                                  ///< by index into Problem::pins
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> m_pins;  ///< by raw NodeId of the deciding node
-  std::unordered_map<std::uint32_t, std::uint32_t> m_rulesOff;            ///< by raw NodeId: index into Problem::rulesOff
-  std::vector<bool> m_isRedistributable;                                  ///< by ValueId; empty: none
+  std::unordered_map<std::uint32_t, std::uint32_t> m_rulesOff;  ///< by raw NodeId: index into Problem::rulesOff
+  std::vector<bool> m_isRedistributable;                        ///< by ValueId; empty: none
 };
 
 }  // namespace cleave::solve

@@ -23,12 +23,11 @@ std::string inWords(const Placement& placement, const graph::Shape& shape) {
   return fmt::format("{} on {} ({})", how, where, placement.text());
 }
 
-std::string ticked(std::string_view name) {
-  return fmt::format("`{}`", name);
-}
+std::string ticked(std::string_view name) { return fmt::format("`{}`", name); }
 
 std::string budgetName(const CostSettings& cost) {
-  return fmt::format("{} of {}", cost.memoryBudget ? "the memory budget" : ticked(cost.profile.name), bytesText(cost.budgetBytes()));
+  return fmt::format("{} of {}", cost.memoryBudget ? "the memory budget" : ticked(cost.profile.name),
+                     bytesText(cost.budgetBytes()));
 }
 
 std::string nameOf(const Graph& graph, NodeId node, bool isLayer) {

@@ -16,7 +16,8 @@ std::string nameOf(const Graph& graph, NodeId node, bool isLayer);
 std::string budgetName(const CostSettings& cost);
 /// "1,234,567"
 std::string withThousands(std::uint64_t number);
-/// "model.layers.17.mlp.up_proj" → "model.layers.*.mlp.up_proj": equal layers of repeated blocks are spoken of once. A pattern for pins.
+/// "model.layers.17.mlp.up_proj" → "model.layers.*.mlp.up_proj": equal layers of repeated blocks are spoken of once. A
+/// pattern for pins.
 std::string withoutIndices(std::string_view name);
 /// "a", "a or b", "a, b or c"
 std::string joined(const std::vector<std::string>& items, std::string_view lastSeparator);

@@ -37,14 +37,16 @@ Constraint pinConstraint(const Problem& problem, const Variables& variables, std
   Constraint constraint{.kind = ConstraintKind::Pin, .lift = pin.text};
   if (const ConflictRecord* met = firstWithPin(conflicts, pin.text)) {
     constraint.node = met->node;
-    constraint.text = fmt::format("The pin {} cannot be met: {}", ticked(pin.text), namedReason(problem, variables, *met));
+    constraint.text =
+        fmt::format("The pin {} cannot be met: {}", ticked(pin.text), namedReason(problem, variables, *met));
     return constraint;
   }
   const PinTargets& targets = variables.pinTargets(index);
   if (!targets.layers.empty()) constraint.node = targets.layers.front();
   if (targets.layers.empty() && !targets.values.empty())
     constraint.node = variables.decider(problem.graph->value(targets.values.front()).producer);
-  constraint.text = fmt::format("The pin {} takes forms away, and every form that it leaves was shown to fail.", ticked(pin.text));
+  constraint.text =
+      fmt::format("The pin {} takes forms away, and every form that it leaves was shown to fail.", ticked(pin.text));
   return constraint;
 }
 
@@ -60,8 +62,9 @@ Constraint ruleConstraint(const Problem& problem, const Variables& variables, st
   }
   const auto nodes = nodesWithOperator(pattern, *problem.graph);
   if (!nodes.empty()) constraint.node = nodes.front();
-  constraint.text = fmt::format("The rule of {} is switched off, so it takes its inputs whole only, and that was shown to fail.",
-                                ticked(pattern));
+  constraint.text =
+      fmt::format("The rule of {} is switched off, so it takes its inputs whole only, and that was shown to fail.",
+                  ticked(pattern));
   return constraint;
 }
 
@@ -71,7 +74,8 @@ std::string shownToFail(const Problem& problem, const Variables& variables, Node
                         std::span<const Choice* const> choices, const ConflictRecord& origin) {
   const std::string name = ticked(nameOf(*problem.graph, node, variables.layer(node).has_value()));
   const std::string reason = namedReason(problem, variables, origin);
-  if (choices.size() == 1) return fmt::format("{} {} was shown to fail: {}", name, choiceText(*choices.front()), reason);
+  if (choices.size() == 1)
+    return fmt::format("{} {} was shown to fail: {}", name, choiceText(*choices.front()), reason);
   std::vector<std::string> texts;
   for (const Choice* choice : choices) {
     std::string text = choiceText(*choice);

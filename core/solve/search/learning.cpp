@@ -158,7 +158,8 @@ class LearningSearch {
     std::vector<const Choice*> choices;
     const Frame& frame = m_frames[at];
     for (std::uint32_t i = 0; i < frame.outcome.count; ++i) choices.push_back(&m_memo.choice(frame.outcome, i));
-    ConflictRecord record{nodeAt(at), shownToFail(m_problem, m_variables, nodeAt(at), choices, m_memo.record(m_why.origin)), {}, {}};
+    ConflictRecord record{
+        nodeAt(at), shownToFail(m_problem, m_variables, nodeAt(at), choices, m_memo.record(m_why.origin)), {}, {}};
     for (const Fact& fact : m_why.facts) record.culprits.emplace_back(fact.value);
     for (const Demand demand : m_why.demands) {
       if (!demand.isRule) record.pins.push_back(m_problem.pins[demand.index].text);
@@ -206,18 +207,19 @@ class LearningSearch {
   TraceSink& m_sink;
   SearchReport m_report;
   Memo m_memo;
-  std::vector<Frame> m_frames;  ///< by step
+  std::vector<Frame> m_frames;        ///< by step
   std::vector<Explanation> m_failed;  ///< by step; empty until something fails
   NoGoods m_noGoods;
   std::optional<Origins> m_origins;
-  Explanation m_why;            ///< of the failure being followed back
-  std::uint32_t m_target = 0;   ///< of the last retreat
+  Explanation m_why;           ///< of the failure being followed back
+  std::uint32_t m_target = 0;  ///< of the last retreat
   ConflictCounter m_conflicts;
 };
 
 }  // namespace
 
-SolveResult solveLearning(const Problem& problem, const Variables& variables, TraceSink& sink, const Progress& progress) {
+SolveResult solveLearning(const Problem& problem, const Variables& variables, TraceSink& sink,
+                          const Progress& progress) {
   return LearningSearch(problem, variables, sink, progress).run();
 }
 

@@ -8,9 +8,7 @@ namespace {
 /// About 100 MB. A search that learns more begins anew: what it forgets it can learn again.
 constexpr std::size_t kMostFacts = 8u << 20;
 
-std::uint64_t keyOf(std::uint32_t value, std::uint32_t placement) {
-  return std::uint64_t{value} << 32 | placement;
-}
+std::uint64_t keyOf(std::uint32_t value, std::uint32_t placement) { return std::uint64_t{value} << 32 | placement; }
 
 }  // namespace
 
@@ -31,7 +29,8 @@ void Explanation::add(std::span<const Demand> more) {
   }
 }
 
-void Explanation::addBefore(std::uint32_t step, std::span<const Fact> otherFacts, std::span<const Demand> otherDemands) {
+void Explanation::addBefore(std::uint32_t step, std::span<const Fact> otherFacts,
+                            std::span<const Demand> otherDemands) {
   for (const Fact& fact : otherFacts) {
     if (fact.step >= step) break;
     add(fact);

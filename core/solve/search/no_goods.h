@@ -1,9 +1,9 @@
 #pragma once
 /// What a search has learnt: sets of placements under which there is no solution.
 ///
-/// A fact says that one value has one placement. An explanation is a set of facts, and the user's demands, that together
-/// rule out every solution, whatever else is chosen; a no-good is an explanation that is kept. It lies at its last fact: the
-/// step that would make it true last looks it up by the placement it is about to give.
+/// A fact says that one value has one placement. An explanation is a set of facts, and the user's demands, that
+/// together rule out every solution, whatever else is chosen; a no-good is an explanation that is kept. It lies at its
+/// last fact: the step that would make it true last looks it up by the placement it is about to give.
 ///
 ///     goods.add({{{step 4, `add_1`, R}, {step 9, `up_proj`, S(2)}}, {pin 0}, conflict 3});
 ///     // at step 9, with `up_proj` placed as S(2):
@@ -41,8 +41,8 @@ class NoGoods {
   explicit NoGoods(std::size_t steps) : m_countAt(steps, 0) {}
   /// `explanation` has at least one fact.
   void add(const Explanation& explanation);
-  /// A no-good that holds now that `step` has placed `writes` as the memo says, all earlier steps being placed; nullptr:
-  /// none. Good until the next `add`.
+  /// A no-good that holds now that `step` has placed `writes` as the memo says, all earlier steps being placed;
+  /// nullptr: none. Good until the next `add`.
   const Entry* broken(std::uint32_t step, const Memo& memo, std::span<const ValueId> writes) const;
   std::span<const Fact> facts(const Entry& entry) const { return {m_facts.data() + entry.firstFact, entry.factCount}; }
   std::span<const Demand> demands(const Entry& entry) const {

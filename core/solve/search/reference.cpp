@@ -10,10 +10,7 @@ namespace {
 class ReferenceSearch {
  public:
   ReferenceSearch(const Problem& problem, const Variables& variables, TraceSink& sink, const Progress& progress)
-      : m_problem(problem),
-        m_variables(variables),
-        m_report(sink, progress),
-        m_memo(problem, variables, sink) {
+      : m_problem(problem), m_variables(variables), m_report(sink, progress), m_memo(problem, variables, sink) {
     m_frames.resize(variables.steps().size());
   }
 
@@ -88,8 +85,8 @@ class ReferenceSearch {
   const Variables& m_variables;
   SearchReport m_report;
   Memo m_memo;
-  std::vector<Frame> m_frames;                  ///< by step
-  std::vector<std::uint32_t> m_open;            ///< steps with an untried candidate, ascending
+  std::vector<Frame> m_frames;        ///< by step
+  std::vector<std::uint32_t> m_open;  ///< steps with an untried candidate, ascending
   ConflictCounter m_conflicts;
 };
 

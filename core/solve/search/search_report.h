@@ -1,10 +1,10 @@
 #pragma once
 /// What engines share beside their way through the candidates: the report of a search, and what is made of its end.
 #include "base/progress.h"
+#include "solve/candidates/memo.h"
 #include "solve/problem/problem.h"
 #include "solve/problem/solve_result.h"
 #include "solve/trace/events.h"
-#include "solve/candidates/memo.h"
 
 namespace cleave::solve {
 
@@ -21,7 +21,8 @@ Solution solutionOf(const Problem& problem, const Variables& variables, const Me
     const NodeId node = variables.steps()[step];
     solution.strategies[node.index()] = choice.strategy;
     for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
-      if (choice.computedAs[i] != choice.results[i]) solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
+      if (choice.computedAs[i] != choice.results[i])
+        solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
     }
   }
   return solution;
@@ -40,7 +41,10 @@ class SearchReport {
   bool tried(NodeId node, std::uint32_t ordinal, ChoiceId choice) {
     ++m_stats.tries;
     if (m_stats.tries % kTriesBetweenPolls == 0 && !poll()) return false;
-    return send({.type = EventType::Try, .ordinal = static_cast<std::uint16_t>(ordinal), .node = node.raw(), .detail = choice.raw()});
+    return send({.type = EventType::Try,
+                 .ordinal = static_cast<std::uint16_t>(ordinal),
+                 .node = node.raw(),
+                 .detail = choice.raw()});
   }
   bool conflict(NodeId node, ConflictId id) {
     ++m_stats.conflicts;

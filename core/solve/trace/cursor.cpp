@@ -1,7 +1,7 @@
 #include "solve/trace/cursor.h"
 
-#include "solve/trace/time_index.h"
 #include "solve/problem/variables.h"
+#include "solve/trace/time_index.h"
 
 #include <algorithm>
 
@@ -11,12 +11,8 @@ namespace {
 constexpr std::size_t kReadEvents = 1 << 12;
 
 /// The node an event speaks of: a Backtrack is about the node it goes back to.
-std::uint32_t subjectOf(const Event& event) {
-  return event.type == EventType::Backtrack ? event.target : event.node;
-}
-bool hasSubject(EventType type) {
-  return !isEnd(type);
-}
+std::uint32_t subjectOf(const Event& event) { return event.type == EventType::Backtrack ? event.target : event.node; }
+bool hasSubject(EventType type) { return !isEnd(type); }
 
 bool scopeCovers(std::string_view prefix, std::string_view path) {
   if (!path.starts_with(prefix)) return false;
@@ -157,15 +153,9 @@ Cursor::~Cursor() = default;
 Cursor::Cursor(Cursor&&) noexcept = default;
 Cursor& Cursor::operator=(Cursor&&) noexcept = default;
 
-const Trace& Cursor::trace() const {
-  return *m_impl->trace;
-}
-std::shared_ptr<const Trace> Cursor::sharedTrace() const {
-  return m_impl->trace;
-}
-StepId Cursor::step() const {
-  return m_impl->step;
-}
+const Trace& Cursor::trace() const { return *m_impl->trace; }
+std::shared_ptr<const Trace> Cursor::sharedTrace() const { return m_impl->trace; }
+StepId Cursor::step() const { return m_impl->step; }
 
 void Cursor::seek(StepId step) {
   constexpr StepId kNear = 1 << 10;  // replaying these is cheaper than copying a snapshot
@@ -214,9 +204,7 @@ std::optional<StepId> Cursor::assignedAt(NodeId node) const {
   return assigned ? std::optional(assigned->step) : std::nullopt;
 }
 
-std::size_t Cursor::assignedCount() const {
-  return m_impl->state.stack().size();
-}
+std::size_t Cursor::assignedCount() const { return m_impl->state.stack().size(); }
 
 std::vector<NodeId> Cursor::changedSince(const Cursor& other) const {
   const auto& here = m_impl->state.stack();

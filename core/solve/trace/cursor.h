@@ -1,8 +1,9 @@
 #pragma once
 /// Time travel through a trace: the state of the search after any number of events.
 ///
-/// `step()` is the number of events applied: 0 is before the first, `trace.size()` after the last. Seeking costs at most
-/// one snapshot interval of replay. A cursor belongs to one thread; many cursors can read one trace, also while it grows.
+/// `step()` is the number of events applied: 0 is before the first, `trace.size()` after the last. Seeking costs at
+/// most one snapshot interval of replay. A cursor belongs to one thread; many cursors can read one trace, also while it
+/// grows.
 ///
 ///     Cursor c(trace);
 ///     c.seek(trace->size());
@@ -20,13 +21,13 @@ namespace cleave::solve {
 
 /// Where a walk stops. A breakpoint hits at an event; several may be active. All set fields must match.
 struct Breakpoint {
-  std::optional<EventType> type;           ///< e.g. Conflict
-  graph::NodeId node;                      ///< invalid: any
-  std::string op;                          ///< "" any, else operator ("aten::linear") or its short name ("linear")
-  std::string scopePrefix;                 ///< "" any, else a scope path; modules inside count
-  std::optional<Placement> placement;      ///< a Try that gives this placement to the first result
-  std::uint32_t minUndone = 0;             ///< Backtrack undoing at least so many decisions
-  std::uint64_t skipHits = 0;              ///< hit count: pass this many matches first
+  std::optional<EventType> type;       ///< e.g. Conflict
+  graph::NodeId node;                  ///< invalid: any
+  std::string op;                      ///< "" any, else operator ("aten::linear") or its short name ("linear")
+  std::string scopePrefix;             ///< "" any, else a scope path; modules inside count
+  std::optional<Placement> placement;  ///< a Try that gives this placement to the first result
+  std::uint32_t minUndone = 0;         ///< Backtrack undoing at least so many decisions
+  std::uint64_t skipHits = 0;          ///< hit count: pass this many matches first
   bool enabled = true;
 };
 
@@ -45,7 +46,8 @@ class Cursor {
   /// The event just applied (step() - 1); nullopt at step 0.
   std::optional<Event> lastEvent() const;
 
-  /// State after `step()` events; nullopt also for ids the graph does not have. A parameter that a layer owns has the choice of that layer.
+  /// State after `step()` events; nullopt also for ids the graph does not have. A parameter that a layer owns has the
+  /// choice of that layer.
   std::optional<Placement> placementOf(ValueId value) const;
   std::optional<ChoiceId> choiceOf(NodeId node) const;
   /// The step whose Try gave the node its present choice (the index of that event).
@@ -77,7 +79,8 @@ struct TimelineBucket {
   std::uint32_t tries = 0, conflicts = 0, backtracks = 0, solutions = 0;
   std::uint32_t minDepth = 0, maxDepth = 0;  ///< assigned nodes
 };
-std::vector<TimelineBucket> timeline(const Trace& trace, StepId first, StepId last, std::size_t buckets, const Progress& progress = {});
+std::vector<TimelineBucket> timeline(const Trace& trace, StepId first, StepId last, std::size_t buckets,
+                                     const Progress& progress = {});
 
 /// One event as a sentence ("`q_proj` takes column: 64 output features split over 2 ranks, 32 each").
 std::string describe(const Trace& trace, const Event& event);

@@ -1,8 +1,8 @@
-#include "solve/trace/cursor.h"
 #include "solve/problem/form.h"
 #include "solve/problem/redistribution.h"
 #include "solve/problem/variables.h"
 #include "solve/problem/wording.h"
+#include "solve/trace/cursor.h"
 
 namespace cleave::solve {
 namespace {
@@ -82,7 +82,8 @@ std::string describe(const Trace& trace, const Event& event) {
     case EventType::Solution: return "Every node has a placement: this is the solution.";
     case EventType::Exhausted: return "No candidate is left anywhere: there is no solution.";
     case EventType::Stopped: return "The search was stopped here.";
-    case EventType::Ended: return "The search ended at its limit: no solution was found, and that there is none was not shown.";
+    case EventType::Ended:
+      return "The search ended at its limit: no solution was found, and that there is none was not shown.";
   }
   return {};
 }

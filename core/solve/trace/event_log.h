@@ -1,6 +1,6 @@
 #pragma once
-/// An append-only log of events in chunks: the newest in memory up to a budget, older ones in an unlinked temporary file.
-/// One thread appends; any number of threads read what was appended before their call of `size()`.
+/// An append-only log of events in chunks: the newest in memory up to a budget, older ones in an unlinked temporary
+/// file. One thread appends; any number of threads read what was appended before their call of `size()`.
 #include "solve/trace/trace.h"
 
 #include <atomic>
@@ -37,8 +37,8 @@ class EventLog {
   std::size_t m_fill;          ///< writer only: events in the last chunk
   std::atomic<StepId> m_size = 0;
 
-  mutable std::mutex m_mutex;    ///< guards the three below; held only to look up or swap a chunk
-  std::vector<Chunk> m_chunks;   ///< null: in the file, at index × chunk bytes
+  mutable std::mutex m_mutex;   ///< guards the three below; held only to look up or swap a chunk
+  std::vector<Chunk> m_chunks;  ///< null: in the file, at index × chunk bytes
   std::size_t m_firstInMemory = 0;
   int m_file = -1;
 };

@@ -19,7 +19,8 @@ enum class EventType : std::uint8_t {
 inline constexpr std::size_t kEventTypes = 8;
 /// The last event of a search.
 constexpr bool isEnd(EventType type) {
-  return type == EventType::Solution || type == EventType::Exhausted || type == EventType::Stopped || type == EventType::Ended;
+  return type == EventType::Solution || type == EventType::Exhausted || type == EventType::Stopped ||
+         type == EventType::Ended;
 }
 std::string_view toText(EventType type);  ///< "visit", "try", ...
 

@@ -66,7 +66,8 @@ class TraceRecorder::Storage final : public Trace {
       m_limits.totalBytes *= 2;
       return true;
     }
-    stop(fmt::format("The recording reached its limit of {}.", bytesText(static_cast<std::int64_t>(m_limits.totalBytes))));
+    stop(fmt::format("The recording reached its limit of {}.",
+                     bytesText(static_cast<std::int64_t>(m_limits.totalBytes))));
     return false;
   }
   void stop(std::string why) {
@@ -87,26 +88,14 @@ TraceRecorder::TraceRecorder(std::shared_ptr<const Problem> problem, RecorderLim
     : m_storage(std::make_shared<Storage>(std::move(problem), std::move(limits))) {}
 TraceRecorder::~TraceRecorder() = default;
 
-void TraceRecorder::onStart(Engine engine) {
-  m_storage->start(engine);
-}
-ChoiceId TraceRecorder::internChoice(Choice choice) {
-  return m_storage->m_choices.add(std::move(choice));
-}
+void TraceRecorder::onStart(Engine engine) { m_storage->start(engine); }
+ChoiceId TraceRecorder::internChoice(Choice choice) { return m_storage->m_choices.add(std::move(choice)); }
 ConflictId TraceRecorder::internConflict(ConflictRecord conflict) {
   return m_storage->m_conflicts.add(std::move(conflict));
 }
-bool TraceRecorder::onEvent(const Event& event) {
-  return m_storage->append(event);
-}
-std::shared_ptr<const Trace> TraceRecorder::trace() const {
-  return m_storage;
-}
-std::uint64_t TraceRecorder::memoryBytes() const {
-  return m_storage->memoryBytes();
-}
-std::string TraceRecorder::whyStopped() const {
-  return m_storage->whyStopped();
-}
+bool TraceRecorder::onEvent(const Event& event) { return m_storage->append(event); }
+std::shared_ptr<const Trace> TraceRecorder::trace() const { return m_storage; }
+std::uint64_t TraceRecorder::memoryBytes() const { return m_storage->memoryBytes(); }
+std::string TraceRecorder::whyStopped() const { return m_storage->whyStopped(); }
 
 }  // namespace cleave::solve

@@ -1,9 +1,10 @@
 #pragma once
-/// Snapshots and block summaries of a trace, built lazily, shared by all cursors of that trace and extended while it grows.
+/// Snapshots and block summaries of a trace, built lazily, shared by all cursors of that trace and extended while it
+/// grows.
 ///
 /// The state of a search is a stack of assigned steps. A snapshot copies that stack every `interval` events; seeking
-/// replays at most one interval from the nearest one. When snapshots outgrow their budget every second one is dropped and
-/// the interval doubles. Thread-safe: one short lock, held longer only while new events are being indexed.
+/// replays at most one interval from the nearest one. When snapshots outgrow their budget every second one is dropped
+/// and the interval doubles. Thread-safe: one short lock, held longer only while new events are being indexed.
 #include "base/progress.h"
 #include "solve/trace/trace.h"
 
@@ -33,8 +34,8 @@ class SearchState {
 
  private:
   void popFrom(std::uint32_t node);
-  std::vector<Assignment> m_stack;     ///< assigned steps in order of the search
-  std::vector<std::uint32_t> m_slot;   ///< by NodeId: index into m_stack
+  std::vector<Assignment> m_stack;    ///< assigned steps in order of the search
+  std::vector<std::uint32_t> m_slot;  ///< by NodeId: index into m_stack
 };
 
 struct BlockSummary {
@@ -68,13 +69,13 @@ class TimeIndex {
 
   const Trace& m_trace;
   std::mutex m_mutex;
-  StepId m_done = 0;       ///< events indexed
+  StepId m_done = 0;  ///< events indexed
   StepId m_interval;
   std::size_t m_heldAssignments = 0;
-  SearchState m_state;     ///< after m_done events
+  SearchState m_state;                                       ///< after m_done events
   std::vector<std::shared_ptr<const Snapshot>> m_snapshots;  ///< at multiples of m_interval
   std::vector<BlockSummary> m_blocks;
-  BlockSummary m_open;     ///< the block being filled
+  BlockSummary m_open;  ///< the block being filled
 };
 
 }  // namespace cleave::solve

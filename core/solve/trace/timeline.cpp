@@ -1,6 +1,6 @@
+#include "solve/problem/variables.h"
 #include "solve/trace/cursor.h"
 #include "solve/trace/time_index.h"
-#include "solve/problem/variables.h"
 
 #include <algorithm>
 

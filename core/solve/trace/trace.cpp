@@ -1,8 +1,8 @@
 #include "solve/trace/trace.h"
 
+#include "solve/problem/variables.h"
 #include "solve/trace/time_index.h"
 #include "solve/trace/trace_tables.h"
-#include "solve/problem/variables.h"
 
 #include <array>
 #include <mutex>
@@ -10,9 +10,7 @@
 namespace cleave::solve {
 namespace {
 
-void mix(std::size_t& seed, std::size_t hash) {
-  seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);
-}
+void mix(std::size_t& seed, std::size_t hash) { seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2); }
 
 }  // namespace
 
@@ -49,9 +47,7 @@ struct Trace::Derived {
 Trace::Trace() : m_derived(std::make_unique<Derived>()) {}
 Trace::~Trace() = default;
 
-Trace::Derived& Trace::derived() const {
-  return *m_derived;
-}
+Trace::Derived& Trace::derived() const { return *m_derived; }
 
 const Variables& Trace::variables() const {
   Derived& d = derived();

@@ -1,8 +1,9 @@
 #pragma once
 /// The recording of a search: every event in 16 bytes, with interned tables for what events refer to.
 ///
-/// Engines report to a `TraceSink` they were handed. `TraceRecorder` is the sink that keeps everything: the newest chunks
-/// in memory up to a budget, older ones in an unlinked temporary file, up to a limit at which the search pauses and asks
+/// Engines report to a `TraceSink` they were handed. `TraceRecorder` is the sink that keeps everything: the newest
+/// chunks in memory up to a budget, older ones in an unlinked temporary file, up to a limit at which the search pauses
+/// and asks
 /// (`onFull`). A finished recording is an immutable `Trace`, read by any number of `Cursor`s; a recording still growing
 /// can be read up to `Trace::size()` while one engine thread appends (single writer, many readers).
 /// Deterministic: same problem, same engine, same bytes.

@@ -12,8 +12,8 @@
 ///   ..  u64      Digest of all of the above in one content: a changed bit may leave events that could have been
 #include "base/digest.h"
 #include "base/output_file.h"
-#include "solve/trace/trace_json.h"
 #include "solve/problem/variables.h"
+#include "solve/trace/trace_json.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,6 @@
 #include "graph/json.h"
 #include "solve/problem/device_profile.h"
 
-
 #include <algorithm>
 #include <array>
 
@@ -22,9 +21,7 @@ constexpr JsonLimits kHeaderLimits{.bytes = 512 << 20, .depth = 32, .elements = 
 // ---- writing
 // ---------------------------------------------------------------------------------------------------------
 
-Json toJson(const std::optional<CollectiveKind>& kind) {
-  return kind ? Json(rules::toText(*kind)) : Json(nullptr);
-}
+Json toJson(const std::optional<CollectiveKind>& kind) { return kind ? Json(rules::toText(*kind)) : Json(nullptr); }
 
 Json toJson(const StrategyOption& option) {
   Json json{{"name", rules::toText(option.strategy)}, {"input", option.input.text()},
@@ -75,7 +72,8 @@ Json toJson(const Problem& problem) {
 
 Result<Placement> placementOf(const std::string& text, const std::string& name) {
   const auto parsed = Placement::parse(text);
-  if (!parsed) return fail(ErrorCode::BadInput, "{} is {}, which is no placement such as R or S(1).", name, quotedText(text));
+  if (!parsed)
+    return fail(ErrorCode::BadInput, "{} is {}, which is no placement such as R or S(1).", name, quotedText(text));
   return *parsed;
 }
 
@@ -85,7 +83,8 @@ Result<Placement> placementField(const JsonObject& fields, const char* key) {
 }
 
 std::optional<CollectiveKind> parseCollective(std::string_view word) {
-  const auto found = std::find_if(kCollectives.begin(), kCollectives.end(), [&](CollectiveKind kind) { return rules::toText(kind) == word; });
+  const auto found = std::find_if(kCollectives.begin(), kCollectives.end(),
+                                  [&](CollectiveKind kind) { return rules::toText(kind) == word; });
   return found == kCollectives.end() ? std::nullopt : std::optional(*found);
 }
 
@@ -135,9 +134,7 @@ Result<Choice> readChoice(const JsonObject& fields) {
   return choice;
 }
 
-IntegerRange below(std::size_t bound) {
-  return {0, static_cast<std::int64_t>(bound) - 1};
-}
+IntegerRange below(std::size_t bound) { return {0, static_cast<std::int64_t>(bound) - 1}; }
 
 Result<ConflictRecord> readConflict(const JsonObject& fields, const Graph& graph) {
   ConflictRecord conflict;

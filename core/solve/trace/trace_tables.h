@@ -1,6 +1,6 @@
 #pragma once
-/// The interned tables of a trace: equal entries are kept once. Entries never move, so references to them stay good while
-/// more are added; one thread adds, any thread reads.
+/// The interned tables of a trace: equal entries are kept once. Entries never move, so references to them stay good
+/// while more are added; one thread adds, any thread reads.
 #include "solve/trace/trace.h"
 
 #include <deque>

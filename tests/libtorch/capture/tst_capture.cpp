@@ -11,8 +11,8 @@
 #include <thread>
 
 using namespace cleave;
-using torch_capture::CaptureOptions;
 using torch_capture::CapturedModel;
+using torch_capture::CaptureOptions;
 
 namespace {
 
@@ -27,7 +27,8 @@ CapturedModel capture(const std::string& name, const CaptureOptions& options = {
 }
 
 std::size_t count(const graph::Graph& graph, std::string_view op) {
-  return static_cast<std::size_t>(std::ranges::count_if(graph.nodes, [&](const graph::Node& node) { return graph.opName(node) == op; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(graph.nodes, [&](const graph::Node& node) { return graph.opName(node) == op; }));
 }
 
 /// Compares with tests/data/graphs/<name>.txt. `CLEAVE_UPDATE_GOLDENS=1` writes the file instead; CI refuses that.
@@ -54,9 +55,12 @@ class TestCapture : public QObject {
     QTest::addColumn<QString>("model");
     QTest::addColumn<bool>("mask");
     QTest::addColumn<bool>("loss");
-    QTest::newRow("llama") << "llama" << "decoders/llama-padded-left" << false << true;
-    QTest::newRow("mistral with window and mask") << "mistral-window-mask" << "decoders/mistral-window-padded-left" << true << false;
-    QTest::newRow("qwen2, tied") << "qwen2-tied" << "decoders/qwen2-tied-padded-left" << false << false;
+    QTest::newRow("llama") << "llama"
+                           << "decoders/llama-padded-left" << false << true;
+    QTest::newRow("mistral with window and mask") << "mistral-window-mask"
+                                                  << "decoders/mistral-window-padded-left" << true << false;
+    QTest::newRow("qwen2, tied") << "qwen2-tied"
+                                 << "decoders/qwen2-tied-padded-left" << false << false;
   }
   void goldens() {
     QFETCH(QString, golden);
@@ -102,7 +106,8 @@ class TestCapture : public QObject {
     QCOMPARE(count(aten, "aten::embedding"), std::size_t(1));
     QCOMPARE(count(aten, "aten::scaled_dot_product_attention"), std::size_t(2));
     QCOMPARE(count(aten, "aten::cross_entropy_loss"), std::size_t(1));
-    for (const char* gone : {"aten::silu", "aten::transpose.int", "aten::_unsafe_view", "aten::to.dtype", "aten::arange", "aten::matmul"}) {
+    for (const char* gone : {"aten::silu", "aten::transpose.int", "aten::_unsafe_view", "aten::to.dtype",
+                             "aten::arange", "aten::matmul"}) {
       QCOMPARE(count(aten, gone), std::size_t(0));
     }
     QVERIFY(count(*captured.captured, "aten::silu") == 2 && count(*captured.captured, "aten::to.dtype") > 10);
@@ -179,7 +184,8 @@ class TestCapture : public QObject {
     QFETCH(int, keep);
     QFETCH(QString, phrase);
     const auto folder = formats::openModelFolder(modelPath("models/llama"));
-    const auto result = torch_capture::captureModel(*folder, {.batch = batch, .sequence = sequence, .logitsToKeep = keep});
+    const auto result =
+        torch_capture::captureModel(*folder, {.batch = batch, .sequence = sequence, .logitsToKeep = keep});
     QVERIFY(!result);
     QVERIFY2(QString::fromStdString(result.error().message).contains(phrase), result.error().message.c_str());
     QCOMPARE(exitCode(result.error().code), 2);
@@ -207,7 +213,8 @@ class TestCapture : public QObject {
     const std::string expected = graph::toText(*capture("models/qwen2").aten);
     std::vector<std::jthread> threads;
     std::vector<std::string> texts(4);
-    for (std::string& text : texts) threads.emplace_back([&text] { text = graph::toText(*capture("models/qwen2").aten); });
+    for (std::string& text : texts)
+      threads.emplace_back([&text] { text = graph::toText(*capture("models/qwen2").aten); });
     threads.clear();
     for (const std::string& text : texts) QVERIFY(text == expected);
   }
@@ -216,8 +223,8 @@ class TestCapture : public QObject {
   void capturesALargeModel() {
     const auto captured = capture("models/llama-126-layers", {.batch = 1, .sequence = 4096});
     const double perLayer = static_cast<double>(captured.aten->nodes.size()) / 126;
-    qInfo("%zu ATen nodes, %.1f per layer, capture %.0f ms, decompose %.0f ms", captured.aten->nodes.size(), perLayer, captured.captureMs,
-          captured.decomposeMs);
+    qInfo("%zu ATen nodes, %.1f per layer, capture %.0f ms, decompose %.0f ms", captured.aten->nodes.size(), perLayer,
+          captured.captureMs, captured.decomposeMs);
     QVERIFY(perLayer > 60 && perLayer < 75);
   }
 };

@@ -39,7 +39,8 @@ bool isLeaf(const std::string& op) { return torch_capture::leafShapeFunction(op)
 
 bool isCore(const std::string& op) {
   const auto dot = op.find('.');
-  const auto handle = c10::Dispatcher::singleton().findSchema({op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1)});
+  const auto handle =
+      c10::Dispatcher::singleton().findSchema({op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1)});
   return handle && handle->hasTag(at::Tag::core);
 }
 
@@ -48,12 +49,15 @@ bool isCore(const std::string& op) {
 class TestDecompose : public QObject {
   Q_OBJECT
  private slots:
-  /// After a mutation functionalization makes the mutated view anew, used or not: that belongs to the mutating operator.
+  /// After a mutation functionalization makes the mutated view anew, used or not: that belongs to the mutating
+  /// operator.
   void functionalizes_data() {
     QTest::addColumn<int>("program");
     QTest::addColumn<QString>("expected");
     const char* sources = "x: f32[2,4] = input #0\nweight: f32[4,4] = parameter #1\n";
-    const auto row = [&](const char* name, int program, const char* text) { QTest::newRow(name) << program << QString("%1%2").arg(sources, text); };
+    const auto row = [&](const char* name, int program, const char* text) {
+      QTest::newRow(name) << program << QString("%1%2").arg(sources, text);
+    };
     row("linear().add_()", 0,
         "linear_0: f32[2,4] = aten::linear(x, weight, None) #2\n"
         "add_0: f32[2,4] = aten::add.Tensor(linear_0, x, 1) #3\n"
@@ -96,7 +100,9 @@ class TestDecompose : public QObject {
           whole.slice(1, 0, 2).mul_(3);
           return whole.neg();
         },
-        [](const at::Tensor& x, const at::Tensor&) { return at::dropout(x.to(at::kFloat), 0.5, /*train=*/false).relu().add(x); },
+        [](const at::Tensor& x, const at::Tensor&) {
+          return at::dropout(x.to(at::kFloat), 0.5, /*train=*/false).relu().add(x);
+        },
     };
     const std::string text = textOf(record(programs[program]).aten);
     QVERIFY2(QString::fromStdString(text) == expected, text.c_str());
@@ -121,10 +127,16 @@ class TestDecompose : public QObject {
         [](const at::Tensor& x, const at::Tensor& w) { return at::matmul(at::silu(x), w.t()); },
         [](const at::Tensor& x, const at::Tensor&) { return at::layer_norm(x, {4}).transpose(0, 1).reshape({8}); },
         [](const at::Tensor& x, const at::Tensor&) { return at::softmax(x.masked_fill(x.gt(0), -1.0), -1); },
-        [](const at::Tensor& x, const at::Tensor&) { return x.unbind(0)[1].add(at::zeros({4}, x.options())).add(at::arange(4, x.options())); },
+        [](const at::Tensor& x, const at::Tensor&) {
+          return x.unbind(0)[1].add(at::zeros({4}, x.options())).add(at::arange(4, x.options()));
+        },
         [](const at::Tensor& x, const at::Tensor&) { return at::rsub(x, 1).mul(at::ones_like(x)); },
-        [](const at::Tensor& x, const at::Tensor&) { return at::rms_norm(x, {4}).expand({3, 2, 4}).permute({2, 0, 1}).contiguous(); },
-        [](const at::Tensor& x, const at::Tensor& w) { return at::embedding(w, x.slice(1, 0, 2).to(at::kLong)).mean(1); },
+        [](const at::Tensor& x, const at::Tensor&) {
+          return at::rms_norm(x, {4}).expand({3, 2, 4}).permute({2, 0, 1}).contiguous();
+        },
+        [](const at::Tensor& x, const at::Tensor& w) {
+          return at::embedding(w, x.slice(1, 0, 2).to(at::kLong)).mean(1);
+        },
         [](const at::Tensor& x, const at::Tensor& w) { return at::gelu(at::addmm(x.select(0, 0), x, w), "tanh"); },
     };
     const RecordedGraphs graphs = record(programs[program]);
@@ -134,8 +146,9 @@ class TestDecompose : public QObject {
   void everyFixtureIsCoreOrLeaf_data() {
     QTest::addColumn<QString>("model");
     QTest::addColumn<int>("dtype");
-    for (const char* model : {"models/llama", "models/llama-tied", "models/qwen2", "decoders/mistral-window", "decoders/linear-rope-gelu",
-                              "decoders/dynamic-rope-long", "decoders/yarn-rope", "decoders/llama3-rope-biases"}) {
+    for (const char* model :
+         {"models/llama", "models/llama-tied", "models/qwen2", "decoders/mistral-window", "decoders/linear-rope-gelu",
+          "decoders/dynamic-rope-long", "decoders/yarn-rope", "decoders/llama3-rope-biases"}) {
       QTest::addRow("%s f32", model) << model << int(graph::DType::Float32);
       QTest::addRow("%s bf16", model) << model << int(graph::DType::BFloat16);
     }
@@ -152,13 +165,13 @@ class TestDecompose : public QObject {
 
   void refusesTensorsFromElsewhere() {
     QVERIFY_THROWS_EXCEPTION(c10::Error, record([](const at::Tensor& x, const at::Tensor&) {
-      at::Tensor stranger;
-      {
-        const Recorder::Suspension unrecorded;
-        stranger = at::ones({2, 4});
-      }
-      return x.add(stranger);
-    }));
+                               at::Tensor stranger;
+                               {
+                                 const Recorder::Suspension unrecorded;
+                                 stranger = at::ones({2, 4});
+                               }
+                               return x.add(stranger);
+                             }));
   }
 
   void leavesTheThreadAsItWas() {

@@ -1,7 +1,7 @@
 // Shapes without values: every registered meta kernel and every leaf against LibTorch's CPU kernels, and inferResults.
+#include "libtorch/bridge/dtypes.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/shape_functions.h"
-#include "libtorch/bridge/dtypes.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -36,8 +36,12 @@ const std::vector<Case>& cases() {
       {"aten::linear", {value(0), value(1), value(2)}, {{kF, {2, 3, 4}}, {kF, {5, 4}}, {kF, {5}}}},
       {"aten::linear", {value(0), value(1)}, {{kF, {4}}, {kF, {5, 4}}}},
       {"aten::embedding", {value(0), value(1)}, {{kF, {9, 4}}, {kL, {2, 3}}}},
-      {"aten::scaled_dot_product_attention", {value(0), value(1), value(2)}, {{kF, {2, 4, 3, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 4, 5, 6}}}},
-      {"aten::scaled_dot_product_attention", {value(0), value(1), value(2), value(3)}, {{kF, {2, 4, 3, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 1, 3, 5}}}},
+      {"aten::scaled_dot_product_attention",
+       {value(0), value(1), value(2)},
+       {{kF, {2, 4, 3, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 4, 5, 6}}}},
+      {"aten::scaled_dot_product_attention",
+       {value(0), value(1), value(2), value(3)},
+       {{kF, {2, 4, 3, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 4, 5, 8}}, {kF, {2, 1, 3, 5}}}},
       {"aten::cross_entropy_loss", {value(0), value(1)}, {{kF, {6, 9}}, {kL, {6}}}},
       {"aten::cross_entropy_loss", {value(0), value(1), {}, integer(0)}, {{kF, {6, 9, 2}}, {kL, {6, 2}}}},
       {"aten::cross_entropy_loss", {value(0), value(1), {}, integer(0)}, {{kF, {6, 9}}, {kF, {6, 9}}}},
@@ -50,8 +54,12 @@ const std::vector<Case>& cases() {
       {"aten::logsumexp", {value(0), Ints{1}, true}, {{kF, {2, 3}}}},
       {"aten::max", {value(0)}, {{kL, {2, 3}}}},
       {"aten::min", {value(0)}, {{kF, {2, 3}}}},
-      {"aten::convolution", {value(0), value(1), {}, Ints{2}, Ints{1}, Ints{1}, false, Ints{0}, integer(2)}, {{kF, {1, 4, 9}}, {kF, {6, 2, 3}}}},
-      {"aten::convolution", {value(0), value(1), value(2), Ints{2, 1}, Ints{1, 0}, Ints{1, 2}, true, Ints{1, 0}, integer(1)}, {{kF, {2, 4, 5, 6}}, {kF, {4, 3, 3, 2}}, {kF, {3}}}},
+      {"aten::convolution",
+       {value(0), value(1), {}, Ints{2}, Ints{1}, Ints{1}, false, Ints{0}, integer(2)},
+       {{kF, {1, 4, 9}}, {kF, {6, 2, 3}}}},
+      {"aten::convolution",
+       {value(0), value(1), value(2), Ints{2, 1}, Ints{1, 0}, Ints{1, 2}, true, Ints{1, 0}, integer(1)},
+       {{kF, {2, 4, 5, 6}}, {kF, {4, 3, 3, 2}}, {kF, {3}}}},
       {"aten::std.correction", {value(0), Ints{-1}, {}, true}, {{kF, {2, 3}}}},
       {"aten::var.correction", {value(0), Ints{0}}, {{kF, {2, 3}}}},
       {"aten::var.correction", {value(0)}, {{kF, {2, 3}}}},
@@ -67,12 +75,16 @@ const std::vector<Case>& cases() {
       {"aten::prod", {value(0), DType::Float64}, {{kF, {2, 3}}}},
       {"aten::native_dropout", {value(0), 0.5, true}, {{kF, {2, 3}}}},
       {"aten::native_layer_norm", {value(0), Ints{3, 4}, {}, {}, 1e-5}, {{kF, {2, 3, 4}}}},
-      {"aten::native_group_norm", {value(0), {}, {}, integer(2), integer(4), integer(9), integer(2), 1e-5}, {{kF, {2, 4, 3, 3}}}},
+      {"aten::native_group_norm",
+       {value(0), {}, {}, integer(2), integer(4), integer(9), integer(2), 1e-5},
+       {{kF, {2, 4, 3, 3}}}},
       {"aten::_adaptive_avg_pool2d", {value(0), Ints{2, 3}}, {{kF, {1, 2, 6, 6}}}},
       {"aten::_adaptive_avg_pool3d", {value(0), Ints{2, 3, 1}}, {{kF, {1, 2, 6, 6, 4}}}},
       {"aten::reflection_pad2d", {value(0), Ints{1, 2, 0, 1}}, {{kF, {1, 2, 4, 5}}}},
       {"aten::_cdist_forward", {value(0), value(1), 2.0, {}}, {{kF, {2, 3, 4}}, {kF, {2, 5, 4}}}},
-      {"aten::embedding_dense_backward", {value(0), value(1), integer(9), integer(-1), false}, {{kF, {2, 3, 4}}, {kL, {2, 3}}}},
+      {"aten::embedding_dense_backward",
+       {value(0), value(1), integer(9), integer(-1), false},
+       {{kF, {2, 3, 4}}, {kL, {2, 3}}}},
   };
   return all;
 }
@@ -82,7 +94,8 @@ const std::set<std::string> kRefused = {"aten::nonzero", "aten::_local_scalar_de
 
 at::Tensor tensorOf(const TensorType& type) {
   const at::ScalarType dtype = models::toScalarType(type.dtype);
-  return at::isFloatingType(dtype) ? at::rand(type.shape).softmax(type.shape.empty() ? 0 : -1).to(dtype) : at::ones(type.shape, dtype);
+  return at::isFloatingType(dtype) ? at::rand(type.shape).softmax(type.shape.empty() ? 0 : -1).to(dtype)
+                                   : at::ones(type.shape, dtype);
 }
 
 c10::IValue onCpu(const Argument& argument, const std::vector<at::Tensor>& tensors) {
@@ -98,14 +111,16 @@ c10::IValue onCpu(const Argument& argument, const std::vector<at::Tensor>& tenso
 std::vector<TensorType> runOnCpu(const Case& test, const std::vector<Argument>& args) {
   const std::string name = test.op;
   const auto dot = name.find('.');
-  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+      name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
   std::vector<at::Tensor> tensors;
   for (const TensorType& type : test.operands) tensors.push_back(tensorOf(type));
   torch::jit::Stack stack;
   for (const Argument& argument : args) stack.push_back(onCpu(argument, tensors));
   op.callBoxed(&stack);
   std::vector<TensorType> types;
-  for (const c10::IValue& result : stack) types.push_back({*models::toDType(result.toTensor().scalar_type()), result.toTensor().sizes().vec()});
+  for (const c10::IValue& result : stack)
+    types.push_back({*models::toDType(result.toTensor().scalar_type()), result.toTensor().sizes().vec()});
   return types;
 }
 

@@ -13,10 +13,12 @@
 
 namespace cleave::tests {
 
-inline at::Tensor readTensor(const fs::path& file, const graph::TensorType& type, std::int64_t offset, std::int64_t bytes) {
+inline at::Tensor readTensor(const fs::path& file, const graph::TensorType& type, std::int64_t offset,
+                             std::int64_t bytes) {
   at::Tensor tensor = at::empty(type.shape, models::toScalarType(type.dtype));
   const auto opened = RandomAccessFile::open(file);
-  CLEAVE_CHECK(opened && opened->readAt(offset, {static_cast<std::byte*>(tensor.mutable_data_ptr()), static_cast<std::size_t>(bytes)}),
+  CLEAVE_CHECK(opened && opened->readAt(offset, {static_cast<std::byte*>(tensor.mutable_data_ptr()),
+                                                 static_cast<std::size_t>(bytes)}),
                "{} cannot be read", file.string());
   return tensor;
 }
@@ -26,16 +28,19 @@ inline std::map<std::string, at::Tensor> readTensors(const fs::path& file) {
   const auto header = formats::readSafetensorsHeader(file);
   CLEAVE_CHECK(header.has_value(), "{}", header.error().message);
   std::map<std::string, at::Tensor> tensors;
-  for (const auto& [name, entry] : header->tensors) tensors[name] = readTensor(file, entry.type, entry.offset, entry.bytes);
+  for (const auto& [name, entry] : header->tensors)
+    tensors[name] = readTensor(file, entry.type, entry.offset, entry.bytes);
   return tensors;
 }
 
-/// Answers with the tensors it was given, cast to the dtype that is asked for; a missing or misshapen one is a broken test.
+/// Answers with the tensors it was given, cast to the dtype that is asked for; a missing or misshapen one is a broken
+/// test.
 class WeightsHost : public models::ModelHost {
  public:
   explicit WeightsHost(std::map<std::string, at::Tensor> weights) : m_weights(std::move(weights)) {}
   explicit WeightsHost(const formats::ModelFolder& folder) {
-    for (const auto& [name, stored] : folder.tensors) m_weights[name] = readTensor(folder.path / stored.file, stored.type, stored.offset, stored.bytes);
+    for (const auto& [name, stored] : folder.tensors)
+      m_weights[name] = readTensor(folder.path / stored.file, stored.type, stored.offset, stored.bytes);
   }
   at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) override {
     const auto found = m_weights.find(name);

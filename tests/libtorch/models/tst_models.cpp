@@ -11,7 +11,8 @@ using nlohmann::json;
 namespace {
 
 json llama() {
-  return json::parse(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 112,
+  return json::parse(
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 112,
     "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 256, "torch_dtype": "float32"})");
 }
 
@@ -42,7 +43,9 @@ class TestModels : public QObject {
   }
 
   void readsBothDialectsAlike() {
-    const auto older = read(with(llama(), R"({"torch_dtype": "bfloat16", "rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}})"));
+    const auto older = read(
+        with(llama(),
+             R"({"torch_dtype": "bfloat16", "rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}})"));
     auto newerJson = with(llama(), R"({"dtype": "bfloat16", "head_dim": null,
       "rope_parameters": {"rope_theta": 5e5, "rope_type": "linear", "factor": 2.0}})");
     newerJson.erase("torch_dtype");
@@ -84,37 +87,63 @@ class TestModels : public QObject {
   void readsYarnsAttentionFactor() {
     const auto plain = read(with(llama(), R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}})"));
     QCOMPARE(plain.rope.attentionFactor, 0.1 * std::log(4.0) + 1.0);
-    const auto scaled = read(with(llama(), R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0}})"));
+    const auto scaled = read(with(
+        llama(), R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0}})"));
     QCOMPARE(scaled.rope.attentionFactor, 1.0);
   }
 
   void refusesWhatItCannotUse_data() {
     QTest::addColumn<QString>("patch");
     QTest::addColumn<QString>("phrase");
-    QTest::newRow("unknown architecture") << R"({"model_type": "falcon", "architectures": ["FalconForCausalLM"]})" << "\"FalconForCausalLM\" (model_type \"falcon\")";
-    QTest::newRow("lists the known ones") << R"({"model_type": "falcon"})" << "LlamaForCausalLM (llama), MistralForCausalLM (mistral), Qwen2ForCausalLM (qwen2)";
-    QTest::newRow("other head") << R"({"architectures": ["LlamaForSequenceClassification"]})" << "unknown architecture \"LlamaForSequenceClassification\"";
-    QTest::newRow("no type") << R"({"model_type": null, "architectures": null})" << "neither model_type nor architectures";
-    QTest::newRow("missing size") << R"({"hidden_size": null})" << "hidden_size is missing";
-    QTest::newRow("text for a number") << R"({"hidden_size": "64"})" << "hidden_size must be";
-    QTest::newRow("negative") << R"({"num_hidden_layers": -1})" << "num_hidden_layers must be";
-    QTest::newRow("zero") << R"({"vocab_size": 0})" << "vocab_size must be";
-    QTest::newRow("huge") << R"({"hidden_size": 4611686018427387904})" << "hidden_size must be";
-    QTest::newRow("fraction") << R"({"num_attention_heads": 2.5})" << "num_attention_heads must be";
-    QTest::newRow("heads do not divide") << R"({"num_attention_heads": 7, "num_key_value_heads": 7})" << "a multiple of num_attention_heads (7)";
-    QTest::newRow("groups do not divide") << R"({"num_key_value_heads": 3})" << "a multiple of num_key_value_heads (3)";
-    QTest::newRow("odd head") << R"({"head_dim": 7})" << "head_dim must be such that heads have an even size";
-    QTest::newRow("activation") << R"({"hidden_act": "mish"})" << "hidden_act must be one of silu";
-    QTest::newRow("dtype") << R"({"torch_dtype": "int8"})" << "torch_dtype must be float32";
-    QTest::newRow("quantized") << R"({"quantization_config": {"bits": 4}})" << "quantization_config is set";
-    QTest::newRow("epsilon") << R"({"rms_norm_eps": -1e-6})" << "rms_norm_eps must be a number from 0 to 1";
-    QTest::newRow("flag") << R"({"tie_word_embeddings": "yes"})" << "tie_word_embeddings must be";
-    QTest::newRow("rope kind") << R"({"rope_scaling": {"rope_type": "longrope"}})" << "rope_scaling.rope_type must be one of default";
-    QTest::newRow("rope type key") << R"({"rope_scaling": {"type": "su"}})" << "rope_scaling.type must be one of default";
-    QTest::newRow("rope list") << R"({"rope_scaling": []})" << "rope_scaling must be";
-    QTest::newRow("rope factor") << R"({"rope_scaling": {"rope_type": "linear", "factor": 0}})" << "rope_scaling.factor must be";
-    QTest::newRow("rope factor missing") << R"({"rope_parameters": {"rope_type": "linear"}})" << "rope_parameters.factor is missing";
-    QTest::newRow("partial rotation") << R"({"partial_rotary_factor": 0.5})" << "partial_rotary_factor must be 1";
+    QTest::newRow("unknown architecture") << R"({"model_type": "falcon", "architectures": ["FalconForCausalLM"]})"
+                                          << "\"FalconForCausalLM\" (model_type \"falcon\")";
+    QTest::newRow("lists the known ones")
+        << R"({"model_type": "falcon"})"
+        << "LlamaForCausalLM (llama), MistralForCausalLM (mistral), Qwen2ForCausalLM (qwen2)";
+    QTest::newRow("other head") << R"({"architectures": ["LlamaForSequenceClassification"]})"
+                                << "unknown architecture \"LlamaForSequenceClassification\"";
+    QTest::newRow("no type") << R"({"model_type": null, "architectures": null})"
+                             << "neither model_type nor architectures";
+    QTest::newRow("missing size") << R"({"hidden_size": null})"
+                                  << "hidden_size is missing";
+    QTest::newRow("text for a number") << R"({"hidden_size": "64"})"
+                                       << "hidden_size must be";
+    QTest::newRow("negative") << R"({"num_hidden_layers": -1})"
+                              << "num_hidden_layers must be";
+    QTest::newRow("zero") << R"({"vocab_size": 0})"
+                          << "vocab_size must be";
+    QTest::newRow("huge") << R"({"hidden_size": 4611686018427387904})"
+                          << "hidden_size must be";
+    QTest::newRow("fraction") << R"({"num_attention_heads": 2.5})"
+                              << "num_attention_heads must be";
+    QTest::newRow("heads do not divide") << R"({"num_attention_heads": 7, "num_key_value_heads": 7})"
+                                         << "a multiple of num_attention_heads (7)";
+    QTest::newRow("groups do not divide") << R"({"num_key_value_heads": 3})"
+                                          << "a multiple of num_key_value_heads (3)";
+    QTest::newRow("odd head") << R"({"head_dim": 7})"
+                              << "head_dim must be such that heads have an even size";
+    QTest::newRow("activation") << R"({"hidden_act": "mish"})"
+                                << "hidden_act must be one of silu";
+    QTest::newRow("dtype") << R"({"torch_dtype": "int8"})"
+                           << "torch_dtype must be float32";
+    QTest::newRow("quantized") << R"({"quantization_config": {"bits": 4}})"
+                               << "quantization_config is set";
+    QTest::newRow("epsilon") << R"({"rms_norm_eps": -1e-6})"
+                             << "rms_norm_eps must be a number from 0 to 1";
+    QTest::newRow("flag") << R"({"tie_word_embeddings": "yes"})"
+                          << "tie_word_embeddings must be";
+    QTest::newRow("rope kind") << R"({"rope_scaling": {"rope_type": "longrope"}})"
+                               << "rope_scaling.rope_type must be one of default";
+    QTest::newRow("rope type key") << R"({"rope_scaling": {"type": "su"}})"
+                                   << "rope_scaling.type must be one of default";
+    QTest::newRow("rope list") << R"({"rope_scaling": []})"
+                               << "rope_scaling must be";
+    QTest::newRow("rope factor") << R"({"rope_scaling": {"rope_type": "linear", "factor": 0}})"
+                                 << "rope_scaling.factor must be";
+    QTest::newRow("rope factor missing") << R"({"rope_parameters": {"rope_type": "linear"}})"
+                                         << "rope_parameters.factor is missing";
+    QTest::newRow("partial rotation") << R"({"partial_rotary_factor": 0.5})"
+                                      << "partial_rotary_factor must be 1";
   }
   void refusesWhatItCannotUse() {
     QFETCH(QString, patch);

@@ -1,10 +1,10 @@
-// The decoder's forward pass on real weights: logits and loss of transformers 4.45.2, which wrote every expected.safetensors
-// (4.57.1 that of olmo2, which the older one does not know).
+// The decoder's forward pass on real weights: logits and loss of transformers 4.45.2, which wrote every
+// expected.safetensors (4.57.1 that of olmo2, which the older one does not know).
 #include "libtorch/models/decoder.h"
 #include "tests/libtorch/models/model_weights.h"
 
-#include <QtTest>
 #include <c10/core/GradMode.h>
+#include <QtTest>
 
 using namespace cleave;
 
@@ -50,10 +50,11 @@ class TestModelsDecoder : public QObject {
  private slots:
   void equalsTransformers_data() {
     QTest::addColumn<QString>("name");
-    for (const char* name : {"models/llama", "models/llama-tied", "models/qwen2", "decoders/llama3-rope-biases", "decoders/linear-rope-gelu",
-                             "decoders/dynamic-rope-long", "decoders/yarn-rope", "decoders/llama-padded-left", "decoders/llama-padded-right",
-                             "decoders/mistral-window", "decoders/mistral-window-padded-left", "decoders/qwen2-tied-padded-left",
-                             "decoders/olmo2"}) {
+    for (const char* name :
+         {"models/llama", "models/llama-tied", "models/qwen2", "decoders/llama3-rope-biases",
+          "decoders/linear-rope-gelu", "decoders/dynamic-rope-long", "decoders/yarn-rope", "decoders/llama-padded-left",
+          "decoders/llama-padded-right", "decoders/mistral-window", "decoders/mistral-window-padded-left",
+          "decoders/qwen2-tied-padded-left", "decoders/olmo2"}) {
       QTest::newRow(name) << name;
     }
   }
@@ -62,7 +63,8 @@ class TestModelsDecoder : public QObject {
     const Fixture fixture(name.toStdString());
     const auto outputs = fixture.run(fixture.inputs());
     QVERIFY(tests::largestDifference(outputs.logits, fixture.expected.at("logits")) < kTolerance);
-    QVERIFY(tests::largestDifference(outputs.loss->reshape({1}), fixture.expected.at("loss").reshape({1})) < kTolerance);
+    QVERIFY(tests::largestDifference(outputs.loss->reshape({1}), fixture.expected.at("loss").reshape({1})) <
+            kTolerance);
   }
 
   void readsTheNewerDialectToTheSameNumbers() {
@@ -113,7 +115,8 @@ class TestModelsDecoder : public QObject {
     QVERIFY(tests::largestDifference(outputs.logits, fixture.expected.at("logits").narrow(1, 14, 2)) < kTolerance);
   }
 
-  /// Half precision of parameters and activations: two layers keep logits of magnitude 4 within 0.15 (bfloat16 has 8 bits).
+  /// Half precision of parameters and activations: two layers keep logits of magnitude 4 within 0.15 (bfloat16 has 8
+  /// bits).
   void halfPrecisionStaysNear_data() {
     QTest::addColumn<int>("dtype");
     QTest::addColumn<double>("tolerance");

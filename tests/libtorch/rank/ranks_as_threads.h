@@ -42,8 +42,8 @@ inline torch_rank::NamedTensors runAlone(torch_rank::Program& program) {
   return need(program.run(*solo, memory));
 }
 
-/// Runs `body` as `count` ranks, each a thread with its own Gloo connections. c10d's flight recorder is one per process and
-/// not made for that: set TORCH_FR_BUFFER_SIZE to 0 before.
+/// Runs `body` as `count` ranks, each a thread with its own Gloo connections. c10d's flight recorder is one per process
+/// and not made for that: set TORCH_FR_BUFFER_SIZE to 0 before.
 inline void asRanks(int count, const std::function<void(torch_rank::Collectives&)>& body) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -65,9 +65,10 @@ inline void asRanks(int count, const std::function<void(torch_rank::Collectives&
 
 }  // namespace cleave::tests
 
-#define COMPARE_TENSORS(a, b, tolerance)                                                                                      \
-  do {                                                                                                                        \
-    const at::Tensor left = (a), right = (b);                                                                                 \
-    QCOMPARE(left.sizes().vec(), right.sizes().vec());                                                                        \
-    QVERIFY2(at::allclose(left, right, tolerance, tolerance, /*equal_nan=*/true), cleave::tests::where(left, right).c_str()); \
+#define COMPARE_TENSORS(a, b, tolerance)                                          \
+  do {                                                                            \
+    const at::Tensor left = (a), right = (b);                                     \
+    QCOMPARE(left.sizes().vec(), right.sizes().vec());                            \
+    QVERIFY2(at::allclose(left, right, tolerance, tolerance, /*equal_nan=*/true), \
+             cleave::tests::where(left, right).c_str());                          \
   } while (false)

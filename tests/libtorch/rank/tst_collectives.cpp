@@ -1,5 +1,6 @@
 /// Meeting, deadlines and devices: what ranks do when somebody does not answer, and how a device that works behind the
-/// host's back is waited for and timed. The device is played by marks over Gloo, through the interface that CUDA's fill.
+/// host's back is waited for and timed. The device is played by marks over Gloo, through the interface that CUDA's
+/// fill.
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/nccl_loader.h"
 
@@ -129,7 +130,8 @@ class CollectivesTest : public QObject {
     const Connected connected = connectGloo(group);
     QVERIFY(!connected);
     QCOMPARE(connected.error().code, ErrorCode::Environment);
-    const std::string phrase = fmt::format("Rank 1 of 2 cannot meet the others at {}:{} within 1.5 s", address.toStdString(), listener.port);
+    const std::string phrase =
+        fmt::format("Rank 1 of 2 cannot meet the others at {}:{} within 1.5 s", address.toStdString(), listener.port);
     QVERIFY2(connected.error().message.starts_with(phrase), connected.error().message.c_str());
   }
 
@@ -144,7 +146,8 @@ class CollectivesTest : public QObject {
     qunsetenv("GLOO_SOCKET_IFNAME");
     QVERIFY(!connected);
     QCOMPARE(connected.error().code, ErrorCode::Environment);
-    QVERIFY2(connected.error().message.starts_with("Rank 1 of 2 finds no network device for Gloo: "), connected.error().message.c_str());
+    QVERIFY2(connected.error().message.starts_with("Rank 1 of 2 finds no network device for Gloo: "),
+             connected.error().message.c_str());
   }
 
   /// Who is to blame is told by what is thrown, and by the system's words where a library has no type for it.
@@ -152,17 +155,34 @@ class CollectivesTest : public QObject {
     QTest::addColumn<Thrower>("thrower");
     QTest::addColumn<ErrorCode>("code");
     QTest::addColumn<QString>("phrase");
-    const auto row = [](const char* name, Thrower thrower, ErrorCode code, const char* phrase) { QTest::newRow(name) << thrower << code << QString(phrase); };
-    row("c10d's backend", [] { TORCH_CHECK_WITH(DistBackendError, false, "NCCL error: unhandled system error"); }, ErrorCode::RankFailed, "unhandled system error");
-    row("c10d's store", [] { TORCH_CHECK_WITH(DistStoreError, false, "wait timeout"); }, ErrorCode::RankFailed, "wait timeout");
-    row("c10d's network, without descriptors", [] { TORCH_CHECK_WITH(DistNetworkError, false, "failed to connect (errno: 24 - Too many open files)"); },
+    const auto row = [](const char* name, Thrower thrower, ErrorCode code, const char* phrase) {
+      QTest::newRow(name) << thrower << code << QString(phrase);
+    };
+    row(
+        "c10d's backend", [] { TORCH_CHECK_WITH(DistBackendError, false, "NCCL error: unhandled system error"); },
+        ErrorCode::RankFailed, "unhandled system error");
+    row(
+        "c10d's store", [] { TORCH_CHECK_WITH(DistStoreError, false, "wait timeout"); }, ErrorCode::RankFailed,
+        "wait timeout");
+    row(
+        "c10d's network, without descriptors",
+        [] { TORCH_CHECK_WITH(DistNetworkError, false, "failed to connect (errno: 24 - Too many open files)"); },
         ErrorCode::Environment, "(ulimit -n)");
-    row("Gloo without descriptors", [] { throw std::runtime_error("[gloo/device.cc:80] rv != -1. socket: Too many open files"); }, ErrorCode::Environment,
-        "(ulimit -n)");
-    row("no memory", [] { throw std::bad_alloc(); }, ErrorCode::Environment, "there is no memory left: ");
-    row("no memory for a tensor", [] { TORCH_CHECK_WITH(OutOfMemoryError, false, "64 bytes were asked for"); }, ErrorCode::Environment, "64 bytes");
-    row("no thread", [] { throw std::system_error(EAGAIN, std::generic_category()); }, ErrorCode::Environment, "no more threads can be started: ");
-    row("two ranks on one GPU", [] { throw std::runtime_error("Ranks 0 and 1 have the same GPU."); }, ErrorCode::Environment, "Ranks 0 and 1 have the same GPU.");
+    row(
+        "Gloo without descriptors",
+        [] { throw std::runtime_error("[gloo/device.cc:80] rv != -1. socket: Too many open files"); },
+        ErrorCode::Environment, "(ulimit -n)");
+    row(
+        "no memory", [] { throw std::bad_alloc(); }, ErrorCode::Environment, "there is no memory left: ");
+    row(
+        "no memory for a tensor", [] { TORCH_CHECK_WITH(OutOfMemoryError, false, "64 bytes were asked for"); },
+        ErrorCode::Environment, "64 bytes");
+    row(
+        "no thread", [] { throw std::system_error(EAGAIN, std::generic_category()); }, ErrorCode::Environment,
+        "no more threads can be started: ");
+    row(
+        "two ranks on one GPU", [] { throw std::runtime_error("Ranks 0 and 1 have the same GPU."); },
+        ErrorCode::Environment, "Ranks 0 and 1 have the same GPU.");
   }
   void whatIsThrownTellsWhoIsToBlame() {
     QFETCH(Thrower, thrower);
@@ -181,7 +201,8 @@ class CollectivesTest : public QObject {
     QVERIFY(!connected);
     QCOMPARE(connected.error().code, code);
     const QString said = QString::fromStdString(connected.error().message);
-    QVERIFY2(said.startsWith("Rank 1 of 2 cannot connect to its peers through NCCL: ") && said.contains(phrase), qPrintable(said));
+    QVERIFY2(said.startsWith("Rank 1 of 2 cannot connect to its peers through NCCL: ") && said.contains(phrase),
+             qPrintable(said));
   }
 
   /// A communicator waits for ever for a rank that died on the way.
@@ -201,7 +222,8 @@ class CollectivesTest : public QObject {
     *isOver = true;
     QVERIFY(!connected);
     QCOMPARE(connected.error().code, ErrorCode::RankFailed);
-    QCOMPARE(QString::fromStdString(connected.error().message), QString("Rank 0 of 2 cannot connect to its peers through NCCL: they did not answer within 3 s."));
+    QCOMPARE(QString::fromStdString(connected.error().message),
+             QString("Rank 0 of 2 cannot connect to its peers through NCCL: they did not answer within 3 s."));
   }
 
   void aPeerThatNeverComesIsGivenUp() {
@@ -212,7 +234,9 @@ class CollectivesTest : public QObject {
     QVERIFY(!connected);
     // It is rank 0 itself: there is no other one to look for.
     QVERIFY2(connected.error().message.find("rank 0") == std::string::npos, connected.error().message.c_str());
-    QVERIFY2(connected.error().message.ends_with("not all of them came. Was every rank started, and is that address this host's?"), connected.error().message.c_str());
+    QVERIFY2(connected.error().message.ends_with(
+                 "not all of them came. Was every rank started, and is that address this host's?"),
+             connected.error().message.c_str());
   }
 
   /// torchrun's agent serves the store: no rank may do so at the same address, and each attempt has keys of its own.
@@ -270,7 +294,8 @@ class CollectivesTest : public QObject {
       collectives->setObserver([&](const CollectiveRecord& record) {
         told.push_back(fmt::format("{} {} {}", record.kind, record.bytes, record.time.count()));
       });
-      if (!collectives->allReduce(at::ones({4}), Reduction::Sum) || !collectives->allGather(at::ones({4}), 0)) qFatal("a call failed");
+      if (!collectives->allReduce(at::ones({4}), Reduction::Sum) || !collectives->allGather(at::ones({4}), 0))
+        qFatal("a call failed");
       if (!told.empty()) qFatal("told of a call that is not through");
       device.isStuck = false;
       if (!collectives->finish()) qFatal("it does not finish");
@@ -284,10 +309,13 @@ class CollectivesTest : public QObject {
     QTest::addColumn<QString>("what");
     QTest::addColumn<int>("code");
     QTest::addColumn<QString>("complaint");
-    QTest::newRow("it hangs") << "hangs" << 5 << "Rank 0 of 1 gave up: all_reduce of 16 bytes was not through after 0.2 s.";
-    QTest::newRow("communication broke") << "broke" << 5 << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
+    QTest::newRow("it hangs") << "hangs" << 5
+                              << "Rank 0 of 1 gave up: all_reduce of 16 bytes was not through after 0.2 s.";
+    QTest::newRow("communication broke") << "broke" << 5
+                                         << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
     // Its own fault: a peer must not be looked for.
-    QTest::newRow("the device failed") << "failed" << 4 << "Rank 0 of 1 gave up: CUDA error: an illegal memory access was encountered.";
+    QTest::newRow("the device failed") << "failed" << 4
+                                       << "Rank 0 of 1 gave up: CUDA error: an illegal memory access was encountered.";
   }
   void aDeviceThatNeverFinishesIsGivenUp() {
     QFETCH(QString, what);

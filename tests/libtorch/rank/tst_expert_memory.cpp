@@ -67,20 +67,25 @@ class ExpertMemoryTest : public QObject {
       const auto inference = metered(run);
       // The allocator is exact but for what is smaller than a place: conditions and counts.
       const std::int64_t expected = result + memory.forward(one), slack = expected / 100 + 4096;
-      QVERIFY2(std::abs(inference.peak - expected) < slack, qPrintable(QString("%1, not %2").arg(inference.peak).arg(expected)));
+      QVERIFY2(std::abs(inference.peak - expected) < slack,
+               qPrintable(QString("%1, not %2").arg(inference.peak).arg(expected)));
       QCOMPARE(inference.live, result);
     }
     made.reset();
     for (at::Tensor* tensor : {&call.hidden, &call.shares, &call.gateUp, &call.down}) tensor->requires_grad_(true);
     const auto training = metered(run);
     const std::int64_t kept = result + memory.kept(places);
-    QVERIFY2(std::abs(training.live - kept) < kept / 100 + 4096, qPrintable(QString("%1, not %2").arg(training.live).arg(kept)));
+    QVERIFY2(std::abs(training.live - kept) < kept / 100 + 4096,
+             qPrintable(QString("%1, not %2").arg(training.live).arg(kept)));
     const auto backward = metered([&] { made.backward(at::ones_like(made)); });
-    // Gradients that stay come on top, of the weights and of the tokens; the formula has all of them at the fullest moment.
+    // Gradients that stay come on top, of the weights and of the tokens; the formula has all of them at the fullest
+    // moment.
     const std::int64_t gradients = 2 * result + kItem * (call.gateUp.numel() + call.down.numel() + call.shares.numel());
-    QVERIFY2(backward.peak <= memory.backward(one) + gradients + 4096,
-             qPrintable(QString("%1, more than %2 and %3").arg(backward.peak).arg(memory.backward(one)).arg(gradients)));
-    QVERIFY2(backward.peak >= memory.backward(one), qPrintable(QString("%1, less than %2").arg(backward.peak).arg(memory.backward(one))));
+    QVERIFY2(
+        backward.peak <= memory.backward(one) + gradients + 4096,
+        qPrintable(QString("%1, more than %2 and %3").arg(backward.peak).arg(memory.backward(one)).arg(gradients)));
+    QVERIFY2(backward.peak >= memory.backward(one),
+             qPrintable(QString("%1, less than %2").arg(backward.peak).arg(memory.backward(one))));
   }
 };
 

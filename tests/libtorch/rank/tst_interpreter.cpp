@@ -1,4 +1,5 @@
-/// The rank's parts in one process: programs, collectives over Gloo between threads, parallel layers against whole ones.
+/// The rank's parts in one process: programs, collectives over Gloo between threads, parallel layers against whole
+/// ones.
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
 #include "libtorch/rank/memory_probe.h"
@@ -186,24 +187,27 @@ class ExecTest : public QObject {
   /// By what the allocator throws, not by what it says.
   void runningOutOfMemoryIsTheMachinesFault() {
     const AllocationCounter counter;
-    Program program = bound("x: f32[1] = input\nexpand_0: f32[1099511627776,1024] = aten::expand(x, [1099511627776, 1024])\n"
-                            "clone_0: f32[1099511627776,1024] = aten::clone(expand_0)\nreturn y=clone_0\n");
+    Program program = bound(
+        "x: f32[1] = input\nexpand_0: f32[1099511627776,1024] = aten::expand(x, [1099511627776, 1024])\n"
+        "clone_0: f32[1099511627776,1024] = aten::clone(expand_0)\nreturn y=clone_0\n");
     give(program, "x", at::ones({1}));
     LiveMemory memory;
     const auto outputs = program.run(*makeSoloCollectives(), memory);
     QVERIFY(!outputs);
     QCOMPARE(outputs.error().code, ErrorCode::Environment);
-    QVERIFY2(outputs.error().message.find("4 PiB were asked for, and there is no memory left") != std::string::npos, outputs.error().message.c_str());
+    QVERIFY2(outputs.error().message.find("4 PiB were asked for, and there is no memory left") != std::string::npos,
+             outputs.error().message.c_str());
   }
 
   void aDeviceThatFailsDoesNotEndTheSampling() {
     std::atomic<int> samples = 0, heartbeats = 0;
     {
-      MemorySampler sampler([](protocol::MemorySample&) { throw std::runtime_error("CUDA error: unspecified launch failure"); },
-                            [&](const protocol::Message& message) {
-                              if (const auto* sample = std::get_if<protocol::MemorySample>(&message)) samples += sample->rss > 0;
-                              if (std::holds_alternative<protocol::Heartbeat>(message)) ++heartbeats;
-                            });
+      MemorySampler sampler(
+          [](protocol::MemorySample&) { throw std::runtime_error("CUDA error: unspecified launch failure"); },
+          [&](const protocol::Message& message) {
+            if (const auto* sample = std::get_if<protocol::MemorySample>(&message)) samples += sample->rss > 0;
+            if (std::holds_alternative<protocol::Heartbeat>(message)) ++heartbeats;
+          });
       QTRY_VERIFY(samples > 2 && heartbeats > 0);
     }
   }

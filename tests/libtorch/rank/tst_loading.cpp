@@ -94,7 +94,8 @@ class ExecLoadingTest : public QObject {
       QCOMPARE(report.bytesRead, local[0] * local[1] * graph::itemSize(storedType));
       QCOMPARE(report.bytesRead, plan::shardBytes(plan, rank));
       QCOMPARE(loaded.load(), local[0] * local[1] * 4);
-      QVERIFY(counter.largest() >= local[0] * local[1] * 4 && counter.largest() <= local[0] * local[1] * 4 + kStagingBytes);
+      QVERIFY(counter.largest() >= local[0] * local[1] * 4 &&
+              counter.largest() <= local[0] * local[1] * 4 + kStagingBytes);
       // The allocator agrees: the tensor and the staging, nothing else of size.
       QVERIFY2(counter.peak() <= local[0] * local[1] * 4 + kStagingBytes + (64 << 10),
                std::to_string(counter.peak()).c_str());
@@ -139,7 +140,8 @@ class ExecLoadingTest : public QObject {
     std::atomic<std::int64_t> loaded = 0;
     const auto missing = loadWeights(program, plan, {m_folder.path().toStdString(), 0}, loaded);
     QVERIFY(!missing);
-    const std::string phrase = "lacks 300 of the model's 300 parameters: layer0, layer1, layer2 and 297 more. Use --init";
+    const std::string phrase =
+        "lacks 300 of the model's 300 parameters: layer0, layer1, layer2 and 297 more. Use --init";
     QVERIFY2(missing.error().message.find(phrase) != std::string::npos, missing.error().message.c_str());
   }
 
@@ -167,26 +169,32 @@ class ExecLoadingTest : public QObject {
     QTest::addColumn<QList<qint64>>("values");
     QTest::addColumn<QString>("complaint");  // empty: they are taken
     const char* const kTable =
-        "ids: i64[2,2] = input\nw: f32[5,2] = parameter\nembedding_0: f32[2,2,2] = aten::embedding(w, ids)\nreturn y=embedding_0\n";
+        "ids: i64[2,2] = input\nw: f32[5,2] = parameter\nembedding_0: f32[2,2,2] = aten::embedding(w, ids)\nreturn "
+        "y=embedding_0\n";
     const char* const kPart =
         "ids: i64[2,2] = input\nw: f32[5,2] = parameter\n"
         "vocab_embedding_0: f32[2,2,2] = cleave::vocab_embedding(w, ids, 10, -1)\nreturn y=vocab_embedding_0\n";
     const char* const kShifted =
         "ids: i64[2,2] = input\nw: f32[5,2] = parameter\nadd_0: i64[2,2] = aten::add.Tensor(ids, 2)\n"
-        "view_0: i64[4] = aten::view(add_0, [4])\nembedding_0: f32[4,2] = aten::embedding(w, view_0)\nreturn y=embedding_0\n";
+        "view_0: i64[4] = aten::view(add_0, [4])\nembedding_0: f32[4,2] = aten::embedding(w, view_0)\nreturn "
+        "y=embedding_0\n";
     const char* const kLoss =
         "ids: i64[2,2] = input\nw: f32[4,5] = parameter\nslice_0: i64[2,2] = aten::slice.Tensor(ids, 1, 0, 2)\n"
-        "view_0: i64[4] = aten::view(slice_0, [4])\nloss_0: f32[] = aten::cross_entropy_loss(w, view_0, None, 1, -7)\nreturn loss=loss_0\n";
+        "view_0: i64[4] = aten::view(slice_0, [4])\nloss_0: f32[] = aten::cross_entropy_loss(w, view_0, None, 1, "
+        "-7)\nreturn loss=loss_0\n";
     const char* const kFree = "ids: i64[2,2] = input\nadd_0: i64[2,2] = aten::add.Tensor(ids, ids)\nreturn y=add_0\n";
     QTest::newRow("rows of a table") << QByteArray(kTable) << QList<qint64>{0, 4, 1, 2} << "";
-    QTest::newRow("one too many") << QByteArray(kTable) << QList<qint64>{0, 4, 5, 2} << "ids holds 5 at [1, 0], which is none of the 5 rows of the table (0 to 4)";
+    QTest::newRow("one too many") << QByteArray(kTable) << QList<qint64>{0, 4, 5, 2}
+                                  << "ids holds 5 at [1, 0], which is none of the 5 rows of the table (0 to 4)";
     QTest::newRow("negative") << QByteArray(kTable) << QList<qint64>{0, -1, 1, 2} << "ids holds -1 at [0, 1]";
     QTest::newRow("a split table has all rows") << QByteArray(kPart) << QList<qint64>{9, 5, 0, 2} << "";
-    QTest::newRow("beyond a split table") << QByteArray(kPart) << QList<qint64>{9, 10, 0, 2} << "ids holds 10 at [0, 1], which is none of the 10 rows";
+    QTest::newRow("beyond a split table")
+        << QByteArray(kPart) << QList<qint64>{9, 10, 0, 2} << "ids holds 10 at [0, 1], which is none of the 10 rows";
     QTest::newRow("behind a view, shifted") << QByteArray(kShifted) << QList<qint64>{-2, 2, 0, 1} << "";
     QTest::newRow("shifted too far") << QByteArray(kShifted) << QList<qint64>{-2, 2, 3, 1} << "ids holds 3 at [1, 0]";
     QTest::newRow("ignored labels") << QByteArray(kLoss) << QList<qint64>{-7, 4, 0, -7} << "";
-    QTest::newRow("another loss's ignored label") << QByteArray(kLoss) << QList<qint64>{-100, 4, 0, 1} << "ids holds -100 at [0, 0], which is none of the 5 classes";
+    QTest::newRow("another loss's ignored label") << QByteArray(kLoss) << QList<qint64>{-100, 4, 0, 1}
+                                                  << "ids holds -100 at [0, 0], which is none of the 5 classes";
     QTest::newRow("nothing indexes with it") << QByteArray(kFree) << QList<qint64>{-100, 4, 1000000, 1} << "";
   }
   void indicesOfNothingAreNamedBeforeTheRun() {
@@ -210,16 +218,22 @@ class ExecLoadingTest : public QObject {
     QTest::addColumn<QList<qint64>>("values");
     QTest::addColumn<QString>("complaint");
     QTest::newRow("zeros and ones") << QList<qint64>{0, 1, 1, 1} << "";
-    QTest::newRow("seven") << QList<qint64>{0, 1, 7, 1} << "attention_mask holds 7 at [1, 0], which is none of 0 (padding) and 1 (a token).";
-    QTest::newRow("negative") << QList<qint64>{0, -1, 1, 1} << "attention_mask holds -1 at [0, 1], which is none of 0 (padding) and 1 (a token).";
+    QTest::newRow("seven") << QList<qint64>{0, 1, 7, 1}
+                           << "attention_mask holds 7 at [1, 0], which is none of 0 (padding) and 1 (a token).";
+    QTest::newRow("negative") << QList<qint64>{0, -1, 1, 1}
+                              << "attention_mask holds -1 at [0, 1], which is none of 0 (padding) and 1 (a token).";
   }
   void aMaskSaysYesOrNo() {
     QFETCH(QList<qint64>, values);
     QFETCH(QString, complaint);
     const std::vector<std::int64_t> numbers(values.begin(), values.end());
     const auto file = std::filesystem::path(m_folder.filePath("mask.safetensors").toStdString());
-    QVERIFY(formats::writeSafetensors(file, std::vector<formats::TensorView>{{"attention_mask", {DType::Int64, {2, 2}}, std::as_bytes(std::span(numbers))}}));
-    Program given = bound("attention_mask: i64[2,2] = input\nadd_0: i64[2,2] = aten::add.Tensor(attention_mask, attention_mask)\nreturn y=add_0\n");
+    QVERIFY(formats::writeSafetensors(
+        file, std::vector<formats::TensorView>{
+                  {"attention_mask", {DType::Int64, {2, 2}}, std::as_bytes(std::span(numbers))}}));
+    Program given = bound(
+        "attention_mask: i64[2,2] = input\nadd_0: i64[2,2] = aten::add.Tensor(attention_mask, attention_mask)\nreturn "
+        "y=add_0\n");
     const auto read = readInputs(given, file);
     QCOMPARE(read.has_value(), complaint.isEmpty());
     if (read) return;

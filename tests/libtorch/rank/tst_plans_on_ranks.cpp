@@ -1,8 +1,9 @@
-/// Plans of small graphs, run on ranks and against the unsplit graph: what the rules and the strategies promise together.
+/// Plans of small graphs, run on ranks and against the unsplit graph: what the rules and the strategies promise
+/// together.
 #include "tests/libtorch/rank/ranks_as_threads.h"
 
-#include "tests/support/plan_fixture.h"
 #include "solve/checker.h"
+#include "tests/support/plan_fixture.h"
 
 #include <random>
 
@@ -53,7 +54,8 @@ NamedTensors runWhole(const std::shared_ptr<const graph::Graph>& graph, const Te
 NamedTensors runAsRank(const plan::Plan& plan, const Tensors& tensors, torch_rank::Collectives& collectives) {
   Program program = need(Program::bind(plan.program, at::kCPU));
   for (const auto& [name, tensor] : tensors) {
-    const auto parameter = std::find_if(plan.parameters.begin(), plan.parameters.end(), [&](const auto& p) { return p.name == name; });
+    const auto parameter =
+        std::find_if(plan.parameters.begin(), plan.parameters.end(), [&](const auto& p) { return p.name == name; });
     give(program, name, parameter == plan.parameters.end() ? tensor : partOf(*parameter, tensor, collectives.rank()));
   }
   LiveMemory memory;
@@ -103,7 +105,8 @@ class ExecPlansTest : public QObject {
     gathered["head"] = Strategy::ColumnGather;
     row("padded head, cap and loss", kCappedHead, headAndLoss, {2, 3, 4}, 13);
     row("padded head, gathered", kCappedHead, gathered, {2, 3, 4}, 13);
-    row("padded vocabulary in a decoder", plan::testing::decoderWithVocabulary(13), plan::testing::kDecoderSplit, {2}, 13);
+    row("padded vocabulary in a decoder", plan::testing::decoderWithVocabulary(13), plan::testing::kDecoderSplit, {2},
+        13);
     row("experts by expert", expertsGraph(12, 6, "silu"), {{"mlp", Strategy::ByExpert}}, {2, 3, 4}, 12);
     row("experts inside each", expertsGraph(5, 12, "gelu_tanh"), {{"mlp", Strategy::InExpert}}, {2, 3, 4}, 5);
     row("whole experts", expertsGraph(5, 7, "relu"), {{"mlp", Strategy::Whole}}, {2}, 5);
@@ -114,7 +117,8 @@ class ExecPlansTest : public QObject {
     QFETCH(QList<int>, worlds);
     QFETCH(int, below);
     for (const int ranks : worlds) {
-      const auto request = plan::testing::requestFor(graph, {ranks, rules::Menu::Full, rules::SequenceParallel::Off}, strategies);
+      const auto request =
+          plan::testing::requestFor(graph, {ranks, rules::Menu::Full, rules::SequenceParallel::Off}, strategies);
       QCOMPARE(solve::check(*request.problem, *request.solution), std::vector<std::string>());
       computesTheSame(request, below);
     }
@@ -140,10 +144,12 @@ class ExecPlansTest : public QObject {
         if (parsed->node(value.producer).kind != graph::NodeKind::Call) continue;
         const std::size_t dims = value.type.shape.size();
         const bool isWhole = dims == 0 || random() % 2 == 0;
-        const auto placement = isWhole ? rules::Placement() : rules::Placement::split(static_cast<int>(random() % dims));
+        const auto placement =
+            isWhole ? rules::Placement() : rules::Placement::split(static_cast<int>(random() % dims));
         demands.pins.push_back(value.name + "=" + placement.text());
       }
-      const rules::StrategyContext context{2, random() % 2 == 0 ? rules::Menu::Full : rules::Menu::Optimum, rules::SequenceParallel::Off};
+      const rules::StrategyContext context{2, random() % 2 == 0 ? rules::Menu::Full : rules::Menu::Optimum,
+                                           rules::SequenceParallel::Off};
       const auto request = plan::testing::solutionUnder(graph, context, demands);
       if (!request) continue;
       for (const auto& [value, computed] : request->solution->computedAs) ++(computed.isSplit() ? gathered : cut);
@@ -164,7 +170,8 @@ class ExecPlansTest : public QObject {
     LiveMemory memory;
     const auto ran = program.run(*solo, memory);
     QVERIFY(!ran);
-    QVERIFY2(ran.error().message.find("expert 7 lies outside the 3 experts") != std::string::npos, ran.error().message.c_str());
+    QVERIFY2(ran.error().message.find("expert 7 lies outside the 3 experts") != std::string::npos,
+             ran.error().message.c_str());
   }
 
  private:
@@ -175,13 +182,16 @@ class ExecPlansTest : public QObject {
     const Tensors tensors = drawn(*plan.graph, below);
     const NamedTensors whole = runWhole(plan.graph, tensors);
     std::vector<NamedTensors> results(static_cast<std::size_t>(ranks));
-    asRanks(ranks, [&](torch_rank::Collectives& c) { results[static_cast<std::size_t>(c.rank())] = runAsRank(plan, tensors, c); });
+    asRanks(ranks, [&](torch_rank::Collectives& c) {
+      results[static_cast<std::size_t>(c.rank())] = runAsRank(plan, tensors, c);
+    });
     for (const NamedTensors& result : results) {
       QCOMPARE(result.size(), whole.size());
       for (std::size_t i = 0; i < whole.size(); ++i) {
         QCOMPARE(result[i].second.sizes().vec(), whole[i].second.sizes().vec());
         const double difference = (result[i].second - whole[i].second).abs().max().item<double>();
-        QVERIFY2(difference < 1e-4, fmt::format("{} on {} ranks differs by {}", whole[i].first, ranks, difference).c_str());
+        QVERIFY2(difference < 1e-4,
+                 fmt::format("{} on {} ranks differs by {}", whole[i].first, ranks, difference).c_str());
       }
     }
   }

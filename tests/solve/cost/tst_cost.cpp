@@ -1,8 +1,8 @@
 /// Costs against numbers worked out by hand: Megatron-LM's collectives (arXiv:1909.08053, arXiv:2205.05198), FLOPs of a
 /// transformer layer, optimizer states, the KV cache; and sums against parts on random graphs.
 #include "solve/cost/cost_model.h"
-#include "tests/support/solve_support.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -21,7 +21,8 @@ Solution solved(const Problem& problem) {
 }
 
 Problem problemFor(std::shared_ptr<const Graph> graph, int ranks, bool isTraining,
-                   rules::SequenceParallel sequence = rules::SequenceParallel::Off, rules::Menu menu = rules::Menu::Optimum) {
+                   rules::SequenceParallel sequence = rules::SequenceParallel::Off,
+                   rules::Menu menu = rules::Menu::Optimum) {
   Problem problem;
   problem.graph = std::move(graph);
   problem.context = {ranks, menu, sequence};
@@ -39,7 +40,8 @@ StepCost costOfNode(const Problem& problem, const Solution& solution, std::strin
 }
 
 /// Bytes that one more decoder layer sends.
-std::int64_t trafficOfALayer(LlamaSizes sizes, int ranks, bool isTraining, rules::SequenceParallel sequence = rules::SequenceParallel::Off) {
+std::int64_t trafficOfALayer(LlamaSizes sizes, int ranks, bool isTraining,
+                             rules::SequenceParallel sequence = rules::SequenceParallel::Off) {
   sizes.layers = 2;
   const auto two = costOfReference(problemFor(llamaGraph(sizes), ranks, isTraining, sequence)).sum;
   sizes.layers = 3;
@@ -65,9 +67,11 @@ class TestCost : public QObject {
     const std::int64_t hidden = s.batch * s.sequence * s.hidden * kReal;
     const std::int64_t loss = 3 * s.batch * (s.sequence - 1) * kReal;
     const std::int64_t logits = s.batch * s.sequence * s.vocab * kReal;
-    QCOMPARE(costOfReference(problemFor(llamaGraph(s), 2, false)).sum.trafficBytes, s.layers * 2 * hidden + hidden + loss + logits);
+    QCOMPARE(costOfReference(problemFor(llamaGraph(s), 2, false)).sum.trafficBytes,
+             s.layers * 2 * hidden + hidden + loss + logits);
     // The head's input needs one gradient reduction, as every column layer's does; nobody wants whole logits.
-    QCOMPARE(costOfReference(problemFor(llamaGraph(s), 2, true)).sum.trafficBytes, s.layers * 4 * hidden + hidden + hidden + loss);
+    QCOMPARE(costOfReference(problemFor(llamaGraph(s), 2, true)).sum.trafficBytes,
+             s.layers * 4 * hidden + hidden + hidden + loss);
   }
 
   void sequenceParallelismMovesTheSameInHalves() {
@@ -105,7 +109,8 @@ class TestCost : public QObject {
     problem.cost.profile.linkLatencySeconds = 1;
     // Embedding, two a layer, three in the loss, the logits' gather.
     const std::int64_t collectives = 1 + 2 * sizes.layers + 3 + 1;
-    const Femtoseconds difference = costOf(problem, solution).sum.trafficFs - without - collectives * 1'000'000'000'000'000;
+    const Femtoseconds difference =
+        costOf(problem, solution).sum.trafficFs - without - collectives * 1'000'000'000'000'000;
     QVERIFY(difference <= collectives && -difference <= collectives);
   }
 
@@ -116,7 +121,9 @@ class TestCost : public QObject {
     problem.cost.profile.memoryBytesPerSecond = 1e30;  // only FLOPs count
     problem.cost.profile.floatFlopsPerSecond = 1e15;   // one FLOP a femtosecond
     const Solution solution = solved(problem);
-    const auto flops = [&](std::string_view value) { return static_cast<std::int64_t>(costOfNode(problem, solution, value).computeFs.count()); };
+    const auto flops = [&](std::string_view value) {
+      return static_cast<std::int64_t>(costOfNode(problem, solution, value).computeFs.count());
+    };
     const std::int64_t tokens = s.batch * s.sequence, width = s.hidden / s.heads;
     QCOMPARE(flops("linear_0"), 2 * tokens * s.hidden * s.hidden);
     QCOMPARE(flops("linear_1"), 2 * tokens * s.hidden * s.kvHeads * width);
@@ -204,7 +211,8 @@ class TestCost : public QObject {
     for (std::uint64_t seed = 1; seed <= 150; ++seed) {
       RandomGraph random(seed);
       const auto graph = random.build(12);
-      for (const auto sequence : {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto}) {
+      for (const auto sequence :
+           {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto}) {
         for (const bool isTraining : {false, true}) {
           const Problem problem = problemFor(graph, 2, isTraining, sequence, rules::Menu::Full);
           const auto result = record(std::make_shared<const Problem>(problem)).result;

@@ -1,8 +1,8 @@
-/// A training step's traffic and memory against numbers worked out by hand at the shapes of Llama 3 8B (hidden 4096, 32 heads,
-/// 8 KV heads, intermediate 14336, vocabulary 128256) in bfloat16, sequence 8192, batch 1, on 8 ranks.
+/// A training step's traffic and memory against numbers worked out by hand at the shapes of Llama 3 8B (hidden 4096, 32
+/// heads, 8 KV heads, intermediate 14336, vocabulary 128256) in bfloat16, sequence 8192, batch 1, on 8 ranks.
 #include "solve/cost/cost_model.h"
-#include "tests/support/solve_support.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -13,12 +13,12 @@ using namespace cleave::test;
 namespace {
 
 constexpr int kRanks = 8;
-constexpr std::int64_t kItem = 2;                                ///< bytes of bfloat16
-constexpr std::int64_t kHidden = 8192 * 4096 * kItem;            ///< 64 MiB: the hidden states, whole
-constexpr std::int64_t kHiddenPart = kHidden / kRanks;           ///< 8 MiB
+constexpr std::int64_t kItem = 2;                                      ///< bytes of bfloat16
+constexpr std::int64_t kHidden = 8192 * 4096 * kItem;                  ///< 64 MiB: the hidden states, whole
+constexpr std::int64_t kHiddenPart = kHidden / kRanks;                 ///< 8 MiB
 constexpr std::int64_t kFeaturesPart = 8192 * 14336 / kRanks * kItem;  ///< 28 MiB: gate, up or their product, split
-constexpr std::int64_t kLossBytes = kItem;                       ///< a bfloat16 scalar
-constexpr std::int64_t kSecond = 1'000'000'000'000'000;          ///< femtoseconds
+constexpr std::int64_t kLossBytes = kItem;                             ///< a bfloat16 scalar
+constexpr std::int64_t kSecond = 1'000'000'000'000'000;                ///< femtoseconds
 
 struct Priced {
   std::shared_ptr<const Problem> problem;
@@ -28,12 +28,14 @@ struct Priced {
   /// What a value's node costs, shared collectives included.
   StepCost of(std::string_view value) const {
     const Variables variables(*problem);
-    return CostModel(*problem, variables).byNode(solution)[problem->graph->value(problem->graph->findValue(value)).producer.index()];
+    return CostModel(*problem, variables)
+        .byNode(solution)[problem->graph->value(problem->graph->findValue(value)).producer.index()];
   }
 };
 
 /// The plan that the pins leave.
-Priced priced(std::shared_ptr<const Graph> graph, const std::vector<std::string>& pins, Optimizer optimizer = Optimizer::AdamW) {
+Priced priced(std::shared_ptr<const Graph> graph, const std::vector<std::string>& pins,
+              Optimizer optimizer = Optimizer::AdamW) {
   auto problem = std::make_shared<Problem>(*problemOf(std::move(graph), kRanks, pins, rules::SequenceParallel::On));
   problem->context.menu = rules::Menu::Full;
   problem->cost.isTraining = true;
@@ -47,14 +49,17 @@ Priced priced(const std::string& text, const std::vector<std::string>& pins, Opt
   return priced(parsedGraph(text), pins, optimizer);
 }
 
-std::string linear(std::string_view result, std::string_view input, std::string_view layer, int in, int out, int sequence = 8192) {
-  return fmt::format("{2}.weight: bf16[{4},{3}] = parameter @{2}\n{0}: bf16[1,{5},{4}] = aten::linear({1}, {2}.weight, None) @{2}\n", result,
-                     input, layer, in, out, sequence);
+std::string linear(std::string_view result, std::string_view input, std::string_view layer, int in, int out,
+                   int sequence = 8192) {
+  return fmt::format(
+      "{2}.weight: bf16[{4},{3}] = parameter @{2}\n{0}: bf16[1,{5},{4}] = aten::linear({1}, {2}.weight, None) @{2}\n",
+      result, input, layer, in, out, sequence);
 }
 
 /// Two layers whose result lies on the sequence, and what follows.
 std::string onSequence(const std::string& rest) {
-  return "x: bf16[1,8192,4096] = input\n" + linear("a", "x", "first", 4096, 4096) + linear("b", "a", "second", 4096, 4096) + rest;
+  return "x: bf16[1,8192,4096] = input\n" + linear("a", "x", "first", 4096, 4096) +
+         linear("b", "a", "second", 4096, 4096) + rest;
 }
 const std::vector<std::string> kOnSequence{"first=column", "second=row+scatter"};
 
@@ -65,13 +70,20 @@ std::vector<std::string> with(std::vector<std::string> pins) {
 
 /// A gated MLP that reads the sequence.
 std::string mlp() {
-  return linear("g", "b", "gate", 4096, 14336) + linear("u", "b", "up", 4096, 14336) + "m: bf16[1,8192,14336] = aten::mul.Tensor(g, u)\n" +
-         linear("d", "m", "down", 14336, 4096) + "loss: bf16[] = aten::sum(d)\nreturn loss=loss\n";
+  return linear("g", "b", "gate", 4096, 14336) + linear("u", "b", "up", 4096, 14336) +
+         "m: bf16[1,8192,14336] = aten::mul.Tensor(g, u)\n" + linear("d", "m", "down", 14336, 4096) +
+         "loss: bf16[] = aten::sum(d)\nreturn loss=loss\n";
 }
 const std::vector<std::string> kMlp{"gate=gather+column", "up=gather+column", "down=row"};
 
 LlamaSizes llama8b(std::int64_t layers) {
-  return {.layers = layers, .hidden = 4096, .heads = 32, .kvHeads = 8, .intermediate = 14336, .vocab = 128256, .sequence = 8192};
+  return {.layers = layers,
+          .hidden = 4096,
+          .heads = 32,
+          .kvHeads = 8,
+          .intermediate = 14336,
+          .vocab = 128256,
+          .sequence = 8192};
 }
 
 StepCost llamaStep(std::int64_t layers, double latencySeconds) {
@@ -91,54 +103,62 @@ class TestTrainingCost : public QObject {
   Q_OBJECT
 
  private slots:
-  /// b is made by a row layer (forward: reduce-scatter; backward: all-gather of its gradient) and read by gate and up: one
-  /// all-gather forward, one more backward for the gradients of both weights, one reduce-scatter of its gradient.
+  /// b is made by a row layer (forward: reduce-scatter; backward: all-gather of its gradient) and read by gate and up:
+  /// one all-gather forward, one more backward for the gradients of both weights, one reduce-scatter of its gradient.
   void whatLayersGatherIsGatheredAgain() {
     const Priced plan = priced(onSequence(mlp()), with(kMlp));
     QCOMPARE(plan.of("b").trafficBytes, 5 * kHidden);
   }
 
-  /// Forward 2 all-gathers and 2 reduce-scatters of b·s·h, backward each the other way, and 2 all-gathers once more; the
-  /// gradients of the two norms. float32, so twice the bytes.
+  /// Forward 2 all-gathers and 2 reduce-scatters of b·s·h, backward each the other way, and 2 all-gathers once more;
+  /// the gradients of the two norms. float32, so twice the bytes.
   void aLayerOnTheSequence() {
     const std::int64_t layer = llamaStep(3, 0).trafficBytes - llamaStep(2, 0).trafficBytes;
     QCOMPARE(layer, 10 * 2 * kHidden + 2 * 4096 * std::int64_t{4});
   }
 
-  /// The result is whole, so its gradient is complete on every rank, and each takes its part of the input's for nothing.
+  /// The result is whole, so its gradient is complete on every rank, and each takes its part of the input's for
+  /// nothing.
   void aWholeWeightLeavesNothingToReduce() {
     const std::string router = linear("r", "b", "router", 4096, 8) + "loss: bf16[] = aten::sum(r)\nreturn loss=loss\n";
     const Priced plan = priced(onSequence(router), with({"router=gather+whole"}));
     QCOMPARE(plan.of("b").trafficBytes, 4 * kHidden);
   }
 
-  /// Mixtral 8x7B has the 8B's shapes, 8 experts, 2 a token. A rank's experts leave a part of the gradients of the tokens (all-reduce
-  /// of 8192·4096) and of their shares (8192·2): both are R and were read by split weights.
+  /// Mixtral 8x7B has the 8B's shapes, 8 experts, 2 a token. A rank's experts leave a part of the gradients of the
+  /// tokens (all-reduce of 8192·4096) and of their shares (8192·2): both are R and were read by split weights.
   void tokensAndSharesOfSplitExpertsSumTheirGradients_data() {
     QTest::addColumn<QString>("strategy");
     QTest::addColumn<qint64>("sums");
     QTest::addColumn<qint64>("kept");
     constexpr qint64 kPlaces = 8192 * 2;
     constexpr qint64 kPlace = 16, kShare = kItem;  // two 64-bit numbers, and what the expert counts
-    QTest::newRow("whole experts on each rank") << "by-expert" << qint64(1) << kPlaces / kRanks * ((3 * 4096 + 4 * 14336) * kItem + kShare + kPlace);
-    QTest::newRow("a part of each expert") << "in-expert" << qint64(1) << kPlaces * ((3 * 4096 + 4 * 14336 / kRanks) * kItem + kShare + kPlace);
-    QTest::newRow("all experts on every rank") << "replicated" << qint64(0) << kPlaces * ((3 * 4096 + 4 * 14336) * kItem + kShare + kPlace);
+    QTest::newRow("whole experts on each rank")
+        << "by-expert" << qint64(1) << kPlaces / kRanks * ((3 * 4096 + 4 * 14336) * kItem + kShare + kPlace);
+    QTest::newRow("a part of each expert")
+        << "in-expert" << qint64(1) << kPlaces * ((3 * 4096 + 4 * 14336 / kRanks) * kItem + kShare + kPlace);
+    QTest::newRow("all experts on every rank")
+        << "replicated" << qint64(0) << kPlaces * ((3 * 4096 + 4 * 14336) * kItem + kShare + kPlace);
   }
   void tokensAndSharesOfSplitExpertsSumTheirGradients() {
     QFETCH(QString, strategy);
     QFETCH(qint64, sums);
     QFETCH(qint64, kept);
     const std::string text =
-        "x: bf16[8192,4096] = input\nin.weight: bf16[4096,4096] = parameter @in\nh: bf16[8192,4096] = aten::linear(x, in.weight, None) @in\n"
-        "router.weight: bf16[8,4096] = parameter @router\nl: bf16[8192,8] = aten::linear(h, router.weight, None) @router\n"
-        "p: bf16[8192,8] = aten::_softmax(l, -1, false)\nshares: bf16[8192,2], ids: i64[8192,2] = aten::topk(p, 2, -1, true, true)\n"
+        "x: bf16[8192,4096] = input\nin.weight: bf16[4096,4096] = parameter @in\nh: bf16[8192,4096] = aten::linear(x, "
+        "in.weight, None) @in\n"
+        "router.weight: bf16[8,4096] = parameter @router\nl: bf16[8192,8] = aten::linear(h, router.weight, None) "
+        "@router\n"
+        "p: bf16[8192,8] = aten::_softmax(l, -1, false)\nshares: bf16[8192,2], ids: i64[8192,2] = aten::topk(p, 2, -1, "
+        "true, true)\n"
         "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
         "y: bf16[8192,4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\") @mlp\n"
         "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
     const Priced plan = priced(text, {"in=replicated", "router=replicated", "mlp=" + strategy.toStdString()});
     QCOMPARE(plan.of("h").trafficBytes, sums * kHidden);
     QCOMPARE(plan.of("shares").trafficBytes, sums * 8192 * 2 * kItem);
-    // Each of a token's 2 experts keeps its copy, gate, up, the activated gate, their product, its result, and that weighed.
+    // Each of a token's 2 experts keeps its copy, gate, up, the activated gate, their product, its result, and that
+    // weighed.
     QCOMPARE(plan.of("y").activations, kept);
     // Two products backward for each one forward, of the tokens and of the weights.
     Problem forward = *plan.problem;
@@ -150,9 +170,10 @@ class TestTrainingCost : public QObject {
     QVERIFY(apart >= -3 && apart <= 3);
   }
 
-  /// Mixtral 8x7B at sequence 4096: 8192 places of 2 experts for each token, 1024 in any one. Forward an expert holds at once gate
-  /// and up (2·14336), the activated gate, their product (14336 each) and the result (4096), in parts of 1792 features the weighed
-  /// result (4096) in place of the product; backward what its products and their gradients take beyond what was kept.
+  /// Mixtral 8x7B at sequence 4096: 8192 places of 2 experts for each token, 1024 in any one. Forward an expert holds
+  /// at once gate and up (2·14336), the activated gate, their product (14336 each) and the result (4096), in parts of
+  /// 1792 features the weighed result (4096) in place of the product; backward what its products and their gradients
+  /// take beyond what was kept.
   void anExpertNeedsRoomToWork_data() {
     QTest::addColumn<QString>("strategy");
     QTest::addColumn<qint64>("forward");
@@ -178,18 +199,23 @@ class TestTrainingCost : public QObject {
     QCOMPARE(costOf(inference, plan.solution).transientPeak, kTokens + forward);
   }
 
-  /// One KV head on 8 ranks: each computes the whole key for its own 4 query heads, so its gradient is a part, and so is that
-  /// of what the projection reads: `memory`, which no split weight reads, is summed (8192·4096), and so is the weight's (128·4096).
+  /// One KV head on 8 ranks: each computes the whole key for its own 4 query heads, so its gradient is a part, and so
+  /// is that of what the projection reads: `memory`, which no split weight reads, is summed (8192·4096), and so is the
+  /// weight's (128·4096).
   void wholeWeightsThatRanksShareLeaveParts() {
     const std::string text =
-        "x: bf16[1,8192,4096] = input\ny: bf16[1,8192,4096] = input\n" + linear("q0", "x", "q", 4096, 4096) + linear("memory", "y", "encoder", 4096, 4096) +
-        linear("k0", "memory", "k", 4096, 128) +
-        "q1: bf16[1,8192,32,128] = aten::view(q0, [1,8192,32,128])\nq2: bf16[1,32,8192,128] = aten::permute(q1, [0,2,1,3])\n"
-        "k1: bf16[1,8192,1,128] = aten::view(k0, [1,8192,1,128])\nk2: bf16[1,1,8192,128] = aten::permute(k1, [0,2,1,3])\n"
-        "k3: bf16[1,1,1,8192,128] = aten::unsqueeze(k2, 2)\nk4: bf16[1,1,32,8192,128] = aten::expand(k3, [1,1,32,8192,128])\n"
+        "x: bf16[1,8192,4096] = input\ny: bf16[1,8192,4096] = input\n" + linear("q0", "x", "q", 4096, 4096) +
+        linear("memory", "y", "encoder", 4096, 4096) + linear("k0", "memory", "k", 4096, 128) +
+        "q1: bf16[1,8192,32,128] = aten::view(q0, [1,8192,32,128])\nq2: bf16[1,32,8192,128] = aten::permute(q1, "
+        "[0,2,1,3])\n"
+        "k1: bf16[1,8192,1,128] = aten::view(k0, [1,8192,1,128])\nk2: bf16[1,1,8192,128] = aten::permute(k1, "
+        "[0,2,1,3])\n"
+        "k3: bf16[1,1,1,8192,128] = aten::unsqueeze(k2, 2)\nk4: bf16[1,1,32,8192,128] = aten::expand(k3, "
+        "[1,1,32,8192,128])\n"
         "k5: bf16[1,1,32,8192,128] = aten::clone(k4)\nk6: bf16[1,32,8192,128] = aten::view(k5, [1,32,8192,128])\n"
         "s: bf16[1,32,8192,128] = aten::scaled_dot_product_attention(q2, k6, k6, None, 0.0, true)\n"
-        "t: bf16[1,8192,32,128] = aten::permute(s, [0,2,1,3])\nv: bf16[1,8192,4096] = aten::reshape(t, [1,8192,4096])\n" +
+        "t: bf16[1,8192,32,128] = aten::permute(s, [0,2,1,3])\nv: bf16[1,8192,4096] = aten::reshape(t, "
+        "[1,8192,4096])\n" +
         linear("z", "v", "o", 4096, 4096) + "loss: bf16[] = aten::sum(z)\nreturn loss=loss\n";
     const Priced plan = priced(text, {"q=column", "encoder=replicated", "k.weight=S(0,x8)", "o=row"});
     const ValueId weight = plan.problem->graph->findValue("k.weight");
@@ -199,36 +225,44 @@ class TestTrainingCost : public QObject {
     QCOMPARE(plan.of("k0").trafficBytes, 128 * 4096 * kItem);
   }
 
-  /// α for each collective but the norms' sums, which are one bucket: the embedding 2 (forward and backward), a layer 10, the
-  /// head's input 3, the loss 3.
+  /// α for each collective but the norms' sums, which are one bucket: the embedding 2 (forward and backward), a layer
+  /// 10, the head's input 3, the loss 3.
   void sumsOfParametersStartOnce() {
     for (const std::int64_t layers : {1, 4}) {
       const std::int64_t starts = 2 + 10 * layers + 3 + 3 + 1;
-      const Femtoseconds latency = llamaStep(layers, 1).trafficFs - llamaStep(layers, 0).trafficFs, difference = latency - starts * kSecond;
-      QVERIFY2(difference <= starts && -difference <= starts, qPrintable(QString::number(static_cast<double>(latency) / 1e15)));
+      const Femtoseconds latency = llamaStep(layers, 1).trafficFs - llamaStep(layers, 0).trafficFs,
+                         difference = latency - starts * kSecond;
+      QVERIFY2(difference <= starts && -difference <= starts,
+               qPrintable(QString::number(static_cast<double>(latency) / 1e15)));
       QCOMPARE(llamaStep(layers, 0).summedGradients, (2 * layers + 1) * 4096 * 4);
     }
   }
 
   /// A weight that two layers on the sequence share is summed once.
   void aSharedWeightIsSummedOnce() {
-    const std::string text = onSequence("w.weight: bf16[4096,4096] = parameter @w\nc: bf16[1,8192,4096] = aten::linear(b, w.weight, None) @w\n"
-                                        "e: bf16[1,8192,4096] = aten::linear(c, w.weight, None) @again\n") +
-                             linear("g", "e", "gate", 4096, 8) + "loss: bf16[] = aten::sum(g)\nreturn loss=loss\n";
+    const std::string text =
+        onSequence(
+            "w.weight: bf16[4096,4096] = parameter @w\nc: bf16[1,8192,4096] = aten::linear(b, w.weight, None) @w\n"
+            "e: bf16[1,8192,4096] = aten::linear(c, w.weight, None) @again\n") +
+        linear("g", "e", "gate", 4096, 8) + "loss: bf16[] = aten::sum(g)\nreturn loss=loss\n";
     const Priced plan = priced(text, with({"w=whole-on-sequence", "again=whole-on-sequence", "gate=gather+whole"}));
     QCOMPARE(plan.cost.sum.summedGradients, 4096 * 4096 * kItem);
   }
 
-  /// Training wants the loss: whole logits (8192·128256) are neither gathered nor kept. A program without a loss keeps them.
+  /// Training wants the loss: whole logits (8192·128256) are neither gathered nor kept. A program without a loss keeps
+  /// them.
   void logitsAreNotKept() {
-    const std::string head = "x: bf16[8192,4096] = input\nlabels: i64[8192] = input\nhead.weight: bf16[128256,4096] = parameter @head\n"
-                             "logits: bf16[8192,128256] = aten::linear(x, head.weight, None) @head\n";
+    const std::string head =
+        "x: bf16[8192,4096] = input\nlabels: i64[8192] = input\nhead.weight: bf16[128256,4096] = parameter @head\n"
+        "logits: bf16[8192,128256] = aten::linear(x, head.weight, None) @head\n";
     const std::string loss = "loss: bf16[] = aten::cross_entropy_loss(logits, labels, None, 1, -100, 0.0)\n";
-    const Priced plan = priced(head + loss + "return loss=loss, logits=logits\n", {"head=column", "loss=vocab"}, Optimizer::Sgd);
+    const Priced plan =
+        priced(head + loss + "return loss=loss, logits=logits\n", {"head=column", "loss=vocab"}, Optimizer::Sgd);
     const std::int64_t part = 8192 * 128256 / kRanks * kItem;
     QCOMPARE(plan.of("logits").trafficBytes, std::int64_t{0});
-    // Kept: the exponentials in float32. Fullest when the loss runs backward: the gradient of the logits beside them, the loss
-    // and its gradient. (The input's own memory is fixed; SGD takes 4 bytes for each of 16032·4096 elements, less.)
+    // Kept: the exponentials in float32. Fullest when the loss runs backward: the gradient of the logits beside them,
+    // the loss and its gradient. (The input's own memory is fixed; SGD takes 4 bytes for each of 16032·4096 elements,
+    // less.)
     QCOMPARE(plan.cost.sum.activations, 2 * part);
     QCOMPARE(plan.cost.transientPeak, part + 2 * kLossBytes);
     QCOMPARE(plan.cost.bytes(), plan.cost.additiveBytes() + plan.cost.transientPeak);
@@ -237,9 +271,9 @@ class TestTrainingCost : public QObject {
     QVERIFY(without.cost.transientPeak >= 8 * part);
   }
 
-  /// Saved: a and b's part 8 MiB each, g, u and m 28 MiB each: 100 MiB. Forward needs most when d is made (a, b, g, u, m, d:
-  /// 164 MiB). Backward, when up runs: a, b (g, u, m are done), gradients of g and u (56 MiB), of b's part (8), b gathered
-  /// again (64), its whole gradient (64), the loss.
+  /// Saved: a and b's part 8 MiB each, g, u and m 28 MiB each: 100 MiB. Forward needs most when d is made (a, b, g, u,
+  /// m, d: 164 MiB). Backward, when up runs: a, b (g, u, m are done), gradients of g and u (56 MiB), of b's part (8), b
+  /// gathered again (64), its whole gradient (64), the loss.
   void thePeakIsTakenOverForwardAndBackward() {
     const Priced plan = priced(onSequence(mlp()), with(kMlp), Optimizer::None);
     QCOMPARE(plan.cost.sum.activations, 2 * kHiddenPart + 3 * kFeaturesPart);
@@ -247,9 +281,9 @@ class TestTrainingCost : public QObject {
     QCOMPARE(plan.cost.sum.activations + plan.cost.transientPeak, fullest);
   }
 
-  /// With 8 positions nothing is as large as what comes after the backward pass for the whole weight of 4096·4096 elements on
-  /// the sequence: its gradient in the bucket (2 bytes each); what SGD takes, the gradient in float32 (4); what AdamW takes,
-  /// the gradient in float32, √v and its quotient (12).
+  /// With 8 positions nothing is as large as what comes after the backward pass for the whole weight of 4096·4096
+  /// elements on the sequence: its gradient in the bucket (2 bytes each); what SGD takes, the gradient in float32 (4);
+  /// what AdamW takes, the gradient in float32, √v and its quotient (12).
   void bucketAndOptimizerCount_data() {
     QTest::addColumn<int>("optimizer");
     QTest::addColumn<qint64>("fullest");
@@ -261,10 +295,11 @@ class TestTrainingCost : public QObject {
   void bucketAndOptimizerCount() {
     QFETCH(int, optimizer);
     QFETCH(qint64, fullest);
-    const std::string text = "x: bf16[1,8,4096] = input\n" + linear("a", "x", "first", 4096, 4096, 8) + linear("b", "a", "second", 4096, 4096, 8) +
-                             linear("c", "b", "third", 4096, 4096, 8) + linear("g", "c", "gate", 4096, 8, 8) +
-                             "loss: bf16[] = aten::sum(g)\nreturn loss=loss\n";
-    const Priced plan = priced(text, with({"third=whole-on-sequence", "gate=gather+whole"}), static_cast<Optimizer>(optimizer));
+    const std::string text = "x: bf16[1,8,4096] = input\n" + linear("a", "x", "first", 4096, 4096, 8) +
+                             linear("b", "a", "second", 4096, 4096, 8) + linear("c", "b", "third", 4096, 4096, 8) +
+                             linear("g", "c", "gate", 4096, 8, 8) + "loss: bf16[] = aten::sum(g)\nreturn loss=loss\n";
+    const Priced plan =
+        priced(text, with({"third=whole-on-sequence", "gate=gather+whole"}), static_cast<Optimizer>(optimizer));
     QCOMPARE(plan.cost.sum.activations + plan.cost.transientPeak, fullest + kLossBytes);
   }
 

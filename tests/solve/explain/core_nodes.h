@@ -15,7 +15,8 @@ inline std::string wrongNodes(const solve::Problem& problem, const solve::Core& 
   std::vector<bool> kept(problem.graph->nodes.size(), false);
   std::vector<graph::NodeId> named;
   for (const solve::Constraint& constraint : core.constraints) {
-    const bool isDemand = constraint.kind == solve::ConstraintKind::Pin || constraint.kind == solve::ConstraintKind::RuleOff;
+    const bool isDemand =
+        constraint.kind == solve::ConstraintKind::Pin || constraint.kind == solve::ConstraintKind::RuleOff;
     if (isDemand || !constraint.node.isValid() || relaxation.isBackground(constraint.node)) continue;
     named.push_back(constraint.node);
     kept[constraint.node.index()] = true;

@@ -1,7 +1,7 @@
-#include "tests/solve/explain/core_nodes.h"
 #include "solve/explain/explain.h"
-#include "tests/support/solve_support.h"
+#include "tests/solve/explain/core_nodes.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -40,19 +40,23 @@ class Subsets {
 
 /// Of layers and of values, for a tiny Llama.
 std::string anyPin(std::mt19937_64& random, const Graph& graph) {
-  static constexpr std::array kLayers{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head"};
+  static constexpr std::array kLayers{"q_proj",    "k_proj",  "v_proj",    "o_proj",
+                                      "gate_proj", "up_proj", "down_proj", "lm_head"};
   static constexpr std::array kForms{"column", "row", "replicated", "gather+column", "row+scatter"};
   const bool forbids = random() % 4 == 0;
   const auto join = forbids ? "!=" : "=";
-  if (random() % 2 == 0) return fmt::format("*{}{}{}", kLayers[random() % kLayers.size()], join, kForms[random() % kForms.size()]);
+  if (random() % 2 == 0)
+    return fmt::format("*{}{}{}", kLayers[random() % kLayers.size()], join, kForms[random() % kForms.size()]);
   const auto& value = graph.values[random() % graph.values.size()];
   const std::size_t rank = value.type.shape.size();
-  return fmt::format("{}{}{}", value.name, join, rank == 0 || random() % 4 == 0 ? "R" : fmt::format("S({})", random() % rank));
+  return fmt::format("{}{}{}", value.name, join,
+                     rank == 0 || random() % 4 == 0 ? "R" : fmt::format("S({})", random() % rank));
 }
 
 }  // namespace
 
-/// What is said to be impossible together is, and nothing in it can be left out: every subset of the pins is solved for.
+/// What is said to be impossible together is, and nothing in it can be left out: every subset of the pins is solved
+/// for.
 class TestCores : public QObject {
   Q_OBJECT
  private slots:
@@ -95,7 +99,8 @@ class TestCores : public QObject {
       std::uint32_t core = 0;
       for (const Constraint& constraint : found->core.constraints) {
         if (constraint.kind != ConstraintKind::Pin) continue;
-        const auto at = std::find_if(problem.pins.begin(), problem.pins.end(), [&](const Pin& pin) { return pin.text == *constraint.lift; });
+        const auto at = std::find_if(problem.pins.begin(), problem.pins.end(),
+                                     [&](const Pin& pin) { return pin.text == *constraint.lift; });
         QVERIFY2(at != problem.pins.end(), about.c_str());
         core |= 1u << (at - problem.pins.begin());
       }
@@ -105,11 +110,13 @@ class TestCores : public QObject {
       for (std::uint32_t part = (core - 1) & core; part != core; part = part == 0 ? core : (part - 1) & core) {
         QVERIFY2(subsets.hasPlan(part), fmt::format("the pins {:b} are enough: {}", part, about).c_str());
       }
-      if (found->core.text().find(" more operators from ") != std::string::npos) continue;  // the middle of a chain is counted, not named
+      if (found->core.text().find(" more operators from ") != std::string::npos)
+        continue;  // the middle of a chain is counted, not named
       const std::string wrong = test::wrongNodes(subsets.with(core), found->core);
       QVERIFY2(wrong.empty(), (wrong + ": " + about).c_str());
     }
-    qInfo("seeds from %llu: %d cores, %d of them leave a pin out", static_cast<unsigned long long>(kFirstSeed), cores, smaller);
+    qInfo("seeds from %llu: %d cores, %d of them leave a pin out", static_cast<unsigned long long>(kFirstSeed), cores,
+          smaller);
     QVERIFY(cores > 20 && smaller > 5);
   }
 };

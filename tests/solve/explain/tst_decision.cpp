@@ -1,6 +1,6 @@
 #include "solve/explain/decision.h"
-#include "tests/support/golden.h"
 #include "solve/problem/variables.h"
+#include "tests/support/golden.h"
 #include "tests/support/llama_graph.h"
 
 using namespace cleave;
@@ -145,7 +145,8 @@ class TestDecision : public QObject {
     }
   }
 
-  /// Once `b` is known to fail as column, it is not tried so again after `a` changed; the first try then has an ordinal above 0.
+  /// Once `b` is known to fail as column, it is not tried so again after `a` changed; the first try then has an ordinal
+  /// above 0.
   void tellsWhatIsSkippedBecauseItWasShownToFail() {
     const auto graph = test::parsedGraph(
         "x: f32[2,4,8] = input\n"
@@ -160,8 +161,10 @@ class TestDecision : public QObject {
     QCOMPARE(decision.candidates[0].name, std::string("column"));
     QCOMPARE(decision.candidates[0].fate, Fate::Skipped);
     bool hasChosen = false, isTold = false;
-    for (const CandidateFate& fate : decision.candidates) hasChosen = hasChosen || (fate.fate == Fate::Chosen && fate.name == "whole");
-    for (const Sentence& sentence : decision.sentences) isTold = isTold || plainText(sentence).find("shown to fail before") != std::string::npos;
+    for (const CandidateFate& fate : decision.candidates)
+      hasChosen = hasChosen || (fate.fate == Fate::Chosen && fate.name == "whole");
+    for (const Sentence& sentence : decision.sentences)
+      isTold = isTold || plainText(sentence).find("shown to fail before") != std::string::npos;
     QVERIFY(hasChosen && isTold);
   }
 

@@ -1,10 +1,10 @@
-#include "tests/support/brute_force.h"
-#include "tests/solve/explain/core_nodes.h"
-#include "tests/support/random_plans.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/relaxed.h"
 #include "solve/explain/remedy.h"
+#include "tests/solve/explain/core_nodes.h"
+#include "tests/support/brute_force.h"
 #include "tests/support/chosen_number.h"
+#include "tests/support/random_plans.h"
 
 #include <QTest>
 
@@ -30,15 +30,20 @@ Problem demanding(const Problem& problem, std::vector<Pin> pins, std::vector<std
   return other;
 }
 
-/// All that is told about one random problem, applied. The first claim that does not hold is the answer; empty: all hold.
+/// All that is told about one random problem, applied. The first claim that does not hold is the answer; empty: all
+/// hold.
 class Claims {
  public:
-  explicit Claims(std::uint64_t seed) : m_random(seed), m_problem(m_random.build()), m_engine(m_random.chance(2) ? Engine::Learning : Engine::Optimal) {}
+  explicit Claims(std::uint64_t seed)
+      : m_random(seed),
+        m_problem(m_random.build()),
+        m_engine(m_random.chance(2) ? Engine::Learning : Engine::Optimal) {}
 
   std::string run() {
     const BruteForce& all = plansOf(*m_problem);
     if (m_engine == Engine::Optimal && !all.plans().empty() && m_random.chance(3)) {
-      m_problem->cost.memoryBudget = all.plans()[m_random.number() % all.plans().size()].bytes - m_random.pick({0, 0, 1});
+      m_problem->cost.memoryBudget =
+          all.plans()[m_random.number() % all.plans().size()].bytes - m_random.pick({0, 0, 1});
     }
     m_result = solved(*m_problem, m_engine);
     if (m_result.outcome == Outcome::NoSolution) {
@@ -61,8 +66,9 @@ class Claims {
   using BruteForce = test::BruteForce;
 
   std::string describe(const std::string& wrong) const {
-    std::string text = fmt::format("{}\n{}, {} ranks, menu {}, sequence {}", wrong, toText(m_engine), m_problem->context.worldSize,
-                                   rules::toText(m_problem->context.menu), rules::toText(m_problem->context.sequenceParallel));
+    std::string text =
+        fmt::format("{}\n{}, {} ranks, menu {}, sequence {}", wrong, toText(m_engine), m_problem->context.worldSize,
+                    rules::toText(m_problem->context.menu), rules::toText(m_problem->context.sequenceParallel));
     for (const Pin& pin : m_problem->pins) text += ", pin " + pin.text;
     for (const std::string& rule : m_problem->rulesOff) text += ", off " + rule;
     for (const std::string& value : m_problem->redistributable) text += ", redistribute " + value;
@@ -80,7 +86,8 @@ class Claims {
 
   /// Once for the same demands and settings; a budget leaves out none.
   const BruteForce& plansOf(const Problem& problem) {
-    std::string key = fmt::format("{} {} {}", problem.context.worldSize, rules::toText(problem.context.menu), rules::toText(problem.context.sequenceParallel));
+    std::string key = fmt::format("{} {} {}", problem.context.worldSize, rules::toText(problem.context.menu),
+                                  rules::toText(problem.context.sequenceParallel));
     for (const Pin& pin : problem.pins) key += " pin " + pin.text;
     for (const std::string& rule : problem.rulesOff) key += " off " + rule;
     for (const std::string& value : problem.redistributable) key += " redistribute " + value;
@@ -97,7 +104,9 @@ class Claims {
     const int rank = static_cast<int>(shape.size());
     const int first = static_cast<int>(m_random.number() % shape.size());
     Placement placement = Placement::split(first);
-    if (m_random.chance(5)) placement = Placement::joint(first, first + static_cast<int>(m_random.number() % static_cast<std::uint64_t>(rank - first)));
+    if (m_random.chance(5))
+      placement = Placement::joint(
+          first, first + static_cast<int>(m_random.number() % static_cast<std::uint64_t>(rank - first)));
     if (m_random.chance(5) && m_problem->context.worldSize % 2 == 0) placement = placement.withReplicas(2);
     return placement;
   }
@@ -107,11 +116,13 @@ class Claims {
     const ValueId value(m_random.number() % graph.values.size());
     const NodeId node = graph.value(value).producer;
     std::optional<rules::Strategy> strategy;
-    if (graph::layerShape(graph, node) && m_random.chance(2)) strategy = static_cast<rules::Strategy>(m_random.number() % 12);
+    if (graph::layerShape(graph, node) && m_random.chance(2))
+      strategy = static_cast<rules::Strategy>(m_random.number() % 12);
     const Placement placement = anyPlacement(graph.shapeOf(value));
     const auto answer = strategy ? whyNot(*m_problem, *m_result.solution, m_engine, node, *strategy)
                                  : whyNot(*m_problem, *m_result.solution, m_engine, value, placement);
-    const std::string asked = fmt::format("why is {} not {}?", graph.value(value).name, strategy ? std::string(rules::toText(*strategy)) : placement.text());
+    const std::string asked = fmt::format("why is {} not {}?", graph.value(value).name,
+                                          strategy ? std::string(rules::toText(*strategy)) : placement.text());
     if (!answer) return fmt::format("{} {}", asked, answer.error().message);
     const auto has = [&](const Solution& plan) {
       if (!strategy) return plan.of(value) == placement;
@@ -164,19 +175,23 @@ class Claims {
     if (!has(*result.solution)) return fmt::format("the plan with {} does not have it", *answer.pin);
     if (answer.answer == WhyNotAnswer::Possible) return {};
     const PlanCost now = costOf(*m_problem, *m_result.solution), then = costOf(pinned, *result.solution);
-    if (*answer.extraFs != then.femtoseconds() - now.femtoseconds()) return fmt::format("it takes {} fs more", then.femtoseconds() - now.femtoseconds());
-    if (*answer.extraBytes != then.bytes() - now.bytes()) return fmt::format("it holds {} B more", then.bytes() - now.bytes());
+    if (*answer.extraFs != then.femtoseconds() - now.femtoseconds())
+      return fmt::format("it takes {} fs more", then.femtoseconds() - now.femtoseconds());
+    if (*answer.extraBytes != then.bytes() - now.bytes())
+      return fmt::format("it holds {} B more", then.bytes() - now.bytes());
     return {};
   }
 
-  /// A change that a constraint offers brings what was asked for together with its pin; here, that a plan has it at all.
+  /// A change that a constraint offers brings what was asked for together with its pin; here, that a plan has it at
+  /// all.
   std::string checkOffers(const Core& core, const auto& has) {
     for (const Constraint& constraint : core.constraints) {
       if (!constraint.offer) continue;
       const auto changed = applied(*m_problem, *constraint.offer);
       if (!changed) return changed.error().message;
       const BruteForce& all = plansOf(*changed);
-      const bool isThere = std::any_of(all.plans().begin(), all.plans().end(), [&](const test::BrutePlan& plan) { return has(all.solutionOf(plan)); });
+      const bool isThere = std::any_of(all.plans().begin(), all.plans().end(),
+                                       [&](const test::BrutePlan& plan) { return has(all.solutionOf(plan)); });
       if (m_isListed && !isThere) return fmt::format("no plan has it after: {}", toText(*constraint.offer));
     }
     return {};
@@ -208,16 +223,20 @@ class Claims {
     for (std::size_t i = 0; i < pins.size(); ++i) {
       auto fewer = pins;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-      if (!isSolvable(demanding(*m_problem, fewer, rulesOff))) return fmt::format("{} is not needed: {}", pins[i].text, text);
+      if (!isSolvable(demanding(*m_problem, fewer, rulesOff)))
+        return fmt::format("{} is not needed: {}", pins[i].text, text);
     }
     for (std::size_t i = 0; i < rulesOff.size(); ++i) {
       auto fewer = rulesOff;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-      if (!isSolvable(demanding(*m_problem, pins, fewer))) return fmt::format("{} is not needed: {}", rulesOff[i], text);
+      if (!isSolvable(demanding(*m_problem, pins, fewer)))
+        return fmt::format("{} is not needed: {}", rulesOff[i], text);
     }
-    if (hasBudget && !solved(demanding(*m_problem, pins, rulesOff), Engine::Learning).solution) return "the budget is not needed: " + text;
+    if (hasBudget && !solved(demanding(*m_problem, pins, rulesOff), Engine::Learning).solution)
+      return "the budget is not needed: " + text;
     if (!hasBudget) {
-      if (std::string wrong = test::wrongNodes(demanding(*m_problem, pins, rulesOff), core); !wrong.empty()) return wrong + ": " + text;
+      if (std::string wrong = test::wrongNodes(demanding(*m_problem, pins, rulesOff), core); !wrong.empty())
+        return wrong + ": " + text;
     }
     return checkOffers(core, [](const Solution&) { return true; });
   }
@@ -234,16 +253,21 @@ class Claims {
       const SolveResult result = solved(*changed, m_engine);
       if (!result.solution) return remedy.text + "\nthere is no plan then";
       const Figures then = figuresOf(*changed, &*result.solution);
-      if (then.femtoseconds != remedy.after.femtoseconds || then.rankBytes != remedy.after.rankBytes || then.splitLayers != remedy.after.splitLayers) {
-        return fmt::format("{}\nit is {} layers, {} B and {} fs", remedy.text, then.splitLayers, then.rankBytes, then.femtoseconds);
+      if (then.femtoseconds != remedy.after.femtoseconds || then.rankBytes != remedy.after.rankBytes ||
+          then.splitLayers != remedy.after.splitLayers) {
+        return fmt::format("{}\nit is {} layers, {} B and {} fs", remedy.text, then.splitLayers, then.rankBytes,
+                           then.femtoseconds);
       }
-      if (remedy.before.hasPlan && then.femtoseconds >= remedy.before.femtoseconds && then.rankBytes >= remedy.before.rankBytes) {
+      if (remedy.before.hasPlan && then.femtoseconds >= remedy.before.femtoseconds &&
+          then.rankBytes >= remedy.before.rankBytes) {
         return remedy.text + "\nit is no better in time or memory";
       }
       for (const Remedy& other : *offered) {
         const bool isOtherRanks = other.change.kind == ChangeKind::Ranks || remedy.change.kind == ChangeKind::Ranks;
-        const bool isWorse = remedy.after.femtoseconds >= other.after.femtoseconds && remedy.after.rankBytes >= other.after.rankBytes;
-        const bool isEqual = remedy.after.femtoseconds == other.after.femtoseconds && remedy.after.rankBytes == other.after.rankBytes;
+        const bool isWorse =
+            remedy.after.femtoseconds >= other.after.femtoseconds && remedy.after.rankBytes >= other.after.rankBytes;
+        const bool isEqual =
+            remedy.after.femtoseconds == other.after.femtoseconds && remedy.after.rankBytes == other.after.rankBytes;
         if (!isOtherRanks && isWorse && !isEqual) return remedy.text + "\nis beaten by\n" + other.text;
       }
     }
@@ -254,19 +278,20 @@ class Claims {
   const std::shared_ptr<Problem> m_problem;
   const Engine m_engine;
   SolveResult m_result;
-  bool m_isListed = false;  ///< of the last brute force
+  bool m_isListed = false;                                  ///< of the last brute force
   std::map<std::string, std::unique_ptr<Listed>> m_listed;  ///< by what was asked
 };
 
 }  // namespace
 
-/// Every sentence of explanations is a claim: each is applied to random models. CLEAVE_EXPLAIN_MODELS and CLEAVE_FIRST_SEED
-/// say how many and from which seed on.
+/// Every sentence of explanations is a claim: each is applied to random models. CLEAVE_EXPLAIN_MODELS and
+/// CLEAVE_FIRST_SEED say how many and from which seed on.
 class TestExplainClaims : public QObject {
   Q_OBJECT
  private slots:
   void holdOnRandomModels() {
-    const std::uint64_t models = test::chosenNumber("CLEAVE_EXPLAIN_MODELS", 1'000), first = test::chosenNumber("CLEAVE_FIRST_SEED", 0);
+    const std::uint64_t models = test::chosenNumber("CLEAVE_EXPLAIN_MODELS", 1'000),
+                        first = test::chosenNumber("CLEAVE_FIRST_SEED", 0);
     std::size_t impossible = 0, forbidden = 0, obtained = 0, unknown = 0, cores = 0, remedies = 0;
     for (std::uint64_t seed = first; seed < first + models; ++seed) {
       Claims claims(seed);
@@ -279,8 +304,9 @@ class TestExplainClaims : public QObject {
       cores += claims.cores;
       remedies += claims.remedies;
     }
-    qInfo("seeds %llu to %llu: %zu impossible, %zu forbidden, %zu obtained, %zu not known, %zu cores, %zu remedies", static_cast<unsigned long long>(first),
-          static_cast<unsigned long long>(first + models - 1), impossible, forbidden, obtained, unknown, cores, remedies);
+    qInfo("seeds %llu to %llu: %zu impossible, %zu forbidden, %zu obtained, %zu not known, %zu cores, %zu remedies",
+          static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + models - 1), impossible,
+          forbidden, obtained, unknown, cores, remedies);
     QVERIFY(unknown * 50 <= models);
     QVERIFY(models < 1000 || (impossible > 100 && forbidden > 100 && obtained > 100 && cores > 20 && remedies > 20));
   }

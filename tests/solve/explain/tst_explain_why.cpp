@@ -1,7 +1,7 @@
 #include "solve/explain/explain.h"
-#include "tests/support/solve_support.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -56,8 +56,9 @@ class TestExplainWhy : public QObject {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
     const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.mlp.down_proj"));
     for (const WhyLink& link : links) {
-      const bool hasLink = std::any_of(link.sentence.begin(), link.sentence.end(),
-                                       [](const SentencePart& part) { return !std::holds_alternative<std::monostate>(part.link); });
+      const bool hasLink = std::any_of(link.sentence.begin(), link.sentence.end(), [](const SentencePart& part) {
+        return !std::holds_alternative<std::monostate>(part.link);
+      });
       QVERIFY2(hasLink, plainText(link.sentence).c_str());
     }
   }
@@ -69,7 +70,8 @@ class TestExplainWhy : public QObject {
   }
   void staysShortThroughManyLayers() {
     QFETCH(int, sequence);
-    const auto problem = test::problemOf(test::llamaGraph({.layers = 40}), 2, {}, static_cast<rules::SequenceParallel>(sequence));
+    const auto problem =
+        test::problemOf(test::llamaGraph({.layers = 40}), 2, {}, static_cast<rules::SequenceParallel>(sequence));
     const Solution solution = solved(*problem);
     for (ValueId v : idRange<ValueId>(problem->graph->values.size())) {
       const auto links = why(*problem, solution, v);
@@ -88,7 +90,8 @@ class TestExplainWhy : public QObject {
   }
 
   void namesThePinThatDecided() {
-    const auto problem = test::problemOf(test::llamaGraph(), 2, {"*q_proj=replicated", "*k_proj=replicated", "*v_proj=replicated"});
+    const auto problem =
+        test::problemOf(test::llamaGraph(), 2, {"*q_proj=replicated", "*k_proj=replicated", "*v_proj=replicated"});
     const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.self_attn.q_proj"));
     QVERIFY2(textOf(links).find("You demanded it: `*q_proj=replicated`") != std::string::npos, textOf(links).c_str());
   }
@@ -108,7 +111,8 @@ class TestExplainWhy : public QObject {
                                                            "return y=linear_0\n"),
                                          2);
     const auto links = why(*problem, solved(*problem), problem->graph->findValue("linear_0"));
-    QVERIFY2(textOf(links).find("7 output features do not divide by 2 ranks") != std::string::npos, textOf(links).c_str());
+    QVERIFY2(textOf(links).find("7 output features do not divide by 2 ranks") != std::string::npos,
+             textOf(links).c_str());
   }
 
   void answersNothingForAnotherGraph() {

@@ -1,7 +1,7 @@
 #include "solve/explain/explain.h"
-#include "tests/support/solve_support.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -28,10 +28,13 @@ NodeId layerOf(const Graph& graph, std::string_view layer) {
   qFatal("no layer %s", std::string(layer).c_str());
 }
 
-ValueId resultOf(const Graph& graph, std::string_view layer) { return graph.node(layerOf(graph, layer)).results.front(); }
+ValueId resultOf(const Graph& graph, std::string_view layer) {
+  return graph.node(layerOf(graph, layer)).results.front();
+}
 
 std::string textOf(const WhyNot& answer) {
-  std::string text = fmt::format("[{}{}]\n", static_cast<int>(answer.answer), answer.core.isIrreducible ? ", irreducible" : "");
+  std::string text =
+      fmt::format("[{}{}]\n", static_cast<int>(answer.answer), answer.core.isIrreducible ? ", irreducible" : "");
   for (const Sentence& s : answer.sentences) text += plainText(s) + "\n";
   return text;
 }
@@ -88,17 +91,20 @@ class TestExplainWhyNot : public QObject {
 
   void refusesADimensionThatIsNotThere() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
-    const auto answer = whyNot(*problem, solved(*problem), Engine::Learning, valueOf(*problem, "input_ids"), *Placement::parse("S(2)"));
+    const auto answer =
+        whyNot(*problem, solved(*problem), Engine::Learning, valueOf(*problem, "input_ids"), *Placement::parse("S(2)"));
     QVERIFY(!answer);
     QCOMPARE(answer.error().code, ErrorCode::BadUsage);
     VERIFY_SAYS(answer.error().message, "`input_ids` [1, 16] has no dimension 2");
   }
 
   void givesTheNumbersOfSizesThatDoNotDivide() {
-    const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3, .intermediate = 113}), 2);
+    const auto problem =
+        test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3, .intermediate = 113}), 2);
     const WhyNot layer = ask(*problem, "model.layers.0.mlp.up_proj", rules::Strategy::Column);
     COMPARE_ANSWER(layer, WhyNotAnswer::Impossible);
-    VERIFY_SAYS(textOf(layer), "`model.layers.0.mlp.up_proj` cannot be column: 113 output features do not divide by 2 ranks.");
+    VERIFY_SAYS(textOf(layer),
+                "`model.layers.0.mlp.up_proj` cannot be column: 113 output features do not divide by 2 ranks.");
     QCOMPARE(layer.core.constraints.front().kind, ConstraintKind::Sizes);
     const WhyNot value = ask(*problem, resultOf(*problem->graph, "model.layers.0.mlp.up_proj"), "S(2)");
     COMPARE_ANSWER(value, WhyNotAnswer::Impossible);
@@ -122,20 +128,23 @@ class TestExplainWhyNot : public QObject {
 
   /// Another setting has the form, and still no plan takes it.
   void deniesWhatNoSettingBrings() {
-    const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 6, .kvHeads = 6, .intermediate = 64}), 4);
+    const auto problem =
+        test::problemOf(test::llamaGraph({.hidden = 48, .heads = 6, .kvHeads = 6, .intermediate = 64}), 4);
     const WhyNot answer = ask(*problem, resultOf(*problem->graph, "model.layers.0.mlp.down_proj"), "S(1)");
     COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
     VERIFY_SAYS(textOf(answer), "sequence parallelism");
     Problem wider = *problem;
     wider.context.sequenceParallel = rules::SequenceParallel::Auto;
-    wider.pins.push_back(*Pin::parse(problem->graph->value(resultOf(*problem->graph, "model.layers.0.mlp.down_proj")).name + "=S(1)"));
+    wider.pins.push_back(
+        *Pin::parse(problem->graph->value(resultOf(*problem->graph, "model.layers.0.mlp.down_proj")).name + "=S(1)"));
     VERIFY_SAYS(textOf(answer), isSolvable(wider) ? "there is a plan" : "no plan has it, with that setting or without");
   }
 
   /// `=column` admits all of its axis, so that whoever asks for column hears of the form that the pin would bring.
   void tellsOfTheFormThatThePinMayMean() {
     const std::string layer = "model.layers.0.self_attn.q_proj";
-    Problem problem = *test::problemOf(test::llamaGraph({.hidden = 112, .heads = 7, .kvHeads = 7, .intermediate = 128}), 2);
+    Problem problem =
+        *test::problemOf(test::llamaGraph({.hidden = 112, .heads = 7, .kvHeads = 7, .intermediate = 128}), 2);
     problem.context.menu = rules::Menu::Optimum;
     QVERIFY(textOf(ask(problem, layer, rules::Strategy::Column)).find("column+gather") == std::string::npos);
     problem.context.menu = rules::Menu::Full;
@@ -144,7 +153,8 @@ class TestExplainWhyNot : public QObject {
     VERIFY_SAYS(textOf(answer), "can be column+gather: there is a plan with it");
     Problem pinned = problem;
     pinned.pins.push_back(*Pin::parse(layer + "=column"));
-    QCOMPARE(solved(pinned).strategies[layerOf(*problem.graph, layer).index()]->strategy, rules::Strategy::ColumnGather);
+    QCOMPARE(solved(pinned).strategies[layerOf(*problem.graph, layer).index()]->strategy,
+             rules::Strategy::ColumnGather);
   }
 
   /// A layer whose "column" is a copy on every rank is whole, in every answer.
@@ -153,7 +163,8 @@ class TestExplainWhyNot : public QObject {
     const WhyNot whole = ask(*problem, "model.layers.0.self_attn.k_proj", rules::Strategy::Whole);
     COMPARE_ANSWER(whole, WhyNotAnswer::IsSo);
     const WhyNot column = ask(*problem, "model.layers.0.self_attn.k_proj", rules::Strategy::Column);
-    QVERIFY2(column.answer != WhyNotAnswer::IsSo && textOf(column).find("is pinned") == std::string::npos, textOf(column).c_str());
+    QVERIFY2(column.answer != WhyNotAnswer::IsSo && textOf(column).find("is pinned") == std::string::npos,
+             textOf(column).c_str());
     QVERIFY2(textOf(column).find(" .") == std::string::npos, textOf(column).c_str());
     const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.self_attn.k_proj"));
     std::string text;
@@ -210,8 +221,8 @@ class TestExplainWhyNot : public QObject {
   }
 
   void explainsTheSliceThatTakesTheSequenceApart() {
-    const auto problem =
-        test::problemOf(test::llamaGraph({.layers = 2, .hasLoss = false, .logitsToKeep = 1}), 2, {}, rules::SequenceParallel::On);
+    const auto problem = test::problemOf(test::llamaGraph({.layers = 2, .hasLoss = false, .logitsToKeep = 1}), 2, {},
+                                         rules::SequenceParallel::On);
     const WhyNot answer = ask(*problem, "model.embed_tokens", rules::Strategy::VocabScatter);
     COMPARE_ANSWER(answer, WhyNotAnswer::Forbidden);
     const std::string text = textOf(answer);
@@ -221,7 +232,8 @@ class TestExplainWhyNot : public QObject {
   }
 
   void findsAnIrreducibleCoreOfAProblemWithoutSolution() {
-    const auto problem = test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row", "*q_proj=column", "*down_proj!=vocab"});
+    const auto problem =
+        test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row", "*q_proj=column", "*down_proj!=vocab"});
     const Core core = coreOf(*problem);
     const std::string text = textOf(core);
     QCOMPARE(liftsOf(core), std::vector<std::string>{"lm_head=row"});
@@ -231,7 +243,8 @@ class TestExplainWhyNot : public QObject {
   }
 
   void saysWhichPinTheSizesForbid() {
-    const auto problem = test::problemOf(test::llamaGraph({.intermediate = 113}), 2, {"*up_proj=column", "lm_head=column"});
+    const auto problem =
+        test::problemOf(test::llamaGraph({.intermediate = 113}), 2, {"*up_proj=column", "lm_head=column"});
     const Core core = coreOf(*problem);
     QCOMPARE(liftsOf(core), std::vector<std::string>{"*up_proj=column"});
     VERIFY_SAYS(textOf(core), "113 output features do not divide by 2 ranks");
@@ -253,7 +266,8 @@ class TestExplainWhyNot : public QObject {
       std::vector<std::string> pins;
       for (std::int64_t i = generator.pick({1, 2, 3, 4}); i > 0 && !layers.empty(); --i) {
         const auto& layer = layers[static_cast<std::size_t>(generator.pick({0, 1, 2, 3, 4, 5})) % layers.size()];
-        pins.push_back(fmt::format("{}{}{}", layer, generator.pick({0, 0, 1}) ? "!=" : "=", words[generator.pick({0, 1, 2})]));
+        pins.push_back(
+            fmt::format("{}{}{}", layer, generator.pick({0, 0, 1}) ? "!=" : "=", words[generator.pick({0, 1, 2})]));
       }
       const auto problem = test::problemOf(graph, 2, pins);
       if (isSolvable(*problem)) continue;
@@ -286,7 +300,8 @@ class TestExplainWhyNot : public QObject {
           Problem pinned = *problem;
           pinned.pins.push_back({.pattern = graph.value(v).name, .placement = wanted, .text = "question"});
           const bool isPossible = isSolvable(pinned);
-          const std::string where = fmt::format("seed {}: {}={}\n{}", seed, graph.value(v).name, wanted.text(), textOf(answer));
+          const std::string where =
+              fmt::format("seed {}: {}={}\n{}", seed, graph.value(v).name, wanted.text(), textOf(answer));
           const bool saysPossible = answer.answer == WhyNotAnswer::IsSo || answer.answer == WhyNotAnswer::Possible;
           QVERIFY2(isPossible == saysPossible, where.c_str());
           QVERIFY2(!answer.sentences.empty(), where.c_str());
@@ -297,25 +312,29 @@ class TestExplainWhyNot : public QObject {
         }
       }
     }
-    QVERIFY2(impossible > 0 && forbidden > 0 && possible > 0, fmt::format("{} {} {}", impossible, forbidden, possible).c_str());
+    QVERIFY2(impossible > 0 && forbidden > 0 && possible > 0,
+             fmt::format("{} {} {}", impossible, forbidden, possible).c_str());
   }
 
   /// Replicas of key and value heads and joint splits come from layers far away: 4 heads on 8 ranks have both.
   void deniesNothingThatAPinBrings() {
-    const auto problem = std::make_shared<Problem>(*test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 8));
+    const auto problem =
+        std::make_shared<Problem>(*test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 8));
     problem->context.menu = rules::Menu::Full;
     const Graph& graph = *problem->graph;
     int impossible = 0, possible = 0;
     for (ValueId v : idRange<ValueId>(graph.values.size())) {
       const int rank = static_cast<int>(graph.shapeOf(v).size());
       for (int dim = 0; dim < rank; ++dim) {
-        for (const Placement& wanted : {Placement::split(dim), Placement::split(dim).withReplicas(2), Placement::joint(dim, rank - 1)}) {
+        for (const Placement& wanted :
+             {Placement::split(dim), Placement::split(dim).withReplicas(2), Placement::joint(dim, rank - 1)}) {
           const WhyNot answer = ask(*problem, v, wanted.text());
           Problem pinned = *problem;
           pinned.pins.push_back(*Pin::parse(fmt::format("{}={}", graph.value(v).name, wanted.text())));
           const bool isPossible = isSolvable(pinned);
           const bool saysPossible = answer.answer == WhyNotAnswer::IsSo || answer.answer == WhyNotAnswer::Possible;
-          QVERIFY2(isPossible == saysPossible, fmt::format("{}={}\n{}", graph.value(v).name, wanted.text(), textOf(answer)).c_str());
+          QVERIFY2(isPossible == saysPossible,
+                   fmt::format("{}={}\n{}", graph.value(v).name, wanted.text(), textOf(answer)).c_str());
           impossible += answer.answer == WhyNotAnswer::Impossible;
           possible += answer.answer == WhyNotAnswer::Possible;
         }
@@ -344,7 +363,8 @@ class TestExplainWhyNot : public QObject {
         const auto then = solve::solve(pinned, Engine::Optimal, *makeCountingSink());
         QVERIFY2(then && then->solution, answer->pin->c_str());
         QVERIFY2(then->solution->strategies[n.index()]->strategy == strategy, answer->pin->c_str());
-        QCOMPARE(*answer->extraFs, costOf(pinned, *then->solution).femtoseconds() - costOf(problem, *result->solution).femtoseconds());
+        QCOMPARE(*answer->extraFs,
+                 costOf(pinned, *then->solution).femtoseconds() - costOf(problem, *result->solution).femtoseconds());
       }
     }
     QVERIFY(offered > 10);
@@ -356,7 +376,8 @@ class TestExplainWhyNot : public QObject {
     QVERIFY(core && core->outcome == CoreOutcome::NotKnown && core->core.constraints.empty());
     const auto free = test::problemOf(test::llamaGraph({.layers = 7}), 2);
     QCOMPARE(irreducibleCore(*free, Engine::Learning)->outcome, CoreOutcome::HasSolution);
-    const auto answer = whyNot(*free, solved(*free), Engine::Learning, layerOf(*free->graph, "lm_head"), rules::Strategy::Row, {}, 1000);
+    const auto answer = whyNot(*free, solved(*free), Engine::Learning, layerOf(*free->graph, "lm_head"),
+                               rules::Strategy::Row, {}, 1000);
     QVERIFY(answer.has_value());
     COMPARE_ANSWER(*answer, WhyNotAnswer::NotKnown);
   }
@@ -370,7 +391,8 @@ class TestExplainWhyNot : public QObject {
     int costs = 0;
     for (const std::string layer : {"model.layers.0.mlp.up_proj", "model.layers.1.self_attn.q_proj", "lm_head"}) {
       for (rules::Strategy strategy : {rules::Strategy::Column, rules::Strategy::Whole}) {
-        const auto answer = whyNot(problem, *result->solution, Engine::Optimal, layerOf(*problem.graph, layer), strategy);
+        const auto answer =
+            whyNot(problem, *result->solution, Engine::Optimal, layerOf(*problem.graph, layer), strategy);
         QVERIFY(answer.has_value());
         if (answer->answer != WhyNotAnswer::Costs) continue;
         ++costs;
@@ -393,14 +415,16 @@ class TestExplainWhyNot : public QObject {
     QFETCH(int, heads);
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
-    auto problem = *test::problemOf(test::llamaGraph({.layers = 2, .hidden = 16 * heads, .heads = heads, .kvHeads = kvHeads}), ranks);
+    auto problem = *test::problemOf(
+        test::llamaGraph({.layers = 2, .hidden = 16 * heads, .heads = heads, .kvHeads = kvHeads}), ranks);
     problem.context.menu = rules::Menu::Full;
     problem.cost.slackPercent = 0;
     const auto sink = makeCountingSink();
     const auto best = solve::solve(problem, Engine::Optimal, *sink);
     QVERIFY(best && best->optimum);
     int rows = 0, copies = 0;
-    for (const char* layer : {"model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.v_proj", "model.layers.0.self_attn.o_proj", "lm_head"}) {
+    for (const char* layer : {"model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.v_proj",
+                              "model.layers.0.self_attn.o_proj", "lm_head"}) {
       const ValueId value = resultOf(*problem.graph, layer);
       const auto regrets = best->optimum->regrets(value);
       QVERIFY(regrets.has_value());
@@ -410,15 +434,20 @@ class TestExplainWhyNot : public QObject {
         Problem pinned = problem;
         const bool isPlacement = regret.demand() == regret.placement.text();
         // A strategy may leave its result in more than one way, of which a row is one.
-        pinned.pins.push_back(*Pin::parse(fmt::format("{}={}", problem.graph->value(value).name, regret.placement.text())));
+        pinned.pins.push_back(
+            *Pin::parse(fmt::format("{}={}", problem.graph->value(value).name, regret.placement.text())));
         if (!isPlacement) pinned.pins.push_back(*Pin::parse(demandFor(layer, *regret.strategy)));
         const auto then = solve::solve(pinned, Engine::Optimal, *sink);
         QVERIFY2(then, where.c_str());
         QVERIFY2(then->optimum, (where + " with " + pinned.pins.front().text + ": " + then->core.text()).c_str());
         const Femtoseconds expected = best->optimum->cost().femtoseconds() + *regret.extraFs;
-        QVERIFY2(isPlacement ? then->optimum->cost().femtoseconds() <= expected : then->optimum->cost().femtoseconds() == expected, where.c_str());
-        const WhyNot answer = isPlacement ? ask(problem, value, regret.demand()) : ask(problem, layer, *regret.strategy);
-        QVERIFY2(answer.answer != WhyNotAnswer::Impossible && answer.answer != WhyNotAnswer::Forbidden, (where + ": " + textOf(answer)).c_str());
+        QVERIFY2(isPlacement ? then->optimum->cost().femtoseconds() <= expected
+                             : then->optimum->cost().femtoseconds() == expected,
+                 where.c_str());
+        const WhyNot answer =
+            isPlacement ? ask(problem, value, regret.demand()) : ask(problem, layer, *regret.strategy);
+        QVERIFY2(answer.answer != WhyNotAnswer::Impossible && answer.answer != WhyNotAnswer::Forbidden,
+                 (where + ": " + textOf(answer)).c_str());
         ++rows;
         copies += regret.isCopied;
       }
@@ -439,7 +468,8 @@ class TestExplainWhyNot : public QObject {
     std::stop_source source;
     source.request_stop();
     const auto problem = test::problemOf(test::llamaGraph(), 2);
-    const auto answer = whyNot(*problem, solved(*problem), Engine::Learning, layerOf(*problem->graph, "lm_head"), rules::Strategy::Row, Progress(source.get_token()));
+    const auto answer = whyNot(*problem, solved(*problem), Engine::Learning, layerOf(*problem->graph, "lm_head"),
+                               rules::Strategy::Row, Progress(source.get_token()));
     QVERIFY(!answer && answer.error().code == ErrorCode::Cancelled);
   }
 };

@@ -1,6 +1,6 @@
 #include "solve/explain/remedy.h"
-#include "tests/support/solve_support.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -49,7 +49,8 @@ void verifyEach(const Problem& problem, const std::vector<Remedy>& remedies) {
     QCOMPARE(isSaidOver, figures.rankBytes > changed->cost.budgetBytes());
     QCOMPARE(figuresBefore.splitLayers, remedy.before.splitLayers);
     if (!figuresBefore.hasPlan) continue;
-    const bool isSlower = figures.femtoseconds > figuresBefore.femtoseconds, isLarger = figures.rankBytes > figuresBefore.rankBytes;
+    const bool isSlower = figures.femtoseconds > figuresBefore.femtoseconds,
+               isLarger = figures.rankBytes > figuresBefore.rankBytes;
     QVERIFY2(!isSlower || !isLarger, remedy.text.c_str());
   }
 }
@@ -74,8 +75,10 @@ class TestRemedy : public QObject {
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
     QFETCH(bool, hasWideNorms);
-    const auto problem =
-        test::problemOf(test::llamaGraph({.hidden = heads * 16, .heads = heads, .kvHeads = kvHeads, .vocab = 240, .hasWideNorms = hasWideNorms}), ranks);
+    const auto problem = test::problemOf(
+        test::llamaGraph(
+            {.hidden = heads * 16, .heads = heads, .kvHeads = kvHeads, .vocab = 240, .hasWideNorms = hasWideNorms}),
+        ranks);
     const auto remedies = remediesOf(*problem);
     QVERIFY2(!remedies.empty(), "no remedy");
     verifyEach(*problem, remedies);
@@ -95,15 +98,21 @@ class TestRemedy : public QObject {
     const auto problem = test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row"});
     const auto remedies = remediesOf(*problem);
     verifyEach(*problem, remedies);
-    QVERIFY2(!remedies.empty() && remedies.front().after.hasPlan && !remedies.front().before.hasPlan, textOf(remedies).c_str());
-    QVERIFY2(remedies.front().text.find("then there is a plan, which splits") != std::string::npos, textOf(remedies).c_str());
-    // A plan without the pin takes longer and holds more than one in which a value is gathered, so it is not among them.
+    QVERIFY2(!remedies.empty() && remedies.front().after.hasPlan && !remedies.front().before.hasPlan,
+             textOf(remedies).c_str());
+    QVERIFY2(remedies.front().text.find("then there is a plan, which splits") != std::string::npos,
+             textOf(remedies).c_str());
+    // A plan without the pin takes longer and holds more than one in which a value is gathered, so it is not among
+    // them.
     const SolveResult lifted = solved(*test::problemOf(problem->graph, 2));
     const Figures figures = figuresOf(*problem, &*lifted.solution);
     const auto beatsLifting = [&](const Remedy& r) {
-      return r.after.femtoseconds <= figures.femtoseconds && r.after.rankBytes <= figures.rankBytes && r.change.kind != ChangeKind::LiftPin;
+      return r.after.femtoseconds <= figures.femtoseconds && r.after.rankBytes <= figures.rankBytes &&
+             r.change.kind != ChangeKind::LiftPin;
     };
-    QVERIFY2(offers(remedies, {ChangeKind::LiftPin, "lm_head=row"}) != std::any_of(remedies.begin(), remedies.end(), beatsLifting), textOf(remedies).c_str());
+    QVERIFY2(offers(remedies, {ChangeKind::LiftPin, "lm_head=row"}) !=
+                 std::any_of(remedies.begin(), remedies.end(), beatsLifting),
+             textOf(remedies).c_str());
   }
 
   /// `learning` answers plans of any size, with the change as without.
@@ -114,7 +123,8 @@ class TestRemedy : public QObject {
     const auto remedies = remediesOf(problem);
     QVERIFY(!remedies.empty());
     verifyEach(problem, remedies);
-    for (const Remedy& remedy : remedies) QVERIFY2(remedy.text.find("optimal does") != std::string::npos, remedy.text.c_str());
+    for (const Remedy& remedy : remedies)
+      QVERIFY2(remedy.text.find("optimal does") != std::string::npos, remedy.text.c_str());
   }
 
   /// Of any two, each is better in something: time, memory or ranks.
@@ -132,14 +142,16 @@ class TestRemedy : public QObject {
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
     for (const Engine engine : {Engine::Learning, Engine::Optimal}) {
-      const auto problem = test::problemOf(test::llamaGraph({.hidden = heads * 16, .heads = heads, .kvHeads = kvHeads}), ranks);
+      const auto problem =
+          test::problemOf(test::llamaGraph({.hidden = heads * 16, .heads = heads, .kvHeads = kvHeads}), ranks);
       const auto remedies = remediesFor(*problem, solved(*problem, engine), engine, nullptr, {}, 100);
       QVERIFY(remedies.has_value());
       for (const Remedy& a : *remedies) {
         const bool isOtherRanks = a.change.kind == ChangeKind::Ranks;
         const int count = isOtherRanks ? std::stoi(a.change.argument) : ranks;
         QVERIFY2(!isOtherRanks || (count <= 2 * ranks && (count <= 8 || count % 8 == 0)), a.text.c_str());
-        QVERIFY2(a.after.femtoseconds < a.before.femtoseconds || a.after.rankBytes < a.before.rankBytes, a.text.c_str());
+        QVERIFY2(a.after.femtoseconds < a.before.femtoseconds || a.after.rankBytes < a.before.rankBytes,
+                 a.text.c_str());
         for (const Remedy& b : *remedies) {
           const bool isNoWorse = b.after.femtoseconds <= a.after.femtoseconds && b.after.rankBytes <= a.after.rankBytes;
           const bool isBetter = b.after.femtoseconds < a.after.femtoseconds || b.after.rankBytes < a.after.rankBytes;
@@ -157,9 +169,11 @@ class TestRemedy : public QObject {
     int prices = 0;
     for (const Remedy& remedy : remedies) {
       const Femtoseconds longer = remedy.after.femtoseconds - remedy.before.femtoseconds;
-      const bool isSaid = remedy.text.find(fmt::format("The price: a step takes {} longer.", timeText(longer))) != std::string::npos;
+      const bool isSaid =
+          remedy.text.find(fmt::format("The price: a step takes {} longer.", timeText(longer))) != std::string::npos;
       QVERIFY2(isSaid == (longer > Femtoseconds()), remedy.text.c_str());
-      QVERIFY2((remedy.text.find(" more.") != std::string::npos) == (remedy.after.rankBytes > remedy.before.rankBytes), remedy.text.c_str());
+      QVERIFY2((remedy.text.find(" more.") != std::string::npos) == (remedy.after.rankBytes > remedy.before.rankBytes),
+               remedy.text.c_str());
       prices += isSaid;
     }
     QVERIFY2(prices > 0, textOf(remedies).c_str());
@@ -169,7 +183,9 @@ class TestRemedy : public QObject {
   void whereNoPlanFitsDemandsAreLifted() {
     Problem problem = *test::problemOf(test::llamaGraph({.layers = 2}), 2, {"*_proj=replicated"});
     problem.context.menu = rules::Menu::Full;
-    const auto bytesOf = [](const Problem& asked) { return solved(asked, Engine::Optimal).optimum->front()->points.back().bytes; };
+    const auto bytesOf = [](const Problem& asked) {
+      return solved(asked, Engine::Optimal).optimum->front()->points.back().bytes;
+    };
     Problem free = problem;
     free.pins.clear();
     const std::int64_t budget = bytesOf(free);
@@ -182,7 +198,8 @@ class TestRemedy : public QObject {
     QVERIFY2(offers(*remedies, {ChangeKind::LiftPin, "*_proj=replicated"}), textOf(*remedies).c_str());
     for (const Remedy& remedy : *remedies) {
       const ChangeKind kind = remedy.change.kind;
-      QVERIFY2(kind != ChangeKind::Ranks && kind != ChangeKind::SequenceParallel && kind != ChangeKind::LiftBudget, remedy.text.c_str());
+      QVERIFY2(kind != ChangeKind::Ranks && kind != ChangeKind::SequenceParallel && kind != ChangeKind::LiftBudget,
+               remedy.text.c_str());
       QVERIFY2(remedy.after.rankBytes <= budget, remedy.text.c_str());
     }
   }
@@ -209,7 +226,8 @@ class TestRemedy : public QObject {
   }
 
   void avoidsTheConflictOfTheLastPosition() {
-    const auto problem = test::problemOf(test::llamaGraph({.hasLoss = false, .logitsToKeep = 1}), 2, {}, rules::SequenceParallel::On);
+    const auto problem =
+        test::problemOf(test::llamaGraph({.hasLoss = false, .logitsToKeep = 1}), 2, {}, rules::SequenceParallel::On);
     const auto recorded = test::record(problem);
     Cursor cursor(recorded.trace);
     const auto at = cursor.next(EventType::Conflict);
@@ -219,7 +237,8 @@ class TestRemedy : public QObject {
     const auto remedies = remediesFor(*problem, recorded.result, Engine::Reference, &*card);
     QVERIFY(remedies.has_value());
     QVERIFY2(offers(*remedies, {ChangeKind::SequenceParallel, "off"}), textOf(*remedies).c_str());
-    for (const Remedy& remedy : *remedies) QVERIFY2(remedy.after.splitLayers >= remedy.before.splitLayers, remedy.text.c_str());
+    for (const Remedy& remedy : *remedies)
+      QVERIFY2(remedy.after.splitLayers >= remedy.before.splitLayers, remedy.text.c_str());
   }
 
   void hasNothingToSayWhereAllIsSplit() {
@@ -236,10 +255,14 @@ class TestRemedy : public QObject {
     QCOMPARE(textOf(first), textOf(second));
     // What is lacking is time on split work; what costs more than it brings comes behind, other numbers of ranks last.
     const auto isDear = [](const Remedy& r) {
-      const auto ratio = [](auto after, auto before) { return static_cast<double>(after) / static_cast<double>(before); };
+      const auto ratio = [](auto after, auto before) {
+        return static_cast<double>(after) / static_cast<double>(before);
+      };
       return ratio(r.after.femtoseconds, r.before.femtoseconds) * ratio(r.after.rankBytes, r.before.rankBytes) > 1;
     };
-    const auto key = [&](const Remedy& r) { return std::tuple(r.change.kind == ChangeKind::Ranks, isDear(r), r.after.femtoseconds, r.after.rankBytes); };
+    const auto key = [&](const Remedy& r) {
+      return std::tuple(r.change.kind == ChangeKind::Ranks, isDear(r), r.after.femtoseconds, r.after.rankBytes);
+    };
     for (std::size_t i = 1; i < first.size(); ++i) QVERIFY2(key(first[i - 1]) <= key(first[i]), textOf(first).c_str());
   }
 
@@ -270,9 +293,11 @@ class TestRemedy : public QObject {
     QVERIFY(applied(problem, {ChangeKind::LiftPin, "lm_head=row"})->pins.empty());
     QVERIFY(applied(problem, {ChangeKind::RuleOn, "aten::sigmoid"})->rulesOff.empty());
     QCOMPARE(applied(problem, {ChangeKind::AddPin, "*q_proj=column"})->pins.size(), std::size_t{2});
-    QCOMPARE(applied(problem, {ChangeKind::Redistribute, "*q_proj"})->redistributable, std::vector<std::string>{"*q_proj"});
+    QCOMPARE(applied(problem, {ChangeKind::Redistribute, "*q_proj"})->redistributable,
+             std::vector<std::string>{"*q_proj"});
     QVERIFY(applied(problem, {ChangeKind::FullMenu, ""})->context.menu == rules::Menu::Full);
-    QVERIFY(applied(problem, {ChangeKind::SequenceParallel, "auto"})->context.sequenceParallel == rules::SequenceParallel::Auto);
+    QVERIFY(applied(problem, {ChangeKind::SequenceParallel, "auto"})->context.sequenceParallel ==
+            rules::SequenceParallel::Auto);
     QCOMPARE(applied(problem, {ChangeKind::Ranks, "4"})->context.worldSize, 4);
     QCOMPARE(toText(Change{ChangeKind::LiftPin, "lm_head=row"}), std::string("lift the pin lm_head=row"));
   }

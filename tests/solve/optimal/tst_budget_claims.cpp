@@ -2,11 +2,11 @@
 // smallest needs, and which demands are in the way. CLEAVE_BUDGET_MODELS and CLEAVE_FIRST_SEED say how many and from
 // which seed on.
 #include "base/quantities.h"
+#include "solve/explain/explain.h"
 #include "tests/support/brute_force.h"
+#include "tests/support/chosen_number.h"
 #include "tests/support/optimal_support.h"
 #include "tests/support/random_plans.h"
-#include "solve/explain/explain.h"
-#include "tests/support/chosen_number.h"
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -32,9 +32,7 @@ Problem within(const Problem& problem, std::int64_t budget) {
   return bound;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class Claims {
  public:
@@ -102,7 +100,8 @@ class TestBudgetClaims : public QObject {
   Q_OBJECT
  private slots:
   void holdOnRandomModels() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1), models = test::chosenNumber("CLEAVE_BUDGET_MODELS", 300);
+    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1),
+                        models = test::chosenNumber("CLEAVE_BUDGET_MODELS", 300);
     qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
           static_cast<unsigned long long>(first + models - 1));
     std::size_t refused = 0, granted = 0, demanded = 0, unproved = 0;

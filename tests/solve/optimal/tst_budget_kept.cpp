@@ -37,8 +37,9 @@ class TestBudgetKept : public QObject {
   void aPlanThatFitsIsAnswered() {
     QFETCH(int, ranks);
     QFETCH(int, sequence);
-    auto problem = llama({.layers = 2, .hidden = 64, .heads = 8, .kvHeads = 4, .intermediate = 128, .vocab = 256, .sequence = sequence}, ranks,
-                         rules::SequenceParallel::Off);
+    auto problem = llama(
+        {.layers = 2, .hidden = 64, .heads = 8, .kvHeads = 4, .intermediate = 128, .vocab = 256, .sequence = sequence},
+        ranks, rules::SequenceParallel::Off);
     problem->cost.slackPercent = 0;
     problem->cost.profile.linkLatencySeconds = 1e-5;
     const auto sink = makeCountingSink();
@@ -47,7 +48,8 @@ class TestBudgetKept : public QObject {
     for (std::int64_t more = 0; more <= 64'000; more += 4'000) {
       problem->cost.memoryBudget = known.bytes() + more;
       const SolveResult result = solved(*problem);
-      const std::string where = fmt::format("budget {}, where a plan needs {} and takes {}", *problem->cost.memoryBudget, known.bytes(), known.femtoseconds());
+      const std::string where = fmt::format("budget {}, where a plan needs {} and takes {}",
+                                            *problem->cost.memoryBudget, known.bytes(), known.femtoseconds());
       QVERIFY2(result.optimum, (where + ": " + result.core.text()).c_str());
       QVERIFY2(result.optimum->cost().bytes() <= *problem->cost.memoryBudget, where.c_str());
       QVERIFY2(result.optimum->cost().femtoseconds() <= known.femtoseconds(), where.c_str());
@@ -66,7 +68,9 @@ class TestBudgetKept : public QObject {
   void aPointOfTheFrontAnswersItsBudget() {
     QFETCH(int, ranks);
     QFETCH(SequenceParallel, sequence);
-    const auto problem = llama({.layers = 2, .hidden = 64, .heads = 8, .kvHeads = 4, .intermediate = 128, .vocab = 256, .sequence = 128}, ranks, sequence);
+    const auto problem =
+        llama({.layers = 2, .hidden = 64, .heads = 8, .kvHeads = 4, .intermediate = 128, .vocab = 256, .sequence = 128},
+              ranks, sequence);
     problem->cost.slackPercent = 0;
     problem->cost.profile.linkLatencySeconds = 1e-5;
     const auto front = solved(*problem).optimum->front();
@@ -90,8 +94,14 @@ class TestBudgetKept : public QObject {
     int known = 0, unknown = 0;
     for (const int ranks : {2, 3, 4}) {
       for (const bool isTraining : {false, true}) {
-        const auto problem = llama({.layers = 2, .hidden = 576, .heads = 9, .kvHeads = 3, .intermediate = 1536, .vocab = 49152, .sequence = 2048}, ranks,
-                                   SequenceParallel::Auto);
+        const auto problem = llama({.layers = 2,
+                                    .hidden = 576,
+                                    .heads = 9,
+                                    .kvHeads = 3,
+                                    .intermediate = 1536,
+                                    .vocab = 49152,
+                                    .sequence = 2048},
+                                   ranks, SequenceParallel::Auto);
         problem->cost.slackPercent = 0;
         problem->cost.isTraining = isTraining;
         const auto front = solved(*problem).optimum->front();
@@ -103,7 +113,8 @@ class TestBudgetKept : public QObject {
     QVERIFY2(known > 0 && unknown > 0, fmt::format("{} known, {} not", known, unknown).c_str());
   }
 
-  /// Heads that do not divide leave plans whose pieces of heads are whole on a rank, and a search that knows what these hold.
+  /// Heads that do not divide leave plans whose pieces of heads are whole on a rank, and a search that knows what these
+  /// hold.
   void whetherASmallModelFitsIsKnown_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<SequenceParallel>("sequence");
@@ -117,7 +128,14 @@ class TestBudgetKept : public QObject {
     QFETCH(SequenceParallel, sequence);
     int fits = 0, tooLarge = 0;
     for (const bool hasLoss : {false, true}) {
-      const auto problem = llama({.layers = 1, .hidden = 80, .heads = 5, .kvHeads = 5, .intermediate = 160, .vocab = 256, .sequence = 128, .hasLoss = hasLoss},
+      const auto problem = llama({.layers = 1,
+                                  .hidden = 80,
+                                  .heads = 5,
+                                  .kvHeads = 5,
+                                  .intermediate = 160,
+                                  .vocab = 256,
+                                  .sequence = 128,
+                                  .hasLoss = hasLoss},
                                  ranks, sequence);
       problem->cost.slackPercent = 0;
       const std::int64_t most = solved(*problem).optimum->cost().bytes();

@@ -1,6 +1,7 @@
-// What is said where no plan fits the budget: what most of the bytes are, be they weights or one moment of a step; nothing twice.
-#include "tests/support/optimal_support.h"
+// What is said where no plan fits the budget: what most of the bytes are, be they weights or one moment of a step;
+// nothing twice.
 #include "solve/cost/peak.h"
+#include "tests/support/optimal_support.h"
 
 #include <numeric>
 
@@ -11,7 +12,10 @@ using namespace cleave::test;
 namespace {
 
 /// The logits are most of a step.
-LlamaSizes manyTokens() { return {.layers = 2, .hidden = 64, .intermediate = 128, .vocab = 50'000, .batch = 64, .sequence = 512, .hasLoss = true}; }
+LlamaSizes manyTokens() {
+  return {
+      .layers = 2, .hidden = 64, .intermediate = 128, .vocab = 50'000, .batch = 64, .sequence = 512, .hasLoss = true};
+}
 
 TransientPeak peakIn(const Problem& problem) {
   const Variables variables(problem);
@@ -20,7 +24,8 @@ TransientPeak peakIn(const Problem& problem) {
 }
 
 std::int64_t bytesOf(const TransientPeak& peak) {
-  return std::accumulate(peak.parts.begin(), peak.parts.end(), std::int64_t{0}, [](std::int64_t sum, const PeakPart& part) { return sum + part.bytes; });
+  return std::accumulate(peak.parts.begin(), peak.parts.end(), std::int64_t{0},
+                         [](std::int64_t sum, const PeakPart& part) { return sum + part.bytes; });
 }
 
 /// Text up to each full stop that ends a sentence.
@@ -45,7 +50,8 @@ class TestBudgetWords : public QObject {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<bool>("onSequence");
     for (const int ranks : {1, 2, 4}) {
-      for (const bool onSequence : {false, true}) QTest::addRow("%d ranks%s", ranks, onSequence ? ", on the sequence" : "") << ranks << onSequence;
+      for (const bool onSequence : {false, true})
+        QTest::addRow("%d ranks%s", ranks, onSequence ? ", on the sequence" : "") << ranks << onSequence;
     }
   }
   void aPeakIsTheSumOfItsParts() {
@@ -55,7 +61,8 @@ class TestBudgetWords : public QObject {
       const auto problem = llama(sizes, ranks, onSequence ? rules::SequenceParallel::On : rules::SequenceParallel::Off);
       const TransientPeak peak = peakIn(*problem);
       QCOMPARE(bytesOf(peak), solved(*problem).optimum->cost().transientPeak);
-      QVERIFY(std::is_sorted(peak.parts.begin(), peak.parts.end(), [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; }));
+      QVERIFY(std::is_sorted(peak.parts.begin(), peak.parts.end(),
+                             [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; }));
       problem->cost.isTraining = true;
       QVERIFY(bytesOf(peakIn(*problem)) <= solved(*problem).optimum->cost().bytes());
     }
@@ -68,21 +75,26 @@ class TestBudgetWords : public QObject {
     QVERIFY(result.outcome == Outcome::NoSolution);
     const std::string& text = result.causes.front().reason;
     QVERIFY2(text.find("The transient peak stands") != std::string::npos, text.c_str());
-    QVERIFY2(text.find("[64,512,50000]") != std::string::npos || text.find("50000]") != std::string::npos, text.c_str());
+    QVERIFY2(text.find("[64,512,50000]") != std::string::npos || text.find("50000]") != std::string::npos,
+             text.c_str());
     QVERIFY2(text.find("q_proj") == std::string::npos && text.find("embed_tokens") == std::string::npos, text.c_str());
   }
 
   /// Equal layers of all blocks are one holder.
   void weightsAreNamedByWhatTheyHoldTogether() {
-    const auto problem = llama({.layers = 12, .hidden = 512, .intermediate = 1024, .vocab = 256}, 2, rules::SequenceParallel::Off);
+    const auto problem =
+        llama({.layers = 12, .hidden = 512, .intermediate = 1024, .vocab = 256}, 2, rules::SequenceParallel::Off);
     problem->cost.memoryBudget = 1'000'000;
     const std::string text = solved(*problem).causes.front().reason;
-    QVERIFY2(text.find("`model.layers.*.mlp.") != std::string::npos && text.find("(12 of them) with") != std::string::npos, text.c_str());
+    QVERIFY2(
+        text.find("`model.layers.*.mlp.") != std::string::npos && text.find("(12 of them) with") != std::string::npos,
+        text.c_str());
     QVERIFY2(text.find("layers.0.") == std::string::npos, text.c_str());
   }
 
   void nothingIsSaidTwice() {
-    for (const LlamaSizes& sizes : {manyTokens(), LlamaSizes{.layers = 12, .hidden = 512, .intermediate = 1024, .vocab = 256}}) {
+    for (const LlamaSizes& sizes :
+         {manyTokens(), LlamaSizes{.layers = 12, .hidden = 512, .intermediate = 1024, .vocab = 256}}) {
       const auto problem = llama(sizes, 2, rules::SequenceParallel::Off);
       for (const int part : {2, 50}) {
         problem->cost.memoryBudget = std::nullopt;

@@ -1,8 +1,8 @@
 #include "solve/candidates/candidates.h"
 #include "tests/support/brute_force.h"
+#include "tests/support/chosen_number.h"
 #include "tests/support/optimal_support.h"
 #include "tests/support/random_plans.h"
-#include "tests/support/chosen_number.h"
 
 #include <set>
 
@@ -28,7 +28,8 @@ class Comparison {
   explicit Comparison(std::uint64_t seed) : m_seed(seed), m_random(seed) {}
 
   /// What was compared, for the counts at the end.
-  bool hasBudget = false, isSkipped = false, hasPlan = false, isUnproved = false, hasSlack = false, isFrontThinned = false, isRegretUnknown = false;
+  bool hasBudget = false, isSkipped = false, hasPlan = false, isUnproved = false, hasSlack = false,
+       isFrontThinned = false, isRegretUnknown = false;
 
   std::string run() {
     m_problem = m_random.build();
@@ -40,16 +41,18 @@ class Comparison {
     m_brute = &brute;
     if (m_random.chance(2) && !brute.plans().empty()) {
       const BrutePlan& some = brute.plans()[m_random.number() % brute.plans().size()];
-      m_problem->cost.memoryBudget = std::max<std::int64_t>(1, some.bytes - static_cast<std::int64_t>(m_random.number() % 2));
+      m_problem->cost.memoryBudget =
+          std::max<std::int64_t>(1, some.bytes - static_cast<std::int64_t>(m_random.number() % 2));
       hasBudget = true;
     }
     static constexpr std::array kSlacks{0.0, 0.5, 1.0, 10.0, 100.0};
     m_problem->cost.slackPercent = kSlacks[m_random.number() % kSlacks.size()];
     const std::string difference = compare();
     if (difference.empty()) return {};
-    std::string text = fmt::format("seed {}: {}\n{} ranks, menu {}, sequence {}, budget {}, slack {} %", m_seed, difference,
-                                   m_problem->context.worldSize, int(m_problem->context.menu),
-                                   int(m_problem->context.sequenceParallel), m_problem->cost.memoryBudget.value_or(-1), m_problem->cost.slackPercent);
+    std::string text = fmt::format("seed {}: {}\n{} ranks, menu {}, sequence {}, budget {}, slack {} %", m_seed,
+                                   difference, m_problem->context.worldSize, int(m_problem->context.menu),
+                                   int(m_problem->context.sequenceParallel), m_problem->cost.memoryBudget.value_or(-1),
+                                   m_problem->cost.slackPercent);
     for (const Pin& pin : m_problem->pins) text += ", pin " + pin.text;
     for (const std::string& value : m_problem->redistributable) text += ", redistributable " + value;
     for (const std::string& rule : m_problem->rulesOff) text += ", rule off " + rule;
@@ -67,8 +70,8 @@ class Comparison {
   }
   bool fits(const BrutePlan& plan) const { return plan.bytes <= m_problem->cost.budgetBytes(); }
 
-  /// Time and additive bytes of what may be answered when only some plans are allowed: of each of the fastest, which differ in
-  /// what they need in all, the leanest plan that the slack admits beside it.
+  /// Time and additive bytes of what may be answered when only some plans are allowed: of each of the fastest, which
+  /// differ in what they need in all, the leanest plan that the slack admits beside it.
   template <class Allows>
   std::set<std::pair<Femtoseconds, std::int64_t>> answers(const Allows& allows) const {
     std::set<std::pair<Femtoseconds, std::int64_t>> figures;
@@ -92,8 +95,10 @@ class Comparison {
     const SolveResult result = solved(*m_problem);
     const BrutePlan* best = cheapest([&](const BrutePlan& p) { return fits(p); });
     if (!best) {
-      if (result.outcome != Outcome::NoSolution) return "a plan where there is none: " + placementsText(*m_problem, *result.solution);
-      const bool isBudget = result.core.constraints.size() == 1 && result.core.constraints[0].kind == ConstraintKind::Budget;
+      if (result.outcome != Outcome::NoSolution)
+        return "a plan where there is none: " + placementsText(*m_problem, *result.solution);
+      const bool isBudget =
+          result.core.constraints.size() == 1 && result.core.constraints[0].kind == ConstraintKind::Budget;
       if (isBudget != !m_brute->plans().empty()) return "the wrong reason for having no plan";
       return {};
     }
@@ -104,17 +109,22 @@ class Comparison {
     if (!violations.empty()) return "the checker refuses: " + violations[0];
     if (!(solve::costOf(*m_problem, *result.solution) == optimum.cost())) return "the plan does not cost what it says";
     if (optimum.cost().bytes() > m_problem->cost.budgetBytes()) return "over the budget";
-    if (optimum.lowerBoundFs() > best->femtoseconds) return fmt::format("bound {} above {}", optimum.lowerBoundFs(), best->femtoseconds);
+    if (optimum.lowerBoundFs() > best->femtoseconds)
+      return fmt::format("bound {} above {}", optimum.lowerBoundFs(), best->femtoseconds);
     if (!optimum.isProved()) {
       isUnproved = true;
       return {};
     }
     if (optimum.fastest().femtoseconds() != best->femtoseconds || optimum.lowerBoundFs() != best->femtoseconds) {
-      return fmt::format("the fastest costs {} instead of {}: {}\nagainst {}", optimum.fastest().femtoseconds(), best->femtoseconds,
-                         placementsText(*m_problem, *result.solution), placementsText(*m_problem, m_brute->solutionOf(*best)));
+      return fmt::format("the fastest costs {} instead of {}: {}\nagainst {}", optimum.fastest().femtoseconds(),
+                         best->femtoseconds, placementsText(*m_problem, *result.solution),
+                         placementsText(*m_problem, m_brute->solutionOf(*best)));
     }
-    if (!answers([](const BrutePlan&) { return true; }).contains({optimum.cost().femtoseconds(), optimum.cost().additiveBytes()})) {
-      return fmt::format("{} fs and {} bytes are not the leanest that the slack admits", optimum.cost().femtoseconds(), optimum.cost().additiveBytes());
+    if (!answers([](const BrutePlan&) {
+           return true;
+         }).contains({optimum.cost().femtoseconds(), optimum.cost().additiveBytes()})) {
+      return fmt::format("{} fs and {} bytes are not the leanest that the slack admits", optimum.cost().femtoseconds(),
+                         optimum.cost().additiveBytes());
     }
     hasSlack = optimum.cost().femtoseconds() > optimum.fastest().femtoseconds();
     for (graph::ValueId v : idRange<graph::ValueId>(m_problem->graph->values.size())) {
@@ -141,18 +151,25 @@ class Comparison {
         return p.placements[v.index()] == regret.placement && (!regret.strategy || strategyOf(p, v) == regret.strategy);
       };
       if (regret.isChosen) {
-        if (regret.extraFs != Femtoseconds() || regret.extraBytes != 0) return fmt::format("what is chosen of {} costs more than itself", name);
+        if (regret.extraFs != Femtoseconds() || regret.extraBytes != 0)
+          return fmt::format("what is chosen of {} costs more than itself", name);
         continue;
       }
       const auto expected = answers(takes);
-      if (regret.extraFs.has_value() == expected.empty()) return fmt::format("regret of {} {}: {}", name, regret.placement.text(), expected.size());
+      if (regret.extraFs.has_value() == expected.empty())
+        return fmt::format("regret of {} {}: {}", name, regret.placement.text(), expected.size());
       if (!regret.extraFs) continue;
       const Femtoseconds time = optimum.cost().femtoseconds() + *regret.extraFs;
-      const bool isAnswer = std::any_of(expected.begin(), expected.end(), [&](const auto& figures) { return figures.first == time; });
-      if (!isAnswer) return fmt::format("regret of {} {}: {} instead of {}", name, regret.placement.text(), time, expected.begin()->first);
+      const bool isAnswer =
+          std::any_of(expected.begin(), expected.end(), [&](const auto& figures) { return figures.first == time; });
+      if (!isAnswer)
+        return fmt::format("regret of {} {}: {} instead of {}", name, regret.placement.text(), time,
+                           expected.begin()->first);
       const BrutePlan* fastest = cheapest([&](const BrutePlan& p) { return fits(p) && takes(p); });
       if (regret.isProved && regret.fastestExtraFs != fastest->femtoseconds - optimum.cost().femtoseconds()) {
-        return fmt::format("the fastest plan with {} {}: {} instead of {}", name, regret.placement.text(), regret.fastestExtraFs.value_or(Femtoseconds(-1)), fastest->femtoseconds - optimum.cost().femtoseconds());
+        return fmt::format("the fastest plan with {} {}: {} instead of {}", name, regret.placement.text(),
+                           regret.fastestExtraFs.value_or(Femtoseconds(-1)),
+                           fastest->femtoseconds - optimum.cost().femtoseconds());
       }
       if (!regret.extraBytes) return fmt::format("bytes of {} {}", name, regret.placement.text());
     }
@@ -161,7 +178,8 @@ class Comparison {
       const bool isListed = std::any_of(regrets->begin(), regrets->end(), [&](const Regret& r) {
         return r.placement == plan.placements[v.index()] && (!r.strategy || r.strategy == strategyOf(plan, v));
       });
-      if (!isListed) return fmt::format("{} can be {}, which its regrets leave out", name, plan.placements[v.index()].text());
+      if (!isListed)
+        return fmt::format("{} can be {}, which its regrets leave out", name, plan.placements[v.index()].text());
     }
     return {};
   }
@@ -170,7 +188,8 @@ class Comparison {
     const auto& a = plan.strategies[node.index()];
     const auto& b = solution.strategies[node.index()];
     if (a.has_value() != b.has_value()) return false;
-    if (a && (a->strategy != b->strategy || a->input != b->input || a->weight != b->weight || a->bias != b->bias)) return false;
+    if (a && (a->strategy != b->strategy || a->input != b->input || a->weight != b->weight || a->bias != b->bias))
+      return false;
     for (graph::ValueId v : m_problem->graph->node(node).results) {
       if (plan.placements[v.index()] != solution.of(v)) return false;
       const auto mine = plan.computedAs.find(v), theirs = solution.computedAs.find(v);
@@ -189,7 +208,8 @@ class Comparison {
       const BrutePlan* other = cheapest([&](const BrutePlan& p) { return fits(p) && isOther(p); });
       SmallestRegret expected;
       if (other && smallest[i].kind == SmallestRegret::Kind::Costs &&
-          smallest[i].extraOver(optimum.fastest(), optimum.cost()) != other->femtoseconds - optimum.cost().femtoseconds()) {
+          smallest[i].extraOver(optimum.fastest(), optimum.cost()) !=
+              other->femtoseconds - optimum.cost().femtoseconds()) {
         return fmt::format("smallest regret of node {} over the plan", steps[i].raw());
       }
       if (other) {
@@ -202,8 +222,8 @@ class Comparison {
         continue;
       }
       if (!(smallest[i] == expected)) {
-        return fmt::format("smallest regret of node {}: {} {} instead of {} {}", steps[i].raw(), int(smallest[i].kind), smallest[i].extra,
-                           int(expected.kind), expected.extra);
+        return fmt::format("smallest regret of node {}: {} {} instead of {} {}", steps[i].raw(), int(smallest[i].kind),
+                           smallest[i].extra, int(expected.kind), expected.extra);
       }
     }
     return {};
@@ -223,7 +243,8 @@ class Comparison {
     const auto front = optimum.front();
     if (!front) return front.error().message;
     if (!front->isExact || !front->isEndKnown) return isFrontThinned = true, std::string();
-    if (front->points.size() != expected.size()) return fmt::format("the front has {} points instead of {}", front->points.size(), expected.size());
+    if (front->points.size() != expected.size())
+      return fmt::format("the front has {} points instead of {}", front->points.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (front->points[i].femtoseconds != expected[i].first || front->points[i].bytes != expected[i].second) {
         return fmt::format("point {} of the front", i);
@@ -237,9 +258,11 @@ class Comparison {
     again.cost.slackPercent = 0;
     const SolveResult budgeted = solved(again);
     if (!budgeted.solution) return "a point of the front that, given back as a budget, has no plan";
-    if (!sameSolution(*budgeted.solution, *plan)) return "a point of the front that, given back as a budget, is another plan";
+    if (!sameSolution(*budgeted.solution, *plan))
+      return "a point of the front that, given back as a budget, is another plan";
     const PlanCost cost = solve::costOf(*m_problem, *plan);
-    if (cost.femtoseconds() != some.femtoseconds || cost.bytes() != some.bytes || cost.transientPeak != some.transientPeak) {
+    if (cost.femtoseconds() != some.femtoseconds || cost.bytes() != some.bytes ||
+        cost.transientPeak != some.transientPeak) {
       return "a plan that is not at its point of the front";
     }
     return {};
@@ -255,10 +278,13 @@ class Comparison {
     if (expected.size() > k) expected.resize(k);
     const auto best = optimum.best(k);
     if (!best) return best.error().message;
-    if (best->size() != expected.size()) return fmt::format("{} best plans instead of {}", best->size(), expected.size());
+    if (best->size() != expected.size())
+      return fmt::format("{} best plans instead of {}", best->size(), expected.size());
     for (std::size_t i = 0; i < best->size(); ++i) {
-      if (solve::costOf(*m_problem, (*best)[i]).femtoseconds() != expected[i]) return fmt::format("plan {} of the {} best", i, k);
-      if (!check(*m_problem, (*best)[i]).empty()) return fmt::format("the checker refuses plan {} of the {} best", i, k);
+      if (solve::costOf(*m_problem, (*best)[i]).femtoseconds() != expected[i])
+        return fmt::format("plan {} of the {} best", i, k);
+      if (!check(*m_problem, (*best)[i]).empty())
+        return fmt::format("the checker refuses plan {} of the {} best", i, k);
       for (std::size_t j = 0; j < i; ++j) {
         if (sameSolution((*best)[i], (*best)[j])) return "one plan twice";
       }
@@ -279,7 +305,8 @@ class TestOptimal : public QObject {
 
  private slots:
   void equalsBruteForce() {
-    const std::uint64_t graphs = chosenNumber("CLEAVE_RANDOM_PLANS", 5'000), first = chosenNumber("CLEAVE_FIRST_SEED", 0);
+    const std::uint64_t graphs = chosenNumber("CLEAVE_RANDOM_PLANS", 5'000),
+                        first = chosenNumber("CLEAVE_FIRST_SEED", 0);
     std::uint64_t skipped = 0, budgets = 0, plans = 0, unproved = 0, slacks = 0, thinned = 0, unknown = 0;
     for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
       Comparison comparison(seed);
@@ -293,12 +320,15 @@ class TestOptimal : public QObject {
       thinned += comparison.isFrontThinned;
       unknown += comparison.isRegretUnknown;
     }
-    qInfo("seeds %llu to %llu: %llu with a plan, %llu with a budget, %llu slower than the fastest, %llu not proved, %llu fronts thinned, "
-          "%llu with regrets not known, %llu left out for too many plans",
-          static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + graphs - 1),
-          static_cast<unsigned long long>(plans), static_cast<unsigned long long>(budgets),
-          static_cast<unsigned long long>(slacks), static_cast<unsigned long long>(unproved), static_cast<unsigned long long>(thinned),
-          static_cast<unsigned long long>(unknown), static_cast<unsigned long long>(skipped));
+    qInfo(
+        "seeds %llu to %llu: %llu with a plan, %llu with a budget, %llu slower than the fastest, %llu not proved, %llu "
+        "fronts thinned, "
+        "%llu with regrets not known, %llu left out for too many plans",
+        static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + graphs - 1),
+        static_cast<unsigned long long>(plans), static_cast<unsigned long long>(budgets),
+        static_cast<unsigned long long>(slacks), static_cast<unsigned long long>(unproved),
+        static_cast<unsigned long long>(thinned), static_cast<unsigned long long>(unknown),
+        static_cast<unsigned long long>(skipped));
     QVERIFY(unknown * 100 <= graphs);
     QVERIFY(thinned * 20 <= graphs);
     QVERIFY(graphs < 1000 || slacks * 20 > graphs);
@@ -339,11 +369,13 @@ class TestOptimal : public QObject {
     for (int i = 0; i < 40; ++i) {
       const std::string path = fmt::format("branch{}", i);
       const auto weight = builder.addParameter(path + ".weight", {graph::DType::Float32, {16, 16}});
-      results.push_back(builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {{graph::DType::Float32, {2, 8, 16}}}, builder.scope(path))[0]);
+      results.push_back(builder.addCall("aten::linear", {x, weight, graph::Argument{}},
+                                        {{graph::DType::Float32, {2, 8, 16}}}, builder.scope(path))[0]);
     }
     graph::ValueId sum = results[0];
     for (std::size_t i = 1; i < results.size(); ++i) {
-      sum = builder.addCall("aten::add.Tensor", {sum, results[i], std::int64_t{1}}, {{graph::DType::Float32, {2, 8, 16}}})[0];
+      sum = builder.addCall("aten::add.Tensor", {sum, results[i], std::int64_t{1}},
+                            {{graph::DType::Float32, {2, 8, 16}}})[0];
     }
     builder.addOutput("y", sum);
     Problem problem;
@@ -377,9 +409,12 @@ class TestOptimal : public QObject {
     QCOMPARE(result->core.constraints.size(), std::size_t(1));
     const Constraint& constraint = result->core.constraints[0];
     QVERIFY(constraint.kind == ConstraintKind::Budget);
-    QCOMPARE(constraint.text, std::string("The memory budget is 1000 B a rank, and no plan for 2 ranks needs as little."));
+    QCOMPARE(constraint.text,
+             std::string("The memory budget is 1000 B a rank, and no plan for 2 ranks needs as little."));
     const std::string& cause = result->causes.front().reason;
-    QVERIFY2(cause.starts_with("Every plan needs more than the budget of 1000 B on each of 2 ranks; the smallest that was found is"), cause.c_str());
+    QVERIFY2(cause.starts_with(
+                 "Every plan needs more than the budget of 1000 B on each of 2 ranks; the smallest that was found is"),
+             cause.c_str());
     const auto events = eventsOf(*recorder.trace());
     QVERIFY(events.back().type == EventType::Exhausted);
     QCOMPARE(result->stats.events, std::uint64_t(events.size()));
@@ -420,11 +455,12 @@ class TestOptimal : public QObject {
   }
 
   void redistributionIsAChoice() {
-    const auto graph = parsedGraph("x: f32[2,4,8] = input\n"
-                                   "a.weight: f32[8,8] = parameter @a\n"
-                                   "y: f32[2,4,8] = aten::linear(x, a.weight, None) @a\n"
-                                   "z: f32[2,4,8] = aten::_softmax(y, -1, false)\n"
-                                   "return z=z\n");
+    const auto graph = parsedGraph(
+        "x: f32[2,4,8] = input\n"
+        "a.weight: f32[8,8] = parameter @a\n"
+        "y: f32[2,4,8] = aten::linear(x, a.weight, None) @a\n"
+        "z: f32[2,4,8] = aten::_softmax(y, -1, false)\n"
+        "return z=z\n");
     Problem problem;
     problem.graph = graph;
     problem.context = {.worldSize = 2};
@@ -459,9 +495,11 @@ class TestOptimal : public QObject {
     for (int i = 0; i < branches; ++i) {
       const std::string path = fmt::format("branch{}", i);
       const auto weight = builder.addParameter(path + ".weight", {graph::DType::Float32, {16, 16}});
-      results.push_back(builder.addCall("aten::linear", {x, weight, graph::Argument{}}, {{graph::DType::Float32, {2, 8, 16}}}, builder.scope(path))[0]);
+      results.push_back(builder.addCall("aten::linear", {x, weight, graph::Argument{}},
+                                        {{graph::DType::Float32, {2, 8, 16}}}, builder.scope(path))[0]);
     }
-    builder.addOutput("y", builder.addCall("aten::stack", {results, std::int64_t{0}}, {{graph::DType::Float32, {branches, 2, 8, 16}}})[0]);
+    builder.addOutput("y", builder.addCall("aten::stack", {results, std::int64_t{0}},
+                                           {{graph::DType::Float32, {branches, 2, 8, 16}}})[0]);
     Problem problem;
     problem.graph = std::make_shared<const graph::Graph>(*std::move(builder).finish());
     problem.context = {.worldSize = 4, .menu = rules::Menu::Full, .sequenceParallel = rules::SequenceParallel::Auto};

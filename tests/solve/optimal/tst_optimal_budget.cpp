@@ -1,8 +1,8 @@
 // What binds the optimal engine: budgets, slack, and sums that 64 bits do not hold.
+#include "solve/optimal/eliminated.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/optimal_support.h"
 #include "tests/support/random_plans.h"
-#include "solve/optimal/eliminated.h"
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -18,22 +18,28 @@ std::vector<NodeId> orderOf(const Problem& problem) {
 }
 
 bool sameChoice(const Choice& a, const Choice& b) {
-  const auto computed = [](const Choice& choice) { return choice.computedAs.empty() ? choice.results : choice.computedAs; };
-  if (a.results != b.results || computed(a) != computed(b) || a.strategy.has_value() != b.strategy.has_value()) return false;
+  const auto computed = [](const Choice& choice) {
+    return choice.computedAs.empty() ? choice.results : choice.computedAs;
+  };
+  if (a.results != b.results || computed(a) != computed(b) || a.strategy.has_value() != b.strategy.has_value())
+    return false;
   if (!a.strategy) return true;
   const rules::StrategyOption &x = *a.strategy, &y = *b.strategy;
-  return x.strategy == y.strategy && x.input == y.input && x.weight == y.weight && x.bias == y.bias && x.before == y.before && x.after == y.after;
+  return x.strategy == y.strategy && x.input == y.input && x.weight == y.weight && x.bias == y.bias &&
+         x.before == y.before && x.after == y.after;
 }
 
 /// Which candidate a plan takes at each step of that order.
-std::vector<std::size_t> ordinalsOf(const Problem& problem, const Variables& variables, const std::vector<NodeId>& order, const Solution& solution) {
+std::vector<std::size_t> ordinalsOf(const Problem& problem, const Variables& variables,
+                                    const std::vector<NodeId>& order, const Solution& solution) {
   std::vector<std::size_t> ordinals;
   for (const NodeId node : order) {
     std::vector<Placement> reads;
     for (const Read& read : variables.reads(node)) reads.push_back(solution.of(read.value));
     const auto open = candidatesOf(problem, variables, node, reads).open;
     const Choice taken = choiceOf(variables, problem, solution, node);
-    const auto same = std::find_if(open.begin(), open.end(), [&](const Choice& choice) { return sameChoice(choice, taken); });
+    const auto same =
+        std::find_if(open.begin(), open.end(), [&](const Choice& choice) { return sameChoice(choice, taken); });
     ordinals.push_back(static_cast<std::size_t>(same - open.begin()));
   }
   return ordinals;
@@ -72,19 +78,23 @@ class TestOptimalBudget : public QObject {
       const auto order = orderOf(*problem);
       std::vector<std::vector<std::size_t>> equal;
       for (const BrutePlan& plan : brute.plans()) {
-        if (plan.femtoseconds != result.optimum->cost().femtoseconds() || plan.bytes > problem->cost.budgetBytes()) continue;
+        if (plan.femtoseconds != result.optimum->cost().femtoseconds() || plan.bytes > problem->cost.budgetBytes())
+          continue;
         equal.push_back(ordinalsOf(*problem, variables, order, brute.solutionOf(plan)));
       }
       const auto first = std::min_element(equal.begin(), equal.end());
-      QVERIFY2(first != equal.end() && *first == ordinalsOf(*problem, variables, order, *result.solution), fmt::format("seed {}", seed).c_str());
+      QVERIFY2(first != equal.end() && *first == ordinalsOf(*problem, variables, order, *result.solution),
+               fmt::format("seed {}", seed).c_str());
       ties += equal.size() > 1;
       budgets += equal.size() > 1 && hasBudget;
     }
-    qInfo("seeds from %llu: %d ties, %d of them under a budget", static_cast<unsigned long long>(kFirstSeed), ties, budgets);
+    qInfo("seeds from %llu: %d ties, %d of them under a budget", static_cast<unsigned long long>(kFirstSeed), ties,
+          budgets);
     QVERIFY(budgets > 20);
   }
 
-  /// What a step is said to hold at least is never more than the transient peak of a plan that takes it; mostly one of them is all of it.
+  /// What a step is said to hold at least is never more than the transient peak of a plan that takes it; mostly one of
+  /// them is all of it.
   void noStepHoldsMoreThanItsPlan() {
     constexpr std::uint64_t kGraphs = 500, kFirstSeed = 90'000;
     int plans = 0, reached = 0;
@@ -101,16 +111,20 @@ class TestOptimalBudget : public QObject {
         for (const NodeId node : variables.steps()) {
           std::vector<Placement> reads;
           for (const Read& read : variables.reads(node)) reads.push_back(solution.of(read.value));
-          const std::int64_t least = model.leastTransient(node, choiceOf(variables, *problem, solution, node), reads).beside(0);
+          const std::int64_t least =
+              model.leastTransient(node, choiceOf(variables, *problem, solution, node), reads).beside(0);
           QVERIFY2(least <= plan.bytes - plan.additiveBytes,
-                   fmt::format("seed {}: node {} holds {} of {}\n{}", seed, node.raw(), least, plan.bytes - plan.additiveBytes, graph::toText(*problem->graph)).c_str());
+                   fmt::format("seed {}: node {} holds {} of {}\n{}", seed, node.raw(), least,
+                               plan.bytes - plan.additiveBytes, graph::toText(*problem->graph))
+                       .c_str());
           most = std::max(most, least);
         }
         ++plans;
         reached += most == plan.bytes - plan.additiveBytes;
       }
     }
-    qInfo("seeds from %llu: %d plans, the peak of %d is that of one step", static_cast<unsigned long long>(kFirstSeed), plans, reached);
+    qInfo("seeds from %llu: %d plans, the peak of %d is that of one step", static_cast<unsigned long long>(kFirstSeed),
+          plans, reached);
     QVERIFY(plans > 1000 && reached * 5 > plans);
   }
 
@@ -139,23 +153,30 @@ class TestOptimalBudget : public QObject {
       QVERIFY(result.optimum);
       std::vector<NodeId> layers;
       for (const NodeId node : idRange<NodeId>(problem->graph->nodes.size())) {
-        if (result.solution->strategies[node.index()] && graph::layerShape(*problem->graph, node)->weight.isValid()) layers.push_back(node);
+        if (result.solution->strategies[node.index()] && graph::layerShape(*problem->graph, node)->weight.isValid())
+          layers.push_back(node);
       }
       const auto smallest = result.optimum->smallestRegrets(layers);
       for (std::size_t i = 0; i < layers.size(); ++i) {
         const auto taken = *result.solution->strategies[layers[i].index()];
         Problem other = *problem;
-        // Forms that differ in their input alone share a name, so only layers whose form stands alone can be told to take another.
-        const auto offered = rules::layerOptions(*problem->graph, layers[i], *graph::layerShape(*problem->graph, layers[i]), problem->context).offered;
-        const auto same = std::count_if(offered.begin(), offered.end(), [&](const auto& option) { return option.strategy == taken.strategy; });
+        // Forms that differ in their input alone share a name, so only layers whose form stands alone can be told to
+        // take another.
+        const auto offered = rules::layerOptions(*problem->graph, layers[i],
+                                                 *graph::layerShape(*problem->graph, layers[i]), problem->context)
+                                 .offered;
+        const auto same = std::count_if(offered.begin(), offered.end(),
+                                        [&](const auto& option) { return option.strategy == taken.strategy; });
         if (same != 1 || smallest[i].kind == SmallestRegret::Kind::NotKnown) continue;
-        other.pins.push_back(*Pin::parse(fmt::format("{}!={}", graph::layerName(*problem->graph, layers[i]), rules::toText(taken.strategy))));
+        other.pins.push_back(*Pin::parse(
+            fmt::format("{}!={}", graph::layerName(*problem->graph, layers[i]), rules::toText(taken.strategy))));
         other.pins.back().strategies = {taken.strategy};
         const SolveResult forced = solved(other);
         if (forced.optimum && !forced.optimum->isProved()) continue;
         ++compared;
         QCOMPARE(forced.optimum != nullptr, smallest[i].kind == SmallestRegret::Kind::Costs);
-        if (forced.optimum) QCOMPARE(forced.optimum->cost().femtoseconds() - result.optimum->cost().femtoseconds(), smallest[i].extra);
+        if (forced.optimum)
+          QCOMPARE(forced.optimum->cost().femtoseconds() - result.optimum->cost().femtoseconds(), smallest[i].extra);
       }
     }
     qInfo("%d layers", compared);

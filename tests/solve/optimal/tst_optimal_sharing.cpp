@@ -1,8 +1,8 @@
 /// What the optimal engine shares, between equal places and between solves, changes no answer.
-#include "tests/support/optimal_support.h"
 #include "solve/checker.h"
-#include "solve/optimal/eliminated.h"
 #include "solve/optimal/cached_tables.h"
+#include "solve/optimal/eliminated.h"
+#include "tests/support/optimal_support.h"
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -48,7 +48,8 @@ class TestOptimalSharing : public QObject {
     for (int sequence = 0; sequence < 3; ++sequence) {
       for (const bool isTraining : {false, true}) {
         for (const bool isTied : {false, true}) {
-          QTest::addRow("sequence %d, training %d, tied %d", sequence, isTraining, isTied) << sequence << isTraining << isTied;
+          QTest::addRow("sequence %d, training %d, tied %d", sequence, isTraining, isTied)
+              << sequence << isTraining << isTied;
         }
       }
     }
@@ -114,7 +115,8 @@ class TestOptimalSharing : public QObject {
     const std::vector<std::vector<std::string>> pins{
         {}, {"*.q_proj=column"}, {"model.layers.1.mlp.*=replicated"}, {"lm_head!=column", "*.q_proj=column"}, {}};
     for (const auto& texts : pins) {
-      for (const std::int64_t budget : {std::int64_t(1) << 40, std::int64_t(400'000), std::int64_t(300'000), std::int64_t(1)}) {
+      for (const std::int64_t budget :
+           {std::int64_t(1) << 40, std::int64_t(400'000), std::int64_t(300'000), std::int64_t(1)}) {
         problem->pins.clear();
         for (const std::string& text : texts) problem->pins.push_back(*Pin::parse(text));
         problem->cost.memoryBudget = budget;

@@ -68,13 +68,16 @@ class TestDeviceProfile : public QObject {
     row("zero memory", with("1073741824", "0"), "profile.memory_bytes");
     row("memory as text", with("1073741824", "\"80 GB\""), "profile.memory_bytes");
     row("a negative rate", with("1e14", "-1e14"), "profile.flops_per_second.half is -1");
-    row("a zero bandwidth", with("\"bytes_per_second\": 1e11", "\"bytes_per_second\": 0"), "profile.link.bytes_per_second is 0");
+    row("a zero bandwidth", with("\"bytes_per_second\": 1e11", "\"bytes_per_second\": 0"),
+        "profile.link.bytes_per_second is 0");
     row("an endless latency", with("1e-5", "1e9"), "profile.link.latency_seconds");
-    row("no link", with("\"link\": {\"bytes_per_second\": 1e11, \"latency_seconds\": 1e-5},", ""), "profile.link is missing");
+    row("no link", with("\"link\": {\"bytes_per_second\": 1e11, \"latency_seconds\": 1e-5},", ""),
+        "profile.link is missing");
     row("a path as name", with("mine", "../mine"), "profile.name");
     row("an empty title", with("My device", ""), "profile.title");
     row("a line break", with("My device", "My\\ndevice"), "control characters");
-    row("a source without address", with(", \"address\": \"https://example.org\"", ""), "profile.sources[0].address is missing");
+    row("a source without address", with(", \"address\": \"https://example.org\"", ""),
+        "profile.sources[0].address is missing");
     row("too long", kValid + std::string(1 << 20, ' '), "at most 1048576");
   }
   void refusesBadProfiles() {
@@ -100,7 +103,8 @@ class TestDeviceProfile : public QObject {
       QVERIFY(profile->halfFlopsPerSecond >= profile->floatFlopsPerSecond);
       names.insert(profile->name);
     }
-    for (const char* name : {"h100", "h200", "a100-80gb", "a100-pcie", "l40s", "cpu"}) QVERIFY2(names.contains(name), name);
+    for (const char* name : {"h100", "h200", "a100-80gb", "a100-pcie", "l40s", "cpu"})
+      QVERIFY2(names.contains(name), name);
   }
 };
 

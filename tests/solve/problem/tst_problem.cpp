@@ -1,6 +1,6 @@
 #include "solve/checker.h"
-#include "tests/support/solve_support.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -110,7 +110,8 @@ class TestProblem : public QObject {
     QVERIFY2(QString::fromStdString(pin.error().message).contains(phrase), pin.error().message.c_str());
   }
 
-  /// As many copies as ranks are no way around a pin that forbids whole values, and no way to meet one that demands them.
+  /// As many copies as ranks are no way around a pin that forbids whole values, and no way to meet one that demands
+  /// them.
   void copiesOnEveryRankAreWhole() {
     const auto pin = [](const char* text) { return *Pin::parse(text); };
     const auto placed = [](const char* text) { return *Placement::parse(text); };

@@ -1,7 +1,7 @@
 #include "solve/candidates/candidates.h"
 #include "solve/checker.h"
-#include "tests/support/solve_support.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -18,7 +18,8 @@ SolveResult solved(const Problem& problem, Engine engine) {
 }
 
 bool sameSolution(const Solution& a, const Solution& b) {
-  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size()) return false;
+  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size())
+    return false;
   for (std::size_t i = 0; i < a.strategies.size(); ++i) {
     if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
     if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;
@@ -39,7 +40,8 @@ std::shared_ptr<const graph::Graph> sideBySide(int count, bool isPairwise) {
   }
   graph::ValueId sum = made.front();
   if (isPairwise) {
-    for (int i = 1; i < count; ++i) sum = builder.addCall("aten::add.Tensor", {sum, made[static_cast<std::size_t>(i)], std::int64_t{1}}, {type})[0];
+    for (int i = 1; i < count; ++i)
+      sum = builder.addCall("aten::add.Tensor", {sum, made[static_cast<std::size_t>(i)], std::int64_t{1}}, {type})[0];
   } else {
     sum = builder.addCall("aten::wants_all_whole", {made}, {type})[0];
   }
@@ -58,16 +60,19 @@ std::shared_ptr<const Problem> randomProblem(std::uint64_t seed) {
   const auto anyName = [&] { return graph->values[random() % graph->values.size()].name; };
   for (auto left = random() % 3; left > 0; --left) {
     const std::string wanted = std::vector<std::string>{"R", "S(2)", "S(1)", "S(0)"}[random() % 4];
-    if (auto pin = Pin::parse(fmt::format("{}{}={}", anyName(), random() % 3 == 0 ? "!" : "", wanted))) problem->pins.push_back(*pin);
+    if (auto pin = Pin::parse(fmt::format("{}{}={}", anyName(), random() % 3 == 0 ? "!" : "", wanted)))
+      problem->pins.push_back(*pin);
   }
   if (random() % 3 == 0) {
     for (NodeId n : idRange<NodeId>(graph->nodes.size())) {
       if (!graph::layerShape(*graph, n) || random() % 2 == 0) continue;
       const std::string wanted = std::vector<std::string>{"row", "column", "replicated"}[random() % 3];
-      problem->pins.push_back(*Pin::parse(fmt::format("{}{}={}", graph::layerName(*graph, n), random() % 2 == 0 ? "!" : "", wanted)));
+      problem->pins.push_back(
+          *Pin::parse(fmt::format("{}{}={}", graph::layerName(*graph, n), random() % 2 == 0 ? "!" : "", wanted)));
     }
   }
-  if (random() % 5 == 0) problem->rulesOff = {"*" + std::vector<std::string>{"add", "relu", "mean", "linear"}[random() % 4] + "*"};
+  if (random() % 5 == 0)
+    problem->rulesOff = {"*" + std::vector<std::string>{"add", "relu", "mean", "linear"}[random() % 4] + "*"};
   if (random() % 5 == 0) problem->redistributable = {anyName()};
   while (!problem->checkPins()) {  // demands that this graph cannot have
     if (!problem->redistributable.empty()) {
@@ -120,7 +125,8 @@ class TestLearning : public QObject {
     QCOMPARE(learning.outcome, reference.outcome);
     // A search undoes something at each conflict and at each step back: 2^15 - 1 times where there is no solution.
     const auto undos = [](const SolveResult& result) { return result.stats.conflicts + result.stats.backtracks; };
-    QCOMPARE(undos(reference), reference.outcome == Outcome::NoSolution ? std::uint64_t{32'767} : std::uint64_t{32'766});
+    QCOMPARE(undos(reference),
+             reference.outcome == Outcome::NoSolution ? std::uint64_t{32'767} : std::uint64_t{32'766});
     QVERIFY2(undos(learning) <= 50, qPrintable(QString::number(undos(learning))));
     QVERIFY(learning.stats.tries <= 300);
   }
@@ -135,7 +141,8 @@ class TestLearning : public QObject {
     const auto result = solved(*problem, Engine::Learning);
     QCOMPARE(result.outcome, Outcome::NoSolution);
     const auto nodes = problem->graph->nodes.size();
-    QVERIFY2(result.stats.tries <= 3 * nodes, qPrintable(QString("%1 tries, %2 nodes").arg(result.stats.tries).arg(nodes)));
+    QVERIFY2(result.stats.tries <= 3 * nodes,
+             qPrintable(QString("%1 tries, %2 nodes").arg(result.stats.tries).arg(nodes)));
     QCOMPARE(result.core.constraints.size(), std::size_t{1});
     const Constraint& cause = result.core.constraints.front();
     QCOMPARE(cause.kind, ConstraintKind::Pin);
@@ -215,9 +222,12 @@ class TestLearning : public QObject {
         for (int round = 0; round < 8; ++round) {
           std::vector<Placement> placements;
           for (const Read& read : reads) {
-            const bool isCulprit = std::find(conflict.culprits.begin(), conflict.culprits.end(), read.value) != conflict.culprits.end();
+            const bool isCulprit =
+                std::find(conflict.culprits.begin(), conflict.culprits.end(), read.value) != conflict.culprits.end();
             const auto& shape = problem->graph->shapeOf(read.value);
-            Placement drawn = random() % 3 == 0 || shape.empty() ? Placement() : Placement::split(static_cast<int>(random() % shape.size()));
+            Placement drawn = random() % 3 == 0 || shape.empty()
+                                  ? Placement()
+                                  : Placement::split(static_cast<int>(random() % shape.size()));
             if (!drawn.isReplicated() && !drawn.localShape(shape, 2)) drawn = Placement();
             placements.push_back(isCulprit ? *cursor.placementOf(read.value) : drawn);
           }
@@ -248,13 +258,15 @@ class TestLearning : public QObject {
   }
 
   void namesASwitchedOffRuleAsTheCause() {
-    Problem problem = *test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 2, {"model.layers.0.self_attn.q_proj=column"});
+    Problem problem = *test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 2,
+                                       {"model.layers.0.self_attn.q_proj=column"});
     problem.rulesOff = {"*attention*"};
     QVERIFY(problem.checkPins());
     const SolveResult result = solved(problem, Engine::Learning);
     QCOMPARE(result.outcome, Outcome::NoSolution);
     QVERIFY(isImpossible(problem, result.core));
-    QVERIFY(result.core.text().find("the rule of `aten::scaled_dot_product_attention` is switched off") != std::string::npos);
+    QVERIFY(result.core.text().find("the rule of `aten::scaled_dot_product_attention` is switched off") !=
+            std::string::npos);
     problem.pins.clear();
     const SolveResult free = solved(problem, Engine::Learning);
     QVERIFY(free.solution && check(problem, *free.solution).empty());

@@ -1,7 +1,7 @@
 #include "solve/checker.h"
-#include "tests/support/solve_support.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 

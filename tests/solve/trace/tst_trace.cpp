@@ -1,8 +1,8 @@
 #include "base/files.h"
 #include "solve/problem/device_profile.h"
-#include "tests/support/solve_support.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -25,13 +25,9 @@ Event numbered(std::uint64_t i) {
   return {.type = EventType::Visit, .node = static_cast<std::uint32_t>(i), .detail = static_cast<std::uint32_t>(i * 7)};
 }
 
-std::string bytesOf(const fs::path& file) {
-  return *readTextFile(file, 1 << 28);
-}
+std::string bytesOf(const fs::path& file) { return *readTextFile(file, 1 << 28); }
 
-void write(const fs::path& file, const std::string& bytes) {
-  std::ofstream(file, std::ios::binary) << bytes;
-}
+void write(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 /// The file as version 2 wrote it, which had no digest.
 std::string withoutDigest(std::string file) {
@@ -258,13 +254,15 @@ class TestTrace : public QObject {
     row("huge header", patched(16, std::string(8, '\x7f')), "damaged");
     row("huge event count", patched(24, std::string(8, '\x7f')), "damaged");
     row("not JSON", patched(40, "}}}}"), "is not valid JSON at line 1");
-    row("unknown menu", replaced("\"optimum\"", "\"opt1mum\""), "header.problem.menu is \"opt1mum\", which this program does not know");
+    row("unknown menu", replaced("\"optimum\"", "\"opt1mum\""),
+        "header.problem.menu is \"opt1mum\", which this program does not know");
     row("no ranks", replaced("\"ranks\":2", "\"ranks\":0"), "rank");
     row("no placement", replaced("\"results\":[\"R\"]", "\"results\":[\"Q\"]"), "placement");
     const auto withHeader = [&](std::string header) {
       header.append((16 - header.size() % 16) % 16, ' ');
       const std::uint64_t sizes[2] = {header.size(), 0};
-      return withoutDigest(good).substr(0, 16) + std::string(reinterpret_cast<const char*>(sizes), sizeof sizes) + header;
+      return withoutDigest(good).substr(0, 16) + std::string(reinterpret_cast<const char*>(sizes), sizeof sizes) +
+             header;
     };
     const std::string header = good.substr(32, headerBytes);
     const auto inHeader = [&](const std::string& what, const std::string& with) {
@@ -272,10 +270,13 @@ class TestTrace : public QObject {
       if (at == std::string::npos) qFatal("bad row: %s", what.c_str());
       return withHeader(std::string(header).replace(at, what.size(), with));
     };
-    row("a scope nested 100,000 deep", inHeader("\"scope\":1", "\"scope\":" + std::string(100'000, '[') + std::string(100'000, ']')),
+    row("a scope nested 100,000 deep",
+        inHeader("\"scope\":1", "\"scope\":" + std::string(100'000, '[') + std::string(100'000, ']')),
         "nested deeper than 32 levels");
-    row("a scope that is a list", inHeader("\"scope\":", "\"scope\":[[1]],\"was\":"), ".scope must be an integer from 0 to");
-    row("a class that is a number", inHeader("{\"path\":\"\"", "{\"class\":5,\"path\":\"\""), "graph.scopes[0].class must be a text, but it is 5");
+    row("a scope that is a list", inHeader("\"scope\":", "\"scope\":[[1]],\"was\":"),
+        ".scope must be an integer from 0 to");
+    row("a class that is a number", inHeader("{\"path\":\"\"", "{\"class\":5,\"path\":\"\""),
+        "graph.scopes[0].class must be a text, but it is 5");
     row("a field twice", inHeader("\"problem\":{", "\"problem\":{\"ranks\":2,"), "has the key \"problem.ranks\" twice");
     row("a text that is not UTF-8", inHeader("\"menu\":\"", "\"menu\":\"\xff"), "ill-formed UTF-8");
     row("unknown event type", patched(eventsAt, "\x2a"), "unknown type 42");

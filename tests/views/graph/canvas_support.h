@@ -4,9 +4,9 @@
 #include <QApplication>
 #include <QTest>
 
-#include "views/graph/view/graph_view.h"
-#include "views/graph/layout/layout_worker.h"
 #include "tests/support/llama_graph.h"
+#include "views/graph/layout/layout_worker.h"
+#include "views/graph/view/graph_view.h"
 
 namespace cleave::views::test {
 

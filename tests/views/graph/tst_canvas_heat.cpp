@@ -1,6 +1,6 @@
 // Colours by amounts: sums, scales, words, and that they read in light, in dark and in grey.
-#include "views/graph/model/heat_field.h"
 #include "tests/views/graph/canvas_support.h"
+#include "views/graph/model/heat_field.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -163,8 +163,6 @@ class CanvasHeat : public QObject {
   std::shared_ptr<const graph::Graph> m_graph;
 };
 
-int main(int argc, char** argv) {
-  return canvasTestMain<CanvasHeat>(argc, argv);
-}
+int main(int argc, char** argv) { return canvasTestMain<CanvasHeat>(argc, argv); }
 
 #include "tst_canvas_heat.moc"

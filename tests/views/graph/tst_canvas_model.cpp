@@ -1,8 +1,8 @@
 // What the canvas draws: modules, templates, hubs, docks, noise. No pixels.
 #include <QRandomGenerator>
 
-#include "views/graph/scene/legend_drawing.h"
 #include "tests/views/graph/canvas_support.h"
+#include "views/graph/scene/legend_drawing.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -180,7 +180,8 @@ class CanvasModel : public QObject {
     const auto strategies = megatron(*graph);
     graph::NodeId other;
     for (const auto node : idRange<graph::NodeId>(graph->nodes.size()))
-      if (graph::layerShape(*graph, node) && graph::layerName(*graph, node) == "model.layers.2.mlp.up_proj") other = node;
+      if (graph::layerShape(*graph, node) && graph::layerName(*graph, node) == "model.layers.2.mlp.up_proj")
+        other = node;
     QVERIFY(other.isValid());
     bool isWhole = false, isOpen = false;
     PlacementBoard board(model);
@@ -232,7 +233,8 @@ class CanvasModel : public QObject {
       PlacementBoard fresh(model);
       fresh.reset(source);
       for (const ModuleId id : idRange<ModuleId>(model.moduleCount()))
-        QVERIFY2(followed.tally(id).split == fresh.tally(id).split, qPrintable(QString("seed %1 round %2").arg(seed).arg(round)));
+        QVERIFY2(followed.tally(id).split == fresh.tally(id).split,
+                 qPrintable(QString("seed %1 round %2").arg(seed).arg(round)));
     }
   }
 
@@ -278,7 +280,5 @@ class CanvasModel : public QObject {
   }
 };
 
-int main(int argc, char** argv) {
-  return canvasTestMain<CanvasModel>(argc, argv);
-}
+int main(int argc, char** argv) { return canvasTestMain<CanvasModel>(argc, argv); }
 #include "tst_canvas_model.moc"

@@ -91,7 +91,5 @@ class CanvasShots : public QObject {
   graph::NodeId m_q;
 };
 
-int main(int argc, char** argv) {
-  return canvasTestMain<CanvasShots>(argc, argv);
-}
+int main(int argc, char** argv) { return canvasTestMain<CanvasShots>(argc, argv); }
 #include "tst_canvas_shots.moc"

@@ -8,12 +8,12 @@
 #include <QImageReader>
 #include <random>
 
+#include "tests/support/images.h"
+#include "tests/views/graph/canvas_support.h"
+#include "views/graph/scene/scene_painter.h"
 #include "views/graph/view/legend.h"
 #include "views/graph/view/minimap.h"
 #include "views/graph/view/picture.h"
-#include "views/graph/scene/scene_painter.h"
-#include "tests/views/graph/canvas_support.h"
-#include "tests/support/images.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -52,13 +52,15 @@ class CanvasView : public QObject {
     const SceneItem frame = itemTitled(ItemKind::Frame);
     const QPointF after = m_view->viewRect(frame).topLeft();
     QVERIFY((after - before).manhattanLength() <= 2);
-    QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {}, center(ScenePainter::foldButton(frame, m_view->metrics())));
+    QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {},
+                      center(ScenePainter::foldButton(frame, m_view->metrics())));
     QTRY_VERIFY(m_view->isReady() && m_view->visibleText().contains("layers 0–3"));
   }
 
   void listButtonShowsAllLayers() {
     const SceneItem stack = itemTitled(ItemKind::Stack);
-    QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {}, center(ScenePainter::listButton(stack, m_view->metrics())));
+    QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {},
+                      center(ScenePainter::listButton(stack, m_view->metrics())));
     QTRY_VERIFY(m_view->isReady() && m_view->visibleText().contains("layers.3"));
     QVERIFY(!m_view->visibleText().contains("layers 0–3"));
   }
@@ -185,7 +187,7 @@ class CanvasView : public QObject {
           strategies[node.index()] = below(2) == 0 ? rules::Strategy::Column : rules::Strategy::Row;
         for (const graph::ValueId v : m_graph->node(node).results) {
           const std::size_t rank = m_graph->shapeOf(v).size(), dim = below(rank + 2);
-          placements[v.index()] = dim < rank ? MaybePlacement(rules::Placement::split(static_cast<int>(dim)))
+          placements[v.index()] = dim < rank    ? MaybePlacement(rules::Placement::split(static_cast<int>(dim)))
                                   : dim == rank ? MaybePlacement(rules::Placement::replicated())
                                                 : std::nullopt;
         }
@@ -226,7 +228,8 @@ class CanvasView : public QObject {
     auto* legend = m_view->findChild<Legend*>();
     QVERIFY(legend);
     const QString texts = legend->entryTexts().join("|");
-    for (const char* entry : {"column  21", "row  8", "vocab  1", "S1 heads"}) QVERIFY2(texts.contains(entry), qPrintable(texts));
+    for (const char* entry : {"column  21", "row  8", "vocab  1", "S1 heads"})
+      QVERIFY2(texts.contains(entry), qPrintable(texts));
     const QImage all = pictureOf(*m_view);
     QSignalSpy filtered(legend, &Legend::filterChanged);
     QTest::mouseClick(legend, Qt::LeftButton, {}, legend->entryRect(LayerForm::Row).center());
@@ -244,7 +247,8 @@ class CanvasView : public QObject {
     LegendContent counts = m_view->findChild<Legend*>()->content();
     counts.changed = 1'234;
     LegendContent amounts;
-    amounts.scale = {QStringLiteral("regret"), {QStringLiteral("0 s"), QStringLiteral("1.25 ms")}, QStringLiteral("folded: sum")};
+    amounts.scale = {
+        QStringLiteral("regret"), {QStringLiteral("0 s"), QStringLiteral("1.25 ms")}, QStringLiteral("folded: sum")};
     amounts.changed = 1'234;
     for (const LegendContent& content : {counts, amounts}) {
       LegendDrawing drawing(Theme::light(), m_view->font());
@@ -255,8 +259,9 @@ class CanvasView : public QObject {
         drawing.arrange(size, kReserved, {});
         QVERIFY(!drawing.entries().empty());
         for (const auto& entry : drawing.entries())
-          QVERIFY2(QRect(QPoint(), size).contains(entry.rect),
-                   qPrintable(QStringLiteral("\"%1\" ends at %2 of %3").arg(entry.text).arg(entry.rect.right()).arg(width)));
+          QVERIFY2(
+              QRect(QPoint(), size).contains(entry.rect),
+              qPrintable(QStringLiteral("\"%1\" ends at %2 of %3").arg(entry.text).arg(entry.rect.right()).arg(width)));
       }
     }
   }
@@ -378,7 +383,9 @@ class CanvasView : public QObject {
   void aPictureTooLargeIsScaledAndSaysSo() {
     QBuffer file;
     file.open(QIODevice::ReadWrite);
-    const auto note = writePng(file, {1'000, 1'600'000}, [](QPainter& painter, const QRectF& area, double) { painter.fillRect(area, Qt::green); });
+    const auto note = writePng(file, {1'000, 1'600'000}, [](QPainter& painter, const QRectF& area, double) {
+      painter.fillRect(area, Qt::green);
+    });
     QVERIFY(note);
     QCOMPARE(*note, QStringLiteral("The picture is drawn at 50 %: at 100 % it would have 1,600 million pixels."));
     file.seek(0);
@@ -417,7 +424,8 @@ class CanvasView : public QObject {
     QRandomGenerator random(7);
     for (int i = 0; i < 6'000; ++i) {
       const auto near = values[values.size() - 1 - random.bounded(quint32(std::min<std::size_t>(6, values.size())))];
-      values.push_back(builder.addCall("aten::add.Tensor", {values.back(), near}, {{graph::DType::Float32, {4, 8}}})[0]);
+      values.push_back(
+          builder.addCall("aten::add.Tensor", {values.back(), near}, {{graph::DType::Float32, {4, 8}}})[0]);
     }
     builder.addOutput("y", values.back());
     auto finished = std::move(builder).finish();
@@ -458,7 +466,5 @@ class CanvasView : public QObject {
   std::unordered_map<std::string, graph::ScopeId> m_scopes;
 };
 
-int main(int argc, char** argv) {
-  return canvasTestMain<CanvasView>(argc, argv);
-}
+int main(int argc, char** argv) { return canvasTestMain<CanvasView>(argc, argv); }
 #include "tst_canvas_view.moc"

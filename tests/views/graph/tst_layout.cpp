@@ -3,8 +3,8 @@
 #include <QRandomGenerator>
 #include <QSignalSpy>
 
-#include "views/graph/layout/layout_protocol.h"
 #include "tests/views/graph/canvas_support.h"
+#include "views/graph/layout/layout_protocol.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -91,7 +91,10 @@ class Layouts : public QObject {
       for (const bool atBottom : {false, true}) {
         LayoutRequest request;
         const auto end = atBottom ? LayoutBox::Rank::Bottom : LayoutBox::Rank::Top;
-        request.boxes = {{10, 4, end, {}, {}}, {wide, 40, LayoutBox::Rank::Free, {}, {}}, {240, 60, LayoutBox::Rank::Free, {}, {}}, {90, 30, LayoutBox::Rank::Free, {}, {}}};
+        request.boxes = {{10, 4, end, {}, {}},
+                         {wide, 40, LayoutBox::Rank::Free, {}, {}},
+                         {240, 60, LayoutBox::Rank::Free, {}, {}},
+                         {90, 30, LayoutBox::Rank::Free, {}, {}}};
         request.edges = {{0, 1, -1, -1}, {1, 2, -1, -1}, {2, 3, -1, -1}, {0, 3, -1, -1}};
         if (atBottom)
           for (LayoutEdge& edge : request.edges) std::swap(edge.from, edge.to);
@@ -102,7 +105,8 @@ class Layouts : public QObject {
         for (std::size_t i = 0; i + 3 < curve.size(); i += 3) {
           for (double t = 0; t <= 1; t += 0.02) {
             const double u = 1 - t;
-            const QPointF p = u * u * u * curve[i] + 3 * u * u * t * curve[i + 1] + 3 * u * t * t * curve[i + 2] + t * t * t * curve[i + 3];
+            const QPointF p = u * u * u * curve[i] + 3 * u * u * t * curve[i + 1] + 3 * u * t * t * curve[i + 2] +
+                              t * t * t * curve[i + 3];
             for (const std::size_t box : {1, 2}) {
               const QRectF rect(result.positions[box], QSizeF(request.boxes[box].width, request.boxes[box].height));
               QVERIFY2(!rect.contains(p), qPrintable(QStringLiteral("box %1, %2 wide").arg(box).arg(wide)));
@@ -197,7 +201,5 @@ class Layouts : public QObject {
   LayoutHelper m_helper;
 };
 
-int main(int argc, char** argv) {
-  return canvasTestMain<Layouts>(argc, argv);
-}
+int main(int argc, char** argv) { return canvasTestMain<Layouts>(argc, argv); }
 #include "tst_layout.moc"

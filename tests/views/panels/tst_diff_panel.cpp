@@ -7,10 +7,10 @@
 #include <QtTest>
 
 #include "tests/support/panel_fixture.h"
+#include "views/base/text.h"
 #include "views/panels/chip_delegate.h"
 #include "views/panels/diff_model.h"
 #include "views/panels/diff_panel.h"
-#include "views/base/text.h"
 
 using namespace cleave;
 using namespace cleave::views;

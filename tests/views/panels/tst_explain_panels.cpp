@@ -7,10 +7,10 @@
 #include <QtTest>
 
 #include "tests/support/panel_fixture.h"
+#include "views/base/text.h"
 #include "views/panels/answer_offers.h"
 #include "views/panels/explain_panels.h"
 #include "views/panels/figures.h"
-#include "views/base/text.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -114,7 +114,11 @@ void TestExplainPanels::chainEndsWithTheAlternatives() {
 
 void TestExplainPanels::regretsStandBesideEachChoice() {
   std::vector<solve::Regret> regrets(5);
-  regrets[0] = {.placement = rules::Placement::split(1), .strategy = rules::Strategy::Column, .isChosen = true, .extraFs = 0, .extraBytes = 0};
+  regrets[0] = {.placement = rules::Placement::split(1),
+                .strategy = rules::Strategy::Column,
+                .isChosen = true,
+                .extraFs = 0,
+                .extraBytes = 0};
   regrets[1] = {.strategy = rules::Strategy::Row, .extraFs = 800'000'000'000, .extraBytes = -(1 << 20)};
   regrets[2] = {.strategy = rules::Strategy::ColumnGather};
   regrets[3] = {.strategy = rules::Strategy::Vocab, .extraFs = -13'000'000'000, .extraBytes = 1 << 20};
@@ -173,7 +177,11 @@ void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
   reply.answer->sentences = {{{"lm_head cannot be row.", {}}}};
   reply.answer->core.isIrreducible = true;
   reply.answer->core.constraints = {
-      {solve::ConstraintKind::Pin, layer, {}, "You demand `lm_head` whole.", "lm_head=replicated",
+      {solve::ConstraintKind::Pin,
+       layer,
+       {},
+       "You demand `lm_head` whole.",
+       "lm_head=replicated",
        solve::Change{solve::ChangeKind::LiftPin, "lm_head=replicated"}},
       {solve::ConstraintKind::Sizes, layer, {}, "257 rows do not divide by 2.", std::nullopt}};
   AnswerText text = answerText(document, reply, kColors);

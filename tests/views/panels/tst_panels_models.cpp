@@ -3,13 +3,13 @@
 #include <QtTest>
 
 #include "tests/support/panel_fixture.h"
+#include "views/base/text.h"
 #include "views/panels/breakpoints_model.h"
 #include "views/panels/event_log.h"
 #include "views/panels/layers_model.h"
 #include "views/panels/modules_model.h"
 #include "views/panels/nodes_model.h"
 #include "views/panels/tables.h"
-#include "views/base/text.h"
 
 using namespace cleave;
 using namespace cleave::views;

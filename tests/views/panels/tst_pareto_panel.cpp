@@ -76,7 +76,8 @@ void TestParetoPanel::axesHaveFewRoundTicksInOneUnit() {
     const PlotAxis axis = isTime ? PlotAxis::ofTime(low, high, most) : PlotAxis::ofBytes(low, high, most);
     QCOMPARE(axis.unit(), unit);
     QVERIFY(axis.holds(double(low)) && axis.holds(double(high)) && axis.low() < axis.high());
-    QVERIFY2(axis.ticks().size() <= std::size_t(std::max(most, 3)) + 1, qPrintable(QString::number(axis.ticks().size())));
+    QVERIFY2(axis.ticks().size() <= std::size_t(std::max(most, 3)) + 1,
+             qPrintable(QString::number(axis.ticks().size())));
     std::set<QString> labels;
     for (const double tick : axis.ticks()) {
       QVERIFY(axis.share(tick) >= -1e-9 && axis.share(tick) <= 1 + 1e-9);
@@ -150,7 +151,8 @@ void TestParetoPanel::readoutComparesWithThePlanShown() {
 void TestParetoPanel::aThinnedFrontSaysSo() {
   ParetoData data = fourPlans();
   const auto plot = shownPlot(data);
-  QVERIFY(plot->summary().contains(QStringLiteral("4 plans")) && !plot->summary().contains(QStringLiteral("not all of them")));
+  QVERIFY(plot->summary().contains(QStringLiteral("4 plans")) &&
+          !plot->summary().contains(QStringLiteral("not all of them")));
   data.front.isExact = false;
   data.front.worstGap = 0.0042;
   plot->setData(data);

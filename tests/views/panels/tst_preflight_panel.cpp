@@ -59,19 +59,22 @@ class TestPreflightPanel : public QObject {
 void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   const auto sizes = fourSizes();
   QVERIFY(worldSizeText(sizes[0]).startsWith(QStringLiteral("1 rank – works, there is nothing to split")));
-  QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("8 of 8 layers, 100 % of the FLOPs and 25.0 % of the weight bytes are split")));
+  QVERIFY(worldSizeText(sizes[1]).contains(
+      QStringLiteral("8 of 8 layers, 100 % of the FLOPs and 25.0 % of the weight bytes are split")));
   QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("3 MiB a rank")));
   const QString none = worldSizeText(sizes[2]);
   QVERIFY2(none.contains(QStringLiteral("no solution: lm_head cannot be row")), qPrintable(none));
   QVERIFY(!none.contains(QStringLiteral("MiB")));  // there is no plan to have a size
-  QVERIFY(worldSizeText(sizes[3]).contains(QStringLiteral("works in part: 3 heads do not split over 4 ranks; 3 of 8 layers, 37.5 %")));
+  QVERIFY(worldSizeText(sizes[3]).contains(
+      QStringLiteral("works in part: 3 heads do not split over 4 ranks; 3 of 8 layers, 37.5 %")));
   // Three reasons for one picture: it cannot, it does not pay, it was not asked for.
   QVERIFY(worldSizeText(size(2, WorldSizeVerdict::Nothing, "a")).contains(QStringLiteral("nothing is split: a")));
   QVERIFY(worldSizeText(size(2, WorldSizeVerdict::DoesNotPay, "b")).contains(QStringLiteral("does not pay: b")));
   // A budget's reason lists all that a rank holds: in brief here, the whole of it under the pointer.
   plan::WorldSize over = size(2, WorldSizeVerdict::OverBudget, "c: all that a rank holds");
   over.overBytes = 1 << 20;
-  QCOMPARE(worldSizeText(over), QStringLiteral("2 ranks – no plan fits: over by 1 MiB, the smallest that was found needs 3 MiB a rank"));
+  QCOMPARE(worldSizeText(over),
+           QStringLiteral("2 ranks – no plan fits: over by 1 MiB, the smallest that was found needs 3 MiB a rank"));
   QVERIFY(worldSizeReason(over).contains(QStringLiteral("c: all that a rank holds")));
   QCOMPARE(worldSizeReason(sizes[1]), worldSizeText(sizes[1]));
   plan::WorldSize full = sizes[1];
@@ -79,7 +82,8 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   full.verdict = WorldSizeVerdict::OverBudget;
   full.overBytes = 1 << 20;
   full.why = "the engine does not look at it";
-  QVERIFY2(worldSizeText(full).startsWith(QStringLiteral("2 ranks – over the budget: the engine does not look at it · 3 MiB a rank")),
+  QVERIFY2(worldSizeText(full).startsWith(
+               QStringLiteral("2 ranks – over the budget: the engine does not look at it · 3 MiB a rank")),
            qPrintable(worldSizeText(full)));
   QVERIFY(worldSizeText(full).endsWith(QStringLiteral("over the memory budget by 1 MiB")));
   QCOMPARE(worldSizeReason(full), worldSizeText(full));

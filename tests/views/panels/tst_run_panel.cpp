@@ -12,10 +12,10 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-#include "views/panels/run_panel.h"
 #include "pipeline/source.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
+#include "views/panels/run_panel.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -27,14 +27,17 @@ constexpr int kPatience = 60'000;
 QString makeModel(const QTemporaryDir& folder, int hidden, int layers) {
   QFile config(folder.filePath(QStringLiteral("config.json")));
   if (!config.open(QIODevice::WriteOnly)) qFatal("cannot write the config");
-  config.write(QStringLiteral("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": %1,"
-                              " \"intermediate_size\": %2, \"num_hidden_layers\": %3, \"num_attention_heads\": 8, \"num_key_value_heads\": 8,"
-                              " \"vocab_size\": 512, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0,"
-                              " \"hidden_act\": \"silu\", \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}")
-                   .arg(hidden)
-                   .arg(4 * hidden)
-                   .arg(layers)
-                   .toUtf8());
+  config.write(
+      QStringLiteral(
+          "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": %1,"
+          " \"intermediate_size\": %2, \"num_hidden_layers\": %3, \"num_attention_heads\": 8, \"num_key_value_heads\": "
+          "8,"
+          " \"vocab_size\": 512, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0,"
+          " \"hidden_act\": \"silu\", \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}")
+          .arg(hidden)
+          .arg(4 * hidden)
+          .arg(layers)
+          .toUtf8());
   return folder.path();
 }
 
@@ -67,7 +70,8 @@ class TestRunPanel : public QObject {
     QVERIFY(startButton(panel)->isEnabled());
     QVERIFY(!panel.findChild<QCheckBox*>()->isVisible());
     const auto checks = checksBeforeRun(document.plan().get(), 2, launch::Backend::Gloo);
-    const auto memory = std::find_if(checks.begin(), checks.end(), [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
+    const auto memory = std::find_if(checks.begin(), checks.end(),
+                                     [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
     QVERIFY(memory != checks.end() && memory->isOk);
   }
 
@@ -148,8 +152,9 @@ class TestRunPanel : public QObject {
     QVERIFY(insist->isVisible() && !insist->isChecked());
     QVERIFY(!start->isEnabled());
     const auto checks = checksBeforeRun(document.plan().get(), 2, launch::Backend::Gloo);
-    QVERIFY(std::any_of(checks.begin(), checks.end(),
-                        [](const RunCheck& c) { return !c.isOk && c.text.startsWith(QLatin1String("2 ranks are predicted to hold ")); }));
+    QVERIFY(std::any_of(checks.begin(), checks.end(), [](const RunCheck& c) {
+      return !c.isOk && c.text.startsWith(QLatin1String("2 ranks are predicted to hold "));
+    }));
     insist->click();
     QVERIFY(start->isEnabled());
     insist->click();
@@ -158,7 +163,8 @@ class TestRunPanel : public QObject {
     // What stands under it does the same.
     const auto shown = [&] {
       const auto labels = panel.findChildren<QLabel*>();
-      return std::any_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().endsWith(QLatin1String(" --ignore-memory")); });
+      return std::any_of(labels.begin(), labels.end(),
+                         [](const QLabel* label) { return label->text().endsWith(QLatin1String(" --ignore-memory")); });
     };
     QVERIFY(!shown());
     insist->click();
@@ -171,7 +177,8 @@ class TestRunPanel : public QObject {
     document.run(2, launch::Backend::Gloo);
     QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);
     QVERIFY(document.runState() && !document.runState()->isActive && !document.runState()->report);
-    QVERIFY2(document.runState()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")), qPrintable(document.runState()->failure));
+    QVERIFY2(document.runState()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")),
+             qPrintable(document.runState()->failure));
     QVERIFY(!panel.findChild<RankBars*>()->isVisible());  // no rank that never lived
     QStringList texts;
     for (const QLabel* label : panel.findChildren<QLabel*>())
@@ -216,18 +223,21 @@ class TestRunPanel : public QObject {
     const QString command = runCommand(document, 2, launch::Backend::Gloo, true);
     QProcess shell;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-    environment.insert(QStringLiteral("PATH"), QStringLiteral(CLEAVE_BIN_DIR ":") + environment.value(QStringLiteral("PATH")));
+    environment.insert(QStringLiteral("PATH"),
+                       QStringLiteral(CLEAVE_BIN_DIR ":") + environment.value(QStringLiteral("PATH")));
     shell.setProcessEnvironment(environment);
     shell.setWorkingDirectory(QDir::tempPath());
     const QString planAgain = folder.filePath(QStringLiteral("again.json"));
     shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), command});
     QVERIFY(shell.waitForFinished(kPatience));
-    QVERIFY2(shell.exitCode() == 0, qPrintable(command + QLatin1Char('\n') + QString::fromUtf8(shell.readAllStandardError())));
+    QVERIFY2(shell.exitCode() == 0,
+             qPrintable(command + QLatin1Char('\n') + QString::fromUtf8(shell.readAllStandardError())));
     // The same words make a plan for the same device.
     QString again = command;
     again.replace(QStringLiteral("cleave-cli run"), QStringLiteral("cleave-cli plan"));
     again.remove(QRegularExpression(QStringLiteral(" --(skip-weights|ignore-memory|backend \\w+)")));
-    shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), again + QStringLiteral(" --json '%1'").arg(planAgain)});
+    shell.start(QStringLiteral("/bin/sh"),
+                {QStringLiteral("-c"), again + QStringLiteral(" --json '%1'").arg(planAgain)});
     QVERIFY(shell.waitForFinished(kPatience));
     QVERIFY2(shell.exitCode() == 0, shell.readAllStandardError().constData());
     const auto read = pipeline::readPlanFile(toStd(planAgain));

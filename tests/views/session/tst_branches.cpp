@@ -1,8 +1,8 @@
 // Branches: what is kept when something changes, what every view sees, and the way back.
 #include <QtTest>
 
-#include "views/session/document.h"
 #include "views/base/text.h"
+#include "views/session/document.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -10,9 +10,7 @@ using namespace cleave::views;
 namespace {
 constexpr int kPatience = 60'000;
 
-void settle(Document& document) {
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), kPatience);
-}
+void settle(Document& document) { QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), kPatience); }
 
 void openModel(Document& document) {
   document.setEngine(solve::Engine::Reference);

@@ -2,9 +2,9 @@
 #include <QSignalSpy>
 #include <QtTest>
 
-#include "views/session/document.h"
-#include "views/panels/explain_text.h"
 #include "views/base/text.h"
+#include "views/panels/explain_text.h"
+#include "views/session/document.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -181,7 +181,8 @@ void TestDocument::explainsLayersAndModules() {
 static std::optional<pipeline::Sample> oneKvHead() {
   const auto samples = pipeline::bundledSamples();
   if (!samples) return std::nullopt;
-  const auto sample = std::find_if(samples->begin(), samples->end(), [](const auto& s) { return s.name == "one-kv-head"; });
+  const auto sample =
+      std::find_if(samples->begin(), samples->end(), [](const auto& s) { return s.name == "one-kv-head"; });
   return sample == samples->end() ? std::nullopt : std::optional(*sample);
 }
 
@@ -224,7 +225,8 @@ void TestDocument::aSamplesTitleIsOfItsSettings() {
   QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.solved(), 60'000);
   QCOMPARE(document.title(), toQ(sample->title));
   document.setRanks(4);
-  QVERIFY2(!document.title().isEmpty() && !document.title().contains(QLatin1String("2 ranks")), qPrintable(document.title()));
+  QVERIFY2(!document.title().isEmpty() && !document.title().contains(QLatin1String("2 ranks")),
+           qPrintable(document.title()));
   document.setRanks(2);
   QCOMPARE(document.title(), toQ(sample->title));
 }

@@ -2,8 +2,8 @@
 #include <QtTest>
 
 #include "tests/support/panel_fixture.h"
-#include "views/session/search_query.h"
 #include "views/base/text.h"
+#include "views/session/search_query.h"
 
 using namespace cleave;
 using namespace cleave::views;

@@ -4,8 +4,8 @@
 #include <QtTest>
 
 #include "tests/support/cli_process.h"
-#include "views/window/plan_strip.h"
 #include "views/base/text.h"
+#include "views/window/plan_strip.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -35,11 +35,16 @@ class TestPlanStrip : public QObject {
     QTest::addColumn<QString>("engine");
     QTest::addColumn<int>("ranks");
     QTest::addColumn<bool>("isTraining");
-    QTest::newRow("all split") << CLEAVE_TEST_DATA "/models/llama" << "reference" << 2 << false;
-    QTest::newRow("nothing pays") << CLEAVE_TEST_DATA "/models/llama" << "optimal" << 4 << false;
-    QTest::newRow("training") << CLEAVE_TEST_DATA "/models/llama" << "learning" << 4 << true;
-    QTest::newRow("heads do not divide") << CLEAVE_SOURCE_DIR "/resources/models/three-heads" << "reference" << 2 << false;
-    QTest::newRow("one rank") << CLEAVE_TEST_DATA "/models/llama" << "learning" << 1 << false;
+    QTest::newRow("all split") << CLEAVE_TEST_DATA "/models/llama"
+                               << "reference" << 2 << false;
+    QTest::newRow("nothing pays") << CLEAVE_TEST_DATA "/models/llama"
+                                  << "optimal" << 4 << false;
+    QTest::newRow("training") << CLEAVE_TEST_DATA "/models/llama"
+                              << "learning" << 4 << true;
+    QTest::newRow("heads do not divide") << CLEAVE_SOURCE_DIR "/resources/models/three-heads"
+                                         << "reference" << 2 << false;
+    QTest::newRow("one rank") << CLEAVE_TEST_DATA "/models/llama"
+                              << "learning" << 1 << false;
   }
 
   void figuresAreThoseOfTheCommandLine() {
@@ -54,8 +59,8 @@ class TestPlanStrip : public QObject {
     document.setTraining(isTraining);
     document.openSource(model);
     QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
-    QStringList arguments{QStringLiteral("plan"), model, QStringLiteral("--engine"), engine,
-                          QStringLiteral("--ranks"), QString::number(ranks)};
+    QStringList arguments{QStringLiteral("plan"), model, QStringLiteral("--engine"), engine, QStringLiteral("--ranks"),
+                          QString::number(ranks)};
     if (isTraining) arguments << QStringLiteral("--train");
     const test::Finished cli = test::cli(arguments);
     QCOMPARE(cli.exitCode, 0);

@@ -2,8 +2,8 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-#include "views/window/script.h"
 #include "views/base/text.h"
+#include "views/window/script.h"
 
 using namespace cleave;
 using namespace cleave::views;

@@ -4,8 +4,8 @@
 #include <QFileDialog>
 #include <QTemporaryDir>
 
-#include "views/base/save_file.h"
 #include "tests/views/window/window_fixture.h"
+#include "views/base/save_file.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -38,12 +38,18 @@ class TestWindowFiles : public QObject {
     QTest::addColumn<QString>("action");
     QTest::addColumn<QString>("name");
     QTest::addColumn<QByteArray>("begin");
-    QTest::newRow("plan") << "export-plan" << "p.json" << QByteArray("{");
-    QTest::newRow("graph") << "export-plan" << "p.dot" << QByteArray("digraph");
-    QTest::newRow("trace") << "save-trace" << "s.trace" << QByteArray("");
-    QTest::newRow("SVG") << "save-picture" << "p.svg" << QByteArray("<?xml");
-    QTest::newRow("PDF") << "save-picture" << "p.pdf" << QByteArray("%PDF");
-    QTest::newRow("PNG") << "save-picture" << "p.png" << QByteArray("\x89PNG");
+    QTest::newRow("plan") << "export-plan"
+                          << "p.json" << QByteArray("{");
+    QTest::newRow("graph") << "export-plan"
+                           << "p.dot" << QByteArray("digraph");
+    QTest::newRow("trace") << "save-trace"
+                           << "s.trace" << QByteArray("");
+    QTest::newRow("SVG") << "save-picture"
+                         << "p.svg" << QByteArray("<?xml");
+    QTest::newRow("PDF") << "save-picture"
+                         << "p.pdf" << QByteArray("%PDF");
+    QTest::newRow("PNG") << "save-picture"
+                         << "p.png" << QByteArray("\x89PNG");
   }
   void exportsAreWrittenAndSaidSo() {
     QFETCH(QString, action);
@@ -79,7 +85,8 @@ class TestWindowFiles : public QObject {
       const auto refused = saveFile(name, "x");
       QVERIFY(!refused);
       QCOMPARE(refused.error().message,
-               name.toStdString() + " is no regular file: the window writes only those, cleave-cli writes pipes and devices too.");
+               name.toStdString() +
+                   " is no regular file: the window writes only those, cleave-cli writes pipes and devices too.");
     }
     QVERIFY(!saveFile(folder.path(), "x"));
     QVERIFY(saveFile(folder.filePath(QStringLiteral("new")), "x").has_value());

@@ -3,12 +3,12 @@
 #include <QToolButton>
 #include <random>
 
-#include "views/panels/event_log.h"
-#include "views/panels/timeline.h"
 #include "solve/explain/decision.h"
 #include "tests/support/images.h"
-#include "views/base/text.h"
 #include "tests/views/window/window_fixture.h"
+#include "views/base/text.h"
+#include "views/panels/event_log.h"
+#include "views/panels/timeline.h"
 
 using namespace cleave;
 using namespace cleave::views;

@@ -6,10 +6,10 @@
 #include <QTableView>
 #include <QTreeView>
 
+#include "tests/views/window/window_fixture.h"
 #include "views/panels/run_panel.h"
 #include "views/panels/tables.h"
 #include "views/panels/timeline.h"
-#include "tests/views/window/window_fixture.h"
 
 using namespace cleave;
 using namespace cleave::views;

@@ -6,13 +6,13 @@
 #include <QTemporaryDir>
 
 #include "base/output_file.h"
-#include "views/panels/run_panel.h"
 #include "pipeline/plan_flags.h"
 #include "plan/diff.h"
+#include "tests/views/window/window_fixture.h"
+#include "views/base/text.h"
+#include "views/panels/run_panel.h"
 #include "views/window/plan_strip.h"
 #include "views/window/script.h"
-#include "views/base/text.h"
-#include "tests/views/window/window_fixture.h"
 
 using namespace cleave;
 using namespace cleave::views;

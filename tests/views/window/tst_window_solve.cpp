@@ -11,8 +11,8 @@
 #include <QToolButton>
 #include <QtTest>
 
-#include "views/window/branch_bar.h"
 #include "views/graph/view/graph_view.h"
+#include "views/window/branch_bar.h"
 #include "views/window/graph_area.h"
 #include "views/window/main_window.h"
 #include "views/window/solve_settings.h"
@@ -27,7 +27,8 @@ constexpr std::int64_t kTightBudget = 400 << 10;
 void openModel(MainWindow& window, const char* model = "llama") {
   window.resize(1400, 900);
   window.show();
-  window.document().setEngine(solve::Engine::Reference);  // the fastest plan of a tiny model is whole on any number of ranks
+  window.document().setEngine(
+      solve::Engine::Reference);  // the fastest plan of a tiny model is whole on any number of ranks
   window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
   QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
 }

@@ -12,9 +12,7 @@ namespace cleave::views::testing {
 
 inline constexpr int kPatience = 60'000;
 
-inline void settle(MainWindow& window) {
-  QTRY_VERIFY_WITH_TIMEOUT(window.isSettled(), kPatience);
-}
+inline void settle(MainWindow& window) { QTRY_VERIFY_WITH_TIMEOUT(window.isSettled(), kPatience); }
 
 /// Of the tests' data. Solved by `reference`: the fastest plan of a tiny model splits nothing.
 inline void openModel(MainWindow& window, const char* model = "llama") {
@@ -45,8 +43,6 @@ inline void drop(MainWindow& window, const QString& path) {
   QCoreApplication::sendEvent(&window, &event);
 }
 
-inline QString message(MainWindow& window) {
-  return window.findChild<MessageBar*>()->text();
-}
+inline QString message(MainWindow& window) { return window.findChild<MessageBar*>()->text(); }
 
 }  // namespace cleave::views::testing

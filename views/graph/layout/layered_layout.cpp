@@ -278,7 +278,8 @@ QPointF pointAt(std::span<const QPointF> piece, double t) {
 }
 
 /// Whether a curve keeps clear of all other boxes.
-bool isClear(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, std::span<const QPointF> curve) {
+bool isClear(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge,
+             std::span<const QPointF> curve) {
   constexpr double kMargin = 5;
   if (curve.size() > 4 && !isClear(request, result, edge, curve.subspan(3))) return false;
   for (int step = 1; step < 20; ++step) {
@@ -294,7 +295,8 @@ bool isClear(const LayoutRequest& request, const LayoutResult& result, const Lay
   return true;
 }
 
-/// Lets a curve begin elsewhere in its row: down and aside between the rows, and on where it went. `drop`: how far, down or up.
+/// Lets a curve begin elsewhere in its row: down and aside between the rows, and on where it went. `drop`: how far,
+/// down or up.
 void beginAt(Curve& curve, QPointF start, double drop) {
   double low = 0, high = 1;
   for (int i = 0; i < 20; ++i) {
@@ -309,7 +311,8 @@ void beginAt(Curve& curve, QPointF start, double drop) {
 }
 
 /// The port was moved to the middle of its side: what was drawn to where it stood goes there without crossing a box.
-void moveEnd(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, Curve& curve, bool atStart, QPointF end) {
+void moveEnd(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, Curve& curve,
+             bool atStart, QPointF end) {
   Curve shifted = curve;
   shiftEnd(shifted, atStart, end);
   const QPointF was = atStart ? curve.front() : curve.back();

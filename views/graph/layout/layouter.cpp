@@ -38,9 +38,7 @@ Layouter::~Layouter() {
   m_pool.waitForDone();  // sweeps look at the flag: a few milliseconds
 }
 
-bool Layouter::hasHelper() const {
-  return !m_helper.program.isEmpty() && m_failures < kMaxFailures;
-}
+bool Layouter::hasHelper() const { return !m_helper.program.isEmpty() && m_failures < kMaxFailures; }
 
 void Layouter::startHelper() {
   if (!hasHelper() || m_process) return;
@@ -147,7 +145,8 @@ void Layouter::compute(std::function<Answer(const std::atomic_bool&)> work) {
   m_pool.start([this, work = std::move(work), cancelled = m_cancelled, id = m_nextId] {
     Answer answer = work(*cancelled);
     if (*cancelled) return;
-    QMetaObject::invokeMethod(this, [this, id, answer = std::move(answer)] { take(id, answer); }, Qt::QueuedConnection);
+    QMetaObject::invokeMethod(
+        this, [this, id, answer = std::move(answer)] { take(id, answer); }, Qt::QueuedConnection);
   });
 }
 
@@ -171,9 +170,8 @@ void Layouter::fail(const QString& what) {
   m_timer.stop();
   ++m_failures;
   dropHelper();
-  emit helperFailed(hasHelper()
-                        ? tr("%1; this module is drawn with the simplified layout").arg(what)
-                        : tr("%1, three times in a row; the simplified layout is used from now on").arg(what));
+  emit helperFailed(hasHelper() ? tr("%1; this module is drawn with the simplified layout").arg(what)
+                                : tr("%1, three times in a row; the simplified layout is used from now on").arg(what));
   m_isAtWork = false;
   if (m_queue.empty()) return;
   startHelper();

@@ -1,10 +1,10 @@
 #pragma once
 /// Answers layout requests: from its cache at once, otherwise later, from the Graphviz helper process.
 ///
-/// GUI thread only; never blocks: answers are read, and the built-in layout is computed, on a thread of its own, and a helper
-/// that must go is killed and not waited for. A request the helper does not answer within the limit, or that kills it, is
-/// answered by the built-in layout and marked simplified; after three failures in a row the helper is given up for this
-/// session.
+/// GUI thread only; never blocks: answers are read, and the built-in layout is computed, on a thread of its own, and a
+/// helper that must go is killed and not waited for. A request the helper does not answer within the limit, or that
+/// kills it, is answered by the built-in layout and marked simplified; after three failures in a row the helper is
+/// given up for this session.
 ///
 ///     Layouter layouter(LayoutHelper::find());
 ///     connect(&layouter, &Layouter::answered, this, &View::rebuild);

@@ -104,9 +104,7 @@ bool GraphModelBuilder::isShownCall(NodeId node) const {
   return g().node(node).kind == NodeKind::Call && !m.m_isNoise[node.index()];
 }
 
-std::string_view GraphModelBuilder::shortOp(NodeId node) const {
-  return shortOpName(g().opName(g().node(node)));
-}
+std::string_view GraphModelBuilder::shortOp(NodeId node) const { return shortOpName(g().opName(g().node(node))); }
 
 void GraphModelBuilder::countOperators() {
   const std::size_t count = g().scopes.size();

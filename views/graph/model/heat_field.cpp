@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "views/base/quantities.h"
 #include "solve/cost/cost_model.h"
+#include "views/base/quantities.h"
 
 namespace cleave::views {
 
@@ -19,9 +19,7 @@ constexpr double kFaintest = 0.04;
 struct Wording {
   const char *name, *title;
 };
-QString tr(const char* text) {
-  return QCoreApplication::translate("HeatField", text);
-}
+QString tr(const char* text) { return QCoreApplication::translate("HeatField", text); }
 
 QString gapText(HeatGap gap) {
   switch (gap) {
@@ -41,13 +39,9 @@ constexpr Wording kWordings[kColorByCount] = {
 };
 }  // namespace
 
-QString colorName(ColorBy what) {
-  return QLatin1String(kWordings[static_cast<int>(what)].name);
-}
+QString colorName(ColorBy what) { return QLatin1String(kWordings[static_cast<int>(what)].name); }
 
-QString colorTitle(ColorBy what) {
-  return QLatin1String(kWordings[static_cast<int>(what)].title);
-}
+QString colorTitle(ColorBy what) { return QLatin1String(kWordings[static_cast<int>(what)].title); }
 
 std::optional<ColorBy> parseColorBy(const QString& name) {
   for (int i = 0; i < kColorByCount; ++i)
@@ -158,9 +152,7 @@ QString HeatField::label(ModuleId first, ModuleId last) const {
   return amount ? moduleText(*amount) : gapText(gapOf(first, last));
 }
 
-QString HeatField::tip(NodeId shown) const {
-  return tipOf(of(shown), label(shown), gapOf(shown));
-}
+QString HeatField::tip(NodeId shown) const { return tipOf(of(shown), label(shown), gapOf(shown)); }
 
 QString HeatField::tip(ModuleId first, ModuleId last) const {
   return tipOf(of(first, last), label(first, last), gapOf(first, last));

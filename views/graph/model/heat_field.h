@@ -19,15 +19,13 @@ namespace cleave::views {
 /// What the colours of the canvas say.
 enum class ColorBy : std::uint8_t { Axis, Regret, Time, Memory, Traffic };
 inline constexpr int kColorByCount = 5;
-constexpr bool isHeat(ColorBy what) {
-  return what != ColorBy::Axis;
-}
+constexpr bool isHeat(ColorBy what) { return what != ColorBy::Axis; }
 QString colorName(ColorBy what);   ///< "axis", "regret", ...: as scripts and settings write it
 QString colorTitle(ColorBy what);  ///< "Regret: what any other choice would cost more"
 std::optional<ColorBy> parseColorBy(const QString& name);
 
-/// By NodeId; femtoseconds (Regret, Time) or bytes (Memory, Traffic), as pictures need them. nullopt: nothing is known of
-/// this node.
+/// By NodeId; femtoseconds (Regret, Time) or bytes (Memory, Traffic), as pictures need them. nullopt: nothing is known
+/// of this node.
 using HeatAmounts = std::vector<std::optional<double>>;
 /// Why there is no amount where one could be; of a module the last of these that it holds.
 enum class HeatGap : std::uint8_t { None, OverBudget, NotKnown };
@@ -47,8 +45,8 @@ class HeatField {
   HeatGap gapOf(ModuleId first, ModuleId last) const;
   bool isSum() const { return m_what != ColorBy::Regret; }  ///< else folded modules show their most
   bool isEmpty() const { return m_most == 0; }              ///< no amount above zero anywhere
-  bool hasNegative() const { return m_hasNegative; }  ///< there are better choices that were given up
-  double least() const { return m_least; }            ///< smallest amount above zero on the scale
+  bool hasNegative() const { return m_hasNegative; }        ///< there are better choices that were given up
+  double least() const { return m_least; }                  ///< smallest amount above zero on the scale
   double most() const { return m_most; }
   /// 0 for nothing, else where the amount lies between least and most on a logarithmic scale, above 0.
   double fraction(double amount) const;

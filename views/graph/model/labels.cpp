@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "views/graph/model/split_counts.h"
 #include "graph/operators.h"
+#include "views/graph/model/split_counts.h"
 
 namespace cleave::views {
 namespace {
@@ -13,13 +13,9 @@ namespace {
 constexpr double kChipRoom = 44;  ///< "S1-2×4", "+1.25 ms"
 constexpr double kMaxNodeWidth = 320, kMinNodeWidth = 84, kMinModuleWidth = 190, kMaxChipRow = 240, kChipGap = 4;
 
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<qsizetype>(s.size()));
-}
+QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<qsizetype>(s.size())); }
 
-QString lastPart(const std::string& name) {
-  return text(std::string_view(name).substr(name.rfind('.') + 1));
-}
+QString lastPart(const std::string& name) { return text(std::string_view(name).substr(name.rfind('.') + 1)); }
 
 QFont sized(QFont font, double pixels, QFont::Weight weight) {
   font.setPixelSize(std::max(1, static_cast<int>(std::lround(pixels))));
@@ -56,9 +52,7 @@ std::vector<HubLabel> Labels::hubLabels(const std::vector<ValueId>& read, const 
   return labels;
 }
 
-QString abbreviated(QString op) {
-  return op.replace(QLatin1String("scaled_dot_product_"), QLatin1String("sdp "));
-}
+QString abbreviated(QString op) { return op.replace(QLatin1String("scaled_dot_product_"), QLatin1String("sdp ")); }
 
 const NodeLabel& Labels::node(NodeId id) {
   if (const auto known = m_nodes.find(id.raw()); known != m_nodes.end()) return known->second;
@@ -138,7 +132,8 @@ QSizeF Labels::nodeSize(NodeId id) {
   const Metrics& m = m_metrics;
   const bool isInput = m_model.graph().node(id).kind == graph::NodeKind::Input;
   // Room for what any colouring writes there, as for any form: neither a step nor another colouring lays out again.
-  const double chip = std::max(kChipRoom * m.scale, m.smallMetrics.horizontalAdvance(QStringLiteral("+99.9 µs")) + 20 * m.scale);
+  const double chip =
+      std::max(kChipRoom * m.scale, m.smallMetrics.horizontalAdvance(QStringLiteral("+99.9 µs")) + 20 * m.scale);
   double width = m.labelMetrics.horizontalAdvance(label.title) + chip + 2.5 * m.pad;
   if (label.isLayer) {  // room for any form, whatever it takes: a step of the search must not lay out again
     const double name = label.tail.isEmpty() ? 0 : m.strongMetrics.horizontalAdvance(label.tail) + m.pad;
@@ -155,8 +150,8 @@ QSizeF Labels::nodeSize(NodeId id) {
     for (const QString& size : dock.shape.split(QChar(0xD7)))
       if (size.size() > longest.size()) longest = size;
     const QString widest = QStringLiteral("%1 → %2 a rank").arg(dock.shape, longest);
-    width = std::max(
-        width, m.smallMetrics.horizontalAdvance(dock.name) + m.digitsMetrics.horizontalAdvance(widest) + 14 * m.scale + 3.5 * m.pad);
+    width = std::max(width, m.smallMetrics.horizontalAdvance(dock.name) + m.digitsMetrics.horizontalAdvance(widest) +
+                                14 * m.scale + 3.5 * m.pad);
   }
   if (!label.hubs.empty()) width = std::max(width, chipsWidth(label.hubs));
   width = std::ceil(std::clamp(width, kMinNodeWidth * m.scale, kMaxNodeWidth * m.scale));
@@ -171,7 +166,9 @@ QSizeF Labels::outputSize(int output) {
   return {std::ceil(std::clamp(width, kMinNodeWidth * m.scale, kMaxNodeWidth * m.scale)), m.band};
 }
 
-bool Labels::isCompact(ModuleId first, ModuleId last) const { return first == last && m_model.module(first).listIndex >= 0; }
+bool Labels::isCompact(ModuleId first, ModuleId last) const {
+  return first == last && m_model.module(first).listIndex >= 0;
+}
 
 QSizeF Labels::moduleSize(ModuleId first, ModuleId last) {
   const ModuleLabel& label = module(first, last);

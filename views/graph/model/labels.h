@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "views/graph/model/graph_model.h"
 #include "views/base/quantities.h"
+#include "views/graph/model/graph_model.h"
 
 namespace cleave::views {
 
@@ -67,9 +67,9 @@ class Labels {
 
   QSizeF nodeSize(NodeId node);
   QSizeF outputSize(int output);
-  QSizeF moduleSize(ModuleId first, ModuleId last);  ///< folded; with its sheets for a stack
+  QSizeF moduleSize(ModuleId first, ModuleId last);     ///< folded; with its sheets for a stack
   bool isCompact(ModuleId first, ModuleId last) const;  ///< a folded member of a list: one row
-  double frameWidth(ModuleId module);                ///< least width of an open module's header
+  double frameWidth(ModuleId module);                   ///< least width of an open module's header
 
   /// Where chips of a box lie, relative to the left and top of the row they start in.
   std::vector<QRectF> chipRects(const std::vector<HubLabel>& hubs, double width) const;

@@ -33,9 +33,9 @@ ModuleTally PlacementBoard::tally(ModuleId id) const {
   const Module& module = m_model.module(id);
   const bool isGroup = module.kind != ModuleKind::Scope;
   ModuleTally tally;
-  tally.split = isGroup                                  ? m_counts.ofGroup(id.raw())
+  tally.split = isGroup                                          ? m_counts.ofGroup(id.raw())
                 : module.scope.isValid() && id != m_model.root() ? m_counts.of(module.scope)
-                                                         : m_counts.whole();
+                                                                 : m_counts.whole();
   tally.collectives = m_collectiveCounts[id.index()];
   tally.conflicts = m_conflictCounts[id.index()];
   return tally;
@@ -86,8 +86,8 @@ bool PlacementBoard::isAlike(ModuleId a, ModuleId b) const {
 
 std::uint32_t PlacementBoard::unlike(ModuleId first, ModuleId last) const {
   const SplitTally split = tally(first, last).split;
-  const bool isOpen = split.work.of(LayerForm::Open).layers > 0 ||
-                      split.values[static_cast<std::size_t>(Tint::Unassigned)] > 0;
+  const bool isOpen =
+      split.work.of(LayerForm::Open).layers > 0 || split.values[static_cast<std::size_t>(Tint::Unassigned)] > 0;
   if (first == last || isOpen) return 0;
   std::uint32_t count = 0;
   bool isInside = false;

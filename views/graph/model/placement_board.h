@@ -1,6 +1,6 @@
 #pragma once
-/// What the canvas knows of a search or plan: the placement of each value and the form of each layer, and per module how many
-/// of each (split_counts.h), with collectives and conflicts.
+/// What the canvas knows of a search or plan: the placement of each value and the form of each layer, and per module
+/// how many of each (split_counts.h), with collectives and conflicts.
 #include <unordered_map>
 #include <unordered_set>
 

@@ -152,10 +152,13 @@ QStringList splitLines(const SplitTally& tally) {
   for (std::size_t i = 0; i < kLayerForms; ++i) {
     const plan::FormTally& form = tally.work.forms[i];
     if (form.layers == 0) continue;
-    QString line = QStringLiteral("%1 %2").arg(countedText(form.layers, QStringLiteral("layer")), formText(static_cast<LayerForm>(i)));
+    QString line = QStringLiteral("%1 %2").arg(countedText(form.layers, QStringLiteral("layer")),
+                                               formText(static_cast<LayerForm>(i)));
     if (total.weightBytes > 0)
-      line += QStringLiteral(", %1 of the weight bytes").arg(percentText(double(form.weightBytes) / double(total.weightBytes)));
-    if (tally.work.flops > 0) line += QStringLiteral(", %1 of the forward FLOPs").arg(percentText(form.flops / tally.work.flops));
+      line += QStringLiteral(", %1 of the weight bytes")
+                  .arg(percentText(double(form.weightBytes) / double(total.weightBytes)));
+    if (tally.work.flops > 0)
+      line += QStringLiteral(", %1 of the forward FLOPs").arg(percentText(form.flops / tally.work.flops));
     lines << line;
   }
   for (int t = 0; t < kTintCount; ++t)

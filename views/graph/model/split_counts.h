@@ -1,9 +1,9 @@
 #pragma once
-/// How a graph is split, counted for each module: layers by form with bytes and FLOPs (plan/work.h), and values by placement.
-/// The canvas, its legend and the modules tree take their numbers from here, so that they cannot differ.
+/// How a graph is split, counted for each module: layers by form with bytes and FLOPs (plan/work.h), and values by
+/// placement. The canvas, its legend and the modules tree take their numbers from here, so that they cannot differ.
 ///
-/// Follows a search by changes: an update costs the changed nodes times the depth of modules. Every operator's first result
-/// is counted as a value, aliases included; layers are counted where they have a parameter.
+/// Follows a search by changes: an update costs the changed nodes times the depth of modules. Every operator's first
+/// result is counted as a value, aliases included; layers are counted where they have a parameter.
 ///
 ///     SplitCounts counts(graph);
 ///     counts.reset({placementOf, strategyOf, ranks});
@@ -14,10 +14,10 @@
 #include <span>
 #include <vector>
 
-#include "views/base/theme.h"
 #include "graph/dimensions.h"
 #include "graph/operators.h"
 #include "plan/work.h"
+#include "views/base/theme.h"
 
 namespace cleave::views {
 
@@ -41,7 +41,8 @@ std::vector<std::uint32_t> operatorsByScope(const graph::Graph& graph);
 struct SplitTally {
   plan::WorkTally work;
   std::array<std::uint32_t, kTintCount> values{};
-  std::array<double, kTintCount> flops{};  ///< of operators that are no counted layer (attention), by their first result
+  std::array<double, kTintCount> flops{};  ///< of operators that are no counted layer (attention), by their first
+                                           ///< result
   SplitTally& operator+=(const SplitTally& other);
   bool operator==(const SplitTally&) const = default;
 };
@@ -96,7 +97,8 @@ class SplitCounts {
   std::size_t m_assigned = 0;
 };
 
-/// "12 column · 3 row · 2 replicated", with bytes and FLOPs; then values. One line a form: tooltips and accessible texts.
+/// "12 column · 3 row · 2 replicated", with bytes and FLOPs; then values. One line a form: tooltips and accessible
+/// texts.
 QStringList splitLines(const SplitTally& tally);
 
 }  // namespace cleave::views

@@ -13,9 +13,7 @@ namespace {
 constexpr int kSwatch = 16, kGap = 6, kPad = 8;
 constexpr std::size_t kMostMeanings = 2;
 
-QString tr(const char* text) {
-  return QCoreApplication::translate("Legend", text);
-}
+QString tr(const char* text) { return QCoreApplication::translate("Legend", text); }
 
 QString shortName(Tint tint) {
   static const char* const names[kTintCount] = {"S0", "S1", "S2", "S3", "S4+", "expert", "R whole", "open"};
@@ -28,7 +26,8 @@ QString formTooltip(LayerForm form, const LegendContent& content) {
   for (const plan::FormTally& each : content.forms) bytes += each.weightBytes;
   QString text = describe(form) + QLatin1Char('\n') + countedText(tally.layers, tr("layer"));
   if (bytes > 0)
-    text += tr(", %1 of weights (%2)").arg(bytesText(tally.weightBytes), percentText(double(tally.weightBytes) / double(bytes)));
+    text += tr(", %1 of weights (%2)")
+                .arg(bytesText(tally.weightBytes), percentText(double(tally.weightBytes) / double(bytes)));
   if (content.flops > 0) text += tr(", %1 of the forward FLOPs").arg(percentText(tally.flops / content.flops));
   return text + tr("\nClick to show only these");
 }
@@ -46,7 +45,8 @@ void setCounts(LegendContent& content, const SplitCounts* counts) {
     if (counts && isSplit)
       for (const auto& [meaning, count] : counts->meanings(static_cast<Tint>(t)))
         if (meaning != graph::Meaning::Unknown && words.size() < static_cast<qsizetype>(kMostMeanings))
-          words << QString::fromUtf8(graph::toText(meaning).data(), static_cast<qsizetype>(graph::toText(meaning).size()));
+          words << QString::fromUtf8(graph::toText(meaning).data(),
+                                     static_cast<qsizetype>(graph::toText(meaning).size()));
     content.meanings[static_cast<std::size_t>(t)] = words.join(QStringLiteral(", "));
   }
 }
@@ -73,8 +73,9 @@ std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& 
       const QString name = meaning.isEmpty() ? shortName(tint) : shortName(tint) + QLatin1Char(' ') + meaning;
       const QString of = meaning.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(meaning);
       entries.push_back({.text = QStringLiteral("%1  %2").arg(name, countText(m_content.values[i])),
-                         .tooltip = QStringLiteral("%1%2: %3\n%4").arg(describe(tint), of, countedText(m_content.values[i], tr("value")),
-                                                                      tr("Click to show only these")),
+                         .tooltip = QStringLiteral("%1%2: %3\n%4")
+                                        .arg(describe(tint), of, countedText(m_content.values[i], tr("value")),
+                                             tr("Click to show only these")),
                          .tint = tint});
     }
     if (m_content.changed > 0) entries.push_back({});
@@ -97,8 +98,8 @@ std::vector<LegendDrawing::Entry> LegendDrawing::scaleEntries() const {
   return entries;
 }
 
-/// The explanation after the title's colon goes first where there is no room for it; a note wider than a row is cut short, and
-/// told whole by its tooltip.
+/// The explanation after the title's colon goes first where there is no room for it; a note wider than a row is cut
+/// short, and told whole by its tooltip.
 void LegendDrawing::fitScale(std::vector<Entry>& entries, int width) const {
   const int room = width - 2 * kPad;
   int all = 0;
@@ -114,9 +115,7 @@ void LegendDrawing::fitScale(std::vector<Entry>& entries, int width) const {
   }
 }
 
-int LegendDrawing::rowHeight() const {
-  return QFontMetrics(m_font).height() + 8;
-}
+int LegendDrawing::rowHeight() const { return QFontMetrics(m_font).height() + 8; }
 
 int LegendDrawing::widthOf(const Entry& entry) const {
   if (entry.part == Entry::Part::Bar) return barCell() * static_cast<int>(m_content.scale.ticks.size()) + kGap;
@@ -124,12 +123,13 @@ int LegendDrawing::widthOf(const Entry& entry) const {
   return entry.isChoice() || entry.isChange ? kSwatch + text + 3 * kGap : text + kGap;
 }
 
-/// Left to right, and on in a new row where one is full; values start a row where they do not fit into the first. Answers
-/// the number of rows.
+/// Left to right, and on in a new row where one is full; values start a row where they do not fit into the first.
+/// Answers the number of rows.
 int LegendDrawing::place(std::vector<Entry>& entries, int width, int reserved) const {
   fitScale(entries, width);
   const auto values = std::find_if(entries.begin(), entries.end(), [](const Entry& e) { return e.tint.has_value(); });
-  const std::size_t caption = values == entries.end() ? entries.size() : static_cast<std::size_t>(values - entries.begin()) - 1;
+  const std::size_t caption =
+      values == entries.end() ? entries.size() : static_cast<std::size_t>(values - entries.begin()) - 1;
   int all = kPad;
   for (const Entry& entry : entries) all += widthOf(entry) + kGap / 2;
   const bool isBroken = caption > 0 && all > width - reserved;
@@ -188,7 +188,8 @@ void LegendDrawing::paintEntry(QPainter& painter, const Entry& entry, const Spli
   if (entry.form) fillForm(painter, swatch, m_theme, *entry.form, 4);
   if (entry.tint) fillTint(painter, swatch, m_theme, *entry.tint, 4);
   const bool isOpen = entry.form == LayerForm::Open || entry.tint == Tint::Unassigned;
-  QPen pen(entry.isChange ? m_theme.changed : m_theme.borderStrong, entry.isChange ? 2 : 1, isOpen ? Qt::DashLine : Qt::SolidLine);
+  QPen pen(entry.isChange ? m_theme.changed : m_theme.borderStrong, entry.isChange ? 2 : 1,
+           isOpen ? Qt::DashLine : Qt::SolidLine);
   if (entry.isChange) pen.setDashPattern({2, 1.5});
   painter.setBrush(Qt::NoBrush);
   painter.setPen(pen);
@@ -200,7 +201,8 @@ void LegendDrawing::paintEntry(QPainter& painter, const Entry& entry, const Spli
 
 int LegendDrawing::barCell() const {
   int cell = 0;
-  for (const QString& tick : m_content.scale.ticks) cell = std::max(cell, QFontMetrics(m_font).horizontalAdvance(tick) + 3 * kGap);
+  for (const QString& tick : m_content.scale.ticks)
+    cell = std::max(cell, QFontMetrics(m_font).horizontalAdvance(tick) + 3 * kGap);
   return cell;
 }
 

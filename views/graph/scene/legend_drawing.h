@@ -1,6 +1,6 @@
 #pragma once
-/// The legend as a drawing: the same on the strip above the canvas and on exported pictures. First the forms of layers with
-/// their numbers, then the placements of values with what their dimension means; or the scale of amounts.
+/// The legend as a drawing: the same on the strip above the canvas and on exported pictures. First the forms of layers
+/// with their numbers, then the placements of values with what their dimension means; or the scale of amounts.
 ///
 ///     LegendDrawing drawing(theme, font);
 ///     drawing.setContent(legendContent(counts));
@@ -50,8 +50,8 @@ void setCounts(LegendContent& content, const SplitCounts* counts);
 class LegendDrawing {
  public:
   struct Entry {
-    QString text;     ///< "row  14"
-    QString tooltip;  ///< empty: nothing more is known than what is written
+    QString text;                   ///< "row  14"
+    QString tooltip;                ///< empty: nothing more is known than what is written
     std::optional<LayerForm> form;  ///< neither: a part of the scale, a caption, or the sign of changes
     std::optional<Tint> tint;
     enum class Part { None, Title, Bar, Note } part = Part::None;  ///< of the scale

@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "views/graph/layout/layout.h"
 #include "views/graph/model/graph_model.h"
 #include "views/graph/model/labels.h"
-#include "views/graph/layout/layout.h"
 
 namespace cleave::views {
 

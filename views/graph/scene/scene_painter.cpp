@@ -50,7 +50,8 @@ void fillPattern(QPainter& painter, const QRectF& rect, const QColor& color, con
       painter.drawLine(QPointF(x, rect.top()), QPointF(x, rect.bottom()));
   };
   const auto level = [&](double from, double until) {
-    for (double y = rect.top() + step; y < rect.bottom(); y += step) painter.drawLine(QPointF(from, y), QPointF(until, y));
+    for (double y = rect.top() + step; y < rect.bottom(); y += step)
+      painter.drawLine(QPointF(from, y), QPointF(until, y));
   };
   switch (pattern.style()) {
     case Qt::BDiagPattern: slanted(true); break;

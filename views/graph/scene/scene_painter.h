@@ -6,11 +6,11 @@
 /// The painter must map world pixels to the device; `zoom` says by how much.
 #include <QPainter>
 
-#include "views/graph/model/heat_field.h"
-#include "views/graph/scene/legend_drawing.h"
-#include "views/graph/model/placement_board.h"
-#include "views/graph/scene/scene.h"
 #include "views/base/theme.h"
+#include "views/graph/model/heat_field.h"
+#include "views/graph/model/placement_board.h"
+#include "views/graph/scene/legend_drawing.h"
+#include "views/graph/scene/scene.h"
 
 namespace cleave::views {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rules/strategy_collectives.h"
 #include "views/graph/scene/scene_painter.h"
 #include "views/graph/scene/scene_painter_parts.h"
-#include "rules/strategy_collectives.h"
 
 namespace cleave::views {
 namespace {
@@ -28,7 +28,9 @@ void ScenePainter::drawBox(QPainter& painter, const QRectF& rect, const Fill& fi
               5 * m.scale);
   } else if (fill.tint && !fill.isOpen) {
     const double width = fill.form ? kFormStrip * m.scale : 6 * m.scale;
-    paintFill(painter, QRectF(band.left() + 1, band.top() + (fill.form ? 1 : m.radius), width, band.height() - (fill.form ? 1 : sides)),
+    paintFill(painter,
+              QRectF(band.left() + 1, band.top() + (fill.form ? 1 : m.radius), width,
+                     band.height() - (fill.form ? 1 : sides)),
               fill, (fill.form ? 4 : 3) * m.scale);
   }
   if (!isWholeBand) {
@@ -154,10 +156,12 @@ void ScenePainter::drawTitle(QPainter& painter, const QRectF& room, const SceneI
   const double left = room.left() + metrics.horizontalAdvance(title) + m.pad * 0.75;
   if (!isNamed || left + m.smallMetrics.horizontalAdvance(label.title) > room.right() + 1) return;
   painter.setFont(m.small);
-  painter.drawText(QRectF(left, room.top() + 0.5, room.right() - left + 1, room.height()), Qt::AlignVCenter, label.title);
+  painter.drawText(QRectF(left, room.top() + 0.5, room.right() - left + 1, room.height()), Qt::AlignVCenter,
+                   label.title);
 }
 
-/// Below a layer's head: the word of its form, what goes in and comes out, and the collective it owns. Answers the width.
+/// Below a layer's head: the word of its form, what goes in and comes out, and the collective it owns. Answers the
+/// width.
 double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const SceneItem& item, const Fill& fill) {
   const Metrics& m = m_metrics;
   const SplitCounts& counts = m_style.board->counts();
@@ -181,7 +185,8 @@ double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const Scene
   const ValueId input = counts.layer(item.node)->input;
   const QString result = fill.chip.isEmpty() ? chipText(placementOf(item)) : fill.chip;
   write(m.digits, m.digitsMetrics, m_theme.textQuiet,
-        QStringLiteral("%1 → %2").arg(chipText(m_style.board->of(input)), m_style.heat ? chipText(placementOf(item)) : result));
+        QStringLiteral("%1 → %2").arg(chipText(m_style.board->of(input)),
+                                      m_style.heat ? chipText(placementOf(item)) : result));
   if (const auto after = rules::collectiveAfter(*strategy)) sign(*after);
   return x - row.left();
 }
@@ -217,8 +222,8 @@ void ScenePainter::drawDocks(QPainter& painter, const QRectF& rect, const NodeLa
     const int ranks = m_style.board->counts().ranks();
     if (placement) fillTint(painter, swatch, m_theme, tintOf(placement, ranks), 3 * m.scale);
     painter.setPen(
-        hairline(placement ? blend(m_theme.placementColor(placement, ranks), m_theme.text, 0.4) : m_theme.borderStrong, 1,
-                 placement ? Qt::SolidLine : Qt::DashLine));
+        hairline(placement ? blend(m_theme.placementColor(placement, ranks), m_theme.text, 0.4) : m_theme.borderStrong,
+                 1, placement ? Qt::SolidLine : Qt::DashLine));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(swatch);
     const QString text = dockText(dock);
@@ -250,7 +255,8 @@ void ScenePainter::drawChips(QPainter& painter, const QRectF& rect, const std::v
     const double side = 6 * m.scale, y = chip.center().y();
     const double x = hubs[i].isMade ? chip.right() - side - 5 * m.scale : chip.left() + 5 * m.scale;
     painter.setPen(hairline(m_theme.textQuiet));
-    painter.setBrush(placement ? QBrush(m_theme.placementColor(placement, m_style.board->counts().ranks())) : QBrush(Qt::NoBrush));
+    painter.setBrush(placement ? QBrush(m_theme.placementColor(placement, m_style.board->counts().ranks()))
+                               : QBrush(Qt::NoBrush));
     painter.drawPolygon(QPolygonF{{x, y - side / 2}, {x + side, y}, {x, y + side / 2}});
     painter.setFont(m.small);
     painter.setPen(m_theme.text);

@@ -1,6 +1,6 @@
 #pragma once
-/// The bar of a module: how much of it is split, and how. Layers by the bytes of their weights (else by work, else by number);
-/// values by placement where there is no layer. The canvas and the modules tree draw it.
+/// The bar of a module: how much of it is split, and how. Layers by the bytes of their weights (else by work, else by
+/// number); values by placement where there is no layer. The canvas and the modules tree draw it.
 #include <QPainter>
 
 #include "views/graph/scene/legend_drawing.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "views/graph/scene/scene_painter.h"
 #include "views/graph/view/legend.h"
 #include "views/graph/view/minimap.h"
-#include "views/graph/scene/scene_painter.h"
 
 namespace cleave::views {
 
@@ -240,7 +240,8 @@ void GraphView::updateStatus() {
   QStringList parts;
   if (m_isBuilding) parts << tr("laying out …");
   if (m_scene && m_scene->isSimplified()) parts << tr("simplified layout");
-  if (m_model && m_model->noiseCount() > 0) parts << tr("%1 folded").arg(countedText(m_model->noiseCount(), tr("helper")));
+  if (m_model && m_model->noiseCount() > 0)
+    parts << tr("%1 folded").arg(countedText(m_model->noiseCount(), tr("helper")));
   if (m_scene) parts << percentText(m_zoom);
   m_legend->setStatus(parts.join(QStringLiteral("  ·  ")));
 }

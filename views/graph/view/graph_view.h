@@ -19,13 +19,13 @@
 #include <optional>
 #include <vector>
 
-#include "views/graph/model/heat_field.h"
+#include "plan/plan.h"
+#include "views/base/theme.h"
 #include "views/graph/layout/layouter.h"
+#include "views/graph/model/heat_field.h"
 #include "views/graph/model/placement_board.h"
 #include "views/graph/scene/scene.h"
 #include "views/graph/scene/scene_links.h"
-#include "views/base/theme.h"
-#include "plan/plan.h"
 
 namespace cleave::views {
 
@@ -105,7 +105,7 @@ class GraphView : public QAbstractScrollArea {
   QSizeF pictureSize() const;
   /// The part `area` of that picture (100 %), with marks; the painter maps it to a device of `zoom` pixels for each.
   void paintPicture(QPainter& painter, const QRectF& area, double zoom);
-  QString visibleText() const;              ///< titles of what is drawn, top to bottom: for tests and readers
+  QString visibleText() const;  ///< titles of what is drawn, top to bottom: for tests and readers
 
  signals:
   void nodeClicked(cleave::graph::NodeId node);

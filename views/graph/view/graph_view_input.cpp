@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "views/graph/scene/scene_painter.h"
 #include "views/graph/view/graph_view.h"
 #include "views/graph/view/legend.h"
 #include "views/graph/view/minimap.h"
-#include "views/graph/scene/scene_painter.h"
 
 namespace cleave::views {
 namespace {
@@ -41,8 +41,8 @@ void GraphView::fitStrips() {
   placeStrips();
 }
 
-/// Entries of the legend come and go with each step: a row that it once took stays its own, until the colours mean something
-/// else, and one that it takes lies over the picture, which moves neither way under the pointer.
+/// Entries of the legend come and go with each step: a row that it once took stays its own, until the colours mean
+/// something else, and one that it takes lies over the picture, which moves neither way under the pointer.
 void GraphView::growStrips(bool mayShrink) {
   const int by = m_legend->heightForWidth(width()) - m_stripHeight;
   if (by == 0 || (by < 0 && !mayShrink)) return;
@@ -79,9 +79,7 @@ void GraphView::changeEvent(QEvent* event) {
   QAbstractScrollArea::changeEvent(event);
 }
 
-QRectF GraphView::visibleArea() const {
-  return {toWorld({0, 0}), QSizeF(viewport()->size()) / m_zoom};
-}
+QRectF GraphView::visibleArea() const { return {toWorld({0, 0}), QSizeF(viewport()->size()) / m_zoom}; }
 
 QRectF GraphView::viewRect(const SceneItem& item) const {
   return {toView(item.rect.topLeft()), item.rect.size() * m_zoom};
@@ -109,14 +107,13 @@ void GraphView::fitReadable() {
   zoomAt(std::clamp(across, kLeastReadable, kMaxFit), {});
   m_offset = QPointF(std::round((viewport()->width() - m_scene->bounds().width() * m_zoom) / 2), 0);
   keepInReach();
-  if (const std::uint32_t selected = selectedItem(); selected != SceneItem::kNone) bringIntoView(m_scene->items()[selected].rect);
+  if (const std::uint32_t selected = selectedItem(); selected != SceneItem::kNone)
+    bringIntoView(m_scene->items()[selected].rect);
   m_stale = viewport()->rect();
   m_minimap->setView(visibleArea());
 }
 
-void GraphView::zoomTo(double zoom) {
-  zoomAt(zoom, QRectF(viewport()->rect()).center());
-}
+void GraphView::zoomTo(double zoom) { zoomAt(zoom, QRectF(viewport()->rect()).center()); }
 
 void GraphView::zoomAt(double zoom, const QPointF& view) {
   if (!m_scene) return;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "views/graph/scene/scene_painter.h"
 #include "views/graph/view/graph_view.h"
 #include "views/graph/view/legend.h"
 #include "views/graph/view/minimap.h"
-#include "views/graph/scene/scene_painter.h"
 
 namespace cleave::views {
 

@@ -42,9 +42,7 @@ int Legend::reserved() const {
   return fontMetrics().horizontalAdvance(QStringLiteral("simplified layout  ·  100 %")) + 2 * kPad;
 }
 
-int Legend::heightForWidth(int width) const {
-  return m_drawing.heightFor(width, reserved());
-}
+int Legend::heightForWidth(int width) const { return m_drawing.heightFor(width, reserved()); }
 
 void Legend::arrange() {
   m_drawing.setFont(font());

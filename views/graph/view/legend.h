@@ -1,6 +1,6 @@
 #pragma once
-/// The strip above the drawing: forms of layers and placements of values with their numbers (legend_drawing.h); a click shows
-/// only what was chosen. At its right end: what the canvas has to say (zoom, layout running, simplified).
+/// The strip above the drawing: forms of layers and placements of values with their numbers (legend_drawing.h); a click
+/// shows only what was chosen. At its right end: what the canvas has to say (zoom, layout running, simplified).
 #include <QWidget>
 
 #include "views/graph/scene/legend_drawing.h"

@@ -9,7 +9,7 @@ namespace cleave::views {
 namespace {
 constexpr double kMargin = 6;
 constexpr int kRepaintMs = 150;
-}
+}  // namespace
 
 Minimap::Minimap(QWidget* parent, PaintScene paint)
     : QWidget(parent), m_paint(std::move(paint)), m_theme(Theme::light()) {
@@ -57,9 +57,7 @@ QPointF Minimap::offset() const {
   return {(width() - m_bounds.width() * s) / 2 - m_bounds.left() * s, kMargin - m_bounds.top() * s};
 }
 
-void Minimap::resizeEvent(QResizeEvent*) {
-  m_isStale = true;
-}
+void Minimap::resizeEvent(QResizeEvent*) { m_isStale = true; }
 
 void Minimap::paintPicture() {
   m_picture = QPixmap(size() * devicePixelRatioF());
@@ -93,13 +91,9 @@ void Minimap::paintEvent(QPaintEvent*) {
   painter.drawRect(QRectF(rect()).adjusted(1, 1, -1, -1));
 }
 
-void Minimap::focusInEvent(QFocusEvent*) {
-  update();
-}
+void Minimap::focusInEvent(QFocusEvent*) { update(); }
 
-void Minimap::focusOutEvent(QFocusEvent*) {
-  update();
-}
+void Minimap::focusOutEvent(QFocusEvent*) { update(); }
 
 void Minimap::keyPressEvent(QKeyEvent* event) {
   if (m_bounds.isEmpty()) return QWidget::keyPressEvent(event);
@@ -117,7 +111,8 @@ void Minimap::keyPressEvent(QKeyEvent* event) {
     default: return QWidget::keyPressEvent(event);
   }
   // Beyond the picture there is nothing to look at.
-  emit moved(QPointF(std::clamp(to.x(), m_bounds.left(), m_bounds.right()), std::clamp(to.y(), m_bounds.top(), m_bounds.bottom())));
+  emit moved(QPointF(std::clamp(to.x(), m_bounds.left(), m_bounds.right()),
+                     std::clamp(to.y(), m_bounds.top(), m_bounds.bottom())));
 }
 
 void Minimap::go(const QPoint& at) {

@@ -1,6 +1,6 @@
 #pragma once
-/// The strip beside the drawing: the whole picture in small, and a frame around what is in view; drag it, or move it with the
-/// arrow keys, Page Up and Down, Home and End. Steps of a search repaint it a few times a second at most.
+/// The strip beside the drawing: the whole picture in small, and a frame around what is in view; drag it, or move it
+/// with the arrow keys, Page Up and Down, Home and End. Steps of a search repaint it a few times a second at most.
 #include <QPixmap>
 #include <QTimer>
 #include <QWidget>

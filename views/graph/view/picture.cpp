@@ -15,8 +15,8 @@ namespace cleave::views {
 namespace {
 
 constexpr double kSmallPixels = 25e6, kMostPixels = 400e6;
-constexpr int kTileWidth = 8192;           // Qt's rasteriser ends at 32767
-constexpr double kBandPixels = 4e6;        // of one piece in memory
+constexpr int kTileWidth = 8192;     // Qt's rasteriser ends at 32767
+constexpr double kBandPixels = 4e6;  // of one piece in memory
 constexpr std::size_t kChunkBytes = 1 << 18;
 
 /// PNG (ISO/IEC 15948), 8 bits RGB, rows as they come.
@@ -64,7 +64,8 @@ class PngWriter {
   void writeChunk(const char* name, const uchar* data, std::size_t size) {
     uchar number[4];
     const auto put = [&](const void* bytes, std::size_t count) {
-      m_isGood = m_isGood && m_device.write(static_cast<const char*>(bytes), static_cast<qint64>(count)) == static_cast<qint64>(count);
+      m_isGood = m_isGood && m_device.write(static_cast<const char*>(bytes), static_cast<qint64>(count)) ==
+                                 static_cast<qint64>(count);
     };
     qToBigEndian<quint32>(static_cast<quint32>(size), number);
     put(number, 4);
@@ -111,7 +112,8 @@ Result<QString> writePng(QIODevice& out, const QSizeF& size, const PaintPicture&
   for (int top = 0; top < height && png.isGood(); top += bandHeight) {
     const int rows = std::min(bandHeight, height - top);
     drawBand(band, width, top, rows, zoom, paint);
-    for (int y = 0; y < rows; ++y) png.addRow(band.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3);
+    for (int y = 0; y < rows; ++y)
+      png.addRow(band.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3);
   }
   if (!png.finish())
     return fail(ErrorCode::Environment, "The picture cannot be written: {}.", out.errorString().toStdString());

@@ -92,8 +92,8 @@ class EventMark final : public DeviceMark {
   at::cuda::CUDAEvent m_event;
 };
 
-/// c10d's watchdog is the backstop for a host that waits for the device inside an operator: it breaks the communicator off,
-/// so that the wait ends. It must not end the process, which has its error still to report.
+/// c10d's watchdog is the backstop for a host that waits for the device inside an operator: it breaks the communicator
+/// off, so that the wait ends. It must not end the process, which has its error still to report.
 void keepWatchdogFromKilling() {
   constexpr const char* kCleanUpOnly = "2";
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", kCleanUpOnly, /*overwrite=*/1);
@@ -137,7 +137,9 @@ void open(const NcclRequest& request, NcclRuntime& runtime) {
   runtime.queue.mark = []() -> std::unique_ptr<DeviceMark> { return std::make_unique<EventMark>(); };
   runtime.deviceName = std::string(properties.name) + " (cuda:" + std::to_string(device) + ")";
   runtime.memory = [device] { return memoryOf(device); };
-  runtime.connect = [request, device](const c10::intrusive_ptr<c10d::Store>& store) { return connectGroup(request, device, store); };
+  runtime.connect = [request, device](const c10::intrusive_ptr<c10d::Store>& store) {
+    return connectGroup(request, device, store);
+  };
 }
 
 }  // namespace
