@@ -102,7 +102,7 @@ std::vector<std::string> rankEnvironment(int rank, int ranks, int port) {
   result.push_back(fmt::format("LOCAL_RANK={}", rank));
   result.push_back(fmt::format("WORLD_SIZE={}", ranks));
   result.push_back(fmt::format("LOCAL_WORLD_SIZE={}", ranks));
-  result.push_back("MASTER_ADDR=127.0.0.1");
+  result.emplace_back("MASTER_ADDR=127.0.0.1");
   result.push_back(fmt::format("MASTER_PORT={}", port));
   if (!threadsGiven) result.push_back(fmt::format("OMP_NUM_THREADS={}", std::max(1, usableCores() / ranks)));
   return result;

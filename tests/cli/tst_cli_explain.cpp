@@ -116,8 +116,8 @@ class TestCliExplain : public QObject {
     const QStringList asked{folder.path(), "--ranks", "8", "--engine", engine};
     int had = 0, denied = 0;
     // Keys before they are repeated, and repeated keys and values.
-    for (const QString& value : {"view_4", "view_6", "view_7"}) {
-      for (const QString& placement : {"S(1)", "S(2)"}) {
+    for (const QString value : {"view_4", "view_6", "view_7"}) {
+      for (const QString placement : {"S(1)", "S(2)"}) {
         const QString pin = value + "=" + placement;
         const QString answer =
             json(QStringList{"explain"} + asked + QStringList{"--value", value, "--placement", placement})["answer"]

@@ -10,6 +10,7 @@
 #include "formats/weight_files.h"
 #include "tests/formats/folder_builder.h"
 #include "tests/support/rows.h"
+#include "tests/support/seeds.h"
 
 using namespace cleave;
 using namespace cleave::formats;
@@ -440,9 +441,7 @@ class ModelFolderTest : public QObject {
   }
 
   void survivesDamagedFolders() {
-    const quint32 seed = 11;
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
+    std::mt19937_64 random(test::seed(11));
     const TemporaryFolder folder;
     const std::string index = indexOf(R"({"a":"x.safetensors","b":"y.safetensors"})");
     const std::map<std::string, std::string> whole{{"config.json", kConfig},
@@ -450,7 +449,7 @@ class ModelFolderTest : public QObject {
                                                    {"x.safetensors", oneTensor("a")},
                                                    {"y.safetensors", oneTensor("b")}};
     for (const auto& [name, content] : whole) folder.write(name, content);
-    for (int round = 0; round < 1000; ++round) {
+    for (std::uint64_t left = test::rounds(1000); left > 0; --left) {
       auto victim = std::next(whole.begin(), static_cast<long>(random() % whole.size()));
       std::string content = victim->second;
       for (unsigned flips = 1 + random() % 2; flips > 0; --flips)

@@ -4,6 +4,7 @@
 
 #include "formats/safetensors.h"
 #include "tests/formats/folder_builder.h"
+#include "tests/support/seeds.h"
 
 using namespace cleave;
 using namespace cleave::formats;
@@ -26,7 +27,7 @@ std::string lengthBytes(std::uint64_t length) {
   return bytes;
 }
 
-std::vector<std::byte> randomBytes(std::mt19937& random, std::int64_t count) {
+std::vector<std::byte> randomBytes(std::mt19937_64& random, std::int64_t count) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0xFF);
   return bytes;
@@ -237,9 +238,7 @@ class SafetensorsTest : public QObject {
   }
 
   void readsBackWhatItWrote() {
-    const quint32 seed = 20260101;
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
+    std::mt19937_64 random(test::seed(20260101));
     const TemporaryFolder folder;
     const DType dtypes[] = {DType::Float64,    DType::Float32,    DType::Float16, DType::BFloat16,
                             DType::Float8E4M3, DType::Float8E5M2, DType::Int64,   DType::Int32,
@@ -294,16 +293,14 @@ class SafetensorsTest : public QObject {
   }
 
   void survivesDamage() {
-    const quint32 seed = 7;
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
+    std::mt19937_64 random(test::seed(7));
     const fs::path file = fs::path(CLEAVE_TEST_DATA) / "models/llama-tied/model.safetensors";
     const std::string whole = readTextFile(file, 10 << 20).value();
     const std::string small = safetensorsBytes(
         R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})",
         14);
     int believed = 0;
-    for (int round = 0; round < 20'000; ++round) {
+    for (std::uint64_t round = 0, rounds = test::rounds(20'000); round < rounds; ++round) {
       std::string damaged = round % 20 == 0 ? whole : small;
       // Only the length and the header are read: damage falls there.
       const std::size_t reach = std::min<std::size_t>(damaged.size(), round % 20 == 0 ? 4000 : small.size());

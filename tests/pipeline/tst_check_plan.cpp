@@ -1,6 +1,7 @@
 /// `check` believes nothing: every field of a plan's file, altered or dropped, is refused.
 #include "pipeline/check_plan.h"
 #include "plan/plan_fields.h"
+#include "tests/support/seeds.h"
 
 #include <nlohmann/json.hpp>
 
@@ -163,10 +164,8 @@ class CheckPlanTest : public QObject {
 
   /// The same by the whole check, for a sample of all fields, dropped or altered.
   void aSampleIsRefusedByTheWholeCheck() {
-    const unsigned seed = std::random_device{}();
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
-    for (int round = 0; round < 300; ++round) {
+    std::mt19937_64 random(test::seed());
+    for (std::uint64_t round = 0, rounds = test::rounds(300); round < rounds; ++round) {
       const Pointer& at = m_scalars[std::uniform_int_distribution<std::size_t>(0, m_scalars.size() - 1)(random)];
       if (isAsked(at.to_string())) continue;
       json plan = m_plan;

@@ -1,10 +1,10 @@
 // What is offered where no plan fits the memory of a rank: each offer applied brings what it says, and what is not
-// offered is told apart. CLEAVE_FIT_MODELS and CLEAVE_FIRST_SEED say how many random models and from which seed on.
+// offered is told apart. Which models: tests/support/seeds.h.
 #include "base/quantities.h"
 #include "pipeline/plan_flags.h"
 #include "pipeline/what_fits.h"
 #include "solve/explain/remedy.h"
-#include "tests/support/chosen_number.h"
+#include "tests/support/seeds.h"
 
 #include <CLI/CLI.hpp>
 #include <QTemporaryDir>
@@ -186,12 +186,9 @@ class TestWhatFits : public QObject {
   Q_OBJECT
  private slots:
   void offersHoldOnRandomModels() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1),
-                        models = test::chosenNumber("CLEAVE_FIT_MODELS", 40);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
-          static_cast<unsigned long long>(first + models - 1));
+    const test::Seeds seeds(40);
     std::size_t offered = 0, tooLarge = 0, notKnown = 0;
-    for (std::uint64_t seed = first; seed < first + models; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       Dice dice(seed);
       const Folder folder(randomSizes(dice));
       torch_capture::CaptureOptions capture{
@@ -219,7 +216,7 @@ class TestWhatFits : public QObject {
     }
     qInfo("%zu offers applied, %zu refusals tried again, %zu not known", offered, tooLarge, notKnown);
     QVERIFY(notKnown * 5 <= offered + tooLarge);
-    QVERIFY(models < 40 || (offered > 40 && tooLarge > 40));
+    QVERIFY(seeds.count() < 40 || (offered > 40 && tooLarge > 40));
   }
 
   /// Seven heads and 64 features divide by few numbers of ranks: fewer hold less than five, and of numbers where more

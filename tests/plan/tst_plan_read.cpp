@@ -1,4 +1,5 @@
 #include "tests/support/plan_fixture.h"
+#include "tests/support/seeds.h"
 
 #include <nlohmann/json.hpp>
 
@@ -173,15 +174,13 @@ class TestPlanRead : public QObject {
 
   /// Random damage: the reader answers, and what it accepts can be written again.
   void survivesMutations() {
-    const unsigned seed = std::random_device{}();
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
+    std::mt19937_64 random(test::seed());
     const auto pick = [&](std::size_t bound) {
       return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
     };
     const std::string& good = goodPlan();
     int accepted = 0;
-    for (int round = 0; round < 150; ++round) {
+    for (std::uint64_t left = test::rounds(150); left > 0; --left) {
       std::string text = good;
       const std::size_t edits = 1 + pick(3);
       for (std::size_t i = 0; i < edits; ++i) {

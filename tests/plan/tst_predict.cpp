@@ -1,5 +1,6 @@
 #include "plan/steps.h"
 #include "tests/support/plan_fixture.h"
+#include "tests/support/seeds.h"
 
 #include <random>
 
@@ -40,7 +41,7 @@ std::vector<std::int64_t> liveByBruteForce(const Graph& program) {
 }
 
 /// Random chains, joins and views over tensors of random sizes.
-std::shared_ptr<const Graph> randomProgram(std::mt19937& random) {
+std::shared_ptr<const Graph> randomProgram(std::mt19937_64& random) {
   graph::GraphBuilder builder;
   const auto pick = [&](std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random); };
   std::vector<ValueId> values{builder.addInput("x", {graph::DType::Float32, {8}})};
@@ -78,10 +79,8 @@ class TestPredict : public QObject {
   }
 
   void agreesWithBruteForceOnRandomPrograms() {
-    const unsigned seed = std::random_device{}();
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
-    for (int round = 0; round < 200; ++round) {
+    std::mt19937_64 random(test::seed());
+    for (std::uint64_t left = test::rounds(200); left > 0; --left) {
       PlanRequest request;
       const auto graph = randomProgram(random);
       request.problem = std::make_shared<const solve::Problem>(solve::Problem{graph, context(1), {}});

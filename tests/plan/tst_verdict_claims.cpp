@@ -1,10 +1,10 @@
 // What plans say of how much they split and why not more, on random models: counted again by hand, and refuted by what
-// the solver answers when the sentence is applied. CLEAVE_RANDOM_VERDICTS: how many; CLEAVE_SEED: where to begin.
+// the solver answers when the sentence is applied. Which models: tests/support/seeds.h.
 #include "plan/headline.h"
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
 #include "tests/plan/verdict_fixture.h"
-#include "tests/support/chosen_number.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -241,13 +241,10 @@ class TestVerdictClaims : public QObject {
   Q_OBJECT
  private slots:
   void sentencesComeTrueOnRandomModels() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1),
-                        count = test::chosenNumber("CLEAVE_RANDOM_VERDICTS", 1000);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
-          static_cast<unsigned long long>(first + count - 1));
+    const test::Seeds seeds(1'000);
     std::array<std::size_t, std::variant_size_v<Standing>> told{};
     std::size_t plans = 0;
-    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       Dice dice(seed);
       const Case c = randomCase(dice);
       const std::string where = fmt::format("seed {}: {}: ", seed, describe(c));
@@ -265,11 +262,12 @@ class TestVerdictClaims : public QObject {
     // Each of the reasons was there to be refuted.
     for (const Standing& standing :
          {Standing(Split{}), Standing(Cannot{}), Standing(DoesNotPay{}), Standing(NotAskedFor{})}) {
-      QVERIFY2(count < 1000 || told[standing.index()] * 50 > count, std::string(kindOf(standing)).c_str());
+      QVERIFY2(seeds.count() < 1000 || told[standing.index()] * 50 > seeds.count(),
+               std::string(kindOf(standing)).c_str());
     }
-    QVERIFY2(count < 1000 || m_heldNoLess > 0, "nothing was left out for what it holds");
-    QVERIFY2(count < 1000 || m_byRedistribution > 0, "redistribution brought nothing");
-    QVERIFY(plans * 2 > count);
+    QVERIFY2(seeds.count() < 1000 || m_heldNoLess > 0, "nothing was left out for what it holds");
+    QVERIFY2(seeds.count() < 1000 || m_byRedistribution > 0, "redistribution brought nothing");
+    QVERIFY(plans * 2 > seeds.count());
   }
 
   /// More layers than are weighed one by one, on a device whose collectives are dear: each point of the front as a

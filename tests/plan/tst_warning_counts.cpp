@@ -1,10 +1,10 @@
-// Every number in a warning, counted again over the placements of its plan. CLEAVE_WARNED_PLANS: how many; CLEAVE_SEED:
-// where to begin.
+// Every number in a warning, counted again over the placements of its plan. Which plans:
+// tests/support/seeds.h.
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "solve/problem/wording.h"
 #include "tests/plan/verdict_fixture.h"
-#include "tests/support/chosen_number.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -192,12 +192,9 @@ class TestWarningCounts : public QObject {
   Q_OBJECT
  private slots:
   void numbersAreThoseOfThePlan() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_SEED", 1),
-                        count = test::chosenNumber("CLEAVE_WARNED_PLANS", 300);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
-          static_cast<unsigned long long>(first + count - 1));
+    const test::Seeds seeds(300);
     std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;
-    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       Dice dice(seed);
       const Case c = randomBlocks(dice);
       const auto result = solved(c.problem, c.engine);
@@ -213,7 +210,7 @@ class TestWarningCounts : public QObject {
     }
     qInfo("counted again: %zu of layers, %zu of attention, %zu of plans that split nothing, %zu of budgets", layers,
           attention, nothing, budgets);
-    QVERIFY(count < 300 || (layers > 100 && attention > 20 && nothing > 5 && budgets > 5));
+    QVERIFY(seeds.count() < 300 || (layers > 100 && attention > 20 && nothing > 5 && budgets > 5));
   }
 };
 

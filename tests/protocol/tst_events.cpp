@@ -1,5 +1,6 @@
 /// The line protocol: what is encoded is read back, and no line breaks the reader.
 #include "protocol/events.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -115,11 +116,9 @@ class EventsTest : public QObject {
   }
 
   void survivesMutatedLines() {
-    const unsigned seed = std::random_device{}();
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
+    std::mt19937_64 random(cleave::test::seed());
     const auto messages = samples();
-    for (int i = 0; i < 20000; ++i) {
+    for (std::uint64_t left = cleave::test::rounds(20000); left > 0; --left) {
       std::string line = encode(messages[random() % messages.size()]);
       for (unsigned edits = 1 + random() % 4; edits > 0 && !line.empty(); --edits) {
         const std::size_t at = random() % line.size();

@@ -4,6 +4,7 @@
 /// The same check runs over every example of the rules beside their kernels (tst_rules_property).
 #include "rules/promises.h"
 #include "rules/rule_text.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -113,10 +114,7 @@ class TstCulprits : public QObject {
   }
 
  private slots:
-  void initTestCase() {
-    m_seed = qEnvironmentVariableIsSet("CLEAVE_SEED") ? qEnvironmentVariable("CLEAVE_SEED").toULongLong() : 1;
-    qInfo("seed %llu (CLEAVE_SEED chooses another)", static_cast<unsigned long long>(m_seed));
-  }
+  void initTestCase() { m_seed = test::seed(); }
 
   void keepTheirPromises_data() {
     QTest::addColumn<QString>("pattern");

@@ -1,4 +1,5 @@
 #include "rules/placement.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -155,11 +156,10 @@ class TstPlacement : public QObject {
 
   /// Every element is held by as many ranks as its placement says, and every rank holds as much as the others.
   void coversEachElementEvenly() {
-    std::mt19937 random(7);
-    qInfo("seed 7");
+    std::mt19937_64 random(test::seed(7));
     const auto pick = [&](std::initializer_list<int> from) { return from.begin()[random() % from.size()]; };
     int checked = 0;
-    for (int i = 0; i < 20000; ++i) {
+    for (std::uint64_t left = test::rounds(20000); left > 0; --left) {
       const int ranks = pick({1, 2, 3, 4, 6, 8});
       Shape shape;
       for (int d = 0; d < 3; ++d) shape.push_back(pick({1, 2, 3, 4, 6, 8, 12}));

@@ -1,5 +1,6 @@
 /// What holds of the forms of any layer. CLEAVE_SEED repeats a random run.
 #include "tests/rules/strategy_graphs.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -10,21 +11,13 @@ using namespace cleave::test;
 
 namespace {
 
-unsigned seedOf() {
-  bool isSet = false;
-  const int asked = qEnvironmentVariableIntValue("CLEAVE_SEED", &isSet);
-  const unsigned seed = isSet ? static_cast<unsigned>(asked) : std::random_device{}() >> 1;
-  qInfo("seed %u", seed);
-  return seed;
-}
-
 QStringList namesOf(const LayerOptions& options) {
   QStringList names;
   for (const auto& option : options.offered) names << QString::fromUtf8(toText(option.strategy).data());
   return names;
 }
 
-std::string randomGraph(std::mt19937& random) {
+std::string randomGraph(std::mt19937_64& random) {
   const auto upTo = [&](int n) { return 1 + static_cast<int>(random() % static_cast<unsigned>(n)); };
   std::string lead = std::to_string(upTo(4));
   for (int more = static_cast<int>(random() % 3); more > 0; --more) lead += fmt::format(",{}", upTo(12));
@@ -54,8 +47,8 @@ class TestStrategyProperties : public QObject {
 };
 
 void TestStrategyProperties::everyOfferedFormHasLocalShapes() {
-  std::mt19937 random(seedOf());
-  for (int i = 0; i < 3000; ++i) {
+  std::mt19937_64 random(test::seed());
+  for (std::uint64_t left = test::rounds(3000); left > 0; --left) {
     const std::string text = randomGraph(random);
     const StrategyContext context{1 + static_cast<int>(random() % 8), random() % 2 == 0 ? kOptimum : kFull,
                                   static_cast<SequenceParallel>(random() % 3)};
@@ -81,8 +74,8 @@ void TestStrategyProperties::everyOfferedFormHasLocalShapes() {
 }
 
 void TestStrategyProperties::theFullMenuHasAllThatTheOptimumMenuHas() {
-  std::mt19937 random(seedOf());
-  for (int i = 0; i < 1000; ++i) {
+  std::mt19937_64 random(test::seed());
+  for (std::uint64_t left = test::rounds(1000); left > 0; --left) {
     const std::string text = randomGraph(random);
     const auto asked = ask(text);
     QVERIFY(asked);

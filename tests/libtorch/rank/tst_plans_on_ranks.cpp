@@ -4,6 +4,7 @@
 
 #include "solve/checker.h"
 #include "tests/support/plan_fixture.h"
+#include "tests/support/seeds.h"
 
 #include <random>
 
@@ -132,9 +133,7 @@ class ExecPlansTest : public QObject {
   }
   void redistributedValuesComputeTheSame() {
     QFETCH(std::string, graph);
-    const auto seed = qEnvironmentVariableIsSet("CLEAVE_SEED") ? qEnvironmentVariable("CLEAVE_SEED").toULongLong() : 1;
-    qInfo("seed %llu (CLEAVE_SEED chooses another)", static_cast<unsigned long long>(seed));
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(test::seed());
     const auto parsed = plan::testing::parsed(graph);
     int gathered = 0, cut = 0;
     for (int draw = 0; draw < 60; ++draw) {

@@ -1,6 +1,7 @@
 /// Every rule against its kernel. A failure prints a call that can be pasted into `cleave-cli rules --eval` or a test.
 #include "libtorch/verify/verify_rules.h"
 #include "rules/rule.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -22,8 +23,7 @@ class TstRulesProperty : public QObject {
     QFETCH(QString, family);
     torch_rank::VerifyOptions options;
     options.family = family.toStdString();
-    options.seed = qEnvironmentVariableIsSet("CLEAVE_SEED") ? qEnvironmentVariable("CLEAVE_SEED").toULongLong() : 1;
-    qInfo("seed %llu (CLEAVE_SEED chooses another)", static_cast<unsigned long long>(options.seed));
+    options.seed = test::seed();
     const auto report = torch_rank::verifyRules(options);
     QVERIFY2(report.has_value(), report ? "" : report.error().message.c_str());
     qInfo("%lld calls, %lld claims run, %lld conflicts", static_cast<long long>(report->calls),

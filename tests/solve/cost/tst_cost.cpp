@@ -2,6 +2,7 @@
 /// transformer layer, optimizer states, the KV cache; and sums against parts on random graphs.
 #include "solve/cost/cost_model.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -208,7 +209,7 @@ class TestCost : public QObject {
   }
 
   void partsAddUpOnRandomGraphs() {
-    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    for (const std::uint64_t seed : test::Seeds(150)) {
       RandomGraph random(seed);
       const auto graph = random.build(12);
       for (const auto sequence :

@@ -3,8 +3,8 @@
 #include "solve/explain/remedy.h"
 #include "tests/solve/explain/core_nodes.h"
 #include "tests/support/brute_force.h"
-#include "tests/support/chosen_number.h"
 #include "tests/support/random_plans.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -284,16 +284,15 @@ class Claims {
 
 }  // namespace
 
-/// Every sentence of explanations is a claim: each is applied to random models. CLEAVE_EXPLAIN_MODELS and
-/// CLEAVE_FIRST_SEED say how many and from which seed on.
+/// Every sentence of explanations is a claim: each is applied to random models. Which models:
+/// tests/support/seeds.h.
 class TestExplainClaims : public QObject {
   Q_OBJECT
  private slots:
   void holdOnRandomModels() {
-    const std::uint64_t models = test::chosenNumber("CLEAVE_EXPLAIN_MODELS", 1'000),
-                        first = test::chosenNumber("CLEAVE_FIRST_SEED", 0);
+    const test::Seeds seeds(1'000);
     std::size_t impossible = 0, forbidden = 0, obtained = 0, unknown = 0, cores = 0, remedies = 0;
-    for (std::uint64_t seed = first; seed < first + models; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       Claims claims(seed);
       const std::string wrong = claims.run();
       QVERIFY2(wrong.empty(), fmt::format("seed {}: {}", seed, wrong).c_str());
@@ -304,11 +303,11 @@ class TestExplainClaims : public QObject {
       cores += claims.cores;
       remedies += claims.remedies;
     }
-    qInfo("seeds %llu to %llu: %zu impossible, %zu forbidden, %zu obtained, %zu not known, %zu cores, %zu remedies",
-          static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + models - 1), impossible,
-          forbidden, obtained, unknown, cores, remedies);
-    QVERIFY(unknown * 50 <= models);
-    QVERIFY(models < 1000 || (impossible > 100 && forbidden > 100 && obtained > 100 && cores > 20 && remedies > 20));
+    qInfo("%zu impossible, %zu forbidden, %zu obtained, %zu not known, %zu cores, %zu remedies", impossible, forbidden,
+          obtained, unknown, cores, remedies);
+    QVERIFY(unknown * 50 <= seeds.count());
+    QVERIFY(seeds.count() < 1000 ||
+            (impossible > 100 && forbidden > 100 && obtained > 100 && cores > 20 && remedies > 20));
   }
 };
 

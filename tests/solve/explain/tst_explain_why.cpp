@@ -1,6 +1,7 @@
 #include "solve/explain/explain.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -122,7 +123,7 @@ class TestExplainWhy : public QObject {
   }
 
   void explainsEveryValueOfRandomGraphs() {
-    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    for (const std::uint64_t seed : test::Seeds(100)) {
       test::RandomGraph generator(seed);
       const auto problem = test::problemOf(generator.build(8), 2);
       const Solution solution = solved(*problem);

@@ -1,6 +1,7 @@
 #include "solve/explain/explain.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -289,7 +290,7 @@ class TestExplainWhyNot : public QObject {
 
   void answersOfRandomProblemsAgreeWithTheEngine() {
     int impossible = 0, forbidden = 0, possible = 0;
-    for (std::uint64_t seed = 9000; seed < 9060; ++seed) {
+    for (const std::uint64_t seed : test::Seeds(60)) {
       test::RandomGraph generator(seed);
       const auto problem = test::problemOf(generator.build(7), 2);
       const Graph& graph = *problem->graph;

@@ -1,12 +1,11 @@
 // What is said where no plan fits a budget, against all plans of random small models: that there is none, what the
-// smallest needs, and which demands are in the way. CLEAVE_BUDGET_MODELS and CLEAVE_FIRST_SEED say how many and from
-// which seed on.
+// smallest needs, and which demands are in the way. Which models: tests/support/seeds.h.
 #include "base/quantities.h"
 #include "solve/explain/explain.h"
 #include "tests/support/brute_force.h"
-#include "tests/support/chosen_number.h"
 #include "tests/support/optimal_support.h"
 #include "tests/support/random_plans.h"
+#include "tests/support/seeds.h"
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -100,12 +99,9 @@ class TestBudgetClaims : public QObject {
   Q_OBJECT
  private slots:
   void holdOnRandomModels() {
-    const std::uint64_t first = test::chosenNumber("CLEAVE_FIRST_SEED", 1),
-                        models = test::chosenNumber("CLEAVE_BUDGET_MODELS", 300);
-    qInfo("seeds %llu to %llu", static_cast<unsigned long long>(first),
-          static_cast<unsigned long long>(first + models - 1));
+    const test::Seeds seeds(300);
     std::size_t refused = 0, granted = 0, demanded = 0, unproved = 0;
-    for (std::uint64_t seed = first; seed < first + models; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       RandomProblem random(seed);
       const auto problem = random.build();
       const auto all = bytesOfAll(*problem);
@@ -122,8 +118,8 @@ class TestBudgetClaims : public QObject {
       unproved += claims.unproved;
     }
     qInfo("%zu budgets refused, %zu granted, %zu for demands, %zu not known", refused, granted, demanded, unproved);
-    QVERIFY(unproved * 50 <= models);
-    QVERIFY(models < 300 || (refused > 200 && granted > 200 && demanded > 10));
+    QVERIFY(unproved * 50 <= seeds.count());
+    QVERIFY(seeds.count() < 300 || (refused > 200 && granted > 200 && demanded > 10));
   }
 };
 

@@ -1,8 +1,8 @@
 #include "solve/candidates/candidates.h"
 #include "tests/support/brute_force.h"
-#include "tests/support/chosen_number.h"
 #include "tests/support/optimal_support.h"
 #include "tests/support/random_plans.h"
+#include "tests/support/seeds.h"
 
 #include <set>
 
@@ -305,10 +305,9 @@ class TestOptimal : public QObject {
 
  private slots:
   void equalsBruteForce() {
-    const std::uint64_t graphs = chosenNumber("CLEAVE_RANDOM_PLANS", 5'000),
-                        first = chosenNumber("CLEAVE_FIRST_SEED", 0);
+    const Seeds seeds(5'000);
     std::uint64_t skipped = 0, budgets = 0, plans = 0, unproved = 0, slacks = 0, thinned = 0, unknown = 0;
-    for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       Comparison comparison(seed);
       const std::string difference = comparison.run();
       QVERIFY2(difference.empty(), difference.c_str());
@@ -321,20 +320,19 @@ class TestOptimal : public QObject {
       unknown += comparison.isRegretUnknown;
     }
     qInfo(
-        "seeds %llu to %llu: %llu with a plan, %llu with a budget, %llu slower than the fastest, %llu not proved, %llu "
+        "%llu with a plan, %llu with a budget, %llu slower than the fastest, %llu not proved, %llu "
         "fronts thinned, "
         "%llu with regrets not known, %llu left out for too many plans",
-        static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + graphs - 1),
         static_cast<unsigned long long>(plans), static_cast<unsigned long long>(budgets),
         static_cast<unsigned long long>(slacks), static_cast<unsigned long long>(unproved),
         static_cast<unsigned long long>(thinned), static_cast<unsigned long long>(unknown),
         static_cast<unsigned long long>(skipped));
-    QVERIFY(unknown * 100 <= graphs);
-    QVERIFY(thinned * 20 <= graphs);
-    QVERIFY(graphs < 1000 || slacks * 20 > graphs);
-    QVERIFY(skipped * 20 <= graphs);
-    QVERIFY(unproved * 20 <= graphs);
-    QVERIFY(graphs < 1000 || (plans * 2 > graphs && budgets * 4 > graphs));
+    QVERIFY(unknown * 100 <= seeds.count());
+    QVERIFY(thinned * 20 <= seeds.count());
+    QVERIFY(seeds.count() < 1000 || slacks * 20 > seeds.count());
+    QVERIFY(skipped * 20 <= seeds.count());
+    QVERIFY(unproved * 20 <= seeds.count());
+    QVERIFY(seeds.count() < 1000 || (plans * 2 > seeds.count() && budgets * 4 > seeds.count()));
   }
 
   void neverWorseThanTheFirstSolution() {

@@ -1,6 +1,7 @@
 #include "solve/candidates/candidates.h"
 #include "solve/checker.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -184,7 +185,7 @@ class TestLearning : public QObject {
   }
 
   void recordsATraceThatCursorsAndFilesUnderstand() {
-    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    for (const std::uint64_t seed : test::Seeds(400)) {
       const auto problem = randomProblem(seed);
       const auto recorded = test::record(problem, {}, {}, Engine::Learning);
       const auto events = test::eventsOf(*recorded.trace);
@@ -209,9 +210,9 @@ class TestLearning : public QObject {
 
   /// Only the culprits lie as in the conflict; everything else is drawn anew.
   void namesCulpritsThatSuffice() {
-    std::mt19937_64 random(7);
+    std::mt19937_64 random(test::seed(7));
     int replayed = 0;
-    for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    for (const std::uint64_t seed : test::Seeds(1500)) {
       const auto problem = randomProblem(seed);
       const auto recorded = test::record(problem);
       Cursor cursor(recorded.trace);
@@ -244,7 +245,7 @@ class TestLearning : public QObject {
 
   void saysWhatWasShownToFail() {
     int said = 0;
-    for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    for (const std::uint64_t seed : test::Seeds(2000)) {
       const auto recorded = test::record(randomProblem(seed), {}, {}, Engine::Learning);
       for (std::size_t i = 0; i < recorded.trace->conflictCount(); ++i) {
         const std::string& reason = recorded.trace->conflict(ConflictId(i)).reason;

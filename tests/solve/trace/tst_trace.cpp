@@ -2,6 +2,7 @@
 #include "solve/problem/device_profile.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTemporaryDir>
@@ -125,7 +126,7 @@ class TestTrace : public QObject {
       isDone = true;
     });
     Cursor cursor(trace);
-    std::mt19937_64 random(5);
+    std::mt19937_64 random(test::seed(5));
     int looks = 0;
     while (!isDone || looks < 20) {
       const StepId size = trace->size();
@@ -321,11 +322,9 @@ class TestTrace : public QObject {
     const fs::path file = fs::path(folder.path().toStdString()) / "t";
     QVERIFY(saveTrace(*test::record(exploding(1)).trace, file).has_value());
     const std::string good = hasDigest ? bytesOf(file) : withoutDigest(bytesOf(file));
-    constexpr std::uint64_t kSeed = 20;
-    qInfo("seed %llu", static_cast<unsigned long long>(kSeed));
-    std::mt19937_64 random(kSeed);
+    std::mt19937_64 random(test::seed(20));
     int opens = 0;
-    for (int i = 0; i < 300; ++i) {
+    for (std::uint64_t left = test::rounds(300); left > 0; --left) {
       std::string bytes = good;
       for (std::uint64_t hits = 1 + random() % 4; hits > 0; --hits)
         bytes[random() % bytes.size()] = static_cast<char>(random());

@@ -1,6 +1,7 @@
 // What the canvas draws: modules, templates, hubs, docks, noise. No pixels.
 #include <QRandomGenerator>
 
+#include "tests/support/seeds.h"
 #include "tests/views/graph/canvas_support.h"
 #include "views/graph/scene/legend_drawing.h"
 
@@ -206,7 +207,7 @@ class CanvasModel : public QObject {
   void countsAfterAnyUpdatesEqualAFullReset() {
     const auto graph = cleave::test::llamaGraph({.layers = 2});
     const GraphModel model(graph);
-    const quint32 seed = 20'261'121;
+    const auto seed = static_cast<quint32>(cleave::test::seed());
     QRandomGenerator random(seed);
     std::vector<MaybePlacement> placements(graph->values.size());
     std::vector<std::optional<rules::Strategy>> strategies(graph->nodes.size());
@@ -214,7 +215,7 @@ class CanvasModel : public QObject {
                              [&](graph::NodeId n) { return strategies[n.index()]; }, 2};
     PlacementBoard followed(model);
     followed.reset(source);
-    for (int round = 0; round < 200; ++round) {
+    for (std::uint64_t round = 0, rounds = cleave::test::rounds(200); round < rounds; ++round) {
       std::vector<graph::NodeId> changed;
       for (int i = 0; i < 1 + int(random.bounded(20)); ++i) {
         const graph::NodeId node(random.bounded(quint32(graph->nodes.size())));

@@ -1,3 +1,4 @@
+#include <QRandomGenerator>
 // The canvas as a user meets it: clicks, wheel, keys, folding, and how fast.
 #include <signal.h>
 #include <QSignalSpy>
@@ -9,6 +10,7 @@
 #include <random>
 
 #include "tests/support/images.h"
+#include "tests/support/seeds.h"
 #include "tests/views/graph/canvas_support.h"
 #include "views/graph/scene/scene_painter.h"
 #include "views/graph/view/legend.h"
@@ -169,8 +171,8 @@ class CanvasView : public QObject {
     m_view->setRanks(2);
     m_view->expandAll();
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
-    const auto seed = std::random_device()();
-    std::mt19937 random(seed);
+    const std::uint64_t seed = cleave::test::seed();
+    std::mt19937_64 random(seed);
     const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
     std::vector<MaybePlacement> placements(m_graph->values.size());
     std::vector<std::optional<rules::Strategy>> strategies(m_graph->nodes.size());
@@ -200,7 +202,7 @@ class CanvasView : public QObject {
       QTest::mouseMove(m_view->viewport(), middle + by);
       QTest::mouseRelease(m_view->viewport(), Qt::LeftButton, {}, middle + by);
     };
-    for (int round = 0; round < 100; ++round) {
+    for (std::uint64_t round = 0, rounds = cleave::test::rounds(100); round < rounds; ++round) {
       m_view->zoomTo(0.2 + 0.1 * static_cast<double>(below(12)));
       m_view->reveal(graph::NodeId(static_cast<std::uint32_t>(below(m_graph->nodes.size()))));
       m_view->grab();

@@ -3,6 +3,7 @@
 #include <QRandomGenerator>
 #include <QSignalSpy>
 
+#include "tests/support/seeds.h"
 #include "tests/views/graph/canvas_support.h"
 #include "views/graph/layout/layout_protocol.h"
 
@@ -12,8 +13,8 @@ using namespace cleave::views::test;
 
 namespace {
 
-LayoutRequest randomRequest(quint32 seed) {
-  QRandomGenerator random(seed);
+LayoutRequest randomRequest(std::uint64_t seed) {
+  QRandomGenerator random(static_cast<quint32>(seed));
   LayoutRequest request;
   const int boxes = 2 + random.bounded(30);
   for (int i = 0; i < boxes; ++i) {
@@ -62,7 +63,7 @@ class Layouts : public QObject {
   void init() { m_helper = LayoutHelper::find(); }
 
   void builtInLayoutKeepsBoxesApart() {
-    for (quint32 seed = 1; seed <= 200; ++seed) {
+    for (const std::uint64_t seed : cleave::test::Seeds(200)) {
       const LayoutRequest request = randomRequest(seed);
       LayoutResult result = layeredLayout(request);
       attachCurves(request, result);

@@ -1,4 +1,5 @@
 /// What a run's ranks are said to hold: current figures and their peaks.
+#include "tests/support/seeds.h"
 #include "views/session/run_monitor.h"
 
 #include <QTest>
@@ -99,11 +100,11 @@ class TestRunMonitor : public QObject {
   }
 
   void noCurrentFigureIsAboveItsPeak() {
-    std::mt19937_64 random(7);
+    std::mt19937_64 random(test::seed(7));
     const auto any = [&] { return static_cast<std::int64_t>(random() % 1000) * kMiB; };
     RunMonitor monitor(1);
     RankMemory before;
-    for (int i = 0; i < 2000; ++i) {
+    for (std::uint64_t left = test::rounds(2000); left > 0; --left) {
       protocol::MemorySample sample;
       sample.weights = any();
       sample.activations = any();

@@ -5,6 +5,7 @@
 
 #include "solve/explain/decision.h"
 #include "tests/support/images.h"
+#include "tests/support/seeds.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/text.h"
 #include "views/panels/event_log.h"
@@ -52,8 +53,8 @@ class TestWindowFollow : public QObject {
     GraphView& view = window.graphArea().view();
     view.expandAll();
     settle(window);
-    const auto seed = std::random_device()();
-    std::mt19937 random(seed);
+    const std::uint64_t seed = test::seed();
+    std::mt19937_64 random(seed);
     Document& document = window.document();
     std::uniform_int_distribution<StepId> anyStep(0, document.stepCount());
     for (int round = 0; round < 20; ++round) {

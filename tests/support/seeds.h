@@ -1,0 +1,61 @@
+#pragma once
+/// Where a random test begins and how much it does: said in its output, so that any run can be repeated.
+///
+///     CLEAVE_SEED=17            begins with this seed; else every run is the same
+///     CLEAVE_RANDOM_SCALE=0.1   a tenth of the rounds (sanitizers); 20: twenty times as many; 0: one
+///
+///     for (const std::uint64_t seed : test::Seeds(1'000)) { ... }   // one model a seed
+///     std::mt19937_64 random(test::seed());                         // one stream of numbers
+#include <QString>
+#include <QtGlobal>
+#include <algorithm>
+#include <cstdint>
+
+namespace cleave::test {
+
+inline std::uint64_t chosenSeed(std::uint64_t otherwise) {
+  bool isNumber = false;
+  const std::uint64_t chosen = qEnvironmentVariable("CLEAVE_SEED").toULongLong(&isNumber);
+  return isNumber ? chosen : otherwise;
+}
+
+/// The seed of a stream of random numbers; printed.
+inline std::uint64_t seed(std::uint64_t otherwise = 1) {
+  const std::uint64_t chosen = chosenSeed(otherwise);
+  qInfo("CLEAVE_SEED=%llu", static_cast<unsigned long long>(chosen));
+  return chosen;
+}
+
+/// How many rounds of `full`; at least one.
+inline std::uint64_t rounds(std::uint64_t full) {
+  bool isNumber = false;
+  const double scale = qEnvironmentVariable("CLEAVE_RANDOM_SCALE").toDouble(&isNumber);
+  return isNumber ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(full) * scale)) : full;
+}
+
+/// So many seeds, one after the other; the first and the last are printed.
+class Seeds {
+ public:
+  explicit Seeds(std::uint64_t full) : m_first(chosenSeed(1)), m_last(m_first + rounds(full) - 1) {
+    qInfo("CLEAVE_SEED=%llu, to %llu", static_cast<unsigned long long>(m_first),
+          static_cast<unsigned long long>(m_last));
+  }
+  std::uint64_t count() const { return m_last - m_first + 1; }
+
+  struct Iterator {
+    std::uint64_t at;
+    std::uint64_t operator*() const { return at; }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  Iterator begin() const { return {m_first}; }
+  Iterator end() const { return {m_last + 1}; }
+
+ private:
+  std::uint64_t m_first, m_last;
+};
+
+}  // namespace cleave::test
