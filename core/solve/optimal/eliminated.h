@@ -68,6 +68,7 @@ class Eliminated final : public Optimum {
   bool isProved() const override { return m_found.isProved; }
   Femtoseconds lowerBoundFs() const override { return m_found.lowerBoundFs; }
   const EliminationStats& stats() const override { return m_stats; }
+  std::optional<Certificate> certificate(const Progress& progress) const override;
   Result<std::vector<Regret>> regrets(ValueId value, const Progress& progress) const override;
   std::vector<SmallestRegret> smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const override;
   std::vector<std::optional<Femtoseconds>> leastTimes(const IsWanted& isWanted) const override;

@@ -92,7 +92,11 @@ class Unfolder {
       if (level->exit->count == 0) return Unfolding::NoPlan;
       append(std::move(level));
       states = m_out.level(place).exit;
+      m_out.slotsBegin.push_back(static_cast<std::uint32_t>(m_out.slotValues.size()));
+      m_out.slotValues.insert(m_out.slotValues.end(), frontier.slotValues().begin(), frontier.slotValues().end());
     }
+    m_out.slotsBegin.push_back(static_cast<std::uint32_t>(m_out.slotValues.size()));
+    m_out.placements = m_table.placements();
     m_out.offsets.push_back(m_out.offsets.back() + states->count);
     return Unfolding::Done;
   }

@@ -68,6 +68,9 @@ struct Elimination {
   Wide fixedFs = 0;                                  ///< of fixed steps
   std::int64_t fixedBytes = 0;                       ///< of fixed steps, inputs and constants
   std::uint64_t foldedSteps = 0;
+  std::vector<ValueId> slotValues;        ///< by place: what the slots behind it hold; invalid: the bucket
+  std::vector<std::uint32_t> slotsBegin;  ///< into `slotValues`, by place; one more at the end
+  std::vector<Placement> placements;      ///< by placement id
   /// States were dropped for want of room; no plan through one of them is faster than this (fixed steps not counted).
   std::optional<Wide> droppedFs;
 

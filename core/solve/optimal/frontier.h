@@ -73,6 +73,8 @@ class Frontier {
   Frontier(const Source& source, StepTable& table, const Layout& layout);
   /// Good until the next call.
   const Place& next();
+  /// What the slots behind the last place that `next` gave hold; invalid: the bucket.
+  const std::vector<ValueId>& slotValues() const { return m_slots; }
 
  private:
   /// What Place::kind says of `m_next`, which is filled in.

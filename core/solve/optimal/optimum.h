@@ -16,6 +16,7 @@
 #include "base/progress.h"
 #include "solve/cost/cost_model.h"
 #include "solve/problem/form.h"
+#include "solve/proof/certificate.h"
 
 #include <functional>
 #include <limits>
@@ -97,6 +98,9 @@ class Optimum {
   /// No plan is faster than this; equals fastest().femtoseconds() when proved.
   virtual Femtoseconds lowerBoundFs() const = 0;
   virtual const EliminationStats& stats() const = 0;
+  /// The least that the rest of a plan costs from each state, as a proof that `solve::verify` checks. nullopt: states
+  /// had to be dropped for want of room, or it was cancelled.
+  virtual std::optional<Certificate> certificate(const Progress& progress = {}) const = 0;
 
   /// Of every strategy that any plan gives the layer, or every placement that any plan gives the value's node; in
   /// candidate order. The budget counts with the additive bytes and the transient peak, as for the plan itself.

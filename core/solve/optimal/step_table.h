@@ -64,6 +64,7 @@ class StepTable {
   std::shared_ptr<const Answer> answer(const Source& source, NodeId node, std::uint32_t classIndex,
                                        std::span<const std::uint32_t> operands);
   const Placement& placement(std::uint32_t id) const { return m_placements[id]; }
+  const std::vector<Placement>& placements() const { return m_placements; }  ///< by id
   /// Names what CostModel::shared says of a value, whatever its placement; 0: it shares nothing.
   std::uint32_t sharingOf(const Source& source, ValueId value);
   /// Names what CostModel::heldFor says of a value that has a holder, whatever its placement.

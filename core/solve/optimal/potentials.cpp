@@ -1,0 +1,103 @@
+// The bounds of the last sweep as a certificate: equal tables of states and bounds are kept once, whatever they begin
+// from.
+#include "solve/optimal/eliminated.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace cleave::solve::optimal {
+namespace {
+
+class Exporter {
+ public:
+  Exporter(const Elimination& elimination, const std::vector<Wide>& toGo) : m_elimination(elimination), m_toGo(toGo) {}
+
+  Certificate run(Weights weights) {
+    m_certificate.timeWeight = weights.time;
+    m_certificate.byteWeight = weights.bytes;
+    m_certificate.order = m_elimination.layout.order;
+    const std::size_t places = m_elimination.places();
+    for (std::size_t place = 0; place <= places; ++place) addBoundary(place);
+    return std::move(m_certificate);
+  }
+
+ private:
+  const StateSet& statesBefore(std::size_t place) const {
+    return place == 0 ? *m_elimination.level(0).entry : *m_elimination.level(place - 1).exit;
+  }
+
+  /// Slots before a place in the order in which a certificate speaks of them: the bucket, then values by id.
+  std::vector<std::uint32_t> slotsBefore(std::size_t place) const {
+    if (place == 0) return {};
+    const auto begin = m_elimination.slotValues.begin() + m_elimination.slotsBegin[place - 1],
+               end = m_elimination.slotValues.begin() + m_elimination.slotsBegin[place];
+    std::vector<std::uint32_t> slots(static_cast<std::size_t>(end - begin));
+    std::iota(slots.begin(), slots.end(), 0u);
+    const auto rank = [&](std::uint32_t slot) { return begin[slot].isValid() ? begin[slot].index() + 1 : 0; };
+    std::sort(slots.begin(), slots.end(), [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
+    return slots;
+  }
+
+  void addBoundary(std::size_t place) {
+    const StateSet& states = statesBefore(place);
+    const Wide* toGo = m_toGo.data() + m_elimination.offsets[place];
+    Wide least = kUnreachable;
+    for (std::uint32_t state = 0; state < states.count; ++state) least = std::min(least, toGo[state]);
+    if (least >= kUnreachable) least = 0;
+    const auto slots = slotsBefore(place);
+    std::string key = fmt::format("{} {}:", states.id, fmt::join(slots, " "));
+    for (std::uint32_t state = 0; state < states.count; ++state) {
+      const Wide relative = toGo[state] >= kUnreachable ? kUnreachable : toGo[state] - least;
+      key.append(reinterpret_cast<const char*>(&relative), sizeof(relative));
+    }
+    const auto next = static_cast<std::uint32_t>(m_certificate.tables.size());
+    const auto [known, isNew] = m_known.try_emplace(std::move(key), next);
+    if (isNew) m_certificate.tables.push_back(tableOf(states, slots, toGo, least));
+    m_certificate.boundaries.push_back({known->second, least});
+  }
+
+  CertifiedStates tableOf(const StateSet& states, const std::vector<std::uint32_t>& slots, const Wide* toGo,
+                          Wide least) {
+    CertifiedStates table;
+    table.width = slots.size();
+    for (std::uint32_t state = 0; state < states.count; ++state) {
+      for (const std::uint32_t slot : slots) {
+        const std::uint32_t token = states.at(state)[slot];
+        table.tokens.push_back({placementOf(Token::placement(token)), Token::charged(token)});
+      }
+      table.toGo.push_back(toGo[state] >= kUnreachable ? std::nullopt : std::optional(toGo[state] - least));
+    }
+    return table;
+  }
+
+  std::uint32_t placementOf(std::uint32_t id) {
+    const auto next = static_cast<std::uint32_t>(m_certificate.placements.size());
+    const auto [known, isNew] = m_placements.try_emplace(id, next);
+    if (isNew) m_certificate.placements.push_back(m_elimination.placements[id]);
+    return known->second;
+  }
+
+  const Elimination& m_elimination;
+  const std::vector<Wide>& m_toGo;
+  Certificate m_certificate;
+  std::unordered_map<std::string, std::uint32_t> m_known;         ///< tables by states, slots and bounds
+  std::unordered_map<std::uint32_t, std::uint32_t> m_placements;  ///< by the elimination's id
+};
+
+}  // namespace
+
+std::optional<Certificate> Eliminated::certificate(const Progress& progress) const {
+  if (m_elimination.droppedFs || m_elimination.places() == 0) return std::nullopt;
+  Weights weights = kTime;
+  auto toGo = backward(m_elimination, weights, {}, progress);
+  if (toGo.empty()) return std::nullopt;
+  if (toGo.front() + m_elimination.fixedFs < m_fastest.cost.femtoseconds().count()) {
+    const Wide limit = Wide(m_context->problem.cost.budgetBytes()) - m_elimination.fixedBytes;
+    weights = multiplierFor(m_elimination, limit, {}, progress);
+    if (weights.bytes > 0) toGo = backward(m_elimination, weights, {}, progress);
+    if (toGo.empty()) return std::nullopt;
+  }
+  return Exporter(m_elimination, toGo).run(weights);
+}
+
+}  // namespace cleave::solve::optimal

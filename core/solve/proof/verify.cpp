@@ -1,0 +1,337 @@
+#include <algorithm>
+
+#include "base/checked.h"
+#include "solve/cost/cost_model.h"
+#include "solve/problem/wording.h"
+#include "solve/proof/certificate.h"
+#include "solve/proof/choices.h"
+
+namespace cleave::solve {
+namespace {
+
+constexpr std::uint32_t kStatesBetweenPolls = 64;
+
+/// Foreign numbers: weights and claims stay far enough below 128 bits that sums of a few of them are exact.
+constexpr Wide kMostWeight = Wide(1) << 100, kMostClaim = Wide(1) << 120, kMostCost = Wide(1) << 124;
+
+/// What is larger than any claim may be any larger number.
+Wide times(Wide weight, Wide amount) {
+  Wide product = 0;
+  return __builtin_mul_overflow(weight, amount, &product) || product > kMostCost ? kMostCost : product;
+}
+bool isClaim(Wide number) { return -kMostClaim <= number && number <= kMostClaim; }
+
+template <class... Args>
+tl::unexpected<Error> refused(fmt::format_string<Args...> text, Args&&... args) {
+  return fail(ErrorCode::BadInput, "The certificate does not hold: {}", fmt::format(text, std::forward<Args>(args)...));
+}
+
+/// What a state behind some steps speaks of: the bucket (an invalid value) first, then values in ascending order.
+using Speaks = std::vector<ValueId>;
+
+class Verifier {
+ public:
+  Verifier(const Problem& problem, const Certificate& certificate, const Progress& progress)
+      : m_problem(problem),
+        m_certificate(certificate),
+        m_progress(progress),
+        m_variables(problem),
+        m_model(problem, m_variables) {}
+
+  Result<Certified> run() {
+    CLEAVE_TRY_VOID(checkOrder());
+    CLEAVE_TRY_VOID(checkForced());
+    CLEAVE_TRY_VOID(checkTables());
+    for (std::size_t at = 0; at < m_certificate.order.size(); ++at) CLEAVE_TRY_VOID(checkStep(at));
+    CLEAVE_TRY(m_certified.lowerBound, bound());
+    return m_certified;
+  }
+
+ private:
+  std::string nameOf(NodeId node) const {
+    return ticked(solve::nameOf(*m_problem.graph, node, m_variables.layer(node).has_value()));
+  }
+
+  // ---- what the steps are ----
+
+  /// Every step once: in `order`, behind all that it reads, or forced (it has no choice in any plan).
+  Result<void> checkOrder() {
+    const auto& graph = *m_problem.graph;
+    const auto isWeight = [](Wide weight, Wide least) { return least <= weight && weight <= kMostWeight; };
+    if (!isWeight(m_certificate.timeWeight, 1) || !isWeight(m_certificate.byteWeight, 0))
+      return refused("its weights are no weights.");
+    if (m_certificate.boundaries.size() != m_certificate.order.size() + 1)
+      return refused("it has {} boundaries for {} steps.", m_certificate.boundaries.size(), m_certificate.order.size());
+    m_place.assign(graph.nodes.size(), kForced);
+    for (std::size_t at = 0; at < m_certificate.order.size(); ++at) {
+      const NodeId node = m_certificate.order[at];
+      if (node.index() >= graph.nodes.size() || !m_variables.isStep(node))
+        return refused("node {} is no step.", node.raw());
+      if (m_place[node.index()] != kForced) return refused("{} is taken twice.", nameOf(node));
+      m_place[node.index()] = at;
+    }
+    m_lastRead.assign(graph.values.size(), 0);
+    m_firstRead.assign(graph.values.size(), kForced);
+    for (std::size_t at = 0; at < m_certificate.order.size(); ++at) {
+      for (const Read& read : m_variables.reads(m_certificate.order[at])) {
+        const std::size_t writer = placeOf(read.value);
+        if (writer != kForced && writer >= at)
+          return refused("{} is taken before what it reads.", nameOf(m_certificate.order[at]));
+        m_lastRead[read.value.index()] = at + 1;
+        m_firstRead[read.value.index()] = std::min(m_firstRead[read.value.index()], at);
+      }
+      if (!m_model.maySumGradients(m_certificate.order[at])) continue;
+      m_firstSum = std::min(m_firstSum, at);
+      m_lastSum = at;
+    }
+    return {};
+  }
+
+  /// Place of the step that places a value; kForced: it is R in every plan.
+  std::size_t placeOf(ValueId value) const {
+    return m_place[m_variables.decider(m_problem.graph->value(value).producer).index()];
+  }
+
+  /// Steps that are not in `order` read nothing but what is R in every plan, and have one choice: R.
+  Result<void> checkForced() {
+    for (const NodeId node : m_variables.steps()) {
+      if (m_place[node.index()] != kForced) continue;
+      const auto reads = m_variables.reads(node);
+      for (const Read& read : reads) {
+        if (placeOf(read.value) != kForced) return refused("{} has a choice and is left out.", nameOf(node));
+      }
+      const std::vector<Placement> whole(reads.size());
+      const auto choices = choicesOf(m_problem, m_variables, node, whole);
+      const auto isWhole = [](const Choice& choice) {
+        const auto placed = placementsOf(choice);
+        return std::all_of(placed.begin(), placed.end(), [](const Placement& p) { return p.isReplicated(); });
+      };
+      if (choices.size() != 1 || !isWhole(choices.front()))
+        return refused("{} has a choice and is left out.", nameOf(node));
+      const StepCost cost = m_model.step(node, choices.front(), whole);
+      m_forced += cost;
+      for (std::size_t i = 0; i < reads.size(); ++i) {
+        if (m_model.mayShare(reads[i].value) && m_model.asksShared(node, choices.front(), whole, i) != kSharesNothing)
+          return refused("{} shares a collective and is left out.", nameOf(node));
+      }
+    }
+    if (m_forced.summedGradients > 0) return refused("a step that sums gradients is left out.");
+    return {};
+  }
+
+  Speaks speaksBefore(std::size_t at) const {
+    Speaks speaks;
+    if (m_firstSum < at && at <= m_lastSum) speaks.emplace_back();
+    const auto& graph = *m_problem.graph;
+    for (ValueId v : idRange<ValueId>(graph.values.size())) {
+      if (m_lastRead[v.index()] <= at) continue;
+      const std::size_t writer = placeOf(v);
+      const bool isLive = writer != kForced ? writer < at : m_model.mayShare(v) && m_firstRead[v.index()] < at;
+      if (isLive) speaks.push_back(v);
+    }
+    return speaks;
+  }
+
+  // ---- the claims ----
+
+  Result<void> checkTables() {
+    for (const auto& boundary : m_certificate.boundaries) {
+      if (boundary.table >= m_certificate.tables.size()) return refused("it names a table that it does not have.");
+      if (!isClaim(boundary.base)) return refused("a claim is too large to be a cost.");
+    }
+    for (const CertifiedStates& table : m_certificate.tables) {
+      if (table.tokens.size() != table.width * table.toGo.size()) return refused("a table's states are cut short.");
+      for (const auto& claim : table.toGo) {
+        if (claim && !isClaim(*claim)) return refused("a claim is too large to be a cost.");
+      }
+      for (const CertifiedToken& token : table.tokens) {
+        if (token.placement >= m_certificate.placements.size())
+          return refused("it names a placement that it does not have.");
+      }
+    }
+    for (std::uint32_t id = 0; id < m_certificate.placements.size(); ++id) {
+      if (!m_ids.try_emplace(m_certificate.placements[id], id).second) return refused("it has a placement twice.");
+    }
+    const auto& first = tableAt(0);
+    const auto& last = tableAt(m_certificate.order.size());
+    if (first.width != 0 || first.toGo.size() != 1) return refused("it does not begin with one state.");
+    if (last.width != 0 || last.toGo.size() != 1) return refused("it does not end with one state.");
+    if (last.toGo.front() && *last.toGo.front() + m_certificate.boundaries.back().base > 0)
+      return refused("something is left to pay behind the last step.");
+    return {};
+  }
+
+  const CertifiedStates& tableAt(std::size_t at) const {
+    return m_certificate.tables[m_certificate.boundaries[at].table];
+  }
+  /// nullopt: no plan comes out of the state.
+  std::optional<Wide> toGo(std::size_t at, std::size_t state) const {
+    const auto& relative = tableAt(at).toGo[state];
+    return relative ? std::optional(*relative + m_certificate.boundaries[at].base) : std::nullopt;
+  }
+
+  /// Equal tables are looked up alike, so their index is made once.
+  using Index = std::unordered_map<std::string, std::uint32_t>;
+  const Index& indexOf(std::size_t at) {
+    const auto [known, isNew] = m_indices.try_emplace(m_certificate.boundaries[at].table);
+    if (!isNew) return known->second;
+    const CertifiedStates& table = tableAt(at);
+    for (std::uint32_t state = 0; state < table.toGo.size(); ++state) {
+      known->second.emplace(keyOf({table.tokens.data() + state * table.width, table.width}), state);
+    }
+    return known->second;
+  }
+  static std::string keyOf(std::span<const CertifiedToken> tokens) {
+    std::string key;
+    for (const CertifiedToken& token : tokens) {
+      const std::uint32_t word = token.placement << 2 | token.paid;
+      key.append(reinterpret_cast<const char*>(&word), sizeof(word));
+    }
+    return key;
+  }
+
+  Result<void> checkStep(std::size_t at) {
+    const Speaks before = at == 0 ? speaksBefore(0) : std::move(m_behind);
+    m_behind = speaksBefore(at + 1);
+    const CertifiedStates& table = tableAt(at);
+    const NodeId node = m_certificate.order[at];
+    if (table.width != before.size())
+      return refused("before {} a state says {} things where {} matter.", nameOf(node), table.width, before.size());
+    if (tableAt(at + 1).width != m_behind.size())
+      return refused("behind {} a state says {} things where {} matter.", nameOf(node), tableAt(at + 1).width,
+                     m_behind.size());
+    for (std::uint32_t state = 0; state < table.toGo.size(); ++state) {
+      if (state % kStatesBetweenPolls == 0 && m_progress.cancelled())
+        return m_progress.cancelledError("checking a certificate");
+      CLEAVE_TRY_VOID(checkState(at, before, state));
+    }
+    return {};
+  }
+
+  Result<void> checkState(std::size_t at, const Speaks& before, std::uint32_t state) {
+    const NodeId node = m_certificate.order[at];
+    const auto known = toGo(at, state);
+    const CertifiedToken* tokens = tableAt(at).tokens.data() + std::size_t(state) * before.size();
+    m_lies.clear();
+    m_paid.clear();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before[i].isValid()) m_lies.emplace(before[i].raw(), m_certificate.placements[tokens[i].placement]);
+      m_paid.emplace(before[i].isValid() ? before[i].raw() : kBucket, tokens[i].paid);
+    }
+    std::vector<Placement> reads;
+    for (const Read& read : m_variables.reads(node)) {
+      const auto found = m_lies.find(read.value.raw());
+      reads.push_back(found == m_lies.end() ? Placement() : found->second);
+    }
+    for (const Choice& choice : choicesOf(m_problem, m_variables, node, reads)) {
+      ++m_certified.transitions;
+      CLEAVE_TRY(const auto rest, restBehind(at, choice, reads));
+      if (!rest) continue;
+      if (!known)
+        return refused("a plan comes out of a state before {} from which it says that none does.", nameOf(node));
+      if (*rest < *known) {
+        return refused("a choice of {} leads on for less than the least that it claims there.", nameOf(node));
+      }
+    }
+    return {};
+  }
+
+  /// What this choice costs, weighted, with the least that is claimed behind it; nullopt: it leads to no plan.
+  Result<std::optional<Wide>> restBehind(std::size_t at, const Choice& choice, const std::vector<Placement>& reads) {
+    const NodeId node = m_certificate.order[at];
+    auto lies = m_lies;
+    auto paid = m_paid;
+    StepCost cost = m_model.step(node, choice, reads);
+    const auto values = m_variables.reads(node);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const ValueId value = values[i].value;
+      if (!m_model.mayShare(value)) continue;
+      Shares& known = paid[value.raw()];
+      const Shares fresh = m_model.asksShared(node, choice, reads, i) & ~known;
+      if (fresh != kSharesNothing) cost += m_model.shared(value, reads[i], fresh);
+      known |= fresh;
+    }
+    Shares& bucket = paid[kBucket];
+    if (cost.summedGradients > 0 && bucket == kSharesNothing) {
+      bucket = kSharesGradientSum;
+      cost += m_model.bucketStart();
+    }
+    const auto writes = m_variables.writes(node);
+    const auto placed = placementsOf(choice);
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (!writes[i].isValid()) continue;
+      lies.insert_or_assign(writes[i].raw(), placed[i]);
+      paid.insert_or_assign(writes[i].raw(), m_model.paysShared(node, choice, i));
+    }
+    CLEAVE_TRY(const std::uint32_t state, stateBehind(at, lies, paid));
+    const auto rest = toGo(at + 1, state);
+    if (!rest) return std::optional<Wide>();
+    return std::optional(weigh(cost) + *rest);
+  }
+
+  using Lies = std::unordered_map<std::uint32_t, Placement>;
+  using Paid = std::unordered_map<std::uint32_t, Shares>;
+  Result<std::uint32_t> stateBehind(std::size_t at, const Lies& lies, const Paid& paid) {
+    std::vector<CertifiedToken> tokens;
+    for (const ValueId value : m_behind) {
+      CertifiedToken& token = tokens.emplace_back();
+      const auto found = paid.find(value.isValid() ? value.raw() : kBucket);
+      if (found != paid.end()) token.paid = found->second;
+      const auto placement = value.isValid() ? lies.find(value.raw()) : lies.end();
+      const auto id = m_ids.find(placement == lies.end() ? Placement() : placement->second);
+      if (id == m_ids.end()) return missing(at);
+      token.placement = id->second;
+    }
+    const Index& index = indexOf(at + 1);
+    const auto found = index.find(keyOf(tokens));
+    return found == index.end() ? missing(at) : Result<std::uint32_t>(found->second);
+  }
+  Result<std::uint32_t> missing(std::size_t at) const {
+    return refused("it says nothing of a state that a choice of {} leads to.", nameOf(m_certificate.order[at]));
+  }
+
+  Wide weigh(const StepCost& cost) const {
+    return times(m_certificate.timeWeight, cost.femtoseconds().count()) +
+           times(m_certificate.byteWeight, Wide(cost.bytes()));
+  }
+
+  /// From all that any plan costs, weighted, to its time: plans within the budget hold no more bytes than it.
+  Result<Femtoseconds> bound() const {
+    const auto least = toGo(0, 0);
+    if (!least) return refused("it says that there is no plan at all.");
+    Wide time = *least + weigh(m_forced);
+    if (m_certificate.byteWeight > 0) {
+      const std::int64_t budget = m_problem.cost.budgetBytes();
+      time -= times(m_certificate.byteWeight, std::max<Wide>(0, Wide(budget) - m_model.fixedBytes()));
+    }
+    time = (time + m_certificate.timeWeight - 1) / m_certificate.timeWeight;
+    return Femtoseconds(std::max<Wide>(time, 0));
+  }
+
+  static constexpr std::size_t kForced = std::numeric_limits<std::size_t>::max();
+  static constexpr std::uint32_t kBucket = std::numeric_limits<std::uint32_t>::max();
+
+  const Problem& m_problem;
+  const Certificate& m_certificate;
+  const Progress& m_progress;
+  const Variables m_variables;
+  const CostModel m_model;
+  std::vector<std::size_t> m_place;                  ///< by NodeId: into `order`
+  std::vector<std::size_t> m_lastRead, m_firstRead;  ///< by ValueId: place, the last plus one
+  std::size_t m_firstSum = kForced, m_lastSum = 0;
+  StepCost m_forced;
+  std::unordered_map<Placement, std::uint32_t> m_ids;
+  std::unordered_map<std::uint32_t, Index> m_indices;  ///< by table
+  Speaks m_behind;
+  Lies m_lies;  ///< of the state that is looked at
+  Paid m_paid;
+  Certified m_certified;
+};
+
+}  // namespace
+
+Result<Certified> verify(const Problem& problem, const Certificate& certificate, const Progress& progress) {
+  return Verifier(problem, certificate, progress).run();
+}
+
+}  // namespace cleave::solve
