@@ -1,7 +1,7 @@
 /// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun; see DESIGN, "Ranks".
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
-#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/bridge/errors.h"
 #include "libtorch/rank/rank.h"
 #include "protocol/rank_side.h"
 
@@ -69,8 +69,8 @@ std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no me
   Error error{ErrorCode::RankFailed, "An unknown exception ended the rank."};
   try {
     if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
-  } catch (const std::exception& exception) {
-    error = torch_rank::errorOf(exception);
+  } catch (const std::exception&) {
+    error = bridge::currentError();
   } catch (...) {
   }
   if (toldOfTheEnd)

@@ -57,12 +57,12 @@ int evaluateLines(std::istream& lines) {
 }
 
 /// Runs every claim of the rules on random tensors and prints those that the kernels refute, each with a reproduction.
-Result<int> verify(const torch_rank::VerifyOptions& options) {
-  CLEAVE_TRY(const auto verified, torch_rank::verifyRules(options, consoleProgress()));
+Result<int> verify(const torch_verify::VerifyOptions& options) {
+  CLEAVE_TRY(const auto verified, torch_verify::verifyRules(options, consoleProgress()));
   endProgress();
   std::string text;
-  for (const torch_rank::Finding& finding : verified.findings) {
-    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_rank::toText(finding.kind), finding.call,
+  for (const torch_verify::Finding& finding : verified.findings) {
+    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_verify::toText(finding.kind), finding.call,
                         finding.claim, finding.detail);
   }
   text += fmt::format(
@@ -76,7 +76,7 @@ Result<int> verify(const torch_rank::VerifyOptions& options) {
 struct RulesCommand {
   std::string evaluate;
   bool verifies = false;
-  torch_rank::VerifyOptions options;
+  torch_verify::VerifyOptions options;
 
   int run() const {
     if (verifies) {

@@ -3,13 +3,11 @@
 #include "base/json.h"
 #include "graph/operators.h"
 #include "graph/type_text.h"
-#include "libtorch/bridge/arguments.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/normalise.h"
+#include "libtorch/capture/operator_arguments.h"
 #include "rules/rule.h"
 #include "rules/strategies.h"
-
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
 
@@ -26,13 +24,6 @@ struct AskedTensor {
   rules::Placement placement;
   bool isPlaced = false, isParameter = false;
 };
-
-const c10::FunctionSchema* findSchema(const std::string& op) {
-  const auto dot = op.find('.', op.find("::") == std::string::npos ? 0 : op.find("::"));
-  const c10::OperatorName name(op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1));
-  const auto handle = c10::Dispatcher::singleton().findSchema(name);
-  return handle ? &handle->schema() : nullptr;
-}
 
 bool wantsIndices(const std::string& argumentName) {
   return argumentName.find("ind") == 0 || argumentName == "target" || argumentName == "index";
@@ -55,7 +46,7 @@ class LineEvaluator {
     if (m_op.find("::") == std::string::npos) m_op = "aten::" + m_op;
     // As capture writes them; what has a rule of its own keeps it.
     if (const auto view = torch_capture::viewOf(m_op); view && !rules::hasRule(m_op)) m_op = *view;
-    m_schema = findSchema(m_op);
+    m_known = torch_capture::argumentsOf(m_op);
     CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, kMaxRanksAsked}, 2));
     m_context.worldSize = static_cast<int>(ranks);
     m_context.menu = rules::Menu::Full;
@@ -78,9 +69,13 @@ class LineEvaluator {
     return {};
   }
 
+  const torch_capture::OperatorArgument* knownAt(std::size_t position) const {
+    return m_known && position < m_known->size() ? &(*m_known)[position] : nullptr;
+  }
+
   std::string argumentName(std::size_t position) const {
-    return m_schema && position < m_schema->arguments().size() ? m_schema->arguments()[position].name()
-                                                               : std::to_string(position);
+    const auto* known = knownAt(position);
+    return known ? known->name : std::to_string(position);
   }
 
   Result<void> readArguments(const JsonObject& fields) {
@@ -98,14 +93,12 @@ class LineEvaluator {
   }
 
   Result<void> readNamed(const std::string& name, const nlohmann::json& value) {
-    if (!m_schema)
+    if (!m_known)
       return fail(ErrorCode::BadInput, "{} has no known schema, so {} cannot be placed: give all arguments in order.",
                   m_op, quotedText(name));
-    const auto& arguments = m_schema->arguments();
-    const auto found =
-        std::find_if(arguments.begin(), arguments.end(), [&](const c10::Argument& a) { return a.name() == name; });
-    if (found == arguments.end()) return fail(ErrorCode::BadInput, "{} has no argument {}.", m_op, quotedText(name));
-    const std::size_t position = static_cast<std::size_t>(found - arguments.begin());
+    const auto found = std::ranges::find(*m_known, name, &torch_capture::OperatorArgument::name);
+    if (found == m_known->end()) return fail(ErrorCode::BadInput, "{} has no argument {}.", m_op, quotedText(name));
+    const std::size_t position = static_cast<std::size_t>(found - m_known->begin());
     for (std::size_t i = m_args.size(); i <= position; ++i) {
       CLEAVE_TRY(Argument filler, i < position ? defaultArgument(i) : Result<Argument>(Argument()));
       m_args.push_back(std::move(filler));
@@ -115,11 +108,9 @@ class LineEvaluator {
   }
 
   Result<Argument> defaultArgument(std::size_t position) const {
-    const c10::Argument& argument = m_schema->arguments()[position];
-    if (!argument.default_value())
-      return fail(ErrorCode::BadInput, "{} needs its argument \"{}\".", m_op, argument.name());
-    // Defaults hold no tensors, so there is none to look up.
-    return torch_capture::toArgument(*argument.default_value(), torch_capture::argumentKind(argument), {});
+    const torch_capture::OperatorArgument& argument = (*m_known)[position];
+    if (argument.byDefault) return *argument.byDefault;
+    return fail(ErrorCode::BadInput, "{} needs its argument \"{}\".", m_op, argument.name);
   }
 
   Result<Argument> readArgument(const nlohmann::json& json, std::size_t position) {
@@ -143,9 +134,9 @@ class LineEvaluator {
   }
 
   Result<Argument> text(const std::string& word, std::size_t position) const {
-    const bool isDType =
-        m_schema && position < m_schema->arguments().size() &&
-        m_schema->arguments()[position].real_type()->annotation_str().find("ScalarType") != std::string::npos;
+    const auto* known = knownAt(position);
+    if (known && known->isDevice) return Argument(graph::DeviceArgument());
+    const bool isDType = known && known->isElementType;
     if (const auto dtype = graph::parseDType(word); dtype && (isDType || word.starts_with("torch.")))
       return Argument(*dtype);
     return Argument(word);
@@ -257,7 +248,7 @@ class LineEvaluator {
   }
 
   std::string m_op;
-  const c10::FunctionSchema* m_schema = nullptr;
+  std::optional<std::vector<torch_capture::OperatorArgument>> m_known;  ///< of m_op
   rules::StrategyContext m_context;
   std::vector<AskedTensor> m_tensors;
   std::vector<Argument> m_args;
@@ -265,14 +256,7 @@ class LineEvaluator {
 
 }  // namespace
 
-Result<std::string> evaluateRule(std::string_view line) {
-  try {
-    return LineEvaluator().evaluate(line);
-  } catch (const std::exception& error) {  // LibTorch throws; its first line says enough
-    const std::string what = error.what();
-    return fail(ErrorCode::BadInput, "{}", what.substr(0, what.find('\n')));
-  }
-}
+Result<std::string> evaluateRule(std::string_view line) { return LineEvaluator().evaluate(line); }
 
 std::string errorLine(const Error& error) { return jsonText({{"error", error.message}}); }
 

@@ -1,11 +1,14 @@
 #include "libtorch/bridge/arguments.h"
 
-#include "libtorch/bridge/dtypes.h"
+#include "libtorch/bridge/types.h"
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
 
-namespace cleave::torch_capture {
+#include <algorithm>
+#include <type_traits>
+
+namespace cleave::bridge {
 namespace {
 
 using c10::IValue;
@@ -18,7 +21,7 @@ const c10::Type& withoutOptional(const c10::Type& type) {
 }
 
 graph::DType elementTypeOf(const IValue& value) {
-  const auto dtype = models::toDType(static_cast<at::ScalarType>(value.toInt()));
+  const auto dtype = toDType(static_cast<at::ScalarType>(value.toInt()));
   TORCH_CHECK(dtype, "element type ", static_cast<at::ScalarType>(value.toInt()), " cannot be held by a graph");
   return *dtype;
 }
@@ -44,6 +47,7 @@ ArgumentKind argumentKind(const c10::Argument& argument) {
   const c10::Type& type = withoutOptional(*argument.real_type());
   if (type.kind() == TypeKind::TensorType) return ArgumentKind::Tensor;
   if (type.kind() == TypeKind::ScalarTypeType) return ArgumentKind::ElementType;
+  if (type.kind() == TypeKind::DeviceObjType) return ArgumentKind::Device;
   if (const auto* list = type.castRaw<c10::ListType>()) {
     if (withoutOptional(*list->getElementType()).kind() == TypeKind::TensorType) return ArgumentKind::TensorList;
   }
@@ -56,6 +60,7 @@ Argument toArgument(const IValue& value, ArgumentKind kind, const TensorToArgume
     case ArgumentKind::Tensor: return value.toTensor().defined() ? tensor(value.toTensor()) : Argument{};
     case ArgumentKind::TensorList: return toValueList(value, tensor);
     case ArgumentKind::ElementType: return elementTypeOf(value);
+    case ArgumentKind::Device: return graph::DeviceArgument{};
     case ArgumentKind::Plain: break;
   }
   if (value.isInt()) return value.toInt();
@@ -68,153 +73,154 @@ Argument toArgument(const IValue& value, ArgumentKind kind, const TensorToArgume
     return std::vector<bool>(list.begin(), list.end());
   }
   if (value.isString()) return value.toStringRef();
-  if (value.isDevice()) return graph::DeviceArgument{};
   TORCH_CHECK(false, "an argument of type ", value.tagKind(), " cannot be held by a graph");
 }
 
 namespace {
 
-/// Converts one Argument for one schema type; fails with nullopt where the two do not fit.
-class Converter {
+/// Puts one argument where the schema wants it.
+class ArgumentBinder {
  public:
-  Converter(const std::vector<at::Tensor>& tensors) : m_tensors(tensors) {}
+  ArgumentBinder(BoundArguments& bound, std::size_t position, at::Device device)
+      : m_bound(bound), m_position(position), m_device(device) {}
 
-  std::optional<IValue> convert(const Argument& argument, const c10::Type& type) const {
-    if (const auto* optional = type.castRaw<c10::OptionalType>()) {
-      if (std::holds_alternative<std::monostate>(argument)) return IValue();
-      return convert(argument, *optional->getElementType());
+  /// False when the argument does not fit the type.
+  bool bind(const Argument& argument, const c10::Argument& wanted) {
+    const c10::Type& type = *wanted.real_type();
+    if (std::holds_alternative<std::monostate>(argument)) {
+      if (wanted.default_value()) return put(*wanted.default_value());
+      return type.kind() == TypeKind::OptionalType && put(IValue());
     }
-    switch (type.kind()) {
-      case TypeKind::TensorType: return tensor(argument);
-      case TypeKind::ListType: return list(argument, *type.castRaw<c10::ListType>()->getElementType());
-      case TypeKind::ScalarTypeType: return elementType(argument);
-      case TypeKind::DeviceObjType: return IValue(at::Device(at::kMeta));
-      case TypeKind::NumberType: return number(argument);
-      case TypeKind::FloatType: {
-        const auto value = real(argument);
-        return value ? std::optional<IValue>(*value) : std::nullopt;
-      }
-      case TypeKind::BoolType: return held<bool>(argument);
-      case TypeKind::StringType: return held<std::string>(argument);
-      case TypeKind::IntType:
-      case TypeKind::SymIntType:
-      case TypeKind::LayoutType:
-      case TypeKind::MemoryFormatType: return held<std::int64_t>(argument);
-      default: return std::nullopt;
-    }
+    return bindAs(withoutOptional(type), argument);
   }
 
  private:
-  template <class T>
-  static std::optional<IValue> held(const Argument& argument) {
-    const T* value = std::get_if<T>(&argument);
-    return value ? std::optional<IValue>(*value) : std::nullopt;
-  }
-
-  static std::optional<double> real(const Argument& argument) {
-    if (const auto* value = std::get_if<double>(&argument)) return *value;
-    if (const auto* value = std::get_if<std::int64_t>(&argument)) return static_cast<double>(*value);
-    return std::nullopt;
-  }
-
-  static std::optional<IValue> number(const Argument& argument) {
-    if (std::holds_alternative<bool>(argument)) return held<bool>(argument);
-    if (std::holds_alternative<double>(argument)) return held<double>(argument);
-    return held<std::int64_t>(argument);
-  }
-
-  static std::optional<IValue> elementType(const Argument& argument) {
-    if (const auto* dtype = std::get_if<graph::DType>(&argument))
-      return IValue(static_cast<std::int64_t>(models::toScalarType(*dtype)));
-    if (const auto* text = std::get_if<std::string>(&argument)) {
-      if (const auto dtype = graph::parseDType(*text))
-        return IValue(static_cast<std::int64_t>(models::toScalarType(*dtype)));
-    }
-    return std::nullopt;
-  }
-
-  std::optional<at::Tensor> operand(graph::ValueId id) const {
-    return id.isValid() && id.index() < m_tensors.size() ? std::optional(m_tensors[id.index()]) : std::nullopt;
-  }
-
-  std::optional<IValue> tensor(const Argument& argument) const {
-    if (const auto* id = std::get_if<graph::ValueId>(&argument)) {
-      const auto found = operand(*id);
-      return found ? std::optional<IValue>(*found) : std::nullopt;
-    }
-    const auto value = number(argument);
-    if (!value) return std::nullopt;
-    at::Tensor wrapped = at::scalar_to_tensor(value->toScalar());
-    wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
-    return IValue(std::move(wrapped));
-  }
-
-  /// A lone number stands for a list of one, as in `int[1] dim`; an empty list of integers for any empty list.
-  std::optional<IValue> list(const Argument& argument, const c10::Type& element) const {
-    const auto* integers = std::get_if<std::vector<std::int64_t>>(&argument);
-    switch (element.kind()) {
-      case TypeKind::TensorType: {
-        c10::List<at::Tensor> items;
-        if (!fillTensors(
-                argument, [&](std::optional<at::Tensor> item) { items.push_back(*item); }, /*mayBeAbsent=*/false))
-          return std::nullopt;
-        return IValue(std::move(items));
-      }
-      case TypeKind::OptionalType: {
-        c10::List<std::optional<at::Tensor>> items;
-        if (!fillTensors(
-                argument, [&](std::optional<at::Tensor> item) { items.push_back(std::move(item)); }, true))
-          return std::nullopt;
-        return IValue(std::move(items));
-      }
+  bool bindAs(const c10::Type& type, const Argument& argument) {
+    switch (type.kind()) {
+      case TypeKind::TensorType: return bindTensor(argument);
+      case TypeKind::ListType: return bindList(argument, *type.castRaw<c10::ListType>()->getElementType());
+      case TypeKind::DeviceObjType: return std::holds_alternative<graph::DeviceArgument>(argument) && put(m_device);
+      case TypeKind::StringType: return put<std::string>(argument);
+      case TypeKind::BoolType: return put<bool>(argument);
+      case TypeKind::NumberType: return put<bool>(argument) || put<std::int64_t>(argument) || put<double>(argument);
       case TypeKind::FloatType: {
-        if (const auto* reals = std::get_if<std::vector<double>>(&argument)) return IValue(*reals);
-        if (integers) return IValue(std::vector<double>(integers->begin(), integers->end()));
-        const auto value = real(argument);
-        return value ? std::optional<IValue>(std::vector<double>{*value}) : std::nullopt;
+        const auto* integer = std::get_if<std::int64_t>(&argument);
+        return integer ? put(static_cast<double>(*integer)) : put<double>(argument);
       }
-      case TypeKind::BoolType: {
-        c10::List<bool> items;
-        if (const auto* flags = std::get_if<std::vector<bool>>(&argument)) {
-          for (const bool flag : *flags) items.push_back(flag);
-        } else if (!integers || !integers->empty()) {
-          return std::nullopt;
-        }
-        return IValue(std::move(items));
+      case TypeKind::ScalarTypeType: {
+        const auto* dtype = std::get_if<graph::DType>(&argument);
+        return dtype && put(static_cast<std::int64_t>(toScalarType(*dtype)));
       }
       case TypeKind::IntType:
-      case TypeKind::SymIntType: {
-        if (integers) return IValue(*integers);
-        if (const auto* value = std::get_if<std::int64_t>(&argument)) return IValue(std::vector<std::int64_t>{*value});
-        return std::nullopt;
-      }
-      default: return std::nullopt;
+      case TypeKind::SymIntType:
+      case TypeKind::LayoutType:
+      case TypeKind::MemoryFormatType: return put<std::int64_t>(argument);
+      default: return false;
     }
   }
 
-  template <class Append>
-  bool fillTensors(const Argument& argument, Append append, bool mayBeAbsent) const {
-    const auto* integers = std::get_if<std::vector<std::int64_t>>(&argument);
-    if (integers && integers->empty()) return true;
-    const auto* ids = std::get_if<graph::ValueList>(&argument);
-    if (!ids) return false;
-    for (const graph::ValueId id : *ids) {
-      std::optional<at::Tensor> item = operand(id);
-      if (!item && (!mayBeAbsent || id.isValid())) return false;
-      append(std::move(item));
-    }
+  bool put(IValue value) {
+    m_bound.values[m_position] = std::move(value);
     return true;
   }
+  template <class T>
+  bool put(const Argument& argument) {
+    const T* value = std::get_if<T>(&argument);
+    return value && put(IValue(*value));
+  }
 
-  const std::vector<at::Tensor>& m_tensors;
+  bool bindTensor(const Argument& argument) {
+    if (const auto* value = std::get_if<graph::ValueId>(&argument)) {
+      m_bound.tensors.emplace_back(m_position, *value);
+      return true;
+    }
+    // A number in a tensor's place (`x + 2`) keeps its weak type, as in PyTorch.
+    std::optional<at::Scalar> number;
+    if (const auto* integer = std::get_if<std::int64_t>(&argument)) number = *integer;
+    if (const auto* real = std::get_if<double>(&argument)) number = *real;
+    if (const auto* flag = std::get_if<bool>(&argument)) number = *flag;
+    if (!number) return false;
+    at::Tensor wrapped = at::scalar_to_tensor(*number);
+    wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return put(std::move(wrapped));
+  }
+
+  bool bindList(const Argument& argument, const c10::Type& element) {
+    switch (element.kind()) {
+      case TypeKind::TensorType: return bindTensors(argument, c10::List<at::Tensor>(), /*mayBeAbsent=*/false);
+      case TypeKind::OptionalType:
+        return bindTensors(argument, c10::List<std::optional<at::Tensor>>(), /*mayBeAbsent=*/true);
+      case TypeKind::IntType:
+      case TypeKind::SymIntType: return bindNumbers<std::int64_t>(argument);
+      case TypeKind::FloatType:
+      case TypeKind::NumberType: return bindNumbers<double>(argument);
+      case TypeKind::BoolType: return bindFlags(argument);
+      default: return false;
+    }
+  }
+
+  /// An empty list carries no element type of its own.
+  static bool isEmptyList(const Argument& argument) {
+    const auto* integers = std::get_if<std::vector<std::int64_t>>(&argument);
+    const auto* values = std::get_if<graph::ValueList>(&argument);
+    return (integers && integers->empty()) || (values && values->empty());
+  }
+
+  bool bindTensors(const Argument& argument, IValue empty, bool mayBeAbsent) {
+    const auto* values = std::get_if<graph::ValueList>(&argument);
+    if (!values && !isEmptyList(argument)) return false;
+    if (values && !mayBeAbsent && !std::ranges::all_of(*values, &graph::ValueId::isValid)) return false;
+    m_bound.lists.emplace_back(m_position, values ? *values : graph::ValueList());
+    return put(std::move(empty));
+  }
+
+  template <class T>
+  bool bindNumbers(const Argument& argument) {
+    if (isEmptyList(argument)) return put(std::vector<T>());
+    if (const auto* numbers = std::get_if<std::vector<T>>(&argument)) return put(*numbers);
+    if (const auto* number = std::get_if<T>(&argument)) return put(std::vector<T>{*number});
+    if constexpr (std::is_same_v<T, double>) {
+      if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&argument))
+        return put(std::vector<double>(integers->begin(), integers->end()));
+      if (const auto* integer = std::get_if<std::int64_t>(&argument))
+        return put(std::vector<double>{static_cast<double>(*integer)});
+    }
+    return false;
+  }
+
+  bool bindFlags(const Argument& argument) {
+    const auto* flags = std::get_if<std::vector<bool>>(&argument);
+    if (!flags && !isEmptyList(argument)) return false;
+    c10::List<bool> list;
+    for (std::size_t i = 0; flags && i < flags->size(); ++i) list.push_back((*flags)[i]);
+    return put(std::move(list));
+  }
+
+  BoundArguments& m_bound;
+  std::size_t m_position;
+  at::Device m_device;
 };
 
 }  // namespace
 
-Result<IValue> toIValue(const Argument& argument, const c10::Argument& schema, const std::vector<at::Tensor>& tensors) {
-  auto value = Converter(tensors).convert(argument, *schema.real_type());
-  if (value) return std::move(*value);
-  return fail(ErrorCode::BadInput, "argument {} must be of type {}", schema.name(), schema.real_type()->str());
+bool bindArgument(const Argument& argument, const c10::Argument& wanted, at::Device device, std::size_t position,
+                  BoundArguments& bound) {
+  return ArgumentBinder(bound, position, device).bind(argument, wanted);
 }
 
-}  // namespace cleave::torch_capture
+Result<BoundArguments> bindArguments(const std::vector<Argument>& arguments, const c10::FunctionSchema& schema,
+                                     at::Device device) {
+  const auto& wanted = schema.arguments();
+  if (arguments.size() > wanted.size()) {
+    return fail(ErrorCode::BadInput, "the operator takes {} arguments, not {}.", wanted.size(), arguments.size());
+  }
+  BoundArguments bound(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (bindArgument(i < arguments.size() ? arguments[i] : Argument(), wanted[i], device, i, bound)) continue;
+    return fail(ErrorCode::BadInput, "argument {} must be of type {}.", wanted[i].name(),
+                wanted[i].real_type()->annotation_str());
+  }
+  return bound;
+}
+
+}  // namespace cleave::bridge

@@ -1,5 +1,10 @@
 #pragma once
 /// Operator arguments: LibTorch's IValues and the graph's Arguments, both ways, guided by the operator's schema.
+/// LibTorch inside.
+///
+///     BoundArguments bound(schema.arguments().size());
+///     if (!bindArgument(node.args[0], schema.arguments()[0], device, 0, bound)) ...   // does not fit
+///     std::vector<c10::IValue> stack = bound.with([&](graph::ValueId id) { return tensors[id.index()]; });
 #include "graph/graph.h"
 
 #include <ATen/core/Tensor.h>
@@ -7,11 +12,14 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
 
-namespace cleave::torch_capture {
+namespace cleave::bridge {
 
 /// What kind of thing a schema's argument is, as far as its IValue does not say it (an element type is an int there).
-enum class ArgumentKind : std::uint8_t { Plain, Tensor, TensorList, ElementType };
+enum class ArgumentKind : std::uint8_t { Plain, Tensor, TensorList, ElementType, Device };
 ArgumentKind argumentKind(const c10::Argument& argument);
 
 /// What stands for a tensor operand; monostate or a number where it is no value of the graph.
@@ -20,10 +28,44 @@ using TensorToArgument = std::function<graph::Argument(const at::Tensor&)>;
 /// Throws c10::Error for a kind of argument that graphs do not hold (generators, dictionaries, complex numbers).
 graph::Argument toArgument(const c10::IValue& value, ArgumentKind kind, const TensorToArgument& tensor);
 
-/// BadInput when the argument does not fit the schema's type. Devices become meta; numbers given for tensors become
-/// zero-dimensional "wrapped numbers". `tensors` are indexed by ValueId.
-Result<c10::IValue> toIValue(const graph::Argument& argument, const c10::Argument& schema,
-                             const std::vector<at::Tensor>& tensors);
+/// The arguments of one call, ready but for the tensors, which stand in slots.
+struct BoundArguments {
+  explicit BoundArguments(std::size_t count) : values(count) {}
+  std::vector<c10::IValue> values;                              ///< in schema order
+  std::vector<std::pair<std::size_t, graph::ValueId>> tensors;  ///< position → value
+  std::vector<std::pair<std::size_t, graph::ValueList>> lists;  ///< position → values, some possibly invalid
+
+  /// All of them, the slots filled by `tensorOf(ValueId)`; an invalid value is an absent tensor.
+  template <class TensorOf>
+  std::vector<c10::IValue> with(TensorOf&& tensorOf) const {
+    std::vector<c10::IValue> filled = values;
+    for (const auto& [position, value] : tensors)
+      filled[position] = value.isValid() ? at::Tensor(tensorOf(value)) : at::Tensor();
+    for (const auto& [position, of] : lists) {
+      if (filled[position].isTensorList()) {
+        c10::List<at::Tensor> list;
+        for (const graph::ValueId value : of) list.push_back(tensorOf(value));
+        filled[position] = std::move(list);
+      } else {
+        c10::List<std::optional<at::Tensor>> list;
+        for (const graph::ValueId value : of)
+          list.push_back(value.isValid() ? std::optional<at::Tensor>(tensorOf(value)) : std::nullopt);
+        filled[position] = std::move(list);
+      }
+    }
+    return filled;
+  }
+};
+
+/// Puts `argument` at `position`, as the schema's argument wants it; false where it does not fit. An absent argument
+/// takes the schema's default, or None; a device becomes `device`; a number given for a tensor becomes a
+/// zero-dimensional "wrapped number", a lone number a list of one.
+bool bindArgument(const graph::Argument& argument, const c10::Argument& wanted, at::Device device, std::size_t position,
+                  BoundArguments& bound);
+
+/// All arguments of a call; missing trailing ones are absent. BadInput, a sentence, names the one that does not fit.
+Result<BoundArguments> bindArguments(const std::vector<graph::Argument>& arguments, const c10::FunctionSchema& schema,
+                                     at::Device device);
 
 /// Calls `visit(tensor)` for each defined tensor in the value, lists included.
 template <class Visit>
@@ -39,4 +81,4 @@ void forEachTensor(const c10::IValue& value, Visit visit) {
   }
 }
 
-}  // namespace cleave::torch_capture
+}  // namespace cleave::bridge

@@ -1,8 +1,8 @@
 #include "libtorch/capture/capture.h"
 
-#include "libtorch/bridge/dtypes.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/types.h"
 #include "libtorch/capture/recorder.h"
-#include "libtorch/capture/torch_errors.h"
 #include "libtorch/models/decoder.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ class RecordingHost final : public models::ModelHost {
 
   at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) override {
     const auto [entry, isNew] = m_parameters.try_emplace(name);
-    if (isNew) entry->second = m_recorder.addParameter(name, {*models::toDType(dtype), shape.vec()});
+    if (isNew) entry->second = m_recorder.addParameter(name, {*bridge::toDType(dtype), shape.vec()});
     return entry->second;
   }
   at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) override {
@@ -56,7 +56,7 @@ void runForward(Recorder& recorder, const models::DecoderConfig& config, const C
   if (options.loss) inputs.labels = recorder.addInput("labels", tokens);
   RecordingHost host(recorder, progress);
   const Recorder::Recording recording(recorder);
-  const auto outputs = models::runDecoder(config, inputs, {models::toScalarType(dtype), options.logitsToKeep}, host);
+  const auto outputs = models::runDecoder(config, inputs, {bridge::toScalarType(dtype), options.logitsToKeep}, host);
   recorder.addOutput("logits", outputs.logits);
   if (outputs.loss) recorder.addOutput("loss", *outputs.loss);
 }
@@ -106,10 +106,11 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
     runForward(recorder, config, options, model.dtype, progress);
   } catch (const RecordingHost::Stopped&) {
     return progress.cancelledError("capturing the model");
-  } catch (const std::exception& exception) {
+  } catch (const std::exception&) {
+    const Error error = bridge::currentError(ErrorCode::BadInput, bridge::Wording::Phrase);
     const std::string place = recorder.currentPlace();
-    return fail(ErrorCode::BadInput, "{}: the model cannot be captured{}{}: {}", where, place.empty() ? "" : " at ",
-                place, sentenceOf(exception));
+    return fail(error.code, "{}: the model cannot be captured{}{}: {}", where, place.empty() ? "" : " at ", place,
+                error.message);
   }
   CLEAVE_TRY(RecordedGraphs graphs, withContext(std::move(recorder).finish(), where));
   const std::chrono::duration<double, std::milli> total = std::chrono::steady_clock::now() - start;

@@ -1,8 +1,9 @@
 #include "libtorch/bridge/arguments.h"
-#include "libtorch/bridge/dtypes.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/operators.h"
+#include "libtorch/bridge/types.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/shape_functions.h"
-#include "libtorch/capture/torch_errors.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -50,7 +51,7 @@ std::string suggestions(std::string_view op) {
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     const auto handle = c10::Dispatcher::singleton().findSchema(name);
     if (!handle || name.name.rfind(kNamespace, 0) != 0 || !isSuggestible(handle->schema())) continue;
-    std::string full = name.overload_name.empty() ? name.name : name.name + '.' + name.overload_name;
+    std::string full = bridge::nameOf(name);
     const std::size_t distance = name.name == base ? 0 : editDistance(op, full);
     known.emplace_back(distance, std::move(full));
   }
@@ -61,40 +62,41 @@ std::string suggestions(std::string_view op) {
   return text;
 }
 
-Result<c10::OperatorHandle> findOperator(std::string_view op) {
+Result<c10::OperatorHandle> findKnown(std::string_view op) {
   constexpr std::size_t kLongestName = 200;
-  const std::string_view base = op.substr(0, op.find('.'));
-  const std::string_view overload = base.size() == op.size() ? std::string_view() : op.substr(base.size() + 1);
   if (op.size() <= kLongestName && op.starts_with(kNamespace)) {
-    const auto handle = c10::Dispatcher::singleton().findSchema({std::string(base), std::string(overload)});
-    if (handle) return *handle;
+    if (const auto handle = bridge::findOperator(op)) return *handle;
   }
   const std::string_view shown = op.substr(0, kLongestName);
   return fail(ErrorCode::BadInput, "unknown operator {}: did you mean {}?", shown, suggestions(shown));
 }
 
-/// Arguments as LibTorch wants them; `args` is completed with the schema's defaults on the way.
-Result<std::vector<IValue>> completeArguments(std::string_view op, const c10::FunctionSchema& schema,
-                                              std::vector<Argument>& args, const std::vector<at::Tensor>& tensors) {
+/// None is a value of its own only where the schema says so; elsewhere it cannot be given.
+bool isRefusedNone(const Argument& argument, const c10::Argument& wanted) {
+  return std::holds_alternative<std::monostate>(argument) && wanted.real_type()->kind() != c10::TypeKind::OptionalType;
+}
+
+/// `args` is completed with the schema's defaults on the way.
+Result<bridge::BoundArguments> completeArguments(std::string_view op, const c10::FunctionSchema& schema,
+                                                 std::vector<Argument>& args) {
   const auto& wanted = schema.arguments();
   if (args.size() > wanted.size()) {
     return fail(ErrorCode::BadInput, "{} takes {} arguments, but {} are given", op, wanted.size(), args.size());
   }
-  std::vector<IValue> stack;
+  bridge::BoundArguments bound(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const bool isGiven = i < args.size();
-    if (isGiven) {
-      CLEAVE_TRY(IValue value, withContext(toIValue(args[i], wanted[i], tensors), op));
-      stack.push_back(std::move(value));
-      continue;
+    if (i == args.size()) {
+      if (!wanted[i].default_value())
+        return fail(ErrorCode::BadInput, "{} needs its argument {} ({})", op, wanted[i].name(),
+                    wanted[i].real_type()->str());
+      // Defaults hold no tensors, so there is none to look up.
+      args.push_back(bridge::toArgument(*wanted[i].default_value(), bridge::argumentKind(wanted[i]), {}));
     }
-    if (!wanted[i].default_value())
-      return fail(ErrorCode::BadInput, "{} needs its argument {} ({})", op, wanted[i].name(),
-                  wanted[i].real_type()->str());
-    stack.push_back(*wanted[i].default_value());
-    args.push_back(toArgument(stack.back(), argumentKind(wanted[i]), [](const at::Tensor&) { return Argument{}; }));
+    if (!isRefusedNone(args[i], wanted[i]) && bridge::bindArgument(args[i], wanted[i], at::kMeta, i, bound)) continue;
+    return fail(ErrorCode::BadInput, "{}: argument {} must be of type {}", op, wanted[i].name(),
+                wanted[i].real_type()->str());
   }
-  return stack;
+  return bound;
 }
 
 /// An operator without tensors makes its result on a device: the meta device, so that nothing is computed.
@@ -108,9 +110,9 @@ Result<std::vector<TensorType>> typesOf(std::string_view op, const std::vector<I
   std::vector<TensorType> types;
   for (const IValue& result : results) {
     std::vector<at::Tensor> tensors;
-    forEachTensor(result, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+    bridge::forEachTensor(result, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
     for (const at::Tensor& tensor : tensors) {
-      const auto dtype = models::toDType(tensor.scalar_type());
+      const auto dtype = bridge::toDType(tensor.scalar_type());
       if (!dtype)
         return fail(ErrorCode::BadInput, "{} gives a tensor of type {}, which a graph cannot hold", op,
                     c10::toString(tensor.scalar_type()));
@@ -136,18 +138,22 @@ std::vector<IValue> run(const c10::OperatorHandle& op, std::string_view name, st
 
 Result<std::vector<TensorType>> inferResults(std::string_view op, std::vector<Argument>& args,
                                              const std::vector<TensorType>& valueTypes) {
-  try {
+  const auto infer = [&]() -> Result<std::vector<TensorType>> {
     registerMetaKernels();
-    CLEAVE_TRY(const c10::OperatorHandle handle, findOperator(op));
-    const c10::FunctionSchema& schema = handle.schema();
+    CLEAVE_TRY(const c10::OperatorHandle handle, findKnown(op));
     std::vector<at::Tensor> tensors;
     for (const TensorType& type : valueTypes)
-      tensors.push_back(at::detail::empty_meta(type.shape, models::toScalarType(type.dtype)));
-    CLEAVE_TRY(std::vector<IValue> stack, completeArguments(op, schema, args, tensors));
-    if (tensors.empty()) makeOnMeta(schema, stack);
+      tensors.push_back(at::detail::empty_meta(type.shape, bridge::toScalarType(type.dtype)));
+    CLEAVE_TRY(const bridge::BoundArguments bound, completeArguments(op, handle.schema(), args));
+    std::vector<IValue> stack = bound.with([&](graph::ValueId value) { return tensors.at(value.index()); });
+    if (tensors.empty()) makeOnMeta(handle.schema(), stack);
     return typesOf(op, run(handle, op, std::move(stack)));
-  } catch (const std::exception& exception) {
-    return fail(ErrorCode::BadInput, "{}: {}", op, sentenceOf(exception));
+  };
+  try {
+    return infer();
+  } catch (const std::exception&) {
+    const Error error = bridge::currentError(ErrorCode::BadInput, bridge::Wording::Phrase);
+    return fail(error.code, "{}: {}", op, error.message);
   }
 }
 

@@ -1,6 +1,6 @@
 #include "libtorch/capture/normalise.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
+#include "libtorch/bridge/operators.h"
 
 #include <algorithm>
 #include <numeric>
@@ -153,14 +153,13 @@ std::optional<std::string> viewOf(std::string_view op) {
   constexpr std::string_view kCopy = "_copy";
   const std::string_view base = op.substr(0, op.find('.'));
   if (!base.ends_with(kCopy)) return std::nullopt;
-  const std::string overload(base.size() == op.size() ? std::string_view() : op.substr(base.size() + 1));
-  auto& dispatcher = c10::Dispatcher::singleton();
-  const auto copy = dispatcher.findSchema({std::string(base), overload});
-  const auto view = dispatcher.findSchema({std::string(base.substr(0, base.size() - kCopy.size())), overload});
+  std::string name(op);
+  name.erase(base.size() - kCopy.size(), kCopy.size());
+  const auto copy = bridge::findOperator(op);
+  const auto view = bridge::findOperator(name);
   if (!copy || !view || !copy->hasTag(at::Tag::view_copy)) return std::nullopt;
   if (copy->schema().arguments().size() != view->schema().arguments().size()) return std::nullopt;
-  const c10::OperatorName& name = view->schema().operator_name();
-  return overload.empty() ? name.name : name.name + '.' + overload;
+  return name;
 }
 
 Normaliser normaliserFor(std::string_view op) {

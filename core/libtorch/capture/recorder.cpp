@@ -1,6 +1,7 @@
 #include "libtorch/capture/recorder.h"
 
-#include "libtorch/bridge/dtypes.h"
+#include "libtorch/bridge/operators.h"
+#include "libtorch/bridge/types.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
@@ -31,7 +32,7 @@ constexpr DispatchKey kAtenKey = DispatchKey::Fake;
 thread_local Recorder* t_recorder = nullptr;
 
 TensorType typeOf(const at::Tensor& tensor) {
-  const auto dtype = models::toDType(tensor.scalar_type());
+  const auto dtype = bridge::toDType(tensor.scalar_type());
   TORCH_CHECK(dtype, "element type ", tensor.scalar_type(), " cannot be held by a graph");
   return {*dtype, tensor.sizes().vec()};
 }
@@ -65,7 +66,7 @@ bool isStale(const at::Tensor& tensor) {
 
 template <class Visit>
 void forEachTensorIn(c10::ArrayRef<IValue> values, Visit visit) {
-  for (const IValue& value : values) forEachTensor(value, visit);
+  for (const IValue& value : values) bridge::forEachTensor(value, visit);
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ void forEachTensorIn(c10::ArrayRef<IValue> values, Visit visit) {
 struct Recorder::OpInfo {
   std::string name;                       ///< "aten::sum.dim_IntList"
   std::size_t operands = 0, results = 0;  ///< of the schema
-  std::vector<ArgumentKind> kinds;
+  std::vector<bridge::ArgumentKind> kinds;
   std::vector<std::size_t> written;  ///< indices of operands that it mutates
   ShapeFunction leaf = nullptr;
   Normaliser normaliser = nullptr;
@@ -101,8 +102,9 @@ struct Recorder::Layer {
   std::vector<Argument> argumentsOf(const OpInfo& info, c10::ArrayRef<IValue> operands) const {
     std::vector<Argument> args;
     args.reserve(operands.size());
-    const TensorToArgument convert = [this](const at::Tensor& tensor) { return argumentOf(tensor); };
-    for (std::size_t i = 0; i < operands.size(); ++i) args.push_back(toArgument(operands[i], info.kinds[i], convert));
+    const bridge::TensorToArgument convert = [this](const at::Tensor& tensor) { return argumentOf(tensor); };
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      args.push_back(bridge::toArgument(operands[i], info.kinds[i], convert));
     return args;
   }
 
@@ -147,12 +149,12 @@ const Recorder::OpInfo& Recorder::infoOf(const c10::OperatorHandle& op) {
   const auto [entry, isNew] = m_ops.try_emplace(&schema);
   OpInfo& info = entry->second;
   if (!isNew) return info;
-  info.name = schema.overload_name().empty() ? schema.name() : schema.name() + '.' + schema.overload_name();
+  info.name = bridge::nameOf(schema.operator_name());
   info.operands = schema.arguments().size();
   info.results = schema.returns().size();
   for (std::size_t i = 0; i < info.operands; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
-    info.kinds.push_back(argumentKind(argument));
+    info.kinds.push_back(bridge::argumentKind(argument));
     if (argument.alias_info() && argument.alias_info()->isWrite()) info.written.push_back(i);
   }
   info.leaf = leafShapeFunction(info.name);
@@ -161,7 +163,7 @@ const Recorder::OpInfo& Recorder::infoOf(const c10::OperatorHandle& op) {
 }
 
 at::Tensor Recorder::addSource(const TensorType& type, ValueId captured, ValueId aten) {
-  const at::Tensor inner = at::detail::empty_meta(type.shape, models::toScalarType(type.dtype));
+  const at::Tensor inner = at::detail::empty_meta(type.shape, bridge::toScalarType(type.dtype));
   at::Tensor tensor = functionalMeta(inner);
   m_captured->track(tensor, captured);
   m_aten->track(inner, aten);
@@ -228,7 +230,7 @@ void Recorder::recordCaptured(const c10::OperatorHandle& op, Stack& stack) {
   std::vector<Argument> args = m_captured->argumentsOf(info, operands);
   std::vector<at::Tensor> written;
   for (const std::size_t index : info.written)
-    forEachTensor(operands[index], [&](const at::Tensor& tensor) { written.push_back(tensor); });
+    bridge::forEachTensor(operands[index], [&](const at::Tensor& tensor) { written.push_back(tensor); });
   std::vector<const void*> identities;
   forEachTensorIn(operands, [&](const at::Tensor& tensor) { identities.push_back(tensor.unsafeGetTensorImpl()); });
 

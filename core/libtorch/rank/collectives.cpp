@@ -1,7 +1,7 @@
 #include "libtorch/rank/collectives.h"
 
-#include "libtorch/bridge/torch_errors.h"
-#include "libtorch/bridge/within_time.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/rank/within_time.h"
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
@@ -116,7 +116,7 @@ Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whol
   const auto start = Clock::now();
   const std::int64_t bytes = whole.numel() * static_cast<std::int64_t>(whole.element_size());
   const auto callOut = [&] {
-    return translated(
+    return bridge::translated(
         [&]() -> Result<void> {
           call();
           return {};
@@ -124,7 +124,7 @@ Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whol
         ErrorCode::RankFailed);
   };
   // A device that fails is this rank's own fault, not that of a peer: only the call itself may blame one.
-  auto result = !m_queue.mark ? callOut() : translated([&]() -> Result<void> {
+  auto result = !m_queue.mark ? callOut() : bridge::translated([&]() -> Result<void> {
     tellReached();
     auto before = m_queue.mark();
     CLEAVE_TRY_VOID(callOut());
@@ -165,7 +165,7 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
   }
   tellReached();
   if (!m_queue.checkHealth) return {};
-  return translated(
+  return bridge::translated(
       [&]() -> Result<void> {
         m_queue.checkHealth();
         return {};
@@ -175,7 +175,7 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
 
 Result<void> Collectives::finish(std::chrono::milliseconds limit) {
   if (!m_queue.mark) return {};
-  auto result = translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
+  auto result = bridge::translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
   if (result) return {};
   breakOff();
   return fail(result.error().code, "Rank {} of {} gave up: {}", m_rank, m_worldSize, result.error().message);
@@ -218,7 +218,7 @@ Result<at::Tensor> Collectives::reduceScatter(const at::Tensor& x, std::int64_t 
 }
 
 Result<void> Collectives::barrier() {
-  auto result = translated(
+  auto result = bridge::translated(
       [&]() -> Result<void> {
         waitForAll();
         return {};
@@ -281,7 +281,7 @@ Result<void> compareWithRankZero(c10d::Store& store, const GroupAddress& group) 
 
 Result<void> checkAlike(c10d::Store& store, const GroupAddress& group) {
   if (group.alike.empty()) return {};
-  auto checked = translated([&] { return compareWithRankZero(store, group); }, ErrorCode::RankFailed);
+  auto checked = bridge::translated([&] { return compareWithRankZero(store, group); }, ErrorCode::RankFailed);
   if (checked || checked.error().code == ErrorCode::BadInput) return checked;
   return fail(checked.error().code, "Rank {} of {} cannot go on with the others: {}", group.rank, group.worldSize,
               checked.error().message);
@@ -307,7 +307,7 @@ Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) 
   using Store = c10::intrusive_ptr<c10d::Store>;
   // c10d heeds its timeout only between steps: a name server or a port that keeps silent holds it for ever.
   auto store = withinTime(group.connectTimeout, [address = group.masterAddress, prefix = group.agentStore, options] {
-    return translated([&]() -> Result<Store> {
+    return bridge::translated([&]() -> Result<Store> {
       Store own = c10::make_intrusive<c10d::TCPStore>(address, options);
       return prefix.empty() ? own : Store(c10::make_intrusive<c10d::PrefixStore>(prefix, own));
     });
@@ -348,7 +348,7 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
                                    : c10d::ProcessGroupGloo::createDefaultDevice());
     return options;
   };
-  auto device = withinTime(left, [ownDevice] { return translated(ownDevice, ErrorCode::Environment); });
+  auto device = withinTime(left, [ownDevice] { return bridge::translated(ownDevice, ErrorCode::Environment); });
   if (!device || !*device) {
     return fail(ErrorCode::Environment, "Rank {} of {} finds no network device for Gloo: {}", group.rank,
                 group.worldSize, device ? device->error().message : "its own host name was not looked up in time.");
@@ -358,7 +358,7 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
     backend->setTimeout(group.callTimeout);
     return makeCollectives(backend, {}, group.callTimeout);
   };
-  auto connected = withinTime(left, [connect] { return translated(connect, ErrorCode::RankFailed); });
+  auto connected = withinTime(left, [connect] { return bridge::translated(connect, ErrorCode::RankFailed); });
   if (connected && *connected) return std::move(*connected);
   return fail(
       ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,

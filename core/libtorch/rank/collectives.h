@@ -10,7 +10,7 @@
 ///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
 ///     CLEAVE_TRY_VOID(collectives->finish());
 #include "base/result.h"
-#include "libtorch/bridge/device_queue.h"
+#include "libtorch/rank/device_queue.h"
 
 #include <ATen/core/Tensor.h>
 

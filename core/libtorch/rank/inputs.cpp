@@ -2,8 +2,8 @@
 
 #include "base/digest.h"
 #include "formats/safetensors.h"
-#include "libtorch/bridge/torch_errors.h"
-#include "libtorch/bridge/torch_types.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/types.h"
 #include "libtorch/rank/fill.h"
 #include "libtorch/rank/index_range.h"
 
@@ -68,7 +68,7 @@ at::Tensor makeInput(const graph::Graph& graph, ValueId id, std::uint64_t seed) 
 }
 
 Result<at::Tensor> readTensor(const RandomAccessFile& file, const formats::SafetensorsEntry& entry) {
-  at::Tensor tensor = at::empty(entry.type.shape, models::toScalarType(entry.type.dtype));
+  at::Tensor tensor = at::empty(entry.type.shape, bridge::toScalarType(entry.type.dtype));
   CLEAVE_TRY_VOID(
       file.readAt(entry.offset, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(entry.bytes)}));
   return tensor;
@@ -84,7 +84,7 @@ std::vector<IndexRange> rangesOf(const graph::Graph& graph, ValueId id) {
 Result<void> setInput(Program& program, ValueId id, const at::Tensor& onHost, const std::string& where) {
   const graph::DType dtype = program.graph().value(id).type.dtype;
   if (isInteger(dtype)) CLEAVE_TRY_VOID(checkIndices(where, onHost, rangesOf(program.graph(), id)));
-  return program.setTensor(id, onHost.contiguous().to(program.device(), models::toScalarType(dtype)));
+  return program.setTensor(id, onHost.contiguous().to(program.device(), bridge::toScalarType(dtype)));
 }
 
 }  // namespace
@@ -126,9 +126,10 @@ Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::pa
   std::vector<at::Tensor> kept;
   std::vector<formats::TensorView> views;
   for (const auto& [name, tensor] : outputs) {
-    const auto dtype = models::toDType(tensor.scalar_type());
+    const auto dtype = bridge::toDType(tensor.scalar_type());
     if (!dtype)
-      return fail(ErrorCode::BadInput, "The output {} is {}, which safetensors cannot hold.", name, describe(tensor));
+      return fail(ErrorCode::BadInput, "The output {} is {}, which safetensors cannot hold.", name,
+                  bridge::describe(tensor));
     kept.push_back(tensor.cpu().contiguous());
     views.push_back({name,
                      {*dtype, tensor.sizes().vec()},
@@ -140,7 +141,7 @@ Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::pa
 std::uint64_t digest(const at::Tensor& tensor) {
   const at::Tensor data = tensor.cpu().contiguous();
   Digest digest;
-  digest.add(describe(data));
+  digest.add(bridge::describe(data));
   digest.add({static_cast<const std::byte*>(data.data_ptr()), data.nbytes()});
   return digest.value();
 }

@@ -1,7 +1,8 @@
 #include "libtorch/rank/interpreter.h"
 
-#include "libtorch/bridge/torch_errors.h"
-#include "libtorch/bridge/torch_types.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/operators.h"
+#include "libtorch/bridge/types.h"
 
 #include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>
@@ -55,7 +56,7 @@ Result<void> Program::makeConstants() {
                   bytes, data == m_graph->constants.end() ? 0 : data->second.size());
     }
     const auto view = at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape,
-                                    models::toScalarType(value.type.dtype));
+                                    bridge::toScalarType(value.type.dtype));
     m_given[node.results[0].index()] = view.clone().to(m_device);
     m_constantBytes += bytes;
   }
@@ -65,29 +66,16 @@ Result<void> Program::makeConstants() {
 Result<void> Program::setTensor(ValueId id, at::Tensor tensor) {
   const graph::Value& value = m_graph->value(id);
   if (tensor.sizes() != at::IntArrayRef(value.type.shape) ||
-      tensor.scalar_type() != models::toScalarType(value.type.dtype)) {
+      tensor.scalar_type() != bridge::toScalarType(value.type.dtype)) {
     return fail(ErrorCode::BadInput, "{} must be {} for this plan, not {}.", value.name, graph::toText(value.type),
-                describe(tensor));
+                bridge::describe(tensor));
   }
   m_given[id.index()] = std::move(tensor);
   return {};
 }
 
 std::vector<c10::IValue> Program::takeArguments(const BoundCall& call, NodeId node) {
-  std::vector<c10::IValue> stack = call.arguments;
-  for (const auto& [position, values] : call.lists) {
-    if (stack[position].isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (ValueId value : values) list.push_back(m_values[value.index()]);
-      stack[position] = list;
-    } else {
-      c10::List<std::optional<at::Tensor>> list;
-      for (ValueId value : values)
-        list.push_back(value.isValid() ? std::optional(m_values[value.index()]) : std::nullopt);
-      stack[position] = list;
-    }
-  }
-  for (const auto& [position, value] : call.tensors) stack[position] = m_values[value.index()];
+  std::vector<c10::IValue> stack = call.arguments.with([&](ValueId value) { return m_values[value.index()]; });
   // From here on only the stack holds values that die with this node: a collective may then work in place.
   for (ValueId value : m_deadAfter[node.index()]) m_values[value.index()] = at::Tensor();
   return stack;
@@ -95,23 +83,11 @@ std::vector<c10::IValue> Program::takeArguments(const BoundCall& call, NodeId no
 
 Result<std::vector<at::Tensor>> Program::execute(const BoundCall& call, std::vector<c10::IValue>& stack,
                                                  Collectives& collectives) {
-  std::vector<at::Tensor> results;
   if (const auto* parallel = std::get_if<ParallelOp>(&call.target)) {
     CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, stack, collectives));
-    results.push_back(std::move(result));
-    return results;
+    return std::vector<at::Tensor>{std::move(result)};
   }
-  std::get<c10::OperatorHandle>(call.target).callBoxed(stack);
-  for (c10::IValue& value : stack) {
-    if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorVector()) results.push_back(tensor);
-    } else if (value.isTensor()) {
-      results.push_back(std::move(value).toTensor());
-    } else {
-      return fail(ErrorCode::BadInput, "the operator gives a {}, not a tensor.", value.tagKind());
-    }
-  }
-  return results;
+  return bridge::call(std::get<c10::OperatorHandle>(call.target), stack);
 }
 
 std::string Program::describeOperands(const graph::Node& node) const {
@@ -135,7 +111,7 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
   }
   const BoundCall& call = *m_calls[id.index()];
   std::vector<c10::IValue> stack = takeArguments(call, id);
-  auto results = translated([&] { return execute(call, stack, collectives); }, ErrorCode::BadInput);
+  auto results = bridge::translated([&] { return execute(call, stack, collectives); }, ErrorCode::BadInput);
   if (!results) {
     return fail(results.error().code, "{} failed on {}: {}", nameOfNode(*m_graph, id), describeOperands(node),
                 results.error().message);
@@ -148,8 +124,8 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
     const at::Tensor& tensor = (*results)[i];
     const graph::Value& value = m_graph->value(node.results[i]);
     if (tensor.defined() && tensor.sizes() != at::IntArrayRef(value.type.shape)) {
-      return fail(ErrorCode::BadInput, "{} gave {}; the plan says {}.", nameOfNode(*m_graph, id), describe(tensor),
-                  graph::toText(value.type));
+      return fail(ErrorCode::BadInput, "{} gave {}; the plan says {}.", nameOfNode(*m_graph, id),
+                  bridge::describe(tensor), graph::toText(value.type));
     }
     memory.add(node.results[i], tensor);
     m_values[node.results[i].index()] = tensor;

@@ -1,7 +1,7 @@
 #include "libtorch/rank/nccl_loader.h"
 
-#include "libtorch/bridge/torch_errors.h"
-#include "libtorch/bridge/within_time.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/rank/within_time.h"
 
 #include <dlfcn.h>
 
@@ -26,7 +26,7 @@ Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& requ
     return fail(ErrorCode::Environment, "{} is not from this build of Cleave: it lacks {}.", library, kNcclOpenName);
   NcclRuntime runtime;
   std::string error;
-  if (!open(request, runtime, error)) return fail(ErrorCode::Environment, "{}", messageOf(std::runtime_error(error)));
+  if (!open(request, runtime, error)) return fail(ErrorCode::Environment, "{}", bridge::sentenceOf(std::move(error)));
   return runtime;
 }
 
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, con
   CLEAVE_TRY(const auto store, connectStore(group));
   // It connects its communicator at once, and may wait for ever for a rank that died on the way.
   auto connected = withinTime(group.connectTimeout, [store, connect = runtime.connect] {
-    return translated([&]() -> Result<NcclGroup> { return connect(store); });
+    return bridge::translated([&]() -> Result<NcclGroup> { return connect(store); });
   });
   if (!connected) {
     return fail(ErrorCode::RankFailed,

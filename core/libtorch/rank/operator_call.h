@@ -2,23 +2,21 @@
 /// The nodes of a program, bound to LibTorch's dispatcher before anything is allocated: each operator is looked up
 /// once, each argument turned into an IValue of its schema's type, tensors left as slots. LibTorch inside.
 #include "graph/graph.h"
+#include "libtorch/bridge/arguments.h"
 #include "libtorch/rank/parallel_ops.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <optional>
-#include <utility>
 #include <variant>
 #include <vector>
 
 namespace cleave::torch_rank {
 
-/// One node, ready to be called. `arguments` holds everything but the tensors.
+/// One node, ready to be called.
 struct BoundCall {
   std::variant<c10::OperatorHandle, ParallelOp> target;
-  std::vector<c10::IValue> arguments;
-  std::vector<std::pair<std::size_t, graph::ValueId>> tensors;  ///< argument position → value
-  std::vector<std::pair<std::size_t, graph::ValueList>> lists;  ///< argument position → values, some possibly invalid
+  bridge::BoundArguments arguments;
 };
 
 /// Binds all calls of a graph; other nodes get nullopt. BadInput names the first node whose operator LibTorch does not

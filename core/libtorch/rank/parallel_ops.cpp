@@ -1,6 +1,6 @@
 #include "libtorch/rank/parallel_ops.h"
 
-#include "libtorch/bridge/torch_types.h"
+#include "libtorch/bridge/types.h"
 #include "libtorch/rank/experts.h"
 
 #include <array>
@@ -144,13 +144,14 @@ Result<at::Tensor> vocabEmbedding(const at::Tensor& weight, const at::Tensor& id
 Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor& target, LossReduction reduction,
                                      std::int64_t ignoreIndex, std::int64_t vocabulary, Collectives& collectives) {
   if (at::isFloatingType(target.scalar_type())) {
-    return fail(ErrorCode::BadInput, "labels must be class indices, not {}.", describe(target));
+    return fail(ErrorCode::BadInput, "labels must be class indices, not {}.", bridge::describe(target));
   }
   const std::int64_t classDim = logits.dim() > 1 ? 1 : 0;
   std::vector<std::int64_t> positions = logits.sizes().vec();
   positions.erase(positions.begin() + classDim);
   if (target.sizes() != at::IntArrayRef(positions)) {
-    return fail(ErrorCode::BadInput, "labels {} do not fit logits {}.", describe(target), describe(logits));
+    return fail(ErrorCode::BadInput, "labels {} do not fit logits {}.", bridge::describe(target),
+                bridge::describe(logits));
   }
   const at::Tensor counts = target != ignoreIndex;
   if (const auto bad = firstOutside(target, 0, vocabulary, counts)) {

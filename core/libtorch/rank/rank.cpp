@@ -2,7 +2,7 @@
 
 #include "base/exhaustion.h"
 #include "launch/machine_memory.h"
-#include "libtorch/bridge/torch_errors.h"
+#include "libtorch/bridge/errors.h"
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
@@ -274,7 +274,7 @@ class RankRun {
 
 Result<protocol::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress) {
   RankRun rank(request, sink, progress);
-  auto result = translated([&] { return rank.run(); });
+  auto result = bridge::translated([&] { return rank.run(); });
   if (result) return result;
   sink(protocol::PhaseChange{Phase::Failed, 0, 0});
   const Error& error = result.error();

@@ -2,8 +2,8 @@
 
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
-#include "libtorch/bridge/torch_errors.h"
-#include "libtorch/bridge/torch_types.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/types.h"
 #include "libtorch/rank/fill.h"
 
 #include <ATen/ops/zeros.h>
@@ -49,7 +49,7 @@ class Loader {
     for (const Wanted& w : wanted) total += graph::sizeInBytes(m_program.graph().value(w.value).type);
     for (const Wanted& w : wanted) {
       if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
-      auto loaded = translated([&] { return loadOne(w); });
+      auto loaded = bridge::translated([&] { return loadOne(w); });
       if (!loaded) return fail(loaded.error().code, "Cannot load {}: {}", w.plan->name, loaded.error().message);
       m_progress.report("loading", m_report.parameterBytes, total);
     }
@@ -107,7 +107,7 @@ class Loader {
     const std::int64_t bytes = graph::sizeInBytes(value.type);
     // Zeros, not empty: a padded vocabulary's last rows belong to no piece.
     const at::Tensor tensor = at::zeros(
-        value.type.shape, at::TensorOptions().dtype(models::toScalarType(value.type.dtype)).device(m_program.device()));
+        value.type.shape, at::TensorOptions().dtype(bridge::toScalarType(value.type.dtype)).device(m_program.device()));
     m_report.parameterBytes += bytes;
     if (!wanted.isRead) m_report.initialised.push_back(value.name);
     std::int64_t localStart = 0;
@@ -156,7 +156,7 @@ class Loader {
                                  {out, static_cast<std::size_t>(count * itemSize)});
     };
     const at::Tensor rows = rowsOf(tensor, region);
-    const at::ScalarType stored = models::toScalarType(parameter.storedDtype);
+    const at::ScalarType stored = bridge::toScalarType(parameter.storedDtype);
     if (stored == tensor.scalar_type() && tensor.is_cpu()) {
       for (std::int64_t row = 0; row < region.outer; ++row) {
         CLEAVE_TRY_VOID(readInto(row, 0, region.run(), static_cast<std::byte*>(rows[row].data_ptr())));

@@ -1,8 +1,9 @@
 #include "libtorch/verify/verify_rules.h"
 
-#include "libtorch/bridge/torch_errors.h"
-#include "libtorch/bridge/torch_types.h"
-#include "libtorch/rank/operator_call.h"
+#include "libtorch/bridge/arguments.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/operators.h"
+#include "libtorch/bridge/types.h"
 #include "rules/examples.h"
 #include "rules/promises.h"
 #include "rules/rule_text.h"
@@ -19,7 +20,7 @@
 #include <random>
 #include <set>
 
-namespace cleave::torch_rank {
+namespace cleave::torch_verify {
 
 namespace {
 
@@ -29,40 +30,15 @@ using rules::CallText;
 using rules::Placement;
 using Tensors = std::vector<at::Tensor>;
 
-void fillList(at::IValue& list, const graph::ValueList& values, const Tensors& operands) {
-  if (list.isTensorList()) {
-    auto tensors = list.toTensorList();
-    for (const ValueId value : values) tensors.push_back(operands.at(value.index()));
-    return;
-  }
-  c10::List<std::optional<at::Tensor>> tensors;
-  for (const ValueId value : values) {
-    tensors.push_back(value.isValid() ? std::optional(operands.at(value.index())) : std::nullopt);
-  }
-  list = std::move(tensors);
-}
-
 /// Runs the Call node of a one-node graph whose inputs are `operands`; the message of what the operator refuses.
 Result<Tensors> runNode(const graph::Graph& graph, const Tensors& operands) {
-  CLEAVE_TRY(auto bound, bindCalls(graph, at::Device(at::kCPU)));
-  BoundCall& call = *bound.back();
-  const auto* target = std::get_if<c10::OperatorHandle>(&call.target);
-  if (target == nullptr) return fail(ErrorCode::BadInput, "{} is no operator of LibTorch", graph.ops.back());
-  return translated(
+  return bridge::translated(
       [&]() -> Result<Tensors> {
-        torch::jit::Stack stack = std::move(call.arguments);
-        for (const auto& [position, value] : call.tensors) {
-          stack[position] = value.isValid() ? at::IValue(operands.at(value.index())) : at::IValue(at::Tensor());
-        }
-        for (const auto& [position, values] : call.lists) fillList(stack[position], values, operands);
-        target->callBoxed(stack);
-        Tensors results;
-        for (const at::IValue& value : stack) {
-          if (value.isTensor()) results.push_back(value.toTensor());
-          if (!value.isTensorList()) continue;
-          for (const at::Tensor& tensor : value.toTensorVector()) results.push_back(tensor);
-        }
-        return results;
+        const graph::Node& node = graph.nodes.back();
+        CLEAVE_TRY(const c10::OperatorHandle op, bridge::findForProgram(graph.opName(node)));
+        CLEAVE_TRY(const auto bound, bridge::bindArguments(node.args, op.schema(), at::kCPU));
+        std::vector<c10::IValue> stack = bound.with([&](ValueId value) { return operands.at(value.index()); });
+        return bridge::call(op, stack);
       },
       ErrorCode::BadInput);
 }
@@ -130,7 +106,7 @@ class Trial {
     CLEAVE_TRY(m_graph, rules::oneNodeGraph(m_call));
     CLEAVE_TRY(m_results, runNode(m_graph, m_operands));
     for (const at::Tensor& result : m_results) {
-      const auto dtype = models::toDType(result.scalar_type());
+      const auto dtype = bridge::toDType(result.scalar_type());
       if (!dtype) return fail(ErrorCode::BadInput, "{} gives a dtype that no graph has", m_call.op);
       m_call.results.push_back({*dtype, shapeOf(result)});
     }
@@ -175,7 +151,7 @@ class Trial {
  private:
   static at::Tensor draw(const rules::OperandText& operand, double density, at::Generator& generator) {
     const Shape& shape = operand.type.shape;
-    const at::ScalarType type = models::toScalarType(operand.type.dtype);
+    const at::ScalarType type = bridge::toScalarType(operand.type.dtype);
     if (operand.valuesBelow) {
       const std::int64_t high = std::max<std::int64_t>(1, *operand.valuesBelow);
       return at::randint(high, shape, generator, at::TensorOptions().dtype(at::kLong)).to(type);
@@ -404,4 +380,4 @@ Result<VerifyReport> verifyRules(const VerifyOptions& options, const Progress& p
   return report;
 }
 
-}  // namespace cleave::torch_rank
+}  // namespace cleave::torch_verify

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace cleave::torch_rank {
+namespace cleave::torch_verify {
 
 struct VerifyOptions {
   std::string op;      ///< only this operator ("aten::add.Tensor" or "add"); empty: all
@@ -51,4 +51,4 @@ std::string_view toText(Finding::Kind kind);
 /// BadUsage when no rule has the name; Cancelled.
 Result<VerifyReport> verifyRules(const VerifyOptions& options, const Progress& progress = {});
 
-}  // namespace cleave::torch_rank
+}  // namespace cleave::torch_verify

@@ -1,5 +1,7 @@
 // Shapes without values: every registered meta kernel and every leaf against LibTorch's CPU kernels, and inferResults.
-#include "libtorch/bridge/dtypes.h"
+#include "libtorch/bridge/arguments.h"
+#include "libtorch/bridge/operators.h"
+#include "libtorch/bridge/types.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/shape_functions.h"
 
@@ -93,34 +95,23 @@ const std::vector<Case>& cases() {
 const std::set<std::string> kRefused = {"aten::nonzero", "aten::_local_scalar_dense"};
 
 at::Tensor tensorOf(const TensorType& type) {
-  const at::ScalarType dtype = models::toScalarType(type.dtype);
+  const at::ScalarType dtype = bridge::toScalarType(type.dtype);
   return at::isFloatingType(dtype) ? at::rand(type.shape).softmax(type.shape.empty() ? 0 : -1).to(dtype)
                                    : at::ones(type.shape, dtype);
 }
 
-c10::IValue onCpu(const Argument& argument, const std::vector<at::Tensor>& tensors) {
-  if (const auto* id = std::get_if<ValueId>(&argument)) return tensors[id->index()];
-  if (const auto* list = std::get_if<Ints>(&argument)) return *list;
-  if (const auto* number = std::get_if<std::int64_t>(&argument)) return *number;
-  if (const auto* number = std::get_if<double>(&argument)) return *number;
-  if (const auto* flag = std::get_if<bool>(&argument)) return *flag;
-  if (const auto* dtype = std::get_if<DType>(&argument)) return static_cast<std::int64_t>(models::toScalarType(*dtype));
-  return {};
-}
-
 std::vector<TensorType> runOnCpu(const Case& test, const std::vector<Argument>& args) {
-  const std::string name = test.op;
-  const auto dot = name.find('.');
-  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
-      name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
+  const auto op = bridge::findOperator(test.op);
+  CLEAVE_CHECK(op.has_value(), "{}", test.op);
   std::vector<at::Tensor> tensors;
   for (const TensorType& type : test.operands) tensors.push_back(tensorOf(type));
-  torch::jit::Stack stack;
-  for (const Argument& argument : args) stack.push_back(onCpu(argument, tensors));
-  op.callBoxed(&stack);
+  const auto bound = bridge::bindArguments(args, op->schema(), at::kCPU);
+  CLEAVE_CHECK(bound.has_value(), "{}: {}", test.op, bound ? "" : bound.error().message);
+  torch::jit::Stack stack = bound->with([&](ValueId value) { return tensors[value.index()]; });
+  op->callBoxed(&stack);
   std::vector<TensorType> types;
   for (const c10::IValue& result : stack)
-    types.push_back({*models::toDType(result.toTensor().scalar_type()), result.toTensor().sizes().vec()});
+    types.push_back({*bridge::toDType(result.toTensor().scalar_type()), result.toTensor().sizes().vec()});
   return types;
 }
 

@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"
-#include "libtorch/bridge/dtypes.h"
+#include "libtorch/bridge/types.h"
 #include "libtorch/models/model_host.h"
 
 #include <ATen/ATen.h>
@@ -15,7 +15,7 @@ namespace cleave::tests {
 
 inline at::Tensor readTensor(const fs::path& file, const graph::TensorType& type, std::int64_t offset,
                              std::int64_t bytes) {
-  at::Tensor tensor = at::empty(type.shape, models::toScalarType(type.dtype));
+  at::Tensor tensor = at::empty(type.shape, bridge::toScalarType(type.dtype));
   const auto opened = RandomAccessFile::open(file);
   CLEAVE_CHECK(opened && opened->readAt(offset, {static_cast<std::byte*>(tensor.mutable_data_ptr()),
                                                  static_cast<std::size_t>(bytes)}),

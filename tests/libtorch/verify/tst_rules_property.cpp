@@ -6,7 +6,7 @@
 #include <QTest>
 
 using namespace cleave;
-using torch_rank::Finding;
+using torch_verify::Finding;
 
 class TstRulesProperty : public QObject {
   Q_OBJECT
@@ -21,15 +21,15 @@ class TstRulesProperty : public QObject {
   }
   void everyClaimIsTrueAndNoTrueSplitIsRefused() {
     QFETCH(QString, family);
-    torch_rank::VerifyOptions options;
+    torch_verify::VerifyOptions options;
     options.family = family.toStdString();
     options.seed = test::seed();
-    const auto report = torch_rank::verifyRules(options);
+    const auto report = torch_verify::verifyRules(options);
     QVERIFY2(report.has_value(), report ? "" : report.error().message.c_str());
     qInfo("%lld calls, %lld claims run, %lld conflicts", static_cast<long long>(report->calls),
           static_cast<long long>(report->claims), static_cast<long long>(report->conflicts));
     for (const Finding& finding : report->findings) {
-      qWarning("%s: %s => %s\n    %s", std::string(torch_rank::toText(finding.kind)).c_str(), finding.call.c_str(),
+      qWarning("%s: %s => %s\n    %s", std::string(torch_verify::toText(finding.kind)).c_str(), finding.call.c_str(),
                finding.claim.c_str(), finding.detail.c_str());
     }
     for (const std::string& op : report->unproved) qWarning("no claim of %s was run", op.c_str());
@@ -38,7 +38,7 @@ class TstRulesProperty : public QObject {
   }
 
   void namesAnOperatorThatHasNoRule() {
-    const auto report = torch_rank::verifyRules({.op = "aten::no_such_thing"});
+    const auto report = torch_verify::verifyRules({.op = "aten::no_such_thing"});
     QVERIFY(!report.has_value());
     QVERIFY(report.error().code == ErrorCode::BadUsage);
     QVERIFY(report.error().message.find("no_such_thing") != std::string::npos);

@@ -4,7 +4,7 @@
 /// The library is the only part of Cleave that links CUDA. `cleave-rank` loads it for the backend nccl alone, before
 /// anything else asks LibTorch for a device, and never unloads it. Both sides are built from the same tree and
 /// LibTorch, so C++ types may cross.
-#include "libtorch/bridge/device_queue.h"
+#include "libtorch/rank/device_queue.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>

@@ -1,9 +1,12 @@
-#include "libtorch/bridge/dtypes.h"
+#include "libtorch/bridge/types.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <utility>
 
-namespace cleave::models {
+namespace cleave::bridge {
 namespace {
 
 using graph::DType;
@@ -38,4 +41,11 @@ std::optional<DType> toDType(at::ScalarType type) {
   return std::nullopt;
 }
 
-}  // namespace cleave::models
+std::string describe(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "absent";
+  const auto dtype = toDType(tensor.scalar_type());
+  const std::string_view type = dtype ? graph::toText(*dtype) : std::string_view(c10::toString(tensor.scalar_type()));
+  return fmt::format("{}[{}]", type, fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ","));
+}
+
+}  // namespace cleave::bridge

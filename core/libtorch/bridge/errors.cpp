@@ -1,0 +1,79 @@
+#include "libtorch/bridge/errors.h"
+
+#include "base/exhaustion.h"
+
+#include <c10/util/Exception.h>
+
+#include <new>
+#include <optional>
+#include <system_error>
+
+namespace cleave::bridge {
+namespace {
+
+std::string phraseOf(std::string text) {
+  if (const auto op = text.find(": attempted to run this operator with Meta tensors"); op != std::string::npos)
+    return "no rule for the shape of " + text.substr(0, op) + "'s result is known";
+  text = text.substr(0, text.find('\n'));
+  while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+class Translator {
+ public:
+  Translator(Wording wording) : m_wording(wording) {}
+  Error lacking(std::string what) const {
+    if (m_wording == Wording::Sentence) what += '.';
+    return {ErrorCode::Environment, std::move(what)};
+  }
+  Error said(ErrorCode code, std::string text) const {
+    // Gloo and c10d have no types for what there is no more of, and quote the system.
+    if (auto words = exhaustionQuotedIn(text)) return lacking(*std::move(words));
+    return {code, m_wording == Wording::Sentence ? sentenceOf(std::move(text)) : phraseOf(std::move(text))};
+  }
+  /// c10::Error::what() looks up the names of a whole stack, which takes milliseconds.
+  Error said(ErrorCode code, const c10::Error& error) const { return said(code, error.what_without_backtrace()); }
+
+ private:
+  Wording m_wording;
+};
+
+}  // namespace
+
+std::string sentenceOf(std::string text) {
+  // c10d writes its own stack behind an empty line or "Exception raised from".
+  for (const char* mark : {"\n\n", "\nException raised from", " (function operator())"})
+    text = text.substr(0, text.find(mark));
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  if (!text.empty() && text.back() != '.') text += '.';
+  return text.empty() ? "an unknown error." : text;
+}
+
+Error currentError(ErrorCode code, Wording wording) {
+  const Translator translator(wording);
+  try {
+    throw;
+  } catch (const c10::OutOfMemoryError& error) {
+    return translator.said(ErrorCode::Environment, error);
+  } catch (const c10::AcceleratorError& error) {
+    return translator.said(ErrorCode::Environment, error);
+  } catch (const c10::DistError& error) {
+    return translator.said(ErrorCode::RankFailed, error);
+  } catch (const c10::Error& error) {
+    return translator.said(code, error);
+  } catch (const std::bad_alloc&) {
+    return translator.lacking(noMemoryInWords());
+  } catch (const std::system_error& error) {
+    // std::thread's.
+    if (error.code() == std::errc::resource_unavailable_try_again) return translator.lacking(noThreadInWords());
+    if (auto words = exhaustionInWords(error.code().value())) return translator.lacking(*std::move(words));
+    return translator.said(code, std::string(error.what()));
+  } catch (const std::exception& error) {
+    return translator.said(code, std::string(error.what()));
+  }
+}
+
+}  // namespace cleave::bridge

@@ -1,0 +1,45 @@
+#include "libtorch/bridge/operators.h"
+
+namespace cleave::bridge {
+
+std::optional<c10::OperatorHandle> findOperator(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const std::string_view overload = dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
+  return c10::Dispatcher::singleton().findSchema({std::string(name.substr(0, dot)), std::string(overload)});
+}
+
+std::string nameOf(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + '.' + name.overload_name;
+}
+
+Result<c10::OperatorHandle> findForProgram(const std::string& name) {
+  // `view` wants strides that fit; which strides a local tensor has depends on the plan. `reshape` is the same where
+  // they do.
+  constexpr std::string_view kDefault = ".default";
+  const std::string actual = name == "aten::view"       ? "aten::reshape"
+                             : name.ends_with(kDefault) ? name.substr(0, name.size() - kDefault.size())
+                                                        : name;
+  const auto op = findOperator(actual);
+  if (!op) return fail(ErrorCode::BadInput, "LibTorch knows no such operator.");
+  if (op->schema().is_mutable())
+    return fail(ErrorCode::BadInput, "the operator overwrites its arguments; programs are functional.");
+  if (op->schema().name() == "aten::from_file") return fail(ErrorCode::BadInput, "the operator reads files.");
+  return *op;
+}
+
+Result<std::vector<at::Tensor>> call(const c10::OperatorHandle& op, std::vector<c10::IValue>& stack) {
+  op.callBoxed(stack);
+  std::vector<at::Tensor> results;
+  for (c10::IValue& value : stack) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) results.push_back(tensor);
+    } else if (value.isTensor()) {
+      results.push_back(std::move(value).toTensor());
+    } else {
+      return fail(ErrorCode::BadInput, "the operator gives a {}, not a tensor.", value.tagKind());
+    }
+  }
+  return results;
+}
+
+}  // namespace cleave::bridge

@@ -1,0 +1,19 @@
+#pragma once
+/// Cleave's element types and LibTorch's, and tensors in words. LibTorch inside.
+#include "graph/types.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+
+namespace cleave::bridge {
+
+at::ScalarType toScalarType(graph::DType dtype);
+/// nullopt for types a graph cannot hold (complex, quantized).
+std::optional<graph::DType> toDType(at::ScalarType type);
+
+/// "f32[2,8]" for a tensor; "absent" for an undefined one.
+std::string describe(const at::Tensor& tensor);
+
+}  // namespace cleave::bridge

@@ -1,0 +1,29 @@
+#include "libtorch/capture/operator_arguments.h"
+
+#include "libtorch/bridge/arguments.h"
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/operators.h"
+
+namespace cleave::torch_capture {
+
+std::optional<std::vector<OperatorArgument>> argumentsOf(std::string_view op) {
+  const auto handle = bridge::findOperator(op);
+  if (!handle) return std::nullopt;
+  std::vector<OperatorArgument> arguments;
+  for (const c10::Argument& wanted : handle->schema().arguments()) {
+    OperatorArgument& argument = arguments.emplace_back();
+    const bridge::ArgumentKind kind = bridge::argumentKind(wanted);
+    argument.name = wanted.name();
+    argument.isElementType = kind == bridge::ArgumentKind::ElementType;
+    argument.isDevice = kind == bridge::ArgumentKind::Device;
+    if (!wanted.default_value()) continue;
+    // Defaults hold no tensors, so there is none to look up. One that a graph cannot hold must be given.
+    const auto byDefault = [&]() -> Result<graph::Argument> {
+      return bridge::toArgument(*wanted.default_value(), kind, {});
+    };
+    if (auto held = bridge::translated(byDefault, ErrorCode::BadInput)) argument.byDefault = *std::move(held);
+  }
+  return arguments;
+}
+
+}  // namespace cleave::torch_capture
