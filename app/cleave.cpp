@@ -1,4 +1,4 @@
-// The window. Wires; what it does lives in views/.
+// The window and the session it shows. Wires; what they do lives in views/.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -86,13 +86,14 @@ int main(int argc, char** argv) {
   const bool isScript = !options.script.empty();
   const bool isDark = !isScript && QSettings().value(QStringLiteral("window/dark")).toBool();
   views::applyTheme(isDark);
-  views::MainWindow window(!isScript);
+  views::Session session;
+  views::MainWindow window(session, !isScript);
   if (isDark) window.setDarkTheme(true);
   window.show();
   if (!isScript && !options.model.empty())
     QTimer::singleShot(0, &window, [&] { window.openPath(views::toQ(options.model)); });
   const int code = isScript ? runScript(window, options) : QApplication::exec();
-  window.document().shutdown();
+  session.shutdown();
   if (!views::Worker::hasLeftBehind()) return code;
   std::fflush(nullptr);
   std::_Exit(code);  // a thread still works on what destructors would take apart

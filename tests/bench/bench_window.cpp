@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "tests/bench/bench.h"
+#include "tests/support/session_window.h"
 #include "views/window/graph_area.h"
 #include "views/window/main_window.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using namespace cleave;
 using namespace cleave::views;
+using namespace cleave::views::testing;
 
 constexpr int kSteps = 200;
 
@@ -34,17 +36,17 @@ void settle(MainWindow& window) {
 
 /// F10, until the new state is there and painted.
 void stepOnce(MainWindow& window) {
-  const Document& document = window.document();
-  const StepId wanted = document.wantedStep() + 1;
+  Session& session = window.session();
+  const StepId wanted = session.debugger().wantedStep() + 1;
   QTest::keyClick(&window, Qt::Key_F10);
-  waitUntil([&] { return document.stepState() && document.stepState()->step == wanted; });
+  waitUntil([&] { return session.debugger().state() && session.debugger().state()->step == wanted; });
   QCoreApplication::sendPostedEvents();
   QCoreApplication::processEvents();
 }
 
 void stepThrough(bench::Bench& bench, MainWindow& window, const std::string& panel) {
   window.raiseDock(QString::fromStdString(panel));
-  window.document().seek(window.document().stepCount() / 3);
+  window.session().debugger().seek(window.session().debugger().stepCount() / 3);
   settle(window);
   const double before = threadMs();
   bench.measure(
@@ -61,11 +63,11 @@ BENCH_CASE("window/step-126-layers") {
   char name[] = "cleave-bench";
   char* arguments[] = {name, nullptr};
   QApplication app(count, arguments);
-  MainWindow window(false);
+  SessionWindow window;
   window.resize(1400, 900);
   window.show();
-  window.document().setEngine(solve::Engine::Reference);
+  window.session().settings().setEngine(solve::Engine::Reference);
   window.openPath(QStringLiteral(CLEAVE_SOURCE_DIR "/tests/data/models/llama-126-layers"));
-  waitUntil([&] { return window.document().plan() && window.isSettled(); });
+  waitUntil([&] { return window.session().plans().plan() && window.isSettled(); });
   for (const char* panel : {"Layers", "Nodes", "Search"}) stepThrough(bench, window, panel);
 }

@@ -11,19 +11,18 @@ QString asLabel(QString clause) {
   return clause;
 }
 
-Offer changeOffer(Document& document, const QString& html, const solve::Change& change) {
+Offer changeOffer(Plans& plans, const QString& html, const solve::Change& change) {
   return {html, changeText(change), QObject::tr("%1 and solve again").arg(changeText(change)),
-          [&document, change] { document.applyChange(change); }};
+          [&plans, change] { plans.applyChange(change); }};
 }
 
 /// What a button can do about a constraint; an offer without a button where nothing that was tried brings a plan.
-Offer constraintOffer(Document& document, const solve::Constraint& constraint) {
-  const graph::Graph& graph = *document.graph();
+Offer constraintOffer(Plans& plans, const graph::Graph& graph, const solve::Constraint& constraint) {
   QString html = proseHtml(constraint.text, graph);
   if (constraint.node.isValid() && constraint.node.index() < graph.nodes.size() && !html.contains(QLatin1String("<a ")))
     html = QStringLiteral("%1: %2").arg(nodeLink(graph, constraint.node), html);
   html = QStringLiteral("• %1").arg(html);
-  if (constraint.offer) return changeOffer(document, html, *constraint.offer);
+  if (constraint.offer) return changeOffer(plans, html, *constraint.offer);
   return {html, {}, {}, {}};
 }
 
@@ -35,9 +34,10 @@ QString figureRow(const QString& name, const QString& before, const QString& aft
 
 QString changeText(const solve::Change& change) { return asLabel(prose(solve::toText(change))); }
 
-std::vector<Offer> coreOffers(Document& document, const solve::Core& core) {
+std::vector<Offer> coreOffers(Plans& plans, const graph::Graph& graph, const solve::Core& core) {
   std::vector<Offer> offers;
-  for (const solve::Constraint& constraint : core.constraints) offers.push_back(constraintOffer(document, constraint));
+  for (const solve::Constraint& constraint : core.constraints)
+    offers.push_back(constraintOffer(plans, graph, constraint));
   return offers;
 }
 
@@ -55,23 +55,24 @@ QString figuresTable(const solve::Figures& before, const solve::Figures& after, 
                 figureRow(QObject::tr("time a step"), time(before), time(after))});
 }
 
-std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Remedy>& remedies,
+std::vector<Offer> remedyOffers(Plans& plans, const graph::Graph& graph, const std::vector<solve::Remedy>& remedies,
                                 const TextColors& colors) {
   std::vector<Offer> offers;
   for (const solve::Remedy& remedy : remedies) {
-    const QString html = QStringLiteral("%1%2").arg(proseHtml(remedy.text, *document.graph()),
-                                                    figuresTable(remedy.before, remedy.after, colors));
-    offers.push_back(changeOffer(document, html, remedy.change));
+    const QString html =
+        QStringLiteral("%1%2").arg(proseHtml(remedy.text, graph), figuresTable(remedy.before, remedy.after, colors));
+    offers.push_back(changeOffer(plans, html, remedy.change));
   }
   return offers;
 }
 
-std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, const TextColors& colors) {
+std::vector<Offer> fitOffers(Plans& plans, const plan::ModelInfo& info, const pipeline::Fits& fits,
+                             const TextColors& colors) {
   std::vector<Offer> offers;
   if (!fits.found.empty()) offers.push_back({heading(QObject::tr("What fits, each tried alone"), colors), {}, {}, {}});
   for (const pipeline::Fit& fit : fits.found) {
     const QString change = toQ(fit.change);
-    const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(document.model()->info);
+    const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(info);
     QString tip = QObject::tr("As on the command line: %1").arg(toQ(fit.flags));
     if (isOtherGraph)
       tip += QObject::tr(
@@ -80,7 +81,7 @@ std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, con
         {QObject::tr("With <b>%1</b>: %2 a rank, %3 a step")
              .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
          isOtherGraph ? QObject::tr("Capture again with %1").arg(change) : QObject::tr("Solve with %1").arg(change),
-         tip, [&document, fit] { document.applyFit(fit); }});
+         tip, [&plans, fit] { plans.applyFit(fit); }});
   }
   QStringList rest = toQ(pipeline::restText(fits)).trimmed().split(QLatin1Char('\n'), Qt::SkipEmptyParts);
   for (QString& line : rest) line = line.toHtmlEscaped();
@@ -88,13 +89,13 @@ std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, con
   return offers;
 }
 
-AnswerText answerText(Document& document, const WhyNotReply& reply, const TextColors& colors) {
+AnswerText answerText(Plans& plans, const graph::Graph& graph, const WhyNotReply& reply, const TextColors& colors) {
   if (reply.isPending()) return {quiet(QObject::tr("Trying it …"), colors), {}};
   if (!reply.answer) return {reply.failure.toHtmlEscaped(), {}};
   const solve::WhyNot& answer = *reply.answer;
   AnswerText text;
   QStringList sentences;
-  for (const solve::Sentence& sentence : answer.sentences) sentences << sentenceHtml(sentence, *document.graph());
+  for (const solve::Sentence& sentence : answer.sentences) sentences << sentenceHtml(sentence, graph);
   for (const QString& sentence : sentences) text.html += QStringLiteral("<p>%1</p>").arg(sentence);
   if (answer.extraFs || answer.extraBytes)
     text.html += QStringLiteral("<p><b>%1</b> %2</p>")
@@ -104,10 +105,10 @@ AnswerText answerText(Document& document, const WhyNotReply& reply, const TextCo
     text.html += heading(answer.core.isIrreducible ? QObject::tr("These cannot hold together; each one is needed")
                                                    : QObject::tr("These cannot hold together"),
                          colors);
-  text.offers = coreOffers(document, answer.core);
+  text.offers = coreOffers(plans, graph, answer.core);
   if (answer.pin) {
     const solve::Change pin{solve::ChangeKind::AddPin, *answer.pin};
-    text.offers.push_back(changeOffer(document, {}, pin));
+    text.offers.push_back(changeOffer(plans, {}, pin));
   }
   return text;
 }

@@ -1,9 +1,10 @@
 #pragma once
 /// What panels offer to do about an answer: why-not replies, sets of constraints, remedies. Words, figures and a button
-/// for each; a button changes the document's demands and solves again.
+/// for each; a button changes the demands and solves again.
 #include "views/panels/panel_parts.h"
 #include "views/panels/rich_text.h"
-#include "views/session/document.h"
+#include "views/session/answers.h"
+#include "views/session/plans.h"
 
 namespace cleave::views {
 
@@ -11,22 +12,23 @@ namespace cleave::views {
 QString changeText(const solve::Change& change);
 
 /// One for each constraint, in order; those that a user can lift have a button.
-std::vector<Offer> coreOffers(Document& document, const solve::Core& core);
+std::vector<Offer> coreOffers(Plans& plans, const graph::Graph& graph, const solve::Core& core);
 
 /// Layers split, bytes a rank and predicted time, before and after, as a small table.
 QString figuresTable(const solve::Figures& before, const solve::Figures& after, const TextColors& colors);
 /// Best first, each with its figures.
-std::vector<Offer> remedyOffers(Document& document, const std::vector<solve::Remedy>& remedies,
+std::vector<Offer> remedyOffers(Plans& plans, const graph::Graph& graph, const std::vector<solve::Remedy>& remedies,
                                 const TextColors& colors);
 
 /// Where the budget leaves no plan: what fits, each with its figures and a button that solves with it.
-std::vector<Offer> fitOffers(Document& document, const pipeline::Fits& fits, const TextColors& colors);
+std::vector<Offer> fitOffers(Plans& plans, const plan::ModelInfo& info, const pipeline::Fits& fits,
+                             const TextColors& colors);
 
 /// The answer to a why-not question: what it says, and what can be done about it.
 struct AnswerText {
   QString html;
   std::vector<Offer> offers;
 };
-AnswerText answerText(Document& document, const WhyNotReply& reply, const TextColors& colors);
+AnswerText answerText(Plans& plans, const graph::Graph& graph, const WhyNotReply& reply, const TextColors& colors);
 
 }  // namespace cleave::views

@@ -72,11 +72,11 @@ Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Grap
   return b;
 }
 
-BreakpointsModel::BreakpointsModel(Document& document, QObject* parent)
-    : QAbstractTableModel(parent), m_document(document), m_shown(document.breakpoints()) {
-  connect(&document, &Document::breakpointsChanged, this, [this] {
+BreakpointsModel::BreakpointsModel(const OpenedModel& opened, Debugger& debugger, QObject* parent)
+    : QAbstractTableModel(parent), m_opened(opened), m_debugger(debugger), m_shown(debugger.breakpoints()) {
+  connect(&debugger, &Debugger::breakpointsChanged, this, [this] {
     beginResetModel();
-    m_shown = m_document.breakpoints();
+    m_shown = m_debugger.breakpoints();
     endResetModel();
   });
 }
@@ -89,7 +89,7 @@ int BreakpointsModel::columnCount(const QModelIndex& parent) const { return pare
 QVariant BreakpointsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const solve::Breakpoint& breakpoint = m_shown[static_cast<std::size_t>(index.row())];
-  if (role == Qt::DisplayRole || role == kSortRole) return describe(breakpoint, m_document.graph());
+  if (role == Qt::DisplayRole || role == kSortRole) return describe(breakpoint, m_opened.graph());
   if (role == Qt::CheckStateRole) return int(breakpoint.enabled ? Qt::Checked : Qt::Unchecked);
   if (role == kTargetRole && breakpoint.node.isValid()) return QStringLiteral("node:%1").arg(breakpoint.node.raw());
   return {};
@@ -97,7 +97,7 @@ QVariant BreakpointsModel::data(const QModelIndex& index, int role) const {
 
 bool BreakpointsModel::setData(const QModelIndex& index, const QVariant& value, int role) {
   if (!index.isValid() || role != Qt::CheckStateRole) return false;
-  m_document.setBreakpointEnabled(index.row(), value.toInt() == Qt::Checked);
+  m_debugger.setBreakpointEnabled(index.row(), value.toInt() == Qt::Checked);
   return true;
 }
 

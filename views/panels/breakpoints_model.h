@@ -1,8 +1,9 @@
 #pragma once
-/// The breakpoints of a document: a check box, what it waits for, in words.
+/// The breakpoints of the debugger: a check box, what it waits for, in words.
 #include <QAbstractTableModel>
 
-#include "views/session/document.h"
+#include "views/session/debugger.h"
+#include "views/session/opened_model.h"
 
 namespace cleave::views {
 
@@ -15,7 +16,7 @@ Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Grap
 class BreakpointsModel : public QAbstractTableModel {
   Q_OBJECT
  public:
-  explicit BreakpointsModel(Document& document, QObject* parent = nullptr);
+  BreakpointsModel(const OpenedModel& opened, Debugger& debugger, QObject* parent = nullptr);
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
@@ -24,7 +25,8 @@ class BreakpointsModel : public QAbstractTableModel {
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Debugger& m_debugger;
   std::vector<solve::Breakpoint> m_shown;
 };
 

@@ -17,8 +17,15 @@ namespace {
 constexpr int kOffersShare = 60;  ///< percent of the card that remedies may take; the rest scrolls
 }
 
-ConflictCard::ConflictCard(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_text(new LinkText(document)), m_offers(new OfferList(document)) {
+ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& debugger, Selection& selection,
+                           Answers& answers, QWidget* parent)
+    : QWidget(parent),
+      m_opened(opened),
+      m_plans(plans),
+      m_debugger(debugger),
+      m_answers(answers),
+      m_text(new LinkText(selection)),
+      m_offers(new OfferList(selection)) {
   m_text->setEmptyText(tr(
       "When the search meets a dead end, this card says which values cause it, what was tried, and what helps. Solve "
       "a model, then press F8."));
@@ -41,43 +48,44 @@ ConflictCard::ConflictCard(Document& document, QWidget* parent)
   layout->addWidget(m_offers);
   layout->addLayout(buttons);
   connect(copyButton, &QPushButton::clicked, this, &ConflictCard::copy);
-  connect(previous, &QPushButton::clicked, &document, &Document::previousConflict);
-  connect(next, &QPushButton::clicked, &document, &Document::nextConflict);
-  m_refreshTimer = refreshOn(this, document, [this] { refresh(); },
-                             {&Document::stepChanged, &Document::planChanged, &Document::traceChanged,
-                              &Document::remediesChanged, &Document::modelChanged});
-  const auto enable = [=, &document] {
-    for (QPushButton* button : {copyButton, previous, next}) button->setEnabled(document.trace() != nullptr);
+  connect(previous, &QPushButton::clicked, &debugger, &Debugger::previousConflict);
+  connect(next, &QPushButton::clicked, &debugger, &Debugger::nextConflict);
+  m_refresh = new RefreshTimer(this, [this] { refresh(); });
+  m_refresh->follow(debugger, {&Debugger::stepChanged, &Debugger::traceChanged}).follow(plans, {&Plans::planChanged});
+  m_refresh->follow(answers, {&Answers::remediesChanged}).follow(opened, {&OpenedModel::changed});
+  const auto enable = [=, &debugger] {
+    for (QPushButton* button : {copyButton, previous, next}) button->setEnabled(debugger.trace() != nullptr);
   };
-  connect(&document, &Document::traceChanged, this, enable);
+  connect(&debugger, &Debugger::traceChanged, this, enable);
   enable();
 }
 
 void ConflictCard::refresh() {
-  m_text->showHtml(conflictText(m_document, TextColors::of(palette())), false);
+  m_text->showHtml(conflictText(m_plans, m_debugger, TextColors::of(palette())), false);
   refreshOffers();
 }
 
 /// The remedies for what the card shows: this conflict, no solution, or layers that stayed whole.
 void ConflictCard::refreshOffers() {
   const TextColors colors = TextColors::of(palette());
-  const auto& state = m_document.stepState();
-  const auto& solved = m_document.solved();
-  if (!m_document.graph() || !solved) return m_offers->clear();
+  const auto& state = m_debugger.state();
+  const auto& solved = m_plans.solved();
+  if (!m_opened.graph() || !solved) return m_offers->clear();
   const bool hasConflict = state && state->conflict;
   const bool hasSolution = solved->result.solution.has_value();
   std::vector<Offer> offers;
   QString head;
-  const auto& remedies = m_document.remedies();
+  const auto& remedies = m_answers.remedies();
   const solve::Core& core = solved->result.core;
   if (!hasSolution && !core.constraints.empty()) {
     head = heading(
         core.isIrreducible ? tr("These cannot hold together; each one is needed") : tr("These cannot hold together"),
         colors);
-    offers = coreOffers(m_document, core);
+    offers = coreOffers(m_plans, *m_opened.graph(), core);
   }
   if (remedies && remedies->fits)
-    for (Offer& offer : fitOffers(m_document, *remedies->fits, colors)) offers.push_back(std::move(offer));
+    for (Offer& offer : fitOffers(m_plans, m_opened.model()->info, *remedies->fits, colors))
+      offers.push_back(std::move(offer));
   const QString title = hasConflict   ? tr("What helps here, best first, other ranks last")
                         : hasSolution ? tr("What would split more, best first, other ranks last")
                                       : tr("What gives a plan, best first, other ranks last");
@@ -85,10 +93,11 @@ void ConflictCard::refreshOffers() {
     offers.push_back({quiet(remedies->failure.toHtmlEscaped(), colors), {}, {}, {}});
   } else if (remedies && !remedies->offers.empty()) {
     offers.push_back({heading(title, colors), {}, {}, {}});
-    for (Offer& offer : remedyOffers(m_document, remedies->offers, colors)) offers.push_back(std::move(offer));
+    for (Offer& offer : remedyOffers(m_plans, *m_opened.graph(), remedies->offers, colors))
+      offers.push_back(std::move(offer));
   } else if (remedies && !remedies->fits && (hasConflict || !hasSolution)) {
     offers.push_back({quiet(tr("No single change that was tried helps."), colors), {}, {}, {}});
-  } else if (m_document.isPending(Question::Remedies)) {
+  } else if (m_answers.isPending(AnswerKind::Remedies)) {
     offers.push_back({quiet(tr("Trying changes that could help …"), colors), {}, {}, {}});
   }
   m_offers->setOffers(head, std::move(offers));
@@ -107,7 +116,7 @@ void ConflictCard::resizeEvent(QResizeEvent* event) {
 
 void ConflictCard::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) m_refreshTimer->start();
+  if (event->type() == QEvent::PaletteChange) m_refresh->start();
 }
 
 }  // namespace cleave::views

@@ -3,13 +3,13 @@
 
 namespace cleave::views {
 
-QString conflictText(const Document& document, const TextColors& colors) {
-  const auto& state = document.stepState();
-  if (!document.trace() || !state) return {};
-  const graph::Graph& graph = *document.trace()->problem()->graph;
+QString conflictText(const Plans& plans, const Debugger& debugger, const TextColors& colors) {
+  const auto& state = debugger.state();
+  if (!debugger.trace() || !state) return {};
+  const graph::Graph& graph = *debugger.trace()->problem()->graph;
   if (!state->conflict) {
-    const solve::SearchStats stats = document.trace()->stats();
-    if (const auto& solved = document.solved(); solved && solved->result.outcome == solve::Outcome::NoSolution) {
+    const solve::SearchStats stats = debugger.trace()->stats();
+    if (const auto& solved = plans.solved(); solved && solved->result.outcome == solve::Outcome::NoSolution) {
       QString html = QStringLiteral("<p><b style=\"color:%1\">✕ %2</b></p>")
                          .arg(colors.conflict, toQ(solve::noSolutionText(solved->result)) + QLatin1Char('.'));
       QStringList lines;
@@ -22,7 +22,7 @@ QString conflictText(const Document& document, const TextColors& colors) {
                 lineList(lines);
       return html;
     }
-    const bool isWeighed = document.trace()->engine() == solve::Engine::Optimal;
+    const bool isWeighed = debugger.trace()->engine() == solve::Engine::Optimal;
     if (stats.conflicts == 0 && isWeighed)
       return QObject::tr(
           "<p>This search met no conflict: it weighs whole plans by time and memory instead of trying one "
@@ -43,7 +43,7 @@ QString conflictText(const Document& document, const TextColors& colors) {
           ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
           : QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step));
   QString html;
-  if (const auto& solved = document.solved();
+  if (const auto& solved = plans.solved();
       solved && solved->result.outcome == solve::Outcome::NoSolution && !solved->result.core.constraints.empty())
     html = quiet(QObject::tr("%1. Below stands why; this is one of the dead ends on the way.")
                      .arg(toQ(solve::noSolutionText(solved->result))),

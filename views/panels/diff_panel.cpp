@@ -116,9 +116,13 @@ QString whyNothing(const Branch& branch, bool isShown) {
                          : QObject::tr(": show %1, and the conflict card says why.").arg(branch.name));
 }
 
-DiffPanel::DiffPanel(Document& document, QWidget* parent)
+DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans, const Jobs& jobs,
+                     Selection& selection, QWidget* parent)
     : QWidget(parent),
-      m_document(document),
+      m_opened(opened),
+      m_settings(settings),
+      m_plans(plans),
+      m_jobs(jobs),
       m_empty(new EmptyState),
       m_full(new QWidget),
       m_labels(new QLabel),
@@ -127,7 +131,7 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
       m_keep(new QPushButton(tr("Keep B"))),
       m_back(new QPushButton(tr("Back to A"))),
       m_body(new QBoxLayout(QBoxLayout::TopToBottom)),
-      m_figures(new LinkText(document)),
+      m_figures(new LinkText(selection)),
       m_model(new DiffModel(this)),
       m_table(new TablePanel(m_model, tr("Filter changes"), tr("Every layer and value lies alike in both plans."))) {
   for (QPushButton* button : {m_showA, m_showB}) {
@@ -167,25 +171,25 @@ DiffPanel::DiffPanel(Document& document, QWidget* parent)
   layout->addWidget(m_empty);
   layout->addWidget(m_full);
 
-  connect(m_showA, &QPushButton::clicked, this, [this] { m_document.showBranch(0); });
-  connect(m_showB, &QPushButton::clicked, this, [this] { m_document.showBranch(1); });
-  connect(m_keep, &QPushButton::clicked, &document, &Document::keepBranch);
-  connect(m_back, &QPushButton::clicked, &document, &Document::dropBranch);
-  connect(m_empty, &EmptyState::acted, &document, &Document::solve);
-  connect(m_table, &TablePanel::targetChosen, &document, &Document::follow);
-  refreshOn(this, document, [this] { refresh(); },
-            {&Document::branchesChanged, &Document::planChanged, &Document::modelChanged, &Document::settingsChanged,
-             &Document::pinsChanged, &Document::activityChanged});
+  connect(m_showA, &QPushButton::clicked, this, [this] { m_plans.showBranch(0); });
+  connect(m_showB, &QPushButton::clicked, this, [this] { m_plans.showBranch(1); });
+  connect(m_keep, &QPushButton::clicked, &plans, &Plans::keepBranch);
+  connect(m_back, &QPushButton::clicked, &plans, &Plans::dropBranch);
+  connect(m_empty, &EmptyState::acted, &settings, &Settings::solve);
+  connect(m_table, &TablePanel::targetChosen, &selection, &Selection::follow);
+  auto* timer = new RefreshTimer(this, [this] { refresh(); });
+  timer->follow(plans, {&Plans::branchesChanged, &Plans::planChanged}).follow(opened, {&OpenedModel::changed});
+  timer->follow(settings, {&Settings::changed, &Settings::demandsChanged}).follow(jobs, {&Jobs::activityChanged});
   refresh();
 }
 
 void DiffPanel::refresh() {
-  const bool isFull = m_document.branches().size() == 2;
+  const bool isFull = m_plans.branches().size() == 2;
   m_full->setVisible(isFull);
   m_empty->setVisible(!isFull);
   if (!isFull) {
     m_shown.reset();
-    const bool canSolve = m_document.model() && m_document.activity() == Activity::Idle && m_document.isOutdated();
+    const bool canSolve = m_opened.model() && m_jobs.activity() == Activity::Idle && m_plans.isOutdated();
     return m_empty->say(emptyText(), canSolve ? tr("Solve with the changes") : QString());
   }
   refreshHead();
@@ -194,12 +198,12 @@ void DiffPanel::refresh() {
 
 QString DiffPanel::emptyText() const {
   const QString promise = tr("Two plans stand here side by side: A before a change, B after it.");
-  if (!m_document.model()) return tr("%1 Open a model to begin.").arg(promise);
+  if (!m_opened.model()) return tr("%1 Open a model to begin.").arg(promise);
   return tr("%1 Pin or forbid a strategy, lift a demand, or change a setting, and solve again.").arg(promise);
 }
 
 void DiffPanel::refreshHead() {
-  const auto& branches = m_document.branches();
+  const auto& branches = m_plans.branches();
   QStringList lines;
   const auto name = [&](QPushButton* button, const Branch& branch) {
     button->setToolTip(tr("Show %1 in every view: %2").arg(branch.name, branch.label));
@@ -209,23 +213,23 @@ void DiffPanel::refreshHead() {
   name(m_showA, branches[0]);
   name(m_showB, branches[1]);
   m_labels->setText(lines.join(QStringLiteral("<br>")));
-  (m_document.shownBranch() == 0 ? m_showA : m_showB)->setChecked(true);
-  const bool isIdle = m_document.activity() == Activity::Idle;
+  (m_plans.shownBranch() == 0 ? m_showA : m_showB)->setChecked(true);
+  const bool isIdle = m_jobs.activity() == Activity::Idle;
   for (QPushButton* button : {m_showA, m_showB, m_keep, m_back}) button->setEnabled(isIdle);
 }
 
 void DiffPanel::refreshDiff() {
-  const auto& diff = m_document.planDiff();
+  const auto& diff = m_plans.diff();
   const TextColors colors = TextColors::of(palette());
   if (!diff) {
     m_shown.reset();
     m_model->setRows({});
     m_table->hide();
     QString text;
-    const auto& branches = m_document.branches();
+    const auto& branches = m_plans.branches();
     for (std::size_t i = 0; i < branches.size(); ++i)
-      if (!branches[i].plan) text = whyNothing(branches[i], i == m_document.shownBranch());
-    if (text.isEmpty()) text = m_document.planDiffFailure();
+      if (!branches[i].plan) text = whyNothing(branches[i], i == m_plans.shownBranch());
+    if (text.isEmpty()) text = m_plans.diffFailure();
     if (text.isEmpty()) text = tr("Comparing …");
     return m_figures->showHtml(QStringLiteral("<p>%1</p>").arg(text.toHtmlEscaped()), false);
   }
@@ -233,7 +237,7 @@ void DiffPanel::refreshDiff() {
   m_figures->showHtml(diffFigures(*diff, colors), true);
   if (diff == m_shown) return;
   m_shown = diff;
-  m_model->setRows(diffRows(*diff, *m_document.graph()));
+  m_model->setRows(diffRows(*diff, *m_opened.graph()));
 }
 
 void DiffPanel::resizeEvent(QResizeEvent* event) {

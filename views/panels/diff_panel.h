@@ -4,7 +4,8 @@
 #include <QWidget>
 
 #include "views/panels/rich_text.h"
-#include "views/session/document.h"
+#include "views/session/plans.h"
+#include "views/session/selection.h"
 
 class QBoxLayout;
 class QLabel;
@@ -24,7 +25,8 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors);
 class DiffPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit DiffPanel(Document& document, QWidget* parent = nullptr);
+  DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans, const Jobs& jobs, Selection& selection,
+            QWidget* parent = nullptr);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -35,7 +37,10 @@ class DiffPanel : public QWidget {
   void refreshHead();
   void refreshDiff();
   QString emptyText() const;
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Settings& m_settings;
+  Plans& m_plans;
+  const Jobs& m_jobs;
   EmptyState* m_empty;
   QWidget* m_full;
   QLabel* m_labels;  ///< what A and B are, whole

@@ -7,7 +7,7 @@
 #include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/panels/chip_delegate.h"
-#include "views/session/document_state.h"
+#include "views/session/step_state.h"
 
 namespace cleave::views {
 

@@ -20,14 +20,21 @@ namespace {
 constexpr int kOffersShare = 45;  ///< percent of the panel that an answer may take; the rest scrolls
 }
 
-DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
+DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Debugger& debugger,
+                             Selection& selection, Answers& answers, Notices& notices, QWidget* parent)
     : QWidget(parent),
-      m_document(document),
+      m_opened(opened),
+      m_settings(settings),
+      m_plans(plans),
+      m_debugger(debugger),
+      m_selection(selection),
+      m_answers(answers),
+      m_notices(notices),
       m_title(new QLabel),
-      m_text(new LinkText(document)),
+      m_text(new LinkText(selection)),
       m_answer(new QWidget),
       m_question(new QLabel),
-      m_offers(new OfferList(document)),
+      m_offers(new OfferList(selection)),
       m_pin(new QPushButton(tr("Pin"))),
       m_forbid(new QPushButton(tr("Forbid"))),
       m_breakpoint(new QPushButton(tr("Breakpoint"))),
@@ -85,25 +92,27 @@ DecisionPanel::DecisionPanel(Document& document, QWidget* parent)
   layout->addWidget(m_answer);
   layout->addLayout(buttons);
 
-  connect(m_breakpoint, &QPushButton::clicked, this, [this] { m_document.toggleBreakpoint(m_document.focus().node); });
-  connect(m_next, &QPushButton::clicked, this, [this] { m_document.toNextChange(m_document.focus().node); });
+  connect(m_breakpoint, &QPushButton::clicked, this, [this] { m_debugger.toggleBreakpoint(m_selection.focus().node); });
+  connect(m_next, &QPushButton::clicked, this, [this] { m_debugger.toNextChange(m_selection.focus().node); });
   connect(m_text, &LinkText::asked, this, [this](const QString& target) {
     if (target.startsWith(QLatin1String("whynot:"))) ask(target.mid(7));
   });
   connect(close, &QToolButton::clicked, this, [this] {
-    m_closedReply = m_document.whyNot();
+    m_closedReply = m_answers.whyNot();
     refreshAnswer();
   });
-  m_refreshTimer = refreshOn(this, document, [this] { refresh(); },
-                             {&Document::focusChanged, &Document::stepChanged, &Document::decisionChanged,
-                              &Document::planChanged, &Document::pinsChanged, &Document::breakpointsChanged,
-                              &Document::modelChanged, &Document::analysisChanged, &Document::whyNotChanged});
+  m_refresh = new RefreshTimer(this, [this] { refresh(); });
+  m_refresh->follow(debugger, {&Debugger::stepChanged, &Debugger::decisionChanged, &Debugger::breakpointsChanged});
+  m_refresh->follow(answers, {&Answers::analysisChanged, &Answers::whyNotChanged});
+  m_refresh->follow(selection, {&Selection::focusChanged}).follow(plans, {&Plans::planChanged});
+  m_refresh->follow(settings, {&Settings::demandsChanged}).follow(opened, {&OpenedModel::changed});
   refresh();
 }
 
 void DecisionPanel::refresh() {
-  const DecisionText text = decisionText(m_document, TextColors::of(palette()));
-  const Focus& focus = m_document.focus();
+  const DecisionText text =
+      decisionText({m_opened, m_settings, m_plans, m_debugger, m_selection, m_answers}, TextColors::of(palette()));
+  const Focus& focus = m_selection.focus();
   m_title->setText(text.title);
   m_title->setVisible(!text.title.isEmpty());
   m_text->showHtml(text.html, focus.node == m_shownFocus.node && focus.scope == m_shownFocus.scope);
@@ -112,8 +121,8 @@ void DecisionPanel::refresh() {
   m_pin->setVisible(!text.pins.empty());
   m_forbid->setVisible(!text.forbids.empty());
   m_breakpoint->setVisible(hasNode);
-  m_next->setVisible(hasNode && m_document.trace());
-  m_breakpoint->setChecked(hasNode && m_document.hasBreakpoint(focus.node));
+  m_next->setVisible(hasNode && m_debugger.trace());
+  m_breakpoint->setChecked(hasNode && m_debugger.hasBreakpoint(focus.node));
   fillMenu(m_pin, text.pins);
   fillMenu(m_forbid, text.forbids);
   fillQuestions(text.questions);
@@ -121,21 +130,21 @@ void DecisionPanel::refresh() {
 }
 
 void DecisionPanel::refreshAnswer() {
-  const auto& reply = m_document.whyNot();
-  const bool isShown = reply && reply != m_closedReply && m_document.graph();
+  const auto& reply = m_answers.whyNot();
+  const bool isShown = reply && reply != m_closedReply && m_opened.graph();
   m_answer->setVisible(isShown);
   if (!isShown) return m_offers->clear();
   m_question->setText(reply->question);
-  AnswerText text = answerText(m_document, *reply, TextColors::of(palette()));
+  AnswerText text = answerText(m_plans, *m_opened.graph(), *reply, TextColors::of(palette()));
   m_offers->setOffers(text.html, std::move(text.offers));
 }
 
 void DecisionPanel::ask(const QString& choice) {
-  const Focus& focus = m_document.focus();
+  const Focus& focus = m_selection.focus();
   if (const auto strategy = rules::parseStrategy(toStd(choice)))
-    m_document.askWhyNot(focus.node, *strategy);
+    m_answers.askWhyNot(focus.node, *strategy);
   else if (const auto placement = rules::Placement::parse(toStd(choice)))
-    m_document.askWhyNot(focus.value, *placement);
+    m_answers.askWhyNot(focus.value, *placement);
 }
 
 void DecisionPanel::fillQuestions(const QStringList& questions) {
@@ -158,9 +167,9 @@ void DecisionPanel::fillMenu(QPushButton* button, const std::vector<PinOffer>& o
     action->setCheckable(true);
     action->setChecked(offer.isActive);
     connect(action, &QAction::triggered, this, [this, offer] {
-      if (offer.isActive) return m_document.removePin(offer.spec);
-      if (const auto added = m_document.addPin(offer.spec); !added)
-        emit m_document.message(toQ(added.error().message), Severity::Failure);
+      if (offer.isActive) return m_settings.removePin(offer.spec);
+      if (const auto added = m_settings.addPin(offer.spec); !added)
+        m_notices.say(toQ(added.error().message), Severity::Failure);
     });
   }
 }
@@ -172,7 +181,7 @@ void DecisionPanel::resizeEvent(QResizeEvent* event) {
 
 void DecisionPanel::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) m_refreshTimer->start();
+  if (event->type() == QEvent::PaletteChange) m_refresh->start();
 }
 
 }  // namespace cleave::views

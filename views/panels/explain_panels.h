@@ -1,5 +1,5 @@
 #pragma once
-/// The decision panel and the conflict card: rich text that follows the document, whose links move the focus, and under
+/// The decision panel and the conflict card: rich text that follows the search, whose links move the focus, and under
 /// it the answer to a question or what can be done, with buttons.
 #include <QWidget>
 
@@ -7,17 +7,18 @@
 
 class QLabel;
 class QPushButton;
-class QTimer;
 
 namespace cleave::views {
 
 class LinkText;
 class OfferList;
+class RefreshTimer;
 
 class DecisionPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit DecisionPanel(Document& document, QWidget* parent = nullptr);
+  DecisionPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Debugger& debugger, Selection& selection,
+                Answers& answers, Notices& notices, QWidget* parent = nullptr);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -29,7 +30,13 @@ class DecisionPanel : public QWidget {
   void fillMenu(QPushButton* button, const std::vector<PinOffer>& offers);
   void fillQuestions(const QStringList& questions);
   void ask(const QString& choice);
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Settings& m_settings;
+  Plans& m_plans;
+  Debugger& m_debugger;
+  Selection& m_selection;
+  Answers& m_answers;
+  Notices& m_notices;
   QLabel* m_title;
   LinkText* m_text;
   QWidget* m_answer;  ///< the why-not question and its answer
@@ -40,7 +47,7 @@ class DecisionPanel : public QWidget {
   QPushButton* m_breakpoint;
   QPushButton* m_next;
   QPushButton* m_whyNot;
-  QTimer* m_refreshTimer;  ///< several signals, one refresh
+  RefreshTimer* m_refresh;  ///< several signals, one refresh
   Focus m_shownFocus;
   std::shared_ptr<const WhyNotReply> m_closedReply;  ///< put away by the user
 };
@@ -50,7 +57,8 @@ class DecisionPanel : public QWidget {
 class ConflictCard : public QWidget {
   Q_OBJECT
  public:
-  explicit ConflictCard(Document& document, QWidget* parent = nullptr);
+  ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& debugger, Selection& selection, Answers& answers,
+               QWidget* parent = nullptr);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -60,10 +68,13 @@ class ConflictCard : public QWidget {
   void refresh();
   void refreshOffers();
   void copy() const;
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Plans& m_plans;
+  Debugger& m_debugger;
+  Answers& m_answers;
   LinkText* m_text;
   OfferList* m_offers;
-  QTimer* m_refreshTimer;
+  RefreshTimer* m_refresh;
 };
 
 }  // namespace cleave::views

@@ -13,14 +13,14 @@ QString whyNotLink(const QString& choice) {
   return link(QStringLiteral("whynot:%1").arg(choice), QObject::tr("why not?"));
 }
 
-int ranksOf(const Document& document) { return document.stepState() ? document.stepState()->ranks : 0; }
+int ranksOf(const DecisionSources& from) { return from.debugger.state() ? from.debugger.state()->ranks : 0; }
 
-QString valueLine(const Document& document, ValueId value) {
-  const graph::Graph& graph = *document.graph();
+QString valueLine(const DecisionSources& from, ValueId value) {
+  const graph::Graph& graph = *from.opened.graph();
   const graph::Value& v = graph.value(value);
   return QStringLiteral("%1 %2 %3")
       .arg(link(QStringLiteral("value:%1").arg(toQ(v.name)), toQ(v.name)), mono(shapeText(v.type.shape)),
-           chip(document.placementOf(value), ranksOf(document)));
+           chip(from.debugger.placementOf(value), ranksOf(from)));
 }
 
 QString collectiveText(const rules::StrategyOption& option) {
@@ -33,8 +33,8 @@ QString collectiveText(const rules::StrategyOption& option) {
   return parts.isEmpty() ? QObject::tr("no collective") : parts.join(QStringLiteral(", "));
 }
 
-bool hasPin(const Document& document, const QString& spec) {
-  return std::any_of(document.pins().begin(), document.pins().end(),
+bool hasPin(const DecisionSources& from, const QString& spec) {
+  return std::any_of(from.settings.pins().begin(), from.settings.pins().end(),
                      [&](const solve::Pin& pin) { return toQ(pin.text) == spec; });
 }
 
@@ -78,13 +78,13 @@ struct LayerSections {
 };
 
 /// As the canvas and the table of layers call it.
-QString formOf(const Document& document, rules::Strategy strategy, ValueId weight, int ranks) {
-  const MaybePlacement lies = weight.isValid() ? document.placementOf(weight) : std::nullopt;
+QString formOf(const DecisionSources& from, rules::Strategy strategy, ValueId weight, int ranks) {
+  const MaybePlacement lies = weight.isValid() ? from.debugger.placementOf(weight) : std::nullopt;
   return strategyText(strategy, plan::layerForm(strategy, lies.value_or(rules::Placement()), ranks));
 }
 
-void addDemand(std::vector<PinOffer>& offers, const Document& document, const QString& label, const QString& spec) {
-  offers.push_back({label, spec, hasPin(document, spec)});
+void addDemand(std::vector<PinOffer>& offers, const DecisionSources& from, const QString& label, const QString& spec) {
+  offers.push_back({label, spec, hasPin(from, spec)});
 }
 
 /// One thing to demand of a layer: every form of an axis, or one form alone.
@@ -120,13 +120,13 @@ std::vector<Demand> demandsFor(const rules::LayerOptions& options) {
 }
 
 /// What to demand, on this layer and on all like it; strategies to ask about.
-void addDemands(LayerSections& sections, const Document& document, NodeId node, const rules::LayerOptions& options) {
-  const graph::Graph& graph = *document.graph();
+void addDemands(LayerSections& sections, const DecisionSources& from, NodeId node, const rules::LayerOptions& options) {
+  const graph::Graph& graph = *from.opened.graph();
   const std::string name = graph::layerName(graph, node);
   const auto demands = demandsFor(options);
   const auto add = [&](const Demand& demand, const QString& label, const std::string& pattern) {
-    addDemand(sections.pins, document, label, demand.spec(pattern, false));
-    addDemand(sections.forbids, document, label, demand.spec(pattern, true));
+    addDemand(sections.pins, from, label, demand.spec(pattern, false));
+    addDemand(sections.forbids, from, label, demand.spec(pattern, true));
   };
   for (const Demand& demand : demands) add(demand, demand.label, name);
   const LikeLayers alike = layersLike(graph, node);
@@ -141,23 +141,24 @@ void addDemands(LayerSections& sections, const Document& document, NodeId node, 
   for (const rules::Refusal& refusal : options.refused) ask(refusal.strategy);
 }
 
-LayerSections layerSections(const Document& document, NodeId node, const graph::LayerShape& layer,
+LayerSections layerSections(const DecisionSources& from, NodeId node, const graph::LayerShape& layer,
                             const TextColors& colors) {
-  const graph::Graph& graph = *document.graph();
-  const auto& settings = document.settings();
-  const auto problem = document.trace() ? document.trace()->problem() : nullptr;
+  const graph::Graph& graph = *from.opened.graph();
+  const auto& settings = from.settings.options();
+  const auto problem = from.debugger.trace() ? from.debugger.trace()->problem() : nullptr;
   const rules::StrategyContext context =
       problem ? problem->context
               : rules::StrategyContext{settings.ranks, rules::Menu::Optimum, settings.sequenceParallel};
   const rules::LayerOptions options = rules::layerOptions(graph, node, layer, context);
-  const auto taken = document.strategyOf(node);
+  const auto taken = from.debugger.strategyOf(node);
   LayerSections sections;
   if (taken) sections.strategy = toQ(rules::toText(*taken));
-  if (taken) sections.form = formOf(document, *taken, layer.weight, context.worldSize);
+  if (taken) sections.form = formOf(from, *taken, layer.weight, context.worldSize);
 
   const auto chosen =
       std::find_if(options.offered.begin(), options.offered.end(), [&](const rules::StrategyOption& option) {
-        return taken && option.strategy == *taken && document.placementOf(layer.input) == MaybePlacement(option.input);
+        return taken && option.strategy == *taken &&
+               from.debugger.placementOf(layer.input) == MaybePlacement(option.input);
       });
   if (layer.weight.isValid()) {
     const graph::Value& weight = graph.value(layer.weight);
@@ -169,12 +170,12 @@ LayerSections layerSections(const Document& document, NodeId node, const graph::
     sections.html += heading(QObject::tr("Weight"), colors) + line;
   }
 
-  addDemands(sections, document, node, options);
+  addDemands(sections, from, node, options);
   return sections;
 }
 
-DecisionText moduleText(const Document& document, ScopeId scope, const TextColors& colors) {
-  const graph::Graph& graph = *document.graph();
+DecisionText moduleText(const DecisionSources& from, ScopeId scope, const TextColors& colors) {
+  const graph::Graph& graph = *from.opened.graph();
   const std::string& path = graph.scope(scope).path;
   DecisionText text;
   text.title = path.empty() ? QObject::tr("the whole model") : shortScope(path, 3);
@@ -187,11 +188,11 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
     ++operators;
     if (!graph::layerShape(graph, node)) continue;
     if (++layers > 40) continue;
-    const auto strategy = document.strategyOf(node);
+    const auto strategy = from.debugger.strategyOf(node);
     lines << QStringLiteral("%1 <b>%2</b> %3")
                  .arg(link(QStringLiteral("node:%1").arg(node.raw()), shortScope(graph::layerName(graph, node), 2)),
                       strategy ? escaped(rules::toText(*strategy)) : QStringLiteral("–"),
-                      n.results.empty() ? QString() : chip(document.placementOf(n.results[0]), ranksOf(document)));
+                      n.results.empty() ? QString() : chip(from.debugger.placementOf(n.results[0]), ranksOf(from)));
   }
   text.html = QStringLiteral("<p>%1</p>")
                   .arg(QObject::tr("Module %1: %2, of them %3.")
@@ -203,26 +204,26 @@ DecisionText moduleText(const Document& document, ScopeId scope, const TextColor
   return text;
 }
 
-bool hasSolution(const Document& document) { return document.solved() && document.solved()->result.solution; }
+bool hasSolution(const DecisionSources& from) { return from.plans.solved() && from.plans.solved()->result.solution; }
 
 /// The chain and the costs in the plan, then the candidates at this step of the search.
-QString choiceSections(const Document& document, const TextColors& colors) {
-  const graph::Graph& graph = *document.graph();
-  const NodeId node = document.focus().node;
+QString choiceSections(const DecisionSources& from, const TextColors& colors) {
+  const graph::Graph& graph = *from.opened.graph();
+  const NodeId node = from.selection.focus().node;
   QString html;
-  const auto& analysis = document.analysis();
+  const auto& analysis = from.answers.analysis();
   const bool isAboutThis = analysis && analysis->node == node;
   if (isAboutThis && !analysis->why.empty())
     html += heading(QObject::tr("Why, in the plan"), colors) + whyChain(analysis->why, graph, colors);
   const bool hasRegrets = isAboutThis && analysis->regrets && !analysis->regrets->empty();
   if (hasRegrets)
     html += heading(QObject::tr("Choices, and what the best plan with each costs more"), colors) +
-            regretTable(*analysis->regrets, ranksOf(document), document.solved()->options.cost.slackPercent, colors);
-  const auto& decision = document.decision();
+            regretTable(*analysis->regrets, ranksOf(from), from.plans.solved()->options.cost.slackPercent, colors);
+  const auto& decision = from.debugger.decision();
   if (decision && decision->node == node && !decision->candidates.empty()) {
     QStringList rows;
     for (const solve::CandidateFate& candidate : decision->candidates)
-      rows << candidateRow(candidate, hasSolution(document) && !hasRegrets, colors);
+      rows << candidateRow(candidate, hasSolution(from) && !hasRegrets, colors);
     html += heading(QObject::tr("Candidates at this step, in order"), colors) + table(rows);
   }
   return html;
@@ -238,26 +239,26 @@ QStringList placementsFor(const graph::Shape& shape, int ranks, bool onlyDividin
   return texts;
 }
 
-void addValueDemands(DecisionText& text, const Document& document, const Focus& focus) {
-  const graph::Graph& graph = *document.graph();
+void addValueDemands(DecisionText& text, const DecisionSources& from, const Focus& focus) {
+  const graph::Graph& graph = *from.opened.graph();
   if (graph.node(focus.node).kind != graph::NodeKind::Call || !focus.value.isValid()) return;
   const graph::Value& value = graph.value(focus.value);
-  for (const QString& placement : placementsFor(value.type.shape, document.settings().ranks, true)) {
-    addDemand(text.pins, document, placement, QStringLiteral("%1=%2").arg(toQ(value.name), placement));
-    addDemand(text.forbids, document, placement, QStringLiteral("%1!=%2").arg(toQ(value.name), placement));
+  for (const QString& placement : placementsFor(value.type.shape, from.settings.options().ranks, true)) {
+    addDemand(text.pins, from, placement, QStringLiteral("%1=%2").arg(toQ(value.name), placement));
+    addDemand(text.forbids, from, placement, QStringLiteral("%1!=%2").arg(toQ(value.name), placement));
   }
 }
 
-void addPlacementQuestions(QStringList& questions, const Document& document, const Focus& focus) {
+void addPlacementQuestions(QStringList& questions, const DecisionSources& from, const Focus& focus) {
   if (!focus.value.isValid()) return;
-  const rules::Placement& lies = document.solved()->result.solution->of(focus.value);
-  const graph::Shape& shape = document.graph()->shapeOf(focus.value);
-  for (const QString& placement : placementsFor(shape, document.settings().ranks, false))
+  const rules::Placement& lies = from.plans.solved()->result.solution->of(focus.value);
+  const graph::Shape& shape = from.opened.graph()->shapeOf(focus.value);
+  for (const QString& placement : placementsFor(shape, from.settings.options().ranks, false))
     if (placement != toQ(lies.text())) questions << placement;
 }
 
-QString assignedLine(const Document& document, NodeId node) {
-  const auto& state = document.stepState();
+QString assignedLine(const DecisionSources& from, NodeId node) {
+  const auto& state = from.debugger.state();
   if (!state || node.index() >= state->assignedAt.size()) return {};
   const StepId at = state->assignedAt[node.index()];
   return at == kNoStep ? QObject::tr("not assigned at this step") : QObject::tr("set at step %1").arg(stepLink(at + 1));
@@ -283,11 +284,11 @@ LikeLayers layersLike(const graph::Graph& graph, NodeId layer) {
   return {pattern, matched.size()};
 }
 
-DecisionText decisionText(const Document& document, const TextColors& colors) {
-  const Focus& focus = document.focus();
-  if (!document.graph()) return {};
-  if (!focus.node.isValid()) return focus.scope.isValid() ? moduleText(document, focus.scope, colors) : DecisionText{};
-  const graph::Graph& graph = *document.graph();
+DecisionText decisionText(const DecisionSources& from, const TextColors& colors) {
+  const Focus& focus = from.selection.focus();
+  if (!from.opened.graph()) return {};
+  if (!focus.node.isValid()) return focus.scope.isValid() ? moduleText(from, focus.scope, colors) : DecisionText{};
+  const graph::Graph& graph = *from.opened.graph();
   const graph::Node& node = graph.node(focus.node);
   DecisionText text;
   text.title = nodeName(graph, focus.node);
@@ -298,40 +299,39 @@ DecisionText decisionText(const Document& document, const TextColors& colors) {
                        quiet(QObject::tr("in"), colors), scopeLink(graph.scope(node.scope).path));
   for (const ValueId result : node.results) {
     const graph::Value& value = graph.value(result);
-    const auto placement = document.placementOf(result);
-    text.html +=
-        QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>")
-            .arg(mono(shapeText(value.type.shape)), escaped(graph::toText(value.type.dtype)),
-                 chip(placement, ranksOf(document)), placement ? describe(placement, ranksOf(document)) : QString());
+    const auto placement = from.debugger.placementOf(result);
+    text.html += QStringLiteral("<p>%1 %2 &nbsp;%3 %4</p>")
+                     .arg(mono(shapeText(value.type.shape)), escaped(graph::toText(value.type.dtype)),
+                          chip(placement, ranksOf(from)), placement ? describe(placement, ranksOf(from)) : QString());
   }
-  if (const QString assigned = assignedLine(document, focus.node);
-      !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !document.decision())
+  if (const QString assigned = assignedLine(from, focus.node);
+      !assigned.isEmpty() && node.kind == graph::NodeKind::Call && !from.debugger.decision())
     text.html += QStringLiteral("<p>%1</p>").arg(assigned);
 
-  const auto& decision = document.decision();
+  const auto& decision = from.debugger.decision();
   if (decision && decision->node == focus.node)
     for (const solve::Sentence& sentence : decision->sentences)
       text.html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(sentence, graph));
-  text.html += choiceSections(document, colors);
+  text.html += choiceSections(from, colors);
   if (const auto layer = graph::layerShape(graph, focus.node)) {
-    LayerSections sections = layerSections(document, focus.node, *layer, colors);
+    LayerSections sections = layerSections(from, focus.node, *layer, colors);
     if (!sections.form.isEmpty()) text.title += QStringLiteral(" · ") + sections.form;
     text.html += sections.html;
     text.pins = std::move(sections.pins);
     text.forbids = std::move(sections.forbids);
     text.questions = std::move(sections.questions);
   } else {
-    addValueDemands(text, document, focus);
+    addValueDemands(text, from, focus);
   }
-  if (hasSolution(document))
-    addPlacementQuestions(text.questions, document, focus);
+  if (hasSolution(from))
+    addPlacementQuestions(text.questions, from, focus);
   else
     text.questions.clear();
   QStringList inputs, users;
-  for (const ValueId operand : graph::operandsOf(node)) inputs << valueLine(document, operand);
+  for (const ValueId operand : graph::operandsOf(node)) inputs << valueLine(from, operand);
   for (const ValueId result : node.results)
     for (const NodeId user : graph.value(result).users)
-      if (!graph.node(user).results.empty()) users << valueLine(document, graph.node(user).results.front());
+      if (!graph.node(user).results.empty()) users << valueLine(from, graph.node(user).results.front());
   if (!inputs.isEmpty()) text.html += heading(QObject::tr("Inputs"), colors) + lineList(inputs);
   if (!users.isEmpty()) text.html += heading(QObject::tr("Used by"), colors) + lineList(users.mid(0, 24));
   if (users.size() > 24) text.html += quiet(QObject::tr("… and %1 more").arg(users.size() - 24), colors);

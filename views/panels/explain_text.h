@@ -1,12 +1,14 @@
 #pragma once
 /// What the decision panel and the conflict card say, as rich text with links ("node:12", "step:120", "scope:a.b";
-/// "whynot:row" asks a question). Pure functions of what the document holds: testable without a window.
+/// "whynot:row" asks a question). Pure functions of what the session holds: testable without a window.
 #include <QPalette>
 #include <QString>
 #include <vector>
 
 #include "views/panels/rich_text.h"
-#include "views/session/document.h"
+#include "views/session/answers.h"
+#include "views/session/plans.h"
+#include "views/session/selection.h"
 
 namespace cleave::views {
 
@@ -24,8 +26,17 @@ struct DecisionText {
   QStringList questions;  ///< what "why not …?" can be asked of: strategies and placements, as in the links
 };
 
+/// What the decision panel reads.
+struct DecisionSources {
+  const OpenedModel& opened;
+  const Settings& settings;
+  const Plans& plans;
+  const Debugger& debugger;
+  const Selection& selection;
+  const Answers& answers;
+};
 /// About the focused node or, without one, the focused module.
-DecisionText decisionText(const Document& document, const TextColors& colors);
+DecisionText decisionText(const DecisionSources& from, const TextColors& colors);
 
 /// The chain from a value back to the choice that decided it.
 QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& graph, const TextColors& colors);
@@ -43,6 +54,6 @@ LikeLayers layersLike(const graph::Graph& graph, NodeId layer);
 
 /// About the conflict of the present step; without one, about the search (why there is no solution; where conflicts
 /// are).
-QString conflictText(const Document& document, const TextColors& colors);
+QString conflictText(const Plans& plans, const Debugger& debugger, const TextColors& colors);
 
 }  // namespace cleave::views

@@ -4,17 +4,17 @@
 #include <QScrollBar>
 
 #include "views/panels/rich_text.h"
-#include "views/session/document.h"
+#include "views/session/selection.h"
 
 namespace cleave::views {
 
-LinkText::LinkText(Document& document, QWidget* parent) : QTextBrowser(parent) {
+LinkText::LinkText(Selection& selection, QWidget* parent) : QTextBrowser(parent) {
   setOpenLinks(false);
   setFrameShape(QFrame::NoFrame);
   QTextBrowser::document()->setDocumentMargin(8);
-  connect(this, &QTextBrowser::anchorClicked, this, [this, &document](const QUrl& url) {
+  connect(this, &QTextBrowser::anchorClicked, this, [this, &selection](const QUrl& url) {
     const QString target = QUrl::fromPercentEncoding(url.toEncoded());
-    if (!document.follow(target)) emit asked(target);
+    if (!selection.follow(target)) emit asked(target);
   });
 }
 

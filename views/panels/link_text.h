@@ -1,16 +1,16 @@
 #pragma once
 /// Rich text with the window's fonts and colours that can be selected, copied, and walked by keyboard (Tab from link to
-/// link, Enter follows). A link moves the document's focus; one that is no place is announced instead.
+/// link, Enter follows). A link moves the focus; one that is no place is announced instead.
 #include <QTextBrowser>
 
 namespace cleave::views {
 
-class Document;
+class Selection;
 
 class LinkText : public QTextBrowser {
   Q_OBJECT
  public:
-  explicit LinkText(Document& document, QWidget* parent = nullptr);
+  explicit LinkText(Selection& selection, QWidget* parent = nullptr);
   /// Keeps the scroll position while the subject stays the same.
   void showHtml(const QString& html, bool isSameSubject);
   void setEmptyText(const QString& text);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "views/panels/chip_delegate.h"
-#include "views/session/document.h"
+#include "views/session/step_state.h"
 
 namespace cleave::views {
 

@@ -4,7 +4,7 @@
 #include <QAbstractTableModel>
 
 #include "views/panels/chip_delegate.h"
-#include "views/session/document.h"
+#include "views/session/step_state.h"
 
 namespace cleave::views {
 

@@ -7,17 +7,15 @@
 #include <QStyleOptionButton>
 #include <QStylePainter>
 #include <QTextDocumentFragment>
-#include <QTimer>
 #include <QVBoxLayout>
 
 #include "views/panels/rich_text.h"
-#include "views/session/document.h"
+#include "views/session/selection.h"
 
 namespace cleave::views {
 
 namespace {
 constexpr int kWidestSentence = 460;  ///< pixels; longer lines are hard to read
-constexpr int kRefreshMs = 20;
 }  // namespace
 
 EmptyState::EmptyState(QWidget* parent)
@@ -78,28 +76,25 @@ void EmptyState::setProgress(qint64 done, qint64 total) {
   m_progress->setValue(static_cast<int>(done));
 }
 
-QTimer* refreshOn(QWidget* panel, Document& document, std::function<void()> refresh,
-                  std::initializer_list<void (Document::*)()> sources) {
-  auto* timer = new QTimer(panel);
-  timer->setSingleShot(true);
-  timer->setInterval(kRefreshMs);
-  QObject::connect(timer, &QTimer::timeout, panel, std::move(refresh));
-  for (const auto source : sources)
-    QObject::connect(&document, source, timer, [timer] {
-      if (!timer->isActive()) timer->start();
-    });
-  return timer;
+RefreshTimer::RefreshTimer(QWidget* panel, std::function<void()> refresh, int delayMs) : QTimer(panel) {
+  setSingleShot(true);
+  setInterval(delayMs);
+  connect(this, &QTimer::timeout, panel, std::move(refresh));
 }
 
-QLabel* makeLinkLabel(Document& document, const QString& html) {
+void RefreshTimer::startOnce() {
+  if (!isActive()) start();
+}
+
+QLabel* makeLinkLabel(Selection& selection, const QString& html) {
   auto* label = new QLabel(html);
   label->setTextFormat(Qt::RichText);
   label->setWordWrap(true);
   label->setMinimumWidth(1);  // a name that cannot be broken does not widen the panel
   label->setTextInteractionFlags(Qt::TextBrowserInteraction);
   label->setOpenExternalLinks(false);
-  QObject::connect(label, &QLabel::linkActivated, &document,
-                   [&document](const QString& target) { document.follow(target); });
+  QObject::connect(label, &QLabel::linkActivated, &selection,
+                   [&selection](const QString& target) { selection.follow(target); });
   return label;
 }
 
@@ -141,8 +136,8 @@ bool ElidedLabel::event(QEvent* event) {
   return QLabel::event(event);
 }
 
-OfferList::OfferList(Document& document, QWidget* parent)
-    : QScrollArea(parent), m_document(document), m_page(new QWidget), m_layout(new QVBoxLayout(m_page)) {
+OfferList::OfferList(Selection& selection, QWidget* parent)
+    : QScrollArea(parent), m_selection(selection), m_page(new QWidget), m_layout(new QVBoxLayout(m_page)) {
   m_layout->setContentsMargins(8, 6, 8, 6);
   m_layout->setSpacing(4);
   setWidget(m_page);
@@ -155,7 +150,7 @@ OfferList::OfferList(Document& document, QWidget* parent)
 }
 
 QLabel* OfferList::addText(const QString& html) {
-  QLabel* label = makeLinkLabel(m_document, richTextStyle(palette()) + html);
+  QLabel* label = makeLinkLabel(m_selection, richTextStyle(palette()) + html);
   m_layout->addWidget(label);
   return label;
 }

@@ -3,18 +3,18 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
+#include <QTimer>
 #include <QWidget>
 #include <functional>
 #include <initializer_list>
 #include <vector>
 
 class QProgressBar;
-class QTimer;
 class QVBoxLayout;
 
 namespace cleave::views {
 
-class Document;
+class Selection;
 
 /// What a panel will show, and the one action that fills it; while that action works, its progress and a button that
 /// stops it.
@@ -72,11 +72,11 @@ struct Offer {
   std::function<void()> act;
 };
 
-/// Offers under each other, scrolled when there are many; hidden while there are none. Links move the document's focus.
+/// Offers under each other, scrolled when there are many; hidden while there are none. Links move the focus.
 class OfferList : public QScrollArea {
   Q_OBJECT
  public:
-  explicit OfferList(Document& document, QWidget* parent = nullptr);
+  explicit OfferList(Selection& selection, QWidget* parent = nullptr);
   /// `headHtml` stands above the offers. Widgets are kept when nothing changed, so that a refresh costs no keyboard
   /// focus.
   void setOffers(const QString& headHtml, std::vector<Offer> offers);
@@ -91,19 +91,30 @@ class OfferList : public QScrollArea {
 
  private:
   QLabel* addText(const QString& html);
-  Document& m_document;
+  Selection& m_selection;
   QWidget* m_page;
   QVBoxLayout* m_layout;
   QString m_head;
   std::vector<Offer> m_offers;
 };
 
-/// Calls `refresh` once for a burst of signals, soon after the first: a long burst does not starve it.
-QTimer* refreshOn(QWidget* panel, Document& document, std::function<void()> refresh,
-                  std::initializer_list<void (Document::*)()> sources);
+/// Calls `refresh` once for a burst of starts, soon after the first: a long burst does not starve it.
+class RefreshTimer : public QTimer {
+  Q_OBJECT
+ public:
+  static constexpr int kSoonMs = 20;
+  RefreshTimer(QWidget* panel, std::function<void()> refresh, int delayMs = kSoonMs);
+  /// Starts at each of these signals; the parts outlive the panel.
+  template <class Part>
+  RefreshTimer& follow(const Part& part, std::initializer_list<void (Part::*)()> signals_) {
+    for (const auto signal : signals_) connect(&part, signal, this, &RefreshTimer::startOnce);
+    return *this;
+  }
+  void startOnce();
+};
 /// A thin line between parts of a panel.
 QWidget* makeRule();
-/// Makes a selectable, keyboard reachable label whose links move the document's focus.
-QLabel* makeLinkLabel(Document& document, const QString& html = {});
+/// Makes a selectable, keyboard reachable label whose links move the focus.
+QLabel* makeLinkLabel(Selection& selection, const QString& html = {});
 
 }  // namespace cleave::views

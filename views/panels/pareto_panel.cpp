@@ -11,9 +11,14 @@
 
 namespace cleave::views {
 
-ParetoPanel::ParetoPanel(Document& document, QWidget* parent)
+ParetoPanel::ParetoPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Answers& answers,
+                         const Jobs& jobs, QWidget* parent)
     : QWidget(parent),
-      m_document(document),
+      m_opened(opened),
+      m_settings(settings),
+      m_plans(plans),
+      m_answers(answers),
+      m_jobs(jobs),
       m_empty(new EmptyState),
       m_full(new QWidget),
       m_plot(new ParetoPlot),
@@ -48,23 +53,24 @@ ParetoPanel::ParetoPanel(Document& document, QWidget* parent)
     m_readout->setText(m_plot->readout());
     m_use->setEnabled(m_plot->current() >= 0);
   });
-  connect(m_plot, &ParetoPlot::pointUsed, &document, &Document::usePoint);
+  connect(m_plot, &ParetoPlot::pointUsed, &plans, &Plans::usePoint);
   connect(m_use, &QPushButton::clicked, this, [this] {
-    if (m_plot->current() >= 0) m_document.usePoint(m_plot->point(m_plot->current()));
+    if (m_plot->current() >= 0) m_plans.usePoint(m_plot->point(m_plot->current()));
   });
   connect(copy, &QPushButton::clicked, this, &ParetoPanel::copyTable);
   connect(m_empty, &EmptyState::acted, this, &ParetoPanel::fill);
-  connect(m_empty, &EmptyState::cancelled, this, [this] { m_document.answers().cancel(); });
-  connect(&document.answers(), &Answers::progressed, m_empty,
+  connect(m_empty, &EmptyState::cancelled, this, [this] { m_answers.cancel(); });
+  connect(&answers, &Answers::progressed, m_empty,
           [this](const QString&, qint64 done, qint64 total) { m_empty->setProgress(done, total); });
-  refreshOn(this, document, [this] { refresh(); },
-            {&Document::frontChanged, &Document::planChanged, &Document::modelChanged, &Document::settingsChanged,
-             &Document::activityChanged});
+  auto* timer = new RefreshTimer(this, [this] { refresh(); });
+  timer->follow(answers, {&Answers::frontChanged}).follow(plans, {&Plans::planChanged});
+  timer->follow(opened, {&OpenedModel::changed}).follow(settings, {&Settings::changed});
+  timer->follow(jobs, {&Jobs::activityChanged});
   refresh();
 }
 
 void ParetoPanel::refresh() {
-  const auto& front = m_document.front();
+  const auto& front = m_answers.front();
   const bool isFull = front && front->failure.isEmpty() && !front->front.points.empty();
   m_full->setVisible(isFull);
   m_empty->setVisible(!isFull);
@@ -75,14 +81,14 @@ void ParetoPanel::refresh() {
 }
 
 void ParetoPanel::showPlot() {
-  const Front& front = *m_document.front();
+  const Front& front = *m_answers.front();
   ParetoData data{front.front, std::nullopt, std::nullopt};
-  if (const auto& plan = m_document.plan()) {
+  if (const auto& plan = m_plans.plan()) {
     data.present = solve::ParetoPoint{plan->cost.femtoseconds(), plan->cost.bytes(), plan->cost.transientPeak};
     data.budgetBytes = plan->costSettings.budgetBytes();
   }
   m_plot->setData(std::move(data));
-  const auto& plan = m_document.plan();
+  const auto& plan = m_plans.plan();
   const std::string chosen = plan ? plan::choiceInWords(*plan) : std::string();
   m_summary->setText(chosen.empty() ? m_plot->summary()
                                     : tr("%1 The plan shown: %2.").arg(m_plot->summary(), toQ(chosen)));
@@ -91,25 +97,25 @@ void ParetoPanel::showPlot() {
 void ParetoPanel::showEmpty() {
   const QString promise =
       tr("The trade of time against memory stands here: every plan that no other beats in both, to pick one from.");
-  const auto& solved = m_document.solved();
-  if (m_document.isPending(Question::Front)) return m_empty->work(tr("Looking for every plan worth having …"));
-  if (!m_document.model()) return m_empty->say(tr("%1 Open a model to begin.").arg(promise));
-  if (m_document.activity() == Activity::Solving) return m_empty->say(tr("%1 The search goes on.").arg(promise));
+  const auto& solved = m_plans.solved();
+  if (m_answers.isPending(AnswerKind::Front)) return m_empty->work(tr("Looking for every plan worth having …"));
+  if (!m_opened.model()) return m_empty->say(tr("%1 Open a model to begin.").arg(promise));
+  if (m_jobs.activity() == Activity::Solving) return m_empty->say(tr("%1 The search goes on.").arg(promise));
   if (solved && solved->result.outcome == solve::Outcome::NoSolution)
     return m_empty->say(tr("%1, so there is nothing to trade. The conflict card says what stands in the way.")
                             .arg(toQ(solve::noSolutionText(solved->result))));
   if (!solved || !solved->result.optimum)
     return m_empty->say(tr("%1 Only the optimal engine knows them all.").arg(promise), tr("Solve with optimal"));
-  const auto& front = m_document.front();
+  const auto& front = m_answers.front();
   if (front && !front->failure.isEmpty()) return m_empty->say(front->failure, tr("Try again"));
   m_empty->say(promise, tr("Compute the front"));
 }
 
 void ParetoPanel::fill() {
-  const auto& solved = m_document.solved();
-  if (solved && solved->result.optimum) return m_document.computeFront();
-  m_document.setEngine(solve::Engine::Optimal);
-  m_document.solve();
+  const auto& solved = m_plans.solved();
+  if (solved && solved->result.optimum) return m_answers.computeFront();
+  m_settings.setEngine(solve::Engine::Optimal);
+  m_settings.solve();
 }
 
 void ParetoPanel::copyTable() const {

@@ -1,6 +1,6 @@
 #pragma once
 /// Time against memory: every plan that no other beats in both, as steps over bytes a rank. The plot is painted by hand
-/// and knows no document; the panel around it follows one.
+/// and knows no session; the panel around it follows one.
 ///
 /// Readable without colour: the front is a line with discs, the present plan a diamond, the budget a dashed line, and
 /// what lies beyond the budget is hatched. Keys: arrows, Home and End walk the points, Enter uses one; a double click
@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "views/panels/plot_axis.h"
-#include "views/session/document.h"
+#include "views/session/answers.h"
+#include "views/session/plans.h"
 
 class QLabel;
 class QPushButton;
@@ -84,7 +85,8 @@ class ParetoPlot : public QWidget {
 class ParetoPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit ParetoPanel(Document& document, QWidget* parent = nullptr);
+  ParetoPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Answers& answers, const Jobs& jobs,
+              QWidget* parent = nullptr);
 
  private:
   void refresh();
@@ -92,7 +94,11 @@ class ParetoPanel : public QWidget {
   void showEmpty();
   void fill();
   void copyTable() const;
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Settings& m_settings;
+  Plans& m_plans;
+  Answers& m_answers;
+  const Jobs& m_jobs;
   EmptyState* m_empty;
   QWidget* m_full;
   ParetoPlot* m_plot;

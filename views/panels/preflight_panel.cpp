@@ -77,11 +77,14 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
   return html;
 }
 
-PreflightPanel::PreflightPanel(Document& document, QWidget* parent)
+PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, Answers& answers, Selection& selection,
+                               QWidget* parent)
     : QWidget(parent),
-      m_document(document),
+      m_opened(opened),
+      m_settings(settings),
+      m_answers(answers),
       m_layout(new QVBoxLayout(this)),
-      m_text(new LinkText(document)),
+      m_text(new LinkText(selection)),
       m_empty(new EmptyState),
       m_sizes(new QWidget),
       m_scroll(new QScrollArea),
@@ -121,22 +124,23 @@ PreflightPanel::PreflightPanel(Document& document, QWidget* parent)
     m_detail->setText(m_strip->detail());
     m_detail->setToolTip(m_strip->reason(m_strip->told()));
   });
-  connect(m_strip, &WorldSizeStrip::chosen, &document, &Document::setRanks);
-  connect(m_empty, &EmptyState::acted, &document, &Document::computeWorldSizes);
-  connect(m_again, &QPushButton::clicked, &document, &Document::computeWorldSizes);
-  connect(m_empty, &EmptyState::cancelled, this, [this] { m_document.answers().cancel(); });
-  connect(&document.answers(), &Answers::progressed, m_empty,
+  connect(m_strip, &WorldSizeStrip::chosen, &settings, &Settings::setRanks);
+  connect(m_empty, &EmptyState::acted, &answers, &Answers::computeWorldSizes);
+  connect(m_again, &QPushButton::clicked, &answers, &Answers::computeWorldSizes);
+  connect(m_empty, &EmptyState::cancelled, this, [this] { m_answers.cancel(); });
+  connect(&answers, &Answers::progressed, m_empty,
           [this](const QString&, qint64 done, qint64 total) { m_empty->setProgress(done, total); });
-  refreshOn(this, document, [this] { refresh(); },
-            {&Document::preflightChanged, &Document::settingsChanged, &Document::modelChanged});
+  auto* timer = new RefreshTimer(this, [this] { refresh(); });
+  timer->follow(answers, {&Answers::preflightChanged}).follow(settings, {&Settings::changed});
+  timer->follow(opened, {&OpenedModel::changed});
   refresh();
 }
 
 void PreflightPanel::refresh() {
-  const auto& preflight = m_document.preflight();
-  const int ranks = m_document.settings().ranks;
-  m_text->showHtml(preflight && m_document.graph()
-                       ? preflightText(*preflight, *m_document.graph(), ranks, TextColors::of(palette()))
+  const auto& preflight = m_answers.preflight();
+  const int ranks = m_settings.options().ranks;
+  m_text->showHtml(preflight && m_opened.graph()
+                       ? preflightText(*preflight, *m_opened.graph(), ranks, TextColors::of(palette()))
                        : QString(),
                    true);
   m_strip->setChosen(ranks);
@@ -144,10 +148,10 @@ void PreflightPanel::refresh() {
 }
 
 void PreflightPanel::refreshSizes() {
-  const auto& sizes = m_document.worldSizes();
-  m_empty->setVisible(!sizes && m_document.model());
+  const auto& sizes = m_answers.worldSizes();
+  m_empty->setVisible(!sizes && m_opened.model());
   m_scroll->setVisible(sizes != nullptr);
-  if (m_document.isPending(Question::WorldSizes))
+  if (m_answers.isPending(AnswerKind::WorldSizes))
     m_empty->work(tr("Solving for 1 to %1 ranks …").arg(kWorldSizes));
   else
     m_empty->say(tr("Which numbers of ranks work stands here, from 1 to %1.").arg(kWorldSizes), tr("Try them all"));

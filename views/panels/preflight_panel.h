@@ -4,7 +4,8 @@
 #include <QWidget>
 
 #include "views/panels/rich_text.h"
-#include "views/session/document.h"
+#include "views/session/answers.h"
+#include "views/session/selection.h"
 
 class QBoxLayout;
 class QLabel;
@@ -23,7 +24,8 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
 class PreflightPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit PreflightPanel(Document& document, QWidget* parent = nullptr);
+  PreflightPanel(const OpenedModel& opened, Settings& settings, Answers& answers, Selection& selection,
+                 QWidget* parent = nullptr);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -32,7 +34,9 @@ class PreflightPanel : public QWidget {
  private:
   void refresh();
   void refreshSizes();
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Settings& m_settings;
+  Answers& m_answers;
   QBoxLayout* m_layout;
   LinkText* m_text;
   EmptyState* m_empty;

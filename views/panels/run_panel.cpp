@@ -125,8 +125,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch:
   return checks;
 }
 
-QString runCommand(const Document& document, int ranks, launch::Backend backend, bool ignoresMemory) {
-  QStringList words = document.runArguments(ranks);
+QString runCommand(const Runs& runs, int ranks, launch::Backend backend, bool ignoresMemory) {
+  QStringList words = runs.arguments(ranks);
   if (words.isEmpty()) return {};
   words.prepend(QStringLiteral("run"));
   words.prepend(QStringLiteral("cleave-cli"));
@@ -159,9 +159,15 @@ QString runToCsv(const RunState& state) {
   return csv;
 }
 
-RunPanel::RunPanel(Document& document, QWidget* parent)
+RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Plans& plans, Runs& runs,
+                   const Jobs& jobs, Files& files, QWidget* parent)
     : QWidget(parent),
-      m_document(document),
+      m_opened(opened),
+      m_settings(settings),
+      m_plans(plans),
+      m_runs(runs),
+      m_jobs(jobs),
+      m_files(files),
       m_ranks(new QSpinBox),
       m_backend(new QComboBox),
       m_start(new QPushButton(tr("Run"))),
@@ -176,7 +182,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       m_outputs(new QTableWidget(0, 4)),
       m_log(new QPlainTextEdit) {
   m_ranks->setRange(1, kMaxRanks);
-  m_ranks->setValue(document.settings().ranks);
+  m_ranks->setValue(settings.options().ranks);
   m_ranks->setAccessibleName(tr("Ranks of the run"));
   m_backend->addItem(tr("auto"), int(launch::Backend::Auto));
   m_backend->addItem(tr("gloo (CPU)"), int(launch::Backend::Gloo));
@@ -231,29 +237,32 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(m_scroll);
 
-  connect(m_start, &QPushButton::clicked, this, [this] { m_document.run(m_ranks->value(), backend(), insists()); });
+  connect(m_start, &QPushButton::clicked, this, [this] { m_runs.run(m_ranks->value(), backend(), insists()); });
   connect(m_insist, &QCheckBox::toggled, this, &RunPanel::refreshSetup);
-  connect(m_stop, &QPushButton::clicked, &document, &Document::stop);
+  connect(m_stop, &QPushButton::clicked, &runs, &Runs::stop);
   connect(m_export, &QPushButton::clicked, this, &RunPanel::exportRun);
   connect(m_ranks, &QSpinBox::valueChanged, this, &RunPanel::refreshSetup);
   connect(m_backend, &QComboBox::currentIndexChanged, this, &RunPanel::refreshSetup);
   connect(m_bars, &RankBars::rankChosen, this, &RunPanel::showLog);
-  connect(&document, &Document::settingsChanged, this, [this] { m_ranks->setValue(m_document.settings().ranks); });
-  for (const auto signal :
-       {&Document::activityChanged, &Document::modelChanged, &Document::pinsChanged, &Document::settingsChanged})
-    connect(&document, signal, this, &RunPanel::refreshSetup);
-  connect(&document, &Document::runSampled, this, &RunPanel::refreshRun);
+  connect(&settings, &Settings::changed, this, [this] { m_ranks->setValue(m_settings.options().ranks); });
+  connect(&jobs, &Jobs::activityChanged, this, &RunPanel::refreshSetup);
+  connect(&opened, &OpenedModel::changed, this, &RunPanel::refreshSetup);
+  for (const auto signal : {&Settings::demandsChanged, &Settings::changed})
+    connect(&settings, signal, this, &RunPanel::refreshSetup);
+  connect(&runs, &Runs::sampled, this, &RunPanel::refreshRun);
   // A run belongs to its plan: with another plan goes what came out of it.
-  for (const auto signal : {&Document::runChanged, &Document::planChanged})
-    connect(&document, signal, this, [this] {
-      m_logRank = 0;
-      refreshRun();
-      refreshResult();
-      refreshSetup();
-    });
+  connect(&runs, &Runs::changed, this, &RunPanel::refreshAll);
+  connect(&plans, &Plans::planChanged, this, &RunPanel::refreshAll);
   refreshSetup();
   refreshRun();
   refreshResult();
+}
+
+void RunPanel::refreshAll() {
+  m_logRank = 0;
+  refreshRun();
+  refreshResult();
+  refreshSetup();
 }
 
 launch::Backend RunPanel::backend() const { return static_cast<launch::Backend>(m_backend->currentData().toInt()); }
@@ -261,23 +270,23 @@ launch::Backend RunPanel::backend() const { return static_cast<launch::Backend>(
 bool RunPanel::insists() const { return m_insist->isVisibleTo(this) && m_insist->isChecked(); }
 
 void RunPanel::refreshSetup() {
-  const bool hasModel = m_document.model() != nullptr;
-  const bool isRunning = m_document.activity() == Activity::Running;
-  const auto memory = memoryBeforeRun(m_document.plan().get(), m_ranks->value(), backend());
+  const bool hasModel = m_opened.model() != nullptr;
+  const bool isRunning = m_jobs.activity() == Activity::Running;
+  const auto memory = memoryBeforeRun(m_plans.plan().get(), m_ranks->value(), backend());
   const auto tooLarge = std::find_if(memory.begin(), memory.end(), [](const auto& check) { return !check.fits(); });
   const bool mustInsist = hasModel && tooLarge != memory.end();
   m_insist->setVisible(mustInsist);
   if (mustInsist) m_insist->setToolTip(toQ(tooLarge->text));
   if (!mustInsist) m_insist->setChecked(false);  // said of this plan, not of the next
-  const QString whyNot = hasModel ? m_document.whyNotRun(m_ranks->value()) : QString();
-  m_start->setEnabled(hasModel && whyNot.isEmpty() && m_document.activity() == Activity::Idle &&
+  const QString whyNot = hasModel ? m_runs.whyNot(m_ranks->value()) : QString();
+  m_start->setEnabled(hasModel && whyNot.isEmpty() && m_jobs.activity() == Activity::Idle &&
                       (!mustInsist || m_insist->isChecked()));
   m_start->setToolTip(whyNot);
   m_stop->setEnabled(isRunning);
   m_start->setText(tr("Run on %1").arg(m_ranks->value()));
   const QString command =
-      hasModel && whyNot.isEmpty() ? runCommand(m_document, m_ranks->value(), backend(), insists()) : QString();
-  const RunState* run = m_document.runState();
+      hasModel && whyNot.isEmpty() ? runCommand(m_runs, m_ranks->value(), backend(), insists()) : QString();
+  const RunState* run = m_runs.state();
   const bool hasRanks = run && run->hasRanks();
   m_export->setVisible(hasRanks && !run->isActive);
   m_command->setVisible(!command.isEmpty() && !hasRanks);
@@ -290,7 +299,7 @@ void RunPanel::refreshSetup() {
   m_checks->setVisible(!hasRanks || run->ranks != m_ranks->value());
   const Theme theme = Theme::of(palette());
   QStringList lines;
-  for (const RunCheck& check : checksBeforeRun(m_document.plan().get(), m_ranks->value(), backend(), whyNot))
+  for (const RunCheck& check : checksBeforeRun(m_plans.plan().get(), m_ranks->value(), backend(), whyNot))
     lines << QStringLiteral("<span style=\"color:%1\">%2</span> %3")
                  .arg((check.isOk ? theme.good : theme.warning).name(),
                       check.isOk ? QStringLiteral("✓") : QStringLiteral("!"), check.text.toHtmlEscaped());
@@ -299,7 +308,7 @@ void RunPanel::refreshSetup() {
 }
 
 void RunPanel::refreshRun() {
-  const RunState* state = m_document.runState();
+  const RunState* state = m_runs.state();
   const bool hasRanks = state && state->hasRanks();
   m_bars->setVisible(hasRanks);
   if (!hasRanks) return m_log->hide();
@@ -309,7 +318,7 @@ void RunPanel::refreshRun() {
 
 void RunPanel::showLog(int rank) {
   m_logRank = rank;
-  const RunState* state = m_document.runState();
+  const RunState* state = m_runs.state();
   if (!state) return;
   const auto ranks = state->monitor->snapshot();
   if (rank < 0 || static_cast<std::size_t>(rank) >= ranks.size()) return;
@@ -329,7 +338,7 @@ void RunPanel::changeEvent(QEvent* event) {
 }
 
 void RunPanel::refreshResult() {
-  const RunState* state = m_document.runState();
+  const RunState* state = m_runs.state();
   const bool hasEnded = state && !state->isActive;
   m_verdict->setVisible(hasEnded);
   m_outputs->setVisible(hasEnded && state->report && !state->report->outputs.empty());
@@ -382,13 +391,13 @@ void RunPanel::refreshResult() {
 }
 
 void RunPanel::exportRun() {
-  const RunState* state = m_document.runState();
+  const RunState* state = m_runs.state();
   if (!state) return;
   const QString path = QFileDialog::getSaveFileName(this, tr("Export the run"), QStringLiteral("run.json"),
                                                     tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
   if (path.isEmpty()) return;
   const QString text = path.endsWith(QLatin1String(".csv"), Qt::CaseInsensitive) ? runToCsv(*state) : runToJson(*state);
-  m_document.save(path, [text] { return text.toUtf8(); });
+  m_files.save(path, [text] { return text.toUtf8(); });
 }
 
 }  // namespace cleave::views

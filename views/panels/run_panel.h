@@ -3,7 +3,8 @@
 /// memory against the prediction, and what came out.
 #include <QWidget>
 
-#include "views/session/document.h"
+#include "views/session/files.h"
+#include "views/session/runs.h"
 
 class QCheckBox;
 class QComboBox;
@@ -21,14 +22,14 @@ struct RunCheck {
   bool isOk = true;
   QString text;
 };
-/// What speaks for and against running this plan on so many ranks, in words. `whyNot`: what Document::whyNotRun says.
+/// What speaks for and against running this plan on so many ranks, in words. `whyNot`: what Runs::whyNot says.
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend,
                                       const QString& whyNot = {});
 /// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no
 /// plan for so many, or no such backend here.
 std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend);
 /// The command line that does the same, quoted for a shell; empty when there is none.
-QString runCommand(const Document& document, int ranks, launch::Backend backend, bool ignoresMemory = false);
+QString runCommand(const Runs& runs, int ranks, launch::Backend backend, bool ignoresMemory = false);
 /// For the export button: the report as `run --json` writes it, with what was watched of each rank as `watched`; the
 /// samples as CSV. Of a run that has ended.
 QString runToJson(const RunState& state);
@@ -77,20 +78,27 @@ class RankBars : public QWidget {
 class RunPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit RunPanel(Document& document, QWidget* parent = nullptr);
+  RunPanel(const OpenedModel& opened, const Settings& settings, const Plans& plans, Runs& runs, const Jobs& jobs,
+           Files& files, QWidget* parent = nullptr);
   launch::Backend backend() const;
 
  protected:
   void changeEvent(QEvent* event) override;
 
  private:
+  void refreshAll();
   void refreshSetup();
   void refreshRun();
   void refreshResult();
   void showLog(int rank);
   bool insists() const;  ///< that ranks run which do not fit
   void exportRun();
-  Document& m_document;
+  const OpenedModel& m_opened;
+  const Settings& m_settings;
+  const Plans& m_plans;
+  Runs& m_runs;
+  const Jobs& m_jobs;
+  Files& m_files;
   QSpinBox* m_ranks;
   QComboBox* m_backend;
   QPushButton* m_start;

@@ -12,11 +12,12 @@
 
 namespace cleave::views {
 
-SearchPanel::SearchPanel(Document& document, QWidget* parent)
+SearchPanel::SearchPanel(Debugger& debugger, const Plans& plans, const Selection& selection, QWidget* parent)
     : QWidget(parent),
-      m_document(document),
+      m_debugger(debugger),
+      m_selection(selection),
       m_model(new EventLogModel(this)),
-      m_timeline(new Timeline(document)),
+      m_timeline(new Timeline(debugger, plans)),
       m_log(new EventLogView(*m_model)) {
   m_log->setFrameShape(QFrame::NoFrame);
   auto* layout = new QVBoxLayout(this);
@@ -28,30 +29,31 @@ SearchPanel::SearchPanel(Document& document, QWidget* parent)
   m_log->setMinimumHeight(2 * fontMetrics().height());
   layout->addWidget(m_timeline);
   layout->addWidget(m_log, 1);
-  connect(&document, &Document::traceChanged, this, [this] {
-    const bool hasTrace = m_document.trace() != nullptr;
-    m_model->setTrace(m_document.trace());
+  connect(&debugger, &Debugger::traceChanged, this, [this] {
+    const bool hasTrace = m_debugger.trace() != nullptr;
+    m_model->setTrace(m_debugger.trace());
     m_log->setVisible(hasTrace);
     // Without a search its words have the whole panel.
     m_timeline->setMaximumHeight(hasTrace ? m_timeline->sizeHint().height() : QWIDGETSIZE_MAX);
   });
-  connect(&document, &Document::traceGrew, m_model, &EventLogModel::grow);
-  connect(&document, &Document::stepChanged, this, [this] {
+  connect(&debugger, &Debugger::traceGrew, m_model, &EventLogModel::grow);
+  connect(&debugger, &Debugger::stepChanged, this, [this] {
     m_model->grow();
-    m_log->setStep(m_document.wantedStep());
+    m_log->setStep(m_debugger.wantedStep());
   });
-  connect(&document, &Document::revealRequested, this, [this] {
-    const auto& state = m_document.stepState();
-    const NodeId node = m_document.focus().node;
+  connect(&selection, &Selection::revealRequested, this, [this] {
+    const auto& state = m_debugger.state();
+    const NodeId node = m_selection.focus().node;
     if (!state || !node.isValid() || node.index() >= state->assignedAt.size()) return;
     if (const StepId at = state->assignedAt[node.index()]; at != kNoStep) m_log->mark(at);
   });
-  connect(m_log, &EventLogView::stepChosen, &document, &Document::seek);
+  connect(m_log, &EventLogView::stepChosen, &debugger, &Debugger::seek);
 }
 
-BreakpointsPanel::BreakpointsPanel(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_input(new QLineEdit) {
-  auto* table = new TablePanel(new BreakpointsModel(document, this), tr("Filter breakpoints"),
+BreakpointsPanel::BreakpointsPanel(const OpenedModel& opened, Debugger& debugger, Selection& selection,
+                                   Notices& notices, QWidget* parent)
+    : QWidget(parent), m_opened(opened), m_debugger(debugger), m_notices(notices), m_input(new QLineEdit) {
+  auto* table = new TablePanel(new BreakpointsModel(opened, debugger, this), tr("Filter breakpoints"),
                                tr("No breakpoints yet. Select a node and press F9, or write what to wait for below."));
   table->table()->horizontalHeader()->hide();
   m_input->setPlaceholderText(
@@ -72,16 +74,16 @@ BreakpointsPanel::BreakpointsPanel(Document& document, QWidget* parent)
   connect(add, &QPushButton::clicked, this, &BreakpointsPanel::add);
   connect(m_input, &QLineEdit::returnPressed, this, &BreakpointsPanel::add);
   connect(remove, &QPushButton::clicked, this, [this, table] {
-    m_document.removeBreakpoint(table->proxy()->mapToSource(table->table()->currentIndex()).row());
+    m_debugger.removeBreakpoint(table->proxy()->mapToSource(table->table()->currentIndex()).row());
   });
-  connect(table, &TablePanel::targetChosen, &document, &Document::follow);
+  connect(table, &TablePanel::targetChosen, &selection, &Selection::follow);
 }
 
 void BreakpointsPanel::add() {
-  if (!m_document.graph()) return;
-  const auto breakpoint = parseBreakpoint(m_input->text(), *m_document.graph());
-  if (!breakpoint) return void(emit m_document.message(toQ(breakpoint.error().message), Severity::Failure));
-  m_document.addBreakpoint(*breakpoint);
+  if (!m_opened.graph()) return;
+  const auto breakpoint = parseBreakpoint(m_input->text(), *m_opened.graph());
+  if (!breakpoint) return void(m_notices.say(toQ(breakpoint.error().message), Severity::Failure));
+  m_debugger.addBreakpoint(*breakpoint);
   m_input->clear();
 }
 

@@ -4,6 +4,7 @@
 
 #include "views/panels/event_log.h"
 #include "views/panels/timeline.h"
+#include "views/session/selection.h"
 
 class QLineEdit;
 
@@ -12,10 +13,11 @@ namespace cleave::views {
 class SearchPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit SearchPanel(Document& document, QWidget* parent = nullptr);
+  SearchPanel(Debugger& debugger, const Plans& plans, const Selection& selection, QWidget* parent = nullptr);
 
  private:
-  Document& m_document;
+  Debugger& m_debugger;
+  const Selection& m_selection;
   EventLogModel* m_model;
   Timeline* m_timeline;
   EventLogView* m_log;
@@ -24,11 +26,14 @@ class SearchPanel : public QWidget {
 class BreakpointsPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit BreakpointsPanel(Document& document, QWidget* parent = nullptr);
+  BreakpointsPanel(const OpenedModel& opened, Debugger& debugger, Selection& selection, Notices& notices,
+                   QWidget* parent = nullptr);
 
  private:
   void add();
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Debugger& m_debugger;
+  Notices& m_notices;
   QLineEdit* m_input;
 };
 

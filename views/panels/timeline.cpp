@@ -22,36 +22,37 @@ constexpr StepId kFewestEvents = 16;
 constexpr double kZoom = 0.8;
 }  // namespace
 
-Timeline::Timeline(Document& document, QWidget* parent) : QWidget(parent), m_document(document) {
+Timeline::Timeline(Debugger& debugger, const Plans& plans, QWidget* parent)
+    : QWidget(parent), m_debugger(debugger), m_plans(plans) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Timeline of the search"));
   m_requestTimer.setSingleShot(true);
   m_requestTimer.setInterval(kRequestDelayMs);
   connect(&m_requestTimer, &QTimer::timeout, this, &Timeline::requestBuckets);
-  connect(&document, &Document::traceChanged, this, &Timeline::traceChanged);
-  connect(&document, &Document::traceGrew, this, [this] {
-    if (m_showsAll) showRange(0, m_document.stepCount());
+  connect(&debugger, &Debugger::traceChanged, this, &Timeline::traceChanged);
+  connect(&debugger, &Debugger::traceGrew, this, [this] {
+    if (m_showsAll) showRange(0, m_debugger.stepCount());
   });
-  connect(&document, &Document::planChanged, this, &Timeline::repaintSearch);
-  connect(&document, &Document::stepChanged, this, &Timeline::showStep);
+  connect(&plans, &Plans::planChanged, this, &Timeline::repaintSearch);
+  connect(&debugger, &Debugger::stepChanged, this, &Timeline::showStep);
 }
 
 /// The step is what a screen reader says of the strip, and always on it.
 void Timeline::showStep() {
-  const StepId step = m_document.wantedStep(), length = m_last - m_first;
+  const StepId step = m_debugger.wantedStep(), length = m_last - m_first;
   if (!m_showsAll && (step < m_first || step > m_last)) {
-    const StepId most = m_document.stepCount() - std::min(length, m_document.stepCount());
+    const StepId most = m_debugger.stepCount() - std::min(length, m_debugger.stepCount());
     const StepId first = std::min(most, step - std::min(step, length / 2));
     showRange(first, first + length);
   }
-  setAccessibleDescription(tr("step %1 of %2").arg(countText(step), countText(m_document.stepCount())));
+  setAccessibleDescription(tr("step %1 of %2").arg(countText(step), countText(m_debugger.stepCount())));
   update();
 }
 
 void Timeline::showAll() {
   m_showsAll = true;
-  showRange(0, m_document.stepCount());
+  showRange(0, m_debugger.stepCount());
 }
 
 void Timeline::traceChanged() {
@@ -77,16 +78,16 @@ void Timeline::changeEvent(QEvent* event) {
 }
 
 void Timeline::requestBuckets() {
-  const auto trace = m_document.trace();
+  const auto trace = m_debugger.trace();
   if (!trace || trace->size() == 0) return;
   const auto count = static_cast<std::size_t>(std::max(16, plotRect().width() / kPixelsPerBucket));
-  m_document.reads().post(QStringLiteral("timeline"), {},
+  m_debugger.reads().post(QStringLiteral("timeline"), {},
                           [=, this, first = m_first, last = m_last](const Progress& progress) -> Worker::Completion {
                             auto buckets = solve::timeline(
                                 *trace, first, last,
                                 std::min<std::size_t>(count, static_cast<std::size_t>(last - first)), progress);
                             return [=, this, buckets = std::move(buckets)] {
-                              if (trace != m_document.trace()) return;
+                              if (trace != m_debugger.trace()) return;
                               m_buckets = buckets;
                               m_bucketFirst = first;
                               m_bucketLast = last;
@@ -120,7 +121,7 @@ void Timeline::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.drawPixmap(0, 0, m_picture);
-  if (m_document.trace() && m_document.stepCount() > 0) paintStep(painter);
+  if (m_debugger.trace() && m_debugger.stepCount() > 0) paintStep(painter);
   if (!hasFocus()) return;
   painter.setPen(QPen(palette().highlight(), 1));
   painter.setBrush(Qt::NoBrush);
@@ -135,9 +136,9 @@ void Timeline::paintSearch() {
   const Theme theme = Theme::of(palette());
   const QRect plot = plotRect();
   painter.fillRect(rect(), theme.ground);
-  if (!m_document.trace() || m_document.stepCount() == 0) {
+  if (!m_debugger.trace() || m_debugger.stepCount() == 0) {
     painter.setPen(theme.textQuiet);
-    const QString text = m_document.plan()
+    const QString text = m_plans.plan()
                              ? tr("This plan was opened without the search that led to it: solve to record one.")
                              : tr("The search appears here once a model is solved: drag to travel through it.");
     painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, text);
@@ -168,7 +169,7 @@ void Timeline::paintStep(QPainter& painter) const {
   const Theme theme = Theme::of(palette());
   const QRect plot = plotRect(), scale = scaleRect();
   painter.setFont(smallFont());
-  const StepId step = m_document.wantedStep();
+  const StepId step = m_debugger.wantedStep();
   if (step < m_first || step > m_last) return;
   const int x = xOf(step);
   painter.setPen(QPen(theme.accent, 2));
@@ -259,13 +260,13 @@ void Timeline::resizeEvent(QResizeEvent* event) {
 }
 
 void Timeline::mousePressEvent(QMouseEvent* event) {
-  if (event->button() == Qt::LeftButton && m_document.trace())
-    m_document.seek(stepAt(static_cast<int>(event->position().x())));
+  if (event->button() == Qt::LeftButton && m_debugger.trace())
+    m_debugger.seek(stepAt(static_cast<int>(event->position().x())));
 }
 
 void Timeline::mouseMoveEvent(QMouseEvent* event) {
-  if ((event->buttons() & Qt::LeftButton) && m_document.trace()) {
-    m_document.seek(stepAt(static_cast<int>(event->position().x())));
+  if ((event->buttons() & Qt::LeftButton) && m_debugger.trace()) {
+    m_debugger.seek(stepAt(static_cast<int>(event->position().x())));
     update();
   }
 }
@@ -275,13 +276,13 @@ void Timeline::mouseDoubleClickEvent(QMouseEvent*) { showAll(); }
 void Timeline::keyPressEvent(QKeyEvent* event) {
   const auto tenth = static_cast<std::int64_t>(std::max<StepId>(1, (m_last - m_first) / 10));
   switch (event->key()) {
-    case Qt::Key_Left: return m_document.stepBy(-1);
-    case Qt::Key_Right: return m_document.stepBy(+1);
-    case Qt::Key_PageUp: return m_document.stepBy(-tenth);
-    case Qt::Key_PageDown: return m_document.stepBy(+tenth);
+    case Qt::Key_Left: return m_debugger.stepBy(-1);
+    case Qt::Key_Right: return m_debugger.stepBy(+1);
+    case Qt::Key_PageUp: return m_debugger.stepBy(-tenth);
+    case Qt::Key_PageDown: return m_debugger.stepBy(+tenth);
     case Qt::Key_Plus:
-    case Qt::Key_Equal: return zoomAbout(m_document.wantedStep(), kZoom);
-    case Qt::Key_Minus: return zoomAbout(m_document.wantedStep(), 1 / kZoom);
+    case Qt::Key_Equal: return zoomAbout(m_debugger.wantedStep(), kZoom);
+    case Qt::Key_Minus: return zoomAbout(m_debugger.wantedStep(), 1 / kZoom);
     case Qt::Key_0: return showAll();
     default: QWidget::keyPressEvent(event);
   }
@@ -295,7 +296,7 @@ void Timeline::wheelEvent(QWheelEvent* event) {
 
 /// `factor` below 1 looks closer; the pivot stays where it is.
 void Timeline::zoomAbout(StepId step, double factor) {
-  const StepId total = m_document.stepCount();
+  const StepId total = m_debugger.stepCount();
   if (total == 0) return;
   const auto pivot = static_cast<double>(step);
   const double length = std::clamp(static_cast<double>(m_last - m_first) * factor,

@@ -10,14 +10,14 @@
 #include <QWidget>
 #include <vector>
 
-#include "views/session/document.h"
+#include "views/session/plans.h"
 
 namespace cleave::views {
 
 class Timeline : public QWidget {
   Q_OBJECT
  public:
-  explicit Timeline(Document& document, QWidget* parent = nullptr);
+  Timeline(Debugger& debugger, const Plans& plans, QWidget* parent = nullptr);
   QSize sizeHint() const override { return {600, 92}; }
   QSize minimumSizeHint() const override { return {160, 56}; }
   StepId stepAt(int x) const;
@@ -50,7 +50,8 @@ class Timeline : public QWidget {
   void paintDepth(QPainter& painter, const QRect& plot) const;
   void paintMarks(QPainter& painter, const QRect& plot) const;
 
-  Document& m_document;
+  Debugger& m_debugger;
+  const Plans& m_plans;
   std::vector<solve::TimelineBucket> m_buckets;
   StepId m_first = 0, m_last = 0;              ///< range shown, in events
   StepId m_bucketFirst = 0, m_bucketLast = 0;  ///< range the buckets are for

@@ -14,15 +14,15 @@ const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLit
               kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
               kHeatTag = QStringLiteral("heat");
 
-const QString& tagOf(Question question) {
-  switch (question) {
-    case Question::Analysis: return kAnalysisTag;
-    case Question::WhyNot: return kWhyNotTag;
-    case Question::Remedies: return kRemediesTag;
-    case Question::Preflight: return kPreflightTag;
-    case Question::WorldSizes: return kWorldSizesTag;
-    case Question::Front: return kFrontTag;
-    case Question::Heat: break;
+const QString& tagOf(AnswerKind kind) {
+  switch (kind) {
+    case AnswerKind::Analysis: return kAnalysisTag;
+    case AnswerKind::WhyNot: return kWhyNotTag;
+    case AnswerKind::Remedies: return kRemediesTag;
+    case AnswerKind::Preflight: return kPreflightTag;
+    case AnswerKind::WorldSizes: return kWorldSizesTag;
+    case AnswerKind::Front: return kFrontTag;
+    case AnswerKind::Heat: break;
   }
   return kHeatTag;
 }
@@ -37,8 +37,8 @@ struct Answers::Subject {
   const solve::Optimum* optimum() const { return solved->result.optimum.get(); }
 };
 
-Answers::Answers(QObject* parent) : QObject(parent), m_questions(this), m_surveys(this) {
-  for (Worker* worker : {&m_questions, &m_surveys}) {
+Answers::Answers(QObject* parent) : QObject(parent), m_quick(this), m_surveys(this) {
+  for (Worker* worker : {&m_quick, &m_surveys}) {
     connect(worker, &Worker::started, this, [this](const QString&, const QString& title) {
       if (!title.isEmpty()) emit surveyStarted(title);
     });
@@ -54,37 +54,26 @@ Answers::Answers(QObject* parent) : QObject(parent), m_questions(this), m_survey
 Answers::~Answers() = default;
 
 void Answers::close() {
-  m_questions.close();
+  m_quick.close();
   m_surveys.close();
 }
 
 void Answers::join(Worker::Clock::time_point until) {
-  m_questions.join(until);
+  m_quick.join(until);
   m_surveys.join(until);
 }
 
 void Answers::cancel() {
-  m_questions.cancelAll();
+  m_quick.cancelAll();
   m_surveys.cancelAll();
 }
 
-rules::Menu menuOf(const pipeline::SolveOptions& options) {
-  return options.menu.value_or(pipeline::defaultMenu(options.engine));
+bool Answers::isPending(AnswerKind kind) const {
+  const QString& tag = tagOf(kind);
+  return m_quick.isBusy(tag) || m_surveys.isBusy(tag);
 }
 
-bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b) {
-  const auto isSamePin = [](const solve::Pin& one, const solve::Pin& other) { return one.text == other.text; };
-  return a.ranks == b.ranks && a.engine == b.engine && menuOf(a) == menuOf(b) &&
-         a.sequenceParallel == b.sequenceParallel && std::ranges::equal(a.pins, b.pins, isSamePin) &&
-         a.rulesOff == b.rulesOff && a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed;
-}
-
-bool Answers::isPending(Question question) const {
-  const QString& tag = tagOf(question);
-  return m_questions.isBusy(tag) || m_surveys.isBusy(tag);
-}
-
-bool Answers::isIdle() const { return !m_questions.isBusy() && !m_surveys.isBusy(); }
+bool Answers::isIdle() const { return !m_quick.isBusy() && !m_surveys.isBusy(); }
 
 Answers::Subject Answers::subject() const { return {m_solved}; }
 
@@ -106,7 +95,7 @@ void Answers::setSolved(std::shared_ptr<const pipeline::Solved> solved) {
 }
 
 void Answers::forgetSolution() {
-  for (const QString& tag : {kAnalysisTag, kWhyNotTag}) m_questions.cancel(tag);
+  for (const QString& tag : {kAnalysisTag, kWhyNotTag}) m_quick.cancel(tag);
   for (const QString& tag : {kRemediesTag, kFrontTag}) m_surveys.cancel(tag);
   m_analysis.reset();
   m_whyNot.reset();
@@ -139,11 +128,11 @@ void Answers::analyse(NodeId node, ValueId value) {
                           value.index() < m_solved->result.solution->placements.size();
   if (!isPossible) {
     // Also replaces a question that is still under way.
-    if (m_questions.isBusy(kAnalysisTag)) m_questions.post(kAnalysisTag, {}, [](const Progress&) { return nullptr; });
+    if (m_quick.isBusy(kAnalysisTag)) m_quick.post(kAnalysisTag, {}, [](const Progress&) { return nullptr; });
     if (std::exchange(m_analysis, nullptr)) emit analysisChanged();
     return;
   }
-  m_questions.post(kAnalysisTag, {}, [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
+  m_quick.post(kAnalysisTag, {}, [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
     auto analysis = std::make_shared<Analysis>();
     analysis->value = value;
     analysis->node = node;
@@ -184,24 +173,24 @@ void Answers::postWhyNot(WhyNotReply question) {
     return void(emit whyNotChanged());
   }
   m_whyNot = std::make_shared<const WhyNotReply>(question);
-  m_questions.post(kWhyNotTag, question.question,
-                   [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
-                     const solve::Engine engine = about.solved->options.engine;
-                     auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), engine,
-                                                                     question.node, *question.strategy, progress)
-                                                     : solve::whyNot(about.problem(), about.solution(), engine,
-                                                                     question.value, *question.placement, progress);
-                     auto reply = std::make_shared<WhyNotReply>(question);
-                     if (answer)
-                       reply->answer = std::move(*answer);
-                     else
-                       reply->failure = toQ(answer.error().message);
-                     return [this, about, reply] {
-                       if (about.solved != m_solved) return;
-                       m_whyNot = reply;
-                       emit whyNotChanged();
-                     };
-                   });
+  m_quick.post(kWhyNotTag, question.question,
+               [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
+                 const solve::Engine engine = about.solved->options.engine;
+                 auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), engine,
+                                                                 question.node, *question.strategy, progress)
+                                                 : solve::whyNot(about.problem(), about.solution(), engine,
+                                                                 question.value, *question.placement, progress);
+                 auto reply = std::make_shared<WhyNotReply>(question);
+                 if (answer)
+                   reply->answer = std::move(*answer);
+                 else
+                   reply->failure = toQ(answer.error().message);
+                 return [this, about, reply] {
+                   if (about.solved != m_solved) return;
+                   m_whyNot = reply;
+                   emit whyNotChanged();
+                 };
+               });
   emit whyNotChanged();
 }
 
@@ -245,17 +234,16 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
 void Answers::postPreflight() {
   // An opened trace brings its graph alone; that is all the pre-flight looks at.
   if (!m_model) return;
-  m_questions.post(kPreflightTag, {},
-                   [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
-                     const auto problem = pipeline::problemOf(*model, options);
-                     if (!problem) return {};
-                     auto found = std::make_shared<const plan::Preflight>(plan::preflight(**problem));
-                     return [this, model, found] {
-                       if (model != m_model) return;
-                       m_preflight = found;
-                       emit preflightChanged();
-                     };
-                   });
+  m_quick.post(kPreflightTag, {}, [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
+    const auto problem = pipeline::problemOf(*model, options);
+    if (!problem) return {};
+    auto found = std::make_shared<const plan::Preflight>(plan::preflight(**problem));
+    return [this, model, found] {
+      if (model != m_model) return;
+      m_preflight = found;
+      emit preflightChanged();
+    };
+  });
 }
 
 void Answers::computeWorldSizes() {
@@ -310,8 +298,8 @@ void Answers::computeFront() {
 
 void Answers::computeHeat() {
   const Subject about = subject();
-  if (!about.hasSolution() || m_heat || m_questions.isBusy(kHeatTag)) return;
-  m_questions.post(kHeatTag, {}, [this, about](const Progress& progress) -> Worker::Completion {
+  if (!about.hasSolution() || m_heat || m_quick.isBusy(kHeatTag)) return;
+  m_quick.post(kHeatTag, {}, [this, about](const Progress& progress) -> Worker::Completion {
     auto heat = std::make_shared<Heat>();
     const solve::Variables variables(about.problem());
     heat->costs = solve::CostModel(about.problem(), variables).byNode(about.solution());

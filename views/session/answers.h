@@ -1,7 +1,6 @@
 #pragma once
 /// What can be asked about a model and its solution beyond what the search recorded: why and why not, what every other
-/// choice costs, what would help, which world sizes work, the trade of time against memory. Belongs to the Document,
-/// which forwards to it.
+/// choice costs, what would help, which world sizes work, the trade of time against memory. Belongs to the Session.
 ///
 /// Every answer is immutable, computed on a worker, and dropped when its subject is gone (a newer question of its kind,
 /// or another solution). Short questions (analysis, why not, pre-flight) and surveys, which solve many times (remedies,
@@ -13,7 +12,8 @@
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 #include "views/base/worker.h"
-#include "views/session/document_state.h"
+#include "views/session/settings.h"
+#include "views/session/step_state.h"
 
 namespace cleave::views {
 
@@ -64,12 +64,7 @@ struct Heat {
                                                        ///< optimum
 };
 
-/// The menu that a solve takes: its engine's own where none is chosen.
-rules::Menu menuOf(const pipeline::SolveOptions& options);
-/// The same question to the same engine: solving again would answer the same.
-bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b);
-
-enum class Question { Analysis, WhyNot, Remedies, Preflight, WorldSizes, Front, Heat };
+enum class AnswerKind { Analysis, WhyNot, Remedies, Preflight, WorldSizes, Front, Heat };
 
 class Answers : public QObject {
   Q_OBJECT
@@ -90,7 +85,7 @@ class Answers : public QObject {
   const std::shared_ptr<const WorldSizes>& worldSizes() const { return m_worldSizes; }
   const std::shared_ptr<const Front>& front() const { return m_front; }
   const std::shared_ptr<const Heat>& heat() const { return m_heat; }
-  bool isPending(Question question) const;
+  bool isPending(AnswerKind kind) const;
   bool isIdle() const;
 
   void analyse(NodeId node, ValueId value);  ///< an invalid value: about nothing
@@ -137,7 +132,7 @@ class Answers : public QObject {
   std::shared_ptr<const WorldSizes> m_worldSizes;
   std::shared_ptr<const Front> m_front;
   std::shared_ptr<const Heat> m_heat;
-  Worker m_questions, m_surveys;
+  Worker m_quick, m_surveys;
 };
 
 }  // namespace cleave::views

@@ -13,8 +13,7 @@ namespace {
 constexpr int kChangeWidth = 260;
 }
 
-BranchBar::BranchBar(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_change(new ElidedLabel) {
+BranchBar::BranchBar(Plans& plans, QWidget* parent) : QWidget(parent), m_plans(plans), m_change(new ElidedLabel) {
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(4, 2, 6, 2);
   layout->setSpacing(2);
@@ -27,34 +26,33 @@ BranchBar::BranchBar(Document& document, QWidget* parent)
     m_buttons[i]->setFocusPolicy(Qt::TabFocus);
     group->addButton(m_buttons[i]);
     layout->addWidget(m_buttons[i]);
-    connect(m_buttons[i], &QToolButton::clicked, this,
-            [this, i] { m_document.showBranch(static_cast<std::size_t>(i)); });
+    connect(m_buttons[i], &QToolButton::clicked, this, [this, i] { m_plans.showBranch(static_cast<std::size_t>(i)); });
   }
   m_change->setMaximumWidth(kChangeWidth);
   m_change->setTextFormat(Qt::PlainText);
   m_change->setContentsMargins(4, 0, 4, 0);
   layout->addWidget(m_change);
-  const auto add = [&](const QString& text, const QString& tip, void (Document::*run)()) {
+  const auto add = [&](const QString& text, const QString& tip, void (Plans::*run)()) {
     auto* button = new QToolButton;
     button->setText(text);
     button->setToolTip(tip);
     button->setFocusPolicy(Qt::TabFocus);
-    connect(button, &QToolButton::clicked, &m_document, run);
+    connect(button, &QToolButton::clicked, &m_plans, run);
     layout->addWidget(button);
   };
-  add(tr("Keep B"), tr("B becomes the only plan; A is gone"), &Document::keepBranch);
-  add(tr("Drop B"), tr("Back to A and its settings; B is gone"), &Document::dropBranch);
-  connect(&document, &Document::branchesChanged, this, &BranchBar::refresh);
+  add(tr("Keep B"), tr("B becomes the only plan; A is gone"), &Plans::keepBranch);
+  add(tr("Drop B"), tr("Back to A and its settings; B is gone"), &Plans::dropBranch);
+  connect(&plans, &Plans::branchesChanged, this, &BranchBar::refresh);
   refresh();
 }
 
 void BranchBar::refresh() {
-  const auto& branches = m_document.branches();
+  const auto& branches = m_plans.branches();
   setVisible(branches.size() > 1);
   if (branches.size() < 2) return;
   for (std::size_t i = 0; i < 2; ++i) {
     const Branch& branch = branches[i];
-    m_buttons[i]->setChecked(i == m_document.shownBranch());
+    m_buttons[i]->setChecked(i == m_plans.shownBranch());
     const QString state = branch.plan ? QString() : tr(" (no plan)");
     m_buttons[i]->setToolTip(tr("%1: %2%3 (Ctrl+B switches)").arg(branch.name, branch.label, state));
     m_buttons[i]->setAccessibleName(tr("Branch %1: %2").arg(branch.name, branch.label));

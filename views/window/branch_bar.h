@@ -3,7 +3,7 @@
 /// there is nothing to compare.
 #include <QWidget>
 
-#include "views/session/document.h"
+#include "views/session/plans.h"
 
 class QLabel;
 class QToolButton;
@@ -13,11 +13,11 @@ namespace cleave::views {
 class BranchBar : public QWidget {
   Q_OBJECT
  public:
-  explicit BranchBar(Document& document, QWidget* parent = nullptr);
+  explicit BranchBar(Plans& plans, QWidget* parent = nullptr);
 
  private:
   void refresh();
-  Document& m_document;
+  Plans& m_plans;
   QToolButton* m_buttons[2];
   QLabel* m_change;
 };

@@ -37,17 +37,17 @@ std::vector<NodeId> changedNodes(const plan::PlanDiff& diff, const graph::Graph&
   return nodes;
 }
 
-ChangeMarks::ChangeMarks(Document& document, QAbstractItemModel* source, QObject* parent)
-    : QIdentityProxyModel(parent), m_document(document) {
+ChangeMarks::ChangeMarks(const OpenedModel& opened, const Plans& plans, QAbstractItemModel* source, QObject* parent)
+    : QIdentityProxyModel(parent), m_opened(opened), m_plans(plans) {
   setSourceModel(source);
-  connect(&document, &Document::branchesChanged, this, &ChangeMarks::refresh);
+  connect(&plans, &Plans::branchesChanged, this, &ChangeMarks::refresh);
 }
 
 void ChangeMarks::refresh() {
   QSet<QString> targets;
-  const graph::Graph* graph = m_document.graph();
-  if (m_document.planDiff() && graph) {
-    for (const NodeId node : changedNodes(*m_document.planDiff(), *graph)) {
+  const graph::Graph* graph = m_opened.graph();
+  if (m_plans.diff() && graph) {
+    for (const NodeId node : changedNodes(*m_plans.diff(), *graph)) {
       targets.insert(QStringLiteral("node:%1").arg(node.raw()));
       for (ScopeId scope = graph->node(node).scope; scope.isValid(); scope = graph->scope(scope).parent)
         targets.insert(QStringLiteral("scope:%1").arg(toQ(graph->scope(scope).path)));

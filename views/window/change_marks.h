@@ -5,22 +5,23 @@
 #include <QIdentityProxyModel>
 #include <QSet>
 
-#include "views/session/document.h"
+#include "views/session/plans.h"
 
 namespace cleave::views {
 
 class ChangeMarks : public QIdentityProxyModel {
   Q_OBJECT
  public:
-  /// Follows the document's branches and marks rows of `source` by their kTargetRole ("node:12",
+  /// Follows the branches and marks rows of `source` by their kTargetRole ("node:12",
   /// "scope:model.layers.0").
-  ChangeMarks(Document& document, QAbstractItemModel* source, QObject* parent);
+  ChangeMarks(const OpenedModel& opened, const Plans& plans, QAbstractItemModel* source, QObject* parent);
   QVariant data(const QModelIndex& index, int role) const override;
 
  private:
   void refresh();
   void announce(const QModelIndex& parent);  ///< rows of any depth may carry other marks
-  Document& m_document;
+  const OpenedModel& m_opened;
+  const Plans& m_plans;
   QSet<QString> m_targets;
   QIcon m_icon;
 };

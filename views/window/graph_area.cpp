@@ -67,9 +67,9 @@ HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
 constexpr int kLeastPathLetters = 10;
 }  // namespace
 
-GraphArea::GraphArea(Document& document, QWidget* parent)
+GraphArea::GraphArea(Session& session, QWidget* parent)
     : QWidget(parent),
-      m_document(document),
+      m_session(session),
       m_breadcrumb(new QLabel),
       m_view(new GraphView),
       m_colors(new QActionGroup(this)) {
@@ -84,38 +84,41 @@ GraphArea::GraphArea(Document& document, QWidget* parent)
   auto* top = new QHBoxLayout;
   top->setContentsMargins(0, 0, 0, 0);
   top->addWidget(m_breadcrumb, 1);
-  top->addWidget(new BranchBar(document));
+  top->addWidget(new BranchBar(session.plans()));
   layout->addLayout(top);
-  layout->addWidget(new PlanStrip(document));
+  layout->addWidget(new PlanStrip(session.opened(), session.plans(), session.jobs(), session.selection()));
   layout->addWidget(m_view, 1);
 
-  connect(m_breadcrumb, &QLabel::linkActivated, &document, &Document::follow);
-  connect(&document, &Document::modelChanged, this, &GraphArea::showModel);
-  connect(&document, &Document::settingsChanged, this, &GraphArea::updateBreadcrumb);
-  connect(&document, &Document::traceChanged, this, &GraphArea::showWholeStep);
-  connect(&document, &Document::stepChanged, this, &GraphArea::showStep);
-  connect(&document, &Document::focusChanged, this, &GraphArea::showFocus);
-  connect(&document, &Document::revealRequested, this, &GraphArea::reveal);
-  connect(&document, &Document::followRequested, this, [this] { m_view->follow(m_document.focus().node); });
-  connect(&document, &Document::planChanged, this, &GraphArea::showPlan);
-  connect(&document, &Document::heatChanged, this, &GraphArea::showHeat);
-  connect(&document, &Document::branchesChanged, this, &GraphArea::showChanges);
-  connect(&document, &Document::breakpointsChanged, this, [this] {
+  connect(m_breadcrumb, &QLabel::linkActivated, &session.selection(), &Selection::follow);
+  connect(&session.opened(), &OpenedModel::changed, this, &GraphArea::showModel);
+  connect(&session.settings(), &Settings::changed, this, &GraphArea::updateBreadcrumb);
+  connect(&session.debugger(), &Debugger::traceChanged, this, &GraphArea::showWholeStep);
+  connect(&session.debugger(), &Debugger::stepChanged, this, &GraphArea::showStep);
+  connect(&session.selection(), &Selection::focusChanged, this, &GraphArea::showFocus);
+  connect(&session.selection(), &Selection::revealRequested, this, &GraphArea::reveal);
+  connect(&session.selection(), &Selection::followRequested, this,
+          [this] { m_view->follow(m_session.selection().focus().node); });
+  connect(&session.plans(), &Plans::planChanged, this, &GraphArea::showPlan);
+  connect(&session.answers(), &Answers::heatChanged, this, &GraphArea::showHeat);
+  connect(&session.plans(), &Plans::branchesChanged, this, &GraphArea::showChanges);
+  connect(&session.debugger(), &Debugger::breakpointsChanged, this, [this] {
     std::vector<NodeId> nodes;
-    for (const solve::Breakpoint& breakpoint : m_document.breakpoints())
+    for (const solve::Breakpoint& breakpoint : m_session.debugger().breakpoints())
       if (breakpoint.enabled && breakpoint.node.isValid()) nodes.push_back(breakpoint.node);
     m_view->setBreakpoints(std::move(nodes));
   });
-  connect(&document, &Document::searchChanged, this, [this] { m_view->setSearchHits(m_document.searchHits()); });
-  connect(m_view, &GraphView::nodeClicked, this, [this](NodeId node) { byUser([&] { m_document.focusNode(node); }); });
+  connect(&session.selection(), &Selection::hitsChanged, this,
+          [this] { m_view->setSearchHits(m_session.selection().hits()); });
+  connect(m_view, &GraphView::nodeClicked, this,
+          [this](NodeId node) { byUser([&] { m_session.selection().focusNode(node); }); });
   connect(m_view, &GraphView::scopeClicked, this,
-          [this](ScopeId scope) { byUser([&] { m_document.focusScope(scope); }); });
-  connect(m_view, &GraphView::selectionCleared, this, [this] { byUser([&] { m_document.clearFocus(); }); });
+          [this](ScopeId scope) { byUser([&] { m_session.selection().focusScope(scope); }); });
+  connect(m_view, &GraphView::selectionCleared, this, [this] { byUser([&] { m_session.selection().clearFocus(); }); });
   connect(m_view, &GraphView::nodeActivated, this, [this](NodeId node) {
-    byUser([&] { m_document.focusNode(node); });
+    byUser([&] { m_session.selection().focusNode(node); });
     emit decisionWanted();
   });
-  connect(m_view, &GraphView::message, &document, &Document::logged);
+  connect(m_view, &GraphView::message, &session.notices(), &Notices::logged);
   connect(m_view, &GraphView::contextMenuRequested, this, &GraphArea::showContextMenu);
 }
 
@@ -127,16 +130,16 @@ void GraphArea::byUser(const std::function<void()>& change) {
 }
 
 void GraphArea::showModel() {
-  m_view->setGraph(m_document.model() ? m_document.model()->aten : nullptr);
+  m_view->setGraph(m_session.opened().model() ? m_session.opened().model()->aten : nullptr);
   readSplits();
   updateBreadcrumb();
 }
 
 void GraphArea::readSplits() {
-  const auto state = m_document.stepState();
-  m_view->setRanks(state && state->ranks > 0 ? state->ranks : m_document.settings().ranks);
-  m_view->setPlacements([this](ValueId value) { return m_document.placementOf(value); },
-                        [this](NodeId node) { return m_document.strategyOf(node); });
+  const auto state = m_session.debugger().state();
+  m_view->setRanks(state && state->ranks > 0 ? state->ranks : m_session.settings().options().ranks);
+  m_view->setPlacements([this](ValueId value) { return m_session.debugger().placementOf(value); },
+                        [this](NodeId node) { return m_session.debugger().strategyOf(node); });
 }
 
 void GraphArea::showWholeStep() {
@@ -145,7 +148,7 @@ void GraphArea::showWholeStep() {
 }
 
 void GraphArea::showStep() {
-  const auto state = m_document.stepState();
+  const auto state = m_session.debugger().state();
   if (!state) return showWholeStep();
   // The last step shows the solution, which places more than the search assigned.
   const bool isAtEnd = state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
@@ -164,7 +167,7 @@ void GraphArea::showStep() {
 
 /// Against what is shown: the states in between may never have come here.
 void GraphArea::showStepChange(const StepState& state) {
-  const std::vector<NodeId> changed = changedNodes(*m_document.graph(), m_shown.get(), state);
+  const std::vector<NodeId> changed = changedNodes(*m_session.opened().graph(), m_shown.get(), state);
   m_view->updateNodes(changed);
   const bool isUndone = state.step < m_shown->step || (state.event && state.event->type == solve::EventType::Backtrack);
   m_view->flash(changed, isUndone);
@@ -173,7 +176,7 @@ void GraphArea::showStepChange(const StepState& state) {
 void GraphArea::showFocus() {
   updateBreadcrumb();
   if (m_isOwnChange) return;
-  const Focus& focus = m_document.focus();
+  const Focus& focus = m_session.selection().focus();
   if (focus.node.isValid() && focus.value.isValid())
     m_view->selectValue(focus.value);
   else if (focus.node.isValid())
@@ -184,7 +187,7 @@ void GraphArea::showFocus() {
 
 void GraphArea::reveal() {
   if (m_isOwnChange) return;
-  const Focus& focus = m_document.focus();
+  const Focus& focus = m_session.selection().focus();
   if (focus.node.isValid())
     m_view->reveal(focus.node);
   else if (focus.scope.isValid())
@@ -193,9 +196,9 @@ void GraphArea::reveal() {
 
 /// The plan's collectives belong to its end: a step on the way has decided less, or otherwise.
 void GraphArea::showPlan() {
-  const auto state = m_document.stepState();
+  const auto state = m_session.debugger().state();
   const bool isFinal = !state || state->step == state->size;
-  m_view->setPlan(isFinal ? m_document.plan().get() : nullptr);
+  m_view->setPlan(isFinal ? m_session.plans().plan().get() : nullptr);
 }
 
 void GraphArea::setColorBy(ColorBy what) {
@@ -206,8 +209,8 @@ void GraphArea::setColorBy(ColorBy what) {
 
 void GraphArea::showHeat() {
   if (!isHeat(m_colorBy)) return m_view->setColorBy(m_colorBy, {});
-  const auto& heat = m_document.heat();
-  const auto& solved = m_document.solved();
+  const auto& heat = m_session.answers().heat();
+  const auto& solved = m_session.plans().solved();
   if (heat) {
     const bool lacksRegret = m_colorBy == ColorBy::Regret && heat->smallestRegrets.empty();
     m_view->setColorBy(m_colorBy, amountsOf(*heat, m_colorBy),
@@ -215,9 +218,9 @@ void GraphArea::showHeat() {
                        m_colorBy == ColorBy::Regret ? gapsOf(*heat) : HeatGaps());
   } else if (solved && solved->result.solution) {
     m_view->setColorBy(m_colorBy, {}, tr("computing …"));
-    m_document.computeHeat();
+    m_session.answers().computeHeat();
   } else {
-    const bool isOpenedTrace = m_document.trace() && !solved;
+    const bool isOpenedTrace = m_session.debugger().trace() && !solved;
     m_view->setColorBy(m_colorBy, {},
                        isOpenedTrace ? tr("a recorded search keeps no amounts: solve its model")
                                      : tr("there is no solution to count"));
@@ -225,8 +228,8 @@ void GraphArea::showHeat() {
 }
 
 void GraphArea::showChanges() {
-  const graph::Graph* graph = m_document.graph();
-  const auto& diff = m_document.planDiff();
+  const graph::Graph* graph = m_session.opened().graph();
+  const auto& diff = m_session.plans().diff();
   m_view->setChangedNodes(diff && graph ? changedNodes(*diff, *graph) : std::vector<NodeId>());
 }
 
@@ -237,26 +240,26 @@ void GraphArea::resizeEvent(QResizeEvent* event) {
 }
 
 void GraphArea::updateBreadcrumb() {
-  const graph::Graph* graph = m_document.graph();
+  const graph::Graph* graph = m_session.opened().graph();
   if (!graph) return m_breadcrumb->clear();
   QStringList parts;
-  const Focus& focus = m_document.focus();
+  const Focus& focus = m_session.selection().focus();
   if (focus.node.isValid()) parts << QStringLiteral("<b>%1</b>").arg(nodeName(*graph, focus.node).toHtmlEscaped());
   for (ScopeId scope = focus.scope; scope.isValid() && scope.index() != 0; scope = graph->scope(scope).parent) {
     const std::string& path = graph->scope(scope).path;
     parts.prepend(link(QStringLiteral("scope:%1").arg(toQ(path)), toQ(path.substr(path.rfind('.') + 1))));
   }
-  parts.prepend(link(QStringLiteral("scope:"), m_document.title()));
+  parts.prepend(link(QStringLiteral("scope:"), m_session.title()));
   m_breadcrumb->setText(QStringLiteral("<style>a{text-decoration:none}</style>") + parts.join(QStringLiteral(" › ")));
 }
 
 void GraphArea::showContextMenu(const QPoint& position, NodeId node, ScopeId scope) {
   QMenu menu;
   if (node.isValid()) {
-    m_document.focusNode(node);
-    menu.addAction(m_document.hasBreakpoint(node) ? tr("Remove Breakpoint") : tr("Set Breakpoint"),
-                   [this, node] { m_document.toggleBreakpoint(node); });
-    menu.addAction(tr("Next Change"), [this, node] { m_document.toNextChange(node); });
+    m_session.selection().focusNode(node);
+    menu.addAction(m_session.debugger().hasBreakpoint(node) ? tr("Remove Breakpoint") : tr("Set Breakpoint"),
+                   [this, node] { m_session.debugger().toggleBreakpoint(node); });
+    menu.addAction(tr("Next Change"), [this, node] { m_session.debugger().toNextChange(node); });
   } else if (scope.isValid()) {
     menu.addAction(m_view->isExpanded(scope) ? tr("Fold") : tr("Unfold"),
                    [this, scope] { m_view->isExpanded(scope) ? m_view->collapse(scope) : m_view->expand(scope); });
@@ -266,7 +269,7 @@ void GraphArea::showContextMenu(const QPoint& position, NodeId node, ScopeId sco
 }
 
 Result<void> GraphArea::expand(const QString& scopePath) {
-  const graph::Graph* graph = m_document.graph();
+  const graph::Graph* graph = m_session.opened().graph();
   if (!graph) return fail(ErrorCode::BadUsage, "No model is open");
   const ScopeId scope = findScope(*graph, toStd(scopePath));
   if (!scope.isValid()) return fail(ErrorCode::Negative, "there is no module \"{}\" in this model", toStd(scopePath));
@@ -292,7 +295,7 @@ Result<QString> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
     svg.setOutputDevice(&out);
     svg.setSize(size.toSize());
     svg.setViewBox(QRectF({}, size));
-    svg.setTitle(m_document.title());
+    svg.setTitle(m_session.title());
     return paintOn(svg);
   }
   QPdfWriter pdf(&out);

@@ -1,9 +1,9 @@
 #pragma once
-/// The middle of the window: the breadcrumb of the focused module above the canvas, wired to the document.
+/// The middle of the window: the breadcrumb of the focused module above the canvas, wired to the session.
 #include <QWidget>
 
 #include "views/graph/model/heat_field.h"
-#include "views/session/document.h"
+#include "views/session/session.h"
 
 class QActionGroup;
 class QIODevice;
@@ -17,7 +17,7 @@ class GraphView;
 class GraphArea : public QWidget {
   Q_OBJECT
  public:
-  explicit GraphArea(Document& document, QWidget* parent = nullptr);
+  explicit GraphArea(Session& session, QWidget* parent = nullptr);
   /// Unfolds a module ("model.layers.0") and shows it; Negative when there is none of that name.
   Result<void> expand(const QString& scopePath);
   struct Picture {
@@ -57,7 +57,7 @@ class GraphArea : public QWidget {
   void addColorActions(QMenu& menu);
   Result<QString> drawPicture(const QString& kind, QIODevice& out);
   void updateBreadcrumb();
-  Document& m_document;
+  Session& m_session;
   QLabel* m_breadcrumb;
   GraphView* m_view;
   std::shared_ptr<const StepState> m_shown;

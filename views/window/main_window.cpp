@@ -65,8 +65,8 @@ void applyTheme(bool isDark) {
                theme.textQuiet.name(), theme.accent.name()));
 }
 
-MainWindow::MainWindow(bool remembers, QWidget* parent)
-    : QMainWindow(parent), m_samples(pipeline::bundledSamples()), m_remembers(remembers) {
+MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
+    : QMainWindow(parent), m_session(session), m_samples(pipeline::bundledSamples()), m_remembers(remembers) {
   setAcceptDrops(true);
   setDockNestingEnabled(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
@@ -75,7 +75,7 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   resize(1280, 800);
 
   m_start = new StartPage;
-  m_graph = new GraphArea(m_document);
+  m_graph = new GraphArea(m_session);
   connect(m_graph, &GraphArea::decisionWanted, this, [this] { raiseDock(QStringLiteral("Decision")); });
   m_message = new MessageBar;
   m_stack = new QStackedWidget;
@@ -105,46 +105,49 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   connect(m_start, &StartPage::openRequested, this, &MainWindow::openDialog);
   connect(m_start, &StartPage::recentChosen, this, &MainWindow::openPath);
   connect(m_start, &StartPage::sampleChosen, this,
-          [this](int index) { m_document.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
+          [this](int index) { m_session.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
   connectMessages();
-  connect(&m_document, &Document::modelChanged, this, &MainWindow::showModel);
-  connect(&m_document, &Document::activityChanged, this, &MainWindow::applyBusy);
-  connect(&m_document, &Document::progressed, this, &MainWindow::updateProgress);
-  connect(&m_document.answers(), &Answers::progressed, this, &MainWindow::updateProgress);
-  connect(&m_document.answers(), &Answers::surveyStarted, this, [this](const QString& title) {
+  connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::showModel);
+  connect(&m_session.jobs(), &Jobs::activityChanged, this, &MainWindow::applyBusy);
+  connect(&m_session.jobs(), &Jobs::progressed, this, &MainWindow::updateProgress);
+  connect(&m_session.answers(), &Answers::progressed, this, &MainWindow::updateProgress);
+  connect(&m_session.answers(), &Answers::surveyStarted, this, [this](const QString& title) {
     m_survey = title;
     applyBusy();
   });
-  connect(&m_document.answers(), &Answers::surveyEnded, this, [this] {
+  connect(&m_session.answers(), &Answers::surveyEnded, this, [this] {
     const bool wasShown = !std::exchange(m_survey, QString()).isEmpty();
     if (!wasShown) return;
     applyBusy();
     m_status->clear();
     updateStep();  // says again where the search stands
   });
-  connect(&m_document, &Document::branchesChanged, this, &MainWindow::updateBranchActions);
-  for (const auto signal : {&Document::stepChanged, &Document::traceChanged, &Document::traceGrew})
-    connect(&m_document, signal, this, &MainWindow::updateStep);
-  for (const auto signal : {&Document::settingsChanged, &Document::branchesChanged})
-    connect(&m_document, signal, this, &MainWindow::updateSettings);
-  connect(&m_document, &Document::settingsChanged, this, &MainWindow::updateTitle);
-  for (const auto signal : {&Document::traceChanged, &Document::planChanged, &Document::activityChanged,
-                            &Document::historyChanged, &Document::focusChanged, &Document::modelChanged})
-    connect(&m_document, signal, this, &MainWindow::updateActions);
-  connect(&m_document, &Document::runChanged, this, [this] {
-    if (m_document.runState() && m_document.runState()->isActive) raiseDock(QStringLiteral("Run"));
+  connect(&m_session.plans(), &Plans::branchesChanged, this, &MainWindow::updateBranchActions);
+  for (const auto signal : {&Debugger::stepChanged, &Debugger::traceChanged, &Debugger::traceGrew})
+    connect(&m_session.debugger(), signal, this, &MainWindow::updateStep);
+  connect(&m_session.settings(), &Settings::changed, this, &MainWindow::updateSettings);
+  connect(&m_session.plans(), &Plans::branchesChanged, this, &MainWindow::updateSettings);
+  connect(&m_session.settings(), &Settings::changed, this, &MainWindow::updateTitle);
+  connect(&m_session.debugger(), &Debugger::traceChanged, this, &MainWindow::updateActions);
+  connect(&m_session.plans(), &Plans::planChanged, this, &MainWindow::updateActions);
+  connect(&m_session.jobs(), &Jobs::activityChanged, this, &MainWindow::updateActions);
+  for (const auto signal : {&Selection::historyChanged, &Selection::focusChanged})
+    connect(&m_session.selection(), signal, this, &MainWindow::updateActions);
+  connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::updateActions);
+  connect(&m_session.runs(), &Runs::changed, this, [this] {
+    if (m_session.runs().state() && m_session.runs().state()->isActive) raiseDock(QStringLiteral("Run"));
   });
-  connect(&m_document, &Document::workEnded, this, [this](Activity, bool, const QString& sentence) {
+  connect(&m_session.jobs(), &Jobs::ended, this, [this](Activity, bool, const QString& sentence) {
     if (!sentence.isEmpty()) m_status->setText(sentence);
     // Without a solution the search itself and its dead ends are what there is to see.
-    const auto& solved = m_document.solved();
+    const auto& solved = m_session.plans().solved();
     const bool isSolved = !solved || solved->result.outcome == solve::Outcome::Solved;
-    if (isSolved && !m_document.isAboutConflicts()) return;
+    if (isSolved && !m_session.plans().isAboutConflicts()) return;
     raiseDock(QStringLiteral("Search"));
     raiseDock(QStringLiteral("Conflict"));
   });
-  connect(&m_document, &Document::searchChanged, this, [this] {
-    const std::size_t hits = m_document.searchHits().size();
+  connect(&m_session.selection(), &Selection::hitsChanged, this, [this] {
+    const std::size_t hits = m_session.selection().hits().size();
     m_hits->setText(m_search->text().isEmpty() ? QString() : countedText(hits, "hit"));
   });
 
@@ -152,7 +155,7 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
   m_toolBar->hide();
   if (m_remembers) {
     restoreGeometry(QSettings().value(kGeometryKey).toByteArray());
-    loadSolveSettings(m_document);
+    loadSolveSettings(m_session.settings());
   }
   updateActions();
   updateSettings();
@@ -161,8 +164,8 @@ MainWindow::MainWindow(bool remembers, QWidget* parent)
 }
 
 MainWindow::~MainWindow() {
-  m_document.shutdown();
-  // Widgets refer to the document, a member: they go first, not with the base class.
+  m_session.shutdown();
+  // They may signal to the last: they go while there is a window to hear them, not with the base class.
   delete takeCentralWidget();
   for (const auto& [name, widget] : m_docks) delete widget;
   delete m_toolBar;
@@ -171,7 +174,7 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::showModel() {
-  if (!m_document.model()) return;
+  if (!m_session.opened().model()) return;
   m_stack->setCurrentWidget(m_graph);
   if (!m_hasShownModel) {
     m_hasShownModel = true;
@@ -179,13 +182,13 @@ void MainWindow::showModel() {
     if (!m_remembers || !restoreState(QSettings().value(kStateKey).toByteArray(), kLayoutVersion))
       applyPreset(Preset::Inspect);
   }
-  if (!m_document.sample()) remember(m_document.source());
+  if (!m_session.opened().sample()) remember(m_session.opened().source());
   updateTitle();
 }
 
 /// A message goes with what it speaks of.
 void MainWindow::connectMessages() {
-  connect(&m_document, &Document::message, m_message, &MessageBar::show);
+  connect(&m_session.notices(), &Notices::said, m_message, &MessageBar::show);
   // It takes its room from the lower edge of the picture, which neither moves nor rescales under the pointer.
   // Layouts settle in several passes of the event loop: it stays still for all of them.
   auto* settled = new QTimer(this);
@@ -194,31 +197,33 @@ void MainWindow::connectMessages() {
   connect(settled, &QTimer::timeout, this, [this] { m_graph->view().setStill(false); });
   connect(m_message, &MessageBar::aboutToPlace, this, [this] { m_graph->view().setStill(true); });
   connect(m_message, &MessageBar::placed, settled, qOverload<>(&QTimer::start));
-  const auto withdrawOn = [this](void (Document::*signal)(), std::initializer_list<About> gone) {
-    connect(&m_document, signal, this, [this, gone = std::vector(gone)] { m_message->withdraw(gone); });
+  const auto withdrawOn = [this](const auto& part, auto signal, std::initializer_list<About> gone) {
+    connect(&part, signal, this, [this, gone = std::vector(gone)] { m_message->withdraw(gone); });
   };
-  withdrawOn(&Document::modelChanged, {About::Moment, About::Model, About::Plan, About::Step, About::Run});
-  withdrawOn(&Document::planChanged, {About::Moment, About::Plan, About::Step, About::Run});
-  withdrawOn(&Document::stepChanged, {About::Step});
-  withdrawOn(&Document::runChanged, {About::Run});
+  withdrawOn(m_session.opened(), &OpenedModel::changed,
+             {About::Moment, About::Model, About::Plan, About::Step, About::Run});
+  withdrawOn(m_session.plans(), &Plans::planChanged, {About::Moment, About::Plan, About::Step, About::Run});
+  withdrawOn(m_session.debugger(), &Debugger::stepChanged, {About::Step});
+  withdrawOn(m_session.runs(), &Runs::changed, {About::Run});
 }
 
 void MainWindow::updateTitle() {
-  const QString title = m_document.title();
+  const QString title = m_session.title();
   setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
 }
 
-void MainWindow::openPath(const QString& path) { m_document.open(path); }
+void MainWindow::openPath(const QString& path) { m_session.open(path); }
 
 void MainWindow::openDialog() {
-  const QString from = m_document.modelFolder().isEmpty() ? QDir::homePath() : m_document.modelFolder();
+  const QString from = m_session.opened().folder().isEmpty() ? QDir::homePath() : m_session.opened().folder();
   const QString path = QFileDialog::getExistingDirectory(this, tr("Open a model folder (config.json inside)"), from);
   if (!path.isEmpty()) openPath(path);
 }
 
 void MainWindow::openFileDialog() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open a plan or a recorded search"), m_document.source(),
-                                                    tr("Plans and traces (*.json *.trace);;All files (*)"));
+  const QString path =
+      QFileDialog::getOpenFileName(this, tr("Open a plan or a recorded search"), m_session.opened().source(),
+                                   tr("Plans and traces (*.json *.trace);;All files (*)"));
   if (!path.isEmpty()) openPath(path);
 }
 
@@ -243,7 +248,7 @@ void MainWindow::updateRecent() {
 }
 
 void MainWindow::applyBusy() {
-  const Activity activity = m_document.activity();
+  const Activity activity = m_session.jobs().activity();
   const bool isBusy = activity != Activity::Idle || !m_survey.isEmpty();
   m_progress->setVisible(isBusy);
   m_cancel->setVisible(isBusy);
@@ -253,13 +258,15 @@ void MainWindow::applyBusy() {
       if (isBusy) m_status->setText(m_survey + QStringLiteral("…"));
       break;
     case Activity::Opening: m_status->setText(tr("Opening…")); break;
-    case Activity::Solving: m_status->setText(tr("Solving for %1…").arg(ranksText(m_document.settings().ranks))); break;
+    case Activity::Solving:
+      m_status->setText(tr("Solving for %1…").arg(ranksText(m_session.settings().options().ranks)));
+      break;
     case Activity::Running: m_status->setText(tr("Ranks are running…")); break;
   }
 }
 
 void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total) {
-  if (m_document.activity() == Activity::Idle && m_survey.isEmpty()) return;
+  if (m_session.jobs().activity() == Activity::Idle && m_survey.isEmpty()) return;
   if (total > 0) {
     m_progress->setRange(0, 1000);
     m_progress->setValue(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)));
@@ -275,16 +282,17 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
 }
 
 void MainWindow::updateStep() {
-  const StepId count = m_document.stepCount();
-  m_stepLabel->setText(count == 0 ? tr("no search yet")
-                                  : tr("step %1 of %2").arg(countText(m_document.wantedStep()), countText(count)));
-  if (const auto& state = m_document.stepState(); state && m_document.activity() != Activity::Running)
+  const StepId count = m_session.debugger().stepCount();
+  m_stepLabel->setText(count == 0
+                           ? tr("no search yet")
+                           : tr("step %1 of %2").arg(countText(m_session.debugger().wantedStep()), countText(count)));
+  if (const auto& state = m_session.debugger().state(); state && m_session.jobs().activity() != Activity::Running)
     m_status->setText(state->eventText);
   updateActions();
 }
 
 void MainWindow::updateSettings() {
-  const auto& settings = m_document.settings();
+  const auto& settings = m_session.settings().options();
   const QSignalBlocker a(m_ranks), b(m_engine), c(m_sequenceParallel);
   QAction* solve = action(QStringLiteral("solve"));
   // As wide as the longer of both: what stands beside it does not move under the pointer.
@@ -292,9 +300,9 @@ void MainWindow::updateSettings() {
     solve->setIconText(tr("Solve again"));
     button->setMinimumWidth(button->sizeHint().width());
   }
-  solve->setIconText(m_document.isOutdated() ? tr("Solve again") : tr("Solve"));
-  solve->setToolTip(m_document.isOutdated() ? tr("The settings have changed since the plan shown (Ctrl+Return)")
-                                            : tr("Search for a plan (Ctrl+Return)"));
+  solve->setIconText(m_session.plans().isOutdated() ? tr("Solve again") : tr("Solve"));
+  solve->setToolTip(m_session.plans().isOutdated() ? tr("The settings have changed since the plan shown (Ctrl+Return)")
+                                                   : tr("Search for a plan (Ctrl+Return)"));
   m_ranks->setValue(settings.ranks);
   m_ranks->setSuffix(settings.ranks == 1 ? tr(" rank") : tr(" ranks"));
   m_engine->setCurrentIndex(m_engine->findData(int(settings.engine)));
@@ -305,19 +313,20 @@ void MainWindow::updateSettings() {
 
 /// What a sample, plan or recording brings is not what the user chose for models.
 void MainWindow::rememberSettings() {
-  if (m_remembers && !m_document.hasBorrowedSettings()) saveSolveSettings(m_document);
+  if (m_remembers && !m_session.settings().isBorrowed()) saveSolveSettings(m_session.settings());
 }
 
 void MainWindow::escape() {
-  const bool isSurveying = m_document.isPending(Question::WorldSizes) || m_document.isPending(Question::Front) ||
-                           m_document.isPending(Question::WhyNot);
-  if (m_document.activity() != Activity::Idle || isSurveying) return m_document.stop();
-  if (m_search->hasFocus() || !m_document.searchHits().empty()) {
+  const bool isSurveying = m_session.answers().isPending(AnswerKind::WorldSizes) ||
+                           m_session.answers().isPending(AnswerKind::Front) ||
+                           m_session.answers().isPending(AnswerKind::WhyNot);
+  if (m_session.jobs().activity() != Activity::Idle || isSurveying) return m_session.jobs().stop();
+  if (m_search->hasFocus() || !m_session.selection().hits().empty()) {
     m_search->clear();
     m_graph->setFocus();
     return;
   }
-  m_document.clearFocus();
+  m_session.selection().clearFocus();
 }
 
 void MainWindow::setDarkTheme(bool isDark) {
@@ -328,7 +337,7 @@ void MainWindow::setDarkTheme(bool isDark) {
 
 void MainWindow::setSearchText(const QString& text) { m_search->setText(text); }
 
-bool MainWindow::isSettled() const { return m_document.isIdle() && m_graph->isSettled(); }
+bool MainWindow::isSettled() const { return m_session.isIdle() && m_graph->isSettled(); }
 
 /// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks below give
 /// way.
@@ -350,7 +359,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     if (m_hasShownModel) settings.setValue(kStateKey, saveState(kLayoutVersion));
   }
   hide();  // what does not end at once ends unseen
-  m_document.shutdown();
+  m_session.shutdown();
   event->accept();
 }
 

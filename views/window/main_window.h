@@ -1,9 +1,10 @@
 #pragma once
-/// The window: menus, toolbar, docks and status bar around one document. It wires; what is shown lives in the panels.
+/// The window: menus, toolbar, docks and status bar around one session, which outlives it. It wires; what is shown
+/// lives in the panels.
 #include <QMainWindow>
 #include <map>
 
-#include "views/session/document.h"
+#include "views/session/session.h"
 
 class QComboBox;
 class QDockWidget;
@@ -28,10 +29,10 @@ class MainWindow : public QMainWindow {
   Q_OBJECT
  public:
   /// `remembers`: read and write the user's settings (off for scripts and tests: always the same window).
-  explicit MainWindow(bool remembers, QWidget* parent = nullptr);
+  MainWindow(Session& session, bool remembers, QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  Document& document() { return m_document; }
+  Session& session() { return m_session; }
   GraphArea& graphArea() { return *m_graph; }
   const Result<std::vector<pipeline::Sample>>& samples() const { return m_samples; }
   void openPath(const QString& path);
@@ -96,9 +97,10 @@ class MainWindow : public QMainWindow {
   QWidget* makeLayersPanel();
   QWidget* makeNodesPanel();
   QWidget* makeLogPanel();
+  void showFocusedRow(TablePanel& table);
   QDockWidget* dock(const QString& name) const { return m_docks.at(name); }
 
-  Document m_document;
+  Session& m_session;
   Result<std::vector<pipeline::Sample>> m_samples;
   bool m_remembers;
   bool m_hasShownModel = false;

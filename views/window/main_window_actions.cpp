@@ -109,15 +109,15 @@ void MainWindow::makeMenus() {
     for (const pipeline::Sample& sample : *m_samples) {
       QAction* entry = samples->addAction(toQ(sample.title));
       entry->setToolTip(toQ(sample.lookFor));
-      connect(entry, &QAction::triggered, this, [this, &sample] { m_document.openSample(sample); });
+      connect(entry, &QAction::triggered, this, [this, &sample] { m_session.openSample(sample); });
     }
   samples->setToolTipsVisible(true);
   samples->setEnabled(m_samples.has_value());
   file->addSeparator();
   addAction(file, QStringLiteral("save-trace"), tr("Save T&race…"), {}, [this] {
     const QString path = QFileDialog::getSaveFileName(
-        this, tr("Save the recorded search"), m_document.title() + QStringLiteral(".trace"), tr("Traces (*.trace)"));
-    if (!path.isEmpty()) m_document.saveTrace(path);
+        this, tr("Save the recorded search"), m_session.title() + QStringLiteral(".trace"), tr("Traces (*.trace)"));
+    if (!path.isEmpty()) m_session.saveTrace(path);
   });
   addAction(file, QStringLiteral("export-plan"), tr("Export &Plan…"), key("Ctrl+E"), [this] { exportPlan(); });
   addAction(file, QStringLiteral("save-picture"), tr("Export P&icture…"), key("Ctrl+Shift+E"),
@@ -131,9 +131,9 @@ void MainWindow::makeMenus() {
   QMenu* pins = model->addMenu(tr("P&ins"));
   connect(pins, &QMenu::aboutToShow, this, [this, pins] { fillPinsMenu(pins); });
   model->addSeparator();
-  QAction* undo = m_document.undoStack().createUndoAction(this, tr("&Undo"));
+  QAction* undo = m_session.undoStack().createUndoAction(this, tr("&Undo"));
   undo->setShortcut(QKeySequence::Undo);
-  QAction* redo = m_document.undoStack().createRedoAction(this, tr("&Redo"));
+  QAction* redo = m_session.undoStack().createRedoAction(this, tr("&Redo"));
   redo->setShortcut(QKeySequence::Redo);
   model->addAction(undo);
   model->addAction(redo);
@@ -142,8 +142,8 @@ void MainWindow::makeMenus() {
   makeDebugMenu();
   QMenu* run = menuBar()->addMenu(tr("&Run"));
   addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"),
-            [this] { m_document.run(m_document.settings().ranks, m_runPanel->backend()); });
-  addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_document.stop(); });
+            [this] { m_session.runs().run(m_session.settings().options().ranks, m_runPanel->backend()); });
+  addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_session.jobs().stop(); });
   makeViewMenus();
 
   auto* escape = new QAction(this);
@@ -154,9 +154,9 @@ void MainWindow::makeMenus() {
 
 void MainWindow::makeSolveMenu() {
   QMenu* solve = menuBar()->addMenu(tr("&Solve"));
-  addAction(solve, QStringLiteral("solve"), tr("&Solve"), keyOf("Ctrl+Return"), [this] { m_document.solve(); });
-  addAction(solve, QStringLiteral("stop"), tr("S&top"), {}, [this] { m_document.stop(); });
-  m_solveSettings = new SolveSettings(m_document, this);
+  addAction(solve, QStringLiteral("solve"), tr("&Solve"), keyOf("Ctrl+Return"), [this] { m_session.solve(); });
+  addAction(solve, QStringLiteral("stop"), tr("S&top"), {}, [this] { m_session.jobs().stop(); });
+  m_solveSettings = new SolveSettings(m_session.opened(), m_session.settings(), m_session.notices(), this);
   connect(m_solveSettings, &SolveSettings::changedByUser, this, &MainWindow::rememberSettings);
   addAction(solve, QStringLiteral("settings"), tr("S&ettings…"), keyOf("Ctrl+,"), [this] {
     m_solveSettings->show();
@@ -166,58 +166,59 @@ void MainWindow::makeSolveMenu() {
   solve->addSeparator();
   addAction(solve, QStringLiteral("world-sizes"), tr("Which &World Sizes Work"), keyOf("Ctrl+W"), [this] {
     raiseDock(QStringLiteral("Pre-flight"));
-    m_document.computeWorldSizes();
+    m_session.answers().computeWorldSizes();
   });
   addAction(solve, QStringLiteral("front"), tr("Weigh &Time against Memory"), keyOf("Ctrl+M"), [this] {
     raiseDock(QStringLiteral("Pareto"));
-    m_document.computeFront();
+    m_session.answers().computeFront();
   });
   solve->addSeparator();
   addAction(solve, QStringLiteral("other-branch"), tr("Show the &Other Branch"), keyOf("Ctrl+B"),
-            [this] { m_document.showBranch(1 - m_document.shownBranch()); });
-  addAction(solve, QStringLiteral("keep-branch"), tr("&Keep B"), {}, [this] { m_document.keepBranch(); });
-  addAction(solve, QStringLiteral("drop-branch"), tr("&Drop B"), {}, [this] { m_document.dropBranch(); });
+            [this] { m_session.plans().showBranch(1 - m_session.plans().shownBranch()); });
+  addAction(solve, QStringLiteral("keep-branch"), tr("&Keep B"), {}, [this] { m_session.plans().keepBranch(); });
+  addAction(solve, QStringLiteral("drop-branch"), tr("&Drop B"), {}, [this] { m_session.plans().dropBranch(); });
 }
 
 void MainWindow::makeDebugMenu() {
   const auto key = keyOf;
   QMenu* debug = menuBar()->addMenu(tr("&Debug"));
-  addAction(debug, QStringLiteral("next"), tr("&Next Event"), key("F10"), [this] { m_document.stepBy(+1); });
+  addAction(debug, QStringLiteral("next"), tr("&Next Event"), key("F10"), [this] { m_session.debugger().stepBy(+1); });
   addAction(debug, QStringLiteral("previous"), tr("&Previous Event"), key("Shift+F10"),
-            [this] { m_document.stepBy(-1); });
+            [this] { m_session.debugger().stepBy(-1); });
   addAction(debug, QStringLiteral("into"), tr("&Into the Next Decision"), key("F11"),
-            [this] { m_document.stepInto(); });
+            [this] { m_session.debugger().stepInto(); });
   addAction(debug, QStringLiteral("out"), tr("&Out to the Decision Before"), key("Shift+F11"),
-            [this] { m_document.stepOut(); });
+            [this] { m_session.debugger().stepOut(); });
   addAction(debug, QStringLiteral("continue"), tr("&Run to Breakpoint"), key("F5"),
-            [this] { m_document.runToBreakpoint(true); });
+            [this] { m_session.debugger().runToBreakpoint(true); });
   addAction(debug, QStringLiteral("back"), tr("Run &Back to Breakpoint"), key("Shift+F5"),
-            [this] { m_document.runToBreakpoint(false); });
+            [this] { m_session.debugger().runToBreakpoint(false); });
   debug->addSeparator();
   addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"), [this] {
     raiseDock(QStringLiteral("Conflict"));
-    m_document.nextConflict();
+    m_session.debugger().nextConflict();
   });
   addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"), [this] {
     raiseDock(QStringLiteral("Conflict"));
-    m_document.previousConflict();
+    m_session.debugger().previousConflict();
   });
   addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"),
-            [this] { m_document.toNextChange(m_document.focus().node); });
+            [this] { m_session.debugger().toNextChange(m_session.selection().focus().node); });
   addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"),
-            [this] { m_document.toggleBreakpoint(m_document.focus().node); });
+            [this] { m_session.debugger().toggleBreakpoint(m_session.selection().focus().node); });
   debug->addSeparator();
-  addAction(debug, QStringLiteral("first"), tr("&First Step"), key("Home"), [this] { m_document.seek(0); });
+  addAction(debug, QStringLiteral("first"), tr("&First Step"), key("Home"), [this] { m_session.debugger().seek(0); });
   addAction(debug, QStringLiteral("last"), tr("&Last Step"), key("End"),
-            [this] { m_document.seek(m_document.stepCount()); });
+            [this] { m_session.debugger().seek(m_session.debugger().stepCount()); });
 }
 
 void MainWindow::makeViewMenus() {
   const auto key = keyOf;
   QMenu* view = menuBar()->addMenu(tr("&View"));
-  addAction(view, QStringLiteral("focus-back"), tr("Focus &Back"), key("Alt+Left"), [this] { m_document.goBack(); });
+  addAction(view, QStringLiteral("focus-back"), tr("Focus &Back"), key("Alt+Left"),
+            [this] { m_session.selection().goBack(); });
   addAction(view, QStringLiteral("focus-forward"), tr("Focus &Forward"), key("Alt+Right"),
-            [this] { m_document.goForward(); });
+            [this] { m_session.selection().goForward(); });
   addAction(view, QStringLiteral("find"), tr("F&ind"), QKeySequence::Find, [this] {
     m_search->setFocus();
     m_search->selectAll();
@@ -291,14 +292,14 @@ void MainWindow::makeToolBar() {
   action(QStringLiteral("open"))->setIconText(tr("Open"));
 
   connect(m_search, &QLineEdit::textChanged, this, [this](const QString& text) {
-    if (const auto found = m_document.search(text); !found) m_hits->setText(QStringLiteral("?"));
+    if (const auto found = m_session.selection().find(text); !found) m_hits->setText(QStringLiteral("?"));
   });
   connect(m_search, &QLineEdit::returnPressed, this, [this] {
-    if (const auto found =
-            m_document.searchHits().empty() ? m_document.search(m_search->text()) : Result<std::size_t>(1);
+    if (const auto found = m_session.selection().hits().empty() ? m_session.selection().find(m_search->text())
+                                                                : Result<std::size_t>(1);
         !found)
       return m_message->show(toQ(found.error().message), Severity::Failure);
-    m_document.walkHits(!(QApplication::keyboardModifiers() & Qt::ShiftModifier));
+    m_session.selection().walkHits(!(QApplication::keyboardModifiers() & Qt::ShiftModifier));
   });
 }
 
@@ -331,25 +332,26 @@ void MainWindow::addSolveControls() {
   action(QStringLiteral("settings"))->setIconText(tr("Settings…"));
   action(QStringLiteral("settings"))->setToolTip(tr("Device, training, memory budget, menu (Ctrl+,)"));
   connect(m_ranks, &QSpinBox::valueChanged, this, [this](int ranks) {
-    m_document.setRanks(ranks);
+    m_session.settings().setRanks(ranks);
     rememberSettings();
   });
   connect(m_engine, &QComboBox::currentIndexChanged, this, [this] {
-    m_document.setEngine(static_cast<solve::Engine>(m_engine->currentData().toInt()));
+    m_session.settings().setEngine(static_cast<solve::Engine>(m_engine->currentData().toInt()));
     rememberSettings();
   });
   connect(m_sequenceParallel, &QComboBox::currentIndexChanged, this, [this] {
-    m_document.setSequenceParallel(static_cast<rules::SequenceParallel>(m_sequenceParallel->currentData().toInt()));
+    m_session.settings().setSequenceParallel(
+        static_cast<rules::SequenceParallel>(m_sequenceParallel->currentData().toInt()));
     rememberSettings();
   });
 }
 
 void MainWindow::updateBranchActions() {
-  const std::size_t count = m_document.branches().size();
+  const std::size_t count = m_session.plans().branches().size();
   for (const char* name : {"other-branch", "keep-branch", "drop-branch"})
     action(QLatin1String(name))->setEnabled(count > 1);
   // A second plan has just appeared: what it changes is the first thing to look at.
-  if (count > 1 && m_branchCount < 2 && m_document.plan()) raiseDock(QStringLiteral("Diff"));
+  if (count > 1 && m_branchCount < 2 && m_session.plans().plan()) raiseDock(QStringLiteral("Diff"));
   m_branchCount = count;
 }
 
@@ -370,7 +372,7 @@ void MainWindow::makeStatusBar() {
   statusBar()->addWidget(m_status, 1);
   statusBar()->addPermanentWidget(m_progress);
   statusBar()->addPermanentWidget(m_cancel);
-  connect(m_cancel, &QToolButton::clicked, &m_document, &Document::stop);
+  connect(m_cancel, &QToolButton::clicked, &m_session.jobs(), &Jobs::stop);
 }
 
 void MainWindow::updateIcons() {
@@ -379,54 +381,54 @@ void MainWindow::updateIcons() {
 }
 
 void MainWindow::updateActions() {
-  const bool hasModel = m_document.model() != nullptr;
-  const bool hasTrace = m_document.trace() != nullptr;
-  const bool isIdle = m_document.activity() == Activity::Idle;
-  const StepId step = m_document.wantedStep(), count = m_document.stepCount();
+  const bool hasModel = m_session.opened().model() != nullptr;
+  const bool hasTrace = m_session.debugger().trace() != nullptr;
+  const bool isIdle = m_session.jobs().activity() == Activity::Idle;
+  const StepId step = m_session.debugger().wantedStep(), count = m_session.debugger().stepCount();
   const auto enable = [this](std::initializer_list<const char*> names, bool on) {
     for (const char* name : names) action(QLatin1String(name))->setEnabled(on);
   };
   enable({"capture", "add-pin", "find", "save-picture"}, hasModel);
-  enable({"solve"}, hasModel && m_document.activity() != Activity::Running);
-  enable({"run"}, hasModel && isIdle && m_document.whyNotRun(m_document.settings().ranks).isEmpty());
+  enable({"solve"}, hasModel && m_session.jobs().activity() != Activity::Running);
+  enable({"run"}, hasModel && isIdle && m_session.runs().whyNot(m_session.settings().options().ranks).isEmpty());
   enable({"stop", "stop-run"}, !isIdle);
   enable({"next", "last", "into", "continue"}, hasTrace && step < count);
   enable({"previous", "first", "out", "back"}, hasTrace && step > 0);
   enable({"next-conflict", "previous-conflict", "save-trace"}, hasTrace);
-  enable({"next-change", "breakpoint"}, hasModel && m_document.focus().node.isValid());
-  enable({"export-plan"}, m_document.plan() != nullptr);
+  enable({"next-change", "breakpoint"}, hasModel && m_session.selection().focus().node.isValid());
+  enable({"export-plan"}, m_session.plans().plan() != nullptr);
   enable({"world-sizes"}, hasModel);
-  enable({"front"}, m_document.solved() != nullptr);
-  enable({"focus-back"}, m_document.canGoBack());
-  enable({"focus-forward"}, m_document.canGoForward());
+  enable({"front"}, m_session.plans().solved() != nullptr);
+  enable({"focus-back"}, m_session.selection().canGoBack());
+  enable({"focus-forward"}, m_session.selection().canGoForward());
 }
 
 void MainWindow::fillPinsMenu(QMenu* menu) {
   menu->clear();
-  for (const solve::Pin& pin : m_document.pins()) {
+  for (const solve::Pin& pin : m_session.settings().pins()) {
     const QString text = toQ(pin.text);
     connect(menu->addAction(tr("Lift %1").arg(text)), &QAction::triggered, this,
-            [this, text] { m_document.removePin(text); });
+            [this, text] { m_session.settings().removePin(text); });
   }
   if (menu->isEmpty()) menu->addAction(tr("Nothing is pinned"))->setEnabled(false);
 }
 
 void MainWindow::askForPin() {
-  const QString text =
-      QInputDialog::getText(this, tr("Pin a placement"),
-                            tr("NAME=PLACEMENT for a value, LAYER=column|row|vocab|expert|replicated for a layer;\n"
-                               "== means that form alone, != forbids, * matches any characters:"),
-                            QLineEdit::Normal,
-                            m_document.focus().node.isValid()
-                                ? toQ(graph::layerName(*m_document.graph(), m_document.focus().node)) + QLatin1Char('=')
-                                : QString());
+  const QString text = QInputDialog::getText(
+      this, tr("Pin a placement"),
+      tr("NAME=PLACEMENT for a value, LAYER=column|row|vocab|expert|replicated for a layer;\n"
+         "== means that form alone, != forbids, * matches any characters:"),
+      QLineEdit::Normal,
+      m_session.selection().focus().node.isValid()
+          ? toQ(graph::layerName(*m_session.opened().graph(), m_session.selection().focus().node)) + QLatin1Char('=')
+          : QString());
   if (text.isEmpty()) return;
-  if (const auto added = m_document.addPin(text); !added)
+  if (const auto added = m_session.settings().addPin(text); !added)
     m_message->show(toQ(added.error().message), Severity::Failure);
 }
 
 void MainWindow::askForCapture() {
-  const torch_capture::CaptureOptions& now = m_document.captureOptions();
+  const torch_capture::CaptureOptions& now = m_session.opened().captureOptions();
   QDialog dialog(this);
   dialog.setWindowTitle(tr("Capture options"));
   auto* form = new QFormLayout(&dialog);
@@ -467,29 +469,29 @@ void MainWindow::askForCapture() {
   options.loss = loss->isChecked();
   options.dtype = dtype->currentIndex() == 0 ? std::nullopt
                                              : std::optional(static_cast<graph::DType>(dtype->currentData().toInt()));
-  m_document.recapture(options);
+  m_session.recapture(options);
 }
 
 void MainWindow::exportPlan() {
-  const auto plan = m_document.plan();
+  const auto plan = m_session.plans().plan();
   if (!plan) return;
   const QString path =
-      QFileDialog::getSaveFileName(this, tr("Export the plan"), m_document.title() + QStringLiteral(".plan.json"),
+      QFileDialog::getSaveFileName(this, tr("Export the plan"), m_session.title() + QStringLiteral(".plan.json"),
                                    tr("Plan (*.json);;Graphviz (*.dot)"));
   if (path.isEmpty()) return;
-  m_document.save(path, [plan, isDot = path.endsWith(QLatin1String(".dot"))] {
+  m_session.files().save(path, [plan, isDot = path.endsWith(QLatin1String(".dot"))] {
     return QByteArray::fromStdString(isDot ? plan::toDot(*plan) : plan::toJson(*plan));
   });
 }
 
 void MainWindow::savePicture() {
   const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph as a picture"),
-                                                    m_document.title() + QStringLiteral(".svg"),
+                                                    m_session.title() + QStringLiteral(".svg"),
                                                     tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
   if (path.isEmpty()) return;
   const auto picture = m_graph->exportPicture(QFileInfo(path).suffix().toLower());
   if (!picture) return m_message->show(toQ(picture.error().message), Severity::Failure);
-  m_document.save(
+  m_session.files().save(
       path, [bytes = picture->bytes] { return bytes; }, picture->note);
 }
 

@@ -1,10 +1,9 @@
-// The docks: which panels there are, how they follow the document, and the presets.
+// The docks: which panels there are, how they follow the session, and the presets.
 #include <QDockWidget>
 #include <QHeaderView>
 #include <QLineEdit>
 #include <QPlainTextEdit>
 #include <QTime>
-#include <QTimer>
 #include <QToolBar>
 #include <QTreeView>
 #include <QVBoxLayout>
@@ -16,6 +15,7 @@
 #include "views/panels/layers_model.h"
 #include "views/panels/modules_model.h"
 #include "views/panels/nodes_model.h"
+#include "views/panels/panel_parts.h"
 #include "views/panels/pareto_plot.h"
 #include "views/panels/preflight_panel.h"
 #include "views/panels/run_panel.h"
@@ -28,19 +28,6 @@ namespace cleave::views {
 
 namespace {
 constexpr int kTablesRefreshMs = 60;  // tables may lag behind the canvas while scrubbing
-
-/// Calls `refresh` once for a burst of signals.
-template <class... Source>
-void refreshOn(QWidget* panel, Document& document, std::function<void()> refresh, Source... sources) {
-  auto* timer = new QTimer(panel);
-  timer->setSingleShot(true);
-  timer->setInterval(kTablesRefreshMs);
-  QObject::connect(timer, &QTimer::timeout, panel, std::move(refresh));
-  const auto start = [timer] {
-    if (!timer->isActive()) timer->start();
-  };
-  (QObject::connect(&document, sources, panel, start), ...);
-}
 
 const QString kModules = QStringLiteral("Modules"), kDecision = QStringLiteral("Decision"),
               kConflict = QStringLiteral("Conflict"), kSearch = QStringLiteral("Search"),
@@ -61,16 +48,23 @@ QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::Dock
 
 void MainWindow::makeDocks() {
   addDock(kModules, makeModulesPanel(), Qt::LeftDockWidgetArea);
-  addDock(kDecision, new DecisionPanel(m_document), Qt::RightDockWidgetArea);
-  addDock(kConflict, new ConflictCard(m_document), Qt::RightDockWidgetArea);
-  addDock(kPreflight, new PreflightPanel(m_document), Qt::RightDockWidgetArea);
-  addDock(kPareto, new ParetoPanel(m_document), Qt::RightDockWidgetArea);
-  addDock(kDiff, new DiffPanel(m_document), Qt::RightDockWidgetArea);
-  addDock(kSearch, new SearchPanel(m_document), Qt::BottomDockWidgetArea);
-  addDock(kBreakpoints, new BreakpointsPanel(m_document), Qt::BottomDockWidgetArea);
+  Session& s = m_session;
+  addDock(kDecision,
+          new DecisionPanel(s.opened(), s.settings(), s.plans(), s.debugger(), s.selection(), s.answers(), s.notices()),
+          Qt::RightDockWidgetArea);
+  addDock(kConflict, new ConflictCard(s.opened(), s.plans(), s.debugger(), s.selection(), s.answers()),
+          Qt::RightDockWidgetArea);
+  addDock(kPreflight, new PreflightPanel(s.opened(), s.settings(), s.answers(), s.selection()),
+          Qt::RightDockWidgetArea);
+  addDock(kPareto, new ParetoPanel(s.opened(), s.settings(), s.plans(), s.answers(), s.jobs()),
+          Qt::RightDockWidgetArea);
+  addDock(kDiff, new DiffPanel(s.opened(), s.settings(), s.plans(), s.jobs(), s.selection()), Qt::RightDockWidgetArea);
+  addDock(kSearch, new SearchPanel(s.debugger(), s.plans(), s.selection()), Qt::BottomDockWidgetArea);
+  addDock(kBreakpoints, new BreakpointsPanel(s.opened(), s.debugger(), s.selection(), s.notices()),
+          Qt::BottomDockWidgetArea);
   addDock(kLayers, makeLayersPanel(), Qt::BottomDockWidgetArea);
   addDock(kNodes, makeNodesPanel(), Qt::BottomDockWidgetArea);
-  m_runPanel = new RunPanel(m_document);
+  m_runPanel = new RunPanel(s.opened(), s.settings(), s.plans(), s.runs(), s.jobs(), s.files());
   addDock(kRun, m_runPanel, Qt::BottomDockWidgetArea);
   addDock(kLog, makeLogPanel(), Qt::BottomDockWidgetArea);
 }
@@ -132,7 +126,7 @@ QWidget* MainWindow::makeModulesPanel() {
   auto* model = new ModulesModel(panel);
   auto* proxy = new WordFilterModel(panel);
   proxy->setRecursiveFilteringEnabled(true);
-  auto* marks = new ChangeMarks(m_document, model, panel);
+  auto* marks = new ChangeMarks(m_session.opened(), m_session.plans(), model, panel);
   proxy->setSourceModel(marks);
   auto* tree = new QTreeView;
   tree->setModel(proxy);
@@ -163,37 +157,42 @@ QWidget* MainWindow::makeModulesPanel() {
     proxy->setWords(text);
     if (!text.isEmpty()) tree->expandAll();
   });
-  connect(&m_document, &Document::modelChanged, panel, [=, this] {
-    model->setGraph(m_document.model() ? m_document.model()->aten : nullptr);
+  connect(&m_session.opened(), &OpenedModel::changed, panel, [=, this] {
+    model->setGraph(m_session.opened().model() ? m_session.opened().model()->aten : nullptr);
     tree->expandToDepth(1);
   });
   const auto isShowing = std::make_shared<bool>(false);  // the tree follows the focus: not the user's choice
   connect(tree->selectionModel(), &QItemSelectionModel::currentRowChanged, panel,
           [=, this](const QModelIndex& current) {
             if (!*isShowing && tree->hasFocus() && current.isValid())
-              m_document.follow(current.data(kTargetRole).toString());
+              m_session.selection().follow(current.data(kTargetRole).toString());
           });
   connect(tree, &QTreeView::clicked, panel,
-          [this](const QModelIndex& index) { m_document.follow(index.data(kTargetRole).toString()); });
-  refreshOn(
-      panel, m_document, [=, this] { model->setState(m_document.stepState()); }, &Document::stepChanged,
-      &Document::modelChanged);
-  refreshOn(
-      panel, m_document,
-      [=, this] {
-        const QModelIndex index = proxy->mapFromSource(marks->mapFromSource(model->indexOf(m_document.focus().scope)));
-        *isShowing = true;
-        tree->setCurrentIndex(index);
-        if (index.isValid()) tree->scrollTo(index);
-        *isShowing = false;
-      },
-      &Document::focusChanged);
+          [this](const QModelIndex& index) { m_session.selection().follow(index.data(kTargetRole).toString()); });
+  const auto showState = [=, this] { model->setState(m_session.debugger().state()); };
+  (new RefreshTimer(panel, showState, kTablesRefreshMs))
+      ->follow(m_session.debugger(), {&Debugger::stepChanged})
+      .follow(m_session.opened(), {&OpenedModel::changed});
+  const auto showFocus = [=, this] {
+    const QModelIndex module = model->indexOf(m_session.selection().focus().scope);
+    const QModelIndex index = proxy->mapFromSource(marks->mapFromSource(module));
+    *isShowing = true;
+    tree->setCurrentIndex(index);
+    if (index.isValid()) tree->scrollTo(index);
+    *isShowing = false;
+  };
+  (new RefreshTimer(panel, showFocus, kTablesRefreshMs))->follow(m_session.selection(), {&Selection::focusChanged});
   return panel;
+}
+
+void MainWindow::showFocusedRow(TablePanel& table) {
+  const NodeId node = m_session.selection().focus().node;
+  table.showTarget(node.isValid() ? QStringLiteral("node:%1").arg(node.raw()) : QString());
 }
 
 QWidget* MainWindow::makeLayersPanel() {
   auto* model = new LayersModel(this);
-  auto* panel = new TablePanel(new ChangeMarks(m_document, model, this), tr("Filter layers"),
+  auto* panel = new TablePanel(new ChangeMarks(m_session.opened(), m_session.plans(), model, this), tr("Filter layers"),
                                tr("The plan's layers stand here once the model is solved: which are split on columns, "
                                   "rows or the vocabulary, and what a rank holds."));
   const std::pair<int, int> widths[] = {{LayersModel::Name, 235},
@@ -206,57 +205,49 @@ QWidget* MainWindow::makeLayersPanel() {
                                         {LayersModel::Weight, 74},
                                         {LayersModel::Local, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
-  connect(&m_document, &Document::activityChanged, panel, [=, this] {
-    if (m_document.activity() == Activity::Solving)
+  connect(&m_session.jobs(), &Jobs::activityChanged, panel, [=, this] {
+    if (m_session.jobs().activity() == Activity::Solving)
       panel->setEmptyText(tr("The search goes on: the plan's layers stand here at its end."));
   });
-  connect(&m_document, &Document::planChanged, panel, [=, this] {
-    const auto& solved = m_document.solved();
+  connect(&m_session.plans(), &Plans::planChanged, panel, [=, this] {
+    const auto& solved = m_session.plans().solved();
     if (solved && solved->result.outcome == solve::Outcome::NoSolution)
       panel->setEmptyText(
           tr("%1, so there is no plan: the conflict card says why.").arg(toQ(solve::noSolutionText(solved->result))));
     else if (solved && solved->result.outcome == solve::Outcome::Stopped)
       panel->setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
-    model->setPlan(m_document.plan());
+    model->setPlan(m_session.plans().plan());
     // Shapes are read to their last digit; the sentences at the end have the room that is left.
     for (const int column : {LayersModel::Axis, LayersModel::StrategyColumn, LayersModel::Weight, LayersModel::Local})
       panel->table()->resizeColumnToContents(column);
   });
-  connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
-  refreshOn(
-      panel, m_document,
-      [=, this] {
-        panel->showTarget(m_document.focus().node.isValid()
-                              ? QStringLiteral("node:%1").arg(m_document.focus().node.raw())
-                              : QString());
-      },
-      &Document::focusChanged, &Document::planChanged);
+  connect(panel, &TablePanel::targetChosen, &m_session.selection(), &Selection::follow);
+  (new RefreshTimer(
+       panel, [=, this] { showFocusedRow(*panel); }, kTablesRefreshMs))
+      ->follow(m_session.selection(), {&Selection::focusChanged})
+      .follow(m_session.plans(), {&Plans::planChanged});
   return panel;
 }
 
 QWidget* MainWindow::makeNodesPanel() {
   auto* model = new NodesModel(this);
-  auto* panel = new TablePanel(new ChangeMarks(m_document, model, this), tr("Filter operators"),
-                               tr("Every operator of the graph as a row. Open a model to fill it."));
+  auto* panel =
+      new TablePanel(new ChangeMarks(m_session.opened(), m_session.plans(), model, this), tr("Filter operators"),
+                     tr("Every operator of the graph as a row. Open a model to fill it."));
   const std::pair<int, int> widths[] = {{NodesModel::Name, 170},
                                         {NodesModel::Operator, 130},
                                         {NodesModel::Module, 260},
                                         {NodesModel::Shape, 150},
                                         {NodesModel::PlacementColumn, 80}};
   for (const auto& [column, width] : widths) panel->table()->setColumnWidth(column, width);
-  connect(&m_document, &Document::modelChanged, panel,
-          [=, this] { model->setGraph(m_document.model() ? m_document.model()->aten : nullptr); });
-  connect(panel, &TablePanel::targetChosen, &m_document, &Document::follow);
-  refreshOn(
-      panel, m_document, [=, this] { model->setState(m_document.stepState()); }, &Document::stepChanged);
-  refreshOn(
-      panel, m_document,
-      [=, this] {
-        panel->showTarget(m_document.focus().node.isValid()
-                              ? QStringLiteral("node:%1").arg(m_document.focus().node.raw())
-                              : QString());
-      },
-      &Document::focusChanged);
+  connect(&m_session.opened(), &OpenedModel::changed, panel,
+          [=, this] { model->setGraph(m_session.opened().model() ? m_session.opened().model()->aten : nullptr); });
+  connect(panel, &TablePanel::targetChosen, &m_session.selection(), &Selection::follow);
+  const auto showState = [=, this] { model->setState(m_session.debugger().state()); };
+  (new RefreshTimer(panel, showState, kTablesRefreshMs))->follow(m_session.debugger(), {&Debugger::stepChanged});
+  (new RefreshTimer(
+       panel, [=, this] { showFocusedRow(*panel); }, kTablesRefreshMs))
+      ->follow(m_session.selection(), {&Selection::focusChanged});
   return panel;
 }
 
@@ -266,7 +257,7 @@ QWidget* MainWindow::makeLogPanel() {
   log->setMaximumBlockCount(5000);
   log->setPlaceholderText(tr("What Cleave did, with times."));
   log->setAccessibleName(tr("Log"));
-  connect(&m_document, &Document::logged, log, [log](const QString& text) {
+  connect(&m_session.notices(), &Notices::logged, log, [log](const QString& text) {
     log->appendPlainText(QTime::currentTime().toString(QStringLiteral("HH:mm:ss  ")) + text);
   });
   return log;

@@ -5,7 +5,7 @@
 #include <QTimer>
 #include <optional>
 
-#include "views/session/document.h"
+#include "views/session/notices.h"
 
 class QLabel;
 

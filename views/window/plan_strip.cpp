@@ -64,22 +64,25 @@ QString details(const plan::Plan& plan) {
 }
 }  // namespace
 
-PlanStrip::PlanStrip(Document& document, QWidget* parent) : QLabel(parent), m_document(document) {
+PlanStrip::PlanStrip(const OpenedModel& opened, const Plans& plans, const Jobs& jobs, Selection& selection,
+                     QWidget* parent)
+    : QLabel(parent), m_opened(opened), m_plans(plans) {
   setContentsMargins(8, 0, 8, 2);
   setTextFormat(Qt::RichText);
   setWordWrap(true);
   setMinimumWidth(1);
   setTextInteractionFlags(Qt::TextBrowserInteraction);
   setAccessibleName(tr("Plan"));
-  connect(this, &QLabel::linkActivated, &document, &Document::follow);
-  for (const auto signal : {&Document::planChanged, &Document::modelChanged, &Document::activityChanged})
-    connect(&document, signal, this, &PlanStrip::refresh);
+  connect(this, &QLabel::linkActivated, &selection, &Selection::follow);
+  connect(&plans, &Plans::planChanged, this, &PlanStrip::refresh);
+  connect(&opened, &OpenedModel::changed, this, &PlanStrip::refresh);
+  connect(&jobs, &Jobs::activityChanged, this, &PlanStrip::refresh);
   refresh();
 }
 
 void PlanStrip::refresh() {
-  const auto& plan = m_document.plan();
-  const auto& model = m_document.model();
+  const auto& plan = m_plans.plan();
+  const auto& model = m_opened.model();
   setVisible(model != nullptr);
   if (!model) return;
   const TextColors colors = TextColors::of(palette());
@@ -87,7 +90,7 @@ void PlanStrip::refresh() {
   if (plan) second << wholeHtml(plan::wholeLayers(*plan)) << toQ(plan::idleSequenceText(*plan)).toHtmlEscaped();
   if (!model->info.architecture.empty()) second << quiet(modelText(plan ? plan->model : model->info), colors);
   second.removeAll({});
-  const QString first = plan ? planHtml(*plan, colors) : quiet(m_document.whyNoPlan().toHtmlEscaped(), colors);
+  const QString first = plan ? planHtml(*plan, colors) : quiet(m_plans.whyNone().toHtmlEscaped(), colors);
   const QString html = QStringLiteral("<p>%1</p><p>%2</p>").arg(first, second.join(QStringLiteral(" · ")));
   setText(richTextStyle(palette()) + html);
   setToolTip(plan ? details(*plan) : QString());

@@ -4,21 +4,24 @@
 /// own, as the command line writes them.
 #include <QLabel>
 
-#include "views/session/document.h"
+#include "views/session/plans.h"
+#include "views/session/selection.h"
 
 namespace cleave::views {
 
 class PlanStrip : public QLabel {
   Q_OBJECT
  public:
-  explicit PlanStrip(Document& document, QWidget* parent = nullptr);
+  PlanStrip(const OpenedModel& opened, const Plans& plans, const Jobs& jobs, Selection& selection,
+            QWidget* parent = nullptr);
 
  protected:
   void changeEvent(QEvent* event) override;
 
  private:
   void refresh();
-  Document& m_document;
+  const OpenedModel& m_opened;
+  const Plans& m_plans;
 };
 
 }  // namespace cleave::views

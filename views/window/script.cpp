@@ -26,10 +26,10 @@ constexpr int kQuietMs = 120;  // panels gather bursts of signals for up to 60 m
 ScriptRunner::ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QObject* parent)
     : QObject(parent),
       m_window(window),
-      m_document(window.document()),
+      m_session(window.session()),
       m_commands(std::move(commands)),
       m_folder(std::move(folder)) {
-  connect(&m_document, &Document::workEnded, this, [this](Activity what, bool succeeded, const QString& sentence) {
+  connect(&m_session.jobs(), &Jobs::ended, this, [this](Activity what, bool succeeded, const QString& sentence) {
     const auto started = m_startedAt.find(what);
     const int line = started == m_startedAt.end() ? m_line : started->second;
     if (started != m_startedAt.end()) m_startedAt.erase(started);
@@ -76,7 +76,7 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   if (is("picture")) return savePicture(command.rest);
   if (is("solve")) return solve(command.rest);
   if (is("run")) return runRanks(command.rest);
-  if (is("stop")) return m_document.stop(), wait();
+  if (is("stop")) return m_session.jobs().stop(), wait();
   if (is("expand")) return m_window.graphArea().expand(command.rest);
   if (is("select")) return select(command.rest);
   if (is("preset")) {
@@ -95,30 +95,30 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   if (is("why-not")) return askWhyNot(command.rest);
   if (is("remedy")) return applyRemedy(command.rest.toInt());
   if (is("fit")) return applyFit(command.rest.toInt());
-  if (is("world-sizes")) return m_document.computeWorldSizes(), wait();
+  if (is("world-sizes")) return m_session.answers().computeWorldSizes(), wait();
   if (is("front")) {
     CLEAVE_TRY_VOID(wait());
-    m_document.computeFront();
+    m_session.answers().computeFront();
     CLEAVE_TRY_VOID(wait());
-    const auto& front = m_document.front();
+    const auto& front = m_session.answers().front();
     return !front || front->failure.isEmpty() ? Result<void>() : fail(ErrorCode::Negative, "{}", toStd(front->failure));
   }
   if (is("search")) {
     m_window.setSearchText(command.rest);
-    const auto found = m_document.search(command.rest);
+    const auto found = m_session.selection().find(command.rest);
     return found ? Result<void>() : tl::unexpected<Error>(found.error());
   }
   if (is("pin")) {
-    CLEAVE_TRY_VOID(m_document.addPin(command.rest));
+    CLEAVE_TRY_VOID(m_session.settings().addPin(command.rest));
     m_startedAt[Activity::Solving] = m_line;
     return {};
   }
   CLEAVE_TRY_VOID(needsTrace());
   if (is("step")) return step(command.rest);
   m_window.raiseDock(QStringLiteral("Conflict"));
-  m_document.nextConflict();
-  CLEAVE_TRY_VOID(waitUntil([this] { return !m_document.reads().isBusy(); }, "the next conflict"));
-  const auto& state = m_document.stepState();
+  m_session.debugger().nextConflict();
+  CLEAVE_TRY_VOID(waitUntil([this] { return !m_session.debugger().reads().isBusy(); }, "the next conflict"));
+  const auto& state = m_session.debugger().state();
   const bool isThere = state && state->event && state->event->type == solve::EventType::Conflict;
   return isThere ? Result<void>() : fail(ErrorCode::Negative, "this search met no conflict");
 }
@@ -134,24 +134,24 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
       for (const pipeline::Sample& s : *samples) names += (names.empty() ? "" : ", ") + s.name;
       return fail(ErrorCode::Negative, "there is no sample \"{}\": there are {}", toStd(command.rest), names);
     }
-    m_document.openSample(*sample);
+    m_session.openSample(*sample);
   } else {
     m_window.openPath(command.rest);
   }
   m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
-  return waitUntil([this] { return m_document.activity() != Activity::Opening; }, "the model");
+  return waitUntil([this] { return m_session.jobs().activity() != Activity::Opening; }, "the model");
 }
 
 Result<void> ScriptRunner::solve(const QString& arguments) {
-  if (m_document.activity() == Activity::Running) CLEAVE_TRY_VOID(wait());
-  Document::Demands demands = m_document.demands();
+  if (m_session.jobs().activity() == Activity::Running) CLEAVE_TRY_VOID(wait());
+  Demands demands = m_session.settings().demands();
   for (const KeyValue& pair : keyValues(arguments)) CLEAVE_TRY_VOID(readSolveArgument(pair.key, pair.value, demands));
   m_startedAt[Activity::Solving] = m_line;
-  m_document.applyDemands(demands);  // solves
+  m_session.settings().apply(demands);  // solves
   return {};
 }
 
-Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& value, Document::Demands& demands) {
+Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& value, Demands& demands) {
   if (key == QLatin1String("ranks")) {
     demands.ranks = *rankCount(value);
   } else if (key == QLatin1String("engine")) {
@@ -169,8 +169,8 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
   } else if (key == QLatin1String("optimizer")) {
     demands.cost.optimizer = *solve::parseOptimizer(toStd(value));
   } else if (key == QLatin1String("profile")) {
-    CLEAVE_TRY_VOID(m_document.setDeviceProfile(value));
-    demands.cost.profile = m_document.settings().cost.profile;
+    CLEAVE_TRY_VOID(m_session.settings().setDeviceProfile(value));
+    demands.cost.profile = m_session.settings().options().cost.profile;
   } else {
     const QString spec = key == QLatin1String("pin") ? value : key + QLatin1Char('=') + value;
     CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(toStd(spec)));
@@ -181,14 +181,14 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
 
 Result<void> ScriptRunner::showBranch(const QString& which) {
   CLEAVE_TRY_VOID(wait());
-  if (m_document.branches().size() < 2 && which != QLatin1String("A"))
+  if (m_session.plans().branches().size() < 2 && which != QLatin1String("A"))
     return fail(ErrorCode::Negative, "there is no branch B: solve with something changed first");
   if (which == QLatin1String("keep"))
-    m_document.keepBranch();
+    m_session.plans().keepBranch();
   else if (which == QLatin1String("drop"))
-    m_document.dropBranch();
+    m_session.plans().dropBranch();
   else
-    m_document.showBranch(which == QLatin1String("B") ? 1 : 0);
+    m_session.plans().showBranch(which == QLatin1String("B") ? 1 : 0);
   return wait();
 }
 
@@ -196,55 +196,56 @@ Result<void> ScriptRunner::askWhyNot(const QString& arguments) {
   CLEAVE_TRY_VOID(wait());
   CLEAVE_TRY_VOID(select(arguments.section(QLatin1Char(' '), 0, 0)));
   const std::string wanted = toStd(arguments.section(QLatin1Char(' '), 1).trimmed());
-  const Focus focus = m_document.focus();
+  const Focus focus = m_session.selection().focus();
   if (const auto strategy = rules::parseStrategy(wanted)) {
-    m_document.askWhyNot(focus.node, *strategy);
+    m_session.answers().askWhyNot(focus.node, *strategy);
   } else if (const auto placement = rules::Placement::parse(wanted)) {
-    m_document.askWhyNot(focus.value, *placement);
+    m_session.answers().askWhyNot(focus.value, *placement);
   } else {
     return fail(ErrorCode::Negative, "\"{}\" is neither a placement such as S(1) nor a strategy such as column",
                 wanted);
   }
   CLEAVE_TRY_VOID(wait());
-  const auto& reply = m_document.whyNot();
+  const auto& reply = m_session.answers().whyNot();
   if (reply && !reply->failure.isEmpty()) return fail(ErrorCode::Negative, "{}", toStd(reply->failure));
   return {};
 }
 
 Result<void> ScriptRunner::applyRemedy(int number) {
   CLEAVE_TRY_VOID(wait());
-  const auto remedies = m_document.remedies();
+  const auto remedies = m_session.answers().remedies();
   const std::size_t count = remedies ? remedies->offers.size() : 0;
   if (static_cast<std::size_t>(number) > count)
     return fail(ErrorCode::Negative, "there is no remedy {}: {} are offered", number, count);
   m_startedAt[Activity::Solving] = m_line;
-  m_document.applyChange(remedies->offers[static_cast<std::size_t>(number) - 1].change);
+  m_session.plans().applyChange(remedies->offers[static_cast<std::size_t>(number) - 1].change);
   return {};
 }
 
 Result<void> ScriptRunner::applyFit(int number) {
   CLEAVE_TRY_VOID(wait());
-  const auto remedies = m_document.remedies();
+  const auto remedies = m_session.answers().remedies();
   const std::size_t count = remedies && remedies->fits ? remedies->fits->found.size() : 0;
   if (static_cast<std::size_t>(number) > count)
     return fail(ErrorCode::Negative, "there is no fit {}: {} are offered", number, count);
   m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
-  m_document.applyFit(remedies->fits->found[static_cast<std::size_t>(number) - 1]);
+  m_session.plans().applyFit(remedies->fits->found[static_cast<std::size_t>(number) - 1]);
   return {};
 }
 
 Result<void> ScriptRunner::step(const QString& argument) {
   const bool isRelative = argument.startsWith(QLatin1Char('+')) || argument.startsWith(QLatin1Char('-'));
   const qint64 number = argument.toLongLong();
-  const qint64 target = isRelative ? static_cast<qint64>(m_document.wantedStep()) + number : number;
-  if (target < 0 || static_cast<StepId>(target) > m_document.stepCount())
-    return fail(ErrorCode::Negative, "there is no step {}: the search has {}", target, m_document.stepCount());
-  m_document.seek(static_cast<StepId>(target));
-  return waitUntil([this] { return !m_document.reads().isBusy(); }, "the step");
+  const qint64 target = isRelative ? static_cast<qint64>(m_session.debugger().wantedStep()) + number : number;
+  if (target < 0 || static_cast<StepId>(target) > m_session.debugger().stepCount())
+    return fail(ErrorCode::Negative, "there is no step {}: the search has {}", target,
+                m_session.debugger().stepCount());
+  m_session.debugger().seek(static_cast<StepId>(target));
+  return waitUntil([this] { return !m_session.debugger().reads().isBusy(); }, "the step");
 }
 
 Result<void> ScriptRunner::runRanks(const QString& arguments) {
-  int ranks = m_document.settings().ranks;
+  int ranks = m_session.settings().options().ranks;
   launch::Backend backend = launch::Backend::Auto;
   for (const KeyValue& pair : keyValues(arguments)) {
     if (pair.key == QLatin1String("ranks"))
@@ -252,15 +253,15 @@ Result<void> ScriptRunner::runRanks(const QString& arguments) {
     else
       backend = *launch::parseBackend(toStd(pair.value));
   }
-  CLEAVE_TRY_VOID(waitUntil([this] { return m_document.activity() == Activity::Idle; }, "the work before"));
+  CLEAVE_TRY_VOID(waitUntil([this] { return m_session.jobs().activity() == Activity::Idle; }, "the work before"));
   if (m_failed) return {};
   m_startedAt[Activity::Running] = m_line;
-  m_document.run(ranks, backend);
+  m_session.runs().run(ranks, backend);
   return {};
 }
 
 Result<void> ScriptRunner::select(const QString& name) {
-  const graph::Graph& graph = *m_document.graph();
+  const graph::Graph& graph = *m_session.opened().graph();
   ValueId value = graph.findValue(toStd(name));
   // A layer goes by its module's name too: "lm_head" is the value that it computes.
   for (const graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
@@ -270,13 +271,13 @@ Result<void> ScriptRunner::select(const QString& name) {
   }
   if (!value.isValid())
     return fail(ErrorCode::Negative, "there is no value and no layer \"{}\" in this graph", toStd(name));
-  m_document.focusValue(value);
+  m_session.selection().focusValue(value);
   return {};
 }
 
 Result<void> ScriptRunner::needsModel() {
-  CLEAVE_TRY_VOID(waitUntil([this] { return m_document.activity() != Activity::Opening; }, "the model"));
-  if (!m_document.model()) return fail(ErrorCode::Negative, "no model is open");
+  CLEAVE_TRY_VOID(waitUntil([this] { return m_session.jobs().activity() != Activity::Opening; }, "the model"));
+  if (!m_session.opened().model()) return fail(ErrorCode::Negative, "no model is open");
   return {};
 }
 
@@ -284,17 +285,18 @@ Result<void> ScriptRunner::needsTrace() {
   // A running search can be walked through as soon as it shows.
   CLEAVE_TRY_VOID(waitUntil(
       [this] {
-        return (m_document.activity() != Activity::Solving || m_document.isLive()) && !m_document.reads().isBusy();
+        return (m_session.jobs().activity() != Activity::Solving || m_session.debugger().isLive()) &&
+               !m_session.debugger().reads().isBusy();
       },
       "the search"));
-  if (!m_document.trace()) return fail(ErrorCode::Negative, "there is no search to walk through");
+  if (!m_session.debugger().trace()) return fail(ErrorCode::Negative, "there is no search to walk through");
   return {};
 }
 
 Result<void> ScriptRunner::shoot(const QString& name) {
   // What is under way stays under way, but what the window has to paint is painted.
-  CLEAVE_TRY_VOID(
-      waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
+  CLEAVE_TRY_VOID(waitUntil(
+      [this] { return m_window.graphArea().isSettled() && !m_session.debugger().reads().isBusy(); }, "the drawing"));
   CLEAVE_TRY_VOID(pause(kQuietMs));
   CLEAVE_TRY(const QString file,
              outputFile(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png")));
@@ -306,8 +308,8 @@ Result<void> ScriptRunner::shoot(const QString& name) {
 
 /// The canvas alone, all of it, as Export would write it.
 Result<void> ScriptRunner::savePicture(const QString& name) {
-  CLEAVE_TRY_VOID(
-      waitUntil([this] { return m_window.graphArea().isSettled() && !m_document.reads().isBusy(); }, "the drawing"));
+  CLEAVE_TRY_VOID(waitUntil(
+      [this] { return m_window.graphArea().isSettled() && !m_session.debugger().reads().isBusy(); }, "the drawing"));
   CLEAVE_TRY(const QString file, outputFile(name));
   CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
   if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));

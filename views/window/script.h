@@ -44,7 +44,7 @@ class ScriptRunner : public QObject {
   Result<void> execute(const ScriptCommand& command);
   Result<void> open(const ScriptCommand& command);
   Result<void> solve(const QString& arguments);
-  Result<void> readSolveArgument(const QString& key, const QString& value, Document::Demands& demands);
+  Result<void> readSolveArgument(const QString& key, const QString& value, Demands& demands);
   Result<void> showBranch(const QString& which);
   Result<void> askWhyNot(const QString& arguments);
   Result<void> applyRemedy(int number);
@@ -62,7 +62,7 @@ class ScriptRunner : public QObject {
   Result<void> needsTrace();
 
   MainWindow& m_window;
-  Document& m_document;
+  Session& m_session;
   std::vector<ScriptCommand> m_commands;
   QString m_folder;
   int m_line = 0;

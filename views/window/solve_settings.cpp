@@ -48,9 +48,11 @@ QString factsText(const solve::DeviceProfile& profile) {
 }
 }  // namespace
 
-SolveSettings::SolveSettings(Document& document, QWidget* parent)
+SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Notices& notices, QWidget* parent)
     : QDialog(parent),
-      m_document(document),
+      m_opened(opened),
+      m_settings(settings),
+      m_notices(notices),
       m_menu(new QComboBox),
       m_device(new QComboBox),
       m_optimizer(new QComboBox),
@@ -91,10 +93,10 @@ SolveSettings::SolveSettings(Document& document, QWidget* parent)
       tr("A step may take this much longer than the fastest if a rank then holds less; 0: the fastest plan. "
          "Only the engine optimal minds it."));
   form->addRow(tr("S&lack"), m_slack);
-  m_rulesOff = makePatterns(tr("operators, as aten::mul.Tensor, *embedding*"), &Document::setRulesOff);
+  m_rulesOff = makePatterns(tr("operators, as aten::mul.Tensor, *embedding*"), &Settings::setRulesOff);
   form->addRow(tr("Rules &off"), m_rulesOff);
   m_rulesOff->setToolTip(tr("Operators whose rules are switched off: they want all operands whole. Solves at once."));
-  m_redistributable = makePatterns(tr("values, as add_3, linear_*"), &Document::setRedistributable);
+  m_redistributable = makePatterns(tr("values, as add_3, linear_*"), &Settings::setRedistributable);
   form->addRow(tr("May be &gathered"), m_redistributable);
   m_redistributable->setToolTip(tr(
       "Values that may change how they lie right after they are computed, by an all-gather or a cut. Solves at once."));
@@ -106,33 +108,33 @@ SolveSettings::SolveSettings(Document& document, QWidget* parent)
   layout->addWidget(buttons);
 
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
-  connect(solve, &QPushButton::clicked, &document, &Document::solve);
+  connect(solve, &QPushButton::clicked, &settings, &Settings::solve);
   connect(m_menu, &QComboBox::activated, this, [this] {
     const QVariant menu = m_menu->currentData();
-    m_document.setMenu(menu.isValid() ? std::optional(static_cast<rules::Menu>(menu.toInt())) : std::nullopt);
+    m_settings.setMenu(menu.isValid() ? std::optional(static_cast<rules::Menu>(menu.toInt())) : std::nullopt);
     emit changedByUser();
   });
   connect(m_device, &QComboBox::activated, this, [this] {
-    if (const auto set = m_document.setDeviceProfile(m_device->currentData().toString()); !set)
-      emit m_document.message(toQ(set.error().message), Severity::Failure);
+    if (const auto set = m_settings.setDeviceProfile(m_device->currentData().toString()); !set)
+      m_notices.say(toQ(set.error().message), Severity::Failure);
     emit changedByUser();
   });
   connect(m_training, &QCheckBox::clicked, this, [this](bool isOn) {
-    m_document.setTraining(isOn);
+    m_settings.setTraining(isOn);
     emit changedByUser();
   });
   connect(m_optimizer, &QComboBox::activated, this, [this] {
-    m_document.setOptimizer(static_cast<solve::Optimizer>(m_optimizer->currentData().toInt()));
+    m_settings.setOptimizer(static_cast<solve::Optimizer>(m_optimizer->currentData().toInt()));
     emit changedByUser();
   });
   connect(m_slack, &QDoubleSpinBox::editingFinished, this, [this] {
     // What the field cannot show exactly stays as it is until another value is typed.
-    if (std::abs(m_slack->value() - m_document.settings().cost.slackPercent) < kLeastSlackStep / 2) return;
-    m_document.setSlack(m_slack->value());
+    if (std::abs(m_slack->value() - m_settings.options().cost.slackPercent) < kLeastSlackStep / 2) return;
+    m_settings.setSlack(m_slack->value());
     emit changedByUser();
   });
-  for (const auto signal : {&Document::settingsChanged, &Document::pinsChanged})
-    connect(&document, signal, this, &SolveSettings::refresh);
+  for (const auto signal : {&Settings::changed, &Settings::demandsChanged})
+    connect(&settings, signal, this, &SolveSettings::refresh);
   refresh();
 }
 
@@ -156,11 +158,11 @@ QWidget* SolveSettings::makeBudget() {
   return row;
 }
 
-QLineEdit* SolveSettings::makePatterns(const QString& hint, Result<void> (Document::*apply)(std::vector<std::string>)) {
+QLineEdit* SolveSettings::makePatterns(const QString& hint, Result<void> (Settings::*apply)(std::vector<std::string>)) {
   auto* line = new QLineEdit;
   line->setPlaceholderText(hint);
   connect(line, &QLineEdit::editingFinished, this, [this, line, apply] {
-    const auto done = (m_document.*apply)(patternsOf(line->text()));
+    const auto done = (m_settings.*apply)(patternsOf(line->text()));
     m_trouble->setVisible(!done);
     if (!done) m_trouble->setText(toQ(done.error().message));
     window()->adjustSize();  // its lines take no room from the others
@@ -175,8 +177,8 @@ void SolveSettings::readBudget() {
   const auto unit = static_cast<double>(m_unit->currentData().toLongLong());
   const auto bytes = static_cast<std::int64_t>(m_budget->value() * unit);
   const std::optional<std::int64_t> budget = isOn ? std::optional(bytes) : std::nullopt;
-  if (budget == m_document.settings().cost.memoryBudget) return;
-  m_document.setMemoryBudget(budget);
+  if (budget == m_settings.options().cost.memoryBudget) return;
+  m_settings.setMemoryBudget(budget);
   emit changedByUser();
 }
 
@@ -184,7 +186,7 @@ void SolveSettings::showBudget(std::optional<std::int64_t> bytes) {
   m_hasBudget->setChecked(bytes.has_value());
   m_budget->setEnabled(bytes.has_value());
   m_unit->setEnabled(bytes.has_value());
-  const std::int64_t shown = m_document.settings().cost.budgetBytes();
+  const std::int64_t shown = m_settings.options().cost.budgetBytes();
   const auto unit = static_cast<double>(m_unit->currentData().toLongLong());
   if (static_cast<std::int64_t>(m_budget->value() * unit) == shown) return;
   m_unit->setCurrentIndex(shown < kGiB ? 1 : 0);
@@ -192,7 +194,7 @@ void SolveSettings::showBudget(std::optional<std::int64_t> bytes) {
 }
 
 void SolveSettings::refresh() {
-  const pipeline::SolveOptions& settings = m_document.settings();
+  const pipeline::SolveOptions& settings = m_settings.options();
   const QSignalBlocker budget(m_budget), unit(m_unit), slack(m_slack);
   m_menu->setCurrentIndex(settings.menu ? m_menu->findData(int(*settings.menu)) : 0);
   const solve::DeviceProfile& profile = settings.cost.profile;
@@ -209,7 +211,7 @@ void SolveSettings::refresh() {
   };
   show(m_rulesOff, settings.rulesOff);
   show(m_redistributable, settings.redistributable);
-  for (QWidget* widget : {m_rulesOff, m_redistributable}) widget->setEnabled(m_document.model() != nullptr);
+  for (QWidget* widget : {m_rulesOff, m_redistributable}) widget->setEnabled(m_opened.model() != nullptr);
 }
 
 namespace {
@@ -220,40 +222,40 @@ const QString kGroup = QStringLiteral("solve"), kRanks = QStringLiteral("ranks")
               kSlack = QStringLiteral("slack");
 }
 
-void saveSolveSettings(const Document& document) {
-  const pipeline::SolveOptions& now = document.settings();
-  QSettings settings;
-  settings.beginGroup(kGroup);
-  settings.setValue(kRanks, now.ranks);
-  settings.setValue(kEngine, toQ(solve::toText(now.engine)));
-  settings.setValue(kMenuKey, now.menu ? int(*now.menu) : -1);
-  settings.setValue(kSequence, int(now.sequenceParallel));
-  settings.setValue(kDevice, toQ(now.cost.profile.name));
-  settings.setValue(kTraining, now.cost.isTraining);
-  settings.setValue(kOptimizer, toQ(solve::toText(now.cost.optimizer)));
-  settings.setValue(kBudget, QVariant::fromValue<qlonglong>(now.cost.memoryBudget.value_or(0)));
-  settings.setValue(kSlack, toQ(fmt::format("{}", now.cost.slackPercent)));
+void saveSolveSettings(const Settings& settings) {
+  const pipeline::SolveOptions& now = settings.options();
+  QSettings stored;
+  stored.beginGroup(kGroup);
+  stored.setValue(kRanks, now.ranks);
+  stored.setValue(kEngine, toQ(solve::toText(now.engine)));
+  stored.setValue(kMenuKey, now.menu ? int(*now.menu) : -1);
+  stored.setValue(kSequence, int(now.sequenceParallel));
+  stored.setValue(kDevice, toQ(now.cost.profile.name));
+  stored.setValue(kTraining, now.cost.isTraining);
+  stored.setValue(kOptimizer, toQ(solve::toText(now.cost.optimizer)));
+  stored.setValue(kBudget, QVariant::fromValue<qlonglong>(now.cost.memoryBudget.value_or(0)));
+  stored.setValue(kSlack, toQ(fmt::format("{}", now.cost.slackPercent)));
 }
 
 /// What is missing or makes no sense (an older version, a hand in the file) leaves the default.
-void loadSolveSettings(Document& document) {
-  QSettings settings;
-  settings.beginGroup(kGroup);
-  if (const int ranks = settings.value(kRanks).toInt(); ranks >= 1 && ranks <= pipeline::kMaxRanks)
-    document.setRanks(ranks);
-  if (const auto engine = solve::parseEngine(toStd(settings.value(kEngine).toString()))) document.setEngine(*engine);
-  if (const int menu = settings.value(kMenuKey, -1).toInt(); menu == 0 || menu == 1)
-    document.setMenu(static_cast<rules::Menu>(menu));
-  if (const int mode = settings.value(kSequence).toInt(); mode >= 0 && mode <= 2)
-    document.setSequenceParallel(static_cast<rules::SequenceParallel>(mode));
+void loadSolveSettings(Settings& settings) {
+  QSettings stored;
+  stored.beginGroup(kGroup);
+  if (const int ranks = stored.value(kRanks).toInt(); ranks >= 1 && ranks <= pipeline::kMaxRanks)
+    settings.setRanks(ranks);
+  if (const auto engine = solve::parseEngine(toStd(stored.value(kEngine).toString()))) settings.setEngine(*engine);
+  if (const int menu = stored.value(kMenuKey, -1).toInt(); menu == 0 || menu == 1)
+    settings.setMenu(static_cast<rules::Menu>(menu));
+  if (const int mode = stored.value(kSequence).toInt(); mode >= 0 && mode <= 2)
+    settings.setSequenceParallel(static_cast<rules::SequenceParallel>(mode));
   // A profile that is gone leaves the default, which the toolbar then shows.
-  if (const QString device = settings.value(kDevice).toString(); !device.isEmpty())
-    static_cast<void>(document.setDeviceProfile(device));
-  document.setTraining(settings.value(kTraining).toBool());
-  if (const auto optimizer = solve::parseOptimizer(toStd(settings.value(kOptimizer).toString())))
-    document.setOptimizer(*optimizer);
-  if (const auto slack = solve::parseSlack(toStd(settings.value(kSlack).toString()))) document.setSlack(*slack);
-  if (const qlonglong budget = settings.value(kBudget).toLongLong(); budget > 0) document.setMemoryBudget(budget);
+  if (const QString device = stored.value(kDevice).toString(); !device.isEmpty())
+    static_cast<void>(settings.setDeviceProfile(device));
+  settings.setTraining(stored.value(kTraining).toBool());
+  if (const auto optimizer = solve::parseOptimizer(toStd(stored.value(kOptimizer).toString())))
+    settings.setOptimizer(*optimizer);
+  if (const auto slack = solve::parseSlack(toStd(stored.value(kSlack).toString()))) settings.setSlack(*slack);
+  if (const qlonglong budget = stored.value(kBudget).toLongLong(); budget > 0) settings.setMemoryBudget(budget);
 }
 
 }  // namespace cleave::views

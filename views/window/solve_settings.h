@@ -1,10 +1,11 @@
 #pragma once
 /// What the toolbar has no room for: for which device and use costs are counted, the memory budget, the menu, and the
-/// rules and values that the user treats specially. Follows the document; every control takes effect at once, on the
+/// rules and values that the user treats specially. Follows the session; every control takes effect at once, on the
 /// next solve.
 #include <QDialog>
 
-#include "views/session/document.h"
+#include "views/session/notices.h"
+#include "views/session/settings.h"
 
 class QCheckBox;
 class QComboBox;
@@ -17,7 +18,7 @@ namespace cleave::views {
 class SolveSettings : public QDialog {
   Q_OBJECT
  public:
-  explicit SolveSettings(Document& document, QWidget* parent = nullptr);
+  SolveSettings(const OpenedModel& opened, Settings& settings, Notices& notices, QWidget* parent = nullptr);
 
  signals:
   /// The user changed a setting (not a sample, a remedy or a branch).
@@ -26,10 +27,12 @@ class SolveSettings : public QDialog {
  private:
   void refresh();
   QWidget* makeBudget();
-  QLineEdit* makePatterns(const QString& hint, Result<void> (Document::*apply)(std::vector<std::string>));
+  QLineEdit* makePatterns(const QString& hint, Result<void> (Settings::*apply)(std::vector<std::string>));
   void readBudget();
   void showBudget(std::optional<std::int64_t> bytes);
-  Document& m_document;
+  const OpenedModel& m_opened;
+  Settings& m_settings;
+  Notices& m_notices;
   QComboBox *m_menu, *m_device, *m_optimizer, *m_unit;
   QCheckBox *m_training, *m_hasBudget;
   QDoubleSpinBox* m_budget;
@@ -39,7 +42,7 @@ class SolveSettings : public QDialog {
 };
 
 /// Reads and writes the settings of solving in the user's configuration.
-void loadSolveSettings(Document& document);
-void saveSolveSettings(const Document& document);
+void loadSolveSettings(Settings& settings);
+void saveSolveSettings(const Settings& settings);
 
 }  // namespace cleave::views

@@ -111,8 +111,8 @@ void TestDiffPanel::figuresSayTheDirection() {
 }
 
 void TestDiffPanel::panelKeepsAndDropsBranches() {
-  Document document;
-  DiffPanel panel(document);
+  Session session;
+  DiffPanel panel(session.opened(), session.settings(), session.plans(), session.jobs(), session.selection());
   panel.resize(330, 600);
   panel.show();
   const auto button = [&](const QString& text) {
@@ -122,13 +122,13 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
     return found;
   };
   QVERIFY(!button(QStringLiteral("Keep B")));
-  document.setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
-  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), 60'000);
-  const auto first = document.plan();
+  session.settings().setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
+  session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
+  const auto first = session.plans().plan();
 
-  QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.planDiff() && button(QStringLiteral("Keep B")), 60'000);
+  QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().diff() && button(QStringLiteral("Keep B")), 60'000);
   for (const char* name : {"A", "B", "Keep B", "Back to A"}) {
     const QPushButton* shown = button(QLatin1String(name));
     QVERIFY2(shown && shown->width() >= shown->fontMetrics().horizontalAdvance(shown->text()), name);
@@ -141,22 +141,22 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
   QTRY_VERIFY(table->isVisible() && table->model()->rowCount() > 0);
   table->setFocus();
   table->selectRow(0);
-  QVERIFY(document.focus().node.isValid());
+  QVERIFY(session.selection().focus().node.isValid());
 
   button(QStringLiteral("A"))->click();
-  QCOMPARE(document.plan(), first);
-  QTRY_VERIFY(document.isIdle() && button(QStringLiteral("Back to A"))->isEnabled());
+  QCOMPARE(session.plans().plan(), first);
+  QTRY_VERIFY(session.isIdle() && button(QStringLiteral("Back to A"))->isEnabled());
   button(QStringLiteral("Back to A"))->click();
-  QCOMPARE(document.branches().size(), std::size_t(1));
+  QCOMPARE(session.plans().branches().size(), std::size_t(1));
   QTRY_VERIFY(!button(QStringLiteral("Keep B")));
-  QCOMPARE(document.plan(), first);
+  QCOMPARE(session.plans().plan(), first);
 
-  QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
+  QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
   QTRY_VERIFY_WITH_TIMEOUT(
-      document.isIdle() && button(QStringLiteral("Keep B")) && button(QStringLiteral("Keep B"))->isEnabled(), 60'000);
+      session.isIdle() && button(QStringLiteral("Keep B")) && button(QStringLiteral("Keep B"))->isEnabled(), 60'000);
   button(QStringLiteral("Keep B"))->click();
-  QCOMPARE(document.branches().size(), std::size_t(1));
-  QVERIFY(document.plan() != first);
+  QCOMPARE(session.plans().branches().size(), std::size_t(1));
+  QVERIFY(session.plans().plan() != first);
 }
 
 QTEST_MAIN(TestDiffPanel)

@@ -19,14 +19,14 @@ namespace {
 const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
 constexpr int kPatience = 60'000;
 
-void openLlama(Document& document) {
-  document.setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
-  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan() && document.stepState(), kPatience);
+void openLlama(Session& session) {
+  session.settings().setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
+  session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan() && session.debugger().state(), kPatience);
 }
 
-NodeId layerNamed(const Document& document, std::string_view end) {
-  const graph::Graph& graph = *document.graph();
+NodeId layerNamed(Session& session, std::string_view end) {
+  const graph::Graph& graph = *session.opened().graph();
   for (const NodeId node : idRange<NodeId>(graph.nodes.size()))
     if (graph::layerShape(graph, node) && graph::layerName(graph, node).ends_with(end)) return node;
   return {};
@@ -162,14 +162,16 @@ void TestExplainPanels::layersLikeThisOneShareAPattern() {
 }
 
 void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
-  Document document;
-  openLlama(document);
-  const NodeId layer = layerNamed(document, "lm_head");
+  Session session;
+  openLlama(session);
+  const NodeId layer = layerNamed(session, "lm_head");
   WhyNotReply reply;
   reply.node = layer;
-  QVERIFY(answerText(document, reply, kColors).html.contains(QStringLiteral("Trying it")));
+  QVERIFY(answerText(session.plans(), *session.opened().graph(), reply, kColors)
+              .html.contains(QStringLiteral("Trying it")));
   reply.failure = QStringLiteral("It has <no> dimension 7.");
-  QVERIFY(answerText(document, reply, kColors).html.contains(QStringLiteral("&lt;no&gt;")));
+  QVERIFY(answerText(session.plans(), *session.opened().graph(), reply, kColors)
+              .html.contains(QStringLiteral("&lt;no&gt;")));
 
   reply.failure.clear();
   reply.answer.emplace();
@@ -184,39 +186,39 @@ void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
        "lm_head=replicated",
        solve::Change{solve::ChangeKind::LiftPin, "lm_head=replicated"}},
       {solve::ConstraintKind::Sizes, layer, {}, "257 rows do not divide by 2.", std::nullopt}};
-  AnswerText text = answerText(document, reply, kColors);
+  AnswerText text = answerText(session.plans(), *session.opened().graph(), reply, kColors);
   QVERIFY(text.html.contains(QStringLiteral("each one is needed")));
   QCOMPARE(text.offers.size(), std::size_t(2));
   QVERIFY(!text.offers[0].button.isEmpty());
   QVERIFY(text.offers[1].button.isEmpty());  // nobody can lift arithmetic
   QVERIFY(text.offers[1].html.contains(QStringLiteral("node:%1").arg(layer.raw())));
 
-  QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), kPatience);
+  QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   text.offers[0].act();
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.pins().empty(), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.settings().pins().empty(), kPatience);
 
   reply.answer.emplace();
   reply.answer->answer = solve::WhyNotAnswer::Costs;
   reply.answer->extraFs = 800'000'000'000;
   reply.answer->extraBytes = 1 << 20;
   reply.answer->pin = "lm_head=replicated";
-  text = answerText(document, reply, kColors);
+  text = answerText(session.plans(), *session.opened().graph(), reply, kColors);
   QVERIFY(text.html.contains(costChange(800'000'000'000, 1 << 20)));
   QCOMPARE(text.offers.size(), std::size_t(1));
   text.offers[0].act();
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.pins().size() == 1, kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.settings().pins().size() == 1, kPatience);
 }
 
 void TestExplainPanels::remediesShowBeforeAndAfter() {
-  Document document;
-  openLlama(document);
+  Session session;
+  openLlama(session);
   solve::Remedy remedy;
   remedy.change = {solve::ChangeKind::FullMenu, {}};
   remedy.text = "The full menu splits `lm_head` too.";
   remedy.before = {false, 0, 16, 0, 0};
   remedy.after = {true, 16, 16, 3 << 20, 1'000'000'000};
-  const auto offers = remedyOffers(document, {remedy}, kColors);
+  const auto offers = remedyOffers(session.plans(), *session.opened().graph(), {remedy}, kColors);
   QCOMPARE(offers.size(), std::size_t(1));
   QVERIFY(offers[0].html.contains(QStringLiteral("16 of 16")) && offers[0].html.contains(QStringLiteral("3 MiB")));
   QCOMPARE(offers[0].html.count(QStringLiteral("no plan")), 3);
@@ -224,21 +226,22 @@ void TestExplainPanels::remediesShowBeforeAndAfter() {
 }
 
 void TestExplainPanels::decisionPanelAsksAndPins() {
-  Document document;
-  DecisionPanel panel(document);
+  Session session;
+  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
+                      session.answers(), session.notices());
   panel.resize(320, 700);
   panel.show();
   QVERIFY(!visibleButton(panel, QStringLiteral("Why not")));
-  openLlama(document);
-  document.focusNode(layerNamed(document, "layers.0.mlp.up_proj"));
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && visibleButton(panel, QStringLiteral("Why not")), kPatience);
+  openLlama(session);
+  session.selection().focusNode(layerNamed(session, "layers.0.mlp.up_proj"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && visibleButton(panel, QStringLiteral("Why not")), kPatience);
   QMenu* menu = visibleButton(panel, QStringLiteral("Why not"))->menu();
   QTRY_VERIFY(actionNamed(menu, QStringLiteral("R?")));
   QVERIFY(!actionNamed(menu, QStringLiteral("column?")));  // so it is
   actionNamed(menu, QStringLiteral("R?"))->trigger();
-  QVERIFY(document.whyNot());
-  QTRY_VERIFY_WITH_TIMEOUT(!document.whyNot()->isPending(), kPatience);
-  QTRY_VERIFY(visibleText(panel).contains(document.whyNot()->question));
+  QVERIFY(session.answers().whyNot());
+  QTRY_VERIFY_WITH_TIMEOUT(!session.answers().whyNot()->isPending(), kPatience);
+  QTRY_VERIFY(visibleText(panel).contains(session.answers().whyNot()->question));
   auto* close = panel.findChild<QToolButton*>();
   QVERIFY(close->isVisible());
   close->click();
@@ -246,68 +249,72 @@ void TestExplainPanels::decisionPanelAsksAndPins() {
 }
 
 void TestExplainPanels::aPinForAllLayersLikeIt() {
-  Document document;
-  DecisionPanel panel(document);
+  Session session;
+  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
+                      session.answers(), session.notices());
   panel.resize(320, 700);
   panel.show();
-  openLlama(document);
-  document.focusNode(layerNamed(document, "layers.0.mlp.up_proj"));
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && visibleButton(panel, QStringLiteral("Pin")), kPatience);
+  openLlama(session);
+  session.selection().focusNode(layerNamed(session, "layers.0.mlp.up_proj"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && visibleButton(panel, QStringLiteral("Pin")), kPatience);
   QMenu* menu = visibleButton(panel, QStringLiteral("Pin"))->menu();
   QAction* all = nullptr;
   for (QAction* action : menu->actions())
     if (action->text().startsWith(QStringLiteral("column on all "))) all = action;
   QVERIFY(all);
   all->trigger();
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
-  QCOMPARE(document.pins().size(), std::size_t(1));
-  QCOMPARE(document.pins()[0].text, std::string("model.layers.*.mlp.up_proj==column"));  // and not column+gather
-  for (const plan::LayerPlan& layer : document.plan()->layers)
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
+  QCOMPARE(session.settings().pins().size(), std::size_t(1));
+  QCOMPARE(session.settings().pins()[0].text,
+           std::string("model.layers.*.mlp.up_proj==column"));  // and not column+gather
+  for (const plan::LayerPlan& layer : session.plans().plan()->layers)
     if (layer.name.ends_with(".up_proj")) QVERIFY(layer.strategy == rules::Strategy::Column);
 }
 
 void TestExplainPanels::linksMoveTheFocus() {
-  Document document;
-  DecisionPanel panel(document);
+  Session session;
+  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
+                      session.answers(), session.notices());
   panel.resize(320, 700);
   panel.show();
-  openLlama(document);
-  const NodeId layer = layerNamed(document, "layers.0.mlp.up_proj");
-  document.focusNode(layer);
+  openLlama(session);
+  const NodeId layer = layerNamed(session, "layers.0.mlp.up_proj");
+  session.selection().focusNode(layer);
   auto* text = panel.findChild<QTextBrowser*>();
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && text->toPlainText().contains(QStringLiteral("Inputs")), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && text->toPlainText().contains(QStringLiteral("Inputs")), kPatience);
   text->setFocus();
-  for (int i = 0;
-       i < 3 && document.focus().node == layer && document.focus().scope == document.graph()->node(layer).scope; ++i) {
+  for (int i = 0; i < 3 && session.selection().focus().node == layer &&
+                  session.selection().focus().scope == session.opened().graph()->node(layer).scope;
+       ++i) {
     QTest::keyClick(text, Qt::Key_Tab);  // link by link
     QTest::keyClick(text, Qt::Key_Return);
   }
-  QVERIFY(document.canGoBack());
+  QVERIFY(session.selection().canGoBack());
 }
 
 void TestExplainPanels::conflictCardExplainsNoSolution() {
-  Document document;
-  ConflictCard card(document);
+  Session session;
+  ConflictCard card(session.opened(), session.plans(), session.debugger(), session.selection(), session.answers());
   card.resize(320, 700);
   card.show();
-  openLlama(document);
+  openLlama(session);
   QTRY_VERIFY(visibleText(card).contains(QStringLiteral("no conflict")));
-  document.setEngine(solve::Engine::Learning);
-  document.setMenu(rules::Menu::Optimum);
-  QVERIFY(document.addPin(QStringLiteral("lm_head=row")).has_value());
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.solved(), kPatience);
-  QVERIFY(!document.solved()->result.solution);
-  document.seek(0);
+  session.settings().setEngine(solve::Engine::Learning);
+  session.settings().setMenu(rules::Menu::Optimum);
+  QVERIFY(session.settings().addPin(QStringLiteral("lm_head=row")).has_value());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().solved(), kPatience);
+  QVERIFY(!session.plans().solved()->result.solution);
+  session.debugger().seek(0);
   QTRY_VERIFY_WITH_TIMEOUT(visibleText(card).contains(QStringLiteral("no solution")), kPatience);
   QTRY_VERIFY_WITH_TIMEOUT(visibleButton(card, QStringLiteral("Lift")), kPatience);
   visibleButton(card, QStringLiteral("Lift"))->click();
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
-  QVERIFY(document.pins().empty());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
+  QVERIFY(session.settings().pins().empty());
 }
 
 void TestExplainPanels::longNamesDoNotWidenThePanel() {
-  Document document;
-  OfferList list(document);
+  Session session;
+  OfferList list(session.selection());
   list.resize(300, 400);
   const QString name = QStringLiteral("model.language_model.layers.*.self_attn.a_very_long_projection_name_indeed=row");
   list.setOffers(QString(),

@@ -1,4 +1,4 @@
-// The panels' models: consistent for any view, and saying what the document holds.
+// The panels' models: consistent for any view, and saying what the session holds.
 #include <QAbstractItemModelTester>
 #include <QtTest>
 

@@ -189,8 +189,8 @@ void TestParetoPanel::emptyAndTinyPlotsPaint() {
 }
 
 void TestParetoPanel::panelSaysWhatFillsIt() {
-  Document document;
-  ParetoPanel panel(document);
+  Session session;
+  ParetoPanel panel(session.opened(), session.settings(), session.plans(), session.answers(), session.jobs());
   panel.resize(500, 360);
   panel.show();
   const auto said = [&] {
@@ -205,28 +205,28 @@ void TestParetoPanel::panelSaysWhatFillsIt() {
     return nullptr;
   };
   QVERIFY(said().contains(QStringLiteral("Open a model")));
-  document.setEngine(solve::Engine::Learning);
-  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan() && button(QStringLiteral("Solve with optimal")),
+  session.settings().setEngine(solve::Engine::Learning);
+  session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan() && button(QStringLiteral("Solve with optimal")),
                            60'000);
   button(QStringLiteral("Solve with optimal"))->click();
-  QCOMPARE(document.settings().engine, solve::Engine::Optimal);
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), 60'000);
+  QCOMPARE(session.settings().options().engine, solve::Engine::Optimal);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
   QTRY_VERIFY(button(QStringLiteral("Compute the front")));
   button(QStringLiteral("Compute the front"))->click();
-  QTRY_VERIFY_WITH_TIMEOUT(document.front(), 60'000);
-  QVERIFY2(document.front()->failure.isEmpty(), qPrintable(document.front()->failure));
+  QTRY_VERIFY_WITH_TIMEOUT(session.answers().front(), 60'000);
+  QVERIFY2(session.answers().front()->failure.isEmpty(), qPrintable(session.answers().front()->failure));
   QTRY_VERIFY(button(QStringLiteral("Use this plan")));
   auto* plot = panel.findChild<ParetoPlot*>();
   QVERIFY(plot->count() > 0 && plot->isVisible());
   QTest::keyClick(plot, Qt::Key_Home);
   const solve::ParetoPoint smallest = plot->point(0);
   QTest::keyClick(plot, Qt::Key_Return);
-  QTRY_VERIFY_WITH_TIMEOUT(document.settings().cost.memoryBudget.has_value() && document.isIdle() && document.plan(),
-                           60'000);
-  QCOMPARE(document.settings().cost.slackPercent, 0.0);
-  QCOMPARE(document.plan()->cost.bytes(), smallest.bytes);
-  QVERIFY(document.plan()->cost.femtoseconds() == smallest.femtoseconds);
+  QTRY_VERIFY_WITH_TIMEOUT(
+      session.settings().options().cost.memoryBudget.has_value() && session.isIdle() && session.plans().plan(), 60'000);
+  QCOMPARE(session.settings().options().cost.slackPercent, 0.0);
+  QCOMPARE(session.plans().plan()->cost.bytes(), smallest.bytes);
+  QVERIFY(session.plans().plan()->cost.femtoseconds() == smallest.femtoseconds);
 }
 
 QTEST_MAIN(TestParetoPanel)

@@ -53,7 +53,7 @@ class TestPreflightPanel : public QObject {
   void clickAndEnterChoose();
   void textHasLinksNumbersAndVerdicts();
   void textSaysWhenNothingStandsInTheWay();
-  void panelFollowsTheDocument();
+  void panelFollowsTheSession();
 };
 
 void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
@@ -167,36 +167,36 @@ void TestPreflightPanel::textSaysWhenNothingStandsInTheWay() {
   QVERIFY(!preflightText({}, *graph, 4, kColors).contains(QStringLiteral("Whole on every rank")));
 }
 
-void TestPreflightPanel::panelFollowsTheDocument() {
-  Document document;
-  PreflightPanel panel(document);
+void TestPreflightPanel::panelFollowsTheSession() {
+  Session session;
+  PreflightPanel panel(session.opened(), session.settings(), session.answers(), session.selection());
   panel.resize(320, 600);
   panel.show();
   auto* strip = panel.findChild<WorldSizeStrip*>();
   QVERIFY(!strip->isVisible());
-  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.preflight(), 60'000);
+  session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.answers().preflight(), 60'000);
   QPushButton* all = nullptr;
   for (QPushButton* button : panel.findChildren<QPushButton*>())
     if (button->text() == QStringLiteral("Try them all")) all = button;
   QVERIFY(all);
   QTRY_VERIFY(all->isVisible());
   all->click();
-  QTRY_VERIFY_WITH_TIMEOUT(document.worldSizes() && strip->isVisible(), 120'000);
-  QCOMPARE(document.worldSizes()->rows.size(), std::size_t(64));
+  QTRY_VERIFY_WITH_TIMEOUT(session.answers().worldSizes() && strip->isVisible(), 120'000);
+  QCOMPARE(session.answers().worldSizes()->rows.size(), std::size_t(64));
   QVERIFY(strip->sizeOf(2));
   QVERIFY(!strip->detail().isEmpty());
   QTest::mouseClick(strip, Qt::LeftButton, {}, strip->cellOf(4).center());
-  QCOMPARE(document.settings().ranks, 4);
-  QVERIFY(document.worldSizes());  // other ranks are other rows of the same answer
+  QCOMPARE(session.settings().options().ranks, 4);
+  QVERIFY(session.answers().worldSizes());  // other ranks are other rows of the same answer
   // Under other settings they would be others: what stands there is of these settings, or nothing.
-  document.setMemoryBudget(1 << 20);
-  QVERIFY(!document.worldSizes());
+  session.settings().setMemoryBudget(1 << 20);
+  QVERIFY(!session.answers().worldSizes());
   QTRY_VERIFY(!strip->isVisible());
-  document.computeWorldSizes();
-  document.setMemoryBudget(std::nullopt);
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), 120'000);
-  QVERIFY(!document.worldSizes());
+  session.answers().computeWorldSizes();
+  session.settings().setMemoryBudget(std::nullopt);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), 120'000);
+  QVERIFY(!session.answers().worldSizes());
   QVERIFY(!panel.findChild<QTextBrowser*>()->toPlainText().isEmpty());
 }
 

@@ -16,6 +16,7 @@
 #include "views/base/save_file.h"
 #include "views/base/text.h"
 #include "views/panels/run_panel.h"
+#include "views/session/session.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -41,12 +42,12 @@ QString makeModel(const QTemporaryDir& folder, int hidden, int layers) {
   return folder.path();
 }
 
-void open(Document& document, const QString& model) {
-  document.setEngine(solve::Engine::Reference);
+void open(Session& session, const QString& model) {
+  session.settings().setEngine(solve::Engine::Reference);
   torch_capture::CaptureOptions options;
   options.sequence = 8;
-  document.openSource(model, options);
-  QTRY_VERIFY_WITH_TIMEOUT(document.plan() && document.activity() == Activity::Idle, kPatience);
+  session.openSource(model, options);
+  QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.jobs().activity() == Activity::Idle, kPatience);
 }
 
 QPushButton* startButton(RunPanel& panel) {
@@ -63,13 +64,14 @@ class TestRunPanel : public QObject {
 
   void ranksThatFitStartAtOnce() {
     QTemporaryDir folder;
-    Document document;
-    open(document, makeModel(folder, 64, 2));
-    RunPanel panel(document);
+    Session session;
+    open(session, makeModel(folder, 64, 2));
+    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
+                   session.files());
     panel.show();
     QVERIFY(startButton(panel)->isEnabled());
     QVERIFY(!panel.findChild<QCheckBox*>()->isVisible());
-    const auto checks = checksBeforeRun(document.plan().get(), 2, launch::Backend::Gloo);
+    const auto checks = checksBeforeRun(session.plans().plan().get(), 2, launch::Backend::Gloo);
     const auto memory = std::find_if(checks.begin(), checks.end(),
                                      [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
     QVERIFY(memory != checks.end() && memory->isOk);
@@ -79,18 +81,18 @@ class TestRunPanel : public QObject {
   /// the bars show.
   void aRunTakesWhatWasChecked() {
     QTemporaryDir folder;
-    Document document;
-    open(document, makeModel(folder, 256, 2));
-    const pipeline::MemoryCheck check = pipeline::checkMemory(*document.plan(), launch::Backend::Gloo);
-    document.run(2, launch::Backend::Gloo);
-    QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.runState(), kPatience);
-    const RunState& run = *document.runState();
+    Session session;
+    open(session, makeModel(folder, 256, 2));
+    const pipeline::MemoryCheck check = pipeline::checkMemory(*session.plans().plan(), launch::Backend::Gloo);
+    session.runs().run(2, launch::Backend::Gloo);
+    QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.runs().state(), kPatience);
+    const RunState& run = *session.runs().state();
     QVERIFY2(run.report && run.report->outcome.succeeded, qPrintable(run.failure));
     std::int64_t processes = 0;
     for (const RankView& rank : run.monitor->snapshot()) {
       const protocol::PeakMemory peak = run.report->outcome.results[static_cast<std::size_t>(rank.rank)]->peak;
       QCOMPARE(rank.memory.peak, peak);
-      const std::int64_t predicted = document.plan()->memory.total();
+      const std::int64_t predicted = session.plans().plan()->memory.total();
       QVERIFY2(peak.program > predicted / 2 && peak.program < predicted * 5 / 4,
                qPrintable(QStringLiteral("%1 of %2").arg(peak.program).arg(predicted)));
       QVERIFY(peak.process > peak.program);
@@ -100,11 +102,11 @@ class TestRunPanel : public QObject {
     QVERIFY2(check.needed >= processes - shared && check.needed < 2 * processes,
              qPrintable(QStringLiteral("%1 of %2").arg(processes).arg(check.needed)));
     const auto json =
-        QJsonDocument::fromJson(QByteArray::fromStdString(pipeline::toJson(*run.report, *document.plan())));
+        QJsonDocument::fromJson(QByteArray::fromStdString(pipeline::toJson(*run.report, *session.plans().plan())));
     const QJsonObject first = json[QLatin1String("ranks")][0].toObject();
     QCOMPARE(first[QLatin1String("peak_memory")].toInteger(), run.report->outcome.results[0]->peak.program);
     QCOMPARE(json[QLatin1String("plan")][QLatin1String("predicted_memory")].toInteger(),
-             document.plan()->memory.total());
+             session.plans().plan()->memory.total());
     // What the window writes is what the command line writes, with the samples.
     QJsonObject exported = QJsonDocument::fromJson(runToJson(run).toUtf8()).object();
     const QJsonArray watched = exported.take(QLatin1String("watched")).toArray();
@@ -117,14 +119,15 @@ class TestRunPanel : public QObject {
   /// Solving again would find none again.
   void withoutASolutionThereIsNothingToRun() {
     QTemporaryDir folder;
-    Document document;
-    document.setMemoryBudget(1 << 10);
+    Session session;
+    session.settings().setMemoryBudget(1 << 10);
     torch_capture::CaptureOptions options;
     options.sequence = 8;
-    document.openSource(makeModel(folder, 64, 2), options);
-    QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.solved(), kPatience);
-    QVERIFY(!document.plan());
-    RunPanel panel(document);
+    session.openSource(makeModel(folder, 64, 2), options);
+    QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.plans().solved(), kPatience);
+    QVERIFY(!session.plans().plan());
+    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
+                   session.files());
     panel.show();
     QPushButton* start = startButton(panel);
     QVERIFY(!start->isEnabled());
@@ -134,24 +137,25 @@ class TestRunPanel : public QObject {
                         [&](const QLabel* label) { return label->text().contains(start->toolTip()); }));
     QVERIFY(std::none_of(labels.begin(), labels.end(),
                          [](const QLabel* label) { return label->text().contains(QLatin1String("No plan yet")); }));
-    document.run(2, launch::Backend::Gloo);
-    QVERIFY(document.activity() == Activity::Idle && !document.runState());
+    session.runs().run(2, launch::Backend::Gloo);
+    QVERIFY(session.jobs().activity() == Activity::Idle && !session.runs().state());
     // Another question may have an answer.
-    document.setMemoryBudget(std::nullopt);
+    session.settings().setMemoryBudget(std::nullopt);
     QVERIFY(start->isEnabled());
   }
 
   void ranksThatDoNotFitStartOnlyForWhoInsists() {
     QTemporaryDir folder;
-    Document document;
-    open(document, makeModel(folder, 65536, 12));
-    RunPanel panel(document);
+    Session session;
+    open(session, makeModel(folder, 65536, 12));
+    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
+                   session.files());
     panel.show();
     QPushButton* start = startButton(panel);
     auto* insist = panel.findChild<QCheckBox*>();
     QVERIFY(insist->isVisible() && !insist->isChecked());
     QVERIFY(!start->isEnabled());
-    const auto checks = checksBeforeRun(document.plan().get(), 2, launch::Backend::Gloo);
+    const auto checks = checksBeforeRun(session.plans().plan().get(), 2, launch::Backend::Gloo);
     QVERIFY(std::any_of(checks.begin(), checks.end(), [](const RunCheck& c) {
       return !c.isOk && c.text.startsWith(QLatin1String("2 ranks are predicted to hold "));
     }));
@@ -173,12 +177,12 @@ class TestRunPanel : public QObject {
     QVERIFY(!shown());
 
     // Whoever starts it otherwise (a script) is told, and nothing is started.
-    QSignalSpy ended(&document, &Document::workEnded);
-    document.run(2, launch::Backend::Gloo);
+    QSignalSpy ended(&session.jobs(), &Jobs::ended);
+    session.runs().run(2, launch::Backend::Gloo);
     QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);
-    QVERIFY(document.runState() && !document.runState()->isActive && !document.runState()->report);
-    QVERIFY2(document.runState()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")),
-             qPrintable(document.runState()->failure));
+    QVERIFY(session.runs().state() && !session.runs().state()->isActive && !session.runs().state()->report);
+    QVERIFY2(session.runs().state()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")),
+             qPrintable(session.runs().state()->failure));
     QVERIFY(!panel.findChild<RankBars*>()->isVisible());  // no rank that never lived
     QStringList texts;
     for (const QLabel* label : panel.findChildren<QLabel*>())
@@ -216,11 +220,11 @@ class TestRunPanel : public QObject {
     const QString file = folder.filePath(QStringLiteral("it's a plan.json"));
     QVERIFY(saveFile(file, QByteArray::fromStdString(plan::toJson(**made))).has_value());
 
-    Document document;
-    document.open(file);
-    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && document.activity() == Activity::Idle, kPatience);
-    QVERIFY(document.plan()->costSettings.profile == *device);
-    const QString command = runCommand(document, 2, launch::Backend::Gloo, true);
+    Session session;
+    session.open(file);
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.jobs().activity() == Activity::Idle, kPatience);
+    QVERIFY(session.plans().plan()->costSettings.profile == *device);
+    const QString command = runCommand(session.runs(), 2, launch::Backend::Gloo, true);
     QProcess shell;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     environment.insert(QStringLiteral("PATH"),
@@ -252,14 +256,16 @@ class TestRunPanel : public QObject {
     const QString gone = folder.filePath(QStringLiteral("model")), plan = folder.filePath(QStringLiteral("plan.json"));
     const QString config = QStringLiteral("/config.json");
     QVERIFY(QFile::rename(makeModel(folder, 64, 1) + config, gone + config));
-    Document document;
-    RunPanel panel(document);
-    open(document, gone);
+    Session session;
+    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
+                   session.files());
+    open(session, gone);
     QVERIFY(startButton(panel)->isEnabled());
-    QVERIFY(saveFile(plan, QByteArray::fromStdString(plan::toJson(*document.plan()))).has_value());
+    QVERIFY(saveFile(plan, QByteArray::fromStdString(plan::toJson(*session.plans().plan()))).has_value());
     QVERIFY(QDir(gone).removeRecursively());
-    document.open(plan);
-    QTRY_VERIFY_WITH_TIMEOUT(document.source() == plan && document.activity() == Activity::Idle, kPatience);
+    session.open(plan);
+    QTRY_VERIFY_WITH_TIMEOUT(session.opened().source() == plan && session.jobs().activity() == Activity::Idle,
+                             kPatience);
     QVERIFY(!startButton(panel)->isEnabled());
     QString said;
     for (const QLabel* label : panel.findChildren<QLabel*>())
@@ -267,8 +273,8 @@ class TestRunPanel : public QObject {
     QVERIFY2(said.contains(QStringLiteral("model does not exist: the unsplit run")), qPrintable(said));
     for (const char* phrase : {"random ones", "is predicted to hold", "cleave-cli"})
       QVERIFY2(!said.contains(QLatin1String(phrase)), qPrintable(said));
-    document.run(2, launch::Backend::Gloo);
-    QVERIFY(!document.runState());
+    session.runs().run(2, launch::Backend::Gloo);
+    QVERIFY(!session.runs().state());
   }
 };
 

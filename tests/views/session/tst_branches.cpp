@@ -2,7 +2,7 @@
 #include <QtTest>
 
 #include "views/base/text.h"
-#include "views/session/document.h"
+#include "views/session/session.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -10,18 +10,18 @@ using namespace cleave::views;
 namespace {
 constexpr int kPatience = 60'000;
 
-void settle(Document& document) { QTRY_VERIFY_WITH_TIMEOUT(document.isIdle(), kPatience); }
+void settle(Session& session) { QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience); }
 
-void openModel(Document& document) {
-  document.setEngine(solve::Engine::Reference);
-  document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+void openModel(Session& session) {
+  session.settings().setEngine(solve::Engine::Reference);
+  session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
 }
 
-void solveWith(Document& document, int ranks) {
-  document.setRanks(ranks);
-  document.solve();
-  settle(document);
+void solveWith(Session& session, int ranks) {
+  session.settings().setRanks(ranks);
+  session.solve();
+  settle(session);
 }
 }  // namespace
 
@@ -31,194 +31,194 @@ class TestBranches : public QObject {
   void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
 
   void solvingAgainUnchangedIsOneBranch() {
-    Document document;
-    openModel(document);
-    QCOMPARE(document.branches().size(), std::size_t(1));
-    document.solve();
-    settle(document);
-    QCOMPARE(document.branches().size(), std::size_t(1));
-    QCOMPARE(document.plan(), document.branches()[0].plan);
+    Session session;
+    openModel(session);
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
+    session.solve();
+    settle(session);
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
+    QCOMPARE(session.plans().plan(), session.plans().branches()[0].plan);
   }
 
   /// A device brings its memory along: nobody asked for a budget.
   void aChangeIsCalledWhatWasChanged() {
-    Document document;
-    openModel(document);
+    Session session;
+    openModel(session);
     const QString other =
-        document.settings().cost.profile.name == "h200" ? QStringLiteral("h100") : QStringLiteral("h200");
-    QVERIFY(document.setDeviceProfile(other).has_value());
-    document.solve();
-    settle(document);
-    QCOMPARE(document.branches()[1].label, other);
-    document.setMemoryBudget(1ll << 30);
-    document.solve();
-    settle(document);
-    QCOMPARE(document.branches()[1].label, other + QStringLiteral(", budget 1 GiB"));
+        session.settings().options().cost.profile.name == "h200" ? QStringLiteral("h100") : QStringLiteral("h200");
+    QVERIFY(session.settings().setDeviceProfile(other).has_value());
+    session.solve();
+    settle(session);
+    QCOMPARE(session.plans().branches()[1].label, other);
+    session.settings().setMemoryBudget(1ll << 30);
+    session.solve();
+    settle(session);
+    QCOMPARE(session.plans().branches()[1].label, other + QStringLiteral(", budget 1 GiB"));
   }
 
   void aChangeStandsBesideWhatWasBefore() {
-    Document document;
-    openModel(document);
-    const auto before = document.plan();
-    QVERIFY(!document.isOutdated());
-    document.setRanks(4);
-    QVERIFY(document.isOutdated());
-    document.solve();
-    settle(document);
-    QVERIFY(!document.isOutdated());
-    QCOMPARE(document.branches().size(), std::size_t(2));
-    QCOMPARE(document.shownBranch(), std::size_t(1));
-    QCOMPARE(document.plan()->ranks, 4);
-    QCOMPARE(document.branches()[0].plan, before);
-    QCOMPARE(document.branches()[1].label, QStringLiteral("4 ranks"));
-    QVERIFY(document.planDiff());
-    QCOMPARE(document.planDiff()->ranksBefore, 2);
-    QCOMPARE(document.planDiff()->ranksAfter, 4);
+    Session session;
+    openModel(session);
+    const auto before = session.plans().plan();
+    QVERIFY(!session.plans().isOutdated());
+    session.settings().setRanks(4);
+    QVERIFY(session.plans().isOutdated());
+    session.solve();
+    settle(session);
+    QVERIFY(!session.plans().isOutdated());
+    QCOMPARE(session.plans().branches().size(), std::size_t(2));
+    QCOMPARE(session.plans().shownBranch(), std::size_t(1));
+    QCOMPARE(session.plans().plan()->ranks, 4);
+    QCOMPARE(session.plans().branches()[0].plan, before);
+    QCOMPARE(session.plans().branches()[1].label, QStringLiteral("4 ranks"));
+    QVERIFY(session.plans().diff());
+    QCOMPARE(session.plans().diff()->ranksBefore, 2);
+    QCOMPARE(session.plans().diff()->ranksAfter, 4);
 
-    document.showBranch(0);
-    settle(document);
-    QCOMPARE(document.plan(), before);
-    QCOMPARE(document.settings().ranks, 2);
-    QCOMPARE(document.trace(), document.branches()[0].trace);
-    QCOMPARE(document.stepState()->step, document.stepCount());
+    session.plans().showBranch(0);
+    settle(session);
+    QCOMPARE(session.plans().plan(), before);
+    QCOMPARE(session.settings().options().ranks, 2);
+    QCOMPARE(session.debugger().trace(), session.plans().branches()[0].trace);
+    QCOMPARE(session.debugger().state()->step, session.debugger().stepCount());
   }
 
   void aThirdPlanTakesThePlaceOfB() {
-    Document document;
-    openModel(document);
-    const auto before = document.plan();
-    solveWith(document, 4);
-    solveWith(document, 1);
-    QCOMPARE(document.branches().size(), std::size_t(2));
-    QCOMPARE(document.branches()[0].plan, before);
-    QCOMPARE(document.branches()[1].plan->ranks, 1);
+    Session session;
+    openModel(session);
+    const auto before = session.plans().plan();
+    solveWith(session, 4);
+    solveWith(session, 1);
+    QCOMPARE(session.plans().branches().size(), std::size_t(2));
+    QCOMPARE(session.plans().branches()[0].plan, before);
+    QCOMPARE(session.plans().branches()[1].plan->ranks, 1);
   }
 
   void keepMakesBTheOnlyOne() {
-    Document document;
-    openModel(document);
-    solveWith(document, 4);
-    document.showBranch(0);
-    document.keepBranch();
-    settle(document);
-    QCOMPARE(document.branches().size(), std::size_t(1));
-    QCOMPARE(document.plan()->ranks, 4);
-    QCOMPARE(document.settings().ranks, 4);
-    QVERIFY(!document.planDiff());
+    Session session;
+    openModel(session);
+    solveWith(session, 4);
+    session.plans().showBranch(0);
+    session.plans().keepBranch();
+    settle(session);
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
+    QCOMPARE(session.plans().plan()->ranks, 4);
+    QCOMPARE(session.settings().options().ranks, 4);
+    QVERIFY(!session.plans().diff());
   }
 
   void dropGoesBackToA() {
-    Document document;
-    openModel(document);
-    const auto before = document.plan();
-    solveWith(document, 4);
-    document.dropBranch();
-    settle(document);
-    QCOMPARE(document.branches().size(), std::size_t(1));
-    QCOMPARE(document.plan(), before);
-    QCOMPARE(document.settings().ranks, 2);
-    QVERIFY(!document.planDiff());
+    Session session;
+    openModel(session);
+    const auto before = session.plans().plan();
+    solveWith(session, 4);
+    session.plans().dropBranch();
+    settle(session);
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
+    QCOMPARE(session.plans().plan(), before);
+    QCOMPARE(session.settings().options().ranks, 2);
+    QVERIFY(!session.plans().diff());
   }
 
   void undoingAChangeLeavesA() {
-    Document document;
-    openModel(document);
-    QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
-    settle(document);
-    QCOMPARE(document.branches().size(), std::size_t(2));
-    QCOMPARE(document.branches()[1].label, QStringLiteral("lm_head=replicated"));
-    QVERIFY(document.planDiff());
-    QVERIFY(!document.planDiff()->isSame());
-    document.undoStack().undo();
-    settle(document);
-    QCOMPARE(document.branches().size(), std::size_t(1));
-    QVERIFY(document.pins().empty());
+    Session session;
+    openModel(session);
+    QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
+    settle(session);
+    QCOMPARE(session.plans().branches().size(), std::size_t(2));
+    QCOMPARE(session.plans().branches()[1].label, QStringLiteral("lm_head=replicated"));
+    QVERIFY(session.plans().diff());
+    QVERIFY(!session.plans().diff()->isSame());
+    session.undoStack().undo();
+    settle(session);
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
+    QVERIFY(session.settings().pins().empty());
   }
 
   void undoLeavesAloneWhatWasSetSince() {
-    Document document;
-    openModel(document);
-    QVERIFY(document.addPin(QStringLiteral("lm_head=replicated")).has_value());
-    settle(document);
-    solveWith(document, 4);
-    document.undoStack().undo();
-    settle(document);
-    QVERIFY(document.pins().empty());
-    QCOMPARE(document.settings().ranks, 4);
+    Session session;
+    openModel(session);
+    QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
+    settle(session);
+    solveWith(session, 4);
+    session.undoStack().undo();
+    settle(session);
+    QVERIFY(session.settings().pins().empty());
+    QCOMPARE(session.settings().options().ranks, 4);
   }
 
   void rulesAndRedistributionsAreUndoable() {
-    Document document;
-    openModel(document);
-    QVERIFY(document.setRulesOff({"aten::no_such_operator"}).error().message.find("no_such_operator") !=
+    Session session;
+    openModel(session);
+    QVERIFY(session.settings().setRulesOff({"aten::no_such_operator"}).error().message.find("no_such_operator") !=
             std::string::npos);
-    QVERIFY(!document.setRedistributable({"nothing_77"}));
-    QVERIFY(document.settings().rulesOff.empty() && document.settings().redistributable.empty());
-    QVERIFY(document.setRulesOff({"aten::sigmoid"}).has_value());
-    settle(document);
-    QCOMPARE(document.solved()->problem->rulesOff, std::vector<std::string>{"aten::sigmoid"});
-    document.undoStack().undo();
-    settle(document);
-    QVERIFY(document.solved()->problem->rulesOff.empty());
-    QCOMPARE(document.branches().size(), std::size_t(1));
+    QVERIFY(!session.settings().setRedistributable({"nothing_77"}));
+    QVERIFY(session.settings().options().rulesOff.empty() && session.settings().options().redistributable.empty());
+    QVERIFY(session.settings().setRulesOff({"aten::sigmoid"}).has_value());
+    settle(session);
+    QCOMPARE(session.plans().solved()->problem->rulesOff, std::vector<std::string>{"aten::sigmoid"});
+    session.undoStack().undo();
+    settle(session);
+    QVERIFY(session.plans().solved()->problem->rulesOff.empty());
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
   }
 
   void demandsThatCannotHoldLeaveAInReach() {
-    Document document;
-    openModel(document);
-    const auto before = document.plan();
+    Session session;
+    openModel(session);
+    const auto before = session.plans().plan();
     // A layer that must be split both ways has no solution.
-    QVERIFY(document.addPin(QStringLiteral("lm_head=column")).has_value());
-    settle(document);
-    QVERIFY(document.addPin(QStringLiteral("lm_head!=column")).has_value());
-    settle(document);
-    QCOMPARE(document.branches().size(), std::size_t(2));
-    QVERIFY(!document.plan());
-    QCOMPARE(document.solved()->result.outcome, solve::Outcome::NoSolution);
-    QVERIFY(!document.planDiff());
-    QVERIFY2(document.planDiffFailure().contains(QStringLiteral("B")), qPrintable(document.planDiffFailure()));
-    document.showBranch(0);
-    settle(document);
-    QCOMPARE(document.plan(), before);
+    QVERIFY(session.settings().addPin(QStringLiteral("lm_head=column")).has_value());
+    settle(session);
+    QVERIFY(session.settings().addPin(QStringLiteral("lm_head!=column")).has_value());
+    settle(session);
+    QCOMPARE(session.plans().branches().size(), std::size_t(2));
+    QVERIFY(!session.plans().plan());
+    QCOMPARE(session.plans().solved()->result.outcome, solve::Outcome::NoSolution);
+    QVERIFY(!session.plans().diff());
+    QVERIFY2(session.plans().diffFailure().contains(QStringLiteral("B")), qPrintable(session.plans().diffFailure()));
+    session.plans().showBranch(0);
+    settle(session);
+    QCOMPARE(session.plans().plan(), before);
   }
 
   void aSolveThatFailsChangesNothing() {
-    Document document;
-    openModel(document);
-    const auto plan = document.plan();
-    const auto trace = document.trace();
-    document.seek(3);
-    settle(document);
-    document.setRanks(pipeline::kMaxRanks + 1);
-    document.solve();
-    settle(document);
-    QCOMPARE(document.plan(), plan);
-    QCOMPARE(document.trace(), trace);
-    QCOMPARE(document.wantedStep(), StepId(3));
-    QCOMPARE(document.branches().size(), std::size_t(1));
+    Session session;
+    openModel(session);
+    const auto plan = session.plans().plan();
+    const auto trace = session.debugger().trace();
+    session.debugger().seek(3);
+    settle(session);
+    session.settings().setRanks(pipeline::kMaxRanks + 1);
+    session.solve();
+    settle(session);
+    QCOMPARE(session.plans().plan(), plan);
+    QCOMPARE(session.debugger().trace(), trace);
+    QCOMPARE(session.debugger().wantedStep(), StepId(3));
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
   }
 
   void anotherModelHasItsOwnBranches() {
-    Document document;
-    openModel(document);
-    solveWith(document, 4);
-    document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2"));
-    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.branches().size() == 1, kPatience);
-    QVERIFY(!document.planDiff());
+    Session session;
+    openModel(session);
+    solveWith(session, 4);
+    session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2"));
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().branches().size() == 1, kPatience);
+    QVERIFY(!session.plans().diff());
   }
 
   void aSamplesSettingsAreNotTheUsers() {
-    Document document;
-    document.setEngine(solve::Engine::Reference);
-    document.setRanks(4);
+    Session session;
+    session.settings().setEngine(solve::Engine::Reference);
+    session.settings().setRanks(4);
     const auto samples = pipeline::bundledSamples();
     QVERIFY(samples.has_value());
-    document.openSample(samples->front());
-    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.model(), kPatience);
-    QCOMPARE(document.settings().ranks, samples->front().solve.ranks);
-    document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && !document.sample(), kPatience);
-    QCOMPARE(document.settings().ranks, 4);
+    session.openSample(samples->front());
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.opened().model(), kPatience);
+    QCOMPARE(session.settings().options().ranks, samples->front().solve.ranks);
+    session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && !session.opened().sample(), kPatience);
+    QCOMPARE(session.settings().options().ranks, 4);
   }
 };
 

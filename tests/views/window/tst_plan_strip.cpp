@@ -5,6 +5,7 @@
 
 #include "tests/support/cli_process.h"
 #include "views/base/text.h"
+#include "views/session/session.h"
 #include "views/window/plan_strip.h"
 
 using namespace cleave;
@@ -52,13 +53,13 @@ class TestPlanStrip : public QObject {
     QFETCH(QString, engine);
     QFETCH(int, ranks);
     QFETCH(bool, isTraining);
-    Document document;
-    PlanStrip strip(document);
-    document.setEngine(*solve::parseEngine(toStd(engine)));
-    document.setRanks(ranks);
-    document.setTraining(isTraining);
-    document.openSource(model);
-    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+    Session session;
+    PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
+    session.settings().setEngine(*solve::parseEngine(toStd(engine)));
+    session.settings().setRanks(ranks);
+    session.settings().setTraining(isTraining);
+    session.openSource(model);
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
     QStringList arguments{QStringLiteral("plan"), model, QStringLiteral("--engine"), engine, QStringLiteral("--ranks"),
                           QString::number(ranks)};
     if (isTraining) arguments << QStringLiteral("--train");
@@ -74,19 +75,19 @@ class TestPlanStrip : public QObject {
     }
     QVERIFY2(figures >= (ranks == 1 ? 4 : 7), qPrintable(said));
     QVERIFY(said.startsWith(QStringLiteral("%1 a %2 on %3 × h100 · ")
-                                .arg(toQ(solve::timeText(document.plan()->cost.femtoseconds())),
+                                .arg(toQ(solve::timeText(session.plans().plan()->cost.femtoseconds())),
                                      isTraining ? QStringLiteral("training step") : QStringLiteral("step"))
                                 .arg(ranks)));
-    QVERIFY(said.contains(bytesText(document.plan()->cost.bytes()) + QStringLiteral(" a rank")));
+    QVERIFY(said.contains(bytesText(session.plans().plan()->cost.bytes()) + QStringLiteral(" a rank")));
   }
 
   void whatStaysWholeIsCountedAndLeadsToTheFirst() {
-    Document document;
-    PlanStrip strip(document);
-    document.setEngine(solve::Engine::Reference);
-    document.openSource(QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/three-heads"));
-    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
-    const plan::Shares& shares = document.plan()->shares;
+    Session session;
+    PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
+    session.settings().setEngine(solve::Engine::Reference);
+    session.openSource(QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/three-heads"));
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
+    const plan::Shares& shares = session.plans().plan()->shares;
     const auto whole = shares.layers.layers - shares.layers.split;
     QVERIFY(whole > 0);
     QVERIFY2(plain(strip).contains(QStringLiteral("%1 layers are whole on every rank: ").arg(whole)),
@@ -94,9 +95,9 @@ class TestPlanStrip : public QObject {
     const QStringList targets = hrefs(strip);
     QVERIFY(!targets.isEmpty());
     emit strip.linkActivated(targets.front());
-    const NodeId node = document.focus().node;
+    const NodeId node = session.selection().focus().node;
     QVERIFY(node.isValid());
-    for (const plan::LayerPlan& layer : document.plan()->layers)
+    for (const plan::LayerPlan& layer : session.plans().plan()->layers)
       if (layer.node == node) QVERIFY(!std::holds_alternative<plan::Split>(layer.standing));
   }
 
@@ -113,14 +114,14 @@ class TestPlanStrip : public QObject {
     QFETCH(int, sequence);
     QFETCH(bool, isOptimal);
     QFETCH(QString, why);
-    Document document;
-    PlanStrip strip(document);
-    document.setEngine(isOptimal ? solve::Engine::Optimal : solve::Engine::Reference);
-    document.setSequenceParallel(rules::SequenceParallel::On);
+    Session session;
+    PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
+    session.settings().setEngine(isOptimal ? solve::Engine::Optimal : solve::Engine::Reference);
+    session.settings().setSequenceParallel(rules::SequenceParallel::On);
     torch_capture::CaptureOptions options;
     options.sequence = sequence;
-    document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), options);
-    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+    session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), options);
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
     const QString idle = QStringLiteral("sequence parallelism is on, and nothing is split along the sequence: ");
     if (why.isEmpty()) {
       QVERIFY2(!plain(strip).contains(idle), qPrintable(plain(strip)));
@@ -135,22 +136,22 @@ class TestPlanStrip : public QObject {
   }
 
   void whatIsOverTheBudgetSaysSo() {
-    Document document;
-    PlanStrip strip(document);
-    document.setEngine(solve::Engine::Reference);  // keeps no budget
-    document.setMemoryBudget(1 << 10);
-    document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-    QTRY_VERIFY_WITH_TIMEOUT(document.isIdle() && document.plan(), kPatience);
+    Session session;
+    PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
+    session.settings().setEngine(solve::Engine::Reference);  // keeps no budget
+    session.settings().setMemoryBudget(1 << 10);
+    session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
     QVERIFY2(plain(strip).contains(QStringLiteral("a rank (over the budget of 1 KiB)")), qPrintable(plain(strip)));
   }
 
   void withoutAPlanItSaysSo() {
-    Document document;
-    PlanStrip strip(document);
+    Session session;
+    PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
     QVERIFY(strip.isHidden());
-    document.setMemoryBudget(1 << 10);
-    document.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-    QTRY_VERIFY_WITH_TIMEOUT(document.activity() == Activity::Idle && document.solved(), kPatience);
+    session.settings().setMemoryBudget(1 << 10);
+    session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.plans().solved(), kPatience);
     QVERIFY2(plain(strip).startsWith(QStringLiteral("There is no plan: the conflict card")), qPrintable(plain(strip)));
   }
 };

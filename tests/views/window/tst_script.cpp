@@ -2,11 +2,13 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "tests/support/session_window.h"
 #include "views/base/text.h"
 #include "views/window/script.h"
 
 using namespace cleave;
 using namespace cleave::views;
+using namespace cleave::views::testing;
 
 class TestScript : public QObject {
   Q_OBJECT
@@ -73,14 +75,14 @@ void TestScript::drivesTheWindow() {
           "open %1\nsolve engine=reference ranks=2\nwait\nselect linear_0\nexpand model.layers.0\nstep 3\nstep "
           "+1\nstep -1\nsearch op:linear\ntheme dark\nresize 1000x700\nshot one\nquit\nopen nowhere\n")
           .arg(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  MainWindow window(false);
+  SessionWindow window;
   window.show();
   ScriptRunner runner(window, *parseScript(script), folder.path());
   QCOMPARE(runner.run(), 0);
   QCOMPARE(QImage(folder.filePath("one.png")).size(), QSize(1000, 700));
-  QCOMPARE(window.document().wantedStep(), StepId(3));
-  QVERIFY(window.document().plan());
-  QVERIFY(!window.document().searchHits().empty());
+  QCOMPARE(window.session().debugger().wantedStep(), StepId(3));
+  QVERIFY(window.session().plans().plan());
+  QVERIFY(!window.session().selection().hits().empty());
 }
 
 void TestScript::failsAtTheLineThatFailed_data() {
@@ -97,7 +99,7 @@ void TestScript::failsAtTheLineThatFailed_data() {
 void TestScript::failsAtTheLineThatFailed() {
   QFETCH(QString, script);
   script.replace(QStringLiteral("MODEL"), QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  MainWindow window(false);
+  SessionWindow window;
   ScriptRunner runner(window, *parseScript(script), {});
   QCOMPARE(runner.run(), 1);
 }

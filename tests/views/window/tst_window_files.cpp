@@ -56,7 +56,7 @@ class TestWindowFiles : public QObject {
     QFETCH(QString, name);
     QFETCH(QByteArray, begin);
     QTemporaryDir folder;
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     // Nobody reads the pipe: the window says that it is none of its business, at once, and goes on.
     const QString pipe = folder.filePath(QStringLiteral("pipe-") + name), file = folder.filePath(name);
@@ -95,17 +95,17 @@ class TestWindowFiles : public QObject {
 
   /// A disk that does not answer keeps only the writing waiting, and Esc ends it.
   void aSlowDiskHoldsNothingUp() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     const auto gate = std::make_shared<QSemaphore>();
-    window.document().save(QStringLiteral("/nowhere/x"), [gate] {
+    window.session().files().save(QStringLiteral("/nowhere/x"), [gate] {
       gate->acquire();
       return QByteArray("x");
     });
-    const StepId step = window.document().wantedStep();
-    window.document().stepBy(-1);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().stepState()->step == step - 1, kPatience);
-    QVERIFY(window.document().files().isBusy());
+    const StepId step = window.session().debugger().wantedStep();
+    window.session().debugger().stepBy(-1);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().debugger().state()->step == step - 1, kPatience);
+    QVERIFY(window.session().files().isBusy());
     gate->release();
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("/nowhere does not exist")), kPatience);
   }

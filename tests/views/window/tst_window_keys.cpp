@@ -43,7 +43,7 @@ class TestWindowKeys : public QObject {
   }
   void everyTabStopShowsTheFocus() {
     QFETCH(bool, isDark);
-    MainWindow window(false);
+    SessionWindow window;
     window.setDarkTheme(isDark);
     openModel(window);
     window.activateWindow();
@@ -82,7 +82,7 @@ class TestWindowKeys : public QObject {
     QFETCH(QString, field);
     QFETCH(int, key);
     QFETCH(QString, action);
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     window.raiseDock(QStringLiteral("Breakpoints"));
     auto* line = named<QLineEdit>(window, qPrintable(field));
@@ -96,11 +96,11 @@ class TestWindowKeys : public QObject {
   }
 
   void textFieldsKeepWhatEdits() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     auto* line = named<QLineEdit>(window, "Search the graph");
     line->setFocus();
-    const StepId step = window.document().wantedStep();
+    const StepId step = window.session().debugger().wantedStep();
     QTest::keyClicks(line, QStringLiteral("linear 12"));
     QTest::keyClick(line, Qt::Key_Home);
     QCOMPARE(line->cursorPosition(), 0);
@@ -113,16 +113,16 @@ class TestWindowKeys : public QObject {
     QTest::keyClick(line, Qt::Key_Z, Qt::ControlModifier);
     QCOMPARE(line->text(), QStringLiteral("linear 12"));
     settle(window);
-    QCOMPARE(window.document().wantedStep(), step);
+    QCOMPARE(window.session().debugger().wantedStep(), step);
   }
 
   void homeAndEndStayInTables() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     window.raiseDock(QStringLiteral("Nodes"));
     QTableView* table = tablePanel(window, "Filter operators")->table();
     table->setFocus();
-    const StepId step = window.document().wantedStep();
+    const StepId step = window.session().debugger().wantedStep();
     QTest::keyClick(table, Qt::Key_Down);
     QTest::keyClick(table, Qt::Key_End);
     QCOMPARE(table->currentIndex().column(), table->model()->columnCount() - 1);
@@ -132,44 +132,44 @@ class TestWindowKeys : public QObject {
     tree->setFocus();
     QTest::keyClick(tree, Qt::Key_Home);
     settle(window);
-    QCOMPARE(window.document().wantedStep(), step);
+    QCOMPARE(window.session().debugger().wantedStep(), step);
     QTest::keyClick(&window.graphArea().view(), Qt::Key_Home);  // elsewhere they are the search's
     settle(window);
-    QCOMPARE(window.document().wantedStep(), StepId(0));
+    QCOMPARE(window.session().debugger().wantedStep(), StepId(0));
   }
 
   void filteringATableLeavesTheFocus() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
-    Document& document = window.document();
+    Session& session = window.session();
     window.raiseDock(QStringLiteral("Nodes"));
     TablePanel* panel = tablePanel(window, "Filter operators");
-    document.follow(QStringLiteral("value:linear_2"));
+    session.selection().follow(QStringLiteral("value:linear_2"));
     settle(window);
     const auto current = [&] { return panel->table()->currentIndex().siblingAtColumn(0).data().toString(); };
     QTRY_COMPARE(current(), QStringLiteral("linear_2"));
-    const Focus before = document.focus();
+    const Focus before = session.selection().focus();
     auto* field = named<QLineEdit>(*panel, "Filter operators");
     for (const char* words : {"softmax", "op that is not there", "linear", ""}) {
       field->setText(QLatin1String(words));
       QTest::qWait(100);
-      QVERIFY2(document.focus() == before, words);
+      QVERIFY2(session.selection().focus() == before, words);
     }
     QCOMPARE(current(), QStringLiteral("linear_2"));
   }
 
   void theTimelineHasKeys() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     window.raiseDock(QStringLiteral("Search"));
     auto* timeline = window.findChild<Timeline*>();
     QVERIFY(timeline->focusPolicy() & Qt::TabFocus);
-    const Document& document = window.document();
-    const StepId count = document.stepCount();
+    Session& session = window.session();
+    const StepId count = session.debugger().stepCount();
     const auto press = [&](int key) {
       QTest::keyClick(timeline, Qt::Key(key));
       settle(window);
-      return document.wantedStep();
+      return session.debugger().wantedStep();
     };
     QCOMPARE(press(Qt::Key_Left), count - 1);
     QCOMPARE(press(Qt::Key_Right), count);

@@ -41,137 +41,139 @@ class TestWindowOpen : public QObject {
     QCoreApplication::setOrganizationName(QStringLiteral("cleave-tests"));
     QCoreApplication::setApplicationName(QStringLiteral("open"));
     QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
-    MainWindow window(false);
-    window.document().setRanks(4);
+    SessionWindow window;
+    window.session().settings().setRanks(4);
     openModel(window);
-    m_plan = window.document().plan();
-    m_events = window.document().stepCount();
+    m_plan = window.session().plans().plan();
+    m_events = window.session().debugger().stepCount();
     // Names say nothing: what a file holds does.
     m_planFile = m_folder.filePath(QStringLiteral("saved"));
     m_traceFile = m_folder.filePath(QStringLiteral("recorded.json"));
     QVERIFY(writeFile(toStd(m_planFile), plan::toJson(*m_plan)).has_value());
-    window.document().saveTrace(m_traceFile);
+    window.session().saveTrace(m_traceFile);
     settle(window);
   }
 
   void aPlanStandsAsItWasMade() {
-    MainWindow window(false);
+    SessionWindow window;
     window.show();
     drop(window, m_planFile);
-    Document& document = window.document();
-    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
-    const auto difference = plan::diff(*m_plan, *document.plan());
+    Session& session = window.session();
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
+    const auto difference = plan::diff(*m_plan, *session.plans().plan());
     QVERIFY(difference.has_value() && difference->isSame());
-    QCOMPARE(document.settings().ranks, 4);
-    QCOMPARE(document.settings().engine, solve::Engine::Reference);
-    for (const ValueId value : idRange<ValueId>(document.graph()->values.size()))
-      QVERIFY(document.placementOf(value) == m_plan->solution->of(value));
-    document.solve();  // the model is there too: the same question has the same answer
+    QCOMPARE(session.settings().options().ranks, 4);
+    QCOMPARE(session.settings().options().engine, solve::Engine::Reference);
+    for (const ValueId value : idRange<ValueId>(session.opened().graph()->values.size()))
+      QVERIFY(session.debugger().placementOf(value) == m_plan->solution->of(value));
+    session.solve();  // the model is there too: the same question has the same answer
     settle(window);
-    QCOMPARE(document.branches().size(), std::size_t(1));
-    QVERIFY(document.trace());
-    QVERIFY(document.plan()->solution->placements == m_plan->solution->placements);
+    QCOMPARE(session.plans().branches().size(), std::size_t(1));
+    QVERIFY(session.debugger().trace());
+    QVERIFY(session.plans().plan()->solution->placements == m_plan->solution->placements);
   }
 
   void whatAFileBroughtStaysWithIt() {
-    MainWindow window(false);
+    SessionWindow window;
     window.show();
-    Document& document = window.document();
-    const pipeline::SolveOptions own = document.settings();
+    Session& session = window.session();
+    const pipeline::SolveOptions own = session.settings().options();
     QVERIFY(own.ranks != 4);
     for (const QString& file : {m_planFile, m_traceFile}) {
       window.openPath(file);
-      QTRY_VERIFY_WITH_TIMEOUT(document.stepState() && window.isSettled() && document.settings().ranks == 4, kPatience);
-      QVERIFY(document.hasBorrowedSettings());
+      QTRY_VERIFY_WITH_TIMEOUT(
+          session.debugger().state() && window.isSettled() && session.settings().options().ranks == 4, kPatience);
+      QVERIFY(session.settings().isBorrowed());
     }
     window.openPath(kLlama);
-    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
-    QVERIFY(!document.hasBorrowedSettings());
-    QCOMPARE(document.settings().ranks, own.ranks);
-    QCOMPARE(document.settings().engine, own.engine);
-    QVERIFY(document.settings().cost == own.cost && document.settings().menu == own.menu);
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
+    QVERIFY(!session.settings().isBorrowed());
+    QCOMPARE(session.settings().options().ranks, own.ranks);
+    QCOMPARE(session.settings().options().engine, own.engine);
+    QVERIFY(session.settings().options().cost == own.cost && session.settings().options().menu == own.menu);
   }
 
   /// A plan file always says what a rank may use; as much as its device has was nobody's demand.
   void theDevicesMemoryIsNoBudget() {
-    MainWindow window(false);
+    SessionWindow window;
     window.show();
     window.openPath(m_planFile);
-    Document& document = window.document();
-    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
-    QVERIFY(!document.settings().cost.memoryBudget);
-    QVERIFY(!document.isOutdated());
-    const QString command = runCommand(document, 4, launch::Backend::Gloo);
+    Session& session = window.session();
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
+    QVERIFY(!session.settings().options().cost.memoryBudget);
+    QVERIFY(!session.plans().isOutdated());
+    const QString command = runCommand(session.runs(), 4, launch::Backend::Gloo);
     QVERIFY2(!command.isEmpty() && !command.contains(QStringLiteral("--memory-budget")), qPrintable(command));
-    QVERIFY(document.setDeviceProfile(QStringLiteral("l40s")).has_value());
-    QCOMPARE(document.settings().cost.budgetBytes(), document.settings().cost.profile.memoryBytes);
+    QVERIFY(session.settings().setDeviceProfile(QStringLiteral("l40s")).has_value());
+    QCOMPARE(session.settings().options().cost.budgetBytes(), session.settings().options().cost.profile.memoryBytes);
   }
 
   /// The engine is in the file, and what is solved next is asked as the recording was.
   void aRecordingSaysWhoseItIs() {
-    MainWindow window(false);
+    SessionWindow window;
     window.show();
-    Document& document = window.document();
-    QCOMPARE(document.settings().engine, solve::Engine::Optimal);
+    Session& session = window.session();
+    QCOMPARE(session.settings().options().engine, solve::Engine::Optimal);
     window.openPath(m_traceFile);
-    QTRY_VERIFY_WITH_TIMEOUT(document.stepState() && window.isSettled(), kPatience);
-    QCOMPARE(document.settings().engine, solve::Engine::Reference);
-    QVERIFY(!document.settings().menu);
+    QTRY_VERIFY_WITH_TIMEOUT(session.debugger().state() && window.isSettled(), kPatience);
+    QCOMPARE(session.settings().options().engine, solve::Engine::Reference);
+    QVERIFY(!session.settings().options().menu);
     const QString strip = window.findChild<PlanStrip*>()->text();
     QVERIFY2(strip.contains(QStringLiteral("A recorded search for 4 ranks (engine reference)")), qPrintable(strip));
-    document.setEngine(solve::Engine::Optimal);
-    document.solve();
-    QTRY_VERIFY_WITH_TIMEOUT(document.plan() && window.isSettled(), kPatience);
-    QCOMPARE(document.plan()->menu, rules::Menu::Full);
+    session.settings().setEngine(solve::Engine::Optimal);
+    session.solve();
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
+    QCOMPARE(session.plans().plan()->menu, rules::Menu::Full);
   }
 
   /// Whatever device the window was set to: the recording is of its own.
   void aRecordingBringsItsDevice() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
-    Document& document = window.document();
-    QVERIFY(document.setDeviceProfile(QStringLiteral("l40s")).has_value());
-    document.setMemoryBudget(1 << 10);
-    document.setEngine(solve::Engine::Optimal);
-    document.solve();
+    Session& session = window.session();
+    QVERIFY(session.settings().setDeviceProfile(QStringLiteral("l40s")).has_value());
+    session.settings().setMemoryBudget(1 << 10);
+    session.settings().setEngine(solve::Engine::Optimal);
+    session.solve();
     settle(window);
-    QVERIFY(document.solved() && !document.plan());
+    QVERIFY(session.plans().solved() && !session.plans().plan());
     const QString file = m_folder.filePath(QStringLiteral("of l40s"));
-    document.saveTrace(file);
+    session.saveTrace(file);
     settle(window);
-    const solve::CostSettings cost = document.settings().cost;
+    const solve::CostSettings cost = session.settings().options().cost;
 
-    MainWindow other(false);
+    SessionWindow other;
     other.show();
     other.openPath(file);
-    QTRY_VERIFY_WITH_TIMEOUT(other.document().stepState() && other.isSettled(), kPatience);
-    QVERIFY(other.document().settings().cost == cost);
+    QTRY_VERIFY_WITH_TIMEOUT(other.session().debugger().state() && other.isSettled(), kPatience);
+    QVERIFY(other.session().settings().options().cost == cost);
     const QString strip = other.findChild<PlanStrip*>()->text();
     QVERIFY2(strip.contains(QStringLiteral("its steps are here, and it found no plan.")), qPrintable(strip));
   }
 
   /// Like its ranks and its engine, and like these not for what is opened next.
   void aSampleBringsItsDevice() {
-    MainWindow window(false);
-    Document& document = window.document();
-    QVERIFY(document.setDeviceProfile(QStringLiteral("cpu")).has_value());
+    SessionWindow window;
+    Session& session = window.session();
+    QVERIFY(session.settings().setDeviceProfile(QStringLiteral("cpu")).has_value());
     openSample(window, "tiny-llama");
-    QCOMPARE(document.settings().cost.profile.name, std::string(pipeline::kDefaultDevice));
+    QCOMPARE(session.settings().options().cost.profile.name, std::string(pipeline::kDefaultDevice));
     window.openPath(kLlama);
-    QTRY_VERIFY_WITH_TIMEOUT(!document.hasBorrowedSettings() && document.plan() && window.isSettled(), kPatience);
-    QCOMPARE(document.settings().cost.profile.name, std::string("cpu"));
+    QTRY_VERIFY_WITH_TIMEOUT(!session.settings().isBorrowed() && session.plans().plan() && window.isSettled(),
+                             kPatience);
+    QCOMPARE(session.settings().options().cost.profile.name, std::string("cpu"));
   }
 
   void whatHasNoModelIsNotRun() {
-    MainWindow window(false);
+    SessionWindow window;
     window.show();
     window.openPath(m_traceFile);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().stepState() && window.isSettled(), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().debugger().state() && window.isSettled(), kPatience);
     for (const QAction* action : window.findChildren<QAction*>())
       if (action->text().startsWith(QLatin1String("Run on"))) QVERIFY(!action->isEnabled());
-    window.document().run(4, launch::Backend::Gloo);
+    window.session().runs().run(4, launch::Backend::Gloo);
     QVERIFY2(message(window).contains("open its model folder"), qPrintable(message(window)));
-    QVERIFY(!window.document().runState());
+    QVERIFY(!window.session().runs().state());
   }
 
   void aPlanWithoutItsModelIsShownAlone_data() {
@@ -187,13 +189,13 @@ class TestWindowOpen : public QObject {
     QFETCH(QString, whyNotRun);
     auto lost = *m_plan;
     lost.model.source = toStd(source);
-    MainWindow window(false);
+    SessionWindow window;
     openPlan(window, lost);
     QVERIFY2(message(window).contains("without its model"), qPrintable(message(window)));
-    QVERIFY(window.document().placementOf(ValueId(0)).has_value());
-    window.document().run(2, launch::Backend::Gloo);  // another plan needs the model
+    QVERIFY(window.session().debugger().placementOf(ValueId(0)).has_value());
+    window.session().runs().run(2, launch::Backend::Gloo);  // another plan needs the model
     QVERIFY2(message(window).contains(whyNotRun), qPrintable(message(window)));
-    QVERIFY(!window.document().runState());
+    QVERIFY(!window.session().runs().state());
   }
 
   /// What a file says of its layers is not believed: it is held against the plan made again.
@@ -206,7 +208,7 @@ class TestWindowOpen : public QObject {
     QFETCH(bool, isAltered);
     auto told = *m_plan;
     if (isAltered) told.layers[1].standing = plan::Cannot{"the moon is full"};
-    MainWindow window(false);
+    SessionWindow window;
     openPlan(window, told);
     QCOMPARE(message(window).contains("does not hold"), isAltered);
     QVERIFY2(!isAltered || message(window).contains("plan.layers[1].standing"), qPrintable(message(window)));
@@ -224,24 +226,24 @@ class TestWindowOpen : public QObject {
     QFETCH(QString, path);
     QFETCH(bool, hasPlan);
     const auto isOpen = [&](MainWindow& window) {
-      const Document& document = window.document();
-      return document.stepState() && window.isSettled() && (document.plan() != nullptr) == hasPlan &&
-             (hasPlan || document.stepCount() == m_events);
+      Session& session = window.session();
+      return session.debugger().state() && window.isSettled() && (session.plans().plan() != nullptr) == hasPlan &&
+             (hasPlan || session.debugger().stepCount() == m_events);
     };
-    MainWindow dropped(false);
+    SessionWindow dropped;
     dropped.show();
     drop(dropped, path);
     QTRY_VERIFY_WITH_TIMEOUT(isOpen(dropped), kPatience);
-    MainWindow scripted(false);
+    SessionWindow scripted;
     ScriptRunner runner(scripted, *parseScript(QStringLiteral("open %1\nwait\n").arg(path)), {});
     QCOMPARE(runner.run(), 0);
     QVERIFY(isOpen(scripted));
     {
-      MainWindow first(true);
+      SessionWindow first(true);
       first.openPath(path);
       QTRY_VERIFY_WITH_TIMEOUT(isOpen(first), kPatience);
     }
-    MainWindow again(true);  // and from Recent
+    SessionWindow again(true);  // and from Recent
     const QStringList recent = QSettings().value(QStringLiteral("recent")).toStringList();
     QVERIFY(!recent.isEmpty());
     for (QMenu* menu : again.findChildren<QMenu*>())
@@ -276,32 +278,33 @@ class TestWindowOpen : public QObject {
     QVERIFY(file.open(QFile::WriteOnly));
     file.write(content);
     file.close();
-    MainWindow window(false);
+    SessionWindow window;
     window.show();
     drop(window, file.fileName());
     QTRY_VERIFY_WITH_TIMEOUT(!message(window).isEmpty(), kPatience);
     QVERIFY2(message(window).contains(phrase), qPrintable(message(window)));
     QVERIFY(message(window).contains(file.fileName()));
-    QVERIFY(!window.document().model());
+    QVERIFY(!window.session().opened().model());
   }
 
   void theCommandLineSaysTheSame() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
-    Document& document = window.document();
-    document.recapture({.batch = 2, .sequence = 64, .dtype = graph::DType::BFloat16, .mask = true, .loss = false});
+    Session& session = window.session();
+    session.recapture({.batch = 2, .sequence = 64, .dtype = graph::DType::BFloat16, .mask = true, .loss = false});
     settle(window);
-    document.setTraining(true);
-    document.setOptimizer(solve::Optimizer::Sgd);
-    QVERIFY(document.setDeviceProfile(QStringLiteral("cpu")).has_value());
-    document.setMemoryBudget(1ll << 33);
-    document.setSequenceParallel(rules::SequenceParallel::Auto);
-    document.setMenu(rules::Menu::Full);
-    QVERIFY(document.addPin(QStringLiteral("model.layers.*.mlp.up_proj!=row")).has_value());
+    session.settings().setTraining(true);
+    session.settings().setOptimizer(solve::Optimizer::Sgd);
+    QVERIFY(session.settings().setDeviceProfile(QStringLiteral("cpu")).has_value());
+    session.settings().setMemoryBudget(1ll << 33);
+    session.settings().setSequenceParallel(rules::SequenceParallel::Auto);
+    session.settings().setMenu(rules::Menu::Full);
+    QVERIFY(session.settings().addPin(QStringLiteral("model.layers.*.mlp.up_proj!=row")).has_value());
     settle(window);
-    QVERIFY(document.setRulesOff({"aten::mul.Tensor"}).has_value());
+    QVERIFY(session.settings().setRulesOff({"aten::mul.Tensor"}).has_value());
     settle(window);
-    const QStringList words = inShell(runCommand(document, document.settings().ranks, launch::Backend::Gloo));
+    const QStringList words =
+        inShell(runCommand(session.runs(), session.settings().options().ranks, launch::Backend::Gloo));
     QCOMPARE(words.mid(0, 2), (QStringList{QStringLiteral("cleave-cli"), QStringLiteral("run")}));
     QCOMPARE(words.mid(words.size() - 2), (QStringList{QStringLiteral("--backend"), QStringLiteral("gloo")}));
     pipeline::PlanFlags flags;
@@ -317,10 +320,10 @@ class TestWindowOpen : public QObject {
     QCOMPARE(capture->batch, 2);
     QCOMPARE(capture->sequence, 64);
     QVERIFY(capture->dtype == graph::DType::BFloat16 && capture->mask && !capture->loss);
-    QVERIFY(solve->cost == document.settings().cost);
+    QVERIFY(solve->cost == session.settings().options().cost);
     QVERIFY(solve->sequenceParallel == rules::SequenceParallel::Auto && solve->menu == rules::Menu::Full);
     QCOMPARE(solve->pins.size(), std::size_t(1));
-    QCOMPARE(solve->rulesOff, document.settings().rulesOff);
+    QCOMPARE(solve->rulesOff, session.settings().options().rulesOff);
   }
 
  private:
@@ -330,7 +333,7 @@ class TestWindowOpen : public QObject {
     QVERIFY(writeFile(toStd(file), plan::toJson(plan)).has_value());
     window.show();
     window.openPath(file);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
   }
 
   QTemporaryDir m_folder;

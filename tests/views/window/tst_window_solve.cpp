@@ -11,6 +11,7 @@
 #include <QToolButton>
 #include <QtTest>
 
+#include "tests/support/session_window.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/branch_bar.h"
 #include "views/window/graph_area.h"
@@ -19,6 +20,7 @@
 
 using namespace cleave;
 using namespace cleave::views;
+using namespace cleave::views::testing;
 
 namespace {
 constexpr int kPatience = 60'000;
@@ -27,21 +29,21 @@ constexpr std::int64_t kTightBudget = 400 << 10;
 void openModel(MainWindow& window, const char* model = "llama") {
   window.resize(1400, 900);
   window.show();
-  window.document().setEngine(
+  window.session().settings().setEngine(
       solve::Engine::Reference);  // the fastest plan of a tiny model is whole on any number of ranks
   window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
-  QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
 }
 
 /// On a budget that the plan for 2 ranks is over, with all that can be done about it.
 void openOverBudget(MainWindow& window) {
   window.resize(1400, 900);
   window.show();
-  window.document().setEngine(solve::Engine::Optimal);
-  window.document().setRanks(2);
-  window.document().setMemoryBudget(kTightBudget);
+  window.session().settings().setEngine(solve::Engine::Optimal);
+  window.session().settings().setRanks(2);
+  window.session().settings().setMemoryBudget(kTightBudget);
   window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(window.document().activity() == Activity::Idle && window.isSettled(), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(window.session().jobs().activity() == Activity::Idle && window.isSettled(), kPatience);
 }
 
 QPushButton* visibleButton(QWidget& window, const QString& text) {
@@ -86,36 +88,36 @@ class TestWindowSolve : public QObject {
   }
 
   void anotherEngineGivesItsPlan() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
-    const auto before = window.document().plan();
+    const auto before = window.session().plans().plan();
     const auto other = before->engine == solve::Engine::Learning ? solve::Engine::Reference : solve::Engine::Learning;
     choose(boxNamed<QComboBox>(window, "Engine"), QString::fromUtf8(solve::toText(other).data()));
-    QCOMPARE(window.document().plan(), before);  // nothing is solved before it is asked for
+    QCOMPARE(window.session().plans().plan(), before);  // nothing is solved before it is asked for
     QTest::keyClick(&window, Qt::Key_Return, Qt::ControlModifier);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
-    QCOMPARE(window.document().plan()->engine, other);
-    QCOMPARE(window.document().branches()[0].plan, before);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == 2 && window.isSettled(), kPatience);
+    QCOMPARE(window.session().plans().plan()->engine, other);
+    QCOMPARE(window.session().plans().branches()[0].plan, before);
   }
 
   void theSwitchShowsEitherBranch() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     auto* bar = window.findChild<BranchBar*>();
     QVERIFY(bar && !bar->isVisible());
     boxNamed<QSpinBox>(window, "Ranks")->setValue(4);
     QTest::keyClick(&window, Qt::Key_Return, Qt::ControlModifier);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == 2 && window.isSettled(), kPatience);
     QVERIFY(bar->isVisible());
-    QCOMPARE(window.document().plan()->ranks, 4);
+    QCOMPARE(window.session().plans().plan()->ranks, 4);
     QTest::keyClick(&window, Qt::Key_B, Qt::ControlModifier);
-    QTRY_COMPARE(window.document().plan()->ranks, 2);
+    QTRY_COMPARE(window.session().plans().plan()->ranks, 2);
     QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 2);
     QTest::mouseClick(bar->findChild<QToolButton*>(QStringLiteral("B")), Qt::LeftButton);
-    QTRY_COMPARE(window.document().plan()->ranks, 4);
+    QTRY_COMPARE(window.session().plans().plan()->ranks, 4);
     trigger(window, "drop-branch");
     QTRY_VERIFY(!bar->isVisible());
-    QCOMPARE(window.document().plan()->ranks, 2);
+    QCOMPARE(window.session().plans().plan()->ranks, 2);
   }
 
   /// Its figures are of what was solved, whatever was typed into the settings since.
@@ -126,52 +128,52 @@ class TestWindowSolve : public QObject {
   }
   void aRemedyIsAppliedAndCompared() {
     QFETCH(bool, typesFirst);
-    MainWindow window(false);
+    SessionWindow window;
     window.resize(1400, 900);
     window.show();
     const auto& samples = window.samples();
     QVERIFY(samples.has_value());
     for (const pipeline::Sample& sample : *samples)
-      if (sample.name == "one-kv-head") window.document().openSample(sample);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().solved() && window.isSettled(), kPatience);
-    QVERIFY(window.document().remedies());
-    QVERIFY(!window.document().remedies()->offers.empty());
-    const solve::Remedy remedy = window.document().remedies()->offers.front();
-    if (typesFirst) window.document().setRanks(4);
-    window.document().applyChange(remedy.change);
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
+      if (sample.name == "one-kv-head") window.session().openSample(sample);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().solved() && window.isSettled(), kPatience);
+    QVERIFY(window.session().answers().remedies());
+    QVERIFY(!window.session().answers().remedies()->offers.empty());
+    const solve::Remedy remedy = window.session().answers().remedies()->offers.front();
+    if (typesFirst) window.session().settings().setRanks(4);
+    window.session().plans().applyChange(remedy.change);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == 2 && window.isSettled(), kPatience);
     QVERIFY(window.findChild<BranchBar*>()->isVisible());
-    QVERIFY(window.document().plan());
-    QVERIFY(window.document().planDiff() && !window.document().planDiff()->isSame());
-    QCOMPARE(window.document().planDiff()->splitLayers.after, std::int64_t(remedy.after.splitLayers));
-    QCOMPARE(window.document().plan()->cost.bytes(), remedy.after.rankBytes);
-    QVERIFY(window.document().plan()->cost.femtoseconds() == remedy.after.femtoseconds);
-    window.document().undoStack().undo();
+    QVERIFY(window.session().plans().plan());
+    QVERIFY(window.session().plans().diff() && !window.session().plans().diff()->isSame());
+    QCOMPARE(window.session().plans().diff()->splitLayers.after, std::int64_t(remedy.after.splitLayers));
+    QCOMPARE(window.session().plans().plan()->cost.bytes(), remedy.after.rankBytes);
+    QVERIFY(window.session().plans().plan()->cost.femtoseconds() == remedy.after.femtoseconds);
+    window.session().undoStack().undo();
     const std::size_t left = typesFirst ? 2 : 1;  // what was typed is what was undone to
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == left && window.isSettled(), kPatience);
-    QCOMPARE(window.document().settings().ranks, typesFirst ? 4 : 2);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == left && window.isSettled(), kPatience);
+    QCOMPARE(window.session().settings().options().ranks, typesFirst ? 4 : 2);
   }
 
   void whatFitsIsOneClickAway() {
-    MainWindow window(false);
+    SessionWindow window;
     std::size_t offered = 1;
     for (std::size_t i = 0; i < offered; ++i) {
       openOverBudget(window);
-      QVERIFY(!window.document().plan());
-      const auto remedies = window.document().remedies();
+      QVERIFY(!window.session().plans().plan());
+      const auto remedies = window.session().answers().remedies();
       QVERIFY(remedies && remedies->fits && remedies->fits->found.size() > 2);
       offered = remedies->fits->found.size();
       const pipeline::Fit fit = remedies->fits->found.at(i);
-      const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(window.document().model()->info);
+      const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(window.session().opened().model()->info);
       const QString what = isOtherGraph ? QStringLiteral("Capture again with %1") : QStringLiteral("Solve with %1");
       const QString name = what.arg(QString::fromStdString(fit.change));
       QPushButton* button = nullptr;
       QTRY_VERIFY2((button = visibleButton(window, name)), qPrintable(name));
       button->click();
-      QTRY_VERIFY2_WITH_TIMEOUT(window.document().plan() && window.isSettled(), qPrintable(name), kPatience);
-      QCOMPARE(window.document().plan()->cost.bytes(), fit.rankBytes);
-      QVERIFY(fit.rankBytes <= window.document().settings().cost.budgetBytes());
-      QVERIFY(window.document().plan()->cost.femtoseconds() == fit.femtoseconds);
+      QTRY_VERIFY2_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), qPrintable(name), kPatience);
+      QCOMPARE(window.session().plans().plan()->cost.bytes(), fit.rankBytes);
+      QVERIFY(fit.rankBytes <= window.session().settings().options().cost.budgetBytes());
+      QVERIFY(window.session().plans().plan()->cost.femtoseconds() == fit.femtoseconds);
     }
   }
 
@@ -181,7 +183,7 @@ class TestWindowSolve : public QObject {
   }
   void coloursFollowTheMenu() {
     QFETCH(QString, name);
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     trigger(window, qPrintable(QStringLiteral("color-") + name));
     QTRY_VERIFY_WITH_TIMEOUT(window.graphArea().view().heat() && !window.graphArea().view().heat()->isEmpty(),
@@ -189,31 +191,31 @@ class TestWindowSolve : public QObject {
     QCOMPARE(colorName(window.graphArea().view().colorBy()), name);
     // Another plan has other amounts.
     const auto before = window.graphArea().view().heat()->most();
-    window.document().setRanks(1);
-    window.document().solve();
-    QTRY_VERIFY_WITH_TIMEOUT(window.document().branches().size() == 2 && window.isSettled(), kPatience);
+    window.session().settings().setRanks(1);
+    window.session().solve();
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == 2 && window.isSettled(), kPatience);
     QVERIFY(window.graphArea().view().heat()->most() != before);
     trigger(window, "color-axis");
     QVERIFY(!window.graphArea().view().heat());
   }
 
   void whatSlackGaveUpIsANegativeRegret() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
-    Document& document = window.document();
-    document.setEngine(solve::Engine::Optimal);
-    document.setSlack(9000);
-    document.solve();
-    QTRY_VERIFY_WITH_TIMEOUT(document.branches().size() == 2 && window.isSettled(), kPatience);
-    const auto& optimum = document.solved()->result.optimum;
+    Session& session = window.session();
+    session.settings().setEngine(solve::Engine::Optimal);
+    session.settings().setSlack(9000);
+    session.solve();
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().branches().size() == 2 && window.isSettled(), kPatience);
+    const auto& optimum = session.plans().solved()->result.optimum;
     QVERIFY(optimum && optimum->fastest().femtoseconds() < optimum->cost().femtoseconds());
     trigger(window, "color-regret");
     const auto heat = [&] { return window.graphArea().view().heat(); };
-    QTRY_VERIFY_WITH_TIMEOUT(heat() && document.heat(), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(heat() && session.answers().heat(), kPatience);
     // The fastest plan treats some layer otherwise: so much faster that is.
     const double gained = double(optimum->fastest().femtoseconds() - optimum->cost().femtoseconds());
     double least = 0;
-    for (const auto node : idRange<graph::NodeId>(document.graph()->nodes.size()))
+    for (const auto node : idRange<graph::NodeId>(session.opened().graph()->nodes.size()))
       least = std::min(least, heat()->of(node).value_or(0));
     QCOMPARE(least, gained);
     QVERIFY(heat()->hasNegative());
@@ -221,7 +223,7 @@ class TestWindowSolve : public QObject {
 
   void settingsAreRemembered() {
     {
-      MainWindow window(true);
+      SessionWindow window(true);
       boxNamed<QSpinBox>(window, "Ranks")->setValue(8);
       choose(boxNamed<QComboBox>(window, "Engine"), QStringLiteral("learning"));
       auto* settings = window.findChild<SolveSettings*>();
@@ -229,38 +231,38 @@ class TestWindowSolve : public QObject {
       settings->show();
       for (auto* box : settings->findChildren<QCheckBox*>())
         if (!box->isChecked()) QTest::keyClick(box, Qt::Key_Space);
-      QVERIFY(window.document().settings().cost.isTraining);
-      QVERIFY(window.document().settings().cost.memoryBudget.has_value());
-      QCOMPARE(window.document().settings().cost.slackPercent, 1.0);
+      QVERIFY(window.session().settings().options().cost.isTraining);
+      QVERIFY(window.session().settings().options().cost.memoryBudget.has_value());
+      QCOMPARE(window.session().settings().options().cost.slackPercent, 1.0);
       auto* slack = boxNamed<QDoubleSpinBox>(*settings, "Slack");
       slack->setValue(2.5);
       emit slack->editingFinished();
-      QCOMPARE(window.document().settings().cost.slackPercent, 2.5);
+      QCOMPARE(window.session().settings().options().cost.slackPercent, 2.5);
     }
-    MainWindow window(true);
-    QCOMPARE(window.document().settings().ranks, 8);
-    QCOMPARE(window.document().settings().engine, solve::Engine::Learning);
-    QVERIFY(window.document().settings().cost.isTraining);
-    QVERIFY(window.document().settings().cost.memoryBudget.has_value());
-    QCOMPARE(window.document().settings().cost.slackPercent, 2.5);
+    SessionWindow window(true);
+    QCOMPARE(window.session().settings().options().ranks, 8);
+    QCOMPARE(window.session().settings().options().engine, solve::Engine::Learning);
+    QVERIFY(window.session().settings().options().cost.isTraining);
+    QVERIFY(window.session().settings().options().cost.memoryBudget.has_value());
+    QCOMPARE(window.session().settings().options().cost.slackPercent, 2.5);
     QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 8);
     QSettings().clear();
   }
 
   void escStopsTheSurveyOfWorldSizes() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window, "llama-126-layers");
-    window.document().computeWorldSizes();
-    QVERIFY(window.document().isPending(Question::WorldSizes));
+    window.session().answers().computeWorldSizes();
+    QVERIFY(window.session().answers().isPending(AnswerKind::WorldSizes));
     QTest::keyClick(&window, Qt::Key_Escape);
-    QTRY_VERIFY_WITH_TIMEOUT(!window.document().isPending(Question::WorldSizes), kPatience);
-    QVERIFY(window.document().worldSizes());
-    QVERIFY(!window.document().worldSizes()->isComplete);
-    QVERIFY(window.document().plan());
+    QTRY_VERIFY_WITH_TIMEOUT(!window.session().answers().isPending(AnswerKind::WorldSizes), kPatience);
+    QVERIFY(window.session().answers().worldSizes());
+    QVERIFY(!window.session().answers().worldSizes()->isComplete);
+    QVERIFY(window.session().plans().plan());
   }
 
   void everyPanelIsInTheWindowMenu() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window);
     for (const char* name : {"Pre-flight", "Pareto", "Diff", "Decision", "Conflict"})
       QVERIFY2(window.raiseDock(QLatin1String(name)), name);

@@ -12,7 +12,7 @@ namespace {
 void openModel(MainWindow& window, const QString& path) {
   window.show();
   drop(window, path);
-  QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.isSettled(), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
 }
 
 }  // namespace
@@ -23,18 +23,18 @@ class TestWindowUse : public QObject {
   void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
 
   void aDroppedFolderIsOpenedAndSolved() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2"));
-    QCOMPARE(window.document().plan()->model.modelType, std::string("qwen2"));
+    QCOMPARE(window.session().plans().plan()->model.modelType, std::string("qwen2"));
   }
 
   /// The panels give way, not the picture.
   void aSmallWindowHasRoomForThePicture() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-    window.document().setRanks(4);
-    window.document().setEngine(solve::Engine::Reference);
-    window.document().solve();
+    window.session().settings().setRanks(4);
+    window.session().settings().setEngine(solve::Engine::Reference);
+    window.session().solve();
     settle(window);
     window.resize(900, 600);
     QCoreApplication::processEvents();
@@ -44,22 +44,22 @@ class TestWindowUse : public QObject {
   }
 
   void aBadDropSaysSoAndLosesNothing() {
-    MainWindow window(false);
+    SessionWindow window;
     openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-    const auto before = window.document().plan();
+    const auto before = window.session().plans().plan();
     drop(window, QStringLiteral(CLEAVE_TEST_DATA "/models/gpt2"));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("GPT2LMHeadModel"), kPatience);
-    QCOMPARE(window.document().plan(), before);
+    QCOMPARE(window.session().plans().plan(), before);
     drop(window, QStringLiteral("/no/such/folder"));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("/no/such/folder"), kPatience);
-    QCOMPARE(window.document().plan(), before);
+    QCOMPARE(window.session().plans().plan(), before);
   }
 
   void keysWalkTheSearch() {
-    MainWindow window(false);
-    window.document().setEngine(solve::Engine::Reference);  // this one meets conflicts
+    SessionWindow window;
+    window.session().settings().setEngine(solve::Engine::Reference);  // this one meets conflicts
     openModel(window, QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head"));
-    const auto step = [&] { return window.document().wantedStep(); };
+    const auto step = [&] { return window.session().debugger().wantedStep(); };
     const StepId end = step();
     QTest::keyClick(&window, Qt::Key_F10, Qt::ShiftModifier);
     QTRY_COMPARE_WITH_TIMEOUT(step(), end - 1, kPatience);
@@ -71,12 +71,13 @@ class TestWindowUse : public QObject {
   }
 
   void closingDuringASearchStopsIt() {
-    auto window = std::make_unique<MainWindow>(false);
+    auto window = std::make_unique<SessionWindow>();
     window->show();
     for (const auto& sample : *window->samples()) {
-      if (sample.name == "exploding-16") window->document().openSample(sample);
+      if (sample.name == "exploding-16") window->session().openSample(sample);
     }
-    QTRY_VERIFY_WITH_TIMEOUT(window->document().trace() && window->document().trace()->size() > 1000, kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(
+        window->session().debugger().trace() && window->session().debugger().trace()->size() > 1000, kPatience);
     window.reset();  // joins the worker; the test's timeout is the check that it ends
   }
 
@@ -85,16 +86,16 @@ class TestWindowUse : public QObject {
     const auto started = std::make_shared<QSemaphore>(), ended = std::make_shared<QSemaphore>();
     bool completed = false;
     {
-      MainWindow window(false);
+      SessionWindow window;
       openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-      window.document().reads().post(QStringLiteral("deaf"), {},
-                                     [=, &completed](const Progress& progress) -> Worker::Completion {
-                                       started->release();
-                                       gate->acquire();  // opened only after the window is gone
-                                       progress.report("late", 1, 2);
-                                       ended->release();
-                                       return [&completed] { completed = true; };
-                                     });
+      window.session().debugger().reads().post(QStringLiteral("deaf"), {},
+                                               [=, &completed](const Progress& progress) -> Worker::Completion {
+                                                 started->release();
+                                                 gate->acquire();  // opened only after the window is gone
+                                                 progress.report("late", 1, 2);
+                                                 ended->release();
+                                                 return [&completed] { completed = true; };
+                                               });
       started->acquire();  // what only waits in the queue is dropped
       window.close();
       QVERIFY(!window.isVisible());
@@ -106,15 +107,15 @@ class TestWindowUse : public QObject {
     QVERIFY(!completed);
   }
 
-  void widgetsGoBeforeTheDocument() {
-    auto window = std::make_unique<MainWindow>(false);
+  void widgetsGoBeforeTheSession() {
+    auto window = std::make_unique<SessionWindow>();
     openModel(*window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QList<QPointer<QWidget>> widgets;
     for (QWidget* widget : window->findChildren<QWidget*>())
       if (QByteArray(widget->metaObject()->className()).startsWith("cleave::")) widgets << widget;
     QVERIFY(widgets.size() > 10);
     QStringList left;
-    connect(&window->document(), &QObject::destroyed, this, [&] {
+    connect(&window->session(), &QObject::destroyed, this, [&] {
       for (const auto& widget : widgets)
         if (widget) left << QString::fromLatin1(widget->metaObject()->className());
     });

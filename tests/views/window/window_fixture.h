@@ -3,9 +3,9 @@
 #include <QMimeData>
 #include <QtTest>
 
+#include "tests/support/session_window.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/graph_area.h"
-#include "views/window/main_window.h"
 #include "views/window/message_bar.h"
 
 namespace cleave::views::testing {
@@ -18,9 +18,10 @@ inline void settle(MainWindow& window) { QTRY_VERIFY_WITH_TIMEOUT(window.isSettl
 inline void openModel(MainWindow& window, const char* model = "llama") {
   window.resize(1400, 900);
   window.show();
-  window.document().setEngine(solve::Engine::Reference);
+  window.session().settings().setEngine(solve::Engine::Reference);
   window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
-  QTRY_VERIFY_WITH_TIMEOUT(window.document().plan() && window.document().stepState() && window.isSettled(), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.session().debugger().state() && window.isSettled(),
+                           kPatience);
 }
 
 inline void openSample(MainWindow& window, const std::string& name) {
@@ -28,9 +29,9 @@ inline void openSample(MainWindow& window, const std::string& name) {
   window.show();
   QVERIFY(window.samples().has_value());
   for (const pipeline::Sample& sample : *window.samples())
-    if (sample.name == name) window.document().openSample(sample);
-  QTRY_VERIFY_WITH_TIMEOUT(window.document().solved() && window.document().stepState() && window.isSettled(),
-                           kPatience);
+    if (sample.name == name) window.session().openSample(sample);
+  QTRY_VERIFY_WITH_TIMEOUT(
+      window.session().plans().solved() && window.session().debugger().state() && window.isSettled(), kPatience);
 }
 
 inline void drop(MainWindow& window, const QString& path) {

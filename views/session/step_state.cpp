@@ -1,8 +1,6 @@
-#include "views/session/document_state.h"
+#include "views/session/step_state.h"
 
 #include <algorithm>
-
-#include "views/session/run_monitor.h"
 
 namespace cleave::views {
 
@@ -10,8 +8,6 @@ NodeId nodeOf(const solve::Event& event) {
   if (event.type > solve::EventType::Backtrack) return {};
   return NodeId(event.type == solve::EventType::Backtrack ? event.target : event.node);
 }
-
-bool RunState::hasRanks() const { return isActive || report || monitor->hasStarted(); }
 
 std::vector<NodeId> changedNodes(const graph::Graph& graph, const StepState* before, const StepState& after) {
   static const StepState kNothing;

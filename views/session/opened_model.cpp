@@ -1,0 +1,27 @@
+#include "views/session/opened_model.h"
+
+#include <QDir>
+#include <QFileInfo>
+
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+QString OpenedModel::folder() const { return m_model ? toQ(m_model->info.source) : QString(); }
+
+QString OpenedModel::title(int ranks) const {
+  if (m_sample && m_sample->solve.ranks == ranks) return toQ(m_sample->title);
+  if (m_source.isEmpty()) return {};
+  const QFileInfo info(QDir::cleanPath(m_source));
+  return info.fileName().isEmpty() ? m_source : info.fileName();
+}
+
+void OpenedModel::take(std::shared_ptr<const pipeline::Model> model, const QString& source,
+                       const torch_capture::CaptureOptions& capture, const std::optional<pipeline::Sample>& sample) {
+  m_model = std::move(model);
+  m_source = source;
+  m_capture = capture;
+  m_sample = sample;
+}
+
+}  // namespace cleave::views

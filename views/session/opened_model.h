@@ -1,0 +1,41 @@
+#pragma once
+/// What is open: a model, where it came from, and how it was captured. Of an opened plan or recorded search it is the
+/// graph that came with the file. Everything is null or empty before the first open. GUI thread only.
+#include <QObject>
+#include <QString>
+
+#include "pipeline/pipeline.h"
+
+namespace cleave::views {
+
+class OpenedModel : public QObject {
+  Q_OBJECT
+ public:
+  using QObject::QObject;
+  const std::shared_ptr<const pipeline::Model>& model() const { return m_model; }
+  const graph::Graph* graph() const { return m_model ? m_model->aten.get() : nullptr; }
+  /// The path that was opened.
+  const QString& source() const { return m_source; }
+  /// The folder of the model; empty when there is none (a recorded search alone).
+  QString folder() const;
+  const std::optional<pipeline::Sample>& sample() const { return m_sample; }
+  const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
+  /// "Tiny Llama", or the folder's name. A sample's title tells of its ranks: with others it is the folder's name too.
+  QString title(int ranks) const;
+
+  /// For the session, which lets every part know before anyone is told.
+  void take(std::shared_ptr<const pipeline::Model> model, const QString& source,
+            const torch_capture::CaptureOptions& capture, const std::optional<pipeline::Sample>& sample);
+  void announce() { emit changed(); }
+
+ signals:
+  void changed();
+
+ private:
+  std::shared_ptr<const pipeline::Model> m_model;
+  QString m_source;
+  std::optional<pipeline::Sample> m_sample;
+  torch_capture::CaptureOptions m_capture;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,279 @@
+#include "views/session/plans.h"
+
+#include <algorithm>
+
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr std::size_t kBase = 0, kChanged = 1;
+
+std::vector<QString> pinTexts(const pipeline::SolveOptions& options) {
+  std::vector<QString> texts;
+  for (const solve::Pin& pin : options.pins) texts.push_back(toQ(pin.text));
+  return texts;
+}
+
+template <class List, class Write>
+void addListChanges(QStringList& parts, const List& before, const List& after, const Write& write) {
+  for (const auto& entry : after)
+    if (std::find(before.begin(), before.end(), entry) == before.end()) parts << write(entry, true);
+  for (const auto& entry : before)
+    if (std::find(after.begin(), after.end(), entry) == after.end()) parts << write(entry, false);
+}
+
+/// What the second solve was asked otherwise: "4 ranks, lm_head=row".
+QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOptions& after) {
+  QStringList parts;
+  if (before.engine != after.engine) parts << toQ(solve::toText(after.engine));
+  if (before.ranks != after.ranks) parts << ranksText(after.ranks);
+  if (menuOf(before) != menuOf(after))
+    parts << (menuOf(after) == rules::Menu::Full ? Plans::tr("full menu") : Plans::tr("reference's menu"));
+  if (before.sequenceParallel != after.sequenceParallel)
+    parts << Plans::tr("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
+  addListChanges(parts, pinTexts(before), pinTexts(after),
+                 [](const QString& pin, bool isNew) { return isNew ? pin : Plans::tr("without %1").arg(pin); });
+  addListChanges(parts, before.rulesOff, after.rulesOff, [](const std::string& rule, bool isNew) {
+    return isNew ? Plans::tr("%1 off").arg(toQ(rule)) : Plans::tr("%1 on").arg(toQ(rule));
+  });
+  addListChanges(parts, before.redistributable, after.redistributable, [](const std::string& value, bool isNew) {
+    return isNew ? Plans::tr("%1 may be redistributed").arg(toQ(value))
+                 : Plans::tr("%1 is not redistributed").arg(toQ(value));
+  });
+  const solve::CostSettings &was = before.cost, &is = after.cost;
+  if (was.profile != is.profile)
+    parts << (was.profile.name != is.profile.name ? toQ(is.profile.name)
+                                                  : Plans::tr("%1 with other figures").arg(toQ(is.profile.name)));
+  if (was.isTraining != is.isTraining) parts << (is.isTraining ? Plans::tr("training") : Plans::tr("inference"));
+  if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
+  if (was.slackPercent != is.slackPercent) parts << Plans::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
+  if (was.memoryBudget != is.memoryBudget)
+    parts << (is.memoryBudget ? Plans::tr("budget %1").arg(bytesText(*is.memoryBudget))
+                              : Plans::tr("no budget but the device's"));
+  return parts.join(QStringLiteral(", "));
+}
+
+QString settingsText(const pipeline::SolveOptions& options) {
+  return QStringLiteral("%1, %2").arg(toQ(solve::toText(options.engine)), ranksText(options.ranks));
+}
+/// What became of a recorded search, by its last event.
+QString endText(const solve::Trace& trace) {
+  solve::Event last;
+  const bool isEmpty = trace.size() == 0 || trace.read(trace.size() - 1, {&last, 1}) == 0;
+  if (!isEmpty && last.type == solve::EventType::Ended)
+    return Plans::tr("and no plan: it ended at its limit before it found one.");
+  if (!isEmpty && last.type == solve::EventType::Exhausted) return Plans::tr("and it found no plan.");
+  if (!isEmpty && last.type == solve::EventType::Solution) return Plans::tr("and no plan. Solve makes one.");
+  return Plans::tr("and no plan: it was stopped before it found one.");
+}
+}  // namespace
+
+Plans::Plans(const OpenedModel& opened, Settings& settings, const Jobs& jobs, Debugger& debugger, Notices& notices,
+             QObject* parent)
+    : QObject(parent), m_opened(opened), m_settings(settings), m_jobs(jobs), m_debugger(debugger), m_notices(notices) {}
+
+bool Plans::isOutdated() const {
+  return !m_branches.empty() && !isSameProblem(m_branches[m_shownBranch].options, m_settings.options());
+}
+
+void Plans::take(Branch branch) {
+  branch.options.onTrace = nullptr;
+  const bool isBase = m_branches.empty() || isSameProblem(m_branches[kBase].options, branch.options);
+  if (isBase) {
+    branch.name = QStringLiteral("A");
+    branch.label = settingsText(branch.options);
+    m_branches = {std::move(branch)};
+    m_shownBranch = kBase;
+  } else {
+    branch.name = QStringLiteral("B");
+    branch.label = changeText(m_branches[kBase].options, branch.options);
+    m_branches.resize(kChanged);
+    m_branches.push_back(std::move(branch));
+    m_shownBranch = kChanged;
+  }
+  present();
+  postDiff();
+  emit branchesChanged();
+}
+
+/// Makes the branch that is shown what every view sees; without one, nothing is.
+void Plans::present() {
+  const Branch shown = m_branches.empty() ? Branch{} : m_branches[m_shownBranch];
+  m_solved = shown.solved;
+  m_plan = shown.plan;
+  m_debugger.show(shown.trace, shown.solved);
+  emit planChanged();
+}
+
+void Plans::showLive(std::shared_ptr<const solve::Trace> trace) {
+  m_solved.reset();
+  m_plan.reset();
+  m_debugger.showLive(std::move(trace));
+  emit planChanged();
+}
+
+void Plans::showAgain(std::shared_ptr<const solve::Trace> before) {
+  if (m_debugger.trace() == before) return;
+  if (m_branches.empty())
+    m_debugger.show(std::move(before), nullptr);
+  else
+    present();
+  m_debugger.seek(m_debugger.stepCount());
+}
+
+void Plans::say(const QString& text, Severity severity) {
+  Branch& branch = m_branches[m_shownBranch];
+  branch.said = text;
+  branch.severity = severity;
+  m_notices.say(text, severity, About::Plan);
+}
+
+void Plans::forget() {
+  m_solved.reset();
+  m_plan.reset();
+  m_openedPlan.reset();
+  m_branches.clear();
+  m_shownBranch = 0;
+  postDiff();
+}
+
+void Plans::announce() {
+  emit planChanged();
+  emit branchesChanged();
+}
+
+void Plans::showBranch(std::size_t index) {
+  if (index >= m_branches.size() || index == m_shownBranch) return;
+  if (m_jobs.activity() == Activity::Solving) {
+    m_notices.say(tr("A search is under way: stop it, or wait, before looking at another plan."), Severity::Info);
+    return;
+  }
+  m_shownBranch = index;
+  m_settings.show(m_branches[index].options);
+  present();
+  emit branchesChanged();
+  m_debugger.seek(m_debugger.stepCount());
+  m_notices.say(m_branches[index].said, m_branches[index].severity, About::Plan);
+}
+
+void Plans::dropBranch() {
+  if (m_branches.size() < 2 || m_jobs.activity() == Activity::Solving) return;
+  showBranch(kBase);
+  m_branches.resize(kChanged);
+  postDiff();
+  emit branchesChanged();
+}
+
+void Plans::keepBranch() {
+  if (m_branches.size() < 2 || m_jobs.activity() == Activity::Solving) return;
+  showBranch(kChanged);
+  m_branches.erase(m_branches.begin());
+  m_shownBranch = kBase;
+  m_branches.front().name = QStringLiteral("A");
+  m_branches.front().label = settingsText(m_branches.front().options);
+  postDiff();
+  emit branchesChanged();
+}
+
+void Plans::postDiff() {
+  m_diff.reset();
+  m_diffFailure.clear();
+  if (m_branches.size() < 2) {
+    m_debugger.reads().post(QStringLiteral("diff"), {},
+                            [](const Progress&) { return nullptr; });  // replaces one under way
+    return;
+  }
+  const auto before = m_branches[kBase].plan, after = m_branches[kChanged].plan;
+  if (!before || !after) {
+    m_diffFailure = tr("Branch %1 has no plan to compare with.").arg(m_branches[before ? kChanged : kBase].name);
+    return;
+  }
+  m_debugger.reads().post(QStringLiteral("diff"), {}, [this, before, after](const Progress&) -> Worker::Completion {
+    auto found = plan::diff(*before, *after);
+    return [=, this, found = std::move(found)] {
+      if (m_branches.size() < 2 || m_branches[kChanged].plan != after) return;
+      if (found)
+        m_diff = std::make_shared<const plan::PlanDiff>(*found);
+      else
+        m_diffFailure = toQ(found.error().message);
+      emit branchesChanged();
+    };
+  });
+}
+
+bool Plans::isAboutConflicts() const {
+  return m_opened.sample() && m_branches.size() == 1 && m_solved && m_solved->result.stats.conflicts > 0;
+}
+
+bool Plans::isWorthRemedies() const {
+  if (!m_solved) return false;
+  const solve::SolveResult& result = m_solved->result;
+  const auto isWhole = [](const std::optional<rules::StrategyOption>& option) {
+    return option && option->strategy == rules::Strategy::Whole;
+  };
+  const bool hasWhole =
+      result.solution && std::any_of(result.solution->strategies.begin(), result.solution->strategies.end(), isWhole);
+  return result.outcome == solve::Outcome::NoSolution || result.stats.conflicts > 0 || hasWhole;
+}
+
+QString Plans::recordedText(const solve::Trace& trace) const {
+  const auto engine = trace.engine();
+  const QString by = engine ? tr("engine %1").arg(toQ(solve::toText(*engine))) : tr("its engine is not in the file");
+  return tr("A recorded search for %1 (%2): its steps are here, %3")
+      .arg(ranksText(trace.problem()->context.worldSize), by, endText(trace));
+}
+
+QString Plans::whyNone() const {
+  if (m_plan) return {};
+  if (m_jobs.activity() == Activity::Solving) return tr("Making a plan …");
+  if (m_branches.empty()) return m_debugger.trace() ? recordedText(*m_debugger.trace()) : tr("There is no plan yet.");
+  const auto& branch = m_branches[m_shownBranch];
+  if (branch.solved && !branch.solved->whyStopped.empty())
+    return tr("There is no plan: the search ended before it found one. %1").arg(toQ(branch.solved->whyStopped));
+  if (!branch.solved || branch.solved->result.outcome == solve::Outcome::Stopped)
+    return tr("There is no plan: the search was stopped before it found one.");
+  if (branch.solved->result.outcome != solve::Outcome::NoSolution) return tr("There is no plan: %1").arg(branch.said);
+  return branch.solved->result.isProved ? tr("There is no plan: the conflict card says why, and what helps.")
+                                        : tr("No plan was found: the conflict card says why, and what helps.");
+}
+
+const pipeline::SolveOptions& Plans::options() const {
+  return m_branches.empty() ? m_settings.options() : m_branches[m_shownBranch].options;
+}
+
+void Plans::applyChange(const solve::Change& change) {
+  if (!m_opened.model()) return;
+  const auto problem = pipeline::problemOf(*m_opened.model(), options());
+  const auto changed = problem ? solve::applied(**problem, change) : tl::unexpected<Error>(problem.error());
+  if (!changed) return m_notices.say(toQ(changed.error().message), Severity::Failure);
+  Demands after = Demands::of(options());
+  after.pins = changed->pins;
+  after.rulesOff = changed->rulesOff;
+  after.redistributable = changed->redistributable;
+  after.sequenceParallel = changed->context.sequenceParallel;
+  after.ranks = changed->context.worldSize;
+  after.cost.memoryBudget = changed->cost.memoryBudget;
+  // An engine's own menu stays "its own" as long as the change does not speak of it.
+  if (changed->context.menu != (*problem)->context.menu) after.menu = changed->context.menu;
+  m_settings.demand(after, toQ(solve::toText(change)));
+}
+
+void Plans::applyFit(const pipeline::Fit& fit) {
+  if (!m_opened.model()) return;
+  if (fit.capture == pipeline::captureOptionsOf(m_opened.model()->info))
+    return m_settings.demand(Demands::of(fit.options), toQ(fit.change));
+  pipeline::SolveOptions settings = fit.options;
+  settings.onTrace = nullptr;
+  emit recaptureWanted(fit.capture, settings);
+}
+
+void Plans::usePoint(const solve::ParetoPoint& point) {
+  Demands after = Demands::of(options());
+  after.engine = solve::Engine::Optimal;  // the only one that minds the budget
+  after.cost.memoryBudget = point.bytes;
+  after.cost.slackPercent = 0;  // that very point, not one beside it that holds less
+  m_settings.demand(after, tr("budget of %1").arg(bytesText(point.bytes)));
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,154 @@
+#include "views/session/runs.h"
+
+#include <algorithm>
+
+#include "pipeline/folder_check.h"
+#include "pipeline/plan_flags.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kSampleMs = 200;
+
+/// How a run came out in which no rank failed.
+QString ranText(const pipeline::RunReport& report, int ranks) {
+  const QString who = ranksText(ranks);
+  const QString what = toQ(report.comparedWith);
+  if (report.verdict == pipeline::RunVerdict::Passed) return Runs::tr("%1 computed the same as %2.").arg(who, what);
+  if (report.verdict == pipeline::RunVerdict::NotChecked)
+    return Runs::tr("%1 ran to the end; what they computed was compared with nothing.").arg(who);
+  if (!report.violations.empty()) return toQ(report.violations.front());
+  const bool hasNoNumbers = std::any_of(report.outputs.begin(), report.outputs.end(),
+                                        [](const pipeline::OutputDifference& output) { return output.notANumber > 0; });
+  if (hasNoNumbers)
+    return Runs::tr("%1 computed the outputs, and some elements here or of %2 are no numbers: nothing equals them.")
+        .arg(who, what);
+  return Runs::tr("%1 computed something else than %2.").arg(who, what);
+}
+
+/// What running a plan here asks for; where, and whether memory counts, is the user's to say.
+pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
+  pipeline::RunRequest request;
+  request.skipWeights = !plan->model.hasWeights;
+  request.rtol = request.atol = pipeline::defaultTolerance(plan->model.dtype);
+  request.plan = std::move(plan);
+  return request;
+}
+}  // namespace
+
+Runs::Runs(const OpenedModel& opened, Settings& settings, const Plans& plans, Jobs& jobs, Notices& notices,
+           QObject* parent)
+    : QObject(parent), m_opened(opened), m_settings(settings), m_plans(plans), m_jobs(jobs), m_notices(notices) {
+  m_sampleTimer.setInterval(kSampleMs);
+  connect(&m_sampleTimer, &QTimer::timeout, this, &Runs::sampled);
+}
+
+void Runs::forget() { m_state.reset(); }
+
+QString Runs::whyNot(int ranks) const {
+  const bool hasNoSolution = m_plans.solved() && m_plans.solved()->result.outcome != solve::Outcome::Solved;
+  if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
+  if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {
+    const auto folder = pipeline::checkFolder(requestFor(m_plans.plan()));
+    if (!folder.holds()) return tr("%1 Put it back, and open it again.").arg(toQ(folder.text));
+  }
+  // Without its model, all that can be run is the plan that names the weights.
+  const bool isAsOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan() && m_plans.plan()->ranks == ranks;
+  if (isAsOpened || !m_opened.model()->folder.path.empty()) return {};
+  return m_plans.openedPlan()
+             ? tr("The plan stands here without its model, so only itself can be run, on %1: open its model folder for "
+                  "another plan.")
+                   .arg(ranksText(m_plans.openedPlan()->ranks))
+             : tr("A recorded search has no weights, so it cannot be run: open its model folder and solve it.");
+}
+
+void Runs::run(int ranks, launch::Backend backend, bool ignoresMemory) {
+  if (!m_opened.model() || m_jobs.activity() == Activity::Running) return;
+  if (const QString why = whyNot(ranks); !why.isEmpty()) {
+    m_notices.say(why, Severity::Failure);
+    return m_jobs.end(Activity::Running, false, why);
+  }
+  if (m_plans.plan() && m_plans.plan()->ranks == ranks && m_jobs.activity() == Activity::Idle)
+    return start(ranks, backend, ignoresMemory);
+  m_afterSolve = {ranks, backend};
+  m_settings.setRanks(ranks);
+  m_settings.solve();
+}
+
+void Runs::start(int ranks, launch::Backend backend, bool ignoresMemory) {
+  auto monitor = std::make_shared<RunMonitor>(ranks);
+  m_state = RunState{ranks, backend, m_plans.plan(), monitor, std::nullopt, {}, true};
+  pipeline::RunRequest request = requestFor(m_plans.plan());
+  request.backend = backend;
+  request.ignoreMemory = ignoresMemory;
+  m_notices.log(tr("Starting %1").arg(ranksText(ranks)));
+  m_jobs.start(Activity::Running, tr("Running on %1").arg(ranksText(ranks)),
+               [this, request, monitor](const Progress& progress) -> Worker::Completion {
+                 auto report = pipeline::runPlan(
+                     request, [monitor](const launch::RankEvent& event) { monitor->apply(event); }, progress);
+                 monitor->finish(report ? &report->outcome : nullptr);
+                 return [this, report = std::move(report)]() { take(report); };
+               });
+  m_sampleTimer.start();
+  emit changed();
+}
+
+const RunState* Runs::state() const {
+  return m_state && (m_state->isActive || m_state->plan == m_plans.plan()) ? &*m_state : nullptr;
+}
+
+void Runs::take(const Result<pipeline::RunReport>& report) {
+  m_sampleTimer.stop();
+  m_state->isActive = false;
+  QString sentence;
+  Severity severity = Severity::Failure;
+  if (report) {
+    m_state->report = *report;
+    m_state->backend = report->backend;
+    const auto& failure = report->outcome.firstFailure;
+    if (failure) {
+      sentence = tr("Rank %1 %2").arg(failure->rank).arg(toQ(failure->what));
+      if (!failure->lastWords.empty())
+        sentence += QStringLiteral(": ") + toQ(failure->lastWords).trimmed().section(QLatin1Char('\n'), -1);
+    } else {
+      severity = report->verdict == pipeline::RunVerdict::Failed ? Severity::Warning : Severity::Good;
+      sentence = ranText(*report, m_state->ranks);
+    }
+  } else {
+    sentence = toQ(report.error().message);
+    if (report.error().code == ErrorCode::Cancelled) severity = Severity::Info;
+    m_state->failure = sentence;
+  }
+  emit sampled();
+  emit changed();
+  if (state()) m_notices.say(sentence, severity, About::Run);  // else another plan is shown: the log has it
+  m_jobs.end(Activity::Running, report && report->verdict != pipeline::RunVerdict::Failed, sentence);
+}
+
+void Runs::goOnAfterSolve(const QString& solved) {
+  const auto wanted = std::exchange(m_afterSolve, std::nullopt);
+  if (!wanted) return;
+  if (m_plans.plan())
+    start(wanted->first, wanted->second, false);
+  else
+    m_jobs.end(Activity::Running, false, tr("There is no plan to run: %1").arg(solved));
+}
+
+QStringList Runs::arguments(int ranks) const {
+  const QString folder = m_opened.folder();
+  if (folder.isEmpty()) return {};
+  // The shown plan is run as it is; for another number of ranks the settings are solved first.
+  const bool isShownPlan = m_plans.plan() && m_plans.plan()->ranks == ranks && !m_plans.branches().empty();
+  pipeline::SolveOptions options = isShownPlan ? m_plans.options() : m_settings.options();
+  options.ranks = ranks;
+  QStringList words;
+  for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_opened.captureOptions(), options,
+                                                         m_settings.deviceFile(options.cost.profile))
+                                     .arguments())
+    words << toQ(word);
+  if (!m_opened.model()->info.hasWeights) words << QStringLiteral("--skip-weights");
+  return words;
+}
+
+}  // namespace cleave::views

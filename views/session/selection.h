@@ -1,0 +1,76 @@
+#pragma once
+/// What all views look at together, the way back to what was looked at before, and what the search box found. Follows
+/// the debugger: a step moves the focus to what it is about. GUI thread only.
+///
+///     selection.focusNode(node);            // every view follows focusChanged
+///     selection.goBack();                   // the place before, with its step
+///     selection.find("op:mm in:layers.3");  selection.walkHits(true);
+#include "views/session/debugger.h"
+#include "views/session/opened_model.h"
+#include "views/session/search_query.h"
+
+namespace cleave::views {
+
+/// Invalid ids: nothing of that kind.
+struct Focus {
+  NodeId node;
+  ValueId value;
+  ScopeId scope;
+  StepId step = 0;
+  bool operator==(const Focus&) const = default;
+};
+
+class Selection : public QObject {
+  Q_OBJECT
+ public:
+  Selection(const OpenedModel& opened, Debugger& debugger, QObject* parent = nullptr);
+
+  const Focus& focus() const { return m_focus; }
+  void focusNode(NodeId node);
+  void focusValue(ValueId value);
+  void focusScope(ScopeId scope);
+  void clearFocus();
+  /// Follows "node:12", "value:linear_3", "scope:model.layers.0", "step:120"; false for anything else.
+  bool follow(const QString& target);
+
+  bool canGoBack() const { return m_historyAt > 0; }
+  bool canGoForward() const { return m_historyAt + 1 < m_history.size(); }
+  void goBack();
+  void goForward();
+
+  /// How many hits there are; BadUsage as SearchQuery::parse. What depends on the step is found anew at each.
+  Result<std::size_t> find(const QString& text);
+  const std::vector<NodeId>& hits() const { return m_hits; }
+  void walkHits(bool forward);
+
+  // For the session.
+  void forget();  ///< another model is open; everyone is told by `announce`
+  void announce();
+
+ signals:
+  void focusChanged();
+  void revealRequested();  ///< the focus was moved on purpose: bring it into view
+  void followRequested();  ///< a step moved the focus: keep it in view, with as little motion as that takes
+  void historyChanged();
+  void hitsChanged();
+
+ private:
+  void arrive(NodeId node, bool isJump);
+  void setFocus(const Focus& focus, bool remember);
+  void keepPlace(const Focus& focus, bool isJump);
+  void revisit(const Focus& focus);
+  void findHits();
+  void findHitsOfStep();
+
+  const OpenedModel& m_opened;
+  Debugger& m_debugger;
+  Focus m_focus;
+  std::vector<Focus> m_history;
+  std::size_t m_historyAt = 0;
+  bool m_placeIsStep = false;  ///< the present place of the history was reached by single steps
+  SearchQuery m_query;
+  std::vector<NodeId> m_hits;
+  std::size_t m_hitAt = 0;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,174 @@
+// Ways into a session: a model, a plan, a recorded search, a sample.
+#include <QFileInfo>
+
+#include "base/files.h"
+#include "pipeline/check_plan.h"
+#include "pipeline/source.h"
+#include "plan/plan_file.h"
+#include "views/base/text.h"
+#include "views/session/session.h"
+
+namespace cleave::views {
+
+/// What was read, for all parts.
+struct Session::Arrival {
+  QString path;
+  std::shared_ptr<const pipeline::Model> model;
+  torch_capture::CaptureOptions capture;
+  pipeline::SolveOptions settings;
+  bool isBorrowed = true;  ///< the settings came with it
+  std::optional<pipeline::Sample> sample;
+};
+
+void Session::open(const QString& path) {
+  postOpen(path, [this, path, settings = m_settings.forNewModel()](const Progress& progress) -> Worker::Completion {
+    const auto source = pipeline::recognise(toStd(path));
+    if (!source) return [this, error = source.error()] { failOpen(error); };
+    const QString found = toQ(source->path.string());
+    switch (source->kind) {
+      case pipeline::SourceKind::Model: return loadModel(this, found, {}, settings, std::nullopt, false, progress);
+      case pipeline::SourceKind::Plan: return loadPlan(this, found, progress);
+      case pipeline::SourceKind::Trace: break;
+    }
+    return loadTrace(this, found, progress);
+  });
+}
+
+void Session::openSource(const QString& folder, const torch_capture::CaptureOptions& options) {
+  postOpen(folder, [=, this, settings = m_settings.forNewModel()](const Progress& progress) {
+    return loadModel(this, folder, options, settings, std::nullopt, false, progress);
+  });
+}
+
+void Session::openSample(const pipeline::Sample& sample) {
+  pipeline::SolveOptions settings = sample.solve;
+  // A sample says how it is solved, so that it looks the same whatever was solved before.
+  const auto device = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice));
+  if (device) settings.cost.profile = *device;
+  const QString folder = toQ(sample.model.string());
+  postOpen(folder, [=, this](const Progress& progress) {
+    return loadModel(this, folder, sample.capture, settings, sample, true, progress);
+  });
+}
+
+void Session::recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings) {
+  const QString folder = m_opened.folder();
+  if (folder.isEmpty()) return;
+  postOpen(folder,
+           [=, this, sample = m_opened.sample(), isBorrowed = m_settings.isBorrowed()](const Progress& progress) {
+             return loadModel(this, folder, options, settings, sample, isBorrowed, progress);
+           });
+}
+
+void Session::postOpen(const QString& path, Load load) {
+  m_jobs.cancel();
+  m_runs.dropWanted();
+  m_notices.log(tr("Opening %1").arg(path));
+  m_jobs.start(Activity::Opening, tr("Opening %1").arg(path), std::move(load));
+}
+
+void Session::failOpen(const Error& error) {
+  m_notices.say(toQ(error.message), Severity::Failure);
+  m_jobs.end(Activity::Opening, false, toQ(error.message));
+}
+
+/// All parts are of the new model before anyone is told.
+void Session::takeOpened(const Arrival& arrival) {
+  m_liveTrace.reset();
+  m_opened.take(arrival.model, arrival.path, arrival.capture, arrival.sample);
+  m_settings.take(arrival.settings, arrival.isBorrowed);
+  m_plans.forget();
+  m_selection.forget();
+  m_runs.forget();
+  m_undo.clear();
+  m_debugger.forget();
+  m_answers.setModel(arrival.model, m_settings.options());
+  m_opened.announce();
+  m_settings.announce();
+  m_debugger.announce();
+  m_plans.announce();
+  m_selection.announce();
+  m_runs.announce();
+  const pipeline::Model& model = *arrival.model;
+  m_notices.log(QStringLiteral("%1: %2, captured in %3 ms, decomposed in %4 ms")
+                    .arg(title(), countedText(model.aten->nodes.size(), "operator"),
+                         QString::number(model.timings.captureMs, 'f', 1),
+                         QString::number(model.timings.decomposeMs, 'f', 1)));
+}
+
+Worker::Completion Session::loadModel(Session* session, const QString& path,
+                                      const torch_capture::CaptureOptions& options,
+                                      const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
+                                      bool isBorrowed, const Progress& progress) {
+  auto opened = pipeline::openModel(toStd(path), options, progress);
+  if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
+  return [=, model = *opened] {
+    session->takeOpened({path, model, options, settings, isBorrowed, sample});
+    session->m_jobs.end(Activity::Opening, true, {});
+    session->solve();
+  };
+}
+
+Worker::Completion Session::loadPlan(Session* session, const QString& path, const Progress& progress) {
+  auto opened = pipeline::reopenPlan(toStd(path), progress);
+  if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
+  // The plan's maker may have had other profiles, also under the names of those here.
+  const solve::DeviceProfile& device = opened->plan->costSettings.profile;
+  const auto bundled = pipeline::deviceProfile(device.name);
+  const bool isOwnProfile = !bundled || *bundled != device;
+  return [=, reopened = *opened] {
+    const pipeline::SolveOptions& options = reopened.solved->options;
+    if (isOwnProfile) session->m_settings.noteDeviceFile(options.cost.profile, path);
+    session->takeOpened({path, reopened.model, pipeline::captureOptionsOf(reopened.plan->model), options, true, {}});
+    session->m_plans.takeOpened(reopened.plan);
+    session->m_plans.take({{}, {}, options, reopened.solved, reopened.plan, nullptr});
+    session->m_plans.say(toQ(reopened.note), Severity::Warning);
+    session->m_jobs.end(Activity::Opening, true, tr("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));
+    if (reopened.note.empty()) session->checkOpened(path);
+  };
+}
+
+/// What a plan file says of its layers is shown at once, and held against its model behind that.
+void Session::checkOpened(const QString& path) {
+  const auto plan = m_plans.openedPlan();
+  m_files.worker().post(
+      QStringLiteral("check"), tr("Checking %1").arg(path), [=, this](const Progress& progress) -> Worker::Completion {
+        const auto text = readTextFile(toStd(path), plan::kPlanLimits.bytes);
+        const auto check = text ? pipeline::checkPlan(*text, progress) : tl::unexpected<Error>(text.error());
+        if (!check || check->findings.empty()) return [] {};
+        return [this, plan, finding = toQ(check->findings.front())] {
+          if (m_plans.openedPlan() != plan || m_plans.plan() != plan) return;
+          m_notices.say(tr("This plan file does not hold: %1").arg(finding), Severity::Warning, About::Plan);
+        };
+      });
+}
+
+Worker::Completion Session::loadTrace(Session* session, const QString& path, const Progress& progress) {
+  auto opened = solve::openTrace(toStd(path), progress);
+  if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
+  return [=, trace = *opened] {
+    const auto problem = trace->problem();
+    auto model = std::make_shared<pipeline::Model>();
+    model->aten = model->captured = problem->graph;
+    pipeline::SolveOptions settings = session->m_settings.options();
+    settings.ranks = problem->context.worldSize;
+    settings.sequenceParallel = problem->context.sequenceParallel;
+    settings.pins = problem->pins;
+    settings.rulesOff = problem->rulesOff;
+    settings.redistributable = problem->redistributable;
+    settings.engine = trace->engine().value_or(settings.engine);
+    settings.menu = problem->context.menu;
+    if (trace->engine() && settings.menu == pipeline::defaultMenu(settings.engine)) settings.menu.reset();
+    settings.cost = problem->cost;
+    // Older files do not say the device.
+    if (settings.cost.profile == solve::DeviceProfile())
+      settings.cost.profile = session->m_settings.options().cost.profile;
+    session->takeOpened({path, std::move(model), session->m_opened.captureOptions(), settings, true, {}});
+    session->m_debugger.show(trace, nullptr);
+    session->m_jobs.end(Activity::Opening, true,
+                        tr("Opened a search of %1").arg(countedText(session->m_debugger.stepCount(), "event")));
+    session->m_debugger.seek(session->m_debugger.stepCount());
+  };
+}
+
+}  // namespace cleave::views

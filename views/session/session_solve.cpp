@@ -1,0 +1,143 @@
+// The session's solves: a search that can be watched, and what comes of it.
+#include "views/base/text.h"
+#include "views/session/session.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kWatchAfterMs = 200;
+
+QString solvedText(const pipeline::Solved& solved) {
+  const solve::SearchStats& stats = solved.result.stats;
+  return QStringLiteral("%1, %2, %3 in %4 ms")
+      .arg(countedText(stats.tries, "try", "tries"), countedText(stats.conflicts, "conflict"),
+           countedText(stats.backtracks, "backtrack"), QString::number(solved.solveMs, 'f', 1));
+}
+
+/// What cannot hold together, where that is known; a dead end that the search met often may have no part in it.
+QString noSolutionText(const pipeline::Solved& solved) {
+  const auto& core = solved.result.core.constraints;
+  const auto& causes = solved.result.causes;
+  const QString none = QStringLiteral("%1 (%2)").arg(toQ(solve::noSolutionText(solved.result)), solvedText(solved));
+  if (core.empty() && !causes.empty())
+    return Session::tr("%1. The dead end met most often: %2").arg(none, prose(causes.front().reason));
+  QStringList parts;
+  for (const solve::Constraint& constraint : core) parts << prose(constraint.text);
+  const QString why = core.empty() ? Session::tr("every candidate was tried")
+                      : core.size() == 1
+                          ? parts.front()
+                          : Session::tr("these cannot hold together: %1").arg(parts.join(QLatin1Char(' ')));
+  return QStringLiteral("%1: %2").arg(none, why);
+}
+
+/// One bar holds one sentence: the first warning, and where the others stand.
+QString warningText(const std::vector<std::string>& warnings) {
+  if (warnings.empty()) return {};
+  const QString more = warnings.size() > 1 ? Session::tr(" (%1 more in the log)").arg(warnings.size() - 1) : QString();
+  return prose(warnings.front()) + more;
+}
+}  // namespace
+
+/// What the solving request brings back.
+struct Session::Solve {
+  Result<std::shared_ptr<const pipeline::Solved>> solved;
+  std::optional<Result<std::shared_ptr<const plan::Plan>>> plan;  ///< only with a solution
+};
+
+void Session::solve() {
+  if (!m_opened.model()) return;
+  if (m_jobs.activity() == Activity::Running)
+    return m_notices.say(tr("Ranks are running: stop them before solving again."), Severity::Warning, About::Run);
+  // A search that replaces a running one must not be mistaken for the trace to go back to.
+  if (m_jobs.activity() != Activity::Solving) m_traceBefore = m_debugger.trace();
+  m_liveTrace.reset();
+  m_debugger.endLive();
+  m_debugger.followEnd();
+  pipeline::SolveOptions options = m_settings.options();
+  const auto generation = ++m_solveGeneration;
+  options.onTrace = [this, generation, courier = m_jobs.courier()](std::shared_ptr<const solve::Trace> trace) {
+    courier([this, generation, trace = std::move(trace)] {
+      if (generation == m_solveGeneration && m_jobs.activity() == Activity::Solving) takeLiveTrace(trace);
+    });
+  };
+  m_notices.log(
+      QStringLiteral("Solving for %1 with %2").arg(ranksText(options.ranks)).arg(toQ(solve::toText(options.engine))));
+  m_jobs.start(Activity::Solving, tr("Solving"),
+               [this, model = m_opened.model(), options](const Progress& progress) -> Worker::Completion {
+                 auto done = std::make_shared<Solve>(Solve{pipeline::solveModel(model, options, progress), {}});
+                 if (done->solved && (*done->solved)->result.outcome == solve::Outcome::Solved)
+                   done->plan = pipeline::planModel(model, *done->solved);
+                 return [this, done, options] { takeSolve(*done, options); };
+               });
+}
+
+void Session::takeLiveTrace(std::shared_ptr<const solve::Trace> trace) {
+  m_liveTrace = trace;
+  // Most searches end before anyone could look: showing them half-way would only flicker.
+  QTimer::singleShot(kWatchAfterMs, this, [this, trace = std::move(trace)] {
+    if (m_jobs.activity() == Activity::Solving && m_liveTrace == trace) m_plans.showLive(trace);
+  });
+}
+
+/// What was there before is there again.
+void Session::failSolve(const QString& sentence) {
+  m_liveTrace.reset();
+  m_runs.dropWanted();
+  m_plans.showAgain(std::exchange(m_traceBefore, nullptr));
+  m_notices.say(sentence, Severity::Failure);
+  m_jobs.end(Activity::Solving, false, sentence);
+}
+
+void Session::takeSolve(const Solve& done, const pipeline::SolveOptions& options) {
+  m_debugger.endLive();
+  const bool wasStopped = !done.solved && done.solved.error().code == ErrorCode::Cancelled;
+  if (!done.solved && !(wasStopped && m_liveTrace)) return failSolve(toQ(done.solved.error().message));
+  const auto solved = done.solved ? *done.solved : nullptr;
+  const auto trace = solved && solved->trace ? solved->trace : m_liveTrace;
+  const auto plan = done.plan && *done.plan ? **done.plan : nullptr;
+  m_liveTrace.reset();
+  m_traceBefore.reset();
+  m_jobs.settle(Activity::Solving);
+  m_plans.take({{}, {}, options, solved, plan, trace});
+  m_debugger.tellGrowth();
+  if (m_debugger.followsEnd() && trace) {
+    const bool hasSolution = solved && solved->result.outcome == solve::Outcome::Solved;
+    const bool stopped = !solved || solved->result.outcome == solve::Outcome::Stopped;
+    if ((hasSolution && !m_plans.isAboutConflicts()) || stopped)
+      m_debugger.seek(trace->size());
+    else
+      m_debugger.showFirstConflict();
+  } else if (trace) {
+    m_debugger.seek(m_debugger.wantedStep());
+  }
+  reportSolve(done);
+}
+
+void Session::reportSolve(const Solve& done) {
+  const auto& solved = m_plans.solved();
+  Severity severity = Severity::Info;
+  QString sentence, said;
+  if (!solved || solved->result.outcome == solve::Outcome::Stopped) {
+    sentence = tr("The search was stopped after %1: what was recorded is here to look at.")
+                   .arg(countedText(m_debugger.stepCount(), "event"));
+    if (solved && !solved->whyStopped.empty()) sentence += QLatin1Char(' ') + prose(solved->whyStopped);
+    said = sentence;
+  } else if (solved->result.outcome == solve::Outcome::NoSolution) {
+    said = sentence = noSolutionText(*solved);
+    severity = Severity::Warning;
+  } else if (done.plan && !*done.plan) {
+    said = sentence = toQ(done.plan->error().message);
+    severity = Severity::Failure;
+  } else {
+    sentence = tr("Solved for %1: %2").arg(ranksText(solved->options.ranks)).arg(solvedText(*solved));
+    const auto& warnings = m_plans.plan()->warnings;
+    for (const std::string& warning : warnings) m_notices.log(prose(warning));
+    said = warningText(warnings);
+    if (!said.isEmpty()) severity = Severity::Warning;
+  }
+  m_plans.say(said, severity);
+  m_jobs.end(Activity::Solving, severity != Severity::Failure, sentence);
+  m_runs.goOnAfterSolve(sentence);
+}
+
+}  // namespace cleave::views
