@@ -50,14 +50,12 @@ bool scopeContains(std::string_view path, std::string_view part) {
   return false;
 }
 
-QString link(const QString& target, const QString& text) {
-  return QStringLiteral("<a href=\"%1\">%2</a>").arg(target.toHtmlEscaped(), text.toHtmlEscaped());
+QString link(const Target& target, const QString& text) {
+  return QStringLiteral("<a href=\"%1\">%2</a>").arg(toLink(target).toHtmlEscaped(), text.toHtmlEscaped());
 }
 
-QString nodeLink(const graph::Graph& graph, graph::NodeId node) {
-  return link(QStringLiteral("node:%1").arg(node.raw()), nodeName(graph, node));
-}
+QString nodeLink(const graph::Graph& graph, graph::NodeId node) { return link(node, nodeName(graph, node)); }
 
-QString stepLink(std::uint64_t step) { return link(QStringLiteral("step:%1").arg(step), countText(step)); }
+QString stepLink(std::uint64_t step) { return link(StepTarget{step}, countText(step)); }
 
 }  // namespace cleave::views

@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "views/base/quantities.h"
+#include "views/base/target.h"
 
 namespace cleave::views {
 
@@ -26,7 +27,7 @@ QString shortScope(std::string_view path, int parts = 3);
 bool scopeContains(std::string_view path, std::string_view part);
 
 /// A link inside the window's rich text: `<a href="node:12">text</a>` with the text escaped.
-QString link(const QString& target, const QString& text);
+QString link(const Target& target, const QString& text);
 QString nodeLink(const graph::Graph& graph, graph::NodeId node);
 QString stepLink(std::uint64_t step);
 

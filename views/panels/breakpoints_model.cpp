@@ -91,7 +91,7 @@ QVariant BreakpointsModel::data(const QModelIndex& index, int role) const {
   const solve::Breakpoint& breakpoint = m_shown[static_cast<std::size_t>(index.row())];
   if (role == Qt::DisplayRole || role == kSortRole) return describe(breakpoint, m_opened.graph());
   if (role == Qt::CheckStateRole) return int(breakpoint.enabled ? Qt::Checked : Qt::Unchecked);
-  if (role == kTargetRole && breakpoint.node.isValid()) return QStringLiteral("node:%1").arg(breakpoint.node.raw());
+  if (role == kTargetRole && breakpoint.node.isValid()) return QVariant::fromValue(Target(breakpoint.node));
   return {};
 }
 

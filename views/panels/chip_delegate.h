@@ -9,9 +9,8 @@ namespace cleave::views {
 
 inline constexpr int kPlacementRole = Qt::UserRole + 100;
 inline constexpr int kSplitTallyRole = Qt::UserRole + 101;
-inline constexpr int kSortRole = Qt::UserRole + 102;    ///< what a column sorts by, where that is not its text
-inline constexpr int kTargetRole = Qt::UserRole + 103;  ///< what a row stands for, as a link ("node:12")
-inline constexpr int kRanksRole = Qt::UserRole + 104;   ///< beside kPlacementRole: copies on so many ranks are whole
+inline constexpr int kSortRole = Qt::UserRole + 102;   ///< what a column sorts by, where that is not its text
+inline constexpr int kRanksRole = Qt::UserRole + 104;  ///< beside kPlacementRole: copies on so many ranks are whole
 
 class ChipDelegate : public QStyledItemDelegate {
  public:

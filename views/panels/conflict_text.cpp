@@ -38,10 +38,9 @@ QString conflictText(const Plans& plans, const Debugger& debugger, const TextCol
   }
   const solve::ConflictCard& card = *state->conflict;
   const graph::Node& node = graph.node(card.node);
-  const QString where =
-      card.conflict.isOfWholePlan()
-          ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
-          : QObject::tr("in %1, at step %2").arg(scopeLink(graph.scope(node.scope).path), stepLink(card.step));
+  const QString where = card.conflict.isOfWholePlan()
+                            ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
+                            : QObject::tr("in %1, at step %2").arg(scopeLink(graph, node.scope), stepLink(card.step));
   QString html;
   if (const auto& solved = plans.solved();
       solved && solved->result.outcome == solve::Outcome::NoSolution && !solved->result.core.constraints.empty())

@@ -99,7 +99,7 @@ QVariant DiffModel::data(const QModelIndex& index, int role) const {
       if (row.members.size() > kMembersInTip) members << tr("… and %1 more").arg(row.members.size() - kMembersInTip);
       return members.join(QLatin1Char('\n'));
     }
-    case kTargetRole: return QStringLiteral("node:%1").arg(row.node.raw());
+    case kTargetRole: return QVariant::fromValue(Target(row.node));
     case kPlacementRole:
       if (row.isLayer || (index.column() != Before && index.column() != After)) return {};
       return QVariant::fromValue(MaybePlacement(index.column() == Before ? row.beforeLies : row.afterLies));

@@ -1,6 +1,6 @@
 #pragma once
 /// What changed from plan A to plan B as a table: layers first, then values; equal changes of repeated layers are one
-/// row. Columns: Name, Count, Before, After, Why. Rows answer `kTargetRole` ("node:12"), values' placements
+/// row. Columns: Name, Count, Before, After, Why. Rows answer `kTargetRole` (their node), values' placements
 /// `kPlacementRole`.
 #include <QAbstractTableModel>
 #include <memory>

@@ -68,7 +68,7 @@ int EventLogModel::columnCount(const QModelIndex& parent) const { return parent.
 
 QVariant EventLogModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid() || !m_trace) return {};
-  if (role == kTargetRole) return QStringLiteral("step:%1").arg(index.row() + 1);
+  if (role == kTargetRole) return QVariant::fromValue(Target(StepTarget{static_cast<StepId>(index.row()) + 1}));
   if (role != Qt::DisplayRole) return {};
   const solve::Event event = eventAt(index.row());
   switch (index.column()) {

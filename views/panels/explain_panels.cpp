@@ -94,9 +94,7 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
 
   connect(m_breakpoint, &QPushButton::clicked, this, [this] { m_debugger.toggleBreakpoint(m_selection.focus().node); });
   connect(m_next, &QPushButton::clicked, this, [this] { m_debugger.toNextChange(m_selection.focus().node); });
-  connect(m_text, &LinkText::asked, this, [this](const QString& target) {
-    if (target.startsWith(QLatin1String("whynot:"))) ask(target.mid(7));
-  });
+  connect(m_text, &LinkText::asked, this, &DecisionPanel::ask);
   connect(close, &QToolButton::clicked, this, [this] {
     m_closedReply = m_answers.whyNot();
     refreshAnswer();
@@ -139,24 +137,24 @@ void DecisionPanel::refreshAnswer() {
   m_offers->setOffers(text.html, std::move(text.offers));
 }
 
-void DecisionPanel::ask(const QString& choice) {
+void DecisionPanel::ask(const WhyNotTarget& question) {
   const Focus& focus = m_selection.focus();
-  if (const auto strategy = rules::parseStrategy(toStd(choice)))
+  if (const auto* strategy = std::get_if<rules::Strategy>(&question.choice))
     m_answers.askWhyNot(focus.node, *strategy);
-  else if (const auto placement = rules::Placement::parse(toStd(choice)))
-    m_answers.askWhyNot(focus.value, *placement);
+  else
+    m_answers.askWhyNot(focus.value, std::get<rules::Placement>(question.choice));
 }
 
-void DecisionPanel::fillQuestions(const QStringList& questions) {
-  m_whyNot->setVisible(!questions.isEmpty());
+void DecisionPanel::fillQuestions(const std::vector<WhyNotTarget>& questions) {
+  m_whyNot->setVisible(!questions.empty());
   m_whyNot->menu()->clear();
   bool hasStrategies = false;
-  for (const QString& choice : questions) {
-    const bool isStrategy = rules::parseStrategy(toStd(choice)).has_value();
+  for (const WhyNotTarget& question : questions) {
+    const bool isStrategy = std::holds_alternative<rules::Strategy>(question.choice);
     if (hasStrategies && !isStrategy) m_whyNot->menu()->addSeparator();
     hasStrategies = isStrategy;
-    connect(m_whyNot->menu()->addAction(tr("%1?").arg(choice)), &QAction::triggered, this,
-            [this, choice] { ask(choice); });
+    connect(m_whyNot->menu()->addAction(tr("%1?").arg(question.text())), &QAction::triggered, this,
+            [this, question] { ask(question); });
   }
 }
 

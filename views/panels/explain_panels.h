@@ -28,8 +28,8 @@ class DecisionPanel : public QWidget {
   void refresh();
   void refreshAnswer();
   void fillMenu(QPushButton* button, const std::vector<PinOffer>& offers);
-  void fillQuestions(const QStringList& questions);
-  void ask(const QString& choice);
+  void fillQuestions(const std::vector<WhyNotTarget>& questions);
+  void ask(const WhyNotTarget& question);
   const OpenedModel& m_opened;
   Settings& m_settings;
   Plans& m_plans;

@@ -9,17 +9,13 @@ namespace cleave::views {
 
 namespace {
 
-QString whyNotLink(const QString& choice) {
-  return link(QStringLiteral("whynot:%1").arg(choice), QObject::tr("why not?"));
-}
-
 int ranksOf(const DecisionSources& from) { return from.debugger.state() ? from.debugger.state()->ranks : 0; }
 
 QString valueLine(const DecisionSources& from, ValueId value) {
   const graph::Graph& graph = *from.opened.graph();
   const graph::Value& v = graph.value(value);
   return QStringLiteral("%1 %2 %3")
-      .arg(link(QStringLiteral("value:%1").arg(toQ(v.name)), toQ(v.name)), mono(shapeText(v.type.shape)),
+      .arg(valueLink(graph, value), mono(shapeText(v.type.shape)),
            chip(from.debugger.placementOf(value), ranksOf(from)));
 }
 
@@ -61,7 +57,7 @@ QString candidateRow(const solve::CandidateFate& candidate, bool asks, const Tex
   // A copy goes by its placement: its strategy's name means what is split.
   const bool isCopied = candidate.choice && candidate.choice->strategy &&
                         candidate.name != rules::toText(candidate.choice->strategy->strategy);
-  const QString demand = toQ(isCopied ? candidate.choice->results.front().text() : candidate.name);
+  const std::string demand = isCopied ? candidate.choice->results.front().text() : candidate.name;
   const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(demand) : QString();
   QString rows = row({nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))),
                       cell(fateText(candidate, colors)), cell(quiet(collective, colors)), cell(ask)});
@@ -72,7 +68,7 @@ QString candidateRow(const solve::CandidateFate& candidate, bool asks, const Tex
 struct LayerSections {
   QString html;
   std::vector<PinOffer> pins, forbids;
-  QStringList questions;
+  std::vector<WhyNotTarget> questions;
   QString strategy;
   QString form;  ///< of the title
 };
@@ -134,8 +130,10 @@ void addDemands(LayerSections& sections, const DecisionSources& from, NodeId nod
     for (const Demand& demand : demands)
       add(demand, QObject::tr("%1 on all %2 layers like it").arg(demand.label, countText(alike.count)), alike.pattern);
   const auto ask = [&](rules::Strategy strategy) {
-    const QString text = toQ(rules::toText(strategy));
-    if (text != sections.strategy && !sections.questions.contains(text)) sections.questions << text;
+    const WhyNotTarget question{strategy};
+    const auto known = std::find(sections.questions.begin(), sections.questions.end(), question);
+    if (question.text() != sections.strategy && known == sections.questions.end())
+      sections.questions.push_back(question);
   };
   for (const rules::StrategyOption& option : options.offered) ask(option.strategy);
   for (const rules::Refusal& refusal : options.refused) ask(refusal.strategy);
@@ -162,8 +160,7 @@ LayerSections layerSections(const DecisionSources& from, NodeId node, const grap
       });
   if (layer.weight.isValid()) {
     const graph::Value& weight = graph.value(layer.weight);
-    QString line = QStringLiteral("%1 %2").arg(link(QStringLiteral("value:%1").arg(toQ(weight.name)), toQ(weight.name)),
-                                               mono(shapeText(weight.type.shape)));
+    QString line = QStringLiteral("%1 %2").arg(valueLink(graph, layer.weight), mono(shapeText(weight.type.shape)));
     if (chosen != options.offered.end())
       if (const auto local = chosen->weight.localShape(weight.type.shape, context.worldSize); local)
         line += QObject::tr(" → %1 on a rank").arg(mono(shapeText(*local)));
@@ -190,13 +187,13 @@ DecisionText moduleText(const DecisionSources& from, ScopeId scope, const TextCo
     if (++layers > 40) continue;
     const auto strategy = from.debugger.strategyOf(node);
     lines << QStringLiteral("%1 <b>%2</b> %3")
-                 .arg(link(QStringLiteral("node:%1").arg(node.raw()), shortScope(graph::layerName(graph, node), 2)),
+                 .arg(link(node, shortScope(graph::layerName(graph, node), 2)),
                       strategy ? escaped(rules::toText(*strategy)) : QStringLiteral("–"),
                       n.results.empty() ? QString() : chip(from.debugger.placementOf(n.results[0]), ranksOf(from)));
   }
   text.html = QStringLiteral("<p>%1</p>")
                   .arg(QObject::tr("Module %1: %2, of them %3.")
-                           .arg(scopeLink(path), countedText(static_cast<std::uint64_t>(operators), "operator"),
+                           .arg(scopeLink(graph, scope), countedText(static_cast<std::uint64_t>(operators), "operator"),
                                 countedText(static_cast<std::uint64_t>(layers), "layer")));
   if (!graph.scope(scope).className.empty()) text.html += quiet(escaped(graph.scope(scope).className), colors);
   if (!lines.isEmpty()) text.html += heading(QObject::tr("Layers"), colors) + lineList(lines);
@@ -249,12 +246,13 @@ void addValueDemands(DecisionText& text, const DecisionSources& from, const Focu
   }
 }
 
-void addPlacementQuestions(QStringList& questions, const DecisionSources& from, const Focus& focus) {
+void addPlacementQuestions(std::vector<WhyNotTarget>& questions, const DecisionSources& from, const Focus& focus) {
   if (!focus.value.isValid()) return;
   const rules::Placement& lies = from.plans.solved()->result.solution->of(focus.value);
   const graph::Shape& shape = from.opened.graph()->shapeOf(focus.value);
   for (const QString& placement : placementsFor(shape, from.settings.options().ranks, false))
-    if (placement != toQ(lies.text())) questions << placement;
+    if (const auto question = WhyNotTarget::parse(placement); question && placement != toQ(lies.text()))
+      questions.push_back(*question);
 }
 
 QString assignedLine(const DecisionSources& from, NodeId node) {
@@ -296,7 +294,7 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
   const std::string op = graph.opName(node);
   text.html = QStringLiteral("<p><b>%1</b> %2<br>%3 %4</p>")
                   .arg(nodeKindText(graph, focus.node), quiet(op.empty() ? QString() : escaped(op), colors),
-                       quiet(QObject::tr("in"), colors), scopeLink(graph.scope(node.scope).path));
+                       quiet(QObject::tr("in"), colors), scopeLink(graph, node.scope));
   for (const ValueId result : node.results) {
     const graph::Value& value = graph.value(result);
     const auto placement = from.debugger.placementOf(result);

@@ -1,6 +1,6 @@
 #pragma once
-/// What the decision panel and the conflict card say, as rich text with links ("node:12", "step:120", "scope:a.b";
-/// "whynot:row" asks a question). Pure functions of what the session holds: testable without a window.
+/// What the decision panel and the conflict card say, as rich text with links to places, and to questions
+/// why not. Pure functions of what the session holds: testable without a window.
 #include <QPalette>
 #include <QString>
 #include <vector>
@@ -23,7 +23,7 @@ struct DecisionText {
   QString title;  ///< "linear_4 · column"
   QString html;
   std::vector<PinOffer> pins, forbids;
-  QStringList questions;  ///< what "why not …?" can be asked of: strategies and placements, as in the links
+  std::vector<WhyNotTarget> questions;  ///< what "why not …?" can be asked of, strategies first
 };
 
 /// What the decision panel reads.

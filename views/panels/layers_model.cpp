@@ -61,7 +61,7 @@ QVariant LayersModel::data(const QModelIndex& index, int role) const {
     case Qt::DisplayRole: return text(layer, index.column());
     case Qt::ToolTipRole:
       return index.column() == Weight || index.column() == Local ? toQ(layer.weight) : text(layer, index.column());
-    case kTargetRole: return QStringLiteral("node:%1").arg(layer.node.raw());
+    case kTargetRole: return QVariant::fromValue(Target(layer.node));
     case kSortRole:
       if (index.column() == Name) return index.row();
       if (const auto* weight = weightOf(layer); weight && index.column() == Weight)

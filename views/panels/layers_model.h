@@ -1,5 +1,5 @@
 #pragma once
-/// The plan's layers: what each became and what of its weight a rank holds. Rows answer `kTargetRole` ("node:12").
+/// The plan's layers: what each became and what of its weight a rank holds. Rows answer `kTargetRole` (their node).
 #include <QAbstractTableModel>
 #include <unordered_map>
 

@@ -13,8 +13,12 @@ LinkText::LinkText(Selection& selection, QWidget* parent) : QTextBrowser(parent)
   setFrameShape(QFrame::NoFrame);
   QTextBrowser::document()->setDocumentMargin(8);
   connect(this, &QTextBrowser::anchorClicked, this, [this, &selection](const QUrl& url) {
-    const QString target = QUrl::fromPercentEncoding(url.toEncoded());
-    if (!selection.follow(target)) emit asked(target);
+    const auto target = parseLink(QUrl::fromPercentEncoding(url.toEncoded()));
+    if (!target) return;
+    if (const auto* question = std::get_if<WhyNotTarget>(&*target))
+      emit asked(*question);
+    else
+      selection.follow(*target);
   });
 }
 

@@ -3,6 +3,8 @@
 /// link, Enter follows). A link moves the focus; one that is no place is announced instead.
 #include <QTextBrowser>
 
+#include "views/base/target.h"
+
 namespace cleave::views {
 
 class Selection;
@@ -16,8 +18,8 @@ class LinkText : public QTextBrowser {
   void setEmptyText(const QString& text);
 
  signals:
-  /// A link like "whynot:row": a question or a deed, for the panel around.
-  void asked(const QString& target);
+  /// A question, for the panel around.
+  void asked(const cleave::views::WhyNotTarget& question);
 
  protected:
   void paintEvent(QPaintEvent* event) override;

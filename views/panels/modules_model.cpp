@@ -158,7 +158,7 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const Item& item = m_items[static_cast<std::size_t>(index.internalId())];
   const graph::Scope& scope = m_graph->scope(item.scope);
-  if (role == kTargetRole) return QStringLiteral("scope:%1").arg(toQ(scope.path));
+  if (role == kTargetRole) return QVariant::fromValue(Target(item.scope));
   switch (index.column()) {
     case Name:
       if (role == Qt::DisplayRole)

@@ -3,7 +3,7 @@
 /// more equal neighbours
 /// ("layers.0" to "layers.31") stand under one stack row "0 – 31  ×32".
 ///
-/// Columns: Module, Split, Operators. Rows answer `kTargetRole` ("scope:model.layers.3").
+/// Columns: Module, Split, Operators. Rows answer `kTargetRole` (their module).
 #include <QAbstractItemModel>
 #include <vector>
 

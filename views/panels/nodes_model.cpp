@@ -73,7 +73,7 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
       // Names end in a running number: graph order is what their order means.
       if (index.column() == Name) return index.row();
       return text(node, index.column());
-    case kTargetRole: return QStringLiteral("node:%1").arg(node.raw());
+    case kTargetRole: return QVariant::fromValue(Target(node));
     case Qt::ToolTipRole:
       if (index.column() == PlacementColumn) return describe(placementOf(node), m_state ? m_state->ranks : 0);
       return index.column() == Operator ? toQ(m_graph->opName(m_graph->node(node))) : text(node, index.column());

@@ -1,6 +1,6 @@
 #pragma once
 /// Every operator of the graph as a row: the same data as the canvas, for keyboards and screen readers.
-/// Columns: Name, Operator, Module, Shape, Placement, Strategy. Rows answer `kTargetRole` ("node:12").
+/// Columns: Name, Operator, Module, Shape, Placement, Strategy. Rows answer `kTargetRole` (their node).
 #include <QAbstractTableModel>
 
 #include "views/panels/chip_delegate.h"

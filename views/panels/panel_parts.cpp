@@ -86,6 +86,12 @@ void RefreshTimer::startOnce() {
   if (!isActive()) start();
 }
 
+void followLinks(QLabel& label, Selection& selection) {
+  QObject::connect(&label, &QLabel::linkActivated, &selection, [&selection](const QString& clicked) {
+    if (const auto target = parseLink(clicked)) selection.follow(*target);
+  });
+}
+
 QLabel* makeLinkLabel(Selection& selection, const QString& html) {
   auto* label = new QLabel(html);
   label->setTextFormat(Qt::RichText);
@@ -93,8 +99,7 @@ QLabel* makeLinkLabel(Selection& selection, const QString& html) {
   label->setMinimumWidth(1);  // a name that cannot be broken does not widen the panel
   label->setTextInteractionFlags(Qt::TextBrowserInteraction);
   label->setOpenExternalLinks(false);
-  QObject::connect(label, &QLabel::linkActivated, &selection,
-                   [&selection](const QString& target) { selection.follow(target); });
+  followLinks(*label, selection);
   return label;
 }
 

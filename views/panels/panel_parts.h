@@ -114,6 +114,8 @@ class RefreshTimer : public QTimer {
 };
 /// A thin line between parts of a panel.
 QWidget* makeRule();
+/// The links of a label move the focus.
+void followLinks(QLabel& label, Selection& selection);
 /// Makes a selectable, keyboard reachable label whose links move the focus.
 QLabel* makeLinkLabel(Selection& selection, const QString& html = {});
 

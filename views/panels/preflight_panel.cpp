@@ -21,8 +21,7 @@ constexpr int kWideEnough = 760;  ///< pixels from which the text and the number
 QString times(std::size_t count) { return count > 1 ? QStringLiteral("×%1").arg(countText(count)) : QString(); }
 
 QString nodeNamed(const graph::Graph& graph, NodeId node, const QString& text) {
-  return node.isValid() && node.index() < graph.nodes.size() ? link(QStringLiteral("node:%1").arg(node.raw()), text)
-                                                             : text.toHtmlEscaped();
+  return node.isValid() && node.index() < graph.nodes.size() ? link(node, text) : text.toHtmlEscaped();
 }
 
 /// A group: its name and count, its bytes, and under them what follows.

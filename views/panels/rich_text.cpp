@@ -64,37 +64,39 @@ QString table(const QStringList& rows) {
   return QStringLiteral("<table cellspacing=\"0\" cellpadding=\"2\">%1</table>").arg(rows.join(QString()));
 }
 
-QString valueLink(const graph::Graph& graph, graph::ValueId value) {
-  const QString name = toQ(graph.value(value).name);
-  return link(QStringLiteral("value:%1").arg(name), name);
+QString valueLink(const graph::Graph& graph, graph::ValueId value) { return link(value, toQ(graph.value(value).name)); }
+
+QString scopeLink(const graph::Graph& graph, graph::ScopeId scope) {
+  const std::string& path = graph.scope(scope).path;
+  return link(scope, path.empty() ? QObject::tr("the model") : shortScope(path, 3));
 }
 
-QString scopeLink(const std::string& path) {
-  if (path.empty()) return link(QStringLiteral("scope:"), QObject::tr("the model"));
-  return link(QStringLiteral("scope:%1").arg(toQ(path)), shortScope(path, 3));
+QString whyNotLink(std::string_view choice) {
+  const auto question = WhyNotTarget::parse(toQ(choice));
+  return question ? link(*question, QObject::tr("why not?")) : QString();
 }
 
 QString layerLink(const graph::Graph& graph, const std::string& name) {
   for (const graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size()))
     if (graph.node(node).kind == graph::NodeKind::Call && graph.scope(graph.node(node).scope).path == name &&
         graph::layerShape(graph, node))
-      return link(QStringLiteral("node:%1").arg(node.raw()), shortScope(name));
-  return graph.findScope(name).isValid() ? link(QStringLiteral("scope:%1").arg(toQ(name)), shortScope(name))
-                                         : escaped(name);
+      return link(node, shortScope(name));
+  const graph::ScopeId scope = graph.findScope(name);
+  return scope.isValid() ? link(scope, shortScope(name)) : escaped(name);
 }
 
 QString sentenceHtml(const solve::Sentence& sentence, const graph::Graph& graph) {
   QString html;
   for (const solve::SentencePart& part : sentence) {
     const QString text = prose(part.text);
-    QString target;
+    std::optional<Target> target;
     if (const auto* value = std::get_if<graph::ValueId>(&part.link); value && value->index() < graph.values.size())
-      target = QStringLiteral("value:%1").arg(toQ(graph.value(*value).name));
+      target = *value;
     else if (const auto* node = std::get_if<graph::NodeId>(&part.link); node && node->isValid())
-      target = QStringLiteral("node:%1").arg(node->raw());
+      target = *node;
     else if (const auto* seek = std::get_if<solve::SeekTo>(&part.link))
-      target = QStringLiteral("step:%1").arg(seek->step);
-    html += target.isEmpty() ? text.toHtmlEscaped() : link(target, text);
+      target = StepTarget{seek->step};
+    html += target ? link(*target, text) : text.toHtmlEscaped();
   }
   return html;
 }
@@ -112,13 +114,6 @@ QString proseHtml(std::string_view text, const graph::Graph& graph) {
       html += layerLink(graph, toStd(parts[i]));
   }
   return html;
-}
-
-QString actionLink(const QString& target, const QString& text, const QPalette& palette) {
-  const Theme theme = Theme::of(palette);
-  return QStringLiteral("<a href=\"%1\" style=\"background-color:%2;color:%3\">&nbsp;%4&nbsp;</a>")
-      .arg(target.toHtmlEscaped(), theme.groundSunken.name(), palette.color(QPalette::Link).name(),
-           text.toHtmlEscaped());
 }
 
 }  // namespace cleave::views

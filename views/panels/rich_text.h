@@ -36,7 +36,9 @@ QString row(const QStringList& cells);
 QString table(const QStringList& rows);
 
 QString valueLink(const graph::Graph& graph, graph::ValueId value);
-QString scopeLink(const std::string& path);
+QString scopeLink(const graph::Graph& graph, graph::ScopeId scope);
+/// "why not?", of a strategy or placement so named; empty for any other word.
+QString whyNotLink(std::string_view choice);
 /// Leads to the layer of this module where it has one, else to the module.
 QString layerLink(const graph::Graph& graph, const std::string& name);
 /// A sentence of the core with its links, names without back quotes.
@@ -44,7 +46,5 @@ QString sentenceHtml(const solve::Sentence& sentence, const graph::Graph& graph)
 /// Plain text of the core in which names between back quotes become links where the graph has a value or module so
 /// named.
 QString proseHtml(std::string_view text, const graph::Graph& graph);
-/// Text from a link that asks for something instead of moving the focus, drawn as a small button.
-QString actionLink(const QString& target, const QString& text, const QPalette& palette);
 
 }  // namespace cleave::views

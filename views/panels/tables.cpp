@@ -86,8 +86,8 @@ TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, con
   connect(m_filter, &QLineEdit::textChanged, this, &TablePanel::filter);
   connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& current) {
     if (m_isShowing || !current.isValid()) return;
-    m_target = current.siblingAtColumn(0).data(kTargetRole).toString();
-    emit targetChosen(m_target);
+    m_target = targetOf(current.siblingAtColumn(0));
+    if (m_target) emit targetChosen(*m_target);
   });
   connect(model, &QAbstractItemModel::modelReset, this, &TablePanel::updateRows);
   connect(model, &QAbstractItemModel::rowsInserted, this, &TablePanel::updateRows);
@@ -113,11 +113,12 @@ void TablePanel::filter(const QString& words) {
   showTarget(m_target);
 }
 
-void TablePanel::showTarget(const QString& target) {
+void TablePanel::showTarget(const std::optional<Target>& target) {
   m_target = target;
-  if (target == m_table->currentIndex().siblingAtColumn(0).data(kTargetRole).toString() && !target.isEmpty()) return;
+  if (target && target == targetOf(m_table->currentIndex().siblingAtColumn(0))) return;
   m_isShowing = true;
-  const QModelIndex found = m_proxy->mapFromSource(m_proxy->sourceModel()->index(rowOf(target), 0));
+  const int row = target ? rowOf(*target) : -1;
+  const QModelIndex found = m_proxy->mapFromSource(m_proxy->sourceModel()->index(row, 0));
   if (found.isValid()) {
     m_table->setCurrentIndex(found);
     m_table->scrollTo(found);
@@ -129,12 +130,12 @@ void TablePanel::showTarget(const QString& target) {
 }
 
 /// Of the source model; -1: none. Looked up at every step, so rows are read once.
-int TablePanel::rowOf(const QString& target) {
+int TablePanel::rowOf(const Target& target) {
   const QAbstractItemModel& source = *m_proxy->sourceModel();
   if (m_rows.isEmpty())
     for (int row = 0; row < source.rowCount(); ++row)
-      m_rows.insert(source.index(row, 0).data(kTargetRole).toString(), row);
-  return target.isEmpty() ? -1 : m_rows.value(target, -1);
+      if (const auto stands = targetOf(source.index(row, 0))) m_rows.insert(*stands, row);
+  return m_rows.value(target, -1);
 }
 
 bool TablePanel::eventFilter(QObject* watched, QEvent* event) {

@@ -5,6 +5,8 @@
 #include <QTableView>
 #include <QWidget>
 
+#include "views/base/target.h"
+
 class QLineEdit;
 class QLabel;
 
@@ -33,11 +35,11 @@ class TablePanel : public QWidget {
   WordFilterModel* proxy() const { return m_proxy; }
   void setEmptyText(const QString& text);
   /// Selects and shows the row that stands for `target` (kTargetRole) without announcing it; clears when there is none.
-  void showTarget(const QString& target);
+  void showTarget(const std::optional<Target>& target);
 
  signals:
   /// The user chose a row.
-  void targetChosen(const QString& target);
+  void targetChosen(const cleave::views::Target& target);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -45,14 +47,14 @@ class TablePanel : public QWidget {
  private:
   void filter(const QString& words);
   void updateRows();
-  int rowOf(const QString& target);
+  int rowOf(const Target& target);
   void copySelection();
   QLineEdit* m_filter;
   QTableView* m_table;
   QLabel* m_empty;
   WordFilterModel* m_proxy;
-  QString m_target;            ///< what the table stands at, also while its row is filtered out
-  QHash<QString, int> m_rows;  ///< of the source model by target; empty until asked for
+  std::optional<Target> m_target;  ///< what the table stands at, also while its row is filtered out
+  QHash<Target, int> m_rows;       ///< of the source model by target; empty until asked for
   bool m_isShowing = false;
 };
 

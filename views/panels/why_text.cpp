@@ -79,7 +79,7 @@ QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double
     else
       cells << numberCell(quiet(regret.isProved ? QObject::tr("over budget") : QObject::tr("not known"), colors))
             << numberCell({});
-    rows << row(cells << cell(link(QStringLiteral("whynot:%1").arg(toQ(regret.demand())), QObject::tr("why not?"))));
+    rows << row(cells << cell(whyNotLink(regret.demand())));
   }
   return table(rows) + regretNotes(regrets, slackPercent, colors);
 }

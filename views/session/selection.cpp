@@ -70,24 +70,27 @@ void Selection::setFocus(const Focus& focus, bool remember) {
   if (remember) emit revealRequested();
 }
 
-void Selection::focusNode(NodeId node) {
+bool Selection::focusNode(NodeId node) {
   const graph::Graph* g = m_opened.graph();
-  if (!g || !node.isValid() || node.index() >= g->nodes.size()) return;
+  if (!g || !node.isValid() || node.index() >= g->nodes.size()) return false;
   const graph::Node& n = g->node(node);
   setFocus({node, n.results.empty() ? ValueId() : n.results.front(), n.scope, m_debugger.wantedStep()}, true);
+  return true;
 }
 
-void Selection::focusValue(ValueId value) {
+bool Selection::focusValue(ValueId value) {
   const graph::Graph* g = m_opened.graph();
-  if (!g || !value.isValid() || value.index() >= g->values.size()) return;
+  if (!g || !value.isValid() || value.index() >= g->values.size()) return false;
   const NodeId node = g->value(value).producer;
   setFocus({node, value, g->node(node).scope, m_debugger.wantedStep()}, true);
+  return true;
 }
 
-void Selection::focusScope(ScopeId scope) {
+bool Selection::focusScope(ScopeId scope) {
   const graph::Graph* g = m_opened.graph();
-  if (!g || !scope.isValid() || scope.index() >= g->scopes.size()) return;
+  if (!g || !scope.isValid() || scope.index() >= g->scopes.size()) return false;
   setFocus({NodeId(), ValueId(), scope, m_debugger.wantedStep()}, true);
+  return true;
 }
 
 void Selection::clearFocus() { setFocus({NodeId(), ValueId(), ScopeId(), m_debugger.wantedStep()}, false); }
@@ -108,28 +111,13 @@ void Selection::revisit(const Focus& focus) {
   emit historyChanged();
 }
 
-bool Selection::follow(const QString& target) {
-  const graph::Graph* g = m_opened.graph();
-  const qsizetype colon = target.indexOf(QLatin1Char(':'));
-  if (!g || colon < 0) return false;
-  const QString kind = target.left(colon), rest = target.mid(colon + 1);
-  bool isNumber = false;
-  const qulonglong number = rest.toULongLong(&isNumber);
-  if (kind == QLatin1String("node") && isNumber && number < g->nodes.size()) {
-    focusNode(NodeId(number));
-  } else if (kind == QLatin1String("step") && isNumber && m_debugger.trace()) {
-    m_debugger.jump(number);
-  } else if (kind == QLatin1String("value")) {
-    const ValueId value = g->findValue(toStd(rest));
-    if (!value.isValid()) return false;
-    focusValue(value);
-  } else if (kind == QLatin1String("scope")) {
-    const ScopeId scope = g->findScope(toStd(rest));
-    if (!scope.isValid()) return false;
-    focusScope(scope);
-  } else {
-    return false;
-  }
+bool Selection::follow(const Target& target) {
+  if (const auto* node = std::get_if<NodeId>(&target)) return focusNode(*node);
+  if (const auto* value = std::get_if<ValueId>(&target)) return focusValue(*value);
+  if (const auto* scope = std::get_if<ScopeId>(&target)) return focusScope(*scope);
+  const auto* step = std::get_if<StepTarget>(&target);
+  if (!step || !m_debugger.trace()) return false;
+  m_debugger.jump(step->step);
   return true;
 }
 

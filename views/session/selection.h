@@ -5,6 +5,7 @@
 ///     selection.focusNode(node);            // every view follows focusChanged
 ///     selection.goBack();                   // the place before, with its step
 ///     selection.find("op:mm in:layers.3");  selection.walkHits(true);
+#include "views/base/target.h"
 #include "views/session/debugger.h"
 #include "views/session/opened_model.h"
 #include "views/session/search_query.h"
@@ -26,12 +27,13 @@ class Selection : public QObject {
   Selection(const OpenedModel& opened, Debugger& debugger, QObject* parent = nullptr);
 
   const Focus& focus() const { return m_focus; }
-  void focusNode(NodeId node);
-  void focusValue(ValueId value);
-  void focusScope(ScopeId scope);
+  // False where the open graph has none such.
+  bool focusNode(NodeId node);
+  bool focusValue(ValueId value);
+  bool focusScope(ScopeId scope);
   void clearFocus();
-  /// Follows "node:12", "value:linear_3", "scope:model.layers.0", "step:120"; false for anything else.
-  bool follow(const QString& target);
+  /// False for what is not in the open graph, and for a question.
+  bool follow(const Target& target);
 
   bool canGoBack() const { return m_historyAt > 0; }
   bool canGoForward() const { return m_historyAt + 1 < m_history.size(); }

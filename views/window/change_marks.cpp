@@ -44,13 +44,13 @@ ChangeMarks::ChangeMarks(const OpenedModel& opened, const Plans& plans, QAbstrac
 }
 
 void ChangeMarks::refresh() {
-  QSet<QString> targets;
+  QSet<Target> targets;
   const graph::Graph* graph = m_opened.graph();
   if (m_plans.diff() && graph) {
     for (const NodeId node : changedNodes(*m_plans.diff(), *graph)) {
-      targets.insert(QStringLiteral("node:%1").arg(node.raw()));
+      targets.insert(node);
       for (ScopeId scope = graph->node(node).scope; scope.isValid(); scope = graph->scope(scope).parent)
-        targets.insert(QStringLiteral("scope:%1").arg(toQ(graph->scope(scope).path)));
+        targets.insert(scope);
     }
   }
   if (targets == m_targets) return;
@@ -71,8 +71,8 @@ void ChangeMarks::announce(const QModelIndex& parent) {
 
 QVariant ChangeMarks::data(const QModelIndex& index, int role) const {
   const bool isMark = (role == Qt::DecorationRole || role == Qt::ToolTipRole) && index.column() == 0;
-  if (!isMark || m_targets.isEmpty() || !m_targets.contains(index.data(kTargetRole).toString()))
-    return QIdentityProxyModel::data(index, role);
+  const auto target = isMark && !m_targets.isEmpty() ? targetOf(index) : std::nullopt;
+  if (!target || !m_targets.contains(*target)) return QIdentityProxyModel::data(index, role);
   if (role == Qt::DecorationRole) return m_icon;
   const QString before = QIdentityProxyModel::data(index, role).toString();
   return before.isEmpty() ? tr("Changed from A to B") : before + QLatin1Char('\n') + tr("Changed from A to B");

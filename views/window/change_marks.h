@@ -5,6 +5,7 @@
 #include <QIdentityProxyModel>
 #include <QSet>
 
+#include "views/base/target.h"
 #include "views/session/plans.h"
 
 namespace cleave::views {
@@ -12,8 +13,7 @@ namespace cleave::views {
 class ChangeMarks : public QIdentityProxyModel {
   Q_OBJECT
  public:
-  /// Follows the branches and marks rows of `source` by their kTargetRole ("node:12",
-  /// "scope:model.layers.0").
+  /// Follows the branches and marks rows of `source` by their kTargetRole.
   ChangeMarks(const OpenedModel& opened, const Plans& plans, QAbstractItemModel* source, QObject* parent);
   QVariant data(const QModelIndex& index, int role) const override;
 
@@ -22,7 +22,7 @@ class ChangeMarks : public QIdentityProxyModel {
   void announce(const QModelIndex& parent);  ///< rows of any depth may carry other marks
   const OpenedModel& m_opened;
   const Plans& m_plans;
-  QSet<QString> m_targets;
+  QSet<Target> m_targets;
   QIcon m_icon;
 };
 

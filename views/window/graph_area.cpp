@@ -14,6 +14,7 @@
 #include "views/base/text.h"
 #include "views/graph/view/graph_view.h"
 #include "views/graph/view/picture.h"
+#include "views/panels/panel_parts.h"
 #include "views/window/branch_bar.h"
 #include "views/window/change_marks.h"
 #include "views/window/plan_strip.h"
@@ -89,7 +90,7 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
   layout->addWidget(new PlanStrip(session.opened(), session.plans(), session.jobs(), session.selection()));
   layout->addWidget(m_view, 1);
 
-  connect(m_breadcrumb, &QLabel::linkActivated, &session.selection(), &Selection::follow);
+  followLinks(*m_breadcrumb, session.selection());
   connect(&session.opened(), &OpenedModel::changed, this, &GraphArea::showModel);
   connect(&session.settings(), &Settings::changed, this, &GraphArea::updateBreadcrumb);
   connect(&session.debugger(), &Debugger::traceChanged, this, &GraphArea::showWholeStep);
@@ -247,9 +248,9 @@ void GraphArea::updateBreadcrumb() {
   if (focus.node.isValid()) parts << QStringLiteral("<b>%1</b>").arg(nodeName(*graph, focus.node).toHtmlEscaped());
   for (ScopeId scope = focus.scope; scope.isValid() && scope.index() != 0; scope = graph->scope(scope).parent) {
     const std::string& path = graph->scope(scope).path;
-    parts.prepend(link(QStringLiteral("scope:%1").arg(toQ(path)), toQ(path.substr(path.rfind('.') + 1))));
+    parts.prepend(link(scope, toQ(path.substr(path.rfind('.') + 1))));
   }
-  parts.prepend(link(QStringLiteral("scope:"), m_session.title()));
+  parts.prepend(link(ScopeId(0), m_session.title()));
   m_breadcrumb->setText(QStringLiteral("<style>a{text-decoration:none}</style>") + parts.join(QStringLiteral(" › ")));
 }
 

@@ -97,6 +97,7 @@ class MainWindow : public QMainWindow {
   QWidget* makeLayersPanel();
   QWidget* makeNodesPanel();
   QWidget* makeLogPanel();
+  void followRow(const QModelIndex& row);
   void showFocusedRow(TablePanel& table);
   QDockWidget* dock(const QString& name) const { return m_docks.at(name); }
 

@@ -164,11 +164,9 @@ QWidget* MainWindow::makeModulesPanel() {
   const auto isShowing = std::make_shared<bool>(false);  // the tree follows the focus: not the user's choice
   connect(tree->selectionModel(), &QItemSelectionModel::currentRowChanged, panel,
           [=, this](const QModelIndex& current) {
-            if (!*isShowing && tree->hasFocus() && current.isValid())
-              m_session.selection().follow(current.data(kTargetRole).toString());
+            if (!*isShowing && tree->hasFocus() && current.isValid()) followRow(current);
           });
-  connect(tree, &QTreeView::clicked, panel,
-          [this](const QModelIndex& index) { m_session.selection().follow(index.data(kTargetRole).toString()); });
+  connect(tree, &QTreeView::clicked, panel, [this](const QModelIndex& index) { followRow(index); });
   const auto showState = [=, this] { model->setState(m_session.debugger().state()); };
   (new RefreshTimer(panel, showState, kTablesRefreshMs))
       ->follow(m_session.debugger(), {&Debugger::stepChanged})
@@ -185,9 +183,13 @@ QWidget* MainWindow::makeModulesPanel() {
   return panel;
 }
 
+void MainWindow::followRow(const QModelIndex& row) {
+  if (const auto target = targetOf(row)) m_session.selection().follow(*target);
+}
+
 void MainWindow::showFocusedRow(TablePanel& table) {
   const NodeId node = m_session.selection().focus().node;
-  table.showTarget(node.isValid() ? QStringLiteral("node:%1").arg(node.raw()) : QString());
+  table.showTarget(node.isValid() ? std::optional<Target>(node) : std::nullopt);
 }
 
 QWidget* MainWindow::makeLayersPanel() {

@@ -7,6 +7,7 @@
 #include "solve/cost/memory_parts.h"
 #include "views/base/text.h"
 #include "views/panels/figures.h"
+#include "views/panels/panel_parts.h"
 #include "views/panels/rich_text.h"
 
 namespace cleave::views {
@@ -24,8 +25,7 @@ QString splitText(const plan::Shares& shares) {
 QString wholeHtml(const std::vector<plan::WholeLayers>& layers) {
   QString html = toQ(plan::wholeText(layers));
   for (const plan::WholeLayers& same : layers)
-    html.replace(toQ(plan::toText(same)),
-                 link(QStringLiteral("node:%1").arg(same.first.raw()), toQ(plan::toText(same))));
+    html.replace(toQ(plan::toText(same)), link(same.first, toQ(plan::toText(same))));
   return html;
 }
 
@@ -73,7 +73,7 @@ PlanStrip::PlanStrip(const OpenedModel& opened, const Plans& plans, const Jobs& 
   setMinimumWidth(1);
   setTextInteractionFlags(Qt::TextBrowserInteraction);
   setAccessibleName(tr("Plan"));
-  connect(this, &QLabel::linkActivated, &selection, &Selection::follow);
+  followLinks(*this, selection);
   connect(&plans, &Plans::planChanged, this, &PlanStrip::refresh);
   connect(&opened, &OpenedModel::changed, this, &PlanStrip::refresh);
   connect(&jobs, &Jobs::activityChanged, this, &PlanStrip::refresh);

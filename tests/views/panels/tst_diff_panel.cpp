@@ -84,7 +84,7 @@ void TestDiffPanel::modelIsConsistent() {
   QVERIFY(!at(0, DiffModel::Before, kPlacementRole).isValid());
   QVERIFY(at(2, DiffModel::Before, kPlacementRole).value<MaybePlacement>() == rules::Placement::split(1));
   QVERIFY(at(0, DiffModel::Name, Qt::ToolTipRole).toString().contains(QStringLiteral("model.layers.3.up")));
-  QVERIFY(at(0, DiffModel::Name, kTargetRole).toString().startsWith(QStringLiteral("node:")));
+  QVERIFY(std::holds_alternative<NodeId>(at(0, DiffModel::Name, kTargetRole).value<Target>()));
   model.setRows({});
   QCOMPARE(model.rowCount(), 0);
 }

@@ -19,6 +19,8 @@ namespace {
 const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
 constexpr int kPatience = 60'000;
 
+QString hrefOf(const Target& target) { return QStringLiteral("href=\"%1\"").arg(toLink(target)); }
+
 void openLlama(Session& session) {
   session.settings().setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
@@ -85,10 +87,10 @@ void TestExplainPanels::figuresAndTheirChanges() {
 void TestExplainPanels::namesInProseBecomeLinks() {
   const auto graph = testing::smallGraph();
   const QString html = proseHtml("`linear_0` of `model.layers.0.up` and `model.layers.1` but <not> `this`.", *graph);
-  QVERIFY(html.contains(QStringLiteral("href=\"value:linear_0\"")));
+  QVERIFY(html.contains(hrefOf(graph->findValue("linear_0"))));
   const NodeId layer = graph->value(graph->findValue("linear_0")).producer;
-  QVERIFY(html.contains(QStringLiteral("href=\"node:%1\"").arg(layer.raw())));  // the module's layer itself
-  QVERIFY(html.contains(QStringLiteral("href=\"scope:model.layers.1\"")));
+  QVERIFY(html.contains(hrefOf(layer)));  // the module's layer itself
+  QVERIFY(html.contains(hrefOf(graph->findScope("model.layers.1"))));
   QVERIFY(html.contains(QStringLiteral("&lt;not&gt; this.")));
   QCOMPARE(proseHtml("an odd ` quote", *graph), QStringLiteral("an odd  quote"));
 }
@@ -107,8 +109,8 @@ void TestExplainPanels::chainEndsWithTheAlternatives() {
                       true,
                       {"row: needs its input split"}};
   const QString html = whyChain({first, last}, *graph, kColors);
-  QVERIFY(html.contains(QStringLiteral("value:relu_0")));
-  QCOMPARE(html.count(QStringLiteral("value:linear_0")), 2);
+  QVERIFY(html.contains(hrefOf(relu)));
+  QCOMPARE(html.count(hrefOf(linear)), 2);
   QVERIFY(html.contains(QStringLiteral("or row: needs its input split")));
 }
 
@@ -191,7 +193,7 @@ void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
   QCOMPARE(text.offers.size(), std::size_t(2));
   QVERIFY(!text.offers[0].button.isEmpty());
   QVERIFY(text.offers[1].button.isEmpty());  // nobody can lift arithmetic
-  QVERIFY(text.offers[1].html.contains(QStringLiteral("node:%1").arg(layer.raw())));
+  QVERIFY(text.offers[1].html.contains(hrefOf(layer)));
 
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);

@@ -48,7 +48,7 @@ void TestPanelModels::modulesFoldEqualNeighboursIntoStacks() {
   const auto graph = testing::smallGraph();
   const QModelIndex found = model.indexOf(graph->findScope("model.layers.2.up"));
   QVERIFY(found.isValid());
-  QCOMPARE(model.data(found, kTargetRole).toString(), QStringLiteral("scope:model.layers.2.up"));
+  QVERIFY(targetOf(found) == std::optional<Target>(graph->findScope("model.layers.2.up")));
   QCOMPARE(model.parent(model.parent(found)), stack);
 }
 
@@ -181,7 +181,7 @@ void TestPanelModels::layersShowLocalShapes() {
   model.setPlan(plan);
   QCOMPARE(model.index(0, LayersModel::Weight).data().toString(), QStringLiteral("16×8"));
   QCOMPARE(model.index(0, LayersModel::Local).data().toString(), QStringLiteral("8×8"));
-  QCOMPARE(model.index(0, LayersModel::Name).data(kTargetRole).toString(), QStringLiteral("node:3"));
+  QVERIFY(targetOf(model.index(0, LayersModel::Name)) == std::optional<Target>(NodeId(3)));
   model.setPlan(nullptr);
   QCOMPARE(model.rowCount(), 0);
 }

@@ -149,11 +149,11 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
   preflight.whole.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});
   preflight.wholeBytes = (96 << 20) + 4096;
   const QString html = preflightText(preflight, *graph, 2, kColors);
-  const QString target = QStringLiteral("href=\"node:%1\"").arg(layer.raw());
+  const QString target = QStringLiteral("href=\"%1\"").arg(toLink(layer));
   QCOMPARE(html.count(target), 4);
   // Heads come first: they are what a count of split layers hides.
   QVERIFY(html.indexOf(QStringLiteral("3 heads do not divide")) < html.indexOf(QStringLiteral("It matters.")));
-  QVERIFY(html.contains(QStringLiteral("value:linear_1")));
+  QVERIFY(html.contains(valueLink(*graph, graph->findValue("linear_1"))));
   QVERIFY(html.contains(QStringLiteral("It matters.")) && html.contains(QStringLiteral("×3")));
   QVERIFY(html.contains(QStringLiteral("do not divide by 2 ranks")) && html.contains(QStringLiteral("96\u00a0MiB")));
   QVERIFY(html.contains(QStringLiteral("&lt;odd&gt;")));

@@ -132,8 +132,8 @@ void TestSession::focusHistoryGoesBackAndForward() {
   Session session;
   open(session);
   session.selection().focusNode(NodeId(5));
-  QVERIFY(session.selection().follow(QStringLiteral("node:9")));
-  QVERIFY(session.selection().follow(QStringLiteral("scope:")));
+  QVERIFY(session.selection().follow(NodeId(9)));
+  QVERIFY(session.selection().follow(ScopeId(0)));
   QVERIFY(session.selection().canGoBack());
   session.selection().goBack();
   QCOMPARE(session.selection().focus().node, NodeId(9));
@@ -142,8 +142,8 @@ void TestSession::focusHistoryGoesBackAndForward() {
   QVERIFY(!session.selection().canGoBack());
   session.selection().goForward();
   QCOMPARE(session.selection().focus().node, NodeId(9));
-  for (const char* bad : {"node:999999999", "value:none", "scope:no.where", "step:x", "", "else:1"})
-    QVERIFY(!session.selection().follow(QString::fromLatin1(bad)));
+  const Target bad[] = {NodeId(999'999'999), ValueId(), ScopeId(999'999'999), WhyNotTarget{rules::Strategy::Whole}};
+  for (const Target& target : bad) QVERIFY(!session.selection().follow(target));
 }
 
 void TestSession::breakpointStopsTheWalk() {
@@ -174,7 +174,7 @@ void TestSession::explainsLayersAndModules() {
   QVERIFY(layer.title.contains(QStringLiteral("column")));
   QVERIFY(layer.html.contains(QStringLiteral("chosen")));
   QVERIFY(!layer.pins.empty());
-  session.selection().follow(QStringLiteral("scope:"));
+  session.selection().follow(ScopeId(0));
   QVERIFY(decisionText(sources, colors).html.contains(QStringLiteral("layers")));
   QVERIFY(conflictText(session.plans(), session.debugger(), colors).contains(QStringLiteral("no conflict")));
 }

@@ -131,10 +131,12 @@ class TestWindowFollow : public QObject {
     openModel(window);
     Session& session = window.session();
     window.graphArea().view().zoomTo(1.5);
-    for (const char* target : {"value:linear_0", "step:7", "value:linear_9", "step:40", "value:linear_3"}) {
-      QVERIFY(session.selection().follow(QLatin1String(target)));
+    const auto named = [&](const char* name) { return Target(session.opened().graph()->findValue(name)); };
+    for (const Target& target :
+         {named("linear_0"), Target(StepTarget{7}), named("linear_9"), Target(StepTarget{40}), named("linear_3")}) {
+      QVERIFY(session.selection().follow(target));
       settle(window);
-      QVERIFY2(showsFocus(window), target);
+      QVERIFY2(showsFocus(window), qPrintable(toLink(target)));
       QCOMPARE(window.graphArea().view().zoom(), 1.5);
     }
     window.raiseDock(QStringLiteral("Search"));
@@ -148,7 +150,7 @@ class TestWindowFollow : public QObject {
       settle(window);
       QVERIFY2(isOnScreen(step), QTest::toString(step));
     }
-    QVERIFY(session.selection().follow(QStringLiteral("value:linear_0")));  // decided long before
+    QVERIFY(session.selection().focusValue(session.opened().graph()->findValue("linear_0")));  // decided long before
     const StepId decided = session.debugger().state()->assignedAt[session.selection().focus().node.index()] + 1;
     QVERIFY(decided < session.debugger().wantedStep());
     QVERIFY(isOnScreen(decided));

@@ -144,7 +144,7 @@ class TestWindowKeys : public QObject {
     Session& session = window.session();
     window.raiseDock(QStringLiteral("Nodes"));
     TablePanel* panel = tablePanel(window, "Filter operators");
-    session.selection().follow(QStringLiteral("value:linear_2"));
+    session.selection().focusValue(session.opened().graph()->findValue("linear_2"));
     settle(window);
     const auto current = [&] { return panel->table()->currentIndex().siblingAtColumn(0).data().toString(); };
     QTRY_COMPARE(current(), QStringLiteral("linear_2"));
