@@ -9,6 +9,7 @@
 ///
 ///     cleave-bench              every case
 ///     cleave-bench solve        the cases whose name contains "solve"
+///     cleave-bench view         the window against its limits (VIEWS.md, sections 6 and 8)
 ///     cleave-bench --smoke      each measurement once, on small inputs where a case has them: that all of them still
 ///     run cleave-bench --list
 #include "base/result.h"
@@ -37,12 +38,18 @@ class Bench {
   double measure(std::string_view name, const std::function<void()>& work, int runs = 5);
   /// The same, but the least of the times: what the work costs while nothing else wants the processor.
   double least(std::string_view name, const std::function<void()>& work, int runs);
+  /// Reports a number beside the most that it should be; the case fails where it is three times as much.
+  void hold(std::string_view name, double number, double limit);
+  /// The median, held against the limit in milliseconds.
+  void hold(std::string_view name, double limitMs, const std::function<void()>& work, int runs);
   void report(std::string_view name, double number) { m_numbers.emplace_back(name, number); }
   void report(std::string_view name, std::int64_t number) { m_numbers.emplace_back(name, number); }
   void report(std::string_view name, std::uint64_t number) { report(name, static_cast<std::int64_t>(number)); }
   void report(std::string_view name, int number) { report(name, static_cast<std::int64_t>(number)); }
   void report(std::string_view name, std::string text) { m_numbers.emplace_back(name, std::move(text)); }
   const std::vector<std::pair<std::string, Number>>& numbers() const { return m_numbers; }
+  /// The names of what is far over its limit.
+  const std::vector<std::string>& excesses() const { return m_excesses; }
 
  private:
   /// Milliseconds of each run, ascending.
@@ -53,6 +60,7 @@ class Bench {
   }
   bool m_isSmoke;
   std::vector<std::pair<std::string, Number>> m_numbers;
+  std::vector<std::string> m_excesses;
 };
 
 /// The value, or the end of the case with the error's sentence.

@@ -1,6 +1,8 @@
 #include "base/json.h"
 #include "tests/bench/bench.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -25,6 +27,18 @@ std::vector<double> Bench::timesOf(const std::function<void()>& work, int runs) 
 double Bench::measure(std::string_view name, const std::function<void()>& work, int runs) {
   const auto times = timesOf(work, runs);
   return reported(name, times[times.size() / 2]);
+}
+
+void Bench::hold(std::string_view name, double number, double limit) {
+  constexpr double kTolerated = 3;  // a machine may be slow or busy, but not that much
+  report(name, number);
+  report(fmt::format("{}_limit", name), limit);
+  if (!m_isSmoke && number > kTolerated * limit) m_excesses.emplace_back(name);
+}
+
+void Bench::hold(std::string_view name, double limitMs, const std::function<void()>& work, int runs) {
+  const auto times = timesOf(work, runs);
+  hold(name, times[times.size() / 2], limitMs);
 }
 
 double Bench::least(std::string_view name, const std::function<void()>& work, int runs) {
@@ -78,6 +92,10 @@ bool runCase(const Case& c, const Wanted& wanted) {
     } catch (const std::exception& error) {
       succeeded = false;
       line["error"] = error.what();
+    }
+    for (const std::string& name : bench.excesses()) {
+      succeeded = false;
+      line["far_over_limit"].push_back(name);
     }
     for (const auto& [name, number] : bench.numbers()) {
       std::visit([&, &key = name](const auto& value) { line[key] = value; }, number);
