@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "pipeline/check_plan.h"
-#include "plan/plan_file.h"
+#include "program/rank_program.h"
 
 namespace cleave::cli {
 namespace {
@@ -25,7 +25,7 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
 
 Result<int> checkFile(const std::string& file) {
   const Progress progress = consoleProgress();
-  CLEAVE_TRY(const std::string planText, readTextFile(file, plan::kPlanLimits.bytes));
+  CLEAVE_TRY(const std::string planText, readTextFile(file, program::kPlanLimits.bytes));
   const auto check = pipeline::checkPlan(planText, progress);
   endProgress();
   if (!check && check.error().code == ErrorCode::BadInput)

@@ -1,5 +1,7 @@
 #pragma once
 /// The GPUs that ranks started here may use. No CUDA is loaded to find out.
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,5 +13,9 @@ std::vector<std::string> visibleGpus(int present, const char* cudaVisibleDevices
 /// The same for this process and machine (from the driver's device files).
 std::vector<std::string> visibleGpus();
 int localGpuCount();
+
+/// Free bytes of the fullest of the first `gpus` GPUs that this process may use, as the driver's NVML says; nullopt
+/// where it does not.
+std::optional<std::int64_t> leastFreeGpuMemory(int gpus);
 
 }  // namespace cleave::launch

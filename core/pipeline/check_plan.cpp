@@ -2,8 +2,8 @@
 
 #include "pipeline/plan_again.h"
 #include "plan/demands.h"
+#include "plan/plan.h"
 #include "plan/plan_fields.h"
-#include "plan/plan_file.h"
 #include "solve/checker.h"
 
 #include <array>
@@ -63,10 +63,10 @@ std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
   auto model = std::make_shared<Model>();
   model->info = plan.model;
   model->aten = plan.graph;
-  for (const plan::ParameterPlan& parameter : plan.parameters) {
+  for (const program::ParameterShards& parameter : plan.parameters) {
     for (const auto& pieces : parameter.piecesByRank) {
       if (pieces.empty() || pieces.front().file.empty()) continue;
-      const plan::Piece& piece = pieces.front();
+      const program::ShardPiece& piece = pieces.front();
       model->folder.tensors.emplace(piece.tensor,
                                     formats::StoredTensor{{parameter.storedDtype, parameter.type.shape}, piece.file});
     }
@@ -133,7 +133,7 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
         fmt::format("With the plan's own settings it cannot be made again: {}", again.error().message));
     return check;
   }
-  CLEAVE_TRY(const nlohmann::json file, parseJson(text, "The plan", plan::kPlanLimits));
+  CLEAVE_TRY(const nlohmann::json file, parseJson(text, "The plan", program::kPlanLimits));
   const std::span<const std::string_view> leftOut =
       check.unchecked.empty() ? std::span<const std::string_view>(plan::kMeasuredFields) : kFieldsOfTheFolder;
   const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);

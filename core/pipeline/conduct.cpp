@@ -14,7 +14,7 @@ std::string textOf(std::string_view kind, std::int64_t bytes) { return fmt::form
 
 std::int64_t largestPart(const plan::Plan& plan) {
   std::int64_t bytes = 0;
-  for (const plan::ParameterPlan& parameter : plan.parameters)
+  for (const program::ParameterShards& parameter : plan.parameters)
     bytes = std::max(bytes, graph::sizeInBytes({parameter.type.dtype, parameter.localShape}));
   return bytes;
 }
@@ -59,7 +59,7 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
 }
 
 void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
-  const std::int64_t shard = m_readsWeights ? plan::shardBytes(m_plan, rank) : 0;
+  const std::int64_t shard = m_readsWeights ? program::shardBytes(m_plan.parameters, rank) : 0;
   if (result.bytesRead != shard) {
     found.push_back(fmt::format("Rank {} read {} bytes of weights and its part of the shard map has {}.", rank,
                                 result.bytesRead, shard));

@@ -1,7 +1,7 @@
 #include "pipeline/pipeline.h"
 
+#include "base/machine_memory.h"
 #include "base/quantities.h"
-#include "launch/machine_memory.h"
 
 namespace cleave::pipeline {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::int64_t kOwnBytes = 120 << 20, kSharedBytes = 72 << 20;
 constexpr std::int64_t kOnGpuBytes = 1 << 30;
 
 void compareWithMachine(MemoryCheck& check, const std::string& need) {
-  if (const std::int64_t available = launch::machineMemory().available; available > 0) check.available = available;
+  if (const std::int64_t available = machineMemory().available; available > 0) check.available = available;
   check.text = check.available ? fmt::format("{}, and {} are free here.", need, bytesText(*check.available))
                                : fmt::format("{}; how much is free here is not known.", need);
 }

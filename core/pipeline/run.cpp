@@ -47,7 +47,7 @@ Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, c
   options.ranks = 1;
   options.seed = split.seed;
   options.record = false;
-  options.cost.memoryBudget = plan::kMaxSize;  // it runs here, on no device of a profile
+  options.cost.memoryBudget = program::kMaxSize;  // it runs here, on no device of a profile
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
   return planModel(model, solved);
 }

@@ -4,7 +4,7 @@
 #include "formats/weight_files.h"
 #include "graph/graph.h"
 #include "plan/demands.h"
-#include "plan/plan_file.h"
+#include "plan/plan.h"
 
 namespace cleave::pipeline {
 namespace {

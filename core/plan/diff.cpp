@@ -1,7 +1,7 @@
 #include "plan/diff.h"
 
+#include "base/json_writer.h"
 #include "base/quantities.h"
-#include "plan/json_writer.h"
 #include "solve/problem/form.h"
 
 #include <algorithm>

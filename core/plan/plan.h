@@ -3,33 +3,18 @@
 ///
 ///   annotate  solution → layer plans (column / row / vocab, flags as Optimum names them)
 ///   replace   ATen graph + solution → rank program: the same operators with local shapes, collectives as explicit
-///   nodes shard map parameter → what each rank reads from which file predict   memory per rank by category, traffic
-///   per collective
+///   nodes
+///   shard map parameter → what each rank reads from which file
+///   predict   memory per rank by category, traffic per collective
 ///
 /// The rank program is a `graph::Graph` whose types are one rank's; all ranks run the same program. A node's `origin`
-/// is the node of the ATen graph it stands for. On one rank it is the ATen graph itself. Its own operators, with the
-/// collectives each performs (`collectivesOf`), n being the bytes of the whole tensor:
-///
-/// | operator                                                         | meaning | collectives |
-/// |------------------------------------------------------------------|------------------------------------------------------------------|-------------|
-/// | `cleave::all_reduce(x)`                                           | sum over ranks; may reuse x's memory, which
-/// nothing reads after   | 1 all_reduce of x | | `cleave::all_gather(x, dim)`                                      |
-/// concatenation of the ranks' parts along dim                      | 1 all_gather of the result | |
-/// `cleave::reduce_scatter(x, dim)`                                  | sum over ranks, each keeps its part of dim | 1
-/// reduce_scatter of x | | `cleave::shard(x, dim)`                                           | this rank's part of a
-/// tensor that every rank holds whole          | none | | `cleave::vocab_embedding(weight, ids, vocab, padding_idx)` |
-/// rows of this rank's vocabulary part (rank r holds rows from r * weight.size(0)); zeros for other ids: a partial sum
-/// that all_reduce / reduce_scatter completes | none | | `cleave::vocab_cross_entropy(logits, target, class_weights,
-/// reduction, ignore_index, label_smoothing, vocab)` | loss from logits [N, local] split on the vocabulary, columns
-/// from `vocab` on are padding | 3 all_reduce of N reals each: row maxima (max), sums of exponentials (sum), target
-/// logits (sum); the reals are f32, f64 for f64 logits | | `cleave::moe_experts(hidden, topk_ids, topk_weights,
-/// gate_up, down, activation)` | see graph/operators.h; on a part of each expert's features a partial sum | none | |
-/// `cleave::local_experts(..., activation, experts)`                 | the same with this rank's experts out of
-/// `experts` (rank r holds those from r * gate_up.size(0)): a partial sum | none | | `cleave::grad_all_reduce(x)` |
-/// identity forward, all-reduce of the gradient backward (Megatron's f) | none forward |
+/// is the node of the ATen graph it stands for. On one rank it is the ATen graph itself. Its own operators stand in
+/// program/operators.h.
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 #include "plan/shares.h"
+#include "program/operators.h"
+#include "program/rank_program.h"
 #include "solve/engine.h"
 
 #include <cstdint>
@@ -44,16 +29,10 @@ using graph::Graph;
 using graph::NodeId;
 using graph::Shape;
 using graph::ValueId;
+using program::ParameterShards;
+using program::ShardMap;
+using program::ShardPiece;
 using rules::Placement;
-
-inline constexpr std::string_view kAllReduce = "cleave::all_reduce";
-inline constexpr std::string_view kAllGather = "cleave::all_gather";
-inline constexpr std::string_view kReduceScatter = "cleave::reduce_scatter";
-inline constexpr std::string_view kShard = "cleave::shard";
-inline constexpr std::string_view kVocabEmbedding = "cleave::vocab_embedding";
-inline constexpr std::string_view kVocabCrossEntropy = "cleave::vocab_cross_entropy";
-inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
-inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
 
 struct LayerPlan {
   std::string name;  ///< module scope, as in the weight names: "model.layers.0.mlp.up_proj"
@@ -79,35 +58,6 @@ struct CollectivePlan {
   rules::CollectiveKind kind = rules::CollectiveKind::AllReduce;
   std::int64_t bytes = 0;  ///< bytes of the whole tensor being reduced, gathered or scattered (not of one rank's part)
   NodeId programNode;      ///< node of the rank program that executes it
-};
-
-/// One collective that an operator performs; `bytes` as in CollectivePlan.
-struct Collective {
-  rules::CollectiveKind kind = rules::CollectiveKind::AllReduce;
-  std::int64_t bytes = 0;
-  bool operator==(const Collective&) const = default;
-};
-/// What a node of a rank program performs, in order; empty for most. What ranks count must equal these.
-std::vector<Collective> collectivesOf(const Graph& program, NodeId node);
-
-/// One contiguous-per-row region of a checkpoint tensor: [start, start+length) of dimension `dim`; the whole tensor
-/// when dim < 0.
-struct Piece {
-  std::string tensor;  ///< name in the checkpoint (a tied parameter's canonical name may differ from the parameter's)
-  std::string file;    ///< relative to the model folder; empty: not in any checkpoint (to be initialised)
-  int dim = -1;
-  std::int64_t start = 0;
-  std::int64_t length = 0;
-  bool operator==(const Piece&) const = default;
-};
-
-struct ParameterPlan {
-  std::string name;
-  graph::TensorType type;                            ///< whole, in the dtype it has in the program
-  graph::DType storedDtype = graph::DType::Float32;  ///< in the checkpoint
-  Shape localShape;
-  Placement placement;
-  std::vector<std::vector<Piece>> piecesByRank;  ///< per rank, concatenated along the split dimension in order
 };
 
 /// Bytes on one rank, per category, for one step of the program. Every rank holds the same.
@@ -155,7 +105,7 @@ struct Plan {
   std::vector<ValueId> programValueOf;  ///< ATen value → program value that holds it as the solution places it (after
                                         ///< its layer's collectives)
   std::vector<CollectivePlan> collectives;
-  std::vector<ParameterPlan> parameters;  ///< in name order
+  ShardMap parameters;
   MemoryPrediction memory;
   solve::CostSettings costSettings;  ///< the device and use that `cost` is for
   solve::PlanCost cost;              ///< predicted time of a step and bytes of a rank
@@ -204,11 +154,6 @@ Result<Plan> makePlan(const PlanRequest& request);
 /// What one rank holds that runs the whole model: the program on one rank is the ATen graph itself.
 MemoryPrediction unsplitMemory(const Plan& plan);
 
-/// Parameters with at least one piece that lies in no checkpoint file, in name order.
-std::vector<std::string> missingParameters(const Plan& plan);
-/// Payload bytes that a rank reads from the checkpoint: exactly its pieces, in the stored dtype.
-std::int64_t shardBytes(const Plan& plan, int rank);
-
 /// Layers whose weights stay whole because that costs less, a sentence for equal ones; what else stays whole is a
 /// warning.
 std::vector<std::string> wholeByChoice(const Plan& plan);
@@ -224,11 +169,12 @@ std::map<rules::CollectiveKind, Traffic> trafficByKind(const Plan& plan);
 /// Schema "cleave.plan/1" (the contract of `cleave-cli plan --json`), deterministic but for `timings_ms`.
 /// Holds the rank program too, so that `cleave-rank` needs nothing else but the weights.
 std::string toJson(const Plan& plan);
-/// Reads a plan file again (layout: plan_json.cpp). Foreign input: bounded and versioned; operators only of the
-/// namespaces aten and cleave, the latter from the table above with arguments and shapes that fit; pieces inside the
-/// model folder and inside their parameters; collectives and types as the program has them. The memory prediction is
+/// Reads a plan file again (layout: plan_json.cpp). Foreign input: bounded and versioned; the rank program as
+/// program::rankProgramFromJson checks it; collectives and types as the program has them. The memory prediction is
 /// computed again.
 Result<Plan> planFromJson(std::string_view text);
+/// The same of a file; errors name it.
+Result<Plan> readPlanFile(const fs::path& file);
 
 /// Why `optimal` chose this plan, by time and memory: "the fastest of all plans", "holds least for the whole step of
 /// all plans within 1 % of the fastest that need no more in all; the fastest takes …"; with what is not proved. Empty

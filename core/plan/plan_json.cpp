@@ -1,6 +1,6 @@
-#include "base/digest.h"
-#include "plan/graph_writer.h"
-#include "plan/plan_file.h"
+#include "base/json_writer.h"
+#include "graph/graph_writer.h"
+#include "plan/plan.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
 #include "solve/cost/memory_parts.h"
@@ -173,40 +173,6 @@ void writeMemory(JsonWriter& json, const Plan& plan) {
   json.endObject();
 }
 
-void writePiece(JsonWriter& json, const ParameterPlan& parameter, int rank, const Piece& piece) {
-  const Shape& shape = parameter.type.shape;
-  const bool isWhole = piece.dim < 0;
-  json.beginObject();
-  json.key("rank").value(rank);
-  json.key("tensor").value(piece.tensor);
-  json.key("file").value(piece.file);
-  json.key("dim").value(isWhole && !shape.empty() ? 0 : piece.dim);
-  json.key("start").value(piece.start);
-  json.key("length").value(!isWhole ? piece.length : shape.empty() ? 1 : shape[0]);
-  json.endObject();
-}
-
-void writeParameters(JsonWriter& json, const Plan& plan) {
-  json.key("parameters").beginArray();
-  for (const ParameterPlan& parameter : plan.parameters) {
-    json.beginObject();
-    json.key("name").value(parameter.name);
-    json.key("dtype").value(graph::toText(parameter.type.dtype));
-    json.key("stored_dtype").value(graph::toText(parameter.storedDtype));
-    json.key("shape").values(parameter.type.shape);
-    json.key("local_shape").values(parameter.localShape);
-    json.key("placement").value(parameter.placement.text());
-    json.key("pieces").beginArray();
-    for (std::size_t rank = 0; rank < parameter.piecesByRank.size(); ++rank) {
-      for (const Piece& piece : parameter.piecesByRank[rank])
-        writePiece(json, parameter, static_cast<int>(rank), piece);
-    }
-    json.endArray();
-    json.endObject();
-  }
-  json.endArray();
-}
-
 void writeValues(JsonWriter& json, const Plan& plan) {
   const Graph& graph = *plan.graph;
   json.key("values").beginArray();
@@ -235,7 +201,7 @@ void writeValues(JsonWriter& json, const Plan& plan) {
 std::string toJson(const Plan& plan) {
   JsonWriter json;
   json.beginObject();
-  json.key("schema").value(kPlanSchema);
+  json.key("schema").value(program::kPlanSchema);
   writeModel(json, plan.model);
   json.key("ranks").value(plan.ranks);
   json.key("engine").value(solve::toText(plan.engine));
@@ -250,21 +216,12 @@ std::string toJson(const Plan& plan) {
   writeShares(json, plan.shares, *plan.graph);
   writeCollectives(json, plan);
   writeMemory(json, plan);
-  writeParameters(json, plan);
+  program::writeParameters(json, plan.parameters);
   writeValues(json, plan);
-  writeGraph(json.key("program"), *plan.program);
-  writeGraph(json.key("graph"), *plan.graph);
+  graph::writeGraph(json.key("program"), *plan.program);
+  graph::writeGraph(json.key("graph"), *plan.graph);
   json.endObject();
   return std::move(json).take();
-}
-
-std::uint64_t digestOf(const Plan& plan) {
-  Plan common = plan;
-  common.model.source.clear();
-  common.timings = {};
-  Digest digest;
-  digest.add(toJson(common));
-  return digest.value();
 }
 
 }  // namespace cleave::plan

@@ -1,24 +1,20 @@
-#include "base/checked.h"
 #include "base/json.h"
-#include "formats/weight_files.h"
 #include "graph/json.h"
 #include "graph/operators.h"
 #include "graph/type_text.h"
 #include "plan/demands.h"
-#include "plan/plan_file.h"
-#include "plan/program_check.h"
+#include "plan/plan.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
 #include "plan/steps.h"
+#include "program/check.h"
 #include "solve/problem/device_profile.h"
 
 #include <unordered_map>
-#include <unordered_set>
 
 namespace cleave::plan {
 namespace {
 
-constexpr IntegerRange kSizes{0, kMaxSize};
 constexpr std::size_t kMaxTexts = 10'000;  // warnings, demands
 
 class PlanReader {
@@ -26,14 +22,13 @@ class PlanReader {
   explicit PlanReader(const JsonObject& root) : m_root(root) {}
 
   Result<Plan> read() && {
-    CLEAVE_TRY_VOID(readSchema());
+    CLEAVE_TRY_VOID(readProgram());
     CLEAVE_TRY_VOID(readHead());
     CLEAVE_TRY_VOID(readFigures());
     CLEAVE_TRY_VOID(readCostSettings());
-    CLEAVE_TRY_VOID(readGraphs());
+    CLEAVE_TRY_VOID(readGraph());
     CLEAVE_TRY_VOID(readValues());
     CLEAVE_TRY_VOID(readLayers());
-    CLEAVE_TRY_VOID(readParameters());
     CLEAVE_TRY_VOID(readCollectives());
     m_plan.solution = std::make_shared<const solve::Solution>(std::move(m_solution));
     m_plan.memory = predictMemory(*m_plan.program, m_plan.parameters);
@@ -44,46 +39,37 @@ class PlanReader {
   }
 
  private:
-  Result<void> readSchema() {
-    CLEAVE_TRY(const std::string schema, m_root.text("schema"));
-    CLEAVE_TRY(const bool isSolved, m_root.flag("solved", true));
-    if (!isSolved)
-      return fail(ErrorCode::BadInput,
-                  "The file holds no plan: it says why none was found. Make one with `cleave-cli plan`.");
-    if (schema == kPlanSchema) return {};
-    if (schema.starts_with("cleave.plan/")) {
-      return fail(
-          ErrorCode::BadInput,
-          "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
-          quotedText(schema), kPlanSchema);
-    }
-    return fail(ErrorCode::BadInput, "The file is no plan: its schema is {}, expected \"{}\".", quotedText(schema),
-                kPlanSchema);
-  }
-
   static Result<std::optional<Femtoseconds>> timeOrNull(const JsonObject& fields, const char* key) {
     if (!fields.has(key)) return std::optional<Femtoseconds>();
     return readTime(fields, key);
   }
 
+  Result<void> readProgram() {
+    CLEAVE_TRY(program::RankProgram program, program::rankProgramFromJson(m_root));
+    m_plan.model.source = std::move(program.source);
+    m_plan.ranks = program.ranks;
+    m_plan.seed = program.seed;
+    m_plan.program = std::move(program.graph);
+    m_plan.parameters = std::move(program.parameters);
+    for (ValueId id : idRange<ValueId>(m_plan.program->values.size()))
+      m_inProgram.emplace(m_plan.program->value(id).name, id);
+    return {};
+  }
+
   Result<void> readHead() {
     CLEAVE_TRY(const JsonObject model, m_root.object("model"));
-    CLEAVE_TRY(m_plan.model.source, model.text("source"));
     CLEAVE_TRY(m_plan.model.architecture, model.text("architecture"));
     CLEAVE_TRY(m_plan.model.modelType, model.text("model_type"));
     CLEAVE_TRY(m_plan.model.dtype, model.word("dtype", graph::parseDType));
-    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", {1, kMaxSize}));
-    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", {1, kMaxSize}));
+    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", {1, program::kMaxSize}));
+    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", {1, program::kMaxSize}));
     CLEAVE_TRY(m_plan.model.hasMask, model.flag("mask"));
     CLEAVE_TRY(m_plan.model.hasLoss, model.flag("loss"));
-    CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, kMaxSize}));
+    CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
     CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
-    CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", {1, kMaxRanks}));
-    m_plan.ranks = static_cast<int>(ranks);
     CLEAVE_TRY(m_plan.engine, m_root.word("engine", solve::parseEngine));
     CLEAVE_TRY(m_plan.menu, m_root.word("menu", rules::parseMenu));
     CLEAVE_TRY(m_plan.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));
-    CLEAVE_TRY(m_plan.seed, m_root.count("seed"));
     CLEAVE_TRY(m_plan.warnings, m_root.texts("warnings", kMaxTexts));
     return {};
   }
@@ -110,7 +96,7 @@ class PlanReader {
     CLEAVE_TRY(const JsonObject cost, m_root.object("cost"));
     CLEAVE_TRY(settings.isTraining, cost.flag("training"));
     CLEAVE_TRY(settings.optimizer, cost.word("optimizer", solve::parseOptimizer));
-    CLEAVE_TRY(const std::int64_t budget, cost.integer("budget_bytes", {1, kMaxSize}));
+    CLEAVE_TRY(const std::int64_t budget, cost.integer("budget_bytes", {1, program::kMaxSize}));
     CLEAVE_TRY(m_plan.isProvedOptimal, cost.flag("proved"));
     CLEAVE_TRY(m_plan.lowerBoundFs, timeOrNull(cost, "lower_bound_fs"));
     CLEAVE_TRY_VOID(readSlack(cost));
@@ -141,23 +127,15 @@ class PlanReader {
   /// Again from the solution: what a file claims is not believed.
   solve::PlanCost predictCost() const { return solve::costOf(m_problem, *m_plan.solution); }
 
-  Result<void> readGraphs() {
-    CLEAVE_TRY(const JsonObject program, m_root.object("program"));
-    CLEAVE_TRY(const JsonObject graph, m_root.object("graph"));
-    CLEAVE_TRY(Graph rankProgram, withContext(graph::graphFromJson(program.json()), "plan.program"));
-    CLEAVE_TRY(Graph atenGraph, withContext(graph::graphFromJson(graph.json()), "plan.graph"));
-    CLEAVE_TRY_VOID(withContext(checkOperators(atenGraph), "plan.graph"));
-    CLEAVE_TRY_VOID(withContext(checkOperators(rankProgram), "plan.program"));
-    CLEAVE_TRY_VOID(withContext(checkCollectives(rankProgram, m_plan.ranks), "plan.program"));
-    CLEAVE_TRY_VOID(withContext(checkTotalBytes(atenGraph), "plan.graph"));
-    CLEAVE_TRY_VOID(withContext(checkTotalBytes(rankProgram), "plan.program"));
-    m_plan.program = std::make_shared<const Graph>(std::move(rankProgram));
-    m_plan.graph = std::make_shared<const Graph>(std::move(atenGraph));
+  Result<void> readGraph() {
+    CLEAVE_TRY(const JsonObject fields, m_root.object("graph"));
+    CLEAVE_TRY(Graph graph, withContext(graph::graphFromJson(fields.json()), "plan.graph"));
+    CLEAVE_TRY_VOID(withContext(program::checkOperators(graph), "plan.graph"));
+    CLEAVE_TRY_VOID(withContext(program::checkTotalBytes(graph), "plan.graph"));
+    m_plan.graph = std::make_shared<const Graph>(std::move(graph));
     m_problem.graph = m_plan.graph;
     m_problem.context = {m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
     m_problem.cost = m_plan.costSettings;
-    for (ValueId id : idRange<ValueId>(m_plan.program->values.size()))
-      m_inProgram.emplace(m_plan.program->value(id).name, id);
     for (ValueId id : idRange<ValueId>(m_plan.graph->values.size()))
       m_inGraph.emplace(m_plan.graph->value(id).name, id);
     return checkInputs();
@@ -189,29 +167,17 @@ class PlanReader {
       if (name != value.name)
         return fail(ErrorCode::BadInput, "{} is called {}, but plan.graph calls it {}.", fields.where(),
                     quotedText(name), quotedText(value.name));
-      CLEAVE_TRY(m_solution.placements.emplace_back(), placement(fields, "placement", value.type.shape));
+      CLEAVE_TRY(m_solution.placements.emplace_back(),
+                 program::readPlacement(fields, "placement", value.type.shape, m_plan.ranks));
       if (fields.has("computed_as")) {
-        CLEAVE_TRY(m_solution.computedAs[id], placement(fields, "computed_as", value.type.shape));
+        CLEAVE_TRY(m_solution.computedAs[id],
+                   program::readPlacement(fields, "computed_as", value.type.shape, m_plan.ranks));
       }
       CLEAVE_TRY(m_plan.origins.emplace_back(), fields.text("origin", ""));
       if (const auto held = m_inProgram.find(value.name); held != m_inProgram.end())
         m_plan.programValueOf[id.index()] = held->second;
     }
     return {};
-  }
-
-  Result<Placement> placement(const JsonObject& fields, const char* key, const Shape& shape) const {
-    CLEAVE_TRY(const std::string text, fields.text(key));
-    const auto placement = Placement::parse(text);
-    if (!placement)
-      return fail(ErrorCode::BadInput, "{}.{} {} is no placement such as R or S(1).", fields.where(), key,
-                  quotedText(text));
-    if (!placement->localShape(shape, m_plan.ranks)) {
-      return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.where(), key,
-                  placement->text(), graph::toText(shape), m_plan.ranks,
-                  placement->whyNotDivisible(shape, m_plan.ranks));
-    }
-    return *placement;
   }
 
   Result<void> readLayers() {
@@ -263,113 +229,20 @@ class PlanReader {
     return layer;
   }
 
-  Result<void> readParameters() {
-    CLEAVE_TRY(const JsonArray parameters, m_root.array("parameters"));
-    std::unordered_set<std::string> names;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      CLEAVE_TRY(const JsonObject fields, parameters.object(i));
-      CLEAVE_TRY(ParameterPlan parameter, readParameter(fields));
-      if (!names.insert(parameter.name).second)
-        return fail(ErrorCode::BadInput, "{}: {} is given twice.", fields.where(), parameter.name);
-      m_plan.parameters.push_back(std::move(parameter));
-    }
-    for (const graph::Node& node : m_plan.program->nodes) {
-      if (node.kind != graph::NodeKind::Parameter) continue;
-      const std::string& name = m_plan.program->value(node.results[0]).name;
-      if (!names.contains(name))
-        return fail(ErrorCode::BadInput, "plan.parameters lacks {}, which the program reads.", name);
-    }
-    return checkParameterBytes();
-  }
-
-  Result<ParameterPlan> readParameter(const JsonObject& fields) const {
-    ParameterPlan parameter;
-    CLEAVE_TRY(parameter.name, fields.text("name"));
-    CLEAVE_TRY(parameter.type.dtype, fields.word("dtype", graph::parseDType));
-    CLEAVE_TRY(parameter.storedDtype, fields.word("stored_dtype", graph::parseDType));
-    CLEAVE_TRY(parameter.type.shape, fields.integers("shape", kSizes, graph::kMaxDimensions));
-    CLEAVE_TRY(parameter.localShape, fields.integers("local_shape", kSizes, graph::kMaxDimensions));
-    CLEAVE_TRY(parameter.placement, placement(fields, "placement", parameter.type.shape));
-    const auto held = m_inProgram.find(parameter.name);
-    const graph::TensorType local{parameter.type.dtype, parameter.localShape};
-    if (held == m_inProgram.end() || m_plan.program->value(held->second).type != local ||
-        m_plan.program->node(m_plan.program->value(held->second).producer).kind != graph::NodeKind::Parameter) {
-      return fail(ErrorCode::BadInput, "{}: the program has no parameter {} of type {}.", fields.where(),
-                  quotedText(parameter.name), graph::toText(local));
-    }
-    if (parameter.placement.localShape(parameter.type.shape, m_plan.ranks) != parameter.localShape) {
-      return fail(ErrorCode::BadInput, "{}: {} of shape {} does not become {} on {} ranks.", fields.where(),
-                  parameter.placement.text(), graph::toText(parameter.type.shape), graph::toText(parameter.localShape),
-                  m_plan.ranks);
-    }
-    CLEAVE_TRY(parameter.piecesByRank, readPieces(fields, parameter));
-    return parameter;
-  }
-
-  Result<std::vector<std::vector<Piece>>> readPieces(const JsonObject& fields, const ParameterPlan& parameter) const {
-    std::vector<std::vector<Piece>> byRank(static_cast<std::size_t>(m_plan.ranks));
-    CLEAVE_TRY(const JsonArray pieces, fields.array("pieces"));
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      CLEAVE_TRY(const JsonObject piece, pieces.object(i));
-      CLEAVE_TRY(const std::int64_t rank, piece.integer("rank", {0, m_plan.ranks - 1}));
-      CLEAVE_TRY(byRank[static_cast<std::size_t>(rank)].emplace_back(), readPiece(piece, parameter));
-    }
-    for (int rank = 0; rank < m_plan.ranks; ++rank) {
-      CLEAVE_TRY_VOID(withContext(checkPieces(parameter, byRank[static_cast<std::size_t>(rank)], m_plan.ranks, rank),
-                                  fields.where()));
-    }
-    return byRank;
-  }
-
-  static Result<Piece> readPiece(const JsonObject& fields, const ParameterPlan& parameter) {
-    const Shape& shape = parameter.type.shape;
-    Piece piece;
-    CLEAVE_TRY(piece.tensor, fields.text("tensor"));
-    CLEAVE_TRY(piece.file, fields.text("file"));
-    if (!piece.file.empty())
-      CLEAVE_TRY_VOID(withContext(formats::checkWeightFileName(piece.file), fields.nameOf("file")));
-    CLEAVE_TRY(const std::int64_t dim, fields.integer("dim", {-1, std::ssize(shape) - 1}));
-    CLEAVE_TRY(piece.start, fields.integer("start", {0, kMaxSize}));
-    CLEAVE_TRY(piece.length, fields.integer("length", {0, kMaxSize}));
-    const std::int64_t size = dim < 0 ? 1 : shape[static_cast<std::size_t>(dim)];
-    if (piece.start > size - piece.length) {
-      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.where(),
-                  piece.start, piece.start + piece.length, dim, parameter.name, graph::toText(shape));
-    }
-    const bool isWhole = piece.length == size;
-    piece.dim = isWhole ? -1 : static_cast<int>(dim);
-    if (isWhole) piece.start = piece.length = 0;
-    return piece;
-  }
-
-  Result<void> checkParameterBytes() const {
-    std::int64_t total = 0;
-    for (const ParameterPlan& parameter : m_plan.parameters) {
-      const auto elements = checkedProduct(parameter.type.shape);
-      const auto bytes = elements ? checkedMul(*elements, 8) : std::nullopt;
-      const auto sum = bytes ? checkedAdd(total, *bytes) : std::nullopt;
-      if (!sum)
-        return fail(ErrorCode::BadInput, "plan.parameters: {} of shape {} does not fit 64-bit sizes.", parameter.name,
-                    graph::toText(parameter.type.shape));
-      total = *sum;
-    }
-    return {};
-  }
-
   Result<void> readCollectives() {
     const Graph& program = *m_plan.program;
     CLEAVE_TRY(const JsonArray list, m_root.array("collectives"));
     std::size_t next = 0;
     for (NodeId node : idRange<NodeId>(program.nodes.size())) {
-      for (const Collective& performed : collectivesOf(program, node)) {
+      for (const program::Collective& performed : program::collectivesOf(program, node)) {
         if (next == list.size())
           return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs more.", next);
         CLEAVE_TRY(const JsonObject fields, list.object(next));
         ++next;
         CLEAVE_TRY(const std::string after, fields.text("after"));
         CLEAVE_TRY(const std::string kind, fields.text("kind"));
-        CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", {0, kMaxSize}));
-        CLEAVE_TRY(const std::int64_t at, fields.integer("node", {0, kMaxSize}));
+        CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", {0, program::kMaxSize}));
+        CLEAVE_TRY(const std::int64_t at, fields.integer("node", {0, program::kMaxSize}));
         if (kind != rules::toText(performed.kind) || bytes != performed.bytes || at != node.raw()) {
           return fail(ErrorCode::BadInput,
                       "{} is {} of {} bytes at node {}, but the program performs {} of {} bytes at node {}.",
@@ -395,13 +268,13 @@ class PlanReader {
 }  // namespace
 
 Result<Plan> planFromJson(std::string_view text) {
-  CLEAVE_TRY(const nlohmann::json json, parseJson(text, "The plan", kPlanLimits));
+  CLEAVE_TRY(const nlohmann::json json, parseJson(text, "The plan", program::kPlanLimits));
   CLEAVE_TRY(const JsonObject root, JsonObject::at(json, "plan"));
   return PlanReader(root).read();
 }
 
 Result<Plan> readPlanFile(const fs::path& file) {
-  CLEAVE_TRY(const std::string text, readTextFile(file, kPlanLimits.bytes));
+  CLEAVE_TRY(const std::string text, readTextFile(file, program::kPlanLimits.bytes));
   return withContext(planFromJson(text), file.string());
 }
 

@@ -35,7 +35,7 @@ std::int64_t expertsWorkspace(const Graph& program, const Node& node) {
   const auto *ids = operandOf(program, node, 1),
              *down = operandOf(program, node, 4);  // [experts here, hidden, features here]
   if (!ids || !down || down->shape.size() != 3) return 0;
-  const bool isPart = program.opName(node) == kLocalExperts;
+  const bool isPart = program.opName(node) == program::kLocalExperts;
   const auto* experts = isPart && node.args.size() > 6 ? std::get_if<std::int64_t>(&node.args[6]) : nullptr;
   const graph::ExpertMemory memory{
       .hidden = down->shape[1], .features = down->shape[2], .itemSize = graph::itemSize(down->dtype)};
@@ -44,14 +44,14 @@ std::int64_t expertsWorkspace(const Graph& program, const Node& node) {
 
 std::int64_t workspaceOf(const Graph& program, const Node& node) {
   const std::string& op = program.opName(node);
-  if (op == kAllGather || op == kReduceScatter) {
-    const ValueId whole = op == kAllGather ? node.results[0] : std::get<ValueId>(node.args[0]);
+  if (op == program::kAllGather || op == program::kReduceScatter) {
+    const ValueId whole = op == program::kAllGather ? node.results[0] : std::get<ValueId>(node.args[0]);
     return hasOuterSizes(program.shapeOf(whole), std::get<std::int64_t>(node.args[1])) ? bytesOf(program, whole) : 0;
   }
-  if (op == graph::kMoeExperts || op == kLocalExperts) return expertsWorkspace(program, node);
+  if (op == graph::kMoeExperts || op == program::kLocalExperts) return expertsWorkspace(program, node);
   const auto* logits = operandOf(program, node, 0);
   if (op == "aten::cross_entropy_loss" && logits) return sizeInBytes(*logits);
-  if (op == kVocabCrossEntropy && logits) {
+  if (op == program::kVocabCrossEntropy && logits) {
     graph::TensorType exponentials = *logits;
     if (graph::itemSize(exponentials.dtype) < 4) exponentials.dtype = graph::DType::Float32;
     return sizeInBytes(exponentials);
@@ -65,7 +65,7 @@ void predictActivations(const Graph& program, MemoryPrediction& memory) {
   workspace.reserve(program.nodes.size());
   for (const graph::Value& value : program.values) bytes.push_back(sizeInBytes(value.type));
   for (const Node& node : program.nodes) workspace.push_back(workspaceOf(program, node));
-  graph::MemoryUse use = graph::Lifetimes(program, kAllReduce).run(bytes, workspace);
+  graph::MemoryUse use = graph::Lifetimes(program, program::kAllReduce).run(bytes, workspace);
   memory.peakActivations = use.peak;
   memory.workspaceAtPeak = use.workspaceAtPeak;
   memory.peakNode = use.peakNode;
@@ -74,9 +74,9 @@ void predictActivations(const Graph& program, MemoryPrediction& memory) {
 
 }  // namespace
 
-MemoryPrediction predictMemory(const Graph& program, const std::vector<ParameterPlan>& parameters) {
+MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters) {
   MemoryPrediction memory;
-  for (const ParameterPlan& parameter : parameters) {
+  for (const ParameterShards& parameter : parameters) {
     const std::int64_t bytes = graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
     memory.parameters += bytes;
     if (parameter.localShape == parameter.type.shape) memory.wholeParameters += bytes;
@@ -90,8 +90,8 @@ MemoryPrediction predictMemory(const Graph& program, const std::vector<Parameter
 }
 
 MemoryPrediction unsplitMemory(const Plan& plan) {
-  std::vector<ParameterPlan> whole = plan.parameters;
-  for (ParameterPlan& parameter : whole) parameter.localShape = parameter.type.shape;
+  ShardMap whole = plan.parameters;
+  for (ParameterShards& parameter : whole) parameter.localShape = parameter.type.shape;
   return predictMemory(*plan.graph, whole);
 }
 

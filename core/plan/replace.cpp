@@ -63,7 +63,7 @@ class ProgramBuilder {
   std::vector<CollectivePlan> listCollectives(const Graph& program) const {
     std::vector<CollectivePlan> list;
     for (NodeId id : idRange<NodeId>(program.nodes.size())) {
-      for (const Collective& collective : collectivesOf(program, id)) {
+      for (const program::Collective& collective : program::collectivesOf(program, id)) {
         const auto completes = m_completes.find(id.raw());
         const std::string& own = program.value(program.node(id).results[0]).name;
         list.push_back(
@@ -161,8 +161,8 @@ class ProgramBuilder {
       m_builder.renameValue(held, unique(info.name + (to.isReplicated() ? ".part" : ".whole"), result));
       m_named.erase(result);
       held = to.isReplicated() ? gather(held, from, info.type, result, info.name, node.scope)
-                               : call(kShard, {held, std::int64_t{to.firstDim()}}, {info.type.dtype, *shape}, info.name,
-                                      node.scope, id, result);
+                               : call(program::kShard, {held, std::int64_t{to.firstDim()}}, {info.type.dtype, *shape},
+                                      info.name, node.scope, id, result);
     }
     return {};
   }
@@ -271,7 +271,7 @@ class ProgramBuilder {
     CLEAVE_TRY(const TensorType type, localType(result));
     std::vector<Argument> args{partial};
     if (kind == CollectiveKind::ReduceScatter) args.push_back(std::int64_t{m_solution.computed(result).firstDim()});
-    const std::string_view op = kind == CollectiveKind::ReduceScatter ? kReduceScatter : kAllReduce;
+    const std::string_view op = kind == CollectiveKind::ReduceScatter ? program::kReduceScatter : program::kAllReduce;
     ValueId reduced =
         call(op, std::move(args), type, bias.isValid() ? name + ".reduced" : name, node.scope, id, result);
     if (bias.isValid()) {
@@ -288,8 +288,8 @@ class ProgramBuilder {
     const graph::Value& info = m_graph.value(result);
     const std::int64_t vocab = m_graph.shapeOf(layer.weight)[static_cast<std::size_t>(layer.outAxis)];
     const Argument padding = node.args.size() > 2 ? node.args[2] : Argument(std::int64_t{-1});
-    const ValueId partial = call(kVocabEmbedding, {local(layer.weight), local(layer.input), vocab, padding}, info.type,
-                                 info.name + ".partial", node.scope, id, result);
+    const ValueId partial = call(program::kVocabEmbedding, {local(layer.weight), local(layer.input), vocab, padding},
+                                 info.type, info.name + ".partial", node.scope, id, result);
     return addReduction(id, option.after.value_or(CollectiveKind::AllReduce), partial, {});
   }
 
@@ -301,7 +301,7 @@ class ProgramBuilder {
     std::vector<Argument> args = mapped(node.args);
     const bool isByExpert = option.strategy == rules::Strategy::ByExpert;
     if (isByExpert) args.push_back(m_graph.shapeOf(layer.weight)[0]);
-    const ValueId partial = call(isByExpert ? kLocalExperts : graph::kMoeExperts, std::move(args), info.type,
+    const ValueId partial = call(isByExpert ? program::kLocalExperts : graph::kMoeExperts, std::move(args), info.type,
                                  info.name + ".partial", node.scope, id, result);
     return addReduction(id, *option.after, partial, {});
   }
@@ -315,7 +315,8 @@ class ProgramBuilder {
     const std::vector<Argument> defaults{{}, {}, {}, std::int64_t{1}, std::int64_t{-100}, 0.0};
     while (args.size() < defaults.size()) args.push_back(defaults[args.size()]);
     args.push_back(m_graph.shapeOf(layer.input).back());
-    m_valueOf[result.index()] = call(kVocabCrossEntropy, std::move(args), info.type, info.name, node.scope, id, result);
+    m_valueOf[result.index()] =
+        call(program::kVocabCrossEntropy, std::move(args), info.type, info.name, node.scope, id, result);
     return {};
   }
 

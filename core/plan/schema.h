@@ -8,12 +8,6 @@
 
 namespace cleave::plan {
 
-inline constexpr std::string_view kPlanSchema = "cleave.plan/1";
-
-inline constexpr int kMaxRanks = 4096;
-/// Largest size, count or offset accepted from a file: leaves room for sums of a few.
-inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 60;
-
 /// Not negative, and of any size: JSON's integers beyond 64 bits are read as floating point. `what`: "a number of
 /// FLOPs".
 Result<Wide> readWide(const JsonObject& fields, const char* key, std::string_view what);

@@ -35,11 +35,11 @@ Result<void> checkStored(const graph::Value& parameter, const std::string& name,
   return {};
 }
 
-std::vector<Piece> piecesOf(const ParameterPlan& parameter, const std::string& tensor, const std::string& file,
-                            int ranks, int rank) {
+std::vector<ShardPiece> piecesOf(const ParameterShards& parameter, const std::string& tensor, const std::string& file,
+                                 int ranks, int rank) {
   const Shape& shape = parameter.type.shape;
   if (parameter.placement.isWholeOn(ranks) || ranks == 1) return {{tensor, file}};
-  std::vector<Piece> pieces;
+  std::vector<ShardPiece> pieces;
   for (const rules::Range& range : parameter.placement.ranges(shape, ranks, rank)) {
     if (range.length == 0) continue;  // a rank that holds only padding
     const int dim = parameter.placement.firstDim();
@@ -48,11 +48,11 @@ std::vector<Piece> piecesOf(const ParameterPlan& parameter, const std::string& t
   return pieces;
 }
 
-Result<ParameterPlan> planParameter(const PlanRequest& request, const graph::Node& node) {
+Result<ParameterShards> planParameter(const PlanRequest& request, const graph::Node& node) {
   const Graph& graph = *request.problem->graph;
   const int ranks = request.problem->context.worldSize;
   const graph::Value& value = graph.value(node.results[0]);
-  ParameterPlan parameter;
+  ParameterShards parameter;
   parameter.name = value.name;
   parameter.type = value.type;
   parameter.storedDtype = value.type.dtype;
@@ -103,43 +103,16 @@ void warnOfUnused(const PlanRequest& request, std::vector<std::string>& warnings
 
 }  // namespace
 
-Result<std::vector<ParameterPlan>> shardMap(const PlanRequest& request, std::vector<std::string>& warnings) {
-  std::vector<ParameterPlan> parameters;
+Result<ShardMap> shardMap(const PlanRequest& request, std::vector<std::string>& warnings) {
+  ShardMap parameters;
   for (const graph::Node& node : request.problem->graph->nodes) {
     if (node.kind != graph::NodeKind::Parameter) continue;
     CLEAVE_TRY(parameters.emplace_back(), planParameter(request, node));
   }
   std::sort(parameters.begin(), parameters.end(),
-            [](const ParameterPlan& a, const ParameterPlan& b) { return a.name < b.name; });
+            [](const ParameterShards& a, const ParameterShards& b) { return a.name < b.name; });
   if (!request.checkpoint.empty()) warnOfUnused(request, warnings);
   return parameters;
-}
-
-std::vector<std::string> missingParameters(const Plan& plan) {
-  std::vector<std::string> names;
-  for (const ParameterPlan& parameter : plan.parameters) {
-    const bool isMissing =
-        std::any_of(parameter.piecesByRank.begin(), parameter.piecesByRank.end(), [](const std::vector<Piece>& pieces) {
-          return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.file.empty(); });
-        });
-    if (isMissing) names.push_back(parameter.name);
-  }
-  return names;
-}
-
-std::int64_t shardBytes(const Plan& plan, int rank) {
-  std::int64_t bytes = 0;
-  for (const ParameterPlan& parameter : plan.parameters) {
-    const auto& pieces = parameter.piecesByRank.at(static_cast<std::size_t>(rank));
-    // A parameter of which a piece is missing is filled from the seed as a whole.
-    if (std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.file.empty(); })) continue;
-    for (const Piece& piece : pieces) {
-      graph::TensorType read{parameter.storedDtype, parameter.type.shape};
-      if (piece.dim >= 0) read.shape[static_cast<std::size_t>(piece.dim)] = piece.length;
-      bytes += sizeInBytes(read);
-    }
-  }
-  return bytes;
 }
 
 }  // namespace cleave::plan

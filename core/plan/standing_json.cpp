@@ -11,7 +11,7 @@ namespace {
 using solve::Change;
 using solve::ChangeKind;
 
-constexpr IntegerRange kBytesMore{-kMaxSize, kMaxSize};
+constexpr IntegerRange kBytesMore{-program::kMaxSize, program::kMaxSize};
 
 constexpr std::array<std::pair<ChangeKind, std::string_view>, 8> kChangeWords{{
     {ChangeKind::AddPin, "add_pin"},

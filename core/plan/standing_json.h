@@ -9,7 +9,7 @@
 ///              replicated_fs, replicated [{modules, module_count, modules_like, ops [text], count, flops,
 ///              femtoseconds, first, standing}]}
 #include "base/json.h"
-#include "plan/json_writer.h"
+#include "base/json_writer.h"
 #include "plan/shares.h"
 
 namespace cleave::plan {

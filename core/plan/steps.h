@@ -23,9 +23,9 @@ struct Replaced {
 Result<Replaced> replace(const PlanRequest& request);
 
 /// Parameters in name order with their pieces; unused checkpoint tensors become a warning. (shard_map.cpp)
-Result<std::vector<ParameterPlan>> shardMap(const PlanRequest& request, std::vector<std::string>& warnings);
+Result<ShardMap> shardMap(const PlanRequest& request, std::vector<std::string>& warnings);
 
 /// (predict.cpp)
-MemoryPrediction predictMemory(const Graph& program, const std::vector<ParameterPlan>& parameters);
+MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters);
 
 }  // namespace cleave::plan

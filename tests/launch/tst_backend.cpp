@@ -1,7 +1,7 @@
 /// What this machine offers to ranks: GPUs, backends, memory.
+#include "base/machine_memory.h"
 #include "base/output_file.h"
 #include "launch/launcher.h"
-#include "launch/machine_memory.h"
 
 #include <QTemporaryDir>
 #include <QTest>

@@ -37,6 +37,20 @@ class NeededTest : public QObject {
       }
     }
   }
+
+  /// A rank runs what a plan says; nothing of the search is in its program.
+  void ranksLinkNoSolver() {
+    const QString file = QStringLiteral(CLEAVE_BIN_DIR "/cleave-rank");
+    if (!QFile::exists(file)) QSKIP("not built");
+    if (QStandardPaths::findExecutable("nm").isEmpty()) QSKIP("nm is not installed");
+    QProcess nm;
+    nm.start("nm", {"--demangle", file});
+    QVERIFY(nm.waitForFinished(60'000));
+    const QByteArray symbols = nm.readAllStandardOutput();
+    if (!symbols.contains("cleave::torch_rank::")) QSKIP("stripped");
+    for (const char* room : {"cleave::solve::", "cleave::plan::", "cleave::launch::"})
+      QVERIFY2(!symbols.contains(room), room);
+  }
 };
 
 QTEST_APPLESS_MAIN(NeededTest)

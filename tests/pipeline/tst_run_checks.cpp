@@ -44,7 +44,7 @@ Report honest(const plan::Plan& plan, int rank) {
   report.result.allReduce = traffic[rules::CollectiveKind::AllReduce].count;
   report.result.allGather = traffic[rules::CollectiveKind::AllGather].count;
   report.result.reduceScatter = traffic[rules::CollectiveKind::ReduceScatter].count;
-  report.result.bytesRead = report.result.shardBytes = plan::shardBytes(plan, rank);
+  report.result.bytesRead = report.result.shardBytes = program::shardBytes(plan.parameters, rank);
   report.result.largestParameterAllocation = 4096;
   return report;
 }

@@ -182,7 +182,7 @@ class TestDiff : public QObject {
     const Plan plan =
         llamaPlan(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
     std::int64_t stored = 0;
-    for (const ParameterPlan& parameter : plan.parameters)
+    for (const ParameterShards& parameter : plan.parameters)
       stored += graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
     QCOMPARE(plan.cost.sum.parameters, stored);
     QCOMPARE(plan.memory.parameters, stored);

@@ -79,7 +79,7 @@ class TestLlamaPlan : public QObject {
       QCOMPARE(plan.program->value(held).name, plan.graph->value(id).name);
       QCOMPARE(plan.program->shapeOf(held), *plan.solution->of(id).localShape(plan.graph->shapeOf(id), ranks));
     }
-    for (const ParameterPlan& parameter : plan.parameters) {
+    for (const ParameterShards& parameter : plan.parameters) {
       const std::int64_t parts = parameter.placement.isReplicated() ? 1 : ranks;
       QCOMPARE(graph::elementCount(parameter.localShape) * parts, graph::elementCount(parameter.type.shape));
     }

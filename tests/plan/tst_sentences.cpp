@@ -46,7 +46,7 @@ Plan planOf(const solve::Problem& problem, Engine engine) {
 
 bool isWholeOnAll(const Plan& plan, const LayerPlan& layer) {
   const auto at = std::find_if(plan.parameters.begin(), plan.parameters.end(),
-                               [&](const ParameterPlan& p) { return p.name == layer.weight; });
+                               [&](const ParameterShards& p) { return p.name == layer.weight; });
   return at != plan.parameters.end() && at->localShape == at->type.shape;
 }
 

@@ -19,11 +19,22 @@ Checkpoint decoderCheckpoint() {
   return checkpoint;
 }
 
-const ParameterPlan& parameter(const Plan& plan, const std::string& name) {
-  for (const ParameterPlan& found : plan.parameters) {
+const ParameterShards& parameter(const Plan& plan, const std::string& name) {
+  for (const ParameterShards& found : plan.parameters) {
     if (found.name == name) return found;
   }
   qFatal("no parameter %s", name.c_str());
+}
+
+/// Parameters of which a rank's piece lies in no file.
+std::vector<std::string> missingParameters(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const ParameterShards& found : plan.parameters) {
+    bool isStored = true;
+    for (int rank = 0; rank < plan.ranks; ++rank) isStored = isStored && found.isStoredFor(rank);
+    if (!isStored) names.push_back(found.name);
+  }
+  return names;
 }
 
 std::string errorOf(const PlanRequest& request) {
@@ -42,11 +53,11 @@ class TestShardMap : public QObject {
     const Plan plan = planned(request);
     QCOMPARE(parameter(plan, "embed.weight").localShape, (Shape{6, 8}));
     QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1],
-             (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 6, 6}}));
+             (std::vector<ShardPiece>{{"embed.weight", "embed.weight.safetensors", 0, 6, 6}}));
     QCOMPARE(parameter(plan, "attn.o.weight").piecesByRank[1],
-             (std::vector<Piece>{{"attn.o.weight", "attn.o.weight.safetensors", 1, 4, 4}}));
+             (std::vector<ShardPiece>{{"attn.o.weight", "attn.o.weight.safetensors", 1, 4, 4}}));
     QCOMPARE(parameter(plan, "norm.weight").piecesByRank[1],
-             (std::vector<Piece>{{"norm.weight", "norm.weight.safetensors"}}));
+             (std::vector<ShardPiece>{{"norm.weight", "norm.weight.safetensors"}}));
     QCOMPARE(parameter(plan, "norm.weight").storedDtype, DType::BFloat16);
     QVERIFY(missingParameters(plan).empty());
     QVERIFY(plan.warnings.empty());
@@ -60,10 +71,10 @@ class TestShardMap : public QObject {
     const Plan plan = planned(request);
     QCOMPARE(parameter(plan, "embed.weight").localShape, (Shape{7, 8}));
     QCOMPARE(parameter(plan, "embed.weight").piecesByRank[0],
-             (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 0, 7}}));
+             (std::vector<ShardPiece>{{"embed.weight", "embed.weight.safetensors", 0, 0, 7}}));
     QCOMPARE(parameter(plan, "embed.weight").piecesByRank[1],
-             (std::vector<Piece>{{"embed.weight", "embed.weight.safetensors", 0, 7, 6}}));
-    QCOMPARE(shardBytes(plan, 0) - shardBytes(plan, 1), std::int64_t{8 * 2});
+             (std::vector<ShardPiece>{{"embed.weight", "embed.weight.safetensors", 0, 7, 6}}));
+    QCOMPARE(program::shardBytes(plan.parameters, 0) - program::shardBytes(plan.parameters, 1), std::int64_t{8 * 2});
   }
 
   void piecesOfAllRanksCoverEveryParameterOnce() {
@@ -71,13 +82,13 @@ class TestShardMap : public QObject {
       PlanRequest request = requestFor(kDecoder, context(ranks), kDecoderSplit);
       request.checkpoint = decoderCheckpoint();
       const Plan plan = planned(request);
-      for (const ParameterPlan& p : plan.parameters) {
+      for (const ParameterShards& p : plan.parameters) {
         QCOMPARE(p.piecesByRank.size(), static_cast<std::size_t>(ranks));
         if (p.placement.isReplicated()) continue;
         const auto size = static_cast<std::size_t>(p.type.shape[static_cast<std::size_t>(p.placement.firstDim())]);
         std::vector<int> held(size);
         for (const auto& pieces : p.piecesByRank) {
-          for (const Piece& piece : pieces) {
+          for (const ShardPiece& piece : pieces) {
             for (std::int64_t i = 0; i < piece.length; ++i) ++held[static_cast<std::size_t>(piece.start + i)];
           }
         }
@@ -91,8 +102,8 @@ class TestShardMap : public QObject {
     request.checkpoint = decoderCheckpoint();
     const Plan plan = planned(request);
     // Stored in bf16: halves of embed 96, q 64, k 32, v 32, o 64 elements, all 8 of the norm.
-    QCOMPARE(shardBytes(plan, 0), std::int64_t{(48 + 32 + 16 + 16 + 32 + 8) * 2});
-    QCOMPARE(shardBytes(plan, 1), shardBytes(plan, 0));
+    QCOMPARE(program::shardBytes(plan.parameters, 0), std::int64_t{(48 + 32 + 16 + 16 + 32 + 8) * 2});
+    QCOMPARE(program::shardBytes(plan.parameters, 1), program::shardBytes(plan.parameters, 0));
     QCOMPARE(plan.memory.parameters, std::int64_t{(48 + 32 + 16 + 16 + 32 + 8) * 4});
   }
 
@@ -116,8 +127,9 @@ class TestShardMap : public QObject {
     request.checkpoint.erase("attn.k.weight");
     const Plan plan = planned(request);
     QCOMPARE(missingParameters(plan), (std::vector<std::string>{"attn.k.weight", "norm.weight"}));
-    QCOMPARE(parameter(plan, "attn.k.weight").piecesByRank[1], (std::vector<Piece>{{"attn.k.weight", "", 0, 2, 2}}));
-    QCOMPARE(shardBytes(plan, 0), std::int64_t{(48 + 32 + 16 + 32) * 2});
+    QCOMPARE(parameter(plan, "attn.k.weight").piecesByRank[1],
+             (std::vector<ShardPiece>{{"attn.k.weight", "", 0, 2, 2}}));
+    QCOMPARE(program::shardBytes(plan.parameters, 0), std::int64_t{(48 + 32 + 16 + 32) * 2});
   }
 
   void warnsOfTensorsTheModelDoesNotUse() {
@@ -151,7 +163,7 @@ class TestShardMap : public QObject {
     struct Row {
       const char* placement;
       Shape shape;
-      std::vector<Piece> ofLastRank;
+      std::vector<ShardPiece> ofLastRank;
     };
     const Row rows[] = {
         {"S(0,x2)", {8, 2}, {{"w", "", 0, 4, 4}}},

@@ -362,7 +362,7 @@ class TestVerdictClaims : public QObject {
       ++layers;
       split += weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.ranks);
     }
-    for (const ParameterPlan& parameter : plan.parameters) {
+    for (const ParameterShards& parameter : plan.parameters) {
       weights += sizeInBytes(parameter.type);
       held += sizeInBytes(graph::TensorType{parameter.type.dtype, parameter.localShape});
     }

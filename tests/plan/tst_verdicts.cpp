@@ -157,7 +157,7 @@ class TestVerdicts : public QObject {
     c.problem.pins.push_back(*solve::Pin::parse("*.o_proj=row"));
     const Plan plan = planOf(c, *solved(c.problem, c.engine));
     std::int64_t whole = 0;
-    for (const ParameterPlan& parameter : plan.parameters) {
+    for (const ParameterShards& parameter : plan.parameters) {
       if (parameter.localShape == parameter.type.shape) whole += sizeInBytes(parameter.type);
     }
     QCOMPARE(plan.memory.wholeParameters, whole);

@@ -160,7 +160,7 @@ class Recount {
   bool isNothingSplit(const std::string& sentence) {
     ++nothing;
     std::int64_t bytes = 0;
-    for (const ParameterPlan& parameter : m_plan.parameters) {
+    for (const ParameterShards& parameter : m_plan.parameters) {
       if (parameter.localShape != parameter.type.shape) return false;
       bytes += sizeInBytes(parameter.type);
     }

@@ -10,7 +10,8 @@ void LayersModel::setPlan(std::shared_ptr<const plan::Plan> plan) {
   m_plan = std::move(plan);
   m_parameters.clear();
   if (m_plan)
-    for (const plan::ParameterPlan& parameter : m_plan->parameters) m_parameters.emplace(parameter.name, &parameter);
+    for (const program::ParameterShards& parameter : m_plan->parameters)
+      m_parameters.emplace(parameter.name, &parameter);
   endResetModel();
 }
 
@@ -19,19 +20,19 @@ int LayersModel::rowCount(const QModelIndex& parent) const {
 }
 int LayersModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
-const plan::ParameterPlan* LayersModel::weightOf(const plan::LayerPlan& layer) const {
+const program::ParameterShards* LayersModel::weightOf(const plan::LayerPlan& layer) const {
   const auto found = m_parameters.find(layer.weight);
   return found == m_parameters.end() ? nullptr : found->second;
 }
 
 /// As the canvas counts it: copies on all ranks are replicated, whatever the strategy is called.
 LayerForm LayersModel::formOf(const plan::LayerPlan& layer) const {
-  const plan::ParameterPlan* weight = weightOf(layer);
+  const program::ParameterShards* weight = weightOf(layer);
   return plan::layerForm(layer.strategy, weight ? weight->placement : rules::Placement(), m_plan->ranks);
 }
 
 QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
-  const plan::ParameterPlan* weight = weightOf(layer);
+  const program::ParameterShards* weight = weightOf(layer);
   switch (column) {
     case Name: return toQ(layer.name);
     case Kind:

@@ -33,11 +33,11 @@ class LayersModel : public QAbstractTableModel {
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
-  const plan::ParameterPlan* weightOf(const plan::LayerPlan& layer) const;
+  const program::ParameterShards* weightOf(const plan::LayerPlan& layer) const;
   plan::LayerForm formOf(const plan::LayerPlan& layer) const;
   QString text(const plan::LayerPlan& layer, int column) const;
   std::shared_ptr<const plan::Plan> m_plan;
-  std::unordered_map<std::string, const plan::ParameterPlan*> m_parameters;
+  std::unordered_map<std::string, const program::ParameterShards*> m_parameters;
 };
 
 }  // namespace cleave::views

@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "pipeline/check_plan.h"
 #include "pipeline/source.h"
-#include "plan/plan_file.h"
+#include "program/rank_program.h"
 #include "views/base/text.h"
 #include "views/session/session.h"
 
@@ -133,7 +133,7 @@ void Session::checkOpened(const QString& path) {
   const auto plan = m_plans.openedPlan();
   m_files.worker().post(
       QStringLiteral("check"), tr("Checking %1").arg(path), [=, this](const Progress& progress) -> Worker::Completion {
-        const auto text = readTextFile(toStd(path), plan::kPlanLimits.bytes);
+        const auto text = readTextFile(toStd(path), program::kPlanLimits.bytes);
         const auto check = text ? pipeline::checkPlan(*text, progress) : tl::unexpected<Error>(text.error());
         if (!check || check->findings.empty()) return [] {};
         return [this, plan, finding = toQ(check->findings.front())] {

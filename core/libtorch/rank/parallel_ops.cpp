@@ -1,7 +1,9 @@
 #include "libtorch/rank/parallel_ops.h"
 
+#include "graph/operators.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/rank/experts.h"
+#include "program/operators.h"
 
 #include <array>
 
@@ -18,11 +20,11 @@ struct ParallelOpEntry {
 const std::array<ParallelOpEntry, 9>& table() {
   using enum ArgumentKind;
   static const std::array<ParallelOpEntry, 9> entries{{
-      {"cleave::all_reduce", {{"x", Tensor}}},
-      {"cleave::all_gather", {{"x", Tensor}, {"dim", Integer}}},
-      {"cleave::reduce_scatter", {{"x", Tensor}, {"dim", Integer}}},
-      {"cleave::vocab_embedding", {{"weight", Tensor}, {"ids", Tensor}, {"vocab", Integer}, {"padding_idx", Integer}}},
-      {"cleave::vocab_cross_entropy",
+      {program::kAllReduce, {{"x", Tensor}}},
+      {program::kAllGather, {{"x", Tensor}, {"dim", Integer}}},
+      {program::kReduceScatter, {{"x", Tensor}, {"dim", Integer}}},
+      {program::kVocabEmbedding, {{"weight", Tensor}, {"ids", Tensor}, {"vocab", Integer}, {"padding_idx", Integer}}},
+      {program::kVocabCrossEntropy,
        {{"logits", Tensor},
         {"target", Tensor},
         {"class_weights", Absent},
@@ -30,15 +32,15 @@ const std::array<ParallelOpEntry, 9>& table() {
         {"ignore_index", Integer},
         {"label_smoothing", Number},
         {"vocab", Integer}}},
-      {"cleave::grad_all_reduce", {{"x", Tensor}}},
-      {"cleave::moe_experts",
+      {program::kGradAllReduce, {{"x", Tensor}}},
+      {graph::kMoeExperts,
        {{"hidden", Tensor},
         {"topk_ids", Tensor},
         {"topk_weights", Tensor},
         {"gate_up", Tensor},
         {"down", Tensor},
         {"activation", Text}}},
-      {"cleave::local_experts",
+      {program::kLocalExperts,
        {{"hidden", Tensor},
         {"topk_ids", Tensor},
         {"topk_weights", Tensor},
@@ -46,7 +48,7 @@ const std::array<ParallelOpEntry, 9>& table() {
         {"down", Tensor},
         {"activation", Text},
         {"experts", Integer}}},
-      {"cleave::shard", {{"x", Tensor}, {"dim", Integer}}},
+      {program::kShard, {{"x", Tensor}, {"dim", Integer}}},
   }};
   return entries;
 }

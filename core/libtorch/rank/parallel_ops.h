@@ -1,5 +1,5 @@
 #pragma once
-/// Cleave's own operators of a rank program (the table in plan/plan.h), on ATen and `Collectives`. LibTorch inside.
+/// Cleave's own operators of a rank program (program/operators.h), on ATen and `Collectives`. LibTorch inside.
 #include "graph/graph.h"
 #include "libtorch/rank/collectives.h"
 

@@ -1,7 +1,7 @@
 #include "libtorch/rank/rank.h"
 
 #include "base/exhaustion.h"
-#include "launch/machine_memory.h"
+#include "base/machine_memory.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/inputs.h"
@@ -10,7 +10,7 @@
 #include "libtorch/rank/nccl_loader.h"
 #include "libtorch/rank/shared_weights.h"
 #include "libtorch/rank/weights.h"
-#include "plan/plan_file.h"
+#include "program/rank_program.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/equal.h>
@@ -37,7 +37,7 @@ class RankRun {
     CLEAVE_TRY_VOID(takeDevice());
     m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
     m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink);
-    CLEAVE_TRY_VOID(readPlan());
+    CLEAVE_TRY_VOID(readProgram());
     CLEAVE_TRY_VOID(takeInputs());
     CLEAVE_TRY_VOID(checkDescriptors());
     CLEAVE_TRY_VOID(connect());
@@ -68,23 +68,22 @@ class RankRun {
     return {};
   }
 
-  Result<void> readPlan() {
-    CLEAVE_TRY(m_plan, plan::readPlanFile(m_request.planFile));
-    if (m_plan.ranks != m_request.worldSize) {
-      return fail(ErrorCode::BadUsage, "The plan is for {} ranks and {} were started.", m_plan.ranks,
+  Result<void> readProgram() {
+    CLEAVE_TRY(m_program, program::readRankProgram(m_request.planFile));
+    if (m_program.ranks != m_request.worldSize) {
+      return fail(ErrorCode::BadUsage, "The plan is for {} ranks and {} were started.", m_program.ranks,
                   m_request.worldSize);
     }
-    if (!m_plan.program) return fail(ErrorCode::BadInput, "{} holds no rank program.", m_request.planFile.string());
     // Everything that can be wrong with the program is found before anybody connects or allocates.
-    CLEAVE_TRY(Program program, Program::bind(m_plan.program, m_device));
-    m_program = std::make_unique<Program>(std::move(program));
+    CLEAVE_TRY(Program bound, Program::bind(m_program.graph, m_device));
+    m_bound = std::make_unique<Program>(std::move(bound));
     return {};
   }
 
   /// Before anybody connects, so that ranks with other inputs are found then.
   Result<void> takeInputs() {
-    at::manual_seed(m_plan.seed);
-    return m_request.inputFile ? readInputs(*m_program, *m_request.inputFile) : makeInputs(*m_program, m_plan.seed);
+    at::manual_seed(m_program.seed);
+    return m_request.inputFile ? readInputs(*m_bound, *m_request.inputFile) : makeInputs(*m_bound, m_program.seed);
   }
 
   /// A store that cannot accept a connection, or a peer's, says nothing to anybody: the others would wait for it in
@@ -102,8 +101,8 @@ class RankRun {
 
   std::int64_t filesToRead() const {
     std::set<std::string_view> files;
-    for (const plan::ParameterPlan& parameter : m_plan.parameters) {
-      for (const plan::Piece& piece : parameter.piecesByRank[static_cast<std::size_t>(m_request.rank)])
+    for (const program::ParameterShards& parameter : m_program.parameters) {
+      for (const program::ShardPiece& piece : parameter.piecesByRank[static_cast<std::size_t>(m_request.rank)])
         files.insert(piece.file);
     }
     return std::ssize(files);
@@ -112,8 +111,8 @@ class RankRun {
   /// What ranks that were started apart may have otherwise.
   std::vector<std::pair<std::string, std::string>> alike() const {
     const auto onOrOff = [](bool isOn) { return std::string(isOn ? "on" : "off"); };
-    return {{"plan", fmt::format("{:016x}", plan::digestOf(m_plan))},
-            {"input", fmt::format("{:016x}", digestOfInputs(*m_program))},
+    return {{"plan", fmt::format("{:016x}", program::digestOf(m_program))},
+            {"input", fmt::format("{:016x}", digestOfInputs(*m_bound))},
             {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
             {"setting of --init-missing", onOrOff(m_request.initMissing)}};
   }
@@ -134,14 +133,14 @@ class RankRun {
 
   Result<void> load() {
     enter(Phase::Loading);
-    std::filesystem::path folder = m_plan.model.source;
+    std::filesystem::path folder = m_program.source;
     if (std::filesystem::is_regular_file(folder)) folder = folder.parent_path();  // given by its config.json
     const WeightOptions options{folder, m_request.rank, m_request.skipWeights, m_request.initMissing};
     const Progress progress(m_progress.stopToken(), throttled(Phase::Loading));
     m_allocations.forgetLargest();
-    CLEAVE_TRY(const WeightReport report, loadWeights(*m_program, m_plan, options, m_loadedBytes, progress));
+    CLEAVE_TRY(const WeightReport report, loadWeights(*m_bound, m_program, options, m_loadedBytes, progress));
     m_result.bytesRead = report.bytesRead;
-    m_result.shardBytes = m_request.skipWeights ? 0 : plan::shardBytes(m_plan, m_request.rank);
+    m_result.shardBytes = m_request.skipWeights ? 0 : program::shardBytes(m_program.parameters, m_request.rank);
     m_result.largestParameterAllocation = m_allocations.largest();
     return {};
   }
@@ -156,7 +155,7 @@ class RankRun {
         return fail(ErrorCode::RankFailed, "A first sum over {} ranks gave {}.", m_request.worldSize,
                     one.item<float>());
       }
-      CLEAVE_TRY_VOID(checkSharedWeights(*m_program, m_plan, *m_collectives));
+      CLEAVE_TRY_VOID(checkSharedWeights(*m_bound, m_program.parameters, *m_collectives));
       CLEAVE_TRY_VOID(m_collectives->barrier());
     }
     m_collectives->resetCounts();
@@ -172,7 +171,7 @@ class RankRun {
     const auto start = std::chrono::steady_clock::now();
     const auto before = mark();
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
-    CLEAVE_TRY(NamedTensors outputs, m_program->run(*m_collectives, m_live, progress));
+    CLEAVE_TRY(NamedTensors outputs, m_bound->run(*m_collectives, m_live, progress));
     const auto after = mark();
     CLEAVE_TRY_VOID(m_collectives->finish());
     const auto onHost = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
@@ -257,14 +256,14 @@ class RankRun {
   const EventSink& m_sink;
   const Progress& m_progress;
   AllocationCounter m_allocations;
-  const std::int64_t m_machineMemory = launch::machineMemory().total;
+  const std::int64_t m_machineMemory = machineMemory().total;
   std::optional<NcclRuntime> m_runtime;
   at::Device m_device = at::kCPU;
   std::string m_deviceName = "cpu";
-  plan::Plan m_plan;
+  program::RankProgram m_program;
   LiveMemory m_live;
   std::atomic<std::int64_t> m_loadedBytes{0}, m_peakOfRun{0};
-  std::unique_ptr<Program> m_program;
+  std::unique_ptr<Program> m_bound;
   std::unique_ptr<Collectives> m_collectives;
   protocol::RankResult m_result;
   std::unique_ptr<MemorySampler> m_sampler;  ///< last: its thread reads the others

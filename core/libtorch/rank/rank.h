@@ -1,10 +1,9 @@
 #pragma once
-/// One rank of a run, from plan file to result lines. No LibTorch in this header.
+/// One rank of a run, from the program in a plan file to result lines. No LibTorch in this header.
 ///
-/// The interpreter runs the plan's rank program node by node with ATen, frees values when dead, and sends every
+/// The interpreter runs the rank program node by node with ATen, frees values when dead, and sends every
 /// collective through one `Collectives` interface (Gloo, NCCL, or none for one rank). Loads only this rank's slices.
 #include "base/progress.h"
-#include "plan/plan.h"
 #include "protocol/events.h"
 
 #include <chrono>

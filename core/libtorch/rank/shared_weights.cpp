@@ -12,7 +12,7 @@ namespace cleave::torch_rank {
 namespace {
 
 /// By rank: the first that holds the same part of the parameter.
-std::vector<int> firstHolders(const plan::ParameterPlan& parameter) {
+std::vector<int> firstHolders(const program::ParameterShards& parameter) {
   const auto& pieces = parameter.piecesByRank;
   std::vector<int> first(pieces.size());
   for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
@@ -22,13 +22,13 @@ std::vector<int> firstHolders(const plan::ParameterPlan& parameter) {
 }
 
 struct Shared {
-  const plan::ParameterPlan* parameter = nullptr;
+  const program::ParameterShards* parameter = nullptr;
   std::vector<int> firstHolder;
 };
 
-std::vector<Shared> sharedParameters(const plan::Plan& plan) {
+std::vector<Shared> sharedParameters(const program::ShardMap& parameters) {
   std::vector<Shared> shared;
-  for (const plan::ParameterPlan& parameter : plan.parameters) {
+  for (const program::ParameterShards& parameter : parameters) {
     std::vector<int> first = firstHolders(parameter);
     if (std::set(first.begin(), first.end()).size() < first.size()) shared.push_back({&parameter, std::move(first)});
   }
@@ -63,8 +63,8 @@ std::vector<Deviation> deviationsOf(const Shared& shared, DigestOf&& digestOf) {
 
 }  // namespace
 
-Result<void> checkSharedWeights(const Program& program, const plan::Plan& plan, Collectives& collectives) {
-  const std::vector<Shared> shared = sharedParameters(plan);
+Result<void> checkSharedWeights(const Program& program, const program::ShardMap& parameters, Collectives& collectives) {
+  const std::vector<Shared> shared = sharedParameters(parameters);
   if (shared.empty()) return {};
   std::vector<std::int64_t> digests;
   for (const Shared& part : shared) {

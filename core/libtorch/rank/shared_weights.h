@@ -4,12 +4,12 @@
 /// LibTorch inside.
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/interpreter.h"
-#include "plan/plan.h"
+#include "program/shard_map.h"
 
 namespace cleave::torch_rank {
 
 /// Every rank calls it with its loaded program. Where a part differs, the ranks that hold it otherwise than most fail
 /// with BadInput and all others with RankFailed; the sentence names the weight and the ranks.
-Result<void> checkSharedWeights(const Program& program, const plan::Plan& plan, Collectives& collectives);
+Result<void> checkSharedWeights(const Program& program, const program::ShardMap& parameters, Collectives& collectives);
 
 }  // namespace cleave::torch_rank

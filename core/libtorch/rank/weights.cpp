@@ -24,7 +24,7 @@ struct OpenFile {
 
 /// A parameter of the program with its entry in the shard map.
 struct Wanted {
-  const plan::ParameterPlan* plan = nullptr;
+  const program::ParameterShards* shards = nullptr;
   graph::ValueId value;
   bool isRead = false;
 };
@@ -39,18 +39,18 @@ std::string someOf(const std::vector<std::string>& names) {
 
 class Loader {
  public:
-  Loader(Program& program, const plan::Plan& plan, const WeightOptions& options, std::atomic<std::int64_t>& loadedBytes,
-         const Progress& progress)
-      : m_program(program), m_plan(plan), m_options(options), m_loadedBytes(loadedBytes), m_progress(progress) {}
+  Loader(Program& bound, const program::RankProgram& program, const WeightOptions& options,
+         std::atomic<std::int64_t>& loadedBytes, const Progress& progress)
+      : m_bound(bound), m_program(program), m_options(options), m_loadedBytes(loadedBytes), m_progress(progress) {}
 
   Result<WeightReport> load() {
     CLEAVE_TRY(std::vector<Wanted> wanted, findParameters());
     std::int64_t total = 0;
-    for (const Wanted& w : wanted) total += graph::sizeInBytes(m_program.graph().value(w.value).type);
+    for (const Wanted& w : wanted) total += graph::sizeInBytes(m_bound.graph().value(w.value).type);
     for (const Wanted& w : wanted) {
       if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
       auto loaded = bridge::translated([&] { return loadOne(w); });
-      if (!loaded) return fail(loaded.error().code, "Cannot load {}: {}", w.plan->name, loaded.error().message);
+      if (!loaded) return fail(loaded.error().code, "Cannot load {}: {}", w.shards->name, loaded.error().message);
       m_progress.report("loading", m_report.parameterBytes, total);
     }
     for (const auto& [name, open] : m_files) m_report.bytesRead += open.file.bytesRead() - open.headerBytes;
@@ -58,31 +58,29 @@ class Loader {
   }
 
  private:
-  const std::vector<plan::Piece>& piecesOf(const plan::ParameterPlan& parameter) const {
+  const std::vector<program::ShardPiece>& piecesOf(const program::ParameterShards& parameter) const {
     return parameter.piecesByRank[m_options.rank];
   }
 
   /// All parameters in the order in which they lie in the files; names some that no file has.
   Result<std::vector<Wanted>> findParameters() {
-    std::unordered_map<std::string_view, const plan::ParameterPlan*> byName;
-    for (const auto& parameter : m_plan.parameters) byName[parameter.name] = &parameter;
+    std::unordered_map<std::string_view, const program::ParameterShards*> byName;
+    for (const auto& parameter : m_program.parameters) byName[parameter.name] = &parameter;
     std::vector<Wanted> result;
     std::vector<std::string> missing;
-    for (const graph::Node& node : m_program.graph().nodes) {
+    for (const graph::Node& node : m_bound.graph().nodes) {
       if (node.kind != graph::NodeKind::Parameter) continue;
-      const graph::Value& value = m_program.graph().value(node.results[0]);
+      const graph::Value& value = m_bound.graph().value(node.results[0]);
       const auto entry = byName.find(value.name);
       if (entry == byName.end())
         return fail(ErrorCode::BadInput, "The plan's shard map lacks the parameter {}.", value.name);
-      const plan::ParameterPlan& parameter = *entry->second;
+      const program::ParameterShards& parameter = *entry->second;
       if (parameter.piecesByRank.size() <= static_cast<std::size_t>(m_options.rank) ||
           parameter.localShape != value.type.shape) {
         return fail(ErrorCode::BadInput, "The plan's shard map does not fit its program: {} is {} there and {} here.",
                     value.name, graph::toText(parameter.localShape), graph::toText(value.type.shape));
       }
-      const auto& pieces = piecesOf(parameter);
-      const bool hasFile =
-          std::none_of(pieces.begin(), pieces.end(), [](const plan::Piece& p) { return p.file.empty(); });
+      const bool hasFile = parameter.isStoredFor(m_options.rank);
       if (!hasFile) missing.push_back(value.name);
       result.push_back({&parameter, node.results[0], hasFile && !m_options.skipWeights});
     }
@@ -98,32 +96,33 @@ class Loader {
   }
   const std::string& fileOf(const Wanted& wanted) const {
     static const std::string none;
-    const auto& pieces = piecesOf(*wanted.plan);
+    const auto& pieces = piecesOf(*wanted.shards);
     return wanted.isRead && !pieces.empty() ? pieces.front().file : none;
   }
 
   Result<void> loadOne(const Wanted& wanted) {
-    const graph::Value& value = m_program.graph().value(wanted.value);
+    const graph::Value& value = m_bound.graph().value(wanted.value);
     const std::int64_t bytes = graph::sizeInBytes(value.type);
     // Zeros, not empty: a padded vocabulary's last rows belong to no piece.
     const at::Tensor tensor = at::zeros(
-        value.type.shape, at::TensorOptions().dtype(bridge::toScalarType(value.type.dtype)).device(m_program.device()));
+        value.type.shape, at::TensorOptions().dtype(bridge::toScalarType(value.type.dtype)).device(m_bound.device()));
     m_report.parameterBytes += bytes;
     if (!wanted.isRead) m_report.initialised.push_back(value.name);
     std::int64_t localStart = 0;
-    for (const plan::Piece& piece : piecesOf(*wanted.plan)) {
-      CLEAVE_TRY(const Region region,
-                 regionOf(wanted.plan->type.shape, value.type.shape, piece.dim, piece.start, piece.length, localStart));
+    for (const program::ShardPiece& piece : piecesOf(*wanted.shards)) {
+      CLEAVE_TRY(const Region region, regionOf(wanted.shards->type.shape, value.type.shape, piece.dim, piece.start,
+                                               piece.length, localStart));
       localStart += piece.length;
       if (wanted.isRead) {
-        CLEAVE_TRY_VOID(readPiece(*wanted.plan, piece, region, tensor));
+        CLEAVE_TRY_VOID(readPiece(*wanted.shards, piece, region, tensor));
       } else {
         // By the parameter's own name: the checkpoint's may differ, or not exist.
-        CLEAVE_TRY_VOID(initialise(tensor, region, value.name, static_cast<int>(value.type.shape.size()), m_plan.seed));
+        CLEAVE_TRY_VOID(
+            initialise(tensor, region, value.name, static_cast<int>(value.type.shape.size()), m_program.seed));
       }
     }
     m_loadedBytes += bytes;
-    return m_program.setTensor(wanted.value, tensor);
+    return m_bound.setTensor(wanted.value, tensor);
   }
 
   Result<const OpenFile*> open(const std::string& name) {
@@ -134,8 +133,8 @@ class Loader {
     return &m_files.emplace(name, OpenFile{std::move(file), std::move(header), headerBytes}).first->second;
   }
 
-  Result<void> readPiece(const plan::ParameterPlan& parameter, const plan::Piece& piece, const Region& region,
-                         const at::Tensor& tensor) {
+  Result<void> readPiece(const program::ParameterShards& parameter, const program::ShardPiece& piece,
+                         const Region& region, const at::Tensor& tensor) {
     CLEAVE_TRY(const OpenFile* source, open(piece.file));
     const auto entry = source->header.tensors.find(piece.tensor);
     const graph::TensorType expected{parameter.storedDtype, parameter.type.shape};
@@ -166,8 +165,8 @@ class Loader {
     return fillThroughStaging(rows, stored, readInto);
   }
 
-  Program& m_program;
-  const plan::Plan& m_plan;
+  Program& m_bound;
+  const program::RankProgram& m_program;
   const WeightOptions& m_options;
   std::atomic<std::int64_t>& m_loadedBytes;
   const Progress& m_progress;
@@ -177,9 +176,9 @@ class Loader {
 
 }  // namespace
 
-Result<WeightReport> loadWeights(Program& program, const plan::Plan& plan, const WeightOptions& options,
+Result<WeightReport> loadWeights(Program& bound, const program::RankProgram& program, const WeightOptions& options,
                                  std::atomic<std::int64_t>& loadedBytes, const Progress& progress) {
-  return Loader(program, plan, options, loadedBytes, progress).load();
+  return Loader(bound, program, options, loadedBytes, progress).load();
 }
 
 }  // namespace cleave::torch_rank

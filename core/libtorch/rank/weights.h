@@ -3,10 +3,10 @@
 ///
 /// Bytes go by positioned reads straight into the final tensors; where the stored type differs from the program's, or
 /// the tensor lives on a GPU, through at most 1 MiB of staging. The payload bytes read are exactly those of the shard
-/// map (plan::shardBytes), which whoever runs the rank can check.
+/// map (program::shardBytes), which whoever runs the rank can check.
 #include "base/progress.h"
 #include "libtorch/rank/interpreter.h"
-#include "plan/plan.h"
+#include "program/rank_program.h"
 
 #include <atomic>
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace cleave::torch_rank {
 struct WeightOptions {
   std::filesystem::path modelFolder;
   int rank = 0;
-  bool skipWeights = false;  ///< fill every parameter from the plan's seed
+  bool skipWeights = false;  ///< fill every parameter from the program's seed
   bool initMissing = false;  ///< fill those without a file
 };
 
@@ -31,7 +31,7 @@ struct WeightReport {
 /// Gives every parameter of the program its tensor. `loadedBytes` follows along for other threads to read.
 /// BadInput: parameters without a file (all of them named), a file that is not as the plan says, a plan whose pieces do
 /// not fit; Environment: no memory, read errors.
-Result<WeightReport> loadWeights(Program& program, const plan::Plan& plan, const WeightOptions& options,
+Result<WeightReport> loadWeights(Program& bound, const program::RankProgram& program, const WeightOptions& options,
                                  std::atomic<std::int64_t>& loadedBytes, const Progress& progress = {});
 
 }  // namespace cleave::torch_rank

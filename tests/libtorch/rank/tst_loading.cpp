@@ -78,8 +78,9 @@ class ExecLoadingTest : public QObject {
     local[dim] /= kRanks;
     const std::string type = "f32[" + std::to_string(local[0]) + "," + std::to_string(local[1]) + "]";
     for (int rank = 0; rank < kRanks; ++rank) {
-      plan::Plan plan;
-      plan::ParameterPlan parameter{"w", {DType::Float32, shape}, storedType, local, rules::Placement::split(dim), {}};
+      program::RankProgram plan;
+      program::ParameterShards parameter{"w",   {DType::Float32, shape},      storedType,
+                                         local, rules::Placement::split(dim), {}};
       // Two pieces, as fused blocks have: the halves of this rank's part in reverse.
       const std::int64_t half = local[dim] / 2, start = rank * local[dim];
       for (int r = 0; r < kRanks; ++r) {
@@ -92,7 +93,7 @@ class ExecLoadingTest : public QObject {
       AllocationCounter counter;
       const WeightReport report = need(loadWeights(program, plan, {folder, rank}, loaded));
       QCOMPARE(report.bytesRead, local[0] * local[1] * graph::itemSize(storedType));
-      QCOMPARE(report.bytesRead, plan::shardBytes(plan, rank));
+      QCOMPARE(report.bytesRead, program::shardBytes(plan.parameters, rank));
       QCOMPARE(loaded.load(), local[0] * local[1] * 4);
       QVERIFY(counter.largest() >= local[0] * local[1] * 4 &&
               counter.largest() <= local[0] * local[1] * 4 + kStagingBytes);
@@ -106,7 +107,7 @@ class ExecLoadingTest : public QObject {
   }
 
   void namesAllParametersThatAreMissing() {
-    plan::Plan plan;
+    program::RankProgram plan;
     plan.seed = 3;
     for (const char* name : {"a.weight", "b.weight"}) {
       plan.parameters.push_back({name, {DType::Float32, {4}}, DType::Float32, {4}, {}, {{{name, "", -1, 0, 0}}}});
@@ -129,7 +130,7 @@ class ExecLoadingTest : public QObject {
   }
 
   void namesAFewOfManyThatAreMissing() {
-    plan::Plan plan;
+    program::RankProgram plan;
     std::string text;
     for (int i = 0; i < 300; ++i) {
       const std::string name = "layer" + std::to_string(i);

@@ -35,10 +35,10 @@ Tensors drawn(const graph::Graph& graph, std::int64_t below) {
 }
 
 /// A rank's part of a parameter as its pieces say; what no piece fills stays zero.
-at::Tensor partOf(const plan::ParameterPlan& parameter, const at::Tensor& whole, int rank) {
+at::Tensor partOf(const program::ParameterShards& parameter, const at::Tensor& whole, int rank) {
   at::Tensor part = at::zeros(parameter.localShape, whole.options());
   std::int64_t start = 0;
-  for (const plan::Piece& piece : parameter.piecesByRank[static_cast<std::size_t>(rank)]) {
+  for (const program::ShardPiece& piece : parameter.piecesByRank[static_cast<std::size_t>(rank)]) {
     if (piece.dim < 0) return whole;
     part.narrow(piece.dim, start, piece.length).copy_(whole.narrow(piece.dim, piece.start, piece.length));
     start += piece.length;

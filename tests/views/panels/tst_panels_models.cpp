@@ -171,7 +171,7 @@ void TestPanelModels::layersShowLocalShapes() {
   layer.weight = "model.layers.0.up.weight";
   layer.node = graph::NodeId(3);
   plan->layers.push_back(layer);
-  plan::ParameterPlan weight;
+  program::ParameterShards weight;
   weight.name = layer.weight;
   weight.type = {graph::DType::Float32, {16, 8}};
   weight.localShape = {8, 8};

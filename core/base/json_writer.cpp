@@ -1,9 +1,9 @@
-#include "plan/json_writer.h"
+#include "base/json_writer.h"
 
 #include <cmath>
 #include <cstdint>
 
-namespace cleave::plan {
+namespace cleave {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -83,4 +83,4 @@ void JsonWriter::hex(std::span<const std::byte> data) {
   m_text += '"';
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave

@@ -1,5 +1,5 @@
 #pragma once
-/// Writes JSON as it goes, so that a plan of 10,000 values needs no tree in memory. Internal to this room.
+/// Writes JSON as it goes, so that a plan of 10,000 values needs no tree in memory.
 ///
 /// Compact, with a line break before every item of the top-level object and of the lists in it: small files, readable
 /// diffs. Strings come out as valid UTF-8, whatever they hold.
@@ -9,15 +9,17 @@
 ///     json.key("ranks").value(2);
 ///     json.endObject();
 #include "base/femtoseconds.h"
-#include "graph/graph.h"
+
+#include <fmt/format.h>
 
 #include <charconv>
 #include <concepts>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace cleave::plan {
+namespace cleave {
 
 class JsonWriter {
  public:
@@ -64,7 +66,7 @@ class JsonWriter {
     separate();
     m_text += json;
   }
-  void values(const graph::Shape& numbers) {
+  void values(std::span<const std::int64_t> numbers) {
     beginArray();
     for (std::int64_t number : numbers) value(number);
     endArray();
@@ -104,4 +106,4 @@ class JsonWriter {
   bool m_isEmpty = true, m_afterKey = false;
 };
 
-}  // namespace cleave::plan
+}  // namespace cleave

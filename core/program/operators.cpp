@@ -1,25 +1,25 @@
-#include "plan/plan.h"
+#include "program/operators.h"
 
-namespace cleave::plan {
+namespace cleave::program {
 namespace {
 
 using rules::CollectiveKind;
 
 /// First operand of a call, which all of Cleave's own operators have.
-const graph::TensorType& operandType(const Graph& program, const graph::Node& node) {
-  return program.value(std::get<ValueId>(node.args.at(0))).type;
+const graph::TensorType& operandType(const graph::Graph& program, const graph::Node& node) {
+  return program.value(std::get<graph::ValueId>(node.args.at(0))).type;
 }
 
-std::vector<Collective> ofVocabCrossEntropy(const Graph& program, const graph::Node& node) {
+std::vector<Collective> ofVocabCrossEntropy(const graph::Graph& program, const graph::Node& node) {
   const graph::TensorType& logits = operandType(program, node);
   const graph::DType real = logits.dtype == graph::DType::Float64 ? graph::DType::Float64 : graph::DType::Float32;
-  const std::int64_t bytes = graph::sizeInBytes({real, program.shapeOf(std::get<ValueId>(node.args.at(1)))});
+  const std::int64_t bytes = graph::sizeInBytes({real, program.shapeOf(std::get<graph::ValueId>(node.args.at(1)))});
   return std::vector<Collective>(3, Collective{CollectiveKind::AllReduce, bytes});
 }
 
 }  // namespace
 
-std::vector<Collective> collectivesOf(const Graph& program, NodeId id) {
+std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId id) {
   const graph::Node& node = program.node(id);
   const std::string& op = program.opName(node);
   if (!op.starts_with("cleave::")) return {};
@@ -30,14 +30,4 @@ std::vector<Collective> collectivesOf(const Graph& program, NodeId id) {
   return {};
 }
 
-std::map<CollectiveKind, Traffic> trafficByKind(const Plan& plan) {
-  std::map<CollectiveKind, Traffic> traffic;
-  for (const CollectivePlan& collective : plan.collectives) {
-    Traffic& sum = traffic[collective.kind];
-    ++sum.count;
-    sum.bytes += collective.bytes;
-  }
-  return traffic;
-}
-
-}  // namespace cleave::plan
+}  // namespace cleave::program

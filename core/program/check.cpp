@@ -1,18 +1,22 @@
-#include "plan/program_check.h"
+#include "program/check.h"
 
 #include "base/checked.h"
 #include "base/json.h"
 #include "graph/operators.h"
-#include "plan/schema.h"
+#include "program/operators.h"
+#include "program/rank_program.h"
 
 #include <algorithm>
 #include <array>
 
-namespace cleave::plan {
+namespace cleave::program {
 namespace {
 
-using graph::Argument;
+using graph::Graph;
 using graph::Node;
+using graph::NodeId;
+using graph::Shape;
+using graph::ValueId;
 
 constexpr std::size_t kMaxOperatorName = 120;
 constexpr std::array kOwnOperators{kAllReduce,     kAllGather,      kReduceScatter,
@@ -144,12 +148,12 @@ Result<void> checkTotalBytes(const Graph& graph) {
   return {};
 }
 
-Result<void> checkPieces(const ParameterPlan& parameter, const std::vector<Piece>& pieces, int ranks, int rank) {
+Result<void> checkPieces(const ParameterShards& parameter, const std::vector<ShardPiece>& pieces, int ranks, int rank) {
   std::vector<rules::Range> expected;
   const bool isWhole = parameter.placement.isReplicated() || ranks == 1;
   if (!isWhole) expected = parameter.placement.ranges(parameter.type.shape, ranks, rank);
   std::erase_if(expected, [](const rules::Range& range) { return range.length == 0; });
-  const auto covers = [&](const Piece& piece, const rules::Range& range) {
+  const auto covers = [&](const ShardPiece& piece, const rules::Range& range) {
     if (piece.dim >= 0)
       return piece.dim == parameter.placement.firstDim() && piece.start == range.start && piece.length == range.length;
     return range.start == 0 &&
@@ -162,4 +166,4 @@ Result<void> checkPieces(const ParameterPlan& parameter, const std::vector<Piece
               parameter.name, parameter.placement.text(), graph::toText(parameter.type.shape));
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::program

@@ -1,16 +1,9 @@
-#include "plan/graph_writer.h"
+#include "graph/graph_writer.h"
 
 #include <algorithm>
 
-namespace cleave::plan {
+namespace cleave::graph {
 namespace {
-
-using graph::Argument;
-using graph::Graph;
-using graph::Node;
-using graph::NodeId;
-using graph::NodeKind;
-using graph::ValueId;
 
 struct ArgumentWriter {
   JsonWriter& json;
@@ -34,7 +27,7 @@ struct ArgumentWriter {
   void operator()(ValueId value) const {
     tagged("v", [&] { id(value); });
   }
-  void operator()(const graph::ValueList& values) const {
+  void operator()(const ValueList& values) const {
     tagged("vs", [&] { list(values, [&](ValueId value) { id(value); }); });
   }
   void operator()(std::int64_t value) const { json.value(value); }
@@ -52,10 +45,10 @@ struct ArgumentWriter {
   void operator()(const std::vector<bool>& values) const {
     tagged("bs", [&] { list(values, [&](bool value) { json.value(value); }); });
   }
-  void operator()(graph::DType dtype) const {
-    tagged("dtype", [&] { json.value(graph::toText(dtype)); });
+  void operator()(DType dtype) const {
+    tagged("dtype", [&] { json.value(toText(dtype)); });
   }
-  void operator()(graph::DeviceArgument) const {
+  void operator()(DeviceArgument) const {
     tagged("device", [&] { json.value(true); });
   }
 };
@@ -77,7 +70,7 @@ void writeNode(JsonWriter& json, const Graph& graph, NodeId id) {
   for (ValueId result : node.results) {
     json.beginArray();
     json.value(graph.value(result).name);
-    json.value(graph::toText(graph.value(result).type));
+    json.value(toText(graph.value(result).type));
     json.endArray();
   }
   json.endArray();
@@ -90,7 +83,7 @@ void writeNode(JsonWriter& json, const Graph& graph, NodeId id) {
 
 void writeScopes(JsonWriter& json, const Graph& graph) {
   json.key("scopes").beginArray();
-  for (const graph::Scope& scope : graph.scopes) {
+  for (const Scope& scope : graph.scopes) {
     json.beginObject();
     json.key("path").value(scope.path);
     if (!scope.className.empty()) json.key("class").value(scope.className);
@@ -101,10 +94,10 @@ void writeScopes(JsonWriter& json, const Graph& graph) {
 
 void writeTied(JsonWriter& json, const Graph& graph) {
   const bool anyTied = std::any_of(graph.values.begin(), graph.values.end(),
-                                   [&](const graph::Value& value) { return graph.tiedNames.contains(value.name); });
+                                   [&](const Value& value) { return graph.tiedNames.contains(value.name); });
   if (!anyTied) return;
   json.key("tied").beginObject();
-  for (const graph::Value& value : graph.values) {
+  for (const Value& value : graph.values) {
     const auto names = graph.tiedNames.find(value.name);
     if (names == graph.tiedNames.end()) continue;
     json.key(value.name).beginArray();
@@ -127,7 +120,7 @@ void writeGraph(JsonWriter& json, const Graph& graph) {
   for (NodeId id : idRange<NodeId>(graph.nodes.size())) writeNode(json, graph, id);
   json.endArray();
   json.key("outputs").beginArray();
-  for (const graph::Output& output : graph.outputs) {
+  for (const Output& output : graph.outputs) {
     json.beginArray();
     json.value(output.name);
     json.value(output.value.raw());
@@ -138,4 +131,4 @@ void writeGraph(JsonWriter& json, const Graph& graph) {
   json.endObject();
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::graph

@@ -2,9 +2,8 @@
 /// How much memory the ranks of a run may find here: the machine's, or the container's where it is given less.
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 
-namespace cleave::launch {
+namespace cleave {
 
 /// Bytes; 0 where the kernel does not say.
 struct MachineMemory {
@@ -15,8 +14,4 @@ struct MachineMemory {
 /// The least of /proc/meminfo and of every control group (version 1 or 2) that this process is in. `root`: for tests.
 MachineMemory machineMemory(const std::filesystem::path& root = "/");
 
-/// Free bytes of the fullest of the first `gpus` GPUs that this process may use, as the driver's NVML says; nullopt
-/// where it does not.
-std::optional<std::int64_t> leastFreeGpuMemory(int gpus);
-
-}  // namespace cleave::launch
+}  // namespace cleave

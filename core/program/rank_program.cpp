@@ -1,0 +1,249 @@
+#include "program/rank_program.h"
+
+#include "base/checked.h"
+#include "base/digest.h"
+#include "formats/weight_files.h"
+#include "graph/graph_writer.h"
+#include "graph/json.h"
+#include "graph/type_text.h"
+#include "program/check.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace cleave::program {
+namespace {
+
+constexpr IntegerRange kSizes{0, kMaxSize};
+
+class ProgramReader {
+ public:
+  explicit ProgramReader(const JsonObject& plan) : m_root(plan) {}
+
+  Result<RankProgram> read() && {
+    CLEAVE_TRY_VOID(readSchema());
+    CLEAVE_TRY(const JsonObject model, m_root.object("model"));
+    CLEAVE_TRY(m_made.source, model.text("source"));
+    CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", {1, kMaxRanks}));
+    m_made.ranks = static_cast<int>(ranks);
+    CLEAVE_TRY(m_made.seed, m_root.count("seed"));
+    CLEAVE_TRY_VOID(readGraph());
+    CLEAVE_TRY_VOID(readParameters());
+    return std::move(m_made);
+  }
+
+ private:
+  Result<void> readSchema() {
+    CLEAVE_TRY(const std::string schema, m_root.text("schema"));
+    CLEAVE_TRY(const bool isSolved, m_root.flag("solved", true));
+    if (!isSolved)
+      return fail(ErrorCode::BadInput,
+                  "The file holds no plan: it says why none was found. Make one with `cleave-cli plan`.");
+    if (schema == kPlanSchema) return {};
+    if (schema.starts_with("cleave.plan/")) {
+      return fail(
+          ErrorCode::BadInput,
+          "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
+          quotedText(schema), kPlanSchema);
+    }
+    return fail(ErrorCode::BadInput, "The file is no plan: its schema is {}, expected \"{}\".", quotedText(schema),
+                kPlanSchema);
+  }
+
+  Result<void> readGraph() {
+    CLEAVE_TRY(const JsonObject program, m_root.object("program"));
+    CLEAVE_TRY(graph::Graph graph, withContext(graph::graphFromJson(program.json()), "plan.program"));
+    CLEAVE_TRY_VOID(withContext(checkOperators(graph), "plan.program"));
+    CLEAVE_TRY_VOID(withContext(checkCollectives(graph, m_made.ranks), "plan.program"));
+    CLEAVE_TRY_VOID(withContext(checkTotalBytes(graph), "plan.program"));
+    m_made.graph = std::make_shared<const graph::Graph>(std::move(graph));
+    for (const auto id : idRange<graph::ValueId>(m_made.graph->values.size()))
+      m_values.emplace(m_made.graph->value(id).name, id);
+    return {};
+  }
+
+  Result<void> readParameters() {
+    CLEAVE_TRY(const JsonArray parameters, m_root.array("parameters"));
+    std::unordered_set<std::string> names;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      CLEAVE_TRY(const JsonObject fields, parameters.object(i));
+      CLEAVE_TRY(ParameterShards parameter, readParameter(fields));
+      if (!names.insert(parameter.name).second)
+        return fail(ErrorCode::BadInput, "{}: {} is given twice.", fields.where(), parameter.name);
+      m_made.parameters.push_back(std::move(parameter));
+    }
+    for (const graph::Node& node : m_made.graph->nodes) {
+      if (node.kind != graph::NodeKind::Parameter) continue;
+      const std::string& name = m_made.graph->value(node.results[0]).name;
+      if (!names.contains(name))
+        return fail(ErrorCode::BadInput, "plan.parameters lacks {}, which the program reads.", name);
+    }
+    return checkParameterBytes();
+  }
+
+  Result<ParameterShards> readParameter(const JsonObject& fields) const {
+    ParameterShards parameter;
+    CLEAVE_TRY(parameter.name, fields.text("name"));
+    CLEAVE_TRY(parameter.type.dtype, fields.word("dtype", graph::parseDType));
+    CLEAVE_TRY(parameter.storedDtype, fields.word("stored_dtype", graph::parseDType));
+    CLEAVE_TRY(parameter.type.shape, fields.integers("shape", kSizes, graph::kMaxDimensions));
+    CLEAVE_TRY(parameter.localShape, fields.integers("local_shape", kSizes, graph::kMaxDimensions));
+    CLEAVE_TRY(parameter.placement, readPlacement(fields, "placement", parameter.type.shape, m_made.ranks));
+    const auto held = m_values.find(parameter.name);
+    const graph::TensorType local{parameter.type.dtype, parameter.localShape};
+    if (held == m_values.end() || m_made.graph->value(held->second).type != local ||
+        m_made.graph->node(m_made.graph->value(held->second).producer).kind != graph::NodeKind::Parameter) {
+      return fail(ErrorCode::BadInput, "{}: the program has no parameter {} of type {}.", fields.where(),
+                  quotedText(parameter.name), graph::toText(local));
+    }
+    if (parameter.placement.localShape(parameter.type.shape, m_made.ranks) != parameter.localShape) {
+      return fail(ErrorCode::BadInput, "{}: {} of shape {} does not become {} on {} ranks.", fields.where(),
+                  parameter.placement.text(), graph::toText(parameter.type.shape), graph::toText(parameter.localShape),
+                  m_made.ranks);
+    }
+    CLEAVE_TRY(parameter.piecesByRank, readPieces(fields, parameter));
+    return parameter;
+  }
+
+  Result<std::vector<std::vector<ShardPiece>>> readPieces(const JsonObject& fields,
+                                                          const ParameterShards& parameter) const {
+    std::vector<std::vector<ShardPiece>> byRank(static_cast<std::size_t>(m_made.ranks));
+    CLEAVE_TRY(const JsonArray pieces, fields.array("pieces"));
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      CLEAVE_TRY(const JsonObject piece, pieces.object(i));
+      CLEAVE_TRY(const std::int64_t rank, piece.integer("rank", {0, m_made.ranks - 1}));
+      CLEAVE_TRY(byRank[static_cast<std::size_t>(rank)].emplace_back(), readPiece(piece, parameter));
+    }
+    for (int rank = 0; rank < m_made.ranks; ++rank) {
+      CLEAVE_TRY_VOID(withContext(checkPieces(parameter, byRank[static_cast<std::size_t>(rank)], m_made.ranks, rank),
+                                  fields.where()));
+    }
+    return byRank;
+  }
+
+  static Result<ShardPiece> readPiece(const JsonObject& fields, const ParameterShards& parameter) {
+    const graph::Shape& shape = parameter.type.shape;
+    ShardPiece piece;
+    CLEAVE_TRY(piece.tensor, fields.text("tensor"));
+    CLEAVE_TRY(piece.file, fields.text("file"));
+    if (!piece.file.empty())
+      CLEAVE_TRY_VOID(withContext(formats::checkWeightFileName(piece.file), fields.nameOf("file")));
+    CLEAVE_TRY(const std::int64_t dim, fields.integer("dim", {-1, std::ssize(shape) - 1}));
+    CLEAVE_TRY(piece.start, fields.integer("start", {0, kMaxSize}));
+    CLEAVE_TRY(piece.length, fields.integer("length", {0, kMaxSize}));
+    const std::int64_t size = dim < 0 ? 1 : shape[static_cast<std::size_t>(dim)];
+    if (piece.start > size - piece.length) {
+      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.where(),
+                  piece.start, piece.start + piece.length, dim, parameter.name, graph::toText(shape));
+    }
+    const bool isWhole = piece.length == size;
+    piece.dim = isWhole ? -1 : static_cast<int>(dim);
+    if (isWhole) piece.start = piece.length = 0;
+    return piece;
+  }
+
+  Result<void> checkParameterBytes() const {
+    std::int64_t total = 0;
+    for (const ParameterShards& parameter : m_made.parameters) {
+      const auto elements = checkedProduct(parameter.type.shape);
+      const auto bytes = elements ? checkedMul(*elements, 8) : std::nullopt;
+      const auto sum = bytes ? checkedAdd(total, *bytes) : std::nullopt;
+      if (!sum)
+        return fail(ErrorCode::BadInput, "plan.parameters: {} of shape {} does not fit 64-bit sizes.", parameter.name,
+                    graph::toText(parameter.type.shape));
+      total = *sum;
+    }
+    return {};
+  }
+
+  const JsonObject& m_root;
+  RankProgram m_made;
+  std::unordered_map<std::string_view, graph::ValueId> m_values;  ///< of the program, by name
+};
+
+void writePiece(JsonWriter& json, const ParameterShards& parameter, int rank, const ShardPiece& piece) {
+  const graph::Shape& shape = parameter.type.shape;
+  const bool isWhole = piece.dim < 0;
+  json.beginObject();
+  json.key("rank").value(rank);
+  json.key("tensor").value(piece.tensor);
+  json.key("file").value(piece.file);
+  json.key("dim").value(isWhole && !shape.empty() ? 0 : piece.dim);
+  json.key("start").value(piece.start);
+  json.key("length").value(!isWhole ? piece.length : shape.empty() ? 1 : shape[0]);
+  json.endObject();
+}
+
+}  // namespace
+
+void writeParameters(JsonWriter& json, const ShardMap& parameters) {
+  json.key("parameters").beginArray();
+  for (const ParameterShards& parameter : parameters) {
+    json.beginObject();
+    json.key("name").value(parameter.name);
+    json.key("dtype").value(graph::toText(parameter.type.dtype));
+    json.key("stored_dtype").value(graph::toText(parameter.storedDtype));
+    json.key("shape").values(parameter.type.shape);
+    json.key("local_shape").values(parameter.localShape);
+    json.key("placement").value(parameter.placement.text());
+    json.key("pieces").beginArray();
+    for (std::size_t rank = 0; rank < parameter.piecesByRank.size(); ++rank) {
+      for (const ShardPiece& piece : parameter.piecesByRank[rank])
+        writePiece(json, parameter, static_cast<int>(rank), piece);
+    }
+    json.endArray();
+    json.endObject();
+  }
+  json.endArray();
+}
+
+Result<rules::Placement> readPlacement(const JsonObject& fields, const char* key, const graph::Shape& shape,
+                                       int ranks) {
+  CLEAVE_TRY(const std::string text, fields.text(key));
+  const auto placement = rules::Placement::parse(text);
+  if (!placement)
+    return fail(ErrorCode::BadInput, "{}.{} {} is no placement such as R or S(1).", fields.where(), key,
+                quotedText(text));
+  if (!placement->localShape(shape, ranks)) {
+    return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.where(), key,
+                placement->text(), graph::toText(shape), ranks, placement->whyNotDivisible(shape, ranks));
+  }
+  return *placement;
+}
+
+Result<RankProgram> rankProgramFromJson(const JsonObject& plan) { return ProgramReader(plan).read(); }
+
+Result<RankProgram> readRankProgram(const fs::path& planFile) {
+  CLEAVE_TRY(const std::string text, readTextFile(planFile, kPlanLimits.bytes));
+  const auto read = [&]() -> Result<RankProgram> {
+    CLEAVE_TRY(const nlohmann::json json, parseJson(text, "The plan", kPlanLimits));
+    CLEAVE_TRY(const JsonObject root, JsonObject::at(json, "plan"));
+    return rankProgramFromJson(root);
+  };
+  return withContext(read(), planFile.string());
+}
+
+std::string toJson(const RankProgram& program) {
+  JsonWriter json;
+  json.beginObject();
+  json.key("schema").value(kPlanSchema);
+  json.key("model").beginObject();
+  json.key("source").value(program.source);
+  json.endObject();
+  json.key("ranks").value(program.ranks);
+  json.key("seed").value(program.seed);
+  writeParameters(json, program.parameters);
+  graph::writeGraph(json.key("program"), *program.graph);
+  json.endObject();
+  return std::move(json).take();
+}
+
+std::uint64_t digestOf(const RankProgram& program) {
+  RankProgram common = program;
+  common.source.clear();
+  Digest digest;
+  digest.add(toJson(common));
+  return digest.value();
+}
+
+}  // namespace cleave::program

@@ -1,0 +1,58 @@
+#pragma once
+/// What a rank needs of a plan, and nothing else: the program that all ranks run, and which parts of which files make
+/// up each one's parameters. A plan file holds it; a rank reads it from there and needs no solver.
+///
+///     CLEAVE_TRY(const program::RankProgram program, program::readRankProgram("llama.plan.json"));
+///     program.graph->nodes; program::shardBytes(program.parameters, rank);
+///
+/// Where it lies in a file of the schema "cleave.plan/1" (the whole layout: plan/plan_json.cpp):
+///
+///   schema, model {source}, ranks, seed
+///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement,
+///                pieces [{rank, tensor, file, dim, start, length}]}]
+///   program                        graph/json.h
+///
+/// A piece covers [start, start + length) of dimension `dim` of a stored tensor, whole in the others (`dim` -1 for a
+/// scalar); an empty `file` means that the checkpoint lacks it.
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "program/shard_map.h"
+
+#include <memory>
+
+namespace cleave::program {
+
+inline constexpr std::string_view kPlanSchema = "cleave.plan/1";
+inline constexpr JsonLimits kPlanLimits{
+    .bytes = std::int64_t{1} << 30, .depth = 32, .elements = 8'000'000, .allowsWideIntegers = true};
+inline constexpr int kMaxRanks = 4096;
+/// Largest size, count or offset accepted from a file: leaves room for sums of a few.
+inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 60;
+
+struct RankProgram {
+  std::string source;  ///< the model's folder, or its config.json, as the user gave it
+  int ranks = 1;
+  std::uint64_t seed = 0;                     ///< of parameters without a file and of made-up inputs
+  std::shared_ptr<const graph::Graph> graph;  ///< operators of the namespaces aten and cleave (operators.h)
+  ShardMap parameters;
+};
+
+/// From a plan file. Foreign input: bounded and versioned; operators only of the namespaces aten and cleave, the latter
+/// with arguments and shapes that fit (check.h); pieces inside the model folder and inside their parameters. BadInput
+/// names the file and the field.
+Result<RankProgram> readRankProgram(const fs::path& planFile);
+/// The same of a parsed plan, whose fields are called `plan.…`.
+Result<RankProgram> rankProgramFromJson(const JsonObject& plan);
+
+/// A placement that fits `shape` on so many ranks.
+Result<rules::Placement> readPlacement(const JsonObject& fields, const char* key, const graph::Shape& shape, int ranks);
+
+/// The program's part of a plan file, readable by `rankProgramFromJson`.
+std::string toJson(const RankProgram& program);
+void writeParameters(JsonWriter& json, const ShardMap& parameters);
+
+/// What ranks must agree on: the same for all copies of one program. Left out is where the model lies, which may differ
+/// from host to host.
+std::uint64_t digestOf(const RankProgram& program);
+
+}  // namespace cleave::program
