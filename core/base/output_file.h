@@ -15,8 +15,7 @@ namespace cleave {
 /// | nothing, or a regular file   | to a temporary file beside it, which takes its name in `finish`: all or nothing |
 /// | a device, a pipe, a terminal | straight through                                                                  |
 /// | our own stdout or stderr     | through that descriptor, after what was printed before                            |
-/// | a file that only its own bytes can replace (other hard links, an owner or a folder that we cannot write for) |
-/// into it |
+/// | a file that has other hard links, or whose owner or folder we cannot write for | into it                         |
 ///
 /// A link is followed: what it leads to is written, also when that is yet to be made. Environment for every failure.
 /// Opening and writing wait as long as a pipe has no reader, or a full one; `stop` ends that with Cancelled.

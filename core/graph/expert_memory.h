@@ -1,18 +1,17 @@
 #pragma once
+// clang-format off
 /// What split or whole experts (`cleave::moe_experts`, operators.h) hold beside their operands and result, in bytes.
 /// One expert works at a time (libtorch/exec/experts.cpp), on the places where tokens have chosen it; tokens are taken
 /// to spread evenly.
 ///
 /// Elements of one place, with h hidden and f features of this rank's part:
 ///     forward    copy of the token h, gate and up 2f, the activated gate f, their product f, result h, weighed result
-///     h: at
-///                once at most max(2f + f + f + h, 2f + f + h + h)
+///                h: at once at most max(2f + f + f + h, 2f + f + h + h)
 ///     kept       when a gradient is wanted, all of them, and the share: 4f + 3h + 1
 ///     backward   beside what is kept, of which it frees what it has passed: gradients of the weighed result, of the
-///     result and
-///                their product 3h, or of the product, gate and up 3f: at most max(2h, 2f - 2h)
-/// and the place itself, two 64-bit numbers. Gradients of weights are made where they stay. tst_expert_memory measures
-/// it.
+///                result and their product 3h, or of the product, gate and up 3f: at most max(2h, 2f - 2h)
+/// and the place itself, two 64-bit numbers. Gradients of weights are made where they stay (tst_expert_memory).
+// clang-format on
 #include <cstdint>
 
 namespace cleave::graph {

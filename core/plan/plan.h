@@ -1,9 +1,10 @@
 #pragma once
+// clang-format off
 /// A plan: everything that follows from a solution, ready to run, show and export.
 ///
 ///   annotate  solution → layer plans (column / row / vocab, flags as Optimum names them)
 ///   replace   ATen graph + solution → rank program: the same operators with local shapes, collectives as explicit
-///   nodes
+///             nodes
 ///   shard map parameter → what each rank reads from which file
 ///   predict   memory per rank by category, traffic per collective
 ///
@@ -12,6 +13,7 @@
 /// program/operators.h.
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
+// clang-format on
 #include "plan/shares.h"
 #include "program/operators.h"
 #include "program/rank_program.h"

@@ -6,6 +6,7 @@
 #include "solve/cost/memory_parts.h"
 #include "solve/problem/device_profile.h"
 
+// clang-format off
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
 ///
 ///   schema, model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
@@ -21,20 +22,23 @@
 ///   search {tries, conflicts, backtracks, events, visits}
 ///   warnings [sentence]
 ///   layers [{name, kind, strategy, axis, gather_output, input_is_parallel, sequence_parallel, weight, value, standing,
-///   reason, regret_fs, forced_by_budget}] shares {…}                                   how much of the work and the
-///   weights the ranks divide (standing_json.h) collectives [{after, kind, bytes, node}]     in execution order; `node`
-///   is the index in program.nodes memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a
-///   run makes it; of a step, with what
-///                                                training or generation keeps: cost.memory (solve/cost/memory_parts.h)
+///            reason, regret_fs, forced_by_budget}]
+///   shares {…}                                   how much of the work and the weights the ranks divide
+///                                                (standing_json.h)
+///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
+///   memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a run makes it; of a step, with
+///                                                what training or generation keeps: cost.memory (memory_parts.h)
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start,
-///   length}]}] values [{name, op, dtype, shape, placement, computed_as, scope, origin}]   of the ATen graph, in its
-///   order; `computed_as`
-///     only where a value is redistributed before it is read; `op` is the operator,
-///                                                or input, parameter, constant; `origin` names the captured operator
+///                length}]}]
+///   values [{name, op, dtype, shape, placement, computed_as, scope, origin}]
+///                                                of the ATen graph, in its order; `computed_as` only where a value is
+///                                                redistributed before it is read; `op` is the operator, or input,
+///                                                parameter, constant; `origin` names the captured operator
 ///   program, graph                               the rank program and the ATen graph (graph/json.h)
 ///
 /// Deterministic but for timings_ms. A piece covers [start, start + length) of dimension `dim` of a stored tensor,
 /// whole in the others (`dim` -1 for a scalar); an empty `file` means that the checkpoint lacks it.
+// clang-format on
 
 namespace cleave::plan {
 namespace {

@@ -1,8 +1,9 @@
 #pragma once
+// clang-format off
 /// Why a part of a plan is whole on every rank: three answers, each of which asks the user for something else.
 ///
 ///   Cannot       no plan splits it, whatever menu, sequence parallelism and demands are: other ranks or another model
-///   would. Where
+///                would. Where
 ///                operators could take it split if what they read were gathered or cut before
 ///                (Problem::redistributable), it is "without redistribution", which is not tried
 ///   DoesNotPay   plans split it, and cost more than this one: they are slower than the slack admits, or hold no less
@@ -14,6 +15,7 @@
 ///
 ///     Standings standings(problem, solution, engine, optimum.get());
 ///     if (const auto* cannot = std::get_if<Cannot>(&standings.weight(layer))) fmt::print("{}\n", cannot->why);
+// clang-format on
 #include "graph/attention.h"
 #include "solve/engine.h"
 #include "solve/explain/change.h"

@@ -1,4 +1,5 @@
 #pragma once
+// clang-format off
 /// How one tensor lies on the ranks of a tensor-parallel group (DESIGN's table of placements).
 ///
 /// | text                    | meaning                                                                           |
@@ -6,15 +7,16 @@
 /// | `R`                     | whole on every rank                                                               |
 /// | `S(d)`                  | dimension d split evenly, rank r holds part r                                     |
 /// | `S(d,xk)`               | d split into n/k parts, rank r holds part r div k                                 |
-/// | `S(d,b[4,1/x2])`        | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal
-/// ones (`b3/x2`: with replicas) | | `S(d:e)`, `S(d:e,xk)`   | adjacent dimensions d..e split jointly, row-major | |
-/// `S(d,pad p)`            | d padded by p at its end to divide, then split evenly                             |
+/// | `S(d,b[4,1/x2])` | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal ones (`b3/x2`: with replicas) |
+/// | `S(d:e)`, `S(d:e,xk)`   | adjacent dimensions d..e split jointly, row-major                                 |
+/// | `S(d,pad p)`            | d padded by p at its end to divide, then split evenly                             |
 ///
 /// A small value type; equality is equality of the text form. Dimensions are non-negative. Independent of any shape:
 /// `localShape` and `ranges` say what a placement makes of one.
 ///
 ///     auto p = *Placement::parse("S(1)");
 ///     p.localShape({2, 8}, 4) == Shape{2, 2};   p.ranges({2, 8}, 4, /*rank=*/1) == {{2, 2}};
+// clang-format on
 #include "graph/types.h"
 
 #include <cstdint>

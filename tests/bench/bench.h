@@ -9,9 +9,9 @@
 ///
 ///     cleave-bench              every case
 ///     cleave-bench solve        the cases whose name contains "solve"
-///     cleave-bench view         the window against its limits (VIEWS.md, sections 6 and 8)
-///     cleave-bench --smoke      each measurement once, on small inputs where a case has them: that all of them still
-///     run cleave-bench --list
+///     cleave-bench view         the window against the limits it is held to
+///     cleave-bench --smoke      each measurement once, on small inputs where a case has them: whether all still run
+///     cleave-bench --list
 #include "base/result.h"
 
 #include <chrono>

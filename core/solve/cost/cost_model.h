@@ -1,42 +1,43 @@
 #pragma once
-/// What a plan costs: predicted seconds of one step and bytes on one rank. All ranks do the same, so one rank's figures
-/// are the plan's. Integers (femtoseconds and FLOPs in 128 bits, bytes in 64), rounded once for each operator and each
-/// collective, so that the same plan has the same cost wherever it is added up; only bytes beyond 8 EiB stay at the
-/// largest value.
+// clang-format off
+/// What a plan costs: predicted seconds of one step and bytes on one rank. All ranks do the same, so one rank's
+/// figures are the plan's. Integers (femtoseconds and FLOPs in 128 bits, bytes in 64), rounded once for each operator
+/// and each collective, so that the same plan has the same cost wherever it is added up; only bytes beyond 8 EiB stay
+/// at the largest value.
 ///
 /// Time of an operator, on one rank's shard (replicated work counts in full on every rank):
-///     compute = max(FLOPs / peak of its dtype, bytes read and written / memory bandwidth)
-///     FLOPs: 2·m·k·n for a product (torch.utils.flop_counter counts the same); attention 2·b·h·s·t·(d + d_v), causal
-///     or not; any other operator one for each element of its largest tensor. An embedding reads the rows it looks up,
-///     no table. Views and aliases cost nothing. The bias of a row layer is an operator of its own, after the
-///     reduction. Backward (training), for results that need a gradient: a product once for each factor that needs one
-///     (so mostly twice its forward), attention twice, anything else once.
+///     compute = max(FLOPs / peak of its dtype, bytes read and written / memory bandwidth) FLOPs: 2·m·k·n for a
+///     product (torch.utils.flop_counter counts the same); attention 2·b·h·s·t·(d + d_v), causal or not; any other
+///     operator one for each element of its largest tensor. An embedding reads the rows it looks up, no table. Views
+///     and aliases cost nothing. The bias of a row layer is an operator of its own, after the reduction. Backward
+///     (training), for results that need a gradient: a product once for each factor that needs one (so mostly twice
+///     its forward), attention twice, anything else once.
 /// Time of a collective over n ranks, V bytes being the whole tensor (ring; Thakur et al., "Optimization of Collective
 /// Communication Operations in MPICH", 2005; NCCL's bus bandwidth factors):
 ///     all-reduce     α + 2·(n-1)/n·V·β          all-gather, reduce-scatter     α + (n-1)/n·V·β          β = 1 / link
-///     bandwidth
+///                    bandwidth
 /// Forward: what the strategy names (strategies.h); a value on the sequence is gathered once for all layers that read
 /// it whole; the vocabulary-parallel loss 3 all-reduces of N reals; graph outputs that are split are gathered (when
-/// training, the loss alone is one, where there is a loss); a redistributed value is gathered, or cut for nothing. V is
-/// n times a rank's part, so replicas and padding count. Backward (Megatron-LM arXiv:1909.08053 section 3,
+/// training, the loss alone is one, where there is a loss); a redistributed value is gathered, or cut for nothing. V
+/// is n times a rank's part, so replicas and padding count. Backward (Megatron-LM arXiv:1909.08053 section 3,
 /// arXiv:2205.05198 section 4.2.2):
 ///     a value on the sequence that layers gather is saved as the rank's part and gathered again for the gradients of
 ///     their weights, once for all of them; where a split weight reads it, each rank has a part of its whole gradient:
-///     one reduce-scatter (a whole weight leaves the complete gradient, of which each rank takes its part for nothing);
-///     a reduce-scatter after becomes an all-gather, a cut an all-gather; an all-reduce or all-gather after: nothing;
-///     a value that is R, needs a gradient, and is read split by somebody (a column layer, the split experts' tokens
-///     and routing weights, an operator whose result is split; parts with as many replicas as ranks are split too, as
-///     each rank uses its own): one all-reduce of its gradient, however many readers (Megatron's f); parameters
-///     likewise (norms on the sequence), and weights with k replicas over the k ranks that share them: these sums wait
-///     for the end of the backward pass and start together as one bucket, so that they pay α once for all
-///     (Megatron-LM's finalize_model_grads flattens them so).
-///     So a Megatron layer has 2 all-reduces of b·s·h forward and 2 backward; on the sequence 2 all-gathers and 2
-///     reduce-scatters forward, 4 all-gathers and 2 reduce-scatters backward.
+///     one reduce-scatter (a whole weight leaves the complete gradient, of which each rank takes its part for
+///     nothing); a reduce-scatter after becomes an all-gather, a cut an all-gather; an all-reduce or all-gather after:
+///     nothing; a value that is R, needs a gradient, and is read split by somebody (a column layer, the split experts'
+///     tokens and routing weights, an operator whose result is split; parts with as many replicas as ranks are split
+///     too, as each rank uses its own): one all-reduce of its gradient, however many readers (Megatron's f);
+///     parameters likewise (norms on the sequence), and weights with k replicas over the k ranks that share them:
+///     these sums wait for the end of the backward pass and start together as one bucket, so that they pay α once for
+///     all (Megatron-LM's finalize_model_grads flattens them so). So a Megatron layer has 2 all-reduces of b·s·h
+///     forward and 2 backward; on the sequence 2 all-gathers and 2 reduce-scatters forward, 4 all-gathers and 2
+///     reduce-scatters backward.
 /// Memory of a rank: parameters + gradients (dtype of the parameter; held throughout) + optimizer (momentum: one copy,
 /// AdamW: two, in the parameter's dtype, but at least float32; a float32 master copy for half precision) + activations
 /// saved for backward (training: what PyTorch's formulas save, operator_costs.h) or the KV cache (inference, causal
-/// attention: keys and values before heads are repeated) + inputs and constants + transient peak. All but the transient
-/// peak are sums over steps.
+/// attention: keys and values before heads are repeated) + inputs and constants + transient peak. All but the
+/// transient peak are sums over steps.
 ///     Transient peak: what the step's fullest moment holds beyond these. Forward: live values that do not stay,
 ///     gathered inputs, buffers of collectives. Backward (training): saved activations, freed after the last node that
 ///     needs them; a gradient for each value, from its first reader's backward to its producer's; what one expert
@@ -44,6 +45,7 @@
 ///     their gradients; then the bucket of summed gradients; then what the optimizer takes beside its states. Saved
 ///     activations are all live between forward and backward, so it is never negative, and bytes() is the peak of a
 ///     step.
+// clang-format on
 #include "solve/problem/choice.h"
 #include "solve/problem/cost_settings.h"
 #include "solve/problem/problem.h"

@@ -3,8 +3,8 @@
 /// PlanCost::transientPeak has the bytes; cost_model.h says what counts.
 ///
 ///     const TransientPeak peak = peakOf(problem, variables, solution);
-///     fmt::print("{}\n", toText(graph, peak));   // "backward at `lm_head`, where the gradient of the result of
-///     `lm_head` takes 31.3 GiB and ..."
+///     fmt::print("{}\n", toText(graph, peak));
+///     // "backward at `lm_head`, where the gradient of the result of `lm_head` takes 31.3 GiB and ..."
 #include "solve/cost/cost_model.h"
 
 namespace cleave::solve {
