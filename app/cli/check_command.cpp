@@ -17,10 +17,11 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
   const std::string parts = fmt::format("{} values, {} layers, {} parameters and the rank program",
                                         plan.graph->values.size(), plan.layers.size(), plan.parameters.size());
   if (!check.unchecked.empty()) {
-    return fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
+    return fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n{}", file, parts,
+                       check.proof.empty() ? "" : check.proof + "\n");
   }
-  return fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings.\n",
-                     file, parts, plan.model.source);
+  return fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings.\n{}",
+                     file, parts, plan.model.source, check.proof.empty() ? "" : check.proof + "\n");
 }
 
 Result<int> checkFile(const std::string& file) {

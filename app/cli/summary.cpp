@@ -163,8 +163,10 @@ std::string planSummary(const plan::Plan& plan) {
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
-  text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms\n", solve::toText(plan.engine),
-                      plan.search.tries, plan.search.conflicts, plan.search.backtracks, plan.timings.solveMs);
+  const std::string proof = plan::proofInWords(plan);
+  text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms{}{}\n",
+                      solve::toText(plan.engine), plan.search.tries, plan.search.conflicts, plan.search.backtracks,
+                      plan.timings.solveMs, proof.empty() ? "" : "; ", proof);
   return text;
 }
 

@@ -37,7 +37,7 @@ Result<SafetensorsHeader> readSafetensorsHeader(const fs::path& file);
 /// The same of an open file, so that header and payload are surely read from one file; `where` names it in errors (in a
 /// Hub cache the real file is called by its hash).
 Result<SafetensorsHeader> readSafetensorsHeader(const RandomAccessFile& file, std::string_view where);
-/// The same of a whole file in memory; `where` names it in errors.
+/// The same of a whole file in memory, for tests and fuzzers; `where` names it in errors.
 Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view content, std::string_view where);
 
 /// One tensor to be written; its bytes are row-major and little endian.

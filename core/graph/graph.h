@@ -163,6 +163,6 @@ Result<void> verify(const Graph& graph);
 ///     linear_0: f32[2,16] = aten::linear(x, fc.weight, None) @fc
 ///     return y=linear_0
 std::string toText(const Graph& graph);
-Result<Graph> parseGraph(std::string_view text);
+Result<Graph> parseGraph(std::string_view text);  ///< for tests: what toText wrote
 
 }  // namespace cleave::graph

@@ -1,10 +1,13 @@
 #include "pipeline/check_plan.h"
 
+#include "base/quantities.h"
 #include "pipeline/plan_again.h"
 #include "plan/demands.h"
 #include "plan/plan.h"
 #include "plan/plan_fields.h"
 #include "solve/checker.h"
+#include "solve/problem/wording.h"
+#include "solve/proof/certificate.h"
 
 #include <array>
 #include <unordered_map>
@@ -52,8 +55,7 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
 }
 
 /// Only the model's folder knows these: without it they are as the file has them, or not there.
-constexpr std::array<std::string_view, 3> kFieldsOfTheFolder{plan::kMeasuredFields[0], "plan.warnings",
-                                                             "plan.values[*].origin"};
+constexpr std::array<std::string_view, 2> kFieldsOfTheFolder{"plan.warnings", "plan.values[*].origin"};
 constexpr std::string_view kOfTheFolder =
     "whether the graph is the model's, where the parameters lie in its files, what values were captured from, and the "
     "warnings";
@@ -74,17 +76,52 @@ std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
   return model;
 }
 
-/// What the independent checker says of the plan's solution on this graph.
-Result<std::vector<std::string>> judge(const plan::Plan& plan, const Model& model) {
+/// What the plan is an answer to, on this graph.
+Result<solve::Problem> problemIn(const plan::Plan& plan, const Model& model) {
   solve::Problem problem;
   problem.graph = model.aten;
   problem.context = {plan.ranks, plan.menu, plan.sequenceParallel};
   problem.cost = plan.costSettings;
   CLEAVE_TRY_VOID(plan::addDemands(plan.demands, problem));
+  return problem;
+}
+
+/// What the independent checker says of the plan's solution.
+Result<std::vector<std::string>> judge(const plan::Plan& plan, const solve::Problem& problem) {
   const auto transferred = transferSolution(plan, problem);
   if (transferred) return solve::check(problem, *transferred);
   if (transferred.error().code == ErrorCode::Negative) return std::vector{transferred.error().message};
   return tl::unexpected(transferred.error());
+}
+
+/// Holds the certificate against rules and cost model, and what the plan says of its proof against the certificate.
+Result<void> checkProof(const solve::Problem& problem, PlanCheck& check, const Progress& progress) {
+  const plan::Plan& plan = *check.plan;
+  if (plan.engine != solve::Engine::Optimal || !plan.fastest) return {};
+  if (!plan.certificate) {
+    check.proof = "It has no certificate, so nothing but the search that made it says that no plan is faster.";
+    return {};
+  }
+  const auto certified = solve::verify(problem, *plan.certificate, progress);
+  if (!certified) {
+    if (certified.error().code == ErrorCode::Cancelled) return tl::unexpected(certified.error());
+    check.findings.push_back(certified.error().message);
+    return {};
+  }
+  const Femtoseconds fastest = plan.fastest->femtoseconds, bound = certified->lowerBound;
+  const bool isTight = plan.certificate->byteWeight == 0;
+  if (bound > fastest || (isTight && bound < fastest)) {
+    check.findings.push_back(
+        fmt::format("Its certificate proves that the fastest plan takes {} {}, and the plan says that it takes {}.",
+                    isTight ? "exactly" : "at least", solve::timeText(bound), solve::timeText(fastest)));
+    return {};
+  }
+  const bool hasBudget = plan.certificate->byteWeight > 0;
+  check.proof = fmt::format(
+      "Its certificate holds: no plan{} takes less than {} a step ({} choices of {} steps were looked at).",
+      hasBudget ? fmt::format(" within {} a rank", bytesText(problem.cost.budgetBytes())) : "", solve::timeText(bound),
+      solve::withThousands(certified->transitions), solve::withThousands(plan.certificate->order.size()));
+  return {};
 }
 
 /// A profile that this program has is its own, whatever the plan says of it.
@@ -122,7 +159,10 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
         fmt::format("{} Without its model it could not be checked {}.", model.error().message, kOfTheFolder);
     model = modelIn(plan);
   }
-  CLEAVE_TRY(check.findings, judge(plan, **model));
+  CLEAVE_TRY(const solve::Problem problem, problemIn(plan, **model));
+  CLEAVE_TRY(check.findings, judge(plan, problem));
+  if (!check.findings.empty()) return check;
+  CLEAVE_TRY_VOID(checkProof(problem, check, progress));
   if (!check.findings.empty()) return check;
 
   CLEAVE_TRY(const plan::Plan asked, withOwnDevice(plan));
@@ -134,8 +174,9 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
     return check;
   }
   CLEAVE_TRY(const nlohmann::json file, parseJson(text, "The plan", program::kPlanLimits));
-  const std::span<const std::string_view> leftOut =
-      check.unchecked.empty() ? std::span<const std::string_view>(plan::kMeasuredFields) : kFieldsOfTheFolder;
+  std::vector<std::string_view> leftOut(plan::kMeasuredFields.begin(), plan::kMeasuredFields.end());
+  if (!check.unchecked.empty()) leftOut.insert(leftOut.end(), kFieldsOfTheFolder.begin(), kFieldsOfTheFolder.end());
+  if (!plan.certificate) leftOut.push_back("plan.certificate");  // plans of earlier programs have none
   const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);
   if (!differences.empty()) check.findings.push_back(differenceInWords(differences));
   return check;

@@ -7,12 +7,20 @@ namespace cleave::plan {
 namespace {
 
 std::string atLeast(const Plan& plan) {
-  return plan.lowerBoundFs
-             ? fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs))
-             : "";
+  if (!plan.lowerBoundFs) return "";
+  return fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs));
 }
 
 }  // namespace
+
+std::string proofInWords(const Plan& plan) {
+  if (!plan.fastest) return {};
+  if (plan.isProvedOptimal) return "proved";
+  const auto least = plan.lowerBoundFs ? static_cast<double>(*plan.lowerBoundFs) : 0.0;
+  if (least <= 0) return "not proved";
+  const double gap = static_cast<double>(plan.fastest->femtoseconds) / least - 1;
+  return fmt::format("within {:.2g} % of the fastest there can be", gap * 100);
+}
 
 std::string choiceInWords(const Plan& plan) {
   if (!plan.fastest) return {};

@@ -51,6 +51,8 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.isProvedOptimal = request.optimum && request.optimum->isProved();
   if (request.optimum) {
     plan.lowerBoundFs = request.optimum->lowerBoundFs();
+    if (auto certificate = request.optimum->certificate())
+      plan.certificate = std::make_shared<const solve::Certificate>(*std::move(certificate));
     plan.fastest = {request.optimum->fastest().femtoseconds(), request.optimum->fastest().bytes()};
   }
   plan.costSettings = request.problem->cost;

@@ -115,6 +115,9 @@ struct Plan {
   /// this one.
   bool isProvedOptimal = false;
   std::optional<Femtoseconds> lowerBoundFs;  ///< `optimal`: no plan is faster than this, proved or not
+  /// `optimal`: proves lowerBoundFs, or a lower one; null: of another engine, or the search left out states for want of
+  /// room.
+  std::shared_ptr<const solve::Certificate> certificate;
   struct Fastest {
     Femtoseconds femtoseconds;
     std::int64_t bytes = 0;  ///< of a rank, as PlanCost::bytes
@@ -182,6 +185,9 @@ Result<Plan> readPlanFile(const fs::path& file);
 /// all plans within 1 % of the fastest that need no more in all; the fastest takes …"; with what is not proved. Empty
 /// for another engine.
 std::string choiceInWords(const Plan& plan);
+/// "proved": no plan (within the budget) is faster than the fastest that was found; else "within 0.8 % of the fastest
+/// there can be", or "not proved" where nothing is known. Empty for another engine.
+std::string proofInWords(const Plan& plan);
 
 /// Graphviz text of the ATen graph coloured by placement, grouped by module.
 std::string toDot(const Plan& plan);

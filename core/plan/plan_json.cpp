@@ -1,5 +1,6 @@
 #include "base/json_writer.h"
 #include "graph/graph_writer.h"
+#include "plan/certificate_json.h"
 #include "plan/plan.h"
 #include "plan/schema.h"
 #include "plan/standing_json.h"
@@ -35,6 +36,7 @@
 ///                                                redistributed before it is read; `op` is the operator, or input,
 ///                                                parameter, constant; `origin` names the captured operator
 ///   program, graph                               the rank program and the ATen graph (graph/json.h)
+///   certificate {…}                              proves that no plan is faster (certificate_json.h); may be absent
 ///
 /// Deterministic but for timings_ms. A piece covers [start, start + length) of dimension `dim` of a stored tensor,
 /// whole in the others (`dim` -1 for a scalar); an empty `file` means that the checkpoint lacks it.
@@ -224,6 +226,7 @@ std::string toJson(const Plan& plan) {
   writeValues(json, plan);
   graph::writeGraph(json.key("program"), *plan.program);
   graph::writeGraph(json.key("graph"), *plan.graph);
+  if (plan.certificate) writeCertificate(json, *plan.certificate);
   json.endObject();
   return std::move(json).take();
 }

@@ -2,6 +2,7 @@
 #include "graph/json.h"
 #include "graph/operators.h"
 #include "graph/type_text.h"
+#include "plan/certificate_json.h"
 #include "plan/demands.h"
 #include "plan/plan.h"
 #include "plan/schema.h"
@@ -35,6 +36,7 @@ class PlanReader {
     m_plan.cost = predictCost();
     m_plan.shares = sharesOf(m_problem, *m_plan.solution, nullptr);
     CLEAVE_TRY_VOID(readReplicated(m_root, *m_plan.graph, m_plan.shares));
+    CLEAVE_TRY(m_plan.certificate, readCertificate(m_root, *m_plan.graph));
     return std::move(m_plan);
   }
 

@@ -175,6 +175,50 @@ class CheckPlanTest : public QObject {
     }
   }
 
+  void aCertificateIsHeldAgainstTheRules() {
+    const auto check = need(pipeline::checkPlan(m_text));
+    QVERIFY2(check.proof.starts_with("Its certificate holds: no plan takes less than "), check.proof.c_str());
+
+    // A claim beyond what a state's cheapest way costs: no comparison is needed to refuse it.
+    json plan = m_plan;
+    json& claim = plan["certificate"]["claims"][0][0];
+    QVERIFY(claim.is_number());
+    claim = claim.get<std::int64_t>() + 1;
+    const auto refused = need(pipeline::checkPlan(plan.dump()));
+    QCOMPARE(refused.findings.size(), std::size_t(1));
+    QVERIFY2(refused.findings.front().starts_with("The certificate does not hold: "), refused.findings.front().c_str());
+
+    // A plan of an earlier program has none, and says so.
+    plan = m_plan;
+    plan.erase("certificate");
+    const auto without = need(pipeline::checkPlan(plan.dump()));
+    QVERIFY(without.holds());
+    QVERIFY2(without.proof.starts_with("It has no certificate"), without.proof.c_str());
+  }
+
+  /// A plan that takes another strategy than the proved one, with every figure made to fit: its certificate gives it
+  /// away.
+  void aPlanWithAnotherStrategyIsRefused() {
+    const auto made = [&](std::vector<std::string> pins) {
+      const auto model =
+          need(pipeline::openModel(m_folder.filePath("model").toStdString(), {.batch = 1, .sequence = 4}));
+      pipeline::SolveOptions options;
+      options.cost.profile = need(pipeline::deviceProfile("h100"));
+      for (const std::string& pin : pins) options.pins.push_back(need(solve::Pin::parse(pin)));
+      return json::parse(plan::toJson(*need(pipeline::planModel(model, need(pipeline::solveModel(model, options))))));
+    };
+    const json best = made({});
+    json other = made({"*mlp.up_proj=column"});
+    QVERIFY(best["cost"]["step_fs"] != other["cost"]["step_fs"]);
+    other["demands"] = best["demands"];
+    QVERIFY(isRefused(other));
+    other["certificate"] = best["certificate"];
+    const auto check = need(pipeline::checkPlan(other.dump()));
+    QCOMPARE(check.findings.size(), std::size_t(1));
+    QVERIFY2(check.findings.front().starts_with("Its certificate proves that the fastest plan takes exactly "),
+             check.findings.front().c_str());
+  }
+
   void theFirstFieldThatDiffersIsNamed_data() {
     QTest::addColumn<QString>("pointer");
     QTest::addColumn<QString>("phrase");

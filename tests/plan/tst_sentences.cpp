@@ -69,7 +69,13 @@ class TestSentences : public QObject {
     plan.lowerBoundFs = Femtoseconds(1);
     const auto says = [&](const char* words) { return choiceInWords(plan).find(words) != std::string::npos; };
     QVERIFY2(says("the fastest of the plans that were found") && says("not proved"), choiceInWords(plan).c_str());
+    plan.fastest->femtoseconds = plan.cost.sum.computeFs = Femtoseconds(1000);
+    plan.lowerBoundFs = Femtoseconds(900);
+    QVERIFY(proofInWords(plan) == "within 11 % of the fastest there can be");
+    plan.lowerBoundFs.reset();
+    QVERIFY(proofInWords(plan) == "not proved");
     plan.isProvedOptimal = true;
+    QVERIFY(proofInWords(plan) == "proved");
     QVERIFY2(says("the fastest of all plans") && !says("not proved"), choiceInWords(plan).c_str());
   }
 

@@ -38,12 +38,13 @@ QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
 }
 
 QString planHtml(const plan::Plan& plan, const TextColors& colors) {
-  const QStringList parts{QObject::tr("<b>%1</b> a %2 on %3 × %4")
-                              .arg(timeText(plan.cost.femtoseconds()),
-                                   plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step"))
-                              .arg(plan.ranks)
-                              .arg(toQ(plan.costSettings.profile.name).toHtmlEscaped()),
-                          bytesHtml(plan, colors), splitText(plan.shares)};
+  QStringList parts{QObject::tr("<b>%1</b> a %2 on %3 × %4")
+                        .arg(timeText(plan.cost.femtoseconds()),
+                             plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step"))
+                        .arg(plan.ranks)
+                        .arg(toQ(plan.costSettings.profile.name).toHtmlEscaped()),
+                    bytesHtml(plan, colors), splitText(plan.shares), toQ(plan::proofInWords(plan))};
+  parts.removeAll({});
   return parts.join(QStringLiteral(" · "));
 }
 

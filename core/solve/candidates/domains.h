@@ -15,8 +15,6 @@ class Domains {
  public:
   Domains(const Problem& problem, Work& work);
 
-  /// Whole first. Meaningful where `isComplete`.
-  const std::vector<Placement>& reachable(ValueId value) const { return m_reachable[value.index()]; }
   /// False: too many combinations, or the work ended before; nothing can be said to be out of reach.
   bool isComplete(ValueId value) const { return m_isComplete[value.index()]; }
 

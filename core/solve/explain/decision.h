@@ -109,7 +109,7 @@ struct ConflictCard {
 std::optional<ConflictCard> conflictAt(const Cursor& cursor);
 /// The conflict whose event has this index.
 std::optional<ConflictCard> conflictAt(const std::shared_ptr<const Trace>& trace, StepId event);
-/// The whole card, top to bottom.
+/// The whole card, top to bottom; for tests, which compare it with what is written.
 std::vector<Sentence> sentencesOf(const ConflictCard& card);
 
 // ---- a search as a whole
@@ -122,7 +122,7 @@ struct StuckNode {
   ConflictId mostFrequent;
   StepId first = 0;  ///< position just after its first conflict
 };
-/// Nodes with conflicts, most often first. Reads every event.
+/// Nodes with conflicts, most often first; for tests. Reads every event.
 std::vector<StuckNode> stuck(const Trace& trace, const Progress& progress = {});
 
 }  // namespace cleave::solve

@@ -3,6 +3,7 @@
 #include "solve/optimal/eliminated.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace cleave::solve::optimal {
@@ -44,30 +45,35 @@ class Exporter {
     Wide least = kUnreachable;
     for (std::uint32_t state = 0; state < states.count; ++state) least = std::min(least, toGo[state]);
     if (least >= kUnreachable) least = 0;
-    const auto slots = slotsBefore(place);
-    std::string key = fmt::format("{} {}:", states.id, fmt::join(slots, " "));
+    std::vector<std::optional<Wide>> claims;
+    std::string key;
     for (std::uint32_t state = 0; state < states.count; ++state) {
-      const Wide relative = toGo[state] >= kUnreachable ? kUnreachable : toGo[state] - least;
+      claims.push_back(toGo[state] >= kUnreachable ? std::nullopt : std::optional(toGo[state] - least));
+      const Wide relative = claims.back().value_or(-1);
       key.append(reinterpret_cast<const char*>(&relative), sizeof(relative));
     }
-    const auto next = static_cast<std::uint32_t>(m_certificate.tables.size());
-    const auto [known, isNew] = m_known.try_emplace(std::move(key), next);
-    if (isNew) m_certificate.tables.push_back(tableOf(states, slots, toGo, least));
-    m_certificate.boundaries.push_back({known->second, least});
+    const auto next = static_cast<std::uint32_t>(m_certificate.claims.size());
+    const auto [known, isNew] = m_claims.try_emplace(std::move(key), next);
+    if (isNew) m_certificate.claims.push_back(std::move(claims));
+    m_certificate.boundaries.push_back({statesOf(states, slotsBefore(place)), known->second, least});
   }
 
-  CertifiedStates tableOf(const StateSet& states, const std::vector<std::uint32_t>& slots, const Wide* toGo,
-                          Wide least) {
-    CertifiedStates table;
+  std::uint32_t statesOf(const StateSet& states, const std::vector<std::uint32_t>& slots) {
+    const auto next = static_cast<std::uint32_t>(m_certificate.states.size());
+    std::vector<std::uint32_t> key = slots;
+    key.push_back(states.id);
+    const auto [known, isNew] = m_states.try_emplace(std::move(key), next);
+    if (!isNew) return known->second;
+    CertifiedStates& table = m_certificate.states.emplace_back();
+    table.count = states.count;
     table.width = slots.size();
     for (std::uint32_t state = 0; state < states.count; ++state) {
       for (const std::uint32_t slot : slots) {
         const std::uint32_t token = states.at(state)[slot];
         table.tokens.push_back({placementOf(Token::placement(token)), Token::charged(token)});
       }
-      table.toGo.push_back(toGo[state] >= kUnreachable ? std::nullopt : std::optional(toGo[state] - least));
     }
-    return table;
+    return next;
   }
 
   std::uint32_t placementOf(std::uint32_t id) {
@@ -80,7 +86,8 @@ class Exporter {
   const Elimination& m_elimination;
   const std::vector<Wide>& m_toGo;
   Certificate m_certificate;
-  std::unordered_map<std::string, std::uint32_t> m_known;         ///< tables by states, slots and bounds
+  std::unordered_map<std::string, std::uint32_t> m_claims;        ///< by their numbers
+  std::map<std::vector<std::uint32_t>, std::uint32_t> m_states;   ///< by slots and state set
   std::unordered_map<std::uint32_t, std::uint32_t> m_placements;  ///< by the elimination's id
 };
 

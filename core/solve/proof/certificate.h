@@ -31,24 +31,26 @@ struct CertifiedToken {
 
 /// The states between two steps, or between several pairs of steps that are alike.
 struct CertifiedStates {
-  std::size_t width = 0;               ///< tokens of a state
+  std::size_t count = 0, width = 0;    ///< states; tokens of each
   std::vector<CertifiedToken> tokens;  ///< state by state
-  /// Beyond Boundary::base; nullopt: no plan comes out of this state.
-  std::vector<std::optional<Wide>> toGo;
   bool operator==(const CertifiedStates&) const = default;
 };
+/// Of each of these states, beyond Boundary::base; nullopt: no plan comes out of it.
+using CertifiedClaims = std::vector<std::optional<Wide>>;
 
 struct Certificate {
   Wide timeWeight = 1, byteWeight = 0;
   std::vector<NodeId> order;  ///< the steps that have a choice, or whose price depends on what is paid for
   std::vector<Placement> placements;
-  std::vector<CertifiedStates> tables;
+  std::vector<CertifiedStates> states;
+  std::vector<CertifiedClaims> claims;
   struct Boundary {
-    std::uint32_t table = 0;  ///< into `tables`
+    std::uint32_t states = 0, claims = 0;  ///< into the lists of the same names
     Wide base = 0;
     bool operator==(const Boundary&) const = default;
   };
   std::vector<Boundary> boundaries;  ///< before each step of `order`, and behind the last
+  bool operator==(const Certificate&) const = default;
 };
 
 /// What a certificate proves of a problem.

@@ -136,14 +136,19 @@ class Verifier {
 
   Result<void> checkTables() {
     for (const auto& boundary : m_certificate.boundaries) {
-      if (boundary.table >= m_certificate.tables.size()) return refused("it names a table that it does not have.");
+      if (boundary.states >= m_certificate.states.size() || boundary.claims >= m_certificate.claims.size())
+        return refused("it names a table that it does not have.");
+      if (m_certificate.states[boundary.states].count != m_certificate.claims[boundary.claims].size())
+        return refused("a boundary has another number of claims than of states.");
       if (!isClaim(boundary.base)) return refused("a claim is too large to be a cost.");
     }
-    for (const CertifiedStates& table : m_certificate.tables) {
-      if (table.tokens.size() != table.width * table.toGo.size()) return refused("a table's states are cut short.");
-      for (const auto& claim : table.toGo) {
-        if (claim && !isClaim(*claim)) return refused("a claim is too large to be a cost.");
-      }
+    for (const CertifiedClaims& claims : m_certificate.claims) {
+      const auto isTooLarge = [](const std::optional<Wide>& claim) { return claim && !isClaim(*claim); };
+      if (std::any_of(claims.begin(), claims.end(), isTooLarge)) return refused("a claim is too large to be a cost.");
+    }
+    for (const CertifiedStates& table : m_certificate.states) {
+      if (table.width > m_problem.graph->values.size() + 1) return refused("a state says more than there is to say.");
+      if (table.tokens.size() != table.width * table.count) return refused("a table's states are cut short.");
       for (const CertifiedToken& token : table.tokens) {
         if (token.placement >= m_certificate.placements.size())
           return refused("it names a placement that it does not have.");
@@ -152,31 +157,30 @@ class Verifier {
     for (std::uint32_t id = 0; id < m_certificate.placements.size(); ++id) {
       if (!m_ids.try_emplace(m_certificate.placements[id], id).second) return refused("it has a placement twice.");
     }
-    const auto& first = tableAt(0);
-    const auto& last = tableAt(m_certificate.order.size());
-    if (first.width != 0 || first.toGo.size() != 1) return refused("it does not begin with one state.");
-    if (last.width != 0 || last.toGo.size() != 1) return refused("it does not end with one state.");
-    if (last.toGo.front() && *last.toGo.front() + m_certificate.boundaries.back().base > 0)
-      return refused("something is left to pay behind the last step.");
+    const std::size_t end = m_certificate.order.size();
+    if (tableAt(0).width != 0 || tableAt(0).count != 1) return refused("it does not begin with one state.");
+    if (tableAt(end).width != 0 || tableAt(end).count != 1) return refused("it does not end with one state.");
+    if (toGo(end, 0).value_or(0) > 0) return refused("something is left to pay behind the last step.");
     return {};
   }
 
   const CertifiedStates& tableAt(std::size_t at) const {
-    return m_certificate.tables[m_certificate.boundaries[at].table];
+    return m_certificate.states[m_certificate.boundaries[at].states];
   }
   /// nullopt: no plan comes out of the state.
   std::optional<Wide> toGo(std::size_t at, std::size_t state) const {
-    const auto& relative = tableAt(at).toGo[state];
-    return relative ? std::optional(*relative + m_certificate.boundaries[at].base) : std::nullopt;
+    const auto& boundary = m_certificate.boundaries[at];
+    const auto& relative = m_certificate.claims[boundary.claims][state];
+    return relative ? std::optional(*relative + boundary.base) : std::nullopt;
   }
 
   /// Equal tables are looked up alike, so their index is made once.
   using Index = std::unordered_map<std::string, std::uint32_t>;
   const Index& indexOf(std::size_t at) {
-    const auto [known, isNew] = m_indices.try_emplace(m_certificate.boundaries[at].table);
+    const auto [known, isNew] = m_indices.try_emplace(m_certificate.boundaries[at].states);
     if (!isNew) return known->second;
     const CertifiedStates& table = tableAt(at);
-    for (std::uint32_t state = 0; state < table.toGo.size(); ++state) {
+    for (std::uint32_t state = 0; state < table.count; ++state) {
       known->second.emplace(keyOf({table.tokens.data() + state * table.width, table.width}), state);
     }
     return known->second;
@@ -200,7 +204,7 @@ class Verifier {
     if (tableAt(at + 1).width != m_behind.size())
       return refused("behind {} a state says {} things where {} matter.", nameOf(node), tableAt(at + 1).width,
                      m_behind.size());
-    for (std::uint32_t state = 0; state < table.toGo.size(); ++state) {
+    for (std::uint32_t state = 0; state < table.count; ++state) {
       if (state % kStatesBetweenPolls == 0 && m_progress.cancelled())
         return m_progress.cancelledError("checking a certificate");
       CLEAVE_TRY_VOID(checkState(at, before, state));

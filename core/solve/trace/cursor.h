@@ -53,7 +53,7 @@ class Cursor {
   /// The step whose Try gave the node its present choice (the index of that event).
   std::optional<StepId> assignedAt(NodeId node) const;
   std::size_t assignedCount() const;
-  /// Nodes whose choice differs between the present state and that of `other` (for repainting only these).
+  /// Nodes whose choice differs between the present state and that of `other` (for tests).
   std::vector<NodeId> changedSince(const Cursor& other) const;
 
   /// First position after / before the present one whose event matches: the value to seek to (event index + 1).

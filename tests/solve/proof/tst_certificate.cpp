@@ -32,17 +32,17 @@ std::optional<Case> caseOf(std::shared_ptr<const Problem> problem) {
 /// Ways to alter one claim of a certificate; empty: this one has no such part.
 std::string altered(Certificate& certificate, std::mt19937_64& random) {
   const auto below = [&](std::size_t n) { return random() % n; };
-  auto& table = certificate.tables[below(certificate.tables.size())];
+  auto& claims = certificate.claims[below(certificate.claims.size())];
+  auto& table = certificate.states[below(certificate.states.size())];
   auto& boundary = certificate.boundaries[below(certificate.boundaries.size())];
   switch (below(9)) {
-    case 0: return table.toGo[below(table.toGo.size())] = Wide(0), "a claim of nothing";
+    case 0: return claims[below(claims.size())] = Wide(0), "a claim of nothing";
     case 1:
-      if (auto& claim = table.toGo[below(table.toGo.size())])
-        return *claim += 1 + Wide(below(1'000'000)), "a claim raised";
+      if (auto& claim = claims[below(claims.size())]) return *claim += 1 + Wide(below(1'000'000)), "a claim raised";
       return {};
-    case 2: return table.toGo[below(table.toGo.size())].reset(), "a dead end claimed";
+    case 2: return claims[below(claims.size())].reset(), "a dead end claimed";
     case 3: return boundary.base += 1 + Wide(below(1'000'000)), "a base raised";
-    case 4: return boundary.table = static_cast<std::uint32_t>(below(certificate.tables.size() + 1)), "another table";
+    case 4: return boundary.claims = static_cast<std::uint32_t>(below(certificate.claims.size() + 1)), "another table";
     case 5:
       if (table.tokens.empty()) return {};
       return table.tokens[below(table.tokens.size())].paid ^= 1 + below(3), "another thing paid for";
@@ -70,14 +70,14 @@ std::vector<std::pair<const char*, std::function<void(Certificate&)>>> hostile()
       {"weights of nothing", [](Certificate& c) { c.timeWeight = 0; }},
       {"a weight below zero", [](Certificate& c) { c.byteWeight = -1; }},
       {"a huge weight", [huge](Certificate& c) { c.timeWeight = huge; }},
-      {"a huge claim", [huge](Certificate& c) { c.tables.front().toGo.front() = huge; }},
-      {"a hugely negative claim", [huge](Certificate& c) { c.tables.front().toGo.front() = -huge; }},
+      {"a huge claim", [huge](Certificate& c) { c.claims.front().front() = huge; }},
+      {"a hugely negative claim", [huge](Certificate& c) { c.claims.front().front() = -huge; }},
       {"a huge base", [huge](Certificate& c) { c.boundaries.front().base = huge; }},
-      {"a table too many", [](Certificate& c) { c.boundaries.back().table = 1'000'000; }},
+      {"a table too many", [](Certificate& c) { c.boundaries.back().states = 1'000'000; }},
       {"no boundaries", [](Certificate& c) { c.boundaries.clear(); }},
-      {"no tables", [](Certificate& c) { c.tables.clear(); }},
+      {"no tables", [](Certificate& c) { c.states.clear(); }},
       {"a node that is none", [](Certificate& c) { c.order.front() = NodeId(1'000'000); }},
-      {"a width that does not fit", [](Certificate& c) { c.tables.back().width += 1; }},
+      {"a width that does not fit", [](Certificate& c) { c.states.back().width += 1; }},
       {"a placement twice", [](Certificate& c) { c.placements.push_back(c.placements.front()); }},
   };
 }
@@ -124,8 +124,8 @@ class TestCertificate : public QObject {
     const auto certified = verify(*problem, made->certificate);
     QVERIFY2(certified, certified ? "" : certified.error().message.c_str());
     QVERIFY(certified->lowerBound == made->result.optimum->fastest().femtoseconds());
-    // Blocks that are alike share their tables.
-    QVERIFY(made->certificate.tables.size() * 3 < made->certificate.boundaries.size() * 2);
+    // Blocks that are alike share their states.
+    QVERIFY(made->certificate.states.size() * 3 < made->certificate.boundaries.size());
   }
 
   /// What an altered certificate still proves is true: no plan of all plans is faster.
