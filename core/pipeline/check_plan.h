@@ -16,15 +16,16 @@ struct PlanCheck {
   /// Why the model could not be read, and what only it could have told: the rest was checked on the plan's own graph.
   /// Empty when everything was checked.
   std::string unchecked;
-  /// What its certificate proves, or that it has none; empty where something else is wrong already, and for engines that
-  /// prove nothing.
+  /// What its certificate proves, or that it has none; empty where something else is wrong already, and for engines
+  /// that prove nothing.
   std::string proof;
   std::shared_ptr<const plan::Plan> plan;  ///< as read
   bool holds() const { return findings.empty() && unchecked.empty(); }
 };
 
 /// Captures the model again, lets the independent checker judge the plan's placements and strategies, holds its
-/// certificate against the rules and the cost model, and makes the plan again. BadInput when the text is no plan at all.
+/// certificate against the rules and the cost model, and makes the plan again. BadInput when the text is no plan at
+/// all.
 Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress = {});
 
 }  // namespace cleave::pipeline

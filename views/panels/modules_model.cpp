@@ -128,10 +128,6 @@ QModelIndex ModulesModel::indexOf(ScopeId scope) const {
   return createIndex(m_items[static_cast<std::size_t>(item)].row, 0, static_cast<quintptr>(item));
 }
 
-ScopeId ModulesModel::scopeAt(const QModelIndex& index) const {
-  return index.isValid() ? m_items[static_cast<std::size_t>(index.internalId())].scope : ScopeId();
-}
-
 QModelIndex ModulesModel::index(int row, int column, const QModelIndex& parent) const {
   if (row < 0 || column < 0 || column >= ColumnCount || row >= rowCount(parent)) return {};
   if (!parent.isValid()) return createIndex(row, column, quintptr(0));

@@ -21,7 +21,6 @@ class ModulesModel : public QAbstractItemModel {
   void setGraph(std::shared_ptr<const graph::Graph> graph);
   void setState(const std::shared_ptr<const StepState>& state);  ///< null: nothing is decided
   QModelIndex indexOf(ScopeId scope) const;
-  ScopeId scopeAt(const QModelIndex& index) const;  ///< of a stack row: its first module
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
   QModelIndex parent(const QModelIndex& child) const override;

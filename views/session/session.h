@@ -44,6 +44,7 @@ class Session : public QObject {
   /// Whatever Cleave opens. A model is solved with `settings()`; a plan stands there as it was made, without the search
   /// that led to it; of a recorded search there is the graph and its steps, but no plan.
   void open(const QString& path);
+  /// A model with capture options of its own; for tests.
   void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {});
   void openSample(const pipeline::Sample& sample);
   /// Captures the open model again with other options.

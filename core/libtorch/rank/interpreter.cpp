@@ -58,7 +58,6 @@ Result<void> Program::makeConstants() {
     const auto view = at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape,
                                     bridge::toScalarType(value.type.dtype));
     m_given[node.results[0].index()] = view.clone().to(m_device);
-    m_constantBytes += bytes;
   }
   return {};
 }

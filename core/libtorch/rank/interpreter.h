@@ -31,7 +31,6 @@ class Program {
 
   const graph::Graph& graph() const { return *m_graph; }
   at::Device device() const { return m_device; }
-  std::int64_t constantBytes() const { return m_constantBytes; }
   /// Gives a parameter or an input its tensor, on the program's device. BadInput when its type is not the value's.
   Result<void> setTensor(graph::ValueId value, at::Tensor tensor);
   /// What a parameter, an input or a constant was given; undefined before.
@@ -55,7 +54,6 @@ class Program {
   std::vector<std::vector<graph::ValueId>> m_deadAfter;  ///< by NodeId: values that no later node and no output reads
   std::vector<at::Tensor> m_given;                       ///< by ValueId: parameters, inputs, constants
   std::vector<at::Tensor> m_values;                      ///< by ValueId: live values of the run
-  std::int64_t m_constantBytes = 0;
 };
 
 }  // namespace cleave::torch_rank

@@ -42,9 +42,9 @@ class Layouter : public QObject {
   /// Drops what waits and kills a layout in progress; the cache stays.
   void cancel();
   void setTimeout(int ms) { m_timeoutMs = ms; }
-  /// For the first answer after the program starts: a cold start reads hundreds of megabytes of libraries.
+  /// For tests. For the first answer after the program starts: a cold start reads hundreds of megabytes of libraries.
   void setStartupTimeout(int ms) { m_startupMs = ms; }
-  std::size_t cacheSize() const { return m_cache.size(); }
+  /// For tests, which kill it.
   qint64 helperProcessId() const { return m_process ? m_process->processId() : 0; }
 
  signals:
