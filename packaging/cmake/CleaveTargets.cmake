@@ -21,10 +21,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # The last three: false alarms of g++ 12 on std::string (GCC bugs 105651, 105329).
   target_compile_options(cleave_options INTERFACE -fpch-preprocess -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
-# Warnings are errors with the compiler they were read with; another one may warn of more.
+# Warnings are errors with the compiler they were read with; another one may warn of more, and so may sanitizers' code.
 set(isKnownCompiler OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12
-   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13 AND NOT CLEAVE_SANITIZE)
   set(isKnownCompiler ON)
 endif()
 option(CLEAVE_WERROR "Warnings are errors" ${isKnownCompiler})

@@ -54,7 +54,7 @@ class GraphView : public QAbstractScrollArea {
   /// Colours by amounts: `what` says of what; Axis (amounts empty) goes back to placements. `note` stands in the legend
   /// instead of the scale while there are no amounts ("computing …").
   void setColorBy(ColorBy what, HeatAmounts amounts, const QString& note = {}, HeatGaps gaps = {});
-  ColorBy colorBy() const { return m_colorBy; }  ///< for tests
+  ColorBy colorBy() const { return m_colorBy; }           ///< for tests
   const HeatField* heat() const { return m_heat.get(); }  ///< null: colours say the axis
   void setChangedNodes(std::vector<NodeId> nodes);        ///< outlined: they differ from another plan
   void setConflictNodes(std::vector<NodeId> nodes);
@@ -72,7 +72,7 @@ class GraphView : public QAbstractScrollArea {
   void selectNode(NodeId node);
   void selectScope(ScopeId scope);
   NodeId selectedNode() const { return m_selection.node; }  ///< for tests
-  void reveal(NodeId node);  ///< opens what is around it and brings it into view
+  void reveal(NodeId node);                                 ///< opens what is around it and brings it into view
   void reveal(ScopeId scope);
   /// As `reveal`, for a focus that moves on its own: what it opened for one node it folds again for the next, unless
   /// the user folded or unfolded something meanwhile.
