@@ -10,6 +10,7 @@
 #include <QtGlobal>
 #include <algorithm>
 #include <cstdint>
+#include <ranges>
 
 namespace cleave::test {
 
@@ -42,17 +43,8 @@ class Seeds {
   }
   std::uint64_t count() const { return m_last - m_first + 1; }
 
-  struct Iterator {
-    std::uint64_t at;
-    std::uint64_t operator*() const { return at; }
-    Iterator& operator++() {
-      ++at;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return at != other.at; }
-  };
-  Iterator begin() const { return {m_first}; }
-  Iterator end() const { return {m_last + 1}; }
+  auto begin() const { return std::views::iota(m_first, m_last + 1).begin(); }
+  auto end() const { return std::views::iota(m_first, m_last + 1).end(); }
 
  private:
   std::uint64_t m_first, m_last;

@@ -119,16 +119,22 @@ class Verifier {
     return {};
   }
 
-  Speaks speaksBefore(std::size_t at) const {
+  /// What a state behind the step at `at` speaks of, from what those before it speak of.
+  Speaks speaksBehind(std::size_t at, const Speaks& before) const {
+    const NodeId node = m_certificate.order[at];
     Speaks speaks;
-    if (m_firstSum < at && at <= m_lastSum) speaks.emplace_back();
-    const auto& graph = *m_problem.graph;
-    for (ValueId v : idRange<ValueId>(graph.values.size())) {
-      if (m_lastRead[v.index()] <= at) continue;
-      const std::size_t writer = placeOf(v);
-      const bool isLive = writer != kForced ? writer < at : m_model.mayShare(v) && m_firstRead[v.index()] < at;
-      if (isLive) speaks.push_back(v);
+    const auto add = [&](ValueId value) {
+      if (value.isValid() && m_lastRead[value.index()] > at + 1) speaks.push_back(value);
+    };
+    for (const ValueId value : before) add(value);
+    for (const ValueId value : m_variables.writes(node)) add(value);
+    for (const Read& read : m_variables.reads(node)) {
+      const bool isFirst = m_firstRead[read.value.index()] == at && placeOf(read.value) == kForced;
+      if (isFirst && m_model.mayShare(read.value)) add(read.value);
     }
+    std::sort(speaks.begin(), speaks.end());
+    speaks.erase(std::unique(speaks.begin(), speaks.end()), speaks.end());
+    if (m_firstSum <= at && at < m_lastSum) speaks.insert(speaks.begin(), ValueId());
     return speaks;
   }
 
@@ -195,8 +201,8 @@ class Verifier {
   }
 
   Result<void> checkStep(std::size_t at) {
-    const Speaks before = at == 0 ? speaksBefore(0) : std::move(m_behind);
-    m_behind = speaksBefore(at + 1);
+    const Speaks before = std::move(m_behind);
+    m_behind = speaksBehind(at, before);
     const CertifiedStates& table = tableAt(at);
     const NodeId node = m_certificate.order[at];
     if (table.width != before.size())
