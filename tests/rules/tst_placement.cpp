@@ -158,8 +158,9 @@ class TstPlacement : public QObject {
   void coversEachElementEvenly() {
     std::mt19937_64 random(test::seed(7));
     const auto pick = [&](std::initializer_list<int> from) { return from.begin()[random() % from.size()]; };
-    int checked = 0;
-    for (std::uint64_t left = test::rounds(20000); left > 0; --left) {
+    const std::uint64_t rounds = test::rounds(20'000);
+    std::uint64_t checked = 0;
+    for (std::uint64_t left = rounds; left > 0; --left) {
       const int ranks = pick({1, 2, 3, 4, 6, 8});
       Shape shape;
       for (int d = 0; d < 3; ++d) shape.push_back(pick({1, 2, 3, 4, 6, 8, 12}));
@@ -195,7 +196,7 @@ class TstPlacement : public QObject {
         QVERIFY2(p.padding() > 0 ? held <= localTotal : held == localTotal, p.text().c_str());
       }
     }
-    QVERIFY(checked > 3000);
+    QVERIFY(rounds < 100 || 10 * checked > rounds);
   }
 
   void knowsWhatEveryRankHoldsInFull() {

@@ -323,8 +323,9 @@ class TestTrace : public QObject {
     QVERIFY(saveTrace(*test::record(exploding(1)).trace, file).has_value());
     const std::string good = hasDigest ? bytesOf(file) : withoutDigest(bytesOf(file));
     std::mt19937_64 random(test::seed(20));
+    const std::uint64_t rounds = test::rounds(300);
     int opens = 0;
-    for (std::uint64_t left = test::rounds(300); left > 0; --left) {
+    for (std::uint64_t left = rounds; left > 0; --left) {
       std::string bytes = good;
       for (std::uint64_t hits = 1 + random() % 4; hits > 0; --hits)
         bytes[random() % bytes.size()] = static_cast<char>(random());
@@ -342,7 +343,7 @@ class TestTrace : public QObject {
       for (ValueId v : idRange<ValueId>((*opened)->problem()->graph->values.size())) cursor.placementOf(v);
       timeline(**opened, 0, (*opened)->size(), 10);
     }
-    QVERIFY(hasDigest || opens > 10);
+    QVERIFY(hasDigest || rounds < 300 || opens > 10);
   }
 };
 
