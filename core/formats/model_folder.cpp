@@ -1,7 +1,6 @@
 #include "formats/model_folder.h"
 
 #include "base/json.h"
-#include "formats/safetensors.h"
 #include "formats/weight_files.h"
 
 #include <algorithm>
@@ -108,12 +107,13 @@ Result<nlohmann::json> readConfig(const fs::path& folder) {
 }
 
 Result<void> addFile(ModelFolder& model, const std::string& name) {
-  CLEAVE_TRY(const RandomAccessFile file, openWeightFile(model.path, name));
-  CLEAVE_TRY(const SafetensorsHeader header, readSafetensorsHeader(file, file.path().string()));
-  for (const auto& [tensor, entry] : header.tensors) {
-    const auto [known, isNew] =
-        model.tensors.try_emplace(tensor, StoredTensor{entry.type, name, entry.offset, entry.bytes});
-    if (isNew) continue;
+  CLEAVE_TRY(const SafetensorsFile file, openWeights(model.path, name));
+  for (const auto& [tensor, source] : file.tensors()) {
+    const auto [known, isNew] = model.tensors.try_emplace(tensor, source);
+    if (isNew) {
+      known->second.file = name;
+      continue;
+    }
     return fail(ErrorCode::BadInput,
                 "{}: tensor {} is in {} and in {}: one of the files does not belong to the model; remove it.",
                 model.path.string(), quotedText(tensor), known->second.file, name);

@@ -88,9 +88,9 @@ Result<std::vector<std::int64_t>> readSizes(const nlohmann::json& entry, const c
 }
 
 /// The entry with its offset relative to the data section.
-Result<SafetensorsEntry> readEntry(const nlohmann::json& entry, const EntryContext& context) {
+Result<WeightSource> readEntry(const nlohmann::json& entry, const EntryContext& context) {
   if (!entry.is_object()) return context.refuse("is described by {}, not by an object", describe(entry));
-  SafetensorsEntry result;
+  WeightSource result;
   CLEAVE_TRY(result.type.dtype, readDType(entry, context));
   CLEAVE_TRY(result.type.shape, readSizes(entry, "shape", context));
   CLEAVE_TRY(const auto offsets, readSizes(entry, "data_offsets", context));
@@ -131,9 +131,8 @@ Result<std::map<std::string, std::string>> readMetadata(const nlohmann::json& va
 }
 
 /// The byte ranges must tile the data section: no overlap, no hole, nothing beyond or left over.
-Result<void> checkTiling(const std::map<std::string, SafetensorsEntry>& tensors, std::int64_t dataBytes,
-                         std::string_view where) {
-  using Item = std::pair<const std::string, SafetensorsEntry>;
+Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, std::string_view where) {
+  using Item = WeightSources::value_type;
   std::vector<const Item*> sorted;
   sorted.reserve(tensors.size());
   for (const Item& item : tensors) sorted.push_back(&item);
@@ -182,7 +181,7 @@ Result<SafetensorsHeader> parseHeaderJson(std::string_view json, std::int64_t da
       CLEAVE_TRY(result.metadata, readMetadata(value, where));
       continue;
     }
-    CLEAVE_TRY(SafetensorsEntry entry, readEntry(value, {where, name}));
+    CLEAVE_TRY(WeightSource entry, readEntry(value, {where, name}));
     result.tensors.emplace_hint(result.tensors.end(), name, std::move(entry));
   }
   CLEAVE_TRY_VOID(checkTiling(result.tensors, fileBytes - dataOffset, where));
@@ -253,13 +252,28 @@ std::string_view safetensorsName(DType dtype) {
 }
 
 Result<SafetensorsHeader> readSafetensorsHeader(const fs::path& file) {
-  CLEAVE_TRY(const RandomAccessFile opened, RandomAccessFile::open(file));
-  return readSafetensorsHeader(opened, file.string());
+  CLEAVE_TRY(SafetensorsFile opened, SafetensorsFile::open(file));
+  return std::move(opened).takeHeader();
 }
 
-Result<SafetensorsHeader> readSafetensorsHeader(const RandomAccessFile& file, std::string_view where) {
+Result<SafetensorsFile> SafetensorsFile::open(const fs::path& file) {
+  CLEAVE_TRY(RandomAccessFile opened, RandomAccessFile::open(file));
+  return of(std::move(opened));
+}
+
+Result<SafetensorsFile> SafetensorsFile::of(RandomAccessFile file) {
   const auto readAt = [&](std::int64_t offset, std::span<std::byte> out) { return file.readAt(offset, out); };
-  return readHeader(readAt, file.sizeBytes(), where);
+  CLEAVE_TRY(SafetensorsHeader header, readHeader(readAt, file.sizeBytes(), file.path().string()));
+  return SafetensorsFile(std::move(file), std::move(header));
+}
+
+const WeightSource* SafetensorsFile::find(const std::string& name) const {
+  const auto found = m_header.tensors.find(name);
+  return found == m_header.tensors.end() ? nullptr : &found->second;
+}
+
+Result<void> SafetensorsFile::read(const WeightSource& tensor, std::int64_t first, std::span<std::byte> out) const {
+  return m_file.readAt(tensor.offset + first, out);
 }
 
 Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view content, std::string_view where) {

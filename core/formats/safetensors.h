@@ -6,9 +6,9 @@
 /// range; the byte ranges, sorted, follow each other without hole or overlap and end with the file. Every error is
 /// BadInput and names the file and the tensor. Format: https://github.com/huggingface/safetensors#format
 ///
-///     CLEAVE_TRY(const SafetensorsHeader header, readSafetensorsHeader("model.safetensors"));
-///     const SafetensorsEntry& weight = header.tensors.at("lm_head.weight");
-///     file.readAt(weight.offset, buffer);   // weight.bytes of them
+///     CLEAVE_TRY(const SafetensorsFile file, SafetensorsFile::open("model.safetensors"));
+///     const WeightSource* weight = file.find("lm_head.weight");
+///     file.read(*weight, 0, buffer);   // weight->bytes of them
 #include "base/files.h"
 #include "graph/types.h"
 
@@ -22,23 +22,47 @@ namespace cleave::formats {
 
 inline constexpr std::int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
-struct SafetensorsEntry {
+/// Where the bytes of one tensor lie.
+struct WeightSource {
   graph::TensorType type;
+  std::string file;         ///< relative to the model folder; empty in a header, which speaks of its own file
   std::int64_t offset = 0;  ///< of its first byte, from the start of the file
   std::int64_t bytes = 0;
 };
+using WeightSources = std::map<std::string, WeightSource>;  ///< by the tensor's name
 
 struct SafetensorsHeader {
-  std::map<std::string, SafetensorsEntry> tensors;
+  WeightSources tensors;
   std::map<std::string, std::string> metadata;  ///< `__metadata__`
 };
 
 Result<SafetensorsHeader> readSafetensorsHeader(const fs::path& file);
-/// The same of an open file, so that header and payload are surely read from one file; `where` names it in errors (in a
-/// Hub cache the real file is called by its hash).
-Result<SafetensorsHeader> readSafetensorsHeader(const RandomAccessFile& file, std::string_view where);
 /// The same of a whole file in memory, for tests and fuzzers; `where` names it in errors.
 Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view content, std::string_view where);
+
+/// An open file with its header, so that header and payload are surely of one file. Errors call it by the path that it
+/// was opened by (in a Hub cache the real file is called by its hash).
+class SafetensorsFile {
+ public:
+  static Result<SafetensorsFile> open(const fs::path& file);
+  static Result<SafetensorsFile> of(RandomAccessFile file);
+  const fs::path& path() const { return m_file.path(); }
+  const WeightSources& tensors() const { return m_header.tensors; }
+  SafetensorsHeader takeHeader() && { return std::move(m_header); }
+  /// Null where the file has no tensor of this name.
+  const WeightSource* find(const std::string& name) const;
+  /// Fills `out` with the tensor's bytes from `first` on.
+  Result<void> read(const WeightSource& tensor, std::int64_t first, std::span<std::byte> out) const;
+  /// What `read` has got of the system so far: the header does not count.
+  std::int64_t payloadBytesRead() const { return m_file.bytesRead() - m_headerBytes; }
+
+ private:
+  SafetensorsFile(RandomAccessFile file, SafetensorsHeader header)
+      : m_file(std::move(file)), m_header(std::move(header)), m_headerBytes(m_file.bytesRead()) {}
+  RandomAccessFile m_file;
+  SafetensorsHeader m_header;
+  std::int64_t m_headerBytes;
+};
 
 /// One tensor to be written; its bytes are row-major and little endian.
 struct TensorView {

@@ -237,6 +237,26 @@ Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::strin
               file.string());
 }
 
+Result<SafetensorsFile> openWeights(const fs::path& folder, const std::string& name) {
+  CLEAVE_TRY(RandomAccessFile file, openWeightFile(folder, name));
+  return SafetensorsFile::of(std::move(file));
+}
+
+Result<const SafetensorsFile*> WeightReader::open(const std::string& name) {
+  auto at = m_files.find(name);
+  if (at == m_files.end()) {
+    CLEAVE_TRY(SafetensorsFile file, openWeights(m_folder, name));
+    at = m_files.emplace(name, std::move(file)).first;
+  }
+  return &at->second;
+}
+
+std::int64_t WeightReader::payloadBytesRead() const {
+  std::int64_t bytes = 0;
+  for (const auto& [name, file] : m_files) bytes += file.payloadBytesRead();
+  return bytes;
+}
+
 Result<WeightFiles> findWeightFiles(const fs::path& folder) {
   CLEAVE_TRY(const std::vector<std::string> names, filesIn(folder));
   const bool hasSingle = contains(names, kSingleFile);

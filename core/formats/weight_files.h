@@ -5,7 +5,7 @@
 /// `model.safetensors.index.json`, every `model*.safetensors`, a single other `*.safetensors` file. `expected*` and
 /// `adapter*` files are never weights. Weights in other formats only (pickle, GGUF, ...) are refused with the way out.
 /// All errors are BadInput.
-#include "base/files.h"
+#include "formats/safetensors.h"
 
 #include <map>
 #include <string>
@@ -38,5 +38,21 @@ Result<void> checkWeightFileName(std::string_view name);
 /// What is checked is the file that was opened, whatever becomes of its name meanwhile. Errors, and the file's path(),
 /// call it by its name in the folder (a blob is called by its hash). BadInput when it does not exist.
 Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::string& name);
+/// The same with its header.
+Result<SafetensorsFile> openWeights(const fs::path& folder, const std::string& name);
+
+/// Reads the weights of one model folder: each file is opened, and its header checked, once.
+class WeightReader {
+ public:
+  explicit WeightReader(fs::path folder) : m_folder(std::move(folder)) {}
+  /// As openWeightFile; the file lives as long as this.
+  Result<const SafetensorsFile*> open(const std::string& name);
+  /// Of all its files: the headers do not count.
+  std::int64_t payloadBytesRead() const;
+
+ private:
+  fs::path m_folder;
+  std::map<std::string, SafetensorsFile> m_files;
+};
 
 }  // namespace cleave::formats

@@ -70,7 +70,7 @@ std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
       if (pieces.empty() || pieces.front().file.empty()) continue;
       const program::ShardPiece& piece = pieces.front();
       model->folder.tensors.emplace(piece.tensor,
-                                    formats::StoredTensor{{parameter.storedDtype, parameter.type.shape}, piece.file});
+                                    formats::WeightSource{{parameter.storedDtype, parameter.type.shape}, piece.file});
     }
   }
   return model;

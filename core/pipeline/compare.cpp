@@ -65,18 +65,17 @@ Loader loaderOf(graph::DType dtype) {
 
 /// A stored tensor, read a chunk at a time.
 struct Stored {
-  const RandomAccessFile& file;
-  const graph::TensorType& type;
-  std::int64_t offset = 0;  ///< in the file
-  Loader loader = loaderOf(type.dtype);
+  const formats::SafetensorsFile& file;
+  const formats::WeightSource& source;
+  Loader loader = loaderOf(source.type.dtype);
   std::vector<std::byte> chunk = {};
 
   Result<void> read(std::int64_t first, std::int64_t count) {
-    const int itemBytes = graph::itemSize(type.dtype);
+    const int itemBytes = graph::itemSize(source.type.dtype);
     chunk.resize(static_cast<std::size_t>(count * itemBytes));
-    return file.readAt(offset + first * itemBytes, chunk);
+    return file.read(source, first * itemBytes, chunk);
   }
-  double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(type.dtype)); }
+  double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(source.type.dtype)); }
 };
 
 void addElement(OutputDifference& difference, double actual, double expected, double rtol, double atol) {
@@ -103,7 +102,7 @@ void addElement(OutputDifference& difference, double actual, double expected, do
 Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected, double rtol, double atol) {
   OutputDifference difference;
   difference.name = name;
-  const std::int64_t total = graph::elementCount(actual.type.shape);
+  const std::int64_t total = graph::elementCount(actual.source.type.shape);
   for (std::int64_t first = 0; first < total; first += kChunkElements) {
     const std::int64_t count = std::min(kChunkElements, total - first);
     CLEAVE_TRY_VOID(actual.read(first, count));
@@ -121,39 +120,39 @@ bool isSameShape(const graph::Shape& a, const graph::Shape& b) {
   return a == b || (isNumber(a) && isNumber(b));
 }
 
-Result<const formats::SafetensorsEntry*> expectedEntry(const formats::SafetensorsHeader& expected,
-                                                       const std::string& name, const graph::Shape& shape,
-                                                       const std::string& where) {
-  const auto found = expected.tensors.find(name);
-  if (found == expected.tensors.end()) {
+Result<const formats::WeightSource*> expectedTensor(const formats::SafetensorsFile& expected, const std::string& name,
+                                                    const graph::Shape& shape) {
+  const std::string where = expected.path().string();
+  const formats::WeightSource* found = expected.find(name);
+  if (!found) {
     return fail(ErrorCode::BadInput,
                 "{} has no tensor {}, which this run computes: add it, or give the file as --input alone to compare "
                 "with an unsplit run{}.",
                 where, name, name == "loss" ? ", or leave the loss out with --loss off" : "");
   }
-  if (!isSameShape(found->second.type.shape, shape)) {
+  if (!isSameShape(found->type.shape, shape)) {
     return fail(
         ErrorCode::BadInput,
         "{} has {} in shape {}, and the run gives {}: expect a file made with the same batch, sequence and outputs.",
-        where, name, graph::toText(found->second.type.shape), graph::toText(shape));
+        where, name, graph::toText(found->type.shape), graph::toText(shape));
   }
-  return &found->second;
+  return found;
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs::path& expected) {
-  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(expected));
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(expected));
   std::set<std::string_view> known(kInputNames.begin(), kInputNames.end());
   for (const graph::Node& node : plan.program->nodes) {
     if (node.kind == graph::NodeKind::Input) known.insert(plan.program->value(node.results.front()).name);
   }
   for (const graph::Output& output : plan.program->outputs) {
-    CLEAVE_TRY_VOID(expectedEntry(header, output.name, plan.program->shapeOf(output.value), expected.string()));
+    CLEAVE_TRY_VOID(expectedTensor(file, output.name, plan.program->shapeOf(output.value)));
     known.insert(output.name);
   }
   std::vector<std::string> others;
-  for (const auto& [name, entry] : header.tensors) {
+  for (const auto& [name, tensor] : file.tensors()) {
     if (!known.contains(name)) others.push_back(name);
   }
   return others;
@@ -161,15 +160,13 @@ Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs:
 
 Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath,
                                                      double rtol, double atol) {
-  CLEAVE_TRY(const auto actualFile, RandomAccessFile::open(actualPath));
-  CLEAVE_TRY(const auto expectedFile, RandomAccessFile::open(expectedPath));
-  CLEAVE_TRY(const auto actual, formats::readSafetensorsHeader(actualFile, actualPath.string()));
-  CLEAVE_TRY(const auto expected, formats::readSafetensorsHeader(expectedFile, expectedPath.string()));
+  CLEAVE_TRY(const auto actual, formats::SafetensorsFile::open(actualPath));
+  CLEAVE_TRY(const auto expected, formats::SafetensorsFile::open(expectedPath));
   std::vector<OutputDifference> differences;
-  for (const auto& [name, entry] : actual.tensors) {
-    CLEAVE_TRY(const auto* other, expectedEntry(expected, name, entry.type.shape, expectedPath.string()));
-    Stored actualSide{actualFile, entry.type, entry.offset};
-    Stored expectedSide{expectedFile, other->type, other->offset};
+  for (const auto& [name, tensor] : actual.tensors()) {
+    CLEAVE_TRY(const auto* other, expectedTensor(expected, name, tensor.type.shape));
+    Stored actualSide{actual, tensor};
+    Stored expectedSide{expected, *other};
     if (!actualSide.loader || !expectedSide.loader)
       return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
     CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide), rtol, atol));
@@ -191,12 +188,13 @@ nlohmann::ordered_json jsonOf(const OutputDifference& output) {
 
 Result<std::string> weightThatIsNotFinite(const fs::path& model, const Progress& progress) {
   CLEAVE_TRY(const formats::ModelFolder folder, formats::openModelFolder(model, progress));
+  formats::WeightReader reader(folder.path);
   std::int64_t done = 0;
   for (const auto& [name, tensor] : folder.tensors) {
     progress.report("look for weights that are no numbers", done++, std::ssize(folder.tensors));
     if (!graph::isFloatingPoint(tensor.type.dtype)) continue;
-    CLEAVE_TRY(const RandomAccessFile file, formats::openWeightFile(folder.path, tensor.file));
-    Stored weight{file, tensor.type, tensor.offset};
+    CLEAVE_TRY(const auto* file, reader.open(tensor.file));
+    Stored weight{*file, tensor};
     if (!weight.loader) continue;
     const std::int64_t total = graph::elementCount(tensor.type.shape);
     for (std::int64_t first = 0; first < total; first += kChunkElements) {

@@ -15,13 +15,6 @@ double millisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-plan::Checkpoint checkpointOf(const formats::ModelFolder& folder) {
-  plan::Checkpoint checkpoint;
-  for (const auto& [name, tensor] : folder.tensors)
-    checkpoint.emplace_hint(checkpoint.end(), name, plan::CheckpointTensor{tensor.type, tensor.file});
-  return checkpoint;
-}
-
 /// The model of a folder that was read, without a graph yet.
 Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options,
                                                   const Progress& progress) {
@@ -169,7 +162,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   request.solution = std::make_shared<const solve::Solution>(*solved->result.solution);
   request.engine = solved->result.engine;
   request.search = solved->result.stats;
-  request.checkpoint = checkpointOf(model->folder);
+  request.checkpoint = model->folder.tensors;
   request.seed = solved->options.seed;
   request.optimum = solved->result.optimum;
   CLEAVE_TRY(auto plan, plan::makePlan(request));

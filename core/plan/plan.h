@@ -14,6 +14,7 @@
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 // clang-format on
+#include "formats/safetensors.h"
 #include "plan/shares.h"
 #include "program/operators.h"
 #include "program/rank_program.h"
@@ -131,13 +132,6 @@ struct Plan {
   std::vector<std::string> warnings;  ///< "nothing could be split: ...", "vocabulary stays whole: ..."
 };
 
-/// What the checkpoint of a model folder offers, as far as a shard map needs it.
-struct CheckpointTensor {
-  graph::TensorType type;
-  std::string file;  ///< relative to the model folder
-};
-using Checkpoint = std::map<std::string, CheckpointTensor>;
-
 struct PlanRequest {
   ModelInfo model;
   std::shared_ptr<const solve::Problem> problem;
@@ -147,7 +141,7 @@ struct PlanRequest {
   solve::SearchStats search;
   std::shared_ptr<const solve::Optimum> optimum;  ///< of the engine `optimal`, whose plan `solution` is; null: another
                                                   ///< engine
-  Checkpoint checkpoint;                          ///< empty for a folder with a config alone
+  formats::WeightSources checkpoint;              ///< empty for a folder with a config alone
   std::uint64_t seed = 0;
   bool gatherOutputs = true;  ///< split graph outputs are gathered at the end, so that the user gets whole tensors
 };

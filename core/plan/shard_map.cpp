@@ -9,7 +9,8 @@ namespace {
 constexpr std::size_t kNamesInWarning = 4;
 
 /// The parameter's tensor in the checkpoint: under its own name, or one it is tied to; end() when it lacks all of them.
-Checkpoint::const_iterator findStored(const Checkpoint& checkpoint, const Graph& graph, const std::string& name) {
+formats::WeightSources::const_iterator findStored(const formats::WeightSources& checkpoint, const Graph& graph,
+                                                  const std::string& name) {
   if (const auto own = checkpoint.find(name); own != checkpoint.end()) return own;
   if (const auto tied = graph.tiedNames.find(name); tied != graph.tiedNames.end()) {
     for (const std::string& other : tied->second) {
@@ -19,7 +20,7 @@ Checkpoint::const_iterator findStored(const Checkpoint& checkpoint, const Graph&
   return checkpoint.end();
 }
 
-Result<void> checkStored(const graph::Value& parameter, const std::string& name, const CheckpointTensor& stored) {
+Result<void> checkStored(const graph::Value& parameter, const std::string& name, const formats::WeightSource& stored) {
   if (stored.type.shape != parameter.type.shape) {
     return fail(ErrorCode::BadInput,
                 "{}: tensor {} has shape {}, but the model needs {}: the weights do not belong to this config.json.",

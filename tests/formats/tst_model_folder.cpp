@@ -79,7 +79,7 @@ class ModelFolderTest : public QObject {
     QVERIFY2(model.has_value(), qPrintable(errorOf(model)));
     QCOMPARE(model->config["hidden_size"], nlohmann::json(64));
     QVERIFY(model->config["rope_scaling"].is_null());
-    const StoredTensor& head = model->tensors.at("lm_head.weight");
+    const WeightSource& head = model->tensors.at("lm_head.weight");
     QCOMPARE(head.file, std::string("model-00003-of-00003.safetensors"));
     QCOMPARE(head.type, (graph::TensorType{graph::DType::Float32, {256, 64}}));
   }

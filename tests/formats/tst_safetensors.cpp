@@ -58,8 +58,8 @@ class SafetensorsTest : public QObject {
     const auto header = readSafetensorsHeader(file);
     QVERIFY2(header.has_value(), qPrintable(errorOf(header)));
     QCOMPARE(header->tensors.size(), 4u);
-    const SafetensorsEntry& ids = header->tensors.at("input_ids");
-    const SafetensorsEntry& logits = header->tensors.at("logits");
+    const WeightSource& ids = header->tensors.at("input_ids");
+    const WeightSource& logits = header->tensors.at("logits");
     QCOMPARE(ids.type, (graph::TensorType{DType::Int64, {2, 16}}));
     QCOMPARE(logits.type, (graph::TensorType{DType::Float32, {2, 16, 256}}));
     QCOMPARE(logits.bytes, 2 * 16 * 256 * 4);
@@ -264,7 +264,7 @@ class SafetensorsTest : public QObject {
       QCOMPARE(header->tensors.size(), tensors.size());
       const auto opened = RandomAccessFile::open(file);
       for (const TensorView& tensor : tensors) {
-        const SafetensorsEntry& entry = header->tensors.at(tensor.name);
+        const WeightSource& entry = header->tensors.at(tensor.name);
         QCOMPARE(entry.type, tensor.type);
         QCOMPARE(entry.offset % graph::itemSize(entry.type.dtype), 0);
         std::vector<std::byte> bytes(static_cast<std::size_t>(entry.bytes));

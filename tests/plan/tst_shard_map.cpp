@@ -8,9 +8,9 @@ using graph::DType;
 namespace {
 
 /// Everything the decoder reads, each in a file of its own, in bf16.
-Checkpoint decoderCheckpoint() {
+formats::WeightSources decoderCheckpoint() {
   const auto graph = parsed(kDecoder);
-  Checkpoint checkpoint;
+  formats::WeightSources checkpoint;
   for (const graph::Node& node : graph->nodes) {
     if (node.kind != graph::NodeKind::Parameter) continue;
     const graph::Value& value = graph->value(node.results[0]);

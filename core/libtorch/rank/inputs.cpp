@@ -67,10 +67,10 @@ at::Tensor makeInput(const graph::Graph& graph, ValueId id, std::uint64_t seed) 
   return randomNumbers(shape, streamKey(seed, value.name));
 }
 
-Result<at::Tensor> readTensor(const RandomAccessFile& file, const formats::SafetensorsEntry& entry) {
-  at::Tensor tensor = at::empty(entry.type.shape, bridge::toScalarType(entry.type.dtype));
+Result<at::Tensor> readTensor(const formats::SafetensorsFile& file, const formats::WeightSource& source) {
+  at::Tensor tensor = at::empty(source.type.shape, bridge::toScalarType(source.type.dtype));
   CLEAVE_TRY_VOID(
-      file.readAt(entry.offset, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(entry.bytes)}));
+      file.read(source, 0, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(source.bytes)}));
   return tensor;
 }
 
@@ -90,15 +90,14 @@ Result<void> setInput(Program& program, ValueId id, const at::Tensor& onHost, co
 }  // namespace
 
 Result<void> readInputs(Program& program, const std::filesystem::path& path) {
-  CLEAVE_TRY(const auto file, RandomAccessFile::open(path));
-  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(file, path.string()));
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(path));
   for (ValueId id : inputsOf(program.graph())) {
     const graph::Value& value = program.graph().value(id);
-    const auto entry = header.tensors.find(value.name);
-    if (entry == header.tensors.end()) {
+    const formats::WeightSource* source = file.find(value.name);
+    if (!source) {
       return fail(ErrorCode::BadInput, "{} has no tensor {}, an input of this plan.", path.string(), value.name);
     }
-    const graph::TensorType& given = entry->second.type;
+    const graph::TensorType& given = source->type;
     if (given.shape != value.type.shape) {
       return fail(ErrorCode::BadInput,
                   "{} has {} of shape {}; this plan is for {}: plan again with that batch and sequence.", path.string(),
@@ -108,7 +107,7 @@ Result<void> readInputs(Program& program, const std::filesystem::path& path) {
       return fail(ErrorCode::BadInput, "{} has {} as {}; this plan wants {}.", path.string(), value.name,
                   graph::toText(given.dtype), graph::toText(value.type.dtype));
     }
-    CLEAVE_TRY(const at::Tensor tensor, readTensor(file, entry->second));
+    CLEAVE_TRY(const at::Tensor tensor, readTensor(file, *source));
     CLEAVE_TRY_VOID(setInput(program, id, tensor, fmt::format("{}: {}", path.string(), value.name)));
   }
   return {};

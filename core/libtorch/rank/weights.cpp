@@ -1,6 +1,5 @@
 #include "libtorch/rank/weights.h"
 
-#include "formats/safetensors.h"
 #include "formats/weight_files.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
@@ -10,17 +9,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 namespace cleave::torch_rank {
 namespace {
-
-struct OpenFile {
-  RandomAccessFile file;
-  formats::SafetensorsHeader header;
-  std::int64_t headerBytes = 0;  ///< read so far, before any payload
-};
 
 /// A parameter of the program with its entry in the shard map.
 struct Wanted {
@@ -53,7 +45,7 @@ class Loader {
       if (!loaded) return fail(loaded.error().code, "Cannot load {}: {}", w.shards->name, loaded.error().message);
       m_progress.report("loading", m_report.parameterBytes, total);
     }
-    for (const auto& [name, open] : m_files) m_report.bytesRead += open.file.bytesRead() - open.headerBytes;
+    m_report.bytesRead = m_files.payloadBytesRead();
     return m_report;
   }
 
@@ -125,34 +117,25 @@ class Loader {
     return m_bound.setTensor(wanted.value, tensor);
   }
 
-  Result<const OpenFile*> open(const std::string& name) {
-    if (const auto at = m_files.find(name); at != m_files.end()) return &at->second;
-    CLEAVE_TRY(auto file, formats::openWeightFile(m_options.modelFolder, name));
-    CLEAVE_TRY(auto header, formats::readSafetensorsHeader(file, file.path().string()));
-    const std::int64_t headerBytes = file.bytesRead();
-    return &m_files.emplace(name, OpenFile{std::move(file), std::move(header), headerBytes}).first->second;
-  }
-
   Result<void> readPiece(const program::ParameterShards& parameter, const program::ShardPiece& piece,
                          const Region& region, const at::Tensor& tensor) {
-    CLEAVE_TRY(const OpenFile* source, open(piece.file));
-    const auto entry = source->header.tensors.find(piece.tensor);
+    CLEAVE_TRY(const formats::SafetensorsFile* file, m_files.open(piece.file));
+    const formats::WeightSource* source = file->find(piece.tensor);
     const graph::TensorType expected{parameter.storedDtype, parameter.type.shape};
-    if (entry == source->header.tensors.end()) {
+    if (!source) {
       return fail(ErrorCode::BadInput, "{} has no tensor {}; it has changed since the plan was made.",
-                  source->file.path().string(), piece.tensor);
+                  file->path().string(), piece.tensor);
     }
-    if (entry->second.type != expected) {
+    if (source->type != expected) {
       return fail(ErrorCode::BadInput, "{} holds {} as {}, the plan says {}; it has changed since the plan was made.",
-                  source->file.path().string(), piece.tensor, graph::toText(entry->second.type),
-                  graph::toText(expected));
+                  file->path().string(), piece.tensor, graph::toText(source->type), graph::toText(expected));
     }
     const std::int64_t itemSize = graph::itemSize(parameter.storedDtype);
     const auto readInto = [&](std::int64_t row, std::int64_t column, std::int64_t count,
                               std::byte* out) -> Result<void> {
       if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
-      return source->file.readAt(entry->second.offset + (region.wholeIndex(row) + column) * itemSize,
-                                 {out, static_cast<std::size_t>(count * itemSize)});
+      return file->read(*source, (region.wholeIndex(row) + column) * itemSize,
+                        {out, static_cast<std::size_t>(count * itemSize)});
     };
     const at::Tensor rows = rowsOf(tensor, region);
     const at::ScalarType stored = bridge::toScalarType(parameter.storedDtype);
@@ -170,7 +153,7 @@ class Loader {
   const WeightOptions& m_options;
   std::atomic<std::int64_t>& m_loadedBytes;
   const Progress& m_progress;
-  std::map<std::string, OpenFile> m_files;
+  formats::WeightReader m_files{m_options.modelFolder};
   WeightReport m_report;
 };
 
