@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace cleave {
 namespace {
@@ -158,10 +159,17 @@ std::optional<std::int64_t> integerOf(const nlohmann::json& value, IntegerRange 
   return integer;
 }
 
+std::optional<bool> flagOf(const nlohmann::json& value) {
+  if (!value.is_boolean()) return std::nullopt;
+  return value.get<bool>();
+}
+
 std::optional<std::string> textOf(const nlohmann::json& value) {
   if (!value.is_string()) return std::nullopt;
   return value.get<std::string>();
 }
+
+constexpr std::string_view kTime = "a time in femtoseconds";
 
 std::string atMost(std::size_t items) {
   return items == JsonObject::kAnyNumber ? "" : fmt::format("at most {} ", items);
@@ -226,6 +234,14 @@ std::string quotedText(std::string_view text) {
 }
 
 bool isUtf8(std::string_view text) { return json::parse(jsonText(text)) == json(text); }
+
+std::optional<double> realOf(const nlohmann::json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (value == "inf") return std::numeric_limits<double>::infinity();
+  if (value == "-inf") return -std::numeric_limits<double>::infinity();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return std::nullopt;
+}
 
 std::string describe(const nlohmann::json& value) {
   if (value.is_string()) return quotedText(value.get_ref<const std::string&>());
@@ -302,11 +318,38 @@ Result<double> JsonObject::number(std::string_view key, std::optional<double> fa
   });
 }
 
-Result<bool> JsonObject::flag(std::string_view key, std::optional<bool> fallback) const {
-  return read<bool>(key, "true or false", fallback, [](const nlohmann::json& value) -> std::optional<bool> {
-    if (!value.is_boolean()) return std::nullopt;
-    return value.get<bool>();
+Result<double> JsonObject::real(std::string_view key, std::optional<double> fallback) const {
+  return read<double>(key, "a number", fallback, realOf);
+}
+
+Result<Wide> JsonObject::signedWide(std::string_view key, std::string_view expected) const {
+  return read<Wide>(key, expected, std::nullopt, [](const nlohmann::json& value) -> std::optional<Wide> {
+    constexpr double kMost = 1e35;  // leaves room for sums
+    if (value.is_number_unsigned()) return Wide(value.get<std::uint64_t>());
+    if (value.is_number_integer()) return Wide(value.get<std::int64_t>());
+    if (!value.is_number_float() || !(std::abs(value.get<double>()) <= kMost)) return std::nullopt;
+    return static_cast<Wide>(value.get<double>());
   });
+}
+
+Result<Wide> JsonObject::wide(std::string_view key, std::string_view expected) const {
+  CLEAVE_TRY(const Wide number, signedWide(key, expected));
+  if (number < 0) return wrong(key, expected);
+  return number;
+}
+
+Result<Femtoseconds> JsonObject::time(std::string_view key) const {
+  CLEAVE_TRY(const Wide count, wide(key, kTime));
+  return Femtoseconds(count);
+}
+
+Result<Femtoseconds> JsonObject::timeDifference(std::string_view key) const {
+  CLEAVE_TRY(const Wide count, signedWide(key, kTime));
+  return Femtoseconds(count);
+}
+
+Result<bool> JsonObject::flag(std::string_view key, std::optional<bool> fallback) const {
+  return read<bool>(key, "true or false", fallback, flagOf);
 }
 
 Result<std::string> JsonObject::text(std::string_view key, std::optional<std::string> fallback) const {
@@ -351,6 +394,16 @@ tl::unexpected<Error> JsonArray::wrong(std::size_t index, std::string_view expec
 Result<std::string> JsonArray::text(std::size_t index) const {
   if (auto text = textOf((*this)[index])) return *std::move(text);
   return wrong(index, "a text");
+}
+
+Result<double> JsonArray::real(std::size_t index) const {
+  if (const auto real = realOf((*this)[index])) return *real;
+  return wrong(index, "a number");
+}
+
+Result<bool> JsonArray::flag(std::size_t index) const {
+  if (const auto flag = flagOf((*this)[index])) return *flag;
+  return wrong(index, "true or false");
 }
 
 Result<std::int64_t> JsonArray::integer(std::size_t index, IntegerRange range) const {

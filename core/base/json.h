@@ -10,6 +10,7 @@
 ///     CLEAVE_TRY(const JsonObject fields, JsonObject::of(config, "config.json"));
 ///     CLEAVE_TRY(const std::int64_t heads, fields.integer("num_attention_heads", kPositive));
 ///     // config.json: num_attention_heads must be a positive integer, but it is "eight".
+#include "base/femtoseconds.h"
 #include "base/files.h"
 
 #include <nlohmann/json.hpp>
@@ -45,6 +46,8 @@ std::string jsonText(const nlohmann::ordered_json& value, int indent = -1);
 std::string quotedText(std::string_view text);
 /// Whether JSON can hold the text as it is.
 bool isUtf8(std::string_view text);
+/// A number, or one of the texts "inf", "-inf" and "nan", for which JSON has no numbers (JsonWriter::real).
+std::optional<double> realOf(const nlohmann::json& value);
 /// A JSON value for messages: `"eight"`, `-3`, `null`, `[1,2]`; long ones as `a list of 300 items`, `an object`.
 std::string describe(const nlohmann::json& value);
 
@@ -77,6 +80,14 @@ class JsonObject {
   Result<std::uint64_t> count(std::string_view key) const;
   /// An integer or a floating point number.
   Result<double> number(std::string_view key, std::optional<double> fallback = std::nullopt) const;
+  /// The same, or what `realOf` takes.
+  Result<double> real(std::string_view key, std::optional<double> fallback = std::nullopt) const;
+  /// A whole number that may need more than 64 bits: those that do are floating point numbers in JSON. `expected`: "a
+  /// number of FLOPs".
+  Result<Wide> wide(std::string_view key, std::string_view expected) const;
+  Result<Femtoseconds> time(std::string_view key) const;
+  /// What one time is more than another; negative: less.
+  Result<Femtoseconds> timeDifference(std::string_view key) const;
   Result<bool> flag(std::string_view key, std::optional<bool> fallback = std::nullopt) const;
   Result<std::string> text(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
   Result<std::vector<std::string>> texts(std::string_view key, std::size_t mostItems = kAnyNumber) const;
@@ -107,6 +118,7 @@ class JsonObject {
       : m_value(&value), m_where(std::move(where)), m_prefix(std::move(prefix)) {}
   template <class T, class Read>
   Result<T> read(std::string_view key, std::string_view expected, std::optional<T> fallback, Read&& convert) const;
+  Result<Wide> signedWide(std::string_view key, std::string_view expected) const;
 
   const nlohmann::json* m_value;
   std::string m_where;   ///< the document or the path of this object
@@ -124,6 +136,8 @@ class JsonArray {
   Result<JsonArray> array(std::size_t index) const { return JsonArray::at((*this)[index], nameOf(index)); }
   Result<std::string> text(std::size_t index) const;
   Result<std::int64_t> integer(std::size_t index, IntegerRange range = {}) const;
+  Result<double> real(std::size_t index) const;
+  Result<bool> flag(std::size_t index) const;
   std::string nameOf(std::size_t index) const { return fmt::format("{}[{}]", m_path, index); }
   tl::unexpected<Error> wrong(std::size_t index, std::string_view expected) const;
 

@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "graph/type_text.h"
 
-#include <limits>
 #include <unordered_set>
 
 /// Layout of a graph in JSON (compact, deterministic):
@@ -14,78 +13,11 @@
 ///    "outputs": [[name, value]...], "tied": {parameter: [names]}}
 /// Arguments: null, numbers, booleans and strings as themselves; reals are {"f": x} so that 1.0 stays a real; a value
 /// is
-/// {"v": id}; lists of values {"vs": [id or null...]}, of reals {"fs": [...]}, of booleans {"bs": [...]}, integers
-/// [...];
-/// {"dtype": "f32"}; {"device": true}. inf and nan are the strings "inf", "-inf", "nan" inside "f".
+/// {"v": id}; lists of values {"vs": [id or null...]}, of reals {"fs": [...]}, of booleans {"bs": [...]}, of integers
+/// [...]; {"dtype": "f32"}; {"device": true}. inf and nan are the strings "inf", "-inf", "nan" inside "f".
 
 namespace cleave::graph {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json realToJson(double value) {
-  if (value != value) return "nan";
-  if (value == std::numeric_limits<double>::infinity()) return "inf";
-  if (value == -std::numeric_limits<double>::infinity()) return "-inf";
-  return value;
-}
-
-Json idToJson(ValueId id) { return id.isValid() ? Json(id.raw()) : Json(nullptr); }
-
-struct ArgumentWriter {
-  Json operator()(std::monostate) const { return nullptr; }
-  Json operator()(ValueId value) const { return {{"v", idToJson(value)}}; }
-  Json operator()(const ValueList& values) const {
-    Json list = Json::array();
-    for (ValueId value : values) list.push_back(idToJson(value));
-    return {{"vs", std::move(list)}};
-  }
-  Json operator()(std::int64_t value) const { return value; }
-  Json operator()(double value) const { return {{"f", realToJson(value)}}; }
-  Json operator()(bool value) const { return value; }
-  Json operator()(const std::string& value) const { return value; }
-  Json operator()(const std::vector<std::int64_t>& values) const { return values; }
-  Json operator()(const std::vector<double>& values) const {
-    Json list = Json::array();
-    for (double value : values) list.push_back(realToJson(value));
-    return {{"fs", std::move(list)}};
-  }
-  Json operator()(const std::vector<bool>& values) const { return {{"bs", values}}; }
-  Json operator()(DType dtype) const { return {{"dtype", toText(dtype)}}; }
-  Json operator()(DeviceArgument) const { return {{"device", true}}; }
-};
-
-std::string toHex(const std::vector<std::byte>& data) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(data.size() * 2);
-  for (std::byte b : data) {
-    text += kDigits[std::to_integer<int>(b) >> 4];
-    text += kDigits[std::to_integer<int>(b) & 15];
-  }
-  return text;
-}
-
-Json nodeToJson(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  Json json;
-  if (node.kind == NodeKind::Call) {
-    json["op"] = node.op.raw();
-    Json args = Json::array();
-    for (const Argument& argument : node.args) args.push_back(std::visit(ArgumentWriter{}, argument));
-    json["args"] = std::move(args);
-  } else {
-    json["kind"] = node.kind == NodeKind::Input ? "input" : node.kind == NodeKind::Parameter ? "parameter" : "constant";
-  }
-  Json out = Json::array();
-  for (ValueId result : node.results) out.push_back({graph.value(result).name, toText(graph.value(result).type)});
-  json["out"] = std::move(out);
-  if (node.scope.index() != 0) json["scope"] = node.scope.raw();
-  if (node.origin.isValid()) json["origin"] = node.origin.raw();
-  if (const auto data = graph.constants.find(id.raw()); data != graph.constants.end())
-    json["data"] = toHex(data->second);
-  return json;
-}
 
 constexpr std::size_t kMaxScopeBytes = 4096;
 
@@ -214,14 +146,6 @@ class Reader {
     return ValueId(static_cast<std::size_t>(id));
   }
 
-  static std::optional<double> real(const nlohmann::json& json) {
-    if (json.is_number()) return json.get<double>();
-    if (json == "inf") return std::numeric_limits<double>::infinity();
-    if (json == "-inf") return -std::numeric_limits<double>::infinity();
-    if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
-    return std::nullopt;
-  }
-
   Result<Argument> argument(const JsonArray& args, std::size_t i) const {
     const nlohmann::json& json = args[i];
     if (json.is_null()) return Argument();
@@ -250,7 +174,7 @@ class Reader {
       return Argument(ValueId(static_cast<std::size_t>(id)));
     }
     if (tag == "f") {
-      if (const auto value = real(json)) return Argument(*value);
+      if (const auto value = realOf(json)) return Argument(*value);
     } else if (tag == "dtype" && json.is_string()) {
       if (const auto dtype = parseDType(json.get_ref<const std::string&>())) return Argument(*dtype);
     } else if (tag == "device") {
@@ -272,17 +196,15 @@ class Reader {
   static Result<Argument> reals(const JsonArray& list) {
     std::vector<double> items;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const auto value = real(list[i]);
-      if (!value) return list.wrong(i, "a number");
-      items.push_back(*value);
+      CLEAVE_TRY(items.emplace_back(), list.real(i));
     }
     return Argument(std::move(items));
   }
   static Result<Argument> booleans(const JsonArray& list) {
     std::vector<bool> items;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!list[i].is_boolean()) return list.wrong(i, "true or false");
-      items.push_back(list[i].get<bool>());
+      CLEAVE_TRY(const bool flag, list.flag(i));
+      items.push_back(flag);
     }
     return Argument(std::move(items));
   }
@@ -317,34 +239,6 @@ class Reader {
 };
 
 }  // namespace
-
-Json toJson(const Argument& argument) { return std::visit(ArgumentWriter{}, argument); }
-
-Json toJson(const Graph& graph) {
-  Json json;
-  json["name"] = graph.name;
-  json["ops"] = graph.ops;
-  Json scopes = Json::array();
-  for (const Scope& scope : graph.scopes) {
-    Json entry{{"path", scope.path}};
-    if (!scope.className.empty()) entry["class"] = scope.className;
-    scopes.push_back(std::move(entry));
-  }
-  json["scopes"] = std::move(scopes);
-  Json nodes = Json::array();
-  for (NodeId id : idRange<NodeId>(graph.nodes.size())) nodes.push_back(nodeToJson(graph, id));
-  json["nodes"] = std::move(nodes);
-  Json outputs = Json::array();
-  for (const Output& output : graph.outputs) outputs.push_back({output.name, output.value.raw()});
-  json["outputs"] = std::move(outputs);
-  Json tied = Json::object();
-  for (const Value& value : graph.values) {
-    if (const auto names = graph.tiedNames.find(value.name); names != graph.tiedNames.end())
-      tied[value.name] = names->second;
-  }
-  if (!tied.empty()) json["tied"] = std::move(tied);
-  return json;
-}
 
 Result<Graph> graphFromJson(const nlohmann::json& json) { return Reader().read(json); }
 

@@ -1,5 +1,5 @@
 #include "base/json_writer.h"
-#include "graph/graph_writer.h"
+#include "graph/json.h"
 #include "plan/certificate_json.h"
 #include "plan/plan.h"
 #include "plan/schema.h"

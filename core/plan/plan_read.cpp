@@ -43,7 +43,7 @@ class PlanReader {
  private:
   static Result<std::optional<Femtoseconds>> timeOrNull(const JsonObject& fields, const char* key) {
     if (!fields.has(key)) return std::optional<Femtoseconds>();
-    return readTime(fields, key);
+    return fields.time(key);
   }
 
   Result<void> readProgram() {
@@ -121,7 +121,7 @@ class PlanReader {
     if (!cost.has("fastest")) return {};
     CLEAVE_TRY(const JsonObject fastest, cost.object("fastest"));
     m_plan.fastest.emplace();
-    CLEAVE_TRY(m_plan.fastest->femtoseconds, readTime(fastest, "step_fs"));
+    CLEAVE_TRY(m_plan.fastest->femtoseconds, fastest.time("step_fs"));
     CLEAVE_TRY(m_plan.fastest->bytes, fastest.integer("rank_bytes", kNotNegative));
     return {};
   }

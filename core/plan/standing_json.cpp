@@ -94,7 +94,7 @@ Result<Standing> readStanding(const JsonObject& fields) {
   }
   if (kind == kindOf(DoesNotPay{})) {
     DoesNotPay costs;
-    CLEAVE_TRY(costs.extraFs, readTimeDifference(standing, "extra_fs"));
+    CLEAVE_TRY(costs.extraFs, standing.timeDifference("extra_fs"));
     CLEAVE_TRY(costs.extraBytes, standing.integer("extra_bytes", kBytesMore));
     CLEAVE_TRY(costs.isFastEnough, standing.flag("fast_enough"));
     if (standing.has("over_budget")) {
@@ -108,7 +108,7 @@ Result<Standing> readStanding(const JsonObject& fields) {
   if (kind == kindOf(NotAskedFor{})) {
     NotAskedFor setting;
     CLEAVE_TRY(setting.changes, readChanges(standing));
-    CLEAVE_TRY(setting.extraFs, readTimeDifference(standing, "extra_fs"));
+    CLEAVE_TRY(setting.extraFs, standing.timeDifference("extra_fs"));
     CLEAVE_TRY(setting.why, standing.text("why"));
     return setting;
   }
@@ -162,8 +162,8 @@ Result<void> readReplicated(const JsonObject& root, const graph::Graph& graph, S
       CLEAVE_TRY(read.modules, work.count("module_count"));
       CLEAVE_TRY(read.modulesLike, work.count("modules_like"));
     }
-    CLEAVE_TRY(read.flops, readWide(work, "flops", "a number of FLOPs"));
-    CLEAVE_TRY(read.femtoseconds, readTime(work, "femtoseconds"));
+    CLEAVE_TRY(read.flops, work.wide("flops", "a number of FLOPs"));
+    CLEAVE_TRY(read.femtoseconds, work.time("femtoseconds"));
     CLEAVE_TRY(const std::string first, work.text("first"));
     const graph::ValueId value = graph.findValue(first);
     if (!value.isValid()) return work.wrong("first", "a value of plan.graph");

@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/digest.h"
 #include "formats/weight_files.h"
-#include "graph/graph_writer.h"
 #include "graph/json.h"
 #include "graph/type_text.h"
 #include "program/check.h"

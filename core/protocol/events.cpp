@@ -125,15 +125,7 @@ struct Reader {
       take(json.integer(key, {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()}, value), value);
     }
   }
-  void operator()(const char* key, double& value) {
-    const nlohmann::json* field = json.find(key);
-    if (field && field->is_string()) {
-      if (*field == "nan") return void(value = std::nan(""));
-      if (*field == "inf") return void(value = HUGE_VAL);
-      if (*field == "-inf") return void(value = -HUGE_VAL);
-    }
-    take(json.number(key, value), value);
-  }
+  void operator()(const char* key, double& value) { take(json.real(key, value), value); }
   void operator()(const char* key, std::string& value) { take(json.text(key, value), value); }
   void operator()(const char* key, ErrorCode& value) {
     int code = exitCode(value);

@@ -42,10 +42,10 @@ class TestGraph : public QObject {
   void jsonRoundTripsEveryKindOfArgument() {
     const Graph graph = parsed(kSmall);
     const auto json = toJson(graph);
-    const auto again = graphFromJson(nlohmann::ordered_json::parse(json.dump()));
+    const auto again = graphFromJson(nlohmann::json::parse(json));
     QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
     QCOMPARE(toText(*again), std::string(kSmall));
-    QCOMPARE(toJson(*again).dump(), json.dump());
+    QCOMPARE(toJson(*again), json);
     QCOMPARE(again->constants.size(), std::size_t{1});
   }
 

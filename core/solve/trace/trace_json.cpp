@@ -190,7 +190,7 @@ std::string toJsonText(const Trace& trace) {
   for (std::size_t i = 0; i < trace.choiceCount(); ++i) choices.push_back(toJson(trace.choice(ChoiceId(i))));
   Json conflicts = Json::array();
   for (std::size_t i = 0; i < trace.conflictCount(); ++i) conflicts.push_back(toJson(trace.conflict(ConflictId(i))));
-  Json document{{"graph", graph::toJson(*problem->graph)},
+  Json document{{"graph", Json::parse(graph::toJson(*problem->graph))},
                 {"problem", toJson(*problem)},
                 {"choices", std::move(choices)},
                 {"conflicts", std::move(conflicts)}};

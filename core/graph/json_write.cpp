@@ -1,4 +1,4 @@
-#include "graph/graph_writer.h"
+#include "graph/json.h"
 
 #include <algorithm>
 
@@ -129,6 +129,12 @@ void writeGraph(JsonWriter& json, const Graph& graph) {
   json.endArray();
   writeTied(json, graph);
   json.endObject();
+}
+
+std::string toJson(const Graph& graph) {
+  JsonWriter json;
+  writeGraph(json, graph);
+  return std::move(json).take();
 }
 
 }  // namespace cleave::graph
