@@ -1,9 +1,8 @@
 /// The launcher against small shell programs that behave as ranks may: well, badly, or not at all. Real ranks are
-/// launched in tests/run/tst_rank_processes.cpp.
+/// launched in tst_rank_processes.cpp; deadlines are tst_rank_watch.cpp's.
 #include "launch/launcher.h"
 
 #include <QDir>
-#include <QElapsedTimer>
 #include <QFile>
 #include <QProcess>
 #include <QTemporaryDir>
@@ -65,13 +64,9 @@ class LauncherTest : public QObject {
     return result;
   }
 
-  /// Launches, checks that it ended in time and that no process is left.
-  RunOutcome launchAndCheckNothingIsLeft(const LaunchRequest& request, Recorded& recorded, int limitMs = 5000) {
-    QElapsedTimer timer;
-    timer.start();
+  /// Launches and checks that no process is left.
+  RunOutcome launchAndCheckNothingIsLeft(const LaunchRequest& request, Recorded& recorded) {
     auto outcome = launch::launch(request, recorded.observer());
-    if (timer.elapsed() > limitMs) qWarning("took %lld ms", timer.elapsed());
-    [&] { QVERIFY(timer.elapsed() <= limitMs); }();
     for (qint64 pid : recorded.pids) [&] { QVERIFY(!isAlive(pid)); }();
     if (!outcome) qFatal("%s", outcome.error().message.c_str());
     return *outcome;
@@ -267,9 +262,7 @@ exit 5)",
     Recorded recorded;
     const auto outcome = launchAndCheckNothingIsLeft(silent, recorded);
     QCOMPARE(outcome.firstFailure->rank, 1);
-    QVERIFY2(
-        outcome.firstFailure->what == "sent nothing for 0.5 s" || outcome.firstFailure->what.find("sent nothing") == 0,
-        outcome.firstFailure->what.c_str());
+    QCOMPARE(QString::fromStdString(outcome.firstFailure->what), "sent nothing for 0.5 s");
   }
 
   void stopsWhenAsked() {
@@ -279,12 +272,9 @@ exit 5)",
       inner(event);
       if (recorded.pids.size() == 2) stop.request_stop();
     };
-    QElapsedTimer timer;
-    timer.start();
     const auto outcome = launch::launch(request(kHello + "\nsleep 60"), observer, Progress(stop.get_token()));
     QVERIFY(!outcome);
     QCOMPARE(outcome.error().code, ErrorCode::Cancelled);
-    QVERIFY(timer.elapsed() < 3000);
     for (qint64 pid : recorded.pids) QVERIFY(!isAlive(pid));
   }
 

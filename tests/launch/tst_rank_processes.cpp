@@ -192,7 +192,7 @@ class RankProcessesTest : public QObject {
     LaunchRequest asked = request(m_big, 2);
     asked.rankArguments = {"--skip-weights"};
     std::int64_t pid = 0;
-    QElapsedTimer sinceKill;
+    bool isKilled = false;
     bool hasSurvivorFinished = false;
     const auto outcome = launch::launch(asked, [&](const RankEvent& event) {
       if (!event.message) return;
@@ -200,15 +200,13 @@ class RankProcessesTest : public QObject {
       if (hello && event.rank == victim) pid = hello->pid;
       if (std::holds_alternative<RankResult>(*event.message)) hasSurvivorFinished = true;
       const auto* change = std::get_if<PhaseChange>(&*event.message);
-      if (change && event.rank == victim && change->phase == static_cast<Phase>(phase) && pid > 0 &&
-          !sinceKill.isValid()) {
+      if (change && event.rank == victim && change->phase == static_cast<Phase>(phase) && pid > 0 && !isKilled) {
+        isKilled = true;
         ::kill(static_cast<pid_t>(pid), SIGKILL);
-        sinceKill.start();
       }
     });
     QVERIFY2(outcome, outcome ? "" : outcome.error().message.c_str());
-    QVERIFY(sinceKill.isValid());
-    QVERIFY2(sinceKill.elapsed() < 5000, qPrintable(QString("%1 ms").arg(sinceKill.elapsed())));
+    QVERIFY(isKilled);
     QVERIFY(ranksOf(m_folder.path()).empty());
     QVERIFY(!outcome->succeeded);
     QVERIFY(!hasSurvivorFinished);

@@ -1,0 +1,158 @@
+#include "launch/rank_watch.h"
+
+#include "base/exhaustion.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cleave::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+// After the first sign of failure the other ranks are listened to for so long: a peer that only noticed the broken
+// connection often reports before the kernel tells of the death that caused it.
+constexpr std::chrono::milliseconds kSettle = 300ms;
+// Where every failure so far is that of a peer, the ranks that have not spoken get longer, so that the one all wait for
+// is the one that is left.
+constexpr std::chrono::milliseconds kPeerSettle = 2s;
+// A stopped process (SIGSTOP) keeps its connections open and would stall the others for ever.
+constexpr auto kStoppedGrace = 1s;
+// Reading LibTorch from a cold disk takes longer than any silence afterwards.
+constexpr std::chrono::milliseconds kStartGrace = 60s;
+constexpr std::size_t kLastLines = 12;
+
+/// What a rank lacked that could not say so itself: before its main() the loader and LibTorch find neither room nor
+/// descriptors.
+std::optional<std::string> wantIn(const std::deque<std::string>& lines) {
+  for (const std::string& line : lines) {
+    if (auto want = exhaustionQuotedIn(line)) return want;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+RankWatch::RankWatch(int ranks, std::chrono::milliseconds silence)
+    : m_silence(silence), m_ranks(static_cast<std::size_t>(ranks)) {}
+
+void RankWatch::start(int rank, Time now) { at(rank).lastHeard = now; }
+
+void RankWatch::hear(int rank, const protocol::Message& message) {
+  at(rank).hasSpoken = true;
+  if (const auto* error = std::get_if<protocol::RankError>(&message)) at(rank).error = *error;
+  if (const auto* result = std::get_if<protocol::RankResult>(&message)) at(rank).result = *result;
+}
+
+void RankWatch::hearNonsense(int rank, std::string why) {
+  at(rank).hasSpoken = true;
+  if (at(rank).protocolError.empty()) at(rank).protocolError = std::move(why);
+}
+
+void RankWatch::hearLine(int rank, std::string line) {
+  auto& lines = at(rank).lastLines;
+  lines.push_back(std::move(line));
+  if (lines.size() > kLastLines) lines.pop_front();
+}
+
+void RankWatch::heard(int rank, Time now) { at(rank).lastHeard = now; }
+
+std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& state, Time askedAt) const {
+  if (state.exited && state.signal != 0)
+    return fmt::format("was killed by signal {} ({})", state.signal, strsignal(state.signal));
+  if (!rank.protocolError.empty()) return "broke the protocol";
+  if (state.exited && state.code != 0) return fmt::format("ended with code {}", state.code);
+  if (state.exited) return rank.result ? std::nullopt : std::optional<std::string>("ended without a result");
+  if (rank.error) return "reported an error";
+  if (state.stopped && !rank.stoppedSince) rank.stoppedSince = askedAt;
+  if (!state.stopped) rank.stoppedSince.reset();
+  if (rank.stoppedSince && askedAt - *rank.stoppedSince > kStoppedGrace) {
+    return fmt::format("was stopped by signal {} ({})", state.signal, strsignal(state.signal));
+  }
+  const auto limit = rank.hasSpoken ? m_silence : std::max(m_silence, kStartGrace);
+  if (askedAt - rank.lastHeard > limit) {
+    return fmt::format("sent nothing for {:g} s", std::chrono::duration<double>(limit).count());
+  }
+  return std::nullopt;
+}
+
+void RankWatch::noteFailure(int rank, std::string what, ErrorCode code, Time now) {
+  const auto known = std::ranges::find(m_failures, rank, &RankExit::rank);
+  if (known != m_failures.end()) {
+    known->what = std::move(what);  // "reported an error" becomes "ended with code 3"
+    known->code = code;
+    return;
+  }
+  if (m_failures.empty()) m_firstFailureAt = now;
+  m_failures.push_back({rank, true, code, std::move(what), {}});
+}
+
+void RankWatch::judge(int rank, const ChildState& state, Time askedAt, Time now) {
+  auto what = whatFailed(at(rank), state, askedAt);
+  if (!what) return;
+  ErrorCode code = state.exited ? protocol::errorCodeOf(state.code) : ErrorCode::RankFailed;
+  if (at(rank).error)
+    code = at(rank).error->code;
+  else if (wantIn(at(rank).lastLines))
+    code = ErrorCode::Environment;
+  noteFailure(rank, std::move(*what), code, now);
+}
+
+bool RankWatch::hasFailedByItself(const RankExit& failure) const {
+  const auto& error = at(failure.rank).error;
+  return !error || !error->peerFailed;
+}
+
+/// Ranks that have neither failed nor come to a result.
+std::vector<int> RankWatch::waitedFor() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < static_cast<int>(m_ranks.size()); ++rank) {
+    const bool hasFailed = std::ranges::find(m_failures, rank, &RankExit::rank) != m_failures.end();
+    if (!hasFailed && !at(rank).result) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool RankWatch::isSettled(Time now) const {
+  if (m_failures.empty()) return false;
+  const bool isAnyToBlame = std::ranges::any_of(m_failures, [&](const RankExit& e) { return hasFailedByItself(e); });
+  return now - m_firstFailureAt > (isAnyToBlame || waitedFor().size() <= 1 ? kSettle : kPeerSettle);
+}
+
+std::string RankWatch::lastWords(const Rank& rank) {
+  if (rank.error) return rank.error->message;
+  if (!rank.protocolError.empty()) return rank.protocolError;
+  std::string text;
+  for (const std::string& line : rank.lastLines) text += (text.empty() ? "" : "\n") + line;
+  if (const auto want = wantIn(rank.lastLines)) text += fmt::format("\nThat is, {}.", *want);
+  return text;
+}
+
+RunOutcome RankWatch::outcome() const {
+  RunOutcome result;
+  for (const Rank& rank : m_ranks) result.results.push_back(rank.result);
+  result.succeeded = m_failures.empty();
+  if (!result.succeeded) result.firstFailure = firstFailure();
+  return result;
+}
+
+/// A rank that failed by itself goes before one that only lost its peer; where all did, before them goes the one that
+/// they waited for.
+RankExit RankWatch::firstFailure() const {
+  const auto own = std::ranges::find_if(m_failures, [&](const RankExit& e) { return hasFailedByItself(e); });
+  RankExit first = own == m_failures.end() ? m_failures.front() : *own;
+  const std::vector<int> silent = waitedFor();
+  if (own == m_failures.end() && !silent.empty()) {
+    std::string complaint = lastWords(at(first.rank));
+    if (complaint.ends_with('.')) complaint.pop_back();
+    first = {silent.front(),
+             true,
+             ErrorCode::RankFailed,
+             fmt::format("did not answer rank {}, which gave up: {}", first.rank, complaint),
+             {}};
+  }
+  first.lastWords = lastWords(at(first.rank));
+  return first;
+}
+
+}  // namespace cleave::launch

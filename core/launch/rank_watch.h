@@ -1,0 +1,65 @@
+#pragma once
+/// Judges the ranks of a run by what they say and by what the kernel says of them: which one failed, of what, and when
+/// enough is known to end the run. Holds no process and reads no clock: whoever reads the pipes tells it what it read
+/// and when, so that a test can do the same. Not thread-safe.
+///
+///     RankWatch watch(2, /*silence=*/10s);
+///     watch.start(0, now);  watch.start(1, now);
+///     watch.hear(0, protocol::Heartbeat{});  watch.heard(0, now);
+///     watch.judge(1, {.exited = true, .code = 3}, now, now);
+///     if (watch.isSettled(now)) watch.outcome().firstFailure->what;   // "ended with code 3"
+#include "launch/child_process.h"
+#include "launch/launcher.h"
+
+#include <chrono>
+#include <deque>
+
+namespace cleave::launch {
+
+class RankWatch {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  RankWatch(int ranks, std::chrono::milliseconds silence);
+
+  /// The rank's process is there: it must not be silent for too long from here on.
+  void start(int rank, Time now);
+  void hear(int rank, const protocol::Message& message);
+  /// A line that is no message; `why` says what is wrong with it.
+  void hearNonsense(int rank, std::string why);
+  /// A line of its standard error.
+  void hearLine(int rank, std::string line);
+  /// What was told last has been said by `now`.
+  void heard(int rank, Time now);
+  /// `state` is what the kernel said, and `askedAt` when, before the rank's pipes were read to their end.
+  void judge(int rank, const ChildState& state, Time askedAt, Time now);
+
+  /// Ranks have failed, and waiting longer would not say better which of them was the first.
+  bool isSettled(Time now) const;
+  RunOutcome outcome() const;
+
+ private:
+  struct Rank {
+    std::deque<std::string> lastLines;
+    std::optional<protocol::RankError> error;
+    std::optional<protocol::RankResult> result;
+    std::string protocolError;
+    Time lastHeard{};
+    std::optional<Time> stoppedSince;
+    bool hasSpoken = false;
+  };
+  Rank& at(int rank) { return m_ranks[static_cast<std::size_t>(rank)]; }
+  const Rank& at(int rank) const { return m_ranks[static_cast<std::size_t>(rank)]; }
+  std::optional<std::string> whatFailed(Rank& rank, const ChildState& state, Time askedAt) const;
+  void noteFailure(int rank, std::string what, ErrorCode code, Time now);
+  bool hasFailedByItself(const RankExit& failure) const;
+  std::vector<int> waitedFor() const;
+  static std::string lastWords(const Rank& rank);
+  RankExit firstFailure() const;
+
+  std::chrono::milliseconds m_silence;
+  std::vector<Rank> m_ranks;
+  std::vector<RankExit> m_failures;  ///< in the order they were seen, at most one a rank
+  Time m_firstFailureAt{};
+};
+
+}  // namespace cleave::launch
