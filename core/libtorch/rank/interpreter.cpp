@@ -1,5 +1,6 @@
 #include "libtorch/rank/interpreter.h"
 
+#include "base/throttle.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
@@ -10,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace cleave::torch_rank {
 
@@ -143,15 +143,13 @@ Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, 
   for (const at::Tensor& tensor : m_given) {
     if (tensor.defined()) memory.pin(tensor);
   }
-  auto lastReport = std::chrono::steady_clock::now();
+  Throttle reports(kReportPeriod);
   const auto count = static_cast<std::int64_t>(m_graph->nodes.size());
   for (auto id : idRange<NodeId>(m_graph->nodes.size())) {
     if (progress.cancelled()) return progress.cancelledError("running the program");
     if (auto ran = runNode(id, collectives, memory); !ran) return tl::unexpected(ran.error());
-    if (const auto now = std::chrono::steady_clock::now(); now - lastReport > kReportPeriod) {
+    if (reports.isDue(std::chrono::steady_clock::now()))
       progress.report("running", static_cast<std::int64_t>(id.index()) + 1, count);
-      lastReport = now;
-    }
   }
   memory.setCurrentNode(-1);
   NamedTensors outputs;

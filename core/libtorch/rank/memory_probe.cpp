@@ -83,7 +83,7 @@ MemorySampler::MemorySampler(Fill fill, Sink sink)
     : m_fill(std::move(fill)),
       m_sink(std::move(sink)),
       m_start(std::chrono::steady_clock::now()),
-      m_nextHeartbeat(m_start),
+      m_heartbeats(kHeartbeatPeriod),
       m_thread([this](std::stop_token stop) { loop(stop); }) {}
 
 MemorySampler::~MemorySampler() = default;
@@ -120,8 +120,7 @@ void MemorySampler::loop(std::stop_token stop) {
 }
 
 void MemorySampler::report() {
-  if (const auto now = std::chrono::steady_clock::now(); now >= m_nextHeartbeat) {
-    m_nextHeartbeat = now + kHeartbeatPeriod;
+  if (m_heartbeats.isDue(std::chrono::steady_clock::now())) {
     m_sink(protocol::Heartbeat{});
     m_pss = proportionalSetSize();
   }

@@ -1,6 +1,7 @@
 #pragma once
 /// What a rank's memory looks like from outside and from the allocator, sampled by a thread. No LibTorch in this
 /// header.
+#include "base/throttle.h"
 #include "protocol/events.h"
 
 #include <atomic>
@@ -56,7 +57,8 @@ class MemorySampler {
   void report();
   Fill m_fill;
   Sink m_sink;
-  std::chrono::steady_clock::time_point m_start, m_nextHeartbeat;
+  std::chrono::steady_clock::time_point m_start;
+  Throttle m_heartbeats;
   std::atomic<std::int64_t> m_pss{0};
   std::jthread m_thread;
 };

@@ -2,6 +2,7 @@
 
 #include "base/exhaustion.h"
 #include "base/machine_memory.h"
+#include "base/throttle.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/inputs.h"
@@ -27,6 +28,8 @@ namespace cleave::torch_rank {
 namespace {
 
 using protocol::Phase;
+
+constexpr auto kReportPeriod = std::chrono::milliseconds(50);
 
 class RankRun {
  public:
@@ -215,11 +218,9 @@ class RankRun {
   }
 
   Progress::Sink throttled(Phase phase) {
-    return [this, phase, last = std::chrono::steady_clock::time_point()](const ProgressUpdate& update) mutable {
-      const auto now = std::chrono::steady_clock::now();
-      if (now - last < std::chrono::milliseconds(50)) return;
-      last = now;
-      m_sink(protocol::PhaseChange{phase, update.done, update.total});
+    return [this, phase, reports = Throttle(kReportPeriod)](const ProgressUpdate& update) mutable {
+      if (reports.isDue(std::chrono::steady_clock::now()))
+        m_sink(protocol::PhaseChange{phase, update.done, update.total});
     };
   }
 

@@ -1,0 +1,27 @@
+#pragma once
+/// Lets something happen at most once in a period. Is told the time, so that a test can make it up.
+///
+///     Throttle reports(50ms);
+///     if (reports.isDue(std::chrono::steady_clock::now())) report();
+#include <chrono>
+#include <optional>
+
+namespace cleave {
+
+class Throttle {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  explicit Throttle(std::chrono::milliseconds period) : m_period(period) {}
+  /// True the first time, and whenever a period has passed since it was true last.
+  bool isDue(Time now) {
+    if (m_last && now - *m_last < m_period) return false;
+    m_last = now;
+    return true;
+  }
+
+ private:
+  std::chrono::milliseconds m_period;
+  std::optional<Time> m_last;
+};
+
+}  // namespace cleave

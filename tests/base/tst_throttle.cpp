@@ -1,0 +1,26 @@
+#include "base/throttle.h"
+
+#include <QTest>
+
+using namespace cleave;
+using namespace std::chrono_literals;
+
+class TestThrottle : public QObject {
+  Q_OBJECT
+ private slots:
+  void isDueAtOnceAndThenOnceAPeriod() {
+    Throttle throttle(50ms);
+    const Throttle::Time start{};
+    QVERIFY(throttle.isDue(start));
+    QVERIFY(!throttle.isDue(start));
+    QVERIFY(!throttle.isDue(start + 49ms));
+    QVERIFY(throttle.isDue(start + 50ms));
+    // Counted from when it was due last, not from when it might have been.
+    QVERIFY(throttle.isDue(start + 180ms));
+    QVERIFY(!throttle.isDue(start + 229ms));
+    QVERIFY(throttle.isDue(start + 230ms));
+  }
+};
+
+QTEST_APPLESS_MAIN(TestThrottle)
+#include "tst_throttle.moc"
