@@ -11,8 +11,10 @@ namespace cleave {
 class Throttle {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  explicit Throttle(std::chrono::milliseconds period) : m_period(period) {}
-  /// True the first time, and whenever a period has passed since it was true last.
+  /// `last`: when it happened last; nullopt: never, so that it is due at once.
+  explicit Throttle(std::chrono::milliseconds period, std::optional<Time> last = std::nullopt)
+      : m_period(period), m_last(last) {}
+  /// True when a period has passed since it was true last.
   bool isDue(Time now) {
     if (m_last && now - *m_last < m_period) return false;
     m_last = now;

@@ -20,6 +20,13 @@ class TestThrottle : public QObject {
     QVERIFY(!throttle.isDue(start + 229ms));
     QVERIFY(throttle.isDue(start + 230ms));
   }
+
+  void mayBeginInTheMiddleOfAPeriod() {
+    const Throttle::Time start{};
+    Throttle throttle(50ms, start);
+    QVERIFY(!throttle.isDue(start + 49ms));
+    QVERIFY(throttle.isDue(start + 50ms));
+  }
 };
 
 QTEST_APPLESS_MAIN(TestThrottle)

@@ -143,7 +143,7 @@ Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, 
   for (const at::Tensor& tensor : m_given) {
     if (tensor.defined()) memory.pin(tensor);
   }
-  Throttle reports(kReportPeriod);
+  Throttle reports(kReportPeriod, std::chrono::steady_clock::now());
   const auto count = static_cast<std::int64_t>(m_graph->nodes.size());
   for (auto id : idRange<NodeId>(m_graph->nodes.size())) {
     if (progress.cancelled()) return progress.cancelledError("running the program");

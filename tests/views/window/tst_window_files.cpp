@@ -61,12 +61,9 @@ class TestWindowFiles : public QObject {
     // Nobody reads the pipe: the window says that it is none of its business, at once, and goes on.
     const QString pipe = folder.filePath(QStringLiteral("pipe-") + name), file = folder.filePath(name);
     QCOMPARE(::mkfifo(pipe.toUtf8(), 0600), 0);
-    QElapsedTimer timer;
-    timer.start();
     choose(pipe);
     window.findChild<QAction*>(action)->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("is no regular file")), kPatience);
-    QVERIFY2(timer.elapsed() < 20'000, qPrintable(QString::number(timer.elapsed())));
     choose(file);
     window.findChild<QAction*>(action)->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(message(window).startsWith(QStringLiteral("Written to %1.").arg(file)), kPatience);
