@@ -42,9 +42,10 @@ set(CLEAVE_CORE_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> 
   <mutex> <numeric> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>
   <tl/expected.hpp>)
 set(CLEAVE_VIEW_DEFINITIONS QT_NO_CAST_TO_ASCII QT_NO_FOREACH)
-set(CLEAVE_VIEW_HEADERS ${CLEAVE_CORE_HEADERS} <QAbstractTableModel> <QApplication> <QComboBox> <QHBoxLayout> <QKeyEvent> <QLabel>
-  <QLineEdit> <QMenu> <QMouseEvent> <QPainter> <QPainterPath> <QPushButton> <QScrollArea> <QString> <QStringList> <QTimer>
-  <QToolButton> <QVBoxLayout> <QWidget>)
+set(CLEAVE_GUI_HEADERS ${CLEAVE_CORE_HEADERS} <QAbstractTableModel> <QKeyEvent> <QMouseEvent> <QPainter> <QPainterPath> <QString>
+  <QStringList> <QTimer>)
+set(CLEAVE_VIEW_HEADERS ${CLEAVE_GUI_HEADERS} <QApplication> <QComboBox> <QHBoxLayout> <QLabel> <QLineEdit> <QMenu> <QPushButton>
+  <QScrollArea> <QToolButton> <QVBoxLayout> <QWidget>)
 
 function(cleave_room folder)
   cmake_parse_arguments(ROOM "" "" "USES" ${ARGN})

@@ -1,10 +1,10 @@
 #pragma once
 /// What panels offer to do about an answer: why-not replies, sets of constraints, remedies. Words, figures and a button
 /// for each; a button changes the demands and solves again.
-#include "views/panels/panel_parts.h"
-#include "views/panels/rich_text.h"
+#include "views/base/rich_text.h"
 #include "views/session/answers.h"
 #include "views/session/plans.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 

@@ -8,8 +8,8 @@
 
 #include "views/panels/answer_offers.h"
 #include "views/panels/explain_panels.h"
-#include "views/panels/link_text.h"
-#include "views/panels/panel_parts.h"
+#include "views/widgets/link_text.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -24,8 +24,8 @@ ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& de
       m_plans(plans),
       m_debugger(debugger),
       m_answers(answers),
-      m_text(new LinkText(selection)),
-      m_offers(new OfferList(selection)) {
+      m_text(new LinkText),
+      m_offers(new OfferList) {
   m_text->setEmptyText(tr(
       "When the search meets a dead end, this card says which values cause it, what was tried, and what helps. Solve "
       "a model, then press F8."));
@@ -47,6 +47,8 @@ ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& de
   layout->addWidget(m_text, 1);
   layout->addWidget(m_offers);
   layout->addLayout(buttons);
+  connect(m_text, &LinkText::followed, &selection, &Selection::follow);
+  connect(m_offers, &OfferList::followed, &selection, &Selection::follow);
   connect(copyButton, &QPushButton::clicked, this, &ConflictCard::copy);
   connect(previous, &QPushButton::clicked, &debugger, &Debugger::previousConflict);
   connect(next, &QPushButton::clicked, &debugger, &Debugger::nextConflict);

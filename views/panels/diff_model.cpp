@@ -4,7 +4,7 @@
 
 #include "solve/problem/wording.h"
 #include "views/base/text.h"
-#include "views/panels/chip_delegate.h"
+#include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
 

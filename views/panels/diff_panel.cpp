@@ -11,9 +11,9 @@
 #include "views/base/text.h"
 #include "views/panels/diff_model.h"
 #include "views/panels/figures.h"
-#include "views/panels/link_text.h"
-#include "views/panels/panel_parts.h"
-#include "views/panels/tables.h"
+#include "views/widgets/link_text.h"
+#include "views/widgets/panel_parts.h"
+#include "views/widgets/tables.h"
 
 namespace cleave::views {
 
@@ -131,7 +131,7 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
       m_keep(new QPushButton(tr("Keep B"))),
       m_back(new QPushButton(tr("Back to A"))),
       m_body(new QBoxLayout(QBoxLayout::TopToBottom)),
-      m_figures(new LinkText(selection)),
+      m_figures(new LinkText),
       m_model(new DiffModel(this)),
       m_table(new TablePanel(m_model, tr("Filter changes"), tr("Every layer and value lies alike in both plans."))) {
   for (QPushButton* button : {m_showA, m_showB}) {
@@ -176,6 +176,7 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
   connect(m_keep, &QPushButton::clicked, &plans, &Plans::keepBranch);
   connect(m_back, &QPushButton::clicked, &plans, &Plans::dropBranch);
   connect(m_empty, &EmptyState::acted, &settings, &Settings::solve);
+  connect(m_figures, &LinkText::followed, &selection, &Selection::follow);
   connect(m_table, &TablePanel::targetChosen, &selection, &Selection::follow);
   auto* timer = new RefreshTimer(this, [this] { refresh(); });
   timer->follow(plans, {&Plans::branchesChanged, &Plans::planChanged}).follow(opened, {&OpenedModel::changed});

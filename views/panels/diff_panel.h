@@ -3,7 +3,7 @@
 /// and values that changed, and the two ways out: keep B, or go back to A.
 #include <QWidget>
 
-#include "views/panels/rich_text.h"
+#include "views/base/rich_text.h"
 #include "views/session/plans.h"
 #include "views/session/selection.h"
 

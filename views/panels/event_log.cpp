@@ -6,8 +6,8 @@
 
 #include "views/base/text.h"
 #include "views/base/theme.h"
-#include "views/panels/chip_delegate.h"
 #include "views/session/step_state.h"
+#include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
 

@@ -11,8 +11,8 @@
 
 #include "views/base/text.h"
 #include "views/panels/answer_offers.h"
-#include "views/panels/link_text.h"
-#include "views/panels/panel_parts.h"
+#include "views/widgets/link_text.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -31,10 +31,10 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
       m_answers(answers),
       m_notices(notices),
       m_title(new QLabel),
-      m_text(new LinkText(selection)),
+      m_text(new LinkText),
       m_answer(new QWidget),
       m_question(new QLabel),
-      m_offers(new OfferList(selection)),
+      m_offers(new OfferList),
       m_pin(new QPushButton(tr("Pin"))),
       m_forbid(new QPushButton(tr("Forbid"))),
       m_breakpoint(new QPushButton(tr("Breakpoint"))),
@@ -94,7 +94,13 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
 
   connect(m_breakpoint, &QPushButton::clicked, this, [this] { m_debugger.toggleBreakpoint(m_selection.focus().node); });
   connect(m_next, &QPushButton::clicked, this, [this] { m_debugger.toNextChange(m_selection.focus().node); });
-  connect(m_text, &LinkText::asked, this, &DecisionPanel::ask);
+  connect(m_text, &LinkText::followed, this, [this](const Target& target) {
+    if (const auto* question = std::get_if<WhyNotTarget>(&target))
+      ask(*question);
+    else
+      m_selection.follow(target);
+  });
+  connect(m_offers, &OfferList::followed, &selection, &Selection::follow);
   connect(close, &QToolButton::clicked, this, [this] {
     m_closedReply = m_answers.whyNot();
     refreshAnswer();

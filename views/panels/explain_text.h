@@ -5,7 +5,7 @@
 #include <QString>
 #include <vector>
 
-#include "views/panels/rich_text.h"
+#include "views/base/rich_text.h"
 #include "views/session/answers.h"
 #include "views/session/plans.h"
 #include "views/session/selection.h"

@@ -1,7 +1,7 @@
 #include "views/panels/layers_model.h"
 
 #include "views/base/text.h"
-#include "views/panels/chip_delegate.h"
+#include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
 

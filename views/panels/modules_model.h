@@ -7,8 +7,8 @@
 #include <QAbstractItemModel>
 #include <vector>
 
-#include "views/panels/chip_delegate.h"
 #include "views/session/step_state.h"
+#include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
 

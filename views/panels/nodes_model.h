@@ -3,8 +3,8 @@
 /// Columns: Name, Operator, Module, Shape, Placement, Strategy. Rows answer `kTargetRole` (their node).
 #include <QAbstractTableModel>
 
-#include "views/panels/chip_delegate.h"
 #include "views/session/step_state.h"
+#include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
 

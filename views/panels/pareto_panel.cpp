@@ -6,8 +6,8 @@
 #include <QVBoxLayout>
 
 #include "views/base/text.h"
-#include "views/panels/panel_parts.h"
 #include "views/panels/pareto_plot.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 

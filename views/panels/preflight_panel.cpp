@@ -8,9 +8,9 @@
 #include <QVBoxLayout>
 
 #include "views/base/text.h"
-#include "views/panels/link_text.h"
-#include "views/panels/panel_parts.h"
 #include "views/panels/world_sizes.h"
+#include "views/widgets/link_text.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -83,7 +83,7 @@ PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, An
       m_settings(settings),
       m_answers(answers),
       m_layout(new QVBoxLayout(this)),
-      m_text(new LinkText(selection)),
+      m_text(new LinkText),
       m_empty(new EmptyState),
       m_sizes(new QWidget),
       m_scroll(new QScrollArea),
@@ -123,6 +123,7 @@ PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, An
     m_detail->setText(m_strip->detail());
     m_detail->setToolTip(m_strip->reason(m_strip->told()));
   });
+  connect(m_text, &LinkText::followed, &selection, &Selection::follow);
   connect(m_strip, &WorldSizeStrip::chosen, &settings, &Settings::setRanks);
   connect(m_empty, &EmptyState::acted, &answers, &Answers::computeWorldSizes);
   connect(m_again, &QPushButton::clicked, &answers, &Answers::computeWorldSizes);

@@ -3,7 +3,7 @@
 /// which numbers of ranks the model works. A click on a number of ranks takes it for the next solve.
 #include <QWidget>
 
-#include "views/panels/rich_text.h"
+#include "views/base/rich_text.h"
 #include "views/session/answers.h"
 #include "views/session/selection.h"
 

@@ -8,7 +8,7 @@
 
 #include "views/base/text.h"
 #include "views/panels/breakpoints_model.h"
-#include "views/panels/tables.h"
+#include "views/widgets/tables.h"
 
 namespace cleave::views {
 

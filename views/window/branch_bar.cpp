@@ -5,7 +5,7 @@
 #include <QLabel>
 #include <QToolButton>
 
-#include "views/panels/panel_parts.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 

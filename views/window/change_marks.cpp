@@ -6,7 +6,7 @@
 
 #include "views/base/text.h"
 #include "views/base/theme.h"
-#include "views/panels/chip_delegate.h"
+#include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
 

@@ -14,7 +14,7 @@
 #include "views/base/text.h"
 #include "views/graph/view/graph_view.h"
 #include "views/graph/view/picture.h"
-#include "views/panels/panel_parts.h"
+#include "views/widgets/panel_parts.h"
 #include "views/window/branch_bar.h"
 #include "views/window/change_marks.h"
 #include "views/window/plan_strip.h"
@@ -90,7 +90,7 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
   layout->addWidget(new PlanStrip(session.opened(), session.plans(), session.jobs(), session.selection()));
   layout->addWidget(m_view, 1);
 
-  followLinks(*m_breadcrumb, session.selection());
+  onLink(*m_breadcrumb, [this](const Target& target) { m_session.selection().follow(target); });
   connect(&session.opened(), &OpenedModel::changed, this, &GraphArea::showModel);
   connect(&session.settings(), &Settings::changed, this, &GraphArea::updateBreadcrumb);
   connect(&session.debugger(), &Debugger::traceChanged, this, &GraphArea::showWholeStep);

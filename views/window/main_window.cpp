@@ -24,12 +24,12 @@
 #include <QUrl>
 #include <QVBoxLayout>
 
-#include "views/base/focus_ring.h"
 #include "views/base/icons.h"
-#include "views/base/key_priority.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/graph/view/graph_view.h"
+#include "views/widgets/focus_ring.h"
+#include "views/widgets/key_priority.h"
 #include "views/window/graph_area.h"
 #include "views/window/message_bar.h"
 #include "views/window/solve_settings.h"

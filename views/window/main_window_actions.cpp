@@ -22,8 +22,8 @@
 
 #include "views/base/icons.h"
 #include "views/base/text.h"
-#include "views/panels/panel_parts.h"
 #include "views/panels/run_panel.h"
+#include "views/widgets/panel_parts.h"
 #include "views/window/graph_area.h"
 #include "views/window/main_window.h"
 #include "views/window/message_bar.h"

@@ -5,10 +5,10 @@
 #include "base/quantities.h"
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
+#include "views/base/rich_text.h"
 #include "views/base/text.h"
 #include "views/panels/figures.h"
-#include "views/panels/panel_parts.h"
-#include "views/panels/rich_text.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -74,7 +74,7 @@ PlanStrip::PlanStrip(const OpenedModel& opened, const Plans& plans, const Jobs& 
   setMinimumWidth(1);
   setTextInteractionFlags(Qt::TextBrowserInteraction);
   setAccessibleName(tr("Plan"));
-  followLinks(*this, selection);
+  onLink(*this, [&selection](const Target& target) { selection.follow(target); });
   connect(&plans, &Plans::planChanged, this, &PlanStrip::refresh);
   connect(&opened, &OpenedModel::changed, this, &PlanStrip::refresh);
   connect(&jobs, &Jobs::activityChanged, this, &PlanStrip::refresh);

@@ -8,9 +8,9 @@
 
 #include "tests/support/panel_fixture.h"
 #include "views/base/text.h"
-#include "views/panels/chip_delegate.h"
 #include "views/panels/diff_model.h"
 #include "views/panels/diff_panel.h"
+#include "views/widgets/chip_delegate.h"
 
 using namespace cleave;
 using namespace cleave::views;

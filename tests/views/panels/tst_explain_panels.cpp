@@ -315,8 +315,7 @@ void TestExplainPanels::conflictCardExplainsNoSolution() {
 }
 
 void TestExplainPanels::longNamesDoNotWidenThePanel() {
-  Session session;
-  OfferList list(session.selection());
+  OfferList list;
   list.resize(300, 400);
   const QString name = QStringLiteral("model.language_model.layers.*.self_attn.a_very_long_projection_name_indeed=row");
   list.setOffers(QString(),

@@ -9,7 +9,7 @@
 #include "views/panels/layers_model.h"
 #include "views/panels/modules_model.h"
 #include "views/panels/nodes_model.h"
-#include "views/panels/tables.h"
+#include "views/widgets/tables.h"
 
 using namespace cleave;
 using namespace cleave::views;

@@ -8,8 +8,8 @@
 
 #include "tests/views/window/window_fixture.h"
 #include "views/panels/run_panel.h"
-#include "views/panels/tables.h"
 #include "views/panels/timeline.h"
+#include "views/widgets/tables.h"
 
 using namespace cleave;
 using namespace cleave::views;

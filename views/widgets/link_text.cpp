@@ -1,24 +1,18 @@
-#include "views/panels/link_text.h"
+#include "views/widgets/link_text.h"
 
 #include <QPainter>
 #include <QScrollBar>
 
-#include "views/panels/rich_text.h"
-#include "views/session/selection.h"
+#include "views/base/rich_text.h"
 
 namespace cleave::views {
 
-LinkText::LinkText(Selection& selection, QWidget* parent) : QTextBrowser(parent) {
+LinkText::LinkText(QWidget* parent) : QTextBrowser(parent) {
   setOpenLinks(false);
   setFrameShape(QFrame::NoFrame);
   QTextBrowser::document()->setDocumentMargin(8);
-  connect(this, &QTextBrowser::anchorClicked, this, [this, &selection](const QUrl& url) {
-    const auto target = parseLink(QUrl::fromPercentEncoding(url.toEncoded()));
-    if (!target) return;
-    if (const auto* question = std::get_if<WhyNotTarget>(&*target))
-      emit asked(*question);
-    else
-      selection.follow(*target);
+  connect(this, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
+    if (const auto target = parseLink(QUrl::fromPercentEncoding(url.toEncoded()))) emit followed(*target);
   });
 }
 

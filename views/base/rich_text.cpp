@@ -1,4 +1,4 @@
-#include "views/panels/rich_text.h"
+#include "views/base/rich_text.h"
 
 #include <QFontDatabase>
 #include <QObject>

@@ -1,4 +1,4 @@
-#include "views/base/focus_ring.h"
+#include "views/widgets/focus_ring.h"
 
 #include <QApplication>
 #include <QKeyEvent>

@@ -9,12 +9,12 @@
 #include <initializer_list>
 #include <vector>
 
+#include "views/base/target.h"
+
 class QProgressBar;
 class QVBoxLayout;
 
 namespace cleave::views {
-
-class Selection;
 
 /// What a panel will show, and the one action that fills it; while that action works, its progress and a button that
 /// stops it.
@@ -72,11 +72,12 @@ struct Offer {
   std::function<void()> act;
 };
 
-/// Offers under each other, scrolled when there are many; hidden while there are none. Links move the focus.
+/// Offers under each other, scrolled when there are many; hidden while there are none. Links are told by
+/// `followed`.
 class OfferList : public QScrollArea {
   Q_OBJECT
  public:
-  explicit OfferList(Selection& selection, QWidget* parent = nullptr);
+  explicit OfferList(QWidget* parent = nullptr);
   /// `headHtml` stands above the offers. Widgets are kept when nothing changed, so that a refresh costs no keyboard
   /// focus.
   void setOffers(const QString& headHtml, std::vector<Offer> offers);
@@ -85,13 +86,15 @@ class OfferList : public QScrollArea {
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override;
 
+ signals:
+  void followed(const cleave::views::Target& target);
+
  protected:
   void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
 
  private:
   QLabel* addText(const QString& html);
-  Selection& m_selection;
   QWidget* m_page;
   QVBoxLayout* m_layout;
   QString m_head;
@@ -114,9 +117,7 @@ class RefreshTimer : public QTimer {
 };
 /// A thin line between parts of a panel.
 QWidget* makeRule();
-/// The links of a label move the focus.
-void followLinks(QLabel& label, Selection& selection);
-/// Makes a selectable, keyboard reachable label whose links move the focus.
-QLabel* makeLinkLabel(Selection& selection, const QString& html = {});
+/// Calls `follow` with the target of a link that is clicked.
+void onLink(QLabel& label, std::function<void(const Target&)> follow);
 
 }  // namespace cleave::views

@@ -1,4 +1,4 @@
-#include "views/base/key_priority.h"
+#include "views/widgets/key_priority.h"
 
 #include <QAbstractItemView>
 #include <QAbstractSlider>

@@ -1,4 +1,4 @@
-#include "views/panels/tables.h"
+#include "views/widgets/tables.h"
 
 #include <QApplication>
 #include <QClipboard>
@@ -8,7 +8,7 @@
 #include <QLineEdit>
 #include <QVBoxLayout>
 
-#include "views/panels/chip_delegate.h"
+#include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
 

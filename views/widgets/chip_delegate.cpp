@@ -1,4 +1,4 @@
-#include "views/panels/chip_delegate.h"
+#include "views/widgets/chip_delegate.h"
 
 #include <QApplication>
 #include <QPainter>

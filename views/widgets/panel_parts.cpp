@@ -1,4 +1,4 @@
-#include "views/panels/panel_parts.h"
+#include "views/widgets/panel_parts.h"
 
 #include <QEvent>
 #include <QHBoxLayout>
@@ -9,8 +9,7 @@
 #include <QTextDocumentFragment>
 #include <QVBoxLayout>
 
-#include "views/panels/rich_text.h"
-#include "views/session/selection.h"
+#include "views/base/rich_text.h"
 
 namespace cleave::views {
 
@@ -86,21 +85,10 @@ void RefreshTimer::startOnce() {
   if (!isActive()) start();
 }
 
-void followLinks(QLabel& label, Selection& selection) {
-  QObject::connect(&label, &QLabel::linkActivated, &selection, [&selection](const QString& clicked) {
-    if (const auto target = parseLink(clicked)) selection.follow(*target);
+void onLink(QLabel& label, std::function<void(const Target&)> follow) {
+  QObject::connect(&label, &QLabel::linkActivated, &label, [follow = std::move(follow)](const QString& clicked) {
+    if (const auto target = parseLink(clicked)) follow(*target);
   });
-}
-
-QLabel* makeLinkLabel(Selection& selection, const QString& html) {
-  auto* label = new QLabel(html);
-  label->setTextFormat(Qt::RichText);
-  label->setWordWrap(true);
-  label->setMinimumWidth(1);  // a name that cannot be broken does not widen the panel
-  label->setTextInteractionFlags(Qt::TextBrowserInteraction);
-  label->setOpenExternalLinks(false);
-  followLinks(*label, selection);
-  return label;
 }
 
 QWidget* makeRule() {
@@ -141,8 +129,7 @@ bool ElidedLabel::event(QEvent* event) {
   return QLabel::event(event);
 }
 
-OfferList::OfferList(Selection& selection, QWidget* parent)
-    : QScrollArea(parent), m_selection(selection), m_page(new QWidget), m_layout(new QVBoxLayout(m_page)) {
+OfferList::OfferList(QWidget* parent) : QScrollArea(parent), m_page(new QWidget), m_layout(new QVBoxLayout(m_page)) {
   m_layout->setContentsMargins(8, 6, 8, 6);
   m_layout->setSpacing(4);
   setWidget(m_page);
@@ -155,7 +142,13 @@ OfferList::OfferList(Selection& selection, QWidget* parent)
 }
 
 QLabel* OfferList::addText(const QString& html) {
-  QLabel* label = makeLinkLabel(m_selection, richTextStyle(palette()) + html);
+  auto* label = new QLabel(richTextStyle(palette()) + html);
+  label->setTextFormat(Qt::RichText);
+  label->setWordWrap(true);
+  label->setMinimumWidth(1);  // a name that cannot be broken does not widen the panel
+  label->setTextInteractionFlags(Qt::TextBrowserInteraction);
+  label->setOpenExternalLinks(false);
+  onLink(*label, [this](const Target& target) { emit followed(target); });
   m_layout->addWidget(label);
   return label;
 }
