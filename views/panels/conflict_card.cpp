@@ -1,3 +1,5 @@
+#include "views/panels/conflict_card.h"
+
 #include <QApplication>
 #include <QClipboard>
 #include <QEvent>
@@ -7,7 +9,7 @@
 #include <QVBoxLayout>
 
 #include "views/panels/answer_offers.h"
-#include "views/panels/explain_panels.h"
+#include "views/panels/conflict_text.h"
 #include "views/widgets/link_text.h"
 #include "views/widgets/panel_parts.h"
 

@@ -1,5 +1,6 @@
+#include "views/panels/conflict_text.h"
+
 #include "views/base/text.h"
-#include "views/panels/explain_text.h"
 
 namespace cleave::views {
 

@@ -1,3 +1,5 @@
+#include "views/panels/pareto_panel.h"
+
 #include <QApplication>
 #include <QClipboard>
 #include <QHBoxLayout>

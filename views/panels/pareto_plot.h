@@ -1,6 +1,6 @@
 #pragma once
 /// Time against memory: every plan that no other beats in both, as steps over bytes a rank. The plot is painted by hand
-/// and knows no session; the panel around it follows one.
+/// and knows no session.
 ///
 /// Readable without colour: the front is a line with discs, the present plan a diamond, the budget a dashed line, and
 /// what lies beyond the budget is hatched. Keys: arrows, Home and End walk the points, Enter uses one; a double click
@@ -9,16 +9,10 @@
 #include <optional>
 #include <vector>
 
+#include "solve/optimal/optimum.h"
 #include "views/panels/plot_axis.h"
-#include "views/session/answers.h"
-#include "views/session/plans.h"
-
-class QLabel;
-class QPushButton;
 
 namespace cleave::views {
-
-class EmptyState;
 
 struct ParetoData {
   solve::Optimum::Front front;                ///< points in any order
@@ -79,32 +73,6 @@ class ParetoPlot : public QWidget {
   ParetoData m_data;
   PlotAxis m_time, m_bytes;
   int m_current = -1, m_hovered = -1;
-};
-
-/// The plot with its readout and buttons, or what has to be done to fill it.
-class ParetoPanel : public QWidget {
-  Q_OBJECT
- public:
-  ParetoPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Answers& answers, const Jobs& jobs,
-              QWidget* parent = nullptr);
-
- private:
-  void refresh();
-  void showPlot();
-  void showEmpty();
-  void fill();
-  void copyTable() const;
-  const OpenedModel& m_opened;
-  Settings& m_settings;
-  Plans& m_plans;
-  Answers& m_answers;
-  const Jobs& m_jobs;
-  EmptyState* m_empty;
-  QWidget* m_full;
-  ParetoPlot* m_plot;
-  QLabel* m_readout;
-  QLabel* m_summary;
-  QPushButton* m_use;
 };
 
 }  // namespace cleave::views

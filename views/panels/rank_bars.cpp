@@ -1,3 +1,5 @@
+#include "views/panels/rank_bars.h"
+
 #include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
@@ -6,7 +8,6 @@
 
 #include "views/base/text.h"
 #include "views/base/theme.h"
-#include "views/panels/run_panel.h"
 
 namespace cleave::views {
 

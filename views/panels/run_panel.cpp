@@ -20,6 +20,7 @@
 #include "plan/headline.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
+#include "views/panels/rank_bars.h"
 
 namespace cleave::views {
 

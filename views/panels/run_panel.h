@@ -17,6 +17,8 @@ class QScrollArea;
 
 namespace cleave::views {
 
+class RankBars;
+
 /// One line of the check before a run.
 struct RunCheck {
   bool isOk = true;
@@ -34,46 +36,6 @@ QString runCommand(const Runs& runs, int ranks, launch::Backend backend, bool ig
 /// samples as CSV. Of a run that has ended.
 QString runToJson(const RunState& state);
 QString runToCsv(const RunState& state);
-
-/// A strip per rank: its state; a bar of the program's memory with the prediction dashed and the peak; under it one of
-/// all that the process takes, with its peak; 60 s sparkline of that. A click or the arrow keys choose a rank.
-class RankBars : public QWidget {
-  Q_OBJECT
- public:
-  explicit RankBars(QWidget* parent = nullptr);
-  /// `predictedBytes`: of the program.
-  void setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes);
-  QSize sizeHint() const override;
-  QSize minimumSizeHint() const override { return sizeHint(); }
-  int rankAt(const QPoint& pos) const;  ///< -1: none
-
- signals:
-  void rankChosen(int rank);
-
- protected:
-  void paintEvent(QPaintEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  bool event(QEvent* event) override;
-
- private:
-  void choose(int rank);
-  void describeChosen();
-  QString textOf(const RankView& rank) const;
-  int rowHeight() const;
-  int legendHeight() const;
-  void paintRank(QPainter& painter, const QRect& row, const RankView& rank) const;
-  double xOf(const QRect& bar, std::int64_t bytes) const;
-  void paintBar(QPainter& painter, const QRect& bar, const RankMemory& memory, int parts, std::int64_t peak) const;
-  void paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const;
-  void paintLegend(QPainter& painter, const QRect& row) const;
-  std::vector<RankView> m_ranks;
-  std::int64_t m_predicted = 0;
-  std::int64_t m_scale = 1;  ///< bytes at the right end of all bars
-  std::int64_t m_sparkTop = 1;
-  int m_chosen = 0;
-  bool m_showsProcess = true;  ///< the bars are long enough for what the process takes
-};
 
 class RunPanel : public QWidget {
   Q_OBJECT

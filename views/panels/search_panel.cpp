@@ -1,14 +1,6 @@
 #include "views/panels/search_panel.h"
 
-#include <QHBoxLayout>
-#include <QHeaderView>
-#include <QLineEdit>
-#include <QPushButton>
 #include <QVBoxLayout>
-
-#include "views/base/text.h"
-#include "views/panels/breakpoints_model.h"
-#include "views/widgets/tables.h"
 
 namespace cleave::views {
 
@@ -48,43 +40,6 @@ SearchPanel::SearchPanel(Debugger& debugger, const Plans& plans, const Selection
     if (const StepId at = state->assignedAt[node.index()]; at != kNoStep) m_log->mark(at);
   });
   connect(m_log, &EventLogView::stepChosen, &debugger, &Debugger::seek);
-}
-
-BreakpointsPanel::BreakpointsPanel(const OpenedModel& opened, Debugger& debugger, Selection& selection,
-                                   Notices& notices, QWidget* parent)
-    : QWidget(parent), m_opened(opened), m_debugger(debugger), m_notices(notices), m_input(new QLineEdit) {
-  auto* table = new TablePanel(new BreakpointsModel(opened, debugger, this), tr("Filter breakpoints"),
-                               tr("No breakpoints yet. Select a node and press F9, or write what to wait for below."));
-  table->table()->horizontalHeader()->hide();
-  m_input->setPlaceholderText(
-      tr("conflict in:model.layers.0   ·   backtrack>8   ·   op:mm placement:S(1)   ·   linear_4"));
-  m_input->setAccessibleName(tr("New breakpoint"));
-  auto* add = new QPushButton(tr("Add"));
-  auto* remove = new QPushButton(tr("Remove"));
-  auto* bar = new QHBoxLayout;
-  bar->setContentsMargins(4, 4, 4, 4);
-  bar->addWidget(m_input, 1);
-  bar->addWidget(add);
-  bar->addWidget(remove);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  layout->addWidget(table, 1);
-  layout->addLayout(bar);
-  connect(add, &QPushButton::clicked, this, &BreakpointsPanel::add);
-  connect(m_input, &QLineEdit::returnPressed, this, &BreakpointsPanel::add);
-  connect(remove, &QPushButton::clicked, this, [this, table] {
-    m_debugger.removeBreakpoint(table->proxy()->mapToSource(table->table()->currentIndex()).row());
-  });
-  connect(table, &TablePanel::targetChosen, &selection, &Selection::follow);
-}
-
-void BreakpointsPanel::add() {
-  if (!m_opened.graph()) return;
-  const auto breakpoint = parseBreakpoint(m_input->text(), *m_opened.graph());
-  if (!breakpoint) return void(m_notices.say(toQ(breakpoint.error().message), Severity::Failure));
-  m_debugger.addBreakpoint(*breakpoint);
-  m_input->clear();
 }
 
 }  // namespace cleave::views

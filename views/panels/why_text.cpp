@@ -1,7 +1,7 @@
 // The parts of the decision panel that speak of the plan: why a value lies as it does, and what every other choice
 // costs.
+#include "views/panels/why_text.h"
 #include "views/base/text.h"
-#include "views/panels/explain_text.h"
 #include "views/panels/figures.h"
 
 namespace cleave::views {

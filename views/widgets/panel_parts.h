@@ -105,7 +105,7 @@ class OfferList : public QScrollArea {
 class RefreshTimer : public QTimer {
   Q_OBJECT
  public:
-  static constexpr int kSoonMs = 20;
+  static constexpr int kSoonMs = 20, kTablesMs = 60;  ///< tables may lag behind the canvas while scrubbing
   RefreshTimer(QWidget* panel, std::function<void()> refresh, int delayMs = kSoonMs);
   /// Starts at each of these signals; the parts outlive the panel.
   template <class Part>

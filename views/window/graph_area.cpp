@@ -14,9 +14,9 @@
 #include "views/base/text.h"
 #include "views/graph/view/graph_view.h"
 #include "views/graph/view/picture.h"
+#include "views/panels/change_marks.h"
 #include "views/widgets/panel_parts.h"
 #include "views/window/branch_bar.h"
-#include "views/window/change_marks.h"
 #include "views/window/plan_strip.h"
 
 namespace cleave::views {

@@ -22,7 +22,6 @@ class MessageBar;
 class RunPanel;
 class SolveSettings;
 class StartPage;
-class TablePanel;
 enum class Glyph;
 
 class MainWindow : public QMainWindow {
@@ -93,12 +92,6 @@ class MainWindow : public QMainWindow {
   void makeDocks();
   QDockWidget* addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area);
   void arrangeRight(Preset preset);
-  QWidget* makeModulesPanel();
-  QWidget* makeLayersPanel();
-  QWidget* makeNodesPanel();
-  QWidget* makeLogPanel();
-  void followRow(const QModelIndex& row);
-  void showFocusedRow(TablePanel& table);
   QDockWidget* dock(const QString& name) const { return m_docks.at(name); }
 
   Session& m_session;

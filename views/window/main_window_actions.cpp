@@ -1,14 +1,10 @@
 // Menus, toolbar and status bar.
 #include <QActionGroup>
 #include <QApplication>
-#include <QCheckBox>
 #include <QComboBox>
-#include <QDialog>
-#include <QDialogButtonBox>
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QFormLayout>
 #include <QInputDialog>
 #include <QLabel>
 #include <QLineEdit>
@@ -24,7 +20,9 @@
 #include "views/base/text.h"
 #include "views/panels/run_panel.h"
 #include "views/widgets/panel_parts.h"
+#include "views/window/capture_dialog.h"
 #include "views/window/graph_area.h"
+#include "views/window/keys_text.h"
 #include "views/window/main_window.h"
 #include "views/window/message_bar.h"
 #include "views/window/solve_settings.h"
@@ -48,43 +46,6 @@ const std::pair<const char*, Glyph> kActionGlyphs[] = {{"open", Glyph::Open},
 
 QKeySequence keyOf(const char* text) { return QKeySequence(QString::fromLatin1(text)); }
 
-QString keyRow(const QString& key, const QString& text) {
-  return QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;</td></tr>")
-      .arg(key.toHtmlEscaped(), QString(text).remove(QLatin1Char('&')).toHtmlEscaped());
-}
-
-/// The shortcuts of a menu and the menus in it, a row each.
-QString keyRows(const QMenu& menu) {
-  QString rows;
-  for (const QAction* action : menu.actions()) {
-    if (action->menu()) rows += keyRows(*action->menu());
-    if (!action->shortcut().isEmpty())
-      rows += keyRow(action->shortcut().toString(QKeySequence::NativeText), action->text());
-  }
-  return rows;
-}
-
-/// All shortcuts as the menus have them, in two columns.
-QString keysText(const QMenuBar& bar) {
-  QStringList sections;
-  for (const QAction* action : bar.actions()) {
-    const QString rows = action->menu() ? keyRows(*action->menu()) : QString();
-    if (!rows.isEmpty())
-      sections << QStringLiteral("<tr><td colspan=2><br><u>%1</u></td></tr>%2")
-                      .arg(QString(action->text()).remove(QLatin1Char('&')).toHtmlEscaped(), rows);
-  }
-  sections << keyRow(QStringLiteral("Esc"), QObject::tr("Stop the running work"));
-  qsizetype all = 0, left = 0;
-  for (const QString& section : sections) all += section.count(QLatin1String("<tr>"));
-  QString columns[2];
-  for (const QString& section : sections) {
-    columns[left * 2 < all ? 0 : 1] += section;
-    left += section.count(QLatin1String("<tr>"));
-  }
-  return QStringLiteral(
-             "<table><tr><td valign=top><table>%1</table></td><td valign=top><table>%2</table></td></tr></table>")
-      .arg(columns[0], columns[1]);
-}
 }  // namespace
 
 QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& text, const QKeySequence& key,
@@ -428,48 +389,8 @@ void MainWindow::askForPin() {
 }
 
 void MainWindow::askForCapture() {
-  const torch_capture::CaptureOptions& now = m_session.opened().captureOptions();
-  QDialog dialog(this);
-  dialog.setWindowTitle(tr("Capture options"));
-  auto* form = new QFormLayout(&dialog);
-  const auto spin = [&](const QString& label, std::int64_t value, int least) {
-    auto* box = new QSpinBox;
-    box->setRange(least, 1 << 20);
-    box->setValue(static_cast<int>(value));
-    form->addRow(label, box);
-    return box;
-  };
-  QSpinBox* batch = spin(tr("Batch"), now.batch, 1);
-  QSpinBox* sequence = spin(tr("Sequence"), now.sequence, 1);
-  QSpinBox* keep = spin(tr("Logits to keep"), now.logitsToKeep, 0);
-  keep->setSpecialValueText(tr("all positions"));
-  auto* dtype = new QComboBox;
-  dtype->addItem(tr("as in the config"));
-  for (const auto type : {graph::DType::Float32, graph::DType::BFloat16, graph::DType::Float16}) {
-    dtype->addItem(toQ(graph::toText(type)), int(type));
-    if (now.dtype == type) dtype->setCurrentIndex(dtype->count() - 1);
-  }
-  form->addRow(tr("Data type"), dtype);
-  auto* mask = new QCheckBox(tr("with an attention mask"));
-  mask->setChecked(now.mask);
-  auto* loss = new QCheckBox(tr("with labels and the loss"));
-  loss->setChecked(now.loss);
-  form->addRow(QString(), mask);
-  form->addRow(QString(), loss);
-  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
-  form->addRow(buttons);
-  connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
-  connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
-  if (dialog.exec() != QDialog::Accepted) return;
-  torch_capture::CaptureOptions options = now;
-  options.batch = batch->value();
-  options.sequence = sequence->value();
-  options.logitsToKeep = keep->value();
-  options.mask = mask->isChecked();
-  options.loss = loss->isChecked();
-  options.dtype = dtype->currentIndex() == 0 ? std::nullopt
-                                             : std::optional(static_cast<graph::DType>(dtype->currentData().toInt()));
-  m_session.recapture(options);
+  const auto options = views::askForCapture(m_session.opened().captureOptions(), this);
+  if (options) m_session.recapture(*options);
 }
 
 void MainWindow::exportPlan() {

@@ -9,8 +9,10 @@
 #include "tests/support/panel_fixture.h"
 #include "views/base/text.h"
 #include "views/panels/answer_offers.h"
-#include "views/panels/explain_panels.h"
+#include "views/panels/conflict_card.h"
+#include "views/panels/decision_panel.h"
 #include "views/panels/figures.h"
+#include "views/panels/why_text.h"
 
 using namespace cleave;
 using namespace cleave::views;

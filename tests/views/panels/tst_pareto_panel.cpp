@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/support/panel_fixture.h"
+#include "views/panels/pareto_panel.h"
 #include "views/panels/pareto_plot.h"
 
 using namespace cleave;

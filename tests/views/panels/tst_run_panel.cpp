@@ -15,6 +15,7 @@
 #include "pipeline/source.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
+#include "views/panels/rank_bars.h"
 #include "views/panels/run_panel.h"
 #include "views/session/session.h"
 

@@ -3,7 +3,8 @@
 #include <QtTest>
 
 #include "views/base/text.h"
-#include "views/panels/explain_text.h"
+#include "views/panels/conflict_text.h"
+#include "views/panels/decision_text.h"
 #include "views/session/session.h"
 
 using namespace cleave;

@@ -7,6 +7,7 @@
 #include <QTreeView>
 
 #include "tests/views/window/window_fixture.h"
+#include "views/panels/rank_bars.h"
 #include "views/panels/run_panel.h"
 #include "views/panels/timeline.h"
 #include "views/widgets/tables.h"

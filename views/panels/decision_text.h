@@ -1,6 +1,6 @@
 #pragma once
-/// What the decision panel and the conflict card say, as rich text with links to places, and to questions
-/// why not. Pure functions of what the session holds: testable without a window.
+/// What the decision panel says, as rich text with links to places, and to questions why not. Pure functions of what
+/// the session holds: testable without a window.
 #include <QPalette>
 #include <QString>
 #include <vector>
@@ -38,12 +38,6 @@ struct DecisionSources {
 /// About the focused node or, without one, the focused module.
 DecisionText decisionText(const DecisionSources& from, const TextColors& colors);
 
-/// The chain from a value back to the choice that decided it.
-QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& graph, const TextColors& colors);
-/// Every choice with what the best plan with it costs more, each with a "why not?" link.
-QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double slackPercent,
-                    const TextColors& colors);
-
 /// The pattern of the layers that are like this one but for the numbers in their names, and how many there are;
 /// 1 or none: it stands alone, or others of another form share the pattern.
 struct LikeLayers {
@@ -51,9 +45,5 @@ struct LikeLayers {
   std::size_t count = 0;
 };
 LikeLayers layersLike(const graph::Graph& graph, NodeId layer);
-
-/// About the conflict of the present step; without one, about the search (why there is no solution; where conflicts
-/// are).
-QString conflictText(const Plans& plans, const Debugger& debugger, const TextColors& colors);
 
 }  // namespace cleave::views

@@ -1,4 +1,4 @@
-#include "views/window/change_marks.h"
+#include "views/panels/change_marks.h"
 
 #include <QApplication>
 #include <QPainter>

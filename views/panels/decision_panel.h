@@ -1,9 +1,9 @@
 #pragma once
-/// The decision panel and the conflict card: rich text that follows the search, whose links move the focus, and under
-/// it the answer to a question or what can be done, with buttons.
+/// What the focused node or module became, and why: rich text that follows the search, whose links move the focus, and
+/// under it the answer to a question, with buttons for what can be done.
 #include <QWidget>
 
-#include "views/panels/explain_text.h"
+#include "views/panels/decision_text.h"
 
 class QLabel;
 class QPushButton;
@@ -50,31 +50,6 @@ class DecisionPanel : public QWidget {
   RefreshTimer* m_refresh;  ///< several signals, one refresh
   Focus m_shownFocus;
   std::shared_ptr<const WhyNotReply> m_closedReply;  ///< put away by the user
-};
-
-/// The conflict of the present step, or why there is no solution; below it what helps, each change tried, with its
-/// figures before and after.
-class ConflictCard : public QWidget {
-  Q_OBJECT
- public:
-  ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& debugger, Selection& selection, Answers& answers,
-               QWidget* parent = nullptr);
-
- protected:
-  void resizeEvent(QResizeEvent* event) override;
-  void changeEvent(QEvent* event) override;
-
- private:
-  void refresh();
-  void refreshOffers();
-  void copy() const;
-  const OpenedModel& m_opened;
-  Plans& m_plans;
-  Debugger& m_debugger;
-  Answers& m_answers;
-  LinkText* m_text;
-  OfferList* m_offers;
-  RefreshTimer* m_refresh;
 };
 
 }  // namespace cleave::views

@@ -1,9 +1,10 @@
-#include "views/panels/explain_text.h"
+#include "views/panels/decision_text.h"
 
 #include <algorithm>
 
 #include "solve/problem/wording.h"
 #include "views/base/text.h"
+#include "views/panels/why_text.h"
 
 namespace cleave::views {
 

@@ -1,4 +1,4 @@
-#include "views/panels/explain_panels.h"
+#include "views/panels/decision_panel.h"
 
 #include <QEvent>
 #include <QHBoxLayout>

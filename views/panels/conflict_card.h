@@ -1,0 +1,39 @@
+#pragma once
+/// The conflict of the present step, or why there is no solution; below it what helps, each change tried, with its
+/// figures before and after.
+#include <QWidget>
+
+#include "views/session/answers.h"
+#include "views/session/plans.h"
+#include "views/session/selection.h"
+
+namespace cleave::views {
+
+class LinkText;
+class OfferList;
+class RefreshTimer;
+
+class ConflictCard : public QWidget {
+  Q_OBJECT
+ public:
+  ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& debugger, Selection& selection, Answers& answers,
+               QWidget* parent = nullptr);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void refresh();
+  void refreshOffers();
+  void copy() const;
+  const OpenedModel& m_opened;
+  Plans& m_plans;
+  Debugger& m_debugger;
+  Answers& m_answers;
+  LinkText* m_text;
+  OfferList* m_offers;
+  RefreshTimer* m_refresh;
+};
+
+}  // namespace cleave::views

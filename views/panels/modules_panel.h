@@ -1,0 +1,38 @@
+#pragma once
+/// The dock of modules: the tree with its bars and a filter. Follows the step and the focus a little behind the canvas.
+#include <QWidget>
+
+#include "views/session/plans.h"
+#include "views/session/selection.h"
+
+class QLineEdit;
+class QTreeView;
+
+namespace cleave::views {
+
+class ChangeMarks;
+class ModulesModel;
+class WordFilterModel;
+
+class ModulesPanel : public QWidget {
+  Q_OBJECT
+ public:
+  ModulesPanel(const OpenedModel& opened, const Plans& plans, const Debugger& debugger, Selection& selection,
+               QWidget* parent = nullptr);
+
+ private:
+  void makeLayout();
+  void showModel();
+  void showFocus();
+  void follow(const QModelIndex& row);
+  const OpenedModel& m_opened;
+  Selection& m_selection;
+  ModulesModel* m_model;
+  ChangeMarks* m_marks;
+  WordFilterModel* m_proxy;
+  QTreeView* m_tree;
+  QLineEdit* m_filter;
+  bool m_isShowing = false;  ///< the tree follows the focus: not the user's choice
+};
+
+}  // namespace cleave::views

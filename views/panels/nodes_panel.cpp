@@ -1,0 +1,34 @@
+#include "views/panels/nodes_panel.h"
+
+#include "views/panels/change_marks.h"
+#include "views/panels/focused_row.h"
+#include "views/panels/nodes_model.h"
+#include "views/widgets/panel_parts.h"
+
+namespace cleave::views {
+
+NodesPanel::NodesPanel(const OpenedModel& opened, const Plans& plans, const Debugger& debugger, Selection& selection,
+                       QWidget* parent)
+    : NodesPanel(new NodesModel(nullptr), opened, plans, debugger, selection, parent) {}
+
+NodesPanel::NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans& plans, const Debugger& debugger,
+                       Selection& selection, QWidget* parent)
+    : TablePanel(new ChangeMarks(opened, plans, model, nullptr), tr("Filter operators"),
+                 tr("Every operator of the graph as a row. Open a model to fill it."), parent) {
+  proxy()->sourceModel()->setParent(this);
+  model->setParent(this);
+  const std::pair<int, int> widths[] = {{NodesModel::Name, 170},
+                                        {NodesModel::Operator, 130},
+                                        {NodesModel::Module, 260},
+                                        {NodesModel::Shape, 150},
+                                        {NodesModel::PlacementColumn, 80}};
+  for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
+  connect(&opened, &OpenedModel::changed, model,
+          [model, &opened] { model->setGraph(opened.model() ? opened.model()->aten : nullptr); });
+  auto* state = new RefreshTimer(
+      this, [model, &debugger] { model->setState(debugger.state()); }, RefreshTimer::kTablesMs);
+  state->follow(debugger, {&Debugger::stepChanged});
+  followFocusedRow(*this, selection);
+}
+
+}  // namespace cleave::views

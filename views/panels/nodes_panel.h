@@ -1,0 +1,22 @@
+#pragma once
+/// The dock of all operators, as a table: what the canvas draws, for keyboards and screen readers.
+#include "views/session/plans.h"
+#include "views/session/selection.h"
+#include "views/widgets/tables.h"
+
+namespace cleave::views {
+
+class NodesModel;
+
+class NodesPanel : public TablePanel {
+  Q_OBJECT
+ public:
+  NodesPanel(const OpenedModel& opened, const Plans& plans, const Debugger& debugger, Selection& selection,
+             QWidget* parent = nullptr);
+
+ private:
+  NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans& plans, const Debugger& debugger,
+             Selection& selection, QWidget* parent);
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,78 @@
+#include "views/window/capture_dialog.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QCoreApplication>
+#include <QDialog>
+#include <QDialogButtonBox>
+#include <QFormLayout>
+#include <QSpinBox>
+
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+/// The fields, as wide as what can be asked; read once the dialog was accepted.
+struct Fields {
+  QSpinBox *batch, *sequence, *keep;
+  QComboBox* dtype;
+  QCheckBox *mask, *loss;
+};
+
+QString words(const char* text) { return QCoreApplication::translate("cleave::views::MainWindow", text); }
+
+QSpinBox* addNumber(QFormLayout& form, const QString& label, std::int64_t value, int least) {
+  auto* box = new QSpinBox;
+  box->setRange(least, 1 << 20);
+  box->setValue(static_cast<int>(value));
+  form.addRow(label, box);
+  return box;
+}
+
+Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
+  Fields fields{};
+  fields.batch = addNumber(form, words("Batch"), now.batch, 1);
+  fields.sequence = addNumber(form, words("Sequence"), now.sequence, 1);
+  fields.keep = addNumber(form, words("Logits to keep"), now.logitsToKeep, 0);
+  fields.keep->setSpecialValueText(words("all positions"));
+  fields.dtype = new QComboBox;
+  fields.dtype->addItem(words("as in the config"));
+  for (const auto type : {graph::DType::Float32, graph::DType::BFloat16, graph::DType::Float16}) {
+    fields.dtype->addItem(toQ(graph::toText(type)), int(type));
+    if (now.dtype == type) fields.dtype->setCurrentIndex(fields.dtype->count() - 1);
+  }
+  form.addRow(words("Data type"), fields.dtype);
+  fields.mask = new QCheckBox(words("with an attention mask"));
+  fields.mask->setChecked(now.mask);
+  fields.loss = new QCheckBox(words("with labels and the loss"));
+  fields.loss->setChecked(now.loss);
+  form.addRow(QString(), fields.mask);
+  form.addRow(QString(), fields.loss);
+  return fields;
+}
+}  // namespace
+
+std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent) {
+  QDialog dialog(parent);
+  dialog.setWindowTitle(words("Capture options"));
+  auto* form = new QFormLayout(&dialog);
+  const Fields fields = makeFields(*form, now);
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
+  form->addRow(buttons);
+  QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
+  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  if (dialog.exec() != QDialog::Accepted) return std::nullopt;
+  torch_capture::CaptureOptions options = now;
+  options.batch = fields.batch->value();
+  options.sequence = fields.sequence->value();
+  options.logitsToKeep = fields.keep->value();
+  options.mask = fields.mask->isChecked();
+  options.loss = fields.loss->isChecked();
+  options.dtype = fields.dtype->currentIndex() == 0
+                      ? std::nullopt
+                      : std::optional(static_cast<graph::DType>(fields.dtype->currentData().toInt()));
+  return options;
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,12 @@
+#pragma once
+/// Asks with what batch, sequence and data type a model is captured.
+#include "pipeline/pipeline.h"
+
+class QWidget;
+
+namespace cleave::views {
+
+/// nullopt: the user thought better of it.
+std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent);
+
+}  // namespace cleave::views
