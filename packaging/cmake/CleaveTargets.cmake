@@ -77,6 +77,7 @@ function(cleave_tests folder)
   endif()
   if(T_LABEL STREQUAL "gui")
     set(headers cleave_test_headers_gui)
+    list(APPEND T_USES Qt6::Widgets)  # of the headers parsed once; that a room does without is checked on the room
   elseif(T_LABEL STREQUAL "torch")
     set(headers cleave_libtorch_bridge)  # Qt's keywords stand in LibTorch's headers as names: those have to come first
   else()

@@ -1,6 +1,6 @@
-#include "base/throttle.h"
-
 #include <QTest>
+
+#include "base/throttle.h"
 
 using namespace cleave;
 using namespace std::chrono_literals;
