@@ -53,16 +53,14 @@ inline std::string textOf(const StrategyOption& option, const graph::LayerShape&
 }
 
 /// nn.Linear: the weight lies [out, in].
-inline std::string linear(const std::string& lead, int in, int out, bool hasBias = false,
-                          const std::string& rest = "return y=y\n") {
+inline std::string linear(const std::string& lead, int in, int out, bool hasBias) {
   return fmt::format(
       "x: f32[{0},{1}] = input\n"
       "fc.weight: f32[{2},{1}] = parameter\n"
       "{3}"
       "y: f32[{0},{2}] = aten::linear(x, fc.weight, {4})\n"
-      "{5}",
-      lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None",
-      rest);
+      "return y=y\n",
+      lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None");
 }
 
 /// GPT-2's Conv1D: the weight lies [in, out].
@@ -86,37 +84,13 @@ inline std::string embedding(const std::string& lead, int vocabulary, int hidden
       lead, vocabulary, hidden);
 }
 
-struct Loss {
-  std::string logits = "6,8", target = "i64[6]";
-  bool hasWeights = false;
-  std::string smoothing = "0.0";
-};
-
-inline std::string crossEntropy(const Loss& loss) {
+inline std::string crossEntropy(int classes) {
   return fmt::format(
-      "x: f32[{}] = input\n"
-      "labels: {} = input\n"
-      "{}"
-      "y: f32[] = aten::cross_entropy_loss(x, labels, {}, 1, -100, {})\n"
+      "x: f32[6,{}] = input\n"
+      "labels: i64[6] = input\n"
+      "y: f32[] = aten::cross_entropy_loss(x, labels, None, 1, -100, 0.0)\n"
       "return y=y\n",
-      loss.logits, loss.target, loss.hasWeights ? "classes: f32[8] = input\n" : "",
-      loss.hasWeights ? "classes" : "None", loss.smoothing);
-}
-
-inline std::string experts(int count, int features) {
-  return fmt::format(
-      "x: f32[6,4] = input\nids: i64[6,2] = input\nshares: f32[6,2] = input\n"
-      "mlp.gate_up: f32[{0},{2},4] = parameter\nmlp.down: f32[{0},4,{1}] = parameter\n"
-      "y: f32[6,4] = cleave::moe_experts(x, ids, shares, mlp.gate_up, mlp.down, \"silu\")\nreturn y=y\n",
-      count, features, 2 * features);
-}
-
-inline std::string headAndLoss(int classes) {
-  return linear(
-      "2,6", 4, classes, false,
-      fmt::format("cast: f32[2,6,{0}] = aten::_to_copy(y, :f32)\nflat: f32[12,{0}] = aten::view(cast, [12,{0}])\n"
-                  "labels: i64[12] = input\nloss: f32[] = aten::cross_entropy_loss(flat, labels)\nreturn loss=loss\n",
-                  classes));
+      classes);
 }
 
 /// A projection whose result is cut into pieces of its last dimension, each viewed as heads of `headSize`.
@@ -139,7 +113,6 @@ inline std::string fused(const std::vector<int>& sizes, int headSize, const std:
     start += sizes[i];
   }
   if (split == "sizes") text += fmt::format("{} = aten::split_with_sizes(y, [{}], 2)\n", pieces, fmt::join(sizes, ","));
-  if (split == "even") text += fmt::format("{} = aten::split.Tensor(y, {}, -1)\n", pieces, sizes.front());
   std::string outputs;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     text += fmt::format("h{0}: f32[2,6,{1},{2}] = aten::view(p{0}, [2,6,{1},{2}])\n", i, sizes[i] / headSize, headSize);
@@ -153,7 +126,5 @@ inline StrategyContext on(int ranks, Menu menu = Menu::Optimum, SequenceParallel
 }
 inline constexpr auto kOptimum = Menu::Optimum;
 inline constexpr auto kFull = Menu::Full;
-inline constexpr auto kOn = SequenceParallel::On;
-inline constexpr auto kAuto = SequenceParallel::Auto;
 
 }  // namespace cleave::test

@@ -26,7 +26,7 @@ std::string randomGraph(std::mt19937_64& random) {
     case 1: return conv1d("aten::addmm", std::to_string(upTo(12)), upTo(24), upTo(24));
     case 2: return conv1d("aten::matmul", lead, upTo(24), upTo(24));
     case 3: return embedding(lead, upTo(40), upTo(12));
-    case 4: return crossEntropy({.logits = fmt::format("6,{}", upTo(24))});
+    case 4: return crossEntropy(upTo(24));
     default: break;
   }
   const int headSize = upTo(3);
@@ -44,6 +44,7 @@ class TestStrategyProperties : public QObject {
   void everyOfferedFormHasLocalShapes();
   void theFullMenuHasAllThatTheOptimumMenuHas();
   void aMazeBehindALayerIsWalkedOnce();
+  void namesReadBackAsWritten();
 };
 
 void TestStrategyProperties::everyOfferedFormHasLocalShapes() {
@@ -121,6 +122,14 @@ void TestStrategyProperties::aMazeBehindALayerIsWalkedOnce() {
        layerOptions(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
     QVERIFY(option.weight.padding() == 0);  // no loss and no output takes the 5 columns as classes
   }
+}
+
+void TestStrategyProperties::namesReadBackAsWritten() {
+  for (int i = 0; i <= static_cast<int>(Strategy::InExpert); ++i) {
+    const auto strategy = static_cast<Strategy>(i);
+    QVERIFY(rules::parseStrategy(toText(strategy)) == strategy);
+  }
+  for (const char* text : {"", "Column", "columns", "row ", "column+"}) QVERIFY(!rules::parseStrategy(text));
 }
 
 QTEST_APPLESS_MAIN(TestStrategyProperties)

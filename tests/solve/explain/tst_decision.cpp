@@ -1,55 +1,18 @@
 #include "solve/explain/decision.h"
 #include "solve/problem/variables.h"
-#include "tests/support/golden.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
+
+#include <QTest>
 
 using namespace cleave;
 using namespace cleave::solve;
-
-namespace {
-
-std::string textOf(const std::vector<Sentence>& sentences) {
-  std::string text;
-  for (const Sentence& s : sentences) text += "  " + plainText(s) + "\n";
-  return text;
-}
-
-/// The card of every conflict, and at the end the decision about every layer.
-std::string cardsOf(const std::shared_ptr<const Trace>& trace) {
-  std::string text;
-  Cursor cursor(trace);
-  while (const auto at = cursor.next(EventType::Conflict)) {
-    cursor.seek(*at);
-    const auto card = conflictAt(cursor);
-    text += fmt::format("conflict at step {}\n{}", *at, textOf(sentencesOf(*card)));
-    for (const std::string& pin : card->pinsToTry) text += fmt::format("  [pin {}]\n", pin);
-  }
-  cursor.seek(trace->size());
-  for (NodeId n : trace->variables().steps()) {
-    if (trace->variables().layer(n)) text += fmt::format("decision\n{}", textOf(decisionAt(cursor, n).sentences));
-  }
-  for (const StuckNode& node : stuck(*trace)) {
-    text += fmt::format(
-        "stuck {} times at {}\n", node.conflicts,
-        describe(*trace, {.type = EventType::Conflict, .node = node.node.raw(), .detail = node.mostFrequent.raw()}));
-  }
-  return text;
-}
-
-}  // namespace
 
 Q_DECLARE_METATYPE(cleave::solve::Engine)
 
 class TestDecision : public QObject {
   Q_OBJECT
  private slots:
-  void explainsAsWritten_data() { test::listGoldens("cards"); }
-  void explainsAsWritten() {
-    QFETCH(QString, file);
-    const test::Golden golden(file);
-    golden.compare(cardsOf(test::record(golden.problem).trace));
-  }
-
   void namesTheFreeChoiceBehindEachConflictOfOneKeyValueHead() {
     const auto trace = test::record(test::problemOf(test::llamaGraph({.kvHeads = 1}), 2)).trace;
     Cursor cursor(trace);

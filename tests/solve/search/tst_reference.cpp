@@ -1,6 +1,6 @@
 #include "solve/checker.h"
-#include "tests/support/golden.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QTest>
 
@@ -10,12 +10,6 @@ using namespace cleave;
 using namespace cleave::solve;
 
 namespace {
-
-std::string answerOf(const test::Recorded& recorded) {
-  std::string text = test::textOf(*recorded.trace);
-  for (const ConflictRecord& cause : recorded.result.causes) text += fmt::format("cause: {}\n", cause.reason);
-  return text;
-}
 
 /// Records, and asks the search to stop at its n-th try.
 class StopsAtATry final : public TraceSink {
@@ -40,18 +34,6 @@ class StopsAtATry final : public TraceSink {
 class TestReference : public QObject {
   Q_OBJECT
  private slots:
-  void searchesAsWritten_data() { test::listGoldens("golden"); }
-  void searchesAsWritten() {
-    QFETCH(QString, file);
-    const test::Golden golden(file);
-    const auto recorded = test::record(golden.problem);
-    if (recorded.result.solution) {
-      const auto violations = check(*golden.problem, *recorded.result.solution);
-      QVERIFY2(violations.empty(), violations.empty() ? "" : violations.front().c_str());
-    }
-    golden.compare(answerOf(recorded));
-  }
-
   void splitsALlamaAsMegatronDoes() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
     const auto recorded = test::record(problem);
