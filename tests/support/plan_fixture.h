@@ -2,7 +2,9 @@
 /// Tiny models as graph text, and solutions for them: without a search from strategies by layer name, everything else
 /// by the rules' first claim; or the answer of an engine to the user's demands.
 #include "graph/operators.h"
+#include "plan/demands.h"
 #include "plan/plan.h"
+#include "solve/checker.h"
 #include "solve/engine.h"
 
 #include <QTest>
@@ -103,6 +105,36 @@ inline Plan planned(const PlanRequest& request) {
   auto plan = makePlan(request);
   if (!plan) qFatal("%s", plan.error().message.c_str());
   return std::move(*plan);
+}
+
+/// A program as text: without scopes, and without the nodes that its own stand for.
+inline std::string programText(const Graph& program) {
+  std::string text = graph::toText(program);
+  for (auto at = text.find(" #"); at != std::string::npos; at = text.find(" #", at))
+    text.erase(at, text.find('\n', at) - at);
+  while (text.starts_with("scope ")) text.erase(0, text.find('\n') + 1);
+  return text;
+}
+
+/// The differences that a plan has after a way through its file; none is expected.
+inline std::string lostInAFile(const Plan& plan) {
+  const std::string json = toJson(plan);
+  const auto again = planFromJson(json);
+  if (!again) return "no plan comes back: " + again.error().message + "\n";
+  std::string lost;
+  if (programText(*again->program) != programText(*plan.program)) lost += "another program comes back\n";
+  if (again->solution->placements != plan.solution->placements ||
+      again->solution->computedAs != plan.solution->computedAs)
+    lost += "another solution comes back\n";
+  if (again->demands != plan.demands) lost += "other demands come back\n";
+  if (!(again->cost == plan.cost)) lost += "another cost comes back\n";
+  if (toJson(*again) != json) lost += "another file is written\n";
+  // What was read answers the problem that it names.
+  solve::Problem problem{again->graph, {again->ranks, again->menu, again->sequenceParallel}, {}};
+  if (!addDemands(again->demands, problem) || demandsOf(problem) != again->demands)
+    lost += "the demands are not kept\n";
+  for (const std::string& violation : solve::check(problem, *again->solution)) lost += "violated: " + violation + "\n";
+  return lost;
 }
 
 // --- models
