@@ -5,6 +5,7 @@
 #include "pipeline/evaluate_rule.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/source.h"
+#include "tests/support/cases.h"
 #include "tests/support/rows.h"
 
 #include <QTemporaryDir>
@@ -68,11 +69,21 @@ rules::Strategy strategyOf(const SolvedSample& sample, const std::string& layer)
   qFatal("no layer %s", layer.c_str());
 }
 
+std::string verdictOf(const test::Case& asked) {
+  const auto verdict = pipeline::evaluateRule(asked.question.substr(0, asked.question.find('\n')));
+  return verdict ? *verdict : "refused: " + verdict.error().message;
+}
+
 }  // namespace
 
 class TestPipeline : public QObject {
   Q_OBJECT
+  const test::Cases m_cases{"pipeline", {{"rules", verdictOf}}};
+
  private slots:
+  void answersAsWritten_data() { m_cases.list(); }
+  void answersAsWritten() { m_cases.answer(); }
+
   void comparesWithinToleranceElementByElement() {
     QTemporaryDir folder;
     const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 2}, {1.0f, 2.0f, 0.0f, 100.01f});
@@ -222,63 +233,6 @@ class TestPipeline : public QObject {
     const auto model = pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}, Progress(stop.get_token()));
     QVERIFY(!model);
     QCOMPARE(model.error().code, ErrorCode::Cancelled);
-  }
-
-  void evaluatesRules_data() {
-    const test::Rows<QString, QString> row("line", "answer");  // the beginning
-    row("defaults are filled",
-        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"},[1]],\"ranks\":2}",
-        "{\"out\":[\"S(1)\"]}");
-    row("negative dimension by keyword",
-        "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[2,8,4],\"placement\":\"S(2)\"}],\"kwargs\":{\"dim\":["
-        "-2],\"keepdim\":true},\"ranks\":2}",
-        "{\"out\":[\"S(2)\"]}");
-    row("short operator name", "{\"op\":\"relu\",\"args\":[{\"tensor\":[4],\"placement\":\"S(0)\"}],\"ranks\":4}",
-        "{\"out\":[\"S(0)\"]}");
-    row("sizes that do not divide",
-        "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[3],\"placement\":\"S(0)\"}],\"ranks\":2}", "{\"conflict\":");
-    row("tensor list",
-        "{\"op\":\"aten::cat\",\"args\":[[{\"tensor\":[2,4],\"placement\":\"S(1)\"},{\"tensor\":[6,4],\"placement\":"
-        "\"S(1)\"}],0],\"ranks\":2}",
-        "{\"out\":[\"S(1)\"]}");
-    row("integer indices are assumed",
-        "{\"op\":\"aten::index_select\",\"args\":[{\"tensor\":[4,6],\"placement\":\"S(1)\"},0,{\"tensor\":[3]}],"
-        "\"ranks\":2}",
-        "{\"out\":[\"S(1)\"]}");
-    row("view",
-        "{\"op\":\"aten::view\",\"args\":[{\"tensor\":[1,16,24],\"placement\":\"S(2)\"},[1,16,3,8]],\"ranks\":2}",
-        "{\"conflict\":");
-  }
-  void evaluatesRules() {
-    QFETCH(QString, line);
-    QFETCH(QString, answer);
-    const auto got = pipeline::evaluateRule(line.toStdString());
-    QVERIFY2(got.has_value(), got ? "" : got.error().message.c_str());
-    QVERIFY2(QString::fromStdString(*got).startsWith(answer), got->c_str());
-  }
-
-  void refusesLinesItCannotRead_data() {
-    const test::Rows<QString, QString> row("line", "phrase");
-    row("no JSON", "sum", "is not valid JSON at line 1");
-    row("no operator", "{\"args\":[]}", "op is missing");
-    row("unknown operator", "{\"op\":\"aten::smu\",\"args\":[]}", "smu");
-    row("ranks", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"ranks\":0}",
-        "ranks must be an integer from 1 to 65536, but it is 0");
-    row("placement", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4],\"placement\":\"split\"}]}",
-        "placement must be a placement such as R, S(1) or S(1,x2), but it is \"split\"");
-    row("sizes", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[18446744073709551615]}]}",
-        "Argument self of aten::relu.tensor must be a list");
-    row("menu", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"menu\":5}", "menu must be a text, but it is 5");
-    row("a wide integer", "{\"op\":\"aten::sum.dim_IntList\",\"args\":[{\"tensor\":[4]},[9223372036854775808]]}",
-        "does not fit 64 bits");
-    row("keyword", "{\"op\":\"aten::relu\",\"args\":[{\"tensor\":[4]}],\"kwargs\":{\"dmi\":1}}", "\"dmi\"");
-  }
-  void refusesLinesItCannotRead() {
-    QFETCH(QString, line);
-    QFETCH(QString, phrase);
-    const auto got = pipeline::evaluateRule(line.toStdString());
-    QVERIFY(!got);
-    QVERIFY2(QString::fromStdString(got.error().message).contains(phrase), got.error().message.c_str());
   }
 
   void aPlanHoldsAgainstItsModelAndNotAgainstAnother() {

@@ -1,11 +1,10 @@
 // Model folder → captured graph and ATen graph: what is in them, how they hang together, and what is refused.
-#include "base/output_file.h"
 #include "libtorch/capture/capture.h"
+#include "tests/support/cases.h"
 
 #include <QtTest>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -31,46 +30,25 @@ std::size_t count(const graph::Graph& graph, std::string_view op) {
       std::ranges::count_if(graph.nodes, [&](const graph::Node& node) { return graph.opName(node) == op; }));
 }
 
-/// Compares with tests/data/graphs/<name>.txt. `CLEAVE_UPDATE_GOLDENS=1` writes the file instead; CI refuses that.
-void compareWithGolden(const std::string& name, const std::string& text) {
-  const fs::path file = modelPath("graphs/" + name + ".txt");
-  if (std::getenv("CLEAVE_UPDATE_GOLDENS")) {
-    QVERIFY2(!std::getenv("CI"), "goldens are not updated in CI");
-    fs::create_directories(file.parent_path());
-    QVERIFY(writeFile(file, text).has_value());
-    return;
-  }
-  const auto expected = readTextFile(file, 1 << 20);
-  QVERIFY2(expected, "run with CLEAVE_UPDATE_GOLDENS=1 and look at what is written");
-  QCOMPARE(QString::fromStdString(text), QString::fromStdString(*expected));
+/// Of a model folder under tests/data. `> depth captured` or `aten`, `> mask`, `> loss`.
+std::string graphOf(const test::Case& asked) {
+  const std::string folder = asked.question.substr(0, asked.question.find('\n'));
+  const auto captured =
+      capture(folder, {.batch = 1, .sequence = 8, .mask = asked.has("mask"), .loss = asked.has("loss")});
+  const std::string depth = asked.setting("depth", "aten");
+  if (depth != "aten" && depth != "captured") qFatal("no such depth: %s", depth.c_str());
+  return graph::toText(depth == "aten" ? *captured.aten : *captured.captured);
 }
 
 }  // namespace
 
 class TestCapture : public QObject {
   Q_OBJECT
+  const test::Cases m_cases{"libtorch/capture", {{"graphs", graphOf}}};
+
  private slots:
-  void goldens_data() {
-    QTest::addColumn<QString>("golden");
-    QTest::addColumn<QString>("model");
-    QTest::addColumn<bool>("mask");
-    QTest::addColumn<bool>("loss");
-    QTest::newRow("llama") << "llama"
-                           << "decoders/llama-padded-left" << false << true;
-    QTest::newRow("mistral with window and mask") << "mistral-window-mask"
-                                                  << "decoders/mistral-window-padded-left" << true << false;
-    QTest::newRow("qwen2, tied") << "qwen2-tied"
-                                 << "decoders/qwen2-tied-padded-left" << false << false;
-  }
-  void goldens() {
-    QFETCH(QString, golden);
-    QFETCH(QString, model);
-    QFETCH(bool, mask);
-    QFETCH(bool, loss);
-    const auto captured = capture(model.toStdString(), {.batch = 1, .sequence = 8, .mask = mask, .loss = loss});
-    compareWithGolden(golden.toStdString() + "-captured", graph::toText(*captured.captured));
-    compareWithGolden(golden.toStdString() + "-aten", graph::toText(*captured.aten));
-  }
+  void answersAsWritten_data() { m_cases.list(); }
+  void answersAsWritten() { m_cases.answer(); }
 
   void tracesEveryNodeBack_data() {
     QTest::addColumn<QString>("model");
