@@ -85,7 +85,7 @@ class TestCliPlan : public QObject {
     const Finished done = cli({"plan", model("llama"), "--ranks", "8", "--seq", "16", "--engine", "reference"});
     QCOMPARE(done.exitCode, 0);
     const QByteArray text = done.out + done.err;
-    QVERIFY2(text.contains("4 ") && text.contains("8 ranks"), text.constData());
+    QVERIFY2(text.contains("4 KV heads do not divide by 8 ranks"), text.constData());
     const auto byName = axes(planJson({model("llama"), "--ranks", "8", "--seq", "16", "--engine", "reference"}));
     QCOMPARE(byName["model.layers.0.self_attn.k_proj"], QString("replicated"));
     QCOMPARE(byName["model.layers.0.mlp.up_proj"], QString("column"));
@@ -115,7 +115,7 @@ class TestCliPlan : public QObject {
                  planned.err.contains("the engine " + engine.toUtf8()),
              planned.err.constData());
     const Finished explained = cli(QStringList{"explain"} + asked);  // tries its remedies under that budget
-    QVERIFY2(explained.exitCode == 0 || explained.exitCode == 1, explained.err.constData());
+    QVERIFY2(explained.exitCode == 0, explained.err.constData());
     QVERIFY2(!explained.err.contains("invariant"), explained.err.constData());
   }
 

@@ -449,7 +449,9 @@ class ModelFolderTest : public QObject {
                                                    {"x.safetensors", oneTensor("a")},
                                                    {"y.safetensors", oneTensor("b")}};
     for (const auto& [name, content] : whole) folder.write(name, content);
-    for (std::uint64_t left = test::rounds(1000); left > 0; --left) {
+    const std::uint64_t rounds = test::rounds(1000);
+    std::uint64_t refused = 0;
+    for (std::uint64_t left = rounds; left > 0; --left) {
       auto victim = std::next(whole.begin(), static_cast<long>(random() % whole.size()));
       std::string content = victim->second;
       for (unsigned flips = 1 + random() % 2; flips > 0; --flips)
@@ -458,10 +460,11 @@ class ModelFolderTest : public QObject {
       folder.write(victim->first, content);
       const auto model = openModelFolder(folder.path());
       folder.write(victim->first, victim->second);
-      if (!model)
-        QVERIFY2(model.error().code == ErrorCode::BadInput && !model.error().message.empty(),
-                 qPrintable(errorOf(model)));
+      if (model) continue;
+      ++refused;
+      QVERIFY2(model.error().code == ErrorCode::BadInput && !model.error().message.empty(), qPrintable(errorOf(model)));
     }
+    QVERIFY2(rounds < 100 || (refused > 0 && refused < rounds), qPrintable(QString::number(refused)));
   }
 };
 

@@ -367,7 +367,7 @@ class RankProcessesTest : public QObject {
     const auto outcome = launch::launch(request(m_folder.filePath("missing.json"), 2), [](const RankEvent&) {});
     QVERIFY(outcome);
     QVERIFY(!outcome->succeeded);
-    QVERIFY2(outcome->firstFailure->what.find("3") != std::string::npos, outcome->firstFailure->what.c_str());
+    QCOMPARE(QString::fromStdString(outcome->firstFailure->what), QString("ended with code 3"));
     QCOMPARE(outcome->firstFailure->code, ErrorCode::BadInput);
     QVERIFY2(outcome->firstFailure->lastWords.find("missing.json") != std::string::npos,
              outcome->firstFailure->lastWords.c_str());

@@ -143,11 +143,13 @@ class CheckPlanTest : public QObject {
       ++count;
     }
     qInfo("%zu fields altered and dropped", count);
+    QVERIFY(count > 1000);
   }
 
   /// A field that the plan is made from: the whole check runs, and the plan made for the altered question is another
   /// one.
   void whatWasAskedForIsHeldAgainstTheAnswer() {
+    int asked = 0, refused = 0;
     for (const Pointer& at : m_scalars) {
       const std::string pointer = at.to_string();
       if (!isAsked(pointer)) continue;
@@ -159,7 +161,10 @@ class CheckPlanTest : public QObject {
                (pointer + " altered to " + plan[at].dump()).c_str());
       drop(plan, at);
       QVERIFY2(isRefused(plan), (pointer + " dropped").c_str());
+      ++asked;
+      refused += isAlteredRefused ? 1 : 0;
     }
+    QVERIFY2(asked > 20 && refused > asked / 2, qPrintable(QString("%1 asked, %2 refused").arg(asked).arg(refused)));
   }
 
   /// The same by the whole check, for a sample of all fields, dropped or altered.

@@ -23,10 +23,13 @@ class TestDemands : public QObject {
     const auto sequence = onSequence ? rules::SequenceParallel::Auto : rules::SequenceParallel::Off;
     const Plan plan =
         planned(solvedFor(kDecoder, context(2, sequence, rules::Menu::Full), {{}, {rule.toStdString()}, {}}));
+    int without = 0;
     for (const LayerPlan& layer : plan.layers) {
-      const std::string& op = plan.graph->opName(plan.graph->node(layer.node));
-      if (solve::matches(rule.toStdString(), op)) QCOMPARE(layer.strategy, rules::Strategy::Whole);
+      if (!solve::matches(rule.toStdString(), plan.graph->opName(plan.graph->node(layer.node)))) continue;
+      ++without;
+      QCOMPARE(layer.strategy, rules::Strategy::Whole);
     }
+    QVERIFY(without > 0);
     QCOMPARE(lostInAFile(plan), std::string());
   }
 

@@ -84,19 +84,24 @@ class TestSentences : public QObject {
     QTest::addColumn<int>("heads");
     QTest::addColumn<int>("kvHeads");
     QTest::addColumn<int>("ranks");
-    QTest::newRow("7 heads on 2 ranks") << 7 << 7 << 2;
-    QTest::newRow("one KV head on 8 ranks") << 8 << 1 << 8;
-    QTest::newRow("2 KV heads on 4 ranks") << 8 << 2 << 4;
+    QTest::addColumn<bool>("hasCopies");  // some layer of some engine's plan
+    QTest::newRow("7 heads on 2 ranks") << 7 << 7 << 2 << false;
+    QTest::newRow("one KV head on 8 ranks") << 8 << 1 << 8 << true;
+    QTest::newRow("2 KV heads on 4 ranks") << 8 << 2 << 4 << false;
   }
   void copiesOnEveryRankAreReplicated() {
     QFETCH(int, heads);
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
+    QFETCH(bool, hasCopies);
+    int copies = 0, met = 0;
     for (const Engine engine : {Engine::Optimal, Engine::Learning, Engine::Reference}) {
       const solve::Problem problem = problemOf(withHeads(heads, kvHeads), ranks);
       const Plan plan = planOf(problem, engine);
       for (const LayerPlan& layer : plan.layers) {
-        if (!layer.weight.empty() && isWholeOnAll(plan, layer)) QCOMPARE(layer.axis, std::string("replicated"));
+        if (layer.weight.empty() || !isWholeOnAll(plan, layer)) continue;
+        ++copies;
+        QCOMPARE(layer.axis, std::string("replicated"));
       }
       // A pin to column brings a split or nothing, and one that forbids copies does too.
       for (const char* pin : {"*.q_proj=column", "*.k_proj=column", "*.q_proj!=replicated"}) {
@@ -106,11 +111,14 @@ class TestSentences : public QObject {
         if (!result) continue;
         const auto violations = solve::check(pinned, *result->solution);
         QVERIFY2(violations.empty(), violations.empty() ? "" : violations.front().c_str());
-        const Plan met = planOf(pinned, engine);
+        ++met;
+        const Plan split = planOf(pinned, engine);
         const std::string name = fmt::format("model.layers.0.self_attn.{}_proj", pin[2]);
-        QVERIFY2(!isWholeOnAll(met, testing::layerNamed(met, name)), pin);
+        QVERIFY2(!isWholeOnAll(split, testing::layerNamed(split, name)), pin);
       }
     }
+    QCOMPARE(copies > 0, hasCopies);
+    QVERIFY(met > 0);
   }
 
   /// A layer that becomes split is listed, one that every rank holds all of before and after is not.

@@ -82,9 +82,11 @@ class TestShardMap : public QObject {
       PlanRequest request = requestFor(kDecoder, context(ranks), kDecoderSplit);
       request.checkpoint = decoderCheckpoint();
       const Plan plan = planned(request);
+      int split = 0;
       for (const ParameterShards& p : plan.parameters) {
         QCOMPARE(p.piecesByRank.size(), static_cast<std::size_t>(ranks));
         if (p.placement.isReplicated()) continue;
+        ++split;
         const auto size = static_cast<std::size_t>(p.type.shape[static_cast<std::size_t>(p.placement.firstDim())]);
         std::vector<int> held(size);
         for (const auto& pieces : p.piecesByRank) {
@@ -94,6 +96,7 @@ class TestShardMap : public QObject {
         }
         QCOMPARE(held, std::vector<int>(size, 1));
       }
+      QCOMPARE(split, ranks == 1 ? 0 : 5);  // the embedding and the four of attention
     }
   }
 

@@ -82,7 +82,8 @@ class TestWorldSizes : public QObject {
     const std::string refusal = fmt::format("{} heads do not divide by {} ranks", heads, indivisible);
     QVERIFY2(alone.verdict == WorldSizeVerdict::Partly, toText(alone).c_str());
     QCOMPARE(alone.heads, refusal);
-    QVERIFY2(toText(alone).find(refusal) < toText(alone).find("attention"), toText(alone).c_str());
+    const std::string text = toText(alone);
+    QVERIFY2(text.find("attention") != std::string::npos && text.find(refusal) < text.find("attention"), text.c_str());
   }
 
   /// Some layers are split and win nothing over one rank: that is not what works.
@@ -104,10 +105,10 @@ class TestWorldSizes : public QObject {
 
   void whatDoesNotDivideIsSaidBeforeWhatDoesNotPay() {
     const WorldSize size = on(problemOf(tiny(8)), 3);
-    QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay || size.verdict == WorldSizeVerdict::Nothing,
-             toText(size).c_str());
+    QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay, toText(size).c_str());
     QCOMPARE(size.heads, std::string("8 heads do not divide by 3 ranks"));
-    QVERIFY2(toText(size).find(size.heads) < toText(size).find("pay"), toText(size).c_str());
+    const std::string text = toText(size);
+    QVERIFY2(text.find("pay") != std::string::npos && text.find(size.heads) < text.find("pay"), text.c_str());
     QCOMPARE(on(problemOf(tiny(8)), 4).heads, std::string());
   }
 

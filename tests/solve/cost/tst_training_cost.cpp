@@ -315,7 +315,7 @@ class TestTrainingCost : public QObject {
     const PlanCost fastest = costOf(*problem, *free.solution);
     problem->cost.memoryBudget = fastest.bytes() - 1;
     const auto bound = record(problem, {}, {}, Engine::Optimal).result;
-    if (bound.solution) QVERIFY(costOf(*problem, *bound.solution).bytes() < fastest.bytes());
+    QVERIFY(bound.solution && costOf(*problem, *bound.solution).bytes() < fastest.bytes());
     problem->cost.memoryBudget = fastest.bytes();
     const auto same = record(problem, {}, {}, Engine::Optimal).result;
     QVERIFY(same.solution);

@@ -47,15 +47,14 @@ class TestExplainWhy : public QObject {
     QCOMPARE(links.front().node, graph.value(resultOf(graph, "model.layers.1.self_attn.o_proj")).producer);
     QVERIFY2(plainText(links.front().sentence).starts_with("`model.layers.1.self_attn.o_proj` is row"), text.c_str());
     QVERIFY2(links.back().isFree && !links.back().alternatives.empty(), text.c_str());
-    QVERIFY2(plainText(links.back().sentence).starts_with("`model.layers.1.self_attn.v_proj` is column") ||
-                 plainText(links.back().sentence).starts_with("`model.layers.1.self_attn.q_proj` is column"),
-             text.c_str());
+    QVERIFY2(plainText(links.back().sentence).starts_with("`model.layers.1.self_attn.q_proj` is column"), text.c_str());
     for (std::size_t i = 1; i < links.size(); ++i) QVERIFY2(links[i].node < links[i - 1].node, text.c_str());
   }
 
   void linksTheNamesItSays() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
     const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.mlp.down_proj"));
+    QVERIFY(links.size() > 2);
     for (const WhyLink& link : links) {
       const bool hasLink = std::any_of(link.sentence.begin(), link.sentence.end(), [](const SentencePart& part) {
         return !std::holds_alternative<std::monostate>(part.link);

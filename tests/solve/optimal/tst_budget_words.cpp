@@ -75,8 +75,7 @@ class TestBudgetWords : public QObject {
     QVERIFY(result.outcome == Outcome::NoSolution);
     const std::string& text = result.causes.front().reason;
     QVERIFY2(text.find("The transient peak stands") != std::string::npos, text.c_str());
-    QVERIFY2(text.find("[64,512,50000]") != std::string::npos || text.find("50000]") != std::string::npos,
-             text.c_str());
+    QVERIFY2(text.find("[64,512,50000]") != std::string::npos, text.c_str());
     QVERIFY2(text.find("q_proj") == std::string::npos && text.find("embed_tokens") == std::string::npos, text.c_str());
   }
 
@@ -93,6 +92,7 @@ class TestBudgetWords : public QObject {
   }
 
   void nothingIsSaidTwice() {
+    int refused = 0;
     for (const LlamaSizes& sizes :
          {manyTokens(), LlamaSizes{.layers = 12, .hidden = 512, .intermediate = 1024, .vocab = 256}}) {
       const auto problem = llama(sizes, 2, rules::SequenceParallel::Off);
@@ -101,6 +101,7 @@ class TestBudgetWords : public QObject {
         problem->cost.memoryBudget = solved(*problem).optimum->cost().bytes() / part;
         const SolveResult result = solved(*problem);
         if (result.outcome != Outcome::NoSolution) continue;
+        ++refused;
         auto told = sentencesOf(result.core.text() + " " + result.causes.front().reason);
         std::sort(told.begin(), told.end());
         const auto twice = std::adjacent_find(told.begin(), told.end());
@@ -108,6 +109,7 @@ class TestBudgetWords : public QObject {
         QVERIFY2(result.causes.front().reason.find("is -") == std::string::npos, result.causes.front().reason.c_str());
       }
     }
+    QVERIFY2(refused >= 2, fmt::format("{} budgets too small", refused).c_str());
   }
 };
 

@@ -121,14 +121,17 @@ class TestReference : public QObject {
     const auto recorded = test::record(problem);
     QCOMPARE(recorded.result.outcome, Outcome::Solved);
     const Graph& graph = *problem->graph;
+    int embeddings = 0;
     for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
       const auto layer = graph::layerShape(graph, n);
       if (!layer || layer->kind != graph::LayerKind::Embedding) continue;
+      ++embeddings;
       QCOMPARE(recorded.result.solution->strategies[n.index()]->strategy, rules::Strategy::Whole);
       const auto refused = rules::layerOptions(graph, n, *layer, problem->context).refused;
       QVERIFY(!refused.empty());
-      QVERIFY(refused.front().reason.find("257") != std::string::npos);
+      QCOMPARE(refused.front().reason, std::string("257 vocabulary rows do not divide by 2 ranks"));
     }
+    QCOMPARE(embeddings, 1);
     QVERIFY(check(*problem, *recorded.result.solution).empty());
   }
 };

@@ -97,8 +97,10 @@ class TestPlanStrip : public QObject {
     emit strip.linkActivated(targets.front());
     const NodeId node = session.selection().focus().node;
     QVERIFY(node.isValid());
-    for (const plan::LayerPlan& layer : session.plans().plan()->layers)
-      if (layer.node == node) QVERIFY(!std::holds_alternative<plan::Split>(layer.standing));
+    const auto& layers = session.plans().plan()->layers;
+    const auto layer =
+        std::find_if(layers.begin(), layers.end(), [&](const plan::LayerPlan& each) { return each.node == node; });
+    QVERIFY(layer != layers.end() && !std::holds_alternative<plan::Split>(layer->standing));
   }
 
   /// A demand that comes to nothing is spoken of, with the words of the command line.
