@@ -52,13 +52,16 @@ class TestCliPlan : public QObject {
     }
     for (const char* part : {"self_attn.o_proj", "mlp.down_proj"})
       QCOMPARE(byName[QString("model.layers.1.") + part], QString("row"));
+    int projections = 0;
     for (const QJsonValue& parameter : plan["parameters"].toArray()) {
       if (!parameter["name"].toString().contains("proj.weight")) continue;
+      ++projections;
       qint64 whole = 1, local = 1;
       for (const QJsonValue& size : parameter["shape"].toArray()) whole *= size.toInteger();
       for (const QJsonValue& size : parameter["local_shape"].toArray()) local *= size.toInteger();
       QCOMPARE(local * ranks, whole);
     }
+    QCOMPARE(projections, 14);  // seven a layer
   }
 
   void theJsonKeepsItsContract() {

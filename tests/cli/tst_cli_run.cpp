@@ -82,6 +82,7 @@ class TestCliRun : public QObject {
                            model(name) + "/expected.safetensors", "--atol", "1e-4", "--rtol", "0"} +
                flags);
     QVERIFY(json["passed"].toBool());
+    QVERIFY(json["ranks"].toArray().size() > 1);
     for (const QJsonValue& rank : json["ranks"].toArray()) {
       const QJsonObject executed = rank["collectives"].toObject();
       QVERIFY(executed["all_reduce"].toInt() + executed["all_gather"].toInt() + executed["reduce_scatter"].toInt() > 0);
@@ -93,6 +94,7 @@ class TestCliRun : public QObject {
     QVERIFY(json["passed"].toBool());
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
     // A figure that decides, however small the numbers are that are compared.
+    QCOMPARE(json["outputs"].toArray().size(), 2);  // logits and loss
     for (const QJsonValue& output : json["outputs"].toArray())
       QVERIFY(output["of_tolerance"].toDouble(-1) >= 0 && output["of_tolerance"].toDouble() <= 1);
   }
