@@ -48,14 +48,24 @@ constexpr double kTolerance = 1e-4;
 class TestModelsDecoder : public QObject {
   Q_OBJECT
  private slots:
+  /// Every folder of a family that Cleave has, and for every family a folder.
   void equalsTransformers_data() {
     QTest::addColumn<QString>("name");
-    for (const char* name :
-         {"models/llama", "models/llama-tied", "models/qwen2", "decoders/llama3-rope-biases",
-          "decoders/linear-rope-gelu", "decoders/dynamic-rope-long", "decoders/yarn-rope", "decoders/llama-padded-left",
-          "decoders/llama-padded-right", "decoders/mistral-window", "decoders/mistral-window-padded-left",
-          "decoders/qwen2-tied-padded-left", "decoders/olmo2"}) {
-      QTest::newRow(name) << name;
+    std::set<std::string_view> families;
+    for (const char* kind : {"models", "decoders"}) {
+      for (const auto& entry : fs::directory_iterator(fs::path(CLEAVE_TEST_DATA) / kind)) {
+        if (!fs::exists(entry.path() / "expected.safetensors")) continue;
+        const auto opened = formats::openModelFolder(entry.path());
+        if (!opened) qFatal("%s", opened.error().message.c_str());
+        const auto* row = models::findByModelType(opened->config["model_type"].get<std::string>());
+        if (!row) continue;
+        families.insert(row->modelType);
+        const QString name = QString("%1/%2").arg(kind, entry.path().filename().c_str());
+        QTest::newRow(qPrintable(name)) << name;
+      }
+    }
+    for (const models::Architecture& row : models::architectures()) {
+      if (!families.contains(row.modelType)) qFatal("no folder of %s", std::string(row.modelType).c_str());
     }
   }
   void equalsTransformers() {
