@@ -1,6 +1,7 @@
 /// `check` believes nothing: every field of a plan's file, altered or dropped, is refused.
 #include "pipeline/check_plan.h"
 #include "plan/plan_fields.h"
+#include "tests/support/need.h"
 #include "tests/support/seeds.h"
 
 #include <nlohmann/json.hpp>
@@ -14,15 +15,10 @@
 using namespace cleave;
 using nlohmann::json;
 using nlohmann::ordered_json;
+using test::need;
 using Pointer = json::json_pointer;
 
 namespace {
-
-template <class T>
-T need(Result<T> result) {
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
 
 /// What was asked for, and what was measured. A plan that says otherwise of these alone answers another question, and
 /// well.

@@ -4,6 +4,7 @@
 #include "pipeline/plan_flags.h"
 #include "pipeline/what_fits.h"
 #include "solve/explain/remedy.h"
+#include "tests/support/need.h"
 #include "tests/support/seeds.h"
 
 #include <CLI/CLI.hpp>
@@ -64,17 +65,11 @@ class Folder {
   QTemporaryDir m_folder;
 };
 
-template <class T>
-T orDie(Result<T> result) {
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
-
 SolveOptions on(int ranks) {
   SolveOptions options;
   options.ranks = ranks;
   options.record = false;
-  options.cost.profile = orDie(deviceProfile(std::string(kDefaultDevice)));
+  options.cost.profile = test::need(deviceProfile(std::string(kDefaultDevice)));
   return options;
 }
 
@@ -85,8 +80,8 @@ struct Asked {
 };
 
 Asked ask(const std::string& folder, const torch_capture::CaptureOptions& capture, const SolveOptions& options) {
-  Asked asked{orDie(openModel(folder, capture)), nullptr};
-  asked.solved = orDie(solveModel(asked.model, options));
+  Asked asked{test::need(openModel(folder, capture)), nullptr};
+  asked.solved = test::need(solveModel(asked.model, options));
   return asked;
 }
 
@@ -95,8 +90,8 @@ Asked askWithin(const std::string& folder, const torch_capture::CaptureOptions& 
                 std::int64_t percent) {
   Asked asked = ask(folder, capture, options);
   options.cost.memoryBudget =
-      std::max<std::int64_t>(1, orDie(planModel(asked.model, asked.solved))->cost.bytes() * percent / 100);
-  asked.solved = orDie(solveModel(asked.model, options));
+      std::max<std::int64_t>(1, test::need(planModel(asked.model, asked.solved))->cost.bytes() * percent / 100);
+  asked.solved = test::need(solveModel(asked.model, options));
   return asked;
 }
 
@@ -197,7 +192,7 @@ class TestWhatFits : public QObject {
       options.cost.isTraining = capture.loss && dice.oneIn(2);
       const Asked asked = askWithin(folder.path(), capture, options, dice.from({20, 50, 70, 90}));
       if (!isOverBudget(asked.solved->result)) continue;
-      const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+      const Fits fits = test::need(whatFits(*asked.model, *asked.solved));
       const std::string about = fmt::format("seed {}, {} ranks, budget {}\n", seed, options.ranks,
                                             bytesText(asked.solved->options.cost.budgetBytes())) +
                                 toText(fits);
@@ -225,7 +220,7 @@ class TestWhatFits : public QObject {
     const Folder folder({.heads = 7, .kvHeads = 7, .headSize = 16, .intermediate = 64, .vocab = 512});
     const Asked asked = askWithin(folder.path(), {.batch = 1, .sequence = 8, .loss = false}, on(5), 45);
     QVERIFY(isOverBudget(asked.solved->result));
-    const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+    const Fits fits = test::need(whatFits(*asked.model, *asked.solved));
     std::vector<int> fitting;
     for (int ranks = 2; ranks < 5; ++ranks) {
       SolveOptions options = asked.solved->options;
@@ -249,9 +244,9 @@ class TestWhatFits : public QObject {
     Folder folder({.vocab = 512});
     const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, on(2), 60);
     QVERIFY(isOverBudget(asked.solved->result));
-    const Fits before = orDie(whatFits(*asked.model, *asked.solved));
+    const Fits before = test::need(whatFits(*asked.model, *asked.solved));
     folder.remove();
-    const Fits after = orDie(whatFits(*asked.model, *asked.solved));
+    const Fits after = test::need(whatFits(*asked.model, *asked.solved));
     QVERIFY2(fitNamed(after, "batch ") && fitNamed(after, "sequence "), changesOf(after).c_str());
     QCOMPARE(toText(after), toText(before));
   }
@@ -264,7 +259,7 @@ class TestWhatFits : public QObject {
     Model alone;
     alone.info = asked.model->info;
     alone.aten = alone.captured = asked.model->aten;
-    const Fits fits = orDie(whatFits(alone, *asked.solved));
+    const Fits fits = test::need(whatFits(alone, *asked.solved));
     QVERIFY2(!fitNamed(fits, "batch ") && !fitNamed(fits, "sequence "), changesOf(fits).c_str());
     QCOMPARE(fits.notKnown.size(), std::size_t{1});
     QCOMPARE(fits.notKnown[0].change, std::string("other batches, lengths and types"));
@@ -278,11 +273,11 @@ class TestWhatFits : public QObject {
   void aTryThatFailsLeavesTheOthers() {
     const Folder folder({.vocab = 512});
     SolveOptions options = on(2);
-    const auto model = orDie(openModel(folder.path(), {.batch = 4, .sequence = 32}));
-    options.pins = {orDie(solve::Pin::parse(model->aten->value(model->aten->outputs.back().value).name + "=R"))};
+    const auto model = test::need(openModel(folder.path(), {.batch = 4, .sequence = 32}));
+    options.pins = {test::need(solve::Pin::parse(model->aten->value(model->aten->outputs.back().value).name + "=R"))};
     const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, options, 60);
     QVERIFY(isOverBudget(asked.solved->result));
-    const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+    const Fits fits = test::need(whatFits(*asked.model, *asked.solved));
     QVERIFY2(fitNamed(fits, "batch "), toText(fits).c_str());
     const bool isOpen = std::any_of(fits.notKnown.begin(), fits.notKnown.end(),
                                     [](const NotKnown& open) { return open.change == "no loss"; });
@@ -305,7 +300,7 @@ class TestWhatFits : public QObject {
                          .dtype = "bfloat16"});
     const Asked asked = ask(folder.path(), {}, on(ranks));
     QVERIFY(isOverBudget(asked.solved->result));
-    const Fits fits = orDie(whatFits(*asked.model, *asked.solved));
+    const Fits fits = test::need(whatFits(*asked.model, *asked.solved));
     QVERIFY2(fitNamed(fits, "16 ranks"), toText(fits).c_str());
     for (const Fit& fit : fits.found) {
       const std::string wrong = wrongAbout(folder.path(), asked, fit);
@@ -313,7 +308,7 @@ class TestWhatFits : public QObject {
     }
     using solve::ChangeKind;
     const auto remedies =
-        orDie(solve::remediesFor(*asked.solved->problem, asked.solved->result, solve::Engine::Optimal, nullptr));
+        test::need(solve::remediesFor(*asked.solved->problem, asked.solved->result, solve::Engine::Optimal, nullptr));
     for (const solve::Remedy& remedy : remedies) {
       const ChangeKind kind = remedy.change.kind;
       QVERIFY2(kind != ChangeKind::Ranks && kind != ChangeKind::SequenceParallel && kind != ChangeKind::LiftBudget,

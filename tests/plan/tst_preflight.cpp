@@ -1,6 +1,7 @@
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/need.h"
 
 #include <QTest>
 
@@ -16,12 +17,6 @@ solve::Problem problemOf(std::shared_ptr<const Graph> graph, int ranks, rules::M
   problem.graph = std::move(graph);
   problem.context = {.worldSize = ranks, .menu = menu};
   return problem;
-}
-
-std::shared_ptr<const Graph> parsed(std::string_view text) {
-  auto graph = graph::parseGraph(text);
-  if (!graph) qFatal("%s", graph.error().message.c_str());
-  return std::make_shared<const Graph>(std::move(*graph));
 }
 
 std::vector<int> upTo(int most) {
@@ -42,15 +37,16 @@ class TestPreflight : public QObject {
   Q_OBJECT
  private slots:
   void saysWhetherAnOperatorWithoutARuleMatters() {
-    const auto found = preflight(problemOf(parsed("x: f32[2,4,8] = input\n"
-                                                  "strange_0: f32[2,4,8] = aten::strange(x)\n"
-                                                  "a.weight: f32[8,8] = parameter @a\n"
-                                                  "linear_0: f32[2,4,8] = aten::linear(strange_0, a.weight, None) @a\n"
-                                                  "relu_0: f32[2,4,8] = aten::relu(linear_0)\n"
-                                                  "odd_0: f32[2,4,8] = aten::odd(relu_0)\n"
-                                                  "odd_1: f32[2,4,8] = aten::odd(odd_0)\n"
-                                                  "return y=odd_1\n"),
-                                           2));
+    const auto found =
+        preflight(problemOf(test::parsedGraph("x: f32[2,4,8] = input\n"
+                                              "strange_0: f32[2,4,8] = aten::strange(x)\n"
+                                              "a.weight: f32[8,8] = parameter @a\n"
+                                              "linear_0: f32[2,4,8] = aten::linear(strange_0, a.weight, None) @a\n"
+                                              "relu_0: f32[2,4,8] = aten::relu(linear_0)\n"
+                                              "odd_0: f32[2,4,8] = aten::odd(relu_0)\n"
+                                              "odd_1: f32[2,4,8] = aten::odd(odd_0)\n"
+                                              "return y=odd_1\n"),
+                            2));
     QCOMPARE(found.unknownOperators.size(), std::size_t{2});
     QCOMPARE(found.unknownOperators[0].op, std::string("aten::strange"));
     QVERIFY(!found.unknownOperators[0].matters);

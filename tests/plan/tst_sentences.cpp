@@ -3,12 +3,13 @@
 #include "plan/diff.h"
 #include "plan/standing.h"
 #include "solve/checker.h"
+#include "tests/plan/verdict_fixture.h"
 #include "tests/support/llama_graph.h"
-#include "tests/support/plan_fixture.h"
 
 using namespace cleave;
 using namespace cleave::plan;
 using solve::Engine;
+using testing::solved;
 
 namespace {
 
@@ -23,14 +24,6 @@ solve::Problem problemOf(const test::LlamaSizes& sizes, int ranks) {
 
 test::LlamaSizes withHeads(std::int64_t heads, std::int64_t kvHeads) {
   return {.layers = 2, .hidden = heads * 8, .heads = heads, .kvHeads = kvHeads, .intermediate = 112, .vocab = 256};
-}
-
-std::optional<solve::SolveResult> solved(const solve::Problem& problem, Engine engine) {
-  const auto sink = solve::makeCountingSink();
-  auto result = solve::solve(problem, engine, *sink);
-  if (!result) qFatal("%s", result.error().message.c_str());
-  if (!result->solution) return std::nullopt;
-  return *std::move(result);
 }
 
 Plan planOf(const solve::Problem& problem, Engine engine) {

@@ -1,7 +1,7 @@
 #pragma once
 /// What the tests of the optimal engine share.
-#include "solve/engine.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/solve_support.h"
 
 #include <QtTest>
 
@@ -9,9 +9,7 @@ namespace cleave::test {
 
 inline solve::SolveResult solved(const solve::Problem& problem, solve::SolveCache* cache = nullptr) {
   const auto sink = solve::makeCountingSink();
-  auto result = solve::solve(problem, solve::Engine::Optimal, *sink, {}, cache);
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
+  return need(solve::solve(problem, solve::Engine::Optimal, *sink, {}, cache));
 }
 
 inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks,
@@ -20,16 +18,6 @@ inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks,
   problem->graph = llamaGraph(sizes);
   problem->context = {.worldSize = ranks, .menu = rules::Menu::Full, .sequenceParallel = sequence};
   return problem;
-}
-
-inline bool sameSolution(const solve::Solution& a, const solve::Solution& b) {
-  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size())
-    return false;
-  for (std::size_t i = 0; i < a.strategies.size(); ++i) {
-    if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
-    if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;
-  }
-  return true;
 }
 
 /// Whole layers are fast, split ones small.

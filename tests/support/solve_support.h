@@ -3,6 +3,7 @@
 #include "solve/engine.h"
 #include "solve/trace/cursor.h"
 #include "solve/trace/recorder.h"
+#include "tests/support/need.h"
 
 #include <QtGlobal>
 
@@ -19,18 +20,24 @@ inline std::shared_ptr<const solve::Problem> problemOf(
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = std::move(graph);
   problem->context = {.worldSize = ranks, .sequenceParallel = sequence};
-  for (const std::string& text : pins) {
-    auto pin = solve::Pin::parse(text);
-    if (!pin) qFatal("%s", pin.error().message.c_str());
-    problem->pins.push_back(std::move(*pin));
-  }
+  for (const std::string& text : pins) problem->pins.push_back(need(solve::Pin::parse(text)));
   return problem;
 }
 
-inline std::shared_ptr<const graph::Graph> parsedGraph(std::string_view text) {
-  auto graph = graph::parseGraph(text);
-  if (!graph) qFatal("%s", graph.error().message.c_str());
-  return std::make_shared<const graph::Graph>(std::move(*graph));
+/// Without a recording.
+inline solve::SolveResult solvedBy(solve::Engine engine, const solve::Problem& problem) {
+  const auto sink = solve::makeCountingSink();
+  return need(solve::solve(problem, engine, *sink));
+}
+
+inline bool sameSolution(const solve::Solution& a, const solve::Solution& b) {
+  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size())
+    return false;
+  for (std::size_t i = 0; i < a.strategies.size(); ++i) {
+    if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
+    if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;
+  }
+  return true;
 }
 
 struct Recorded {
@@ -41,9 +48,8 @@ struct Recorded {
 inline Recorded record(const std::shared_ptr<const solve::Problem>& problem, solve::RecorderLimits limits = {},
                        const Progress& progress = {}, solve::Engine engine = solve::Engine::Reference) {
   solve::TraceRecorder recorder(problem, std::move(limits));
-  auto result = solve::solve(*problem, engine, recorder, progress);
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return {std::move(*result), recorder.trace()};
+  auto result = need(solve::solve(*problem, engine, recorder, progress));
+  return {std::move(result), recorder.trace()};
 }
 
 inline std::vector<solve::Event> eventsOf(const solve::Trace& trace) {
@@ -72,9 +78,7 @@ class RandomGraph {
     m_pool.push_back(builder.addInput("x", {graph::DType::Float32, {2, 4, m_width}}));
     for (int i = 0; i < operators; ++i) addOperator(i);
     builder.addOutput("y", m_pool.back());
-    auto graph = std::move(builder).finish();
-    if (!graph) qFatal("%s", graph.error().message.c_str());
-    return std::make_shared<const graph::Graph>(std::move(*graph));
+    return std::make_shared<const graph::Graph>(need(std::move(builder).finish()));
   }
 
   std::int64_t pick(std::initializer_list<std::int64_t> choices) {

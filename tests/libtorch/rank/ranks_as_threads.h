@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
 
+#include "tests/support/need.h"
+
 #include <QTest>
 
 #include <arpa/inet.h>
@@ -13,18 +15,10 @@
 
 namespace cleave::tests {
 
-template <class T>
-T need(Result<T> result) {
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
-
-inline std::shared_ptr<const graph::Graph> parse(const std::string& text) {
-  return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
-}
+using test::need;
 
 inline torch_rank::Program bound(const std::string& text) {
-  return need(torch_rank::Program::bind(parse(text), at::kCPU));
+  return need(torch_rank::Program::bind(test::parsedGraph(text), at::kCPU));
 }
 
 inline std::string where(const at::Tensor& a, const at::Tensor& b) {

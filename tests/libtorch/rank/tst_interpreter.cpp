@@ -48,7 +48,7 @@ std::string splitMlp(int n) {
 
 /// What is said of a program that cannot run.
 std::string refusalOf(const test::Case& asked) {
-  const auto program = Program::bind(parse(asked.question), at::kCPU);
+  const auto program = Program::bind(test::parsedGraph(asked.question), at::kCPU);
   if (program) return "a program";
   return (program.error().code == ErrorCode::BadInput ? "bad input: " : "not a matter of input: ") +
          program.error().message;

@@ -160,7 +160,7 @@ class ExecPlansTest : public QObject {
   }
 
   void namesAnExpertThatIsNone() {
-    const auto graph = parse(expertsGraph(3, 4, "silu"));
+    const auto graph = test::parsedGraph(expertsGraph(3, 4, "silu"));
     Program program = need(Program::bind(graph, at::kCPU));
     Tensors tensors = drawn(*graph, 3);
     tensors["ids"][4][1] = 7;

@@ -16,12 +16,6 @@ namespace {
 constexpr std::size_t kMostPlans = 20'000;
 constexpr int kQuestions = 6;
 
-SolveResult solved(const Problem& problem, Engine engine) {
-  auto result = solve::solve(problem, engine, *makeCountingSink());
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
-
 /// The problem under other demands.
 Problem demanding(const Problem& problem, std::vector<Pin> pins, std::vector<std::string> rulesOff) {
   Problem other = problem;
@@ -45,7 +39,7 @@ class Claims {
       m_problem->cost.memoryBudget =
           all.plans()[m_random.number() % all.plans().size()].bytes - m_random.pick({0, 0, 1});
     }
-    m_result = solved(*m_problem, m_engine);
+    m_result = test::solvedBy(m_engine, *m_problem);
     if (m_result.outcome == Outcome::NoSolution) {
       if (!m_result.isProved) return {};
       if (std::string wrong = checkCore(); !wrong.empty()) return describe(wrong);
@@ -170,7 +164,7 @@ class Claims {
     if (!pin) return pin.error().message;
     Problem pinned = *m_problem;
     pinned.pins.push_back(*pin);
-    const SolveResult result = solved(pinned, m_engine);
+    const SolveResult result = test::solvedBy(m_engine, pinned);
     if (!result.solution) return fmt::format("with {} there is no plan", *answer.pin);
     if (!has(*result.solution)) return fmt::format("the plan with {} does not have it", *answer.pin);
     if (answer.answer == WhyNotAnswer::Possible) return {};
@@ -216,7 +210,9 @@ class Claims {
       if (constraint.kind == ConstraintKind::Pin) pins.push_back(*Pin::parse(*constraint.lift));
     }
     const Engine engine = hasBudget ? Engine::Optimal : Engine::Learning;
-    const auto isSolvable = [&](const Problem& problem) { return solved(problem, engine).solution.has_value(); };
+    const auto isSolvable = [&](const Problem& problem) {
+      return test::solvedBy(engine, problem).solution.has_value();
+    };
     const std::string text = core.text();
     if (isSolvable(demanding(*m_problem, pins, rulesOff))) return "these can hold together: " + text;
     if (!core.isIrreducible) return ++unknown, "";
@@ -232,7 +228,7 @@ class Claims {
       if (!isSolvable(demanding(*m_problem, pins, fewer)))
         return fmt::format("{} is not needed: {}", rulesOff[i], text);
     }
-    if (hasBudget && !solved(demanding(*m_problem, pins, rulesOff), Engine::Learning).solution)
+    if (hasBudget && !test::solvedBy(Engine::Learning, demanding(*m_problem, pins, rulesOff)).solution)
       return "the budget is not needed: " + text;
     if (!hasBudget) {
       if (std::string wrong = test::wrongNodes(demanding(*m_problem, pins, rulesOff), core); !wrong.empty())
@@ -250,7 +246,7 @@ class Claims {
       ++remedies;
       const auto changed = applied(*m_problem, remedy.change);
       if (!changed) return remedy.text + "\n" + changed.error().message;
-      const SolveResult result = solved(*changed, m_engine);
+      const SolveResult result = test::solvedBy(m_engine, *changed);
       if (!result.solution) return remedy.text + "\nthere is no plan then";
       const Figures then = figuresOf(*changed, &*result.solution);
       if (then.femtoseconds != remedy.after.femtoseconds || then.rankBytes != remedy.after.rankBytes ||

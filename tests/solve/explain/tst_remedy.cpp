@@ -9,17 +9,11 @@ using namespace cleave::solve;
 
 namespace {
 
-SolveResult solved(const Problem& problem, Engine engine = Engine::Learning) {
-  auto result = solve::solve(problem, engine, *makeCountingSink());
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
+SolveResult solved(const Problem& problem, Engine engine = Engine::Learning) { return test::solvedBy(engine, problem); }
 
 std::vector<Remedy> remediesOf(const Problem& problem, std::size_t most = 4) {
   const SolveResult result = solved(problem);
-  auto remedies = remediesFor(problem, result, Engine::Learning, nullptr, {}, most);
-  if (!remedies) qFatal("%s", remedies.error().message.c_str());
-  return std::move(*remedies);
+  return test::need(remediesFor(problem, result, Engine::Learning, nullptr, {}, most));
 }
 
 std::string textOf(const std::vector<Remedy>& remedies) {

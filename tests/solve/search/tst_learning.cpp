@@ -11,23 +11,6 @@ using namespace cleave::solve;
 
 namespace {
 
-SolveResult solved(const Problem& problem, Engine engine) {
-  const auto sink = makeCountingSink();
-  auto result = solve::solve(problem, engine, *sink);
-  if (!result) qFatal("%s", result.error().message.c_str());
-  return std::move(*result);
-}
-
-bool sameSolution(const Solution& a, const Solution& b) {
-  if (a.placements != b.placements || a.computedAs != b.computedAs || a.strategies.size() != b.strategies.size())
-    return false;
-  for (std::size_t i = 0; i < a.strategies.size(); ++i) {
-    if (a.strategies[i].has_value() != b.strategies[i].has_value()) return false;
-    if (a.strategies[i] && a.strategies[i]->strategy != b.strategies[i]->strategy) return false;
-  }
-  return true;
-}
-
 /// `count` linears of one input side by side, then what joins them.
 std::shared_ptr<const graph::Graph> sideBySide(int count, bool isPairwise) {
   graph::GraphBuilder builder("independent");
@@ -99,7 +82,7 @@ bool isImpossible(Problem problem, const Core& core) {
   }
   problem.pins = std::move(pins);
   problem.rulesOff = std::move(rulesOff);
-  return solved(problem, Engine::Reference).outcome == Outcome::NoSolution;
+  return test::solvedBy(Engine::Reference, problem).outcome == Outcome::NoSolution;
 }
 
 }  // namespace
@@ -121,8 +104,8 @@ class TestLearning : public QObject {
     std::vector<std::string> pins;
     if (!pin.isEmpty()) pins.push_back(pin.toStdString());
     const auto problem = test::problemOf(sideBySide(14, isPairwise), 2, pins);
-    const SolveResult learning = solved(*problem, Engine::Learning);
-    const SolveResult reference = solved(*problem, Engine::Reference);
+    const SolveResult learning = test::solvedBy(Engine::Learning, *problem);
+    const SolveResult reference = test::solvedBy(Engine::Reference, *problem);
     QCOMPARE(learning.outcome, reference.outcome);
     // A search undoes something at each conflict and at each step back: 2^15 - 1 times where there is no solution.
     const auto undos = [](const SolveResult& result) { return result.stats.conflicts + result.stats.backtracks; };
@@ -139,7 +122,7 @@ class TestLearning : public QObject {
   void needsAtMostThreeTriesForEachNodeOfTheExplodingSample() {
     QFETCH(int, layers);
     const auto problem = test::problemOf(test::llamaGraph({.layers = layers, .hasLoss = false}), 2, {"lm_head=row"});
-    const auto result = solved(*problem, Engine::Learning);
+    const auto result = test::solvedBy(Engine::Learning, *problem);
     QCOMPARE(result.outcome, Outcome::NoSolution);
     const auto nodes = problem->graph->nodes.size();
     QVERIFY2(result.stats.tries <= 3 * nodes,
@@ -164,12 +147,12 @@ class TestLearning : public QObject {
     std::uint64_t withoutSolution = 0, fewer = 0, withConflicts = 0;
     for (std::uint64_t seed = 1; seed <= kGraphs; ++seed) {
       const auto problem = randomProblem(seed);
-      const SolveResult reference = solved(*problem, Engine::Reference);
-      const SolveResult learning = solved(*problem, Engine::Learning);
+      const SolveResult reference = test::solvedBy(Engine::Reference, *problem);
+      const SolveResult learning = test::solvedBy(Engine::Learning, *problem);
       const QByteArray where = QString("seed %1\n%2").arg(seed).arg(graph::toText(*problem->graph).c_str()).toUtf8();
       QVERIFY2(learning.outcome == reference.outcome, where);
       QVERIFY2(learning.stats.tries <= reference.stats.tries, where);
-      if (reference.solution) QVERIFY2(sameSolution(*learning.solution, *reference.solution), where);
+      if (reference.solution) QVERIFY2(test::sameSolution(*learning.solution, *reference.solution), where);
       if (learning.solution) QVERIFY2(check(*problem, *learning.solution).empty(), where);
       withoutSolution += reference.outcome == Outcome::NoSolution;
       withConflicts += reference.stats.conflicts > 0;
@@ -263,13 +246,13 @@ class TestLearning : public QObject {
                                        {"model.layers.0.self_attn.q_proj=column"});
     problem.rulesOff = {"*attention*"};
     QVERIFY(problem.checkPins());
-    const SolveResult result = solved(problem, Engine::Learning);
+    const SolveResult result = test::solvedBy(Engine::Learning, problem);
     QCOMPARE(result.outcome, Outcome::NoSolution);
     QVERIFY(isImpossible(problem, result.core));
     QVERIFY(result.core.text().find("the rule of `aten::scaled_dot_product_attention` is switched off") !=
             std::string::npos);
     problem.pins.clear();
-    const SolveResult free = solved(problem, Engine::Learning);
+    const SolveResult free = test::solvedBy(Engine::Learning, problem);
     QVERIFY(free.solution && check(problem, *free.solution).empty());
   }
 
@@ -278,7 +261,7 @@ class TestLearning : public QObject {
     problem.redistributable = {"mul_22"};
     QVERIFY(problem.checkPins());
     for (const Engine engine : {Engine::Learning, Engine::Reference}) {
-      const SolveResult result = solved(problem, engine);
+      const SolveResult result = test::solvedBy(engine, problem);
       QCOMPARE(result.outcome, Outcome::Solved);
       QVERIFY(check(problem, *result.solution).empty());
       const ValueId cut = problem.graph->findValue("mul_22");
