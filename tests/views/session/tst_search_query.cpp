@@ -1,6 +1,7 @@
 // The search box's language.
 #include <QtTest>
 
+#include "tests/support/cases.h"
 #include "tests/support/panel_fixture.h"
 #include "views/base/text.h"
 #include "views/session/search_query.h"
@@ -8,35 +9,10 @@
 using namespace cleave;
 using namespace cleave::views;
 
-class TestSearch : public QObject {
-  Q_OBJECT
- private slots:
-  void findsNodes_data();
-  void findsNodes();
-  void refusesWhatItCannotRead_data();
-  void refusesWhatItCannotRead();
-  void writesSizesAndCounts();
-};
+namespace {
 
-void TestSearch::findsNodes_data() {
-  QTest::addColumn<QString>("query");
-  QTest::addColumn<QStringList>("names");
-  QTest::newRow("operator") << "op:relu in:layers.1" << QStringList{"relu_1"};
-  QTest::newRow("operator in full") << "op:aten::relu in:layers.1" << QStringList{"relu_1"};
-  QTest::newRow("whole parts of a path") << "in:layers.1 op:linear" << QStringList{"linear_2", "linear_3"};
-  QTest::newRow("word") << "up.weight layers.3" << QStringList{"model.layers.3.up.weight"};
-  QTest::newRow("shape") << "shape:*x16 op:relu layers.0" << QStringList{"relu_0"};
-  QTest::newRow("whole shape") << "shape:16x8 layers.0" << QStringList{"model.layers.0.up.weight"};
-  QTest::newRow("regex") << "/^relu_[12]$/" << QStringList{"relu_1", "relu_2"};
-  QTest::newRow("axis by dimension") << "axis:1" << QStringList{"linear_0"};
-  QTest::newRow("axis by strategy") << "axis:column" << QStringList{"linear_0"};
-  QTest::newRow("replicated") << "axis:R" << QStringList{"linear_1"};
-  QTest::newRow("nothing") << "" << QStringList{};
-}
-
-void TestSearch::findsNodes() {
-  QFETCH(QString, query);
-  QFETCH(QStringList, names);
+/// The names of the nodes that a query finds, or why it cannot be read.
+std::string found(const std::string& query) {
   const auto graph = testing::smallGraph();
   const ValueId split = graph->findValue("linear_0"), whole = graph->findValue("linear_1");
   const SearchFacts facts{[&](graph::ValueId v) -> std::optional<rules::Placement> {
@@ -47,29 +23,24 @@ void TestSearch::findsNodes() {
                             return n == graph->value(split).producer ? std::optional(rules::Strategy::Column)
                                                                      : std::nullopt;
                           }};
-  const auto parsed = SearchQuery::parse(query);
-  QVERIFY(parsed.has_value());
-  QStringList found;
-  for (const graph::NodeId node : parsed->hits(*graph, facts)) found << nodeName(*graph, node);
-  QCOMPARE(found, names);
+  const auto parsed = SearchQuery::parse(QString::fromStdString(query));
+  if (!parsed) return "refused: " + parsed.error().message;
+  QStringList names;
+  for (const graph::NodeId node : parsed->hits(*graph, facts)) names << nodeName(*graph, node);
+  return names.isEmpty() ? "nothing" : names.join(' ').toStdString();
 }
 
-void TestSearch::refusesWhatItCannotRead_data() {
-  QTest::addColumn<QString>("query");
-  QTest::addColumn<QString>("phrase");
-  QTest::newRow("unknown key") << "colour:red"
-                               << "colour:";
-  QTest::newRow("broken pattern") << "/[/"
-                                  << "cannot be read";
-}
+}  // namespace
 
-void TestSearch::refusesWhatItCannotRead() {
-  QFETCH(QString, query);
-  QFETCH(QString, phrase);
-  const auto parsed = SearchQuery::parse(query);
-  QVERIFY(!parsed);
-  QVERIFY2(toQ(parsed.error().message).contains(phrase), parsed.error().message.c_str());
-}
+class TestSearch : public QObject {
+  Q_OBJECT
+  const cleave::test::Cases m_cases{"views/session", {{"queries", cleave::test::eachLine(found)}}};
+
+ private slots:
+  void answersAsWritten_data() { m_cases.list(); }
+  void answersAsWritten() { m_cases.answer(); }
+  void writesSizesAndCounts();
+};
 
 void TestSearch::writesSizesAndCounts() {
   QCOMPARE(countText(0), QStringLiteral("0"));
