@@ -26,10 +26,13 @@ Result<SolveResult> solve(const Problem& problem, Engine engine, TraceSink& sink
                           SolveCache* cache) {
   CLEAVE_TRY_VOID(problem.checkPins());
   sink.onStart(engine);
-  if (engine == Engine::Optimal) return solveOptimal(problem, sink, progress, cache);
+  SolveCache own;
+  SolveCache& kept = cache ? *cache : own;
+  if (engine == Engine::Optimal) return solveOptimal(problem, kept.priced(problem), sink, progress);
   const Variables variables(problem);
-  SolveResult result = engine == Engine::Learning ? solveLearning(problem, variables, sink, progress)
-                                                  : solveReference(problem, variables, sink, progress);
+  const auto table = kept.candidates(problem);
+  SolveResult result = engine == Engine::Learning ? solveLearning(problem, variables, *table, sink, progress)
+                                                  : solveReference(problem, variables, *table, sink, progress);
   result.engine = engine;
   return result;
 }

@@ -8,9 +8,9 @@
 /// Runs on the caller's thread; stops at `progress`'s token within a millisecond, or when the sink answers false.
 #include "base/progress.h"
 #include "solve/optimal/optimum.h"
-#include "solve/optimal/solve_cache.h"
 #include "solve/problem/problem.h"
 #include "solve/problem/solve_result.h"
+#include "solve/solve_cache.h"
 #include "solve/trace/events.h"
 
 namespace cleave::solve {

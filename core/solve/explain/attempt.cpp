@@ -30,13 +30,13 @@ bool isOverBudget(const SolveResult& result) {
 
 }  // namespace
 
-Result<Attempt> attempt(const Problem& problem, Work& work, Engine engine) {
+Result<Attempt> attempt(const Problem& problem, Work& work, Engine engine, SolveCache* cache) {
   Attempt tried;
   if (engine == Engine::Reference) engine = kExplaining;
   if (work.isOver()) return tried;
   work.spend(problem.graph->nodes.size() * (engine == Engine::Optimal ? kOptimalWorkOfANode : kWorkOfANode));
   CountingWork sink(work);
-  CLEAVE_TRY(SolveResult result, solve(problem, engine, sink, work.progress()));
+  CLEAVE_TRY(SolveResult result, solve(problem, engine, sink, work.progress(), cache));
   tried.isOverBudget = isOverBudget(result);
   tried.conflicts = result.stats.conflicts;
   if (result.outcome == Outcome::Solved) {

@@ -18,6 +18,7 @@ struct Attempt {
   std::uint64_t conflicts = 0;         ///< that the search met
 };
 /// `optimal` minds the budget, the others do not; `reference` is asked through `learning`.
-Result<Attempt> attempt(const Problem& problem, Work& work, Engine engine = kExplaining);
+/// `cache`: what attempts at one graph share; may be null.
+Result<Attempt> attempt(const Problem& problem, Work& work, Engine engine = kExplaining, SolveCache* cache = nullptr);
 
 }  // namespace cleave::solve

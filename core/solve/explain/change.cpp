@@ -104,9 +104,9 @@ Figures figuresOf(const Problem& problem, const Solution* solution) {
   return figures;
 }
 
-Result<Tried> tryChange(const Problem& problem, const Change& change, Engine engine, Work& work) {
+Result<Tried> tryChange(const Problem& problem, const Change& change, Engine engine, Work& work, SolveCache* cache) {
   CLEAVE_TRY(const Problem changed, applied(problem, change));
-  CLEAVE_TRY(Attempt attempted, attempt(changed, work, engine));
+  CLEAVE_TRY(Attempt attempted, attempt(changed, work, engine, cache));
   Tried tried{.answer = attempted.answer, .isOverBudget = attempted.isOverBudget, .conflicts = attempted.conflicts};
   if (attempted.answer != Answer::Holds) return tried;
   Problem kept = changed;  // what the engine keeps: a budget is none of `reference`'s and `learning`'s concern

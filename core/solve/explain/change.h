@@ -32,7 +32,8 @@ struct Tried {
   bool isOverBudget = false;         ///< Fails for the budget alone
   std::uint64_t conflicts = 0;       ///< that its search met
 };
-/// BadUsage as `applied`.
-Result<Tried> tryChange(const Problem& problem, const Change& change, Engine engine, Work& work);
+/// BadUsage as `applied`. `cache`: what tries at one graph share; may be null.
+Result<Tried> tryChange(const Problem& problem, const Change& change, Engine engine, Work& work,
+                        SolveCache* cache = nullptr);
 
 }  // namespace cleave::solve

@@ -47,18 +47,18 @@ Result<Filtered> deletionFilter(std::size_t count, const Fails& fails) {
 
 class CoreFinder {
  public:
-  CoreFinder(const Problem& problem, const std::vector<Pin>& question, Work& work, Engine engine)
-      : m_problem(problem), m_question(question), m_work(work), m_engine(engine) {}
+  CoreFinder(const Problem& problem, const std::vector<Pin>& question, Work& work, SolveCache& cache, Engine engine)
+      : m_problem(problem), m_question(question), m_work(work), m_cache(cache), m_engine(engine) {}
 
   Result<CoreAnswer> run() {
-    CLEAVE_TRY(const Attempt whole, attempt(problemWith(allDemands()), m_work, m_engine));
+    CLEAVE_TRY(const Attempt whole, attempt(problemWith(allDemands()), m_work, m_engine, &m_cache));
     if (whole.answer == Answer::Holds) return CoreAnswer{CoreOutcome::HasSolution, {}};
     if (whole.answer == Answer::Unknown) return CoreAnswer{};
     m_causes = whole.causes;
     CLEAVE_TRY(const Filtered demands,
                deletionFilter(allDemands().size(), [&](const std::vector<std::size_t>& kept) -> Result<Answer> {
                  CLEAVE_TRY(const Attempt tried,
-                            attempt(problemWith(kept), m_work, whole.isOverBudget ? m_engine : kExplaining));
+                            attempt(problemWith(kept), m_work, whole.isOverBudget ? m_engine : kExplaining, &m_cache));
                  return tried.answer;
                }));
     m_core.isIrreducible = demands.isIrreducible;
@@ -174,7 +174,7 @@ class CoreFinder {
     Problem asked = m_problem;
     asked.pins.insert(asked.pins.end(), m_question.begin(), m_question.end());
     if (!applied(asked, *change)) return {};  // a source cannot be redistributed, nor the device's memory lifted
-    CLEAVE_TRY(const Tried tried, tryChange(asked, *change, m_engine, m_work));
+    CLEAVE_TRY(const Tried tried, tryChange(asked, *change, m_engine, m_work, &m_cache));
     if (tried.answer == Answer::Holds) constraint.offer = change;
     return {};
   }
@@ -183,7 +183,7 @@ class CoreFinder {
 
   void addNodes(const Problem& least) {
     const Variables variables(least);
-    m_domains.emplace(m_problem, m_work);
+    m_domains.emplace(m_problem, m_cache.candidates(m_problem), m_work);
     if (addImpossiblePins(least, variables)) return;
     Relaxation relaxation(least, variables, *m_domains, m_work);
     const auto order = nearestFirst(least, variables, relaxation);
@@ -227,7 +227,7 @@ class CoreFinder {
       const PinTargets targets = targetsOf(pin, *least.graph);
       std::optional<Constraint> found;
       for (ValueId v : targets.values) {
-        if (!found) found = whyImpossible(least, variables, *m_domains, v, *pin.placement);
+        if (!found) found = whyImpossible(least, variables, *m_domains, m_work, v, *pin.placement);
       }
       for (NodeId layer : targets.layers) {
         if (!found) found = whyNoneOf(least, variables, layer, pin.strategies);
@@ -399,7 +399,7 @@ class CoreFinder {
       // What no operands give is told with the numbers.
       const auto writes = variables.writes(node);
       if (writes.size() == 1 && witness->writes[0].isSplit()) {
-        if (auto never = whyImpossible(problem, variables, *m_domains, writes[0], witness->writes[0]))
+        if (auto never = whyImpossible(problem, variables, *m_domains, m_work, writes[0], witness->writes[0]))
           constraint.text = std::move(never->text);
       }
     }
@@ -474,6 +474,7 @@ class CoreFinder {
   const Problem& m_problem;
   const std::vector<Pin>& m_question;
   Work& m_work;
+  SolveCache& m_cache;
   const Engine m_engine;
   std::optional<Domains> m_domains;
   std::vector<ConflictRecord> m_causes;
@@ -482,8 +483,9 @@ class CoreFinder {
 
 }  // namespace
 
-Result<CoreAnswer> findCore(const Problem& problem, const std::vector<Pin>& question, Work& work, Engine engine) {
-  return CoreFinder(problem, question, work, engine).run();
+Result<CoreAnswer> findCore(const Problem& problem, const std::vector<Pin>& question, Work& work, SolveCache& cache,
+                            Engine engine) {
+  return CoreFinder(problem, question, work, cache, engine).run();
 }
 
 }  // namespace cleave::solve

@@ -21,8 +21,8 @@ struct CoreAnswer {
 };
 
 /// What cannot hold together in `problem` under the pins `question`, which are the question itself and never part of
-/// the answer. `optimal` minds the budget, the others do not.
-Result<CoreAnswer> findCore(const Problem& problem, const std::vector<Pin>& question, Work& work,
+/// the answer. `cache`: what all that is tried here shares. `optimal` minds the budget, the others do not.
+Result<CoreAnswer> findCore(const Problem& problem, const std::vector<Pin>& question, Work& work, SolveCache& cache,
                             Engine engine = kExplaining);
 
 }  // namespace cleave::solve

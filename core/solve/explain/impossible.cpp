@@ -117,8 +117,8 @@ std::string exampleOf(const Question& question, NodeId node) {
   return found.open.empty() ? " " + found.conflict.reason : std::string();
 }
 
-std::optional<Impossible> operatorCannot(const Question& question, Domains& domains, NodeId node) {
-  if (domains.gives(question.value, question.placement) != Answer::Fails) return std::nullopt;
+std::optional<Impossible> operatorCannot(const Question& question, Domains& domains, Work& work, NodeId node) {
+  if (domains.gives(question.value, question.placement, work) != Answer::Fails) return std::nullopt;
   return Impossible{
       {.kind = ConstraintKind::Rule,
        .node = node,
@@ -140,7 +140,7 @@ std::string formsOf(const Problem& problem, const Variables& variables, NodeId l
 }
 
 std::optional<Impossible> whyImpossible(const Problem& problem, const Variables& variables, Domains& domains,
-                                        ValueId value, const Placement& placement) {
+                                        Work& work, ValueId value, const Placement& placement) {
   const Question question{problem, variables, value, placement};
   const std::string sizes = placement.whyNotDivisible(question.shape(), problem.context.worldSize);
   const NodeId producer = problem.graph->value(value).producer;
@@ -153,7 +153,8 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
                       {}};
   }
   if (variables.layer(decider)) return layerCannot(question, decider);
-  if (problem.graph->node(producer).kind == graph::NodeKind::Call) return operatorCannot(question, domains, producer);
+  if (problem.graph->node(producer).kind == graph::NodeKind::Call)
+    return operatorCannot(question, domains, work, producer);
   if (placement.isReplicated()) return std::nullopt;
   const std::string why = problem.graph->node(producer).kind == graph::NodeKind::Input
                               ? "an input is given whole to every rank"

@@ -13,7 +13,7 @@ struct Impossible : Constraint {
 
 /// Why `value` can never be `placement`; nullopt: its node has such a form, or it is not known.
 std::optional<Impossible> whyImpossible(const Problem& problem, const Variables& variables, Domains& domains,
-                                        ValueId value, const Placement& placement);
+                                        Work& work, ValueId value, const Placement& placement);
 /// Why `layer` can never take `strategy`.
 std::optional<Impossible> whyImpossible(const Problem& problem, const Variables& variables, NodeId layer,
                                         rules::Strategy strategy);

@@ -11,30 +11,29 @@ constexpr std::size_t kPlacingsBetweenPolls = 1 << 8;
 }  // namespace
 
 Relaxation::Relaxation(const Problem& problem, const Variables& variables, Domains& domains, Work& work)
-    : m_variables(variables),
+    : m_asking{problem, variables},
+      m_variables(variables),
       m_graph(*problem.graph),
       m_domains(domains),
+      m_table(domains.table()),
       m_work(work),
-      m_answers(problem, variables),
       m_isBackground(m_graph.nodes.size(), false) {
   for (NodeId n : variables.steps()) {
     m_isBackground[n.index()] = m_graph.node(n).kind != graph::NodeKind::Call || !m_variables.pins(n).empty();
   }
 }
 
-const std::vector<Relaxation::PlacementId>& Relaxation::universe(ValueId value) {
-  const auto [found, isNew] = m_universes.try_emplace(value.raw());
-  if (isNew) {
-    for (const Placement& placement : m_domains.of(value)) found->second.push_back(m_answers.intern(placement));
-  }
-  return found->second;
+std::uint32_t Relaxation::classOf(NodeId node) {
+  const auto [known, isNew] = m_classOf.try_emplace(node.raw());
+  if (isNew) known->second = m_table.classOf(m_asking, node);
+  return known->second;
 }
 
 /// Takes the kept nodes in order. After each, a state is one way in which the values lie that a later one reads.
 struct Relaxation::Sweep {
   Relaxation& owner;
   NodeId observed;
-  std::vector<PlacementId> preferred;  ///< for operands of `observed` that nobody else places
+  Words preferred;  ///< for operands of `observed` that nobody else places
 
   std::vector<NodeId> order;
   std::unordered_map<std::uint32_t, std::size_t> lastRead;  ///< raw ValueId → index into `order`
@@ -43,7 +42,7 @@ struct Relaxation::Sweep {
   std::vector<std::vector<std::uint32_t>> history;  ///< with `observed`: State::before of every step
   std::size_t observedAt = 0;
   std::vector<Witness> seen;  ///< by state after the observed step
-  std::unordered_map<std::u16string, std::uint32_t> index;
+  WordsMap<std::uint32_t> index;
   std::vector<State> next;
   bool isUnknown = false;  ///< it has to end before it knows
   bool isPartial = false;  ///< a free value has a domain that is not known: failing proves nothing
@@ -111,21 +110,22 @@ struct Relaxation::Sweep {
     index.clear();
     next.clear();
     for (std::uint32_t i = 0; i < states.size() && !isUnknown; ++i) {
-      forEachPlacing(states[i].live, fresh, 0, node == observed, [&](const std::u16string& placed) {
+      forEachPlacing(states[i].live, fresh, 0, node == observed, [&](const Words& placed) {
         countPlacing();
-        std::u16string reads;
-        for (std::size_t slot : readSlots) reads += placed[slot];
-        std::u16string base;
-        for (std::size_t slot : keptSlots) base += placed[slot];
-        const auto take = [&](const std::vector<PlacementId>& written) {
-          std::u16string result = base;
-          for (std::size_t w : keptWrites) result += static_cast<char16_t>(written[w]);
+        Words reads;
+        for (std::size_t slot : readSlots) reads.push_back(placed[slot]);
+        Words base;
+        for (std::size_t slot : keptSlots) base.push_back(placed[slot]);
+        const auto take = [&](std::span<const PlacementId> written) {
+          Words result = base;
+          for (std::size_t w : keptWrites) result.push_back(written[w]);
           addState(std::move(result), i, node, reads, written);
         };
         if (node == observed) {
           forEachWrite(writes, take);
         } else {
-          for (const auto& written : owner.m_answers.of(node, reads).writes) take(written);
+          const CandidateRow& row = *owner.m_table.row(owner.m_asking, node, owner.classOf(node), reads);
+          for (std::size_t ordinal = 0; ordinal < row.open.size(); ++ordinal) take(row.writesOf(ordinal));
         }
       });
     }
@@ -145,28 +145,32 @@ struct Relaxation::Sweep {
   /// The observed node sees operands that lie alike, or as its result is to lie, before others: what it says of them
   /// tells most.
   template <class Use>
-  void forEachPlacing(const std::u16string& placed, const std::vector<ValueId>& fresh, std::size_t at, bool isObserved,
+  void forEachPlacing(const Words& placed, const std::vector<ValueId>& fresh, std::size_t at, bool isObserved,
                       const Use& use) {
     if (isUnknown) return;
     if (at == fresh.size()) return use(placed);
-    std::vector<PlacementId> choices = owner.universe(fresh[at]);
+    Words choices = owner.m_domains.widened(fresh[at]);
     if (isObserved) {
       std::stable_partition(choices.begin(), choices.end(), [&](PlacementId id) {
         return std::find(preferred.begin(), preferred.end(), id) != preferred.end();
       });
     }
-    for (const PlacementId id : choices)
-      forEachPlacing(placed + static_cast<char16_t>(id), fresh, at + 1, isObserved, use);
+    Words longer = placed;
+    longer.push_back(kReplicated);
+    for (const PlacementId id : choices) {
+      longer.back() = id;
+      forEachPlacing(longer, fresh, at + 1, isObserved, use);
+    }
   }
 
   /// Every way in which the results of the observed node may lie; those that nobody reads lie whole.
   template <class Use>
   void forEachWrite(std::span<const ValueId> writes, const Use& use) {
-    std::vector<std::vector<PlacementId>> all{{}};
+    std::vector<Words> all{{}};
     for (ValueId v : writes) {
       const bool isFree = v.isValid() && isReadAfter(v, observedAt);
-      const std::vector<PlacementId> choices = isFree ? owner.universe(v) : std::vector<PlacementId>{0};
-      std::vector<std::vector<PlacementId>> longer;
+      const Words choices = isFree ? owner.m_domains.widened(v) : Words{kReplicated};
+      std::vector<Words> longer;
       for (const auto& known : all) {
         for (PlacementId id : choices) {
           longer.push_back(known);
@@ -178,16 +182,16 @@ struct Relaxation::Sweep {
     for (const auto& written : all) use(written);
   }
 
-  void addState(std::u16string result, std::uint32_t before, NodeId node, const std::u16string& reads,
-                const std::vector<PlacementId>& written) {
+  void addState(Words result, std::uint32_t before, NodeId node, const Words& reads,
+                std::span<const PlacementId> written) {
     const auto [known, isNew] = index.try_emplace(result, static_cast<std::uint32_t>(next.size()));
     if (!isNew) return;
     next.push_back({std::move(result), before});
     isUnknown = isUnknown || next.size() > kMostStates;
     if (node != observed) return;
     Witness& witness = seen.emplace_back();
-    for (const char16_t id : reads) witness.reads.push_back(owner.m_answers.placement(id));
-    for (const PlacementId id : written) witness.writes.push_back(owner.m_answers.placement(id));
+    for (const PlacementId id : reads) witness.reads.push_back(owner.m_table.placement(id));
+    for (const PlacementId id : written) witness.writes.push_back(owner.m_table.placement(id));
   }
 
   Witness found() const {
@@ -207,7 +211,7 @@ Answer Relaxation::check(const std::vector<bool>& kept) {
 std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId observed) {
   // The first look tells which splits are about; the second lets free operands lie so.
   std::optional<Witness> found;
-  std::vector<PlacementId> preferred;
+  Words preferred;
   for (int look = 0; look < 2; ++look) {
     Sweep sweep{.owner = *this, .observed = observed, .preferred = preferred};
     sweep.prepare(kept);
@@ -215,7 +219,7 @@ std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId
     found = sweep.found();
     for (const auto* placements : {&found->writes, &found->reads}) {
       for (const Placement& placement : *placements) {
-        if (placement.isSplit()) preferred.push_back(m_answers.intern(placement));
+        if (placement.isSplit()) preferred.push_back(m_table.intern(placement));
       }
     }
   }

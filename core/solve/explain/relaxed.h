@@ -2,11 +2,11 @@
 /// Whether some of a problem's nodes can hold together while the others are let go: what a deletion filter over nodes
 /// asks.
 ///
-/// A node that is let go (relaxed) may place its results anyhow: as Domains::of says, which leaves nothing out that a
-/// plan could have. So what fails here has no solution. Sources (inputs, constants, parameters that no layer owns) and
-/// nodes that a pin speaks of are always kept. Exact over the domains: the kept nodes are taken in topological order,
-/// and the placements of values that a later kept node still reads are the state (transformer graphs are narrow).
-/// Remembers the rules' answers; one thread.
+/// A node that is let go (relaxed) may place its results anyhow: as Domains::widened says, which leaves nothing out
+/// that a plan could have. So what fails here has no solution. Sources (inputs, constants, parameters that no layer
+/// owns) and nodes that a pin speaks of are always kept. Exact over the domains: the kept nodes are taken in
+/// topological order, and the placements of values that a later kept node still reads are the state (transformer graphs
+/// are narrow). Remembers the rules' answers; one thread.
 #include "solve/candidates/domains.h"
 
 namespace cleave::solve {
@@ -31,23 +31,23 @@ class Relaxation {
   bool isBackground(NodeId node) const { return m_isBackground[node.index()]; }
 
  private:
-  using PlacementId = NodeAnswers::PlacementId;
   struct State {
-    std::u16string live;       ///< placement ids of the live values, in the order of `m_live`
+    Words live;                ///< placement ids of the live values, in the order of `m_live`
     std::uint32_t before = 0;  ///< index among the states before the step
   };
   /// One run of the elimination.
   struct Sweep;
 
-  const std::vector<PlacementId>& universe(ValueId value);
+  std::uint32_t classOf(NodeId node);
 
+  const Asking m_asking;
   const Variables& m_variables;
   const Graph& m_graph;
   Domains& m_domains;
+  CandidateTable& m_table;
   Work& m_work;
-  NodeAnswers m_answers;
-  std::vector<bool> m_isBackground;                                         ///< by NodeId
-  std::unordered_map<std::uint32_t, std::vector<PlacementId>> m_universes;  ///< by raw ValueId
+  std::vector<bool> m_isBackground;                            ///< by NodeId
+  std::unordered_map<std::uint32_t, std::uint32_t> m_classOf;  ///< by raw NodeId: CandidateTable::classOf
 };
 
 }  // namespace cleave::solve

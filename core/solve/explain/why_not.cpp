@@ -16,6 +16,7 @@ struct Question {
   const Problem& problem;
   Engine engine;
   Work& work;
+  SolveCache& cache;                        ///< of all that is tried
   const Solution* solution;                 ///< null: the problem has none
   ValueId value;                            ///< the value, or the layer's result
   std::optional<rules::Strategy> strategy;  ///< asked of a layer
@@ -55,7 +56,8 @@ class Answerer {
   Answerer(const Question& question, const Variables& variables)
       : m_question(question), m_variables(variables), m_pin(pinFor(question)) {}
 
-  Result<WhyNot> run(const std::optional<Impossible>& impossible) {
+  /// `isInDomain`: false where no plan has it, whatever is demanded.
+  Result<WhyNot> run(const std::optional<Impossible>& impossible, bool isInDomain = true) {
     if (m_question.solution && m_question.isIn(*m_question.solution)) return isSo();
     if (impossible) {
       m_answer.answer = WhyNotAnswer::Impossible;
@@ -66,13 +68,13 @@ class Answerer {
       CLEAVE_TRY_VOID(tellOfTheAxis());
       return std::move(m_answer);
     }
-    CLEAVE_TRY(const Tried tried,
-               tryChange(m_question.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
+    CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine,
+                                            m_question.work, &m_question.cache));
     const Progress& progress = m_question.work.progress();
     if (progress.cancelled()) return progress.cancelledError("looking for an answer");
     switch (tried.answer) {
       case Answer::Holds: return withPlan(tried);
-      case Answer::Fails: return forbidden(tried.isOverBudget);
+      case Answer::Fails: return isInDomain ? forbidden(tried.isOverBudget) : outsideDomain();
       case Answer::Unknown: break;
     }
     return notKnown();
@@ -116,10 +118,33 @@ class Answerer {
     return std::move(s.text(constraint.text));
   }
 
-  Result<WhyNot> forbidden(bool isOverBudget) {
-    CLEAVE_TRY(CoreAnswer found, findCore(m_question.problem, {m_pin}, m_question.work, m_question.engine));
-    m_answer.answer = WhyNotAnswer::Forbidden;
+  Result<void> findReasons() {
+    CLEAVE_TRY(CoreAnswer found,
+               findCore(m_question.problem, {m_pin}, m_question.work, m_question.cache, m_question.engine));
     m_answer.core = std::move(found.core);
+    return {};
+  }
+
+  void tellReasons() {
+    for (const Constraint& constraint : m_answer.core.constraints) say(linked(constraint));
+    if (!m_answer.core.isIrreducible)
+      say(sentence().text(
+          "The search for the reason ended at its limit: there may be more to it, and some of this may not matter."));
+  }
+
+  /// Its own operator could, but what that needs comes from nowhere.
+  Result<WhyNot> outsideDomain() {
+    CLEAVE_TRY_VOID(findReasons());
+    m_answer.answer = WhyNotAnswer::Impossible;
+    say(subject().text(fmt::format(" cannot be {} in any plan, whatever is demanded{}", m_question.wanted(),
+                                   m_answer.core.constraints.empty() ? "." : ":")));
+    tellReasons();
+    return std::move(m_answer);
+  }
+
+  Result<WhyNot> forbidden(bool isOverBudget) {
+    CLEAVE_TRY_VOID(findReasons());
+    m_answer.answer = WhyNotAnswer::Forbidden;
     const auto& constraints = m_answer.core.constraints;
     const char* stop = constraints.empty() ? "." : ":";
     if (isOverBudget) {
@@ -130,10 +155,7 @@ class Answerer {
           fmt::format(" could be {} for itself, but then something else cannot hold{}", m_question.wanted(), stop)));
     }
     if (m_question.strategy && !constraints.empty() && !isOverBudget) tellNeeds();
-    for (const Constraint& constraint : constraints) say(linked(constraint));
-    if (!m_answer.core.isIrreducible)
-      say(sentence().text(
-          "The search for the reason ended at its limit: there may be more to it, and some of this may not matter."));
+    tellReasons();
     std::vector<std::string> lifts;
     for (const Constraint& constraint : constraints) {
       if (constraint.lift && constraint.offer) lifts.push_back(ticked(*constraint.lift));
@@ -152,8 +174,8 @@ class Answerer {
     const std::string text = fmt::format("{}={}", name, m_question.wanted());
     const auto pin = Pin::parse(text);
     if (!pin || pin->strategies.size() < 2) return {};
-    CLEAVE_TRY(const Tried tried,
-               tryChange(m_question.problem, {ChangeKind::AddPin, text}, m_question.engine, m_question.work));
+    CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, text}, m_question.engine,
+                                            m_question.work, &m_question.cache));
     if (tried.answer != Answer::Holds) return {};
     const auto& taken = *tried.solution->strategies[m_question.node().index()];
     say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to have it.",
@@ -164,8 +186,8 @@ class Answerer {
 
   /// A form that other settings have is not yet a plan with it.
   Result<void> tellWider(const Problem& wider) {
-    CLEAVE_TRY(const Tried tried,
-               tryChange(wider, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work));
+    CLEAVE_TRY(const Tried tried, tryChange(wider, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work,
+                                            &m_question.cache));
     switch (tried.answer) {
       case Answer::Holds:
         say(sentence().text(fmt::format("With that setting and the pin {} there is a plan.", ticked(m_pin.text))));
@@ -257,9 +279,13 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
   }
   const Variables variables(problem);
   Work work(units, progress);
-  const Question question{problem, engine, work, isOf(problem, solution) ? &solution : nullptr, value, {}, placement};
-  Domains domains(problem, work);
-  return Answerer(question, variables).run(whyImpossible(problem, variables, domains, value, placement));
+  SolveCache cache;
+  const Question question{problem, engine, work,     cache, isOf(problem, solution) ? &solution : nullptr,
+                          value,   {},     placement};
+  Domains domains(problem, cache.candidates(problem), work);
+  const bool isInDomain = !domains.isComplete(value) || domains.has(value, placement);
+  return Answerer(question, variables)
+      .run(whyImpossible(problem, variables, domains, work, value, placement), isInDomain);
 }
 
 Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, NodeId layer,
@@ -270,8 +296,9 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
     return fail(ErrorCode::BadUsage, "Only layers have strategies: ask for a placement of the value instead.");
   }
   Work work(units, progress);
+  SolveCache cache;
   const Question question{
-      problem,  engine, work, isOf(problem, solution) ? &solution : nullptr, graph.node(layer).results.front(),
+      problem,  engine, work, cache, isOf(problem, solution) ? &solution : nullptr, graph.node(layer).results.front(),
       strategy, {}};
   return Answerer(question, variables).run(whyImpossible(problem, variables, layer, strategy));
 }
@@ -279,7 +306,8 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
 Result<CoreAnswer> irreducibleCore(const Problem& problem, Engine engine, const Progress& progress,
                                    std::uint64_t units) {
   Work work(units, progress);
-  CLEAVE_TRY(auto found, findCore(problem, {}, work, engine));
+  SolveCache cache;
+  CLEAVE_TRY(auto found, findCore(problem, {}, work, cache, engine));
   if (progress.cancelled()) return progress.cancelledError("looking for what cannot hold together");
   return found;
 }

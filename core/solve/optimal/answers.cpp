@@ -46,7 +46,7 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
       const std::uint32_t ordinal = level.transitions[t].ordinal;
-      const Choice& choice = level.answers[state]->open[ordinal].choice;
+      const Choice& choice = level.rows[state]->open[ordinal].choice;
       const Placement placement = placementsOf(choice)[index];
       std::optional<rules::Strategy> strategy;
       if (isResult && choice.strategy) strategy = choice.strategy->strategy;

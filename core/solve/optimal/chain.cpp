@@ -250,14 +250,14 @@ Path Chain::expanded(const std::vector<std::uint32_t>& arcs) const {
     const Link& link = m_links[i];
     const Arc& arc = link.relation->arcs[arcs[i]];
     if (!link.block) {
-      path.push_back(arc.source);
+      path.push_back(arc.pricing);
     } else {
       const auto& sets = link.block->labels[state];
       const std::size_t first = path.size();
-      std::uint32_t label = arc.source;
+      std::uint32_t label = arc.pricing;
       for (std::size_t place = link.block->places; place-- > 0;) {
         const Label& here = sets[place + 1].labels[label];
-        path.push_back(link.block->inner[place]->arcs[here.arc].source);
+        path.push_back(link.block->inner[place]->arcs[here.arc].pricing);
         label = here.parent;
       }
       std::reverse(path.begin() + static_cast<std::ptrdiff_t>(first), path.end());

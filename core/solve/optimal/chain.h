@@ -12,7 +12,7 @@ namespace cleave::solve::optimal {
 struct Arc {
   Wide femtoseconds = 0, bytes = 0;
   std::uint32_t to = 0;
-  std::uint32_t source = 0;  ///< of a single place: the transition; of a block: the label at its end
+  std::uint32_t pricing = 0;  ///< of a single place: the transition; of a block: the label at its end
 };
 
 /// Arcs by entry state.

@@ -44,10 +44,10 @@ std::optional<std::size_t> Eliminated::placeOf(NodeId node) const {
   return place == 0 ? std::nullopt : std::optional<std::size_t>(place - 1);
 }
 
-const Candidate& Eliminated::takenAt(const Path& path, std::size_t place) const {
+const PricedChoice& Eliminated::takenAt(const Path& path, std::size_t place) const {
   const Level& level = m_elimination.level(place);
-  const auto& answer = *level.answers[fromOf(level, path[place])];
-  return answer.open[level.transitions[path[place]].ordinal];
+  const auto& row = *level.rows[fromOf(level, path[place])];
+  return row.open[level.transitions[path[place]].ordinal];
 }
 
 template <class Visit>
@@ -56,7 +56,7 @@ void Eliminated::forEachTaken(const Path& path, Visit visit) const {
   for (std::size_t at = 0; at < path.size(); ++at) {
     const Level& level = m_elimination.level(at);
     const Transition& transition = level.transitions[path[at]];
-    visit(at, transition, level.answers[state]->open[transition.ordinal]);
+    visit(at, transition, level.rows[state]->open[transition.ordinal]);
     state = transition.to;
   }
 }
@@ -66,7 +66,7 @@ Solution Eliminated::solutionOf(const Path& path) const {
   Solution solution;
   solution.placements.resize(graph.values.size());
   solution.strategies.resize(graph.nodes.size());
-  forEachTaken(path, [&](std::size_t at, const Transition&, const Candidate& candidate) {
+  forEachTaken(path, [&](std::size_t at, const Transition&, const PricedChoice& candidate) {
     const NodeId node = m_elimination.layout.order[at];
     place(graph, node, m_context->variables.writes(node), candidate.choice, solution);
   });
@@ -75,8 +75,8 @@ Solution Eliminated::solutionOf(const Path& path) const {
 
 PlanCost Eliminated::priceOf(const Path& path, const Solution& solution) const {
   PlanCost cost;
-  for (const auto& fixed : m_elimination.layout.fixed) cost.sum += fixed.answer->open.front().cost;
-  forEachTaken(path, [&](std::size_t, const Transition& transition, const Candidate& candidate) {
+  for (const auto& fixed : m_elimination.layout.fixed) cost.sum += fixed.row->open.front().cost;
+  forEachTaken(path, [&](std::size_t, const Transition& transition, const PricedChoice& candidate) {
     cost.sum += candidate.cost;
     cost.sum += StepCost{.trafficFs = Femtoseconds(transition.femtoseconds - candidate.femtoseconds),
                          .trafficBytes = transition.sharedBytes,

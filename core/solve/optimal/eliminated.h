@@ -16,7 +16,7 @@ struct Context {
   const Problem problem;
   const Variables variables;
   const CostModel model;
-  Source source() const { return {problem, variables, model}; }
+  Pricing pricing() const { return {problem, variables, model}; }
 };
 
 /// Bytes that a plan may need, and the effort that it is worth.
@@ -61,7 +61,7 @@ class Eliminated final : public Optimum {
   /// What a search for a plan within the budget ends at: "1000 plans", "20000 states of a step".
   std::string limitText() const;
   /// What a path takes at a place.
-  const Candidate& takenAt(const Path& path, std::size_t place) const;
+  const PricedChoice& takenAt(const Path& path, std::size_t place) const;
 
   const PlanCost& cost() const override { return m_found.cost; }
   const PlanCost& fastest() const override { return m_fastest.cost; }

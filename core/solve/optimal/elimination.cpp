@@ -37,7 +37,7 @@ class StateCollector {
   }
 
   /// Tokens in canonical order; `rank[i]` is where the state added as `i` went.
-  Words sorted(const StepTable& table, std::vector<std::uint32_t>& rank) const {
+  Words sorted(const PricedTable& table, std::vector<std::uint32_t>& rank) const {
     std::vector<std::uint32_t> order(count());
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return isBefore(table, a, b); });
@@ -52,12 +52,12 @@ class StateCollector {
   }
 
  private:
-  bool isBefore(const StepTable& table, std::uint32_t a, std::uint32_t b) const {
+  bool isBefore(const PricedTable& table, std::uint32_t a, std::uint32_t b) const {
     for (std::uint32_t i = 0; i < m_width; ++i) {
       const std::uint32_t x = m_tokens[std::size_t(a) * m_width + i], y = m_tokens[std::size_t(b) * m_width + i];
       if (x == y) continue;
       if (Token::placement(x) == Token::placement(y)) return Token::charged(x) < Token::charged(y);
-      return table.isBefore(Token::placement(x), Token::placement(y));
+      return table.candidates().isBefore(Token::placement(x), Token::placement(y));
     }
     return false;
   }
@@ -69,18 +69,18 @@ class StateCollector {
 
 class Unfolder {
  public:
-  Unfolder(const Source& source, StepTable& table, LevelStore& store, const Progress& progress, Elimination& out)
-      : m_source(source), m_table(table), m_store(store), m_progress(progress), m_out(out) {}
+  Unfolder(const Pricing& pricing, PricedTable& table, LevelStore& store, const Progress& progress, Elimination& out)
+      : m_pricing(pricing), m_table(table), m_store(store), m_progress(progress), m_out(out) {}
 
   Unfolding run() {
-    m_out.layout = layoutOf(m_source, m_table);
+    m_out.layout = layoutOf(m_pricing, m_table);
     if (m_out.layout.impossible.isValid()) return Unfolding::NoPlan;
     for (const auto& fixed : m_out.layout.fixed) {
-      m_out.fixedFs += fixed.answer->open.front().femtoseconds;
-      m_out.fixedBytes += fixed.answer->open.front().bytes;
+      m_out.fixedFs += fixed.row->open.front().femtoseconds;
+      m_out.fixedBytes += fixed.row->open.front().bytes;
     }
-    m_out.fixedBytes += m_source.model.fixedBytes();
-    Frontier frontier(m_source, m_table, m_out.layout);
+    m_out.fixedBytes += m_pricing.model.fixedBytes();
+    Frontier frontier(m_pricing, m_table, m_out.layout);
     std::shared_ptr<const StateSet> states = intern(0, 1, {});
     m_out.offsets = {0};
     for (std::size_t place = 0; place < m_out.layout.order.size(); ++place) {
@@ -96,7 +96,7 @@ class Unfolder {
       m_out.slotValues.insert(m_out.slotValues.end(), frontier.slotValues().begin(), frontier.slotValues().end());
     }
     m_out.slotsBegin.push_back(static_cast<std::uint32_t>(m_out.slotValues.size()));
-    m_out.placements = m_table.placements();
+    m_out.placements = m_table.candidates().placements();
     m_out.offsets.push_back(m_out.offsets.back() + states->count);
     return Unfolding::Done;
   }
@@ -163,13 +163,13 @@ class Unfolder {
       const auto before = entry->at(state);
       operands.clear();
       for (const auto& operand : place.operands) {
-        operands.push_back(operand.slot == kNoSlot ? StepTable::kWhole : Token::placement(before[operand.slot]));
+        operands.push_back(operand.slot == kNoSlot ? kReplicated : Token::placement(before[operand.slot]));
       }
-      auto answer = m_table.answer(m_source, place.node, place.classIndex, operands);
+      auto row = m_table.row(m_pricing, place.node, place.classIndex, operands);
       level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
       const std::int64_t beside = bytesBeside(place, before);
-      for (std::uint32_t ordinal = 0; ordinal < answer->open.size(); ++ordinal) {
-        const Candidate& candidate = answer->open[ordinal];
+      for (std::uint32_t ordinal = 0; ordinal < row->open.size(); ++ordinal) {
+        const PricedChoice& candidate = row->open[ordinal];
         charge(place, before, operands, candidate, charges);
         Transition transition;
         transition.ordinal = ordinal;
@@ -184,7 +184,7 @@ class Unfolder {
         transition.to = exits.add(tokens);
         level->transitions.push_back(transition);
       }
-      level->answers.push_back(std::move(answer));
+      level->rows.push_back(std::move(row));
     }
     level->begins.push_back(static_cast<std::uint32_t>(level->transitions.size()));
     if (!pruning && exits.count() > mostStates()) return nullptr;
@@ -202,7 +202,7 @@ class Unfolder {
     for (const auto& bystander : place.bystanders) {
       auto& bytes = m_beside[bystander.memory];
       bytes = std::max(
-          bytes, m_source.model.heldFor(bystander.value, m_table.placement(Token::placement(before[bystander.slot]))));
+          bytes, m_pricing.model.heldFor(bystander.value, m_table.placement(Token::placement(before[bystander.slot]))));
     }
     return std::accumulate(m_beside.begin(), m_beside.end(), place.fixedBeside, saturatingAdd);
   }
@@ -215,7 +215,7 @@ class Unfolder {
     std::int64_t buffers = 0;  ///< to gather
   };
   void charge(const Place& place, std::span<const std::uint32_t> before, std::span<const std::uint32_t> operands,
-              const Candidate& candidate, Charges& charges) const {
+              const PricedChoice& candidate, Charges& charges) const {
     charges.cost = {};
     charges.buffers = 0;
     charges.asked.assign(place.operands.size(), kSharesNothing);
@@ -225,27 +225,27 @@ class Unfolder {
       const Shares known = operand.slot == kNoSlot ? kSharesNothing : Token::charged(before[operand.slot]);
       const Shares parts = charges.asked[i] & ~known;
       if (parts != kSharesNothing)
-        charges.cost += m_source.model.shared(operand.value, m_table.placement(operands[i]), parts);
+        charges.cost += m_pricing.model.shared(operand.value, m_table.placement(operands[i]), parts);
       if (m_out.layout.isInOrder && (parts & kSharesWhole)) {
-        charges.buffers =
-            saturatingAdd(charges.buffers, m_source.model.gatherBuffers(operand.value, m_table.placement(operands[i])));
+        charges.buffers = saturatingAdd(charges.buffers,
+                                        m_pricing.model.gatherBuffers(operand.value, m_table.placement(operands[i])));
       }
     }
     charges.startsBucket = candidate.cost.summedGradients > 0 || charges.cost.summedGradients > 0;
     const bool isStarted = place.bucket != kNoSlot && Token::charged(before[place.bucket]) != kSharesNothing;
-    if (charges.startsBucket && !isStarted) charges.cost += m_source.model.bucketStart();
+    if (charges.startsBucket && !isStarted) charges.cost += m_pricing.model.bucketStart();
   }
 
   static std::uint32_t tokenBehind(const Place& place, const Place::Exit& exit, std::span<const std::uint32_t> before,
-                                   const Candidate& candidate, const Charges& charges) {
+                                   const PricedChoice& candidate, const Charges& charges) {
     const Shares asked = exit.operand == kNoSlot ? kSharesNothing : charges.asked[exit.operand];
     switch (exit.origin) {
       case Place::Origin::Slot: return before[exit.index] | asked;
-      case Place::Origin::FixedOperand: return Token::of(StepTable::kWhole, asked);
+      case Place::Origin::FixedOperand: return Token::of(kReplicated, asked);
       case Place::Origin::Write: return Token::of(candidate.writes[exit.index], candidate.pays[exit.index]);
       case Place::Origin::Bucket: {
         const std::uint32_t known =
-            place.bucket == kNoSlot ? Token::of(StepTable::kWhole, kSharesNothing) : before[place.bucket];
+            place.bucket == kNoSlot ? Token::of(kReplicated, kSharesNothing) : before[place.bucket];
         return known | (charges.startsBucket ? kSharesGradientSum : kSharesNothing);
       }
     }
@@ -326,8 +326,8 @@ class Unfolder {
     pruning.behind = std::move(behind);
   }
 
-  const Source& m_source;
-  StepTable& m_table;
+  const Pricing& m_pricing;
+  PricedTable& m_table;
   LevelStore& m_store;
   const Progress& m_progress;
   Elimination& m_out;
@@ -347,7 +347,7 @@ std::string stateLimitText() {
 
 std::uint64_t Level::memoryBytes() const {
   return sizeof(Level) + transitions.size() * sizeof(Transition) + begins.size() * sizeof(std::uint32_t) +
-         answers.size() * sizeof(answers[0]);
+         rows.size() * sizeof(rows[0]);
 }
 
 std::uint32_t fromOf(const Level& level, std::uint32_t index) {
@@ -355,9 +355,9 @@ std::uint32_t fromOf(const Level& level, std::uint32_t index) {
   return static_cast<std::uint32_t>(behind - level.begins.begin()) - 1;
 }
 
-Unfolding unfold(const Source& source, StepTable& table, LevelStore& store, const Progress& progress,
+Unfolding unfold(const Pricing& pricing, PricedTable& table, LevelStore& store, const Progress& progress,
                  Elimination& out) {
-  return Unfolder(source, table, store, progress, out).run();
+  return Unfolder(pricing, table, store, progress, out).run();
 }
 
 }  // namespace cleave::solve::optimal

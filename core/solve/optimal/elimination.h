@@ -42,7 +42,7 @@ struct Level {
   std::shared_ptr<const StateSet> entry, exit;
   std::vector<std::uint32_t> begins;                   ///< by entry state; one more at the end
   std::vector<Transition> transitions;                 ///< of each state in candidate order
-  std::vector<std::shared_ptr<const Answer>> answers;  ///< by entry state
+  std::vector<std::shared_ptr<const PricedRow>> rows;  ///< by entry state
   std::uint64_t memoryBytes() const;
 };
 
@@ -83,6 +83,7 @@ struct Elimination {
 
 enum class Unfolding { Done, NoPlan, Stopped };
 /// `NoPlan`: demands, rules and sizes leave none.
-Unfolding unfold(const Source& source, StepTable& table, LevelStore& store, const Progress& progress, Elimination& out);
+Unfolding unfold(const Pricing& pricing, PricedTable& table, LevelStore& store, const Progress& progress,
+                 Elimination& out);
 
 }  // namespace cleave::solve::optimal

@@ -7,9 +7,9 @@ namespace cleave::solve::optimal {
 namespace {
 
 /// Sorts out the steps whose values are R in every plan.
-void findFixed(const Source& source, StepTable& table, Layout& layout) {
-  const Variables& variables = source.variables;
-  layout.isFixed.assign(source.problem.graph->values.size(), false);
+void findFixed(const Pricing& pricing, PricedTable& table, Layout& layout) {
+  const Variables& variables = pricing.variables;
+  layout.isFixed.assign(pricing.problem.graph->values.size(), false);
   for (const NodeId node : variables.steps()) {
     const auto reads = variables.reads(node);
     const bool isFree =
@@ -19,34 +19,34 @@ void findFixed(const Source& source, StepTable& table, Layout& layout) {
       layout.order.push_back(node);
       continue;
     }
-    const Words whole(reads.size(), StepTable::kWhole);
-    auto answer = table.answer(source, node, table.classOf(source, node), whole);
-    if (answer->open.empty()) {
+    const Words whole(reads.size(), kReplicated);
+    auto row = table.row(pricing, node, table.classOf(pricing, node), whole);
+    if (row->open.empty()) {
       layout.impossible = node;
       return;
     }
-    CLEAVE_CHECK(answer->open.size() == 1, "whole operands give one whole result");
+    CLEAVE_CHECK(row->open.size() == 1, "whole operands give one whole result");
     for (const ValueId value : variables.writes(node)) layout.isFixed[value.index()] = true;
-    layout.fixed.push_back({node, std::move(answer)});
+    layout.fixed.push_back({node, std::move(row)});
   }
 }
 
-std::vector<std::uint32_t> lastReads(const Source& source, const std::vector<NodeId>& order) {
-  std::vector<std::uint32_t> last(source.problem.graph->values.size(), 0);
+std::vector<std::uint32_t> lastReads(const Pricing& pricing, const std::vector<NodeId>& order) {
+  std::vector<std::uint32_t> last(pricing.problem.graph->values.size(), 0);
   for (std::uint32_t place = 0; place < order.size(); ++place) {
-    for (const Read& read : source.variables.reads(order[place])) last[read.value.index()] = place + 1;
+    for (const Read& read : pricing.variables.reads(order[place])) last[read.value.index()] = place + 1;
   }
   return last;
 }
 
 /// Most live values at once, and their sum over all places.
-std::pair<std::size_t, std::size_t> widthOf(const Source& source, const Layout& layout,
+std::pair<std::size_t, std::size_t> widthOf(const Pricing& pricing, const Layout& layout,
                                             const std::vector<NodeId>& order) {
-  const auto last = lastReads(source, order);
+  const auto last = lastReads(pricing, order);
   std::vector<std::uint32_t> endingAt(order.size() + 1, 0);
   std::size_t live = 0, widest = 0, sum = 0;
   for (std::uint32_t place = 0; place < order.size(); ++place) {
-    for (const ValueId value : source.variables.writes(order[place])) {
+    for (const ValueId value : pricing.variables.writes(order[place])) {
       if (!value.isValid() || last[value.index()] <= place + 1 || layout.isFixed[value.index()]) continue;
       ++live;
       ++endingAt[last[value.index()]];
@@ -59,14 +59,14 @@ std::pair<std::size_t, std::size_t> widthOf(const Source& source, const Layout& 
 }
 
 /// Depth first from the outputs: a step comes right after what it alone needs. What no output needs comes last.
-std::vector<NodeId> lazyOrder(const Source& source, const Layout& layout) {
-  const Graph& graph = *source.problem.graph;
+std::vector<NodeId> lazyOrder(const Pricing& pricing, const Layout& layout) {
+  const Graph& graph = *pricing.problem.graph;
   enum class Mark : std::uint8_t { New, Open, Done };
   std::vector<Mark> marks(graph.nodes.size(), Mark::Done);
   std::vector<NodeId> placedBy(graph.values.size());  // invalid: fixed
   for (const NodeId node : layout.order) {
     marks[node.index()] = Mark::New;
-    for (const ValueId value : source.variables.writes(node)) {
+    for (const ValueId value : pricing.variables.writes(node)) {
       if (value.isValid()) placedBy[value.index()] = node;
     }
   }
@@ -83,48 +83,49 @@ std::vector<NodeId> lazyOrder(const Source& source, const Layout& layout) {
         continue;
       }
       mark = Mark::Open;
-      const auto reads = source.variables.reads(node);
+      const auto reads = pricing.variables.reads(node);
       for (std::size_t i = reads.size(); i-- > 0;) {
         const NodeId producer = placedBy[reads[i].value.index()];
         if (producer.isValid() && marks[producer.index()] == Mark::New) stack.push_back(producer);
       }
     }
   };
-  for (const auto& output : graph.outputs) visit(source.variables.decider(graph.value(output.value).producer));
+  for (const auto& output : graph.outputs) visit(pricing.variables.decider(graph.value(output.value).producer));
   for (const NodeId node : layout.order) visit(node);
   return order;
 }
 
 }  // namespace
 
-Layout layoutOf(const Source& source, StepTable& table) {
+Layout layoutOf(const Pricing& pricing, PricedTable& table) {
   Layout layout;
-  findFixed(source, table, layout);
+  findFixed(pricing, table, layout);
   if (layout.impossible.isValid()) return layout;
-  auto lazy = lazyOrder(source, layout);
-  if (widthOf(source, layout, lazy).first < widthOf(source, layout, layout.order).first) layout.order = std::move(lazy);
+  auto lazy = lazyOrder(pricing, layout);
+  if (widthOf(pricing, layout, lazy).first < widthOf(pricing, layout, layout.order).first)
+    layout.order = std::move(lazy);
   layout.isInOrder = std::is_sorted(layout.order.begin(), layout.order.end());
   return layout;
 }
 
-Frontier::Frontier(const Source& source, StepTable& table, const Layout& layout)
-    : m_source(source),
+Frontier::Frontier(const Pricing& pricing, PricedTable& table, const Layout& layout)
+    : m_pricing(pricing),
       m_table(table),
       m_layout(layout),
-      m_lastRead(lastReads(source, layout.order)),
-      m_slotOf(source.problem.graph->values.size(), kNoSlot) {
+      m_lastRead(lastReads(pricing, layout.order)),
+      m_slotOf(pricing.problem.graph->values.size(), kNoSlot) {
   findBucket();
   findFixedBytes();
 }
 
 void Frontier::findFixedBytes() {
-  const Graph& graph = *m_source.problem.graph;
+  const Graph& graph = *m_pricing.problem.graph;
   m_fixedBytes.assign(graph.nodes.size() + 1, 0);
   for (const auto& fixed : m_layout.fixed) {
     for (const ValueId value : graph.node(fixed.node).results) {
-      if (m_source.model.holderOf(value) != value) continue;
-      const auto [first, last] = m_source.model.lifeOf(value);
-      const std::int64_t bytes = m_source.model.heldFor(value, Placement());
+      if (m_pricing.model.holderOf(value) != value) continue;
+      const auto [first, last] = m_pricing.model.lifeOf(value);
+      const std::int64_t bytes = m_pricing.model.heldFor(value, Placement());
       m_fixedBytes[first.index()] += bytes;
       m_fixedBytes[last.index() + 1] -= bytes;
     }
@@ -133,7 +134,7 @@ void Frontier::findFixedBytes() {
 }
 
 void Frontier::findBystanders() {
-  const CostModel& model = m_source.model;
+  const CostModel& model = m_pricing.model;
   Place& place = m_next;
   place.bystanders.clear();
   place.fixedBeside = m_fixedBytes[place.node.index()];
@@ -156,13 +157,13 @@ void Frontier::findBystanders() {
     if (at < read) continue;
     if (known == m_holders.end()) m_holders.push_back(holder);
     place.bystanders.push_back(
-        {slot, static_cast<std::uint32_t>(at - read), m_table.holdingOf(m_source, value), value});
+        {slot, static_cast<std::uint32_t>(at - read), m_table.holdingOf(m_pricing, value), value});
   }
 }
 
 void Frontier::findBucket() {
   for (std::uint32_t place = 0; place < m_layout.order.size(); ++place) {
-    if (!m_source.model.maySumGradients(m_layout.order[place])) continue;
+    if (!m_pricing.model.maySumGradients(m_layout.order[place])) continue;
     m_firstSum = std::min(m_firstSum, place);
     m_lastSum = place;
   }
@@ -174,9 +175,9 @@ const Place& Frontier::next() {
   place.exits.clear();
   m_exitSlots.clear();
   place.node = m_layout.order[m_place];
-  place.classIndex = m_table.classOf(m_source, place.node);
-  const CostModel& model = m_source.model;
-  const auto reads = m_source.variables.reads(place.node);
+  place.classIndex = m_table.classOf(m_pricing, place.node);
+  const CostModel& model = m_pricing.model;
+  const auto reads = m_pricing.variables.reads(place.node);
   const auto isReadLater = [&](ValueId v) { return m_lastRead[v.index()] > m_place + 1; };
   const auto operandOf = [&](ValueId v) {
     for (std::uint32_t i = 0; i < reads.size(); ++i) {
@@ -206,7 +207,7 @@ const Place& Frontier::next() {
     const bool isNew = place.operands[i].slot == kNoSlot && place.operands[i].first == i;
     if (isNew && model.mayShare(value) && isReadLater(value)) addExit(value, Place::Origin::FixedOperand, i);
   }
-  const auto writes = m_source.variables.writes(place.node);
+  const auto writes = m_pricing.variables.writes(place.node);
   for (std::uint32_t i = 0; i < writes.size(); ++i) {
     if (writes[i].isValid() && isReadLater(writes[i])) addExit(writes[i], Place::Origin::Write, i);
   }
@@ -227,7 +228,7 @@ void Frontier::nameKind() {
   Words& kind = m_next.kind;
   kind.assign({m_next.classIndex, static_cast<std::uint32_t>(m_slots.size()), m_next.bucket, m_layout.isInOrder});
   for (const auto& operand : m_next.operands) {
-    kind.insert(kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_source, operand.value)});
+    kind.insert(kind.end(), {operand.slot, operand.first, m_table.sharingOf(m_pricing, operand.value)});
   }
   for (const auto& bystander : m_next.bystanders)
     kind.insert(kind.end(), {bystander.slot, bystander.memory, bystander.holding});

@@ -7,7 +7,7 @@
 /// for each live value whose placement matters, and for each fixed value whose shared collectives (CostModel::shared)
 /// may have been charged already; when training, the first slot knows whether the bucket of summed gradients was
 /// started (CostModel::bucketStart).
-#include "solve/optimal/step_table.h"
+#include "solve/optimal/priced_table.h"
 
 namespace cleave::solve::optimal {
 
@@ -36,7 +36,7 @@ struct Place {
   struct Bystander {
     std::uint32_t slot = 0;
     std::uint32_t memory = 0;   ///< equal for bystanders in the same memory, counted from 0
-    std::uint32_t holding = 0;  ///< StepTable::holdingOf
+    std::uint32_t holding = 0;  ///< PricedTable::holdingOf
     ValueId value;
   };
   std::vector<Bystander> bystanders;
@@ -57,7 +57,7 @@ struct Place {
 struct Layout {
   struct Fixed {
     NodeId node;
-    std::shared_ptr<const Answer> answer;  ///< exactly one candidate
+    std::shared_ptr<const PricedRow> row;  ///< exactly one candidate
   };
   std::vector<Fixed> fixed;
   std::vector<NodeId> order;  ///< steps at places
@@ -65,12 +65,12 @@ struct Layout {
   std::vector<bool> isFixed;  ///< by ValueId
   NodeId impossible;          ///< a fixed step without a candidate; else invalid
 };
-Layout layoutOf(const Source& source, StepTable& table);
+Layout layoutOf(const Pricing& pricing, PricedTable& table);
 
 /// Walks the places of a layout.
 class Frontier {
  public:
-  Frontier(const Source& source, StepTable& table, const Layout& layout);
+  Frontier(const Pricing& pricing, PricedTable& table, const Layout& layout);
   /// Good until the next call.
   const Place& next();
   /// What the slots behind the last place that `next` gave hold; invalid: the bucket.
@@ -86,8 +86,8 @@ class Frontier {
   /// First and last place whose step may start the bucket.
   void findBucket();
 
-  const Source& m_source;
-  StepTable& m_table;
+  const Pricing& m_pricing;
+  PricedTable& m_table;
   const Layout& m_layout;
   std::uint32_t m_place = 0;
   std::vector<std::uint32_t> m_lastRead;  ///< by ValueId: place of the last step that reads it, plus one; 0: none

@@ -2,8 +2,8 @@
 
 #include "base/quantities.h"
 #include "solve/optimal/budget_words.h"
-#include "solve/optimal/cached_tables.h"
 #include "solve/optimal/eliminated.h"
+#include "solve/optimal/tables.h"
 #include "solve/problem/budget_text.h"
 #include "solve/problem/wording.h"
 #include "solve/search/learning.h"
@@ -29,17 +29,17 @@ class Narrator {
     const auto& layout = m_optimum.elimination().layout;
     const auto& steps = m_optimum.context().variables.steps();
     std::vector<Taken> takenBy(m_optimum.context().problem.graph->nodes.size());
-    for (const auto& fixed : layout.fixed) takenBy[fixed.node.index()] = {fixed.answer.get(), 0};
+    for (const auto& fixed : layout.fixed) takenBy[fixed.node.index()] = {fixed.row.get(), 0};
     for (std::size_t place = 0; place < path.size(); ++place) {
       const Level& level = m_optimum.elimination().level(place);
-      const auto& answer = level.answers[fromOf(level, path[place])];
-      takenBy[layout.order[place].index()] = {answer.get(), level.transitions[path[place]].ordinal};
+      const auto& row = level.rows[fromOf(level, path[place])];
+      takenBy[layout.order[place].index()] = {row.get(), level.transitions[path[place]].ordinal};
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (i % kStepsBetweenPolls == 0 && m_progress.cancelled()) return false;
       const Taken& taken = takenBy[steps[i].index()];
-      if (!m_report.visit(steps[i], static_cast<std::uint32_t>(taken.answer->open.size()))) return false;
-      if (!m_report.tried(steps[i], taken.ordinal, choiceId(steps[i], taken))) return false;
+      if (!m_report.visit(steps[i], static_cast<std::uint32_t>(taken.row->open.size()))) return false;
+      if (!m_report.tried(steps[i], taken.ordinal, choiceId(taken))) return false;
     }
     return true;
   }
@@ -54,18 +54,12 @@ class Narrator {
 
  private:
   struct Taken {
-    const Answer* answer = nullptr;
+    const PricedRow* row = nullptr;
     std::uint32_t ordinal = 0;
   };
 
-  ChoiceId choiceId(NodeId node, const Taken& taken) {
-    const Context& context = m_optimum.context();
-    if (context.variables.redistributes(node)) {  // its reason names the value, so equal steps differ in it
-      std::vector<Placement> reads;
-      for (const Read& read : context.variables.reads(node)) reads.push_back(m_optimum.solution().of(read.value));
-      return m_sink.internChoice(candidatesOf(context.problem, context.variables, node, reads).open[taken.ordinal]);
-    }
-    const Candidate& candidate = taken.answer->open[taken.ordinal];
+  ChoiceId choiceId(const Taken& taken) {
+    const PricedChoice& candidate = taken.row->open[taken.ordinal];
     const auto [known, isNew] = m_choices.try_emplace(&candidate);
     if (isNew) known->second = m_sink.internChoice(candidate.choice);
     return known->second;
@@ -75,7 +69,7 @@ class Narrator {
   TraceSink& m_sink;
   const Progress& m_progress;
   SearchReport m_report;
-  std::unordered_map<const Candidate*, ChoiceId> m_choices;
+  std::unordered_map<const PricedChoice*, ChoiceId> m_choices;
 };
 
 /// There are plans, but the budget is in the way: the leanest one, up to its last step, where the bytes are counted.
@@ -96,8 +90,9 @@ SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& 
 
 /// What stands in the way is told by the engine that goes step by step. It finds a plan only where states were dropped
 /// for want of room; that plan is its own, and counts if it keeps to the budget.
-SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progress& progress) {
-  SolveResult result = solveLearning(context.problem, context.variables, sink, progress);
+SolveResult toldByLearning(const Context& context, CandidateTable& candidates, TraceSink& sink,
+                           const Progress& progress) {
+  SolveResult result = solveLearning(context.problem, context.variables, candidates, sink, progress);
   result.engine = Engine::Learning;
   if (!result.solution) return result;
   const std::int64_t bytes = context.model.evaluate(*result.solution).bytes(),
@@ -122,10 +117,9 @@ SolveResult toldByLearning(const Context& context, TraceSink& sink, const Progre
 
 /// nullopt: there is no plan, whatever the budget.
 std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context, TraceSink& sink,
-                                  const Progress& progress, SolveCache& cache) {
+                                  const Progress& progress, Tables& tables) {
   Elimination elimination;
-  auto& contents = cache.contents();
-  const auto unfolding = unfold(context->source(), contents.table, contents.levels, progress, elimination);
+  const auto unfolding = unfold(context->pricing(), tables.steps, tables.levels, progress, elimination);
   if (unfolding == Unfolding::Stopped) return SearchReport(sink, progress).stopped();
   if (unfolding == Unfolding::NoPlan) return std::nullopt;
   auto optimum = std::make_shared<Eliminated>(context, std::move(elimination));
@@ -146,14 +140,11 @@ std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context,
 
 }  // namespace
 
-SolveResult solveOptimal(const Problem& problem, TraceSink& sink, const Progress& progress, SolveCache* cache) {
-  SolveCache own;
-  SolveCache& kept = cache ? *cache : own;
-  SolveCache::Contents::prepare(kept, problem);
+SolveResult solveOptimal(const Problem& problem, Tables& tables, TraceSink& sink, const Progress& progress) {
   const auto context = std::make_shared<const Context>(problem);
   progress.report("solve", 0, static_cast<std::int64_t>(context->variables.steps().size()));
-  auto result = solved(context, sink, progress, kept);
-  if (!result) return toldByLearning(*context, sink, progress);
+  auto result = solved(context, sink, progress, tables);
+  if (!result) return toldByLearning(*context, tables.steps.candidates(), sink, progress);
   result->engine = Engine::Optimal;
   return *std::move(result);
 }

@@ -31,7 +31,7 @@ class BestThrough {
         for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
           const Transition& transition = level.transitions[t];
           const Wide behind = m_toGo[elimination.offsets[place + 1] + transition.to];
-          if (behind >= kUnreachable || !isWanted(place, level.answers[state]->open[transition.ordinal])) continue;
+          if (behind >= kUnreachable || !isWanted(place, level.rows[state]->open[transition.ordinal])) continue;
           const Wide sum = before + weightOf(transition) + behind;
           if (sum < m_best[place].sum) m_best[place] = {sum, state, t};
         }
@@ -143,7 +143,7 @@ struct Eliminated::Otherwise {
 
 std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& isWanted) const {
   const auto& order = m_elimination.layout.order;
-  const BestThrough through(m_elimination, kTime, {}, [&](std::size_t place, const Candidate& candidate) {
+  const BestThrough through(m_elimination, kTime, {}, [&](std::size_t place, const PricedChoice& candidate) {
     return isWanted(order[place], candidate.choice);
   });
   std::vector<std::optional<Femtoseconds>> least(m_context->problem.graph->nodes.size());
@@ -160,7 +160,7 @@ Found Eliminated::fastestOtherwise(std::size_t place, const Progress& progress) 
   Restriction otherwise{place, std::vector<bool>(level.transitions.size(), false)};
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
-      otherwise.isAllowed[t] = level.answers[state]->open[level.transitions[t].ordinal].identity != chosen;
+      otherwise.isAllowed[t] = level.rows[state]->open[level.transitions[t].ordinal].identity != chosen;
     }
   }
   Limits within = limits();
@@ -208,7 +208,7 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
 }
 
 std::vector<SmallestRegret> Eliminated::smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const {
-  const auto isOther = [&](std::size_t place, const Candidate& candidate) {
+  const auto isOther = [&](std::size_t place, const PricedChoice& candidate) {
     return candidate.identity != takenAt(m_found.path, place).identity;
   };
   Otherwise otherwise{{m_elimination, kTime, progress, isOther},

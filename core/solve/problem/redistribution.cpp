@@ -3,11 +3,11 @@
 namespace cleave::solve {
 namespace {
 
-/// What is said after the choice's own reason.
-std::string changeInWords(const Graph& graph, ValueId value, const Placement& computed, const Placement& seen) {
-  const std::string& name = graph.value(value).name;
-  if (seen.isReplicated()) return fmt::format("then `{}` is gathered from {} to R", name, computed.text());
-  return fmt::format("then each rank keeps its part of `{}`, {}", name, seen.text());
+/// What is said after the choice's own reason; without the value's name, because equal steps share their choices.
+std::string changeInWords(std::size_t result, std::size_t results, const Placement& computed, const Placement& seen) {
+  const std::string what = results == 1 ? "the result" : fmt::format("result {}", result + 1);
+  if (seen.isReplicated()) return fmt::format("then {} is gathered from {} to R", what, computed.text());
+  return fmt::format("then each rank keeps its part of {}, {}", what, seen.text());
 }
 
 /// Appends `plain` with result `index` and those behind it changed in every way; at least one result changes in all.
@@ -38,7 +38,7 @@ void appendForms(const Problem& problem, const Variables& variables, NodeId node
       if (at[i] == 0) continue;
       form.results[i] = ways[i][at[i]];
       form.reason +=
-          (form.reason.empty() ? "" : "; ") + changeInWords(graph, results[i], plain.results[i], form.results[i]);
+          (form.reason.empty() ? "" : "; ") + changeInWords(i, results.size(), plain.results[i], form.results[i]);
     }
     forms.push_back(std::move(form));
   }

@@ -28,12 +28,13 @@ struct Origins {
 
 class LearningSearch {
  public:
-  LearningSearch(const Problem& problem, const Variables& variables, TraceSink& sink, const Progress& progress)
+  LearningSearch(const Problem& problem, const Variables& variables, CandidateTable& table, TraceSink& sink,
+                 const Progress& progress)
       : m_problem(problem),
         m_variables(variables),
         m_sink(sink),
         m_report(sink, progress),
-        m_memo(problem, variables, sink),
+        m_assignment(problem, variables, table, sink),
         m_frames(variables.steps().size()),
         m_noGoods(variables.steps().size()) {}
 
@@ -57,7 +58,7 @@ class LearningSearch {
 
  private:
   struct Frame {
-    Memo::Outcome outcome;
+    Assignment::Options options;
     std::uint32_t next = 0;  ///< ordinal of the candidate to look at next
   };
   enum class Retreat { ToTarget, Nowhere, Stop };
@@ -66,18 +67,18 @@ class LearningSearch {
 
   bool arrive(std::uint32_t at) {
     Frame& frame = m_frames[at];
-    frame.outcome = m_memo.look(at);
+    frame.options = m_assignment.look(at);
     frame.next = 0;
     if (!m_failed.empty()) m_failed[at].clear();
-    return m_report.visit(nodeAt(at), frame.outcome.count);
+    return m_report.visit(nodeAt(at), frame.options.count());
   }
 
   /// Places the next candidate of `at` that is not known to fail; false when there is none.
   bool findNext(std::uint32_t at) {
     Frame& frame = m_frames[at];
-    while (frame.next < frame.outcome.count) {
-      m_memo.place(at, frame.outcome, frame.next++);
-      const NoGoods::Entry* known = m_noGoods.broken(at, m_memo, m_variables.writes(nodeAt(at)));
+    while (frame.next < frame.options.count()) {
+      m_assignment.place(at, *frame.options.row, frame.next++);
+      const NoGoods::Entry* known = m_noGoods.broken(at, m_assignment, m_variables.writes(nodeAt(at)));
       if (known == nullptr) return true;
       Explanation& failed = failedAt(at);
       failed.addBefore(at, m_noGoods.facts(*known), m_noGoods.demands(*known));
@@ -94,7 +95,7 @@ class LearningSearch {
 
   bool reportTry(std::uint32_t at) {
     const Frame& frame = m_frames[at];
-    return m_report.tried(nodeAt(at), frame.next - 1, m_memo.choiceId(frame.outcome, frame.next - 1));
+    return m_report.tried(nodeAt(at), frame.next - 1, m_assignment.choiceId(frame.options, frame.next - 1));
   }
 
   const Origins& origins() {
@@ -104,19 +105,24 @@ class LearningSearch {
 
   void addFact(Explanation& to, ValueId value) {
     if (origins().isGiven[value.index()]) return;
-    to.add({origins().stepOf[value.index()], value.raw(), m_memo.placementId(value)});
+    to.add({origins().stepOf[value.index()], value.raw(), m_assignment.placementId(value)});
+  }
+
+  template <class RowOrConflict>
+  void addDemands(Explanation& to, std::uint32_t at, const RowOrConflict& of) const {
+    m_assignment.forEachDemand(at, of, [&](Demand demand) { to.add({&demand, 1}); });
   }
 
   /// Why `at` has none but the candidates it has, beside why those fail.
   void addReads(Explanation& to, std::uint32_t at) {
     const auto reads = m_variables.reads(nodeAt(at));
-    const Memo::Outcome& outcome = m_frames[at].outcome;
-    if (outcome.decider >= 0) {
-      addFact(to, reads[static_cast<std::size_t>(outcome.decider)].value);
+    const CandidateRow& row = *m_frames[at].options.row;
+    if (row.decider >= 0) {
+      addFact(to, reads[static_cast<std::size_t>(row.decider)].value);
     } else {
       for (const Read& read : reads) addFact(to, read.value);
     }
-    to.add(m_memo.demands(outcome));
+    addDemands(to, at, row);
   }
 
   /// Keeps what a conflict tells beside the reason that is followed back: down to the steps that had a choice.
@@ -127,7 +133,7 @@ class LearningSearch {
     while (!why.facts.empty()) {
       m_noGoods.add(why);
       const std::uint32_t last = why.facts.back().step;
-      if (m_frames[last].outcome.count != 1) return;
+      if (m_frames[last].options.count() != 1) return;
       while (!why.facts.empty() && why.facts.back().step == last) why.facts.pop_back();
       addReads(why, last);
     }
@@ -137,15 +143,15 @@ class LearningSearch {
   bool explain(std::uint32_t at) {
     const Frame& frame = m_frames[at];
     ConflictId id;
-    if (frame.outcome.count == 0) {
-      const auto conflict = m_memo.conflict(at, frame.outcome);
-      m_conflicts.add(conflict.id);
+    if (frame.options.count() == 0) {
+      const Assignment::Met met = m_assignment.conflict(at, *frame.options.row);
+      id = met.id;
+      m_conflicts.add(id);
       m_why.clear();
-      for (ValueId culprit : m_memo.record(conflict.id).culprits) addFact(m_why, culprit);
-      m_why.add(m_memo.demands(conflict));
-      m_why.origin = conflict.id;
-      for (const auto& further : m_memo.furtherCulprits(conflict)) learnFurther(further, conflict.id);
-      id = conflict.id;
+      for (ValueId culprit : met.conflict->record.culprits) addFact(m_why, culprit);
+      addDemands(m_why, at, *met.conflict);
+      m_why.origin = id;
+      for (const auto& further : met.conflict->furtherCulprits) learnFurther(further, id);
     } else {
       m_why = failedAt(at);
       addReads(m_why, at);
@@ -156,10 +162,11 @@ class LearningSearch {
 
   ConflictRecord learnedConflict(std::uint32_t at) {
     std::vector<const Choice*> choices;
-    const Frame& frame = m_frames[at];
-    for (std::uint32_t i = 0; i < frame.outcome.count; ++i) choices.push_back(&m_memo.choice(frame.outcome, i));
-    ConflictRecord record{
-        nodeAt(at), shownToFail(m_problem, m_variables, nodeAt(at), choices, m_memo.record(m_why.origin)), {}, {}};
+    for (const Choice& choice : m_frames[at].options.row->open) choices.push_back(&choice);
+    ConflictRecord record{nodeAt(at),
+                          shownToFail(m_problem, m_variables, nodeAt(at), choices, m_assignment.record(m_why.origin)),
+                          {},
+                          {}};
     for (const Fact& fact : m_why.facts) record.culprits.emplace_back(fact.value);
     for (const Demand demand : m_why.demands) {
       if (!demand.isRule) record.pins.push_back(m_problem.pins[demand.index].text);
@@ -189,15 +196,15 @@ class LearningSearch {
 
   SolveResult exhausted() {
     SolveResult result = m_report.finish(Outcome::NoSolution, EventType::Exhausted);
-    result.causes = m_conflicts.causes(m_memo);
-    result.core = coreOf(m_problem, m_variables, m_why.demands, m_conflicts.records(m_memo));
+    result.causes = m_conflicts.causes(m_assignment);
+    result.core = coreOf(m_problem, m_variables, m_why.demands, m_conflicts.records(m_assignment));
     return result;
   }
 
   SolveResult solved() {
     SolveResult result = m_report.finish(Outcome::Solved, EventType::Solution);
-    result.solution = solutionOf(m_problem, m_variables, m_memo, [this](std::uint32_t step) -> const Choice& {
-      return m_memo.choice(m_frames[step].outcome, m_frames[step].next - 1);
+    result.solution = solutionOf(m_problem, m_variables, m_assignment, [this](std::uint32_t step) -> const Choice& {
+      return m_frames[step].options.row->open[m_frames[step].next - 1];
     });
     return result;
   }
@@ -206,7 +213,7 @@ class LearningSearch {
   const Variables& m_variables;
   TraceSink& m_sink;
   SearchReport m_report;
-  Memo m_memo;
+  Assignment m_assignment;
   std::vector<Frame> m_frames;        ///< by step
   std::vector<Explanation> m_failed;  ///< by step; empty until something fails
   NoGoods m_noGoods;
@@ -218,9 +225,9 @@ class LearningSearch {
 
 }  // namespace
 
-SolveResult solveLearning(const Problem& problem, const Variables& variables, TraceSink& sink,
+SolveResult solveLearning(const Problem& problem, const Variables& variables, CandidateTable& table, TraceSink& sink,
                           const Progress& progress) {
-  return LearningSearch(problem, variables, sink, progress).run();
+  return LearningSearch(problem, variables, table, sink, progress).run();
 }
 
 }  // namespace cleave::solve

@@ -10,14 +10,12 @@
 /// The idea is conflict-directed backjumping with no-good recording (P. Prosser, "Hybrid Algorithms for the Constraint
 /// Satisfaction Problem", 1993; R. Dechter, "Enhancement Schemes for Constraint Processing", 1990).
 #include "base/progress.h"
-#include "solve/problem/problem.h"
-#include "solve/problem/solve_result.h"
-#include "solve/problem/variables.h"
+#include "solve/candidates/candidate_table.h"
 #include "solve/trace/events.h"
 
 namespace cleave::solve {
 
-SolveResult solveLearning(const Problem& problem, const Variables& variables, TraceSink& sink,
+SolveResult solveLearning(const Problem& problem, const Variables& variables, CandidateTable& table, TraceSink& sink,
                           const Progress& progress);
 
 }  // namespace cleave::solve

@@ -59,12 +59,13 @@ void NoGoods::add(const Explanation& explanation) {
   m_demands.insert(m_demands.end(), explanation.demands.begin(), explanation.demands.end());
 }
 
-const NoGoods::Entry* NoGoods::broken(std::uint32_t step, const Memo& memo, std::span<const ValueId> writes) const {
+const NoGoods::Entry* NoGoods::broken(std::uint32_t step, const Assignment& assignment,
+                                      std::span<const ValueId> writes) const {
   if (m_countAt[step] == 0) return nullptr;
-  const auto holds = [&](const Fact& fact) { return memo.placementId(ValueId(fact.value)) == fact.placement; };
+  const auto holds = [&](const Fact& fact) { return assignment.placementId(ValueId(fact.value)) == fact.placement; };
   for (ValueId value : writes) {
     if (!value.isValid()) continue;
-    const auto found = m_byLastFact.find(keyOf(value.raw(), memo.placementId(value)));
+    const auto found = m_byLastFact.find(keyOf(value.raw(), assignment.placementId(value)));
     if (found == m_byLastFact.end()) continue;
     for (const std::uint32_t index : found->second) {
       const auto all = facts(m_entries[index]);

@@ -7,15 +7,15 @@
 ///
 ///     goods.add({{{step 4, `add_1`, R}, {step 9, `up_proj`, S(2)}}, {pin 0}, conflict 3});
 ///     // at step 9, with `up_proj` placed as S(2):
-///     if (const NoGoods::Entry* known = goods.broken(9, memo, writes)) ...  // when `add_1` is R
-#include "solve/candidates/memo.h"
+///     if (const NoGoods::Entry* known = goods.broken(9, assignment, writes)) ...  // when `add_1` is R
+#include "solve/search/assignment.h"
 
 namespace cleave::solve {
 
 struct Fact {
   std::uint32_t step = 0;       ///< that places the value
   std::uint32_t value = 0;      ///< raw ValueId
-  std::uint32_t placement = 0;  ///< Memo's id
+  std::uint32_t placement = 0;  ///< of the table
   auto operator<=>(const Fact&) const = default;
 };
 
@@ -41,9 +41,9 @@ class NoGoods {
   explicit NoGoods(std::size_t steps) : m_countAt(steps, 0) {}
   /// `explanation` has at least one fact.
   void add(const Explanation& explanation);
-  /// A no-good that holds now that `step` has placed `writes` as the memo says, all earlier steps being placed;
+  /// A no-good that holds now that `step` has placed `writes` as the assignment says, all earlier steps being placed;
   /// nullptr: none. Good until the next `add`.
-  const Entry* broken(std::uint32_t step, const Memo& memo, std::span<const ValueId> writes) const;
+  const Entry* broken(std::uint32_t step, const Assignment& assignment, std::span<const ValueId> writes) const;
   std::span<const Fact> facts(const Entry& entry) const { return {m_facts.data() + entry.firstFact, entry.factCount}; }
   std::span<const Demand> demands(const Entry& entry) const {
     return {m_demands.data() + entry.firstDemand, entry.demandCount};

@@ -1,20 +1,21 @@
 #pragma once
 /// What engines share beside their way through the candidates: the report of a search, and what is made of its end.
 #include "base/progress.h"
-#include "solve/candidates/memo.h"
 #include "solve/problem/problem.h"
 #include "solve/problem/solve_result.h"
+#include "solve/search/assignment.h"
 #include "solve/trace/events.h"
 
 namespace cleave::solve {
 
-/// The solution in which every step has taken the choice that `choiceAt` names; values lie as the memo has them.
+/// The solution in which every step has taken the choice that `choiceAt` names; values lie as the assignment has them.
 template <class ChoiceAt>
-Solution solutionOf(const Problem& problem, const Variables& variables, const Memo& memo, const ChoiceAt& choiceAt) {
+Solution solutionOf(const Problem& problem, const Variables& variables, const Assignment& assignment,
+                    const ChoiceAt& choiceAt) {
   const Graph& graph = *problem.graph;
   Solution solution;
   solution.placements.reserve(graph.values.size());
-  for (ValueId v : idRange<ValueId>(graph.values.size())) solution.placements.push_back(memo.placementOf(v));
+  for (ValueId v : idRange<ValueId>(graph.values.size())) solution.placements.push_back(assignment.placementOf(v));
   solution.strategies.resize(graph.nodes.size());
   for (std::uint32_t step = 0; step < variables.steps().size(); ++step) {
     const Choice& choice = choiceAt(step);
@@ -85,9 +86,9 @@ class ConflictCounter {
  public:
   void add(ConflictId id);
   /// All of them, most often first.
-  std::vector<ConflictRecord> records(const Memo& memo) const;
+  std::vector<ConflictRecord> records(const Assignment& assignment) const;
   /// The first of these: SolveResult::causes.
-  std::vector<ConflictRecord> causes(const Memo& memo) const;
+  std::vector<ConflictRecord> causes(const Assignment& assignment) const;
 
  private:
   std::vector<std::uint64_t> m_counts;  ///< by ConflictId

@@ -10,7 +10,7 @@ inline std::string wrongNodes(const solve::Problem& problem, const solve::Core& 
   const Progress progress;
   solve::Work work(solve::kDefaultWork, progress);
   const solve::Variables variables(problem);
-  solve::Domains domains(problem, work);
+  solve::Domains domains(problem, std::make_shared<solve::CandidateTable>(), work);
   solve::Relaxation relaxation(problem, variables, domains, work);
   std::vector<bool> kept(problem.graph->nodes.size(), false);
   std::vector<graph::NodeId> named;

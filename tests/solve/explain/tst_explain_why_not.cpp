@@ -1,3 +1,4 @@
+#include "solve/candidates/domains.h"
 #include "solve/explain/explain.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
@@ -294,6 +295,9 @@ class TestExplainWhyNot : public QObject {
       test::RandomGraph generator(seed);
       const auto problem = test::problemOf(generator.build(7), 2);
       const Graph& graph = *problem->graph;
+      const Progress progress;
+      Work work(kDefaultWork, progress);
+      Domains domains(*problem, std::make_shared<CandidateTable>(), work);
       for (ValueId v : idRange<ValueId>(graph.values.size())) {
         for (int dim = 0; dim < static_cast<int>(graph.shapeOf(v).size()); ++dim) {
           const Placement wanted = Placement::split(dim);
@@ -305,6 +309,7 @@ class TestExplainWhyNot : public QObject {
               fmt::format("seed {}: {}={}\n{}", seed, graph.value(v).name, wanted.text(), textOf(answer));
           const bool saysPossible = answer.answer == WhyNotAnswer::IsSo || answer.answer == WhyNotAnswer::Possible;
           QVERIFY2(isPossible == saysPossible, where.c_str());
+          QVERIFY2(domains.has(v, wanted) == (answer.answer != WhyNotAnswer::Impossible), where.c_str());
           QVERIFY2(!answer.sentences.empty(), where.c_str());
           if (!saysPossible) QVERIFY2(!answer.core.constraints.empty(), where.c_str());
           impossible += answer.answer == WhyNotAnswer::Impossible;
@@ -323,6 +328,10 @@ class TestExplainWhyNot : public QObject {
         std::make_shared<Problem>(*test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 8));
     problem->context.menu = rules::Menu::Full;
     const Graph& graph = *problem->graph;
+    const Progress progress;
+    Work work(kDefaultWork, progress);
+    Domains domains(*problem, std::make_shared<CandidateTable>(), work);
+    QVERIFY(domains.isComplete());
     int impossible = 0, possible = 0;
     for (ValueId v : idRange<ValueId>(graph.values.size())) {
       const int rank = static_cast<int>(graph.shapeOf(v).size());
@@ -336,6 +345,7 @@ class TestExplainWhyNot : public QObject {
           const bool saysPossible = answer.answer == WhyNotAnswer::IsSo || answer.answer == WhyNotAnswer::Possible;
           QVERIFY2(isPossible == saysPossible,
                    fmt::format("{}={}\n{}", graph.value(v).name, wanted.text(), textOf(answer)).c_str());
+          QVERIFY2(domains.has(v, wanted) == (answer.answer != WhyNotAnswer::Impossible), textOf(answer).c_str());
           impossible += answer.answer == WhyNotAnswer::Impossible;
           possible += answer.answer == WhyNotAnswer::Possible;
         }

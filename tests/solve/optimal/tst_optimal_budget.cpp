@@ -13,8 +13,8 @@ namespace {
 /// The order in which the engine takes the steps of a problem.
 std::vector<NodeId> orderOf(const Problem& problem) {
   const optimal::Context context(problem);
-  optimal::StepTable table;
-  return optimal::layoutOf(context.source(), table).order;
+  optimal::PricedTable table(std::make_shared<CandidateTable>());
+  return optimal::layoutOf(context.pricing(), table).order;
 }
 
 bool sameChoice(const Choice& a, const Choice& b) {

@@ -1,7 +1,7 @@
 /// What the optimal engine shares, between equal places and between solves, changes no answer.
 #include "solve/checker.h"
-#include "solve/optimal/cached_tables.h"
 #include "solve/optimal/eliminated.h"
+#include "solve/optimal/tables.h"
 #include "tests/support/optimal_support.h"
 
 using namespace cleave;
@@ -18,11 +18,11 @@ struct Unfolded {
 };
 Unfolded unfolded(const Problem& problem, bool isShared) {
   const auto context = std::make_shared<const optimal::Context>(problem);
-  optimal::StepTable table;
+  optimal::PricedTable table(std::make_shared<CandidateTable>());
   optimal::LevelStore store;
   store.isShared = isShared;
   optimal::Elimination elimination;
-  const auto outcome = optimal::unfold(context->source(), table, store, {}, elimination);
+  const auto outcome = optimal::unfold(context->pricing(), table, store, {}, elimination);
   if (outcome != optimal::Unfolding::Done) qFatal("no plan");
   auto optimum = std::make_unique<optimal::Eliminated>(context, std::move(elimination));
   const optimal::Found& found = optimum->find({});

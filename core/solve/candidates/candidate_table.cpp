@@ -1,0 +1,162 @@
+#include "solve/candidates/candidate_table.h"
+
+#include "solve/problem/structure.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace cleave::solve {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+/// The full menu shapes a layer's strategies by what comes behind it, which is no part of its structure.
+std::vector<rules::StrategyOption> strategiesOf(const Asking& asking, NodeId node) {
+  const auto& layer = asking.variables.layer(node);
+  if (!layer || asking.problem.context.menu != rules::Menu::Full) return {};
+  return rules::layerOptions(*asking.problem.graph, node, *layer, asking.problem.context).offered;
+}
+
+bool areEqual(const std::vector<rules::StrategyOption>& a, const std::vector<rules::StrategyOption>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.strategy == y.strategy && x.input == y.input && x.weight == y.weight && x.bias == y.bias &&
+           x.result == y.result && x.down == y.down && x.before == y.before && x.after == y.after &&
+           x.reason == y.reason;
+  });
+}
+
+/// Demands by their place among the step's pins: what they are called in another problem that has the same.
+std::vector<std::uint32_t> localDemands(const Asking& asking, NodeId node, const std::vector<Demand>& demands) {
+  std::vector<std::uint32_t> local;
+  const auto pins = asking.variables.pins(node);
+  for (const Demand& demand : demands) {
+    const auto place = std::find(pins.begin(), pins.end(), demand.index) - pins.begin();
+    local.push_back(demand.isRule ? CandidateRow::kRule : static_cast<std::uint32_t>(place));
+  }
+  return local;
+}
+
+std::uint32_t lastCulprit(std::span<const Read> reads, const std::vector<ValueId>& culprits) {
+  if (reads.empty()) return 0;
+  auto last = static_cast<std::uint32_t>(reads.size() - 1);
+  if (culprits.empty()) return last;
+  // Every read of a culprit counts: a step of the same class may read another value there.
+  while (last > 0 && std::find(culprits.begin(), culprits.end(), reads[last].value) == culprits.end()) --last;
+  return last;
+}
+
+}  // namespace
+
+CandidateTable::CandidateTable() { intern(Placement()); }
+
+PlacementId CandidateTable::intern(const Placement& placement) {
+  const auto [found, isNew] = m_placementIds.try_emplace(placement, static_cast<PlacementId>(m_placements.size()));
+  if (isNew) {
+    m_placements.push_back(placement);
+    m_texts.push_back(placement.text());
+  }
+  return found->second;
+}
+
+std::vector<Placement> CandidateTable::placementsOf(std::span<const PlacementId> ids) const {
+  std::vector<Placement> placements;
+  placements.reserve(ids.size());
+  for (const PlacementId id : ids) placements.push_back(m_placements[id]);
+  return placements;
+}
+
+std::uint32_t CandidateTable::structureOf(const Asking& asking, NodeId node) {
+  const Graph& graph = *asking.problem.graph;
+  if (m_structureOf.empty()) m_structureOf.assign(graph.nodes.size(), kNone);
+  std::uint32_t& known = m_structureOf[node.index()];
+  if (known != kNone) return known;
+  auto strategies = strategiesOf(asking, node);
+  auto& bucket = m_structures[structureHash(graph, asking.variables, node)];
+  const auto equal = std::find_if(bucket.begin(), bucket.end(), [&](const Structure& s) {
+    return areEqual(s.strategies, strategies) && sameStructure(graph, asking.variables, s.node, node);
+  });
+  if (equal != bucket.end()) return known = equal->index;
+  known = static_cast<std::uint32_t>(m_plainClassOf.size());
+  m_plainClassOf.push_back(kNone);
+  bucket.push_back({node, std::move(strategies), known});
+  return known;
+}
+
+void CandidateTable::addPins(const Asking& asking, NodeId node) {
+  const auto writes = asking.variables.writes(node);
+  for (const std::uint32_t index : asking.variables.pins(node)) {
+    const auto id = static_cast<std::uint32_t>(m_pinIds.size());
+    m_key.push_back(m_pinIds.try_emplace(asking.problem.pins[index].text, id).first->second);
+    const auto& targets = asking.variables.pinTargets(index).values;
+    for (const ValueId value : writes) {
+      m_key.push_back(value.isValid() && std::binary_search(targets.begin(), targets.end(), value));
+    }
+  }
+}
+
+std::uint32_t CandidateTable::classOf(const Asking& asking, NodeId node) {
+  const Variables& variables = asking.variables;
+  const std::uint32_t structure = structureOf(asking, node);
+  const bool isPlain = variables.pins(node).empty() && !variables.ruleOff(node) && !variables.redistributes(node);
+  if (isPlain) {
+    std::uint32_t& known = m_plainClassOf[structure];
+    if (known == kNone) known = m_classCount++;
+    return known;
+  }
+  m_key.assign({structure, variables.ruleOff(node).has_value()});
+  for (const ValueId value : variables.writes(node)) {
+    m_key.push_back(!value.isValid() ? 2u : variables.isRedistributable(value) ? 1u : 0u);
+  }
+  addPins(asking, node);
+  const auto [known, isNew] = m_classes.try_emplace(m_key, m_classCount);
+  if (isNew) ++m_classCount;
+  return known->second;
+}
+
+const std::shared_ptr<const CandidateRow>& CandidateTable::row(const Asking& asking, NodeId node,
+                                                               std::uint32_t classIndex,
+                                                               std::span<const PlacementId> operands) {
+  m_key.assign(operands.begin(), operands.end());
+  m_key.push_back(classIndex);
+  if (const auto known = m_rows.find(m_key); known != m_rows.end()) return known->second;
+  Words key = m_key;
+  Candidates found = candidatesOf(asking.problem, asking.variables, node, placementsOf(operands));
+  auto row = std::make_shared<CandidateRow>();
+  row->index = m_rowCount++;
+  row->operands.assign(operands.begin(), operands.end());
+  row->demands = localDemands(asking, node, found.demands);
+  row->decider = found.decider;
+  row->width = static_cast<std::uint32_t>(asking.variables.writes(node).size());
+  for (const Choice& choice : found.open) {
+    forEachPlacement(choice, [&](const Placement& placement) { row->writes.push_back(intern(placement)); });
+  }
+  m_memoryBytes += sizeof(CandidateRow) + found.open.size() * (sizeof(Choice) + 200) + 2 * key.size() * sizeof(key[0]);
+  if (found.open.empty()) {
+    row->lastCulprit = lastCulprit(asking.variables.reads(node), found.conflict.culprits);
+    m_conflicts.emplace(std::uint64_t{row->index} << 32 | node.raw(), kept(asking, node, std::move(found)));
+  }
+  row->open = std::move(found.open);
+  return m_rows.emplace(std::move(key), std::move(row)).first->second;
+}
+
+CandidateConflict CandidateTable::kept(const Asking& asking, NodeId node, Candidates&& none) const {
+  return {std::move(none.conflict), none.isFixed, localDemands(asking, node, none.demands),
+          std::move(none.furtherCulprits)};
+}
+
+const CandidateConflict& CandidateTable::conflict(const Asking& asking, NodeId node, const CandidateRow& row) {
+  const std::uint64_t key = std::uint64_t{row.index} << 32 | node.raw();
+  if (const auto known = m_conflicts.find(key); known != m_conflicts.end()) return known->second;
+  Candidates none = candidatesOf(asking.problem, asking.variables, node, placementsOf(row.operands));
+  CLEAVE_CHECK(none.open.empty(), "equal steps have equal candidates: {}",
+               asking.problem.graph->value(asking.problem.graph->node(node).results[0]).name);
+  m_memoryBytes += sizeof(CandidateConflict) + none.conflict.reason.size() + 64;
+  return m_conflicts.emplace(key, kept(asking, node, std::move(none))).first->second;
+}
+
+Demand CandidateTable::demandOf(const Asking& asking, NodeId node, std::uint32_t demand) {
+  if (demand == CandidateRow::kRule) return {.isRule = true, .index = *asking.variables.ruleOff(node)};
+  return {.isRule = false, .index = asking.variables.pins(node)[demand]};
+}
+
+}  // namespace cleave::solve
