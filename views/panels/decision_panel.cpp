@@ -106,7 +106,8 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
     refreshAnswer();
   });
   m_refresh = new RefreshTimer(this, [this] { refresh(); });
-  m_refresh->follow(debugger, {&Debugger::stepChanged, &Debugger::decisionChanged, &Debugger::breakpointsChanged});
+  m_refresh->follow(debugger, {&Debugger::stepChanged, &Debugger::decisionChanged, &Debugger::domainsChanged,
+                               &Debugger::breakpointsChanged});
   m_refresh->follow(answers, {&Answers::analysisChanged, &Answers::whyNotChanged});
   m_refresh->follow(selection, {&Selection::focusChanged}).follow(plans, {&Plans::planChanged});
   m_refresh->follow(settings, {&Settings::demandsChanged}).follow(opened, {&OpenedModel::changed});

@@ -227,6 +227,36 @@ QString choiceSections(const DecisionSources& from, const TextColors& colors) {
   return html;
 }
 
+/// What each result can still be here, and what took the rest away.
+QString domainSections(const DecisionSources& from, const TextColors& colors) {
+  constexpr std::size_t kMostShown = 24;
+  const graph::Graph& graph = *from.opened.graph();
+  const auto found = from.debugger.domains();
+  if (!found || found->node != from.selection.focus().node) return {};
+  QString html;
+  for (const solve::LiveDomain& domain : found->domains) {
+    const QString what = found->domains.size() == 1
+                             ? QObject::tr("Domain at this step")
+                             : QObject::tr("Domain of %1 at this step").arg(escaped(graph.value(domain.value).name));
+    QStringList open;
+    for (const rules::Placement& placement : domain.open) open << chip(placement, ranksOf(from));
+    const QString is = domain.isAssigned     ? QObject::tr("Placed: %1")
+                       : domain.open.empty() ? QObject::tr("Nothing is left: this is a dead end.")
+                                             : QObject::tr("Still possible: %1");
+    html += heading(what, colors) + QStringLiteral("<p>%1</p>").arg(open.isEmpty() ? is : is.arg(open.join(' ')));
+    QStringList rows;
+    for (const solve::GonePlacement& gone : domain.gone) {
+      if (rows.size() == static_cast<int>(kMostShown)) break;
+      rows << row({cell(chip(gone.placement, ranksOf(from))), cell(quiet(sentenceHtml(gone.why, graph), colors), 3)});
+    }
+    html += table(rows);
+    if (domain.gone.size() > kMostShown)
+      html += quiet(QObject::tr("… and %1 more").arg(domain.gone.size() - kMostShown), colors);
+    if (!domain.isComplete) html += quiet(QObject::tr("There are too many combinations to know all of it."), colors);
+  }
+  return html;
+}
+
 /// Placements that a value may be asked for: whole, and split on each dimension that divides.
 QStringList placementsFor(const graph::Shape& shape, int ranks, bool onlyDividing) {
   QStringList texts{QStringLiteral("R")};
@@ -311,7 +341,7 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
   if (decision && decision->node == focus.node)
     for (const solve::Sentence& sentence : decision->sentences)
       text.html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(sentence, graph));
-  text.html += choiceSections(from, colors);
+  text.html += choiceSections(from, colors) + domainSections(from, colors);
   if (const auto layer = graph::layerShape(graph, focus.node)) {
     LayerSections sections = layerSections(from, focus.node, *layer, colors);
     if (!sections.form.isEmpty()) text.title += QStringLiteral(" · ") + sections.form;

@@ -8,6 +8,7 @@ namespace cleave::views {
 namespace {
 constexpr int kGrowMs = 200;
 const QString kSeekTag = QStringLiteral("seek");
+const QString kDomainsTag = QStringLiteral("domains");
 
 class BreakpointsCommand : public QUndoCommand {
  public:
@@ -81,6 +82,7 @@ void Debugger::setTrace(std::shared_ptr<const solve::Trace> trace) {
   m_readerSlot.reset();
   m_state.reset();
   m_decision.reset();
+  m_domains.reset();
   m_wantedStep = 0;
   if (m_trace) {
     auto slot = std::make_shared<std::shared_ptr<TraceReader>>();
@@ -125,6 +127,7 @@ void Debugger::stepBy(std::int64_t delta) {
 
 void Debugger::post(Walk walk) {
   if (!m_trace) return;
+  m_reads.cancel(kDomainsTag);  // what they are of is being left
   // The decision is read with the step, so that no panel is behind another.
   m_reads.post(
       kSeekTag, {},
@@ -174,7 +177,10 @@ void Debugger::askForDecision() {
     if (std::exchange(m_decision, nullptr)) emit decisionChanged();
     return;
   }
-  if (m_decision && m_decision->node == m_lookedAt && m_decidedAt == m_state->step) return void(emit decisionChanged());
+  if (m_decision && m_decision->node == m_lookedAt && m_decidedAt == m_state->step) {
+    emit decisionChanged();
+    return askForDomains();
+  }
   m_reads.post(QStringLiteral("decision"), {},
                [this, slot = m_readerSlot, trace = m_trace, step = m_state->step,
                 node = m_lookedAt](const Progress&) -> Worker::Completion {
@@ -186,6 +192,31 @@ void Debugger::askForDecision() {
                    m_decision = decision;
                    m_decidedAt = step;
                    emit decisionChanged();
+                   askForDomains();
+                 };
+               });
+}
+
+std::shared_ptr<const DomainsAt> Debugger::domains() const {
+  const bool isOfNow = m_domains && m_state && m_domains->step == m_state->step && m_domains->node == m_lookedAt;
+  return isOfNow ? m_domains : nullptr;
+}
+
+/// After the decision: they take longer, and whoever steps on does not wait for them.
+void Debugger::askForDomains() {
+  if (!m_trace || !m_state || !m_lookedAt.isValid() || domains()) return;
+  m_reads.post(kDomainsTag, {},
+               [this, slot = m_readerSlot, trace = m_trace, step = m_state->step,
+                node = m_lookedAt](const Progress& progress) -> Worker::Completion {
+                 TraceReader* reader = slot->get();
+                 if (!reader) return {};
+                 reader->cursor.seek(step);
+                 auto found = reader->domainsOf(node, progress);
+                 if (!found) return {};
+                 return [this, trace, found = std::move(found)] {
+                   if (trace != m_trace) return;
+                   m_domains = found;
+                   emit domainsChanged();
                  };
                });
 }

@@ -27,6 +27,9 @@ class Debugger : public QObject {
   const std::shared_ptr<const StepState>& state() const { return m_state; }
   /// About the node looked at, at the present step; null while it is being read, and without a trace.
   const std::shared_ptr<const solve::Decision>& decision() const { return m_decision; }
+  /// Live domains of the node looked at, at the present step; null while they are being worked out, and without a
+  /// trace.
+  std::shared_ptr<const DomainsAt> domains() const;
   std::optional<rules::Placement> placementOf(ValueId value) const;
   std::optional<rules::Strategy> strategyOf(NodeId node) const;
   /// The trace is still growing.
@@ -77,6 +80,7 @@ class Debugger : public QObject {
   void traceGrew();
   void stepChanged();
   void decisionChanged();
+  void domainsChanged();
   void breakpointsChanged();
   /// After stepChanged: what the step is about (invalid: nothing, or it is not to be looked at), and whether the way
   /// back leads over the place before.
@@ -89,6 +93,7 @@ class Debugger : public QObject {
   void postSeek(StepId step);
   void take(std::shared_ptr<const StepState> state, std::shared_ptr<const solve::Decision> decision);
   void askForDecision();
+  void askForDomains();
   void changeBreakpoints(std::vector<solve::Breakpoint> after, const QString& what);
 
   QUndoStack& m_undo;
@@ -97,7 +102,8 @@ class Debugger : public QObject {
   std::shared_ptr<const pipeline::Solved> m_solved;
   std::shared_ptr<const StepState> m_state;
   std::shared_ptr<const solve::Decision> m_decision;
-  StepId m_decidedAt = kNoStep;  ///< the step that m_decision is of
+  StepId m_decidedAt = kNoStep;                ///< the step that m_decision is of
+  std::shared_ptr<const DomainsAt> m_domains;  ///< of the newest answer, which may be of a step before
   NodeId m_lookedAt;
   std::shared_ptr<std::shared_ptr<TraceReader>> m_readerSlot;  ///< filled and used by requests on m_reads only
   StepId m_wantedStep = 0;

@@ -22,7 +22,8 @@ NodeId nodeToFollow(const StepState& state) {
   return node.isValid() && node.index() < state.assignedAt.size() ? node : NodeId();
 }
 
-TraceReader::TraceReader(std::shared_ptr<const solve::Trace> trace) : cursor(trace), problem(trace->problem()) {
+TraceReader::TraceReader(std::shared_ptr<const solve::Trace> trace)
+    : cursor(trace), problem(trace->problem()), m_domains(trace) {
   const graph::Graph& graph = *problem->graph;
   m_isLayer.resize(graph.nodes.size());
   for (const NodeId node : idRange<NodeId>(graph.nodes.size()))
@@ -102,6 +103,16 @@ std::optional<StepId> TraceReader::decisionBehind() const {
 
 std::shared_ptr<const solve::Decision> TraceReader::decisionAbout(NodeId node) const {
   return node.isValid() ? std::make_shared<const solve::Decision>(solve::decisionAt(cursor, node)) : nullptr;
+}
+
+std::shared_ptr<const DomainsAt> TraceReader::domainsOf(NodeId node, const Progress& progress) {
+  if (!node.isValid()) return nullptr;
+  auto found = std::make_shared<DomainsAt>(DomainsAt{cursor.step(), node, {}});
+  for (const ValueId value : problem->graph->node(node).results) {
+    found->domains.push_back(m_domains.at(cursor, value, progress));
+    if (progress.cancelled()) return nullptr;
+  }
+  return found;
 }
 
 std::shared_ptr<const StepState> solutionState(const pipeline::Solved& solved) {

@@ -5,12 +5,20 @@
 
 #include "base/progress.h"
 #include "pipeline/pipeline.h"
+#include "solve/explain/live_domain.h"
 #include "views/session/step_state.h"
 
 namespace cleave::views {
 
 /// The node that a step is about; nothing at the search's end, which shows the whole solution.
 NodeId nodeToFollow(const StepState& state);
+
+/// The live domains of a node's results at one step.
+struct DomainsAt {
+  StepId step = 0;
+  NodeId node;
+  std::vector<solve::LiveDomain> domains;
+};
 
 struct TraceReader {
   explicit TraceReader(std::shared_ptr<const solve::Trace> trace);
@@ -21,12 +29,15 @@ struct TraceReader {
   /// At a conflict: the newest of the decisions it names. Elsewhere: the decision before.
   std::optional<StepId> decisionBehind() const;
   std::shared_ptr<const solve::Decision> decisionAbout(NodeId node) const;  ///< null for an invalid node
+  /// Of the results of a node, at the cursor; null for an invalid node, and when it was cancelled.
+  std::shared_ptr<const DomainsAt> domainsOf(NodeId node, const Progress& progress);
 
   solve::Cursor cursor;
   std::shared_ptr<const solve::Problem> problem;
 
  private:
   bool isDecision(const solve::Event& event) const;
+  solve::LiveDomains m_domains;
   std::vector<bool> m_isLayer;  ///< by NodeId
 };
 

@@ -70,6 +70,7 @@ class TestExplainPanels : public QObject {
   void remediesShowBeforeAndAfter();
   void decisionPanelAsksAndPins();
   void aPinForAllLayersLikeIt();
+  void domainsFollowTheStep();
   void linksMoveTheFocus();
   void conflictCardExplainsNoSolution();
   void longNamesDoNotWidenThePanel();
@@ -278,6 +279,47 @@ void TestExplainPanels::aPinForAllLayersLikeIt() {
     QVERIFY(layer.strategy == rules::Strategy::Column);
   }
   QVERIFY(pinned > 1);
+}
+
+/// At the beginning a layer's result has several placements left; the step that takes one away is named beside it, and
+/// its link leads to the first moment without it.
+void TestExplainPanels::domainsFollowTheStep() {
+  Session session;
+  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
+                      session.answers(), session.notices());
+  panel.resize(320, 700);
+  panel.show();
+  openLlama(session);
+  const NodeId layer = layerNamed(session, "layers.1.mlp.down_proj");
+  const ValueId result = session.opened().graph()->node(layer).results.front();
+  session.selection().focusNode(layer);
+  Debugger& debugger = session.debugger();
+  const auto domainAt = [&](StepId step) {
+    debugger.visit(step);
+    const bool isRead = QTest::qWaitFor(
+        [&] { return debugger.state()->step == step && debugger.domains() && debugger.domains()->step == step; },
+        kPatience);
+    return isRead ? debugger.domains()->domains.at(0) : solve::LiveDomain{};
+  };
+  const solve::LiveDomain before = domainAt(0);
+  QCOMPARE(before.value, result);
+  QVERIFY(!before.isAssigned && before.open.size() > 1);
+  QTRY_VERIFY(visibleText(panel).contains(QStringLiteral("Still possible")));
+  const solve::LiveDomain after = domainAt(debugger.stepCount());
+  QVERIFY(after.isAssigned);
+  QCOMPARE(after.open.size(), std::size_t{1});
+  QTRY_VERIFY(visibleText(panel).contains(QStringLiteral("Placed:")));
+  const auto gone = std::find_if(after.gone.begin(), after.gone.end(), [](const solve::GonePlacement& g) {
+    return g.by == solve::RemovedBy::Step;
+  });
+  QVERIFY(gone != after.gone.end());
+  QVERIFY(visibleText(panel).contains(QStringLiteral(" took ")));
+  QVERIFY(panel.findChild<QTextBrowser*>()->toHtml().contains(hrefOf(StepTarget{*gone->at})));
+  const auto has = [&](const solve::LiveDomain& domain) {
+    return std::find(domain.open.begin(), domain.open.end(), gone->placement) != domain.open.end();
+  };
+  QVERIFY(has(domainAt(*gone->at - 1)));
+  QVERIFY(!has(domainAt(*gone->at)));
 }
 
 void TestExplainPanels::linksMoveTheFocus() {

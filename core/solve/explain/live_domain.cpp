@@ -1,0 +1,297 @@
+#include "solve/explain/live_domain.h"
+
+#include "solve/candidates/domains.h"
+#include "solve/explain/impossible.h"
+#include "solve/explain/sentences.h"
+#include "solve/problem/wording.h"
+
+#include <algorithm>
+#include <map>
+
+namespace cleave::solve {
+namespace {
+
+constexpr std::uint32_t kUndecided = Reach::kUndecided;
+constexpr std::size_t kMostOperands = 3;       ///< that a reason names
+constexpr std::size_t kMostPlacements = 4;     ///< of each
+constexpr std::size_t kMostDemandsTried = 16;  ///< one by one
+
+/// What is assigned at the cursor.
+class Assigned {
+ public:
+  Assigned(const Cursor& cursor, CandidateTable& table)
+      : m_variables(cursor.trace().variables()), m_graph(*cursor.trace().problem()->graph) {
+    for (const NodeId node : m_variables.steps()) {
+      if (!cursor.choiceOf(node)) break;
+      ++m_count;
+    }
+    m_now.assign(m_graph.values.size(), kUndecided);
+    for (std::size_t i = 0; i < m_count; ++i) {
+      for (const ValueId v : m_variables.writes(m_variables.steps()[i])) {
+        if (const auto placement = v.isValid() ? cursor.placementOf(v) : std::nullopt)
+          m_now[v.index()] = table.intern(*placement);
+      }
+    }
+  }
+
+  std::size_t count() const { return m_count; }
+  bool has(ValueId value) const { return m_now[value.index()] != kUndecided; }
+  NodeId step(std::size_t index) const { return m_variables.steps()[index]; }
+  /// Of the first `count` steps.
+  Words upTo(std::size_t count) const {
+    Words decided(m_now.size(), kUndecided);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const ValueId v : m_variables.writes(step(i))) {
+        if (v.isValid()) decided[v.index()] = m_now[v.index()];
+      }
+    }
+    return decided;
+  }
+
+ private:
+  const Variables& m_variables;
+  const Graph& m_graph;
+  std::size_t m_count = 0;
+  Words m_now;  ///< by ValueId
+};
+
+}  // namespace
+
+struct LiveDomains::Tables {
+  Tables(const Trace& trace, Work& work)
+      : problem(*trace.problem()),
+        variables(trace.variables()),
+        domains(problem, std::make_shared<CandidateTable>(), work),
+        reach({problem, variables}, domains.table()) {}
+
+  const Problem& problem;
+  const Variables& variables;
+  Domains domains;
+  Reach reach;  ///< under the problem's demands
+};
+
+namespace {
+
+/// Answers about one value at one moment.
+class Narrowing {
+ public:
+  Narrowing(const Cursor& cursor, const Problem& problem, const Variables& variables, Domains& domains, Reach& reach,
+            ValueId value, Work& work)
+      : m_cursor(cursor),
+        m_trace(cursor.trace()),
+        m_problem(problem),
+        m_variables(variables),
+        m_domains(domains),
+        m_table(domains.table()),
+        m_reach(reach),
+        m_work(work),
+        m_assigned(cursor, m_table),
+        m_value(value),
+        m_decider(variables.decider(problem.graph->value(value).producer)) {
+    m_domain.value = value;
+    m_domain.isAssigned = m_assigned.has(value);
+  }
+
+  LiveDomain run() {
+    const Words live = possibleAfter(m_assigned.count());
+    for (const PlacementId id : live) m_domain.open.push_back(m_table.placement(id));
+    findTries();
+    for (const PlacementId id : universe()) {
+      if (std::find(live.begin(), live.end(), id) != live.end()) continue;
+      if (m_work.isOver()) m_domain.isComplete = false;
+      if (!m_domain.isComplete) break;
+      if (auto gone = whyGone(id)) m_domain.gone.push_back(*std::move(gone));
+    }
+    return std::move(m_domain);
+  }
+
+ private:
+  const Graph& graph() const { return *m_problem.graph; }
+
+  /// What the value can be once the first `count` steps are as they are.
+  const Words& possibleAfter(std::size_t count) {
+    const auto [known, isNew] = m_possible.try_emplace(count);
+    if (isNew) {
+      m_reach.followTo(m_value, m_work, m_assigned.upTo(count));
+      m_domain.isComplete = m_domain.isComplete && m_reach.isComplete(m_value);
+      known->second = m_reach.of(m_value);
+    }
+    return known->second;
+  }
+  bool isPossibleAfter(std::size_t count, PlacementId id) {
+    const Words& possible = possibleAfter(count);
+    return std::find(possible.begin(), possible.end(), id) != possible.end();
+  }
+
+  /// All that may be asked about: R, every even split, what the layers beside the value know, and the domain.
+  Words universe() {
+    Words all{kReplicated};
+    const auto add = [&](PlacementId id) {
+      if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
+    };
+    for (int dim = 0; dim < static_cast<int>(graph().shapeOf(m_value).size()); ++dim)
+      add(m_table.intern(Placement::split(dim)));
+    for (const PlacementId id : Words(m_domains.widened(m_value))) add(id);
+    return all;
+  }
+
+  std::optional<GonePlacement> whyGone(PlacementId id) {
+    GonePlacement gone{.placement = m_table.placement(id)};
+    const Words& domain = m_domains.of(m_value);
+    if (std::find(domain.begin(), domain.end(), id) == domain.end()) {
+      if (!m_domains.isComplete(m_value)) return std::nullopt;
+      gone.why = whyNever(gone.placement);
+      return gone;
+    }
+    if (!isPossibleAfter(0, id)) {
+      gone.by = RemovedBy::Demand;
+      gone.why = SentenceBuilder(graph(), m_variables).text(whichDemand(id)).finish();
+      return gone;
+    }
+    if (tellTried(gone)) return gone;
+    std::size_t possible = 0, impossible = m_assigned.count();  // after so many steps
+    while (impossible - possible > 1) {
+      const std::size_t middle = possible + (impossible - possible) / 2;
+      (isPossibleAfter(middle, id) ? possible : impossible) = middle;
+      if (m_work.isOver()) return std::nullopt;
+    }
+    tellStep(gone, possible);
+    return gone;
+  }
+
+  Sentence whyNever(const Placement& placement) {
+    SentenceBuilder sentence(graph(), m_variables);
+    if (const auto never = whyImpossible(m_problem, m_variables, m_domains, m_work, m_value, placement))
+      return sentence.text(never->text).finish();
+    // Its own step has a form for it, but what that needs of the operands none of them can give.
+    sentence.text("No strategy and no rule before ").node(m_decider).text(" gives what that needs: ");
+    return operandsAfter(sentence, m_domains).text(".").finish();
+  }
+
+  /// "`a` can be R or S(1), `b` can be R": what is possible of each operand; `from` says what that is.
+  template <class Possible>
+  SentenceBuilder& operandsAfter(SentenceBuilder& sentence, const Possible& from) {
+    std::vector<ValueId> named;
+    for (const Read& read : m_variables.reads(m_decider)) {
+      if (std::find(named.begin(), named.end(), read.value) != named.end()) continue;
+      if (named.size() == kMostOperands) {
+        sentence.text(" and more");
+        break;
+      }
+      if (!named.empty()) sentence.text(", ");
+      named.push_back(read.value);
+      std::vector<std::string> texts;
+      for (const PlacementId id : from.of(read.value)) texts.push_back(m_table.placement(id).text());
+      if (texts.size() > kMostPlacements) {
+        const std::size_t more = texts.size() - kMostPlacements;
+        texts.resize(kMostPlacements);
+        texts.push_back(fmt::format("{} others", more));
+      }
+      sentence.value(read.value).text(texts.empty() ? " nothing" : " can be " + joined(texts, "or"));
+    }
+    return sentence;
+  }
+
+  std::string whichDemand(PlacementId id) {
+    const std::size_t pins = m_problem.pins.size(), all = pins + m_problem.rulesOff.size();
+    for (std::size_t i = 0; i < all && all <= kMostDemandsTried; ++i) {
+      Problem alone = m_problem;
+      alone.pins.clear();
+      alone.rulesOff.clear();
+      i < pins ? alone.pins.push_back(m_problem.pins[i]) : alone.rulesOff.push_back(m_problem.rulesOff[i - pins]);
+      const Variables variables(alone);
+      Reach reach({alone, variables}, m_table);
+      reach.followTo(m_value, m_work);
+      if (!reach.isComplete(m_value) || reach.has(m_value, id)) continue;
+      return i < pins ? fmt::format("Your demand {} removes it.", ticked(m_problem.pins[i].text))
+                      : fmt::format("That you switched the rule of {} off removes it.",
+                                    ticked(m_problem.rulesOff[i - pins]));
+    }
+    return "What you demand removes it, several demands together.";
+  }
+
+  void findTries() {
+    for (const PastTry& past : pastTries(m_cursor, m_decider)) {
+      if (past.conflictIndex) m_tries.push_back(past);
+    }
+  }
+
+  /// The value's own step has tried it since the search arrived there.
+  bool tellTried(GonePlacement& gone) {
+    for (const PastTry& past : m_tries) {
+      Event event;
+      if (m_trace.read(past.index, {&event, 1}) != 1) continue;
+      if (placedBy(m_trace.choice(ChoiceId(event.detail))) != gone.placement) continue;
+      gone.by = RemovedBy::Conflict;
+      gone.node = m_decider;
+      gone.at = past.index + 1;
+      SentenceBuilder sentence(graph(), m_variables);
+      sentence.text("Tried at ").step(past.index + 1).text(" and failed at ").step(*past.conflictIndex + 1);
+      gone.why = sentence.text(".").finish();
+      return true;
+    }
+    return false;
+  }
+
+  std::optional<Placement> placedBy(const Choice& choice) const {
+    const auto writes = m_variables.writes(m_decider);
+    const auto placed = placementsOf(choice);
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (writes[i] == m_value) return placed[i];
+    }
+    return std::nullopt;
+  }
+
+  /// Possible after `count` steps and no more after the next.
+  void tellStep(GonePlacement& gone, std::size_t count) {
+    gone.by = RemovedBy::Step;
+    gone.node = m_assigned.step(count);
+    if (const auto index = m_cursor.assignedAt(gone.node)) gone.at = *index + 1;
+    SentenceBuilder sentence(graph(), m_variables);
+    sentence.node(gone.node).text(" took ");
+    const auto choice = m_cursor.choiceOf(gone.node);
+    sentence.text(choice ? nameOf(m_trace.choice(*choice), m_problem.context.worldSize) : "its choice");
+    if (gone.at) sentence.text(" at ").step(*gone.at);
+    if (gone.node != m_decider) {
+      m_reach.followTo(m_value, m_work, m_assigned.upTo(count + 1));
+      sentence.text("; of the inputs of ").node(m_decider).text(", ");
+      operandsAfter(sentence, m_reach);
+      sentence.text(" then");
+    }
+    gone.why = sentence.text(".").finish();
+  }
+
+  const Cursor& m_cursor;
+  const Trace& m_trace;
+  const Problem& m_problem;
+  const Variables& m_variables;
+  Domains& m_domains;
+  CandidateTable& m_table;
+  Reach& m_reach;
+  Work& m_work;
+  const Assigned m_assigned;
+  const ValueId m_value;
+  const NodeId m_decider;
+  std::map<std::size_t, Words> m_possible;  ///< possibleAfter
+  std::vector<PastTry> m_tries;             ///< of the value's step, that failed
+  LiveDomain m_domain;
+};
+
+}  // namespace
+
+LiveDomains::LiveDomains(std::shared_ptr<const Trace> trace) : m_trace(std::move(trace)) {}
+LiveDomains::~LiveDomains() = default;
+
+LiveDomain LiveDomains::at(const Cursor& cursor, ValueId value, const Progress& progress) {
+  Work work(kDefaultWork, progress);
+  if (value.index() >= m_trace->problem()->graph->values.size()) return {};
+  if (!m_tables) {
+    m_tables = std::make_unique<Tables>(*m_trace, work);
+    if (!m_tables->domains.isComplete() && progress.cancelled()) m_tables.reset();
+    if (!m_tables) return {.value = value, .isComplete = false};
+  }
+  return Narrowing(cursor, m_tables->problem, m_tables->variables, m_tables->domains, m_tables->reach, value, work)
+      .run();
+}
+
+}  // namespace cleave::solve
