@@ -309,9 +309,8 @@ void TestExplainPanels::domainsFollowTheStep() {
   QVERIFY(after.isAssigned);
   QCOMPARE(after.open.size(), std::size_t{1});
   QTRY_VERIFY(visibleText(panel).contains(QStringLiteral("Placed:")));
-  const auto gone = std::find_if(after.gone.begin(), after.gone.end(), [](const solve::GonePlacement& g) {
-    return g.by == solve::RemovedBy::Step;
-  });
+  const auto gone = std::find_if(after.gone.begin(), after.gone.end(),
+                                 [](const solve::GonePlacement& g) { return g.by == solve::RemovedBy::Step; });
   QVERIFY(gone != after.gone.end());
   QVERIFY(visibleText(panel).contains(QStringLiteral(" took ")));
   QVERIFY(panel.findChild<QTextBrowser*>()->toHtml().contains(hrefOf(StepTarget{*gone->at})));
