@@ -204,31 +204,35 @@ DecisionText moduleText(const DecisionSources& from, ScopeId scope, const TextCo
 
 bool hasSolution(const DecisionSources& from) { return from.plans.solved() && from.plans.solved()->result.solution; }
 
-/// The chain and the costs in the plan, then the candidates at this step of the search.
-QString choiceSections(const DecisionSources& from, const TextColors& colors) {
+bool hasRegrets(const DecisionSources& from) {
+  const auto& analysis = from.answers.analysis();
+  return analysis && analysis->node == from.selection.focus().node && analysis->regrets && !analysis->regrets->empty();
+}
+
+QString planSections(const DecisionSources& from, const TextColors& colors) {
   const graph::Graph& graph = *from.opened.graph();
-  const NodeId node = from.selection.focus().node;
   QString html;
   const auto& analysis = from.answers.analysis();
-  const bool isAboutThis = analysis && analysis->node == node;
-  if (isAboutThis && !analysis->why.empty())
+  if (!analysis || analysis->node != from.selection.focus().node) return html;
+  if (!analysis->why.empty())
     html += heading(QObject::tr("Why, in the plan"), colors) + whyChain(analysis->why, graph, colors);
-  const bool hasRegrets = isAboutThis && analysis->regrets && !analysis->regrets->empty();
-  if (hasRegrets)
+  if (hasRegrets(from))
     html += heading(QObject::tr("Choices, and what the best plan with each costs more"), colors) +
             regretTable(*analysis->regrets, ranksOf(from), from.plans.solved()->options.cost.slackPercent, colors);
-  const auto& decision = from.debugger.decision();
-  if (decision && decision->node == node && !decision->candidates.empty()) {
-    QStringList rows;
-    for (const solve::CandidateFate& candidate : decision->candidates)
-      rows << candidateRow(candidate, hasSolution(from) && !hasRegrets, colors);
-    html += heading(QObject::tr("Candidates at this step, in order"), colors) + table(rows);
-  }
   return html;
 }
 
+QString candidateSection(const DecisionSources& from, const TextColors& colors) {
+  const auto& decision = from.debugger.decision();
+  if (!decision || decision->node != from.selection.focus().node || decision->candidates.empty()) return {};
+  QStringList rows;
+  for (const solve::CandidateFate& candidate : decision->candidates)
+    rows << candidateRow(candidate, hasSolution(from) && !hasRegrets(from), colors);
+  return heading(QObject::tr("Candidates at this step, in order"), colors) + table(rows);
+}
+
 /// What each result can still be here, and what took the rest away.
-QString domainSections(const DecisionSources& from, const TextColors& colors) {
+QString domainSection(const DecisionSources& from, const TextColors& colors) {
   constexpr std::size_t kMostShown = 24;
   const graph::Graph& graph = *from.opened.graph();
   const auto found = from.debugger.domains();
@@ -255,6 +259,15 @@ QString domainSections(const DecisionSources& from, const TextColors& colors) {
     if (!domain.isComplete) html += quiet(QObject::tr("There are too many combinations to know all of it."), colors);
   }
   return html;
+}
+
+/// What is of the plan and what is of the step: first what the user looks at.
+QString choiceSections(const DecisionSources& from, const TextColors& colors) {
+  const auto& state = from.debugger.state();
+  const bool isUnderWay = state && state->step < state->size;
+  const QString atStep = candidateSection(from, colors) + domainSection(from, colors);
+  const QString inPlan = planSections(from, colors);
+  return isUnderWay ? atStep + inPlan : inPlan + atStep;
 }
 
 /// Placements that a value may be asked for: whole, and split on each dimension that divides.
@@ -341,7 +354,7 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
   if (decision && decision->node == focus.node)
     for (const solve::Sentence& sentence : decision->sentences)
       text.html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(sentence, graph));
-  text.html += choiceSections(from, colors) + domainSections(from, colors);
+  text.html += choiceSections(from, colors);
   if (const auto layer = graph::layerShape(graph, focus.node)) {
     LayerSections sections = layerSections(from, focus.node, *layer, colors);
     if (!sections.form.isEmpty()) text.title += QStringLiteral(" · ") + sections.form;
