@@ -90,14 +90,14 @@ bool reachesLoss(const Graph& graph, ValueId value) {
   return false;
 }
 
-struct Piece {
+struct OutputPart {
   std::int64_t size = 0;
   ValueId value;
 };
 
 /// Pieces of the last dimension of `value` by their start, when slices or one split cover all of it; else empty.
-std::map<std::int64_t, Piece> piecesOf(const Graph& graph, ValueId value) {
-  std::map<std::int64_t, Piece> pieces;
+std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value) {
+  std::map<std::int64_t, OutputPart> pieces;
   const auto rank = static_cast<std::int64_t>(graph.shapeOf(value).size());
   const std::int64_t size = lastSize(graph, value);
   const auto isLast = [&](std::int64_t dim) { return dim == -1 || dim == rank - 1; };
@@ -126,7 +126,7 @@ std::map<std::int64_t, Piece> piecesOf(const Graph& graph, ValueId value) {
     if (start != end || piece.size <= 0) return {};
     end += piece.size;
   }
-  return end == size ? pieces : std::map<std::int64_t, Piece>();
+  return end == size ? pieces : std::map<std::int64_t, OutputPart>();
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kBlockEvents = 256;
-constexpr int kCachedBlocks = 64;
+constexpr int kPageEvents = 256;
+constexpr int kCachedPages = 64;
 constexpr int kMarkWidth = 4;
 
 QString kindText(solve::EventType type) {
@@ -31,12 +31,12 @@ QString kindText(solve::EventType type) {
 }
 }  // namespace
 
-EventLogModel::EventLogModel(QObject* parent) : QAbstractTableModel(parent), m_blocks(kCachedBlocks) {}
+EventLogModel::EventLogModel(QObject* parent) : QAbstractTableModel(parent), m_pages(kCachedPages) {}
 
 void EventLogModel::setTrace(std::shared_ptr<const solve::Trace> trace) {
   beginResetModel();
   m_trace = std::move(trace);
-  m_blocks.clear();
+  m_pages.clear();
   m_rows = m_trace ? static_cast<int>(std::min<solve::StepId>(m_trace->size(), std::numeric_limits<int>::max())) : 0;
   endResetModel();
 }
@@ -46,21 +46,21 @@ void EventLogModel::grow() {
   const int rows = static_cast<int>(std::min<solve::StepId>(m_trace->size(), std::numeric_limits<int>::max()));
   if (rows <= m_rows) return;
   beginInsertRows({}, m_rows, rows - 1);
-  m_blocks.remove(m_rows / kBlockEvents);  // it was cut short where the trace ended
+  m_pages.remove(m_rows / kPageEvents);  // it was cut short where the trace ended
   m_rows = rows;
   endInsertRows();
 }
 
 solve::Event EventLogModel::eventAt(int row) const {
-  const int number = row / kBlockEvents;
-  Block* block = m_blocks.object(number);
-  if (!block) {
-    block = new Block(kBlockEvents);
-    block->resize(m_trace->read(static_cast<solve::StepId>(number) * kBlockEvents, *block));
-    m_blocks.insert(number, block);
+  const int number = row / kPageEvents;
+  Page* page = m_pages.object(number);
+  if (!page) {
+    page = new Page(kPageEvents);
+    page->resize(m_trace->read(static_cast<solve::StepId>(number) * kPageEvents, *page));
+    m_pages.insert(number, page);
   }
-  const auto at = static_cast<std::size_t>(row % kBlockEvents);
-  return at < block->size() ? (*block)[at] : solve::Event{};
+  const auto at = static_cast<std::size_t>(row % kPageEvents);
+  return at < page->size() ? (*page)[at] : solve::Event{};
 }
 
 int EventLogModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : m_rows; }

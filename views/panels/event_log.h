@@ -28,10 +28,10 @@ class EventLogModel : public QAbstractTableModel {
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
-  using Block = std::vector<solve::Event>;
+  using Page = std::vector<solve::Event>;
   std::shared_ptr<const solve::Trace> m_trace;
   int m_rows = 0;
-  mutable QCache<int, Block> m_blocks;
+  mutable QCache<int, Page> m_pages;
 };
 
 class EventLogView : public QAbstractScrollArea {

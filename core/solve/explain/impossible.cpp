@@ -12,7 +12,7 @@ namespace {
 using rules::StrategyOption;
 
 /// One value and the placement that it is asked to have.
-struct Question {
+struct AskedPlacement {
   const Problem& problem;
   const Variables& variables;
   ValueId value;
@@ -43,14 +43,14 @@ std::vector<std::string> reasonsOf(const std::vector<rules::Refusal>& refused) {
   return reasons;
 }
 
-bool gives(const Question& question, NodeId layer, const StrategyOption& option) {
-  const auto& shape = *question.variables.layer(layer);
-  if (question.value == shape.weight) return option.weight == question.placement;
-  if (question.value == shape.bias) return option.bias == question.placement;
-  if (question.value == shape.down) return option.down == question.placement;
-  if (question.variables.isRedistributable(question.value))
-    return option.result == question.placement || option.result.isReplicated() || question.placement.isReplicated();
-  return option.result == question.placement;
+bool gives(const AskedPlacement& asked, NodeId layer, const StrategyOption& option) {
+  const auto& shape = *asked.variables.layer(layer);
+  if (asked.value == shape.weight) return option.weight == asked.placement;
+  if (asked.value == shape.bias) return option.bias == asked.placement;
+  if (asked.value == shape.down) return option.down == asked.placement;
+  if (asked.variables.isRedistributable(asked.value))
+    return option.result == asked.placement || option.result.isReplicated() || asked.placement.isReplicated();
+  return option.result == asked.placement;
 }
 
 /// Settings that have the form that is missed, and the problem under them.
@@ -76,55 +76,53 @@ std::optional<Wider> menuWith(const Problem& problem, const auto& has) {
   return isNarrow && isWhole ? with("the full menu and sequence parallelism", true, true) : std::nullopt;
 }
 
-std::optional<Impossible> layerCannot(const Question& question, NodeId layer) {
+std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer) {
   const auto givesIt = [&](const Problem& problem) {
-    const auto options = optionsOf(problem, question.variables, layer).offered;
-    return std::any_of(options.begin(), options.end(),
-                       [&](const StrategyOption& o) { return gives(question, layer, o); });
+    const auto options = optionsOf(problem, asked.variables, layer).offered;
+    return std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) { return gives(asked, layer, o); });
   };
-  if (givesIt(question.problem)) return std::nullopt;
-  const std::string own = ticked(graph::layerName(question.graph(), layer));
+  if (givesIt(asked.problem)) return std::nullopt;
+  const std::string own = ticked(graph::layerName(asked.graph(), layer));
   Impossible found{{.node = layer}, {}};
-  if (auto menu = menuWith(question.problem, givesIt)) {
+  if (auto menu = menuWith(asked.problem, givesIt)) {
     found.kind = ConstraintKind::Menu;
     found.text = fmt::format("{} cannot be {}: with {} its layer {} has a form for that, but that is not chosen here.",
-                             question.name(), question.wanted(), menu->name, own);
+                             asked.name(), asked.wanted(), menu->name, own);
     found.wider = std::move(menu->problem);
     return found;
   }
-  const auto reasons = reasonsOf(optionsOf(question.problem, question.variables, layer).refused);
+  const auto reasons = reasonsOf(optionsOf(asked.problem, asked.variables, layer).refused);
   found.kind = reasons.empty() ? ConstraintKind::Rule : ConstraintKind::Sizes;
   found.text =
-      fmt::format("{} cannot be {}: the layer {} can be {} here{}.", question.name(), question.wanted(), own,
-                  formsOf(question.problem, question.variables, layer),
+      fmt::format("{} cannot be {}: the layer {} can be {} here{}.", asked.name(), asked.wanted(), own,
+                  formsOf(asked.problem, asked.variables, layer),
                   reasons.empty() ? ", and none of these gives it that" : fmt::format("; {}", joined(reasons, "and")));
   return found;
 }
 
-/// What the rule says where the operands lie as the question asks of the result, as far as they can.
-std::string exampleOf(const Question& question, NodeId node) {
-  Problem free = question.problem;
+/// What the rule says where the operands are placed as the result is asked to be, as far as they can.
+std::string exampleOf(const AskedPlacement& asked, NodeId node) {
+  Problem free = asked.problem;
   free.pins.clear();
   free.rulesOff.clear();
   std::vector<Placement> placements;
-  for (ValueId v : graph::operandsOf(question.graph().node(node))) {
-    const bool isSource = question.graph().node(question.graph().value(v).producer).kind != graph::NodeKind::Call;
-    const bool fits =
-        question.placement.localShape(question.graph().shapeOf(v), question.problem.context.worldSize).has_value();
-    placements.push_back(fits && !isSource ? question.placement : Placement());
+  for (ValueId v : graph::operandsOf(asked.graph().node(node))) {
+    const bool isSource = asked.graph().node(asked.graph().value(v).producer).kind != graph::NodeKind::Call;
+    const bool fits = asked.placement.localShape(asked.graph().shapeOf(v), asked.problem.context.worldSize).has_value();
+    placements.push_back(fits && !isSource ? asked.placement : Placement());
   }
   const Candidates found = candidatesOf(free, Variables(free), node, placements);
   return found.open.empty() ? " " + found.conflict.reason : std::string();
 }
 
-std::optional<Impossible> operatorCannot(const Question& question, Domains& domains, Work& work, NodeId node) {
-  if (domains.gives(question.value, question.placement, work) != Answer::Fails) return std::nullopt;
+std::optional<Impossible> operatorCannot(const AskedPlacement& asked, Domains& domains, Work& work, NodeId node) {
+  if (domains.gives(asked.value, asked.placement, work) != Answer::Fails) return std::nullopt;
   return Impossible{
       {.kind = ConstraintKind::Rule,
        .node = node,
-       .value = question.value,
+       .value = asked.value,
        .text = fmt::format("{} cannot be {}: its operator gives that for no placement that its inputs can have.{}",
-                           question.name(), question.wanted(), exampleOf(question, node))},
+                           asked.name(), asked.wanted(), exampleOf(asked, node))},
       {}};
 }
 
@@ -141,20 +139,20 @@ std::string formsOf(const Problem& problem, const Variables& variables, NodeId l
 
 std::optional<Impossible> whyImpossible(const Problem& problem, const Variables& variables, Domains& domains,
                                         Work& work, ValueId value, const Placement& placement) {
-  const Question question{problem, variables, value, placement};
-  const std::string sizes = placement.whyNotDivisible(question.shape(), problem.context.worldSize);
+  const AskedPlacement asked{problem, variables, value, placement};
+  const std::string sizes = placement.whyNotDivisible(asked.shape(), problem.context.worldSize);
   const NodeId producer = problem.graph->value(value).producer;
   const NodeId decider = variables.decider(producer);
   if (!sizes.empty()) {
     return Impossible{{.kind = ConstraintKind::Sizes,
                        .node = decider,
-                       .text = fmt::format("{} {} cannot be {}: {}.", question.name(), graph::toText(question.shape()),
+                       .text = fmt::format("{} {} cannot be {}: {}.", asked.name(), graph::toText(asked.shape()),
                                            placement.text(), sizes)},
                       {}};
   }
-  if (variables.layer(decider)) return layerCannot(question, decider);
+  if (variables.layer(decider)) return layerCannot(asked, decider);
   if (problem.graph->node(producer).kind == graph::NodeKind::Call)
-    return operatorCannot(question, domains, work, producer);
+    return operatorCannot(asked, domains, work, producer);
   if (placement.isReplicated()) return std::nullopt;
   const std::string why = problem.graph->node(producer).kind == graph::NodeKind::Input
                               ? "an input is given whole to every rank"
@@ -164,7 +162,7 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   return Impossible{{.kind = ConstraintKind::Rule,
                      .node = producer,
                      .value = value,
-                     .text = fmt::format("{} cannot be split: {}.", question.name(), why)},
+                     .text = fmt::format("{} cannot be split: {}.", asked.name(), why)},
                     {}};
 }
 

@@ -164,7 +164,8 @@ class Narrowing {
     if (const auto never = whyImpossible(m_problem, m_variables, m_domains, m_work, m_value, placement))
       return sentence.text(never->text).finish();
     // Its own step has a form for it, but what that needs of the operands none of them can give.
-    sentence.text("No strategy and no rule before ").node(m_decider).text(" gives what that needs: ");
+    sentence.text("No strategy and no rule before ").node(m_decider);
+    sentence.text(fmt::format(" gives what {} needs: ", placement.text()));
     return operandsAfter(sentence, m_domains).text(".").finish();
   }
 

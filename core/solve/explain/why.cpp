@@ -24,9 +24,9 @@ std::string_view roleWord(Role role) {
 }
 
 /// Walks from a value back to the choice behind it, one link for each node on the way.
-class Chain {
+class WhyChain {
  public:
-  Chain(const Problem& problem, const Solution& solution)
+  WhyChain(const Problem& problem, const Solution& solution)
       : m_problem(problem), m_graph(*problem.graph), m_solution(solution), m_variables(problem) {}
 
   std::vector<WhyLink> from(ValueId value) {
@@ -350,7 +350,7 @@ std::vector<WhyLink> why(const Problem& problem, const Solution& solution, Value
   const Graph& graph = *problem.graph;
   const bool isKnown = value.index() < graph.values.size() && solution.placements.size() == graph.values.size() &&
                        solution.strategies.size() == graph.nodes.size();
-  return isKnown ? Chain(problem, solution).from(value) : std::vector<WhyLink>();
+  return isKnown ? WhyChain(problem, solution).from(value) : std::vector<WhyLink>();
 }
 
 }  // namespace cleave::solve

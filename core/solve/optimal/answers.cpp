@@ -113,13 +113,13 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
     } else {
       const Restriction restriction{*place, std::move(possibility.isTaken)};
       const Found fastest = fastestWithin(restriction, limits(), progress);
-      if (fastest.outcome == Found::Outcome::Plan)
+      if (fastest.ending == Found::Ending::Plan)
         regret.fastestExtraFs = fastest.cost.femtoseconds() - m_found.cost.femtoseconds();
       const Found other = withSlack(restriction, limits(), fastest, progress);
-      if (other.outcome == Found::Outcome::Stopped) return progress.cancelledError("comparing placements");
-      if (other.outcome == Found::Outcome::NoPlan) continue;
+      if (other.ending == Found::Ending::Stopped) return progress.cancelledError("comparing placements");
+      if (other.ending == Found::Ending::NoPlan) continue;
       regret.isProved = other.isProved;
-      if (other.outcome == Found::Outcome::Plan) {
+      if (other.ending == Found::Ending::Plan) {
         regret.extraFs = other.cost.femtoseconds() - m_found.cost.femtoseconds();
         regret.extraBytes = other.cost.bytes() - m_found.cost.bytes();
       }
@@ -157,8 +157,8 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
       within.total = fewest->bytes - 1;
     }
     const Found found = fastestWithin({}, within, progress);
-    if (found.outcome == Found::Outcome::Stopped) return progress.cancelledError("weighing time against memory");
-    if (found.outcome != Found::Outcome::Plan) {
+    if (found.ending == Found::Ending::Stopped) return progress.cancelledError("weighing time against memory");
+    if (found.ending != Found::Ending::Plan) {
       if (isListed) continue;
       front.isEndKnown = found.isProved;
       break;
@@ -183,11 +183,11 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
 
 Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& progress) const {
   const Found found = fastestWithin({}, {.total = point.bytes}, progress);
-  switch (found.outcome) {
-    case Found::Outcome::Plan: return solutionOf(found.path);
-    case Found::Outcome::Stopped: return progress.cancelledError("finding the plan");
-    case Found::Outcome::OverBudget:
-    case Found::Outcome::NoPlan: break;
+  switch (found.ending) {
+    case Found::Ending::Plan: return solutionOf(found.path);
+    case Found::Ending::Stopped: return progress.cancelledError("finding the plan");
+    case Found::Ending::OverBudget:
+    case Found::Ending::NoPlan: break;
   }
   return fail(ErrorCode::BadUsage, "No plan needs as little as {} bytes on each rank; the least that was found is {}.",
               point.bytes, found.cost.bytes());

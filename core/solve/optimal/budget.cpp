@@ -24,7 +24,7 @@ Arcs arcsTo(const std::vector<LabelSet>& sets, std::uint32_t at) {
 
 /// What a search found, of places alone.
 struct BoundedArcs {
-  Bounded::Outcome outcome = Bounded::Outcome::Stopped;
+  Bounded::Ending ending = Bounded::Ending::Stopped;
   Arcs arcs;
   bool isProved = true;
   Wide lowerBound = 0;
@@ -39,12 +39,12 @@ class BudgetSearch {
   BoundedArcs run() {
     m_time = backward(m_chain, kTime);
     m_bytes = backward(m_chain, kBytes);
-    if (m_time.front().front() >= kUnreachable) return {Bounded::Outcome::TooMuch, {}, true, 0};
+    if (m_time.front().front() >= kUnreachable) return {Bounded::Ending::TooMuch, {}, true, 0};
     const Arcs fast = follow(m_time, kTime);
     if (costOf(fast).bytes <= m_limit) return found(fast, costOf(fast).femtoseconds, true);
     const Arcs lean = follow(m_bytes, kBytes);
     if (costOf(lean).bytes > m_limit) {
-      return {Bounded::Outcome::TooMuch, lean, true, 0};
+      return {Bounded::Ending::TooMuch, lean, true, 0};
     }
     m_best = lean;
     m_bestFs = costOf(lean).femtoseconds;
@@ -57,7 +57,7 @@ class BudgetSearch {
 
  private:
   static BoundedArcs found(const Arcs& arcs, Wide lowerBound, bool isProved) {
-    return {Bounded::Outcome::Found, arcs, isProved, lowerBound};
+    return {Bounded::Ending::Found, arcs, isProved, lowerBound};
   }
 
   const Arc& arcAt(std::size_t link, std::uint32_t arc) const { return m_chain.links()[link].relation->arcs[arc]; }
@@ -173,7 +173,7 @@ class BudgetSearch {
 
 /// With what fixed steps add to what is least.
 Bounded pathOf(const Elimination& elimination, const Chain& chain, const BoundedArcs& found, Wide fixed) {
-  Bounded bounded{found.outcome, {}, {}, found.isProved, found.lowerBound + fixed};
+  Bounded bounded{found.ending, {}, {}, found.isProved, found.lowerBound + fixed};
   if (!found.arcs.empty()) bounded.path = chain.expanded(found.arcs);
   bounded.cost = costOf(elimination, bounded.path);
   return bounded;

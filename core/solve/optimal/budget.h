@@ -10,7 +10,7 @@
 namespace cleave::solve::optimal {
 
 struct Bounded {
-  enum class Outcome { Found, TooMuch, Stopped } outcome = Outcome::Stopped;
+  enum class Ending { Found, TooMuch, Stopped } ending = Ending::Stopped;
   Path path;             ///< Found: the best; TooMuch: the one nearest to the limit; empty: no path at all
   PathCost cost;         ///< of `path`, fixed steps counted
   bool isProved = true;  ///< Found: false when labels ran out of room

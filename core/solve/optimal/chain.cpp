@@ -83,8 +83,9 @@ std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peak
 }
 
 /// Null when the block has too many ways through it, or the work is cancelled.
-std::shared_ptr<const Block> blockOf(std::vector<std::shared_ptr<const Relation>> inner, const Progress& progress) {
-  auto block = std::make_shared<Block>();
+std::shared_ptr<const Repetition> blockOf(std::vector<std::shared_ptr<const Relation>> inner,
+                                          const Progress& progress) {
+  auto block = std::make_shared<Repetition>();
   block->places = inner.size();
   Relation& relation = block->relation;
   relation.entries = inner.front()->entries;
@@ -184,7 +185,7 @@ std::optional<Chain> Chain::of(const Elimination& elimination, std::int64_t peak
     if (!relation) relation = relationOf(elimination.level(place), peakLimit);
     return relation;
   };
-  std::map<std::vector<std::uint32_t>, std::shared_ptr<const Block>> blocks;
+  std::map<std::vector<std::uint32_t>, std::shared_ptr<const Repetition>> blocks;
   for (std::size_t place = 0; place < elimination.places();) {
     if (progress.cancelled()) return std::nullopt;
     const auto stretch = finder.at(place);

@@ -42,7 +42,7 @@ LabelSet extended(const LabelSet& labels, const Relation& relation, const Keeps&
 LabelSet startingAt(std::uint32_t state, std::uint32_t states);
 
 /// A stretch of places that several stretches equal.
-struct Block {
+struct Repetition {
   Relation relation;
   std::size_t places = 0;
   std::vector<std::shared_ptr<const Relation>> inner;  ///< by place
@@ -53,8 +53,8 @@ class Chain {
  public:
   struct Link {
     std::shared_ptr<const Relation> relation;
-    std::shared_ptr<const Block> block;  ///< null: a single place
-    std::size_t place = 0;               ///< the first
+    std::shared_ptr<const Repetition> block;  ///< null: a single place
+    std::size_t place = 0;                    ///< the first
   };
   const std::vector<Link>& links() const { return m_links; }
   /// One arc for each link, as transitions.

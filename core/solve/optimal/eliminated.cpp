@@ -100,9 +100,9 @@ const Chain* Eliminated::chain(const Progress& progress) const {
 const Found& Eliminated::find(const Progress& progress) {
   m_fastest = fastestWithin({}, limits(), progress);
   m_found = withSlack({}, limits(), m_fastest, progress);
-  if (m_found.outcome == Found::Outcome::OverBudget && !findSmallest(m_found, progress))
-    m_found.outcome = Found::Outcome::Stopped;
-  if (m_found.outcome == Found::Outcome::Plan || m_found.outcome == Found::Outcome::OverBudget) {
+  if (m_found.ending == Found::Ending::OverBudget && !findSmallest(m_found, progress))
+    m_found.ending = Found::Ending::Stopped;
+  if (m_found.ending == Found::Ending::Plan || m_found.ending == Found::Ending::OverBudget) {
     m_solution = m_found.solution ? *std::exchange(m_found.solution, std::nullopt) : solutionOf(m_found.path);
   }
   m_fastest.solution.reset();

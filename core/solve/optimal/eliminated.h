@@ -34,12 +34,12 @@ struct Limits {
 
 /// What a search for the best plan within limits found.
 struct Found {
-  enum class Outcome {
+  enum class Ending {
     Plan,
     OverBudget,  ///< there are plans, but none was found within the limits; `path` is one of few bytes
     NoPlan,      ///< not even without a budget
     Stopped,
-  } outcome = Outcome::Stopped;
+  } ending = Ending::Stopped;
   Path path;
   std::optional<Solution> solution;  ///< of `path`, where it was made on the way
   PlanCost cost;

@@ -125,11 +125,11 @@ std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context,
   auto optimum = std::make_shared<Eliminated>(context, std::move(elimination));
   const Found& found = optimum->find(progress);
   Narrator narrator(*optimum, sink, progress);
-  switch (found.outcome) {
-    case Found::Outcome::Stopped: return SearchReport(sink, progress).stopped();
-    case Found::Outcome::NoPlan: return std::nullopt;
-    case Found::Outcome::OverBudget: return overBudget(*optimum, found, narrator);
-    case Found::Outcome::Plan: break;
+  switch (found.ending) {
+    case Found::Ending::Stopped: return SearchReport(sink, progress).stopped();
+    case Found::Ending::NoPlan: return std::nullopt;
+    case Found::Ending::OverBudget: return overBudget(*optimum, found, narrator);
+    case Found::Ending::Plan: break;
   }
   if (!narrator.take(found.path, context->variables.steps().size())) return narrator.report().stopped();
   SolveResult result = narrator.report().finish(Outcome::Solved, EventType::Solution);

@@ -183,7 +183,7 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
   const auto serves = [&] {
     if (!known) return false;
     const Found& found = known->found;
-    if (found.outcome != Found::Outcome::Plan || place == known->place) return true;
+    if (found.ending != Found::Ending::Plan || place == known->place) return true;
     // What lives at one moment of it lived at one or two of the other plan.
     const std::int64_t most =
         saturatingAdd(found.cost.bytes(), saturatingAdd(found.cost.transientPeak, found.cost.sum.activations));
@@ -193,7 +193,7 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
     Found free;
     free.path = otherwise.fastest.path(place);
     free.cost = priceOf(free.path);
-    free.outcome = Found::Outcome::Plan;
+    free.ending = Found::Ending::Plan;
     if (limits().hold(free.cost)) {
       known = {place, std::move(free)};
     } else {
@@ -202,9 +202,9 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
     }
   }
   const Found& found = known->found;
-  if (!found.isProved || found.outcome == Found::Outcome::Stopped) return {Kind::NotKnown, {}};
-  if (found.outcome == Found::Outcome::Plan) return {Kind::Costs, found.cost.femtoseconds() - fastest};
-  return {found.outcome == Found::Outcome::OverBudget ? Kind::OverBudget : Kind::NoOther, {}};
+  if (!found.isProved || found.ending == Found::Ending::Stopped) return {Kind::NotKnown, {}};
+  if (found.ending == Found::Ending::Plan) return {Kind::Costs, found.cost.femtoseconds() - fastest};
+  return {found.ending == Found::Ending::OverBudget ? Kind::OverBudget : Kind::NoOther, {}};
 }
 
 std::vector<SmallestRegret> Eliminated::smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const {

@@ -21,7 +21,7 @@ std::uint64_t mostWork(const Limits& limits) { return limits.plans * kWorkForAPl
 void Eliminated::countDropped(Found& found) const {
   if (!m_elimination.droppedFs) return;
   const Wide bound = *m_elimination.droppedFs + m_elimination.fixedFs;
-  if (found.outcome == Found::Outcome::Plan && bound >= found.cost.femtoseconds().count()) return;
+  if (found.ending == Found::Ending::Plan && bound >= found.cost.femtoseconds().count()) return;
   found.isProved = false;
   found.lowerBoundFs = std::min(found.lowerBoundFs, bound);
 }
@@ -32,7 +32,7 @@ Found Eliminated::fastestWithin(const Restriction& restriction, Limits limits, c
   if (toGo.empty()) return found;
   auto path = pathAlong(m_elimination, kTime, restriction, toGo);
   if (!path) {
-    found.outcome = Found::Outcome::NoPlan;
+    found.ending = Found::Ending::NoPlan;
     countDropped(found);
     return found;
   }
@@ -42,13 +42,13 @@ Found Eliminated::fastestWithin(const Restriction& restriction, Limits limits, c
   found.lowerBoundFs = found.cost.femtoseconds().count();
   found.plansChecked = 1;
   if (limits.hold(found.cost)) {
-    found.outcome = Found::Outcome::Plan;
+    found.ending = Found::Ending::Plan;
     countDropped(found);
     return found;
   }
   const std::uint64_t checked = found.plansChecked;
   found = fastestOnChain(restriction, limits, progress);
-  if (limits.isFirst && found.outcome == Found::Outcome::Plan) takeFirst(restriction, limits, found, progress);
+  if (limits.isFirst && found.ending == Found::Ending::Plan) takeFirst(restriction, limits, found, progress);
   found.plansChecked += checked;
   countDropped(found);
   return found;
@@ -90,11 +90,11 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
     std::int64_t least = 0, below = Chain::kAnyPeak;
   };
   Found best;
-  best.outcome = Found::Outcome::OverBudget;
+  best.ending = Found::Ending::OverBudget;
   Wide openBound = kUnreachable;  // no plan of a range that could not be settled is faster
   const auto keep = [&](Path path, const PlanCost& cost) {
-    if (best.outcome == Found::Outcome::Plan && cost.femtoseconds() >= best.cost.femtoseconds()) return;
-    best.outcome = Found::Outcome::Plan;
+    if (best.ending == Found::Ending::Plan && cost.femtoseconds() >= best.cost.femtoseconds()) return;
+    best.ending = Found::Ending::Plan;
     best.path = std::move(path);
     best.cost = cost;
   };
@@ -106,10 +106,10 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
     if (!limited) return {};
     Bounded within = optimal::fastestWithin(m_elimination, *limited,
                                             std::min(limits.additive, limits.total - range.least), progress);
-    if (within.outcome == Bounded::Outcome::Stopped) return {};
-    const bool isSmallest = within.outcome == Bounded::Outcome::TooMuch;
+    if (within.ending == Bounded::Ending::Stopped) return {};
+    const bool isSmallest = within.ending == Bounded::Ending::TooMuch;
     if (isSmallest && within.path.empty()) continue;
-    const bool isSlower = best.outcome == Found::Outcome::Plan && within.lowerBound >= best.cost.femtoseconds().count();
+    const bool isSlower = best.ending == Found::Ending::Plan && within.lowerBound >= best.cost.femtoseconds().count();
     if (!isSmallest && isSlower) continue;
     const PlanCost cost = priceOf(within.path);
     ++best.plansChecked;
@@ -119,7 +119,7 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
     }
     if (isSmallest) {
       const bool isLeaner = best.path.empty() || cost.bytes() < best.cost.bytes();
-      if (best.outcome == Found::Outcome::OverBudget && isLeaner) {
+      if (best.ending == Found::Ending::OverBudget && isLeaner) {
         best.path = std::move(within.path);
         best.cost = cost;
       }
@@ -135,7 +135,7 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
       ranges.push_back({cost.transientPeak, range.below});
     }
   }
-  const bool hasPlan = best.outcome == Found::Outcome::Plan;
+  const bool hasPlan = best.ending == Found::Ending::Plan;
   best.lowerBoundFs = hasPlan ? std::min(best.cost.femtoseconds().count(), openBound) : openBound;
   best.isProved = openBound == kUnreachable || (hasPlan && openBound >= best.cost.femtoseconds().count());
   if (!best.isProved && !lookThrough(restriction, limits, best, progress)) return {};
@@ -145,7 +145,7 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
 /// Looks for a plan faster than `found` among all, by rising time, for a while. False when cancelled.
 bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Found& found,
                              const Progress& progress) const {
-  const bool hasPlan = found.outcome == Found::Outcome::Plan;
+  const bool hasPlan = found.ending == Found::Ending::Plan;
   const Wide cut = hasPlan ? found.cost.femtoseconds().count() : kUnreachable;
   PathsInOrder paths(m_elimination, std::min(limits.total, limits.additive), cut, restriction, progress);
   while (found.plansChecked < limits.plans) {
@@ -160,7 +160,7 @@ bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Foun
     ++found.plansChecked;
     const PlanCost next = priceOf(paths.path());
     if (limits.hold(next)) {
-      found.outcome = Found::Outcome::Plan;
+      found.ending = Found::Ending::Plan;
       found.path = paths.path();
       found.cost = next;
       found.isProved = true;
@@ -179,7 +179,7 @@ bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Foun
 Found Eliminated::withSlack(const Restriction& restriction, const Limits& within, const Found& fastest,
                             const Progress& progress) const {
   const Femtoseconds limit = m_context->problem.cost.slowest(fastest.cost.femtoseconds());
-  if (fastest.outcome != Found::Outcome::Plan || m_context->problem.cost.slackPercent == 0) return fastest;
+  if (fastest.ending != Found::Ending::Plan || m_context->problem.cost.slackPercent == 0) return fastest;
   Limits limits = within;
   limits.total = std::min(within.total, fastest.cost.bytes());
   Found leanest = fastest;
@@ -196,9 +196,8 @@ Found Eliminated::withSlack(const Restriction& restriction, const Limits& within
   // Of plans that hold as little, the fastest.
   limits.additive = leanest.cost.additiveBytes();
   Found found = fastestWithin(restriction, limits, progress);
-  if (found.outcome == Found::Outcome::Stopped) return {};
-  const bool isFound =
-      found.outcome == Found::Outcome::Plan && found.cost.femtoseconds() <= leanest.cost.femtoseconds();
+  if (found.ending == Found::Ending::Stopped) return {};
+  const bool isFound = found.ending == Found::Ending::Plan && found.cost.femtoseconds() <= leanest.cost.femtoseconds();
   const bool isProved = leanest.isProved && isFound && found.isProved;
   const std::uint64_t checked = leanest.plansChecked + found.plansChecked;
   if (!isFound) found = std::move(leanest);
@@ -223,8 +222,8 @@ bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
     const auto limited = chainOf({}, below, progress);
     if (!limited) return false;
     Bounded lean = leanestWithin(m_elimination, *limited, kUnreachable, progress);
-    if (lean.outcome == Bounded::Outcome::Stopped) return false;
-    if (lean.outcome == Bounded::Outcome::TooMuch || lean.lowerBound >= found.cost.bytes()) break;
+    if (lean.ending == Bounded::Ending::Stopped) return false;
+    if (lean.ending == Bounded::Ending::TooMuch || lean.lowerBound >= found.cost.bytes()) break;
     const PlanCost cost = priceOf(lean.path);
     take(std::move(lean.path), cost);
     if (cost.transientPeak >= below) break;
@@ -235,8 +234,8 @@ bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
   for (int looked = 0; looked < kMostRanges; ++looked) {
     less.total = found.cost.bytes() - 1;
     Found smaller = fastestOnChain({}, less, progress);
-    if (smaller.outcome == Found::Outcome::Stopped) return false;
-    if (smaller.outcome != Found::Outcome::Plan) break;
+    if (smaller.ending == Found::Ending::Stopped) return false;
+    if (smaller.ending != Found::Ending::Plan) break;
     take(std::move(smaller.path), smaller.cost);
   }
   return true;
@@ -252,8 +251,8 @@ bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide
     const auto limited = chainOf(restriction, below, progress);
     if (!limited) return false;
     Bounded lean = leanestWithin(m_elimination, *limited, limitFs, progress);
-    if (lean.outcome == Bounded::Outcome::Stopped) return false;
-    if (lean.outcome == Bounded::Outcome::TooMuch || lean.lowerBound >= found.cost.additiveBytes()) return true;
+    if (lean.ending == Bounded::Ending::Stopped) return false;
+    if (lean.ending == Bounded::Ending::TooMuch || lean.lowerBound >= found.cost.additiveBytes()) return true;
     ++found.plansChecked;
     const PlanCost cost = priceOf(lean.path);
     if (limits.hold(cost)) {

@@ -118,7 +118,7 @@ void Layouter::readAnswers() {
   if (!m_isSent || !m_received.isEmpty()) return fail(tr("the layout helper sent an answer that makes no sense"));
   m_timer.stop();
   m_isSent = false;
-  compute([text, key = m_queue.front(), id = m_nextId](const std::atomic_bool&) -> Answer {
+  compute([text, key = m_queue.front(), id = m_nextId](const std::atomic_bool&) -> LaidOut {
     auto answered = decodeAnswer(std::string_view(text.constData(), static_cast<std::size_t>(text.size())));
     if (!answered || answered->id != id) return {nullptr, tr("the layout helper sent an answer that makes no sense")};
     if (!answered->result) return {nullptr, QString::fromStdString(answered->error)};
@@ -132,7 +132,7 @@ void Layouter::readAnswers() {
 
 void Layouter::layOutHere(const Key& key) {
   m_isAtWork = true;
-  compute([key](const std::atomic_bool& cancelled) -> Answer {
+  compute([key](const std::atomic_bool& cancelled) -> LaidOut {
     LayoutResult result = layeredLayout(*key, &cancelled);
     if (!cancelled) attachCurves(*key, result);
     result.isSimplified = true;
@@ -140,17 +140,17 @@ void Layouter::layOutHere(const Key& key) {
   });
 }
 
-void Layouter::compute(std::function<Answer(const std::atomic_bool&)> work) {
+void Layouter::compute(std::function<LaidOut(const std::atomic_bool&)> work) {
   m_cancelled = std::make_shared<std::atomic_bool>(false);
   m_pool.start([this, work = std::move(work), cancelled = m_cancelled, id = m_nextId] {
-    Answer answer = work(*cancelled);
+    LaidOut answer = work(*cancelled);
     if (*cancelled) return;
     QMetaObject::invokeMethod(
         this, [this, id, answer = std::move(answer)] { take(id, answer); }, Qt::QueuedConnection);
   });
 }
 
-void Layouter::take(std::uint64_t id, const Answer& answer) {
+void Layouter::take(std::uint64_t id, const LaidOut& answer) {
   if (id != m_nextId || m_queue.empty()) return;  // cancelled meanwhile
   if (!answer.layout) return fail(answer.failure);
   if (!answer.layout->isSimplified) {

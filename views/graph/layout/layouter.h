@@ -63,7 +63,7 @@ class Layouter : public QObject {
 
   using Cancelled = std::shared_ptr<std::atomic_bool>;
   /// A layout, or why there is none.
-  struct Answer {
+  struct LaidOut {
     std::shared_ptr<const LayoutResult> layout;
     QString failure;
   };
@@ -75,8 +75,8 @@ class Layouter : public QObject {
   void readAnswers();
   void fail(const QString& what);
   void layOutHere(const Key& key);
-  void compute(std::function<Answer(const std::atomic_bool& cancelled)> work);
-  void take(std::uint64_t id, const Answer& answer);
+  void compute(std::function<LaidOut(const std::atomic_bool& cancelled)> work);
+  void take(std::uint64_t id, const LaidOut& answer);
   void keep(Key key, std::shared_ptr<const LayoutResult> layout);
 
   LayoutHelper m_helper;
