@@ -1,0 +1,335 @@
+/// The commands of the documents, taken from them: what stands there works as it stands there.
+#include "tests/support/cli_process.h"
+
+#include <QDir>
+#include <QDirIterator>
+#include <QFile>
+#include <QFileInfo>
+#include <QRegularExpression>
+#include <QSet>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace cleave::test;
+
+namespace {
+
+const QString kSource = QStringLiteral(CLEAVE_SOURCE_DIR);
+
+/// What builds, installs or takes long is not run here but checked as far as it can be: its scripts are sound and know
+/// their options, its presets exist. Each with what does run it.
+struct Exception {
+  const char* command;
+  const char* isRunBy;
+};
+constexpr Exception kExceptions[] = {
+    {"packaging/run", "packaging/test: packaging/setup, and the tour that it drives in tst_script"},
+    {"packaging/setup --tests", "packaging/test, which begins with it"},
+    {"packaging/test", "CI, with --sanitize"},
+    {"packaging/test --sanitize", "CI"},
+    {"packaging/test --all", "a person, before a release"},
+    {"packaging/checks/format --fix", "packaging/test, without --fix"},
+    {"packaging/checks/rooms", "packaging/test"},
+    {"cmake --preset dev && cmake --build --preset dev", "packaging/test, with the presets release and asan"},
+    {"ctest --preset release -L core", "packaging/test, with all labels"},
+};
+
+/// README.md first; a command may read what an earlier one of its document wrote.
+QStringList documents() {
+  QStringList found{"README.md", "CONTRIBUTING.md"};
+  for (const QString& name : QDir(kSource + "/docs").entryList({"*.md"}, QDir::Files, QDir::Name))
+    found << "docs/" + name;
+  return found;
+}
+
+QStringList linesOf(const QString& document) {
+  QFile file(kSource + "/" + document);
+  if (!file.open(QIODevice::ReadOnly)) qFatal("no %s", qPrintable(document));
+  return QString::fromUtf8(file.readAll()).split('\n');
+}
+
+/// Without what is fenced.
+QString proseOf(const QString& document) {
+  QStringList blocks = linesOf(document).join('\n').split("```"), prose;
+  for (qsizetype i = 0; i < blocks.size(); i += 2) prose << blocks[i];
+  return prose.join('\n');
+}
+
+/// Of the code blocks, in order: each line of one that is fenced as `sh`; of the others, which stand behind four blanks
+/// and may be pictures, the lines that begin as a command does.
+QStringList commandsOf(const QString& document) {
+  static const QRegularExpression kCommand(
+      "^ {4,}((?:[A-Z_]+=\\S+ +)*(?:cleave-cli|torchrun|alias|cmake|ctest|packaging/|build/)\\S*.*)$");
+  QStringList found;
+  bool isShell = false, isFenced = false;
+  for (const QString& line : linesOf(document)) {
+    if (line.trimmed().startsWith("```")) {
+      isShell = !isFenced && line.trimmed() == "```sh";
+      isFenced = !isFenced;
+      continue;
+    }
+    const auto match = kCommand.match(line);
+    if (!isShell && (isFenced || !match.hasMatch())) continue;
+    QString command = isShell ? line : match.captured(1);
+    command = command.remove(QRegularExpression("(^|\\s+)#.*$")).trimmed();
+    if (!command.isEmpty()) found << command;
+  }
+  return found;
+}
+
+/// Of all files of these kinds, without blanks at their ends.
+QSet<QString> linesBelow(const QStringList& folders, const QStringList& kinds) {
+  QSet<QString> lines;
+  for (const QString& folder : folders) {
+    QDirIterator files(kSource + "/" + folder, kinds, QDir::Files, QDirIterator::Subdirectories);
+    while (files.hasNext()) {
+      QFile file(files.next());
+      if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(file.fileName()));
+      for (const QString& line : QString::fromUtf8(file.readAll()).split('\n')) lines.insert(line.trimmed());
+    }
+  }
+  return lines;
+}
+
+/// A stand-in for PyTorch's launcher, for machines that have none: the same environment for each rank.
+constexpr const char* kTorchrun = R"(#!/usr/bin/env bash
+while true; do
+  case "$1" in
+    --no-python) shift ;;
+    --nproc-per-node) ranks=$2; shift 2 ;;
+    *) break ;;
+  esac
+done
+export WORLD_SIZE=$ranks LOCAL_WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1
+started=()
+for ((rank = 0; rank < ranks; ++rank)); do
+  RANK=$rank LOCAL_RANK=$rank "$@" &
+  started+=($!)
+done
+code=0
+for process in "${started[@]}"; do wait "$process" || code=$?; done
+exit $code
+)";
+
+int freePort() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+void writeExecutable(const QString& path, const QByteArray& text) {
+  QFile file(path);
+  if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size()) qFatal("cannot write %s", qPrintable(path));
+  file.setPermissions(file.permissions() | QFile::ExeOwner);
+}
+
+}  // namespace
+
+class TestCliDocuments : public QObject {
+  Q_OBJECT
+ private slots:
+  /// A checkout as a user's: what the commands name lies where they say, what they write goes elsewhere.
+  void initTestCase() {
+    QVERIFY(m_folder.isValid());
+    const QDir folder(m_folder.path());
+    QVERIFY(folder.mkpath("build/release"));
+    QVERIFY(QFile::link(CLEAVE_BIN_DIR, folder.filePath("build/release/bin")));
+    QVERIFY(QFile::link(CLEAVE_BIN_DIR "/../tests", folder.filePath("build/release/tests")));
+    QVERIFY(QFile::link(kSource + "/resources", folder.filePath("resources")));
+    QVERIFY(QFile::link(kSource + "/tests", folder.filePath("tests")));
+    QVERIFY(folder.mkpath("path"));
+    QVERIFY(QFile::link(CLEAVE_BIN_DIR "/cleave-cli", folder.filePath("path/cleave-cli")));
+    writeExecutable(folder.filePath("path/torchrun"), kTorchrun);
+  }
+
+  void theDocumentsHaveCommands() {
+    QVERIFY(commandsOf("README.md").size() >= 15);
+    QVERIFY(commandsOf("CONTRIBUTING.md").size() >= 4);
+  }
+
+  void everyCommandWorks_data() {
+    QTest::addColumn<QString>("command");
+    for (const QString& document : documents()) {
+      for (const QString& command : commandsOf(document))
+        QTest::newRow(qPrintable(document + ": " + command)) << command;
+    }
+  }
+  void everyCommandWorks() {
+    QFETCH(QString, command);
+    const QString complaint = isExcepted(command) ? complaintAbout(command) : complaintOf(command);
+    QVERIFY2(complaint.isEmpty(), qPrintable(complaint));
+  }
+
+  void aCommandThatFailsIsSeen_data() {
+    QTest::addColumn<QString>("command");
+    for (const char* command :
+         {"cleave-cli plan nowhere", "cleave-cli no-such-command", "cleave-cli trace nowhere.trace --text | head",
+          "build/release/bin/no-such-program", "build/release/tests/tst_no_such_test", "packaging/checks/no-such-check",
+          "packaging/test --quick", "alias cleave-cli=build/release/bin/no-such-program", "packaging/run --unlisted",
+          "cmake --preset unlisted"})
+      QTest::newRow(command) << QString(command);
+  }
+  void aCommandThatFailsIsSeen() {
+    QFETCH(QString, command);
+    QVERIFY(!complaintOf(command).isEmpty());
+  }
+
+  void anExceptionThatCannotWorkIsSeen() {
+    for (const char* command : {"packaging/test --no-such-option", "cmake --preset no-such-preset", "cmake --build x",
+                                "packaging/no-such-script"})
+      QVERIFY2(!complaintAbout(command).isEmpty(), command);
+  }
+
+  void everyExceptionStandsInADocument() {
+    QStringList all;
+    for (const QString& document : documents()) all << commandsOf(document);
+    for (const Exception& exception : kExceptions) QVERIFY2(all.contains(exception.command), exception.command);
+  }
+
+  /// Code that a document shows is code: each line of a `cpp` block stands in a source, of a `text` block in a case.
+  void codeThatIsShownIsThere() {
+    const QSet<QString> sources = linesBelow({"core", "views"}, {"*.h", "*.cpp"}),
+                        cases = linesBelow({"tests"}, {"*.txt"});
+    int shown = 0;
+    for (const QString& document : documents()) {
+      const QSet<QString>* known = nullptr;
+      for (const QString& whole : linesOf(document)) {
+        const QString line = whole.trimmed();
+        if (line.startsWith("```")) {
+          known = line == "```cpp" ? &sources : line == "```text" ? &cases : nullptr;
+        } else if (known && !line.isEmpty() && line != "...") {
+          ++shown;
+          QVERIFY2(known->contains(line), qPrintable(document + " shows what is not there: " + line));
+        }
+      }
+    }
+    QVERIFY(shown > 50);
+  }
+
+  /// The table of rooms names folders, and files of theirs to begin reading at.
+  void everyRoomIsThere() {
+    static const QRegularExpression kRow("^\\| `([a-z_/]+)` \\|.*\\| (.*) \\|$"), kName("`([^`]+)`");
+    int rooms = 0;
+    for (const QString& line : linesOf("docs/architecture.md")) {
+      const auto row = kRow.match(line);
+      if (!row.hasMatch()) continue;
+      ++rooms;
+      auto names = kName.globalMatch(row.captured(2));
+      QVERIFY2(names.hasNext(), qPrintable(line));
+      while (names.hasNext()) {
+        const QString file = row.captured(1) + "/" + names.next().captured(1);
+        QVERIFY2(QFileInfo::exists(kSource + "/" + file), qPrintable(file));
+      }
+    }
+    QVERIFY(rooms > 20);
+  }
+
+  /// Files and pictures that a document names are there.
+  void everyLinkLeadsSomewhere() {
+    static const QRegularExpression kLink("\\]\\(([^)#]+)(#[^)]*)?\\)");
+    int links = 0;
+    for (const QString& document : documents()) {
+      auto found = kLink.globalMatch(proseOf(document));
+      while (found.hasNext()) {
+        const QString target = found.next().captured(1);
+        if (target.startsWith("http")) continue;
+        ++links;
+        QVERIFY2(QFileInfo::exists(QFileInfo(kSource + "/" + document).dir().filePath(target)),
+                 qPrintable(document + ": " + target));
+      }
+    }
+    QVERIFY(links > 5);
+  }
+
+ private:
+  static bool isExcepted(const QString& command) {
+    return std::any_of(std::begin(kExceptions), std::end(kExceptions),
+                       [&](const Exception& exception) { return command == exception.command; });
+  }
+
+  /// Runs it; empty where it works.
+  QString complaintOf(QString command) const {
+    if (command.startsWith("alias ")) {
+      const QString program = command.section('=', 1);
+      return QFileInfo(m_folder.filePath(program)).isExecutable() ? "" : program + " is no program";
+    }
+    if (command.startsWith("cmake ") || command.startsWith("ctest ") || command.startsWith("packaging/"))
+      return "this builds: list it as an exception, with what runs it";
+    // A run of all benchmarks takes minutes, and another test runs each once; a test is run by CTest.
+    static const QRegularExpression kTest("build/release/tests/\\w+$");
+    if (command == "build/release/bin/cleave-bench") command += " --list";
+    if (command.contains(kTest)) command += " -functions";
+    QProcess process;
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert("PATH", m_folder.filePath("path") + ":" + environment.value("PATH"));
+    environment.insert("MASTER_PORT", QString::number(freePort()));
+    process.setProcessEnvironment(environment);
+    process.setWorkingDirectory(m_folder.path());
+    process.start("bash", {"-c", command});
+    process.closeWriteChannel();
+    const bool hasEnded = process.waitForFinished(200'000);
+    const QString said = QString::fromUtf8(process.readAllStandardError());
+    const QString printed = QString::fromUtf8(process.readAllStandardOutput().right(2000));  // tests complain there
+    if (!hasEnded) {
+      process.kill();
+      process.waitForFinished();
+      return "does not end: " + said + printed;
+    }
+    if (process.exitStatus() != QProcess::NormalExit || process.exitCode() != 0)
+      return QString("exit code %1: %2").arg(process.exitCode()).arg(said + printed);
+    return said.contains("cleave-cli: ") || said.contains("cleave-rank: ") ? said
+                                                                           : "";  // `| head` has its own exit code
+  }
+
+  /// What can be known of a command of the build without running it.
+  static QString complaintAbout(const QString& command) {
+    return command.startsWith("packaging/") ? complaintAboutScript(command) : complaintAboutPresets(command);
+  }
+
+  static QString complaintAboutScript(const QString& command) {
+    const QString path = kSource + "/" + command.section(' ', 0, 0);
+    if (!QFileInfo(path).isExecutable()) return path + " is no program";
+    QFile script(path);
+    if (!script.open(QIODevice::ReadOnly)) return path + " cannot be read";
+    const QByteArray text = script.readAll();
+    if (text.startsWith("#!/usr/bin/env bash")) {
+      QProcess process;
+      process.start("bash", {"-n", path});
+      if (!process.waitForFinished() || process.exitCode() != 0)
+        return QString::fromUtf8(process.readAllStandardError());
+    }
+    for (const QString& option : command.split(' ').mid(1)) {
+      if (!text.contains(option.toUtf8())) return path + " knows no " + option;
+    }
+    return {};
+  }
+
+  static QString complaintAboutPresets(const QString& command) {
+    QFile file(kSource + "/CMakePresets.json");
+    if (!file.open(QIODevice::ReadOnly)) return "no CMakePresets.json";
+    const QByteArray presets = file.readAll();
+    static const QRegularExpression kPreset("--preset (\\S+)");
+    auto matches = kPreset.globalMatch(command);
+    if (!matches.hasNext()) return "names no preset";
+    while (matches.hasNext()) {
+      const QString name = matches.next().captured(1);
+      if (!presets.contains(QString("\"name\": \"%1\"").arg(name).toUtf8())) return "no preset " + name;
+    }
+    return {};
+  }
+
+  QTemporaryDir m_folder;
+};
+
+QTEST_GUILESS_MAIN(TestCliDocuments)
+#include "tst_cli_documents.moc"
