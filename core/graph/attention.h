@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace cleave::graph {
 
@@ -16,7 +15,6 @@ struct Heads {
   bool operator==(const Heads&) const = default;
 };
 
-bool isAttention(std::string_view op);
 /// Of an attention operator whose query has heads; else nullopt.
 std::optional<Heads> headsOf(const Graph& graph, NodeId node);
 

@@ -1,5 +1,7 @@
 #include "graph/dimensions.h"
 
+#include "graph/arguments.h"
+#include "graph/layers.h"
 #include "graph/operators.h"
 
 #include <algorithm>
@@ -10,16 +12,6 @@ namespace cleave::graph {
 namespace {
 
 using Meanings = std::vector<Meaning>;
-
-std::string_view shortName(std::string_view op) {
-  if (const auto colons = op.find("::"); colons != std::string_view::npos) op.remove_prefix(colons + 2);
-  return op.substr(0, op.find('.'));
-}
-
-template <std::size_t N>
-bool isOneOf(std::string_view op, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), op) != names.end();
-}
 
 class Finder {
  public:
@@ -67,28 +59,24 @@ class Finder {
   }
 
   void call(NodeId id, const Node& node) {
-    const std::string_view op = shortName(m_graph.opName(node));
     if (mayBeLayer(m_graph.opName(node)))
       if (const auto made = layerShape(m_graph, id)) return layer(*made, node.results[0]);
     const std::vector<ValueId> operands = operandsOf(node);
     if (operands.empty()) return;
-    static constexpr std::array<std::string_view, 6> kReshapes{"view",         "view_copy", "reshape",
-                                                               "_unsafe_view", "flatten",   "unflatten"};
-    static constexpr std::array<std::string_view, 5> kProducts{"matmul", "mm", "bmm", "baddbmm", "addmm"};
+    const Form form = operatorOf(m_graph.opName(node)).form;
     for (const ValueId result : node.results) {
-      if (isOneOf(op, kReshapes)) {
-        reshape(operands[0], result);
-      } else if (op.starts_with("permute") || op.starts_with("transpose") || op == "t") {
-        permute(node, operands[0], result);
-      } else if (op.starts_with("scaled_dot_product") || op.starts_with("_scaled_dot_product")) {
-        copy(operands[0], result);
-      } else if (isOneOf(op, kProducts)) {
-        product(operands, result);
-      } else if (op.starts_with("select") || op.starts_with("squeeze") || op.starts_with("unsqueeze") ||
-                 isReduction(operands, result)) {
-        dropOrAdd(operands[0], result);
-      } else {
-        for (const ValueId operand : operands) align(operand, result);
+      switch (form) {
+        case Form::Regrouped: reshape(operands[0], result); break;
+        case Form::Permuted: permute(node, operands[0], result); break;
+        case Form::First: copy(operands[0], result); break;
+        case Form::Product: product(operands, result); break;
+        case Form::Dropped: dropOrAdd(operands[0], result); break;
+        case Form::Aligned:
+          if (isReduction(operands, result)) {
+            dropOrAdd(operands[0], result);
+          } else {
+            for (const ValueId operand : operands) align(operand, result);
+          }
       }
     }
   }
@@ -144,21 +132,19 @@ class Finder {
   void permute(const Node& node, ValueId from, ValueId to) {
     const Meanings& in = of(from);
     Meanings& out = of(to);
-    const auto rank = static_cast<std::int64_t>(in.size());
-    const auto integer = [&](std::size_t at) {
-      return at < node.args.size() ? std::get_if<std::int64_t>(&node.args[at]) : nullptr;
-    };
-    const auto* order = node.args.size() > 1 ? std::get_if<std::vector<std::int64_t>>(&node.args[1]) : nullptr;
-    const auto wrapped = [rank](std::int64_t dim) { return static_cast<std::size_t>(dim < 0 ? dim + rank : dim); };
+    const auto rank = static_cast<int>(in.size());
+    const auto* order = integersAt(node, 1);
     if (order && order->size() == out.size()) {
       for (std::size_t i = 0; i < out.size(); ++i)
-        if (const std::size_t dim = wrapped((*order)[i]); dim < in.size()) out[i] = in[dim];
+        if (const auto dim = wrapDim((*order)[i], rank); dim && *dim < rank)
+          out[i] = in[static_cast<std::size_t>(*dim)];
       return;
     }
     out = in;
-    if (integer(1) && integer(2)) {
-      const std::size_t a = wrapped(*integer(1)), b = wrapped(*integer(2));
-      if (a < out.size() && b < out.size()) std::swap(out[a], out[b]);
+    const auto first = integerAt(node, 1), second = integerAt(node, 2);
+    if (first && second) {
+      const auto a = wrapDim(*first, rank), b = wrapDim(*second, rank);
+      if (a && b && rank > 0) std::swap(out[static_cast<std::size_t>(*a)], out[static_cast<std::size_t>(*b)]);
     } else if (out.size() == 2) {
       std::swap(out[0], out[1]);
     }

@@ -1,18 +1,13 @@
 #include "graph/graph.h"
 
 #include "base/checked.h"
+#include "graph/operators.h"
 #include "graph/type_text.h"
 
 #include <unordered_set>
 
 namespace cleave::graph {
 namespace {
-
-/// "aten::sum.dim_IntList" → "sum": what values are named after.
-std::string_view shortOpName(std::string_view op) {
-  if (const auto colons = op.rfind("::"); colons != std::string_view::npos) op.remove_prefix(colons + 2);
-  return op.substr(0, op.find('.'));
-}
 
 void fillUsers(Graph& graph) {
   for (NodeId id : idRange<NodeId>(graph.nodes.size())) {
@@ -108,7 +103,7 @@ std::vector<ValueId> GraphBuilder::addCall(std::string_view op, std::vector<Argu
   node.args = std::move(args);
   node.scope = scope;
   node.origin = origin;
-  const std::string base(shortOpName(op));
+  const std::string base(shortName(op));
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string name = base + '_' + std::to_string(m_nameCount[base]++);
     node.results.push_back(addValue(name, std::move(results[i]), id, static_cast<std::uint32_t>(i)));

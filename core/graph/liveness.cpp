@@ -1,5 +1,6 @@
 #include "graph/liveness.h"
 
+#include "graph/arguments.h"
 #include "graph/operators.h"
 
 #include <algorithm>
@@ -25,14 +26,14 @@ Lifetimes::Lifetimes(const Graph& graph, std::string_view inPlaceOp)
 std::vector<std::uint32_t> Lifetimes::findOwners() {
   std::vector<std::uint32_t> lastUse(m_graph.values.size(), 0);
   std::vector<bool> isView;
-  for (const std::string& op : m_graph.ops) isView.push_back(isAliasing(op));
+  for (const std::string& op : m_graph.ops) isView.push_back(graph::isView(op));
   for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
     const Node& node = m_graph.node(id);
     forEachOperand(node, [&](ValueId operand) { lastUse[ownerOf(operand).index()] = id.raw(); });
-    const auto* base = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args[0]);
-    const bool sharesMemory = base && node.kind == NodeKind::Call && isView[node.op.index()];
+    const ValueId base = operandAt(node, 0);
+    const bool sharesMemory = base.isValid() && node.kind == NodeKind::Call && isView[node.op.index()];
     for (ValueId result : node.results) {
-      m_owner[result.index()] = sharesMemory ? ownerOf(*base) : result;
+      m_owner[result.index()] = sharesMemory ? ownerOf(base) : result;
       m_ownsMemory[result.index()] = node.kind == NodeKind::Call && ownerOf(result) == result;
       lastUse[ownerOf(result).index()] = id.raw();
     }

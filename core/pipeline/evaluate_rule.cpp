@@ -1,7 +1,7 @@
 #include "pipeline/evaluate_rule.h"
 
 #include "base/json.h"
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "graph/type_text.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/normalise.h"

@@ -1,4 +1,4 @@
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "plan/steps.h"
 #include "solve/problem/form.h"
 

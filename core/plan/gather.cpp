@@ -1,5 +1,6 @@
 #include "plan/gather.h"
 
+#include "graph/operators.h"
 #include "plan/plan.h"
 
 #include <algorithm>
@@ -74,7 +75,7 @@ ValueId addGather(const graph::Graph& program, const AppendCall& append, ValueId
   const std::int64_t lengthOfPart = type.shape[dim];
   type.shape[dim] *= ranks;
   const std::int64_t gatheredLength = type.shape[dim];
-  value = append(program::kAllGather, {value, static_cast<std::int64_t>(dim)}, type);
+  value = append(graph::kAllGather, {value, static_cast<std::int64_t>(dim)}, type);
 
   const auto sections = sectionsInOrder(placement, whole.shape, ranks, lengthOfPart);
   const auto cut = [&](const Section& section) {

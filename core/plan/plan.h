@@ -10,13 +10,13 @@
 ///
 /// The rank program is a `graph::Graph` whose types are one rank's; all ranks run the same program. A node's `origin`
 /// is the node of the ATen graph it stands for. On one rank it is the ATen graph itself. Its own operators stand in
-/// program/operators.h.
+/// graph/operators.h.
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 // clang-format on
 #include "formats/safetensors.h"
 #include "plan/shares.h"
-#include "program/operators.h"
+#include "program/collectives.h"
 #include "program/rank_program.h"
 #include "solve/engine.h"
 

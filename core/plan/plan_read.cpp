@@ -1,6 +1,6 @@
 #include "base/json.h"
 #include "graph/json.h"
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "graph/type_text.h"
 #include "plan/certificate_json.h"
 #include "plan/demands.h"

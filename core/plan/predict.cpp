@@ -1,3 +1,4 @@
+#include "graph/arguments.h"
 #include "graph/expert_memory.h"
 #include "graph/liveness.h"
 #include "graph/operators.h"
@@ -17,6 +18,7 @@ namespace {
 
 using graph::Node;
 using graph::NodeKind;
+using graph::ParallelOp;
 
 std::int64_t bytesOf(const Graph& graph, ValueId value) { return sizeInBytes(graph.value(value).type); }
 
@@ -27,34 +29,47 @@ bool hasOuterSizes(const Shape& shape, std::int64_t dim) {
 
 /// The shape of an operand; null where there is none: a graph of a file may call operators as it likes.
 const graph::TensorType* operandOf(const Graph& graph, const Node& node, std::size_t index) {
-  const auto* value = index < node.args.size() ? std::get_if<ValueId>(&node.args[index]) : nullptr;
-  return value && value->isValid() ? &graph.value(*value).type : nullptr;
+  const ValueId value = graph::operandAt(node, index);
+  return value.isValid() ? &graph.value(value).type : nullptr;
 }
 
-std::int64_t expertsWorkspace(const Graph& program, const Node& node) {
+/// `experts`: of all ranks; 0: those that the weights hold.
+std::int64_t expertsWorkspace(const Graph& program, const Node& node, std::int64_t experts) {
   const auto *ids = operandOf(program, node, 1),
              *down = operandOf(program, node, 4);  // [experts here, hidden, features here]
   if (!ids || !down || down->shape.size() != 3) return 0;
-  const bool isPart = program.opName(node) == program::kLocalExperts;
-  const auto* experts = isPart && node.args.size() > 6 ? std::get_if<std::int64_t>(&node.args[6]) : nullptr;
   const graph::ExpertMemory memory{
       .hidden = down->shape[1], .features = down->shape[2], .itemSize = graph::itemSize(down->dtype)};
-  return memory.forward(graph::placesOfOne(graph::elementCount(ids->shape), experts ? *experts : down->shape[0]));
+  return memory.forward(graph::placesOfOne(graph::elementCount(ids->shape), experts > 0 ? experts : down->shape[0]));
 }
 
 std::int64_t workspaceOf(const Graph& program, const Node& node) {
-  const std::string& op = program.opName(node);
-  if (op == program::kAllGather || op == program::kReduceScatter) {
-    const ValueId whole = op == program::kAllGather ? node.results[0] : std::get<ValueId>(node.args[0]);
-    return hasOuterSizes(program.shapeOf(whole), std::get<std::int64_t>(node.args[1])) ? bytesOf(program, whole) : 0;
+  const graph::Operator& op = graph::operatorOf(program.opName(node));
+  const auto* first = operandOf(program, node, 0);
+  const auto own = graph::parallelOp(program.opName(node));
+  if (!own) {
+    const bool isLoss = op.layer && op.layer->kind == graph::LayerKind::CrossEntropy;
+    return isLoss && first ? sizeInBytes(*first) : 0;
   }
-  if (op == graph::kMoeExperts || op == program::kLocalExperts) return expertsWorkspace(program, node);
-  const auto* logits = operandOf(program, node, 0);
-  if (op == "aten::cross_entropy_loss" && logits) return sizeInBytes(*logits);
-  if (op == program::kVocabCrossEntropy && logits) {
-    graph::TensorType exponentials = *logits;
-    if (graph::itemSize(exponentials.dtype) < 4) exponentials.dtype = graph::DType::Float32;
-    return sizeInBytes(exponentials);
+  const auto copied = [&](ValueId whole) {
+    const auto dim = graph::integerAt(node, 1);
+    return dim && hasOuterSizes(program.shapeOf(whole), *dim) ? bytesOf(program, whole) : 0;
+  };
+  switch (*own) {
+    case ParallelOp::AllGather: return copied(node.results[0]);
+    case ParallelOp::ReduceScatter: return first ? copied(graph::operandAt(node, 0)) : 0;
+    case ParallelOp::MoeExperts: return expertsWorkspace(program, node, 0);
+    case ParallelOp::LocalExperts: return expertsWorkspace(program, node, graph::integerAt(node, 6).value_or(0));
+    case ParallelOp::VocabCrossEntropy: {
+      if (!first) return 0;
+      graph::TensorType exponentials = *first;
+      if (graph::itemSize(exponentials.dtype) < 4) exponentials.dtype = graph::DType::Float32;
+      return sizeInBytes(exponentials);
+    }
+    case ParallelOp::AllReduce:
+    case ParallelOp::Shard:
+    case ParallelOp::VocabEmbedding:
+    case ParallelOp::GradAllReduce: return 0;
   }
   return 0;
 }
@@ -65,7 +80,7 @@ void predictActivations(const Graph& program, MemoryPrediction& memory) {
   workspace.reserve(program.nodes.size());
   for (const graph::Value& value : program.values) bytes.push_back(sizeInBytes(value.type));
   for (const Node& node : program.nodes) workspace.push_back(workspaceOf(program, node));
-  graph::MemoryUse use = graph::Lifetimes(program, program::kAllReduce).run(bytes, workspace);
+  graph::MemoryUse use = graph::Lifetimes(program, graph::kAllReduce).run(bytes, workspace);
   memory.peakActivations = use.peak;
   memory.workspaceAtPeak = use.workspaceAtPeak;
   memory.peakNode = use.peakNode;

@@ -1,6 +1,6 @@
 #include "plan/preflight.h"
 
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "plan/steps.h"
 #include "solve/explain/remedy.h"
 #include "solve/problem/variables.h"

@@ -1,3 +1,4 @@
+#include "graph/layers.h"
 #include "graph/operators.h"
 #include "plan/gather.h"
 #include "plan/steps.h"
@@ -161,7 +162,7 @@ class ProgramBuilder {
       m_builder.renameValue(held, unique(info.name + (to.isReplicated() ? ".part" : ".whole"), result));
       m_named.erase(result);
       held = to.isReplicated() ? gather(held, from, info.type, result, info.name, node.scope)
-                               : call(program::kShard, {held, std::int64_t{to.firstDim()}}, {info.type.dtype, *shape},
+                               : call(graph::kShard, {held, std::int64_t{to.firstDim()}}, {info.type.dtype, *shape},
                                       info.name, node.scope, id, result);
     }
     return {};
@@ -253,11 +254,14 @@ class ProgramBuilder {
     }
     // A bias added before the reduction would be added once a rank.
     std::string_view op = m_graph.opName(node);
-    if (op == "aten::addmm") {
-      op = "aten::mm";
-      args = {args[1], args[2]};
-    } else if (layer.bias.isValid()) {
-      args[2] = std::monostate();
+    if (layer.bias.isValid()) {
+      const graph::LayerArguments& row = *graph::operatorOf(op).layer;
+      if (row.withoutBias.empty()) {
+        args[static_cast<std::size_t>(row.bias)] = std::monostate();
+      } else {
+        op = row.withoutBias;
+        args = {args[static_cast<std::size_t>(row.input)], args[static_cast<std::size_t>(row.weight)]};
+      }
     }
     const ValueId partial = call(op, std::move(args), info.type, info.name + ".partial", node.scope, id, result);
     return addReduction(id, *option.after, partial, layer.bias);
@@ -271,7 +275,7 @@ class ProgramBuilder {
     CLEAVE_TRY(const TensorType type, localType(result));
     std::vector<Argument> args{partial};
     if (kind == CollectiveKind::ReduceScatter) args.push_back(std::int64_t{m_solution.computed(result).firstDim()});
-    const std::string_view op = kind == CollectiveKind::ReduceScatter ? program::kReduceScatter : program::kAllReduce;
+    const std::string_view op = kind == CollectiveKind::ReduceScatter ? graph::kReduceScatter : graph::kAllReduce;
     ValueId reduced =
         call(op, std::move(args), type, bias.isValid() ? name + ".reduced" : name, node.scope, id, result);
     if (bias.isValid()) {
@@ -288,7 +292,7 @@ class ProgramBuilder {
     const graph::Value& info = m_graph.value(result);
     const std::int64_t vocab = m_graph.shapeOf(layer.weight)[static_cast<std::size_t>(layer.outAxis)];
     const Argument padding = node.args.size() > 2 ? node.args[2] : Argument(std::int64_t{-1});
-    const ValueId partial = call(program::kVocabEmbedding, {local(layer.weight), local(layer.input), vocab, padding},
+    const ValueId partial = call(graph::kVocabEmbedding, {local(layer.weight), local(layer.input), vocab, padding},
                                  info.type, info.name + ".partial", node.scope, id, result);
     return addReduction(id, option.after.value_or(CollectiveKind::AllReduce), partial, {});
   }
@@ -301,7 +305,7 @@ class ProgramBuilder {
     std::vector<Argument> args = mapped(node.args);
     const bool isByExpert = option.strategy == rules::Strategy::ByExpert;
     if (isByExpert) args.push_back(m_graph.shapeOf(layer.weight)[0]);
-    const ValueId partial = call(isByExpert ? program::kLocalExperts : graph::kMoeExperts, std::move(args), info.type,
+    const ValueId partial = call(isByExpert ? graph::kLocalExperts : graph::kMoeExperts, std::move(args), info.type,
                                  info.name + ".partial", node.scope, id, result);
     return addReduction(id, *option.after, partial, {});
   }
@@ -316,7 +320,7 @@ class ProgramBuilder {
     while (args.size() < defaults.size()) args.push_back(defaults[args.size()]);
     args.push_back(m_graph.shapeOf(layer.input).back());
     m_valueOf[result.index()] =
-        call(program::kVocabCrossEntropy, std::move(args), info.type, info.name, node.scope, id, result);
+        call(graph::kVocabCrossEntropy, std::move(args), info.type, info.name, node.scope, id, result);
     return {};
   }
 

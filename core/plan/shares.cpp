@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/quantities.h"
-#include "graph/attention.h"
+#include "graph/operators.h"
 #include "solve/problem/wording.h"
 
 #include <fmt/ranges.h>
@@ -27,11 +27,6 @@ double shareOf(Wide whole, Wide onRank, int ranks) {
   return std::clamp((1 - kept) / (1 - 1.0 / ranks), 0.0, 1.0);
 }
 
-std::string opText(const std::string& op) {
-  const auto colons = op.find("::");
-  return op.substr(colons == std::string::npos ? 0 : colons + 2);
-}
-
 /// Collects what is computed whole, equal modules of repeated blocks together.
 class Replicated {
  public:
@@ -52,7 +47,7 @@ class Replicated {
     group->scopes.insert(m_graph.node(node).scope);
     work.flops += cost.flops;
     work.femtoseconds += cost.computeFs;
-    group->byOp[opText(m_graph.opName(m_graph.node(node)))] += cost.computeFs;
+    group->byOp[std::string(graph::withoutNamespace(m_graph.opName(m_graph.node(node))))] += cost.computeFs;
     if (cost.computeFs > group->dearestFs) {
       group->dearestFs = cost.computeFs;
       work.first = node;
@@ -103,8 +98,9 @@ void addWeights(const solve::Problem& problem, const solve::Solution& solution, 
 }
 
 bool hasHeads(const ReplicatedWork& work) {
-  return std::any_of(work.ops.begin(), work.ops.end(),
-                     [](const std::string& op) { return graph::isAttention("aten::" + op); });
+  return std::any_of(work.ops.begin(), work.ops.end(), [](const std::string& op) {
+    return graph::operatorOf("aten::" + op).work == graph::Work::Attention;
+  });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #include "base/quantities.h"
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "plan/steps.h"
 #include "solve/problem/wording.h"
 

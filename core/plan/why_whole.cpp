@@ -1,6 +1,6 @@
 #include "plan/why_whole.h"
 
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "plan/standing.h"
 
 #include <fmt/format.h>

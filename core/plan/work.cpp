@@ -1,6 +1,6 @@
 #include "plan/work.h"
 
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "solve/cost/flops.h"
 
 namespace cleave::plan {

@@ -42,7 +42,7 @@ constexpr bool splitsWeight(LayerForm form) { return form < LayerForm::Sequence;
 struct NodeWork {
   double flops = 0;
   std::int64_t weightBytes = 0;  ///< of the parameters that this layer is the first to use
-  bool isLayer = false;          ///< has a form (graph/operators.h)
+  bool isLayer = false;          ///< has a form (graph/layers.h)
   bool isCounted = false;        ///< a layer with a parameter
 };
 std::vector<NodeWork> workOf(const Graph& graph);  ///< by NodeId

@@ -2,7 +2,7 @@
 
 #include "base/quantities.h"
 #include "graph/attention.h"
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "plan/preflight.h"
 #include "solve/problem/wording.h"
 

@@ -2,12 +2,11 @@
 
 #include "base/checked.h"
 #include "base/json.h"
+#include "graph/arguments.h"
 #include "graph/operators.h"
-#include "program/operators.h"
 #include "program/rank_program.h"
 
 #include <algorithm>
-#include <array>
 
 namespace cleave::program {
 namespace {
@@ -15,13 +14,11 @@ namespace {
 using graph::Graph;
 using graph::Node;
 using graph::NodeId;
+using graph::ParallelOp;
 using graph::Shape;
 using graph::ValueId;
 
 constexpr std::size_t kMaxOperatorName = 120;
-constexpr std::array kOwnOperators{kAllReduce,     kAllGather,      kReduceScatter,
-                                   kShard,         kVocabEmbedding, kVocabCrossEntropy,
-                                   kGradAllReduce, kLocalExperts,   graph::kMoeExperts};
 
 bool isWellFormed(std::string_view op) {
   const auto colons = op.find("::");
@@ -32,14 +29,11 @@ bool isWellFormed(std::string_view op) {
   return !name.empty() && isPlain && op.size() <= kMaxOperatorName && std::count(name.begin(), name.end(), '.') <= 1;
 }
 
-template <class T>
-bool has(const Node& node, std::size_t position) {
-  return position < node.args.size() && std::holds_alternative<T>(node.args[position]);
-}
-
 const graph::TensorType& typeAt(const Graph& program, const Node& node, std::size_t position) {
   return program.value(std::get<ValueId>(node.args[position])).type;
 }
+
+std::int64_t integerOf(const Node& node, std::size_t position) { return std::get<std::int64_t>(node.args[position]); }
 
 /// `whole` is `part` with dimension `dim` times `ranks`.
 bool isPartOf(const graph::TensorType& part, const graph::TensorType& whole, std::int64_t dim, int ranks) {
@@ -51,38 +45,26 @@ bool isPartOf(const graph::TensorType& part, const graph::TensorType& whole, std
   return scaled == whole;
 }
 
+// The arguments are those of the operator's row from here on.
+
 bool isVocabEmbedding(const Graph& program, const Node& node) {
-  if (node.args.size() != 4 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 2) ||
-      !has<std::int64_t>(node, 3)) {
-    return false;
-  }
   const auto& weight = typeAt(program, node, 0);
-  if (weight.shape.size() != 2 || std::get<std::int64_t>(node.args[2]) < 0) return false;
+  if (weight.shape.size() != 2 || integerOf(node, 2) < 0) return false;
   graph::TensorType expected{weight.dtype, typeAt(program, node, 1).shape};
   expected.shape.push_back(weight.shape[1]);
   return program.value(node.results[0]).type == expected;
 }
 
 bool isVocabCrossEntropy(const Graph& program, const Node& node) {
-  if (node.args.size() != 7 || !has<ValueId>(node, 0) || !has<ValueId>(node, 1) || !has<std::int64_t>(node, 6))
-    return false;
-  const bool isMeanOrSum = has<std::int64_t>(node, 3) &&
-                           (std::get<std::int64_t>(node.args[3]) == 1 || std::get<std::int64_t>(node.args[3]) == 2);
-  const bool isPlain = has<std::monostate>(node, 2) && has<double>(node, 5) && std::get<double>(node.args[5]) == 0.0;
+  const std::int64_t reduction = integerOf(node, 3);
   const auto& logits = typeAt(program, node, 0);
   const auto& target = typeAt(program, node, 1);
-  const bool isNone = has<std::int64_t>(node, 3) && std::get<std::int64_t>(node.args[3]) == 0;
-  return (isMeanOrSum || isNone) && isPlain && has<std::int64_t>(node, 4) && logits.shape.size() == 2 &&
+  return reduction >= 0 && reduction <= 2 && graph::numberAt(node, 5) == 0.0 && logits.shape.size() == 2 &&
          target.shape.size() == 1 && target.shape[0] == logits.shape[0];
 }
 
-/// hidden [T,h], topk_ids and topk_weights [T,k], gate_up [e,2f,h], down [e,h,f], activation and, for a part, the
-/// number of all experts.
-bool isExperts(const Graph& program, const Node& node, bool isPart, int ranks) {
-  if (node.args.size() != (isPart ? 7u : 6u) || !has<std::string>(node, 5)) return false;
-  for (std::size_t i = 0; i < 5; ++i) {
-    if (!has<ValueId>(node, i)) return false;
-  }
+/// hidden [T,h], topk_ids and topk_weights [T,k], gate_up [e,2f,h], down [e,h,f].
+bool areExperts(const Graph& program, const Node& node) {
   const Shape& hidden = typeAt(program, node, 0).shape;
   const Shape& ids = typeAt(program, node, 1).shape;
   const Shape& gateUp = typeAt(program, node, 3).shape;
@@ -91,30 +73,38 @@ bool isExperts(const Graph& program, const Node& node, bool isPart, int ranks) {
   const bool areRoutes = ids[0] == hidden[0] && typeAt(program, node, 2).shape == ids;
   const bool areWeights =
       gateUp[1] % 2 == 0 && gateUp[2] == hidden[1] && down == Shape{gateUp[0], hidden[1], gateUp[1] / 2};
-  const bool areAll =
-      !isPart || (has<std::int64_t>(node, 6) && checkedMul(gateUp[0], ranks) == std::get<std::int64_t>(node.args[6]));
-  return areRoutes && areWeights && areAll && program.value(node.results[0]).type == typeAt(program, node, 0);
+  return areRoutes && areWeights && program.value(node.results[0]).type == typeAt(program, node, 0);
 }
 
-bool fits(const Graph& program, const Node& node, std::string_view op, int ranks) {
-  if (node.results.size() != 1 || !has<ValueId>(node, 0)) return false;
+/// An even part of all experts.
+bool areLocalExperts(const Graph& program, const Node& node, int ranks) {
+  return areExperts(program, node) && checkedMul(typeAt(program, node, 3).shape[0], ranks) == integerOf(node, 6);
+}
+
+bool fits(const Graph& program, const Node& node, int ranks) {
+  const auto op = graph::parallelOp(program.opName(node));
+  if (!op || node.results.size() != 1 || !graph::checkArguments(*op, node)) return false;
   const auto& operand = typeAt(program, node, 0);
   const auto& result = program.value(node.results[0]).type;
-  if (op == kAllReduce || op == kGradAllReduce) return node.args.size() == 1 && operand == result;
-  if (op == kVocabEmbedding) return isVocabEmbedding(program, node);
-  if (op == kVocabCrossEntropy) return isVocabCrossEntropy(program, node);
-  if (op == kLocalExperts || op == graph::kMoeExperts) return isExperts(program, node, op == kLocalExperts, ranks);
-  if (node.args.size() != 2 || !has<std::int64_t>(node, 1)) return false;
-  const std::int64_t dim = std::get<std::int64_t>(node.args[1]);
-  return op == kAllGather ? isPartOf(operand, result, dim, ranks) : isPartOf(result, operand, dim, ranks);
+  switch (*op) {
+    case ParallelOp::AllReduce:
+    case ParallelOp::GradAllReduce: return operand == result;
+    case ParallelOp::AllGather: return isPartOf(operand, result, integerOf(node, 1), ranks);
+    case ParallelOp::ReduceScatter:
+    case ParallelOp::Shard: return isPartOf(result, operand, integerOf(node, 1), ranks);
+    case ParallelOp::VocabEmbedding: return isVocabEmbedding(program, node);
+    case ParallelOp::VocabCrossEntropy: return isVocabCrossEntropy(program, node);
+    case ParallelOp::MoeExperts: return areExperts(program, node);
+    case ParallelOp::LocalExperts: return areLocalExperts(program, node, ranks);
+  }
+  return false;
 }
 
 }  // namespace
 
 Result<void> checkOperators(const Graph& graph) {
   for (const std::string& op : graph.ops) {
-    const bool isOwn = std::find(kOwnOperators.begin(), kOwnOperators.end(), op) != kOwnOperators.end();
-    if (!isWellFormed(op) || !(isOwn || op.starts_with("aten::"))) {
+    if (!isWellFormed(op) || !(graph::parallelOp(op) || op.starts_with("aten::"))) {
       return fail(ErrorCode::BadInput, "{} is no operator that a plan may use (aten::NAME, or one of Cleave's own).",
                   quotedText(op));
     }
@@ -126,7 +116,7 @@ Result<void> checkCollectives(const Graph& program, int ranks) {
   for (NodeId id : idRange<NodeId>(program.nodes.size())) {
     const Node& node = program.node(id);
     const std::string& op = program.opName(node);
-    if (!op.starts_with("cleave::") || fits(program, node, op, ranks)) continue;
+    if (!op.starts_with("cleave::") || fits(program, node, ranks)) continue;
     const std::string result = node.results.empty() ? std::string("no result") : program.value(node.results[0]).name;
     return fail(ErrorCode::BadInput,
                 "Node {} ({}, {}) has arguments or shapes that do not fit the operator on {} ranks.", id.index(), op,

@@ -1,5 +1,7 @@
 #include "rules/call.h"
 
+#include "graph/arguments.h"
+#include "graph/layers.h"
 #include "graph/operators.h"
 
 #include <fmt/format.h>
@@ -31,11 +33,7 @@ Call::Call(const OpCall& call)
   }
 }
 
-std::string_view Call::shortName() const {
-  std::string_view name = m_call.graph.opName(m_node);
-  if (const auto colons = name.find("::"); colons != name.npos) name.remove_prefix(colons + 2);
-  return name.substr(0, name.find('.'));
-}
+std::string_view Call::shortName() const { return graph::shortName(m_call.graph.opName(m_node)); }
 
 const Shape& Call::shape(int operand) const {
   return m_call.graph.shapeOf(m_operands[static_cast<std::size_t>(operand)]);
@@ -49,11 +47,7 @@ const Shape& Call::resultShape(int result) const {
   return m_call.graph.shapeOf(m_results[static_cast<std::size_t>(result)]);
 }
 
-const Argument* Call::argument(std::size_t index) const {
-  if (index >= m_node.args.size()) return nullptr;
-  const Argument& argument = m_node.args[index];
-  return std::holds_alternative<std::monostate>(argument) ? nullptr : &argument;
-}
+const Argument* Call::argument(std::size_t index) const { return graph::argumentAt(m_node, index); }
 
 void Call::complain(std::string problem) const {
   if (m_problem.empty()) m_problem = std::move(problem);
@@ -110,35 +104,31 @@ std::vector<int> Call::operandList(std::size_t index) const {
 }
 
 std::int64_t Call::integer(std::size_t index, std::int64_t fallback) const {
-  const Argument* a = argument(index);
-  if (a == nullptr) return fallback;
-  if (const auto* value = std::get_if<std::int64_t>(a)) return *value;
-  if (const auto* value = std::get_if<bool>(a)) return *value ? 1 : 0;
-  const auto* list = std::get_if<std::vector<std::int64_t>>(a);
+  if (argument(index) == nullptr) return fallback;
+  if (const auto value = graph::integerAt(m_node, index)) return *value;
+  if (const auto value = graph::flagAt(m_node, index)) return *value ? 1 : 0;
+  const auto* list = graph::integersAt(m_node, index);
   if (list != nullptr && list->size() == 1) return list->front();
   complain(fmt::format("argument {} is not an integer", index));
   return fallback;
 }
 
 double Call::real(std::size_t index, double fallback) const {
-  const Argument* a = argument(index);
-  if (a == nullptr) return fallback;
-  if (const auto* value = std::get_if<double>(a)) return *value;
+  if (argument(index) == nullptr) return fallback;
+  if (const auto value = graph::numberAt(m_node, index)) return *value;
   return static_cast<double>(integer(index, static_cast<std::int64_t>(fallback)));
 }
 
 bool Call::flag(std::size_t index, bool fallback) const {
-  const Argument* a = argument(index);
-  if (a == nullptr) return fallback;
-  if (const auto* value = std::get_if<bool>(a)) return *value;
+  if (const auto value = graph::flagAt(m_node, index)) return *value;
   return integer(index, fallback ? 1 : 0) != 0;
 }
 
 std::vector<std::int64_t> Call::integers(std::size_t index) const {
   const Argument* a = argument(index);
   if (a == nullptr) return {};
-  if (const auto* list = std::get_if<std::vector<std::int64_t>>(a)) return *list;
-  if (const auto* value = std::get_if<std::int64_t>(a)) return {*value};
+  if (const auto* list = graph::integersAt(m_node, index)) return *list;
+  if (const auto value = graph::integerAt(m_node, index)) return {*value};
   // An empty list has no element that tells its kind.
   const bool isEmptyList = std::visit(
       [](const auto& v) {
@@ -159,12 +149,9 @@ std::string Call::text(std::size_t index) const {
 }
 
 int Call::wrap(std::int64_t dim, int rank) const {
-  const std::int64_t size = std::max(rank, 1);
-  if (dim < -size || dim >= size) {
-    complain(fmt::format("dimension {} of a tensor with {} dimensions", dim, rank));
-    return 0;
-  }
-  return static_cast<int>(dim < 0 ? dim + size : dim);
+  const auto wrapped = graph::wrapDim(dim, rank);
+  if (!wrapped) complain(fmt::format("dimension {} of a tensor with {} dimensions", dim, rank));
+  return wrapped.value_or(0);
 }
 
 int Call::dim(std::size_t index, int rank, std::int64_t fallback) const { return wrap(integer(index, fallback), rank); }

@@ -1,6 +1,7 @@
 #include "rules/layer_outputs.h"
 
-#include "graph/operators.h"
+#include "graph/arguments.h"
+#include "graph/layers.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,13 +24,6 @@ constexpr std::size_t kLongestWay = 16;
 std::int64_t lastSize(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
   return shape.empty() ? 1 : shape.back();
-}
-
-template <class T>
-T argumentOr(const Node& node, std::size_t index, T fallback) {
-  if (index >= node.args.size()) return fallback;
-  const auto* value = std::get_if<T>(&node.args[index]);
-  return value ? *value : fallback;
 }
 
 /// Heads that a view makes of the last dimension of `value`: [.., h*e] → [.., h, e]; 0 when none follows. Looks through
@@ -106,15 +100,15 @@ std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value) {
     const std::string& op = graph.opName(node);
     const bool isSplit = op == "aten::split.Tensor" || op == "aten::split_with_sizes" || op == "aten::chunk" ||
                          op == "aten::split.sizes";
-    if (isSplit && isLast(argumentOr<std::int64_t>(node, 2, 0))) {
+    if (isSplit && isLast(graph::integerAt(node, 2).value_or(0))) {
       std::int64_t start = 0;
       for (const ValueId piece : node.results) {
         pieces[start] = {lastSize(graph, piece), piece};
         start += lastSize(graph, piece);
       }
-    } else if (op == "aten::slice.Tensor" && isLast(argumentOr<std::int64_t>(node, 1, 0)) &&
-               argumentOr<std::int64_t>(node, 4, 1) == 1) {
-      std::int64_t start = argumentOr<std::int64_t>(node, 2, 0);
+    } else if (op == "aten::slice.Tensor" && isLast(graph::integerAt(node, 1).value_or(0)) &&
+               graph::integerAt(node, 4).value_or(1) == 1) {
+      std::int64_t start = graph::integerAt(node, 2).value_or(0);
       if (start < 0) start += size;
       pieces[start] = {lastSize(graph, node.results.front()), node.results.front()};
     } else {

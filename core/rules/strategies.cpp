@@ -1,5 +1,6 @@
 #include "rules/strategies.h"
 
+#include "graph/arguments.h"
 #include "rules/layer_outputs.h"
 #include "rules/strategy_collectives.h"
 
@@ -314,11 +315,7 @@ class Offers {
 
   double labelSmoothing() const {
     constexpr std::size_t kLabelSmoothing = 5;
-    if (m_node.args.size() <= kLabelSmoothing) return 0;
-    if (const auto* real = std::get_if<double>(&m_node.args[kLabelSmoothing])) return *real;
-    if (const auto* integer = std::get_if<std::int64_t>(&m_node.args[kLabelSmoothing]))
-      return static_cast<double>(*integer);
-    return 0;
+    return graph::numberAt(m_node, kLabelSmoothing).value_or(0);
   }
 
   std::string whyNotVocabLoss() const {

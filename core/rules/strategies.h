@@ -20,7 +20,7 @@
 ///
 /// Sources: Megatron-LM (arXiv:1909.08053, section 3; sequence parallelism arXiv:2205.05198, section 4.2.2).
 // clang-format on
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "rules/placement.h"
 
 #include <array>

@@ -1,6 +1,6 @@
 /// What dimensions mean, on a Llama-like graph and on operators alone.
 #include "graph/dimensions.h"
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "tests/support/llama_graph.h"
 
 #include <QTest>

@@ -1,6 +1,6 @@
 #include "graph/graph.h"
 #include "graph/json.h"
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "tests/support/cases.h"
 
 #include <QTest>

@@ -1,4 +1,5 @@
 #include "formats/safetensors.h"
+#include "graph/layers.h"
 #include "graph/operators.h"
 #include "pipeline/check_plan.h"
 #include "pipeline/compare.h"
@@ -171,7 +172,11 @@ class TestPipeline : public QObject {
     QVERIFY(samples.size() >= 6);
     for (const auto& sample : samples) {
       QVERIFY2(sample.lookFor.size() > 40, sample.name.c_str());
-      QVERIFY2(pipeline::openModel(sample.model.string(), sample.capture).has_value(), sample.name.c_str());
+      const auto model = pipeline::openModel(sample.model.string(), sample.capture);
+      QVERIFY2(model.has_value(), sample.name.c_str());
+      for (const auto& graph : {(*model)->captured, (*model)->aten}) {
+        for (const std::string& op : graph->ops) QVERIFY2(graph::findOperator(op), op.c_str());
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 #include "plan/gather.h"
 
+#include "graph/operators.h"
 #include "plan/plan.h"
 
 #include <QTest>
@@ -103,7 +104,7 @@ Tensor gathered(const Tensor& whole, const Placement& placement, int ranks) {
         continue;
       }
       const auto& operands = held[std::get<ValueId>(node.args[0]).index()];
-      if (op == program::kAllGather) result = concatenated(operands, static_cast<std::size_t>(integer(1)));
+      if (op == graph::kAllGather) result = concatenated(operands, static_cast<std::size_t>(integer(1)));
       if (op == "aten::slice.Tensor")
         result = sliced(operands[rank], static_cast<std::size_t>(integer(1)), integer(2), integer(3));
       if (op == "aten::reshape") result = {std::get<Shape>(node.args[1]), operands[rank].data};

@@ -1,3 +1,4 @@
+#include "graph/operators.h"
 #include "plan/steps.h"
 #include "tests/support/plan_fixture.h"
 #include "tests/support/seeds.h"
@@ -15,7 +16,7 @@ std::vector<std::int64_t> liveByBruteForce(const Graph& program) {
   const auto storageOf = [&](ValueId value) {
     for (;;) {
       const graph::Node& node = program.node(program.value(value).producer);
-      if (!graph::isAliasing(program.opName(node))) return value;
+      if (!graph::isView(program.opName(node))) return value;
       value = std::get<ValueId>(node.args[0]);
     }
   };

@@ -1,7 +1,7 @@
 /// How much of a model is split: layers by form, bytes of their weights, FLOPs.
 #include "plan/work.h"
 
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "solve/cost/flops.h"
 #include "solve/problem/layer_count.h"
 #include "tests/support/llama_graph.h"

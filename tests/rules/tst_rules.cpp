@@ -1,3 +1,4 @@
+#include "graph/operators.h"
 #include "rules/rule.h"
 
 #include <QTest>
@@ -32,6 +33,36 @@ class TstRules : public QObject {
       for (const std::string_view op : family.ops) QVERIFY2(seen.insert(op).second, std::string(op).c_str());
     }
     QVERIFY(seen.size() > 250);
+  }
+
+  /// An operator is a row of graph/operators.h and, but for these, a row of a family.
+  void eachRuleIsOfAnOperatorWithARow() {
+    const std::set<std::string_view> withoutRule = {"aten::_scaled_dot_product_attention_math",
+                                                    "aten::_scaled_dot_product_cudnn_attention",
+                                                    "aten::_scaled_dot_product_efficient_attention",
+                                                    "aten::_scaled_dot_product_flash_attention",
+                                                    "aten::_scaled_dot_product_flash_attention_for_cpu",
+                                                    "aten::_scaled_dot_product_fused_attention_overrideable",
+                                                    "aten::as_strided",
+                                                    "aten::conv1d",
+                                                    "aten::conv2d",
+                                                    "aten::conv3d",
+                                                    "aten::convolution",
+                                                    "aten::diagonal",
+                                                    "aten::repeat_interleave",
+                                                    "aten::unfold"};
+    std::set<std::string_view> ruled;
+    for (const rules::Family& family : rules::families()) {
+      for (const std::string_view op : family.ops) {
+        const graph::Operator* row = graph::findOperator(op);
+        QVERIFY2(row, std::string(op).c_str());
+        ruled.insert(row->name);
+      }
+    }
+    for (const graph::Operator& row : graph::operators()) {
+      const bool needsNone = row.own || withoutRule.contains(row.name);
+      QVERIFY2(needsNone != ruled.contains(row.name), std::string(row.name).c_str());
+    }
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 /// Tiny models as graph text, and solutions for them: without a search from strategies by layer name, everything else
 /// by the rules' first claim; or the answer of an engine to the user's demands.
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "plan/demands.h"
 #include "plan/plan.h"
 #include "solve/checker.h"

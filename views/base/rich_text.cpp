@@ -3,7 +3,7 @@
 #include <QFontDatabase>
 #include <QObject>
 
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "views/base/text.h"
 
 namespace cleave::views {

@@ -1,6 +1,6 @@
 #include "views/window/script.h"
 
-#include "graph/operators.h"
+#include "graph/layers.h"
 
 #include <QApplication>
 #include <QBuffer>

@@ -1,9 +1,11 @@
 #include "libtorch/rank/index_range.h"
 
+#include "graph/arguments.h"
+#include "graph/operators.h"
+
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <set>
 
 namespace cleave::torch_rank {
@@ -16,41 +18,19 @@ using graph::ValueId;
 
 constexpr std::int64_t kIgnoreIndex = -100;  // of aten's losses where a call does not say
 
-/// The results hold elements of the first operand (and perhaps constants), nothing computed from them.
-bool keepsValues(std::string_view op) {
-  constexpr std::array kNames{
-      "aten::view",        "aten::reshape",  "aten::_unsafe_view", "aten::slice",           "aten::select",
-      "aten::unsqueeze",   "aten::squeeze",  "aten::expand",       "aten::permute",         "aten::transpose",
-      "aten::t",           "aten::flatten",  "aten::clone",        "aten::contiguous",      "aten::alias",
-      "aten::detach",      "aten::_to_copy", "aten::to",           "aten::constant_pad_nd", "cleave::shard",
-      "cleave::all_gather"};
-  const std::string_view base = op.substr(0, op.find('.'));
-  return std::find(kNames.begin(), kNames.end(), base) != kNames.end();
-}
-
-std::int64_t integerAt(const Node& node, std::size_t position, std::int64_t byDefault) {
-  const auto* value = position < node.args.size() ? std::get_if<std::int64_t>(&node.args[position]) : nullptr;
-  return value ? *value : byDefault;
-}
-
-bool isAt(const Node& node, std::size_t position, ValueId value) {
-  const auto* operand = position < node.args.size() ? std::get_if<ValueId>(&node.args[position]) : nullptr;
-  return operand && *operand == value;
-}
+bool isAt(const Node& node, std::size_t position, ValueId value) { return graph::operandAt(node, position) == value; }
 
 /// Size of a dimension of the operand at `position`; nullopt when there is none.
 std::optional<std::int64_t> sizeOf(const Graph& graph, const Node& node, std::size_t position, std::int64_t dim) {
-  const auto* operand = position < node.args.size() ? std::get_if<ValueId>(&node.args[position]) : nullptr;
-  if (!operand) return std::nullopt;
-  const graph::Shape& shape = graph.shapeOf(*operand);
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  if (dim < 0) dim += rank;
-  if (dim < 0 || dim >= rank) return std::nullopt;
-  return shape[static_cast<std::size_t>(dim)];
+  const ValueId operand = graph::operandAt(node, position);
+  if (!operand.isValid() || graph.shapeOf(operand).empty()) return std::nullopt;
+  const graph::Shape& shape = graph.shapeOf(operand);
+  const auto at = graph::wrapDim(dim, static_cast<int>(shape.size()));
+  return at ? std::optional(shape[static_cast<std::size_t>(*at)]) : std::nullopt;
 }
 
 std::optional<IndexRange> lossRange(const Graph& graph, const Node& node, std::optional<std::int64_t> classes) {
-  const std::int64_t ignored = integerAt(node, 4, kIgnoreIndex);
+  const std::int64_t ignored = graph::integerAt(node, 4).value_or(kIgnoreIndex);
   if (!classes) classes = sizeOf(graph, node, 0, 1);
   if (!classes) classes = sizeOf(graph, node, 0, 0);
   if (!classes) return std::nullopt;
@@ -68,15 +48,15 @@ std::optional<IndexRange> askedBy(const Graph& graph, const Node& node, ValueId 
   const std::string& op = graph.opName(node);
   if (op == "aten::embedding" && isAt(node, 1, value)) {
     if (const auto rows = sizeOf(graph, node, 0, 0)) return rowsOf(*rows, "rows of the table");
-  } else if (op == "cleave::vocab_embedding" && isAt(node, 1, value)) {
-    return rowsOf(integerAt(node, 2, 0), "rows of the table");
+  } else if (op == graph::kVocabEmbedding && isAt(node, 1, value)) {
+    return rowsOf(graph::integerAt(node, 2).value_or(0), "rows of the table");
   } else if ((op == "aten::cross_entropy_loss" || op == "aten::nll_loss" || op == "aten::nll_loss_forward") &&
              isAt(node, 1, value)) {
     return lossRange(graph, node, std::nullopt);
-  } else if (op == "cleave::vocab_cross_entropy" && isAt(node, 1, value)) {
-    return lossRange(graph, node, integerAt(node, 6, 0));
+  } else if (op == graph::kVocabCrossEntropy && isAt(node, 1, value)) {
+    return lossRange(graph, node, graph::integerAt(node, 6).value_or(0));
   } else if ((op == "aten::index_select" || op == "aten::gather") && isAt(node, 2, value)) {
-    if (const auto size = sizeOf(graph, node, 0, integerAt(node, 1, 0)))
+    if (const auto size = sizeOf(graph, node, 0, graph::integerAt(node, 1).value_or(0)))
       return rowsOf(*size, "elements it selects from");
   } else if (op == "aten::index.Tensor" && node.args.size() > 1) {
     const auto* indices = std::get_if<graph::ValueList>(&node.args[1]);
@@ -92,11 +72,10 @@ std::optional<IndexRange> askedBy(const Graph& graph, const Node& node, ValueId 
 /// The number that is added to a value, where nothing else is done with it.
 std::optional<std::int64_t> addedBy(const Graph& graph, const Node& node, ValueId value) {
   const std::string& op = graph.opName(node);
-  if ((op != "aten::add.Tensor" && op != "aten::add.Scalar") || !isAt(node, 0, value) || node.args.size() < 2 ||
-      integerAt(node, 2, 1) != 1)
+  if ((op != "aten::add.Tensor" && op != "aten::add.Scalar") || !isAt(node, 0, value) ||
+      graph::integerAt(node, 2).value_or(1) != 1)
     return std::nullopt;
-  const auto* number = std::get_if<std::int64_t>(&node.args[1]);
-  return number ? std::optional(*number) : std::nullopt;
+  return graph::integerAt(node, 1);
 }
 
 class Follower {
@@ -114,7 +93,7 @@ class Follower {
         ranges.push_back(*std::move(range));
       }
       const auto more = addedBy(m_graph, node, value);
-      if (!more && !(keepsValues(m_graph.opName(node)) && isAt(node, 0, value))) continue;
+      if (!more && !(graph::operatorOf(m_graph.opName(node)).keepsIndices && isAt(node, 0, value))) continue;
       for (const ValueId result : node.results) follow(result, added + more.value_or(0));
     }
   }

@@ -7,7 +7,7 @@ namespace cleave::torch_rank {
 namespace {
 
 Result<BoundCall> bindParallel(ParallelOp op, const graph::Node& node) {
-  CLEAVE_TRY_VOID(checkArguments(op, node));
+  CLEAVE_TRY_VOID(checkCall(op, node));
   BoundCall call{op, bridge::BoundArguments(node.args.size())};
   for (std::size_t i = 0; i < node.args.size(); ++i) {
     c10::IValue& bound = call.arguments.values[i];
@@ -22,7 +22,7 @@ Result<BoundCall> bindParallel(ParallelOp op, const graph::Node& node) {
 using Target = std::variant<c10::OperatorHandle, ParallelOp>;
 
 Result<Target> findTarget(const std::string& name) {
-  if (const auto parallel = parseParallelOp(name)) return Target(*parallel);
+  if (const auto parallel = graph::parallelOp(name)) return Target(*parallel);
   if (!name.starts_with("aten::")) {
     return fail(ErrorCode::BadInput, "the operator is neither one of ATen's nor one that this version of Cleave runs.");
   }

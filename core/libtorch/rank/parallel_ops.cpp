@@ -1,71 +1,11 @@
 #include "libtorch/rank/parallel_ops.h"
 
-#include "graph/operators.h"
+#include "graph/arguments.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/rank/experts.h"
-#include "program/operators.h"
-
-#include <array>
 
 namespace cleave::torch_rank {
 namespace {
-
-enum class ArgumentKind : std::uint8_t { Tensor, Integer, Number, Absent, Text };
-
-struct ParallelOpEntry {
-  std::string_view name;
-  std::vector<std::pair<const char*, ArgumentKind>> arguments;
-};
-
-const std::array<ParallelOpEntry, 9>& table() {
-  using enum ArgumentKind;
-  static const std::array<ParallelOpEntry, 9> entries{{
-      {program::kAllReduce, {{"x", Tensor}}},
-      {program::kAllGather, {{"x", Tensor}, {"dim", Integer}}},
-      {program::kReduceScatter, {{"x", Tensor}, {"dim", Integer}}},
-      {program::kVocabEmbedding, {{"weight", Tensor}, {"ids", Tensor}, {"vocab", Integer}, {"padding_idx", Integer}}},
-      {program::kVocabCrossEntropy,
-       {{"logits", Tensor},
-        {"target", Tensor},
-        {"class_weights", Absent},
-        {"reduction", Integer},
-        {"ignore_index", Integer},
-        {"label_smoothing", Number},
-        {"vocab", Integer}}},
-      {program::kGradAllReduce, {{"x", Tensor}}},
-      {graph::kMoeExperts,
-       {{"hidden", Tensor},
-        {"topk_ids", Tensor},
-        {"topk_weights", Tensor},
-        {"gate_up", Tensor},
-        {"down", Tensor},
-        {"activation", Text}}},
-      {program::kLocalExperts,
-       {{"hidden", Tensor},
-        {"topk_ids", Tensor},
-        {"topk_weights", Tensor},
-        {"gate_up", Tensor},
-        {"down", Tensor},
-        {"activation", Text},
-        {"experts", Integer}}},
-      {program::kShard, {{"x", Tensor}, {"dim", Integer}}},
-  }};
-  return entries;
-}
-
-bool fits(const graph::Argument& argument, ArgumentKind kind) {
-  switch (kind) {
-    case ArgumentKind::Tensor: return std::holds_alternative<graph::ValueId>(argument);
-    case ArgumentKind::Integer: return std::holds_alternative<std::int64_t>(argument);
-    case ArgumentKind::Number:
-      return std::holds_alternative<double>(argument) || std::holds_alternative<std::int64_t>(argument);
-    case ArgumentKind::Absent: return std::holds_alternative<std::monostate>(argument);
-    case ArgumentKind::Text: return std::holds_alternative<std::string>(argument);
-  }
-  return false;
-}
-
-constexpr std::array<std::string_view, 5> kKindNames{"a tensor", "an integer", "a number", "None", "a text"};
 
 /// The first element of `values` outside [low, high) where `counts` is true. On a device nothing is asked, because the
 /// answer would make the host wait: inputs are checked before they get there (index_range.h).
@@ -101,34 +41,16 @@ Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& col
 
 }  // namespace
 
-std::optional<ParallelOp> parseParallelOp(std::string_view name) {
-  for (std::size_t i = 0; i < table().size(); ++i) {
-    if (table()[i].name == name) return static_cast<ParallelOp>(i);
+Result<void> checkCall(ParallelOp op, const graph::Node& node) {
+  CLEAVE_TRY_VOID(graph::checkArguments(op, node));
+  if (op != ParallelOp::VocabCrossEntropy) return {};
+  const auto reduction = std::get<std::int64_t>(node.args[3]);
+  if (reduction < 0 || reduction > 2) {
+    return fail(ErrorCode::BadInput, "{}: reduction must be 0, 1 or 2, not {}.", graph::kVocabCrossEntropy, reduction);
   }
-  return std::nullopt;
-}
-
-Result<void> checkArguments(ParallelOp op, const graph::Node& node) {
-  const ParallelOpEntry& entry = table()[static_cast<std::size_t>(op)];
-  if (node.args.size() != entry.arguments.size()) {
-    return fail(ErrorCode::BadInput, "{} takes {} arguments, not {}.", entry.name, entry.arguments.size(),
-                node.args.size());
-  }
-  for (std::size_t i = 0; i < node.args.size(); ++i) {
-    const auto& [name, kind] = entry.arguments[i];
-    if (!fits(node.args[i], kind)) {
-      return fail(ErrorCode::BadInput, "{}: argument {} must be {}.", entry.name, name,
-                  kKindNames[static_cast<std::size_t>(kind)]);
-    }
-  }
-  if (op == ParallelOp::VocabCrossEntropy) {
-    const auto reduction = std::get<std::int64_t>(node.args[3]);
-    if (reduction < 0 || reduction > 2)
-      return fail(ErrorCode::BadInput, "{}: reduction must be 0, 1 or 2, not {}.", entry.name, reduction);
-    const auto* smoothing = std::get_if<double>(&node.args[5]);
-    if ((smoothing && *smoothing != 0) || (!smoothing && std::get<std::int64_t>(node.args[5]) != 0)) {
-      return fail(ErrorCode::BadInput, "{}: label smoothing needs the whole vocabulary on every rank.", entry.name);
-    }
+  if (graph::numberAt(node, 5) != 0.0) {
+    return fail(ErrorCode::BadInput, "{}: label smoothing needs the whole vocabulary on every rank.",
+                graph::kVocabCrossEntropy);
   }
   return {};
 }

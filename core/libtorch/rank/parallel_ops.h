@@ -1,33 +1,18 @@
 #pragma once
-/// Cleave's own operators of a rank program (program/operators.h), on ATen and `Collectives`. LibTorch inside.
-#include "graph/graph.h"
+/// Cleave's own operators of a rank program (graph/operators.h), on ATen and `Collectives`. LibTorch inside.
+#include "graph/operators.h"
 #include "libtorch/rank/collectives.h"
 
 #include <ATen/core/ivalue.h>
 
-#include <optional>
-#include <string_view>
 #include <vector>
 
 namespace cleave::torch_rank {
 
-enum class ParallelOp : std::uint8_t {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  VocabEmbedding,
-  VocabCrossEntropy,
-  GradAllReduce,
-  MoeExperts,
-  LocalExperts,
-  Shard,
-};
+using graph::ParallelOp;
 
-/// "cleave::all_reduce" → AllReduce; nullopt for a name that is none of them.
-std::optional<ParallelOp> parseParallelOp(std::string_view name);
-
-/// Whether the node has the operator's arguments; the error names the argument.
-Result<void> checkArguments(ParallelOp op, const graph::Node& node);
+/// Whether the node has the operator's arguments, and such as a rank can run; the error names the argument.
+Result<void> checkCall(ParallelOp op, const graph::Node& node);
 
 /// Runs the operator. `arguments` are complete and in order; a tensor that is moved in may be overwritten.
 Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives);

@@ -6,6 +6,7 @@ namespace cleave::solve {
 
 using graph::LayerKind;
 using graph::LayerShape;
+using graph::Saves;
 using rules::CollectiveKind;
 using rules::StrategyOption;
 
@@ -91,7 +92,7 @@ std::int64_t Buffers::savedInside(NodeId node, const rules::TakenOption& option,
   if (!m_isTraining || !facts.needsGradient) return 0;
   const ValueId made = m_graph.node(node).results[0];
   const std::int64_t count = bytes(made, result) / m_facts.of(made).itemSize;
-  switch (facts.costs.saves) {
+  switch (facts.op->saves) {
     case Saves::Mask: return count;
     case Saves::Attention: {
       const graph::Shape& shape = m_graph.shapeOf(made);

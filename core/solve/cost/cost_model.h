@@ -35,7 +35,7 @@
 ///     reduce-scatters backward.
 /// Memory of a rank: parameters + gradients (dtype of the parameter; held throughout) + optimizer (momentum: one copy,
 /// AdamW: two, in the parameter's dtype, but at least float32; a float32 master copy for half precision) + activations
-/// saved for backward (training: what PyTorch's formulas save, operator_costs.h) or the KV cache (inference, causal
+/// saved for backward (training: what PyTorch's formulas save, graph/operators.h) or the KV cache (inference, causal
 /// attention: keys and values before heads are repeated) + inputs and constants + transient peak. All but the
 /// transient peak are sums over steps.
 ///     Transient peak: what the step's fullest moment holds beyond these. Forward: live values that do not stay,

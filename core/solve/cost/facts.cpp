@@ -1,6 +1,8 @@
 #include "solve/cost/facts.h"
 
+#include "graph/arguments.h"
 #include "graph/attention.h"
+#include "solve/cost/flops.h"
 
 #include <algorithm>
 #include <array>
@@ -13,12 +15,9 @@ namespace {
 using graph::DType;
 using graph::Node;
 using graph::NodeKind;
-
-ValueId valueAt(const Node& node, std::size_t position) {
-  if (position >= node.args.size()) return {};
-  const auto* value = std::get_if<ValueId>(&node.args[position]);
-  return value ? *value : ValueId();
-}
+using graph::operandAt;
+using graph::Saves;
+using graph::Work;
 
 double flopsPerSecond(const DeviceProfile& profile, DType dtype) {
   if (dtype == DType::Float64) return profile.doubleFlopsPerSecond;
@@ -30,15 +29,14 @@ double flopsPerSecond(const DeviceProfile& profile, DType dtype) {
 /// (which needs no mask). An encoder's attention has no cache.
 bool isCausal(const Graph& graph, const Node& node) {
   constexpr std::size_t kMask = 3, kIsCausal = 5;
-  const auto* flag = node.args.size() > kIsCausal ? std::get_if<bool>(&node.args[kIsCausal]) : nullptr;
-  if (flag && *flag) return true;
-  const ValueId query = valueAt(node, 0), key = valueAt(node, 1);
+  if (graph::flagAt(node, kIsCausal).value_or(false)) return true;
+  const ValueId query = operandAt(node, 0), key = operandAt(node, 1);
   const auto positions = [&](ValueId value) {
     const graph::Shape& shape = graph.shapeOf(value);
     return shape.size() < 2 ? 0 : shape[shape.size() - 2];
   };
   if (!query.isValid() || !key.isValid() || positions(query) != positions(key)) return false;
-  return positions(query) == 1 || (valueAt(node, kMask).isValid() && positions(valueAt(node, kMask)) > 1);
+  return positions(query) == 1 || (operandAt(node, kMask).isValid() && positions(operandAt(node, kMask)) > 1);
 }
 
 /// Fills the facts of values and nodes; one pass for each kind of fact.
@@ -52,7 +50,7 @@ class FactFinder {
         m_values(facts.values),
         m_nodes(facts.nodes),
         m_backward(facts.backward) {
-    for (const std::string& op : m_graph.ops) m_costs.push_back(operatorCosts(op));
+    for (const std::string& op : m_graph.ops) m_rows.push_back(&graph::operatorOf(op));
   }
 
   void find() {
@@ -109,14 +107,14 @@ class FactFinder {
       }
       return;
     }
-    facts.costs = m_costs[node.op.index()];
-    facts.depth = workDepth(m_graph, node, facts.costs.work);
+    facts.op = m_rows[node.op.index()];
+    facts.depth = workDepth(m_graph, node, *facts.op);
     const auto operands = operandsOf(id);
     const auto real = std::find_if(operands.begin(), operands.end(), [&](ValueId v) { return isReal(v); });
     const ValueId measured = real != operands.end() ? *real : node.results.empty() ? ValueId() : node.results[0];
     if (measured.isValid()) facts.flopsPerSecond = flopsPerSecond(m_problem.cost.profile, dtype(measured));
     const auto need = std::count_if(operands.begin(), operands.end(), [&](ValueId v) { return fact(v).needsGradient; });
-    if (need == 0 || facts.costs.stopsGradient) return;
+    if (need == 0 || facts.op->stopsGradient) return;
     for (ValueId result : node.results) {
       fact(result).needsGradient = isReal(result);
       facts.needsGradient = facts.needsGradient || isReal(result);
@@ -164,7 +162,7 @@ class FactFinder {
       const Node& node = m_graph.node(id);
       for (ValueId result : node.results) {
         const bool isView = node.kind == NodeKind::Call && !m_lifetimes.ownsMemory(result);
-        const ValueId base = isView ? m_backward.gradientOwner[valueAt(node, 0).index()] : result;
+        const ValueId base = isView ? m_backward.gradientOwner[operandAt(node, 0).index()] : result;
         m_backward.gradientOwner[result.index()] = fact(result).count > fact(base).count ? result : base;
       }
       if (!m_nodes[id.index()].needsGradient) continue;
@@ -178,7 +176,7 @@ class FactFinder {
   }
 
   int backwardPasses(NodeId id, std::span<const ValueId> operands) {
-    switch (m_nodes[id.index()].costs.work) {
+    switch (m_nodes[id.index()].op->work) {
       case Work::Attention: return 2;
       case Work::Product:
       case Work::Convolution: break;
@@ -209,7 +207,7 @@ class FactFinder {
         if (isReal(value)) save(value);
       }
     };
-    switch (m_nodes[id.index()].costs.saves) {
+    switch (m_nodes[id.index()].op->saves) {
       case Saves::Nothing: return;
       case Saves::Mask:
       case Saves::Experts:
@@ -254,9 +252,9 @@ class FactFinder {
 
   void findCached(NodeId id) {
     const Node& node = m_graph.node(id);
-    if (m_nodes[id.index()].costs.work != Work::Attention || !isCausal(m_graph, node)) return;
+    if (m_nodes[id.index()].op->work != Work::Attention || !isCausal(m_graph, node)) return;
     for (std::size_t position : {std::size_t{1}, std::size_t{2}}) {
-      const ValueId value = valueAt(node, position);
+      const ValueId value = operandAt(node, position);
       if (value.isValid()) fact(graph::beforeRepetition(m_graph, value)).isCached = true;
     }
   }
@@ -294,7 +292,7 @@ class FactFinder {
     for (ValueId result : node.results) {
       ValueFacts& facts = fact(result);
       const bool isOwner = m_lifetimes.ownsMemory(result);
-      const ValueId base = isOwner ? result : valueAt(node, 0);
+      const ValueId base = isOwner ? result : operandAt(node, 0);
       if (!isOwner &&
           (m_variables.isRedistributable(result) || m_lifetimes.ownerOf(base) != m_lifetimes.ownerOf(result)))
         continue;
@@ -385,9 +383,9 @@ class FactFinder {
   std::vector<ValueFacts>& m_values;
   std::vector<NodeFacts>& m_nodes;
   BackwardFacts& m_backward;
-  NodeId m_saver;                      ///< that `save` is called for
-  std::vector<bool> m_isSaver;         ///< by node
-  std::vector<OperatorCosts> m_costs;  ///< by OpId
+  NodeId m_saver;                              ///< that `save` is called for
+  std::vector<bool> m_isSaver;                 ///< by node
+  std::vector<const graph::Operator*> m_rows;  ///< by OpId
   std::unordered_map<std::string, std::uint32_t> m_classes;
   std::vector<ValueId> m_operands;  ///< of the node that is looked at
   std::string m_key;                ///< of the node that is classified

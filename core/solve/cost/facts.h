@@ -2,8 +2,8 @@
 /// What costs depend on and no choice changes, found once for a problem. Inside this room only.
 #include "base/checked.h"
 #include "graph/liveness.h"
+#include "graph/operators.h"
 #include "solve/cost/cost_model.h"
-#include "solve/cost/operator_costs.h"
 
 namespace cleave::solve {
 
@@ -27,7 +27,7 @@ struct ValueFacts {
 };
 
 struct NodeFacts {
-  OperatorCosts costs;
+  const graph::Operator* op = &graph::operatorOf({});  ///< its row; of what is no call, that of the unknown
   double flopsPerSecond = 1;
   std::int64_t depth = 1;      ///< Product: summed elements; Convolution: weights a position; Attention: key positions
   std::int8_t passes = 1;      ///< how often its forward time is spent, backward included

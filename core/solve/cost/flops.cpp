@@ -1,7 +1,7 @@
 #include "solve/cost/flops.h"
 
-#include "graph/operators.h"
-#include "solve/cost/operator_costs.h"
+#include "graph/arguments.h"
+#include "graph/layers.h"
 
 #include <algorithm>
 
@@ -13,13 +13,10 @@ using graph::LayerShape;
 using graph::Node;
 using graph::NodeId;
 using graph::NodeKind;
+using graph::operandAt;
+using graph::Operator;
 using graph::ValueId;
-
-ValueId valueAt(const Node& node, std::size_t position) {
-  if (position >= node.args.size()) return {};
-  const auto* value = std::get_if<ValueId>(&node.args[position]);
-  return value ? *value : ValueId();
-}
+using graph::Work;
 
 /// Sizes of the letters of an einsum that its result lacks, multiplied.
 std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
@@ -48,11 +45,9 @@ std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
 }
 
 /// How many elements each element of a product's result sums over.
-std::int64_t depthOfProduct(const Graph& graph, const Node& node) {
-  const std::string& op = graph.opName(node);
-  if (op.find("::einsum") != std::string::npos) return summedByEinsum(graph, node);
-  const bool isAdded = op.find("::addm") != std::string::npos || op.find("::baddbmm") != std::string::npos;
-  const ValueId left = valueAt(node, isAdded ? 1 : 0);
+std::int64_t depthOfProduct(const Graph& graph, const Node& node, const Operator& op) {
+  if (op.summed == graph::kSummedByEquation) return summedByEinsum(graph, node);
+  const ValueId left = operandAt(node, static_cast<std::size_t>(op.summed));
   return left.isValid() && !graph.shapeOf(left).empty() ? graph.shapeOf(left).back() : 1;
 }
 
@@ -78,15 +73,15 @@ double layerFlops(const Graph& graph, const LayerShape& layer) {
   return 0;
 }
 
-double operatorFlops(const Graph& graph, const Node& node, Work work) {
+double operatorFlops(const Graph& graph, const Node& node, const Operator& op) {
   const double made = node.results.empty() ? 0 : count(graph, node.results[0]);
-  const double depth = static_cast<double>(workDepth(graph, node, work));
-  switch (work) {
+  const double depth = static_cast<double>(workDepth(graph, node, op));
+  switch (op.work) {
     case Work::Nothing:
     case Work::Lookup: return 0;
     case Work::Product:
     case Work::Convolution: return 2 * made * depth;
-    case Work::Attention: return 2 * depth * (count(graph, valueAt(node, 0)) + made);
+    case Work::Attention: return 2 * depth * (count(graph, operandAt(node, 0)) + made);
     case Work::Elementwise: break;
   }
   double largest = 0;
@@ -97,21 +92,21 @@ double operatorFlops(const Graph& graph, const Node& node, Work work) {
 
 }  // namespace
 
-std::int64_t workDepth(const Graph& graph, const Node& node, Work work) {
-  if (work == Work::Product) return depthOfProduct(graph, node);
-  const ValueId second = valueAt(node, 1);
+std::int64_t workDepth(const Graph& graph, const Node& node, const Operator& op) {
+  if (op.work == Work::Product) return depthOfProduct(graph, node, op);
+  const ValueId second = operandAt(node, 1);
   if (!second.isValid()) return 1;
   const graph::Shape& shape = graph.shapeOf(second);
-  if (work == Work::Attention) return shape.size() < 2 ? 1 : shape[shape.size() - 2];
-  if (work == Work::Convolution) return shape.empty() || shape[0] == 0 ? 1 : graph::elementCount(shape) / shape[0];
+  if (op.work == Work::Attention) return shape.size() < 2 ? 1 : shape[shape.size() - 2];
+  if (op.work == Work::Convolution) return shape.empty() || shape[0] == 0 ? 1 : graph::elementCount(shape) / shape[0];
   return 1;
 }
 
 std::vector<double> wholeFlops(const Graph& graph) {
-  std::vector<OperatorCosts> costs;
+  std::vector<const Operator*> rows;
   std::vector<bool> mayBeLayer;
   for (const std::string& op : graph.ops) {
-    costs.push_back(operatorCosts(op));
+    rows.push_back(&graph::operatorOf(op));
     mayBeLayer.push_back(graph::mayBeLayer(op));
   }
   std::vector<double> flops(graph.nodes.size(), 0);
@@ -119,7 +114,7 @@ std::vector<double> wholeFlops(const Graph& graph) {
     const Node& node = graph.node(id);
     if (node.kind != NodeKind::Call) continue;
     const auto layer = mayBeLayer[node.op.index()] ? graph::layerShape(graph, id) : std::nullopt;
-    flops[id.index()] = layer ? layerFlops(graph, *layer) : operatorFlops(graph, node, costs[node.op.index()].work);
+    flops[id.index()] = layer ? layerFlops(graph, *layer) : operatorFlops(graph, node, *rows[node.op.index()]);
   }
   return flops;
 }

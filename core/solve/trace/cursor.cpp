@@ -1,5 +1,6 @@
 #include "solve/trace/cursor.h"
 
+#include "graph/operators.h"
 #include "solve/problem/variables.h"
 #include "solve/trace/time_index.h"
 
@@ -21,9 +22,7 @@ bool scopeCovers(std::string_view prefix, std::string_view path) {
 
 bool opMatches(std::string_view wanted, std::string_view op) {
   if (op == wanted) return true;
-  const auto colon = op.rfind("::");
-  const std::string_view withoutNamespace = colon == std::string_view::npos ? op : op.substr(colon + 2);
-  return withoutNamespace == wanted || withoutNamespace.substr(0, withoutNamespace.find('.')) == wanted;
+  return graph::withoutNamespace(op) == wanted || graph::shortName(op) == wanted;
 }
 
 /// A breakpoint prepared for millions of events: which nodes it is about is decided once, placements once a choice.

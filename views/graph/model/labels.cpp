@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "views/graph/model/split_counts.h"
 
 namespace cleave::views {

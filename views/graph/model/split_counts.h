@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "graph/dimensions.h"
-#include "graph/operators.h"
+#include "graph/layers.h"
 #include "plan/work.h"
 #include "views/base/theme.h"
 

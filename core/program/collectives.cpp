@@ -1,8 +1,11 @@
-#include "program/operators.h"
+#include "program/collectives.h"
+
+#include "graph/operators.h"
 
 namespace cleave::program {
 namespace {
 
+using graph::ParallelOp;
 using rules::CollectiveKind;
 
 /// First operand of a call, which all of Cleave's own operators have.
@@ -21,12 +24,20 @@ std::vector<Collective> ofVocabCrossEntropy(const graph::Graph& program, const g
 
 std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId id) {
   const graph::Node& node = program.node(id);
-  const std::string& op = program.opName(node);
-  if (!op.starts_with("cleave::")) return {};
-  if (op == kAllReduce) return {{CollectiveKind::AllReduce, sizeInBytes(operandType(program, node))}};
-  if (op == kReduceScatter) return {{CollectiveKind::ReduceScatter, sizeInBytes(operandType(program, node))}};
-  if (op == kAllGather) return {{CollectiveKind::AllGather, sizeInBytes(program.value(node.results.at(0)).type)}};
-  if (op == kVocabCrossEntropy) return ofVocabCrossEntropy(program, node);
+  const auto op = graph::parallelOp(program.opName(node));
+  if (!op) return {};
+  switch (*op) {
+    case ParallelOp::AllReduce: return {{CollectiveKind::AllReduce, sizeInBytes(operandType(program, node))}};
+    case ParallelOp::ReduceScatter: return {{CollectiveKind::ReduceScatter, sizeInBytes(operandType(program, node))}};
+    case ParallelOp::AllGather:
+      return {{CollectiveKind::AllGather, sizeInBytes(program.value(node.results.at(0)).type)}};
+    case ParallelOp::VocabCrossEntropy: return ofVocabCrossEntropy(program, node);
+    case ParallelOp::Shard:
+    case ParallelOp::VocabEmbedding:
+    case ParallelOp::MoeExperts:
+    case ParallelOp::LocalExperts:
+    case ParallelOp::GradAllReduce: return {};
+  }
   return {};
 }
 

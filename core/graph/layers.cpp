@@ -1,0 +1,92 @@
+#include "graph/layers.h"
+
+#include "graph/arguments.h"
+#include "graph/operators.h"
+
+namespace cleave::graph {
+namespace {
+
+/// Null: no node with this operator is a layer. An overload that the row does not name may have other arguments.
+const LayerArguments* layerOf(std::string_view op) {
+  const Operator* row = findOperator(op);
+  return row && row->layer && row->name == op ? &*row->layer : nullptr;
+}
+
+bool isParameter(const Graph& graph, ValueId value) {
+  return value.isValid() && graph.node(graph.value(value).producer).kind == NodeKind::Parameter;
+}
+
+std::size_t rankOf(const Graph& graph, ValueId value) { return graph.shapeOf(value).size(); }
+
+/// addmm scales bias and product by beta and alpha; only the plain form is a layer.
+bool isScaled(const Node& node, int factor) {
+  if (factor < 0) return false;
+  const auto first = static_cast<std::size_t>(factor);
+  return numberAt(node, first).value_or(1) != 1 || numberAt(node, first + 1).value_or(1) != 1;
+}
+
+bool isProduct(const Graph& graph, const LayerShape& layer) {
+  if (!layer.input.isValid() || !isParameter(graph, layer.weight) || isParameter(graph, layer.input)) return false;
+  if (rankOf(graph, layer.weight) != 2 || rankOf(graph, layer.input) == 0) return false;
+  return !layer.bias.isValid() || (isParameter(graph, layer.bias) && rankOf(graph, layer.bias) == 1);
+}
+
+bool isEmbedding(const Graph& graph, const LayerShape& layer) {
+  return isParameter(graph, layer.weight) && layer.input.isValid() && rankOf(graph, layer.weight) == 2;
+}
+
+bool areExperts(const Graph& graph, const LayerShape& layer) {
+  if (!layer.input.isValid() || !layer.target.isValid() || !layer.shares.isValid()) return false;
+  if (!isParameter(graph, layer.weight) || !isParameter(graph, layer.down) || layer.weight == layer.down) return false;
+  const Shape& hidden = graph.shapeOf(layer.input);
+  const Shape& gateUp = graph.shapeOf(layer.weight);
+  const Shape& down = graph.shapeOf(layer.down);
+  return hidden.size() == 2 && gateUp.size() == 3 && down.size() == 3 && gateUp[0] == down[0] &&
+         gateUp[1] == 2 * down[2] && gateUp[2] == hidden[1] && down[1] == hidden[1];
+}
+
+bool isLayer(const Graph& graph, const LayerShape& layer) {
+  switch (layer.kind) {
+    case LayerKind::Linear: return isProduct(graph, layer);
+    case LayerKind::Embedding: return isEmbedding(graph, layer);
+    case LayerKind::CrossEntropy: return layer.input.isValid() && layer.target.isValid();
+    case LayerKind::Experts: return areExperts(graph, layer);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool mayBeLayer(std::string_view op) { return layerOf(op) != nullptr; }
+
+std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const LayerArguments* row = node.kind == NodeKind::Call ? layerOf(graph.opName(node)) : nullptr;
+  if (!row || isScaled(node, row->factor)) return std::nullopt;
+  const auto operand = [&](int position) {
+    return position < 0 ? ValueId() : operandAt(node, static_cast<std::size_t>(position));
+  };
+  const LayerShape layer{.kind = row->kind,
+                         .input = operand(row->input),
+                         .weight = operand(row->weight),
+                         .bias = operand(row->bias),
+                         .down = operand(row->down),
+                         .target = operand(row->target),
+                         .shares = operand(row->shares),
+                         .outAxis = row->outAxis,
+                         .inAxis = 1 - row->outAxis};
+  return isLayer(graph, layer) ? std::optional(layer) : std::nullopt;
+}
+
+std::string layerName(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.scope.index() != 0) return graph.scope(node.scope).path;
+  if (const auto layer = layerShape(graph, id); layer && layer->weight.isValid()) {
+    const std::string& weight = graph.value(layer->weight).name;
+    const auto dot = weight.rfind('.');
+    return dot == std::string::npos ? weight : weight.substr(0, dot);
+  }
+  return node.results.empty() ? std::string() : graph.value(node.results[0]).name;
+}
+
+}  // namespace cleave::graph

@@ -1,0 +1,40 @@
+#pragma once
+/// Which nodes of a graph are layers, and where their operands lie.
+#include "graph/graph.h"
+
+#include <optional>
+#include <string_view>
+
+namespace cleave::graph {
+
+enum class LayerKind : std::uint8_t { Linear, Embedding, CrossEntropy, Experts };
+
+/// An operator whose parallel form is a choice: a product with a parameter, an embedding table, the loss.
+/// Axes are dimensions of the weight as it lies in the checkpoint.
+struct LayerShape {
+  LayerKind kind = LayerKind::Linear;
+  ValueId input;   ///< activations [..., in]; token ids (Embedding); logits [..., classes] (CrossEntropy); tokens
+                   ///< [tokens, hidden] (Experts)
+  ValueId weight;  ///< a Parameter: Linear, Embedding, [experts, 2 features, hidden] (Experts); class weights or
+                   ///< invalid: CrossEntropy
+  ValueId bias;    ///< [out] or invalid
+  ValueId down;    ///< a Parameter [experts, hidden, features]: Experts only
+  ValueId target;  ///< labels (CrossEntropy); numbers of each token's experts [tokens, k] (Experts); else invalid
+  ValueId shares;  ///< what each of a token's experts counts, [tokens, k]: Experts only
+  int outAxis =
+      0;  ///< dimension of `weight` that becomes the last dimension of the output (Linear); vocabulary (Embedding)
+  int inAxis = 1;  ///< dimension of `weight` that is summed over (Linear); hidden size (Embedding)
+};
+
+/// The layer that this node is, or nullopt. Products (`aten::linear`, `aten::mm`, ...) count only when the matrix is a
+/// Parameter and is used in place (not through a view).
+std::optional<LayerShape> layerShape(const Graph& graph, NodeId node);
+/// False: no node with this operator is a layer. For passes over a whole graph, which ask it once for each of
+/// Graph::ops.
+bool mayBeLayer(std::string_view op);
+
+/// Name users know the layer by: its module's scope ("model.layers.0.mlp.up_proj"), or the weight's name without its
+/// last part, or the result's name.
+std::string layerName(const Graph& graph, NodeId node);
+
+}  // namespace cleave::graph

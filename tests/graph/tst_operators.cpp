@@ -1,0 +1,104 @@
+/// The one table of operators: rows are found as they should be, and each says what can be.
+#include "graph/layers.h"
+#include "graph/operators.h"
+
+#include <QTest>
+
+#include <set>
+
+using namespace cleave;
+using namespace cleave::graph;
+
+namespace {
+
+/// One call of `op` on these arguments, where x is f32[4,8] and ids are i64[4].
+Node callOf(std::string_view op, const std::string& arguments) {
+  const auto graph =
+      parseGraph(fmt::format("x: f32[4,8] = input\nids: i64[4] = input\ny: f32[4,8] = {}({})\n", op, arguments));
+  if (!graph) qFatal("%s", graph.error().message.c_str());
+  return graph->nodes.back();
+}
+
+}  // namespace
+
+class TestOperators : public QObject {
+  Q_OBJECT
+ private slots:
+  void overloadsShareARow() {
+    QCOMPARE(findOperator("aten::add.Scalar"), findOperator("aten::add"));
+    QCOMPARE(operatorOf("aten::add.Tensor").name, std::string_view("aten::add"));
+    QVERIFY(operatorOf("aten::repeat_interleave.self_int").holds == Holds::Repetition);
+    QVERIFY(operatorOf("aten::repeat_interleave.Tensor").holds == Holds::New);
+  }
+
+  void whatHasNoRowKeepsEverything() {
+    for (const char* op : {"other::add", "add", "aten::", "aten::no_such_thing.Tensor", ""}) {
+      QVERIFY2(!findOperator(op), op);
+      QVERIFY2(operatorOf(op).work == Work::Elementwise && operatorOf(op).saves == Saves::Everything, op);
+    }
+  }
+
+  /// An overload may have other arguments than those that the row names.
+  void layersAndOwnOperatorsHaveNoOverloads() {
+    QVERIFY(mayBeLayer("aten::mm") && !mayBeLayer("aten::mm.dtype") && !mayBeLayer("aten::bmm"));
+    QVERIFY(parallelOp(kAllReduce) == ParallelOp::AllReduce);
+    for (const char* op : {"cleave::all_reduce.x", "cleave::none", "all_reduce", "aten::mm", ""})
+      QVERIFY2(!parallelOp(op), op);
+  }
+
+  void eachRowSaysWhatCanBe() {
+    std::set<std::string_view> names;
+    std::set<ParallelOp> own;
+    for (const Operator& row : operators()) {
+      const std::string name(row.name);
+      QVERIFY2(names.insert(row.name).second, name.c_str());
+      QVERIFY2(findOperator(row.name) == &row, name.c_str());
+      QVERIFY2((row.work == Work::Nothing) == (row.holds == Holds::View), name.c_str());
+      QVERIFY2(row.work != Work::Nothing || row.saves == Saves::Nothing, name.c_str());
+      QVERIFY2(row.summed == 0 || row.work == Work::Product, name.c_str());
+      QVERIFY2(row.name.starts_with(row.own ? "cleave::" : "aten::"), name.c_str());
+      QVERIFY2(row.own.has_value() == !row.arguments.empty(), name.c_str());
+      if (row.own) QVERIFY2(own.insert(*row.own).second, name.c_str());
+      if (!row.layer) continue;
+      QVERIFY2(mayBeLayer(row.name), name.c_str());
+      QVERIFY2(row.layer->withoutBias.empty() || findOperator(row.layer->withoutBias), name.c_str());
+    }
+  }
+
+  void ownOperatorsNameTheArgumentThatIsWrong_data() {
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<QString>("arguments");
+    QTest::addColumn<QString>("sentence");  // empty: it is right
+    const auto row = [](std::string_view op, const char* arguments, const char* sentence) {
+      QTest::newRow(qPrintable(QString(sentence))) << QString::fromStdString(std::string(op)) << arguments << sentence;
+    };
+    row(kAllGather, "x, 1", "");
+    row(kAllGather, "x", "cleave::all_gather takes 2 arguments, not 1.");
+    row(kShard, "x, None", "cleave::shard: argument dim must be an integer.");
+    row(kAllReduce, "3", "cleave::all_reduce: argument x must be a tensor.");
+    row(kVocabCrossEntropy, "x, ids, x, 1, -100, 0.0, 8",
+        "cleave::vocab_cross_entropy: argument class_weights must be None.");
+    row(kVocabCrossEntropy, "x, ids, None, 1, -100, \"a\", 8",
+        "cleave::vocab_cross_entropy: argument label_smoothing must be a number.");
+    row(kMoeExperts, "x, ids, x, x, x, 1", "cleave::moe_experts: argument activation must be a text.");
+    row(kMoeExperts, "x, ids, x, x, x, \"silu\", 4", "cleave::moe_experts takes 6 arguments, not 7.");
+  }
+  void ownOperatorsNameTheArgumentThatIsWrong() {
+    QFETCH(QString, op);
+    QFETCH(QString, arguments);
+    QFETCH(QString, sentence);
+    const std::string name = op.toStdString();
+    const auto checked = checkArguments(*parallelOp(name), callOf(name, arguments.toStdString()));
+    QCOMPARE(checked.has_value(), sentence.isEmpty());
+    if (!checked) QCOMPARE(QString::fromStdString(checked.error().message), sentence);
+  }
+
+  void namesAreCutAtTheirMarks() {
+    QCOMPARE(withoutNamespace("aten::sum.dim_IntList"), std::string_view("sum.dim_IntList"));
+    QCOMPARE(shortName("aten::sum.dim_IntList"), std::string_view("sum"));
+    QCOMPARE(shortName("relu"), std::string_view("relu"));
+  }
+};
+
+QTEST_APPLESS_MAIN(TestOperators)
+#include "tst_operators.moc"
