@@ -2,7 +2,7 @@
 #include "cli/console.h"
 
 #include "base/quantities.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/open.h"
 
 #include <map>
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Plans and runs in words, for the terminal.
-#include "pipeline/pipeline.h"
+#include "pipeline/report.h"
+#include "pipeline/solve.h"
 
 #include <string>
 

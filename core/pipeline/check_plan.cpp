@@ -2,6 +2,7 @@
 
 #include "base/quantities.h"
 #include "pipeline/plan_again.h"
+#include "pipeline/solve.h"
 #include "plan/demands.h"
 #include "plan/plan.h"
 #include "plan/plan_fields.h"

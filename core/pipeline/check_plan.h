@@ -5,7 +5,7 @@
 /// menu, sequence parallelism, seed, demands, budget, slack, training and optimizer, and a device of the user's own.
 /// From these the plan is made again, and every field of the file but its timings (plan/plan_fields.h) must be the
 /// same.
-#include "pipeline/pipeline.h"
+#include "plan/plan.h"
 
 #include <string_view>
 

@@ -175,17 +175,6 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
   return differences;
 }
 
-nlohmann::ordered_json jsonOf(const OutputDifference& output) {
-  return {{"name", output.name},
-          {"rank", output.rank},
-          {"max_abs_diff", output.maxAbs},
-          {"max_rel_diff", output.maxRel},
-          {"of_tolerance", output.ofTolerance},
-          {"outside", output.outside},
-          {"not_a_number", output.notANumber},
-          {"within", output.within()}};
-}
-
 Result<std::string> weightThatIsNotFinite(const fs::path& model, const Progress& progress) {
   CLEAVE_TRY(const formats::ModelFolder folder, formats::openModelFolder(model, progress));
   formats::WeightReader reader(folder.path);

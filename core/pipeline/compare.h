@@ -1,6 +1,7 @@
 #pragma once
 /// Compares the outputs of a run with expected tensors: element by element in double precision.
-#include "pipeline/pipeline.h"
+#include "base/progress.h"
+#include "pipeline/report.h"
 
 namespace cleave::pipeline {
 
@@ -14,9 +15,6 @@ Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const std
 /// that `expected` lacks or has in another shape.
 Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path& actual,
                                                      const std::filesystem::path& expected, double rtol, double atol);
-
-/// A row of a report's `outputs`, for every file that has them.
-nlohmann::ordered_json jsonOf(const OutputDifference& output);
 
 /// The first weight of a model folder that holds an infinity or what is no number, as a sentence; empty: there is none.
 /// Reads all weights: for outputs that hold such values and a user who asks why. BadInput where the folder cannot be

@@ -1,6 +1,7 @@
 #pragma once
 /// What ranks did against what their plan says they do: collectives, bytes read, allocations.
-#include "pipeline/pipeline.h"
+#include "launch/launcher.h"
+#include "plan/plan.h"
 
 namespace cleave::pipeline {
 

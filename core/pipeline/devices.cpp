@@ -1,3 +1,4 @@
+#include "pipeline/samples.h"
 #include "pipeline/source.h"
 #include "solve/problem/device_profile.h"
 

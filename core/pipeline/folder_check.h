@@ -3,7 +3,7 @@
 /// ranks are compared with. A plan is whole without its folder; a run of it is not.
 ///
 ///     if (const auto folder = checkFolder(request); !folder.holds()) say(folder.text);
-#include "pipeline/pipeline.h"
+#include "pipeline/run.h"
 
 namespace cleave::pipeline {
 

@@ -1,4 +1,4 @@
-#include "pipeline/pipeline.h"
+#include "pipeline/run.h"
 
 #include "base/machine_memory.h"
 #include "base/quantities.h"

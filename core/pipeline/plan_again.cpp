@@ -1,5 +1,7 @@
 #include "pipeline/plan_again.h"
 
+#include "pipeline/solve.h"
+
 #include "plan/demands.h"
 
 namespace cleave::pipeline {

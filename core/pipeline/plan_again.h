@@ -1,6 +1,6 @@
 #pragma once
 /// From a plan back to its model, and to a plan for other inputs.
-#include "pipeline/pipeline.h"
+#include "pipeline/open.h"
 
 namespace cleave::pipeline {
 

@@ -5,7 +5,7 @@
 ///     PlanFlags::of("models/llama", capture, solve)->arguments();   // {"models/llama", "--ranks", "4", ...}
 ///     PlanFlags flags;  flags.addTo(command);  command.parse(...);  flags.solveOptions();   // equals `solve`
 #include "base/overwriting.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/solve.h"
 
 namespace CLI {
 class App;

@@ -1,14 +1,12 @@
+#include "pipeline/run.h"
+
+#include "base/output_file.h"
+#include "base/temporary_folder.h"
 #include "pipeline/compare.h"
 #include "pipeline/conduct.h"
 #include "pipeline/folder_check.h"
-#include "pipeline/pipeline.h"
 #include "pipeline/plan_again.h"
-
-#include "base/json.h"
-#include "base/output_file.h"
-#include "base/temporary_folder.h"
-#include "formats/safetensors.h"
-#include "plan/schema.h"
+#include "pipeline/solve.h"
 
 #include <algorithm>
 
@@ -115,51 +113,7 @@ RunVerdict verdictOf(const RunReport& report) {
   return report.outputs.empty() ? RunVerdict::NotChecked : RunVerdict::Passed;
 }
 
-nlohmann::ordered_json jsonOf(const protocol::RankResult& result, std::size_t rank) {
-  nlohmann::ordered_json entry{
-      {"rank", rank},
-      {"bytes_read", result.bytesRead},
-      {"shard_bytes", result.shardBytes},
-      {"largest_parameter_allocation", result.largestParameterAllocation},
-      {"peak_memory", result.peak.program},
-      {"peak_rss", result.peak.process},
-      {"collectives",
-       {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
-      {"step_us", result.stepMicroseconds}};
-  if (result.hasLoss) entry["loss"] = result.loss;
-  return entry;
-}
-
 }  // namespace
-
-torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info) {
-  torch_capture::CaptureOptions options;
-  options.batch = info.batch;
-  options.sequence = info.sequence;
-  options.dtype = info.dtype;
-  options.mask = info.hasMask;
-  options.loss = info.hasLoss;
-  options.logitsToKeep = info.logitsToKeep;
-  return options;
-}
-
-Result<InputShape> readInputShape(const fs::path& file, bool wantsLoss) {
-  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(file));
-  const auto ids = header.tensors.find("input_ids");
-  if (ids == header.tensors.end()) return fail(ErrorCode::BadInput, "{} has no tensor input_ids.", file.string());
-  const graph::Shape& shape = ids->second.type.shape;
-  if (shape.size() != 2)
-    return fail(ErrorCode::BadInput, "{}: input_ids has shape {}, but must be [batch, sequence].", file.string(),
-                graph::toText(shape));
-  InputShape inputs{shape[0], shape[1], header.tensors.contains("attention_mask"), header.tensors.contains("labels")};
-  torch_capture::CaptureOptions asked{.batch = inputs.batch, .sequence = inputs.sequence};
-  asked.loss = inputs.hasLabels && wantsLoss;
-  const auto checked = torch_capture::checkOptions(asked);
-  if (!checked)
-    return fail(ErrorCode::BadInput, "{}, whose input_ids have shape {}: {}.", file.string(), graph::toText(shape),
-                checked.error().message);
-  return inputs;
-}
 
 double defaultTolerance(graph::DType dtype) {
   switch (dtype) {
@@ -223,36 +177,6 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   }
   report.verdict = verdictOf(report);
   return report;
-}
-
-std::string toJson(const RunReport& report, const plan::Plan& plan) {
-  using Json = nlohmann::ordered_json;
-  Json json;
-  json["schema"] = "cleave.run/1";
-  json["passed"] = report.verdict == RunVerdict::NotChecked ? Json() : Json(report.verdict == RunVerdict::Passed);
-  json["plan"] = {{"model", plan.model.source},
-                  {"ranks", plan.ranks},
-                  {"engine", solve::toText(plan.engine)},
-                  {"collectives", plan.collectives.size()},
-                  {"predicted_memory", plan.memory.total()}};
-  json["backend"] = launch::toText(report.backend);
-  json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
-  json["outputs"] = Json::array();
-  for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));
-  json["ranks"] = Json::array();
-  for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
-    if (const auto& result = report.outcome.results[rank]) json["ranks"].push_back(jsonOf(*result, rank));
-  }
-  json["violations"] = report.violations;
-  json["notes"] = report.notes;
-  json["first_failure"] = nullptr;
-  if (const auto& failure = report.outcome.firstFailure) {
-    json["first_failure"] = {{"rank", failure->rank},
-                             {"code", exitCode(failure->code)},
-                             {"what", failure->what},
-                             {"last_words", failure->lastWords}};
-  }
-  return jsonText(json, 1);
 }
 
 }  // namespace cleave::pipeline

@@ -1,5 +1,6 @@
+#include "pipeline/samples.h"
+
 #include "base/json.h"
-#include "pipeline/pipeline.h"
 
 #include <cstdlib>
 

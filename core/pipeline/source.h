@@ -4,7 +4,7 @@
 ///
 ///     CLEAVE_TRY(const Source source, recognise("plan.json"));   // {SourceKind::Plan, "plan.json"}
 #include "base/overwriting.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/solve.h"
 
 namespace cleave::pipeline {
 

@@ -2,7 +2,7 @@
 /// What would bring a plan where the memory of a rank is in the way. Each change is made alone and solved for before it
 /// is told; these are the only offers that change ranks, device, budget, sequence parallelism or inputs
 /// (solve/explain/remedy.h has the demands).
-#include "pipeline/pipeline.h"
+#include "pipeline/solve.h"
 
 namespace cleave::pipeline {
 

@@ -1,6 +1,6 @@
 /// The whole way on a 126-layer model without weights (405B's sizes): in this process, stage by stage, and as the
 /// programs users start.
-#include "pipeline/pipeline.h"
+#include "pipeline/solve.h"
 #include "tests/bench/bench.h"
 
 #include <cstdlib>

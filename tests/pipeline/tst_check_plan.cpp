@@ -1,5 +1,6 @@
 /// `check` believes nothing: every field of a plan's file, altered or dropped, is refused.
 #include "pipeline/check_plan.h"
+#include "pipeline/solve.h"
 #include "plan/plan_fields.h"
 #include "tests/support/need.h"
 #include "tests/support/seeds.h"

@@ -1,6 +1,7 @@
 /// What is checked of a run, made to fail: ranks that are scripts do otherwise than their plan says in one thing each.
 #include "base/output_file.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/run.h"
+#include "pipeline/solve.h"
 
 #include <QRegularExpression>
 #include <QTemporaryDir>

@@ -3,6 +3,7 @@
 /// memory against the prediction, and what came out.
 #include <QWidget>
 
+#include "pipeline/run.h"
 #include "views/session/files.h"
 #include "views/session/runs.h"
 

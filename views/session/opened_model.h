@@ -4,7 +4,7 @@
 #include <QObject>
 #include <QString>
 
-#include "pipeline/pipeline.h"
+#include "pipeline/samples.h"
 
 namespace cleave::views {
 

@@ -6,6 +6,7 @@
 ///     connect(&runs, &Runs::sampled, ...);    // runs.state()->monitor->snapshot()
 #include <QTimer>
 
+#include "pipeline/report.h"
 #include "views/session/plans.h"
 #include "views/session/run_monitor.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/progress.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/solve.h"
 #include "solve/explain/live_domain.h"
 #include "views/session/step_state.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 /// Asks with what batch, sequence and data type a model is captured.
-#include "pipeline/pipeline.h"
+#include "libtorch/capture/capture.h"
 
 class QWidget;
 

@@ -4,7 +4,7 @@
 #include <QAbstractButton>
 #include <QWidget>
 
-#include "pipeline/pipeline.h"
+#include "pipeline/samples.h"
 
 class QVBoxLayout;
 

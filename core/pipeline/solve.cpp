@@ -1,41 +1,12 @@
-#include "base/json.h"
-#include "pipeline/source.h"
-#include "pipeline/what_fits.h"
+#include "pipeline/solve.h"
 
+#include "pipeline/what_fits.h"
 #include "solve/explain/explain.h"
 
 #include <chrono>
 
 namespace cleave::pipeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double millisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// The model of a folder that was read, without a graph yet.
-Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options,
-                                                  const Progress& progress) {
-  progress.report("capture");
-  CLEAVE_TRY(auto captured, torch_capture::captureModel(model.folder, options, progress));
-  model.captured = std::move(captured.captured);
-  model.aten = std::move(captured.aten);
-  model.timings.captureMs = captured.captureMs;
-  model.timings.decomposeMs = captured.decomposeMs;
-  plan::ModelInfo& info = model.info;
-  info.architecture = captured.architecture;
-  info.modelType = captured.modelType;
-  info.dtype = captured.dtype;
-  info.batch = options.batch;
-  info.sequence = options.sequence;
-  info.hasMask = options.mask;
-  info.hasLoss = options.loss;
-  info.logitsToKeep = options.logitsToKeep;
-  info.hasWeights = model.folder.hasWeights();
-  return std::make_shared<const Model>(std::move(model));
-}
 
 /// What cannot hold together, else the conflicts the search met most often.
 std::string causesInWords(const solve::SolveResult& result) {
@@ -56,39 +27,6 @@ std::string causesInWords(const solve::SolveResult& result) {
 }
 
 }  // namespace
-
-Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
-                                               const Progress& progress) {
-  const auto start = Clock::now();
-  progress.report("open");
-  CLEAVE_TRY(const Source recognised, recognise(source));
-  if (recognised.kind != SourceKind::Model) {
-    return fail(
-        ErrorCode::BadInput, "{} is neither a model folder nor a config.json: {}.", source,
-        recognised.kind == SourceKind::Plan ? "plans are for `run` and `check`" : "recorded searches are for `trace`");
-  }
-  Model model;
-  CLEAVE_TRY(model.folder, formats::openModelFolder(recognised.path, progress));
-  model.info.source = fs::absolute(model.folder.path).lexically_normal().string();
-  if (!isUtf8(model.info.source)) {
-    return fail(ErrorCode::BadInput,
-                "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.",
-                quotedText(model.info.source));
-  }
-  model.timings.loadMs = millisecondsSince(start);
-  if (progress.cancelled()) return progress.cancelledError("opening " + source);
-  return capturedWith(std::move(model), options, progress);
-}
-
-Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options,
-                                                  const Progress& progress) {
-  if (model.folder.config.is_null()) {
-    return fail(
-        ErrorCode::BadInput,
-        "The graph came without its model, so that it cannot be captured for other inputs: open the model's folder.");
-  }
-  return capturedWith(model, options, progress);
-}
 
 rules::Menu defaultMenu(solve::Engine engine) {
   return engine == solve::Engine::Reference ? rules::Menu::Optimum : rules::Menu::Full;
@@ -116,7 +54,7 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
   auto solved = std::make_shared<Solved>();
   solved->problem = problem;
   solved->options = options;
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   if (options.record) {
     solve::TraceRecorder recorder(problem, options.limits);
     solved->trace = recorder.trace();
@@ -127,7 +65,7 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
     const auto sink = solve::makeCountingSink();
     CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress, options.cache.get()));
   }
-  solved->solveMs = millisecondsSince(start);
+  solved->solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (solved->result.outcome == solve::Outcome::NoSolution) {
     // Whoever asked to stop has the engine's own, wider set of demands.
     auto core = solve::irreducibleCore(*problem, options.engine, progress);

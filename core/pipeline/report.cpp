@@ -1,0 +1,66 @@
+#include "pipeline/report.h"
+
+#include "base/json.h"
+
+namespace cleave::pipeline {
+namespace {
+
+nlohmann::ordered_json jsonOf(const OutputDifference& output) {
+  return {{"name", output.name},
+          {"rank", output.rank},
+          {"max_abs_diff", output.maxAbs},
+          {"max_rel_diff", output.maxRel},
+          {"of_tolerance", output.ofTolerance},
+          {"outside", output.outside},
+          {"not_a_number", output.notANumber},
+          {"within", output.within()}};
+}
+
+nlohmann::ordered_json jsonOf(const protocol::RankResult& result, std::size_t rank) {
+  nlohmann::ordered_json entry{
+      {"rank", rank},
+      {"bytes_read", result.bytesRead},
+      {"shard_bytes", result.shardBytes},
+      {"largest_parameter_allocation", result.largestParameterAllocation},
+      {"peak_memory", result.peak.program},
+      {"peak_rss", result.peak.process},
+      {"collectives",
+       {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
+      {"step_us", result.stepMicroseconds}};
+  if (result.hasLoss) entry["loss"] = result.loss;
+  return entry;
+}
+
+}  // namespace
+
+std::string toJson(const RunReport& report, const plan::Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  json["schema"] = "cleave.run/1";
+  json["passed"] = report.verdict == RunVerdict::NotChecked ? Json() : Json(report.verdict == RunVerdict::Passed);
+  json["plan"] = {{"model", plan.model.source},
+                  {"ranks", plan.ranks},
+                  {"engine", solve::toText(plan.engine)},
+                  {"collectives", plan.collectives.size()},
+                  {"predicted_memory", plan.memory.total()}};
+  json["backend"] = launch::toText(report.backend);
+  json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
+  json["outputs"] = Json::array();
+  for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));
+  json["ranks"] = Json::array();
+  for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
+    if (const auto& result = report.outcome.results[rank]) json["ranks"].push_back(jsonOf(*result, rank));
+  }
+  json["violations"] = report.violations;
+  json["notes"] = report.notes;
+  json["first_failure"] = nullptr;
+  if (const auto& failure = report.outcome.firstFailure) {
+    json["first_failure"] = {{"rank", failure->rank},
+                             {"code", exitCode(failure->code)},
+                             {"what", failure->what},
+                             {"last_words", failure->lastWords}};
+  }
+  return jsonText(json, 1);
+}
+
+}  // namespace cleave::pipeline

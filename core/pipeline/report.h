@@ -1,0 +1,40 @@
+#pragma once
+/// What a run of a plan gives: how far its outputs lie from what was expected, and where its ranks did otherwise than
+/// the plan says.
+#include "launch/launcher.h"
+#include "plan/plan.h"
+
+#include <string>
+#include <vector>
+
+namespace cleave::pipeline {
+
+/// One output of one rank against what was expected. `rank` is 0, or a rank whose output is not bit for bit rank 0's.
+struct OutputDifference {
+  std::string name;
+  int rank = 0;
+  double maxAbs = 0,
+         maxRel = 0;       ///< infinite where an element is NaN, or infinite on one side only; JSON writes that as null
+  double ofTolerance = 0;  ///< what decides: the most that an element differs, as a part of what is allowed of it
+  std::int64_t outside = 0;     ///< elements that differ by more than the tolerance, or are finite on one side only
+  std::int64_t notANumber = 0;  ///< elements that are NaN on either side: equal to nothing
+  bool within() const { return outside == 0 && notANumber == 0; }
+};
+
+/// NotChecked: the ranks ran as planned, and what they computed was compared with nothing.
+enum class RunVerdict : std::uint8_t { Failed, Passed, NotChecked };
+
+struct RunReport {
+  RunVerdict verdict = RunVerdict::Failed;
+  launch::Backend backend = launch::Backend::Gloo;
+  std::string comparedWith;  ///< "expected.safetensors", "an unsplit run", "" (nothing)
+  std::vector<OutputDifference> outputs;
+  launch::RunOutcome outcome;
+  std::vector<std::string> violations;  ///< what the ranks did otherwise than the plan says, one sentence each
+  std::vector<std::string> notes;
+};
+
+/// Schema "cleave.run/1"; `passed` is true, false, or null where nothing was compared.
+std::string toJson(const RunReport& report, const plan::Plan& plan);
+
+}  // namespace cleave::pipeline

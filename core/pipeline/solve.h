@@ -1,0 +1,63 @@
+#pragma once
+/// The second stage: an engine chooses how a model is split, and what it chose becomes a plan.
+#include "pipeline/open.h"
+#include "solve/trace/cursor.h"
+#include "solve/trace/recorder.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave::pipeline {
+
+/// More ranks than any tensor-parallel group that exists; predictions cover 1-64.
+inline constexpr int kMaxRanks = 1024;
+
+/// `optimum` for the reference engine, `full` for the others.
+rules::Menu defaultMenu(solve::Engine engine);
+
+/// The bundled profiles (resources/devices/*.json) by name; the first is the default.
+Result<std::vector<solve::DeviceProfile>> deviceProfiles();
+/// A bundled profile by name, or by path one from a JSON file, or that of a plan (whose maker may have had profiles
+/// that are not here). BadInput lists the names there are.
+Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile);
+inline constexpr std::string_view kDefaultDevice = "h100";
+
+struct SolveOptions {
+  int ranks = 2;
+  solve::Engine engine = solve::Engine::Optimal;
+  std::optional<rules::Menu> menu;  ///< nullopt: the engine's default
+  rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
+  std::vector<solve::Pin> pins;
+  std::vector<std::string> rulesOff, redistributable;  ///< see solve::Problem
+  solve::CostSettings cost;                            ///< its profile from `deviceProfile`
+  std::shared_ptr<solve::SolveCache> cache;            ///< kept between solves of one model; may be null
+  std::uint64_t seed = 0;
+  bool record = true;  ///< keep a trace
+  solve::RecorderLimits limits;
+  /// Called on the solving thread as soon as the recording exists, so that a view can look at it while it grows.
+  std::function<void(std::shared_ptr<const solve::Trace>)> onTrace;
+};
+
+struct Solved {
+  std::shared_ptr<const solve::Problem> problem;
+  solve::SolveResult result;
+  std::shared_ptr<const solve::Trace> trace;  ///< null without `record`
+  std::string whyStopped;                     ///< when the recording ended the search: its limit, or its file
+  double solveMs = 0;
+  SolveOptions options;
+};
+
+Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Model>& model, const SolveOptions& options,
+                                                 const Progress& progress = {});
+
+/// Negative when there is no solution; the error names the causes.
+Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
+                                                    const std::shared_ptr<const Solved>& solved);
+
+/// The problem that these options make of a model; what solveModel solves.
+Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, const SolveOptions& options);
+
+}  // namespace cleave::pipeline
