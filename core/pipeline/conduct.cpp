@@ -5,8 +5,6 @@
 namespace cleave::pipeline {
 namespace {
 
-/// A rank reads through a buffer of at most 1 MiB where it cannot read in place.
-constexpr std::int64_t kStagingBytes = 1 << 20;
 /// CUDA's caching allocator gives a block out whole when less than 1 MiB of it would be left, in steps of 512 bytes.
 constexpr std::int64_t kGpuRounding = (1 << 20) + 512;
 
@@ -65,7 +63,7 @@ void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector
                                 result.bytesRead, shard));
   }
   const std::int64_t allowed =
-      largestPart(m_plan) + kStagingBytes + (m_backend == launch::Backend::Nccl ? kGpuRounding : 0);
+      largestPart(m_plan) + program::kStagingBytes + (m_backend == launch::Backend::Nccl ? kGpuRounding : 0);
   if (result.largestParameterAllocation > allowed) {
     found.push_back(fmt::format(
         "Rank {} allocated {} bytes at once while it loaded; its largest part of a parameter and the staging are {}.",

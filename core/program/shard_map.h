@@ -35,4 +35,7 @@ using ShardMap = std::vector<ParameterShards>;  ///< in name order
 /// Payload bytes that a rank reads from the checkpoint: exactly its pieces, in the stored dtype.
 std::int64_t shardBytes(const ShardMap& parameters, int rank);
 
+/// Where a rank cannot read in place it reads through a buffer, of at most this many bytes.
+inline constexpr std::int64_t kStagingBytes = 1 << 20;
+
 }  // namespace cleave::program

@@ -72,7 +72,8 @@ Result<void> fillThroughStaging(const at::Tensor& rows, at::ScalarType type, con
   const auto itemSize = static_cast<std::int64_t>(c10::elementSize(type));
   // Of a small parameter a part alone: beside all others, a second copy of the last would be the peak of a small model.
   const std::int64_t least = std::min(rows.numel(), kLeastStagingBytes / itemSize);
-  const std::int64_t capacity = std::min(kStagingBytes / itemSize, std::max(least, rows.numel() / kStagingShare));
+  const std::int64_t capacity =
+      std::min(program::kStagingBytes / itemSize, std::max(least, rows.numel() / kStagingShare));
   const at::Tensor staging = at::empty({capacity}, type);
   auto* bytes = static_cast<std::byte*>(staging.data_ptr());
   if (run > capacity) {

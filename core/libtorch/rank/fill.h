@@ -7,6 +7,7 @@
 ///     whole [4, 6], columns 2..3, local [4, 2]:  outer 4, inner 1, runs of 2 elements, the first at element 2 of 24
 #include "base/result.h"
 #include "graph/types.h"
+#include "program/shard_map.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -15,9 +16,6 @@
 #include <string>
 
 namespace cleave::torch_rank {
-
-/// No read buffer is larger.
-inline constexpr std::int64_t kStagingBytes = 1 << 20;
 
 /// Elements of one piece, in the whole tensor and in the local one.
 struct Region {
@@ -39,8 +37,8 @@ at::Tensor rowsOf(const at::Tensor& local, const Region& region);
 /// Writes `count` elements from column `column` of row `row` to `out`.
 using Producer = std::function<Result<void>(std::int64_t row, std::int64_t column, std::int64_t count, std::byte* out)>;
 
-/// Fills `rows` from a producer of elements of `type`, through a buffer of at most kStagingBytes; converts and moves to
-/// the tensor's device on the way.
+/// Fills `rows` from a producer of elements of `type`, through a buffer of at most program::kStagingBytes; converts and
+/// moves to the tensor's device on the way.
 Result<void> fillThroughStaging(const at::Tensor& rows, at::ScalarType type, const Producer& produce);
 
 /// One number in [-1, 1), from a counter (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number

@@ -96,9 +96,9 @@ class ExecLoadingTest : public QObject {
       QCOMPARE(report.bytesRead, program::shardBytes(plan.parameters, rank));
       QCOMPARE(loaded.load(), local[0] * local[1] * 4);
       QVERIFY(counter.largest() >= local[0] * local[1] * 4 &&
-              counter.largest() <= local[0] * local[1] * 4 + kStagingBytes);
+              counter.largest() <= local[0] * local[1] * 4 + program::kStagingBytes);
       // The allocator agrees: the tensor and the staging, nothing else of size.
-      QVERIFY2(counter.peak() <= local[0] * local[1] * 4 + kStagingBytes + (64 << 10),
+      QVERIFY2(counter.peak() <= local[0] * local[1] * 4 + program::kStagingBytes + (64 << 10),
                std::to_string(counter.peak()).c_str());
       const at::Tensor expected =
           at::cat({whole.narrow(dim, start + half, half), whole.narrow(dim, start, half)}, dim).to(at::kFloat);
