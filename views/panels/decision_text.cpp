@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "solve/problem/form.h"
 #include "solve/problem/wording.h"
 #include "views/base/text.h"
 #include "views/panels/why_text.h"
@@ -49,15 +50,14 @@ QString fateText(const solve::CandidateFate& candidate, const TextColors& colors
 }
 
 /// `asks`: with a "why not?" link, where nothing else on the panel has one.
-QString candidateRow(const solve::CandidateFate& candidate, bool asks, const TextColors& colors) {
-  const QString collective =
-      candidate.choice && candidate.choice->strategy ? collectiveText(*candidate.choice->strategy) : QString();
+QString candidateRow(const solve::CandidateFate& candidate, int ranks, bool asks, const TextColors& colors) {
+  const rules::TakenOption form = candidate.choice ? candidate.choice->strategy : rules::TakenOption();
+  const QString collective = form ? collectiveText(*form) : QString();
   QString why = prose(candidate.why).toHtmlEscaped();
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
   // A copy goes by its placement: its strategy's name means what is split.
-  const bool isCopied = candidate.choice && candidate.choice->strategy &&
-                        candidate.name != rules::toText(candidate.choice->strategy->strategy);
+  const bool isCopied = form && solve::formOf(*form, ranks) != form->strategy;
   const std::string demand = isCopied ? candidate.choice->results.front().text() : candidate.name;
   const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(demand) : QString();
   QString rows = row({nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))),
@@ -227,7 +227,7 @@ QString candidateSection(const DecisionSources& from, const TextColors& colors) 
   if (!decision || decision->node != from.selection.focus().node || decision->candidates.empty()) return {};
   QStringList rows;
   for (const solve::CandidateFate& candidate : decision->candidates)
-    rows << candidateRow(candidate, hasSolution(from) && !hasRegrets(from), colors);
+    rows << candidateRow(candidate, ranksOf(from), hasSolution(from) && !hasRegrets(from), colors);
   return heading(QObject::tr("Candidates at this step, in order"), colors) + table(rows);
 }
 
