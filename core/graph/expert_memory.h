@@ -1,7 +1,7 @@
 #pragma once
 // clang-format off
 /// What split or whole experts (`cleave::moe_experts`, operators.h) hold beside their operands and result, in bytes.
-/// One expert works at a time (libtorch/exec/experts.cpp), on the places where tokens have chosen it; tokens are taken
+/// One expert works at a time (libtorch/rank/experts.cpp), on the places where tokens have chosen it; tokens are taken
 /// to spread evenly.
 ///
 /// Elements of one place, with h hidden and f features of this rank's part:
