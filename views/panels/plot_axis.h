@@ -23,7 +23,6 @@ class PlotAxis {
   double low() const { return m_low; }
   double high() const { return m_high; }
   double share(double value) const { return (value - m_low) / (m_high - m_low); }
-  double valueAt(double share) const { return m_low + share * (m_high - m_low); }
   bool holds(double value) const { return m_low <= value && value <= m_high; }
   const std::vector<double>& ticks() const { return m_ticks; }  ///< in femtoseconds or bytes, ascending
   const QString& unit() const { return m_unit; }
