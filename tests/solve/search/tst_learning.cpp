@@ -223,7 +223,7 @@ class TestLearning : public QObject {
       }
     }
     qInfo("%d conflicts replayed", replayed);
-    QVERIFY(replayed > 1000);
+    QVERIFY(replayed > static_cast<int>(test::rounds(1000)));
   }
 
   void saysWhatWasShownToFail() {
