@@ -30,6 +30,12 @@ struct WordsEqual {
 template <class T>
 using WordsMap = std::unordered_map<Words, T, WordsHash, WordsEqual>;
 
+inline bool contains(const Words& words, std::uint32_t word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+inline void addOnce(Words& words, std::uint32_t word) {
+  if (!contains(words, word)) words.push_back(word);
+}
 /// Appends a number of 64 bits.
 inline void addNumber(Words& words, std::int64_t number) {
   words.push_back(static_cast<std::uint32_t>(number));

@@ -1,6 +1,6 @@
 #include "solve/solve_cache.h"
 
-#include "solve/candidates/candidate_table.h"
+#include "solve/candidates/domains.h"
 #include "solve/optimal/tables.h"
 
 #include <optional>
@@ -27,6 +27,8 @@ struct SolveCache::Contents {
   std::shared_ptr<const Graph> graph;  ///< kept alive, so that no other graph gets its address
   rules::StrategyContext context;
   std::shared_ptr<CandidateTable> candidates = std::make_shared<CandidateTable>();
+  std::shared_ptr<Domains> domains;
+  std::vector<std::string> domainsRedistributable;  ///< that `domains` are for
   struct Priced {
     CostSettings settings;  ///< without budget and slack
     std::vector<std::string> redistributable;
@@ -46,6 +48,16 @@ std::shared_ptr<CandidateTable> SolveCache::candidates(const Problem& problem) {
   if (!m_contents || !m_contents->fits(problem) || m_contents->memoryBytes() > kMostBytes)
     m_contents = std::make_unique<Contents>(problem);
   return m_contents->candidates;
+}
+
+std::shared_ptr<Domains> SolveCache::domains(const Problem& problem, Work& work) {
+  auto table = candidates(problem);
+  Contents& kept = *m_contents;
+  if (kept.domains && kept.domainsRedistributable == problem.redistributable) return kept.domains;
+  auto domains = std::make_shared<Domains>(problem, std::move(table), work);
+  if (!domains->isComplete()) return domains;
+  kept.domainsRedistributable = problem.redistributable;
+  return kept.domains = std::move(domains);
 }
 
 optimal::Tables& SolveCache::priced(const Problem& problem) {

@@ -7,6 +7,8 @@
 namespace cleave::solve {
 
 class CandidateTable;
+class Domains;
+class Work;
 namespace optimal {
 struct Tables;
 }
@@ -22,6 +24,8 @@ class SolveCache {
   SolveCache& operator=(const SolveCache&) = delete;
 
   std::shared_ptr<CandidateTable> candidates(const Problem& problem);
+  /// Of the problem without its demands; made on that table, and kept once they are complete.
+  std::shared_ptr<Domains> domains(const Problem& problem, Work& work);
   /// The same table with costs; good until the next call of either.
   optimal::Tables& priced(const Problem& problem);
 

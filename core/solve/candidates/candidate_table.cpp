@@ -36,6 +36,11 @@ std::vector<std::uint32_t> localDemands(const Asking& asking, NodeId node, const
   return local;
 }
 
+CandidateConflict kept(const Asking& asking, NodeId node, Candidates&& none) {
+  return {std::move(none.conflict), none.isFixed, localDemands(asking, node, none.demands),
+          std::move(none.furtherCulprits)};
+}
+
 std::uint32_t lastCulprit(std::span<const Read> reads, const std::vector<ValueId>& culprits) {
   if (reads.empty()) return 0;
   auto last = static_cast<std::uint32_t>(reads.size() - 1);
@@ -137,11 +142,6 @@ const std::shared_ptr<const CandidateRow>& CandidateTable::row(const Asking& ask
   }
   row->open = std::move(found.open);
   return m_rows.emplace(std::move(key), std::move(row)).first->second;
-}
-
-CandidateConflict CandidateTable::kept(const Asking& asking, NodeId node, Candidates&& none) const {
-  return {std::move(none.conflict), none.isFixed, localDemands(asking, node, none.demands),
-          std::move(none.furtherCulprits)};
 }
 
 const CandidateConflict& CandidateTable::conflict(const Asking& asking, NodeId node, const CandidateRow& row) {

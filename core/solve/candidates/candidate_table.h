@@ -73,6 +73,7 @@ class CandidateTable {
   PlacementId intern(const Placement& placement);
   const Placement& placement(PlacementId id) const { return m_placements[id]; }
   const std::vector<Placement>& placements() const { return m_placements; }  ///< by id
+  std::vector<Placement> placementsOf(std::span<const PlacementId> ids) const;
   /// An order of placements that does not depend on what was asked before.
   bool isBefore(PlacementId a, PlacementId b) const { return m_texts[a] < m_texts[b]; }
   std::uint32_t rows() const { return m_rowCount; }
@@ -86,8 +87,6 @@ class CandidateTable {
   };
   std::uint32_t structureOf(const Asking& asking, NodeId node);
   void addPins(const Asking& asking, NodeId node);
-  CandidateConflict kept(const Asking& asking, NodeId node, Candidates&& none) const;
-  std::vector<Placement> placementsOf(std::span<const PlacementId> ids) const;
 
   std::vector<Placement> m_placements;
   std::vector<std::string> m_texts;  ///< of placements

@@ -1,7 +1,5 @@
 #include "solve/candidates/domains.h"
 
-#include <algorithm>
-
 namespace cleave::solve {
 namespace {
 
@@ -36,8 +34,7 @@ void Domains::addOfLayer(NodeId node, ValueId value, Words& domain) {
   const auto& layer = m_variables.layer(node);
   if (!layer) return;
   const auto add = [&](const Placement& placement) {
-    const PlacementId id = m_table->intern(placement);
-    if (fits(value, placement) && std::find(domain.begin(), domain.end(), id) == domain.end()) domain.push_back(id);
+    if (fits(value, placement)) addOnce(domain, m_table->intern(placement));
   };
   for (const auto& option : rules::layerOptions(*m_problem.graph, node, *layer, m_problem.context).offered) {
     if (layer->input == value) add(option.input);
@@ -58,9 +55,7 @@ const Words& Domains::widened(ValueId value) {
   }
   addOfLayer(graph.value(value).producer, value, domain);
   for (const NodeId user : graph.value(value).users) addOfLayer(user, value, domain);
-  for (const PlacementId id : of(value)) {
-    if (std::find(domain.begin(), domain.end(), id) == domain.end()) domain.push_back(id);
-  }
+  for (const PlacementId id : of(value)) addOnce(domain, id);
   return domain;
 }
 

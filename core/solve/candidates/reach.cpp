@@ -9,10 +9,6 @@ namespace {
 constexpr std::uint64_t kMostCombinations = 200'000;
 constexpr std::uint64_t kCombinationsBetweenPolls = 1 << 8;
 
-void addOnce(Words& list, std::uint32_t item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
-}
-
 }  // namespace
 
 Reach::Reach(const Asking& asking, CandidateTable& table)
@@ -22,11 +18,6 @@ Reach::Reach(const Asking& asking, CandidateTable& table)
       m_possible(asking.problem.graph->values.size(), Words{kReplicated}),
       m_isComplete(asking.problem.graph->values.size(), true) {
   for (const NodeId node : asking.variables.steps()) m_classOf[node.index()] = table.classOf(asking, node);
-}
-
-bool Reach::has(ValueId value, PlacementId placement) const {
-  const Words& possible = of(value);
-  return std::find(possible.begin(), possible.end(), placement) != possible.end();
 }
 
 Reach::Operands Reach::operandsOf(NodeId node) const {

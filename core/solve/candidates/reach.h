@@ -28,7 +28,7 @@ class Reach {
   void followTo(ValueId value, Work& work, std::span<const PlacementId> decided = {});
 
   const Words& of(ValueId value) const { return m_possible[value.index()]; }
-  bool has(ValueId value, PlacementId placement) const;
+  bool has(ValueId value, PlacementId placement) const { return contains(of(value), placement); }
   /// False: too many combinations, or the work ended before; nothing can be said to be out of reach.
   bool isComplete(ValueId value) const { return m_isComplete[value.index()]; }
 

@@ -183,7 +183,7 @@ class CoreFinder {
 
   void addNodes(const Problem& least) {
     const Variables variables(least);
-    m_domains.emplace(m_problem, m_cache.candidates(m_problem), m_work);
+    m_domains = m_cache.domains(m_problem, m_work);
     if (addImpossiblePins(least, variables)) return;
     Relaxation relaxation(least, variables, *m_domains, m_work);
     const auto order = nearestFirst(least, variables, relaxation);
@@ -476,7 +476,7 @@ class CoreFinder {
   Work& m_work;
   SolveCache& m_cache;
   const Engine m_engine;
-  std::optional<Domains> m_domains;
+  std::shared_ptr<Domains> m_domains;
   std::vector<ConflictRecord> m_causes;
   Core m_core;
 };

@@ -97,7 +97,7 @@ class Narrowing {
     for (const PlacementId id : live) m_domain.open.push_back(m_table.placement(id));
     findTries();
     for (const PlacementId id : universe()) {
-      if (std::find(live.begin(), live.end(), id) != live.end()) continue;
+      if (contains(live, id)) continue;
       if (m_work.isOver()) m_domain.isComplete = false;
       if (!m_domain.isComplete) break;
       if (auto gone = whyGone(id)) m_domain.gone.push_back(*std::move(gone));
@@ -118,27 +118,20 @@ class Narrowing {
     }
     return known->second;
   }
-  bool isPossibleAfter(std::size_t count, PlacementId id) {
-    const Words& possible = possibleAfter(count);
-    return std::find(possible.begin(), possible.end(), id) != possible.end();
-  }
+  bool isPossibleAfter(std::size_t count, PlacementId id) { return contains(possibleAfter(count), id); }
 
   /// All that may be asked about: R, every even split, what the layers beside the value know, and the domain.
   Words universe() {
     Words all{kReplicated};
-    const auto add = [&](PlacementId id) {
-      if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
-    };
     for (int dim = 0; dim < static_cast<int>(graph().shapeOf(m_value).size()); ++dim)
-      add(m_table.intern(Placement::split(dim)));
-    for (const PlacementId id : Words(m_domains.widened(m_value))) add(id);
+      addOnce(all, m_table.intern(Placement::split(dim)));
+    for (const PlacementId id : m_domains.widened(m_value)) addOnce(all, id);
     return all;
   }
 
   std::optional<GonePlacement> whyGone(PlacementId id) {
     GonePlacement gone{.placement = m_table.placement(id)};
-    const Words& domain = m_domains.of(m_value);
-    if (std::find(domain.begin(), domain.end(), id) == domain.end()) {
+    if (!contains(m_domains.of(m_value), id)) {
       if (!m_domains.isComplete(m_value)) return std::nullopt;
       gone.why = whyNever(gone.placement);
       return gone;

@@ -282,10 +282,10 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
   SolveCache cache;
   const Question question{problem, engine, work,     cache, isOf(problem, solution) ? &solution : nullptr,
                           value,   {},     placement};
-  Domains domains(problem, cache.candidates(problem), work);
-  const bool isInDomain = !domains.isComplete(value) || domains.has(value, placement);
+  const auto domains = cache.domains(problem, work);
+  const bool isInDomain = !domains->isComplete(value) || domains->has(value, placement);
   return Answerer(question, variables)
-      .run(whyImpossible(problem, variables, domains, work, value, placement), isInDomain);
+      .run(whyImpossible(problem, variables, *domains, work, value, placement), isInDomain);
 }
 
 Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, NodeId layer,

@@ -73,8 +73,7 @@ std::shared_ptr<const PricedRow> PricedTable::row(const Pricing& pricing, NodeId
   Words key = m_key;
   auto row = std::make_shared<PricedRow>();
   row->row = m_candidates->row(pricing.asking(), node, m_candidateClasses[classIndex], operands);
-  std::vector<Placement> reads;
-  for (const PlacementId id : operands) reads.push_back(m_candidates->placement(id));
+  const std::vector<Placement> reads = m_candidates->placementsOf(operands);
   row->open.reserve(row->row->open.size());
   for (std::size_t ordinal = 0; ordinal < row->row->open.size(); ++ordinal)
     row->open.push_back(priced(pricing, node, classIndex, *row->row, ordinal, reads));
