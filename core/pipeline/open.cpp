@@ -1,10 +1,9 @@
 #include "pipeline/open.h"
 
 #include "base/json.h"
+#include "base/stopwatch.h"
 #include "formats/safetensors.h"
 #include "pipeline/source.h"
-
-#include <chrono>
 
 namespace cleave::pipeline {
 namespace {
@@ -35,7 +34,7 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
 
 Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
                                                const Progress& progress) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   progress.report("open");
   CLEAVE_TRY(const Source recognised, recognise(source));
   if (recognised.kind != SourceKind::Model) {
@@ -51,7 +50,7 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
                 "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.",
                 quotedText(model.info.source));
   }
-  model.timings.loadMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  model.timings.loadMs = watch.milliseconds();
   if (progress.cancelled()) return progress.cancelledError("opening " + source);
   return capturedWith(std::move(model), options, progress);
 }

@@ -1,9 +1,8 @@
 #include "pipeline/solve.h"
 
+#include "base/stopwatch.h"
 #include "pipeline/what_fits.h"
 #include "solve/explain/explain.h"
-
-#include <chrono>
 
 namespace cleave::pipeline {
 namespace {
@@ -54,7 +53,7 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
   auto solved = std::make_shared<Solved>();
   solved->problem = problem;
   solved->options = options;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   if (options.record) {
     solve::TraceRecorder recorder(problem, options.limits);
     solved->trace = recorder.trace();
@@ -65,7 +64,7 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
     const auto sink = solve::makeCountingSink();
     CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress, options.cache.get()));
   }
-  solved->solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  solved->solveMs = watch.milliseconds();
   if (solved->result.outcome == solve::Outcome::NoSolution) {
     // Whoever asked to stop has the engine's own, wider set of demands.
     auto core = solve::irreducibleCore(*problem, options.engine, progress);

@@ -1,14 +1,9 @@
+#include "base/stopwatch.h"
 #include "plan/demands.h"
 #include "plan/steps.h"
 
-#include <chrono>
-
 namespace cleave::plan {
 namespace {
-
-double millisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 Result<void> checkRequest(const PlanRequest& request) {
   const Graph& graph = *request.problem->graph;
@@ -60,20 +55,20 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.demands = demandsOf(*request.problem);
   plan.origins = originsOf(*plan.graph, request.captured.get());
 
-  const auto annotating = std::chrono::steady_clock::now();
+  const Stopwatch annotating;
   Standings standings(*request.problem, *request.solution, request.engine, request.optimum.get());
   plan.layers = annotate(request, standings);
   plan.shares = sharesOf(*request.problem, *request.solution, &standings);
-  plan.timings.annotateMs = millisecondsSince(annotating);
+  plan.timings.annotateMs = annotating.milliseconds();
 
-  const auto replacing = std::chrono::steady_clock::now();
+  const Stopwatch replacing;
   CLEAVE_TRY(Replaced replaced, replace(request));
   plan.program = std::move(replaced.program);
   plan.programValueOf = std::move(replaced.valueOf);
   plan.collectives = std::move(replaced.collectives);
   CLEAVE_TRY(plan.parameters, shardMap(request, plan.warnings));
   plan.memory = predictMemory(*plan.program, plan.parameters);
-  plan.timings.replaceMs = millisecondsSince(replacing);
+  plan.timings.replaceMs = replacing.milliseconds();
 
   for (std::string& warning : warningsFor(plan)) plan.warnings.push_back(std::move(warning));
   return plan;

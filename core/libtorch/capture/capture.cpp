@@ -1,11 +1,11 @@
 #include "libtorch/capture/capture.h"
 
+#include "base/stopwatch.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/capture/recorder.h"
 #include "libtorch/models/decoder.h"
 
-#include <chrono>
 #include <unordered_map>
 
 namespace cleave::torch_capture {
@@ -100,7 +100,7 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
   model.modelType = config.architecture->modelType;
   model.dtype = options.dtype.value_or(config.dtype);
 
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   Recorder recorder(model.modelType);
   try {
     runForward(recorder, config, options, model.dtype, progress);
@@ -113,9 +113,8 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
                 error.message);
   }
   CLEAVE_TRY(RecordedGraphs graphs, withContext(std::move(recorder).finish(), where));
-  const std::chrono::duration<double, std::milli> total = std::chrono::steady_clock::now() - start;
   model.decomposeMs = std::chrono::duration<double, std::milli>(recorder.timeBelow()).count();
-  model.captureMs = total.count() - model.decomposeMs;
+  model.captureMs = watch.milliseconds() - model.decomposeMs;
   model.captured = std::make_shared<const graph::Graph>(std::move(graphs.captured));
   model.aten = std::make_shared<const graph::Graph>(std::move(graphs.aten));
   return model;
