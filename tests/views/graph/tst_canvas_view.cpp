@@ -21,6 +21,20 @@ using namespace cleave;
 using namespace cleave::views;
 using namespace cleave::views::test;
 
+namespace {
+
+/// Takes nothing, as a full disk does.
+class FullDisk : public QIODevice {
+ protected:
+  qint64 readData(char*, qint64) override { return -1; }
+  qint64 writeData(const char*, qint64) override {
+    setErrorString(QStringLiteral("No space left on device"));
+    return -1;
+  }
+};
+
+}  // namespace
+
 class CanvasView : public QObject {
   Q_OBJECT
  private slots:
@@ -380,7 +394,7 @@ class CanvasView : public QObject {
     QCOMPARE(image.size(), QSize(120, 140'000));
     for (int y = 50; y < 140'000; y += 997)
       QCOMPARE(image.pixelColor(60, y), QColor((y / 200) % 2 == 0 ? Qt::red : Qt::blue));
-    QFile full(QStringLiteral("/dev/full"));
+    FullDisk full;
     QVERIFY(full.open(QIODevice::WriteOnly | QIODevice::Unbuffered));
     const auto refused = writePng(full, {10, 10}, stripes);
     QVERIFY(!refused);
@@ -399,29 +413,24 @@ class CanvasView : public QObject {
     QCOMPARE(QImageReader(&file).size(), QSize(500, 800'000));
   }
 
-  void isFastWithManyLayers() {
+  /// How long it takes is what `cleave-bench view` holds against its limits.
+  void manyEqualLayersAreDrawnAndUnfolded() {
     const auto graph = cleave::test::llamaGraph(
         {.layers = 126, .hidden = 16384, .heads = 128, .kvHeads = 8, .intermediate = 53248, .vocab = 128256});
-    QElapsedTimer clock;
-    clock.start();
     m_view->setGraph(graph);
     QTRY_VERIFY(m_view->isReady());
     m_view->grab();
-    const auto first = clock.restart();
+    const auto folded = m_view->scene()->items().size();
     m_view->setPlacements(tensorParallel(*graph));
     m_view->expandAll();
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
-    const auto expanded = clock.restart();
+    QVERIFY(!m_view->scene()->isSimplified());
+    QVERIFY(m_view->scene()->items().size() > folded + 126 * 10);
     for (const double zoom : {0.02, 0.1, 0.3, 1.0}) {
       m_view->zoomTo(zoom);
       QCoreApplication::processEvents();
-      clock.restart();
-      m_view->zoomTo(zoom * 1.01);
-      m_view->viewport()->grab();
-      qInfo("frame at zoom %.2f: %lld ms", zoom, clock.elapsed());
+      QVERIFY(!m_view->viewport()->grab().isNull());
     }
-    qInfo("first picture %lld ms, all unfolded %lld ms, %zu boxes", first, expanded, m_view->scene()->items().size());
-    QVERIFY(first < 3000);
   }
 
   /// Thousands of operators without a module, and nobody to lay them out but the window's own layout.
@@ -440,15 +449,10 @@ class CanvasView : public QObject {
     GraphView view{LayoutHelper{}};
     view.resize(1000, 700);
     view.show();
-    QElapsedTimer clock;
-    clock.start();
     view.setGraph(std::make_shared<const graph::Graph>(std::move(*finished)));
-    const auto asked = clock.elapsed();
     QVERIFY(!view.isReady());  // computed elsewhere
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 60'000);
-    const auto ready = clock.restart();
-    view.grab();
-    qInfo("flat: asked %lld ms, ready %lld ms, painted %lld ms", asked, ready, clock.elapsed());
+    QVERIFY(!view.grab().isNull());
     QVERIFY(view.scene()->isSimplified());
     QVERIFY(view.scene()->items().size() > 5'000);
   }
