@@ -42,7 +42,7 @@ Result<int> checkFile(const std::string& file) {
 
 void addCheckCommand(CLI::App& app, Chosen& chosen) {
   auto file = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("check", "Hold a plan file against the model it was made from");
+  CLI::App* command = app.add_subcommand("check", "Check a plan file against the model it was made from");
   command->add_option("PLAN", *file, "Plan written by plan --json")->required();
   command->callback([file, &chosen] {
     const auto result = checkFile(*file);

@@ -33,7 +33,7 @@ Result<graph::ValueId> valueNamed(const graph::Graph& graph, const std::string& 
 
 std::string figuresText(const solve::Figures& figures) {
   if (!figures.hasPlan) return "no plan";
-  return fmt::format("{} of {} layers split, {} a rank, {} a step", figures.splitLayers, figures.layers,
+  return fmt::format("{} of {} layers split, {} per rank, {} per step", figures.splitLayers, figures.layers,
                      bytesText(figures.rankBytes), solve::timeText(figures.femtoseconds));
 }
 
@@ -213,7 +213,7 @@ struct ExplainCommand {
       if (!regret.isChosen) text += fmt::format("  {}: {}\n", name, regretText(regret));
       list.push_back(
           {{"placement", regret.placement.text()},
-           {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
+           {"strategy", regret.strategy ? Json(rules::inFiles(*regret.strategy)) : Json(nullptr)},
            {"copied", regret.isCopied},
            {"chosen", regret.isChosen},
            {"extra_fs", regret.extraFs ? jsonOf<Json>(*regret.extraFs) : Json(nullptr)},
@@ -238,7 +238,7 @@ struct ExplainCommand {
     const bool isPassedOver = regret.fastestExtraFs && *regret.fastestExtraFs != *regret.extraFs;
     const std::string fastest =
         isPassedOver ? fmt::format("; the fastest with it takes {}", changeText(*regret.fastestExtraFs)) : "";
-    return fmt::format("the {} with it takes {} and holds {} {} a rank{}",
+    return fmt::format("the {} with it takes {} and holds {} {} per rank{}",
                        regret.isProved ? "plan" : "best plan that was found", changeText(*regret.extraFs),
                        bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more", fastest);
   }
@@ -249,13 +249,12 @@ struct ExplainCommand {
     const solve::Solution& solution = *planned.solved->result.solution;
     const solve::Engine engine = planned.solved->options.engine;
     const auto parsed = rules::Placement::parse(placement);
-    const auto strategy =
-        placement == rules::axisOf(rules::Strategy::Whole) ? rules::Strategy::Whole : rules::parseStrategy(placement);
+    const auto strategy = rules::parseStrategy(placement);
     if (!parsed && !strategy) {
-      return fail(
-          ErrorCode::BadUsage,
-          "--placement is \"{}\": write a placement such as R or S(1), or a layer's form such as row or replicated.",
-          placement);
+      return fail(ErrorCode::BadUsage,
+                  "--placement is \"{}\": write a placement such as R or S(1), or a layer's strategy such as row or "
+                  "replicated.",
+                  placement);
     }
     CLEAVE_TRY(const solve::WhyNot answer,
                parsed
@@ -266,7 +265,7 @@ struct ExplainCommand {
       text += solve::plainText(sentence) + "\n";
       sentences.push_back(solve::plainText(sentence));
     }
-    if (answer.pin) text += fmt::format("To have it: --pin {}\n", *answer.pin);
+    if (answer.pin) text += fmt::format("To get it: --pin {}\n", *answer.pin);
     document["value"] = problem.graph->value(id).name;
     document["placement"] = placement;
     document["answer"] = toText(answer.answer);
@@ -284,7 +283,7 @@ struct ExplainCommand {
 void addExplainCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<ExplainCommand>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Say why a tensor lies as it does, why not otherwise, or what is in the way of a plan");
+      "explain", "Say why a tensor is placed as it is, why not otherwise, or what stands in the way of a plan");
   state->flags.addTo(*command);
   command->add_option("--value", state->value, "A value (linear_3) or a layer (model.layers.0.mlp.up_proj)");
   command->add_option("--placement", state->placement, "Why not this placement (S(1)) or strategy (row)?");

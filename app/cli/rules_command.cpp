@@ -104,7 +104,7 @@ void addRulesCommand(CLI::App& app, Chosen& chosen) {
       "JSON lines from a file, or - for stdin: "
       R"json({"op":"aten::sum.dim_IntList","args":[{"tensor":[2,8,4],"placement":"S(1)"},[2],false],"ranks":2})json");
   CLI::Option* verifies =
-      command->add_flag("--verify", state->verifies, "Run every rule's claims on random tensors, whole and in shards")
+      command->add_flag("--verify", state->verifies, "Run every rule's claims on random tensors, unsplit and in shards")
           ->excludes(evaluate);
   command->add_option("--op", state->options.op, "With --verify: this operator only")->needs(verifies);
   command->add_option("--seed", state->options.seed, "With --verify: seed of sizes and values")

@@ -200,7 +200,7 @@ struct RunCommand {
     done.summary = runSummary(report, *plan);
     if (report.outcome.firstFailure) {
       const launch::RankExit& failure = *report.outcome.firstFailure;
-      const std::string lastWords = failure.lastWords.empty() ? "" : " Its last words: " + failure.lastWords;
+      const std::string lastWords = failure.lastWords.empty() ? "" : " Its last output: " + failure.lastWords;
       done.failure = Error{failure.code, fmt::format("Rank {} {}.{}", failure.rank, failure.what, lastWords)};
     }
     return done;

@@ -158,7 +158,7 @@ std::string planSummary(const plan::Plan& plan) {
         "Redistribution gathers or cuts values after they are computed; --redistribute NAME, or '*', lets the search "
         "use it.\n";
   text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
-  text += fmt::format("a rank holds at most {} ({} of the parameters are whole on every rank)\n",
+  text += fmt::format("a rank holds at most {} ({} of the parameters are replicated on every rank)\n",
                       solve::memoryText(plan.cost), bytesText(plan.memory.wholeParameters));
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
@@ -177,7 +177,7 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     if (!result) continue;
     text += fmt::format(
         "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
-        "{:.1f} ms a step\n",
+        "{:.1f} ms per step\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program), bytesText(plan.memory.total()),
         bytesText(result->peak.process), countOf(result->allReduce, "all-reduce", "all-reduces"),
         countOf(result->allGather, "all-gather", "all-gathers"),

@@ -190,8 +190,8 @@ bool looksLike(const plan::PlanDiff& a, const plan::PlanDiff& b) {
 
 std::string alikeText(const Listed& listed) {
   const bool isOne = listed.alike == 1;
-  return fmt::format("at least {} more plan{} like this: {} only in how values between the layers lie{}", listed.alike,
-                     isOne ? "" : "s", isOne ? "it differs" : "they differ",
+  return fmt::format("at least {} more plan{} like this: {} only in how values between the layers are placed{}",
+                     listed.alike, isOne ? "" : "s", isOne ? "it differs" : "they differ",
                      listed.differing.empty() ? "" : fmt::format(", such as `{}`", listed.differing));
 }
 
@@ -325,14 +325,14 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
                      {"text", attention.text}});
   }
   text += posed.options.ranks == 1     ? "  there is nothing to split\n"
-          : report.indivisible.empty() ? "  every layer has a form that splits it\n"
+          : report.indivisible.empty() ? "  every layer has a strategy that splits it\n"
                                        : "  layers that do not divide\n";
   for (const auto& layer : report.indivisible) {
     text += fmt::format("    {} × {} ({}): {}\n", layer.count, layer.pattern, bytesText(layer.bytes), layer.reason);
     indivisible.push_back(
         {{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
   }
-  text += fmt::format("  whole on every rank whatever the plan: {}\n", bytesText(report.wholeBytes));
+  text += fmt::format("  replicated on every rank whatever the plan: {}\n", bytesText(report.wholeBytes));
   for (const auto& weight : report.whole) {
     text += fmt::format("    {} × {} ({}): {}\n", weight.count, weight.pattern, bytesText(weight.bytes), weight.why);
     whole.push_back(
@@ -374,13 +374,13 @@ Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::strin
   Json list = Json::array();
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const plan::PlanDiff& diff = listed[i].diff;
-    text += fmt::format("{:>3}. {} a step, {} a rank\n", i + 1, solve::timeText(diff.femtoseconds.after),
+    text += fmt::format("{:>3}. {} per step, {} per rank\n", i + 1, solve::timeText(diff.femtoseconds.after),
                         bytesText(diff.rankBytes.after));
     for (const std::string& line : plan::layerLines(diff)) text += fmt::format("       {}\n", line);
     Json changes = Json::array(), collectives = Json::object();
     for (const plan::LayerChange& layer : diff.layers) {
       changes.push_back(
-          {{"layer", layer.name}, {"strategy", rules::toText(layer.after)}, {"best", rules::toText(layer.before)}});
+          {{"layer", layer.name}, {"strategy", rules::inFiles(layer.after)}, {"best", rules::inFiles(layer.before)}});
     }
     for (const auto& [kind, traffic] : diff.collectives) {
       const auto& [best, own] = traffic;

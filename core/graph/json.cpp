@@ -60,7 +60,7 @@ class Reader {
       if (path.empty() != (i == 0))
         return scope.wrong("path", i == 0 ? "empty, as the first scope is the root" : "a dotted path");
       if (!paths.contains(parent))
-        return fail(ErrorCode::BadInput, "{} is {}, but its parent does not stand before it.", scope.nameOf("path"),
+        return fail(ErrorCode::BadInput, "{} is {}, but its parent does not come before it.", scope.nameOf("path"),
                     quotedText(path));
       paths.insert(path);
       m_scopes.push_back(m_builder.scope(path, className));

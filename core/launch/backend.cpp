@@ -17,7 +17,7 @@ std::string countedGpus(int gpus) { return gpus == 0 ? "no GPU" : gpus == 1 ? "1
 /// Why NCCL cannot carry so many ranks here; empty: it can.
 std::string whyNoNccl(int gpus, int ranks, bool hasLibrary) {
   if (gpus < ranks) {
-    return fmt::format("NCCL wants a GPU for each of {} ranks, and this process may use {}{}", ranks, countedGpus(gpus),
+    return fmt::format("NCCL needs a GPU for each of {} ranks, and this process may use {}{}", ranks, countedGpus(gpus),
                        std::getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
   }
   if (!hasLibrary)

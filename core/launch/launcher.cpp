@@ -259,7 +259,7 @@ Result<RunOutcome> Run::run() {
 }  // namespace
 
 Result<RunOutcome> launch(const LaunchRequest& request, const Observer& observer, const Progress& progress) {
-  if (request.ranks < 1) return fail(ErrorCode::BadUsage, "A run wants at least one rank, not {}.", request.ranks);
+  if (request.ranks < 1) return fail(ErrorCode::BadUsage, "A run needs at least one rank, not {}.", request.ranks);
   if (request.backend == Backend::Auto) return fail(ErrorCode::BadUsage, "Resolve the backend before launching ranks.");
   return Run(request, observer, progress).run();
 }

@@ -48,7 +48,7 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
     const rules::Strategy strategy = plan.layers[next++].strategy;
     solution.strategies[node.index()] = plan::formOf(problem, node, *layer, strategy, solution);
     if (!solution.strategies[node.index()]) {
-      return fail(ErrorCode::Negative, "{} cannot take the strategy {} that the plan gives it: its input lies as {}.",
+      return fail(ErrorCode::Negative, "{} cannot take the strategy {} that the plan gives it: its input is {}.",
                   graph::layerName(graph, node), rules::toText(strategy), solution.of(layer->input).text());
     }
   }
@@ -58,7 +58,7 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
 /// Only the model's folder knows these: without it they are as the file has them, or not there.
 constexpr std::array<std::string_view, 2> kFieldsOfTheFolder{"plan.warnings", "plan.values[*].origin"};
 constexpr std::string_view kOfTheFolder =
-    "whether the graph is the model's, where the parameters lie in its files, what values were captured from, and the "
+    "whether the graph is the model's, where the parameters are in its files, what values were captured from, and the "
     "warnings";
 
 /// What the plan itself says of its model: its graph, and the tensors that its pieces come from.
@@ -119,9 +119,10 @@ Result<void> checkProof(const solve::Problem& problem, PlanCheck& check, const P
   }
   const bool hasBudget = plan.certificate->byteWeight > 0;
   check.proof = fmt::format(
-      "Its certificate holds: no plan{} takes less than {} a step ({} choices of {} steps were looked at).",
-      hasBudget ? fmt::format(" within {} a rank", bytesText(problem.cost.budgetBytes())) : "", solve::timeText(bound),
-      solve::withThousands(certified->transitions), solve::withThousands(plan.certificate->order.size()));
+      "Its certificate holds: no plan{} takes less than {} per step ({} choices of {} steps were looked at).",
+      hasBudget ? fmt::format(" within {} per rank", bytesText(problem.cost.budgetBytes())) : "",
+      solve::timeText(bound), solve::withThousands(certified->transitions),
+      solve::withThousands(plan.certificate->order.size()));
   return {};
 }
 

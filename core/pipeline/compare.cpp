@@ -180,14 +180,14 @@ Result<std::string> weightThatIsNotFinite(const fs::path& model, const Progress&
   formats::WeightReader reader(folder.path);
   std::int64_t done = 0;
   for (const auto& [name, tensor] : folder.tensors) {
-    progress.report("look for weights that are no numbers", done++, std::ssize(folder.tensors));
+    progress.report("look for weights that are not numbers", done++, std::ssize(folder.tensors));
     if (!graph::isFloatingPoint(tensor.type.dtype)) continue;
     CLEAVE_TRY(const auto* file, reader.open(tensor.file));
     Stored weight{*file, tensor};
     if (!weight.loader) continue;
     const std::int64_t total = graph::elementCount(tensor.type.shape);
     for (std::int64_t first = 0; first < total; first += kChunkElements) {
-      if (progress.cancelled()) return progress.cancelledError("looking for weights that are no numbers");
+      if (progress.cancelled()) return progress.cancelledError("looking for weights that are not numbers");
       const std::int64_t count = std::min(kChunkElements, total - first);
       CLEAVE_TRY_VOID(weight.read(first, count));
       for (std::int64_t i = 0; i < count; ++i) {

@@ -212,7 +212,7 @@ class LineEvaluator {
       const auto& [type, placement, isPlaced, isParameter] = m_tensors[i];
       if (placement.localShape(type.shape, m_context.worldSize)) continue;
       return jsonText(
-          {{"conflict", fmt::format("tensor {} of shape {} cannot lie as {}: {}", i, graph::toText(type.shape),
+          {{"conflict", fmt::format("tensor {} of shape {} cannot be {}: {}", i, graph::toText(type.shape),
                                     placement.text(), placement.whyNotDivisible(type.shape, m_context.worldSize))}});
     }
     if (const auto layer = graph::layerShape(graph, node)) return layerAnswer(graph, node, *layer);
@@ -238,7 +238,7 @@ class LineEvaluator {
       if (option.input == input && weightFits) addUnique(out, option.result.text());
     }
     if (!out.empty()) return jsonText({{"out", out}});
-    std::string reason = fmt::format("no strategy of this layer takes an input that lies as {}", input.text());
+    std::string reason = fmt::format("no strategy of this layer takes an input that is {}", input.text());
     for (const rules::Refusal& refusal : options.refused) reason += "; " + refusal.reason;
     return jsonText({{"conflict", reason}});
   }

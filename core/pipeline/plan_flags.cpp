@@ -100,12 +100,13 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--pin", pins,
-                  "NAME=PLACEMENT or LAYER=column|row|vocab|expert|replicated; == that form alone; != forbids; * "
+                  "NAME=PLACEMENT or LAYER=column|row|vocab|expert|replicated; == that strategy alone; != forbids; * "
                   "matches; repeatable")
       ->take_all();
   command
       .add_option("--rule-off", rulesOff,
-                  "Switch the rule of an operator off: it wants whole inputs (aten::mul.Tensor; * matches); repeatable")
+                  "Switch the rule of an operator off: it then takes replicated inputs only (aten::mul.Tensor; * "
+                  "matches); repeatable")
       ->take_all();
   command
       .add_option("--redistribute", redistributable,
@@ -120,7 +121,7 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("--memory-budget", memoryBudget, "Most memory of one rank, such as 40GiB (default: the device's)");
   command
       .add_option("--slack", slack,
-                  "Per cent that a step may take longer than the fastest if a rank then holds less: optimal answers "
+                  "Per cent by which a step may be slower than the fastest if a rank then holds less: optimal answers "
                   "the plan that holds least "
                   "of those (0: the fastest)")
       ->capture_default_str();

@@ -79,7 +79,7 @@ bool looksLikeConfig(const std::string& head) {
 std::string whatElse(const fs::path& file, const std::string& head) {
   const std::string extension = file.extension().string();
   if (extension == ".pt2") return "a torch.export archive";
-  if (extension == ".safetensors") return "weights alone: open the folder it lies in";
+  if (extension == ".safetensors") return "weights alone: open the folder that holds it";
   if (head.starts_with("GGUF")) return "a GGUF file";
   if (extension == ".bin" || extension == ".pt" || extension == ".pth" || head.starts_with("PK"))
     return "a PyTorch checkpoint";

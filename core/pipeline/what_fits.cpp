@@ -269,7 +269,7 @@ Result<Fits> whatFits(const Model& model, const Solved& solved, const Progress& 
 std::string toText(const Fits& fits) {
   std::string text = fits.found.empty() ? "" : "What fits, each tried alone:\n";
   for (const Fit& fit : fits.found) {
-    text += fmt::format("  {} ({}): {} a rank, {} a step\n", fit.change, fit.flags, bytesText(fit.rankBytes),
+    text += fmt::format("  {} ({}): {} per rank, {} per step\n", fit.change, fit.flags, bytesText(fit.rankBytes),
                         solve::timeText(fit.femtoseconds));
   }
   return text + restText(fits);

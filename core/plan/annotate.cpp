@@ -40,7 +40,7 @@ std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings
     const NodeId node = nodes[i];
     const auto& option = request.solution->strategies[node.index()];
     const auto shape = graph::layerShape(graph, node);
-    CLEAVE_CHECK(shape.has_value(), "node {} has a strategy, but is no layer", node.index());
+    CLEAVE_CHECK(shape.has_value(), "node {} has a strategy, but is not a layer", node.index());
     LayerPlan layer;
     layer.name = graph::layerName(graph, node);
     layer.kind = shape->kind;

@@ -65,7 +65,7 @@ class Reader {
     for (const std::string& text : texts) {
       auto placement = rules::Placement::parse(text);
       if (!placement)
-        return fail(ErrorCode::BadInput, "{} has {}, which is no placement.", m_fields.nameOf("placements"),
+        return fail(ErrorCode::BadInput, "{} has {}, which is not a placement.", m_fields.nameOf("placements"),
                     quotedText(text));
       m_certificate.placements.push_back(*std::move(placement));
     }

@@ -32,17 +32,18 @@ std::string choiceInWords(const Plan& plan) {
   const std::int64_t budget = plan.costSettings.budgetBytes();
   const std::string fitting = budget == std::numeric_limits<std::int64_t>::max()
                                   ? std::string(all)
-                                  : fmt::format("{} within {} a rank", all, bytesText(budget));
+                                  : fmt::format("{} within {} per rank", all, bytesText(budget));
   if (slack == 0) return fmt::format("the fastest of {}{}", fitting, proof);
   if (longer == 0 && saved == 0) {
     return fmt::format(
-        "the fastest of {}, and none that takes at most {} longer and needs no more in all holds less for the whole "
+        "the fastest of {}, and none that takes at most {} longer and needs no more in total holds less throughout the "
         "step{}",
         fitting, solve::slackText(slack), proof);
   }
   return fmt::format(
-      "holds least for the whole step of {} within {} of the fastest that need no more in all; the fastest takes {} a "
-      "step ({} less) and needs {} a rank ({} more){}",
+      "holds least throughout the step of {} within {} of the fastest that need no more in total; the fastest takes {} "
+      "a "
+      "step ({} less) and needs {} per rank ({} more){}",
       all, solve::slackText(slack), solve::timeText(plan.fastest->femtoseconds), solve::timeText(longer),
       bytesText(plan.fastest->bytes), bytesText(saved), proof);
 }

@@ -33,7 +33,7 @@ std::string notKeptText(const Plan& plan) {
     if (!isKept && part.bytes > 0) parts.push_back(fmt::format("{} {}", bytesText(part.bytes), part.name));
   }
   if (parts.empty()) return {};
-  return fmt::format("The plan's {} a rank also count what one forward pass does not keep: {}.",
+  return fmt::format("The plan's {} per rank also count what one forward pass does not keep: {}.",
                      bytesText(plan.cost.bytes()), fmt::join(parts, ", "));
 }
 
@@ -50,8 +50,8 @@ std::string idleSequenceText(const Plan& plan) {
   });
   if (!isSplit) return idle + "no layer is split, so none scatters its result";
   return idle + (plan.engine == solve::Engine::Optimal
-                     ? "no form along it belongs to the plan chosen by time and memory"
-                     : "no form along it is part of the first plan found");
+                     ? "no strategy along it belongs to the plan chosen by time and memory"
+                     : "no strategy along it is part of the first plan found");
 }
 
 std::vector<WholeLayers> wholeLayers(const Plan& plan) {
@@ -74,7 +74,7 @@ std::string toText(const WholeLayers& layers) {
     case WholeCause::Cannot: return fmt::format("{} cannot be split", layers.count);
     case WholeCause::CannotAsRead: return fmt::format("{} cannot be split without redistribution", layers.count);
     case WholeCause::OverBudget:
-      return fmt::format("{} {} left whole for the memory budget", layers.count, isOne ? "is" : "are");
+      return fmt::format("{} {} replicated because of the memory budget", layers.count, isOne ? "is" : "are");
     case WholeCause::DoesNotPay:
       return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
     case WholeCause::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
@@ -93,7 +93,7 @@ std::string wholeText(const std::vector<WholeLayers>& layers) {
     causes.push_back(toText(same));
   }
   if (count == 0) return {};
-  return fmt::format("{} layer{} whole on every rank: {}", count, count == 1 ? " is" : "s are",
+  return fmt::format("{} layer{} replicated on every rank: {}", count, count == 1 ? " is" : "s are",
                      fmt::join(causes, ", "));
 }
 

@@ -10,7 +10,7 @@ namespace cleave::plan {
 /// "51.5 µs a training step on 8 × h100 (49.1 µs of it collectives)".
 std::string predictedText(const Plan& plan);
 
-/// "The plan's 650 KiB a rank also count what one forward pass does not keep: 64 KiB KV cache."; empty: they count
+/// "The plan's 650 KiB per rank also count what one forward pass does not keep: 64 KiB KV cache."; empty: they count
 /// nothing more.
 std::string notKeptText(const Plan& plan);
 
@@ -42,7 +42,7 @@ std::vector<WholeLayers> wholeLayers(const Plan& plan);
 
 /// "3 cannot be split", "1 does not pay to split".
 std::string toText(const WholeLayers& layers);
-/// "4 layers are whole on every rank: 3 cannot be split, 1 does not pay to split"; empty: none is.
+/// "4 layers are replicated on every rank: 3 cannot be split, 1 does not pay to split"; empty: none is.
 std::string wholeText(const std::vector<WholeLayers>& layers);
 
 }  // namespace cleave::plan

@@ -125,7 +125,7 @@ void writeLayers(JsonWriter& json, const Plan& plan) {
     json.beginObject();
     json.key("name").value(layer.name);
     json.key("kind").value(kindText(layer.kind));
-    json.key("strategy").value(rules::toText(layer.strategy));
+    json.key("strategy").value(rules::inFiles(layer.strategy));
     json.key("axis").value(layer.axis);
     json.key("gather_output").value(layer.gatherOutput);
     json.key("input_is_parallel").value(layer.inputIsParallel);

@@ -115,13 +115,14 @@ std::vector<UnknownOperator> unknownOperators(const solve::Problem& problem, Rea
   }
   for (UnknownOperator& unknown : found) {
     const std::string times = unknown.count == 1 ? "" : fmt::format(" ({} times)", unknown.count);
-    unknown.text =
-        unknown.matters
-            ? fmt::format(
-                  "`{}`{} has no rule, so its inputs must be whole on every rank: layers before it cannot hand it a "
-                  "split result.",
-                  unknown.op, times)
-            : fmt::format("`{}`{} has no rule, but only whole tensors reach it: nothing is lost.", unknown.op, times);
+    unknown.text = unknown.matters
+                       ? fmt::format(
+                             "`{}`{} has no rule, so its inputs must be replicated on every rank: layers before it "
+                             "cannot hand it a "
+                             "split result.",
+                             unknown.op, times)
+                       : fmt::format("`{}`{} has no rule, but only replicated tensors reach it: nothing is lost.",
+                                     unknown.op, times);
   }
   return found;
 }
@@ -239,7 +240,7 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
       })));
   if (!isWhole || !counted.insert(layer.weight.raw()).second) return;
   WholeWeights& group = groupFor(found.whole, pattern, node);
-  if (group.count++ == 0) group.why = why.empty() ? "the menu offers no form that splits it" : why;
+  if (group.count++ == 0) group.why = why.empty() ? "the candidate set has no strategy that splits it" : why;
   group.bytes += bytes;
 }
 
@@ -250,7 +251,7 @@ void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
   WholeWeights& group = groupFor(found.whole, solve::withoutIndices(graph.value(value).name), node);
   if (group.count++ == 0) {
     group.why = users.empty() ? "nothing reads it"
-                              : fmt::format("`{}` reads it, which is no layer: every rank needs all of it",
+                              : fmt::format("`{}` reads it, which is not a layer: every rank needs all of it",
                                             graph.value(graph.node(users.front()).results.front()).name);
   }
   group.bytes += bytesOf(graph, value);

@@ -80,7 +80,7 @@ class ProgramBuilder {
     if (placement.isReplicated()) return value.type;
     auto shape = placement.localShape(value.type.shape, m_ranks);
     if (!shape) {
-      return fail(ErrorCode::BadInput, "{} cannot lie as {} on {} ranks: {}.", value.name, placement.text(), m_ranks,
+      return fail(ErrorCode::BadInput, "{} cannot be {} on {} ranks: {}.", value.name, placement.text(), m_ranks,
                   placement.whyNotDivisible(value.type.shape, m_ranks));
     }
     return TensorType{value.type.dtype, std::move(*shape)};
@@ -134,7 +134,7 @@ class ProgramBuilder {
     const auto& option = m_solution.strategies[id.index()];
     if (!option || m_ranks == 1) return copy(id);
     const auto layer = graph::layerShape(m_graph, id);
-    CLEAVE_CHECK(layer.has_value(), "node {} has a strategy, but is no layer", id.index());
+    CLEAVE_CHECK(layer.has_value(), "node {} has a strategy, but is not a layer", id.index());
     switch (layer->kind) {
       case LayerKind::Linear: return addLinear(id, *layer, *option);
       case LayerKind::Embedding: return addEmbedding(id, *layer, *option);

@@ -60,7 +60,7 @@ Result<ParameterShards> planParameter(const PlanRequest& request, const graph::N
   parameter.placement = request.solution->of(node.results[0]);
   const auto local = parameter.placement.localShape(value.type.shape, ranks);
   if (!local || parameter.placement.lastDim() > parameter.placement.firstDim()) {
-    return fail(ErrorCode::BadInput, "Parameter {} with shape {} cannot lie as {} on {} ranks.", value.name,
+    return fail(ErrorCode::BadInput, "Parameter {} with shape {} cannot be {} on {} ranks.", value.name,
                 graph::toText(value.type.shape), parameter.placement.text(), ranks);
   }
   parameter.localShape = *local;

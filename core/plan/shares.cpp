@@ -167,7 +167,7 @@ std::string toText(const Shares& shares) {
 }
 
 std::string modulesText(const ReplicatedWork& work) {
-  if (work.pattern.empty()) return "what lies outside of modules";
+  if (work.pattern.empty()) return "what is outside of modules";
   return solve::ticked(work.pattern) + (work.modules < work.modulesLike && work.modules > 0
                                             ? fmt::format(" ({} of {})", work.modules, work.modulesLike)
                                             : "");

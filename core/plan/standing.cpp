@@ -64,7 +64,7 @@ std::string settingText(const Change& change) {
   switch (change.kind) {
     case ChangeKind::LiftPin: return fmt::format("without the pin {}", change.argument);
     case ChangeKind::RuleOn: return fmt::format("with the rule of {} on", change.argument);
-    case ChangeKind::FullMenu: return "with the full menu";
+    case ChangeKind::FullMenu: return "with the full candidate set";
     case ChangeKind::SequenceParallel: return "with sequence parallelism";
     default: return solve::toText(change);
   }
@@ -72,56 +72,58 @@ std::string settingText(const Change& change) {
 
 std::string longerText(Femtoseconds time) {
   if (time == 0) return "as long as this one";
-  return fmt::format("{} {} a step", solve::timeText(time > 0 ? time : -time), time > 0 ? "longer" : "less");
+  return fmt::format("{} {} per step", solve::timeText(time > 0 ? time : -time), time > 0 ? "longer" : "less");
 }
 
 /// Plans that split it are faster, but memory decides among those that the slack admits.
 std::string savesNothing(const DoesNotPay& costs) {
   if (costs.isOverBudget && costs.isProved && costs.extraFs == 0)
-    return "is left whole for the memory budget: plans that split it take as long, and need more";
+    return "is replicated because of the memory budget: plans that split it take as long, and need more";
   if (costs.isOverBudget) {
     const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough and needs no "
-                                                     "more in all holds less for the whole step"
+                                                     "more in total holds less throughout the step"
                                                    : "within the budget none was found that is fast enough, needs no "
-                                                     "more in all and holds less for the whole step";
+                                                     "more in total and holds less throughout the step";
     return fmt::format(
-        "is left whole for the memory budget: plans that split it and take as little as {} need more, and {}",
+        "is replicated because of the memory budget: plans that split it and take as little as {} need more, and {}",
         longerText(costs.extraFs), within);
   }
   if (!costs.isProved) {
     return fmt::format(
-        "is left whole in the best plan that was found: whether one that splits it and takes as little as {} keeps to "
-        "the memory budget is not known",
+        "is replicated in the best plan that was found: whether one that splits it and takes as little as {} stays "
+        "within the memory budget is not known",
         longerText(costs.extraFs));
   }
   const std::string more = costs.extraBytes > 0
-                               ? fmt::format("the one that holds least for the whole step needs {} more on each rank",
+                               ? fmt::format("the one that holds least throughout the step needs {} more on each rank",
                                              bytesText(costs.extraBytes))
-                               : std::string("none holds less for the whole step");
+                               : std::string("none holds less throughout the step");
   return fmt::format(
-      "is left whole for what a rank holds: of the plans that split it and are fast enough {}, though the fastest "
+      "is replicated because a rank then holds less: of the plans that split it and are fast enough {}, though the "
+      "fastest "
       "takes {}",
       more, longerText(costs.extraFs));
 }
 
 std::string toText(const DoesNotPay& costs) {
   if (!costs.isFastEnough)
-    return fmt::format("the best plan that does takes at least {} longer a step", solve::timeText(costs.extraFs));
+    return fmt::format("the best plan that does takes at least {} longer per step", solve::timeText(costs.extraFs));
   if (costs.extraBytes > 0)
     return fmt::format(
-        "of the plans that do and are fast enough, the one that holds least for the whole step needs {} more on each "
+        "of the plans that do and are fast enough, the one that holds least throughout the step needs {} more on each "
         "rank",
         bytesText(costs.extraBytes));
   if (!costs.isProved)
     return fmt::format(
-        "no plan was found that does, is fast enough, needs no more in all and holds less for the whole step; the "
+        "no plan was found that does, is fast enough, needs no more in total and holds less throughout the step; the "
         "fastest of all that do takes {}",
         longerText(costs.extraFs));
   if (costs.extraFs == 0)
-    return "a plan that does is as fast, but none that is fast enough and needs no more in all holds less for the "
-           "whole step";
+    return "a plan that does is as fast, but none that is fast enough and needs no more in total holds less throughout "
+           "the step";
   return fmt::format(
-      "no plan that does is fast enough, needs no more in all and holds less for the whole step; the fastest of them "
+      "no plan that does is fast enough, needs no more in total and holds less throughout the step; the fastest of "
+      "them "
       "takes {}",
       longerText(costs.extraFs));
 }
@@ -170,13 +172,13 @@ std::string toText(const Standing& standing) {
     const std::string why = setting->why.empty() ? std::string() : fmt::format(" ({})", setting->why);
     if (setting->changes.empty()) {
       return fmt::format(
-          "is whole in the first plan that this engine finds{}; the fastest plan that splits it takes {}", why,
+          "is replicated in the first plan that this engine finds{}; the fastest plan that splits it takes {}", why,
           longerText(setting->extraFs));
     }
     return fmt::format("is not asked to split{}: {} it can be, and the fastest such plan takes {}", why,
                        changesText(*setting), longerText(setting->extraFs));
   }
-  return "is whole; whether a plan splits it was not found out within the limits of the search";
+  return "is replicated; whether a plan splits it could not be determined within the limits of the search";
 }
 
 class Standings::Search {
@@ -198,9 +200,8 @@ class Standings::Search {
     const Possible& here = as({});
     if (!here.isKnown) return NotKnown{};
     if (const auto least = here.of(part)[node.index()]) return possible(node, part, *least - fs());
-    return isFixed(node)
-               ? Cannot{"it is computed from inputs, constants and parameters alone, which every rank has whole"}
-               : underOtherSettings(node, part);
+    return isFixed(node) ? Cannot{"it is computed from inputs, constants and parameters alone, which are replicated"}
+                         : underOtherSettings(node, part);
   }
 
  private:
@@ -378,7 +379,7 @@ class Standings::Search {
     if (const std::string heads = headsRefusal(node); !heads.empty()) return heads;
     if (part == Part::Weight || m_variables.layer(node)) return m_whyWhole.refusal(node);
     const std::string& onSequence = sequenceRefusal();
-    return "what its operators read, and what reads their results, leaves them no split form" +
+    return "what its operators read, and what reads their results, leaves them no strategy that splits them" +
            (onSequence.empty() ? "" : fmt::format(", and sequence parallelism none either, as {}", onSequence));
   }
 

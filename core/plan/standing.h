@@ -67,7 +67,7 @@ std::string toText(const Standing& standing);
 
 /// "cannot be split", "cannot be split without redistribution".
 std::string_view cannotText(const Cannot& cannot);
-/// "with the full menu, without the pin lm_head=row": what NotAskedFor::changes are together.
+/// "with the full candidate set, without the pin lm_head=row": what NotAskedFor::changes are together.
 std::string changesText(const NotAskedFor& setting);
 /// "28 heads do not divide by 8 ranks", "4 KV heads do not divide by 8 ranks"; empty: they do.
 std::string headsText(const graph::Heads& heads, int ranks);

@@ -37,9 +37,9 @@ std::vector<std::string> wholeLayers(const Plan& plan, bool byChoice) {
   std::vector<std::string> sentences;
   for (const Group& group : groups) {
     sentences.push_back(group.count == 1
-                            ? fmt::format("{} stays whole, {} on every rank: it {}.", group.firstName,
+                            ? fmt::format("{} stays replicated, {} on every rank: it {}.", group.firstName,
                                           bytesText(group.bytes), group.reason)
-                            : fmt::format("{} layers {} stay whole, {} on every rank: the first {}.", group.count,
+                            : fmt::format("{} layers {} stay replicated, {} on every rank: the first {}.", group.count,
                                           group.pattern, bytesText(group.bytes), group.reason));
   }
   return sentences;
@@ -58,7 +58,7 @@ std::string nothingSplit(const Plan& plan) {
         isAll ? ": a plan that splits a layer" : ", where it can be: a plan that splits a layer which can be";
     return fmt::format(
         "Nothing is split, because it does not pay on {} ranks of {}{} takes at least {} longer than this step of {}. "
-        "Each rank holds {}. Pin the form of {} to split it all the same.",
+        "Each rank holds {}. Pin the strategy of {} to split it anyway.",
         plan.ranks, plan.costSettings.profile.name, some, solve::timeText(*least),
         solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()), isAll ? "a layer" : "such a layer");
   }
@@ -78,12 +78,12 @@ std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
                                         solve::timeText(plan.cost.femtoseconds()));
   const auto* setting = std::get_if<NotAskedFor>(&work.why);
   if (setting && setting->why.empty())
-    return fmt::format("Every rank computes {} whole, {}: {} it can be split.", what, times, changesText(*setting));
+    return fmt::format("Every rank computes all of {}, {}: {} it can be split.", what, times, changesText(*setting));
   const std::string& why = setting ? setting->why : std::get<Cannot>(work.why).why;
   const std::string otherwise = setting ? fmt::format("; {} it can be split", changesText(*setting)) : "";
   const bool isCount = !why.empty() && why.front() >= '0' && why.front() <= '9';
-  if (isCount) return fmt::format("{}, so every rank computes {} whole: {}{}.", why, what, times, otherwise);
-  return fmt::format("Every rank computes {} whole, {}: {}{}.", what, times, why, otherwise);
+  if (isCount) return fmt::format("{}, so every rank computes all of {}: {}{}.", why, what, times, otherwise);
+  return fmt::format("Every rank computes all of {}, {}: {}{}.", what, times, why, otherwise);
 }
 
 /// Only `optimal` keeps a budget; what others find may hold more. Empty: it fits.

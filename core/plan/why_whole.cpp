@@ -92,7 +92,7 @@ class Consequences {
                                      [&](const StrategyOption& option) { return option.input == input; });
     if (takesIt) return {};
     std::string reason =
-        fmt::format("{} has no form for an input that lies as {}", graph::layerName(m_graph, id), input.text());
+        fmt::format("{} has no strategy for an input that is {}", graph::layerName(m_graph, id), input.text());
     for (const rules::Refusal& refusal : options.refused) {
       if (reason.find(refusal.reason) == std::string::npos) reason += fmt::format("; {}", refusal.reason);
     }
@@ -154,9 +154,9 @@ std::string WhyWhole::refusal(NodeId node) const {
   }
   if (!reason.empty()) return reason;
   const Placement& input = m_solution.of(layer->input);
-  if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy)
-    return "its logits are whole on every rank";
-  return fmt::format("its input lies as {}, and no split form that takes that holds with what follows", input.text());
+  if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy) return "its logits are replicated";
+  return fmt::format("its input is {}, and no strategy that splits it and takes that is compatible with what follows",
+                     input.text());
 }
 
 }  // namespace cleave::plan

@@ -162,7 +162,7 @@ std::string wholeText(const Preflight& before, std::int64_t overBytes) {
                                         [](const WholeWeights& a, const WholeWeights& b) { return a.bytes < b.bytes; });
   if (largest == before.whole.end() || largest->bytes == 0) return {};
   const std::string most = before.whole.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
-  return fmt::format("{} of weights are whole on every rank{} `{}` ({}); ", bytesText(before.wholeBytes),
+  return fmt::format("{} of weights are replicated on every rank{} `{}` ({}); ", bytesText(before.wholeBytes),
                      most.empty() ? ":" : most, largest->pattern, largest->why);
 }
 
@@ -271,7 +271,7 @@ std::string toText(const WorldSize& size) {
     case WorldSizeVerdict::NoSolution: return "there is no solution" + because;
     case WorldSizeVerdict::OverBudget:
       if (size.hasPlan) return fmt::format("over the budget{}", because);
-      return fmt::format("{}: {}, the smallest that was found needs {} a rank",
+      return fmt::format("{}: {}, the smallest that was found needs {} per rank",
                          size.isProved ? "no plan fits" : "no plan that fits was found", overBudgetText(size),
                          bytesText(size.rankBytes));
   }

@@ -105,8 +105,8 @@ bool fits(const Graph& program, const Node& node, int ranks) {
 Result<void> checkOperators(const Graph& graph) {
   for (const std::string& op : graph.ops) {
     if (!isWellFormed(op) || !(graph::parallelOp(op) || op.starts_with("aten::"))) {
-      return fail(ErrorCode::BadInput, "{} is no operator that a plan may use (aten::NAME, or one of Cleave's own).",
-                  quotedText(op));
+      return fail(ErrorCode::BadInput,
+                  "{} is not an operator that a plan may use (aten::NAME, or one of Cleave's own).", quotedText(op));
     }
   }
   return {};

@@ -45,7 +45,7 @@ class ProgramReader {
           "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
           quotedText(schema), kPlanSchema);
     }
-    return fail(ErrorCode::BadInput, "The file is no plan: its schema is {}, expected \"{}\".", quotedText(schema),
+    return fail(ErrorCode::BadInput, "The file is not a plan: its schema is {}, expected \"{}\".", quotedText(schema),
                 kPlanSchema);
   }
 
@@ -132,7 +132,7 @@ class ProgramReader {
     CLEAVE_TRY(piece.length, fields.integer("length", {0, kMaxSize}));
     const std::int64_t size = dim < 0 ? 1 : shape[static_cast<std::size_t>(dim)];
     if (piece.start > size - piece.length) {
-      return fail(ErrorCode::BadInput, "{}: elements {} to {} lie outside dimension {} of {} {}.", fields.where(),
+      return fail(ErrorCode::BadInput, "{}: elements {} to {} are outside dimension {} of {} {}.", fields.where(),
                   piece.start, piece.start + piece.length, dim, parameter.name, graph::toText(shape));
     }
     const bool isWhole = piece.length == size;
@@ -201,7 +201,7 @@ Result<rules::Placement> readPlacement(const JsonObject& fields, const char* key
   CLEAVE_TRY(const std::string text, fields.text(key));
   const auto placement = rules::Placement::parse(text);
   if (!placement)
-    return fail(ErrorCode::BadInput, "{}.{} {} is no placement such as R or S(1).", fields.where(), key,
+    return fail(ErrorCode::BadInput, "{}.{} {} is not a placement such as R or S(1).", fields.where(), key,
                 quotedText(text));
   if (!placement->localShape(shape, ranks)) {
     return fail(ErrorCode::BadInput, "{}.{} {} does not fit shape {} on {} ranks: {}.", fields.where(), key,

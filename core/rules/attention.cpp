@@ -48,11 +48,8 @@ Verdict attention(Call& call) {
   if (query < 0 || key < 0 || value < 0) return call.complain("query, key or value is missing"), claimOf({}, {});
   const int rank = call.rank(query);
   if (rank < 2 || call.rank(key) != rank || call.rank(value) != rank || call.resultRank(0) != rank) {
-    std::vector<int> split;
-    for (int i = 0; i < call.operandCount(); ++i) {
-      if (call.at(i).isSplit()) split.push_back(i);
-    }
-    return conflictOfAny("`scaled_dot_product_attention` with inputs of different ranks is left whole.", split);
+    return declined(call,
+                    "`scaled_dot_product_attention` with inputs of different ranks takes replicated inputs only.");
   }
   const bool isGrouped = call.flag(7, false);
   const int headDim = rank - 3;

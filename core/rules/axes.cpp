@@ -155,7 +155,7 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
   for (const int axis : lead.axes) {
     const int dim = dimOnAxis(other, axis);
     if (dim < 0) continue;
-    return Conflict{fmt::format("{}, {} is whole and has {} elements there, so it would have to be cut.", intro,
+    return Conflict{fmt::format("{}, {} is replicated and has {} elements there, so it would have to be cut.", intro,
                                 nameOf(other), m_call.shape(other)[static_cast<std::size_t>(dim)]),
                     {lead.operand, other},
                     {}};

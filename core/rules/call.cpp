@@ -192,6 +192,18 @@ std::vector<Placement> allWhole(const Call& call) {
   return std::vector<Placement>(static_cast<std::size_t>(call.resultCount()));
 }
 
+Verdict onlyWhole(const Call& call, const std::function<std::string(int)>& reason) {
+  const std::vector<int> split = splitOperands(call);
+  if (split.empty()) return claimOf(allWhole(call), "every rank holds all of the inputs");
+  return conflictOfAny(reason(split.front()), split);
+}
+
+Verdict declined(const Call& call, const std::string& reason) {
+  Verdict verdict = onlyWhole(call, [&](int) { return reason; });
+  if (auto* conflict = std::get_if<Conflict>(&verdict)) conflict->isDeclined = true;
+  return verdict;
+}
+
 std::string ordinal(int operand) {
   static constexpr std::array<std::string_view, 6> kWords = {"first", "second", "third", "fourth", "fifth", "sixth"};
   if (operand < static_cast<int>(kWords.size())) return std::string(kWords[static_cast<std::size_t>(operand)]);

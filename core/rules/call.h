@@ -4,6 +4,8 @@
 ///
 /// Arguments come from foreign graphs too: an accessor that meets the wrong kind or a dimension out of range notes it
 /// in `problem()` and answers a harmless value; `applyRule` turns a noted problem into a conflict.
+#include <functional>
+
 #include "rules/rule.h"
 
 namespace cleave::rules {
@@ -72,6 +74,11 @@ Verdict conflictOfAny(std::string reason, const std::vector<int>& operands);
 std::vector<int> splitOperands(const Call& call);
 /// All results whole: true whatever the operands are, as long as every rank can compute them.
 std::vector<Placement> allWhole(const Call& call);
+/// For a call that takes inputs that every rank has in full, and no others: all results replicated, or a conflict that
+/// `reason`, told the first split operand, words.
+Verdict onlyWhole(const Call& call, const std::function<std::string(int)>& reason);
+/// The same, where the rule might follow some splits and does not (Conflict::isDeclined).
+Verdict declined(const Call& call, const std::string& reason);
 
 /// "first", "second", ... "12th" for an operand counted from 0.
 std::string ordinal(int operand);

@@ -125,15 +125,9 @@ Verdict einsum(Call& call) {
     axes.result(0, static_cast<int>(d), axisOf[static_cast<unsigned char>(output[d])]);
   }
   if (isPlain) return axes.follow();
-  std::vector<int> split;
-  for (int i = 0; i < call.operandCount(); ++i) {
-    if (call.at(i).isSplit()) split.push_back(i);
-  }
-  return conflictOfAny(
-      fmt::format("`einsum` with the equation {} is left whole: only equations with an arrow, without ... "
-                  "and repeated letters are followed.",
-                  call.text(0)),
-      split);
+  return declined(call, fmt::format("`einsum` with the equation {} takes replicated inputs only: its rule follows "
+                                    "equations with an arrow, without ... and repeated letters.",
+                                    call.text(0)));
 }
 
 constexpr Entry kEntries[] = {

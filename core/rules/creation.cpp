@@ -11,7 +11,7 @@ namespace {
 Verdict newOfSizes(Call& call) {
   std::vector<Claim> claims;
   if (call.shape(0) == call.resultShape(0)) {
-    claims.push_back({{call.at(0)}, "made of the same sizes, so it can lie like the input"});
+    claims.push_back({{call.at(0)}, "made of the same sizes, so it can be placed like the input"});
   }
   claims.push_back({allWhole(call), "made from numbers alone, the same on every rank"});
   return claims;
@@ -20,8 +20,8 @@ Verdict newOfSizes(Call& call) {
 /// No tensor operand, or one that is a single number: always whole.
 Verdict whole(Call& call) {
   const std::vector<int> split = splitOperands(call);
-  if (split.empty()) return claimOf(allWhole(call), "made whole on every rank");
-  return conflictOfAny("It is made whole on every rank and takes no split input.", split);
+  if (split.empty()) return claimOf(allWhole(call), "created replicated");
+  return conflictOfAny("It is created replicated and takes no split input.", split);
 }
 
 template <std::size_t kSizes>
@@ -61,7 +61,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable creationFamily() {
-  return {"creation", "made from numbers: whole on every rank; made like a tensor: where that lies", kEntries};
+  return {"creation", "created from numbers: replicated; created like a tensor: placed as that tensor is", kEntries};
 }
 
 }  // namespace cleave::rules

@@ -126,11 +126,10 @@ std::vector<int> bindIndices(Call& call, Axes& axes, const AdvancedIndex& index,
 }
 
 Verdict allMustBeWhole(Call& call, const char* why) {
-  const std::vector<int> split = splitOperands(call);
-  if (split.empty()) return claimOf(allWhole(call), "every rank holds all of the inputs");
-  return conflictOfAny(fmt::format("`{}` {}, so its inputs must be whole; {} is {}.", call.shortName(), why,
-                                   inputName(call, split.front()), call.at(split.front()).text()),
-                       split);
+  return onlyWhole(call, [&](int first) {
+    return fmt::format("`{}` {}, so its inputs must be replicated; {} is {}.", call.shortName(), why,
+                       inputName(call, first), call.at(first).text());
+  });
 }
 
 /// self, list of indices (absent entries: not indexed).
@@ -159,7 +158,8 @@ Verdict indexPut(Call& call) {
   const AdvancedIndex at = readIndices(call);
   const int values = call.operand(2);
   if (!call.problem().empty() || values < 0) return call.complain("the values are missing"), claimOf({}, {});
-  if (at.isByMask) return allMustBeWhole(call, "writes by a mask and is left whole");
+  if (at.isByMask)
+    return declined(call, fmt::format("`{}` writes by a mask, so its inputs must be replicated.", call.shortName()));
   Axes axes(call);
   const std::vector<int> broadcast = bindIndices(call, axes, at, false);
   const int pickedRank =
@@ -227,7 +227,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable indexFamily() {
-  return {"index", "the dimension that indices point into must be whole; the indices' own dimensions may be split",
+  return {"index", "the dimension that indices point into must not be split; the indices' own dimensions may be split",
           kEntries};
 }
 

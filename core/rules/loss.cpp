@@ -61,7 +61,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable lossFamily() {
-  return {"loss", "classes and, for a mean or sum, all elements must be whole; only a loss layer takes split classes",
+  return {"loss",
+          "classes and, for a mean or sum, all elements must be on every rank; only a loss layer takes split classes",
           kEntries};
 }
 

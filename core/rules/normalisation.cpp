@@ -133,7 +133,8 @@ constexpr Entry kEntries[] = {
 
 FamilyTable normalisationFamily() {
   return {"normalisation",
-          "what is normalised over must be whole; batch, sequence and whole groups of channels may be split", kEntries};
+          "what is normalised over must not be split; batch, sequence and entire groups of channels may be split",
+          kEntries};
 }
 
 }  // namespace cleave::rules

@@ -147,7 +147,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable reductionFamily() {
-  return {"reduction", "the dimensions it runs along must be whole; a split of any other stays where it is", kEntries};
+  return {"reduction", "the dimensions it runs along must not be split; a split of any other stays where it is",
+          kEntries};
 }
 
 }  // namespace cleave::rules

@@ -95,7 +95,7 @@ Verdict applyRule(const OpCall& opCall) {
   if (isWhole) {
     const std::size_t count = opCall.graph.node(opCall.node).results.size();
     return claimOf(std::vector<Placement>(count),
-                   opCall.operands.empty() ? "made whole on every rank" : "every input is whole");
+                   opCall.operands.empty() ? "created replicated" : "every input is replicated");
   }
   Call call(opCall);
   if (auto conflict = checkOperands(call)) return *std::move(conflict);
@@ -106,7 +106,7 @@ Verdict applyRule(const OpCall& opCall) {
     if (call.at(i).isSplit()) split.push_back(i);
   }
   if (entry == nullptr) {
-    return conflictOfAny(fmt::format("There is no rule for `{}` yet, so its inputs must be whole; {} is {}.", op,
+    return conflictOfAny(fmt::format("There is no rule for `{}` yet, so its inputs must be replicated; {} is {}.", op,
                                      inputName(call, split.front()), call.at(split.front()).text()),
                          split);
   }

@@ -40,10 +40,11 @@ struct Claim {
 /// No placement of the results is true without moving data.
 struct Conflict {
   std::string reason;  ///< one sentence for a newcomer, with the numbers
-  /// Operand indices that cause it, ascending, without duplicates. They suffice: as long as these lie so there is a
-  /// conflict, wherever the other operands lie.
+  /// Operand indices that cause it, ascending, without duplicates. They suffice: as long as these are placed so there
+  /// is a conflict, wherever the other operands are.
   std::vector<int> culprits;
   std::vector<std::vector<int>> further;  ///< other sets of operands that suffice as well, each like `culprits`
+  bool isDeclined = false;  ///< the rule does not follow splits through such a call, though there may be one
 };
 
 using Verdict = std::variant<std::vector<Claim>, Conflict>;

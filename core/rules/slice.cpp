@@ -289,10 +289,10 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable sliceFamily() {
-  return {
-      "slice",
-      "a dimension that pieces are cut from, padded, rolled or reversed must be whole; blocks pass at their borders",
-      kEntries};
+  return {"slice",
+          "a dimension that pieces are cut from, padded, rolled or reversed must not be split; blocks pass at their "
+          "borders",
+          kEntries};
 }
 
 }  // namespace cleave::rules

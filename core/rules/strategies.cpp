@@ -14,11 +14,10 @@ namespace cleave::rules {
 namespace {
 
 constexpr std::array<std::string_view, 12> kStrategyNames = {
-    "whole",       "column",        "column+gather", "row",
-    "row+scatter", "gather+column", "gather+whole",  "whole-on-sequence",
-    "vocab",       "vocab+scatter", "by-expert",     "in-expert",
+    "replicated",  "column",        "column+gather",     "row",
+    "row+scatter", "gather+column", "gather+replicated", "replicated-on-sequence",
+    "vocab",       "vocab+scatter", "by-expert",         "in-expert",
 };
-
 /// The enumerator whose word stands at its place.
 template <class T, std::size_t N>
 std::optional<T> parseWord(const std::array<std::string_view, N>& words, std::string_view text) {
@@ -45,7 +44,7 @@ class Offers {
     if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Split);
     if (isFull) column(Strategy::ColumnGather, Placement());
     if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Whole);
-    whole("every rank computes the whole product");
+    whole("every rank computes the entire product");
     if (hasSequenceForms()) {
       const Placement sequence = Placement::split(m_inputRank - 2);
       column(Strategy::GatherColumn, sequence);
@@ -58,7 +57,7 @@ class Offers {
                   {},
                   {},
                   {},
-                  "the sequence is gathered, then every rank computes the whole product"});
+                  "the sequence is gathered, then every rank computes the entire product"});
       if (isFull) {
         onSequence({Strategy::WholeOnSequence,
                     sequence,
@@ -82,7 +81,7 @@ class Offers {
     if (isScatterFirst) vocab(Strategy::VocabScatter);
     const bool isSplit = vocab(Strategy::Vocab);
     if (!isScatterFirst) vocab(Strategy::VocabScatter);
-    if (!isSplit || m_context.menu == Menu::Full) whole("every rank holds the whole table");
+    if (!isSplit || m_context.menu == Menu::Full) whole("every rank holds the entire table");
     return std::move(m_options);
   }
 
@@ -103,7 +102,7 @@ class Offers {
     } else {
       refuse(Strategy::Vocab, refusal);
     }
-    whole("every rank computes the whole loss");
+    whole("every rank computes the entire loss");
     return std::move(m_options);
   }
 
@@ -344,7 +343,22 @@ class Offers {
 
 std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
 
-std::optional<Strategy> parseStrategy(std::string_view text) { return parseWord<Strategy>(kStrategyNames, text); }
+std::string_view inFiles(Strategy strategy) {
+  switch (strategy) {  // these have had other words since the first version of the formats
+    case Strategy::Whole: return "whole";
+    case Strategy::GatherWhole: return "gather+whole";
+    case Strategy::WholeOnSequence: return "whole-on-sequence";
+    default: return toText(strategy);
+  }
+}
+
+std::optional<Strategy> parseStrategy(std::string_view text) {
+  for (std::size_t i = 0; i < kStrategyNames.size(); ++i) {
+    const auto strategy = static_cast<Strategy>(i);
+    if (text == toText(strategy) || text == inFiles(strategy)) return strategy;
+  }
+  return std::nullopt;
+}
 
 std::string_view toText(Menu menu) { return kMenuWords[static_cast<std::size_t>(menu)]; }
 std::optional<Menu> parseMenu(std::string_view text) { return parseWord<Menu>(kMenuWords, text); }

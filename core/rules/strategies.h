@@ -45,8 +45,9 @@ enum class Strategy : std::uint8_t {
   ByExpert,
   InExpert,
 };
-std::string_view toText(Strategy strategy);  ///< "column+gather"
-std::optional<Strategy> parseStrategy(std::string_view text);
+std::string_view toText(Strategy strategy);   ///< "column+gather", "replicated"
+std::string_view inFiles(Strategy strategy);  ///< the word of plan and trace files: "whole" for "replicated"
+std::optional<Strategy> parseStrategy(std::string_view text);  ///< either word
 
 /// "column", "row", "vocab", "expert" or "replicated": how the reference names it, and what pins say.
 std::string_view axisOf(Strategy strategy);

@@ -144,7 +144,7 @@ Verdict reshapeTo(Call& call) {
   if (!sizes || sizes != checkedProduct(to)) call.complain("the number of elements changes");
   if (from == to) return pointwise(call);
   if (!sizes || *sizes == 0)
-    return conflictOf(fmt::format("`{}` of an empty tensor is left whole.", call.shortName()), {0});
+    return declined(call, fmt::format("`{}` of an empty tensor takes replicated inputs only.", call.shortName()));
   if (p.padding() != 0) {
     auto kept = keepPadded(p, from, to);
     if (!kept)

@@ -76,7 +76,7 @@ class Checker {
     const bool isGather = from.isPlainSplit() && to.isReplicated();
     const bool isCut = from.isReplicated() && to.isPlainSplit();
     if (!isGather && !isCut) {
-      report("`{}` cannot go from {} to {}: only an even split is gathered, and only a whole value cut.", name(v),
+      report("`{}` cannot go from {} to {}: only an even split is gathered, and only a replicated value cut.", name(v),
              from.text(), to.text());
     }
     if (!from.isReplicated() && !from.localShape(m_graph.shapeOf(v), m_problem.context.worldSize)) {
@@ -97,13 +97,13 @@ class Checker {
   void checkNode(NodeId n) {
     const graph::Node& node = m_graph.node(n);
     if (const auto layer = graph::layerShape(m_graph, n)) return checkLayer(n, *layer);
-    if (m_solution.strategies[n.index()]) report("`{}` is no layer but has a strategy.", name(node.results.front()));
+    if (m_solution.strategies[n.index()]) report("`{}` is not a layer but has a strategy.", name(node.results.front()));
     switch (node.kind) {
       case graph::NodeKind::Call: return checkCall(n);
       case graph::NodeKind::Parameter: return checkParameter(node.results.front());
       default:
         if (!m_solution.computed(node.results.front()).isReplicated()) {
-          report("`{}` is given whole to every rank but is {} in the solution.", name(node.results.front()),
+          report("`{}` is given, so it must be replicated, but is {} in the solution.", name(node.results.front()),
                  text(node.results.front()));
         }
     }
@@ -123,8 +123,8 @@ class Checker {
       if (layer) asParameter = (layer->weight == parameter) + (layer->bias == parameter) + (layer->down == parameter);
       const auto operands = graph::operandsOf(m_graph.node(user));
       if (static_cast<std::size_t>(std::count(operands.begin(), operands.end(), parameter)) != asParameter) {
-        report("The parameter `{}` is {}, but `{}` reads it as an ordinary tensor and needs it whole.", name(parameter),
-               text(parameter), name(m_graph.node(user).results.front()));
+        report("The parameter `{}` is {}, but `{}` reads it as an ordinary tensor and needs it replicated.",
+               name(parameter), text(parameter), name(m_graph.node(user).results.front()));
       }
     }
   }
@@ -139,7 +139,7 @@ class Checker {
     const auto verdict = rules::applyRule({m_graph, n, operands, m_problem.context.worldSize});
     const std::string label = node.results.empty() ? m_graph.opName(node) : name(node.results.front());
     if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
-      report("`{}` cannot be computed from its inputs as they lie: {}", label, conflict->reason);
+      report("`{}` cannot be computed from its inputs as they are placed: {}", label, conflict->reason);
       return;
     }
     const auto& claims = std::get<std::vector<rules::Claim>>(verdict);
@@ -156,8 +156,8 @@ class Checker {
     for (const auto* list : {&operands, &results}) {
       for (const Placement& p : *list) {
         if (p.isReplicated()) continue;
-        report("The rule of {} is switched off, so all its values must be whole, but one is {}.", m_graph.opName(node),
-               p.text());
+        report("The rule of {} is switched off, so all its values must be replicated, but one is {}.",
+               m_graph.opName(node), p.text());
         return;
       }
     }
@@ -183,7 +183,7 @@ class Checker {
     });
     if (!isOffered)
       report("The layer `{}` cannot be {} here: {}.", label, rules::toText(chosen->strategy),
-             isOff ? "its rule is switched off, so it is whole" : "the sizes or the menu forbid it");
+             isOff ? "its rule is switched off, so it is replicated" : "the sizes or the candidate set forbid it");
     expect(label, *chosen, layer.input, chosen->input, "input");
     expect(label, *chosen, layer.weight, chosen->weight, "weight");
     expect(label, *chosen, layer.bias, chosen->bias, "bias");

@@ -79,7 +79,7 @@ class TestCliExplain : public QObject {
     const QJsonArray constraints = answer["core"].toObject()["constraints"].toArray();
     QCOMPARE(constraints.size(), 1);
     const QString budget = constraints[0].toObject()["text"].toString();
-    QVERIFY2(budget.startsWith("The memory budget is 80 GiB a rank"), qPrintable(budget));
+    QVERIFY2(budget.startsWith("The memory budget is 80 GiB per rank"), qPrintable(budget));
     const QString text = answer["over_budget"].toString();
     for (const char* part : {"budget of 80 GiB", "too large", "GiB parameters"})
       QVERIFY2(text.contains(QLatin1String(part)), qPrintable(text));
@@ -271,7 +271,7 @@ class TestCliExplain : public QObject {
     QVERIFY(leaner["step_fs"].toInteger() > fastest["step_fs"].toInteger());
     QVERIFY(leaner["rank_bytes"].toInteger() < fastest["rank_bytes"].toInteger());
     const Finished text = cli({"plan", model("llama"), "--ranks", "4", "--slack", "1000"});
-    QVERIFY2(text.out.contains("holds least for the whole step of all plans within 1000 % of the fastest"),
+    QVERIFY2(text.out.contains("holds least throughout the step of all plans within 1000 % of the fastest"),
              text.out.constData());
     QCOMPARE(cli({"plan", model("llama"), "--slack", "-1"}).exitCode, 2);
   }

@@ -121,7 +121,7 @@ class TestGraph : public QObject {
     QTest::newRow("scope is a list") << "[{\"op\":\"add\",\"path\":\"/nodes/0/scope\",\"value\":[[[]]]}]"
                                      << "graph.nodes[0].scope must be an integer from 0";
     QTest::newRow("scope before its parent") << "[{\"op\":\"replace\",\"path\":\"/scopes/1/path\",\"value\":\"a.b\"}]"
-                                             << "its parent does not stand before it";
+                                             << "its parent does not come before it";
     QTest::newRow("1,002 dimensions") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" +
                                              QString(",1").repeated(1001) + "]\"}]"
                                       << "must be a tensor type such as f32[2,8], of at most 64 dimensions";

@@ -104,12 +104,12 @@ class TestLlamaPlan : public QObject {
              std::string("column: 112 output features split over 2 ranks, 56 each"));
     QCOMPARE(plan.warnings.size(), std::size_t{5});
     QVERIFY2(plan.warnings[0].starts_with(
-                 "1 KV head does not divide by 2 ranks, so every rank computes `model.layers.*.self_attn` whole: "),
+                 "1 KV head does not divide by 2 ranks, so every rank computes all of `model.layers.*.self_attn`: "),
              plan.warnings[0].c_str());
-    QVERIFY2(plan.warnings[0].ends_with("with the full menu it can be split."), plan.warnings[0].c_str());
-    QVERIFY2(
-        plan.warnings[1].starts_with("2 layers model.layers.*.self_attn.q_proj stay whole, 32 KiB on every rank: "),
-        plan.warnings[1].c_str());
+    QVERIFY2(plan.warnings[0].ends_with("with the full candidate set it can be split."), plan.warnings[0].c_str());
+    QVERIFY2(plan.warnings[1].starts_with(
+                 "2 layers model.layers.*.self_attn.q_proj stay replicated, 32 KiB on every rank: "),
+             plan.warnings[1].c_str());
   }
 
   void aHugeModelIsPlannedAndWrittenFast() {

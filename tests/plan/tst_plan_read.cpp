@@ -58,7 +58,7 @@ class TestPlanRead : public QObject {
     };
     row("later version", "/schema", "\"cleave.plan/2\"",
         "version \"cleave.plan/2\", but this program reads cleave.plan/1");
-    row("another file", "/schema", "\"cleave.run/1\"", "no plan");
+    row("another file", "/schema", "\"cleave.run/1\"", "is not a plan");
     row("no solution", "/solved", "false", "The file holds no plan: it says why none was found.");
     row("no schema", "/schema", "(removed)", "plan.schema is missing");
     row("no ranks", "/ranks", "0", "plan.ranks must be an integer from 1 to 4096, but it is 0");
@@ -77,17 +77,17 @@ class TestPlanRead : public QObject {
 
     row("class of a scope as a number", "/graph/scopes/1/class", "5",
         "plan.graph: graph.scopes[1].class must be a text, but it is 5");
-    row("scope without its parent", "/graph/scopes/1/path", "\"a.b.c\"", "its parent does not stand before it");
+    row("scope without its parent", "/graph/scopes/1/path", "\"a.b.c\"", "its parent does not come before it");
     row("tensor of too many dimensions", "/graph/nodes/0/out/0/1",
         ("\"f32[1" + QByteArray(",1").repeated(1001) + "]\"").constData(),
         "graph.nodes[0].out[0][1] must be a tensor type such as f32[2,8], of at most 64 dimensions");
     row("many warnings", "/warnings", ("[\"\"" + QByteArray(",\"\"").repeated(10'000) + "]").constData(),
         "plan.warnings must be a list of at most 10000 texts");
     row("two values of a name", "/graph/nodes/1/out/0/0", "\"ids\"", "as another value is called");
-    row("foreign operator", "/program/ops/3", "\"os::system\"", "\"os::system\" is no operator");
-    row("operator without a name", "/program/ops/3", "\"aten::\"", "no operator");
-    row("operator with a path", "/program/ops/3", "\"aten::linear/../x\"", "no operator");
-    row("unknown own operator", "/program/ops/3", "\"cleave::shell\"", "no operator");
+    row("foreign operator", "/program/ops/3", "\"os::system\"", "\"os::system\" is not an operator");
+    row("operator without a name", "/program/ops/3", "\"aten::\"", "not an operator");
+    row("operator with a path", "/program/ops/3", "\"aten::linear/../x\"", "not an operator");
+    row("unknown own operator", "/program/ops/3", "\"cleave::shell\"", "not an operator");
     row("foreign operator in the graph", "/graph/ops/0", "\"prim::Print\"", "plan.graph: \"prim::Print\"");
     row("collective on a wrong dimension", "/program/nodes/4/args/1", "7",
         "Node 4 (cleave::reduce_scatter, embedding_0)");
@@ -100,7 +100,7 @@ class TestPlanRead : public QObject {
 
     row("fewer values", "/values/3", "(removed)", "plan.values has");
     row("another name", "/values/3/name", "\"x\"", "plan.values[3] is called \"x\"");
-    row("no placement", "/values/3/placement", "\"Q\"", "\"Q\" is no placement");
+    row("no placement", "/values/3/placement", "\"Q\"", "\"Q\" is not a placement");
     row("placement that does not fit", "/values/3/placement", "\"S(7)\"", "does not fit shape");
 
     row("layer twice", "/layers/1/value", "\"embedding_0\"", "plan.layers[1]");
@@ -123,7 +123,7 @@ class TestPlanRead : public QObject {
     row("NUL", "/parameters/0/pieces/0/file", "\"a\\u0000.safetensors\"", "inside the model folder");
     row("other kind of file", "/parameters/0/pieces/0/file", "\"model.bin\"", "inside the model folder");
     row("piece of rank 2", "/parameters/0/pieces/0/rank", "2", "pieces[0].rank must be an integer from 0 to 1");
-    row("piece outside", "/parameters/0/pieces/0/start", "3", "lie outside dimension 0");
+    row("piece outside", "/parameters/0/pieces/0/start", "3", "are outside dimension 0");
     row("piece that wraps", "/parameters/0/pieces/0/start", "9223372036854775807", "pieces[0].start must be");
     row("piece of other rows", "/parameters/0/pieces/0/start", "2", "the pieces of rank 0 do not make up its part");
     row("piece twice", "/parameters/0/pieces/1/rank", "0", "the pieces of rank 0");
@@ -161,7 +161,7 @@ class TestPlanRead : public QObject {
         << QByteArray("{\"schema\":\"cleave.plan/") + QByteArray("\xc3\xa4").repeated(40) + "\"}"
         << "version";
     QTest::newRow("brackets in a text") << QByteArray("{\"schema\":\"") + QByteArray(100, '[') + "\\\"\"}"
-                                        << "no plan";
+                                        << "is not a plan";
   }
   void refusesTextsThatAreNoPlan() {
     QFETCH(QByteArray, text);

@@ -20,7 +20,7 @@ class TestReplace : public QObject {
     request.solution = std::make_shared<const solve::Solution>(solution);
     const auto plan = makePlan(request);
     QVERIFY(!plan.has_value());
-    QVERIFY2(plan.error().message.starts_with("x cannot lie as S(0) on 2 ranks: "), plan.error().message.c_str());
+    QVERIFY2(plan.error().message.starts_with("x cannot be S(0) on 2 ranks: "), plan.error().message.c_str());
   }
 };
 

@@ -300,7 +300,7 @@ class TestVerdictClaims : public QObject {
         kept += costs && costs->isOverBudget && !layer.weight.empty();
       }
       QCOMPARE(toldKept, kept);
-      QCOMPARE(wholeText(wholeLayers(plan)).find("for the memory budget") != std::string::npos, kept > 0);
+      QCOMPARE(wholeText(wholeLayers(plan)).find("because of the memory budget") != std::string::npos, kept > 0);
       for (const LayerPlan& layer : plan.layers) {
         const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
         if (!costs || layer.weight.empty() || seen++ % 4 != 0) continue;

@@ -131,7 +131,7 @@ class TestVerdicts : public QObject {
     QCOMPARE(sizes.size(), std::size_t{3});
     for (const WorldSize& size : sizes) {
       QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay, toText(size).c_str());
-      QVERIFY2(size.why.find("longer a step") != std::string::npos, size.why.c_str());
+      QVERIFY2(size.why.find("longer per step") != std::string::npos, size.why.c_str());
     }
   }
 

@@ -103,9 +103,9 @@ class Recount {
 
  private:
   bool holds(const std::string& sentence) {
-    static const std::regex kOne(R"((\S+) stays whole, (.+?) on every rank: .*)"),
-        kMany(R"((\d+) layers (\S+) stay whole, (.+?) on every rank: .*)"),
-        kWork(R"(.*[Ee]very rank computes `([^`]+)`(?: \((\d+) of (\d+)\))? whole[,:].*)"),
+    static const std::regex kOne(R"((\S+) stays replicated, (.+?) on every rank: .*)"),
+        kMany(R"((\d+) layers (\S+) stay replicated, (.+?) on every rank: .*)"),
+        kWork(R"(.*[Ee]very rank computes all of `([^`]+)`(?: \((\d+) of (\d+)\))?[,:].*)"),
         kBudget(R"(This plan needs (.+?) on each rank, (.+?) more than .*)");
     std::smatch match;
     if (std::regex_match(sentence, match, kMany)) return isWhole(match[2], std::stoul(match[1]), match[3]);
@@ -126,7 +126,7 @@ class Recount {
   /// What lifting a demand brings was no number of heads.
   static bool isOfHeads(const std::string& sentence) {
     const auto has = [&](const char* part) { return sentence.find(part) != std::string::npos; };
-    return !has("without the pin") || has("with the full menu") || has("sequence parallelism");
+    return !has("without the pin") || has("with the full candidate set") || has("sequence parallelism");
   }
 
   bool isWhole(const std::string& pattern, std::size_t count, const std::string& bytes) {

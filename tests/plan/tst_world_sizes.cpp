@@ -120,7 +120,7 @@ class TestWorldSizes : public QObject {
     const WorldSize size = on(problem, 7);
     QVERIFY2(size.verdict == WorldSizeVerdict::OverBudget, toText(size).c_str());
     QCOMPARE(size.heads, std::string("128 heads do not divide by 7 ranks"));
-    QVERIFY2(size.why.find("whole on every rank") != std::string::npos, size.why.c_str());
+    QVERIFY2(size.why.find("replicated on every rank") != std::string::npos, size.why.c_str());
     QVERIFY2(size.why.find("16384 output features do not divide by 7 ranks") != std::string::npos, size.why.c_str());
   }
 
@@ -139,7 +139,7 @@ class TestWorldSizes : public QObject {
       problem.pins.push_back(*solve::Pin::parse(pin));
     const WorldSize size = on(problem, 8);
     QVERIFY2(size.verdict == WorldSizeVerdict::NoSolution && size.heads.empty(), reasonText(size).c_str());
-    QVERIFY2(size.why.find("is pinned to row and pinned to column, but no form of it is both: it can be column") !=
+    QVERIFY2(size.why.find("is pinned to row and pinned to column, but no strategy makes it both: it can be column") !=
                  std::string::npos,
              size.why.c_str());
   }
@@ -176,7 +176,7 @@ class TestWorldSizes : public QObject {
     QCOMPARE(size.layers.split, std::size_t{0});
     QVERIFY2(size.verdict == WorldSizeVerdict::NotAskedFor, toText(size).c_str());
     QVERIFY2(toText(size).starts_with("nothing is split: 8 heads do not divide by 3 ranks; "), toText(size).c_str());
-    QVERIFY2(size.why.find("with the full menu") != std::string::npos, size.why.c_str());
+    QVERIFY2(size.why.find("with the full candidate set") != std::string::npos, size.why.c_str());
   }
 
   /// KV heads that ranks share are no reason: the menu decides.
@@ -188,7 +188,7 @@ class TestWorldSizes : public QObject {
     const WorldSize split = on(problem, 4);
     QVERIFY2(split.verdict == WorldSizeVerdict::Partly, toText(split).c_str());
     QCOMPARE(split.heads, std::string("2 KV heads do not divide by 4 ranks"));
-    QVERIFY2(split.why.find("with the full menu") != std::string::npos, split.why.c_str());
+    QVERIFY2(split.why.find("with the full candidate set") != std::string::npos, split.why.c_str());
   }
 };
 

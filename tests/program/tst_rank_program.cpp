@@ -97,7 +97,7 @@ class TestRankProgram : public QObject {
                                         << "plan.model.source must be a text";
     QTest::newRow("foreign operator") << "/program/ops/3"
                                       << "\"os::system\""
-                                      << "plan.program: \"os::system\" is no operator";
+                                      << "plan.program: \"os::system\" is not an operator";
     QTest::newRow("climbing file") << "/parameters/0/pieces/0/file"
                                    << "\"../secret.safetensors\""
                                    << "inside the model folder";

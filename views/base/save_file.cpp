@@ -11,7 +11,7 @@ Result<void> checkIsFile(const QString& file) {
   if (type == fs::file_type::regular || type == fs::file_type::not_found || type == fs::file_type::none) return {};
   if (type == fs::file_type::directory) return fail(ErrorCode::BadUsage, "{} is a folder.", toStd(file));
   return fail(ErrorCode::BadUsage,
-              "{} is no regular file: the window writes only those, cleave-cli writes pipes and devices too.",
+              "{} is not a regular file: the window writes only those, cleave-cli writes pipes and devices too.",
               toStd(file));
 }
 

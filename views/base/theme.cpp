@@ -40,7 +40,7 @@ QString describe(Tint tint) {
     case Tint::Dim3: return QStringLiteral("split on dimension 3");
     case Tint::Dim4Plus: return QStringLiteral("split on dimension 4 or later");
     case Tint::Expert: return QStringLiteral("split by expert");
-    case Tint::Replicated: return QStringLiteral("whole on every rank");
+    case Tint::Replicated: return QStringLiteral("replicated on every rank");
     case Tint::Unassigned: return QStringLiteral("not assigned yet");
   }
   return {};
@@ -75,12 +75,12 @@ QString strategyText(rules::Strategy strategy, LayerForm form) {
 QString describe(LayerForm form) {
   switch (form) {
     case LayerForm::Column: return QStringLiteral("column: each rank computes a part of the output features");
-    case LayerForm::ColumnGather: return QStringLiteral("column+gather: computed in parts, gathered whole at once");
+    case LayerForm::ColumnGather: return QStringLiteral("column+gather: computed in parts and gathered at once");
     case LayerForm::Row: return QStringLiteral("row: each rank sums over a part of the input features");
     case LayerForm::Vocab: return QStringLiteral("vocab: each rank holds a part of the vocabulary");
     case LayerForm::Expert: return QStringLiteral("expert: each rank computes a part of the experts");
     case LayerForm::Sequence:
-      return QStringLiteral("sequence: whole weights, each rank computes a part of the sequence");
+      return QStringLiteral("sequence: replicated weights, each rank computes a part of the sequence");
     case LayerForm::Replicated: return QStringLiteral("replicated: every rank computes all of it");
     case LayerForm::Open: return QStringLiteral("open: not decided yet");
   }

@@ -31,7 +31,7 @@ using plan::LayerForm;
 Tint tintOf(const MaybePlacement& placement, int ranks = 0);
 /// "S1", "S1-2", "R", "S2b3", "S1x2", "?" for none: the chip on a node.
 QString chipText(const MaybePlacement& placement);
-/// "split on dimension 1", "whole on every rank", "not assigned yet": the chip's tooltip and the legend.
+/// "split on dimension 1", "replicated on every rank", "not assigned yet": the chip's tooltip and the legend.
 QString describe(Tint tint);
 QString describe(const MaybePlacement& placement, int ranks = 0);
 QString formText(LayerForm form);  ///< "column": the word on a layer's head and in the legend

@@ -51,8 +51,8 @@ QString figuresTable(const solve::Figures& before, const solve::Figures& after, 
   const auto bytes = [&](const solve::Figures& f) { return figure(f, bytesText(f.rankBytes)); };
   const auto time = [&](const solve::Figures& f) { return figure(f, timeText(f.femtoseconds)); };
   return table({figureRow(QObject::tr("layers split"), split(before), split(after)),
-                figureRow(QObject::tr("bytes a rank"), bytes(before), bytes(after)),
-                figureRow(QObject::tr("time a step"), time(before), time(after))});
+                figureRow(QObject::tr("bytes per rank"), bytes(before), bytes(after)),
+                figureRow(QObject::tr("time per step"), time(before), time(after))});
 }
 
 std::vector<Offer> remedyOffers(Plans& plans, const graph::Graph& graph, const std::vector<solve::Remedy>& remedies,
@@ -78,7 +78,7 @@ std::vector<Offer> fitOffers(Plans& plans, const plan::ModelInfo& info, const pi
       tip += QObject::tr(
           "\nThe model is captured again: what can be undone, and the plans A and B, go with the graph they are of.");
     offers.push_back(
-        {QObject::tr("With <b>%1</b>: %2 a rank, %3 a step")
+        {QObject::tr("With <b>%1</b>: %2 per rank, %3 per step")
              .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
          isOtherGraph ? QObject::tr("Capture again with %1").arg(change) : QObject::tr("Solve with %1").arg(change),
          tip, [&plans, fit] { plans.applyFit(fit); }});

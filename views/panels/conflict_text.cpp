@@ -26,7 +26,7 @@ QString conflictText(const Plans& plans, const Debugger& debugger, const TextCol
     const bool isWeighed = debugger.trace()->engine() == solve::Engine::Optimal;
     if (stats.conflicts == 0 && isWeighed)
       return QObject::tr(
-          "<p>This search met no conflict: it weighs whole plans by time and memory instead of trying one "
+          "<p>This search met no conflict: it weighs entire plans by time and memory instead of trying one "
           "candidate after the other.</p>");
     return stats.conflicts == 0
                ? QObject::tr(
@@ -40,12 +40,12 @@ QString conflictText(const Plans& plans, const Debugger& debugger, const TextCol
   const solve::ConflictCard& card = *state->conflict;
   const graph::Node& node = graph.node(card.node);
   const QString where = card.conflict.isOfWholePlan()
-                            ? QObject::tr("of the whole plan, at step %1").arg(stepLink(card.step))
+                            ? QObject::tr("of the entire plan, at step %1").arg(stepLink(card.step))
                             : QObject::tr("in %1, at step %2").arg(scopeLink(graph, node.scope), stepLink(card.step));
   QString html;
   if (const auto& solved = plans.solved();
       solved && solved->result.outcome == solve::Outcome::NoSolution && !solved->result.core.constraints.empty())
-    html = quiet(QObject::tr("%1. Below stands why; this is one of the dead ends on the way.")
+    html = quiet(QObject::tr("%1. The reason is below; this is one of the dead ends on the way.")
                      .arg(toQ(solve::noSolutionText(solved->result))),
                  colors);
   html += QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")

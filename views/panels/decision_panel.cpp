@@ -47,11 +47,11 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
   m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_text->setEmptyText(tr(
-      "Click an operator or a module in the graph: what it became, what else was possible, and why not, stands here."));
+      "Click an operator or a module in the graph: this shows what it became, what else was possible, and why not."));
   m_text->setAccessibleName(tr("Decision"));
   m_pin->setToolTip(tr("Demand a strategy for this layer and solve again"));
   m_forbid->setToolTip(tr("Forbid a strategy for this layer and solve again"));
-  m_whyNot->setToolTip(tr("Ask why this does not lie otherwise, and what it would cost"));
+  m_whyNot->setToolTip(tr("Ask why this is not placed otherwise, and what it would cost"));
   for (QPushButton* button : {m_pin, m_forbid, m_whyNot}) button->setMenu(new QMenu(button));
   m_breakpoint->setCheckable(true);
   m_breakpoint->setToolTip(tr("Stop whenever the search changes this node (F9)"));

@@ -109,7 +109,7 @@ std::vector<Demand> demandsFor(const rules::LayerOptions& options) {
   std::vector<Demand> demands;
   for (const auto& [axis, forms] : axes) {
     const bool isOne = forms.size() == 1;
-    demands.push_back({isOne ? toQ(axis) : QObject::tr("%1 in any form").arg(toQ(axis)), axis, {}});
+    demands.push_back({isOne ? toQ(axis) : QObject::tr("%1 by any strategy").arg(toQ(axis)), axis, {}});
     if (isOne) continue;
     for (const rules::Strategy form : forms) demands.push_back({toQ(rules::toText(form)), axis, form});
   }
@@ -176,7 +176,7 @@ DecisionText moduleText(const DecisionSources& from, ScopeId scope, const TextCo
   const graph::Graph& graph = *from.opened.graph();
   const std::string& path = graph.scope(scope).path;
   DecisionText text;
-  text.title = path.empty() ? QObject::tr("the whole model") : shortScope(path, 3);
+  text.title = path.empty() ? QObject::tr("the model") : shortScope(path, 3);
   int operators = 0, layers = 0;
   QStringList lines;
   for (const NodeId node : idRange<NodeId>(graph.nodes.size())) {

@@ -88,9 +88,9 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
   };
   share(QObject::tr("FLOPs split"), diff.splitFlops);
   share(QObject::tr("weights split"), diff.splitWeights);
-  rows << figureRow(QObject::tr("time a step"), timeText(diff.femtoseconds.before), timeText(diff.femtoseconds.after),
+  rows << figureRow(QObject::tr("time per step"), timeText(diff.femtoseconds.before), timeText(diff.femtoseconds.after),
                     verdict(diff.femtoseconds.change(), Better::Lower, timeChange(diff.femtoseconds.change()), colors));
-  rows << bytesRow(QObject::tr("bytes a rank"), diff.rankBytes, colors);
+  rows << bytesRow(QObject::tr("bytes per rank"), diff.rankBytes, colors);
   const auto parts = solve::memoryParts({});
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (diff.memoryParts[i].before != 0 || diff.memoryParts[i].after != 0)
@@ -133,7 +133,8 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
       m_body(new QBoxLayout(QBoxLayout::TopToBottom)),
       m_figures(new LinkText),
       m_model(new DiffModel(this)),
-      m_table(new TablePanel(m_model, tr("Filter changes"), tr("Every layer and value lies alike in both plans."))) {
+      m_table(
+          new TablePanel(m_model, tr("Filter changes"), tr("Every layer and value is placed alike in both plans."))) {
   for (QPushButton* button : {m_showA, m_showB}) {
     button->setCheckable(true);
     button->setAutoExclusive(true);
@@ -198,7 +199,7 @@ void DiffPanel::refresh() {
 }
 
 QString DiffPanel::emptyText() const {
-  const QString promise = tr("Two plans stand here side by side: A before a change, B after it.");
+  const QString promise = tr("Two plans appear here side by side: A before a change, B after it.");
   if (!m_opened.model()) return tr("%1 Open a model to begin.").arg(promise);
   return tr("%1 Pin or forbid a strategy, lift a demand, or change a setting, and solve again.").arg(promise);
 }

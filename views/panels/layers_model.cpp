@@ -87,10 +87,10 @@ QVariant LayersModel::headerData(int section, Qt::Orientation orientation, int r
       "",
       "",
       "",
-      QT_TR_NOOP("The output is gathered whole on every rank"),
+      QT_TR_NOOP("The output is gathered at once"),
       QT_TR_NOOP("The input arrives split (input_is_parallel)"),
       QT_TR_NOOP("Sequence parallel: activations are split on the sequence around this layer"),
-      QT_TR_NOOP("Shape of the whole weight"),
+      QT_TR_NOOP("Shape of the entire weight"),
       QT_TR_NOOP("Shape of the part that one rank holds"),
       ""};
   if (role == Qt::DisplayRole) return tr(kTitles[section]);

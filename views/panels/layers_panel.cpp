@@ -15,7 +15,7 @@ LayersPanel::LayersPanel(const OpenedModel& opened, const Plans& plans, const Jo
 LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Plans& plans, const Jobs& jobs,
                          Selection& selection, QWidget* parent)
     : TablePanel(new ChangeMarks(opened, plans, model, nullptr), tr("Filter layers"),
-                 tr("The plan's layers stand here once the model is solved: which are split on columns, rows or the "
+                 tr("The plan's layers appear here once the model is solved: which are split on columns, rows or the "
                     "vocabulary, and what a rank holds."),
                  parent),
       m_plans(plans),
@@ -34,7 +34,7 @@ LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Pl
   for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
   connect(&jobs, &Jobs::activityChanged, this, [this, &jobs] {
     if (jobs.activity() == Activity::Solving)
-      setEmptyText(tr("The search goes on: the plan's layers stand here at its end."));
+      setEmptyText(tr("The search is under way: the plan's layers appear here when it ends."));
   });
   connect(&plans, &Plans::planChanged, this, &LayersPanel::showPlan);
   followFocusedRow(*this, selection).follow(plans, {&Plans::planChanged});

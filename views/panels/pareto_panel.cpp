@@ -98,7 +98,7 @@ void ParetoPanel::showPlot() {
 
 void ParetoPanel::showEmpty() {
   const QString promise =
-      tr("The trade of time against memory stands here: every plan that no other beats in both, to pick one from.");
+      tr("The trade of time against memory appears here: every plan that no other beats in both, to pick one from.");
   const auto& solved = m_plans.solved();
   if (m_answers.isPending(AnswerKind::Front)) return m_empty->work(tr("Looking for every plan worth having …"));
   if (!m_opened.model()) return m_empty->say(tr("%1 Open a model to begin.").arg(promise));
@@ -121,7 +121,7 @@ void ParetoPanel::fill() {
 }
 
 void ParetoPanel::copyTable() const {
-  QStringList lines{tr("femtoseconds a step\tbytes a rank\tof these, at most for a moment")};
+  QStringList lines{tr("femtoseconds per step\tbytes per rank\tof these, at most for a moment")};
   for (int i = 0; i < m_plot->count(); ++i)
     lines << QStringLiteral("%1\t%2\t%3")
                  .arg(toQ(cleave::toText(m_plot->point(i).femtoseconds)))

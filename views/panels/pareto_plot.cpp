@@ -28,7 +28,7 @@ ParetoPlot::ParetoPlot(QWidget* parent) : QWidget(parent) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
-  setAccessibleName(tr("Time against bytes a rank"));
+  setAccessibleName(tr("Time against bytes per rank"));
 }
 
 void ParetoPlot::setData(ParetoData data) {
@@ -120,7 +120,7 @@ QString ParetoPlot::readout() const {
   const int index = shownPoint();
   if (index < 0) return tr("Point at a plan, or walk with the arrow keys.");
   const solve::ParetoPoint& p = point(index);
-  QString text = tr("%1 a step · %2 a rank").arg(timeText(p.femtoseconds), bytesText(p.bytes));
+  QString text = tr("%1 per step · %2 per rank").arg(timeText(p.femtoseconds), bytesText(p.bytes));
   if (m_data.present) {
     const Femtoseconds fs = p.femtoseconds - m_data.present->femtoseconds;
     const std::int64_t bytes = p.bytes - m_data.present->bytes;
@@ -217,9 +217,9 @@ void ParetoPlot::paintAxes(QPainter& painter) const {
   painter.drawLine(plot.topLeft(), plot.bottomLeft());
   painter.setPen(theme.text);
   painter.drawText(QRectF(4, 4, plot.right(), line), Qt::AlignLeft | Qt::AlignTop,
-                   tr("time a step, %1").arg(m_time.unit()));
+                   tr("time per step, %1").arg(m_time.unit()));
   painter.drawText(QRectF(0, plot.bottom() + 5 + line, plot.right(), line), Qt::AlignRight | Qt::AlignTop,
-                   tr("bytes a rank, %1").arg(m_bytes.unit()));
+                   tr("bytes per rank, %1").arg(m_bytes.unit()));
 }
 
 void ParetoPlot::paintBudget(QPainter& painter) const {

@@ -34,7 +34,7 @@ class ParetoPlot : public QWidget {
   void setCurrent(int index);
   QPointF positionOf(const solve::ParetoPoint& point) const;
   int pointAt(const QPointF& position) const;  ///< the nearest within a finger's breadth; -1: none
-  /// The hovered or else the current point in words: "3.42 ms · 1.10 GiB a rank · …".
+  /// The hovered or else the current point in words: "3.42 ms · 1.10 GiB per rank · …".
   QString readout() const;
   /// How many plans there are, and what was left out.
   QString summary() const;

@@ -91,7 +91,8 @@ PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, An
       m_detail(new QLabel),
       m_again(new QPushButton(tr("Try again"))) {
   m_text->setEmptyText(
-      tr("Before any search, this says which operators have no rule, which sizes do not divide, and what stays whole. "
+      tr("Before any search, this says which operators have no rule, which sizes do not divide, and what stays "
+         "replicated. "
          "Open a model to fill it."));
   m_text->setAccessibleName(tr("Pre-flight"));
   m_detail->setWordWrap(true);
@@ -154,7 +155,7 @@ void PreflightPanel::refreshSizes() {
   if (m_answers.isPending(AnswerKind::WorldSizes))
     m_empty->work(tr("Solving for 1 to %1 ranks …").arg(kWorldSizes));
   else
-    m_empty->say(tr("Which numbers of ranks work stands here, from 1 to %1.").arg(kWorldSizes), tr("Try them all"));
+    m_empty->say(tr("Which numbers of ranks work appears here, from 1 to %1.").arg(kWorldSizes), tr("Try them all"));
   if (!sizes) return;
   m_strip->setSizes(sizes->rows, kWorldSizes);
 }

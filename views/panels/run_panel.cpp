@@ -114,7 +114,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch:
           : RunCheck{true, QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan->seed)});
   if (plan->ranks == ranks) {
     checks.push_back(
-        {true, QObject::tr("The program of a forward pass needs %1 a rank, of it %2 parameters and %3 activations.")
+        {true, QObject::tr("The program of a forward pass needs %1 per rank, of it %2 parameters and %3 activations.")
                    .arg(bytesText(plan->memory.total()), bytesText(plan->memory.parameters),
                         bytesText(plan->memory.peakActivations))});
     if (const std::string notKept = plan::notKeptText(*plan); !notKept.empty()) checks.push_back({true, toQ(notKept)});

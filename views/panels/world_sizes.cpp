@@ -72,7 +72,7 @@ QString worldSizeText(const plan::WorldSize& size) {
   const QString name = size.ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(size.ranks);
   QString text = prose(plan::toText(size));
   if (size.hasPlan)
-    text += QObject::tr(" · %1 a rank · %2 a step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
+    text += QObject::tr(" · %1 per rank · %2 per step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
   if (size.hasPlan && !size.fitsBudget())
     text += QObject::tr(" · over the memory budget by %1").arg(bytesText(size.overBytes));
   return QObject::tr("%1 – %2").arg(name, text);

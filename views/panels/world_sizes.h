@@ -10,7 +10,7 @@
 
 namespace cleave::views {
 
-/// "4 ranks: every layer that can be split is split, 30 of 33; 1.20 GiB a rank, 3.10 ms a step."
+/// "4 ranks: every layer that can be split is split, 30 of 33; 1.20 GiB per rank, 3.10 ms per step."
 QString worldSizeText(const plan::WorldSize& size);
 /// The same, and for a number of ranks that is over the budget all that its ranks hold.
 QString worldSizeReason(const plan::WorldSize& size);

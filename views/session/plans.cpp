@@ -29,7 +29,8 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   if (before.engine != after.engine) parts << toQ(solve::toText(after.engine));
   if (before.ranks != after.ranks) parts << ranksText(after.ranks);
   if (menuOf(before) != menuOf(after))
-    parts << (menuOf(after) == rules::Menu::Full ? Plans::tr("full menu") : Plans::tr("reference's menu"));
+    parts << (menuOf(after) == rules::Menu::Full ? Plans::tr("full candidate set")
+                                                 : Plans::tr("reference's candidate set"));
   if (before.sequenceParallel != after.sequenceParallel)
     parts << Plans::tr("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
   addListChanges(parts, pinTexts(before), pinTexts(after),

@@ -22,7 +22,7 @@ QString ranText(const pipeline::RunReport& report, int ranks) {
   const bool hasNoNumbers = std::any_of(report.outputs.begin(), report.outputs.end(),
                                         [](const pipeline::OutputDifference& output) { return output.notANumber > 0; });
   if (hasNoNumbers)
-    return Runs::tr("%1 computed the outputs, and some elements here or of %2 are no numbers: nothing equals them.")
+    return Runs::tr("%1 computed the outputs, and some elements here or of %2 are not numbers: nothing equals them.")
         .arg(who, what);
   return Runs::tr("%1 computed something else than %2.").arg(who, what);
 }
@@ -57,7 +57,8 @@ QString Runs::whyNot(int ranks) const {
   const bool isAsOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan() && m_plans.plan()->ranks == ranks;
   if (isAsOpened || !m_opened.model()->folder.path.empty()) return {};
   return m_plans.openedPlan()
-             ? tr("The plan stands here without its model, so only itself can be run, on %1: open its model folder for "
+             ? tr("The plan is open without its model, so it can only be run as it is, on %1: open its model folder "
+                  "for "
                   "another plan.")
                    .arg(ranksText(m_plans.openedPlan()->ranks))
              : tr("A recorded search has no weights, so it cannot be run: open its model folder and solve it.");

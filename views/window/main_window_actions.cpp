@@ -281,9 +281,9 @@ void MainWindow::addSolveControls() {
   m_engine->setToolTip(tr("Search engine: optimal finds the cheapest plan, learning and reference the first"));
   m_engine->setAccessibleName(tr("Engine"));
   m_sequenceParallel = new QComboBox;
-  m_sequenceParallel->addItem(tr("sequence whole"), int(rules::SequenceParallel::Off));
-  m_sequenceParallel->addItem(tr("sequence parallel"), int(rules::SequenceParallel::On));
-  m_sequenceParallel->addItem(tr("sequence: decide"), int(rules::SequenceParallel::Auto));
+  m_sequenceParallel->addItem(tr("sequence parallel: off"), int(rules::SequenceParallel::Off));
+  m_sequenceParallel->addItem(tr("sequence parallel: on"), int(rules::SequenceParallel::On));
+  m_sequenceParallel->addItem(tr("sequence parallel: auto"), int(rules::SequenceParallel::Auto));
   m_sequenceParallel->setToolTip(tr("Split activations on the sequence between the split layers"));
   m_sequenceParallel->setAccessibleName(tr("Sequence parallelism"));
   for (QWidget* control :
@@ -291,7 +291,7 @@ void MainWindow::addSolveControls() {
     m_toolBar->addWidget(control);
   m_toolBar->addAction(action(QStringLiteral("settings")));
   action(QStringLiteral("settings"))->setIconText(tr("Settings…"));
-  action(QStringLiteral("settings"))->setToolTip(tr("Device, training, memory budget, menu (Ctrl+,)"));
+  action(QStringLiteral("settings"))->setToolTip(tr("Device, training, memory budget, candidate set (Ctrl+,)"));
   connect(m_ranks, &QSpinBox::valueChanged, this, [this](int ranks) {
     m_session.settings().setRanks(ranks);
     rememberSettings();
@@ -378,7 +378,7 @@ void MainWindow::askForPin() {
   const QString text = QInputDialog::getText(
       this, tr("Pin a placement"),
       tr("NAME=PLACEMENT for a value, LAYER=column|row|vocab|expert|replicated for a layer;\n"
-         "== means that form alone, != forbids, * matches any characters:"),
+         "== means that strategy alone, != forbids, * matches any characters:"),
       QLineEdit::Normal,
       m_session.selection().focus().node.isValid()
           ? toQ(graph::layerName(*m_session.opened().graph(), m_session.selection().focus().node)) + QLatin1Char('=')

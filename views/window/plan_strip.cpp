@@ -21,7 +21,7 @@ QString splitText(const plan::Shares& shares) {
       .arg(toQ(plan::percentText(shares.flopsShare())), toQ(plan::percentText(shares.weightShare())));
 }
 
-/// "3 layers are whole on every rank: 2 cannot be split, 1 does not pay to split", each with a link to its first.
+/// "3 layers are replicated on every rank: 2 cannot be split, 1 does not pay to split", each with a link to its first.
 QString wholeHtml(const std::vector<plan::WholeLayers>& layers) {
   QString html = toQ(plan::wholeText(layers));
   for (const plan::WholeLayers& same : layers)

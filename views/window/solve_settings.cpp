@@ -90,16 +90,17 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
   m_slack->setDecimals(3);
   m_slack->setSuffix(QStringLiteral(" %"));
   m_slack->setToolTip(
-      tr("A step may take this much longer than the fastest if a rank then holds less; 0: the fastest plan. "
-         "Only the engine optimal minds it."));
+      tr("How much slower than the fastest a step may be if a rank then holds less; 0: the fastest plan. "
+         "Only the engine optimal uses it."));
   form->addRow(tr("S&lack"), m_slack);
   m_rulesOff = makePatterns(tr("operators, as aten::mul.Tensor, *embedding*"), &Settings::setRulesOff);
   form->addRow(tr("Rules &off"), m_rulesOff);
-  m_rulesOff->setToolTip(tr("Operators whose rules are switched off: they want all operands whole. Solves at once."));
+  m_rulesOff->setToolTip(
+      tr("Operators whose rules are switched off: they then take replicated operands only. Solves at once."));
   m_redistributable = makePatterns(tr("values, as add_3, linear_*"), &Settings::setRedistributable);
   form->addRow(tr("May be &gathered"), m_redistributable);
   m_redistributable->setToolTip(tr(
-      "Values that may change how they lie right after they are computed, by an all-gather or a cut. Solves at once."));
+      "Values whose placement may change right after they are computed, by an all-gather or a cut. Solves at once."));
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
   auto* solve = buttons->addButton(tr("&Solve"), QDialogButtonBox::ActionRole);
   auto* layout = new QVBoxLayout(this);
@@ -145,7 +146,7 @@ QWidget* SolveSettings::makeBudget() {
   m_unit->setAccessibleName(tr("Unit of the memory budget"));
   m_unit->addItem(QStringLiteral("GiB"), QVariant::fromValue<qlonglong>(kGiB));
   m_unit->addItem(QStringLiteral("MiB"), QVariant::fromValue<qlonglong>(kMiB));
-  m_hasBudget->setToolTip(tr("Off: all of the device's memory. Only the engine optimal minds it."));
+  m_hasBudget->setToolTip(tr("Off: all of the device's memory. Only the engine optimal uses it."));
   auto* row = new QWidget;
   auto* layout = new QHBoxLayout(row);
   layout->setContentsMargins(0, 0, 0, 0);

@@ -30,7 +30,7 @@ graph::ValueList toValueList(const IValue& list, const TensorToArgument& tensor)
   graph::ValueList values;
   const auto append = [&](const at::Tensor& item) {
     const Argument argument = item.defined() ? tensor(item) : Argument{};
-    TORCH_CHECK(argument.index() <= 1, "a number stands in a list of tensors");
+    TORCH_CHECK(argument.index() <= 1, "a list of tensors holds a number");
     values.push_back(argument.index() == 1 ? std::get<graph::ValueId>(argument) : graph::ValueId());
   };
   if (list.isTensorList()) {

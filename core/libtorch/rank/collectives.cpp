@@ -295,7 +295,7 @@ bool isLoopback(const std::string& address) {
 
 Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) {
   if (group.masterPort <= 0 || group.masterPort > 65535) {
-    return fail(ErrorCode::BadUsage, "MASTER_PORT must lie in 1..65535, not {}.", group.masterPort);
+    return fail(ErrorCode::BadUsage, "MASTER_PORT must be in 1..65535, not {}.", group.masterPort);
   }
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(group.masterPort);

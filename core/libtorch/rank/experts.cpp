@@ -20,7 +20,7 @@ std::optional<at::Tensor> activated(const at::Tensor& x, std::string_view activa
 Result<at::Tensor> runExperts(const ExpertsCall& call) {
   const at::Tensor isOutside = (call.ids < 0) | (call.ids >= call.experts);
   if (isOutside.any().item<bool>()) {
-    return fail(ErrorCode::BadInput, "expert {} lies outside the {} experts.",
+    return fail(ErrorCode::BadInput, "expert {} is outside the {} experts.",
                 call.ids.masked_select(isOutside)[0].item<std::int64_t>(), call.experts);
   }
   at::Tensor result = at::zeros_like(call.hidden);

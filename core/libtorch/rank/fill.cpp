@@ -35,7 +35,7 @@ Result<Region> regionOf(const graph::Shape& whole, const graph::Shape& local, in
   }
   for (std::size_t d = 0; d < whole.size(); ++d) {
     if (static_cast<int>(d) != dim && whole[d] != local[d]) {
-      return fail(ErrorCode::BadInput, "{} is no slice of {} along dimension {}", graph::toText(local),
+      return fail(ErrorCode::BadInput, "{} is not a slice of {} along dimension {}", graph::toText(local),
                   graph::toText(whole), dim);
     }
   }
@@ -55,7 +55,7 @@ Result<Region> regionOf(const graph::Shape& whole, const graph::Shape& local, in
     return from >= 0 && length >= 0 && from <= size && length <= size - from;
   };
   if (!fits(start, region.wholeSize) || !fits(localStart, region.localSize)) {
-    return fail(ErrorCode::BadInput, "[{}, {}) does not lie in dimension {} of {}", start, start + length, dim,
+    return fail(ErrorCode::BadInput, "[{}, {}) is not within dimension {} of {}", start, start + length, dim,
                 graph::toText(whole));
   }
   return region;

@@ -104,7 +104,7 @@ Result<void> readInputs(Program& program, const std::filesystem::path& path) {
                   value.name, graph::toText(given.shape), graph::toText(value.type.shape));
     }
     if (isInteger(given.dtype) != isInteger(value.type.dtype)) {
-      return fail(ErrorCode::BadInput, "{} has {} as {}; this plan wants {}.", path.string(), value.name,
+      return fail(ErrorCode::BadInput, "{} has {} as {}; this plan needs {}.", path.string(), value.name,
                   graph::toText(given.dtype), graph::toText(value.type.dtype));
     }
     CLEAVE_TRY(const at::Tensor tensor, readTensor(file, *source));

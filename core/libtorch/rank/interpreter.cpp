@@ -52,7 +52,7 @@ Result<void> Program::makeConstants() {
     const auto data = m_graph->constants.find(id.raw());
     const std::int64_t bytes = graph::sizeInBytes(value.type);
     if (data == m_graph->constants.end() || static_cast<std::int64_t>(data->second.size()) != bytes) {
-      return fail(ErrorCode::BadInput, "The program's constant {} wants {} bytes of data and has {}.", value.name,
+      return fail(ErrorCode::BadInput, "The program's constant {} needs {} bytes of data and has {}.", value.name,
                   bytes, data == m_graph->constants.end() ? 0 : data->second.size());
     }
     const auto view = at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape,

@@ -49,7 +49,7 @@ Result<void> checkCall(ParallelOp op, const graph::Node& node) {
     return fail(ErrorCode::BadInput, "{}: reduction must be 0, 1 or 2, not {}.", graph::kVocabCrossEntropy, reduction);
   }
   if (graph::numberAt(node, 5) != 0.0) {
-    return fail(ErrorCode::BadInput, "{}: label smoothing needs the whole vocabulary on every rank.",
+    return fail(ErrorCode::BadInput, "{}: label smoothing needs the entire vocabulary on every rank.",
                 graph::kVocabCrossEntropy);
   }
   return {};
@@ -57,7 +57,7 @@ Result<void> checkCall(ParallelOp op, const graph::Node& node) {
 
 Result<at::Tensor> vocabEmbedding(const at::Tensor& weight, const at::Tensor& ids, std::int64_t vocabulary, int rank) {
   if (const auto bad = firstOutside(ids, 0, vocabulary, at::ones_like(ids, at::kBool))) {
-    return fail(ErrorCode::BadInput, "token id {} lies outside the vocabulary of {}.", *bad, vocabulary);
+    return fail(ErrorCode::BadInput, "token id {} is outside the vocabulary of {}.", *bad, vocabulary);
   }
   const std::int64_t rows = weight.size(0);
   const at::Tensor local = ids - rank * rows;
@@ -79,7 +79,7 @@ Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor&
   }
   const at::Tensor counts = target != ignoreIndex;
   if (const auto bad = firstOutside(target, 0, vocabulary, counts)) {
-    return fail(ErrorCode::BadInput, "label {} lies outside the {} classes and is not ignored ({}).", *bad, vocabulary,
+    return fail(ErrorCode::BadInput, "label {} is outside the {} classes and is not ignored ({}).", *bad, vocabulary,
                 ignoreIndex);
   }
 

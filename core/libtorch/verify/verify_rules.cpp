@@ -295,10 +295,8 @@ class Verifier {
       return;
     }
     ++m_report.conflicts;
-    const std::string& reason = std::get<rules::Conflict>(verdict).reason;
-    // Rules say so where they do not bother.
-    const bool isDeclined = reason.find("left whole") != std::string::npos;
-    if (isPlain && !m_isDegenerate && !isDeclined) searchMissed(trial, operands, worldSize, reason);
+    const auto& conflict = std::get<rules::Conflict>(verdict);
+    if (isPlain && !m_isDegenerate && !conflict.isDeclined) searchMissed(trial, operands, worldSize, conflict.reason);
   }
 
   /// Tries the results whole and every plain split (alike for results of one shape) against a refusal.

@@ -83,9 +83,9 @@ std::string listPlacements(std::vector<Placement> placements, const graph::Shape
 
 std::string sourceReason(graph::NodeKind kind) {
   switch (kind) {
-    case graph::NodeKind::Input: return "an input is given whole to every rank";
-    case graph::NodeKind::Constant: return "a constant is whole on every rank";
-    default: return "a parameter that layers do not own alone is whole on every rank";
+    case graph::NodeKind::Input: return "every rank gets all of an input";
+    case graph::NodeKind::Constant: return "every rank holds all of a constant";
+    default: return "every rank holds all of a parameter that not only layers read";
   }
 }
 
@@ -174,8 +174,8 @@ std::optional<Candidates> switchedOff(const Asked& asked, std::uint32_t off) {
   const ValueId culprit = asked.reads[at].value;
   Candidates none;
   none.conflict = {asked.node,
-                   fmt::format("{} needs all its inputs whole, because {}; {} is {}.", asked.name(), ruleOffText(asked),
-                               asked.valueName(culprit), split->text()),
+                   fmt::format("{} needs all its inputs replicated, because {}; {} is {}.", asked.name(),
+                               ruleOffText(asked), asked.valueName(culprit), split->text()),
                    {culprit},
                    {}};
   none.demands = {{.isRule = true, .index = off}};
@@ -320,13 +320,13 @@ ConflictRecord impossiblePin(const Asked& asked, const std::vector<Form>& forms,
   }
   std::string reason = fmt::format("{} is {}, but ", asked.name(), pinnedTo(asked));
   if (contradictEachOther(asked, forms)) {
-    reason += fmt::format("no form of it is {}: it can be {}.", asked.pins.size() == 2 ? "both" : "all of these",
+    reason += fmt::format("no strategy makes it {}: it can be {}.", asked.pins.size() == 2 ? "both" : "all of these",
                           joined(offered, "or"));
   } else if (!refused.empty()) {
     reason += fmt::format("{}.", fmt::join(refused, "; "));
   } else {
     const std::string_view because = asked.variables.ruleOff(asked.node) ? "its rule is switched off and " : "";
-    reason += fmt::format("{}the only forms it has here are {}.", because, joined(offered, "and"));
+    reason += fmt::format("{}the only strategies it has here are {}.", because, joined(offered, "and"));
   }
   return {asked.node, std::move(reason), {}, pinTexts(asked)};
 }
@@ -376,7 +376,7 @@ void explainLayer(Asked asked, const std::vector<Form>& forms, const rules::Laye
       for (const Form& form : forms) left.push_back(&form);
     }
     while (true) {
-      CLEAVE_CHECK(looked < reads, "a layer with a fitting form was asked for its conflict");
+      CLEAVE_CHECK(looked < reads, "a layer with a fitting strategy was asked for its conflict");
       std::vector<const Form*> fitting;
       for (const Form* form : left) {
         if (wantedBy(*form->choice.strategy, asked.reads[looked].role) == asked.placements[looked])

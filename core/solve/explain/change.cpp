@@ -53,7 +53,7 @@ Result<void> change(Problem& problem, const Change& change) {
     case ChangeKind::Ranks: {
       const auto ranks = parseRanks(change.argument);
       if (!ranks)
-        return fail(ErrorCode::BadUsage, "`{}` is no number of ranks from 1 to {}.", change.argument, kMostRanks);
+        return fail(ErrorCode::BadUsage, "`{}` is not a number of ranks from 1 to {}.", change.argument, kMostRanks);
       problem.context.worldSize = *ranks;
       return {};
     }
@@ -76,7 +76,7 @@ std::string toText(const Change& change) {
     case ChangeKind::RuleOn: return fmt::format("switch the rule of {} on again", change.argument);
     case ChangeKind::Redistribute:
       return fmt::format("allow {} to be gathered or cut after it is computed", change.argument);
-    case ChangeKind::FullMenu: return "use the full menu";
+    case ChangeKind::FullMenu: return "use the full candidate set";
     case ChangeKind::SequenceParallel:
       return change.argument == "auto" ? "let the solver decide on sequence parallelism"
                                        : fmt::format("turn sequence parallelism {}", change.argument);

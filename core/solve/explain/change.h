@@ -10,7 +10,7 @@
 
 namespace cleave::solve {
 
-/// "lift the pin lm_head=row", "use the full menu", ...: an imperative clause without a full stop.
+/// "lift the pin lm_head=row", "use the full candidate set", ...: an imperative clause without a full stop.
 std::string toText(const Change& change);
 /// BadUsage when the change does not fit the problem.
 Result<Problem> applied(const Problem& problem, const Change& change);

@@ -117,7 +117,7 @@ class CardMaker {
     auto s = sentence();
     s.value(line.value).text(fmt::format(" is {}", inWords(line.placement, m_graph.shapeOf(line.value))));
     if (!line.chooser.isValid() || !line.chosenAt)
-      return s.text(": it comes from inputs and constants, which every rank has whole.").finish();
+      return s.text(": it comes from inputs and constants, which are replicated.").finish();
     const bool isDirect = line.chooser == deciderOf(line.value);
     s.text(isDirect ? ": " : ". It follows from ").node(line.chooser);
     if (const auto id = m_cursor.choiceOf(line.chooser)) {

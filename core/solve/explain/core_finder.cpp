@@ -101,7 +101,7 @@ class CoreFinder {
       const std::string& rule = m_problem.rulesOff[demand - m_problem.pins.size()];
       m_core.constraints.push_back(
           {.kind = ConstraintKind::RuleOff,
-           .text = fmt::format("You switched the rule of {} off, so it needs all its inputs whole.", ticked(rule)),
+           .text = fmt::format("You switched the rule of {} off, so it needs all its inputs replicated.", ticked(rule)),
            .lift = rule});
       return;
     }
@@ -377,7 +377,7 @@ class CoreFinder {
     m_core.constraints.push_back(
         {.kind = ConstraintKind::Rule,
          .node = first,
-         .text = fmt::format("{} more operators from {} to {} carry this from the ones to the others.",
+         .text = fmt::format("{} more operators from {} to {} carry this from one to the other.",
                              withThousands(nodes.size() - 2 * kEnds), name(first), name(last))});
     for (std::size_t i = nodes.size() - kEnds; i < nodes.size(); ++i) tell(nodes[i]);
   }
@@ -387,7 +387,7 @@ class CoreFinder {
                           const std::optional<Witness>& witness) {
     Constraint constraint{.kind = ConstraintKind::Rule, .node = node};
     if (!witness) {
-      constraint.text = withName(problem, node, "what it can be does not go with the rest.");
+      constraint.text = withName(problem, node, "none of its placements is compatible with the rest.");
       return constraint;
     }
     const Candidates found = candidatesOf(problem, variables, node, witness->reads);

@@ -287,8 +287,8 @@ class DecisionMaker {
             .finish();
       case Fate::Outweighed:
         return s
-            .text(fmt::format("{} fits here; the engine compares whole plans, and the one that it tells of is without "
-                              "it; whether another has it, it does not tell.",
+            .text(fmt::format("{} fits here. The engine compares entire plans and reports one of them, which does "
+                              "without it; it does not report whether another plan has it.",
                               fate.name))
             .finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();

@@ -68,12 +68,12 @@ std::optional<Wider> menuWith(const Problem& problem, const auto& has) {
     return has(wider.problem) ? std::optional(std::move(wider)) : std::nullopt;
   };
   if (isNarrow) {
-    if (auto found = with("the full menu", true, false)) return found;
+    if (auto found = with("the full candidate set", true, false)) return found;
   }
   if (isWhole) {
     if (auto found = with("sequence parallelism", false, true)) return found;
   }
-  return isNarrow && isWhole ? with("the full menu and sequence parallelism", true, true) : std::nullopt;
+  return isNarrow && isWhole ? with("the full candidate set and sequence parallelism", true, true) : std::nullopt;
 }
 
 std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer) {
@@ -86,8 +86,9 @@ std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer)
   Impossible found{{.node = layer}, {}};
   if (auto menu = menuWith(asked.problem, givesIt)) {
     found.kind = ConstraintKind::Menu;
-    found.text = fmt::format("{} cannot be {}: with {} its layer {} has a form for that, but that is not chosen here.",
-                             asked.name(), asked.wanted(), menu->name, own);
+    found.text =
+        fmt::format("{} cannot be {}: with {} its layer {} has a strategy for that, but that is not chosen here.",
+                    asked.name(), asked.wanted(), menu->name, own);
     found.wider = std::move(menu->problem);
     return found;
   }
@@ -155,10 +156,10 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
     return operatorCannot(asked, domains, work, producer);
   if (placement.isReplicated()) return std::nullopt;
   const std::string why = problem.graph->node(producer).kind == graph::NodeKind::Input
-                              ? "an input is given whole to every rank"
+                              ? "every rank gets all of an input"
                           : problem.graph->node(producer).kind == graph::NodeKind::Parameter
-                              ? "it is used by more than layers, so every rank holds all of it"
-                              : "a constant is whole on every rank";
+                              ? "not only layers read it, so every rank holds all of it"
+                              : "every rank holds all of a constant";
   return Impossible{{.kind = ConstraintKind::Rule,
                      .node = producer,
                      .value = value,
@@ -179,9 +180,9 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   }
   auto menu = menuWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
   found.kind = menu ? ConstraintKind::Menu : ConstraintKind::Rule;
-  found.text = menu ? fmt::format("{} cannot be {} here: that form comes with {} alone.", own, rules::toText(strategy),
-                                  menu->name)
-                    : fmt::format("{} cannot be {}: a layer of its kind has no such form. Here it can be {}.", own,
+  found.text = menu ? fmt::format("{} cannot be {} here: that strategy comes with {} only.", own,
+                                  rules::toText(strategy), menu->name)
+                    : fmt::format("{} cannot be {}: a layer of its kind has no such strategy. Here it can be {}.", own,
                                   rules::toText(strategy), formsOf(problem, variables, layer));
   if (menu) found.wider = std::move(menu->problem);
   return found;

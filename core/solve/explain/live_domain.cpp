@@ -198,10 +198,9 @@ class Narrowing {
       reach.followTo(m_value, m_work);
       if (!reach.isComplete(m_value) || reach.has(m_value, id)) continue;
       return i < pins ? fmt::format("Your demand {} removes it.", ticked(m_problem.pins[i].text))
-                      : fmt::format("That you switched the rule of {} off removes it.",
-                                    ticked(m_problem.rulesOff[i - pins]));
+                      : fmt::format("Switching off the rule of {} removes it.", ticked(m_problem.rulesOff[i - pins]));
     }
-    return "What you demand removes it, several demands together.";
+    return "Several of your demands together remove it.";
   }
 
   void findTries() {

@@ -239,8 +239,8 @@ class Remedies {
     what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
     if (!m_before.hasPlan) {
       return fmt::format(
-          "{}: then there is a plan, which splits {} of {} layers; each rank holds {} and a step takes {}.{}", what,
-          after.splitLayers, after.layers, bytesText(after.rankBytes), timeText(after.femtoseconds),
+          "{}: then there is a plan, which splits {} of {} layers; each rank holds {}, and the time per step is {}.{}",
+          what, after.splitLayers, after.layers, bytesText(after.rankBytes), timeText(after.femtoseconds),
           overBudgetText(after));
     }
     const std::string layers = after.splitLayers == m_before.splitLayers
@@ -249,10 +249,10 @@ class Remedies {
                                                  after.layers, m_before.splitLayers);
     std::string price;
     if (after.femtoseconds > m_before.femtoseconds)
-      price = fmt::format(" The price: a step takes {} longer.", timeText(after.femtoseconds - m_before.femtoseconds));
+      price = fmt::format(" The price: {} more per step.", timeText(after.femtoseconds - m_before.femtoseconds));
     if (after.rankBytes > m_before.rankBytes)
-      price += fmt::format(" The price: a rank holds {} more.", bytesText(after.rankBytes - m_before.rankBytes));
-    return fmt::format("{}: {}{}; each rank holds {} (now {}) and a step takes {} (now {}).{}{}", what, layers,
+      price += fmt::format(" The price: {} more per rank.", bytesText(after.rankBytes - m_before.rankBytes));
+    return fmt::format("{}: {}{}; each rank holds {} (now {}), and the time per step is {} (now {}).{}{}", what, layers,
                        m_card && conflicts == 0 ? ", and the search meets no conflict" : "", bytesText(after.rankBytes),
                        bytesText(m_before.rankBytes), timeText(after.femtoseconds), timeText(m_before.femtoseconds),
                        price, overBudgetText(after));

@@ -116,7 +116,8 @@ class WhyChain {
     WhyLink link{.node = asked.node, .value = result};
     link.alternatives = alternativesOf(asked);
     if (open.size() > 1) {
-      s.text(fmt::format(". Here was a choice: {} of its {} forms fit.", open.size(), link.alternatives.size() + 1));
+      s.text(
+          fmt::format(". There was a choice: {} of its {} strategies fit.", open.size(), link.alternatives.size() + 1));
       link.isFree = true;
       link.sentence = s.finish();
       m_links.push_back(std::move(link));
@@ -139,7 +140,7 @@ class WhyChain {
       return {};
     }
     const Read& read = asked.reads[forcing];
-    s.text(fmt::format(". No other form fits, because its {} ", roleWord(read.role)))
+    s.text(fmt::format(". No other strategy fits, because its {} ", roleWord(read.role)))
         .value(read.value)
         .text(fmt::format(" is {}.", words(read.value)));
     link.sentence = s.finish();
@@ -151,8 +152,8 @@ class WhyChain {
     auto s = sentence();
     s.value(asked.value).text(fmt::format(" is {}, as ", words(asked.value))).node(asked.node);
     const auto& strategy = m_solution.strategies[asked.node.index()];
-    s.text(
-        fmt::format(" needs it, which is {}", strategy ? formText(*strategy, m_problem.context.worldSize) : "whole"));
+    s.text(fmt::format(" needs it, which is {}",
+                       strategy ? formText(*strategy, m_problem.context.worldSize) : "replicated"));
     const auto& users = m_graph.value(asked.value).users;
     if (users.size() > 1) {
       s.text("; ");
@@ -200,8 +201,8 @@ class WhyChain {
     for (const rules::Refusal& refusal : optionsOf(asked.node).refused) {
       if (std::find(refused.begin(), refused.end(), refusal.reason) == refused.end()) refused.push_back(refusal.reason);
     }
-    if (refused.empty()) return m_problem.context.worldSize == 1 ? "." : ". The menu offers no other form.";
-    return fmt::format(". It has no other form here: {}.", joined(refused, "and"));
+    if (refused.empty()) return m_problem.context.worldSize == 1 ? "." : ". The candidate set has no other strategy.";
+    return fmt::format(". It has no other strategy here: {}.", joined(refused, "and"));
   }
 
   /// What else a layer could be, and why each was not it.
@@ -264,7 +265,7 @@ class WhyChain {
   /// A whole value comes from whole ones all the way: told once, down to the nearest layer that could have done
   /// otherwise.
   ValueId explainWhole(const Asked& asked) {
-    auto s = sentence().value(asked.value).text(" is whole (R)");
+    auto s = sentence().value(asked.value).text(" is replicated");
     const bool readsSplit =
         std::any_of(asked.reads.begin(), asked.reads.end(), [&](const Read& r) { return isSplit(r.value); });
     if (readsSplit) {
@@ -275,12 +276,14 @@ class WhyChain {
     const NodeId layer = layerBehind(asked.node);
     if (!layer.isValid()) {
       s.text(asked.reads.empty() ? ": every rank makes it itself."
-                                 : ": it is computed from inputs and constants alone, which every rank has whole.");
+                                 : ": it is computed from inputs and constants alone, which are replicated.");
       add(asked.node, asked.value, s.finish());
       return {};
     }
     const ValueId result = m_graph.node(layer).results.front();
-    s.text(" because everything it is computed from is whole; the nearest layer before it is ").node(layer).text(".");
+    s.text(" because everything it is computed from is replicated; the nearest layer before it is ")
+        .node(layer)
+        .text(".");
     add(asked.node, asked.value, s.finish());
     return result;
   }

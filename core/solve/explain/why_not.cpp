@@ -97,7 +97,7 @@ class Answerer {
   Result<WhyNot> notKnown() {
     m_answer.answer = WhyNotAnswer::NotKnown;
     say(subject().text(fmt::format(
-        " may be {} or not: the search ended at its limit before it knew. Solve with the pin {} to find out.",
+        " may be {} or not: the search ended at its limit before it could tell. Solve with the pin {} to find out.",
         m_question.wanted(), ticked(m_pin.text))));
     return std::move(m_answer);
   }
@@ -152,7 +152,7 @@ class Answerer {
           fmt::format(" could be {}, but then no plan stays within the memory budget{}", m_question.wanted(), stop)));
     } else {
       say(subject().text(
-          fmt::format(" could be {} for itself, but then something else cannot hold{}", m_question.wanted(), stop)));
+          fmt::format(" could be {} on its own, but then something else cannot hold{}", m_question.wanted(), stop)));
     }
     if (m_question.strategy && !constraints.empty() && !isOverBudget) tellNeeds();
     tellReasons();
@@ -162,7 +162,7 @@ class Answerer {
     }
     if (!lifts.empty())
       say(sentence().text(
-          fmt::format("Lift {} to make it possible, and pin {} to have it.", joined(lifts, "or"), ticked(m_pin.text))));
+          fmt::format("Lift {} to make it possible, and pin {} to get it.", joined(lifts, "or"), ticked(m_pin.text))));
     CLEAVE_TRY_VOID(tellOfTheAxis());
     return std::move(m_answer);
   }
@@ -178,7 +178,7 @@ class Answerer {
                                             m_question.work, &m_question.cache));
     if (tried.answer != Answer::Holds) return {};
     const auto& taken = *tried.solution->strategies[m_question.node().index()];
-    say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to have it.",
+    say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to get it.",
                                    rules::toText(formOf(taken, m_question.problem.context.worldSize)),
                                    ticked(demandFor(name, formOf(taken, m_question.problem.context.worldSize))))));
     return {};
@@ -197,7 +197,7 @@ class Answerer {
                                 ? "No plan with it stays within the memory budget then."
                                 : "Then something else cannot hold: no plan has it, with that setting or without."));
         break;
-      case Answer::Unknown: say(sentence().text("Whether there is a plan with it then was not found out.")); break;
+      case Answer::Unknown: say(sentence().text("Whether there is then a plan with it is not known.")); break;
     }
     return {};
   }
@@ -235,7 +235,7 @@ class Answerer {
       say(subject().text(fmt::format(" can be {}: there is a plan with it. This plan came first in the search.",
                                      m_question.wanted())));
     }
-    say(sentence().text(fmt::format("Pin {} to have it.", ticked(m_pin.text))));
+    say(sentence().text(fmt::format("Pin {} to get it.", ticked(m_pin.text))));
     return std::move(m_answer);
   }
 
@@ -252,8 +252,9 @@ class Answerer {
     const std::string memory =
         bytes == 0 ? "holds as much"
                    : fmt::format("holds {} {} on a rank", bytesText(std::abs(bytes)), bytes > 0 ? "more" : "less");
-    say(subject().text(fmt::format(" can be {}, but the plan with it {} and {}{}.", m_question.wanted(), time, memory,
-                                   fs == 0 && bytes == 0 ? "; of equal plans the first in the menu is taken" : "")));
+    say(subject().text(
+        fmt::format(" can be {}, but the plan with it {} and {}{}.", m_question.wanted(), time, memory,
+                    fs == 0 && bytes == 0 ? "; of equal plans the first in candidate order is taken" : "")));
   }
 
   const Question& m_question;

@@ -73,7 +73,7 @@ std::string overBudgetSentence(const Eliminated& optimum, const Found& found) {
                       memoryText(found.cost));
   if (stays > budget || stays > needs / 2) {
     const std::string holders = largestHolders(context, optimum.solution());
-    if (!holders.empty()) text += fmt::format(" What stays for the whole step {}.", holders);
+    if (!holders.empty()) text += fmt::format(" What stays throughout the step {}.", holders);
   }
   if (stays <= budget || found.cost.transientPeak > needs / 2) {
     text += fmt::format(" The transient peak stands {}.",

@@ -4,7 +4,7 @@
 
 namespace cleave::solve {
 
-/// "The memory budget is 80 GiB a rank (the memory of: NVIDIA H100), and no plan for 4 ranks needs as little."
+/// "The memory budget is 80 GiB per rank (the memory of: NVIDIA H100), and no plan for 4 ranks needs as little."
 std::string budgetText(const Problem& problem, bool hasDemands, bool isProved);
 
 }  // namespace cleave::solve

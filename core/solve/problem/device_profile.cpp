@@ -21,7 +21,7 @@ constexpr Range kLatency{0, 10};
 Result<double> number(const JsonObject& fields, const char* key, Range range) {
   CLEAVE_TRY(const double value, fields.number(key));
   if (std::isfinite(value) && range.lowest <= value && value <= range.highest) return value;
-  return fail(ErrorCode::BadInput, "{} is {}, but must lie between {} and {}.", fields.nameOf(key), value, range.lowest,
+  return fail(ErrorCode::BadInput, "{} is {}, but must be between {} and {}.", fields.nameOf(key), value, range.lowest,
               range.highest);
 }
 

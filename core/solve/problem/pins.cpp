@@ -37,7 +37,7 @@ std::string strategyWords() {
   std::string words = "column, row, vocab, expert, replicated";
   for (Strategy s : kStrategies) {
     const auto word = rules::toText(s);
-    if (word != "column" && word != "row" && word != "vocab") words += fmt::format(", {}", word);
+    if (rules::axisOf(s) != word) words += fmt::format(", {}", word);
   }
   return words;
 }
@@ -90,7 +90,8 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 Result<Pin> Pin::parse(std::string_view text) {
   constexpr std::string_view kForms =
-      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that form alone, != to forbid, * for "
+      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that strategy alone, != to forbid, * "
+      "for "
       "any characters";
   const std::string whole(trimmed(text));
   const auto equals = whole.find('=');
@@ -110,8 +111,8 @@ Result<Pin> Pin::parse(std::string_view text) {
   pin.placement = Placement::parse(wanted);
   if (pin.placement) return pin;
   return fail(ErrorCode::BadUsage,
-              "The pin `{}` wants `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).", whole,
-              wanted, strategyWords());
+              "The pin `{}` asks for `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).",
+              whole, wanted, strategyWords());
 }
 
 std::string_view Pin::wanted() const {

@@ -7,7 +7,7 @@
 namespace cleave::solve {
 
 std::string inWords(const Placement& placement, const graph::Shape& shape) {
-  if (placement.isReplicated()) return "whole (R)";
+  if (placement.isReplicated()) return "replicated (R)";
   const int last = static_cast<int>(shape.size()) - 1;
   if (placement.firstDim() != placement.lastDim()) {
     return fmt::format("split over dimensions {} to {} ({})", placement.firstDim(), placement.lastDim(),

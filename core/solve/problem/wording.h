@@ -6,7 +6,7 @@
 
 namespace cleave::solve {
 
-/// "whole (R)", "split on its last dimension (S(2))", "split on dimension 1 (S(1))".
+/// "replicated (R)", "split on its last dimension (S(2))", "split on dimension 1 (S(1))".
 std::string inWords(const Placement& placement, const graph::Shape& shape);
 /// `name` in back quotes.
 std::string ticked(std::string_view name);

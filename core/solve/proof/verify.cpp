@@ -59,14 +59,14 @@ class Verifier {
     const auto& graph = *m_problem.graph;
     const auto isWeight = [](Wide weight, Wide least) { return least <= weight && weight <= kMostWeight; };
     if (!isWeight(m_certificate.timeWeight, 1) || !isWeight(m_certificate.byteWeight, 0))
-      return refused("its weights are no weights.");
+      return refused("its weights are not valid.");
     if (m_certificate.boundaries.size() != m_certificate.order.size() + 1)
       return refused("it has {} boundaries for {} steps.", m_certificate.boundaries.size(), m_certificate.order.size());
     m_place.assign(graph.nodes.size(), kForced);
     for (std::size_t at = 0; at < m_certificate.order.size(); ++at) {
       const NodeId node = m_certificate.order[at];
       if (node.index() >= graph.nodes.size() || !m_variables.isStep(node))
-        return refused("node {} is no step.", node.raw());
+        return refused("node {} is not a step.", node.raw());
       if (m_place[node.index()] != kForced) return refused("{} is taken twice.", nameOf(node));
       m_place[node.index()] = at;
     }

@@ -45,8 +45,8 @@ Constraint pinConstraint(const Problem& problem, const Variables& variables, std
   if (!targets.layers.empty()) constraint.node = targets.layers.front();
   if (targets.layers.empty() && !targets.values.empty())
     constraint.node = variables.decider(problem.graph->value(targets.values.front()).producer);
-  constraint.text =
-      fmt::format("The pin {} takes forms away, and every form that it leaves was shown to fail.", ticked(pin.text));
+  constraint.text = fmt::format(
+      "The pin {} takes strategies away, and every strategy that it leaves was shown to fail.", ticked(pin.text));
   return constraint;
 }
 
@@ -63,7 +63,7 @@ Constraint ruleConstraint(const Problem& problem, const Variables& variables, st
   const auto nodes = nodesWithOperator(pattern, *problem.graph);
   if (!nodes.empty()) constraint.node = nodes.front();
   constraint.text =
-      fmt::format("The rule of {} is switched off, so it takes its inputs whole only, and that was shown to fail.",
+      fmt::format("The rule of {} is switched off, so it takes replicated inputs only, and that was shown to fail.",
                   ticked(pattern));
   return constraint;
 }

@@ -76,7 +76,7 @@ class EventCheck {
   std::string checkStep(std::uint32_t node) const {
     if (node >= m_graph.nodes.size())
       return fmt::format("names node {}, but the graph has {} nodes", node, m_graph.nodes.size());
-    if (!m_variables.isStep(NodeId(node))) return fmt::format("names node {}, which is no step of the search", node);
+    if (!m_variables.isStep(NodeId(node))) return fmt::format("names node {}, which is not a step of the search", node);
     return {};
   }
   std::string checkTry(const Event& event) {
@@ -182,12 +182,12 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
   const std::string name = file.path().string();
   Preamble preamble;
   if (file.sizeBytes() < static_cast<std::int64_t>(sizeof preamble)) {
-    return fail(ErrorCode::BadInput, "{} is no Cleave trace: it has {} bytes, fewer than a trace's first {}.", name,
+    return fail(ErrorCode::BadInput, "{} is not a Cleave trace: it has {} bytes, fewer than a trace's first {}.", name,
                 file.sizeBytes(), sizeof preamble);
   }
   CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(&preamble, 1))));
   if (preamble.magic != kMagic)
-    return fail(ErrorCode::BadInput, "{} is no Cleave trace: it does not begin with CLVTRACE.", name);
+    return fail(ErrorCode::BadInput, "{} is not a Cleave trace: it does not begin with CLVTRACE.", name);
   const bool isKnown = preamble.version == kVersion || preamble.version == kVersionWithoutDigest;
   if (!isKnown || preamble.eventBytes != sizeof(Event)) {
     return fail(ErrorCode::BadInput,

@@ -24,10 +24,10 @@ constexpr JsonLimits kHeaderLimits{.bytes = 512 << 20, .depth = 32, .elements = 
 Json toJson(const std::optional<CollectiveKind>& kind) { return kind ? Json(rules::toText(*kind)) : Json(nullptr); }
 
 Json toJson(const StrategyOption& option) {
-  Json json{{"name", rules::toText(option.strategy)}, {"input", option.input.text()},
-            {"weight", option.weight.text()},         {"bias", option.bias.text()},
-            {"result", option.result.text()},         {"before", toJson(option.before)},
-            {"after", toJson(option.after)},          {"reason", option.reason}};
+  Json json{{"name", rules::inFiles(option.strategy)}, {"input", option.input.text()},
+            {"weight", option.weight.text()},          {"bias", option.bias.text()},
+            {"result", option.result.text()},          {"before", toJson(option.before)},
+            {"after", toJson(option.after)},           {"reason", option.reason}};
   if (option.down) json["down"] = option.down->text();
   return json;
 }
@@ -73,7 +73,7 @@ Json toJson(const Problem& problem) {
 Result<Placement> placementOf(const std::string& text, const std::string& name) {
   const auto parsed = Placement::parse(text);
   if (!parsed)
-    return fail(ErrorCode::BadInput, "{} is {}, which is no placement such as R or S(1).", name, quotedText(text));
+    return fail(ErrorCode::BadInput, "{} is {}, which is not a placement such as R or S(1).", name, quotedText(text));
   return *parsed;
 }
 

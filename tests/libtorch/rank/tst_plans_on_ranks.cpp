@@ -169,7 +169,7 @@ class ExecPlansTest : public QObject {
     LiveMemory memory;
     const auto ran = program.run(*solo, memory);
     QVERIFY(!ran);
-    QVERIFY2(ran.error().message.find("expert 7 lies outside the 3 experts") != std::string::npos,
+    QVERIFY2(ran.error().message.find("expert 7 is outside the 3 experts") != std::string::npos,
              ran.error().message.c_str());
   }
 

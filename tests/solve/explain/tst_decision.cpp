@@ -131,7 +131,7 @@ class TestDecision : public QObject {
     QCOMPARE(decision.candidates[0].fate, Fate::Skipped);
     bool hasChosen = false, isTold = false;
     for (const CandidateFate& fate : decision.candidates)
-      hasChosen = hasChosen || (fate.fate == Fate::Chosen && fate.name == "whole");
+      hasChosen = hasChosen || (fate.fate == Fate::Chosen && fate.name == "replicated");
     for (const Sentence& sentence : decision.sentences)
       isTold = isTold || plainText(sentence).find("shown to fail before") != std::string::npos;
     QVERIFY(hasChosen && isTold);

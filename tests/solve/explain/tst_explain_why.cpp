@@ -101,7 +101,7 @@ class TestExplainWhy : public QObject {
     const auto links = why(*problem, solved(*problem), problem->graph->findValue("input_ids"));
     QCOMPARE(links.size(), std::size_t{1});
     QCOMPARE(QString::fromStdString(plainText(links[0].sentence)),
-             QStringLiteral("`input_ids` is whole (R): an input is given whole to every rank."));
+             QStringLiteral("`input_ids` is replicated (R): every rank gets all of an input."));
   }
 
   void givesNumbersForFormsThatTheSizesForbid() {

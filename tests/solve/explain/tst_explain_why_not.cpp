@@ -118,7 +118,7 @@ class TestExplainWhyNot : public QObject {
     const WhyNot answer = ask(*problem, "model.embed_tokens", rules::Strategy::Whole);
     COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
     QCOMPARE(answer.core.constraints.front().kind, ConstraintKind::Menu);
-    VERIFY_SAYS(textOf(answer), "the full menu");
+    VERIFY_SAYS(textOf(answer), "the full candidate set");
     VERIFY_SAYS(textOf(answer), "With that setting and the pin `model.embed_tokens=");
     const std::string text = textOf(answer);
     const std::size_t pin = text.find("the pin `") + 9;
@@ -181,7 +181,7 @@ class TestExplainWhyNot : public QObject {
     VERIFY_SAYS(textOf(mean), "`mul_2` cannot be");
     const WhyNot input = ask(*problem, valueOf(*problem, "input_ids"), "S(1)");
     COMPARE_ANSWER(input, WhyNotAnswer::Impossible);
-    VERIFY_SAYS(textOf(input), "an input is given whole to every rank");
+    VERIFY_SAYS(textOf(input), "every rank gets all of an input");
   }
 
   void offersThePinWhereThereIsAPlan() {
@@ -473,7 +473,7 @@ class TestExplainWhyNot : public QObject {
     const Core core = coreOf(problem, Engine::Optimal);
     QCOMPARE(core.constraints.size(), std::size_t{1});
     QCOMPARE(core.constraints[0].kind, ConstraintKind::Budget);
-    VERIFY_SAYS(core.constraints[0].text, "1000 B a rank");
+    VERIFY_SAYS(core.constraints[0].text, "1000 B per rank");
   }
 
   void stopsAtTheToken() {

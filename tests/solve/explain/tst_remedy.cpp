@@ -167,7 +167,7 @@ class TestRemedy : public QObject {
     for (const Remedy& remedy : remedies) {
       const Femtoseconds longer = remedy.after.femtoseconds - remedy.before.femtoseconds;
       const bool isSaid =
-          remedy.text.find(fmt::format("The price: a step takes {} longer.", timeText(longer))) != std::string::npos;
+          remedy.text.find(fmt::format("The price: {} more per step.", timeText(longer))) != std::string::npos;
       QVERIFY2(isSaid == (longer > Femtoseconds()), remedy.text.c_str());
       QVERIFY2((remedy.text.find(" more.") != std::string::npos) == (remedy.after.rankBytes > remedy.before.rankBytes),
                remedy.text.c_str());

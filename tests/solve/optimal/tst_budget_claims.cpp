@@ -86,7 +86,7 @@ class Claims {
     if (isDemanded != fitsFree)
       return fmt::format("without demands the smallest needs {} B, but: {}", all->front(), text);
     if (has(text, "under these demands") != isDemanded) return "demands are told of wrongly: " + text;
-    const std::string where = fmt::format("{} a rank", bytesText(*bound.cost.memoryBudget));
+    const std::string where = fmt::format("{} per rank", bytesText(*bound.cost.memoryBudget));
     return has(text, where) ? "" : where + " is not in: " + text;
   }
 

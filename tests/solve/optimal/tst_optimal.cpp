@@ -408,7 +408,7 @@ class TestOptimal : public QObject {
     const Constraint& constraint = result->core.constraints[0];
     QVERIFY(constraint.kind == ConstraintKind::Budget);
     QCOMPARE(constraint.text,
-             std::string("The memory budget is 1000 B a rank, and no plan for 2 ranks needs as little."));
+             std::string("The memory budget is 1000 B per rank, and no plan for 2 ranks needs as little."));
     const std::string& cause = result->causes.front().reason;
     QVERIFY2(cause.starts_with(
                  "Every plan needs more than the budget of 1000 B on each of 2 ranks; the smallest that was found is"),

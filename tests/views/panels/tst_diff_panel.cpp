@@ -102,9 +102,9 @@ void TestDiffPanel::figuresSayTheDirection() {
   QVERIFY(lineOf(QStringLiteral("layers split")).contains(kColors.conflict));
   QVERIFY2(lineOf(QStringLiteral("FLOPs split")).contains(QStringLiteral("+40.0 points ▲")), qPrintable(html));
   QVERIFY(lineOf(QStringLiteral("weights split")).contains(QStringLiteral("same")));
-  QVERIFY(lineOf(QStringLiteral("time a step")).contains(kColors.conflict));
-  QVERIFY(lineOf(QStringLiteral("bytes a rank")).contains(QStringLiteral("−200 MiB ▼")));
-  QVERIFY(lineOf(QStringLiteral("bytes a rank")).contains(kColors.good));
+  QVERIFY(lineOf(QStringLiteral("time per step")).contains(kColors.conflict));
+  QVERIFY(lineOf(QStringLiteral("bytes per rank")).contains(QStringLiteral("−200 MiB ▼")));
+  QVERIFY(lineOf(QStringLiteral("bytes per rank")).contains(kColors.good));
   QVERIFY(lineOf(QStringLiteral("all-reduce")).contains(QStringLiteral("same")));
   QVERIFY(lineOf(QStringLiteral("all-gather")).contains(QStringLiteral("+2")));
   QVERIFY(!html.contains(QStringLiteral("ranks")));  // alike in both

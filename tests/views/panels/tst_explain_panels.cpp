@@ -187,7 +187,7 @@ void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
       {solve::ConstraintKind::Pin,
        layer,
        {},
-       "You demand `lm_head` whole.",
+       "You demand `lm_head` replicated.",
        "lm_head=replicated",
        solve::Change{solve::ChangeKind::LiftPin, "lm_head=replicated"}},
       {solve::ConstraintKind::Sizes, layer, {}, "257 rows do not divide by 2.", std::nullopt}};
@@ -220,7 +220,7 @@ void TestExplainPanels::remediesShowBeforeAndAfter() {
   openLlama(session);
   solve::Remedy remedy;
   remedy.change = {solve::ChangeKind::FullMenu, {}};
-  remedy.text = "The full menu splits `lm_head` too.";
+  remedy.text = "The full candidate set splits `lm_head` too.";
   remedy.before = {false, 0, 16, 0, 0};
   remedy.after = {true, 16, 16, 3 << 20, 1'000'000'000};
   const auto offers = remedyOffers(session.plans(), *session.opened().graph(), {remedy}, kColors);

@@ -61,7 +61,7 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   QVERIFY(worldSizeText(sizes[0]).startsWith(QStringLiteral("1 rank – works, there is nothing to split")));
   QVERIFY(worldSizeText(sizes[1]).contains(
       QStringLiteral("8 of 8 layers, 100 % of the FLOPs and 25.0 % of the weight bytes are split")));
-  QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("3 MiB a rank")));
+  QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("3 MiB per rank")));
   const QString none = worldSizeText(sizes[2]);
   QVERIFY2(none.contains(QStringLiteral("no solution: lm_head cannot be row")), qPrintable(none));
   QVERIFY(!none.contains(QStringLiteral("MiB")));  // there is no plan to have a size
@@ -74,7 +74,7 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   plan::WorldSize over = size(2, WorldSizeVerdict::OverBudget, "c: all that a rank holds");
   over.overBytes = 1 << 20;
   QCOMPARE(worldSizeText(over),
-           QStringLiteral("2 ranks – no plan fits: over by 1 MiB, the smallest that was found needs 3 MiB a rank"));
+           QStringLiteral("2 ranks – no plan fits: over by 1 MiB, the smallest that was found needs 3 MiB per rank"));
   QVERIFY(worldSizeReason(over).contains(QStringLiteral("c: all that a rank holds")));
   QCOMPARE(worldSizeReason(sizes[1]), worldSizeText(sizes[1]));
   plan::WorldSize full = sizes[1];
@@ -83,7 +83,7 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   full.overBytes = 1 << 20;
   full.why = "the engine does not look at it";
   QVERIFY2(worldSizeText(full).startsWith(
-               QStringLiteral("2 ranks – over the budget: the engine does not look at it · 3 MiB a rank")),
+               QStringLiteral("2 ranks – over the budget: the engine does not look at it · 3 MiB per rank")),
            qPrintable(worldSizeText(full)));
   QVERIFY(worldSizeText(full).endsWith(QStringLiteral("over the memory budget by 1 MiB")));
   QCOMPARE(worldSizeReason(full), worldSizeText(full));
@@ -143,7 +143,8 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
   const auto graph = testing::smallGraph();
   const NodeId layer = graph->value(graph->findValue("linear_0")).producer;
   plan::Preflight preflight;
-  preflight.unknownOperators.push_back({"aten::cumsum", 3, layer, true, "Its operands must be whole: `linear_1` is."});
+  preflight.unknownOperators.push_back(
+      {"aten::cumsum", 3, layer, true, "Its operands must be replicated: `linear_1` is not."});
   preflight.heads.push_back({"model.layers.*.self_attn", 4, layer, {3, 3}, "3 heads do not divide by 2 ranks."});
   preflight.indivisible.push_back({"model.layers.*.up", 4, layer, "3 heads do not split over 2 ranks", 96 << 20});
   preflight.whole.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});

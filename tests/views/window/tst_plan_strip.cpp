@@ -90,7 +90,7 @@ class TestPlanStrip : public QObject {
     const plan::Shares& shares = session.plans().plan()->shares;
     const auto whole = shares.layers.layers - shares.layers.split;
     QVERIFY(whole > 0);
-    QVERIFY2(plain(strip).contains(QStringLiteral("%1 layers are whole on every rank: ").arg(whole)),
+    QVERIFY2(plain(strip).contains(QStringLiteral("%1 layers are replicated on every rank: ").arg(whole)),
              qPrintable(plain(strip)));
     const QStringList targets = hrefs(strip);
     QVERIFY(!targets.isEmpty());

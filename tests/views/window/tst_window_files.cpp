@@ -63,7 +63,7 @@ class TestWindowFiles : public QObject {
     QCOMPARE(::mkfifo(pipe.toUtf8(), 0600), 0);
     choose(pipe);
     window.findChild<QAction*>(action)->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("is no regular file")), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("is not a regular file")), kPatience);
     choose(file);
     window.findChild<QAction*>(action)->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(message(window).startsWith(QStringLiteral("Written to %1.").arg(file)), kPatience);
@@ -83,7 +83,7 @@ class TestWindowFiles : public QObject {
       QVERIFY(!refused);
       QCOMPARE(refused.error().message,
                name.toStdString() +
-                   " is no regular file: the window writes only those, cleave-cli writes pipes and devices too.");
+                   " is not a regular file: the window writes only those, cleave-cli writes pipes and devices too.");
     }
     QVERIFY(!saveFile(folder.path(), "x"));
     QVERIFY(saveFile(folder.filePath(QStringLiteral("new")), "x").has_value());

@@ -187,7 +187,7 @@ class TestWindowOpen : public QObject {
     QTest::newRow("gone") << m_folder.filePath(QStringLiteral("gone"))
                           << "gone does not exist: its weights cannot be read, and the unsplit run";
     QTest::newRow("another model now") << QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2")
-                                       << "only itself can be run, on 4 ranks";
+                                       << "so it can only be run as it is, on 4 ranks";
   }
   void aPlanWithoutItsModelIsShownAlone() {
     QFETCH(QString, source);
@@ -263,7 +263,7 @@ class TestWindowOpen : public QObject {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QString>("phrase");
     QTest::newRow("weights") << QByteArray(16, '\0') << "model.safetensors"
-                             << "open the folder it lies in";
+                             << "open the folder that holds it";
     QTest::newRow("gguf") << QByteArray("GGUF\3") << "model.gguf"
                           << "a GGUF file";
     QTest::newRow("a run") << QByteArray("{\"schema\": \"cleave.run/1\"}") << "run.json"

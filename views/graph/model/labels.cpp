@@ -149,7 +149,7 @@ QSizeF Labels::nodeSize(NodeId id) {
     QString longest;  // any dimension may be the one that is split, in parts that are no longer than it
     for (const QString& size : dock.shape.split(QChar(0xD7)))
       if (size.size() > longest.size()) longest = size;
-    const QString widest = QStringLiteral("%1 → %2 a rank").arg(dock.shape, longest);
+    const QString widest = QStringLiteral("%1 → %2 per rank").arg(dock.shape, longest);
     width = std::max(width, m.smallMetrics.horizontalAdvance(dock.name) + m.digitsMetrics.horizontalAdvance(widest) +
                                 14 * m.scale + 3.5 * m.pad);
   }

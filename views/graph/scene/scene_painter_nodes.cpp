@@ -208,7 +208,7 @@ QString ScenePainter::dockText(const DockLabel& dock) const {
   const auto local = placement->localShape(m_style.model->graph().shapeOf(dock.value), m_style.ranks);
   const auto dim = static_cast<std::size_t>(placement->firstDim());
   if (!local || dim >= local->size()) return dock.shape;
-  return QStringLiteral("%1 → %2 a rank").arg(dock.shape).arg((*local)[dim]);
+  return QStringLiteral("%1 → %2 per rank").arg(dock.shape).arg((*local)[dim]);
 }
 
 void ScenePainter::drawDocks(QPainter& painter, const QRectF& rect, const NodeLabel& label, double top) {

@@ -56,7 +56,7 @@ void checkOwnGpu(c10d::Store& store, const NcclRequest& request, int device) {
     if (other != request.rank && store.get_to_str("cleave/gpu/" + std::to_string(other)) == mine) {
       throw std::runtime_error("Ranks " + std::to_string(std::min(other, request.rank)) + " and " +
                                std::to_string(std::max(other, request.rank)) +
-                               " have the same GPU, and NCCL wants one for each rank. Start fewer ranks, or use the "
+                               " have the same GPU, and NCCL needs one for each rank. Start fewer ranks, or use the "
                                "backend gloo to run on CPUs.");
     }
   }
