@@ -1,13 +1,12 @@
 #pragma once
-/// The modules of a model as a tree, each with the bar that the canvas has for it (canvas/split_counts.h). Three or
-/// more equal neighbours
-/// ("layers.0" to "layers.31") stand under one stack row "0 – 31  ×32".
+/// The module tree for a tree view, each item with the bar that the canvas has for it. A stack of equal neighbours
+/// ("layers.0" to "layers.31") is one row "0 – 31  ×32" above them.
 ///
 /// Columns: Module, Split, Operators. Rows answer `kTargetRole` (their module).
 #include <QAbstractItemModel>
-#include <vector>
+#include <span>
 
-#include "views/session/step_state.h"
+#include "views/graph/model/split_counts.h"
 #include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
@@ -18,8 +17,9 @@ class ModulesModel : public QAbstractItemModel {
   enum Column { Name, Split, Operators, ColumnCount };
   explicit ModulesModel(QObject* parent = nullptr) : QAbstractItemModel(parent) {}
 
-  void setGraph(std::shared_ptr<const graph::Graph> graph);
-  void setState(const std::shared_ptr<const StepState>& state);  ///< null: nothing is decided
+  /// Null: no model.
+  void setSplits(std::shared_ptr<const SplitCounts> splits);
+  void tellChanges(std::span<const NodeId> nodes);  ///< what became otherwise in the counts
   QModelIndex indexOf(ScopeId scope) const;
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
@@ -30,25 +30,10 @@ class ModulesModel : public QAbstractItemModel {
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
-  struct Item {
-    ScopeId scope;
-    int parent = -1, row = 0;
-    int stackSize = 0;  ///< > 0: a stack row of so many modules
-    int operators = 0;  ///< calls inside, modules below included
-    std::vector<int> children;
-    QString label;
-    SplitTally tally;
-  };
-  void addChildren(int parentItem, const std::vector<std::vector<ScopeId>>& childScopes,
-                   const std::vector<std::size_t>& hashes);
-  int addItem(int parentItem, ScopeId scope, const QString& label);
-  SplitTally tallyOf(const Item& item) const;
-
-  std::shared_ptr<const graph::Graph> m_graph;
-  std::unique_ptr<SplitCounts> m_counts;
-  std::vector<Item> m_items;  ///< 0 is the model itself
-  std::vector<int> m_itemOfScope;
-  std::vector<std::uint32_t> m_operatorsOfScope;
+  const TreeItem& itemAt(const QModelIndex& index) const;
+  QModelIndex indexOf(TreeItemId item, int column) const;
+  QString nameOf(const TreeItem& item) const;
+  std::shared_ptr<const SplitCounts> m_splits;
 };
 
 }  // namespace cleave::views

@@ -6,16 +6,17 @@
 #include <QVBoxLayout>
 
 #include "views/panels/change_marks.h"
+#include "views/panels/followed_splits.h"
 #include "views/panels/modules_model.h"
 #include "views/widgets/panel_parts.h"
 #include "views/widgets/tables.h"
 
 namespace cleave::views {
 
-ModulesPanel::ModulesPanel(const OpenedModel& opened, const Plans& plans, const Debugger& debugger,
-                           Selection& selection, QWidget* parent)
+ModulesPanel::ModulesPanel(const OpenedModel& opened, const Plans& plans, const Splits& splits, Selection& selection,
+                           QWidget* parent)
     : QWidget(parent),
-      m_opened(opened),
+      m_splits(splits),
       m_selection(selection),
       m_model(new ModulesModel(this)),
       m_marks(new ChangeMarks(opened, plans, m_model, this)),
@@ -34,9 +35,7 @@ ModulesPanel::ModulesPanel(const OpenedModel& opened, const Plans& plans, const 
     if (!m_isShowing && m_tree->hasFocus() && current.isValid()) follow(current);
   });
   connect(m_tree, &QTreeView::clicked, this, &ModulesPanel::follow);
-  auto* state = new RefreshTimer(
-      this, [this, &debugger] { m_model->setState(debugger.state()); }, RefreshTimer::kTablesMs);
-  state->follow(debugger, {&Debugger::stepChanged}).follow(opened, {&OpenedModel::changed});
+  followSplits(*this, splits, [this](std::span<const NodeId> nodes) { m_model->tellChanges(nodes); });
   auto* focus = new RefreshTimer(
       this, [this] { showFocus(); }, RefreshTimer::kTablesMs);
   focus->follow(selection, {&Selection::focusChanged});
@@ -69,7 +68,7 @@ void ModulesPanel::makeLayout() {
 }
 
 void ModulesPanel::showModel() {
-  m_model->setGraph(m_opened.model() ? m_opened.model()->aten : nullptr);
+  m_model->setSplits(m_splits.counts());
   m_tree->expandToDepth(1);
 }
 

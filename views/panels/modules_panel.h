@@ -4,6 +4,7 @@
 
 #include "views/session/plans.h"
 #include "views/session/selection.h"
+#include "views/session/splits.h"
 
 class QLineEdit;
 class QTreeView;
@@ -17,7 +18,7 @@ class WordFilterModel;
 class ModulesPanel : public QWidget {
   Q_OBJECT
  public:
-  ModulesPanel(const OpenedModel& opened, const Plans& plans, const Debugger& debugger, Selection& selection,
+  ModulesPanel(const OpenedModel& opened, const Plans& plans, const Splits& splits, Selection& selection,
                QWidget* parent = nullptr);
 
  private:
@@ -25,7 +26,7 @@ class ModulesPanel : public QWidget {
   void showModel();
   void showFocus();
   void follow(const QModelIndex& row);
-  const OpenedModel& m_opened;
+  const Splits& m_splits;
   Selection& m_selection;
   ModulesModel* m_model;
   ChangeMarks* m_marks;

@@ -2,8 +2,9 @@
 /// Every operator of the graph as a row: the same data as the canvas, for keyboards and screen readers.
 /// Columns: Name, Operator, Module, Shape, Placement, Strategy. Rows answer `kTargetRole` (their node).
 #include <QAbstractTableModel>
+#include <span>
 
-#include "views/session/step_state.h"
+#include "views/graph/model/split_counts.h"
 #include "views/widgets/chip_delegate.h"
 
 namespace cleave::views {
@@ -13,9 +14,9 @@ class NodesModel : public QAbstractTableModel {
  public:
   enum Column { Name, Operator, Module, Shape, PlacementColumn, StrategyColumn, ColumnCount };
   explicit NodesModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
-  void setGraph(std::shared_ptr<const graph::Graph> graph);
-  /// Null: nothing is assigned.
-  void setState(std::shared_ptr<const StepState> state);
+  /// Null: no model.
+  void setSplits(std::shared_ptr<const SplitCounts> splits);
+  void tellChanges(std::span<const NodeId> nodes);  ///< what became otherwise in the counts, ascending
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -25,8 +26,7 @@ class NodesModel : public QAbstractTableModel {
  private:
   QVariant text(NodeId node, int column) const;
   MaybePlacement placementOf(NodeId node) const;
-  std::shared_ptr<const graph::Graph> m_graph;
-  std::shared_ptr<const StepState> m_state;
+  std::shared_ptr<const SplitCounts> m_splits;
 };
 
 }  // namespace cleave::views

@@ -2,16 +2,17 @@
 
 #include "views/panels/change_marks.h"
 #include "views/panels/focused_row.h"
+#include "views/panels/followed_splits.h"
 #include "views/panels/nodes_model.h"
 #include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
-NodesPanel::NodesPanel(const OpenedModel& opened, const Plans& plans, const Debugger& debugger, Selection& selection,
+NodesPanel::NodesPanel(const OpenedModel& opened, const Plans& plans, const Splits& splits, Selection& selection,
                        QWidget* parent)
-    : NodesPanel(new NodesModel(nullptr), opened, plans, debugger, selection, parent) {}
+    : NodesPanel(new NodesModel(nullptr), opened, plans, splits, selection, parent) {}
 
-NodesPanel::NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans& plans, const Debugger& debugger,
+NodesPanel::NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans& plans, const Splits& splits,
                        Selection& selection, QWidget* parent)
     : TablePanel(new ChangeMarks(opened, plans, model, nullptr), tr("Filter operators"),
                  tr("Every operator of the graph as a row. Open a model to fill it."), parent) {
@@ -23,11 +24,8 @@ NodesPanel::NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans
                                         {NodesModel::Shape, 150},
                                         {NodesModel::PlacementColumn, 80}};
   for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
-  connect(&opened, &OpenedModel::changed, model,
-          [model, &opened] { model->setGraph(opened.model() ? opened.model()->aten : nullptr); });
-  auto* state = new RefreshTimer(
-      this, [model, &debugger] { model->setState(debugger.state()); }, RefreshTimer::kTablesMs);
-  state->follow(debugger, {&Debugger::stepChanged});
+  connect(&opened, &OpenedModel::changed, model, [model, &splits] { model->setSplits(splits.counts()); });
+  followSplits(*this, splits, [model](std::span<const NodeId> nodes) { model->tellChanges(nodes); });
   followFocusedRow(*this, selection);
 }
 

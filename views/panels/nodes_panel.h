@@ -2,6 +2,7 @@
 /// The dock of all operators, as a table: what the canvas draws, for keyboards and screen readers.
 #include "views/session/plans.h"
 #include "views/session/selection.h"
+#include "views/session/splits.h"
 #include "views/widgets/tables.h"
 
 namespace cleave::views {
@@ -11,11 +12,11 @@ class NodesModel;
 class NodesPanel : public TablePanel {
   Q_OBJECT
  public:
-  NodesPanel(const OpenedModel& opened, const Plans& plans, const Debugger& debugger, Selection& selection,
+  NodesPanel(const OpenedModel& opened, const Plans& plans, const Splits& splits, Selection& selection,
              QWidget* parent = nullptr);
 
  private:
-  NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans& plans, const Debugger& debugger,
+  NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans& plans, const Splits& splits,
              Selection& selection, QWidget* parent);
 };
 

@@ -14,6 +14,7 @@ Session::Session(QObject* parent)
       m_files(m_notices),
       m_settings(m_opened, m_undo),
       m_debugger(m_undo, m_notices),
+      m_splits(m_opened, m_debugger),
       m_plans(m_opened, m_settings, m_jobs, m_debugger, m_notices),
       m_selection(m_opened, m_debugger),
       m_runs(m_opened, m_settings, m_plans, m_jobs, m_notices) {

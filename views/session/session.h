@@ -4,8 +4,9 @@
 ///
 ///     OpenedModel   what is open                  Settings    what the next solve is asked, with undo
 ///     Plans         branches A and B, their diff  Debugger    the recorded search, step by step
-///     Selection     focus, history, find          Answers     why, why not, what helps, world sizes, front
-///     Runs          ranks under way               Jobs, Files, Notices   work, what is written, what is said
+///     Splits        how the model is split there  Selection   focus, history, find
+///     Runs          ranks under way               Answers     why, why not, what helps, world sizes, front
+///     Jobs, Files, Notices   work, what is written, what is said
 ///
 /// Results are immutable and shared (`shared_ptr<const ...>`); a failed open, solve or run leaves all as it was and
 /// says one sentence. Owned by `main` or a test, outlives its views; GUI thread only.
@@ -17,6 +18,7 @@
 #include "views/session/files.h"
 #include "views/session/runs.h"
 #include "views/session/selection.h"
+#include "views/session/splits.h"
 
 namespace cleave::views {
 
@@ -30,6 +32,7 @@ class Session : public QObject {
   Settings& settings() { return m_settings; }
   Plans& plans() { return m_plans; }
   Debugger& debugger() { return m_debugger; }
+  Splits& splits() { return m_splits; }
   Selection& selection() { return m_selection; }
   Answers& answers() { return m_answers; }
   Runs& runs() { return m_runs; }
@@ -86,6 +89,7 @@ class Session : public QObject {
   Files m_files;
   Settings m_settings;
   Debugger m_debugger;
+  Splits m_splits;
   Plans m_plans;
   Selection m_selection;
   Runs m_runs;

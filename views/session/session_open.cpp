@@ -76,6 +76,7 @@ void Session::failOpen(const Error& error) {
 void Session::takeOpened(const Arrival& arrival) {
   m_liveTrace.reset();
   m_opened.take(arrival.model, arrival.path, arrival.capture, arrival.sample);
+  m_splits.takeOpened();
   m_settings.take(arrival.settings, arrival.isBorrowed);
   m_plans.forget();
   m_selection.forget();

@@ -93,7 +93,7 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
   onLink(*m_breadcrumb, [this](const Target& target) { m_session.selection().follow(target); });
   connect(&session.opened(), &OpenedModel::changed, this, &GraphArea::showModel);
   connect(&session.settings(), &Settings::changed, this, &GraphArea::updateBreadcrumb);
-  connect(&session.debugger(), &Debugger::traceChanged, this, &GraphArea::showWholeStep);
+  connect(&session.splits(), &Splits::changed, this, &GraphArea::showSplits);
   connect(&session.debugger(), &Debugger::stepChanged, this, &GraphArea::showStep);
   connect(&session.selection(), &Selection::focusChanged, this, &GraphArea::showFocus);
   connect(&session.selection(), &Selection::revealRequested, this, &GraphArea::reveal);
@@ -131,47 +131,32 @@ void GraphArea::byUser(const std::function<void()>& change) {
 }
 
 void GraphArea::showModel() {
-  m_view->setGraph(m_session.opened().model() ? m_session.opened().model()->aten : nullptr);
-  readSplits();
+  m_view->setSplits(m_session.splits().counts());
   updateBreadcrumb();
 }
 
-void GraphArea::readSplits() {
-  const auto state = m_session.debugger().state();
-  m_view->setRanks(state && state->ranks > 0 ? state->ranks : m_session.settings().options().ranks);
-  m_view->setPlacements([this](ValueId value) { return m_session.debugger().placementOf(value); },
-                        [this](NodeId node) { return m_session.debugger().strategyOf(node); });
+void GraphArea::showSplits(const std::vector<NodeId>& changed) {
+  m_view->showSplits(changed);
+  const auto& state = m_session.debugger().state();
+  // The last step shows the solution, which places more than the search assigned: that is no step.
+  const bool isAtEnd = state && state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
+  if (!state || !m_shown || isAtEnd || wasAtEnd) return;
+  const bool isUndone =
+      state->step < m_shown->step || (state->event && state->event->type == solve::EventType::Backtrack);
+  m_view->flash(changed, isUndone);
 }
 
-void GraphArea::showWholeStep() {
-  m_shown.reset();
-  readSplits();
-}
-
+/// After showSplits: the counts hear of a step first.
 void GraphArea::showStep() {
-  const auto state = m_session.debugger().state();
-  if (!state) return showWholeStep();
-  // The last step shows the solution, which places more than the search assigned.
-  const bool isAtEnd = state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
-  if (!m_shown || isAtEnd || wasAtEnd)
-    readSplits();
-  else
-    showStepChange(*state);
+  const auto& state = m_session.debugger().state();
   m_shown = state;
+  if (!state) return;
   showPlan();
   std::vector<NodeId> conflicts;
   if (state->conflict) conflicts.push_back(state->conflict->node);
   m_view->setConflictNodes(std::move(conflicts));
   // The last step shows the solution, where the search stands no more.
   m_view->setCurrentNode(state->event && state->step != state->size ? nodeOf(*state->event) : NodeId());
-}
-
-/// Against what is shown: the states in between may never have come here.
-void GraphArea::showStepChange(const StepState& state) {
-  const std::vector<NodeId> changed = changedNodes(*m_session.opened().graph(), m_shown.get(), state);
-  m_view->updateNodes(changed);
-  const bool isUndone = state.step < m_shown->step || (state.event && state.event->type == solve::EventType::Backtrack);
-  m_view->flash(changed, isUndone);
 }
 
 void GraphArea::showFocus() {

@@ -43,10 +43,8 @@ class GraphArea : public QWidget {
 
  private:
   void showModel();
-  void readSplits();
-  void showWholeStep();
+  void showSplits(const std::vector<NodeId>& changed);
   void showStep();
-  void showStepChange(const StepState& state);
   void reveal();
   void byUser(const std::function<void()>& change);
   void showContextMenu(const QPoint& position, NodeId node, ScopeId scope);

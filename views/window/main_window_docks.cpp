@@ -39,7 +39,7 @@ QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::Dock
 
 void MainWindow::makeDocks() {
   Session& s = m_session;
-  addDock(kModules, new ModulesPanel(s.opened(), s.plans(), s.debugger(), s.selection()), Qt::LeftDockWidgetArea);
+  addDock(kModules, new ModulesPanel(s.opened(), s.plans(), s.splits(), s.selection()), Qt::LeftDockWidgetArea);
   addDock(kDecision,
           new DecisionPanel(s.opened(), s.settings(), s.plans(), s.debugger(), s.selection(), s.answers(), s.notices()),
           Qt::RightDockWidgetArea);
@@ -54,7 +54,7 @@ void MainWindow::makeDocks() {
   addDock(kBreakpoints, new BreakpointsPanel(s.opened(), s.debugger(), s.selection(), s.notices()),
           Qt::BottomDockWidgetArea);
   addDock(kLayers, new LayersPanel(s.opened(), s.plans(), s.jobs(), s.selection()), Qt::BottomDockWidgetArea);
-  addDock(kNodes, new NodesPanel(s.opened(), s.plans(), s.debugger(), s.selection()), Qt::BottomDockWidgetArea);
+  addDock(kNodes, new NodesPanel(s.opened(), s.plans(), s.splits(), s.selection()), Qt::BottomDockWidgetArea);
   m_runPanel = new RunPanel(s.opened(), s.settings(), s.plans(), s.runs(), s.jobs(), s.files());
   addDock(kRun, m_runPanel, Qt::BottomDockWidgetArea);
   addDock(kLog, new LogPanel(s.notices()), Qt::BottomDockWidgetArea);

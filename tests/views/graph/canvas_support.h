@@ -50,6 +50,29 @@ inline StrategySource megatron(const graph::Graph& graph) {
   };
 }
 
+/// The tree of a graph, for models that are made without a session.
+inline std::shared_ptr<const ModuleTree> treeOf(std::shared_ptr<const graph::Graph> graph) {
+  return std::make_shared<const ModuleTree>(std::move(graph));
+}
+
+/// A graph on a view, and how it is split: what a session has for an opened model.
+class ShownGraph {
+ public:
+  ShownGraph(GraphView& view, std::shared_ptr<const graph::Graph> graph)
+      : m_view(view), m_counts(std::make_shared<SplitCounts>(treeOf(std::move(graph)))) {
+    m_view.setSplits(m_counts);
+  }
+  void place(SplitSource source) {
+    m_counts->reset(std::move(source));
+    m_view.showSplits();
+  }
+  void follow(std::span<const graph::NodeId> nodes) { m_view.showSplits(m_counts->update(nodes)); }
+
+ private:
+  GraphView& m_view;
+  std::shared_ptr<SplitCounts> m_counts;
+};
+
 /// All of the drawing with its legend, at 100 %.
 inline QImage pictureOf(GraphView& view) {
   QImage image(view.pictureSize().toSize(), QImage::Format_RGB32);

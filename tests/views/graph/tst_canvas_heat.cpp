@@ -22,7 +22,7 @@ class CanvasHeat : public QObject {
   void init() { m_graph = cleave::test::llamaGraph({.layers = 3}); }
 
   void aModuleIsTheSumOfWhatItHolds() {
-    const GraphModel model(m_graph);
+    const GraphModel model(treeOf(m_graph));
     const HeatAmounts amounts = countingAmounts(*m_graph);
     const HeatField heat(model, ColorBy::Time, amounts);
     std::int64_t all = 0;
@@ -34,7 +34,7 @@ class CanvasHeat : public QObject {
   }
 
   void regretOfAModuleIsItsMost() {
-    const GraphModel model(m_graph);
+    const GraphModel model(treeOf(m_graph));
     const HeatAmounts amounts = countingAmounts(*m_graph);
     const HeatField heat(model, ColorBy::Regret, amounts);
     double most = 0;
@@ -45,7 +45,7 @@ class CanvasHeat : public QObject {
   }
 
   void whatHasNoRegretSaysWhy() {
-    const GraphModel model(m_graph);
+    const GraphModel model(treeOf(m_graph));
     HeatAmounts amounts(m_graph->nodes.size());
     HeatGaps gaps(m_graph->nodes.size());
     std::vector<NodeId> calls;
@@ -68,7 +68,7 @@ class CanvasHeat : public QObject {
   }
 
   void aStackIsAllItsModules() {
-    const GraphModel model(m_graph);
+    const GraphModel model(treeOf(m_graph));
     const HeatField heat(model, ColorBy::Memory, countingAmounts(*m_graph));
     std::vector<ModuleId> layers;
     for (const auto id : idRange<ModuleId>(model.moduleCount()))
@@ -83,7 +83,7 @@ class CanvasHeat : public QObject {
   }
 
   void theScaleGrowsWithTheAmount() {
-    const GraphModel model(m_graph);
+    const GraphModel model(treeOf(m_graph));
     const HeatField heat(model, ColorBy::Traffic, countingAmounts(*m_graph));
     QCOMPARE(heat.fraction(0), 0.0);
     double last = 0;
@@ -97,7 +97,7 @@ class CanvasHeat : public QObject {
   }
 
   void nothingKnownIsNoScale() {
-    const GraphModel model(m_graph);
+    const GraphModel model(treeOf(m_graph));
     const HeatField heat(model, ColorBy::Regret, {});
     QVERIFY(heat.isEmpty());
     QVERIFY(!heat.of(model.root(), model.root()));
@@ -128,8 +128,8 @@ class CanvasHeat : public QObject {
     GraphView view;
     view.resize(1000, 700);
     view.show();
-    view.setGraph(m_graph);
-    view.setPlacements(tensorParallel(*m_graph));
+    ShownGraph shown(view, m_graph);
+    shown.place({tensorParallel(*m_graph), {}, 1});
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
     const QImage byAxis = pictureOf(view);
     view.setColorBy(ColorBy::Time, countingAmounts(*m_graph));
@@ -150,7 +150,7 @@ class CanvasHeat : public QObject {
   void changedNodesAreOutlined() {
     GraphView view;
     view.resize(1000, 700);
-    view.setGraph(m_graph);
+    const ShownGraph shown(view, m_graph);
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
     const QImage before = pictureOf(view);
     view.setChangedNodes({m_graph->value(m_graph->outputs.front().value).producer});

@@ -23,11 +23,10 @@ class CanvasShots : public QObject {
                                            .intermediate = 14336,
                                            .vocab = 128256,
                                            .sequence = 128});
-    view.setGraph(graph);
+    ShownGraph shown(view, graph);
     QTRY_VERIFY(view.isReady());
     shot(view, "01-unsolved");
-    view.setRanks(4);
-    view.setPlacements(tensorParallel(*graph), megatron(*graph));
+    shown.place({tensorParallel(*graph), megatron(*graph), 4});
     plan::Plan plan;
     plan.ranks = 4;
     for (const auto v : idRange<graph::ValueId>(graph->values.size())) {

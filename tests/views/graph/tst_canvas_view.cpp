@@ -43,11 +43,11 @@ class CanvasView : public QObject {
     m_view->resize(1000, 700);
     m_view->show();
     m_graph = cleave::test::llamaGraph({.layers = 4});
-    m_view->setGraph(m_graph);
+    m_shown = std::make_unique<ShownGraph>(*m_view, m_graph);
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
     m_scopes = scopesByPath(*m_graph);
   }
-  void cleanup() { m_view.reset(); }
+  void cleanup() { m_shown.reset(), m_view.reset(); }
 
   void firstPictureIsTheModel() {
     const QString text = m_view->visibleText();
@@ -163,22 +163,22 @@ class CanvasView : public QObject {
   void withoutHelperTheCanvasStillDraws() {
     GraphView view{LayoutHelper{}};
     view.resize(800, 600);
-    view.setGraph(m_graph);
+    const ShownGraph shown(view, m_graph);
     QTRY_VERIFY(view.isReady());
     QVERIFY(view.visibleText().contains("layers 0–3"));
-    view.setGraph(nullptr);
+    view.setSplits(nullptr);
     QVERIFY(view.visibleText().isEmpty());
     view.grab();
   }
 
   void stepsRepaintWithoutLayout() {
-    m_view->setPlacements({});
+    m_shown->place({});
     const Scene* scene = m_view->scene();
     const auto placements = tensorParallel(*m_graph);
-    m_view->setPlacements(placements);
+    m_shown->place({placements, {}, 1});
     std::vector<graph::NodeId> all;
     for (const auto n : idRange<graph::NodeId>(m_graph->nodes.size())) all.push_back(n);
-    m_view->updateNodes(all);
+    m_shown->follow(all);
     m_view->setConflictNodes({all.back()});
     m_view->setCurrentNode(all.back());
     m_view->grab();
@@ -187,7 +187,6 @@ class CanvasView : public QObject {
 
   /// Steps, pans and zooms in any order, painted or not in between: in the end the picture is the one painted anew.
   void nothingIsLeftStale() {
-    m_view->setRanks(2);
     m_view->expandAll();
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
     const std::uint64_t seed = cleave::test::seed();
@@ -197,7 +196,7 @@ class CanvasView : public QObject {
     std::vector<std::optional<rules::Strategy>> strategies(m_graph->nodes.size());
     const PlacementSource placed = [&](graph::ValueId v) { return placements[v.index()]; };
     const StrategySource chosen = [&](graph::NodeId n) { return strategies[n.index()]; };
-    m_view->setPlacements(placed, chosen);
+    m_shown->place({placed, chosen, 2});
     const QPoint middle = m_view->viewport()->rect().center();
     const auto step = [&] {
       std::vector<graph::NodeId> changed;
@@ -214,7 +213,7 @@ class CanvasView : public QObject {
         }
         changed.push_back(node);
       }
-      m_view->updateNodes(changed);
+      m_shown->follow(changed);
     };
     const auto pan = [&](QPoint by) {
       QTest::mousePress(m_view->viewport(), Qt::LeftButton, {}, middle);
@@ -237,15 +236,14 @@ class CanvasView : public QObject {
         if (below(4) == 0) m_view->grab();
       }
       const QImage stepped = m_view->viewport()->grab().toImage();
-      m_view->setPlacements(placed, chosen);
+      m_shown->place({placed, chosen, 2});
       QVERIFY2(cleave::test::looksTheSame(stepped, m_view->viewport()->grab().toImage()),
                qPrintable(QStringLiteral("seed %1, round %2").arg(seed).arg(round)));
     }
   }
 
   void legendCountsLayersAndFiltersWhenClicked() {
-    m_view->setRanks(2);
-    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    m_shown->place({tensorParallel(*m_graph), megatron(*m_graph), 2});
     auto* legend = m_view->findChild<Legend*>();
     QVERIFY(legend);
     const QString texts = legend->entryTexts().join("|");
@@ -263,8 +261,7 @@ class CanvasView : public QObject {
 
   /// At any width, with layers and values or with amounts and what changed.
   void nothingOfTheLegendIsCut() {
-    m_view->setRanks(2);
-    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    m_shown->place({tensorParallel(*m_graph), megatron(*m_graph), 2});
     LegendContent counts = m_view->findChild<Legend*>()->content();
     counts.changed = 1'234;
     LegendContent amounts;
@@ -290,7 +287,7 @@ class CanvasView : public QObject {
   /// All of it on a hairline shows nothing.
   void unfoldingAllStaysReadable() {
     const auto tall = cleave::test::llamaGraph({.layers = 80});
-    m_view->setGraph(tall);
+    m_shown = std::make_unique<ShownGraph>(*m_view, tall);
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
     m_view->expandAll();
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 60000);
@@ -308,13 +305,13 @@ class CanvasView : public QObject {
       return all;
     };
     const auto open = heights();
-    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    m_shown->place({tensorParallel(*m_graph), megatron(*m_graph), 2});
     const auto split = heights();
     int width = 0;  // where what is split takes a row more than what is open
     for (std::size_t i = 0; i < open.size(); ++i)
       if (split[i] > open[i]) width = 300 + 20 * static_cast<int>(i);
     QVERIFY(width > 0);
-    m_view->setPlacements({});
+    m_shown->place({});
     m_view->resize(width, 700);
     QCoreApplication::processEvents();
     m_view->zoomTo(0.5);
@@ -324,10 +321,10 @@ class CanvasView : public QObject {
     };
     const QPointF before = where();
     const int height = legend->height();
-    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    m_shown->place({tensorParallel(*m_graph), megatron(*m_graph), 2});
     QVERIFY(legend->height() > height);
     QCOMPARE(where(), before);
-    m_view->setPlacements({});
+    m_shown->place({});
     QCOMPARE(where(), before);
     m_view->resize(1400, 700);
     QCoreApplication::processEvents();
@@ -335,15 +332,14 @@ class CanvasView : public QObject {
   }
 
   void headsFollowTheStep() {
-    m_view->setRanks(2);
     std::optional<rules::Strategy> strategy;
     const auto placements = tensorParallel(*m_graph);
     const auto embedding = operatorTitled("embed_tokens").node;
-    m_view->setPlacements(placements, [&](graph::NodeId n) { return n == embedding ? strategy : std::nullopt; });
+    m_shown->place({placements, [&](graph::NodeId n) { return n == embedding ? strategy : std::nullopt; }, 2});
     auto* legend = m_view->findChild<Legend*>();
     QVERIFY(legend->entryTexts().join("|").contains("open  30"));
     strategy = rules::Strategy::Vocab;  // its result lies as before: only the layer changes
-    m_view->updateNodes(std::vector{embedding});
+    m_shown->follow(std::vector{embedding});
     QVERIFY(legend->entryTexts().join("|").contains("vocab  1"));
   }
 
@@ -380,7 +376,7 @@ class CanvasView : public QObject {
   }
 
   void picturesHaveTheLegendAndAnyHeight() {
-    m_view->setPlacements(tensorParallel(*m_graph), megatron(*m_graph));
+    m_shown->place({tensorParallel(*m_graph), megatron(*m_graph), 2});
     QVERIFY(m_view->pictureSize().height() > m_view->scene()->bounds().height());
     QBuffer file;
     file.open(QIODevice::ReadWrite);
@@ -417,11 +413,11 @@ class CanvasView : public QObject {
   void manyEqualLayersAreDrawnAndUnfolded() {
     const auto graph = cleave::test::llamaGraph(
         {.layers = 126, .hidden = 16384, .heads = 128, .kvHeads = 8, .intermediate = 53248, .vocab = 128256});
-    m_view->setGraph(graph);
+    m_shown = std::make_unique<ShownGraph>(*m_view, graph);
     QTRY_VERIFY(m_view->isReady());
     m_view->grab();
     const auto folded = m_view->scene()->items().size();
-    m_view->setPlacements(tensorParallel(*graph));
+    m_shown->place({tensorParallel(*graph), {}, 1});
     m_view->expandAll();
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
     QVERIFY(!m_view->scene()->isSimplified());
@@ -449,7 +445,7 @@ class CanvasView : public QObject {
     GraphView view{LayoutHelper{}};
     view.resize(1000, 700);
     view.show();
-    view.setGraph(std::make_shared<const graph::Graph>(std::move(*finished)));
+    const ShownGraph shown(view, std::make_shared<const graph::Graph>(std::move(*finished)));
     QVERIFY(!view.isReady());  // computed elsewhere
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 60'000);
     QVERIFY(!view.grab().isNull());
@@ -473,6 +469,7 @@ class CanvasView : public QObject {
   }
 
   std::unique_ptr<GraphView> m_view;
+  std::unique_ptr<ShownGraph> m_shown;
   std::shared_ptr<const graph::Graph> m_graph;
   std::unordered_map<std::string, graph::ScopeId> m_scopes;
 };

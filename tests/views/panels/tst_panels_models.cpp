@@ -1,6 +1,7 @@
 // The panels' models: consistent for any view, and saying what the session holds.
 #include <QAbstractItemModelTester>
 #include <QtTest>
+#include <map>
 
 #include "tests/support/panel_fixture.h"
 #include "views/base/text.h"
@@ -32,10 +33,32 @@ class TestPanelModels : public QObject {
 using Tester = QAbstractItemModelTester;
 constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::QtTest;
 
+namespace {
+
+std::shared_ptr<SplitCounts> smallCounts() {
+  return std::make_shared<SplitCounts>(std::make_shared<const ModuleTree>(testing::smallGraph()));
+}
+
+/// Placements and strategies by id; what is not named is not decided.
+struct Decided {
+  std::map<ValueId, rules::Placement> placements;
+  std::map<NodeId, rules::Strategy> strategies;
+  SplitSource source() const {
+    const auto find = [](const auto& map, auto id) {
+      const auto found = map.find(id);
+      return found == map.end() ? std::nullopt : std::optional(found->second);
+    };
+    return {[=, this](ValueId v) { return find(placements, v); }, [=, this](NodeId n) { return find(strategies, n); },
+            2};
+  }
+};
+
+}  // namespace
+
 void TestPanelModels::modulesFoldEqualNeighboursIntoStacks() {
   ModulesModel model;
   Tester tester(&model, kFatal);
-  model.setGraph(testing::smallGraph());
+  model.setSplits(smallCounts());
   const QModelIndex root = model.index(0, 0);
   const QModelIndex wrapper = model.index(0, 0, root);
   const QModelIndex layers = model.index(0, 0, wrapper);
@@ -55,20 +78,18 @@ void TestPanelModels::modulesFoldEqualNeighboursIntoStacks() {
 void TestPanelModels::modulesCountPlacementsUpwards() {
   ModulesModel model;
   Tester tester(&model, kFatal);
-  const auto graph = testing::smallGraph();
-  model.setGraph(graph);
+  const auto counts = smallCounts();
+  const graph::Graph& graph = counts->graph();
+  model.setSplits(counts);
   const auto tally = [&] { return model.index(0, ModulesModel::Split).data(kSplitTallyRole).value<SplitTally>(); };
   QCOMPARE(tally().work.of(LayerForm::Open).layers, 8u);
-  auto state = std::make_shared<StepState>();
-  state->ranks = 2;
-  state->placements.resize(graph->values.size());
-  state->strategies.resize(graph->nodes.size());
-  state->placements[graph->findValue("linear_0").index()] = rules::Placement::split(1);
-  state->placements[graph->findValue("relu_0").index()] = rules::Placement::split(1);
-  state->placements[graph->findValue("linear_1").index()] = rules::Placement::replicated();
-  state->strategies[graph->value(graph->findValue("linear_0")).producer.index()] = rules::Strategy::Column;
-  state->strategies[graph->value(graph->findValue("linear_1")).producer.index()] = rules::Strategy::Row;
-  model.setState(state);
+  Decided decided;
+  decided.placements[graph.findValue("linear_0")] = rules::Placement::split(1);
+  decided.placements[graph.findValue("relu_0")] = rules::Placement::split(1);
+  decided.placements[graph.findValue("linear_1")] = rules::Placement::replicated();
+  decided.strategies[graph.value(graph.findValue("linear_0")).producer] = rules::Strategy::Column;
+  decided.strategies[graph.value(graph.findValue("linear_1")).producer] = rules::Strategy::Row;
+  counts->reset(decided.source());
   QCOMPARE(tally().values[std::size_t(Tint::Dim1)], 2u);
   QCOMPARE(tally().values[std::size_t(Tint::Replicated)], 1u);
   QCOMPARE(tally().values[std::size_t(Tint::Unassigned)], 9u);
@@ -81,17 +102,17 @@ void TestPanelModels::modulesCountPlacementsUpwards() {
 void TestPanelModels::nodesSayWhatTheStepSays() {
   NodesModel model;
   Tester tester(&model, kFatal);
-  const auto graph = testing::smallGraph();
-  model.setGraph(graph);
-  QCOMPARE(model.rowCount(), int(graph->nodes.size()));
-  auto state = std::make_shared<StepState>();
-  state->placements.resize(graph->values.size());
-  state->strategies.resize(graph->nodes.size());
-  const ValueId value = graph->findValue("linear_0");
-  const int row = int(graph->value(value).producer.index());
-  state->placements[value.index()] = rules::Placement::split(1);
-  state->strategies[std::size_t(row)] = rules::Strategy::Column;
-  model.setState(state);
+  const auto counts = smallCounts();
+  const graph::Graph& graph = counts->graph();
+  model.setSplits(counts);
+  QCOMPARE(model.rowCount(), int(graph.nodes.size()));
+  const ValueId value = graph.findValue("linear_0");
+  const NodeId node = graph.value(value).producer;
+  Decided decided;
+  decided.placements[value] = rules::Placement::split(1);
+  decided.strategies[node] = rules::Strategy::Column;
+  counts->reset(decided.source());
+  const int row = int(node.index());
   QCOMPARE(model.index(row, NodesModel::StrategyColumn).data().toString(), QStringLiteral("column"));
   QCOMPARE(model.index(row, NodesModel::Shape).data().toString(), QStringLiteral("2×16 f32"));
   QVERIFY(model.index(row, NodesModel::PlacementColumn).data(kPlacementRole).value<MaybePlacement>() ==
@@ -99,35 +120,34 @@ void TestPanelModels::nodesSayWhatTheStepSays() {
 }
 
 void TestPanelModels::stepsTellOnlyWhatTheyChange() {
-  const auto graph = testing::smallGraph();
+  const auto counts = smallCounts();
+  const ValueId value = counts->graph().findValue("linear_0");
   NodesModel nodes;
   ModulesModel modules;
-  nodes.setGraph(graph);
-  modules.setGraph(graph);
-  auto before = std::make_shared<StepState>();
-  before->placements.resize(graph->values.size());
-  before->strategies.resize(graph->nodes.size());
-  before->placements[graph->findValue("linear_3").index()] = rules::Placement::replicated();
-  nodes.setState(before);
-  modules.setState(before);
+  nodes.setSplits(counts);
+  modules.setSplits(counts);
+  MaybePlacement placement;
+  counts->reset({[&](ValueId v) { return v == value ? placement : std::nullopt; }, {}, 2});
   int rows = 0, items = 0;
   connect(&nodes, &QAbstractItemModel::dataChanged, this,
           [&](const QModelIndex& first, const QModelIndex& last) { rows += last.row() - first.row() + 1; });
   connect(&modules, &QAbstractItemModel::dataChanged, this,
           [&](const QModelIndex& first, const QModelIndex& last) { items += last.row() - first.row() + 1; });
-  auto after = std::make_shared<StepState>(*before);
-  nodes.setState(after);
-  modules.setState(after);
+  const auto step = [&] {
+    const std::vector<NodeId> changed = counts->update(std::vector{counts->graph().value(value).producer});
+    nodes.tellChanges(changed);
+    modules.tellChanges(changed);
+  };
+  step();
   QCOMPARE(rows + items, 0);
-  after = std::make_shared<StepState>(*before);
-  after->placements[graph->findValue("linear_0").index()] = rules::Placement::split(1);
-  nodes.setState(after);
-  modules.setState(after);
+  placement = rules::Placement::split(1);
+  step();
   QCOMPARE(rows, 1);
   const int depth = 6;  // the model, model, layers, the stack, 0, up
   QCOMPARE(items, depth);
-  nodes.setState(nullptr);
-  QCOMPARE(rows, 3);  // both are unassigned again
+  placement.reset();
+  step();
+  QCOMPARE(rows, 2);
 }
 
 void TestPanelModels::eventLogReadsAnyRowLazily() {
@@ -223,7 +243,7 @@ void TestPanelModels::breakpointsReadTheirTextForms() {
 
 void TestPanelModels::filterNeedsEveryWord() {
   NodesModel model;
-  model.setGraph(testing::smallGraph());
+  model.setSplits(smallCounts());
   WordFilterModel filter;
   Tester tester(&filter, kFatal);
   filter.setSourceModel(&model);

@@ -1,4 +1,5 @@
 // What follows the step and the focus: colours, canvas, log, and messages that go with what they speak of.
+#include <QAbstractItemModelTester>
 #include <QScrollBar>
 #include <QToolButton>
 #include <random>
@@ -8,7 +9,10 @@
 #include "tests/support/seeds.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/text.h"
+#include "views/graph/view/legend.h"
 #include "views/panels/event_log.h"
+#include "views/panels/modules_model.h"
+#include "views/panels/nodes_model.h"
 #include "views/panels/timeline.h"
 
 using namespace cleave;
@@ -40,6 +44,57 @@ struct Standpoint {
   bool operator==(const Standpoint&) const = default;
 };
 
+/// How many values below a module, itself included, lie so: counted from the state, one by one.
+std::array<std::uint32_t, kTintCount> valuesIn(const graph::Graph& graph, const StepState& state, ScopeId module) {
+  std::array<std::uint32_t, kTintCount> values{};
+  for (const graph::Node& node : graph.nodes) {
+    ScopeId scope = node.scope;
+    while (scope.isValid() && scope != module) scope = graph.scope(scope).parent;
+    if (scope == module && node.kind == graph::NodeKind::Call && !node.results.empty())
+      ++values[std::size_t(tintOf(state.placements[node.results[0].index()], state.ranks))];
+  }
+  return values;
+}
+
+/// Where canvas, legend, tree and table say otherwise than the state does; empty: nowhere.
+QString contradiction(MainWindow& window) {
+  const GraphView& view = window.graphArea().view();
+  const StepState& state = *window.session().debugger().state();
+  const graph::Graph& graph = *window.session().opened().graph();
+  auto* modules = window.findChild<ModulesModel*>();
+  const auto* nodes = window.findChild<NodesModel*>();
+  if (!modules || !nodes) return QStringLiteral("a model is missing");
+  const QAbstractItemModelTester tester(modules, QAbstractItemModelTester::FailureReportingMode::QtTest);
+  if (view.findChild<Legend*>()->content().values != valuesIn(graph, state, ScopeId(0)))
+    return QStringLiteral("legend");
+  for (const ScopeId scope : idRange<ScopeId>(graph.scopes.size())) {
+    const QModelIndex row = modules->indexOf(scope).siblingAtColumn(ModulesModel::Split);
+    const auto tally = row.data(kSplitTallyRole).value<SplitTally>();
+    const QString name = QString::fromStdString(graph.scope(scope).path);
+    if (tally.values != valuesIn(graph, state, scope)) return QStringLiteral("tree: ") + name;
+    const ModuleId module = view.model()->moduleOf(scope);
+    const bool isDrawn = module != view.model()->root() && view.model()->module(module).scope == scope;
+    if (isDrawn && view.board()->tally(module).split != tally) return QStringLiteral("canvas: ") + name;
+    if (const QModelIndex above = row.parent(); above.data().toString().contains(QStringLiteral("×"))) {
+      SplitTally sum;
+      for (int i = 0; i < modules->rowCount(above); ++i)
+        sum += modules->index(i, ModulesModel::Split, above).data(kSplitTallyRole).value<SplitTally>();
+      if (sum != above.siblingAtColumn(ModulesModel::Split).data(kSplitTallyRole).value<SplitTally>())
+        return QStringLiteral("stack of ") + name;
+    }
+  }
+  for (const NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    const auto& results = graph.node(node).results;
+    const QModelIndex row = nodes->index(int(node.index()), NodesModel::PlacementColumn);
+    if (!results.empty() && row.data(kPlacementRole).value<MaybePlacement>() != state.placements[results[0].index()])
+      return QStringLiteral("table: ") + row.siblingAtColumn(NodesModel::Name).data().toString();
+    const auto& strategy = state.strategies[node.index()];
+    const QString said = row.siblingAtColumn(NodesModel::StrategyColumn).data().toString();
+    if (said != (strategy ? toQ(rules::toText(*strategy)) : QString())) return QStringLiteral("strategy: ") + said;
+  }
+  return {};
+}
+
 }  // namespace
 
 class TestWindowFollow : public QObject {
@@ -66,14 +121,41 @@ class TestWindowFollow : public QObject {
       settle(window);
       QTest::qWait(200);  // what flashes has flashed
       const QImage followed = view.grab().toImage();
-      view.setPlacements([&](ValueId value) { return session.debugger().placementOf(value); },
-                         [&](NodeId node) { return session.debugger().strategyOf(node); });
+      view.showSplits();
       const QImage anew = view.grab().toImage();
       QVERIFY2(
           cleave::test::looksTheSame(followed, anew),
           qPrintable(
               QStringLiteral("seed %1, round %2, step %3").arg(seed).arg(round).arg(session.debugger().wantedStep())));
     }
+  }
+
+  /// At steps and seeks in any order, also to the end, which places more than the search did, and back.
+  void canvasTreeAndTableSayTheSame() {
+    SessionWindow window;
+    openSample(window, "one-kv-head");
+    Debugger& debugger = window.session().debugger();
+    const std::uint64_t seed = test::seed();
+    std::mt19937_64 random(seed);
+    std::uniform_int_distribution<StepId> anyStep(0, debugger.stepCount());
+    QSet<StepId> seen;
+    for (std::uint64_t round = 0, rounds = test::rounds(40); round < rounds; ++round) {
+      switch (random() % 5) {
+        case 0: debugger.seek(debugger.stepCount()); break;
+        case 1: debugger.seek(0); break;
+        case 2: debugger.seek(anyStep(random)); break;
+        default: debugger.stepBy(random() % 2 == 0 ? 1 : -1);
+      }
+      settle(window);
+      seen.insert(debugger.state()->step);
+      const QString wrong = contradiction(window);
+      QVERIFY2(wrong.isEmpty(), qPrintable(QStringLiteral("%1: seed %2, round %3, step %4")
+                                               .arg(wrong)
+                                               .arg(seed)
+                                               .arg(round)
+                                               .arg(debugger.state()->step)));
+    }
+    QVERIFY(seen.size() > 3);
   }
 
   void theDecisionIsOfTheStepThatIsShown() {

@@ -1,7 +1,6 @@
 #include "views/graph/model/graph_model.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "views/graph/model/graph_model_builder.h"
 
@@ -12,17 +11,6 @@ using graph::NodeKind;
 namespace {
 
 constexpr std::uint16_t kMaxDepth = 48;  // deeper scopes dissolve: nothing on screen could nest so far
-
-std::string_view lastPart(std::string_view path) {
-  const auto dot = path.rfind('.');
-  return dot == std::string_view::npos ? path : path.substr(dot + 1);
-}
-
-int parseIndex(std::string_view text) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
-}
 
 void sortUnique(auto& items) {
   std::sort(items.begin(), items.end());
@@ -38,8 +26,7 @@ std::string_view shortOpName(std::string_view op) {
 
 // ---- GraphModel
 
-GraphModel::GraphModel(std::shared_ptr<const graph::Graph> graph, GraphModelOptions options)
-    : m_graph(std::move(graph)) {
+GraphModel::GraphModel(std::shared_ptr<const ModuleTree> tree, GraphModelOptions options) : m_tree(std::move(tree)) {
   GraphModelBuilder(*this, options).build();
 }
 
@@ -64,6 +51,12 @@ std::vector<ModuleId> GraphModel::pathTo(ModuleId id) const {
   for (; id.isValid() && id != root(); id = module(id).parent) path.push_back(id);
   std::reverse(path.begin(), path.end());
   return path;
+}
+
+bool GraphModel::continuesStack(ModuleId before, ModuleId next) const {
+  const Module &a = module(before), &b = module(next);
+  return a.listIndex >= 0 && a.listName == b.listName && a.listIndex + 1 == b.listIndex &&
+         m_tree->isEqual(a.scope, b.scope);
 }
 
 // ---- GraphModelBuilder: modules, members, edges
@@ -97,7 +90,6 @@ void GraphModelBuilder::build() {
   }
   trim();
   collectHubs();
-  makeTemplates();
 }
 
 bool GraphModelBuilder::isShownCall(NodeId node) const {
@@ -118,8 +110,8 @@ void GraphModelBuilder::countOperators() {
     for (ScopeId s = g().node(n).scope; s.isValid(); s = g().scope(s).parent) ++m_scopeOperators[s.index()];
   }
   for (const ScopeId s : idRange<ScopeId>(count))
-    if (const ScopeId parent = g().scope(s).parent; parent.isValid() && m_scopeOperators[s.index()] > 0)
-      m_scopeChildren[parent.index()].push_back(s);
+    std::copy_if(m.tree().below(s).begin(), m.tree().below(s).end(), std::back_inserter(m_scopeChildren[s.index()]),
+                 [&](ScopeId child) { return m_scopeOperators[child.index()] > 0; });
 }
 
 ModuleId GraphModelBuilder::addModule(ModuleKind kind, ScopeId scope, ModuleId parent, std::string title) {
@@ -131,7 +123,7 @@ ModuleId GraphModelBuilder::addModule(ModuleKind kind, ScopeId scope, ModuleId p
   if (kind == ModuleKind::Scope) {
     if (scope.isValid()) module.className = g().scope(scope).className;
     const auto dot = title.rfind('.');
-    if (const int index = dot == std::string::npos ? -1 : parseIndex(std::string_view(title).substr(dot + 1));
+    if (const int index = dot == std::string::npos ? -1 : listIndexOf(std::string_view(title).substr(dot + 1));
         index >= 0) {
       module.listName = title.substr(0, dot);
       module.listIndex = index;
@@ -158,7 +150,7 @@ void GraphModelBuilder::makeModules() {
     ScopeId next;
     for (const ScopeId child : m_scopeChildren[wrapper.index()]) {
       const bool isMost = m_scopeOperators[child.index()] * 2 > m_scopeOperators[0];
-      const bool isNamed = parseIndex(lastPart(g().scope(child).path)) < 0;
+      const bool isNamed = listIndexOf(lastPart(g().scope(child).path)) < 0;
       if (isMost && isNamed && !m_scopeChildren[child.index()].empty() && !next.isValid())
         next = child;
       else
@@ -168,7 +160,7 @@ void GraphModelBuilder::makeModules() {
     const auto& children = m_scopeChildren[next.index()];
     const bool isList = m_scopeDirect[next.index()] == 0 &&
                         std::all_of(children.begin(), children.end(),
-                                    [&](ScopeId c) { return parseIndex(lastPart(g().scope(c).path)) >= 0; });
+                                    [&](ScopeId c) { return listIndexOf(lastPart(g().scope(c).path)) >= 0; });
     if (isList) {  // "model.layers" right under the root keeps its name as prefix
       pending.push_back({next, root, {}});
       break;
@@ -200,7 +192,7 @@ void GraphModelBuilder::openScope(ScopeId scope, ModuleId parent, const std::str
     return;
   }
   const bool isList = std::all_of(children.begin(), children.end(),
-                                  [&](ScopeId c) { return parseIndex(lastPart(g().scope(c).path)) >= 0; });
+                                  [&](ScopeId c) { return listIndexOf(lastPart(g().scope(c).path)) >= 0; });
   const bool isHollow = m_scopeDirect[scope.index()] == 0 && !children.empty() && (isList || children.size() == 1);
   if (isHollow || m.module(parent).depth + 1 >= kMaxDepth) {
     m.m_scopeModule[scope.index()] = parent;

@@ -5,7 +5,7 @@
 /// - Modules come from the scopes. Wrappers around almost everything (`model`) and pure lists (`model.layers`) dissolve
 ///   into their parent, so that the first picture is the model; a module of one operator is that operator with the
 ///   module's name as its `tail`.
-/// - Equal modules (operators, arguments, shapes, wiring, boundary) share a `templateId`.
+/// - Equal neighbours of a list may be drawn as one stack: which are equal, the module tree says (module_tree.h).
 /// - A *hub* (cos, sin, mask, a tied weight: read all over the model) is no edge but a chip at each reader; a weight or
 ///   constant with one reader is docked to it. Long edges from hubs are what makes layered layout slow and pictures
 ///   black.
@@ -15,20 +15,17 @@
 ///
 /// Immutable once built; one pass over nodes and edges. Ids of nodes, values and scopes are the graph's own.
 ///
-///     GraphModel model(graph);
+///     GraphModel model(std::make_shared<const ModuleTree>(graph));
 ///     for (const Member& m : model.module(model.root()).members) ...
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
+#include "views/graph/model/module_tree.h"
 
 namespace cleave::views {
 
-using graph::NodeId;
-using graph::ScopeId;
-using graph::ValueId;
 using ModuleId = Id<struct ModuleTag>;
 
 /// A child of a module: an operator, an input or output of the graph, or a module. Exactly one of the ids is valid.
@@ -64,7 +61,6 @@ struct Module {
   std::vector<MemberEdge> edges;    ///< sorted; includes those from and to the boundary
   std::vector<ValueId> hubs;        ///< hubs read anywhere inside but made outside, ascending
   std::vector<ValueId> madeHubs;    ///< hubs made inside and read outside, ascending
-  std::uint32_t templateId = 0;     ///< equal modules have equal ids
   std::uint32_t operatorCount = 0;  ///< operators inside, at any depth, noise left out
   std::uint16_t depth = 0;          ///< root: 0
   std::string listName;             ///< "layers" for "layers.3", empty when the title has no index
@@ -84,10 +80,10 @@ struct GraphModelOptions {
 
 class GraphModel {
  public:
-  explicit GraphModel(std::shared_ptr<const graph::Graph> graph, GraphModelOptions options = {});
+  explicit GraphModel(std::shared_ptr<const ModuleTree> tree, GraphModelOptions options = {});
 
-  const graph::Graph& graph() const { return *m_graph; }
-  const std::shared_ptr<const graph::Graph>& sharedGraph() const { return m_graph; }
+  const graph::Graph& graph() const { return m_tree->graph(); }
+  const ModuleTree& tree() const { return *m_tree; }
   ModuleId root() const { return ModuleId(0); }
   std::size_t moduleCount() const { return m_modules.size(); }
   const Module& module(ModuleId id) const { return m_modules[id.index()]; }
@@ -105,6 +101,8 @@ class GraphModel {
   bool isAncestor(ModuleId ancestor, ModuleId descendant) const;  ///< true for equal ids
   /// From the root's child down to `id` itself; empty for the root.
   std::vector<ModuleId> pathTo(ModuleId id) const;
+  /// `next` follows `before` in a numbered list, and is equal to it.
+  bool continuesStack(ModuleId before, ModuleId next) const;
 
   bool isHub(ValueId value) const { return m_isHub[value.index()]; }
   bool isNoise(NodeId node) const { return m_isNoise[node.index()]; }
@@ -118,7 +116,7 @@ class GraphModel {
 
  private:
   friend class GraphModelBuilder;
-  std::shared_ptr<const graph::Graph> m_graph;
+  std::shared_ptr<const ModuleTree> m_tree;
   std::vector<Module> m_modules;
   std::vector<Trimmings> m_trimmings;
   std::vector<NodeId> m_shownNode;

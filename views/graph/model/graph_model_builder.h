@@ -38,10 +38,7 @@ class GraphModelBuilder {
   bool traceHalves(NodeId from, ValueId whole, std::vector<NodeId>& found) const;
   void groupShared();
 
-  // graph_model_templates.cpp
-  void makeTemplates();
-
-  const graph::Graph& g() const { return *m.m_graph; }
+  const graph::Graph& g() const { return m.graph(); }
   bool isShownCall(NodeId node) const;
   std::string_view shortOp(NodeId node) const;
   NodeId producerOf(ValueId value) const { return g().value(value).producer; }

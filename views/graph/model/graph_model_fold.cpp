@@ -253,7 +253,7 @@ void GraphModelBuilder::groupShared() {
 // ---- names of hubs
 
 std::string GraphModel::hubName(ValueId value) const {
-  const auto& g = *m_graph;
+  const graph::Graph& g = graph();
   const graph::Value& v = g.value(value);
   const NodeKind kind = g.node(v.producer).kind;
   if (kind == NodeKind::Input) return v.name;

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "graph/layers.h"
-#include "views/graph/model/split_counts.h"
 
 namespace cleave::views {
 namespace {
@@ -14,8 +13,6 @@ constexpr double kChipRoom = 44;  ///< "S1-2×4", "+1.25 ms"
 constexpr double kMaxNodeWidth = 320, kMinNodeWidth = 84, kMinModuleWidth = 190, kMaxChipRow = 240, kChipGap = 4;
 
 QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<qsizetype>(s.size())); }
-
-QString lastPart(const std::string& name) { return text(std::string_view(name).substr(name.rfind('.') + 1)); }
 
 QFont sized(QFont font, double pixels, QFont::Weight weight) {
   font.setPixelSize(std::max(1, static_cast<int>(std::lround(pixels))));
@@ -67,7 +64,7 @@ const NodeLabel& Labels::node(NodeId id) {
   label.isLayer = node.kind == graph::NodeKind::Call && graph::layerShape(graph, id).has_value();
   if (!node.results.empty()) label.shape = shapeText(graph.shapeOf(node.results[0]));
   for (const ValueId v : trimmings.docked)
-    label.docks.push_back({v, lastPart(graph.value(v).name), shapeText(graph.shapeOf(v))});
+    label.docks.push_back({v, text(lastPart(graph.value(v).name)), shapeText(graph.shapeOf(v))});
   std::vector<ValueId> made;
   for (const ValueId v : node.results)
     if (m_model.isHub(v) && node.kind == graph::NodeKind::Call) made.push_back(v);
@@ -82,10 +79,8 @@ const ModuleLabel& Labels::module(ModuleId first, ModuleId last) {
   ModuleLabel label;
   label.title = text(module.title);
   std::uint64_t operators = module.operatorCount;
-  if (module.kind == ModuleKind::Scope && module.scope.isValid()) {  // folded helpers are there all the same
-    if (m_operatorsOfScope.empty()) m_operatorsOfScope = operatorsByScope(m_model.graph());
-    operators = m_operatorsOfScope[module.scope.index()];
-  }
+  if (module.kind == ModuleKind::Scope)  // folded helpers are there all the same
+    operators = m_model.tree().operatorsIn(module.scope);
   if (first != last) {
     const int end = m_model.module(last).listIndex;
     label.title = QStringLiteral("%1 %2–%3").arg(text(module.listName)).arg(module.listIndex).arg(end);

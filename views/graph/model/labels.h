@@ -83,7 +83,6 @@ class Labels {
   const Metrics& m_metrics;
   std::unordered_map<std::uint32_t, NodeLabel> m_nodes;
   std::unordered_map<std::uint64_t, ModuleLabel> m_modules;
-  std::vector<std::uint32_t> m_operatorsOfScope;  ///< empty until asked for
 };
 
 }  // namespace cleave::views

@@ -4,41 +4,30 @@
 
 namespace cleave::views {
 
-ModuleTally& ModuleTally::operator+=(const ModuleTally& other) {
-  split += other.split;
-  collectives += other.collectives;
-  conflicts += other.conflicts;
-  return *this;
+PlacementBoard::PlacementBoard(const GraphModel& model, const SplitCounts& counts)
+    : m_model(model),
+      m_counts(counts),
+      m_collectiveCounts(model.moduleCount(), 0),
+      m_conflictCounts(model.moduleCount(), 0) {
+  for (const NodeId node : idRange<NodeId>(model.graph().nodes.size())) {
+    if (model.shownNode(node) != node) continue;
+    // A module that others were moved into counts as the outermost group it lies in; groups do not nest otherwise.
+    ModuleId group;
+    for (ModuleId id = model.moduleOf(node); id.isValid(); id = model.module(id).parent)
+      if (model.module(id).kind != ModuleKind::Scope) group = id;
+    if (group.isValid()) m_groups[group.raw()].push_back(node);
+  }
 }
 
-PlacementBoard::PlacementBoard(const GraphModel& model)
-    : m_model(model),
-      m_counts(model.sharedGraph(), groupsOf(model)),
-      m_collectiveCounts(model.moduleCount(), 0),
-      m_conflictCounts(model.moduleCount(), 0) {}
-
-std::vector<std::uint32_t> PlacementBoard::groupsOf(const GraphModel& model) {
-  std::vector<std::uint32_t> groups(model.graph().nodes.size(), SplitCounts::kNoGroup);
-  for (const NodeId node : idRange<NodeId>(groups.size())) {
-    if (model.shownNode(node) != node) continue;
-    const ModuleId home = model.moduleOf(node);
-    // A module that others were moved into counts as the outermost group it lies in; groups do not nest otherwise.
-    for (ModuleId id = home; id.isValid(); id = model.module(id).parent)
-      if (model.module(id).kind != ModuleKind::Scope) groups[node.index()] = id.raw();
-  }
-  return groups;
+SplitTally PlacementBoard::splitOf(ModuleId id) const {
+  const Module& module = m_model.module(id);
+  if (module.kind == ModuleKind::Scope) return id == m_model.root() ? m_counts.whole() : m_counts.of(module.scope);
+  const auto group = m_groups.find(id.raw());
+  return group == m_groups.end() ? SplitTally() : m_counts.of(group->second);
 }
 
 ModuleTally PlacementBoard::tally(ModuleId id) const {
-  const Module& module = m_model.module(id);
-  const bool isGroup = module.kind != ModuleKind::Scope;
-  ModuleTally tally;
-  tally.split = isGroup                                          ? m_counts.ofGroup(id.raw())
-                : module.scope.isValid() && id != m_model.root() ? m_counts.of(module.scope)
-                                                                 : m_counts.whole();
-  tally.collectives = m_collectiveCounts[id.index()];
-  tally.conflicts = m_conflictCounts[id.index()];
-  return tally;
+  return {splitOf(id), m_collectiveCounts[id.index()], m_conflictCounts[id.index()]};
 }
 
 void PlacementBoard::addToModules(NodeId node, std::vector<std::uint32_t>& counts, std::uint32_t by) {
@@ -102,12 +91,18 @@ std::uint32_t PlacementBoard::unlike(ModuleId first, ModuleId last) const {
 ModuleTally PlacementBoard::tally(ModuleId first, ModuleId last) const {
   ModuleTally sum = tally(first);
   if (first == last) return sum;
+  const TreeItemId stack = m_model.tree().stackOf(m_model.module(first).scope, m_model.module(last).scope);
   bool isInside = false;
   for (const Member& member : m_model.module(m_model.module(first).parent).members) {
-    if (isInside && member.module.isValid()) sum += tally(member.module);
+    if (isInside && member.module.isValid()) {
+      if (!stack.isValid()) sum.split += splitOf(member.module);
+      sum.collectives += m_collectiveCounts[member.module.index()];
+      sum.conflicts += m_conflictCounts[member.module.index()];
+    }
     isInside |= member.module == first;
     if (member.module == last) break;
   }
+  if (stack.isValid()) sum.split = m_counts.of(stack);
   return sum;
 }
 

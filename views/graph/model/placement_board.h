@@ -1,6 +1,6 @@
 #pragma once
-/// What the canvas knows of a search or plan: the placement of each value and the form of each layer, and per module
-/// how many of each (split_counts.h), with collectives and conflicts.
+/// What the canvas knows of a search or plan: how the graph is split (split_counts.h), for the modules that it draws
+/// and with collectives and conflicts.
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,16 +19,13 @@ struct ModuleTally {
   SplitTally split;
   std::uint32_t collectives = 0;
   std::uint32_t conflicts = 0;
-  ModuleTally& operator+=(const ModuleTally& other);
 };
 
 class PlacementBoard {
  public:
-  explicit PlacementBoard(const GraphModel& model);
+  /// Of the same tree; who owns the counts updates them. Both outlive the board.
+  PlacementBoard(const GraphModel& model, const SplitCounts& counts);
 
-  void reset(SplitSource source) { m_counts.reset(std::move(source)); }
-  /// Reads these again; answers those that differ.
-  std::vector<NodeId> update(std::span<const NodeId> nodes) { return m_counts.update(nodes); }
   void setCollectives(std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> byValue);  ///< by raw ValueId
   void setConflicts(std::span<const NodeId> nodes);
 
@@ -44,14 +41,14 @@ class PlacementBoard {
   bool isEmpty() const { return m_counts.isEmpty(); }
 
  private:
-  /// Modules that are no scope of the model count by their members.
-  static std::vector<std::uint32_t> groupsOf(const GraphModel& model);
+  SplitTally splitOf(ModuleId id) const;
   bool isAlike(ModuleId a, ModuleId b) const;
   bool isAlike(NodeId a, NodeId b) const;
   void addToModules(NodeId node, std::vector<std::uint32_t>& counts, std::uint32_t by);
 
   const GraphModel& m_model;
-  SplitCounts m_counts;
+  const SplitCounts& m_counts;
+  std::unordered_map<std::uint32_t, std::vector<NodeId>> m_groups;  ///< what is in modules that are no scope
   std::vector<std::uint32_t> m_collectiveCounts, m_conflictCounts;  ///< by ModuleId
   std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
   std::unordered_set<std::uint32_t> m_conflicts;

@@ -6,36 +6,25 @@
 
 namespace cleave::views {
 
-std::vector<std::uint32_t> operatorsByScope(const graph::Graph& graph) {
-  std::vector<std::uint32_t> operators(graph.scopes.size(), 0);
-  for (const graph::Node& node : graph.nodes)
-    if (node.kind == graph::NodeKind::Call)
-      for (ScopeId scope = node.scope; scope.isValid(); scope = graph.scope(scope).parent) ++operators[scope.index()];
-  return operators;
-}
-
 SplitTally& SplitTally::operator+=(const SplitTally& other) {
   work += other.work;
   for (int i = 0; i < kTintCount; ++i) values[i] += other.values[i], flops[i] += other.flops[i];
   return *this;
 }
 
-SplitCounts::SplitCounts(std::shared_ptr<const graph::Graph> graph, std::vector<std::uint32_t> groupOf)
-    : m_graph(std::move(graph)),
-      m_work(plan::workOf(*m_graph)),
-      m_meanings(graph::dimensionMeanings(*m_graph)),
-      m_groupOf(std::move(groupOf)),
-      m_layerOf(m_graph->nodes.size(), 0) {
-  for (const NodeId node : idRange<NodeId>(m_graph->nodes.size())) {
+SplitCounts::SplitCounts(std::shared_ptr<const ModuleTree> tree)
+    : m_tree(std::move(tree)),
+      m_work(plan::workOf(graph())),
+      m_meanings(graph::dimensionMeanings(graph())),
+      m_layerOf(graph().nodes.size(), 0),
+      m_tallies(m_tree->size()) {
+  for (const NodeId node : idRange<NodeId>(graph().nodes.size())) {
     if (!m_work[node.index()].isLayer) continue;
-    m_layers.push_back(*graph::layerShape(*m_graph, node));
+    m_layers.push_back(*graph::layerShape(graph(), node));
     m_layerOf[node.index()] = static_cast<std::uint32_t>(m_layers.size());
+    for (const ValueId parameter : {m_layers.back().weight, m_layers.back().bias, m_layers.back().down})
+      if (parameter.isValid()) m_layersOn[graph().value(parameter).producer.raw()].push_back(node);
   }
-  std::uint32_t groups = 0;
-  for (const std::uint32_t group : m_groupOf)
-    if (group != kNoGroup) groups = std::max(groups, group + 1);
-  m_groups.resize(groups);
-  m_scopes.resize(m_graph->scopes.size());
   reset({});
 }
 
@@ -44,27 +33,20 @@ const graph::LayerShape* SplitCounts::layer(NodeId node) const {
   return at == 0 ? nullptr : &m_layers[at - 1];
 }
 
-const SplitTally& SplitCounts::ofGroup(std::uint32_t group) const {
-  static const SplitTally kNothing;
-  return group < m_groups.size() ? m_groups[group] : kNothing;
-}
-
 bool SplitCounts::countsValue(NodeId node) const {
-  const graph::Node& n = m_graph->node(node);
+  const graph::Node& n = graph().node(node);
   return n.kind == graph::NodeKind::Call && !n.results.empty();
 }
 
 void SplitCounts::reset(SplitSource source) {
   m_source = std::move(source);
-  m_placements.assign(m_graph->values.size(), std::nullopt);
-  m_strategies.assign(m_graph->nodes.size(), std::nullopt);
-  m_forms.assign(m_graph->nodes.size(), LayerForm::Open);
-  std::fill(m_scopes.begin(), m_scopes.end(), SplitTally());
-  std::fill(m_groups.begin(), m_groups.end(), SplitTally());
-  m_whole = {};
+  m_placements.assign(graph().values.size(), std::nullopt);
+  m_strategies.assign(graph().nodes.size(), std::nullopt);
+  m_forms.assign(graph().nodes.size(), LayerForm::Open);
+  std::fill(m_tallies.begin(), m_tallies.end(), SplitTally());
   m_meant = {};
   m_assigned = 0;
-  for (const NodeId node : idRange<NodeId>(m_graph->nodes.size())) {
+  for (const NodeId node : idRange<NodeId>(graph().nodes.size())) {
     read(node, nullptr);
     count(node, +1);
   }
@@ -72,10 +54,15 @@ void SplitCounts::reset(SplitSource source) {
 
 std::vector<NodeId> SplitCounts::update(std::span<const NodeId> nodes) {
   std::vector<NodeId> changed;
-  for (const NodeId node : nodes) {
+  const auto readAgain = [&](NodeId node) {
     count(node, -1);
     read(node, &changed);
     count(node, +1);
+  };
+  for (const NodeId node : nodes) {
+    readAgain(node);
+    if (const auto layers = m_layersOn.find(node.raw()); layers != m_layersOn.end())
+      std::for_each(layers->second.begin(), layers->second.end(), readAgain);
   }
   std::sort(changed.begin(), changed.end());
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
@@ -96,15 +83,15 @@ void SplitCounts::read(NodeId node, std::vector<NodeId>* changed) {
     m_assigned += now.has_value();
     m_assigned -= before.has_value();
     before = std::move(now);
-    note(m_graph->value(value).producer);
+    note(graph().value(value).producer);
   };
-  for (const ValueId result : m_graph->node(node).results) take(result);
+  for (const ValueId result : graph().node(node).results) take(result);
+  auto strategy = m_source.strategy ? m_source.strategy(node) : std::nullopt;
+  if (strategy != m_strategies[node.index()]) note(node);
+  m_strategies[node.index()] = std::move(strategy);
   LayerForm form = LayerForm::Open;
   if (const graph::LayerShape* shape = layer(node)) {
     for (const ValueId parameter : {shape->weight, shape->bias, shape->down}) take(parameter);
-    auto strategy = m_source.strategy ? m_source.strategy(node) : std::nullopt;
-    if (strategy != m_strategies[node.index()]) note(node);
-    m_strategies[node.index()] = std::move(strategy);
     const MaybePlacement weight = shape->weight.isValid() ? m_placements[shape->weight.index()] : std::nullopt;
     form = plan::layerForm(m_strategies[node.index()], weight.value_or(rules::Placement()), m_source.ranks);
   }
@@ -114,19 +101,26 @@ void SplitCounts::read(NodeId node, std::vector<NodeId>* changed) {
 
 void SplitCounts::count(NodeId node, int times) {
   if (!countsValue(node)) return;
-  const ValueId result = m_graph->node(node).results[0];
+  const ValueId result = graph().node(node).results[0];
   const auto at = static_cast<std::size_t>(tint(result));
   m_meant[at][static_cast<std::size_t>(meaning(result))] += static_cast<std::uint32_t>(times);
-  const auto add = [&](SplitTally& tally) {
-    tally.values[at] += static_cast<std::uint32_t>(times);
-    tally.work.add(m_work[node.index()], m_forms[node.index()], times);
-    if (!m_work[node.index()].isCounted) tally.flops[at] += times * m_work[node.index()].flops;
-  };
-  add(m_whole);
-  if (!m_groupOf.empty() && m_groupOf[node.index()] != kNoGroup) add(m_groups[m_groupOf[node.index()]]);
-  for (ScopeId scope = m_graph->node(node).scope; scope.isValid() && scope.index() < m_scopes.size();
-       scope = m_graph->scope(scope).parent)
-    add(m_scopes[scope.index()]);
+  for (TreeItemId id = m_tree->itemOf(graph().node(node).scope); id.isValid(); id = m_tree->item(id).parent)
+    add(m_tallies[id.index()], node, times);
+}
+
+void SplitCounts::add(SplitTally& tally, NodeId node, int times) const {
+  const plan::NodeWork& work = m_work[node.index()];
+  const auto at = static_cast<std::size_t>(tint(graph().node(node).results[0]));
+  tally.values[at] += static_cast<std::uint32_t>(times);
+  tally.work.add(work, m_forms[node.index()], times);
+  if (!work.isCounted) tally.flops[at] += times * work.flops;
+}
+
+SplitTally SplitCounts::of(std::span<const NodeId> nodes) const {
+  SplitTally tally;
+  for (const NodeId node : nodes)
+    if (countsValue(node)) add(tally, node, 1);
+  return tally;
 }
 
 graph::Meaning SplitCounts::meaning(ValueId value) const {

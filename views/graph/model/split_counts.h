@@ -1,29 +1,30 @@
 #pragma once
-/// How a graph is split, counted for each module: layers by form with bytes and FLOPs (plan/work.h), and values by
-/// placement. The canvas, its legend and the modules tree take their numbers from here, so that they cannot differ.
+/// How a graph is split: the placement of each value, the strategy and form of each layer, and for each item of its
+/// module tree layers by form with bytes and FLOPs (plan/work.h), and values by placement. There is one for an opened
+/// model (views/session/splits.h): the canvas, its legend, the modules tree and the table of operators all read it, so
+/// that their numbers cannot differ.
 ///
 /// Follows a search by changes: an update costs the changed nodes times the depth of modules. Every operator's first
-/// result is counted as a value, aliases included; layers are counted where they have a parameter.
+/// result is counted as a value, aliases included; layers are counted where they have a parameter. One thread at a
+/// time.
 ///
-///     SplitCounts counts(graph);
+///     SplitCounts counts(std::make_shared<const ModuleTree>(graph));
 ///     counts.reset({placementOf, strategyOf, ranks});
 ///     counts.update(changedNodes);
 ///     counts.of(scope).work.of(LayerForm::Row).layers;
 #include <array>
 #include <functional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/dimensions.h"
 #include "graph/layers.h"
 #include "plan/work.h"
 #include "views/base/theme.h"
+#include "views/graph/model/module_tree.h"
 
 namespace cleave::views {
-
-using graph::NodeId;
-using graph::ScopeId;
-using graph::ValueId;
 
 using PlacementSource = std::function<MaybePlacement(ValueId)>;
 using StrategySource = std::function<std::optional<rules::Strategy>(NodeId)>;
@@ -34,9 +35,6 @@ struct SplitSource {
   StrategySource strategy;
   int ranks = 0;  ///< 0: not known
 };
-
-/// Operators in each scope and below it, by ScopeId: what tree and canvas say of a module.
-std::vector<std::uint32_t> operatorsByScope(const graph::Graph& graph);
 
 struct SplitTally {
   plan::WorkTally work;
@@ -49,13 +47,15 @@ struct SplitTally {
 
 class SplitCounts {
  public:
-  /// `groupOf`, by NodeId: a further bucket that a node counts in, kNoGroup: none. Empty: no groups.
-  static constexpr std::uint32_t kNoGroup = 0xFFFFFFFF;
-  explicit SplitCounts(std::shared_ptr<const graph::Graph> graph, std::vector<std::uint32_t> groupOf = {});
+  explicit SplitCounts(std::shared_ptr<const ModuleTree> tree);
+
+  const ModuleTree& tree() const { return *m_tree; }
+  const std::shared_ptr<const ModuleTree>& sharedTree() const { return m_tree; }
+  const graph::Graph& graph() const { return m_tree->graph(); }
 
   void reset(SplitSource source);
-  /// Reads these and what they place again; answers the layers that differ from before and the makers of the values
-  /// that do, each once.
+  /// Reads again what these place, and the layers that they are weights of; answers the layers that differ from before
+  /// and the makers of the values that do, ascending, each once.
   std::vector<NodeId> update(std::span<const NodeId> nodes);
 
   const MaybePlacement& placement(ValueId value) const { return m_placements[value.index()]; }
@@ -67,9 +67,11 @@ class SplitCounts {
   Tint tint(ValueId value) const { return tintOf(m_placements[value.index()], m_source.ranks); }
   int ranks() const { return m_source.ranks; }
 
-  const SplitTally& whole() const { return m_whole; }
-  const SplitTally& of(ScopeId scope) const { return m_scopes[scope.index()]; }
-  const SplitTally& ofGroup(std::uint32_t group) const;
+  const SplitTally& whole() const { return m_tallies.front(); }
+  const SplitTally& of(TreeItemId item) const { return m_tallies[item.index()]; }
+  const SplitTally& of(ScopeId scope) const { return of(m_tree->itemOf(scope)); }
+  /// Of these alone; counted anew at each call.
+  SplitTally of(std::span<const NodeId> nodes) const;
   /// What the dimension of a placement means for this value; Unknown: nobody says.
   graph::Meaning meaning(ValueId value) const;
   /// Of the values with this tint, how many mean what; the most first.
@@ -79,20 +81,20 @@ class SplitCounts {
  private:
   void read(NodeId node, std::vector<NodeId>* changed);
   void count(NodeId node, int times);
+  void add(SplitTally& tally, NodeId node, int times) const;
   bool countsValue(NodeId node) const;
 
-  std::shared_ptr<const graph::Graph> m_graph;
+  std::shared_ptr<const ModuleTree> m_tree;
   std::vector<plan::NodeWork> m_work;
   std::vector<std::vector<graph::Meaning>> m_meanings;
-  std::vector<std::uint32_t> m_groupOf;
   std::vector<graph::LayerShape> m_layers;
-  std::vector<std::uint32_t> m_layerOf;  ///< by NodeId: 1 + index into m_layers; 0: none
+  std::vector<std::uint32_t> m_layerOf;                               ///< by NodeId: 1 + index into m_layers; 0: none
+  std::unordered_map<std::uint32_t, std::vector<NodeId>> m_layersOn;  ///< by the node that makes a weight or bias
   SplitSource m_source;
   std::vector<MaybePlacement> m_placements;
   std::vector<std::optional<rules::Strategy>> m_strategies;
   std::vector<LayerForm> m_forms;
-  std::vector<SplitTally> m_scopes, m_groups;
-  SplitTally m_whole;
+  std::vector<SplitTally> m_tallies;  ///< by TreeItemId
   std::array<std::array<std::uint32_t, graph::kMeanings>, kTintCount> m_meant{};
   std::size_t m_assigned = 0;
 };

@@ -189,8 +189,7 @@ class SceneMaker {
     if (entries.empty() || !canStack(id)) return false;
     const Entry& before = entries.back();
     if ((before.kind != ItemKind::Folded && before.kind != ItemKind::Stack) || !canStack(before.last)) return false;
-    const Module &a = m_model.module(before.last), &b = m_model.module(id);
-    return a.templateId == b.templateId && a.listName == b.listName && a.listIndex + 1 == b.listIndex;
+    return m_model.continuesStack(before.last, id);
   }
 
   void addBoxes(Content& content) {

@@ -19,7 +19,6 @@ struct PaintStyle {
   const PlacementBoard* board = nullptr;
   Labels* labels = nullptr;
   Theme theme;
-  int ranks = 1;                    ///< for "→ 1024 a rank"; 1: not said
   SplitFilter filter;               ///< what it leaves out is drawn faint
   const HeatField* heat = nullptr;  ///< colours by amounts; null: by form and placement
 };

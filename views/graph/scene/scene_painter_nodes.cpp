@@ -204,8 +204,9 @@ void ScenePainter::drawOutput(QPainter& painter, const SceneItem& item) {
 
 QString ScenePainter::dockText(const DockLabel& dock) const {
   const MaybePlacement& placement = m_style.board->of(dock.value);
-  if (!placement || !placement->isSplit() || m_style.ranks < 2) return dock.shape;
-  const auto local = placement->localShape(m_style.model->graph().shapeOf(dock.value), m_style.ranks);
+  const int ranks = m_style.board->counts().ranks();
+  if (!placement || !placement->isSplit() || ranks < 2) return dock.shape;
+  const auto local = placement->localShape(m_style.model->graph().shapeOf(dock.value), ranks);
   const auto dim = static_cast<std::size_t>(placement->firstDim());
   if (!local || dim >= local->size()) return dock.shape;
   return QStringLiteral("%1 → %2 per rank").arg(dock.shape).arg((*local)[dim]);

@@ -65,9 +65,9 @@ void GraphView::makeMetrics() {
 
 // ---- content
 
-void GraphView::setGraph(std::shared_ptr<const graph::Graph> graph) {
+void GraphView::setSplits(std::shared_ptr<const SplitCounts> splits) {
   m_layouter.cancel();
-  m_graph = std::move(graph);
+  m_splits = std::move(splits);
   m_folds = {};
   m_followed.clear();
   m_selection = {};
@@ -75,8 +75,6 @@ void GraphView::setGraph(std::shared_ptr<const graph::Graph> graph) {
   m_conflicts.clear(), m_breakpoints.clear(), m_searchHits.clear(), m_changed.clear(), m_flash.clear(),
       m_collectives.clear();
   m_amounts.clear();
-  m_placements = {};
-  m_strategies = {};
   makeModel();
   fitStrips();
 }
@@ -91,11 +89,10 @@ void GraphView::makeModel() {
   m_labels.reset();
   m_model.reset();
   m_minimap->setScene({});
-  if (m_graph) {
-    m_model = std::make_unique<GraphModel>(m_graph, m_modelOptions);
+  if (m_splits) {
+    m_model = std::make_unique<GraphModel>(m_splits->sharedTree(), m_modelOptions);
     m_labels = std::make_unique<Labels>(*m_model, *m_metrics);
-    m_board = std::make_unique<PlacementBoard>(*m_model);
-    m_board->reset({m_placements, m_strategies, m_ranks});
+    m_board = std::make_unique<PlacementBoard>(*m_model, *m_splits);
     m_board->setCollectives(m_collectives);
     m_board->setConflicts(m_conflicts);
     makeHeat();
@@ -122,25 +119,16 @@ void GraphView::setHelpersFolded(bool folded) {
   m_selection = {selection.node, {}, selection.output};
 }
 
-void GraphView::setPlacements(PlacementSource placements, StrategySource strategies) {
-  m_placements = std::move(placements);
-  m_strategies = std::move(strategies);
-  readSplits();
-}
-
-void GraphView::readSplits() {
+void GraphView::showSplits() {
   if (!m_board) return;
-  m_board->reset({m_placements, m_strategies, m_ranks});
   recount();
   m_stale = viewport()->rect();
   m_minimap->refresh();
   viewport()->update();
 }
 
-void GraphView::updateNodes(std::span<const NodeId> nodes) {
-  if (!m_board) return;
-  const std::vector<NodeId> changed = m_board->update(nodes);
-  if (changed.empty()) return;
+void GraphView::showSplits(std::span<const NodeId> changed) {
+  if (!m_board || changed.empty()) return;
   recount();
   m_minimap->refresh();
   if (!m_scene) return;
@@ -149,26 +137,26 @@ void GraphView::updateNodes(std::span<const NodeId> nodes) {
     if (item != SceneItem::kNone) items.push_back(item);
   };
   const auto add = [&](NodeId node) { addItem(m_scene->itemOf(*m_model, node)); };
-  std::vector<bool> isChanged(m_graph->nodes.size(), false);
+  std::vector<bool> isChanged(graph()->nodes.size(), false);
   for (const NodeId node : changed) {
     isChanged[node.index()] = true;
-    const auto& results = m_graph->node(node).results;
+    const auto& results = graph()->node(node).results;
     if (std::any_of(results.begin(), results.end(), [this](ValueId v) { return m_model->isHub(v); })) {
       m_stale = viewport()->rect();  // its chips are anywhere
       return viewport()->update();
     }
     add(node);
     // Helpers that are passed through are drawn with what they read, and count where they are written.
-    if (const ScopeId scope = m_graph->node(node).scope; scope.index() < m_graph->scopes.size())
+    if (const ScopeId scope = graph()->node(node).scope; scope.index() < graph()->scopes.size())
       addItem(m_scene->itemOf(*m_model, m_model->moduleOf(scope)));
-    const auto kind = m_graph->node(node).kind;
+    const auto kind = graph()->node(node).kind;
     const bool isDocked = kind == graph::NodeKind::Parameter || kind == graph::NodeKind::Constant;
     for (const ValueId result : results)  // layers say what comes in, and who reads a parameter shows it
       for (const NodeId reader : m_model->readers(m_model->source(result)))
-        if (isDocked || m_board->counts().isLayer(reader)) add(reader);
+        if (isDocked || m_splits->isLayer(reader)) add(reader);
   }
-  for (std::size_t i = 0; i < m_graph->outputs.size(); ++i)
-    if (isChanged[m_graph->value(m_graph->outputs[i].value).producer.index()])
+  for (std::size_t i = 0; i < graph()->outputs.size(); ++i)
+    if (isChanged[graph()->value(graph()->outputs[i].value).producer.index()])
       addItem(m_scene->outputItem(static_cast<int>(i)));
   repaintItems(items);
 }
@@ -200,20 +188,15 @@ void GraphView::repaintItems(std::span<const std::uint32_t> items) {
   viewport()->update(region);
 }
 
-void GraphView::setRanks(int ranks) {
-  if (std::exchange(m_ranks, ranks) != ranks) readSplits();
-}
-
 void GraphView::setPlan(const plan::Plan* plan) {
   if (!plan && m_collectives.empty()) return;
   m_collectives.clear();
-  if (plan && m_graph) {
+  if (plan && m_splits) {
     std::unordered_map<std::string_view, ValueId> byName;
-    for (const ValueId v : idRange<ValueId>(m_graph->values.size())) byName.emplace(m_graph->value(v).name, v);
+    for (const ValueId v : idRange<ValueId>(graph()->values.size())) byName.emplace(graph()->value(v).name, v);
     for (const plan::CollectivePlan& collective : plan->collectives)
       if (const auto value = byName.find(collective.after); value != byName.end())
         m_collectives[value->second.raw()].push_back({collective.kind, collective.bytes});
-    setRanks(plan->ranks);
   }
   if (m_board) m_board->setCollectives(m_collectives);
   m_stale = viewport()->rect();
@@ -231,7 +214,7 @@ void GraphView::setTheme(const Theme& theme) {
 
 void GraphView::recount() {
   LegendContent content = m_legend->content();
-  setCounts(content, m_board ? &m_board->counts() : nullptr);
+  setCounts(content, m_splits.get());
   content.changed = m_changed.size();
   m_legend->setContent(content);
 }
@@ -345,17 +328,17 @@ void GraphView::toggle(std::uint32_t index, bool asList) {
 
 /// All modules that came from the scope or from inside it, outermost only.
 void GraphView::collectIn(ScopeId scope, std::vector<ModuleId>& modules) const {
-  const std::string prefix = m_graph->scope(scope).path + ".";
+  const std::string prefix = graph()->scope(scope).path + ".";
   for (const ModuleId id : idRange<ModuleId>(m_model->moduleCount())) {
     const Module& module = m_model->module(id);
-    if (module.scope.isValid() && m_graph->scope(module.scope).path.starts_with(prefix) &&
+    if (module.scope.isValid() && graph()->scope(module.scope).path.starts_with(prefix) &&
         module.parent == m_model->moduleOf(scope))
       modules.push_back(id);
   }
 }
 
 void GraphView::expand(ScopeId scope) {
-  if (!m_model || scope.index() >= m_graph->scopes.size()) return;
+  if (!m_model || scope.index() >= graph()->scopes.size()) return;
   const ModuleId module = m_model->moduleOf(scope);
   FoldState folds = m_folds;
   openAncestors(module, folds);
@@ -374,7 +357,7 @@ void GraphView::expand(ScopeId scope) {
 }
 
 void GraphView::collapse(ScopeId scope) {
-  if (!m_model || scope.index() >= m_graph->scopes.size()) return;
+  if (!m_model || scope.index() >= graph()->scopes.size()) return;
   const ModuleId module = m_model->moduleOf(scope);
   FoldState folds = m_folds;
   std::vector<ModuleId> gone{module};
@@ -388,7 +371,7 @@ void GraphView::collapse(ScopeId scope) {
 }
 
 bool GraphView::isExpanded(ScopeId scope) const {
-  if (!m_model || scope.index() >= m_graph->scopes.size()) return false;
+  if (!m_model || scope.index() >= graph()->scopes.size()) return false;
   const ModuleId module = m_model->moduleOf(scope);
   return m_model->module(module).scope == scope && (module == m_model->root() || m_folds.isOpen(module));
 }
@@ -420,17 +403,17 @@ std::vector<ScopeId> GraphView::expandedScopes() const {
 // ---- selection
 
 void GraphView::selectValue(ValueId value) {
-  if (!m_model || !value.isValid() || value.index() >= m_graph->values.size()) return select({}, false);
-  select({m_model->shownNode(m_graph->value(value).producer), {}, -1}, false);
+  if (!m_model || !value.isValid() || value.index() >= graph()->values.size()) return select({}, false);
+  select({m_model->shownNode(graph()->value(value).producer), {}, -1}, false);
 }
 
 void GraphView::selectNode(NodeId node) {
-  const bool isKnown = m_model && node.isValid() && node.index() < m_graph->nodes.size();
+  const bool isKnown = m_model && node.isValid() && node.index() < graph()->nodes.size();
   select({isKnown ? m_model->shownNode(node) : NodeId(), {}, -1}, false);
 }
 
 void GraphView::selectScope(ScopeId scope) {
-  if (!m_model || !scope.isValid() || scope.index() >= m_graph->scopes.size()) return select({}, false);
+  if (!m_model || !scope.isValid() || scope.index() >= graph()->scopes.size()) return select({}, false);
   if (const auto node = m_model->inlinedNode(scope)) return select({*node, {}, -1}, false);
   const ModuleId module = m_model->moduleOf(scope);
   select({{}, module == m_model->root() ? ModuleId() : module, -1}, false);
@@ -447,7 +430,7 @@ void GraphView::select(Selection selection, bool isByUser) {
   else if (selection.module.isValid())
     emit scopeClicked(scopeOf(selection.module));
   else if (selection.output >= 0)
-    emit nodeClicked(m_graph->value(m_graph->outputs[static_cast<std::size_t>(selection.output)].value).producer);
+    emit nodeClicked(graph()->value(graph()->outputs[static_cast<std::size_t>(selection.output)].value).producer);
   else
     emit selectionCleared();
 }
@@ -460,7 +443,7 @@ std::uint32_t GraphView::selectedItem() const {
 }
 
 QStringList GraphView::breadcrumb() const {
-  QStringList path{m_graph ? QString::fromStdString(m_graph->name.empty() ? "model" : m_graph->name) : QString()};
+  QStringList path{m_splits ? QString::fromStdString(graph()->name.empty() ? "model" : graph()->name) : QString()};
   if (!m_model) return path;
   const ModuleId module = m_selection.node.isValid() ? m_model->moduleOf(m_selection.node) : m_selection.module;
   if (module.isValid())

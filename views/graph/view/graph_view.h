@@ -3,13 +3,13 @@
 /// nothing.
 ///
 /// GUI thread only. Layouts arrive from the helper process in the background (`readyChanged`); until then the former
-/// picture stays. New placements repaint what changed and never lay out. The strips with legend and minimap belong to
-/// the view; nothing floats over the drawing.
+/// picture stays. New placements repaint what changed and never lay out: they are read from the counts that the view
+/// was given, whose owner says what changed in them. The strips with legend and minimap belong to the view; nothing
+/// floats over the drawing.
 ///
 ///     GraphView view;
-///     view.setGraph(model->aten);
-///     view.setPlacements([&](ValueId v) { return cursor.placementOf(v); });
-///     view.updateNodes(cursor.changedSince(before));
+///     view.setSplits(counts);                          // a std::shared_ptr<const SplitCounts>
+///     view.showSplits(counts->update(changedNodes));
 ///     connect(&view, &GraphView::nodeClicked, this, &Window::focusNode);
 #include <QAbstractScrollArea>
 #include <QElapsedTimer>
@@ -43,20 +43,20 @@ class GraphView : public QAbstractScrollArea {
   ~GraphView() override;
 
   // ---- content
-  void setGraph(std::shared_ptr<const graph::Graph> graph);  ///< null: empty; everything below starts anew
-  const std::shared_ptr<const graph::Graph>& graph() const { return m_graph; }
+  /// What is drawn, and how it is split; null: empty. Everything below starts anew.
+  void setSplits(std::shared_ptr<const SplitCounts> splits);
+  const graph::Graph* graph() const { return m_splits ? &m_splits->graph() : nullptr; }
   const GraphModel* model() const { return m_model.get(); }
-  /// Kept and asked again by `updateNodes`; empty: nothing is assigned. Must outlive the view or be replaced.
-  void setPlacements(PlacementSource placements, StrategySource strategies = {});
-  void updateNodes(std::span<const NodeId> changed);  ///< their results, and forms and weights of layers
-  void setRanks(int ranks);                           ///< for "→ 1024 a rank"
-  void setPlan(const plan::Plan* plan);               ///< collectives' badges and ranks; null: none
+  void showSplits();                                 ///< all of the counts may have changed
+  void showSplits(std::span<const NodeId> changed);  ///< as SplitCounts::update answered them
+  void setPlan(const plan::Plan* plan);              ///< collectives' badges; null: none
   /// Colours by amounts: `what` says of what; Axis (amounts empty) goes back to placements. `note` stands in the legend
   /// instead of the scale while there are no amounts ("computing …").
   void setColorBy(ColorBy what, HeatAmounts amounts, const QString& note = {}, HeatGaps gaps = {});
-  ColorBy colorBy() const { return m_colorBy; }           ///< for tests
-  const HeatField* heat() const { return m_heat.get(); }  ///< null: colours say the axis
-  void setChangedNodes(std::vector<NodeId> nodes);        ///< outlined: they differ from another plan
+  ColorBy colorBy() const { return m_colorBy; }                  ///< for tests
+  const HeatField* heat() const { return m_heat.get(); }         ///< null: colours say the axis
+  const PlacementBoard* board() const { return m_board.get(); }  ///< what modules are said to hold; for tests
+  void setChangedNodes(std::vector<NodeId> nodes);               ///< outlined: they differ from another plan
   void setConflictNodes(std::vector<NodeId> nodes);
   void setCurrentNode(NodeId node);  ///< where the search stands: a ring; invalid: none
   /// Shows for 150 ms what a step assigned, or (faded) took back.
@@ -152,7 +152,6 @@ class GraphView : public QAbstractScrollArea {
   // graph_view.cpp
   void makeModel();
   void makeMetrics();
-  void readSplits();
   void rebuild(Arrival arrival);
   void retry();
   void arrive();
@@ -198,14 +197,12 @@ class GraphView : public QAbstractScrollArea {
   LegendDrawing pictureLegend() const;
 
   // content
-  std::shared_ptr<const graph::Graph> m_graph;
+  std::shared_ptr<const SplitCounts> m_splits;
   GraphModelOptions m_modelOptions;
   std::unique_ptr<GraphModel> m_model;
   std::unique_ptr<Metrics> m_metrics;
   std::unique_ptr<Labels> m_labels;
   std::unique_ptr<PlacementBoard> m_board;
-  PlacementSource m_placements;
-  StrategySource m_strategies;
   std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
   std::vector<NodeId> m_conflicts, m_breakpoints, m_searchHits, m_changed;
   ColorBy m_colorBy = ColorBy::Axis;
@@ -217,7 +214,6 @@ class GraphView : public QAbstractScrollArea {
   std::vector<NodeId> m_flash;
   bool m_isFlashUndone = false;
   QTimer m_flashTimer;
-  int m_ranks = 1;
   FoldState m_folds;
   std::vector<ModuleId> m_followed;  ///< opened by `follow` alone
   Selection m_selection;

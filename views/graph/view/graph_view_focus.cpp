@@ -20,9 +20,9 @@ void GraphView::showItem(std::uint32_t item) {
 
 /// What is drawn for a node: itself, what its value passes through, or the first that reads it.
 NodeId GraphView::standIn(NodeId node) const {
-  if (!m_model || node.index() >= m_graph->nodes.size()) return {};
+  if (!m_model || node.index() >= graph()->nodes.size()) return {};
   if (const NodeId shown = m_model->shownNode(node); shown.isValid()) return shown;
-  for (const ValueId result : m_graph->node(node).results)
+  for (const ValueId result : graph()->node(node).results)
     for (const NodeId reader : m_model->readers(m_model->source(result)))
       if (const NodeId shown = m_model->shownNode(reader); shown.isValid()) return shown;
   return {};
@@ -61,7 +61,7 @@ void GraphView::follow(NodeId node) {
 }
 
 void GraphView::reveal(ScopeId scope) {
-  if (!m_model || scope.index() >= m_graph->scopes.size()) return;
+  if (!m_model || scope.index() >= graph()->scopes.size()) return;
   if (const auto node = m_model->inlinedNode(scope)) return reveal(*node);
   const ModuleId module = m_model->moduleOf(scope);
   FoldState folds = m_folds;

@@ -253,7 +253,7 @@ void GraphView::click(std::uint32_t index, const QPointF& world, Qt::KeyboardMod
   if (index == SceneItem::kNone) return select({}, true);
   const SceneItem item = m_scene->items()[index];
   if (const HubLabel* hub = ScenePainter::chipAt(item, *m_labels, world); hub && !hub->isMade) {
-    const NodeId producer = m_graph->value(hub->value).producer;
+    const NodeId producer = graph()->value(hub->value).producer;
     if (m_model->shownNode(producer).isValid()) reveal(producer);
     return select({producer, {}, -1}, true);
   }
@@ -306,7 +306,7 @@ void GraphView::contextMenuEvent(QContextMenuEvent* event) {
     const SceneItem& item = m_scene->items()[index];
     select({item.node, item.module, item.output}, true);
     node = item.node;
-    scope = item.module.isValid() ? scopeOf(item.module) : node.isValid() ? m_graph->node(node).scope : ScopeId(0);
+    scope = item.module.isValid() ? scopeOf(item.module) : node.isValid() ? graph()->node(node).scope : ScopeId(0);
     if (event->reason() != QContextMenuEvent::Mouse) at = viewport()->mapToGlobal(viewRect(item).center().toPoint());
   }
   emit contextMenuRequested(at, node, scope);
@@ -315,8 +315,8 @@ void GraphView::contextMenuEvent(QContextMenuEvent* event) {
 QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
   const SceneItem& item = m_scene->items()[index];
   const auto valueText = [&](ValueId v) {
-    const graph::Value& value = m_graph->value(v);
-    const SplitCounts& counts = m_board->counts();
+    const graph::Value& value = graph()->value(v);
+    const SplitCounts& counts = *m_splits;
     QString how = describe(m_board->of(v));
     if (const auto meaning = graph::toText(counts.meaning(v)); !meaning.empty())
       how += QStringLiteral(" (%1)").arg(QString::fromUtf8(meaning.data(), static_cast<qsizetype>(meaning.size())));
@@ -330,19 +330,18 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
   if (const HubLabel* hub = ScenePainter::chipAt(item, *m_labels, world))
     return valueText(hub->value) + tr("<br>read all over the model; click to go there");
   if (item.node.isValid()) {
-    const graph::Node& node = m_graph->node(item.node);
+    const graph::Node& node = graph()->node(item.node);
     QString text = node.results.empty() ? QString() : valueText(node.results[0]);
-    if (m_board->counts().isLayer(item.node))
-      text += QStringLiteral("<br>%1").arg(describe(m_board->counts().form(item.node)));
+    if (m_splits->isLayer(item.node)) text += QStringLiteral("<br>%1").arg(describe(m_splits->form(item.node)));
     if (node.kind == graph::NodeKind::Call)
-      text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->opName(node)).toHtmlEscaped());
-    if (node.scope.index() < m_graph->scopes.size() && !m_graph->scope(node.scope).path.empty())
-      text += QStringLiteral("<br>%1").arg(QString::fromStdString(m_graph->scope(node.scope).path).toHtmlEscaped());
+      text += QStringLiteral("<br>%1").arg(QString::fromStdString(graph()->opName(node)).toHtmlEscaped());
+    if (node.scope.index() < graph()->scopes.size() && !graph()->scope(node.scope).path.empty())
+      text += QStringLiteral("<br>%1").arg(QString::fromStdString(graph()->scope(node.scope).path).toHtmlEscaped());
     if (const QString tip = m_heat ? m_heat->tip(item.node) : QString(); !tip.isEmpty())
       text += QStringLiteral("<br>") + tip;
     return text;
   }
-  if (item.output >= 0) return valueText(m_graph->outputs[static_cast<std::size_t>(item.output)].value);
+  if (item.output >= 0) return valueText(graph()->outputs[static_cast<std::size_t>(item.output)].value);
   if (!ScenePainter::header(item, *m_metrics).contains(world) && item.kind == ItemKind::Frame) return {};
   const Module& module = m_model->module(item.module);
   const ModuleTally tally = m_board->tally(item.module, item.lastModule);

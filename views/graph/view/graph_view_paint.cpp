@@ -13,7 +13,7 @@
 namespace cleave::views {
 
 PaintStyle GraphView::paintStyle() const {
-  return {m_model.get(), m_board.get(), m_labels.get(), m_theme, m_ranks, m_legend->filter(), m_heat.get()};
+  return {m_model.get(), m_board.get(), m_labels.get(), m_theme, m_legend->filter(), m_heat.get()};
 }
 
 void GraphView::paintEvent(QPaintEvent*) {
@@ -127,7 +127,7 @@ void GraphView::paintSelection(QPainter& painter, const ScenePainter& marks) {
 
 /// The edge that is not drawn: from the hub's maker to a reader.
 void GraphView::paintHubEdge(QPainter& painter, const ScenePainter& marks, std::uint32_t reader, ValueId hub) {
-  const std::uint32_t maker = m_scene->itemOf(*m_model, m_graph->value(hub).producer);
+  const std::uint32_t maker = m_scene->itemOf(*m_model, graph()->value(hub).producer);
   if (maker == SceneItem::kNone || maker == reader) return;
   const auto& items = m_scene->items();
   const QRectF &a = items[maker].rect, &b = items[reader].rect;
@@ -148,8 +148,9 @@ void GraphView::paintHubEdge(QPainter& painter, const ScenePainter& marks, std::
 void GraphView::paintEmpty(QPainter& painter) {
   painter.fillRect(viewport()->rect(), m_theme.ground);
   painter.setPen(m_theme.textQuiet);
-  const QString text = m_graph ? tr("Laying out the graph …")
-                               : tr("The model's graph appears here.\nOpen a model folder, or drop one on the window.");
+  const QString text = m_splits
+                           ? tr("Laying out the graph …")
+                           : tr("The model's graph appears here.\nOpen a model folder, or drop one on the window.");
   painter.drawText(viewport()->rect(), Qt::AlignCenter, text);
 }
 

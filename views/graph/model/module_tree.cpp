@@ -1,0 +1,106 @@
+#include "views/graph/model/module_tree.h"
+
+#include <charconv>
+
+#include "views/graph/model/module_structure.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr std::size_t kStackFrom = 3;
+}
+
+std::string_view lastPart(std::string_view path) {
+  const auto dot = path.rfind('.');
+  return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+int listIndexOf(std::string_view part) {
+  int value = -1;
+  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+  return error == std::errc() && end == part.data() + part.size() && value >= 0 ? value : -1;
+}
+
+class ModuleTreeBuilder {
+ public:
+  explicit ModuleTreeBuilder(ModuleTree& tree) : t(tree) {}
+
+  void build() {
+    const graph::Graph& graph = *t.m_graph;
+    t.m_below.resize(graph.scopes.size());
+    for (const ScopeId scope : idRange<ScopeId>(graph.scopes.size()))
+      if (const ScopeId parent = graph.scope(scope).parent; parent.isValid())
+        t.m_below[parent.index()].push_back(scope);
+    t.m_structure = structuresOf(graph, t.m_below);
+    t.m_itemOfScope.resize(graph.scopes.size());
+    const TreeItemId root = addItem(TreeItemId(), graph.scopes.empty() ? ScopeId() : ScopeId(0));
+    if (!graph.scopes.empty()) t.m_itemOfScope[0] = root;
+    for (std::size_t i = 0; i < t.m_items.size(); ++i)
+      if (const TreeItem& item = t.m_items[i]; item.stackSize == 0 && item.scope.isValid())
+        addBelow(TreeItemId(i), t.m_below[item.scope.index()]);
+    countOperators();
+  }
+
+ private:
+  TreeItemId addItem(TreeItemId parent, ScopeId scope) {
+    const TreeItemId id(t.m_items.size());
+    TreeItem item;
+    item.scope = scope;
+    item.parent = parent;
+    if (parent.isValid()) {
+      auto& siblings = t.m_items[parent.index()].children;
+      item.row = static_cast<std::uint32_t>(siblings.size());
+      siblings.push_back(id);
+    }
+    t.m_items.push_back(std::move(item));
+    return id;
+  }
+
+  void addBelow(TreeItemId parent, const std::vector<ScopeId>& scopes) {
+    for (std::size_t from = 0; from < scopes.size();) {
+      std::size_t to = from + 1;
+      while (to < scopes.size() && isNext(scopes[to - 1], scopes[to])) ++to;
+      TreeItemId home = parent;
+      if (to - from >= kStackFrom) {
+        home = addItem(parent, scopes[from]);
+        t.m_items[home.index()].stackSize = static_cast<std::uint32_t>(to - from);
+      }
+      for (; from < to; ++from) t.m_itemOfScope[scopes[from].index()] = addItem(home, scopes[from]);
+    }
+  }
+
+  bool isNext(ScopeId before, ScopeId scope) const {
+    const auto indexOf = [&](ScopeId s) { return listIndexOf(lastPart(t.graph().scope(s).path)); };
+    return t.isEqual(before, scope) && indexOf(before) + 1 == indexOf(scope);
+  }
+
+  void countOperators() {
+    for (const graph::Node& node : t.graph().nodes)
+      if (node.kind == graph::NodeKind::Call) ++t.m_items[t.itemOf(node.scope).index()].operators;
+    for (std::size_t i = t.m_items.size(); i-- > 1;)
+      t.m_items[t.m_items[i].parent.index()].operators += t.m_items[i].operators;
+  }
+
+  ModuleTree& t;
+};
+
+ModuleTree::ModuleTree(std::shared_ptr<const graph::Graph> graph) : m_graph(std::move(graph)) {
+  ModuleTreeBuilder(*this).build();
+}
+
+TreeItemId ModuleTree::itemOf(ScopeId scope) const {
+  return scope.isValid() && scope.index() < m_itemOfScope.size() ? m_itemOfScope[scope.index()] : root();
+}
+
+TreeItemId ModuleTree::stackOf(ScopeId first, ScopeId last) const {
+  const TreeItemId stack = item(itemOf(first)).parent;
+  if (!stack.isValid() || item(stack).stackSize == 0) return {};
+  const auto& children = item(stack).children;
+  return item(children.front()).scope == first && item(children.back()).scope == last ? stack : TreeItemId();
+}
+
+bool ModuleTree::isEqual(ScopeId a, ScopeId b) const {
+  return m_structure[a.index()] != kNoStructure && m_structure[a.index()] == m_structure[b.index()];
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,46 @@
+#include "views/session/splits.h"
+
+namespace cleave::views {
+
+Splits::Splits(const OpenedModel& opened, const Debugger& debugger, QObject* parent)
+    : QObject(parent), m_opened(opened), m_debugger(debugger) {
+  connect(&debugger, &Debugger::stepChanged, this, &Splits::follow);
+}
+
+void Splits::takeOpened() {
+  m_state.reset();
+  const auto& model = m_opened.model();
+  m_counts = model ? std::make_shared<SplitCounts>(std::make_shared<const ModuleTree>(model->aten)) : nullptr;
+  m_shared = m_counts;
+}
+
+/// Against the state that the counts are of: states in between may never have come here.
+void Splits::follow() {
+  const auto& state = m_debugger.state();
+  if (!m_counts || state == m_state) return;
+  static const StepState kNothing;
+  const graph::Graph& graph = m_counts->graph();
+  std::vector<NodeId> nodes = changedNodes(graph, m_state.get(), state ? *state : kNothing);
+  const bool hasOtherRanks = (state ? state->ranks : 0) != m_counts->ranks();
+  m_state = state;
+  // What lies as before looks otherwise among other ranks; and after a jump all is counted sooner than what changed.
+  if (hasOtherRanks || nodes.size() > graph.nodes.size() / 2) {
+    m_counts->reset(source());
+    nodes.clear();
+    for (const NodeId node : idRange<NodeId>(graph.nodes.size())) nodes.push_back(node);
+  } else {
+    nodes = m_counts->update(nodes);
+  }
+  if (!nodes.empty()) emit changed(nodes);
+}
+
+SplitSource Splits::source() const {
+  if (!m_state) return {};
+  const auto at = [](const auto& list, std::size_t i) {
+    return i < list.size() ? list[i] : typename std::decay_t<decltype(list)>::value_type();
+  };
+  return {[this, at](ValueId value) { return at(m_state->placements, value.index()); },
+          [this, at](NodeId node) { return at(m_state->strategies, node.index()); }, m_state->ranks};
+}
+
+}  // namespace cleave::views
