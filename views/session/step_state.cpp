@@ -12,18 +12,22 @@ NodeId nodeOf(const solve::Event& event) {
 std::vector<NodeId> changedNodes(const graph::Graph& graph, const StepState* before, const StepState& after) {
   static const StepState kNothing;
   const StepState& from = before ? *before : kNothing;
-  const auto at = [](const auto& list, std::size_t i) {
-    return i < list.size() ? list[i] : typename std::decay_t<decltype(list)>::value_type();
+  const auto forDifferent = [](const auto& a, const auto& b, const auto& visit) {
+    const auto at = [](const auto& list, std::size_t i) {
+      return i < list.size() ? list[i] : typename std::decay_t<decltype(list)>::value_type();
+    };
+    const std::size_t both = std::min(a.size(), b.size());
+    for (std::size_t i = 0; i < both; ++i)
+      if (a[i] != b[i]) visit(i);
+    for (std::size_t i = both; i < std::max(a.size(), b.size()); ++i)
+      if (at(a, i) != at(b, i)) visit(i);
   };
   std::vector<NodeId> nodes;
-  for (const NodeId node : idRange<NodeId>(graph.nodes.size())) {
-    const auto& results = graph.node(node).results;
-    const bool isSame = at(from.strategies, node.index()) == at(after.strategies, node.index()) &&
-                        std::all_of(results.begin(), results.end(), [&](ValueId value) {
-                          return at(from.placements, value.index()) == at(after.placements, value.index());
-                        });
-    if (!isSame) nodes.push_back(node);
-  }
+  forDifferent(from.placements, after.placements,
+               [&](std::size_t i) { nodes.push_back(graph.value(ValueId(i)).producer); });
+  forDifferent(from.strategies, after.strategies, [&](std::size_t i) { nodes.push_back(NodeId(i)); });
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;
 }
 

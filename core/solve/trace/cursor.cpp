@@ -119,10 +119,12 @@ std::optional<StepId> searchBackward(const Trace& trace, StepId end, const Progr
 
 struct Cursor::Impl {
   std::shared_ptr<const Trace> trace;
+  std::shared_ptr<const Graph> graph;  ///< asked for every value: Trace::problem() counts references each time
   SearchState state;
   StepId step = 0;
 
-  explicit Impl(std::shared_ptr<const Trace> t) : trace(std::move(t)), state(trace->problem()->graph->nodes.size()) {}
+  explicit Impl(std::shared_ptr<const Trace> t)
+      : trace(std::move(t)), graph(trace->problem()->graph), state(graph->nodes.size()) {}
 
   void replayTo(StepId target) {
     std::vector<Event> buffer(std::min<StepId>(kReadEvents, target - step));
@@ -135,7 +137,7 @@ struct Cursor::Impl {
     }
   }
 
-  bool knows(NodeId node) const { return node.index() < trace->problem()->graph->nodes.size(); }
+  bool knows(NodeId node) const { return node.index() < graph->nodes.size(); }
   const SearchState::Assignment* find(NodeId node) const {
     return knows(node) ? state.find(trace->variables().decider(node)) : nullptr;
   }
@@ -177,14 +179,15 @@ std::optional<Event> Cursor::lastEvent() const {
 
 std::optional<Placement> Cursor::placementOf(ValueId value) const {
   const Trace& trace = *m_impl->trace;
-  if (value.index() >= trace.problem()->graph->values.size()) return std::nullopt;
-  const NodeId producer = trace.problem()->graph->value(value).producer;
+  const Graph& graph = *m_impl->graph;
+  if (value.index() >= graph.values.size()) return std::nullopt;
+  const NodeId producer = graph.value(value).producer;
   const NodeId decider = trace.variables().decider(producer);
   const auto* assigned = m_impl->state.find(decider);
   if (!assigned) return std::nullopt;
   const Choice& choice = trace.choice(ChoiceId(assigned->choice));
   if (decider == producer) {
-    const std::uint32_t index = trace.problem()->graph->value(value).resultIndex;
+    const std::uint32_t index = graph.value(value).resultIndex;
     return index < choice.results.size() ? std::optional(choice.results[index]) : std::nullopt;
   }
   if (!choice.strategy) return std::nullopt;
