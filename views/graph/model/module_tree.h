@@ -38,7 +38,6 @@ class ModuleTree {
   explicit ModuleTree(std::shared_ptr<const graph::Graph> graph);
 
   const graph::Graph& graph() const { return *m_graph; }
-  const std::shared_ptr<const graph::Graph>& sharedGraph() const { return m_graph; }
 
   TreeItemId root() const { return TreeItemId(0); }
   std::size_t size() const { return m_items.size(); }
