@@ -56,6 +56,21 @@ QString visibleText(QWidget& panel) {
     if (text->isVisible()) texts << text->toPlainText();
   return texts.join(QLatin1Char('\n'));
 }
+
+struct OwnSession {
+  Session session;
+};
+
+/// The panel on the screen, with the session it shows: that goes last.
+class ShownDecision : public OwnSession, public DecisionPanel {
+ public:
+  ShownDecision()
+      : DecisionPanel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
+                      session.answers(), session.notices()) {
+    resize(320, 700);
+    show();
+  }
+};
 }  // namespace
 
 class TestExplainPanels : public QObject {
@@ -231,11 +246,8 @@ void TestExplainPanels::remediesShowBeforeAndAfter() {
 }
 
 void TestExplainPanels::decisionPanelAsksAndPins() {
-  Session session;
-  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
-                      session.answers(), session.notices());
-  panel.resize(320, 700);
-  panel.show();
+  ShownDecision panel;
+  Session& session = panel.session;
   QVERIFY(!visibleButton(panel, QStringLiteral("Why not")));
   openLlama(session);
   session.selection().focusNode(layerNamed(session, "layers.0.mlp.up_proj"));
@@ -254,11 +266,8 @@ void TestExplainPanels::decisionPanelAsksAndPins() {
 }
 
 void TestExplainPanels::aPinForAllLayersLikeIt() {
-  Session session;
-  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
-                      session.answers(), session.notices());
-  panel.resize(320, 700);
-  panel.show();
+  ShownDecision panel;
+  Session& session = panel.session;
   openLlama(session);
   session.selection().focusNode(layerNamed(session, "layers.0.mlp.up_proj"));
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && visibleButton(panel, QStringLiteral("Pin")), kPatience);
@@ -284,11 +293,8 @@ void TestExplainPanels::aPinForAllLayersLikeIt() {
 /// At the beginning a layer's result has several placements left; the step that takes one away is named beside it, and
 /// its link leads to the first moment without it.
 void TestExplainPanels::domainsFollowTheStep() {
-  Session session;
-  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
-                      session.answers(), session.notices());
-  panel.resize(320, 700);
-  panel.show();
+  ShownDecision panel;
+  Session& session = panel.session;
   openLlama(session);
   const NodeId layer = layerNamed(session, "layers.1.mlp.down_proj");
   const ValueId result = session.opened().graph()->node(layer).results.front();
@@ -322,11 +328,8 @@ void TestExplainPanels::domainsFollowTheStep() {
 }
 
 void TestExplainPanels::linksMoveTheFocus() {
-  Session session;
-  DecisionPanel panel(session.opened(), session.settings(), session.plans(), session.debugger(), session.selection(),
-                      session.answers(), session.notices());
-  panel.resize(320, 700);
-  panel.show();
+  ShownDecision panel;
+  Session& session = panel.session;
   openLlama(session);
   const NodeId layer = layerNamed(session, "layers.0.mlp.up_proj");
   session.selection().focusNode(layer);
