@@ -4,9 +4,6 @@
 
 namespace cleave::solve::optimal {
 
-/// A sum of nothing reachable; two of them may be added.
-inline constexpr Wide kUnreachable = Wide(1) << 124;
-
 struct PathCost {
   Wide femtoseconds = 0, bytes = 0;
 };

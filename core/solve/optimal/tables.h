@@ -8,8 +8,8 @@ namespace cleave::solve::optimal {
 struct Tables {
   explicit Tables(std::shared_ptr<CandidateTable> candidates) : steps(std::move(candidates)) {}
   PricedTable steps;
-  LevelStore levels;
-  std::uint64_t memoryBytes() const { return steps.memoryBytes() + levels.memoryBytes; }
+  LevelStore<Level> levels;
+  std::uint64_t memoryBytes() const { return steps.memoryBytes() + levels.memoryBytes(); }
 };
 
 }  // namespace cleave::solve::optimal

@@ -19,7 +19,7 @@ struct Unfolded {
 Unfolded unfolded(const Problem& problem, bool isShared) {
   const auto context = std::make_shared<const optimal::Context>(problem);
   optimal::PricedTable table(std::make_shared<CandidateTable>());
-  optimal::LevelStore store;
+  LevelStore<optimal::Level> store;
   store.isShared = isShared;
   optimal::Elimination elimination;
   const auto outcome = optimal::unfold(context->pricing(), table, store, {}, elimination);
