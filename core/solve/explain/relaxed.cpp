@@ -5,8 +5,12 @@
 namespace cleave::solve {
 namespace {
 
+using Origin = FrontierStep::Origin;
+
 constexpr std::size_t kMostStates = 20'000;
 constexpr std::size_t kPlacingsBetweenPolls = 1 << 8;
+/// Of levels; where they take more, they are made anew.
+constexpr std::uint64_t kMostBytes = 256ull << 20;
 
 }  // namespace
 
@@ -17,204 +21,233 @@ Relaxation::Relaxation(const Problem& problem, const Variables& variables, Domai
       m_domains(domains),
       m_table(domains.table()),
       m_work(work),
-      m_isBackground(m_graph.nodes.size(), false) {
+      m_isBackground(m_graph.nodes.size(), false),
+      m_classOf(m_graph.nodes.size()),
+      m_domainOf(m_graph.values.size()) {
   for (NodeId n : variables.steps()) {
     m_isBackground[n.index()] = m_graph.node(n).kind != graph::NodeKind::Call || !m_variables.pins(n).empty();
   }
 }
 
 std::uint32_t Relaxation::classOf(NodeId node) {
-  const auto [known, isNew] = m_classOf.try_emplace(node.raw());
-  if (isNew) known->second = m_table.classOf(m_asking, node);
-  return known->second;
+  auto& known = m_classOf[node.index()];
+  if (!known) known = m_table.classOf(m_asking, node);
+  return *known;
 }
 
-/// Takes the kept nodes in order. After each, a state is one way in which the values lie that a later one reads.
-struct Relaxation::Sweep {
-  Relaxation& owner;
-  NodeId observed;
-  Words preferred;  ///< for operands of `observed` that nobody else places
+const Relaxation::Domain& Relaxation::domainOf(ValueId value) {
+  auto& known = m_domainOf[value.index()];
+  if (!known) {
+    const Words& choices = m_domains.widened(value);
+    const auto number = static_cast<std::uint32_t>(m_domainNumbers.size());
+    known = Domain{choices, m_domainNumbers.try_emplace(choices, number).first->second};
+  }
+  return *known;
+}
 
-  std::vector<NodeId> order;
-  std::unordered_map<std::uint32_t, std::size_t> lastRead;  ///< raw ValueId → index into `order`
-  std::vector<ValueId> live;
-  std::vector<State> states{State{}};
-  std::vector<std::vector<std::uint32_t>> history;  ///< with `observed`: State::before of every step
-  std::size_t observedAt = 0;
-  std::vector<Witness> seen;  ///< by state after the observed step
-  WordsMap<std::uint32_t> index;
-  std::vector<State> next;
-  bool isUnknown = false;  ///< it has to end before it knows
-  bool isPartial = false;  ///< a free value has a domain that is not known: failing proves nothing
-  std::uint64_t placed = 0;
+bool Relaxation::spend() {
+  if (++m_spent % kPlacingsBetweenPolls == 0) m_work.spend(kPlacingsBetweenPolls);
+  return m_spent % kPlacingsBetweenPolls == 0 && m_work.isOver();
+}
 
-  void prepare(const std::vector<bool>& kept) {
-    std::vector<bool> isIn(owner.m_graph.nodes.size(), false);
-    for (NodeId n : owner.m_variables.steps()) {
-      const bool isSource = owner.m_graph.node(n).kind != graph::NodeKind::Call;
-      isIn[n.index()] = kept[n.index()] || n == observed ||
-                        (owner.isBackground(n) && (!isSource || !owner.m_variables.pins(n).empty()));
+/// Takes a kept node: a token is a placement, and what matters is which states there are.
+class Relaxation::Taken {
+ public:
+  Taken(Relaxation& owner, const FrontierStep& step) : m_owner(owner), m_step(step), m_exits(step.exits.size()) {}
+
+  bool enter(std::uint32_t state, std::span<const std::uint32_t> before) {
+    m_state = state;
+    m_before = before;
+    return true;
+  }
+  static PlacementId placementOf(std::uint32_t token) { return token; }
+  std::span<const PlacementId> choicesOf(std::uint32_t operand) {
+    return m_owner.domainOf(m_step.operands[operand].value).choices;
+  }
+  bool place(std::span<const PlacementId> operands) {
+    if (m_owner.spend() || m_exits.count() > kMostStates) return false;
+    m_operands = operands;
+    m_row = m_owner.m_table.row(m_owner.m_asking, m_step.node, m_owner.classOf(m_step.node), operands).get();
+    return true;
+  }
+  std::uint32_t candidates() const { return static_cast<std::uint32_t>(m_row->open.size()); }
+  void weigh(std::uint32_t ordinal) { m_writes = m_row->writesOf(ordinal); }
+  std::uint32_t tokenBehind(const FrontierStep::Exit& exit) const {
+    switch (exit.origin) {
+      case Origin::Slot: return m_before[exit.index];
+      case Origin::Fresh: return m_operands[exit.index];
+      case Origin::Write: return m_writes[exit.index];
+      case Origin::Own: break;
     }
-    for (NodeId n : owner.m_variables.steps()) {
-      if (!isIn[n.index()]) continue;
-      if (n == observed) observedAt = order.size();
-      for (const Read& read : owner.m_variables.reads(n)) lastRead[read.value.raw()] = order.size();
-      order.push_back(n);
-    }
+    return kReplicated;
+  }
+  void take(std::span<const std::uint32_t> tokens) {
+    if (m_exits.add(tokens) == m_from.size()) m_from.push_back(m_state);
   }
 
-  bool isReadAfter(ValueId v, std::size_t step) const {
-    const auto found = lastRead.find(v.raw());
-    return found != lastRead.end() && found->second > step;
+  /// Null: too many states.
+  std::shared_ptr<const Level> finished() {
+    if (m_exits.count() > kMostStates) return nullptr;
+    auto exit = m_owner.m_levels.intern(m_exits.width(), m_exits.count(), m_exits.tokens());
+    return std::make_shared<const Level>(Level{std::move(exit), std::move(m_from)});
   }
 
-  Answer run() {
-    for (std::size_t step = 0; step < order.size(); ++step) {
-      advance(step);
-      if (isUnknown) return Answer::Unknown;
-      if (states.empty()) return isPartial ? Answer::Unknown : Answer::Fails;
-    }
-    return Answer::Holds;
+ protected:
+  Relaxation& m_owner;
+  const FrontierStep& m_step;
+  StateCollector m_exits;
+  std::vector<std::uint32_t> m_from;
+  std::uint32_t m_state = 0;
+  std::span<const std::uint32_t> m_before;
+  std::span<const PlacementId> m_operands, m_writes;
+
+ private:
+  const CandidateRow* m_row = nullptr;
+};
+
+/// Looks at the observed node, which is let go: its results may be placed anyhow.
+class Relaxation::Seen : public Relaxation::Taken {
+ public:
+  Seen(Relaxation& owner, const FrontierStep& step, const Words& preferred) : Taken(owner, step) {
+    for (const std::uint32_t operand : step.fresh) addChoices(operand, preferred);
+    addWrites();
   }
 
-  /// Values that the node reads and nobody has placed: let-go ones lie anyhow.
-  std::vector<ValueId> newReads(NodeId node) const {
-    std::vector<ValueId> found;
-    for (const Read& read : owner.m_variables.reads(node)) {
-      const auto isSame = [&](ValueId v) { return v == read.value; };
-      if (std::none_of(live.begin(), live.end(), isSame) && std::none_of(found.begin(), found.end(), isSame))
-        found.push_back(read.value);
-    }
-    return found;
+  std::span<const PlacementId> choicesOf(std::uint32_t operand) const {
+    const auto at = std::find(m_step.fresh.begin(), m_step.fresh.end(), operand) - m_step.fresh.begin();
+    return m_choices[static_cast<std::size_t>(at)];
+  }
+  bool place(std::span<const PlacementId> operands) {
+    m_operands = operands;
+    return !m_owner.spend() && m_exits.count() <= kMostStates;
+  }
+  std::uint32_t candidates() const { return static_cast<std::uint32_t>(m_allWrites.size()); }
+  void weigh(std::uint32_t ordinal) { m_writes = m_allWrites[ordinal]; }
+  void take(std::span<const std::uint32_t> tokens) {
+    const std::size_t known = m_from.size();
+    Taken::take(tokens);
+    if (m_from.size() > known)
+      m_seen.push_back({m_owner.m_table.placementsOf(m_operands), m_owner.m_table.placementsOf(m_writes)});
   }
 
-  void advance(std::size_t step) {
-    const NodeId node = order[step];
-    const auto fresh = newReads(node);
-    for (ValueId v : fresh) isPartial = isPartial || !owner.m_domains.isComplete(v);
-    std::vector<ValueId> all = live;
-    all.insert(all.end(), fresh.begin(), fresh.end());
-    std::vector<std::size_t> readSlots;
-    for (const Read& read : owner.m_variables.reads(node)) {
-      readSlots.push_back(static_cast<std::size_t>(std::find(all.begin(), all.end(), read.value) - all.begin()));
-    }
-    std::vector<std::size_t> keptSlots, keptWrites;
-    std::vector<ValueId> after;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (isReadAfter(all[i], step)) keptSlots.push_back(i), after.push_back(all[i]);
-    }
-    const auto writes = owner.m_variables.writes(node);
-    for (std::size_t i = 0; i < writes.size(); ++i) {
-      if (writes[i].isValid() && isReadAfter(writes[i], step)) keptWrites.push_back(i), after.push_back(writes[i]);
-    }
-    index.clear();
-    next.clear();
-    for (std::uint32_t i = 0; i < states.size() && !isUnknown; ++i) {
-      forEachPlacing(states[i].live, fresh, 0, node == observed, [&](const Words& placed) {
-        countPlacing();
-        Words reads;
-        for (std::size_t slot : readSlots) reads.push_back(placed[slot]);
-        Words base;
-        for (std::size_t slot : keptSlots) base.push_back(placed[slot]);
-        const auto take = [&](std::span<const PlacementId> written) {
-          Words result = base;
-          for (std::size_t w : keptWrites) result.push_back(written[w]);
-          addState(std::move(result), i, node, reads, written);
-        };
-        if (node == observed) {
-          forEachWrite(writes, take);
-        } else {
-          const CandidateRow& row = *owner.m_table.row(owner.m_asking, node, owner.classOf(node), reads);
-          for (std::size_t ordinal = 0; ordinal < row.open.size(); ++ordinal) take(row.writesOf(ordinal));
-        }
+  /// By state behind.
+  std::vector<Witness> seen() { return std::move(m_seen); }
+
+ private:
+  /// It sees operands that are placed alike, or as its result is to be, before others: what it says of them tells most.
+  void addChoices(std::uint32_t operand, const Words& preferred) {
+    const auto domain = Taken::choicesOf(operand);
+    Words& choices = m_choices.emplace_back(domain.begin(), domain.end());
+    std::stable_partition(choices.begin(), choices.end(), [&](PlacementId id) { return contains(preferred, id); });
+  }
+
+  /// Every way in which its results may be placed; those that nobody reads are replicated.
+  void addWrites() {
+    m_allWrites = {{}};
+    const auto writes = m_owner.m_variables.writes(m_step.node);
+    for (std::uint32_t i = 0; i < writes.size(); ++i) {
+      const bool isRead = std::any_of(m_step.exits.begin(), m_step.exits.end(), [&](const auto& exit) {
+        return exit.origin == Origin::Write && exit.index == i;
       });
-    }
-    live = std::move(after);
-    states.swap(next);
-    if (!observed.isValid()) return;
-    auto& before = history.emplace_back();
-    for (const State& state : states) before.push_back(state.before);
-  }
-
-  void countPlacing() {
-    if (++placed % kPlacingsBetweenPolls != 0) return;
-    owner.m_work.spend(kPlacingsBetweenPolls);
-    isUnknown = isUnknown || owner.m_work.isOver();
-  }
-
-  /// The observed node sees operands that lie alike, or as its result is to lie, before others: what it says of them
-  /// tells most.
-  template <class Use>
-  void forEachPlacing(const Words& placed, const std::vector<ValueId>& fresh, std::size_t at, bool isObserved,
-                      const Use& use) {
-    if (isUnknown) return;
-    if (at == fresh.size()) return use(placed);
-    Words choices = owner.m_domains.widened(fresh[at]);
-    if (isObserved) {
-      std::stable_partition(choices.begin(), choices.end(), [&](PlacementId id) {
-        return std::find(preferred.begin(), preferred.end(), id) != preferred.end();
-      });
-    }
-    Words longer = placed;
-    longer.push_back(kReplicated);
-    for (const PlacementId id : choices) {
-      longer.back() = id;
-      forEachPlacing(longer, fresh, at + 1, isObserved, use);
-    }
-  }
-
-  /// Every way in which the results of the observed node may lie; those that nobody reads lie whole.
-  template <class Use>
-  void forEachWrite(std::span<const ValueId> writes, const Use& use) {
-    std::vector<Words> all{{}};
-    for (ValueId v : writes) {
-      const bool isFree = v.isValid() && isReadAfter(v, observedAt);
-      const Words choices = isFree ? owner.m_domains.widened(v) : Words{kReplicated};
+      const Words all(isRead ? m_owner.m_domains.widened(writes[i]) : Words{kReplicated});
       std::vector<Words> longer;
-      for (const auto& known : all) {
-        for (PlacementId id : choices) {
+      for (const Words& known : m_allWrites) {
+        for (const PlacementId id : all) {
           longer.push_back(known);
           longer.back().push_back(id);
         }
       }
-      all = std::move(longer);
+      m_allWrites = std::move(longer);
     }
-    for (const auto& written : all) use(written);
   }
 
-  void addState(Words result, std::uint32_t before, NodeId node, const Words& reads,
-                std::span<const PlacementId> written) {
-    const auto [known, isNew] = index.try_emplace(result, static_cast<std::uint32_t>(next.size()));
-    if (!isNew) return;
-    next.push_back({std::move(result), before});
-    isUnknown = isUnknown || next.size() > kMostStates;
-    if (node != observed) return;
-    Witness& witness = seen.emplace_back();
-    for (const PlacementId id : reads) witness.reads.push_back(owner.m_table.placement(id));
-    for (const PlacementId id : written) witness.writes.push_back(owner.m_table.placement(id));
+  std::vector<Words> m_choices;    ///< by FrontierStep::fresh
+  std::vector<Words> m_allWrites;  ///< of Variables::writes
+  std::vector<Witness> m_seen;
+};
+
+/// Takes the kept nodes in order, and looks at one that is let go.
+class Relaxation::Sweep {
+ public:
+  Sweep(Relaxation& owner, const std::vector<bool>& kept, NodeId observed = {}, Words preferred = {})
+      : m_owner(owner), m_observed(observed), m_preferred(std::move(preferred)) {
+    for (const NodeId n : owner.m_variables.steps()) {
+      const bool isPinned = owner.isBackground(n) && !owner.m_variables.pins(n).empty();
+      if (kept[n.index()] || n == observed || isPinned) m_order.push_back(n);
+    }
   }
 
+  Answer run() {
+    Frontier frontier(m_owner.m_variables, m_owner.m_graph.values.size(), m_order);
+    const auto isCarried = [this](ValueId value) { return m_owner.domainOf(value).choices.size() > 1; };
+    std::shared_ptr<const StateSet> states = m_owner.m_levels.intern(0, 1, {});
+    for (std::size_t i = 0; i < m_order.size(); ++i) {
+      const FrontierStep& step = frontier.next(isCarried);
+      for (const std::uint32_t operand : step.fresh)
+        m_isPartial = m_isPartial || !m_owner.m_domains.isComplete(step.operands[operand].value);
+      const auto level = step.node == m_observed ? observedLevel(step, *states) : levelFor(step, *states);
+      if (!level) return Answer::Unknown;
+      if (level->exit->count == 0) return m_isPartial ? Answer::Unknown : Answer::Fails;
+      states = level->exit;
+      if (m_observed.isValid()) m_levels.push_back(level);
+    }
+    return Answer::Holds;
+  }
+
+  /// After `run` held.
   Witness found() const {
+    const auto observedAt =
+        static_cast<std::size_t>(std::find(m_order.begin(), m_order.end(), m_observed) - m_order.begin());
     std::uint32_t state = 0;
-    for (std::size_t step = order.size(); step-- > observedAt + 1;) state = history[step][state];
-    return seen[state];
+    for (std::size_t i = m_order.size(); i-- > observedAt + 1;) state = m_levels[i]->from[state];
+    return m_seen[state];
   }
+
+ private:
+  /// Null: too many states, or the work ended.
+  std::shared_ptr<const Level> levelFor(const FrontierStep& step, const StateSet& entry) {
+    auto& levels = m_owner.m_levels;
+    m_kind.assign({m_owner.classOf(step.node)});
+    step.nameWiring(m_kind);
+    for (const std::uint32_t operand : step.fresh)
+      m_kind.push_back(m_owner.domainOf(step.operands[operand].value).number);
+    if (levels.memoryBytes() > kMostBytes) levels.clear();
+    const auto key = levels.keyOf(m_kind, entry);
+    if (auto known = levels.find(key)) return m_owner.spend() ? nullptr : known;
+    Taken node(m_owner, step);
+    auto level = takeStep(step, entry, node) ? node.finished() : nullptr;
+    if (level) levels.add(key, level);
+    return level;
+  }
+
+  std::shared_ptr<const Level> observedLevel(const FrontierStep& step, const StateSet& entry) {
+    Seen node(m_owner, step, m_preferred);
+    if (!takeStep(step, entry, node)) return nullptr;
+    m_seen = node.seen();
+    return node.finished();
+  }
+
+  Relaxation& m_owner;
+  const NodeId m_observed;
+  const Words m_preferred;  ///< for operands of `m_observed` that nobody else places
+  std::vector<NodeId> m_order;
+  bool m_isPartial = false;  ///< a fresh value has a domain that is not known: failing proves nothing
+  Words m_kind;
+  std::vector<std::shared_ptr<const Level>> m_levels;  ///< with an observed node: by place in the order
+  std::vector<Witness> m_seen;                         ///< by state behind the observed node
 };
 
 Answer Relaxation::check(const std::vector<bool>& kept) {
   if (m_work.isOver()) return Answer::Unknown;
-  Sweep sweep{.owner = *this};
-  sweep.prepare(kept);
-  return sweep.run();
+  return Sweep(*this, kept).run();
 }
 
 std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId observed) {
-  // The first look tells which splits are about; the second lets free operands lie so.
+  // The first look tells which splits are about; the second lets free operands be placed so.
   std::optional<Witness> found;
   Words preferred;
   for (int look = 0; look < 2; ++look) {
-    Sweep sweep{.owner = *this, .observed = observed, .preferred = preferred};
-    sweep.prepare(kept);
+    Sweep sweep(*this, kept, observed, preferred);
     if (sweep.run() != Answer::Holds) return found;
     found = sweep.found();
     for (const auto* placements : {&found->writes, &found->reads}) {

@@ -4,14 +4,15 @@
 ///
 /// A node that is let go (relaxed) may place its results anyhow: as Domains::widened says, which leaves nothing out
 /// that a plan could have. So what fails here has no solution. Sources (inputs, constants, parameters that no layer
-/// owns) and nodes that a pin speaks of are always kept. Exact over the domains: the kept nodes are taken in
-/// topological order, and the placements of values that a later kept node still reads are the state (transformer graphs
-/// are narrow). Remembers the rules' answers; one thread.
+/// owns) and nodes that a pin speaks of are always kept. Exact over the domains: a sweep (candidates/sweep.h) over the
+/// kept nodes, without a weight. Its levels are kept between questions, so that of equal blocks each distinct level is
+/// made once, whatever is let go before and behind it. One thread.
 #include "solve/candidates/domains.h"
+#include "solve/candidates/level_store.h"
 
 namespace cleave::solve {
 
-/// How the operands and results of one node lie in an assignment that every kept node agrees with.
+/// How the operands and results of one node are placed in an assignment that every kept node agrees with.
 struct Witness {
   std::vector<Placement> reads, writes;  ///< in the order of Variables::reads and writes
 };
@@ -31,14 +32,24 @@ class Relaxation {
   bool isBackground(NodeId node) const { return m_isBackground[node.index()]; }
 
  private:
-  struct State {
-    Words live;                ///< placement ids of the live values, in the order of `m_live`
-    std::uint32_t before = 0;  ///< index among the states before the step
+  struct Level {
+    std::shared_ptr<const StateSet> exit;
+    std::vector<std::uint32_t> from;  ///< by state behind: the first state before that leads to it
+    std::uint64_t memoryBytes() const { return sizeof(Level) + from.size() * sizeof(std::uint32_t); }
   };
-  /// One run of the elimination.
-  struct Sweep;
+  class Taken;  // the weight of a kept node
+  class Seen;   // the weight of the observed node
+  class Sweep;
 
+  /// What a value may be that nobody has placed; `number` is equal for equal domains.
+  struct Domain {
+    std::span<const PlacementId> choices;
+    std::uint32_t number = 0;
+  };
+  const Domain& domainOf(ValueId value);
   std::uint32_t classOf(NodeId node);
+  /// Counts one way to place what a node reads, or a level that is known; true when the work is over.
+  bool spend();
 
   const Asking m_asking;
   const Variables& m_variables;
@@ -46,8 +57,12 @@ class Relaxation {
   Domains& m_domains;
   CandidateTable& m_table;
   Work& m_work;
-  std::vector<bool> m_isBackground;                            ///< by NodeId
-  std::unordered_map<std::uint32_t, std::uint32_t> m_classOf;  ///< by raw NodeId: CandidateTable::classOf
+  std::vector<bool> m_isBackground;                     ///< by NodeId
+  std::vector<std::optional<std::uint32_t>> m_classOf;  ///< by NodeId: CandidateTable::classOf
+  std::vector<std::optional<Domain>> m_domainOf;        ///< by ValueId
+  WordsMap<std::uint32_t> m_domainNumbers;
+  LevelStore<Level> m_levels;
+  std::uint64_t m_spent = 0;  ///< of which Work::spend knows all but the rest of a poll's
 };
 
 }  // namespace cleave::solve

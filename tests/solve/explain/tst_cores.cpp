@@ -119,6 +119,27 @@ class TestCores : public QObject {
           smaller);
     QVERIFY(cores > 20 && smaller > 5);
   }
+
+  /// The residual stream is split on the sequence at its begin and replicated at its end: no block between may change
+  /// that, and each of them has its part in it.
+  void aChainThroughManyBlocksIsFollowedToItsEnd() {
+    constexpr std::int64_t kLayers = 120;
+    const auto graph = test::llamaGraph({.layers = kLayers});
+    Problem problem = *test::problemOf(graph, 2);
+    problem.context.sequenceParallel = rules::SequenceParallel::On;
+    for (const auto& [layer, placement] : {std::pair("*.0.self_attn.q_proj", "S(1)"), std::pair("lm_head", "R")}) {
+      const PinTargets targets = targetsOf(*Pin::parse(fmt::format("{}=column", layer)), *graph);
+      QCOMPARE(targets.layers.size(), 1u);
+      const ValueId input = graph::layerShape(*graph, targets.layers.front())->input;
+      problem.pins.push_back(*Pin::parse(fmt::format("{}={}", graph->value(input).name, placement)));
+    }
+    QVERIFY(problem.checkPins().has_value());
+    const auto found = irreducibleCore(problem, Engine::Learning, {}, kDefaultWork / 4);
+    QVERIFY2(found.has_value(), found ? "" : found.error().message.c_str());
+    QCOMPARE(found->outcome, CoreOutcome::HasCore);
+    QVERIFY2(found->core.isIrreducible, found->core.text().c_str());
+    QVERIFY2(found->core.text().find(" more operators from ") != std::string::npos, found->core.text().c_str());
+  }
 };
 
 QTEST_APPLESS_MAIN(TestCores)
