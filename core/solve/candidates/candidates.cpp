@@ -27,23 +27,8 @@ struct Asked {
 
 /// The pin that removes this choice, or nullptr.
 const Pin* removingPin(const Asked& asked, const Choice& choice) {
-  const auto writes = asked.variables.writes(asked.node);
   for (const std::uint32_t index : asked.pins) {
-    const Pin& pin = asked.problem.pins[index];
-    if (!pin.placement) {
-      const auto& wanted = pin.strategies;
-      const bool has =
-          choice.strategy && std::find(wanted.begin(), wanted.end(),
-                                       formOf(*choice.strategy, asked.problem.context.worldSize)) != wanted.end();
-      if (has == pin.forbids) return &pin;
-      continue;
-    }
-    const auto placed = placementsOf(choice);
-    const auto& targets = asked.variables.pinTargets(index).values;
-    for (std::size_t i = 0; i < writes.size(); ++i) {
-      if (!writes[i].isValid() || !std::binary_search(targets.begin(), targets.end(), writes[i])) continue;
-      if (!pin.admits(placed[i], asked.problem.context.worldSize)) return &pin;
-    }
+    if (!admits(asked.problem, asked.variables, index, asked.node, choice)) return &asked.problem.pins[index];
   }
   return nullptr;
 }
@@ -165,7 +150,7 @@ std::string ruleOffText(const Asked& asked) {
   return fmt::format("the rule of `{}` is switched off", asked.graph().opName(asked.graph().node(asked.node)));
 }
 
-/// Without its rule an operator wants all operands whole: the conflict with the first that is not.
+/// Without its rule an operator wants all operands replicated: the conflict with the first that is not.
 std::optional<Candidates> switchedOff(const Asked& asked, std::uint32_t off) {
   const auto split =
       std::find_if(asked.placements.begin(), asked.placements.end(), [](const Placement& p) { return p.isSplit(); });
@@ -263,10 +248,10 @@ std::string misfitReason(const Asked& asked, const StrategyOption& option, std::
 struct Form {
   Choice choice;
   const Pin* pin = nullptr;  ///< that removes it
-  std::size_t misfit = 0;    ///< the first operand that lies otherwise; the number of reads: none
+  std::size_t misfit = 0;    ///< the first operand that is placed otherwise; the number of reads: none
 };
 
-/// Without its rule a layer is whole and takes everything whole.
+/// Without its rule a layer is replicated, and so is all that it takes.
 rules::LayerOptions optionsOf(const Asked& asked, const graph::LayerShape& layer) {
   if (!asked.variables.ruleOff(asked.node))
     return rules::layerOptions(asked.graph(), asked.node, layer, asked.problem.context);
@@ -424,6 +409,25 @@ Candidates candidatesOf(const Problem& problem, const Variables& variables, Node
   CLEAVE_CHECK(asked.reads.size() == reads.size(), "a placement for each operand");
   const auto& layer = variables.layer(node);
   return layer ? layerCandidates(asked, *layer) : ruleCandidates(asked);
+}
+
+bool admits(const Problem& problem, const Variables& variables, std::uint32_t pin, NodeId node, const Choice& choice) {
+  const Pin& demand = problem.pins[pin];
+  const int ranks = problem.context.worldSize;
+  if (!demand.placement) {
+    const auto& wanted = demand.strategies;
+    const bool has =
+        choice.strategy && std::find(wanted.begin(), wanted.end(), formOf(*choice.strategy, ranks)) != wanted.end();
+    return has != demand.forbids;
+  }
+  const auto placed = placementsOf(choice);
+  const auto writes = variables.writes(node);
+  const auto& targets = variables.pinTargets(pin).values;
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const bool isTarget = writes[i].isValid() && std::binary_search(targets.begin(), targets.end(), writes[i]);
+    if (isTarget && !demand.admits(placed[i], ranks)) return false;
+  }
+  return true;
 }
 
 }  // namespace cleave::solve

@@ -1,7 +1,7 @@
 #pragma once
-/// What one node may take when its operands lie as given: the rules' claims or the layer's options, less what does not
-/// fit its operands and what pins remove. Engines ask here once per (node, operand placements) and remember the answer;
-/// the decision panel asks again to show what was left out and why. Pure and thread-safe.
+/// What one node may take when its operands are placed as given: the rules' claims or the layer's options, less what
+/// does not fit its operands and what pins remove. Engines ask here once per (node, operand placements) and remember
+/// the answer; the decision panel asks again to show what was left out and why. Pure and thread-safe.
 #include "solve/problem/choice.h"
 #include "solve/problem/variables.h"
 
@@ -33,13 +33,17 @@ struct Candidates {
   std::vector<Demand> demands;
   /// Where `open` is empty: other sets of operands that suffice as the culprits do, without any demand.
   std::vector<std::vector<ValueId>> furtherCulprits;
-  /// Index of a read whose placement alone fixes `open`: wherever the other operands lie, it is this or empty. -1: all
-  /// count.
+  /// Index of a read whose placement alone fixes `open`: however the other operands are placed, it is this or empty.
+  /// -1: all count.
   int decider = -1;
 };
 
 /// `reads`: placements of variables.reads(node), in that order.
 Candidates candidatesOf(const Problem& problem, const Variables& variables, NodeId node,
                         std::span<const Placement> reads);
+
+/// Whether the pin at this index of Problem::pins, which may speak of `node` or of what it places, leaves it the
+/// choice.
+bool admits(const Problem& problem, const Variables& variables, std::uint32_t pin, NodeId node, const Choice& choice);
 
 }  // namespace cleave::solve

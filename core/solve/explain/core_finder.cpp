@@ -189,7 +189,7 @@ class CoreFinder {
     const auto order = nearestFirst(least, variables, relaxation);
     std::vector<NodeId> region;
     if (!grow(relaxation, order, region)) return giveUp(least);
-    // Far ones are dropped first, so that what stays lies near to what is demanded.
+    // Far ones are dropped first, so that what stays is near to what is demanded.
     std::reverse(region.begin(), region.end());
     const auto keptOf = [&](const std::vector<std::size_t>& items) {
       std::vector<bool> kept(least.graph->nodes.size(), false);
@@ -326,8 +326,10 @@ class CoreFinder {
       const auto witness = relaxation.witness(none, n);
       if (!witness) continue;
       Constraint constraint = constraintOf(least, variables, n, witness);
+      const auto pins = variables.pins(n);
       for (const RuledOut& out : candidatesOf(least, variables, n, witness->reads).ruledOut) {
-        if (!out.pin.empty() || !isAskedFor(least, variables, n, out.choice)) continue;
+        const auto asksFor = [&](std::uint32_t pin) { return admits(least, variables, pin, n, out.choice); };
+        if (!out.pin.empty() || !std::all_of(pins.begin(), pins.end(), asksFor)) continue;
         constraint.text = fmt::format("{} as {} {}.", ticked(nameOf(*least.graph, n, variables.layer(n).has_value())),
                                       nameOf(out.choice, least.context.worldSize), out.why);
         break;
@@ -336,26 +338,6 @@ class CoreFinder {
       return;
     }
     giveUp(least);
-  }
-
-  static bool isAskedFor(const Problem& problem, const Variables& variables, NodeId node, const Choice& choice) {
-    const auto writes = variables.writes(node);
-    const auto placed = placementsOf(choice);
-    return std::all_of(variables.pins(node).begin(), variables.pins(node).end(), [&](std::uint32_t index) {
-      const Pin& pin = problem.pins[index];
-      if (!pin.placement) {
-        const bool has =
-            choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(),
-                                         formOf(*choice.strategy, problem.context.worldSize)) != pin.strategies.end();
-        return has != pin.forbids;
-      }
-      const auto& targets = variables.pinTargets(index).values;
-      for (std::size_t i = 0; i < writes.size(); ++i) {
-        const bool isTarget = writes[i].isValid() && std::binary_search(targets.begin(), targets.end(), writes[i]);
-        if (isTarget && !pin.admits(placed[i], problem.context.worldSize)) return false;
-      }
-      return true;
-    });
   }
 
   void tellNodes(const Problem& least, const Variables& variables, Relaxation& relaxation,
@@ -407,7 +389,7 @@ class CoreFinder {
     return constraint;
   }
 
-  /// How the node's operands lie, each once: "`a` is S(1)", "`b` is R".
+  /// How the node's operands are placed, each once: "`a` is S(1)", "`b` is R".
   static std::vector<std::string> whereText(const Problem& problem, const Variables& variables, NodeId node,
                                             const Witness& witness) {
     std::vector<std::string> where;
@@ -451,7 +433,7 @@ class CoreFinder {
       if (std::find(possible.begin(), possible.end(), text) == possible.end()) possible.push_back(std::move(text));
     }
     std::string result = fmt::format("{} can only be {}", ticked(graph.value(writes[at]).name), joined(possible, "or"));
-    // A need for whole is only what is left of what other nodes refuse; a need for a split is somebody's.
+    // A need for R is only what is left of what other nodes refuse; a need for a split is somebody's.
     if (witness.writes[at].isSplit())
       result += fmt::format(", but {} is needed", inWords(witness.writes[at], graph.shapeOf(writes[at])));
     return where.empty() ? result + "." : fmt::format("Where {}, {}.", joined(where, "and"), result);

@@ -1,6 +1,6 @@
 #pragma once
-/// Answers about a solution (or the want of one), for any engine: why a value lies as it does, why not otherwise, which
-/// constraints cannot hold together, what would change. Asks the rules and the `learning` engine again; no trace
+/// Answers about a solution (or the want of one), for any engine: why a value is placed as it is, why not otherwise,
+/// which constraints cannot hold together, what would change. Asks the rules and the `learning` engine again; no trace
 /// needed.
 ///
 ///     for (const WhyLink& link : why(problem, solution, value)) fmt::print("{}\n", plainText(link.sentence));
@@ -23,8 +23,8 @@ struct WhyLink {
                                           ///< order
 };
 /// Ends at a free choice, a pin, an input or a parameter. A tied or owned parameter starts at its layer. The operand
-/// that decides is followed: of several split ones the one nearest to a layer; a whole value is told once, down to the
-/// nearest layer that could have done otherwise. Empty when the value or the solution is not of this graph.
+/// that decides is followed: of several split ones the one nearest to a layer; a replicated value is told once, down to
+/// the nearest layer that could have done otherwise. Empty when the value or the solution is not of this graph.
 std::vector<WhyLink> why(const Problem& problem, const Solution& solution, ValueId value);
 
 enum class WhyNotAnswer : std::uint8_t {
