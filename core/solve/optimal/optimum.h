@@ -3,8 +3,8 @@
 /// of time against memory, and the next best plans.
 ///
 /// Dynamic programming over the graph's frontier: steps are taken in a topological order that keeps few values live; a
-/// state says how the live values lie; for each state the cheapest way to reach it (forward) and to finish from it
-/// (backward) is exact (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972). Repeated blocks share their
+/// state says how the live values are placed; for each state the cheapest way to reach it (forward) and to finish from
+/// it (backward) is exact (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972). Repeated blocks share their
 /// states and transitions, never their costs' sums, so that folding changes nothing. Ties fall to candidate order, the
 /// step that is taken first deciding first.
 ///

@@ -1,5 +1,5 @@
 #pragma once
-/// What engines share beside their way through the candidates: the report of a search, and what is made of its end.
+/// The report of a search, whatever its engine.
 #include "base/progress.h"
 #include "solve/problem/problem.h"
 #include "solve/problem/solve_result.h"
@@ -7,27 +7,6 @@
 #include "solve/trace/events.h"
 
 namespace cleave::solve {
-
-/// The solution in which every step has taken the choice that `choiceAt` names; values lie as the assignment has them.
-template <class ChoiceAt>
-Solution solutionOf(const Problem& problem, const Variables& variables, const Assignment& assignment,
-                    const ChoiceAt& choiceAt) {
-  const Graph& graph = *problem.graph;
-  Solution solution;
-  solution.placements.reserve(graph.values.size());
-  for (ValueId v : idRange<ValueId>(graph.values.size())) solution.placements.push_back(assignment.placementOf(v));
-  solution.strategies.resize(graph.nodes.size());
-  for (std::uint32_t step = 0; step < variables.steps().size(); ++step) {
-    const Choice& choice = choiceAt(step);
-    const NodeId node = variables.steps()[step];
-    solution.strategies[node.index()] = choice.strategy;
-    for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
-      if (choice.computedAs[i] != choice.results[i])
-        solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
-    }
-  }
-  return solution;
-}
 
 /// Tells a sink what a search does and counts it. Each step of the report answers false when the search is to stop:
 /// the sink wants no more, or the progress was cancelled. One thread.
