@@ -127,8 +127,8 @@ struct ExplainCommand {
 
  private:
   /// How much of the model is split, then what is not and why: first what a user should know (where heads do not
-  /// divide, that), last what is whole because that is best.
-  static std::string wholeText(const plan::Plan& plan) {
+  /// divide, that), last what is replicated because that is best.
+  static std::string replicatedText(const plan::Plan& plan) {
     const auto& layers = plan.shares.layers;
     const bool headsDivide = plan::indivisibleHeads(plan.shares).empty();
     const bool isAllSplit = headsDivide && layers.layers > 0 && layers.split == layers.layers;
@@ -138,7 +138,7 @@ struct ExplainCommand {
     if (headsDivide) text += shares;
     for (const std::string& warning : plan.warnings) text += fmt::format("  {}\n", warning);
     if (!headsDivide) text += shares;
-    for (const std::string& sentence : plan::wholeByChoice(plan)) text += fmt::format("  {}\n", sentence);
+    for (const std::string& sentence : plan::replicatedByChoice(plan)) text += fmt::format("  {}\n", sentence);
     return text;
   }
 
@@ -149,7 +149,7 @@ struct ExplainCommand {
     document["solved"] = planned.plan != nullptr;
     document["outcome"] = planned.plan ? "solution" : planned.solved->result.isProved ? "none" : "not_known";
     if (planned.plan) {
-      text += wholeText(*planned.plan);
+      text += replicatedText(*planned.plan);
       document["warnings"] = planned.plan->warnings;
     } else {
       const solve::SolveResult& result = planned.solved->result;

@@ -124,7 +124,7 @@ std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
 }
 
 bool mayRedistribute(const plan::Standing& standing) {
-  return plan::causeOf(standing) == plan::WholeCause::CannotAsRead;
+  return plan::causeOf(standing) == plan::ReplicatedCause::CannotAsRead;
 }
 
 }  // namespace
@@ -146,7 +146,8 @@ std::string planSummary(const plan::Plan& plan) {
   for (std::size_t i = 0; i < folded.size(); ++i)
     text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
-  if (const std::string whole = plan::wholeText(plan::wholeLayers(plan)); !whole.empty()) text += whole + ".\n";
+  if (const std::string whole = plan::replicatedText(plan::replicatedLayers(plan)); !whole.empty())
+    text += whole + ".\n";
   bool asks = std::any_of(plan.layers.begin(), plan.layers.end(),
                           [](const auto& layer) { return mayRedistribute(layer.standing); });
   for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) {
@@ -159,7 +160,7 @@ std::string planSummary(const plan::Plan& plan) {
         "use it.\n";
   text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
   text += fmt::format("a rank holds at most {} ({} of the parameters are replicated on every rank)\n",
-                      solve::memoryText(plan.cost), bytesText(plan.memory.wholeParameters));
+                      solve::memoryText(plan.cost), bytesText(plan.memory.replicatedParameters));
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);

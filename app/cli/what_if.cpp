@@ -180,7 +180,7 @@ Result<Planned> planOptimally(const PlanFlags& flags, const Progress& progress) 
 struct Listed {
   plan::PlanDiff diff;
   std::size_t alike = 0;  ///< more plans with the same figures, layers and collectives
-  std::string differing;  ///< a value that lies otherwise in the first of these
+  std::string differing;  ///< a value that is placed otherwise in the first of these
 };
 
 bool looksLike(const plan::PlanDiff& a, const plan::PlanDiff& b) {
@@ -195,7 +195,7 @@ std::string alikeText(const Listed& listed) {
                      listed.differing.empty() ? "" : fmt::format(", such as `{}`", listed.differing));
 }
 
-/// A value that lies otherwise in two plans, each compared with the same third.
+/// A value that is placed otherwise in two plans, each compared with the same third.
 std::string differingValue(const plan::PlanDiff& a, const plan::PlanDiff& b) {
   const auto missingIn = [](const plan::PlanDiff& from, const plan::PlanDiff& in) -> std::string {
     for (const plan::ValueChange& change : from.values) {
@@ -332,16 +332,16 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
     indivisible.push_back(
         {{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
   }
-  text += fmt::format("  replicated on every rank whatever the plan: {}\n", bytesText(report.wholeBytes));
+  text += fmt::format("  replicated on every rank whatever the plan: {}\n", bytesText(report.replicatedBytes));
   for (const auto& weight : report.whole) {
     text += fmt::format("    {} × {} ({}): {}\n", weight.count, weight.pattern, bytesText(weight.bytes), weight.why);
     whole.push_back(
         {{"parameters", weight.pattern}, {"count", weight.count}, {"bytes", weight.bytes}, {"why", weight.why}});
   }
-  const Json document{{"schema", "cleave.preflight/1"},    {"ranks", posed.options.ranks},
-                      {"operators_without_rule", unknown}, {"heads", heads},
-                      {"indivisible", indivisible},        {"whole", whole},
-                      {"whole_bytes", report.wholeBytes}};
+  const Json document{{"schema", "cleave.preflight/1"},       {"ranks", posed.options.ranks},
+                      {"operators_without_rule", unknown},    {"heads", heads},
+                      {"indivisible", indivisible},           {"whole", whole},
+                      {"whole_bytes", report.replicatedBytes}};
   return answer(text, json, jsonText(document, 1) + "\n");
 }
 

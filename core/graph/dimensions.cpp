@@ -63,15 +63,15 @@ class Finder {
       if (const auto made = layerShape(m_graph, id)) return layer(*made, node.results[0]);
     const std::vector<ValueId> operands = operandsOf(node);
     if (operands.empty()) return;
-    const Form form = operatorOf(m_graph.opName(node)).form;
+    const DimsFrom dims = operatorOf(m_graph.opName(node)).dims;
     for (const ValueId result : node.results) {
-      switch (form) {
-        case Form::Regrouped: reshape(operands[0], result); break;
-        case Form::Permuted: permute(node, operands[0], result); break;
-        case Form::First: copy(operands[0], result); break;
-        case Form::Product: product(operands, result); break;
-        case Form::Dropped: dropOrAdd(operands[0], result); break;
-        case Form::Aligned:
+      switch (dims) {
+        case DimsFrom::Regrouped: reshape(operands[0], result); break;
+        case DimsFrom::Permuted: permute(node, operands[0], result); break;
+        case DimsFrom::First: copy(operands[0], result); break;
+        case DimsFrom::Product: product(operands, result); break;
+        case DimsFrom::Dropped: dropOrAdd(operands[0], result); break;
+        case DimsFrom::Aligned:
           if (isReduction(operands, result)) {
             dropOrAdd(operands[0], result);
           } else {

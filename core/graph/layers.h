@@ -1,5 +1,5 @@
 #pragma once
-/// Which nodes of a graph are layers, and where their operands lie.
+/// Which nodes of a graph are layers, and which operands they have.
 #include "graph/graph.h"
 
 #include <optional>

@@ -51,7 +51,7 @@ enum class Holds : std::uint8_t {
 };
 
 /// Where the dimensions of the results come from.
-enum class Form : std::uint8_t {
+enum class DimsFrom : std::uint8_t {
   Aligned,    ///< from all operands, counted from the right, as broadcasting does
   Regrouped,  ///< the first operand's elements in order under other sizes
   Permuted,
@@ -75,7 +75,7 @@ enum class ParallelOp : std::uint8_t {
   AllReduce,          ///< (x): the sum over the ranks; may reuse x's memory, which nothing reads after
   AllGather,          ///< (x, dim): the ranks' parts one behind the other along dim
   ReduceScatter,      ///< (x, dim): the sum over the ranks, of which each keeps its part of dim
-  Shard,              ///< (x, dim): this rank's part of a tensor that every rank holds whole
+  Shard,              ///< (x, dim): this rank's part of a tensor that every rank holds in full
   VocabEmbedding,     ///< rows of this rank's part of the vocabulary (rank r holds rows from r * weight.size(0)),
                       ///< zeros for other ids: a partial sum
   VocabCrossEntropy,  ///< the loss from logits [N, local] split on the vocabulary; columns from vocab on are padding
@@ -99,7 +99,7 @@ struct Operator {
   Work work = Work::Elementwise;
   Saves saves = Saves::Nothing;
   Holds holds = Holds::New;
-  Form form = Form::Aligned;
+  DimsFrom dims = DimsFrom::Aligned;
   bool stopsGradient = false;
   bool keepsIndices = false;  ///< an index into a table is still one in the result: ranges of inputs are found through
   int summed = 0;             ///< Work::Product: the operand whose last dimension is summed over

@@ -18,7 +18,7 @@ namespace {
 
 using graph::ValueId;
 
-/// The plan's solution on a graph that was captured anew: placements by value name, forms of layers by layer name.
+/// The plan's solution on a graph that was captured anew: placements by value name, strategies of layers by layer name.
 Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Problem& problem) {
   const graph::Graph& graph = *problem.graph;
   std::unordered_map<std::string, ValueId> planned;
@@ -46,7 +46,7 @@ Result<solve::Solution> transferSolution(const plan::Plan& plan, const solve::Pr
                   graph::layerName(graph, node));
     }
     const rules::Strategy strategy = plan.layers[next++].strategy;
-    solution.strategies[node.index()] = plan::formOf(problem, node, *layer, strategy, solution);
+    solution.strategies[node.index()] = plan::layerStrategyOf(problem, node, *layer, strategy, solution);
     if (!solution.strategies[node.index()]) {
       return fail(ErrorCode::Negative, "{} cannot take the strategy {} that the plan gives it: its input is {}.",
                   graph::layerName(graph, node), rules::toText(strategy), solution.of(layer->input).text());
@@ -81,7 +81,7 @@ std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
 Result<solve::Problem> problemIn(const plan::Plan& plan, const Model& model) {
   solve::Problem problem;
   problem.graph = model.aten;
-  problem.context = {plan.ranks, plan.menu, plan.sequenceParallel};
+  problem.context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
   problem.cost = plan.costSettings;
   CLEAVE_TRY_VOID(plan::addDemands(plan.demands, problem));
   return problem;

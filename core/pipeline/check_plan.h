@@ -2,9 +2,9 @@
 /// Holds a plan file against the model it names: `cleave-cli check PLAN`.
 ///
 /// Nothing that a plan says of itself is believed but what was asked for: the model and its inputs, ranks, engine,
-/// menu, sequence parallelism, seed, demands, budget, slack, training and optimizer, and a device of the user's own.
-/// From these the plan is made again, and every field of the file but its timings (plan/plan_fields.h) must be the
-/// same.
+/// candidate set, sequence parallelism, seed, demands, budget, slack, training and optimizer, and a device of the
+/// user's own. From these the plan is made again, and every field of the file but its timings (plan/plan_fields.h) must
+/// be the same.
 #include "plan/plan.h"
 
 #include <string_view>

@@ -49,9 +49,9 @@ class LineEvaluator {
     m_known = torch_capture::argumentsOf(m_op);
     CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, kMaxRanksAsked}, 2));
     m_context.worldSize = static_cast<int>(ranks);
-    m_context.menu = rules::Menu::Full;
+    m_context.candidateSet = rules::CandidateSet::Full;
     if (fields.has("menu")) {
-      CLEAVE_TRY(m_context.menu, fields.word("menu", rules::parseMenu));
+      CLEAVE_TRY(m_context.candidateSet, fields.word("menu", rules::parseCandidateSet));
     }
     return readSequenceParallel(fields);
   }
@@ -229,10 +229,10 @@ class LineEvaluator {
   }
 
   Result<std::string> layerAnswer(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer) const {
-    const auto options = rules::layerOptions(graph, node, layer, m_context);
+    const auto options = rules::layerStrategies(graph, node, layer, m_context);
     const rules::Placement& input = m_tensors[layer.input.index()].placement;
     std::vector<std::string> out;
-    for (const rules::StrategyOption& option : options.offered) {
+    for (const rules::LayerStrategy& option : options.offered) {
       const bool weightFits = !layer.weight.isValid() || !m_tensors[layer.weight.index()].isPlaced ||
                               m_tensors[layer.weight.index()].placement == option.weight;
       if (option.input == input && weightFits) addUnique(out, option.result.text());

@@ -1,6 +1,6 @@
 #pragma once
 /// Whether a run finds what it reads of the model's folder: the weights, and the model for the unsplit run that the
-/// ranks are compared with. A plan is whole without its folder; a run of it is not.
+/// ranks are compared with. A plan is complete without its folder; a run of it is not.
 ///
 ///     if (const auto folder = checkFolder(request); !folder.holds()) say(folder.text);
 #include "pipeline/run.h"

@@ -13,7 +13,7 @@ Result<SolveOptions> solveOptionsOf(const plan::Plan& plan) {
   SolveOptions options;
   options.ranks = plan.ranks;
   options.engine = plan.engine;
-  options.menu = plan.menu;
+  options.candidateSet = plan.candidateSet;
   options.sequenceParallel = plan.sequenceParallel;
   options.pins = std::move(demands.pins);
   options.rulesOff = std::move(demands.rulesOff);

@@ -10,7 +10,7 @@ Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, co
 plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape);
 /// "batch 2, sequence 16, a mask, no loss"
 std::string inputsInWords(const plan::ModelInfo& info);
-/// A plan for `model` made as `plan` was: with its engine, menu, demands, costs and seed.
+/// A plan for `model` made as `plan` was: with its engine, candidate set, demands, costs and seed.
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model,
                                                     const Progress& progress = {});
 /// The same for the plan's model with other inputs.

@@ -26,7 +26,7 @@ PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOp
   flags.model = model;
   flags.ranks = solve.ranks;
   flags.engine = solve::toText(solve.engine);
-  if (solve.menu) flags.menu = rules::toText(*solve.menu);
+  if (solve.candidateSet) flags.candidateSet = rules::toText(*solve.candidateSet);
   flags.sequenceParallel = rules::toText(solve.sequenceParallel);
   flags.batch = capture.batch;
   flags.sequence = capture.sequence;
@@ -57,7 +57,7 @@ std::vector<std::string> PlanFlags::arguments() const {
     for (const std::string& value : values) words.insert(words.end(), {flag, value});
   };
   add("--engine", engine, kDefaults.engine);
-  add("--menu", menu, kDefaults.menu);
+  add("--menu", candidateSet, kDefaults.candidateSet);
   add("--sequence-parallel", sequenceParallel, kDefaults.sequenceParallel);
   if (batch) add("--batch", std::to_string(*batch), std::to_string(kCapture.batch));
   if (sequence) add("--seq", std::to_string(*sequence), std::to_string(kCapture.sequence));
@@ -86,7 +86,7 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
                   "Search engine: optimal (the best plan by time and memory, proved), reference (Optimum's search) or "
                   "learning (the same answer, fewer tries)")
       ->capture_default_str();
-  command.add_option("--menu", menu, "Candidates layers offer: optimum or full (default: the engine's)");
+  command.add_option("--menu", candidateSet, "Candidates layers offer: optimum or full (default: the engine's)");
   command.add_option("--sequence-parallel", sequenceParallel, "on, off or auto")->capture_default_str();
   command.add_option("--batch", batch, "Batch size (default 1, or the input's)");
   command.add_option("--seq", sequence, "Sequence length (default 128, or the input's)");
@@ -196,9 +196,9 @@ Result<SolveOptions> PlanFlags::solveOptions() const {
   if (!parsedEngine)
     return fail(ErrorCode::BadUsage, "--engine is \"{}\": write reference, learning or optimal.", engine);
   options.engine = *parsedEngine;
-  options.menu = rules::parseMenu(menu);
-  if (!menu.empty() && !options.menu)
-    return fail(ErrorCode::BadUsage, "--menu is \"{}\": write optimum or full.", menu);
+  options.candidateSet = rules::parseCandidateSet(candidateSet);
+  if (!candidateSet.empty() && !options.candidateSet)
+    return fail(ErrorCode::BadUsage, "--menu is \"{}\": write optimum or full.", candidateSet);
   const auto mode = rules::parseSequenceParallel(sequenceParallel);
   if (!mode)
     return fail(ErrorCode::BadUsage, "--sequence-parallel is \"{}\": write on, off or auto.", sequenceParallel);

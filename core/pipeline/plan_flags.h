@@ -17,7 +17,7 @@ namespace cleave::pipeline {
 struct PlanFlags {
   std::string model;
   int ranks = 2;
-  std::string engine = std::string(solve::toText(SolveOptions().engine)), menu, sequenceParallel = "off", dtype,
+  std::string engine = std::string(solve::toText(SolveOptions().engine)), candidateSet, sequenceParallel = "off", dtype,
               mask = "off", loss = "on";
   std::optional<std::int64_t> batch, sequence;
   std::int64_t logitsToKeep = 0;

@@ -30,7 +30,7 @@ Result<Sample> readSample(const JsonObject& fields, const fs::path& folder) {
     CLEAVE_TRY(sample.solve.engine, fields.word("engine", solve::parseEngine));
   }
   if (fields.has("menu")) {
-    CLEAVE_TRY(sample.solve.menu, fields.word("menu", rules::parseMenu));
+    CLEAVE_TRY(sample.solve.candidateSet, fields.word("menu", rules::parseCandidateSet));
   }
   CLEAVE_TRY(sample.solve.cost.slackPercent, fields.number("slack", sample.solve.cost.slackPercent));
   if (!(sample.solve.cost.slackPercent >= 0 && sample.solve.cost.slackPercent <= solve::kMostSlackPercent)) {

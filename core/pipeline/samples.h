@@ -1,5 +1,5 @@
 #pragma once
-/// The models that come with Cleave, and where what comes with it lies.
+/// The models that come with Cleave, and where they are.
 #include "pipeline/solve.h"
 
 #include <filesystem>

@@ -27,8 +27,8 @@ std::string causesInWords(const solve::SolveResult& result) {
 
 }  // namespace
 
-rules::Menu defaultMenu(solve::Engine engine) {
-  return engine == solve::Engine::Reference ? rules::Menu::Optimum : rules::Menu::Full;
+rules::CandidateSet defaultCandidateSet(solve::Engine engine) {
+  return engine == solve::Engine::Reference ? rules::CandidateSet::Optimum : rules::CandidateSet::Full;
 }
 
 Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, const SolveOptions& options) {
@@ -37,7 +37,8 @@ Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, cons
   }
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = model.aten;
-  problem->context = {options.ranks, options.menu.value_or(defaultMenu(options.engine)), options.sequenceParallel};
+  problem->context = {options.ranks, options.candidateSet.value_or(defaultCandidateSet(options.engine)),
+                      options.sequenceParallel};
   problem->pins = options.pins;
   problem->rulesOff = options.rulesOff;
   problem->redistributable = options.redistributable;

@@ -16,7 +16,7 @@ namespace cleave::pipeline {
 inline constexpr int kMaxRanks = 1024;
 
 /// `optimum` for the reference engine, `full` for the others.
-rules::Menu defaultMenu(solve::Engine engine);
+rules::CandidateSet defaultCandidateSet(solve::Engine engine);
 
 /// The bundled profiles (resources/devices/*.json) by name; the first is the default.
 Result<std::vector<solve::DeviceProfile>> deviceProfiles();
@@ -28,7 +28,7 @@ inline constexpr std::string_view kDefaultDevice = "h100";
 struct SolveOptions {
   int ranks = 2;
   solve::Engine engine = solve::Engine::Optimal;
-  std::optional<rules::Menu> menu;  ///< nullopt: the engine's default
+  std::optional<rules::CandidateSet> candidateSet;  ///< nullopt: the engine's default
   rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
   std::vector<solve::Pin> pins;
   std::vector<std::string> rulesOff, redistributable;  ///< see solve::Problem

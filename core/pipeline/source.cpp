@@ -167,7 +167,7 @@ Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) 
   }
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = reopened.model->aten;
-  problem->context = {plan.ranks, plan.menu, plan.sequenceParallel};
+  problem->context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
   problem->cost = plan.costSettings;
   CLEAVE_TRY_VOID(plan::addDemands(plan.demands, *problem));
   auto solved = std::make_shared<Solved>();
@@ -176,7 +176,9 @@ Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) 
   solved->result.stats = plan.search;
   solved->options = {.ranks = plan.ranks,
                      .engine = plan.engine,
-                     .menu = plan.menu == defaultMenu(plan.engine) ? std::nullopt : std::optional(plan.menu),
+                     .candidateSet = plan.candidateSet == defaultCandidateSet(plan.engine)
+                                         ? std::nullopt
+                                         : std::optional(plan.candidateSet),
                      .sequenceParallel = plan.sequenceParallel,
                      .pins = problem->pins,
                      .rulesOff = problem->rulesOff,

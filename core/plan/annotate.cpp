@@ -1,6 +1,6 @@
 #include "graph/layers.h"
 #include "plan/steps.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 
 namespace cleave::plan {
 namespace {
@@ -11,10 +11,10 @@ bool isSequenceParallel(Strategy strategy) {
   switch (strategy) {
     case Strategy::RowScatter:
     case Strategy::GatherColumn:
-    case Strategy::GatherWhole:
-    case Strategy::WholeOnSequence:
+    case Strategy::GatherReplicated:
+    case Strategy::ReplicatedOnSequence:
     case Strategy::VocabScatter: return true;
-    case Strategy::Whole:
+    case Strategy::Replicated:
     case Strategy::Column:
     case Strategy::ColumnGather:
     case Strategy::Row:
@@ -45,7 +45,7 @@ std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings
     layer.name = graph::layerName(graph, node);
     layer.kind = shape->kind;
     layer.strategy = option->strategy;
-    layer.axis = rules::axisOf(solve::formOf(*option, request.problem->context.worldSize));
+    layer.axis = rules::axisOf(solve::effectiveStrategy(*option, request.problem->context.worldSize));
     layer.gatherOutput = option->strategy == Strategy::ColumnGather;
     layer.inputIsParallel = option->strategy == Strategy::Row || option->strategy == Strategy::RowScatter;
     layer.sequenceParallel = isSequenceParallel(option->strategy);

@@ -5,12 +5,12 @@
 namespace cleave::plan {
 namespace {
 
-using rules::StrategyOption;
+using rules::LayerStrategy;
 using solve::ValueId;
 
 constexpr std::string_view kRuleOff = "rule off: ", kRedistribute = "redistribute: ";
 
-bool lies(const StrategyOption& option, const graph::LayerShape& layer, ValueId result,
+bool lies(const LayerStrategy& option, const graph::LayerShape& layer, ValueId result,
           const solve::Solution& solution) {
   const auto isAs = [&](ValueId value, const rules::Placement& placement) {
     return !value.isValid() || solution.of(value) == placement;
@@ -19,12 +19,13 @@ bool lies(const StrategyOption& option, const graph::LayerShape& layer, ValueId 
          isAs(layer.down, option.down.value_or(rules::Placement())) && solution.computed(result) == option.result;
 }
 
-/// Without its rule a layer is whole and takes everything whole, whatever the menu offers.
-std::vector<StrategyOption> formsOf(const solve::Problem& problem, solve::NodeId node, const graph::LayerShape& layer) {
+/// Without its rule a layer is replicated and takes everything replicated, whatever the candidate set has.
+std::vector<LayerStrategy> layerStrategiesOf(const solve::Problem& problem, solve::NodeId node,
+                                             const graph::LayerShape& layer) {
   const std::string& op = problem.graph->opName(problem.graph->node(node));
   const auto isOff = [&](const std::string& pattern) { return solve::matches(pattern, op); };
-  if (std::any_of(problem.rulesOff.begin(), problem.rulesOff.end(), isOff)) return {StrategyOption{}};
-  return rules::layerOptions(*problem.graph, node, layer, problem.context).offered;
+  if (std::any_of(problem.rulesOff.begin(), problem.rulesOff.end(), isOff)) return {LayerStrategy{}};
+  return rules::layerStrategies(*problem.graph, node, layer, problem.context).offered;
 }
 
 }  // namespace
@@ -52,10 +53,11 @@ Result<void> addDemands(const std::vector<std::string>& demands, solve::Problem&
   return {};
 }
 
-std::optional<StrategyOption> formOf(const solve::Problem& problem, solve::NodeId node, const graph::LayerShape& layer,
-                                     rules::Strategy strategy, const solve::Solution& solution) {
+std::optional<LayerStrategy> layerStrategyOf(const solve::Problem& problem, solve::NodeId node,
+                                             const graph::LayerShape& layer, rules::Strategy strategy,
+                                             const solve::Solution& solution) {
   const ValueId result = problem.graph->node(node).results[0];
-  for (StrategyOption& option : formsOf(problem, node, layer)) {
+  for (LayerStrategy& option : layerStrategiesOf(problem, node, layer)) {
     if (option.strategy == strategy && lies(option, layer, result, solution)) return std::move(option);
   }
   return std::nullopt;

@@ -14,10 +14,10 @@ std::vector<std::string> demandsOf(const solve::Problem& problem);
 /// them.
 Result<void> addDemands(const std::vector<std::string>& demands, solve::Problem& problem);
 
-/// The form of a layer that has this strategy and the solution's placements around it; nullopt: none that may be. Two
-/// forms may share a strategy (plain and fused columns).
-std::optional<rules::StrategyOption> formOf(const solve::Problem& problem, solve::NodeId node,
-                                            const graph::LayerShape& layer, rules::Strategy strategy,
-                                            const solve::Solution& solution);
+/// The strategy of a layer, with placements, that has this strategy and the solution's placements around it; nullopt:
+/// none that may be. Two strategies may share a name (plain and fused columns).
+std::optional<rules::LayerStrategy> layerStrategyOf(const solve::Problem& problem, solve::NodeId node,
+                                                    const graph::LayerShape& layer, rules::Strategy strategy,
+                                                    const solve::Solution& solution);
 
 }  // namespace cleave::plan

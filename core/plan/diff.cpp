@@ -2,7 +2,7 @@
 
 #include "base/json_writer.h"
 #include "base/quantities.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 
 #include <algorithm>
 
@@ -65,22 +65,22 @@ Result<void> sameGraphs(const Plan& before, const Plan& after) {
 }
 
 /// What a layer comes to: copies of a weight on every rank are `whole`.
-rules::Strategy formOf(const Plan& plan, const LayerPlan& layer) {
+rules::Strategy effectiveStrategy(const Plan& plan, const LayerPlan& layer) {
   const auto& option = plan.solution->strategies[layer.node.index()];
-  return option ? solve::formOf(*option, plan.ranks) : layer.strategy;
+  return option ? solve::effectiveStrategy(*option, plan.ranks) : layer.strategy;
 }
 
-/// As many replicas as ranks are whole.
+/// As many replicas as ranks are replicated.
 Placement placementIn(const Plan& plan, ValueId value) {
   const Placement& placement = plan.solution->of(value);
-  return plan.ranks > 1 && placement.isSplit() && placement.isWholeOn(plan.ranks) ? Placement() : placement;
+  return plan.ranks > 1 && placement.isSplit() && placement.isReplicatedOn(plan.ranks) ? Placement() : placement;
 }
 
 void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
   for (std::size_t i = 0; i < std::min(before.layers.size(), after.layers.size()); ++i) {
     const LayerPlan& a = before.layers[i];
     const LayerPlan& b = after.layers[i];
-    const rules::Strategy was = formOf(before, a), is = formOf(after, b);
+    const rules::Strategy was = effectiveStrategy(before, a), is = effectiveStrategy(after, b);
     if (was != is) diff.layers.push_back({a.name, a.node, was, is, a.reason, b.reason});
   }
 }

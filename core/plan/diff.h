@@ -13,7 +13,7 @@ struct ValueChange {
 struct LayerChange {
   std::string name;
   NodeId node;
-  rules::Strategy before = rules::Strategy::Whole, after = rules::Strategy::Whole;
+  rules::Strategy before = rules::Strategy::Replicated, after = rules::Strategy::Replicated;
   std::string reasonBefore, reasonAfter;
 };
 struct TimeFigure {
@@ -42,8 +42,8 @@ struct PlanDiff {
 /// BadUsage when the plans are of different graphs (other model, shapes or flags), naming the first difference.
 Result<PlanDiff> diff(const Plan& before, const Plan& after);
 
-/// What layers become, equal ones of repeated blocks together: "model.layers.*.mlp.up_proj: column becomes whole (12
-/// layers)".
+/// What layers become, equal ones of repeated blocks together: "model.layers.*.mlp.up_proj: column becomes replicated
+/// (12 layers)".
 std::vector<std::string> layerLines(const PlanDiff& diff);
 /// For a terminal: figures, then layers that changed, equal ones of repeated blocks together.
 std::string toText(const PlanDiff& diff);

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 /// Colours are Okabe and Ito's palette for people who see colours differently (https://jfly.uni-koeln.de/color/): one
-/// hue a dimension. A layer has the colour of its form instead, because a row layer is split although its result is
+/// hue a dimension. A layer has the colour of its strategy instead, because a row layer is split although its result is
 /// whole. Form and placement are written out too, so that no hue carries a fact alone.
 
 namespace cleave::plan {
@@ -17,12 +17,12 @@ using graph::ScopeId;
 
 constexpr std::array<std::string_view, 5> kDimColours{"#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#F0E442"};
 constexpr std::string_view kReplicatedColour = "#B8BDC4";
-/// In the order of LayerForm; white reads on all of those that are split.
-constexpr std::array<std::string_view, kLayerForms> kFormColours{"#5A45B0", "#3F6B78", "#A02C66",         "#7A5C00",
-                                                                 "#0072B2", "#00725A", kReplicatedColour, "#FFFFFF"};
+/// In the order of LayerSplit; white reads on all of those that are split.
+constexpr std::array<std::string_view, kLayerSplits> kSplitColours{"#5A45B0", "#3F6B78", "#A02C66",         "#7A5C00",
+                                                                   "#0072B2", "#00725A", kReplicatedColour, "#FFFFFF"};
 
 std::string_view colourOf(const Placement& placement, int ranks) {
-  if (placement.isWholeOn(ranks)) return kReplicatedColour;
+  if (placement.isReplicatedOn(ranks)) return kReplicatedColour;
   return kDimColours[std::min<std::size_t>(static_cast<std::size_t>(placement.firstDim()), kDimColours.size() - 1)];
 }
 
@@ -99,10 +99,10 @@ class DotWriter {
     std::string label = fmt::format("{}\n{} {}", value.name, graph::toText(value.type), placement.text());
     std::string colours = fmt::format("fillcolor=\"{}\"", colourOf(placement, m_plan.ranks));
     if (const auto& option = m_plan.solution->strategies[id.index()]) {
-      const LayerForm form = layerForm(option->strategy, option->weight, m_plan.ranks);
-      label += fmt::format("\n{}", toText(form));
-      colours = fmt::format("fillcolor=\"{}\"{}", kFormColours[static_cast<std::size_t>(form)],
-                            isSplit(form) ? ", fontcolor=white" : "");
+      const LayerSplit split = layerSplit(option->strategy, option->weight, m_plan.ranks);
+      label += fmt::format("\n{}", toText(split));
+      colours = fmt::format("fillcolor=\"{}\"{}", kSplitColours[static_cast<std::size_t>(split)],
+                            isSplit(split) ? ", fontcolor=white" : "");
     }
     bool communicates = false;
     if (const auto badges = m_badges.find(value.name); badges != m_badges.end()) {

@@ -13,7 +13,7 @@ using AppendCall =
 
 /// One all-gather, and what it takes to put the parts in order where they are not simply one after the other: replicas
 /// are dropped, blocks interleaved, padding trimmed, joint dimensions flattened before and restored after.
-/// `part` is a value of `program`; `placement` says how it lies, `whole` what it becomes.
+/// `part` is a value of `program`; `placement` says how it is placed, `whole` what it becomes.
 graph::ValueId addGather(const graph::Graph& program, const AppendCall& append, graph::ValueId part,
                          const rules::Placement& placement, const graph::TensorType& whole, int ranks);
 

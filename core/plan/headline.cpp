@@ -10,14 +10,14 @@
 
 namespace cleave::plan {
 
-WholeCause causeOf(const Standing& standing) {
+ReplicatedCause causeOf(const Standing& standing) {
   if (const auto* cannot = std::get_if<Cannot>(&standing))
-    return cannot->isUnlessRedistributed ? WholeCause::CannotAsRead : WholeCause::Cannot;
+    return cannot->isUnlessRedistributed ? ReplicatedCause::CannotAsRead : ReplicatedCause::Cannot;
   if (const auto* costs = std::get_if<DoesNotPay>(&standing))
-    return costs->isOverBudget ? WholeCause::OverBudget : WholeCause::DoesNotPay;
+    return costs->isOverBudget ? ReplicatedCause::OverBudget : ReplicatedCause::DoesNotPay;
   if (const auto* setting = std::get_if<NotAskedFor>(&standing))
-    return setting->changes.empty() ? WholeCause::FirstFound : WholeCause::NotAskedFor;
-  return WholeCause::NotKnown;
+    return setting->changes.empty() ? ReplicatedCause::FirstFound : ReplicatedCause::NotAskedFor;
+  return ReplicatedCause::NotKnown;
 }
 
 std::string predictedText(const Plan& plan) {
@@ -54,41 +54,42 @@ std::string idleSequenceText(const Plan& plan) {
                      : "no strategy along it is part of the first plan found");
 }
 
-std::vector<WholeLayers> wholeLayers(const Plan& plan) {
-  std::array<WholeLayers, static_cast<std::size_t>(WholeCause::NotKnown) + 1> byKind;
+std::vector<ReplicatedLayers> replicatedLayers(const Plan& plan) {
+  std::array<ReplicatedLayers, static_cast<std::size_t>(ReplicatedCause::NotKnown) + 1> byKind;
   for (const LayerPlan& layer : plan.layers) {
     if (plan.ranks == 1 || layer.weight.empty() || std::holds_alternative<Split>(layer.standing)) continue;
-    const WholeCause why = causeOf(layer.standing);
-    WholeLayers& same = byKind[static_cast<std::size_t>(why)];
+    const ReplicatedCause why = causeOf(layer.standing);
+    ReplicatedLayers& same = byKind[static_cast<std::size_t>(why)];
     if (same.count++ == 0) same = {why, 1, layer.node};
   }
-  std::vector<WholeLayers> whole;
-  for (const WholeLayers& layers : byKind)
+  std::vector<ReplicatedLayers> whole;
+  for (const ReplicatedLayers& layers : byKind)
     if (layers.count > 0) whole.push_back(layers);
   return whole;
 }
 
-std::string toText(const WholeLayers& layers) {
+std::string toText(const ReplicatedLayers& layers) {
   const bool isOne = layers.count == 1;
   switch (layers.why) {
-    case WholeCause::Cannot: return fmt::format("{} cannot be split", layers.count);
-    case WholeCause::CannotAsRead: return fmt::format("{} cannot be split without redistribution", layers.count);
-    case WholeCause::OverBudget:
+    case ReplicatedCause::Cannot: return fmt::format("{} cannot be split", layers.count);
+    case ReplicatedCause::CannotAsRead: return fmt::format("{} cannot be split without redistribution", layers.count);
+    case ReplicatedCause::OverBudget:
       return fmt::format("{} {} replicated because of the memory budget", layers.count, isOne ? "is" : "are");
-    case WholeCause::DoesNotPay:
+    case ReplicatedCause::DoesNotPay:
       return fmt::format("{} {} not pay to split in time or memory", layers.count, isOne ? "does" : "do");
-    case WholeCause::NotAskedFor: return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
-    case WholeCause::FirstFound:
+    case ReplicatedCause::NotAskedFor:
+      return fmt::format("{} {} not asked to split", layers.count, isOne ? "is" : "are");
+    case ReplicatedCause::FirstFound:
       return fmt::format("{} {} so in the first plan found", layers.count, isOne ? "is" : "are");
-    case WholeCause::NotKnown: break;
+    case ReplicatedCause::NotKnown: break;
   }
   return fmt::format("of {} it is not known why", layers.count);
 }
 
-std::string wholeText(const std::vector<WholeLayers>& layers) {
+std::string replicatedText(const std::vector<ReplicatedLayers>& layers) {
   std::size_t count = 0;
   std::vector<std::string> causes;
-  for (const WholeLayers& same : layers) {
+  for (const ReplicatedLayers& same : layers) {
     count += same.count;
     causes.push_back(toText(same));
   }

@@ -1,8 +1,8 @@
 #pragma once
-/// What is told of a plan before all else, in words: its time and how many of its layers are whole on every rank, for
+/// What is told of a plan before all else, in words: its time and how many of its layers are replicated, for
 /// which causes. The command line and the window say it with these words, so that they cannot differ.
 ///
-///     fmt::print("predicted: {}\n{}\n", predictedText(plan), wholeText(wholeLayers(plan)));
+///     fmt::print("predicted: {}\n{}\n", predictedText(plan), replicatedText(replicatedLayers(plan)));
 #include "plan/plan.h"
 
 namespace cleave::plan {
@@ -18,7 +18,7 @@ std::string notKeptText(const Plan& plan);
 std::string idleSequenceText(const Plan& plan);
 
 /// The kinds of Standing; what is not asked for, by settings or because the engine takes the first plan that it finds.
-enum class WholeCause : std::uint8_t {
+enum class ReplicatedCause : std::uint8_t {
   Cannot,
   CannotAsRead,
   OverBudget,
@@ -29,20 +29,20 @@ enum class WholeCause : std::uint8_t {
 };
 
 /// Of what is not split.
-WholeCause causeOf(const Standing& standing);
+ReplicatedCause causeOf(const Standing& standing);
 
-/// Layers with weights that every rank holds whole, for causes of one kind.
-struct WholeLayers {
-  WholeCause why = WholeCause::NotKnown;
+/// Layers with weights that every rank holds in full, for causes of one kind.
+struct ReplicatedLayers {
+  ReplicatedCause why = ReplicatedCause::NotKnown;
   std::size_t count = 0;
   NodeId first;  ///< in graph order
 };
-/// In the order of WholeCause; empty when all layers are split, and on one rank.
-std::vector<WholeLayers> wholeLayers(const Plan& plan);
+/// In the order of ReplicatedCause; empty when all layers are split, and on one rank.
+std::vector<ReplicatedLayers> replicatedLayers(const Plan& plan);
 
 /// "3 cannot be split", "1 does not pay to split".
-std::string toText(const WholeLayers& layers);
+std::string toText(const ReplicatedLayers& layers);
 /// "4 layers are replicated on every rank: 3 cannot be split, 1 does not pay to split"; empty: none is.
-std::string wholeText(const std::vector<WholeLayers>& layers);
+std::string replicatedText(const std::vector<ReplicatedLayers>& layers);
 
 }  // namespace cleave::plan

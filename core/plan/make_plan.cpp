@@ -37,7 +37,7 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.model = request.model;
   plan.ranks = request.problem->context.worldSize;
   plan.engine = request.engine;
-  plan.menu = request.problem->context.menu;
+  plan.candidateSet = request.problem->context.candidateSet;
   plan.sequenceParallel = request.problem->context.sequenceParallel;
   plan.seed = request.seed;
   plan.graph = request.problem->graph;

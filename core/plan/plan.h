@@ -40,7 +40,7 @@ using rules::Placement;
 struct LayerPlan {
   std::string name;  ///< module scope, as in the weight names: "model.layers.0.mlp.up_proj"
   graph::LayerKind kind = graph::LayerKind::Linear;
-  rules::Strategy strategy = rules::Strategy::Whole;
+  rules::Strategy strategy = rules::Strategy::Replicated;
   std::string axis;  ///< "column", "row", "vocab", "expert", "replicated"
   bool gatherOutput = false;
   bool inputIsParallel = false;
@@ -48,7 +48,7 @@ struct LayerPlan {
   std::string weight;                    ///< parameter name; empty: none
   NodeId node;                           ///< in the ATen graph
   Standing standing;                     ///< of its weight (a loss: of its logits): split, or why not
-  std::string reason;                    ///< why this strategy; for a whole layer: why not split, with the numbers
+  std::string reason;                    ///< why this strategy; for a replicated layer: why not split, with the numbers
   std::optional<Femtoseconds> regretFs;  ///< `optimal`: SmallestRegret::extra, where another choice is possible within
                                          ///< the budget
   bool isRegretKnown = true;  ///< `optimal`: false: the search ended before it could tell regretFs and isForcedByBudget
@@ -71,8 +71,8 @@ struct MemoryPrediction {
   std::int64_t peakActivations = 0;  ///< most bytes of live intermediate values and work space at once (views own none)
   std::int64_t workspaceAtPeak = 0;  ///< of `peakActivations`: buffers of the operator or collective running then
   NodeId peakNode;                   ///< program node at which that is
-  std::int64_t wholeParameters = 0;  ///< of `parameters`: bytes of parameters that every rank holds in full
-  std::vector<std::int64_t> liveAfter;  ///< live activation bytes after each program node
+  std::int64_t replicatedParameters = 0;  ///< of `parameters`: bytes of parameters that every rank holds in full
+  std::vector<std::int64_t> liveAfter;    ///< live activation bytes after each program node
   std::int64_t total() const { return parameters + constants + inputs + peakActivations; }
 };
 
@@ -96,7 +96,7 @@ struct Plan {
   ModelInfo model;
   int ranks = 1;
   solve::Engine engine = solve::Engine::Reference;  ///< whose answer the plan is
-  rules::Menu menu = rules::Menu::Optimum;
+  rules::CandidateSet candidateSet = rules::CandidateSet::Optimum;
   rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
   std::uint64_t seed = 0;
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
@@ -112,8 +112,8 @@ struct Plan {
   MemoryPrediction memory;
   solve::CostSettings costSettings;  ///< the device and use that `cost` is for
   solve::PlanCost cost;              ///< predicted time of a step and bytes of a rank
-  /// No plan of this menu within the budget is faster than `fastest`, and none that the slack admits holds less than
-  /// this one.
+  /// No plan of this candidate set within the budget is faster than `fastest`, and none that the slack admits holds
+  /// less than this one.
   bool isProvedOptimal = false;
   std::optional<Femtoseconds> lowerBoundFs;  ///< `optimal`: no plan is faster than this, proved or not
   /// `optimal`: proves lowerBoundFs, or a lower one; null: of another engine, or the search left out states for want of
@@ -129,7 +129,7 @@ struct Plan {
   std::vector<std::string> demands;  ///< the user's: pins, "rule off: …", "redistribute: …"
   solve::SearchStats search;
   Timings timings;
-  std::vector<std::string> warnings;  ///< "nothing could be split: ...", "vocabulary stays whole: ..."
+  std::vector<std::string> warnings;  ///< "nothing could be split: ...", "vocabulary stays replicated: ..."
 };
 
 struct PlanRequest {
@@ -153,9 +153,9 @@ Result<Plan> makePlan(const PlanRequest& request);
 /// What one rank holds that runs the whole model: the program on one rank is the ATen graph itself.
 MemoryPrediction unsplitMemory(const Plan& plan);
 
-/// Layers whose weights stay whole because that costs less, a sentence for equal ones; what else stays whole is a
-/// warning.
-std::vector<std::string> wholeByChoice(const Plan& plan);
+/// Layers whose weights stay replicated because that costs less, a sentence for equal ones; what else stays replicated
+/// is a warning.
+std::vector<std::string> replicatedByChoice(const Plan& plan);
 
 /// Collectives by kind: how many, and bytes of the whole tensors.
 struct Traffic {

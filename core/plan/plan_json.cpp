@@ -169,7 +169,7 @@ void writeMemory(JsonWriter& json, const Plan& plan) {
   json.key("workspace").value(memory.workspaceAtPeak);
   json.key("total").value(memory.total());
   json.endObject();
-  json.key("whole_parameters").value(memory.wholeParameters);
+  json.key("whole_parameters").value(memory.replicatedParameters);
   json.key("peak_at");
   if (memory.peakNode.isValid()) {
     json.value(plan.program->value(plan.program->node(memory.peakNode).results.at(0)).name);
@@ -211,7 +211,7 @@ std::string toJson(const Plan& plan) {
   writeModel(json, plan.model);
   json.key("ranks").value(plan.ranks);
   json.key("engine").value(solve::toText(plan.engine));
-  json.key("menu").value(rules::toText(plan.menu));
+  json.key("menu").value(rules::toText(plan.candidateSet));
   json.key("sequence_parallel").value(rules::toText(plan.sequenceParallel));
   json.key("seed").value(plan.seed);
   writeFigures(json, plan);

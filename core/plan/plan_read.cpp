@@ -70,7 +70,7 @@ class PlanReader {
     CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
     CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
     CLEAVE_TRY(m_plan.engine, m_root.word("engine", solve::parseEngine));
-    CLEAVE_TRY(m_plan.menu, m_root.word("menu", rules::parseMenu));
+    CLEAVE_TRY(m_plan.candidateSet, m_root.word("menu", rules::parseCandidateSet));
     CLEAVE_TRY(m_plan.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));
     CLEAVE_TRY(m_plan.warnings, m_root.texts("warnings", kMaxTexts));
     return {};
@@ -136,7 +136,7 @@ class PlanReader {
     CLEAVE_TRY_VOID(withContext(program::checkTotalBytes(graph), "plan.graph"));
     m_plan.graph = std::make_shared<const Graph>(std::move(graph));
     m_problem.graph = m_plan.graph;
-    m_problem.context = {m_plan.ranks, m_plan.menu, m_plan.sequenceParallel};
+    m_problem.context = {m_plan.ranks, m_plan.candidateSet, m_plan.sequenceParallel};
     m_problem.cost = m_plan.costSettings;
     for (ValueId id : idRange<ValueId>(m_plan.graph->values.size()))
       m_inGraph.emplace(m_plan.graph->value(id).name, id);
@@ -223,7 +223,8 @@ class PlanReader {
     const auto shape = layer.node.isValid() ? graph::layerShape(*m_plan.graph, layer.node) : std::nullopt;
     if (!shape)
       return fail(ErrorCode::BadInput, "{}.value {} is the result of no layer.", fields.where(), quotedText(value));
-    m_solution.strategies[layer.node.index()] = formOf(m_problem, layer.node, *shape, layer.strategy, m_solution);
+    m_solution.strategies[layer.node.index()] =
+        layerStrategyOf(m_problem, layer.node, *shape, layer.strategy, m_solution);
     if (!m_solution.strategies[layer.node.index()]) {
       return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.",
                   fields.where(), quotedText(layer.name), rules::toText(layer.strategy), m_plan.ranks);

@@ -94,7 +94,7 @@ MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters)
   for (const ParameterShards& parameter : parameters) {
     const std::int64_t bytes = graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
     memory.parameters += bytes;
-    if (parameter.localShape == parameter.type.shape) memory.wholeParameters += bytes;
+    if (parameter.localShape == parameter.type.shape) memory.replicatedParameters += bytes;
   }
   for (const Node& node : program.nodes) {
     if (node.kind == NodeKind::Constant) memory.constants += bytesOf(program, node.results[0]);

@@ -12,8 +12,8 @@
 namespace cleave::plan {
 namespace {
 
+using rules::LayerStrategy;
 using rules::Strategy;
-using rules::StrategyOption;
 
 /// Nodes behind a layer that are asked whether its split result fits them: its heads are made right behind it.
 constexpr int kMostNodesFollowed = 32;
@@ -21,12 +21,12 @@ constexpr int kMostRanks = 64;
 /// Split placements that are followed for each value.
 constexpr std::size_t kMostPlacements = 12;
 
-bool isSplitForm(const StrategyOption& option, int ranks) {
+bool isSplitStrategy(const LayerStrategy& option, int ranks) {
   return rules::isSplit(option, ranks) || option.strategy == Strategy::Vocab;
 }
 
-/// Where splits may come to, whatever the rest of the plan is: each value's split placements, layers' forms first. Wide
-/// rather than exact: operands are tried one by one and all together.
+/// Where splits may come to, whatever the rest of the plan is: each value's split placements, layers' strategies first.
+/// Wide rather than exact: operands are tried one by one and all together.
 class Reach {
  public:
   explicit Reach(const solve::Problem& problem)
@@ -34,7 +34,7 @@ class Reach {
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) {
       if (m_graph.node(n).kind != graph::NodeKind::Call) continue;
       if (const auto layer = graph::layerShape(m_graph, n)) {
-        for (const auto& option : rules::layerOptions(m_graph, n, *layer, problem.context).offered)
+        for (const auto& option : rules::layerStrategies(m_graph, n, *layer, problem.context).offered)
           add(m_graph.node(n).results.front(), option.result);
       } else {
         pass(n);
@@ -161,7 +161,7 @@ class Heads {
     return rules::applyRule({m_graph, node, operands, ranks});
   }
 
-  /// Other operands could lie otherwise, so a refusal that they have part in is none of the sizes.
+  /// Other operands could be placed otherwise, so a refusal that they have part in is none of the sizes.
   bool readsNothingElse(NodeId node, ValueId carried) const {
     const auto operands = graph::operandsOf(m_graph.node(node));
     return std::all_of(operands.begin(), operands.end(), [&](ValueId v) { return v == carried; });
@@ -186,13 +186,13 @@ class Heads {
   const Graph& m_graph;
 };
 
-/// Why no form splits the layer: sizes that do not divide; empty: one does, or sizes are not why.
+/// Why no strategy splits the layer: sizes that do not divide; empty: one does, or sizes are not why.
 std::string whyIndivisible(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer,
                            ReachOnce& reach) {
-  const auto options = rules::layerOptions(*problem.graph, node, layer, problem.context);
+  const auto options = rules::layerStrategies(*problem.graph, node, layer, problem.context);
   std::string reason;
-  for (const StrategyOption& option : options.offered) {
-    if (!isSplitForm(option, problem.context.worldSize)) continue;
+  for (const LayerStrategy& option : options.offered) {
+    if (!isSplitStrategy(option, problem.context.worldSize)) continue;
     if (option.input.isSplit()) {
       if (reach->reaches(layer.input, option.input)) return {};
       continue;
@@ -223,9 +223,9 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
   const Graph& graph = *problem.graph;
   const std::string pattern = solve::withoutIndices(graph::layerName(graph, node));
   const std::string why = whyIndivisible(problem, node, layer, reach);
-  const auto options = rules::layerOptions(graph, node, layer, problem.context).offered;
-  const auto splits = [&](const StrategyOption& o) { return isSplitForm(o, problem.context.worldSize); };
-  const bool hasSplitForm = std::any_of(options.begin(), options.end(), splits);
+  const auto options = rules::layerStrategies(graph, node, layer, problem.context).offered;
+  const auto splits = [&](const LayerStrategy& o) { return isSplitStrategy(o, problem.context.worldSize); };
+  const bool hasSplitStrategy = std::any_of(options.begin(), options.end(), splits);
   const std::int64_t bytes = (layer.weight.isValid() ? bytesOf(graph, layer.weight) : 0) +
                              (layer.down.isValid() ? bytesOf(graph, layer.down) : 0);
   if (!why.empty()) {
@@ -235,11 +235,11 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
   }
   const bool isWhole =
       layer.weight.isValid() &&
-      (!hasSplitForm || (!why.empty() && std::none_of(options.begin(), options.end(), [&](const StrategyOption& o) {
+      (!hasSplitStrategy || (!why.empty() && std::none_of(options.begin(), options.end(), [&](const LayerStrategy& o) {
         return splits(o) && o.input.isSplit();
       })));
   if (!isWhole || !counted.insert(layer.weight.raw()).second) return;
-  WholeWeights& group = groupFor(found.whole, pattern, node);
+  ReplicatedWeights& group = groupFor(found.whole, pattern, node);
   if (group.count++ == 0) group.why = why.empty() ? "the candidate set has no strategy that splits it" : why;
   group.bytes += bytes;
 }
@@ -248,7 +248,7 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
 void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
   const ValueId value = graph.node(node).results.front();
   const auto& users = graph.value(value).users;
-  WholeWeights& group = groupFor(found.whole, solve::withoutIndices(graph.value(value).name), node);
+  ReplicatedWeights& group = groupFor(found.whole, solve::withoutIndices(graph.value(value).name), node);
   if (group.count++ == 0) {
     group.why = users.empty() ? "nothing reads it"
                               : fmt::format("`{}` reads it, which is not a layer: every rank needs all of it",
@@ -257,7 +257,7 @@ void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
   group.bytes += bytesOf(graph, value);
 }
 
-/// Attention whose heads do not divide, equal modules together. With the full menu ranks may share KV heads.
+/// Attention whose heads do not divide, equal modules together. With the full candidate set ranks may share KV heads.
 std::vector<IndivisibleHeads> indivisibleHeads(const solve::Problem& problem) {
   const Graph& graph = *problem.graph;
   const int ranks = problem.context.worldSize;
@@ -294,7 +294,7 @@ Preflight preflight(const solve::Problem& problem) {
       if (counted.insert(graph.node(n).results.front().raw()).second) addOtherParameter(graph, n, found);
     }
   }
-  for (const WholeWeights& group : found.whole) found.wholeBytes += group.bytes;
+  for (const ReplicatedWeights& group : found.whole) found.replicatedBytes += group.bytes;
   return found;
 }
 

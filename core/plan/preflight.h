@@ -6,7 +6,7 @@
 
 namespace cleave::plan {
 
-/// An operator of the graph that no rule knows: its operands must be whole.
+/// An operator of the graph that no rule knows: its operands must be replicated.
 struct UnknownOperator {
   std::string op;
   std::size_t count = 0;
@@ -24,8 +24,8 @@ struct IndivisibleLayers {
   std::int64_t bytes = 0;  ///< of their weights, whole
 };
 
-/// Weights that every rank holds whole, and their bytes.
-struct WholeWeights {
+/// Weights that every rank holds in full, and their bytes.
+struct ReplicatedWeights {
   std::string pattern;
   std::size_t count = 0;
   NodeId first;
@@ -33,7 +33,7 @@ struct WholeWeights {
   std::string why;
 };
 
-/// Attention that every rank computes whole, or whose keys and values some ranks hold in copies, because heads do not
+/// Attention that every rank computes in full, or whose keys and values some ranks hold in copies, because heads do not
 /// divide.
 struct IndivisibleHeads {
   std::string pattern;  ///< "model.layers.*.self_attn"
@@ -47,8 +47,8 @@ struct Preflight {
   std::vector<UnknownOperator> unknownOperators;
   std::vector<IndivisibleHeads> heads;
   std::vector<IndivisibleLayers> indivisible;
-  std::vector<WholeWeights> whole;
-  std::int64_t wholeBytes = 0;
+  std::vector<ReplicatedWeights> whole;
+  std::int64_t replicatedBytes = 0;
 };
 
 /// For the problem's own world size. Asks rules and layer options only; no search.

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-/// Forms of the layers: Megatron-LM, arXiv:1909.08053 section 3 (column, row, vocabulary) and arXiv:2205.05198 section
-/// 4.2.2 (sequence parallelism: all-gather before column, reduce-scatter after row).
+/// Strategies of the layers: Megatron-LM, arXiv:1909.08053 section 3 (column, row, vocabulary) and arXiv:2205.05198
+/// section 4.2.2 (sequence parallelism: all-gather before column, reduce-scatter after row).
 ///
 /// A value of the program has the name of the ATen value it holds; what comes before a collective is called "X.partial"
 /// (a sum not yet complete), "X.reduced" (before the bias) or "X.part", and the whole of a split value "X.gathered".
@@ -25,7 +25,7 @@ using graph::ScopeId;
 using graph::TensorType;
 using graph::ValueList;
 using rules::CollectiveKind;
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 class ProgramBuilder {
  public:
@@ -230,11 +230,11 @@ class ProgramBuilder {
     return {};
   }
 
-  ValueId layerInput(const LayerShape& layer, const StrategyOption& option) {
+  ValueId layerInput(const LayerShape& layer, const LayerStrategy& option) {
     return option.before == CollectiveKind::AllGather ? whole(layer.input) : local(layer.input);
   }
 
-  Result<void> addLinear(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+  Result<void> addLinear(NodeId id, const LayerShape& layer, const LayerStrategy& option) {
     const ValueId input = layerInput(layer, option);
     if (!option.after) return copy(id, layer.input, input);
     const Node& node = m_graph.node(id);
@@ -285,7 +285,7 @@ class ProgramBuilder {
     return {};
   }
 
-  Result<void> addEmbedding(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+  Result<void> addEmbedding(NodeId id, const LayerShape& layer, const LayerStrategy& option) {
     if (rules::axisOf(option.strategy) != "vocab") return copy(id);
     const Node& node = m_graph.node(id);
     const ValueId result = node.results[0];
@@ -297,7 +297,7 @@ class ProgramBuilder {
     return addReduction(id, option.after.value_or(CollectiveKind::AllReduce), partial, {});
   }
 
-  Result<void> addExperts(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+  Result<void> addExperts(NodeId id, const LayerShape& layer, const LayerStrategy& option) {
     if (!option.after) return copy(id);
     const Node& node = m_graph.node(id);
     const ValueId result = node.results[0];
@@ -310,7 +310,7 @@ class ProgramBuilder {
     return addReduction(id, *option.after, partial, {});
   }
 
-  Result<void> addCrossEntropy(NodeId id, const LayerShape& layer, const StrategyOption& option) {
+  Result<void> addCrossEntropy(NodeId id, const LayerShape& layer, const LayerStrategy& option) {
     if (rules::axisOf(option.strategy) != "vocab") return copy(id);
     const Node& node = m_graph.node(id);
     const ValueId result = node.results[0];

@@ -39,7 +39,7 @@ Result<void> checkStored(const graph::Value& parameter, const std::string& name,
 std::vector<ShardPiece> piecesOf(const ParameterShards& parameter, const std::string& tensor, const std::string& file,
                                  int ranks, int rank) {
   const Shape& shape = parameter.type.shape;
-  if (parameter.placement.isWholeOn(ranks) || ranks == 1) return {{tensor, file}};
+  if (parameter.placement.isReplicatedOn(ranks) || ranks == 1) return {{tensor, file}};
   std::vector<ShardPiece> pieces;
   for (const rules::Range& range : parameter.placement.ranges(shape, ranks, rank)) {
     if (range.length == 0) continue;  // a rank that holds only padding

@@ -108,7 +108,7 @@ bool hasHeads(const ReplicatedWork& work) {
 double Shares::flopsShare() const { return shareOf(flops, rankFlops, ranks); }
 double Shares::weightShare() const { return shareOf(weightBytes, rankWeightBytes, ranks); }
 
-solve::PlanCost costOfWhole(const solve::Problem& problem) {
+solve::PlanCost costOfReplicated(const solve::Problem& problem) {
   solve::Problem one = problem;
   one.context.worldSize = 1;
   const Graph& graph = *one.graph;
@@ -117,7 +117,7 @@ solve::PlanCost costOfWhole(const solve::Problem& problem) {
   whole.strategies.resize(graph.nodes.size());
   for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
     if (const auto layer = graph::layerShape(graph, node))
-      whole.strategies[node.index()] = rules::layerOptions(graph, node, *layer, one.context).offered.front();
+      whole.strategies[node.index()] = rules::layerStrategies(graph, node, *layer, one.context).offered.front();
   }
   return solve::costOf(one, whole);
 }
@@ -127,7 +127,7 @@ Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, 
   Shares shares;
   shares.ranks = problem.context.worldSize;
   shares.layers = solve::countLayers(graph, &solution, shares.ranks);
-  shares.flops = costOfWhole(problem).sum.flops;
+  shares.flops = costOfReplicated(problem).sum.flops;
   addWeights(problem, solution, shares);
   const solve::Variables variables(problem);
   const auto costs = solve::CostModel(problem, variables).byNode(solution);

@@ -1,6 +1,6 @@
 #pragma once
 /// How much of a model its plan divides among the ranks, by work and by bytes: a layer whose weight is split may feed
-/// an attention that every rank computes whole. Read by everything that says how parallel a plan is.
+/// an attention that every rank computes in full. Read by everything that says how parallel a plan is.
 ///
 ///     Standings standings(problem, solution, engine, optimum);
 ///     const Shares shares = sharesOf(problem, solution, &standings);
@@ -13,7 +13,7 @@
 
 namespace cleave::plan {
 
-/// Operators of one kind of module that every rank computes whole, for one reason.
+/// Operators of one kind of module that every rank computes in full, for one reason.
 struct ReplicatedWork {
   std::string pattern;           ///< "model.layers.*.self_attn"; "": outside of modules
   std::vector<std::string> ops;  ///< the dearest first: "scaled_dot_product_attention", "mul.Tensor"
@@ -33,7 +33,7 @@ struct Shares {
   Wide flops = 0, rankFlops = 0;                      ///< of one step: of the whole model, of one rank
   std::int64_t weightBytes = 0, rankWeightBytes = 0;  ///< of parameters, each once: of the whole model, on one rank
   Femtoseconds computeFs;                             ///< of one rank's step, without collectives
-  Femtoseconds replicatedFs;                          ///< of these: on what every rank computes whole
+  Femtoseconds replicatedFs;                          ///< of these: on what every rank computes in full
   std::vector<ReplicatedWork> replicated;             ///< the dearest first
 
   /// 1: each rank does its even share and no more; 0: each does all. Copies on some ranks count in part.
@@ -42,7 +42,7 @@ struct Shares {
 };
 
 /// What the model costs on one rank, which holds and computes all of it.
-solve::PlanCost costOfWhole(const solve::Problem& problem);
+solve::PlanCost costOfReplicated(const solve::Problem& problem);
 
 /// Without `standings` nothing is known of why.
 Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings);
@@ -55,10 +55,10 @@ double shownPercent(double share);
 std::string toText(const Shares& shares);
 /// "`model.layers.*.self_attn`", "`model.layers.*.self_attn` (1 of 2)": which modules.
 std::string modulesText(const ReplicatedWork& work);
-/// "`model.layers.*.self_attn` is computed whole on every rank (28 × scaled_dot_product_attention …): it cannot be
+/// "`model.layers.*.self_attn` is computed replicated (28 × scaled_dot_product_attention …): it cannot be
 /// split: …; 1.2 ms of each step".
 std::string toText(const ReplicatedWork& work);
-/// Attention that every rank computes whole because it cannot be split, or not under these settings: what a count of
+/// Attention that every rank computes in full because it cannot be split, or not under these settings: what a count of
 /// split layers hides.
 std::vector<const ReplicatedWork*> indivisibleHeads(const Shares& shares);
 

@@ -2,7 +2,7 @@
 
 #include "base/quantities.h"
 #include "graph/attention.h"
-#include "plan/why_whole.h"
+#include "plan/why_replicated.h"
 #include "solve/problem/wording.h"
 
 #include <fmt/ranges.h>
@@ -64,7 +64,7 @@ std::string settingText(const Change& change) {
   switch (change.kind) {
     case ChangeKind::LiftPin: return fmt::format("without the pin {}", change.argument);
     case ChangeKind::RuleOn: return fmt::format("with the rule of {} on", change.argument);
-    case ChangeKind::FullMenu: return "with the full candidate set";
+    case ChangeKind::FullCandidateSet: return "with the full candidate set";
     case ChangeKind::SequenceParallel: return "with sequence parallelism";
     default: return solve::toText(change);
   }
@@ -138,11 +138,12 @@ bool splitsWeight(const Choice& choice, int ranks) {
 
 bool splitsWork(const Choice& choice, int ranks) {
   if (choice.strategy) {
-    const bool isOnSequence = choice.strategy->strategy == rules::Strategy::WholeOnSequence;
+    const bool isOnSequence = choice.strategy->strategy == rules::Strategy::ReplicatedOnSequence;
     return splitsWeight(choice, ranks) || isOnSequence;
   }
   const auto& computed = choice.computedAs.empty() ? choice.results : choice.computedAs;
-  return std::any_of(computed.begin(), computed.end(), [&](const rules::Placement& p) { return !p.isWholeOn(ranks); });
+  return std::any_of(computed.begin(), computed.end(),
+                     [&](const rules::Placement& p) { return !p.isReplicatedOn(ranks); });
 }
 
 std::string_view kindOf(const Standing& standing) {
@@ -191,7 +192,7 @@ class Standings::Search {
         m_optimum(optimum),
         m_variables(problem),
         m_ranks(problem.context.worldSize),
-        m_whyWhole(problem, solution) {}
+        m_whyReplicated(problem, solution) {}
 
   Standing of(NodeId node, Part part) {
     const Choice choice = solve::choiceOf(m_variables, m_problem, m_solution, node);
@@ -261,8 +262,8 @@ class Standings::Search {
     pin.pattern = graph::layerName(*m_problem.graph, layer);
     pin.text = pin.pattern + " split";
     const auto options =
-        rules::layerOptions(*m_problem.graph, layer, *m_variables.layer(layer), m_problem.context).offered;
-    for (const rules::StrategyOption& option : options) {
+        rules::layerStrategies(*m_problem.graph, layer, *m_variables.layer(layer), m_problem.context).offered;
+    for (const rules::LayerStrategy& option : options) {
       const Choice choice{.strategy = option};
       if (splitsWeight(choice, m_ranks)) pin.strategies.push_back(option.strategy);
     }
@@ -326,21 +327,21 @@ class Standings::Search {
                            changes == demands ? std::string() : refusalUntil(changes, node, part)};
     }
     if (!isKnown) return NotKnown{};
-    return Cannot{refusal(node, part), hasSplitForm(node, part)};
+    return Cannot{refusal(node, part), hasSplitStrategy(node, part)};
   }
 
   /// Whether its own sizes admit a split, whatever it reads. Not asked where all values may be redistributed already:
   /// that was tried.
-  bool hasSplitForm(NodeId node, Part part) const {
+  bool hasSplitStrategy(NodeId node, Part part) const {
     const auto& all = m_problem.redistributable;
     if (std::find(all.begin(), all.end(), "*") != all.end()) return false;
     const auto layer = m_variables.layer(node);
     if (!layer) return true;
     rules::StrategyContext context = m_problem.context;
-    context.menu = rules::Menu::Full;
+    context.candidateSet = rules::CandidateSet::Full;
     context.sequenceParallel = rules::SequenceParallel::Auto;
-    const auto options = rules::layerOptions(*m_problem.graph, node, *layer, context).offered;
-    return std::any_of(options.begin(), options.end(), [&](const rules::StrategyOption& option) {
+    const auto options = rules::layerStrategies(*m_problem.graph, node, *layer, context).offered;
+    return std::any_of(options.begin(), options.end(), [&](const rules::LayerStrategy& option) {
       const Choice choice{.strategy = option};
       return part == Part::Weight ? splitsWeight(choice, m_ranks) : splitsWork(choice, m_ranks);
     });
@@ -352,12 +353,12 @@ class Standings::Search {
       return c.kind == ChangeKind::LiftPin || c.kind == ChangeKind::RuleOn;
     });
     if (!isOfDemands) return refusal(node, part);
-    return m_variables.layer(node) ? m_whyWhole.refusal(node) : std::string();
+    return m_variables.layer(node) ? m_whyReplicated.refusal(node) : std::string();
   }
 
   std::vector<Change> demandsOf(NodeId node) const {
     std::vector<Change> changes;
-    for (const std::string& pin : m_whyWhole.demanded(node)) changes.push_back({ChangeKind::LiftPin, pin});
+    for (const std::string& pin : m_whyReplicated.demanded(node)) changes.push_back({ChangeKind::LiftPin, pin});
     return changes;
   }
   std::vector<Change> allDemands() const {
@@ -368,7 +369,8 @@ class Standings::Search {
   }
   std::vector<Change> settings() const {
     std::vector<Change> changes;
-    if (m_problem.context.menu != rules::Menu::Full) changes.push_back({ChangeKind::FullMenu, {}});
+    if (m_problem.context.candidateSet != rules::CandidateSet::Full)
+      changes.push_back({ChangeKind::FullCandidateSet, {}});
     if (m_problem.context.sequenceParallel == rules::SequenceParallel::Off)
       changes.push_back({ChangeKind::SequenceParallel, "auto"});
     return changes;
@@ -377,13 +379,14 @@ class Standings::Search {
   /// What stands in the way here, heads before all else: everything between the projections follows from them.
   std::string refusal(NodeId node, Part part) {
     if (const std::string heads = headsRefusal(node); !heads.empty()) return heads;
-    if (part == Part::Weight || m_variables.layer(node)) return m_whyWhole.refusal(node);
+    if (part == Part::Weight || m_variables.layer(node)) return m_whyReplicated.refusal(node);
     const std::string& onSequence = sequenceRefusal();
     return "what its operators read, and what reads their results, leaves them no strategy that splits them" +
            (onSequence.empty() ? "" : fmt::format(", and sequence parallelism none either, as {}", onSequence));
   }
 
-  /// "the sequence of 128 does not divide by 3 ranks", where that refuses all layers their forms along it; else empty.
+  /// "the sequence of 128 does not divide by 3 ranks", where that refuses all layers their strategies along it; else
+  /// empty.
   const std::string& sequenceRefusal() {
     if (m_sequenceRefusal) return *m_sequenceRefusal;
     m_sequenceRefusal.emplace();
@@ -393,8 +396,8 @@ class Standings::Search {
     for (NodeId node : idRange<NodeId>(m_problem.graph->nodes.size())) {
       const auto& layer = m_variables.layer(node);
       if (!layer) continue;
-      const auto isOnSequence = [](const auto& form) { return form.strategy == rules::Strategy::WholeOnSequence; };
-      const rules::LayerOptions options = rules::layerOptions(*m_problem.graph, node, *layer, context);
+      const auto isOnSequence = [](const auto& form) { return form.strategy == rules::Strategy::ReplicatedOnSequence; };
+      const rules::LayerStrategies options = rules::layerStrategies(*m_problem.graph, node, *layer, context);
       if (std::any_of(options.offered.begin(), options.offered.end(), isOnSequence)) return *m_sequenceRefusal;
       const auto refused = std::find_if(options.refused.begin(), options.refused.end(), isOnSequence);
       if (refused != options.refused.end() && refusal.empty()) refusal = refused->reason;
@@ -436,7 +439,7 @@ class Standings::Search {
   const solve::Optimum* const m_optimum;
   const solve::Variables m_variables;
   const int m_ranks;
-  const WhyWhole m_whyWhole;
+  const WhyReplicated m_whyReplicated;
   std::optional<solve::PlanCost> m_cost;  ///< of the plan
   std::optional<bool> m_weighsLayers;
   std::optional<std::string> m_sequenceRefusal;
@@ -456,7 +459,7 @@ std::string headsText(const graph::Heads& heads, int ranks) {
 
 bool sharesKvHeads(const graph::Heads& heads, const rules::StrategyContext& context) {
   const int ranks = context.worldSize;
-  return heads.query % ranks == 0 && ranks % heads.keyValue == 0 && context.menu == rules::Menu::Full;
+  return heads.query % ranks == 0 && ranks % heads.keyValue == 0 && context.candidateSet == rules::CandidateSet::Full;
 }
 
 Standings::Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,

@@ -1,8 +1,8 @@
 #pragma once
 // clang-format off
-/// Why a part of a plan is whole on every rank: three answers, each of which asks the user for something else.
+/// Why a part of a plan is replicated: three answers, each of which asks the user for something else.
 ///
-///   Cannot       no plan splits it, whatever menu, sequence parallelism and demands are: other ranks or another model
+///   Cannot       no plan splits it, whatever candidate set, sequence parallelism and demands are: other ranks or another model
 ///                would. Where
 ///                operators could take it split if what they read were gathered or cut before
 ///                (Problem::redistributable), it is "without redistribution", which is not tried
@@ -28,7 +28,7 @@
 
 namespace cleave::plan {
 
-/// It is not whole.
+/// It is split.
 struct Split {
   bool operator==(const Split&) const = default;
 };

@@ -18,7 +18,7 @@ constexpr std::array<std::pair<ChangeKind, std::string_view>, 8> kChangeWords{{
     {ChangeKind::LiftPin, "lift_pin"},
     {ChangeKind::RuleOn, "rule_on"},
     {ChangeKind::Redistribute, "redistribute"},
-    {ChangeKind::FullMenu, "full_menu"},
+    {ChangeKind::FullCandidateSet, "full_menu"},
     {ChangeKind::SequenceParallel, "sequence_parallel"},
     {ChangeKind::Ranks, "ranks"},
     {ChangeKind::LiftBudget, "lift_budget"},

@@ -11,7 +11,7 @@ namespace cleave::plan {
 /// Layers in graph order with the flags the reference names them by. (annotate.cpp)
 std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings);
 
-/// What a user should know before running: nothing split, or big layers whole on every rank. (warnings.cpp)
+/// What a user should know before running: nothing split, or big layers replicated. (warnings.cpp)
 std::vector<std::string> warningsFor(const Plan& plan);
 
 /// The rank program. (replace.cpp)

@@ -21,7 +21,7 @@ struct Group {
 };
 
 /// Whole layers with weights, one sentence for equal ones of repeated blocks, in graph order; by choice or not.
-std::vector<std::string> wholeLayers(const Plan& plan, bool byChoice) {
+std::vector<std::string> replicatedLayers(const Plan& plan, bool byChoice) {
   std::vector<Group> groups;
   std::map<std::pair<std::string, std::size_t>, std::size_t> groupOf;
   for (const LayerPlan& layer : plan.layers) {
@@ -97,7 +97,7 @@ std::string overBudget(const Plan& plan) {
 
 }  // namespace
 
-std::vector<std::string> wholeByChoice(const Plan& plan) { return wholeLayers(plan, true); }
+std::vector<std::string> replicatedByChoice(const Plan& plan) { return replicatedLayers(plan, true); }
 
 std::vector<std::string> warningsFor(const Plan& plan) {
   std::vector<std::string> warnings;
@@ -106,7 +106,7 @@ std::vector<std::string> warningsFor(const Plan& plan) {
   for (const ReplicatedWork* work : indivisibleHeads(plan.shares)) warnings.push_back(replicatedWork(plan, *work));
   const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), isSplit);
   if (splitsNothing) warnings.push_back(nothingSplit(plan));
-  for (std::string& sentence : wholeLayers(plan, false)) warnings.push_back(std::move(sentence));
+  for (std::string& sentence : replicatedLayers(plan, false)) warnings.push_back(std::move(sentence));
   return warnings;
 }
 

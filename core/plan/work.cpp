@@ -8,48 +8,48 @@ namespace {
 
 using rules::Strategy;
 
-FormTally& operator+=(FormTally& sum, const FormTally& other) {
+LayerTally& operator+=(LayerTally& sum, const LayerTally& other) {
   sum.layers += other.layers;
   sum.weightBytes += other.weightBytes;
   sum.flops += other.flops;
   return sum;
 }
 
-LayerForm formOfSplit(Strategy strategy) {
+LayerSplit layerSplitOf(Strategy strategy) {
   switch (strategy) {
     case Strategy::Column:
-    case Strategy::GatherColumn: return LayerForm::Column;
-    case Strategy::ColumnGather: return LayerForm::ColumnGather;
+    case Strategy::GatherColumn: return LayerSplit::Column;
+    case Strategy::ColumnGather: return LayerSplit::ColumnGather;
     case Strategy::Row:
-    case Strategy::RowScatter: return LayerForm::Row;
+    case Strategy::RowScatter: return LayerSplit::Row;
     case Strategy::Vocab:
-    case Strategy::VocabScatter: return LayerForm::Vocab;
+    case Strategy::VocabScatter: return LayerSplit::Vocab;
     case Strategy::ByExpert:
-    case Strategy::InExpert: return LayerForm::Expert;
-    case Strategy::WholeOnSequence: return LayerForm::Sequence;
-    case Strategy::Whole:
-    case Strategy::GatherWhole: break;
+    case Strategy::InExpert: return LayerSplit::Expert;
+    case Strategy::ReplicatedOnSequence: return LayerSplit::Sequence;
+    case Strategy::Replicated:
+    case Strategy::GatherReplicated: break;
   }
-  return LayerForm::Replicated;
+  return LayerSplit::Replicated;
 }
 
 }  // namespace
 
-std::string_view toText(LayerForm form) {
-  static constexpr std::array<std::string_view, kLayerForms> kNames{"column", "column+gather", "row",        "vocab",
-                                                                    "expert", "sequence",      "replicated", "open"};
-  return kNames[static_cast<std::size_t>(form)];
+std::string_view toText(LayerSplit split) {
+  static constexpr std::array<std::string_view, kLayerSplits> kNames{"column", "column+gather", "row",        "vocab",
+                                                                     "expert", "sequence",      "replicated", "open"};
+  return kNames[static_cast<std::size_t>(split)];
 }
 
-LayerForm layerForm(std::optional<Strategy> strategy, const Placement& weight, int ranks) {
-  if (!strategy) return LayerForm::Open;
+LayerSplit layerSplit(std::optional<Strategy> strategy, const Placement& weight, int ranks) {
+  if (!strategy) return LayerSplit::Open;
   // Nothing is split on one rank, and copies on all ranks are no split.
-  const bool isCopy = ranks == 1 || (weight.isSplit() && weight.isWholeOn(ranks));
-  return isCopy ? LayerForm::Replicated : formOfSplit(*strategy);
+  const bool isCopy = ranks == 1 || (weight.isSplit() && weight.isReplicatedOn(ranks));
+  return isCopy ? LayerSplit::Replicated : layerSplitOf(*strategy);
 }
 
 std::vector<NodeWork> workOf(const Graph& graph) {
-  const std::vector<double> flops = solve::wholeFlops(graph);
+  const std::vector<double> flops = solve::replicatedFlops(graph);
   std::vector<bool> isTaken(graph.values.size(), false);
   std::vector<bool> mayBeLayer;
   for (const std::string& op : graph.ops) mayBeLayer.push_back(graph::mayBeLayer(op));
@@ -73,23 +73,23 @@ std::vector<NodeWork> workOf(const Graph& graph) {
   return work;
 }
 
-FormTally WorkTally::total() const {
-  FormTally sum;
-  for (const FormTally& form : forms) sum += form;
+LayerTally WorkTally::total() const {
+  LayerTally sum;
+  for (const LayerTally& split : splits) sum += split;
   return sum;
 }
 
-void WorkTally::add(const NodeWork& work, LayerForm form, int times) {
+void WorkTally::add(const NodeWork& work, LayerSplit split, int times) {
   flops += times * work.flops;
   if (!work.isCounted) return;
-  FormTally& of = forms[static_cast<std::size_t>(form)];
+  LayerTally& of = splits[static_cast<std::size_t>(split)];
   of.layers += static_cast<std::uint32_t>(times);
   of.weightBytes += times * work.weightBytes;
   of.flops += times * work.flops;
 }
 
 WorkTally& WorkTally::operator+=(const WorkTally& other) {
-  for (std::size_t i = 0; i < kLayerForms; ++i) forms[i] += other.forms[i];
+  for (std::size_t i = 0; i < kLayerSplits; ++i) splits[i] += other.splits[i];
   flops += other.flops;
   return *this;
 }

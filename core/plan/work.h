@@ -1,15 +1,15 @@
 #pragma once
-/// Layers by the form they took: the one count behind the canvas, the modules tree and the legend. How much of the work
-/// and of the weights a whole plan divides is told by plan/shares.h.
+/// Layers by the strategy they took: the one count behind the canvas, the modules tree and the legend. How much of the
+/// work and of the weights a whole plan divides is told by plan/shares.h.
 ///
-/// Layers with a parameter are counted, by form, and weighed by the bytes of their weights and by the forward FLOPs of
-/// the whole layer (solve/cost/flops.h). A weight that several layers share counts at the first. A layer of which every
-/// rank holds everything (as many copies as ranks) is replicated, whatever its strategy is called.
+/// Layers with a parameter are counted, by strategy, and weighed by the bytes of their weights and by the forward FLOPs
+/// of the whole layer (solve/cost/flops.h). A weight that several layers share counts at the first. A layer of which
+/// every rank holds everything (as many copies as ranks) is replicated, whatever its strategy is called.
 ///
 ///     const std::vector<NodeWork> work = workOf(graph);
 ///     WorkTally tally;
-///     for (NodeId n : nodes) tally.add(work[n.index()], layerForm(strategyOf(n), weightOf(n), ranks));
-///     tally.of(LayerForm::Row).layers;
+///     for (NodeId n : nodes) tally.add(work[n.index()], layerSplit(strategyOf(n), weightOf(n), ranks));
+///     tally.of(LayerSplit::Row).layers;
 #include "plan/plan.h"
 
 #include <array>
@@ -17,7 +17,7 @@
 namespace cleave::plan {
 
 /// What a reader calls a layer's strategy.
-enum class LayerForm : std::uint8_t {
+enum class LayerSplit : std::uint8_t {
   Column,
   ColumnGather,  ///< computed in parts, whole again at once: what follows is not split by it
   Row,
@@ -27,40 +27,40 @@ enum class LayerForm : std::uint8_t {
   Replicated,
   Open,  ///< not decided (yet)
 };
-inline constexpr std::size_t kLayerForms = 8;
-std::string_view toText(LayerForm form);  ///< "column", "column+gather", "row", "vocab", "expert", "sequence",
-                                          ///< "replicated", "open"
-/// Nullopt: open. `weight`: how its weight lies; R for a layer without one.
-LayerForm layerForm(std::optional<rules::Strategy> strategy, const Placement& weight, int ranks);
+inline constexpr std::size_t kLayerSplits = 8;
+std::string_view toText(LayerSplit split);  ///< "column", "column+gather", "row", "vocab", "expert", "sequence",
+                                            ///< "replicated", "open"
+/// Nullopt: open. `weight`: how its weight is placed; R for a layer without one.
+LayerSplit layerSplit(std::optional<rules::Strategy> strategy, const Placement& weight, int ranks);
 /// True when a rank computes less than the whole layer.
-constexpr bool isSplit(LayerForm form) { return form < LayerForm::Replicated; }
-/// True when no rank holds all of the layer's weight: what solve::countLayers counts. A layer on the sequence is whole
-/// there.
-constexpr bool splitsWeight(LayerForm form) { return form < LayerForm::Sequence; }
+constexpr bool isSplit(LayerSplit split) { return split < LayerSplit::Replicated; }
+/// True when no rank holds all of the layer's weight: what solve::countLayers counts. A layer on the sequence is
+/// replicated there.
+constexpr bool splitsWeight(LayerSplit split) { return split < LayerSplit::Sequence; }
 
 /// What a node brings to the counts, whatever is split.
 struct NodeWork {
   double flops = 0;
   std::int64_t weightBytes = 0;  ///< of the parameters that this layer is the first to use
-  bool isLayer = false;          ///< has a form (graph/layers.h)
+  bool isLayer = false;          ///< has a strategy (graph/layers.h)
   bool isCounted = false;        ///< a layer with a parameter
 };
 std::vector<NodeWork> workOf(const Graph& graph);  ///< by NodeId
 
-struct FormTally {
+struct LayerTally {
   std::uint32_t layers = 0;
   std::int64_t weightBytes = 0;
   double flops = 0;  ///< of these layers
-  bool operator==(const FormTally&) const = default;
+  bool operator==(const LayerTally&) const = default;
 };
 
 /// Sums of NodeWork. What was added can be taken out again, exactly as long as FLOPs stay below 2^53.
 struct WorkTally {
-  std::array<FormTally, kLayerForms> forms{};
+  std::array<LayerTally, kLayerSplits> splits{};
   double flops = 0;  ///< of all operators: attention's products too
-  const FormTally& of(LayerForm form) const { return forms[static_cast<std::size_t>(form)]; }
-  FormTally total() const;
-  void add(const NodeWork& work, LayerForm form, int times = 1);  ///< -1: takes it out again
+  const LayerTally& of(LayerSplit split) const { return splits[static_cast<std::size_t>(split)]; }
+  LayerTally total() const;
+  void add(const NodeWork& work, LayerSplit split, int times = 1);  ///< -1: takes it out again
   WorkTally& operator+=(const WorkTally& other);
   bool operator==(const WorkTally&) const = default;
 };

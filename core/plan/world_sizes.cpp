@@ -90,7 +90,7 @@ bool isReasonFor(WorldSizeVerdict verdict, const Standing& standing) {
   }
 }
 
-/// "52 heads do not divide by 8 ranks"; empty: they do, or the menu lets ranks share KV heads.
+/// "52 heads do not divide by 8 ranks"; empty: they do, or the candidate set lets ranks share KV heads.
 std::string indivisibleHeads(const solve::Problem& problem, const std::vector<NodeId>& parts) {
   for (NodeId part : parts) {
     const auto heads = graph::headsOf(*problem.graph, part);
@@ -126,7 +126,7 @@ std::string firstReason(const Graph& graph, const Tried& tried, const std::vecto
 /// What one rank alone takes, where no plan on several is faster and one has room for the model.
 std::optional<Femtoseconds> asFastAlone(const solve::Problem& problem, const solve::SolveResult& result) {
   if (!result.optimum) return std::nullopt;
-  const solve::PlanCost alone = costOfWhole(problem);
+  const solve::PlanCost alone = costOfReplicated(problem);
   const bool isAsFast =
       alone.femtoseconds() <= result.optimum->fastest().femtoseconds() && alone.bytes() <= problem.cost.budgetBytes();
   return isAsFast ? std::optional(alone.femtoseconds()) : std::nullopt;
@@ -155,21 +155,22 @@ void judge(const solve::Problem& problem, const solve::SolveResult& result, cons
   size.why = firstReason(*problem.graph, tried, parts);
 }
 
-/// Without a plan: what is whole on every rank in all of them, where that is why they need so much.
-std::string wholeText(const Preflight& before, std::int64_t overBytes) {
-  if (before.wholeBytes < overBytes / kWorthTelling) return {};
-  const auto largest = std::max_element(before.whole.begin(), before.whole.end(),
-                                        [](const WholeWeights& a, const WholeWeights& b) { return a.bytes < b.bytes; });
+/// Without a plan: what is replicated in all of them, where that is why they need so much.
+std::string replicatedText(const Preflight& before, std::int64_t overBytes) {
+  if (before.replicatedBytes < overBytes / kWorthTelling) return {};
+  const auto largest =
+      std::max_element(before.whole.begin(), before.whole.end(),
+                       [](const ReplicatedWeights& a, const ReplicatedWeights& b) { return a.bytes < b.bytes; });
   if (largest == before.whole.end() || largest->bytes == 0) return {};
   const std::string most = before.whole.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
-  return fmt::format("{} of weights are replicated on every rank{} `{}` ({}); ", bytesText(before.wholeBytes),
+  return fmt::format("{} of weights are replicated on every rank{} `{}` ({}); ", bytesText(before.replicatedBytes),
                      most.empty() ? ":" : most, largest->pattern, largest->why);
 }
 
 /// Sizes that do not divide are the reason only where they make ranks hold much whole.
 void explainFailure(const solve::Problem& problem, WorldSize& size) {
   const bool isOverBudget = size.verdict == WorldSizeVerdict::OverBudget;
-  const std::string whole = isOverBudget ? wholeText(preflight(problem), size.overBytes) : std::string();
+  const std::string whole = isOverBudget ? replicatedText(preflight(problem), size.overBytes) : std::string();
   if (whole.empty()) size.heads.clear();
   size.why = whole + size.why;
 }

@@ -14,7 +14,7 @@ enum class WorldSizeVerdict : std::uint8_t {
   DoesNotPay,   ///< nothing is split, or only what the slack admits, because no plan is faster than one rank, which has
                 ///< room for the model
   NotAskedFor,  ///< nothing is split, because a setting leaves it out
-  NoSolution,   ///< pins, or a menu without `whole`, leave no plan
+  NoSolution,   ///< pins, or a candidate set without `replicated`, leave no plan
   OverBudget,   ///< no plan fits the memory of a rank, or the engine found one without looking at it that does not
 };
 /// "works", "partly", "nothing splits", "does not pay", "not asked for", "no solution", "over the budget".
@@ -26,7 +26,7 @@ struct WorldSize {
   bool hasPlan = false;  ///< true as well of one that is over the budget
   solve::LayerCount layers;
   double flopsShare = 0, weightShare = 0;  ///< Shares::flopsShare and weightShare
-  Femtoseconds replicatedFs;               ///< of each rank's step: on what every rank computes whole
+  Femtoseconds replicatedFs;               ///< of each rank's step: on what every rank computes in full
   std::int64_t rankBytes = 0;  ///< PlanCost::bytes; OverBudget without a plan: of the leanest that was found
   std::int64_t overBytes = 0;  ///< OverBudget: of rankBytes, beyond the budget
   bool isProved = true;  ///< OverBudget without a plan: false where the search for one that fits ended at its limit

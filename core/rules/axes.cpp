@@ -141,7 +141,7 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
   const Placement& first = m_call.at(lead.operand);
   const Placement& second = m_call.at(other);
   const Cut cut = cutOf(other);
-  const bool isSplit = !cut.axes.empty() && !second.isWholeOn(m_call.worldSize());
+  const bool isSplit = !cut.axes.empty() && !second.isReplicatedOn(m_call.worldSize());
   const std::string intro = fmt::format("`{}` needs its inputs split the same way: {} is {}", m_call.shortName(),
                                         nameOf(lead.operand), first.text());
   if (isSplit) {
@@ -151,7 +151,7 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
     }
     return Conflict{fmt::format("{}, {} is {}.", intro, nameOf(other), second.text()), {lead.operand, other}, {}};
   }
-  if (first.isWholeOn(m_call.worldSize())) return std::nullopt;
+  if (first.isReplicatedOn(m_call.worldSize())) return std::nullopt;
   for (const int axis : lead.axes) {
     const int dim = dimOnAxis(other, axis);
     if (dim < 0) continue;
@@ -168,13 +168,13 @@ std::optional<Placement> Axes::carry(const Cut& lead, int result) const {
   const Placement& p = m_call.at(lead.operand);
   const auto first = std::find(dims.begin(), dims.end(), lead.axes.front());
   if (first == dims.end()) {
-    const bool isFree = m_isIndependent[static_cast<std::size_t>(result)] || p.isWholeOn(m_call.worldSize());
+    const bool isFree = m_isIndependent[static_cast<std::size_t>(result)] || p.isReplicatedOn(m_call.worldSize());
     return isFree ? std::optional(Placement()) : std::nullopt;
   }
   const auto start = static_cast<std::size_t>(first - dims.begin());
   const bool isAdjacent = !lead.isBroken && start + lead.axes.size() <= dims.size() &&
                           std::equal(lead.axes.begin(), lead.axes.end(), first);
-  if (!isAdjacent) return p.isWholeOn(m_call.worldSize()) ? std::optional(Placement()) : std::nullopt;
+  if (!isAdjacent) return p.isReplicatedOn(m_call.worldSize()) ? std::optional(Placement()) : std::nullopt;
   return p.shifted(static_cast<int>(start) - p.firstDim());
 }
 
@@ -201,15 +201,15 @@ Verdict Axes::follow() const {
   std::vector<Conflict> conflicts;
   for (int i = 0; i < m_call.operandCount(); ++i) {
     Cut cut = cutOf(i);
-    const bool isWhole = m_call.at(i).isWholeOn(m_call.worldSize());
+    const bool isWhole = m_call.at(i).isReplicatedOn(m_call.worldSize());
     auto conflict = cut.axes.empty() ? refusePadding(cut) : isWhole ? std::nullopt : refuse(cut);
     if (conflict) conflicts.push_back(*std::move(conflict));
     if (cut.axes.empty()) continue;
-    const bool isBetter = lead.operand < 0 || (m_call.at(lead.operand).isWholeOn(m_call.worldSize()) && !isWhole);
+    const bool isBetter = lead.operand < 0 || (m_call.at(lead.operand).isReplicatedOn(m_call.worldSize()) && !isWhole);
     if (isBetter) lead = std::move(cut);
   }
   if (!conflicts.empty()) return merged(std::move(conflicts));
-  if (lead.operand < 0) return claimOf(allWhole(m_call), "the split dimension does not matter here");
+  if (lead.operand < 0) return claimOf(allReplicated(m_call), "the split dimension does not matter here");
   for (int i = 0; i < m_call.operandCount(); ++i) {
     if (i == lead.operand) continue;
     if (auto conflict = compare(lead, i)) conflicts.push_back(*std::move(conflict));
@@ -227,7 +227,7 @@ Verdict Axes::follow() const {
   }
   std::string reason = results.empty() ? std::string() : keptReason(lead, results.front());
   // Any other operand that is split lies on the same axes, or disagrees with this one.
-  const int decider = m_call.at(lead.operand).isWholeOn(m_call.worldSize()) ? -1 : lead.operand;
+  const int decider = m_call.at(lead.operand).isReplicatedOn(m_call.worldSize()) ? -1 : lead.operand;
   return std::vector<Claim>{{std::move(results), std::move(reason), decider}};
 }
 

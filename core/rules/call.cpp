@@ -183,23 +183,23 @@ Verdict conflictOfAny(std::string reason, const std::vector<int>& operands) {
 std::vector<int> splitOperands(const Call& call) {
   std::vector<int> split;
   for (int i = 0; i < call.operandCount(); ++i) {
-    if (!call.at(i).isWholeOn(call.worldSize())) split.push_back(i);
+    if (!call.at(i).isReplicatedOn(call.worldSize())) split.push_back(i);
   }
   return split;
 }
 
-std::vector<Placement> allWhole(const Call& call) {
+std::vector<Placement> allReplicated(const Call& call) {
   return std::vector<Placement>(static_cast<std::size_t>(call.resultCount()));
 }
 
-Verdict onlyWhole(const Call& call, const std::function<std::string(int)>& reason) {
+Verdict onlyReplicated(const Call& call, const std::function<std::string(int)>& reason) {
   const std::vector<int> split = splitOperands(call);
-  if (split.empty()) return claimOf(allWhole(call), "every rank holds all of the inputs");
+  if (split.empty()) return claimOf(allReplicated(call), "every rank holds all of the inputs");
   return conflictOfAny(reason(split.front()), split);
 }
 
 Verdict declined(const Call& call, const std::string& reason) {
-  Verdict verdict = onlyWhole(call, [&](int) { return reason; });
+  Verdict verdict = onlyReplicated(call, [&](int) { return reason; });
   if (auto* conflict = std::get_if<Conflict>(&verdict)) conflict->isDeclined = true;
   return verdict;
 }

@@ -72,11 +72,11 @@ Verdict conflictOf(std::string reason, std::vector<int> culprits);
 Verdict conflictOfAny(std::string reason, const std::vector<int>& operands);
 /// Operands that some rank does not hold in full.
 std::vector<int> splitOperands(const Call& call);
-/// All results whole: true whatever the operands are, as long as every rank can compute them.
-std::vector<Placement> allWhole(const Call& call);
+/// All results replicated: true whatever the operands are, as long as every rank can compute them.
+std::vector<Placement> allReplicated(const Call& call);
 /// For a call that takes inputs that every rank has in full, and no others: all results replicated, or a conflict that
 /// `reason`, told the first split operand, words.
-Verdict onlyWhole(const Call& call, const std::function<std::string(int)>& reason);
+Verdict onlyReplicated(const Call& call, const std::function<std::string(int)>& reason);
 /// The same, where the rule might follow some splits and does not (Conflict::isDeclined).
 Verdict declined(const Call& call, const std::string& reason);
 

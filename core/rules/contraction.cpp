@@ -90,7 +90,7 @@ Verdict outer(Call& call) {
 }
 
 /// equation, tensors: each letter is an axis; one that the result lacks is summed over. Ellipses and repeated letters
-/// in one term are left whole.
+/// in one term are left replicated.
 Verdict einsum(Call& call) {
   std::string equation = call.text(0);
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());

@@ -1,4 +1,4 @@
-/// Tensors made from sizes and numbers: the same on every rank. Those "like" a tensor lie like it.
+/// Tensors made from sizes and numbers: the same on every rank. those "like" a tensor are placed like it.
 #include "rules/axes.h"
 
 #include <algorithm>
@@ -7,20 +7,20 @@ namespace cleave::rules {
 
 namespace {
 
-/// self, sizes: the input gives only its dtype. Where the sizes are the input's own, the result may lie like it.
+/// self, sizes: the input gives only its dtype. Where the sizes are the input's own, the result may be placed like it.
 Verdict newOfSizes(Call& call) {
   std::vector<Claim> claims;
   if (call.shape(0) == call.resultShape(0)) {
     claims.push_back({{call.at(0)}, "made of the same sizes, so it can be placed like the input"});
   }
-  claims.push_back({allWhole(call), "made from numbers alone, the same on every rank"});
+  claims.push_back({allReplicated(call), "made from numbers alone, the same on every rank"});
   return claims;
 }
 
 /// No tensor operand, or one that is a single number: always whole.
 Verdict whole(Call& call) {
   const std::vector<int> split = splitOperands(call);
-  if (split.empty()) return claimOf(allWhole(call), "created replicated");
+  if (split.empty()) return claimOf(allReplicated(call), "created replicated");
   return conflictOfAny("It is created replicated and takes no split input.", split);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /// Calls on which the rules are proved: for each operator of each family, with sizes left open as letters. A check
-/// draws sizes, runs the operator whole and on shards, and compares (see libtorch/verify/verify_rules.h).
+/// draws sizes, runs the operator unsplit and on shards, and compares (see libtorch/verify/verify_rules.h).
 #include <string>
 #include <string_view>
 #include <vector>

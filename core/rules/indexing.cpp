@@ -125,8 +125,8 @@ std::vector<int> bindIndices(Call& call, Axes& axes, const AdvancedIndex& index,
   return out;
 }
 
-Verdict allMustBeWhole(Call& call, const char* why) {
-  return onlyWhole(call, [&](int first) {
+Verdict allMustBeReplicated(Call& call, const char* why) {
+  return onlyReplicated(call, [&](int first) {
     return fmt::format("`{}` {}, so its inputs must be replicated; {} is {}.", call.shortName(), why,
                        inputName(call, first), call.at(first).text());
   });
@@ -136,7 +136,8 @@ Verdict allMustBeWhole(Call& call, const char* why) {
 Verdict index(Call& call) {
   const AdvancedIndex at = readIndices(call);
   if (!call.problem().empty()) return claimOf({}, {});
-  if (at.isByMask) return allMustBeWhole(call, "picks by a mask, which gives each rank another number of elements");
+  if (at.isByMask)
+    return allMustBeReplicated(call, "picks by a mask, which gives each rank another number of elements");
   Axes axes(call);
   const std::vector<int> broadcast = bindIndices(call, axes, at, true);
   for (int b = 0; b < at.broadcastRank; ++b) axes.result(0, at.position + b, broadcast[static_cast<std::size_t>(b)]);
@@ -212,7 +213,7 @@ Verdict oneHot(Call& call) {
 }
 
 Verdict dataDependent(Call& call) {
-  return allMustBeWhole(call, "gives a number of elements that depends on the data");
+  return allMustBeReplicated(call, "gives a number of elements that depends on the data");
 }
 
 constexpr Entry kEntries[] = {

@@ -62,7 +62,7 @@ Verdict groups(Call& call, int weight, int bias) {
 std::optional<Conflict> refuseGroups(const Call& call, std::int64_t count) {
   const Placement& p = call.at(0);
   if (count < 1) call.complain(fmt::format("{} groups", count));
-  if (!p.touches(1) || p.isWholeOn(call.worldSize())) return std::nullopt;
+  if (!p.touches(1) || p.isReplicatedOn(call.worldSize())) return std::nullopt;
   const std::int64_t parts = call.worldSize() / p.replicas();
   if (p.firstDim() == p.lastDim() && count % parts == 0) return std::nullopt;
   return Conflict{

@@ -144,7 +144,7 @@ bool Placement::isPlainSplit() const {
   return isSplit() && m_firstDim == m_lastDim && m_replicas == 1 && m_padding == 0 && m_blocks.empty();
 }
 
-bool Placement::isWholeOn(int worldSize) const {
+bool Placement::isReplicatedOn(int worldSize) const {
   if (isReplicated()) return true;
   if (m_blocks.empty()) return m_replicas == worldSize && m_padding == 0;
   return std::all_of(m_blocks.begin(), m_blocks.end(), [&](const Block& b) { return b.replicas == worldSize; });

@@ -1,10 +1,10 @@
 #pragma once
 // clang-format off
-/// How one tensor lies on the ranks of a tensor-parallel group (DESIGN's table of placements).
+/// How one tensor is placed on the ranks of a tensor-parallel group (DESIGN's table of placements).
 ///
 /// | text                    | meaning                                                                           |
 /// |-------------------------|-----------------------------------------------------------------------------------|
-/// | `R`                     | whole on every rank                                                               |
+/// | `R`                     | replicated                                                               |
 /// | `S(d)`                  | dimension d split evenly, rank r holds part r                                     |
 /// | `S(d,xk)`               | d split into n/k parts, rank r holds part r div k                                 |
 /// | `S(d,b[4,1/x2])` | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal ones (`b3/x2`: with replicas) |
@@ -73,7 +73,7 @@ class Placement {
   /// The blocks of a dimension of `size` elements, sizes filled in; one block for every other split.
   std::vector<Block> blocksOf(std::int64_t size) const;
   /// True when every rank holds everything although the text says "split" (as many replicas as ranks), and for R.
-  bool isWholeOn(int worldSize) const;
+  bool isReplicatedOn(int worldSize) const;
 
   /// Shape that every rank holds; nullopt when the sizes do not divide or a dimension does not exist.
   /// For a joint split the outermost dimension is divided, and the inner ones as far as needed.

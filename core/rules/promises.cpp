@@ -69,7 +69,7 @@ class PromiseCheck {
     return std::nullopt;
   }
 
-  /// Often as another operand lies, where most rules answer with a claim.
+  /// Often as another operand is placed, where most rules answer with a claim.
   Placement drawPlacement(std::size_t operand, const std::vector<Placement>& operands) {
     const auto& choices = m_choices[operand];
     if (m_random() % 2 == 0) {

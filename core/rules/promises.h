@@ -13,8 +13,8 @@
 
 namespace cleave::rules {
 
-/// Placements worth trying for a tensor: whole, every plain split that divides, and, unless `isPlainOnly`, some of each
-/// other form.
+/// Placements worth trying for a tensor: replicated, every plain split that divides, and, unless `isPlainOnly`, some of
+/// each other strategy.
 std::vector<Placement> placementsWorthTrying(const Shape& shape, int worldSize, bool isPlainOnly);
 
 struct BrokenPromise {

@@ -47,7 +47,7 @@ std::int64_t localOffset(const Call& call, int dim, std::int64_t start) {
 }
 
 bool isCutAcross(const Call& call, int dim) {
-  return call.at(0).touches(dim) && !call.at(0).isWholeOn(call.worldSize());
+  return call.at(0).touches(dim) && !call.at(0).isReplicatedOn(call.worldSize());
 }
 
 /// Dimension i of operand and results run along, except `dim`.

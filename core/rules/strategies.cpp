@@ -38,19 +38,19 @@ class Offers {
         m_result(graph.shapeOf(m_node.results.front())),
         m_inputRank(static_cast<int>(graph.shapeOf(layer.input).size())) {}
 
-  LayerOptions linear() {
-    const bool isFull = m_context.menu == Menu::Full;
+  LayerStrategies linear() {
+    const bool isFull = m_context.candidateSet == CandidateSet::Full;
     column(Strategy::Column, Placement());
     if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Split);
     if (isFull) column(Strategy::ColumnGather, Placement());
     if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Whole);
     whole("every rank computes the entire product");
-    if (hasSequenceForms()) {
+    if (hasSequenceStrategies()) {
       const Placement sequence = Placement::split(m_inputRank - 2);
       column(Strategy::GatherColumn, sequence);
       if (isFull) fusedColumns(Strategy::GatherColumn, sequence, Lanes::Split);
       if (isFull) fusedColumns(Strategy::GatherColumn, sequence, Lanes::Whole);
-      onSequence({Strategy::GatherWhole,
+      onSequence({Strategy::GatherReplicated,
                   sequence,
                   {},
                   {},
@@ -59,7 +59,7 @@ class Offers {
                   {},
                   "the sequence is gathered, then every rank computes the entire product"});
       if (isFull) {
-        onSequence({Strategy::WholeOnSequence,
+        onSequence({Strategy::ReplicatedOnSequence,
                     sequence,
                     {},
                     {},
@@ -76,16 +76,16 @@ class Offers {
     return std::move(m_options);
   }
 
-  LayerOptions embedding() {
+  LayerStrategies embedding() {
     const bool isScatterFirst = m_context.sequenceParallel != SequenceParallel::Auto;
     if (isScatterFirst) vocab(Strategy::VocabScatter);
     const bool isSplit = vocab(Strategy::Vocab);
     if (!isScatterFirst) vocab(Strategy::VocabScatter);
-    if (!isSplit || m_context.menu == Menu::Full) whole("every rank holds the entire table");
+    if (!isSplit || m_context.candidateSet == CandidateSet::Full) whole("every rank holds the entire table");
     return std::move(m_options);
   }
 
-  LayerOptions crossEntropy() {
+  LayerStrategies crossEntropy() {
     const std::string refusal = whyNotVocabLoss();
     if (refusal.empty()) {
       const std::int64_t classes = sizeAt(m_graph.shapeOf(m_layer.input), 1);
@@ -106,8 +106,8 @@ class Offers {
     return std::move(m_options);
   }
 
-  LayerOptions experts() {
-    if (m_context.menu == Menu::Full) {
+  LayerStrategies experts() {
+    if (m_context.candidateSet == CandidateSet::Full) {
       byExpert();
       inExpert();
     }
@@ -115,14 +115,14 @@ class Offers {
     return std::move(m_options);
   }
 
-  LayerOptions onOneRank() {
+  LayerStrategies onOneRank() {
     whole("one rank: nothing to split");
     return std::move(m_options);
   }
 
  private:
   /// Fills in what follows from the strategy.
-  void offer(StrategyOption option) {
+  void offer(LayerStrategy option) {
     const bool isLoss = m_layer.kind == graph::LayerKind::CrossEntropy;
     option.before = collectiveBefore(option.strategy);
     option.after = isLoss ? std::nullopt : collectiveAfter(option.strategy);
@@ -131,24 +131,26 @@ class Offers {
   }
   void refuse(Strategy strategy, std::string reason) { m_options.refused.push_back({strategy, std::move(reason)}); }
 
-  void whole(std::string reason) { offer({Strategy::Whole, {}, {}, {}, {}, {}, {}, std::move(reason)}); }
+  void whole(std::string reason) { offer({Strategy::Replicated, {}, {}, {}, {}, {}, {}, std::move(reason)}); }
 
-  /// Sequence forms need a batch, a sequence and a feature dimension.
-  bool hasSequenceForms() const { return m_context.sequenceParallel != SequenceParallel::Off && m_result.size() >= 3; }
+  /// Sequence strategies need a batch, a sequence and a feature dimension.
+  bool hasSequenceStrategies() const {
+    return m_context.sequenceParallel != SequenceParallel::Off && m_result.size() >= 3;
+  }
   int sequenceDim() const { return static_cast<int>(m_result.size()) - 2; }
   bool dividesSequence() const { return sizeAt(m_result, sequenceDim()) % m_context.worldSize == 0; }
   std::string sequenceRefusal() const {
     return fmt::format("the sequence of {} does not divide by {} ranks", sizeAt(m_result, sequenceDim()),
                        m_context.worldSize);
   }
-  void onSequence(StrategyOption option) {
+  void onSequence(LayerStrategy option) {
     dividesSequence() ? offer(std::move(option)) : refuse(option.strategy, sequenceRefusal());
   }
 
-  /// Rows that a vocabulary of `size` lacks to divide. Only the full menu pads, and never where ranks outnumber the
-  /// rows.
+  /// Rows that a vocabulary of `size` lacks to divide. Only the full candidate set pads, and never where ranks
+  /// outnumber the rows.
   std::int64_t vocabularyPadding(std::int64_t size) const {
-    if (m_context.menu != Menu::Full || size < m_context.worldSize) return 0;
+    if (m_context.candidateSet != CandidateSet::Full || size < m_context.worldSize) return 0;
     return (m_context.worldSize - size % m_context.worldSize) % m_context.worldSize;
   }
   static std::string paddingText(std::int64_t padding) {
@@ -189,7 +191,7 @@ class Offers {
   enum class Lanes { Split, Whole };
   void fusedColumns(Strategy strategy, const Placement& input, Lanes wanted) {
     const auto lane = columnsBehind(m_graph, m_node.results.front(), m_context.worldSize);
-    if (!lane || lane->isWholeOn(m_context.worldSize) != (wanted == Lanes::Whole)) return;
+    if (!lane || lane->isReplicatedOn(m_context.worldSize) != (wanted == Lanes::Whole)) return;
     const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
     if (!why.empty())
       return refuse(strategy, fmt::format("{} output features as {}: {}", outFeatures(), lane->text(), why));
@@ -230,17 +232,17 @@ class Offers {
     const std::int64_t in = sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.inAxis);
     const int ranks = m_context.worldSize;
     const bool isScatter = strategy == Strategy::RowScatter;
-    if (isScatter && !hasSequenceForms()) return;
+    if (isScatter && !hasSequenceStrategies()) return;
     if (in % ranks != 0) return refuse(strategy, fmt::format("{} input features do not divide by {} ranks", in, ranks));
-    StrategyOption option{strategy,
-                          Placement::split(m_inputRank - 1),
-                          Placement::split(m_layer.inAxis),
-                          {},
-                          {},
-                          {},
-                          {},
-                          fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in,
-                                      ranks, in / ranks, isScatter ? "reduced onto the sequence" : "added up")};
+    LayerStrategy option{strategy,
+                         Placement::split(m_inputRank - 1),
+                         Placement::split(m_layer.inAxis),
+                         {},
+                         {},
+                         {},
+                         {},
+                         fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in,
+                                     ranks, in / ranks, isScatter ? "reduced onto the sequence" : "added up")};
     option.result = isScatter ? Placement::split(sequenceDim()) : Placement();
     isScatter ? onSequence(std::move(option)) : offer(std::move(option));
   }
@@ -250,21 +252,21 @@ class Offers {
     const std::int64_t rows = sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.outAxis);
     const int ranks = m_context.worldSize;
     const bool isScatter = strategy == Strategy::VocabScatter;
-    if (isScatter && !hasSequenceForms()) return true;
+    if (isScatter && !hasSequenceStrategies()) return true;
     const std::int64_t padding = vocabularyPadding(rows);
     if ((rows + padding) % ranks != 0) {
       refuse(strategy, fmt::format("{} vocabulary rows do not divide by {} ranks", rows, ranks));
       return false;
     }
-    StrategyOption option{strategy,
-                          {},
-                          Placement::split(m_layer.outAxis).withPadding(padding),
-                          {},
-                          {},
-                          {},
-                          {},
-                          fmt::format("{} vocabulary rows{} split over {} ranks, {} each", rows, paddingText(padding),
-                                      ranks, (rows + padding) / ranks)};
+    LayerStrategy option{strategy,
+                         {},
+                         Placement::split(m_layer.outAxis).withPadding(padding),
+                         {},
+                         {},
+                         {},
+                         {},
+                         fmt::format("{} vocabulary rows{} split over {} ranks, {} each", rows, paddingText(padding),
+                                     ranks, (rows + padding) / ranks)};
     if (isScatter) {
       option.result = Placement::split(sequenceDim());
       onSequence(std::move(option));
@@ -336,7 +338,7 @@ class Offers {
   const graph::Node& m_node;
   const Shape& m_result;
   int m_inputRank;
-  LayerOptions m_options;
+  LayerStrategies m_options;
 };
 
 }  // namespace
@@ -345,9 +347,9 @@ std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<s
 
 std::string_view inFiles(Strategy strategy) {
   switch (strategy) {  // these have had other words since the first version of the formats
-    case Strategy::Whole: return "whole";
-    case Strategy::GatherWhole: return "gather+whole";
-    case Strategy::WholeOnSequence: return "whole-on-sequence";
+    case Strategy::Replicated: return "whole";
+    case Strategy::GatherReplicated: return "gather+whole";
+    case Strategy::ReplicatedOnSequence: return "whole-on-sequence";
     default: return toText(strategy);
   }
 }
@@ -360,8 +362,12 @@ std::optional<Strategy> parseStrategy(std::string_view text) {
   return std::nullopt;
 }
 
-std::string_view toText(Menu menu) { return kMenuWords[static_cast<std::size_t>(menu)]; }
-std::optional<Menu> parseMenu(std::string_view text) { return parseWord<Menu>(kMenuWords, text); }
+std::string_view toText(CandidateSet candidateSet) {
+  return kCandidateSetWords[static_cast<std::size_t>(candidateSet)];
+}
+std::optional<CandidateSet> parseCandidateSet(std::string_view text) {
+  return parseWord<CandidateSet>(kCandidateSetWords, text);
+}
 std::string_view toText(SequenceParallel mode) { return kSequenceParallelWords[static_cast<std::size_t>(mode)]; }
 std::optional<SequenceParallel> parseSequenceParallel(std::string_view text) {
   return parseWord<SequenceParallel>(kSequenceParallelWords, text);
@@ -378,9 +384,9 @@ std::string_view axisOf(Strategy strategy) {
     case Strategy::VocabScatter: return "vocab";
     case Strategy::ByExpert:
     case Strategy::InExpert: return "expert";
-    case Strategy::Whole:
-    case Strategy::GatherWhole:
-    case Strategy::WholeOnSequence: return "replicated";
+    case Strategy::Replicated:
+    case Strategy::GatherReplicated:
+    case Strategy::ReplicatedOnSequence: return "replicated";
   }
   return "replicated";
 }
@@ -394,12 +400,12 @@ std::string_view toText(CollectiveKind kind) {
   return "all_reduce";
 }
 
-bool isSplit(const StrategyOption& option, int worldSize) {
-  return option.weight.isSplit() && !option.weight.isWholeOn(worldSize);
+bool isSplit(const LayerStrategy& option, int worldSize) {
+  return option.weight.isSplit() && !option.weight.isReplicatedOn(worldSize);
 }
 
-LayerOptions layerOptions(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,
-                          const StrategyContext& context) {
+LayerStrategies layerStrategies(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,
+                                const StrategyContext& context) {
   Offers offers(graph, node, layer, context);
   if (context.worldSize <= 1) return offers.onOneRank();
   switch (layer.kind) {

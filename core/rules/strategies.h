@@ -1,22 +1,22 @@
 #pragma once
 // clang-format off
-/// Strategies: the parallel forms a layer can take. A strategy fixes the placements of input, weight, bias and result
+/// Strategies: the parallel strategies a layer can take. A strategy fixes the placements of input, weight, bias and result
 /// and the collectives around the layer; it is the only thing in a plan that changes a placement.
 ///
-/// | strategy          | input   | weight (Linear)      | result      | collective                                             |
-/// |-------------------|---------|----------------------|-------------|--------------------------------------------------------|
-/// | whole             | R       | R                    | R           |                                                        |
-/// | column            | R       | split on outAxis     | S(last)     |                                                        |
-/// | column+gather     | R       | split on outAxis     | R           | all-gather after                                       |
-/// | row               | S(last) | split on inAxis      | R           | all-reduce after                                       |
-/// | row+scatter       | S(last) | split on inAxis      | S(sequence) | reduce-scatter after                                   |
-/// | gather+column     | S(seq)  | split on outAxis     | S(last)     | all-gather before                                      |
-/// | gather+whole      | S(seq)  | R                    | R           | all-gather before                                      |
-/// | whole-on-sequence | S(seq)  | R                    | S(seq)      | (weight gradient needs an all-reduce)                  |
-/// | vocab             | R       | split on vocabulary  | R           | all-reduce after (Embedding); loss: all-reduces inside |
-/// | vocab+scatter     | R       | split on vocabulary  | S(sequence) | reduce-scatter after (Embedding)                       |
-/// | by-expert         | R       | split on the experts | R           | all-reduce after (Experts)                             |
-/// | in-expert         | R       | inside each expert   | R           | all-reduce after (Experts); gate and up are blocks     |
+/// | strategy               | input   | weight (Linear)      | result      | collective                                             |
+/// |------------------------|---------|----------------------|-------------|--------------------------------------------------------|
+/// | replicated             | R       | R                    | R           |                                                        |
+/// | column                 | R       | split on outAxis     | S(last)     |                                                        |
+/// | column+gather          | R       | split on outAxis     | R           | all-gather after                                       |
+/// | row                    | S(last) | split on inAxis      | R           | all-reduce after                                       |
+/// | row+scatter            | S(last) | split on inAxis      | S(sequence) | reduce-scatter after                                   |
+/// | gather+column          | S(seq)  | split on outAxis     | S(last)     | all-gather before                                      |
+/// | gather+replicated      | S(seq)  | R                    | R           | all-gather before                                      |
+/// | replicated-on-sequence | S(seq)  | R                    | S(seq)      | (weight gradient needs an all-reduce)                  |
+/// | vocab                  | R       | split on vocabulary  | R           | all-reduce after (Embedding); loss: all-reduces inside |
+/// | vocab+scatter          | R       | split on vocabulary  | S(sequence) | reduce-scatter after (Embedding)                       |
+/// | by-expert              | R       | split on the experts | R           | all-reduce after (Experts)                             |
+/// | in-expert              | R       | inside each expert   | R           | all-reduce after (Experts); gate and up are blocks     |
 ///
 /// Sources: Megatron-LM (arXiv:1909.08053, section 3; sequence parallelism arXiv:2205.05198, section 4.2.2).
 // clang-format on
@@ -32,14 +32,14 @@
 namespace cleave::rules {
 
 enum class Strategy : std::uint8_t {
-  Whole,
+  Replicated,
   Column,
   ColumnGather,
   Row,
   RowScatter,
   GatherColumn,
-  GatherWhole,
-  WholeOnSequence,
+  GatherReplicated,
+  ReplicatedOnSequence,
   Vocab,
   VocabScatter,
   ByExpert,
@@ -55,25 +55,25 @@ std::string_view axisOf(Strategy strategy);
 enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter };
 std::string_view toText(CollectiveKind kind);  ///< "all_reduce", "all_gather", "reduce_scatter"
 
-enum class Menu : std::uint8_t { Optimum, Full };
+enum class CandidateSet : std::uint8_t { Optimum, Full };
 enum class SequenceParallel : std::uint8_t { Off, On, Auto };
 /// How files, flags and scripts write them, in the order of the enums.
-inline constexpr std::array<std::string_view, 2> kMenuWords{"optimum", "full"};
+inline constexpr std::array<std::string_view, 2> kCandidateSetWords{"optimum", "full"};
 inline constexpr std::array<std::string_view, 3> kSequenceParallelWords{"off", "on", "auto"};
-std::string_view toText(Menu menu);
-std::optional<Menu> parseMenu(std::string_view text);
+std::string_view toText(CandidateSet candidateSet);
+std::optional<CandidateSet> parseCandidateSet(std::string_view text);
 std::string_view toText(SequenceParallel mode);
 std::optional<SequenceParallel> parseSequenceParallel(std::string_view text);
 
 struct StrategyContext {
   int worldSize = 1;
-  Menu menu = Menu::Optimum;
+  CandidateSet candidateSet = CandidateSet::Optimum;
   SequenceParallel sequenceParallel = SequenceParallel::Off;
 };
 
-/// One form a layer may take here: sizes divide, and the menu offers it.
-struct StrategyOption {
-  Strategy strategy = Strategy::Whole;
+/// One strategy a layer may take here: sizes divide, and the candidate set has it.
+struct LayerStrategy {
+  Strategy strategy = Strategy::Replicated;
   Placement input, weight, bias, result;
   std::optional<CollectiveKind> before, after;
   std::string reason;             ///< "4096 output features split over 8 ranks, 512 each"
@@ -81,43 +81,44 @@ struct StrategyOption {
 };
 
 /// True when no rank holds the whole weight: parts that every rank has (as many replicas as ranks) do not count.
-bool isSplit(const StrategyOption& option, int worldSize);
+bool isSplit(const LayerStrategy& option, int worldSize);
 
 /// The option that a layer takes, or none: made once and shared by all copies, so that a plan of thousands of equal
-/// layers holds each form once. Used like std::optional<StrategyOption>, but immutable; any thread.
-class TakenOption {
+/// layers holds each strategy once. Used like std::optional<LayerStrategy>, but immutable; any thread.
+class TakenStrategy {
  public:
-  TakenOption() = default;
-  TakenOption(std::nullopt_t) {}
-  TakenOption(StrategyOption option) : m_option(std::make_shared<const StrategyOption>(std::move(option))) {}
-  TakenOption(std::optional<StrategyOption> option) {
-    if (option) m_option = std::make_shared<const StrategyOption>(*std::move(option));
+  TakenStrategy() = default;
+  TakenStrategy(std::nullopt_t) {}
+  TakenStrategy(LayerStrategy option) : m_option(std::make_shared<const LayerStrategy>(std::move(option))) {}
+  TakenStrategy(std::optional<LayerStrategy> option) {
+    if (option) m_option = std::make_shared<const LayerStrategy>(*std::move(option));
   }
-  operator std::optional<StrategyOption>() const { return m_option ? std::optional(*m_option) : std::nullopt; }
+  operator std::optional<LayerStrategy>() const { return m_option ? std::optional(*m_option) : std::nullopt; }
 
   bool has_value() const { return m_option != nullptr; }
   explicit operator bool() const { return has_value(); }
-  const StrategyOption& operator*() const { return *m_option; }
-  const StrategyOption* operator->() const { return m_option.get(); }
+  const LayerStrategy& operator*() const { return *m_option; }
+  const LayerStrategy* operator->() const { return m_option.get(); }
   void reset() { m_option.reset(); }
 
  private:
-  std::shared_ptr<const StrategyOption> m_option;
+  std::shared_ptr<const LayerStrategy> m_option;
 };
 
-/// One form that the menu offers but the sizes forbid, with the numbers.
+/// One strategy that the candidate set has but the sizes forbid, with the numbers.
 struct Refusal {
-  Strategy strategy = Strategy::Whole;
+  Strategy strategy = Strategy::Replicated;
   std::string reason;  ///< "257 vocabulary rows do not divide by 2 ranks"
 };
 
-/// All options of a layer whatever its input's placement, in candidate order (the reference's order for Menu::Optimum);
-/// a search keeps those whose `input` is what the input has. `whole` is offered where nothing else can be.
-struct LayerOptions {
-  std::vector<StrategyOption> offered;
+/// All strategies of a layer whatever its input's placement, in candidate order (the reference's order for
+/// CandidateSet::Optimum); a search keeps those whose `input` is what the input has. `whole` is offered where nothing
+/// else can be.
+struct LayerStrategies {
+  std::vector<LayerStrategy> offered;
   std::vector<Refusal> refused;
 };
-LayerOptions layerOptions(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,
-                          const StrategyContext& context);
+LayerStrategies layerStrategies(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,
+                                const StrategyContext& context);
 
 }  // namespace cleave::rules

@@ -3,7 +3,7 @@
 namespace cleave::rules {
 
 std::optional<CollectiveKind> collectiveBefore(Strategy strategy) {
-  const bool gathers = strategy == Strategy::GatherColumn || strategy == Strategy::GatherWhole;
+  const bool gathers = strategy == Strategy::GatherColumn || strategy == Strategy::GatherReplicated;
   return gathers ? std::optional(CollectiveKind::AllGather) : std::nullopt;
 }
 
@@ -16,11 +16,11 @@ std::optional<CollectiveKind> collectiveAfter(Strategy strategy) {
     case Strategy::InExpert: return CollectiveKind::AllReduce;
     case Strategy::RowScatter:
     case Strategy::VocabScatter: return CollectiveKind::ReduceScatter;
-    case Strategy::Whole:
+    case Strategy::Replicated:
     case Strategy::Column:
     case Strategy::GatherColumn:
-    case Strategy::GatherWhole:
-    case Strategy::WholeOnSequence: break;
+    case Strategy::GatherReplicated:
+    case Strategy::ReplicatedOnSequence: break;
   }
   return std::nullopt;
 }

@@ -155,7 +155,7 @@ Verdict reshapeTo(Call& call) {
   Finder finder{to, call.worldSize(), {}};
   finder.search(cut);
   if (cut.blocks.size() > 1) finder.search(innermost(cut));
-  if (p.isWholeOn(call.worldSize())) finder.add(Placement());
+  if (p.isReplicatedOn(call.worldSize())) finder.add(Placement());
   if (finder.found.empty()) return conflictOf(whyNot(call, cut, to), {0});
   std::vector<Claim> claims;
   for (Placement& placement : finder.found) {

@@ -2,7 +2,7 @@
 
 #include "base/quantities.h"
 #include "solve/cost/cost_model.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace cleave::solve {
 namespace {
 
 using graph::LayerShape;
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 constexpr std::size_t kMostViolations = 32;
 
@@ -175,8 +175,8 @@ class Checker {
     if (!chosen) return report("The layer `{}` has no strategy.", label);
     const bool isOff = isRuleOff(m_graph.node(n));
     const auto options =
-        isOff ? std::vector<StrategyOption>(1) : rules::layerOptions(m_graph, n, layer, m_problem.context).offered;
-    const bool isOffered = std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) {
+        isOff ? std::vector<LayerStrategy>(1) : rules::layerStrategies(m_graph, n, layer, m_problem.context).offered;
+    const bool isOffered = std::any_of(options.begin(), options.end(), [&](const LayerStrategy& o) {
       return o.strategy == chosen->strategy && o.input == chosen->input && o.weight == chosen->weight &&
              o.bias == chosen->bias && o.down == chosen->down && o.result == chosen->result &&
              o.before == chosen->before && o.after == chosen->after;
@@ -197,7 +197,7 @@ class Checker {
     }
   }
 
-  void expect(const std::string& label, const StrategyOption& chosen, ValueId v, const Placement& wanted,
+  void expect(const std::string& label, const LayerStrategy& chosen, ValueId v, const Placement& wanted,
               std::string_view role) {
     if (!v.isValid() || m_solution.of(v) == wanted) return;
     report("The layer `{}` is {}, so its {} `{}` must be {}, but it is {}.", label, rules::toText(chosen.strategy),
@@ -216,11 +216,13 @@ class Checker {
     const PinTargets targets = targetsOf(pin, m_graph);
     for (NodeId n : targets.layers) {
       const auto& chosen = m_solution.strategies[n.index()];
-      const bool has = chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
-                                           formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
+      const bool has =
+          chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
+                              effectiveStrategy(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
       if (has == pin.forbids) {
         report("The layer `{}` is {}, against the pin `{}`.", graph::layerName(m_graph, n),
-               chosen ? rules::toText(formOf(*chosen, m_problem.context.worldSize)) : "without a strategy", pin.text);
+               chosen ? rules::toText(effectiveStrategy(*chosen, m_problem.context.worldSize)) : "without a strategy",
+               pin.text);
       }
     }
     for (ValueId v : targets.values) {

@@ -4,7 +4,7 @@
 /// `reference` is Optimum's search: topological order, chronological backtracking, the first solution wins; explicit
 /// stack. `learning` goes the same way and answers the same, but remembers which placements have failed and goes back
 /// to a step that can change them. `optimal` answers the cheapest plan of the cost model (optimal/optimum.h).
-/// Candidates come in the menu's order; pins and forbids remove candidates (and say so in the conflict).
+/// Candidates come in the candidate set's order; pins and forbids remove candidates (and say so in the conflict).
 /// Runs on the caller's thread; stops at `progress`'s token within a millisecond, or when the sink answers false.
 #include "base/progress.h"
 #include "solve/optimal/optimum.h"

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kMostBytes = 512ull << 20;
 
 bool areEqual(const rules::StrategyContext& a, const rules::StrategyContext& b) {
-  return a.worldSize == b.worldSize && a.menu == b.menu && a.sequenceParallel == b.sequenceParallel;
+  return a.worldSize == b.worldSize && a.candidateSet == b.candidateSet && a.sequenceParallel == b.sequenceParallel;
 }
 
 CostSettings withoutBudget(CostSettings settings) {

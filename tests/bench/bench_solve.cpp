@@ -92,7 +92,7 @@ BENCH_CASE("solve/126-layers") {
 BENCH_CASE("solve/126-layers-optimal") {
   for (const bool isTraining : {false, true}) {
     Problem problem = *problemOf(llama405B(), 8);
-    problem.context.menu = rules::Menu::Full;
+    problem.context.candidateSet = rules::CandidateSet::Full;
     problem.context.sequenceParallel = rules::SequenceParallel::Auto;
     problem.cost.isTraining = isTraining;
     problem.cost.memoryBudget = 1ll << 60;
@@ -150,7 +150,7 @@ BENCH_CASE("solve/nodes") {
       std::vector<std::shared_ptr<Problem>> problems;
       for (std::int64_t i = 0; i < mostLayers / layers; ++i) {
         problems.push_back(std::make_shared<Problem>(*problemOf({.layers = layers}, 2)));
-        if (engine == Engine::Optimal) problems.back()->context.menu = rules::Menu::Full;
+        if (engine == Engine::Optimal) problems.back()->context.candidateSet = rules::CandidateSet::Full;
       }
       const std::size_t nodes = problems.front()->graph->nodes.size();
       const std::string name = fmt::format("{}_{}", toText(engine), nodes);

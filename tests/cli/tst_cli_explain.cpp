@@ -326,7 +326,8 @@ class TestCliExplain : public QObject {
     }
   }
 
-  /// The pin that is offered gives the form that was asked about, and no other of its axis, at the price that was told.
+  /// The pin that is offered gives the strategy that was asked about, and no other of its axis, at the price that was
+  /// told.
   void thePinThatIsOfferedBringsIt_data() {
     QTest::addColumn<QString>("layer");
     QTest::addColumn<QString>("strategy");

@@ -135,7 +135,7 @@ class TestCliPlan : public QObject {
     QCOMPARE(cli({"trace", file, "--at", "999999999"}).exitCode, 2);
   }
 
-  /// One KV head on two ranks: a form of its name, and on every rank the whole weight.
+  /// One KV head on two ranks: a strategy of its name, and on every rank the whole weight.
   void aRecordingCallsCopiesSo() {
     QTemporaryDir folder;
     const QString file = folder.filePath("search.trace");

@@ -63,7 +63,7 @@ class TestCliRun : public QObject {
     }
   }
 
-  /// A budget below the whole model makes `optimal` split, in forms that no menu of the reference has.
+  /// A budget below the whole model makes `optimal` split, in strategies that no candidate set of the reference has.
   void theOptimumUnderABudgetComputesTheSame_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QStringList>("flags");
@@ -147,12 +147,13 @@ class TestCliRun : public QObject {
     QVERIFY2(why.isEmpty() || done.err.contains((gone + why).toUtf8()), done.err.constData());
   }
 
-  /// The forms of the full menu that no ordinary model needs, each against an unsplit run of the same weights.
+  /// The strategies of the full candidate set that no ordinary model needs, each against an unsplit run of the same
+  /// weights.
   void theFullMenuComputesTheSame_data() {
     QTest::addColumn<QString>("base");
     QTest::addColumn<QVariantMap>("changes");  // of config.json
     QTest::addColumn<int>("ranks");
-    QTest::addColumn<QString>("weight");  // one whose placement shows the form
+    QTest::addColumn<QString>("weight");  // one whose placement shows the strategy
     QTest::addColumn<QString>("placement");
     const QString oneHead = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head");
     const QString threeHeads = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/three-heads");
@@ -161,7 +162,7 @@ class TestCliRun : public QObject {
     QTest::newRow("one KV head on 2") << oneHead << QVariantMap() << 2 << key << "S(0,x2)";
     QTest::newRow("2 KV heads on 4") << oneHead << QVariantMap{{"num_key_value_heads", 2}} << 4 << key << "S(0,x2)";
     QTest::newRow("3 heads on 2") << threeHeads << QVariantMap() << 2 << key
-                                  << "S(0)";  // in columns that are gathered: the heads stay whole
+                                  << "S(0)";  // in columns that are gathered: the heads stay replicated
     for (int ranks : {2, 3, 4}) {
       QTest::addRow("vocabulary of 257 on %d", ranks) << oneHead << QVariantMap{{"vocab_size", 257}} << ranks << head
                                                       << (ranks == 2   ? "S(0,pad 1)"

@@ -194,7 +194,7 @@ class TestPipeline : public QObject {
     QVERIFY(conflictReasons(*norm.solved)
                 .contains("`mean` normalises over all 64 features of `model.layers.0.self_attn.q_proj`, which are "
                           "split (S(2)): no rank holds all of them."));
-    QVERIFY(strategyOf(norm, "model.layers.1.self_attn.q_proj") == rules::Strategy::Whole);
+    QVERIFY(strategyOf(norm, "model.layers.1.self_attn.q_proj") == rules::Strategy::Replicated);
     QVERIFY(strategyOf(norm, "model.layers.1.mlp.up_proj") == rules::Strategy::Column);
 
     const auto lastPosition = solvedSample("sequence-parallel-last-position");

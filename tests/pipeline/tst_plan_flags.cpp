@@ -64,7 +64,8 @@ SolveOptions randomSolve(Dice& dice, const std::vector<solve::DeviceProfile>& de
   SolveOptions solve;
   solve.ranks = 1 + dice.upTo(63);
   solve.engine = dice.oneOf<solve::Engine>({solve::Engine::Optimal, solve::Engine::Reference, solve::Engine::Learning});
-  if (dice.coin()) solve.menu = dice.oneOf<rules::Menu>({rules::Menu::Optimum, rules::Menu::Full});
+  if (dice.coin())
+    solve.candidateSet = dice.oneOf<rules::CandidateSet>({rules::CandidateSet::Optimum, rules::CandidateSet::Full});
   solve.sequenceParallel = dice.oneOf<rules::SequenceParallel>(
       {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto});
   for (const std::string& pin : dice.some(
@@ -114,8 +115,9 @@ class TestPlanFlags : public QObject {
                    captured->mask == capture.mask && captured->loss == capture.loss &&
                    captured->logitsToKeep == capture.logitsToKeep && captured->dtype == capture.dtype,
                line.c_str());
-      QVERIFY2(solved->ranks == solve.ranks && solved->engine == solve.engine && solved->menu == solve.menu &&
-                   solved->sequenceParallel == solve.sequenceParallel && solved->seed == solve.seed,
+      QVERIFY2(solved->ranks == solve.ranks && solved->engine == solve.engine &&
+                   solved->candidateSet == solve.candidateSet && solved->sequenceParallel == solve.sequenceParallel &&
+                   solved->seed == solve.seed,
                line.c_str());
       QVERIFY2(textsOf(solved->pins) == textsOf(solve.pins) && solved->rulesOff == solve.rulesOff &&
                    solved->redistributable == solve.redistributable,

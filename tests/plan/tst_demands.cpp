@@ -22,12 +22,12 @@ class TestDemands : public QObject {
     QFETCH(bool, onSequence);
     const auto sequence = onSequence ? rules::SequenceParallel::Auto : rules::SequenceParallel::Off;
     const Plan plan =
-        planned(solvedFor(kDecoder, context(2, sequence, rules::Menu::Full), {{}, {rule.toStdString()}, {}}));
+        planned(solvedFor(kDecoder, context(2, sequence, rules::CandidateSet::Full), {{}, {rule.toStdString()}, {}}));
     int without = 0;
     for (const LayerPlan& layer : plan.layers) {
       if (!solve::matches(rule.toStdString(), plan.graph->opName(plan.graph->node(layer.node)))) continue;
       ++without;
-      QCOMPARE(layer.strategy, rules::Strategy::Whole);
+      QCOMPARE(layer.strategy, rules::Strategy::Replicated);
     }
     QVERIFY(without > 0);
     QCOMPARE(lostInAFile(plan), std::string());

@@ -15,20 +15,21 @@ using namespace cleave::plan::testing;
 
 namespace {
 
-solve::Problem llamaProblem(int ranks, const std::vector<std::string>& pins, rules::Menu menu,
+solve::Problem llamaProblem(int ranks, const std::vector<std::string>& pins, rules::CandidateSet candidateSet,
                             rules::SequenceParallel sequence, test::LlamaSizes sizes, const solve::CostSettings& cost) {
   solve::Problem problem;
   problem.graph = test::llamaGraph(sizes);
-  problem.context = {ranks, menu, sequence};
+  problem.context = {ranks, candidateSet, sequence};
   problem.cost = cost;
   for (const std::string& text : pins) problem.pins.push_back(*solve::Pin::parse(text));
   return problem;
 }
 
-Plan llamaPlan(int ranks, const std::vector<std::string>& pins = {}, rules::Menu menu = rules::Menu::Optimum,
+Plan llamaPlan(int ranks, const std::vector<std::string>& pins = {},
+               rules::CandidateSet candidateSet = rules::CandidateSet::Optimum,
                rules::SequenceParallel sequence = rules::SequenceParallel::Off, test::LlamaSizes sizes = {},
                const solve::CostSettings& cost = {}) {
-  solve::Problem problem = llamaProblem(ranks, pins, menu, sequence, sizes, cost);
+  solve::Problem problem = llamaProblem(ranks, pins, candidateSet, sequence, sizes, cost);
   const auto sink = solve::makeCountingSink();
   auto result = solve::solve(problem, solve::Engine::Reference, *sink);
   if (!result || !result->solution) qFatal("no solution");
@@ -84,7 +85,8 @@ class TestDiff : public QObject {
   }
 
   void otherMenu() {
-    const PlanDiff changed = compared(llamaPlan(2), llamaPlan(2, {}, rules::Menu::Full, rules::SequenceParallel::On));
+    const PlanDiff changed =
+        compared(llamaPlan(2), llamaPlan(2, {}, rules::CandidateSet::Full, rules::SequenceParallel::On));
     QVERIFY(!changed.layers.empty());
     QVERIFY(!changed.values.empty());
     QVERIFY(toJson(changed).find("\"schema\":\"cleave.diff/1\"") != std::string::npos);
@@ -93,7 +95,8 @@ class TestDiff : public QObject {
   void refusesPlansOfDifferentGraphs() {
     test::LlamaSizes longer;
     longer.sequence = 32;
-    const auto other = diff(llamaPlan(2), llamaPlan(2, {}, rules::Menu::Optimum, rules::SequenceParallel::Off, longer));
+    const auto other =
+        diff(llamaPlan(2), llamaPlan(2, {}, rules::CandidateSet::Optimum, rules::SequenceParallel::Off, longer));
     QVERIFY(!other.has_value());
     QCOMPARE(other.error().code, ErrorCode::BadUsage);
     QVERIFY2(other.error().message.find("input_ids is i64[1,16] in the first and i64[1,32] in the second") !=
@@ -104,24 +107,24 @@ class TestDiff : public QObject {
   /// The cost model and the rank program count the same bytes.
   void predictedTrafficIsWhatTheProgramSends_data() {
     QTest::addColumn<int>("ranks");
-    QTest::addColumn<int>("menu");
+    QTest::addColumn<int>("candidateSet");
     QTest::addColumn<int>("sequence");
     for (const int ranks : {1, 2, 4, 8}) {
-      for (const auto menu : {rules::Menu::Optimum, rules::Menu::Full}) {
+      for (const auto candidateSet : {rules::CandidateSet::Optimum, rules::CandidateSet::Full}) {
         for (const auto sequence :
              {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto}) {
-          QTest::addRow("%d ranks, menu %d, sequence %d", ranks, int(menu), int(sequence))
-              << ranks << int(menu) << int(sequence);
+          QTest::addRow("%d ranks, menu %d, sequence %d", ranks, int(candidateSet), int(sequence))
+              << ranks << int(candidateSet) << int(sequence);
         }
       }
     }
   }
   void predictedTrafficIsWhatTheProgramSends() {
     QFETCH(int, ranks);
-    QFETCH(int, menu);
+    QFETCH(int, candidateSet);
     QFETCH(int, sequence);
-    const Plan plan =
-        llamaPlan(ranks, {}, static_cast<rules::Menu>(menu), static_cast<rules::SequenceParallel>(sequence));
+    const Plan plan = llamaPlan(ranks, {}, static_cast<rules::CandidateSet>(candidateSet),
+                                static_cast<rules::SequenceParallel>(sequence));
     QCOMPARE(plan.cost.sum.trafficBytes, collectiveBytes(plan));
     QCOMPARE(plan.cost.sum.parameters, plan.memory.parameters);
     QCOMPARE(plan.cost.fixedBytes, plan.memory.inputs + plan.memory.constants);
@@ -131,12 +134,12 @@ class TestDiff : public QObject {
   void transientPeakIsTheProgramsPeak_data() { predictedTrafficIsWhatTheProgramSends_data(); }
   void transientPeakIsTheProgramsPeak() {
     QFETCH(int, ranks);
-    QFETCH(int, menu);
+    QFETCH(int, candidateSet);
     QFETCH(int, sequence);
     solve::CostSettings cost;
     cost.holdsKvCache = false;
-    const Plan plan =
-        llamaPlan(ranks, {}, static_cast<rules::Menu>(menu), static_cast<rules::SequenceParallel>(sequence), {}, cost);
+    const Plan plan = llamaPlan(ranks, {}, static_cast<rules::CandidateSet>(candidateSet),
+                                static_cast<rules::SequenceParallel>(sequence), {}, cost);
     QCOMPARE(plan.cost.transientPeak, plan.memory.peakActivations);
   }
 
@@ -181,7 +184,7 @@ class TestDiff : public QObject {
     solve::CostSettings cost;
     cost.isTraining = isTraining;
     const Plan plan =
-        llamaPlan(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
+        llamaPlan(ranks, {}, rules::CandidateSet::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
     std::int64_t stored = 0;
     for (const ParameterShards& parameter : plan.parameters)
       stored += graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
@@ -208,7 +211,7 @@ class TestDiff : public QObject {
     QCOMPARE(solve::memoryText(plan.cost).rfind(bytesText(bytes) + ": ", 0), std::size_t{0});
     // What the heat shows of each node adds up to all but inputs, constants and the peak.
     const solve::Problem problem =
-        llamaProblem(ranks, {}, rules::Menu::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
+        llamaProblem(ranks, {}, rules::CandidateSet::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
     const solve::Variables variables(problem);
     std::int64_t heat = 0;
     for (const solve::StepCost& step : solve::CostModel(problem, variables).byNode(*plan.solution))

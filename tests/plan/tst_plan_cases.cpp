@@ -18,10 +18,10 @@ using test::Case;
 namespace {
 
 PlanRequest requestOf(const Case& asked) {
-  const auto menu = rules::parseMenu(asked.setting("menu", "optimum"));
+  const auto candidateSet = rules::parseCandidateSet(asked.setting("menu", "optimum"));
   const auto sequence = rules::parseSequenceParallel(asked.setting("sequence-parallel", "off"));
-  if (!menu || !sequence) qFatal("%s: no such menu or sequence parallelism", asked.title.c_str());
-  const auto where = context(asked.number("ranks", 2), *sequence, *menu);
+  if (!candidateSet || !sequence) qFatal("%s: no such menu or sequence parallelism", asked.title.c_str());
+  const auto where = context(asked.number("ranks", 2), *sequence, *candidateSet);
   std::string graph = asked.question;
   if (const std::string model = asked.setting("model", ""); model == "decoder")
     graph = kDecoder;

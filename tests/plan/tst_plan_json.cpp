@@ -18,8 +18,8 @@ class TestPlanJson : public QObject {
     QTest::newRow("two ranks, sequence parallel") << 2 << true;
   }
   void aPaddedVocabularyRoundTrips() {
-    const PlanRequest request = requestFor(decoderWithVocabulary(13),
-                                           context(2, rules::SequenceParallel::Off, rules::Menu::Full), kDecoderSplit);
+    const PlanRequest request = requestFor(
+        decoderWithVocabulary(13), context(2, rules::SequenceParallel::Off, rules::CandidateSet::Full), kDecoderSplit);
     const Plan plan = planned(request);
     const auto again = planFromJson(toJson(plan));
     QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());

@@ -75,7 +75,7 @@ class TestPredict : public QObject {
     QCOMPARE(plan.memory.peakActivations, std::int64_t{256});
     QCOMPARE(plan.program->value(plan.program->node(plan.memory.peakNode).results[0]).name, std::string("relu_0"));
     QCOMPARE(plan.memory.parameters, std::int64_t{(64 + 8 + 64 + 8) * 4});
-    QCOMPARE(plan.memory.wholeParameters, std::int64_t{8 * 4});
+    QCOMPARE(plan.memory.replicatedParameters, std::int64_t{8 * 4});
     QCOMPARE(plan.memory.inputs, std::int64_t{128});
   }
 

@@ -12,10 +12,11 @@ using namespace cleave::plan;
 
 namespace {
 
-solve::Problem problemOf(std::shared_ptr<const Graph> graph, int ranks, rules::Menu menu = rules::Menu::Full) {
+solve::Problem problemOf(std::shared_ptr<const Graph> graph, int ranks,
+                         rules::CandidateSet candidateSet = rules::CandidateSet::Full) {
   solve::Problem problem;
   problem.graph = std::move(graph);
-  problem.context = {.worldSize = ranks, .menu = menu};
+  problem.context = {.worldSize = ranks, .candidateSet = candidateSet};
   return problem;
 }
 
@@ -25,9 +26,9 @@ std::vector<int> upTo(int most) {
   return ranks;
 }
 
-const WholeWeights* find(const std::vector<WholeWeights>& groups, std::string_view pattern) {
+const ReplicatedWeights* find(const std::vector<ReplicatedWeights>& groups, std::string_view pattern) {
   const auto at =
-      std::find_if(groups.begin(), groups.end(), [&](const WholeWeights& g) { return g.pattern == pattern; });
+      std::find_if(groups.begin(), groups.end(), [&](const ReplicatedWeights& g) { return g.pattern == pattern; });
   return at == groups.end() ? nullptr : &*at;
 }
 
@@ -58,7 +59,7 @@ class TestPreflight : public QObject {
 
   void findsSizesThatDoNotDivide() {
     const auto found =
-        preflight(problemOf(test::llamaGraph({.layers = 3, .intermediate = 113}), 2, rules::Menu::Optimum));
+        preflight(problemOf(test::llamaGraph({.layers = 3, .intermediate = 113}), 2, rules::CandidateSet::Optimum));
     QCOMPARE(found.indivisible.size(), std::size_t{2});
     QCOMPARE(found.indivisible[0].pattern, std::string("model.layers.*.mlp.gate_proj"));
     QCOMPARE(found.indivisible[0].count, std::size_t{3});
@@ -67,36 +68,36 @@ class TestPreflight : public QObject {
   }
 
   void findsHeadsThatDoNotDivide() {
-    const auto found = preflight(
-        problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2, rules::Menu::Optimum));
+    const auto found = preflight(problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2,
+                                           rules::CandidateSet::Optimum));
     QCOMPARE(found.indivisible.size(), std::size_t{3});
     QCOMPARE(found.indivisible[0].pattern, std::string("model.layers.*.self_attn.q_proj"));
     QVERIFY2(
         found.indivisible[0].reason.ends_with("3 heads do not split over 2 ranks, the cut would fall inside a head"),
         found.indivisible[0].reason.c_str());
-    // The full menu gathers the columns again, so that these layers split.
+    // The full candidate set gathers the columns again, so that these layers split.
     QVERIFY(preflight(problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2))
                 .indivisible.empty());
   }
 
   void addsUpWhatStaysWhole() {
     const auto found = preflight(problemOf(test::llamaGraph({.layers = 3}), 2));
-    const WholeWeights* norms = find(found.whole, "model.layers.*.input_layernorm.weight");
+    const ReplicatedWeights* norms = find(found.whole, "model.layers.*.input_layernorm.weight");
     QVERIFY(norms);
     QCOMPARE(norms->count, std::size_t{3});
     QCOMPARE(norms->bytes, std::int64_t{3 * 64 * 4});
-    QCOMPARE(found.wholeBytes, std::int64_t{(3 * 2 + 1) * 64 * 4});
-    for (const WholeWeights& group : found.whole) QVERIFY(!group.why.empty());
+    QCOMPARE(found.replicatedBytes, std::int64_t{(3 * 2 + 1) * 64 * 4});
+    for (const ReplicatedWeights& group : found.whole) QVERIFY(!group.why.empty());
   }
 
   void hasNothingToSayOnOneRank() {
     const auto found = preflight(problemOf(test::llamaGraph(), 1));
-    QVERIFY(found.whole.empty() && found.indivisible.empty() && found.wholeBytes == 0);
+    QVERIFY(found.whole.empty() && found.indivisible.empty() && found.replicatedBytes == 0);
   }
 
   void judgesEveryWorldSize() {
     const auto problem = problemOf(test::llamaGraph({.hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112}), 2,
-                                   rules::Menu::Optimum);
+                                   rules::CandidateSet::Optimum);
     const auto sizes = worldSizes(problem, solve::Engine::Learning, upTo(16));
     QCOMPARE(sizes.size(), std::size_t{16});
     for (const WorldSize& size : sizes) {
@@ -112,7 +113,7 @@ class TestPreflight : public QObject {
   }
 
   void saysWhyThereIsNoSolution() {
-    auto problem = problemOf(test::llamaGraph(), 2, rules::Menu::Optimum);
+    auto problem = problemOf(test::llamaGraph(), 2, rules::CandidateSet::Optimum);
     problem.pins.push_back(*solve::Pin::parse("lm_head=column"));
     const auto sizes = worldSizes(problem, solve::Engine::Learning, std::vector<int>{2, 3});
     QVERIFY(sizes[0].verdict == WorldSizeVerdict::Works);

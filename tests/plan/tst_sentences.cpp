@@ -16,7 +16,7 @@ namespace {
 solve::Problem problemOf(const test::LlamaSizes& sizes, int ranks) {
   solve::Problem problem;
   problem.graph = test::llamaGraph(sizes);
-  problem.context = {.worldSize = ranks, .menu = rules::Menu::Full};
+  problem.context = {.worldSize = ranks, .candidateSet = rules::CandidateSet::Full};
   problem.cost.profile.linkLatencySeconds = 1e-9;
   problem.cost.profile.floatFlopsPerSecond = 1e10;
   return problem;
@@ -141,7 +141,7 @@ class TestSentences : public QObject {
       if (was && is) QVERIFY2(!isListed, a.layers[i].name.c_str());
     }
     for (const ValueChange& value : difference->values) {
-      QVERIFY2(!(value.before.isWholeOn(ranks) && value.after.isWholeOn(otherRanks)), value.name.c_str());
+      QVERIFY2(!(value.before.isReplicatedOn(ranks) && value.after.isReplicatedOn(otherRanks)), value.name.c_str());
     }
   }
 

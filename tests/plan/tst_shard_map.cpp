@@ -64,8 +64,8 @@ class TestShardMap : public QObject {
   }
 
   void theLastRanksReadLessOfAPaddedVocabulary() {
-    PlanRequest request = requestFor(decoderWithVocabulary(13),
-                                     context(2, rules::SequenceParallel::Off, rules::Menu::Full), kDecoderSplit);
+    PlanRequest request = requestFor(
+        decoderWithVocabulary(13), context(2, rules::SequenceParallel::Off, rules::CandidateSet::Full), kDecoderSplit);
     request.checkpoint = decoderCheckpoint();
     request.checkpoint["embed.weight"].type.shape = {13, 8};
     const Plan plan = planned(request);

@@ -25,7 +25,7 @@ class TestShares : public QObject {
     PlanRequest request;
     solve::Problem problem;
     problem.graph = test::llamaGraph(sizes);
-    problem.context = context(2, rules::SequenceParallel::Off, rules::Menu::Full);
+    problem.context = context(2, rules::SequenceParallel::Off, rules::CandidateSet::Full);
     problem.cost.memoryBudget = std::int64_t{1} << 60;
     request.model.batch = batch;
     request.model.sequence = sequence;

@@ -39,7 +39,7 @@ double flopsByHand(const Graph& graph, const solve::Solution& solution, NodeId i
     const auto layer = graph::layerShape(graph, id);
     const double weight = double(elements(graph, solution, layer->weight, ranks));
     const auto& option = *solution.strategies[id.index()];
-    const bool isSequenceKept = option.strategy == rules::Strategy::WholeOnSequence;
+    const bool isSequenceKept = option.strategy == rules::Strategy::ReplicatedOnSequence;
     const double rows = double(graph::elementCount(graph.shapeOf(layer->input)) / graph.shapeOf(layer->input).back()) /
                         (isSequenceKept ? ranks : 1);
     return 2 * rows * weight;
@@ -70,7 +70,7 @@ double flopsByHand(const Graph& graph) {
   whole.placements.resize(graph.values.size());
   whole.strategies.resize(graph.nodes.size());
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
-    if (graph::layerShape(graph, n)) whole.strategies[n.index()] = rules::StrategyOption{};
+    if (graph::layerShape(graph, n)) whole.strategies[n.index()] = rules::LayerStrategy{};
   }
   return flopsByHand(graph, whole, 1);
 }
@@ -88,13 +88,14 @@ solve::Pin pinTo(const Graph& graph, NodeId node, std::vector<rules::Strategy> s
 std::vector<rules::Strategy> splitForms(const solve::Problem& problem, NodeId node) {
   std::vector<rules::Strategy> forms;
   for (const auto& option :
-       rules::layerOptions(*problem.graph, node, *graph::layerShape(*problem.graph, node), problem.context).offered) {
+       rules::layerStrategies(*problem.graph, node, *graph::layerShape(*problem.graph, node), problem.context)
+           .offered) {
     if (splitsWeight({.strategy = option}, problem.context.worldSize)) forms.push_back(option.strategy);
   }
   return forms;
 }
 
-/// The fastest plan within the budget in which the layer takes a split form; nullopt: none splits it.
+/// The fastest plan within the budget in which the layer takes a split strategy; nullopt: none splits it.
 std::optional<solve::SolveResult> fastestSplitWithin(solve::Problem problem, NodeId node) {
   problem.cost.slackPercent = 0;
   std::optional<solve::SolveResult> best;
@@ -115,8 +116,8 @@ std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId no
   return fastestSplitWithin(std::move(problem), node);
 }
 
-/// Of the plans in which the layer takes a split form and that take no longer than `slowest`: those that hold least for
-/// the whole step, one of each form that comes to as little; empty: there is none.
+/// Of the plans in which the layer takes a split strategy and that take no longer than `slowest`: those that hold least
+/// for the whole step, one of each strategy that comes to as little; empty: there is none.
 std::vector<solve::PlanCost> leanestSplits(const solve::Problem& problem, NodeId node, Femtoseconds slowest) {
   std::vector<solve::PlanCost> leanest;
   for (rules::Strategy form : splitForms(problem, node)) {
@@ -190,7 +191,7 @@ std::string refutedUnderBudget(const Case& c, const Plan& plan, NodeId node, con
 solve::Problem withAll(solve::Problem problem) {
   problem.pins.clear();
   problem.rulesOff.clear();
-  problem.context.menu = rules::Menu::Full;
+  problem.context.candidateSet = rules::CandidateSet::Full;
   problem.context.sequenceParallel = rules::SequenceParallel::Auto;
   return problem;
 }
@@ -282,7 +283,7 @@ class TestVerdictClaims : public QObject {
     Case c;
     c.problem.graph = test::llamaGraph(
         {.layers = 5, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 128, .vocab = 256, .sequence = 64});
-    c.problem.context = {4, rules::Menu::Full, rules::SequenceParallel::Off};
+    c.problem.context = {4, rules::CandidateSet::Full, rules::SequenceParallel::Off};
     c.problem.cost.profile.linkLatencySeconds = 1e-5;
     c.problem.cost.slackPercent = 0;
     const auto front = solved(c.problem, Engine::Optimal)->optimum->front();
@@ -293,14 +294,15 @@ class TestVerdictClaims : public QObject {
       c.problem.cost.memoryBudget = point.bytes;
       const Plan plan = planOf(c, *solved(c.problem, Engine::Optimal));
       std::size_t kept = 0, toldKept = 0;
-      for (const WholeLayers& whole : wholeLayers(plan))
-        toldKept += whole.why == WholeCause::OverBudget ? whole.count : 0;
+      for (const ReplicatedLayers& whole : replicatedLayers(plan))
+        toldKept += whole.why == ReplicatedCause::OverBudget ? whole.count : 0;
       for (const LayerPlan& layer : plan.layers) {
         const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
         kept += costs && costs->isOverBudget && !layer.weight.empty();
       }
       QCOMPARE(toldKept, kept);
-      QCOMPARE(wholeText(wholeLayers(plan)).find("because of the memory budget") != std::string::npos, kept > 0);
+      QCOMPARE(replicatedText(replicatedLayers(plan)).find("because of the memory budget") != std::string::npos,
+               kept > 0);
       for (const LayerPlan& layer : plan.layers) {
         const auto* costs = std::get_if<DoesNotPay>(&layer.standing);
         if (!costs || layer.weight.empty() || seen++ % 4 != 0) continue;
@@ -326,7 +328,7 @@ class TestVerdictClaims : public QObject {
                                         .vocab = 151936,
                                         .sequence = 128,
                                         .isTied = true});
-    c.problem.context = {16, rules::Menu::Optimum, rules::SequenceParallel::Off};
+    c.problem.context = {16, rules::CandidateSet::Optimum, rules::SequenceParallel::Off};
     c.problem.cost.isTraining = true;
     c.problem.cost.optimizer = solve::Optimizer::Sgd;
     c.problem.cost.profile.linkLatencySeconds = 3e-3;
@@ -426,11 +428,11 @@ class TestVerdictClaims : public QObject {
     return std::nullopt;
   }
 
-  /// What is said before any search: weights that stay whole whatever the plan is, and attention that is computed
+  /// What is said before any search: weights that stay replicated whatever the plan is, and attention that is computed
   /// whole.
   static std::string falsePreflight(const Case& c) {
     const Preflight before = preflight(c.problem);
-    for (const WholeWeights& weights : before.whole) {
+    for (const ReplicatedWeights& weights : before.whole) {
       if (!graph::layerShape(*c.problem.graph, weights.first)) continue;
       if (fastestSplit(c.problem, weights.first))
         return fmt::format("{} is said to stay whole ({}), but a pin splits it", weights.pattern, weights.why);

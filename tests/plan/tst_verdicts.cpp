@@ -23,7 +23,7 @@ Case published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, 
   sizes.sequence = 2048;
   Case c;
   c.problem.graph = test::llamaGraph(sizes);
-  c.problem.context = {.worldSize = ranks, .menu = rules::Menu::Full};
+  c.problem.context = {.worldSize = ranks, .candidateSet = rules::CandidateSet::Full};
   c.problem.cost.profile = device();
   c.problem.cost.profile.memoryBytes = kNoLimit / 4;
   return c;
@@ -100,7 +100,7 @@ class TestVerdicts : public QObject {
     test::LlamaSizes sizes{.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 113, .vocab = 256};
     Case c;
     c.problem.graph = test::llamaGraph(sizes);
-    c.problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+    c.problem.context = {.worldSize = 2, .candidateSet = rules::CandidateSet::Full};
     c.problem.cost.profile = device();
     c.problem.pins.push_back(*solve::Pin::parse("lm_head=replicated"));
     const Plan plan = planOf(c, *solved(c.problem, c.engine));
@@ -125,7 +125,7 @@ class TestVerdicts : public QObject {
     Case c;
     c.problem.graph =
         test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112, .vocab = 256});
-    c.problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+    c.problem.context = {.worldSize = 2, .candidateSet = rules::CandidateSet::Full};
     c.problem.cost.profile = device();
     const auto sizes = worldSizes(c.problem, Engine::Optimal, std::vector<int>{2, 4, 8});
     QCOMPARE(sizes.size(), std::size_t{3});
@@ -138,7 +138,7 @@ class TestVerdicts : public QObject {
   void worldSizesNameTheBudget() {
     Case c;
     c.problem.graph = test::llamaGraph({.layers = 1});
-    c.problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+    c.problem.context = {.worldSize = 2, .candidateSet = rules::CandidateSet::Full};
     c.problem.cost.profile = device();
     c.problem.cost.memoryBudget = 1000;
     const auto sizes = worldSizes(c.problem, Engine::Optimal, std::vector<int>{2});
@@ -154,7 +154,7 @@ class TestVerdicts : public QObject {
     Case c;
     c.problem.graph =
         test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 1, .intermediate = 112, .vocab = 256});
-    c.problem.context = {.worldSize = 8, .menu = rules::Menu::Full};
+    c.problem.context = {.worldSize = 8, .candidateSet = rules::CandidateSet::Full};
     c.problem.cost.profile = device();
     c.engine = Engine::Learning;
     c.problem.pins.push_back(*solve::Pin::parse("*.o_proj=row"));
@@ -163,7 +163,7 @@ class TestVerdicts : public QObject {
     for (const ParameterShards& parameter : plan.parameters) {
       if (parameter.localShape == parameter.type.shape) whole += sizeInBytes(parameter.type);
     }
-    QCOMPARE(plan.memory.wholeParameters, whole);
+    QCOMPARE(plan.memory.replicatedParameters, whole);
     QVERIFY(!std::holds_alternative<Split>(layerNamed(plan, "model.layers.0.self_attn.k_proj").standing));
   }
 };

@@ -29,7 +29,7 @@ Case randomBlocks(Dice& dice) {
   Case c;
   c.problem.graph = test::llamaGraph(sizes);
   c.problem.context.worldSize = static_cast<int>(dice.from({2, 3, 4}));
-  c.problem.context.menu = dice.oneIn(3) ? rules::Menu::Optimum : rules::Menu::Full;
+  c.problem.context.candidateSet = dice.oneIn(3) ? rules::CandidateSet::Optimum : rules::CandidateSet::Full;
   c.problem.cost.profile = device();
   if (dice.oneIn(2)) c.problem.cost.profile.linkLatencySeconds = 1e-9;
   const char* pins[] = {"model.layers.0.self_attn.*_proj=replicated", "model.layers.0.mlp.*_proj=replicated",
@@ -42,7 +42,7 @@ Case randomBlocks(Dice& dice) {
   return c;
 }
 
-/// Layers whose weight every rank holds whole, by the names of their blocks without numbers.
+/// Layers whose weight every rank holds in full, by the names of their blocks without numbers.
 struct Whole {
   std::size_t count = 0;
   std::int64_t bytes = 0;
@@ -58,7 +58,7 @@ std::map<std::string, Whole> wholeLayersOf(const Plan& plan) {
   return whole;
 }
 
-/// Attention that every rank computes whole, by module without numbers, and how much attention there is.
+/// Attention that every rank computes in full, by module without numbers, and how much attention there is.
 struct Attention {
   std::size_t whole = 0, all = 0;
 };
@@ -83,12 +83,12 @@ class Recount {
         m_whole(wholeLayersOf(plan)),
         m_attention(attentionOf(plan)) {}
 
-  /// Empty: all numbers are right, and nothing that is whole goes without a word.
+  /// Empty: all numbers are right, and nothing that is replicated goes without a word.
   std::string wrong() {
     for (const std::string& sentence : m_plan.warnings) {
       if (!holds(sentence)) return sentence;
     }
-    for (const std::string& sentence : wholeByChoice(m_plan)) {
+    for (const std::string& sentence : replicatedByChoice(m_plan)) {
       if (!holds(sentence)) return sentence;
     }
     for (const auto& [pattern, layers] : m_whole) {

@@ -1,4 +1,4 @@
-/// How much of a model is split: layers by form, bytes of their weights, FLOPs.
+/// How much of a model is split: layers by strategy, bytes of their weights, FLOPs.
 #include "plan/work.h"
 
 #include "graph/layers.h"
@@ -16,10 +16,11 @@ using namespace cleave::plan;
 
 namespace {
 
-solve::Problem problemOf(std::shared_ptr<const Graph> graph, int ranks, rules::Menu menu = rules::Menu::Optimum) {
+solve::Problem problemOf(std::shared_ptr<const Graph> graph, int ranks,
+                         rules::CandidateSet candidateSet = rules::CandidateSet::Optimum) {
   solve::Problem problem;
   problem.graph = std::move(graph);
-  problem.context = {ranks, menu, rules::SequenceParallel::Off};
+  problem.context = {ranks, candidateSet, rules::SequenceParallel::Off};
   return problem;
 }
 
@@ -31,10 +32,10 @@ WorkTally tallyOf(const solve::Problem& problem) {
   std::size_t splitLayers = 0;
   for (const NodeId node : idRange<NodeId>(work.size())) {
     const auto& option = result.solution->strategies[node.index()];
-    const LayerForm form =
-        option ? layerForm(option->strategy, option->weight, problem.context.worldSize) : LayerForm::Open;
-    splitLayers += work[node.index()].isCounted && splitsWeight(form);
-    tally.add(work[node.index()], form);
+    const LayerSplit split =
+        option ? layerSplit(option->strategy, option->weight, problem.context.worldSize) : LayerSplit::Open;
+    splitLayers += work[node.index()].isCounted && splitsWeight(split);
+    tally.add(work[node.index()], split);
   }
   // Sentences and pictures count alike.
   const solve::LayerCount told = solve::countLayers(*problem.graph, &*result.solution, problem.context.worldSize);
@@ -59,24 +60,24 @@ class TestWork : public QObject {
   void countsEachLayerOnceUnderItsForm() {
     const test::LlamaSizes sizes{.layers = 3};
     const WorkTally tally = tallyOf(problemOf(test::llamaGraph(sizes), 2));
-    QCOMPARE(tally.of(LayerForm::Column).layers, 3u * 5 + 1);  // q, k, v, gate, up; lm_head
-    QCOMPARE(tally.of(LayerForm::Row).layers, 3u * 2);         // o, down: whole results, split work
-    QCOMPARE(tally.of(LayerForm::Vocab).layers, 1u);           // the embedding; the loss has no parameter
+    QCOMPARE(tally.of(LayerSplit::Column).layers, 3u * 5 + 1);  // q, k, v, gate, up; lm_head
+    QCOMPARE(tally.of(LayerSplit::Row).layers, 3u * 2);         // o, down: whole results, split work
+    QCOMPARE(tally.of(LayerSplit::Vocab).layers, 1u);           // the embedding; the loss has no parameter
     QCOMPARE(tally.total().layers, 3u * 7 + 2);
     const std::int64_t perLayer = 2 * sizes.hidden * sizes.hidden +
                                   2 * sizes.hidden * (sizes.hidden / sizes.heads * sizes.kvHeads) +
                                   3 * sizes.hidden * sizes.intermediate;
     QCOMPARE(tally.total().weightBytes, 4 * (3 * perLayer + 2 * sizes.vocab * sizes.hidden));
-    QCOMPARE(tally.of(LayerForm::Vocab).weightBytes, 4 * sizes.vocab * sizes.hidden);
-    QCOMPARE(tally.of(LayerForm::Vocab).flops, 0.0);
+    QCOMPARE(tally.of(LayerSplit::Vocab).weightBytes, 4 * sizes.vocab * sizes.hidden);
+    QCOMPARE(tally.of(LayerSplit::Vocab).flops, 0.0);
   }
 
   void copiesOnAllRanksAreNoSplit() {
     // One KV head on 2 ranks: k and v take "column" with as many copies as ranks.
     const auto graph = test::llamaGraph({.layers = 1, .heads = 4, .kvHeads = 1});
-    const WorkTally tally = tallyOf(problemOf(graph, 2, rules::Menu::Full));
-    QCOMPARE(tally.of(LayerForm::Replicated).layers, 2u);
-    QCOMPARE(tally.of(LayerForm::Column).layers, 3u + 1);
+    const WorkTally tally = tallyOf(problemOf(graph, 2, rules::CandidateSet::Full));
+    QCOMPARE(tally.of(LayerSplit::Replicated).layers, 2u);
+    QCOMPARE(tally.of(LayerSplit::Column).layers, 3u + 1);
   }
 
   void aTiedWeightCountsOnce() {
@@ -88,7 +89,7 @@ class TestWork : public QObject {
 
   void onOneRankNothingIsSplit() {
     const WorkTally tally = tallyOf(problemOf(test::llamaGraph(), 1));
-    QCOMPARE(tally.of(LayerForm::Replicated).layers, tally.total().layers);
+    QCOMPARE(tally.of(LayerSplit::Replicated).layers, tally.total().layers);
     QVERIFY(tally.flops > 0);
   }
 
@@ -99,7 +100,7 @@ class TestWork : public QObject {
       const auto result = test::record(std::make_shared<const solve::Problem>(problem)).result;
       const solve::Variables variables(problem);
       const auto costs = solve::CostModel(problem, variables).byNode(*result.solution);
-      const auto flops = solve::wholeFlops(*problem.graph);
+      const auto flops = solve::replicatedFlops(*problem.graph);
       for (const NodeId node : idRange<NodeId>(flops.size()))
         QCOMPARE(static_cast<double>(costs[node.index()].computeFs),
                  flops[node.index()] * 1e3);  // 1e15 fs / 1e12 FLOPs
@@ -110,13 +111,13 @@ class TestWork : public QObject {
     for (const auto mode : {rules::SequenceParallel::Off, rules::SequenceParallel::On}) {
       for (const int kvHeads : {1, 2, 4}) {
         solve::Problem problem =
-            problemOf(test::llamaGraph({.layers = 2, .heads = 4, .kvHeads = kvHeads}), 4, rules::Menu::Full);
+            problemOf(test::llamaGraph({.layers = 2, .heads = 4, .kvHeads = kvHeads}), 4, rules::CandidateSet::Full);
         problem.context.sequenceParallel = mode;
         const WorkTally tally = tallyOf(problem);
         QCOMPARE(tally.total().layers, 2u * 7 + 2);
       }
     }
-    QVERIFY(isSplit(LayerForm::Sequence) && !splitsWeight(LayerForm::Sequence));
+    QVERIFY(isSplit(LayerSplit::Sequence) && !splitsWeight(LayerSplit::Sequence));
   }
 
   void whatIsAddedCanBeTakenOut() {
@@ -125,11 +126,11 @@ class TestWork : public QObject {
     const auto addAll = [&](int times) {
       for (std::size_t i = 0; i < work.size(); ++i) {
         const auto strategy = static_cast<rules::Strategy>(i % 12);
-        tally.add(work[i], layerForm(strategy, Placement::split(0), 2), times);
+        tally.add(work[i], layerSplit(strategy, Placement::split(0), 2), times);
       }
     };
     addAll(1);
-    QVERIFY(tally.of(LayerForm::Column).layers > 0 && tally.flops > 0);
+    QVERIFY(tally.of(LayerSplit::Column).layers > 0 && tally.flops > 0);
     addAll(-1);
     QVERIFY(tally == WorkTally());
   }

@@ -16,7 +16,7 @@ constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 solve::Problem problemOf(const test::LlamaSizes& sizes) {
   solve::Problem problem;
   problem.graph = test::llamaGraph(sizes);
-  problem.context = {.worldSize = 2, .menu = rules::Menu::Full};
+  problem.context = {.worldSize = 2, .candidateSet = rules::CandidateSet::Full};
   solve::DeviceProfile& profile = problem.cost.profile;
   profile.name = "round";
   profile.memoryBytes = kNoLimit / 4;
@@ -171,7 +171,7 @@ class TestWorldSizes : public QObject {
   /// Nothing "can" be split only where no setting brings a split.
   void whatAnotherMenuBringsIsNotImpossible() {
     solve::Problem problem = problemOf(tiny(8));
-    problem.context.menu = rules::Menu::Optimum;
+    problem.context.candidateSet = rules::CandidateSet::Optimum;
     const WorldSize size = on(problem, 3, Engine::Reference);
     QCOMPARE(size.layers.split, std::size_t{0});
     QVERIFY2(size.verdict == WorldSizeVerdict::NotAskedFor, toText(size).c_str());
@@ -179,12 +179,12 @@ class TestWorldSizes : public QObject {
     QVERIFY2(size.why.find("with the full candidate set") != std::string::npos, size.why.c_str());
   }
 
-  /// KV heads that ranks share are no reason: the menu decides.
+  /// KV heads that ranks share are no reason: the candidate set decides.
   void sharedKvHeadsDivide() {
     solve::Problem problem = problemOf(published(32, 2, 64, 4096, 32000));
     const WorldSize shared = on(problem, 4);
     QVERIFY2(shared.verdict == WorldSizeVerdict::Works && shared.heads.empty(), toText(shared).c_str());
-    problem.context.menu = rules::Menu::Optimum;
+    problem.context.candidateSet = rules::CandidateSet::Optimum;
     const WorldSize split = on(problem, 4);
     QVERIFY2(split.verdict == WorldSizeVerdict::Partly, toText(split).c_str());
     QCOMPARE(split.heads, std::string("2 KV heads do not divide by 4 ranks"));

@@ -86,7 +86,7 @@ inline Case randomCase(Dice& dice) {
   Case c;
   c.problem.graph = test::llamaGraph(sizes);
   c.problem.context.worldSize = static_cast<int>(dice.from({2, 2, 3, 4, 4, 5, 6, 8}));
-  c.problem.context.menu = dice.oneIn(3) ? rules::Menu::Optimum : rules::Menu::Full;
+  c.problem.context.candidateSet = dice.oneIn(3) ? rules::CandidateSet::Optimum : rules::CandidateSet::Full;
   c.problem.context.sequenceParallel = static_cast<rules::SequenceParallel>(dice.from({0, 0, 0, 1, 2}));
   c.problem.cost.profile = device();
   if (dice.oneIn(2)) c.problem.cost.profile.linkLatencySeconds = 1e-9;
@@ -104,7 +104,7 @@ inline Case randomCase(Dice& dice) {
 
 inline std::string describe(const Case& c) {
   std::string text = fmt::format("{} ranks, menu {}, sequence parallelism {}, {}", c.problem.context.worldSize,
-                                 rules::toText(c.problem.context.menu),
+                                 rules::toText(c.problem.context.candidateSet),
                                  rules::toText(c.problem.context.sequenceParallel), solve::toText(c.engine));
   for (const solve::Pin& pin : c.problem.pins) text += ", " + pin.text;
   return text;

@@ -8,12 +8,12 @@
 
 namespace cleave::test {
 
-using rules::LayerOptions;
-using rules::Menu;
+using rules::CandidateSet;
+using rules::LayerStrategies;
+using rules::LayerStrategy;
 using rules::SequenceParallel;
 using rules::Strategy;
 using rules::StrategyContext;
-using rules::StrategyOption;
 
 /// A graph and the one layer that is looked at: the last node that is one.
 struct Asked {
@@ -36,12 +36,12 @@ inline std::optional<Asked> ask(const std::string& text) {
   return asked;
 }
 
-inline LayerOptions optionsOf(const Asked& asked, const StrategyContext& context) {
-  return rules::layerOptions(asked.graph, asked.node, asked.layer, context);
+inline LayerStrategies layerStrategiesOf(const Asked& asked, const StrategyContext& context) {
+  return rules::layerStrategies(asked.graph, asked.node, asked.layer, context);
 }
 
 /// "row(S(2), S(1), bias R) -> R, all_reduce after"
-inline std::string textOf(const StrategyOption& option, const graph::LayerShape& layer) {
+inline std::string textOf(const LayerStrategy& option, const graph::LayerShape& layer) {
   std::string out = fmt::format("{}({}", toText(option.strategy), option.input.text());
   if (layer.kind != graph::LayerKind::CrossEntropy) out += ", " + option.weight.text();
   if (layer.bias.isValid()) out += ", bias " + option.bias.text();
@@ -52,7 +52,7 @@ inline std::string textOf(const StrategyOption& option, const graph::LayerShape&
   return out;
 }
 
-/// nn.Linear: the weight lies [out, in].
+/// nn.Linear: the weight is stored [out, in].
 inline std::string linear(const std::string& lead, int in, int out, bool hasBias) {
   return fmt::format(
       "x: f32[{0},{1}] = input\n"
@@ -63,7 +63,7 @@ inline std::string linear(const std::string& lead, int in, int out, bool hasBias
       lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None");
 }
 
-/// GPT-2's Conv1D: the weight lies [in, out].
+/// GPT-2's Conv1D: the weight is stored [in, out].
 inline std::string conv1d(const std::string& op, const std::string& lead, int in, int out) {
   const bool hasBias = op == "aten::addmm";
   return fmt::format(
@@ -121,10 +121,11 @@ inline std::string fused(const std::vector<int>& sizes, int headSize, const std:
   return text + "return " + outputs + "\n";
 }
 
-inline StrategyContext on(int ranks, Menu menu = Menu::Optimum, SequenceParallel sequence = SequenceParallel::Off) {
-  return {ranks, menu, sequence};
+inline StrategyContext on(int ranks, CandidateSet candidateSet = CandidateSet::Optimum,
+                          SequenceParallel sequence = SequenceParallel::Off) {
+  return {ranks, candidateSet, sequence};
 }
-inline constexpr auto kOptimum = Menu::Optimum;
-inline constexpr auto kFull = Menu::Full;
+inline constexpr auto kOptimum = CandidateSet::Optimum;
+inline constexpr auto kFull = CandidateSet::Full;
 
 }  // namespace cleave::test

@@ -76,11 +76,11 @@ class TstPlacement : public QObject {
   }
 
   void knowsWhatEveryRankHoldsInFull() {
-    QVERIFY(Placement().isWholeOn(4));
-    QVERIFY(Placement::parse("S(1,x4)")->isWholeOn(4));
-    QVERIFY(!Placement::parse("S(1,x2)")->isWholeOn(4));
-    QVERIFY(Placement::parse("S(1,b2/x4)")->isWholeOn(4));
-    QVERIFY(!Placement::parse("S(1,b[2/x4,4])")->isWholeOn(4));
+    QVERIFY(Placement().isReplicatedOn(4));
+    QVERIFY(Placement::parse("S(1,x4)")->isReplicatedOn(4));
+    QVERIFY(!Placement::parse("S(1,x2)")->isReplicatedOn(4));
+    QVERIFY(Placement::parse("S(1,b2/x4)")->isReplicatedOn(4));
+    QVERIFY(!Placement::parse("S(1,b[2/x4,4])")->isReplicatedOn(4));
   }
 
   void shiftsItsDimensions() {

@@ -1,4 +1,4 @@
-/// Rules and strategies as text in, text out: cases/verdicts, placements, parts, forms, ...
+/// Rules and strategies as text in, text out: cases/verdicts, placements, parts, strategies, ...
 #include "rules/examples.h"
 #include "rules/rule_text.h"
 #include "tests/rules/strategy_graphs.h"
@@ -82,19 +82,20 @@ std::string partOf(const std::string& text) {
 /// The layer of a question and what it is offered. `> ranks 2`, `> menu full`, `> sequence-parallel auto`.
 struct Offer {
   Asked asked;
-  LayerOptions options;
+  LayerStrategies options;
 };
 
 Offer offerTo(const Case& question) {
-  const auto menu = rules::parseMenu(question.setting("menu", "optimum"));
+  const auto candidateSet = rules::parseCandidateSet(question.setting("menu", "optimum"));
   const auto sequence = rules::parseSequenceParallel(question.setting("sequence-parallel", "off"));
   auto asked = ask(question.question);
-  if (!menu || !sequence || !asked) qFatal("%s: no such menu, sequence parallelism or layer", question.title.c_str());
-  LayerOptions options = optionsOf(*asked, on(question.number("ranks", 2), *menu, *sequence));
+  if (!candidateSet || !sequence || !asked)
+    qFatal("%s: no such menu, sequence parallelism or layer", question.title.c_str());
+  LayerStrategies options = layerStrategiesOf(*asked, on(question.number("ranks", 2), *candidateSet, *sequence));
   return {*std::move(asked), std::move(options)};
 }
 
-std::string formsOf(const Case& question) {
+std::string strategiesOf(const Case& question) {
   const Offer offer = offerTo(question);
   std::string text;
   for (const auto& option : offer.options.offered) text += textOf(option, offer.asked.layer) + "\n";
@@ -115,7 +116,7 @@ std::string refusalsOf(const Case& question) {
   return text.empty() ? "none" : text;
 }
 
-/// The column forms that are no plain split.
+/// The column strategies that are no plain split.
 std::string lanesOf(const Case& question) {
   std::string text;
   for (const auto& option : offerTo(question).options.offered) {
@@ -135,7 +136,7 @@ class TestRuleCases : public QObject {
                        {"operators", gapsOf},
                        {"placements", eachLine(placementOf)},
                        {"parts", eachLine(partOf)},
-                       {"forms", formsOf},
+                       {"strategies", strategiesOf},
                        {"reasons", reasonsOf},
                        {"refusals", refusalsOf},
                        {"lanes", lanesOf}}};

@@ -1,4 +1,4 @@
-/// What holds of the forms of any layer. CLEAVE_SEED repeats a random run.
+/// What holds of the strategies of any layer. CLEAVE_SEED repeats a random run.
 #include "tests/rules/strategy_graphs.h"
 #include "tests/support/seeds.h"
 
@@ -11,7 +11,7 @@ using namespace cleave::test;
 
 namespace {
 
-QStringList namesOf(const LayerOptions& options) {
+QStringList namesOf(const LayerStrategies& options) {
   QStringList names;
   for (const auto& option : options.offered) names << QString::fromUtf8(toText(option.strategy).data());
   return names;
@@ -55,10 +55,10 @@ void TestStrategyProperties::everyOfferedFormHasLocalShapes() {
                                   static_cast<SequenceParallel>(random() % 3)};
     const auto asked = ask(text);
     QVERIFY(asked);
-    const auto options = optionsOf(*asked, context);
+    const auto options = layerStrategiesOf(*asked, context);
     QVERIFY2(!options.offered.empty(), text.c_str());
     const graph::ValueId result = asked->graph.node(asked->node).results.front();
-    for (const StrategyOption& option : options.offered) {
+    for (const LayerStrategy& option : options.offered) {
       QVERIFY(!option.reason.empty());
       const auto fits = [&](const rules::Placement& placement, graph::ValueId value) {
         if (!value.isValid()) return placement.isReplicated();
@@ -81,9 +81,9 @@ void TestStrategyProperties::theFullMenuHasAllThatTheOptimumMenuHas() {
     const auto asked = ask(text);
     QVERIFY(asked);
     StrategyContext context{1 + static_cast<int>(random() % 8), kOptimum, static_cast<SequenceParallel>(random() % 3)};
-    const auto few = optionsOf(*asked, context);
-    context.menu = kFull;
-    const QStringList all = namesOf(optionsOf(*asked, context));
+    const auto few = layerStrategiesOf(*asked, context);
+    context.candidateSet = kFull;
+    const QStringList all = namesOf(layerStrategiesOf(*asked, context));
     qsizetype from = 0;  // the same order, with more in between
     for (const QString& name : namesOf(few)) {
       from = all.indexOf(name, from);
@@ -118,8 +118,8 @@ void TestStrategyProperties::aMazeBehindALayerIsWalkedOnce() {
   const auto graph = std::move(builder).finish();
   QVERIFY(graph.has_value());
   const graph::NodeId node = graph->value(logits).producer;
-  for (const StrategyOption& option :
-       layerOptions(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
+  for (const LayerStrategy& option :
+       layerStrategies(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
     QVERIFY(option.weight.padding() == 0);  // no loss and no output takes the 5 columns as classes
   }
 }

@@ -42,7 +42,7 @@ class BruteForce {
 
   bool tryLayer(std::size_t index, const graph::LayerShape& layer) {
     const auto before = m_solution.placements;
-    for (const auto& option : rules::layerOptions(m_graph, NodeId(index), layer, m_problem.context).offered) {
+    for (const auto& option : rules::layerStrategies(m_graph, NodeId(index), layer, m_problem.context).offered) {
       m_solution.strategies[index] = option;
       m_solution.placements[m_graph.node(NodeId(index)).results[0].index()] = option.result;
       if (layer.weight.isValid()) m_solution.placements[layer.weight.index()] = option.weight;
@@ -123,11 +123,12 @@ class TestChecker : public QObject {
     for (std::size_t n = 0; n < good.strategies.size(); ++n) {
       Solution bad = good;
       if (bad.strategies[n]) {
-        rules::StrategyOption other = *bad.strategies[n];
-        other.strategy = other.strategy == rules::Strategy::Whole ? rules::Strategy::Row : rules::Strategy::Whole;
+        rules::LayerStrategy other = *bad.strategies[n];
+        other.strategy =
+            other.strategy == rules::Strategy::Replicated ? rules::Strategy::Row : rules::Strategy::Replicated;
         bad.strategies[n] = other;
       } else {
-        bad.strategies[n] = rules::StrategyOption{};
+        bad.strategies[n] = rules::LayerStrategy{};
       }
       QVERIFY(!check(*problem, bad).empty());
       bad.strategies[n].reset();

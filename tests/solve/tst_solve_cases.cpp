@@ -29,7 +29,7 @@ std::string cardsOf(const std::shared_ptr<const Trace>& trace) {
     for (const std::string& pin : card->pinsToTry) text += fmt::format("  [pin {}]\n", pin);
   }
   cursor.seek(trace->size());
-  for (NodeId n : trace->variables().steps()) {
+  for (NodeId n : trace->variables().deciders()) {
     if (trace->variables().layer(n)) text += fmt::format("decision\n{}", textOf(decisionAt(cursor, n).sentences));
   }
   for (const StuckNode& node : stuck(*trace)) {

@@ -4,7 +4,7 @@
 /// model.
 #include "solve/checker.h"
 #include "solve/cost/cost_model.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 
 #include <algorithm>
 #include <map>
@@ -18,7 +18,7 @@ struct BrutePlan {
   std::int64_t additiveBytes = 0;
   std::int64_t bytes = 0;                    ///< with the transient peak
   std::vector<rules::Placement> placements;  ///< by ValueId
-  std::vector<rules::TakenOption> strategies;
+  std::vector<rules::TakenStrategy> strategies;
   std::map<graph::ValueId, rules::Placement> computedAs;
 };
 
@@ -55,7 +55,7 @@ class BruteForce {
   using Placement = rules::Placement;
   struct Option {
     std::vector<Placement> results;
-    rules::TakenOption strategy;
+    rules::TakenStrategy strategy;
     std::map<graph::ValueId, Placement> computedAs;
     solve::StepCost cost;
     std::vector<std::pair<graph::ValueId, solve::Shares>> asks, pays;
@@ -65,7 +65,7 @@ class BruteForce {
     for (graph::NodeId n : idRange<graph::NodeId>(m_graph.nodes.size())) {
       const auto layer = graph::layerShape(m_graph, n);
       if (!layer) continue;
-      for (const auto& option : rules::layerOptions(m_graph, n, *layer, m_problem.context).offered) {
+      for (const auto& option : rules::layerStrategies(m_graph, n, *layer, m_problem.context).offered) {
         for (const Placement& placement : {option.input, option.weight, option.bias, option.result}) {
           if (placement.padding() > 0) m_paddings.insert(placement.padding());
           const auto& blocks = placement.blocks();
@@ -162,15 +162,16 @@ class BruteForce {
     options.push_back(std::move(option));
   }
 
-  const std::vector<Option>& optionsOf(graph::NodeId n) {
+  const std::vector<Option>& layerStrategiesOf(graph::NodeId n) {
     const auto [found, isNew] = m_memo[n.index()].try_emplace(keyOf(operandsOf(n)));
     std::vector<Option>& options = found->second;
     if (!isNew) return options;
     const auto others = std::exchange(m_solution.computedAs, {});
     if (const auto layer = graph::layerShape(m_graph, n)) {
-      auto strategies = rules::layerOptions(m_graph, n, *layer, m_problem.context).offered;
-      const bool hasWhole = std::any_of(strategies.begin(), strategies.end(),
-                                        [](const auto& option) { return option.strategy == rules::Strategy::Whole; });
+      auto strategies = rules::layerStrategies(m_graph, n, *layer, m_problem.context).offered;
+      const bool hasWhole = std::any_of(strategies.begin(), strategies.end(), [](const auto& option) {
+        return option.strategy == rules::Strategy::Replicated;
+      });
       if (!hasWhole) strategies.emplace_back();
       for (const auto& strategy : strategies) {
         m_solution.strategies[n.index()] = strategy;
@@ -233,7 +234,7 @@ class BruteForce {
         const auto& chosen = m_solution.strategies[n.index()];
         const bool has =
             chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
-                                solve::formOf(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
+                                solve::effectiveStrategy(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
         if (has == pin.forbids) return false;
       }
       for (graph::ValueId v : m_targets[i].values) {
@@ -247,7 +248,7 @@ class BruteForce {
     if (at == m_order.size()) return !meetsPins() || addPlan();
     const graph::NodeId n = m_order[at];
     const auto& results = m_graph.node(n).results;
-    const std::vector<Option>& options = optionsOf(n);
+    const std::vector<Option>& options = layerStrategiesOf(n);
     for (const Option& option : options) {
       for (std::size_t i = 0; i < results.size(); ++i) m_solution.placements[results[i].index()] = option.results[i];
       m_solution.strategies[n.index()] = option.strategy;

@@ -16,7 +16,7 @@ inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks,
                                              rules::SequenceParallel sequence = rules::SequenceParallel::Auto) {
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = llamaGraph(sizes);
-  problem->context = {.worldSize = ranks, .menu = rules::Menu::Full, .sequenceParallel = sequence};
+  problem->context = {.worldSize = ranks, .candidateSet = rules::CandidateSet::Full, .sequenceParallel = sequence};
   return problem;
 }
 

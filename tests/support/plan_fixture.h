@@ -21,7 +21,7 @@ inline std::shared_ptr<const Graph> parsed(std::string_view text) {
   return std::make_shared<const Graph>(std::move(*graph));
 }
 
-/// Layer name → strategy; layers not named stay whole.
+/// Layer name → strategy; layers not named stay replicated.
 using Strategies = std::map<std::string, rules::Strategy>;
 
 inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyContext& context,
@@ -35,8 +35,9 @@ inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyCont
     if (const auto layer = graph::layerShape(graph, id)) {
       const std::string name = graph::layerName(graph, id);
       const auto entry = wanted.find(name);
-      const auto strategy = entry == wanted.end() || context.worldSize == 1 ? rules::Strategy::Whole : entry->second;
-      const auto options = rules::layerOptions(graph, id, *layer, context);
+      const auto strategy =
+          entry == wanted.end() || context.worldSize == 1 ? rules::Strategy::Replicated : entry->second;
+      const auto options = rules::layerStrategies(graph, id, *layer, context);
       for (const auto& option : options.offered) {
         if (option.strategy == strategy) solution.strategies[id.index()] = option;
       }
@@ -130,7 +131,7 @@ inline std::string lostInAFile(const Plan& plan) {
   if (!(again->cost == plan.cost)) lost += "another cost comes back\n";
   if (toJson(*again) != json) lost += "another file is written\n";
   // What was read answers the problem that it names.
-  solve::Problem problem{again->graph, {again->ranks, again->menu, again->sequenceParallel}, {}};
+  solve::Problem problem{again->graph, {again->ranks, again->candidateSet, again->sequenceParallel}, {}};
   if (!addDemands(again->demands, problem) || demandsOf(problem) != again->demands)
     lost += "the demands are not kept\n";
   for (const std::string& violation : solve::check(problem, *again->solution)) lost += "violated: " + violation + "\n";
@@ -222,8 +223,8 @@ inline std::string decoderWithVocabulary(int size) {
 }
 
 inline rules::StrategyContext context(int ranks, rules::SequenceParallel sequence = rules::SequenceParallel::Off,
-                                      rules::Menu menu = rules::Menu::Optimum) {
-  return {ranks, menu, sequence};
+                                      rules::CandidateSet candidateSet = rules::CandidateSet::Optimum) {
+  return {ranks, candidateSet, sequence};
 }
 
 inline const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {

@@ -16,7 +16,7 @@ class RandomProblem {
     auto problem = std::make_shared<solve::Problem>();
     auto& context = problem->context;
     context.worldSize = static_cast<int>(pick({2, 2, 4, 3}));
-    context.menu = chance(4) ? rules::Menu::Optimum : rules::Menu::Full;
+    context.candidateSet = chance(4) ? rules::CandidateSet::Optimum : rules::CandidateSet::Full;
     context.sequenceParallel = static_cast<rules::SequenceParallel>(m_random() % 3);
     m_ranks = context.worldSize;
     problem->graph = graph();

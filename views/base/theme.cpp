@@ -1,6 +1,6 @@
 #include "views/base/theme.h"
 
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 namespace cleave::views {
 namespace {
 
-constexpr int kFaint = 48;  ///< alpha of the pattern of what is whole
+constexpr int kFaint = 48;  ///< alpha of the pattern of what is replicated
 
 QColor rgb(QRgb value) { return QColor(value); }
 
@@ -17,7 +17,7 @@ QColor rgb(QRgb value) { return QColor(value); }
 
 Tint tintOf(const MaybePlacement& placement, int ranks) {
   if (!placement) return Tint::Unassigned;
-  if (placement->isReplicated() || (ranks > 0 && placement->isWholeOn(ranks))) return Tint::Replicated;
+  if (placement->isReplicated() || (ranks > 0 && placement->isReplicatedOn(ranks))) return Tint::Replicated;
   return static_cast<Tint>(std::min(placement->firstDim(), static_cast<int>(Tint::Dim4Plus)));
 }
 
@@ -62,27 +62,27 @@ QString describe(const MaybePlacement& placement, int ranks) {
   return text;
 }
 
-QString formText(LayerForm form) {
-  const std::string_view text = plan::toText(form);
+QString strategyText(LayerSplit split) {
+  const std::string_view text = plan::toText(split);
   return QString::fromLatin1(text.data(), static_cast<qsizetype>(text.size()));
 }
 
-QString strategyText(rules::Strategy strategy, LayerForm form) {
-  const bool isCopied = form == LayerForm::Replicated && strategy != rules::Strategy::Whole;
-  return QString::fromStdString(solve::formText(strategy, isCopied));
+QString strategyText(rules::Strategy strategy, LayerSplit split) {
+  const bool isCopied = split == LayerSplit::Replicated && strategy != rules::Strategy::Replicated;
+  return QString::fromStdString(solve::strategyText(strategy, isCopied));
 }
 
-QString describe(LayerForm form) {
-  switch (form) {
-    case LayerForm::Column: return QStringLiteral("column: each rank computes a part of the output features");
-    case LayerForm::ColumnGather: return QStringLiteral("column+gather: computed in parts and gathered at once");
-    case LayerForm::Row: return QStringLiteral("row: each rank sums over a part of the input features");
-    case LayerForm::Vocab: return QStringLiteral("vocab: each rank holds a part of the vocabulary");
-    case LayerForm::Expert: return QStringLiteral("expert: each rank computes a part of the experts");
-    case LayerForm::Sequence:
+QString describe(LayerSplit split) {
+  switch (split) {
+    case LayerSplit::Column: return QStringLiteral("column: each rank computes a part of the output features");
+    case LayerSplit::ColumnGather: return QStringLiteral("column+gather: computed in parts and gathered at once");
+    case LayerSplit::Row: return QStringLiteral("row: each rank sums over a part of the input features");
+    case LayerSplit::Vocab: return QStringLiteral("vocab: each rank holds a part of the vocabulary");
+    case LayerSplit::Expert: return QStringLiteral("expert: each rank computes a part of the experts");
+    case LayerSplit::Sequence:
       return QStringLiteral("sequence: replicated weights, each rank computes a part of the sequence");
-    case LayerForm::Replicated: return QStringLiteral("replicated: every rank computes all of it");
-    case LayerForm::Open: return QStringLiteral("open: not decided yet");
+    case LayerSplit::Replicated: return QStringLiteral("replicated: every rank computes all of it");
+    case LayerSplit::Open: return QStringLiteral("open: not decided yet");
   }
   return {};
 }
@@ -114,14 +114,14 @@ Theme Theme::light() {
   t.tints[5] = rgb(0x0072B2);
   t.tints[6] = rgb(0xB8BDC4);
   t.tints[7] = rgb(0xFFFFFF);
-  t.forms[0] = rgb(0x5A45B0);
-  t.forms[1] = rgb(0x3F6B78);
-  t.forms[2] = rgb(0xA02C66);
-  t.forms[3] = rgb(0x7A5C00);
-  t.forms[4] = rgb(0x0072B2);
-  t.forms[5] = rgb(0x00725A);
-  t.forms[6] = t.tints[6];
-  t.forms[7] = t.tints[7];
+  t.splits[0] = rgb(0x5A45B0);
+  t.splits[1] = rgb(0x3F6B78);
+  t.splits[2] = rgb(0xA02C66);
+  t.splits[3] = rgb(0x7A5C00);
+  t.splits[4] = rgb(0x0072B2);
+  t.splits[5] = rgb(0x00725A);
+  t.splits[6] = t.tints[6];
+  t.splits[7] = t.tints[7];
   return t;
 }
 
@@ -144,8 +144,8 @@ Theme Theme::darkTheme() {
   t.changed = rgb(0xC9A0FF);
   t.tints[6] = rgb(0x5A616B);
   t.tints[7] = rgb(0x1E2127);
-  t.forms[6] = t.tints[6];
-  t.forms[7] = t.tints[7];
+  t.splits[6] = t.tints[6];
+  t.splits[7] = t.tints[7];
   return t;
 }
 
@@ -212,12 +212,12 @@ QBrush Theme::pattern(Tint tint) const {
   return patternOn(color(tint), styles[static_cast<int>(tint)], tint == Tint::Replicated ? kFaint : 120);
 }
 
-QBrush Theme::pattern(LayerForm form) const {
-  static constexpr Qt::BrushStyle styles[kLayerForms] = {
+QBrush Theme::pattern(LayerSplit split) const {
+  static constexpr Qt::BrushStyle styles[kLayerSplits] = {
       Qt::VerPattern,       Qt::CrossPattern,  Qt::HorPattern,   Qt::BDiagPattern,
       Qt::DiagCrossPattern, Qt::Dense4Pattern, Qt::FDiagPattern, Qt::NoBrush,
   };
-  return patternOn(color(form), styles[static_cast<int>(form)], form == LayerForm::Replicated ? kFaint : 150);
+  return patternOn(color(split), styles[static_cast<int>(split)], split == LayerSplit::Replicated ? kFaint : 150);
 }
 
 double contrast(const QColor& a, const QColor& b) {

@@ -1,9 +1,9 @@
 #pragma once
 /// Colours and patterns of the window, light and dark, in one place: the canvas and every panel take them from here.
 ///
-/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), layers by the form
-/// they took (darker, so that white reads on them), and never by hue alone: placements have a chip text ("S1") and a
-/// fill pattern too, forms a word ("row") and a pattern.
+/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), layers by the
+/// strategy they took (darker, so that white reads on them), and never by hue alone: placements have a chip text ("S1")
+/// and a fill pattern too, strategies a word ("row") and a pattern.
 ///
 ///     const Theme theme = Theme::of(widget->palette());
 ///     painter.fillRect(r, theme.placementColor(placement));   // placement: std::optional<rules::Placement>
@@ -24,8 +24,8 @@ enum class Tint : std::uint8_t { Dim0, Dim1, Dim2, Dim3, Dim4Plus, Expert, Repli
 inline constexpr int kTintCount = 8;
 
 using MaybePlacement = std::optional<rules::Placement>;  ///< nullopt: not assigned (yet)
-using plan::kLayerForms;
-using plan::LayerForm;
+using plan::kLayerSplits;
+using plan::LayerSplit;
 
 /// `ranks`: how many copies make a split whole everywhere; 0: not known.
 Tint tintOf(const MaybePlacement& placement, int ranks = 0);
@@ -34,10 +34,10 @@ QString chipText(const MaybePlacement& placement);
 /// "split on dimension 1", "replicated on every rank", "not assigned yet": the chip's tooltip and the legend.
 QString describe(Tint tint);
 QString describe(const MaybePlacement& placement, int ranks = 0);
-QString formText(LayerForm form);  ///< "column": the word on a layer's head and in the legend
+QString strategyText(LayerSplit split);  ///< "column": the word on a layer's head and in the legend
 /// "column"; "column, copied" where every rank holds all of it for all that.
-QString strategyText(rules::Strategy strategy, LayerForm form);
-QString describe(LayerForm form);  ///< "column-parallel: each rank computes a part of the output features"
+QString strategyText(rules::Strategy strategy, LayerSplit split);
+QString describe(LayerSplit split);  ///< "column-parallel: each rank computes a part of the output features"
 
 struct Theme {
   bool dark = false;
@@ -50,7 +50,7 @@ struct Theme {
   QColor searchHit;
   QColor changed;  ///< what a diff outlines
   QColor tints[kTintCount];
-  QColor forms[kLayerForms];
+  QColor splits[kLayerSplits];
 
   static Theme light();
   static Theme darkTheme();
@@ -59,7 +59,7 @@ struct Theme {
   QPalette palette() const;  ///< for QApplication::setPalette
 
   const QColor& color(Tint tint) const { return tints[static_cast<int>(tint)]; }
-  const QColor& color(LayerForm form) const { return forms[static_cast<int>(form)]; }
+  const QColor& color(LayerSplit split) const { return splits[static_cast<int>(split)]; }
   const QColor& placementColor(const MaybePlacement& placement, int ranks = 0) const {
     return color(tintOf(placement, ranks));
   }
@@ -69,7 +69,7 @@ struct Theme {
   QColor heat(double fraction) const;
   /// The pattern of a tint as a brush to lay over its colour; Qt::NoBrush for plain ones.
   QBrush pattern(Tint tint) const;
-  QBrush pattern(LayerForm form) const;
+  QBrush pattern(LayerSplit split) const;
 
  private:
   QBrush patternOn(const QColor& color, Qt::BrushStyle style, int alpha) const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 #include "views/base/text.h"
 #include "views/panels/why_text.h"
@@ -21,7 +21,7 @@ QString valueLine(const DecisionSources& from, ValueId value) {
            chip(from.debugger.placementOf(value), ranksOf(from)));
 }
 
-QString collectiveText(const rules::StrategyOption& option) {
+QString collectiveText(const rules::LayerStrategy& option) {
   QStringList parts;
   const auto name = [](rules::CollectiveKind kind) {
     return toQ(rules::toText(kind)).replace(QLatin1Char('_'), QLatin1Char('-'));
@@ -51,13 +51,13 @@ QString fateText(const solve::CandidateFate& candidate, const TextColors& colors
 
 /// `asks`: with a "why not?" link, where nothing else on the panel has one.
 QString candidateRow(const solve::CandidateFate& candidate, int ranks, bool asks, const TextColors& colors) {
-  const rules::TakenOption form = candidate.choice ? candidate.choice->strategy : rules::TakenOption();
-  const QString collective = form ? collectiveText(*form) : QString();
+  const rules::TakenStrategy split = candidate.choice ? candidate.choice->strategy : rules::TakenStrategy();
+  const QString collective = split ? collectiveText(*split) : QString();
   QString why = prose(candidate.why).toHtmlEscaped();
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
   // A copy goes by its placement: its strategy's name means what is split.
-  const bool isCopied = form && solve::formOf(*form, ranks) != form->strategy;
+  const bool isCopied = split && solve::effectiveStrategy(*split, ranks) != split->strategy;
   const std::string demand = isCopied ? candidate.choice->results.front().text() : candidate.name;
   const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(demand) : QString();
   QString rows = row({nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))),
@@ -71,24 +71,24 @@ struct LayerSections {
   std::vector<PinOffer> pins, forbids;
   std::vector<WhyNotTarget> questions;
   QString strategy;
-  QString form;  ///< of the title
+  QString split;  ///< of the title
 };
 
 /// As the canvas and the table of layers call it.
-QString formOf(const DecisionSources& from, rules::Strategy strategy, ValueId weight, int ranks) {
+QString effectiveStrategy(const DecisionSources& from, rules::Strategy strategy, ValueId weight, int ranks) {
   const MaybePlacement lies = weight.isValid() ? from.debugger.placementOf(weight) : std::nullopt;
-  return strategyText(strategy, plan::layerForm(strategy, lies.value_or(rules::Placement()), ranks));
+  return strategyText(strategy, plan::layerSplit(strategy, lies.value_or(rules::Placement()), ranks));
 }
 
 void addDemand(std::vector<PinOffer>& offers, const DecisionSources& from, const QString& label, const QString& spec) {
   offers.push_back({label, spec, hasPin(from, spec)});
 }
 
-/// One thing to demand of a layer: every form of an axis, or one form alone.
+/// One thing to demand of a layer: every strategy of an axis, or one strategy alone.
 struct Demand {
   QString label;
   std::string word;                         ///< of the axis
-  std::optional<rules::Strategy> strategy;  ///< one form alone
+  std::optional<rules::Strategy> strategy;  ///< one strategy alone
   QString spec(const std::string& name, bool forbids) const {
     std::string text = strategy ? solve::demandFor(name, *strategy) : fmt::format("{}={}", name, word);
     if (forbids) text.insert(name.size(), "!");
@@ -96,28 +96,29 @@ struct Demand {
   }
 };
 
-/// An axis by its name where the layer has one form of it; else any of its forms, and each.
-std::vector<Demand> demandsFor(const rules::LayerOptions& options) {
+/// An axis by its name where the layer has one strategy of it; else any of its strategies, and each.
+std::vector<Demand> demandsFor(const rules::LayerStrategies& options) {
   std::vector<std::pair<std::string, std::vector<rules::Strategy>>> axes;
-  for (const rules::StrategyOption& option : options.offered) {
+  for (const rules::LayerStrategy& option : options.offered) {
     const std::string axis(rules::axisOf(option.strategy));
     auto known = std::find_if(axes.begin(), axes.end(), [&](const auto& entry) { return entry.first == axis; });
     if (known == axes.end()) known = axes.insert(axes.end(), {axis, {}});
-    auto& forms = known->second;
-    if (std::find(forms.begin(), forms.end(), option.strategy) == forms.end()) forms.push_back(option.strategy);
+    auto& splits = known->second;
+    if (std::find(splits.begin(), splits.end(), option.strategy) == splits.end()) splits.push_back(option.strategy);
   }
   std::vector<Demand> demands;
-  for (const auto& [axis, forms] : axes) {
-    const bool isOne = forms.size() == 1;
+  for (const auto& [axis, splits] : axes) {
+    const bool isOne = splits.size() == 1;
     demands.push_back({isOne ? toQ(axis) : QObject::tr("%1 by any strategy").arg(toQ(axis)), axis, {}});
     if (isOne) continue;
-    for (const rules::Strategy form : forms) demands.push_back({toQ(rules::toText(form)), axis, form});
+    for (const rules::Strategy split : splits) demands.push_back({toQ(rules::toText(split)), axis, split});
   }
   return demands;
 }
 
 /// What to demand, on this layer and on all like it; strategies to ask about.
-void addDemands(LayerSections& sections, const DecisionSources& from, NodeId node, const rules::LayerOptions& options) {
+void addDemands(LayerSections& sections, const DecisionSources& from, NodeId node,
+                const rules::LayerStrategies& options) {
   const graph::Graph& graph = *from.opened.graph();
   const std::string name = graph::layerName(graph, node);
   const auto demands = demandsFor(options);
@@ -136,7 +137,7 @@ void addDemands(LayerSections& sections, const DecisionSources& from, NodeId nod
     if (question.text() != sections.strategy && known == sections.questions.end())
       sections.questions.push_back(question);
   };
-  for (const rules::StrategyOption& option : options.offered) ask(option.strategy);
+  for (const rules::LayerStrategy& option : options.offered) ask(option.strategy);
   for (const rules::Refusal& refusal : options.refused) ask(refusal.strategy);
 }
 
@@ -147,15 +148,15 @@ LayerSections layerSections(const DecisionSources& from, NodeId node, const grap
   const auto problem = from.debugger.trace() ? from.debugger.trace()->problem() : nullptr;
   const rules::StrategyContext context =
       problem ? problem->context
-              : rules::StrategyContext{settings.ranks, rules::Menu::Optimum, settings.sequenceParallel};
-  const rules::LayerOptions options = rules::layerOptions(graph, node, layer, context);
+              : rules::StrategyContext{settings.ranks, rules::CandidateSet::Optimum, settings.sequenceParallel};
+  const rules::LayerStrategies options = rules::layerStrategies(graph, node, layer, context);
   const auto taken = from.debugger.strategyOf(node);
   LayerSections sections;
   if (taken) sections.strategy = toQ(rules::toText(*taken));
-  if (taken) sections.form = formOf(from, *taken, layer.weight, context.worldSize);
+  if (taken) sections.split = effectiveStrategy(from, *taken, layer.weight, context.worldSize);
 
   const auto chosen =
-      std::find_if(options.offered.begin(), options.offered.end(), [&](const rules::StrategyOption& option) {
+      std::find_if(options.offered.begin(), options.offered.end(), [&](const rules::LayerStrategy& option) {
         return taken && option.strategy == *taken &&
                from.debugger.placementOf(layer.input) == MaybePlacement(option.input);
       });
@@ -357,7 +358,7 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
   text.html += choiceSections(from, colors);
   if (const auto layer = graph::layerShape(graph, focus.node)) {
     LayerSections sections = layerSections(from, focus.node, *layer, colors);
-    if (!sections.form.isEmpty()) text.title += QStringLiteral(" · ") + sections.form;
+    if (!sections.split.isEmpty()) text.title += QStringLiteral(" · ") + sections.split;
     text.html += sections.html;
     text.pins = std::move(sections.pins);
     text.forbids = std::move(sections.forbids);

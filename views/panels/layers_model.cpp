@@ -26,9 +26,9 @@ const program::ParameterShards* LayersModel::weightOf(const plan::LayerPlan& lay
 }
 
 /// As the canvas counts it: copies on all ranks are replicated, whatever the strategy is called.
-LayerForm LayersModel::formOf(const plan::LayerPlan& layer) const {
+LayerSplit LayersModel::effectiveStrategy(const plan::LayerPlan& layer) const {
   const program::ParameterShards* weight = weightOf(layer);
-  return plan::layerForm(layer.strategy, weight ? weight->placement : rules::Placement(), m_plan->ranks);
+  return plan::layerSplit(layer.strategy, weight ? weight->placement : rules::Placement(), m_plan->ranks);
 }
 
 QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
@@ -43,8 +43,8 @@ QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
         case graph::LayerKind::Experts: return tr("experts");
       }
       return {};
-    case Axis: return formText(formOf(layer));
-    case StrategyColumn: return strategyText(layer.strategy, formOf(layer));
+    case Axis: return strategyText(effectiveStrategy(layer));
+    case StrategyColumn: return strategyText(layer.strategy, effectiveStrategy(layer));
     case Gather: return layer.gatherOutput ? tr("yes") : QString();
     case InputParallel: return layer.inputIsParallel ? tr("yes") : QString();
     case SequenceParallelColumn: return layer.sequenceParallel ? tr("yes") : QString();

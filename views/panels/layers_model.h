@@ -34,7 +34,7 @@ class LayersModel : public QAbstractTableModel {
 
  private:
   const program::ParameterShards* weightOf(const plan::LayerPlan& layer) const;
-  plan::LayerForm formOf(const plan::LayerPlan& layer) const;
+  plan::LayerSplit effectiveStrategy(const plan::LayerPlan& layer) const;
   QString text(const plan::LayerPlan& layer, int column) const;
   std::shared_ptr<const plan::Plan> m_plan;
   std::unordered_map<std::string, const program::ParameterShards*> m_parameters;

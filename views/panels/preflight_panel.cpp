@@ -66,13 +66,15 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
   if (!rows.isEmpty())
     html += heading(QObject::tr("Sizes that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
   rows.clear();
-  for (const plan::WholeWeights& weights : preflight.whole)
+  for (const plan::ReplicatedWeights& weights : preflight.whole)
     addGroup(rows, nodeNamed(graph, weights.first, toQ(weights.pattern)), weights.count, weights.bytes,
              proseHtml(weights.why, graph), colors);
   if (!rows.isEmpty())
-    html += heading(QObject::tr("Whole on every rank, whatever the plan: %1").arg(bytesText(preflight.wholeBytes)),
-                    colors) +
-            table(rows);
+    html +=
+        heading(
+            QObject::tr("Replicated on every rank, whatever the plan: %1").arg(bytesText(preflight.replicatedBytes)),
+            colors) +
+        table(rows);
   return html;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What can be said before any search: operators without a rule, sizes that do not divide, what stays whole, and on
-/// which numbers of ranks the model works. A click on a number of ranks takes it for the next solve.
+/// What can be said before any search: operators without a rule, sizes that do not divide, what stays replicated, and
+/// on which numbers of ranks the model works. A click on a number of ranks takes it for the next solve.
 #include <QWidget>
 
 #include "views/base/rich_text.h"

@@ -1,4 +1,4 @@
-// The parts of the decision panel that speak of the plan: why a value lies as it does, and what every other choice
+// The parts of the decision panel that speak of the plan: why a value is placed as it is, and what every other choice
 // costs.
 #include "views/panels/why_text.h"
 #include "views/base/text.h"

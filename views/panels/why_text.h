@@ -1,5 +1,5 @@
 #pragma once
-/// Why a value lies as it does in the plan, and what its other choices cost more: rich text for the decision panel.
+/// Why a value is placed as it is in the plan, and what its other choices cost more: rich text for the decision panel.
 #include "solve/explain/explain.h"
 #include "views/base/rich_text.h"
 

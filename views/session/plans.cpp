@@ -28,9 +28,9 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   QStringList parts;
   if (before.engine != after.engine) parts << toQ(solve::toText(after.engine));
   if (before.ranks != after.ranks) parts << ranksText(after.ranks);
-  if (menuOf(before) != menuOf(after))
-    parts << (menuOf(after) == rules::Menu::Full ? Plans::tr("full candidate set")
-                                                 : Plans::tr("reference's candidate set"));
+  if (candidateSetOf(before) != candidateSetOf(after))
+    parts << (candidateSetOf(after) == rules::CandidateSet::Full ? Plans::tr("full candidate set")
+                                                                 : Plans::tr("reference's candidate set"));
   if (before.sequenceParallel != after.sequenceParallel)
     parts << Plans::tr("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
   addListChanges(parts, pinTexts(before), pinTexts(after),
@@ -210,8 +210,8 @@ bool Plans::isAboutConflicts() const {
 bool Plans::isWorthRemedies() const {
   if (!m_solved) return false;
   const solve::SolveResult& result = m_solved->result;
-  const auto isWhole = [](const std::optional<rules::StrategyOption>& option) {
-    return option && option->strategy == rules::Strategy::Whole;
+  const auto isWhole = [](const std::optional<rules::LayerStrategy>& option) {
+    return option && option->strategy == rules::Strategy::Replicated;
   };
   const bool hasWhole =
       result.solution && std::any_of(result.solution->strategies.begin(), result.solution->strategies.end(), isWhole);
@@ -256,7 +256,8 @@ void Plans::applyChange(const solve::Change& change) {
   after.ranks = changed->context.worldSize;
   after.cost.memoryBudget = changed->cost.memoryBudget;
   // An engine's own menu stays "its own" as long as the change does not speak of it.
-  if (changed->context.menu != (*problem)->context.menu) after.menu = changed->context.menu;
+  if (changed->context.candidateSet != (*problem)->context.candidateSet)
+    after.candidateSet = changed->context.candidateSet;
   m_settings.demand(after, toQ(solve::toText(change)));
 }
 

@@ -140,7 +140,7 @@ void Selection::findHits() {
                                             [this](NodeId n) { return m_debugger.strategyOf(n); }});
 }
 
-/// What lies otherwise at another step is found otherwise there.
+/// What is placed otherwise at another step is found otherwise there.
 void Selection::findHitsOfStep() {
   if (!m_opened.model() || !m_query.asksForFacts()) return;
   const std::vector<NodeId> before = std::exchange(m_hits, {});

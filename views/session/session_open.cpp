@@ -158,8 +158,9 @@ Worker::Completion Session::loadTrace(Session* session, const QString& path, con
     settings.rulesOff = problem->rulesOff;
     settings.redistributable = problem->redistributable;
     settings.engine = trace->engine().value_or(settings.engine);
-    settings.menu = problem->context.menu;
-    if (trace->engine() && settings.menu == pipeline::defaultMenu(settings.engine)) settings.menu.reset();
+    settings.candidateSet = problem->context.candidateSet;
+    if (trace->engine() && settings.candidateSet == pipeline::defaultCandidateSet(settings.engine))
+      settings.candidateSet.reset();
     settings.cost = problem->cost;
     // Older files do not say the device.
     if (settings.cost.profile == solve::DeviceProfile())

@@ -27,7 +27,7 @@ void bring(Demands& now, const Demands& from, const Demands& to) {
   carry(&Demands::rulesOff);
   carry(&Demands::redistributable);
   carry(&Demands::engine);
-  carry(&Demands::menu);
+  carry(&Demands::candidateSet);
   carry(&Demands::sequenceParallel);
   carry(&Demands::ranks);
   carryCost(&solve::CostSettings::profile);
@@ -55,13 +55,13 @@ class DemandsCommand : public QUndoCommand {
 };
 }  // namespace
 
-rules::Menu menuOf(const pipeline::SolveOptions& options) {
-  return options.menu.value_or(pipeline::defaultMenu(options.engine));
+rules::CandidateSet candidateSetOf(const pipeline::SolveOptions& options) {
+  return options.candidateSet.value_or(pipeline::defaultCandidateSet(options.engine));
 }
 
 bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b) {
   const auto isSamePin = [](const solve::Pin& one, const solve::Pin& other) { return one.text == other.text; };
-  return a.ranks == b.ranks && a.engine == b.engine && menuOf(a) == menuOf(b) &&
+  return a.ranks == b.ranks && a.engine == b.engine && candidateSetOf(a) == candidateSetOf(b) &&
          a.sequenceParallel == b.sequenceParallel && std::ranges::equal(a.pins, b.pins, isSamePin) &&
          a.rulesOff == b.rulesOff && a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed;
 }
@@ -126,9 +126,9 @@ void Settings::setSequenceParallel(rules::SequenceParallel mode) {
   emit changed();
 }
 
-void Settings::setMenu(std::optional<rules::Menu> menu) {
-  if (menu == m_options.menu) return;
-  m_options.menu = menu;
+void Settings::setCandidateSet(std::optional<rules::CandidateSet> candidateSet) {
+  if (candidateSet == m_options.candidateSet) return;
+  m_options.candidateSet = candidateSet;
   emit changed();
 }
 
@@ -167,8 +167,8 @@ void Settings::setSlack(double percent) {
 }
 
 Demands Demands::of(const pipeline::SolveOptions& options) {
-  return {options.pins, options.rulesOff,         options.redistributable, options.engine,
-          options.menu, options.sequenceParallel, options.ranks,           options.cost};
+  return {options.pins,         options.rulesOff,         options.redistributable, options.engine,
+          options.candidateSet, options.sequenceParallel, options.ranks,           options.cost};
 }
 
 void Settings::apply(const Demands& demands) {
@@ -176,7 +176,7 @@ void Settings::apply(const Demands& demands) {
   m_options.rulesOff = demands.rulesOff;
   m_options.redistributable = demands.redistributable;
   m_options.engine = demands.engine;
-  m_options.menu = demands.menu;
+  m_options.candidateSet = demands.candidateSet;
   m_options.sequenceParallel = demands.sequenceParallel;
   m_options.ranks = demands.ranks;
   m_options.cost = demands.cost;
@@ -233,7 +233,7 @@ Result<void> Settings::setRedistributable(std::vector<std::string> patterns) {
 Result<void> Settings::check(const std::function<void(solve::Problem&)>& demand) const {
   solve::Problem trial;
   trial.graph = m_opened.model()->aten;
-  trial.context = {m_options.ranks, rules::Menu::Full, m_options.sequenceParallel};
+  trial.context = {m_options.ranks, rules::CandidateSet::Full, m_options.sequenceParallel};
   demand(trial);
   return trial.checkPins();
 }

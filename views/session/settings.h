@@ -18,15 +18,15 @@ struct Demands {
   std::vector<solve::Pin> pins;
   std::vector<std::string> rulesOff, redistributable;
   solve::Engine engine = solve::Engine::Reference;
-  std::optional<rules::Menu> menu;
+  std::optional<rules::CandidateSet> candidateSet;
   rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
   int ranks = 2;
   solve::CostSettings cost;
   static Demands of(const pipeline::SolveOptions& options);
 };
 
-/// The menu that a solve takes: its engine's own where none is chosen.
-rules::Menu menuOf(const pipeline::SolveOptions& options);
+/// The candidate set that a solve takes: its engine's own where none is chosen.
+rules::CandidateSet candidateSetOf(const pipeline::SolveOptions& options);
 /// The same question to the same engine: solving again would answer the same.
 bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b);
 
@@ -39,7 +39,7 @@ class Settings : public QObject {
   void setRanks(int ranks);
   void setEngine(solve::Engine engine);
   void setSequenceParallel(rules::SequenceParallel mode);
-  void setMenu(std::optional<rules::Menu> menu);  ///< nullopt: the engine's default
+  void setCandidateSet(std::optional<rules::CandidateSet> candidateSet);  ///< nullopt: the engine's default
   void setTraining(bool isTraining);
   void setOptimizer(solve::Optimizer optimizer);
   /// A bundled profile by name, or a file; BadInput lists the names there are.

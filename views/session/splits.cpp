@@ -23,7 +23,8 @@ void Splits::follow() {
   std::vector<NodeId> nodes = changedNodes(graph, m_state.get(), state ? *state : kNothing);
   const bool hasOtherRanks = (state ? state->ranks : 0) != m_counts->ranks();
   m_state = state;
-  // What lies as before looks otherwise among other ranks; and after a jump all is counted sooner than what changed.
+  // What is placed as before looks otherwise among other ranks; and after a jump all is counted sooner than what
+  // changed.
   if (hasOtherRanks || nodes.size() > graph.nodes.size() / 2) {
     m_counts->reset(source());
     nodes.clear();

@@ -32,8 +32,8 @@ struct StepState {
 /// The node an event is about: of a backtrack the one gone back to. Invalid where there is none.
 NodeId nodeOf(const solve::Event& event);
 
-/// Nodes whose results lie otherwise, or whose strategy is another one, ascending. Of any two states of one graph:
-/// views compare with what they show, because states in between may have been dropped. `before` null: nothing is
+/// Nodes whose results are placed otherwise, or whose strategy is another one, ascending. Of any two states of one
+/// graph: views compare with what they show, because states in between may have been dropped. `before` null: nothing is
 /// assigned.
 std::vector<NodeId> changedNodes(const graph::Graph& graph, const StepState* before, const StepState& after);
 

@@ -9,8 +9,9 @@ namespace cleave::views {
 
 inline constexpr int kPlacementRole = Qt::UserRole + 100;
 inline constexpr int kSplitTallyRole = Qt::UserRole + 101;
-inline constexpr int kSortRole = Qt::UserRole + 102;   ///< what a column sorts by, where that is not its text
-inline constexpr int kRanksRole = Qt::UserRole + 104;  ///< beside kPlacementRole: copies on so many ranks are whole
+inline constexpr int kSortRole = Qt::UserRole + 102;  ///< what a column sorts by, where that is not its text
+inline constexpr int kRanksRole =
+    Qt::UserRole + 104;  ///< beside kPlacementRole: copies on so many ranks are replicated
 
 class ChipDelegate : public QStyledItemDelegate {
  public:

@@ -22,9 +22,9 @@ QString splitText(const plan::Shares& shares) {
 }
 
 /// "3 layers are replicated on every rank: 2 cannot be split, 1 does not pay to split", each with a link to its first.
-QString wholeHtml(const std::vector<plan::WholeLayers>& layers) {
-  QString html = toQ(plan::wholeText(layers));
-  for (const plan::WholeLayers& same : layers)
+QString wholeHtml(const std::vector<plan::ReplicatedLayers>& layers) {
+  QString html = toQ(plan::replicatedText(layers));
+  for (const plan::ReplicatedLayers& same : layers)
     html.replace(toQ(plan::toText(same)), link(same.first, toQ(plan::toText(same))));
   return html;
 }
@@ -60,7 +60,7 @@ QString details(const plan::Plan& plan) {
                     QObject::tr("A rank holds at most %1").arg(toQ(solve::memoryText(plan.cost)))};
   if (const std::string choice = plan::choiceInWords(plan); !choice.empty())
     lines << QObject::tr("Chosen: %1").arg(toQ(choice));
-  for (const std::string& sentence : plan::wholeByChoice(plan)) lines << prose(sentence);
+  for (const std::string& sentence : plan::replicatedByChoice(plan)) lines << prose(sentence);
   return lines.join(QLatin1Char('\n'));
 }
 }  // namespace
@@ -88,7 +88,7 @@ void PlanStrip::refresh() {
   if (!model) return;
   const TextColors colors = TextColors::of(palette());
   QStringList second;
-  if (plan) second << wholeHtml(plan::wholeLayers(*plan)) << toQ(plan::idleSequenceText(*plan)).toHtmlEscaped();
+  if (plan) second << wholeHtml(plan::replicatedLayers(*plan)) << toQ(plan::idleSequenceText(*plan)).toHtmlEscaped();
   if (!model->info.architecture.empty()) second << quiet(modelText(plan ? plan->model : model->info), colors);
   second.removeAll({});
   const QString first = plan ? planHtml(*plan, colors) : quiet(m_plans.whyNone().toHtmlEscaped(), colors);

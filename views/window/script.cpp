@@ -159,7 +159,7 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
   } else if (key == QLatin1String("sequence_parallel")) {
     demands.sequenceParallel = *rules::parseSequenceParallel(toStd(value));
   } else if (key == QLatin1String("menu")) {
-    demands.menu = rules::parseMenu(toStd(value));  // "auto": the engine's own
+    demands.candidateSet = rules::parseCandidateSet(toStd(value));  // "auto": the engine's own
   } else if (key == QLatin1String("budget")) {
     demands.cost.memoryBudget = parseBytes(toStd(value));  // "none": no budget
   } else if (key == QLatin1String("slack")) {

@@ -26,13 +26,13 @@ std::optional<int> rankCount(const QString& text) {
 
 namespace {
 enum class Arguments { None, One, Optional, KeyValues };
-struct Form {
+struct Syntax {
   const char* name;
   Arguments arguments;
   const char* usage;
   const char* pattern;  ///< what one argument must look like; null: anything
 };
-constexpr Form kForms[] = {
+constexpr Syntax kSyntaxes[] = {
     {"open", Arguments::One, "open PATH", nullptr},
     {"sample", Arguments::One, "sample NAME", nullptr},
     {"solve", Arguments::KeyValues,
@@ -104,15 +104,15 @@ Result<void> checkKeyValues(const ScriptCommand& command) {
 }
 
 Result<void> checkCommand(const ScriptCommand& command) {
-  const auto* form = std::find_if(std::begin(kForms), std::end(kForms),
-                                  [&](const Form& f) { return command.name == QLatin1String(f.name); });
-  if (form == std::end(kForms)) return fail(ErrorCode::BadUsage, "\"{}\" is not a command", toStd(command.name));
+  const auto* syntax = std::find_if(std::begin(kSyntaxes), std::end(kSyntaxes),
+                                    [&](const Syntax& f) { return command.name == QLatin1String(f.name); });
+  if (syntax == std::end(kSyntaxes)) return fail(ErrorCode::BadUsage, "\"{}\" is not a command", toStd(command.name));
   const bool hasRest = !command.rest.isEmpty();
-  if ((form->arguments == Arguments::None && hasRest) || (form->arguments == Arguments::One && !hasRest))
-    return fail(ErrorCode::BadUsage, "write \"{}\"", form->usage);
-  if (form->pattern && !QRegularExpression(QString::fromLatin1(form->pattern)).match(command.rest).hasMatch())
-    return fail(ErrorCode::BadUsage, "\"{}\" does not fit: write \"{}\"", toStd(command.rest), form->usage);
-  return form->arguments == Arguments::KeyValues ? checkKeyValues(command) : Result<void>();
+  if ((syntax->arguments == Arguments::None && hasRest) || (syntax->arguments == Arguments::One && !hasRest))
+    return fail(ErrorCode::BadUsage, "write \"{}\"", syntax->usage);
+  if (syntax->pattern && !QRegularExpression(QString::fromLatin1(syntax->pattern)).match(command.rest).hasMatch())
+    return fail(ErrorCode::BadUsage, "\"{}\" does not fit: write \"{}\"", toStd(command.rest), syntax->usage);
+  return syntax->arguments == Arguments::KeyValues ? checkKeyValues(command) : Result<void>();
 }
 
 }  // namespace

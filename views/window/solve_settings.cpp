@@ -53,7 +53,7 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
       m_opened(opened),
       m_settings(settings),
       m_notices(notices),
-      m_menu(new QComboBox),
+      m_candidateSet(new QComboBox),
       m_device(new QComboBox),
       m_optimizer(new QComboBox),
       m_unit(new QComboBox),
@@ -65,9 +65,9 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
       m_trouble(new QLabel) {
   setWindowTitle(tr("Solve settings"));
   setMinimumWidth(kWidth);
-  m_menu->addItem(tr("as the engine likes (reference: its own, others: full)"));
-  m_menu->addItem(tr("optimum: the reference's placements"), int(rules::Menu::Optimum));
-  m_menu->addItem(tr("full: all placements and strategies"), int(rules::Menu::Full));
+  m_candidateSet->addItem(tr("as the engine likes (reference: its own, others: full)"));
+  m_candidateSet->addItem(tr("optimum: the reference's placements"), int(rules::CandidateSet::Optimum));
+  m_candidateSet->addItem(tr("full: all placements and strategies"), int(rules::CandidateSet::Full));
   if (const auto profiles = pipeline::deviceProfiles())
     for (const solve::DeviceProfile& profile : *profiles) m_device->addItem(toQ(profile.title), toQ(profile.name));
   for (const auto optimizer :
@@ -79,7 +79,7 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
 
   auto* form = new QFormLayout;
   form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
-  form->addRow(tr("&Menu"), m_menu);
+  form->addRow(tr("&Candidates"), m_candidateSet);
   form->addRow(tr("&Device"), m_device);
   form->addRow(QString(), m_deviceFacts);
   form->addRow(tr("&Training"), m_training);
@@ -110,9 +110,10 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
 
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
   connect(solve, &QPushButton::clicked, &settings, &Settings::solve);
-  connect(m_menu, &QComboBox::activated, this, [this] {
-    const QVariant menu = m_menu->currentData();
-    m_settings.setMenu(menu.isValid() ? std::optional(static_cast<rules::Menu>(menu.toInt())) : std::nullopt);
+  connect(m_candidateSet, &QComboBox::activated, this, [this] {
+    const QVariant candidateSet = m_candidateSet->currentData();
+    m_settings.setCandidateSet(
+        candidateSet.isValid() ? std::optional(static_cast<rules::CandidateSet>(candidateSet.toInt())) : std::nullopt);
     emit changedByUser();
   });
   connect(m_device, &QComboBox::activated, this, [this] {
@@ -197,7 +198,7 @@ void SolveSettings::showBudget(std::optional<std::int64_t> bytes) {
 void SolveSettings::refresh() {
   const pipeline::SolveOptions& settings = m_settings.options();
   const QSignalBlocker budget(m_budget), unit(m_unit), slack(m_slack);
-  m_menu->setCurrentIndex(settings.menu ? m_menu->findData(int(*settings.menu)) : 0);
+  m_candidateSet->setCurrentIndex(settings.candidateSet ? m_candidateSet->findData(int(*settings.candidateSet)) : 0);
   const solve::DeviceProfile& profile = settings.cost.profile;
   if (m_device->findData(toQ(profile.name)) < 0) m_device->addItem(toQ(profile.title), toQ(profile.name));
   m_device->setCurrentIndex(m_device->findData(toQ(profile.name)));
@@ -217,7 +218,7 @@ void SolveSettings::refresh() {
 
 namespace {
 const QString kGroup = QStringLiteral("solve"), kRanks = QStringLiteral("ranks"), kEngine = QStringLiteral("engine"),
-              kMenuKey = QStringLiteral("menu"), kSequence = QStringLiteral("sequence-parallel"),
+              kCandidateSetKey = QStringLiteral("menu"), kSequence = QStringLiteral("sequence-parallel"),
               kDevice = QStringLiteral("device"), kTraining = QStringLiteral("training"),
               kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget"),
               kSlack = QStringLiteral("slack");
@@ -229,7 +230,7 @@ void saveSolveSettings(const Settings& settings) {
   stored.beginGroup(kGroup);
   stored.setValue(kRanks, now.ranks);
   stored.setValue(kEngine, toQ(solve::toText(now.engine)));
-  stored.setValue(kMenuKey, now.menu ? int(*now.menu) : -1);
+  stored.setValue(kCandidateSetKey, now.candidateSet ? int(*now.candidateSet) : -1);
   stored.setValue(kSequence, int(now.sequenceParallel));
   stored.setValue(kDevice, toQ(now.cost.profile.name));
   stored.setValue(kTraining, now.cost.isTraining);
@@ -245,8 +246,8 @@ void loadSolveSettings(Settings& settings) {
   if (const int ranks = stored.value(kRanks).toInt(); ranks >= 1 && ranks <= pipeline::kMaxRanks)
     settings.setRanks(ranks);
   if (const auto engine = solve::parseEngine(toStd(stored.value(kEngine).toString()))) settings.setEngine(*engine);
-  if (const int menu = stored.value(kMenuKey, -1).toInt(); menu == 0 || menu == 1)
-    settings.setMenu(static_cast<rules::Menu>(menu));
+  if (const int candidateSet = stored.value(kCandidateSetKey, -1).toInt(); candidateSet == 0 || candidateSet == 1)
+    settings.setCandidateSet(static_cast<rules::CandidateSet>(candidateSet));
   if (const int mode = stored.value(kSequence).toInt(); mode >= 0 && mode <= 2)
     settings.setSequenceParallel(static_cast<rules::SequenceParallel>(mode));
   // A profile that is gone leaves the default, which the toolbar then shows.

@@ -1,7 +1,7 @@
 #pragma once
-/// What the toolbar has no room for: for which device and use costs are counted, the memory budget, the menu, and the
-/// rules and values that the user treats specially. Follows the session; every control takes effect at once, on the
-/// next solve.
+/// What the toolbar has no room for: for which device and use costs are counted, the memory budget, the candidate set,
+/// and the rules and values that the user treats specially. Follows the session; every control takes effect at once, on
+/// the next solve.
 #include <QDialog>
 
 #include "views/session/notices.h"
@@ -33,7 +33,7 @@ class SolveSettings : public QDialog {
   const OpenedModel& m_opened;
   Settings& m_settings;
   Notices& m_notices;
-  QComboBox *m_menu, *m_device, *m_optimizer, *m_unit;
+  QComboBox *m_candidateSet, *m_device, *m_optimizer, *m_unit;
   QCheckBox *m_training, *m_hasBudget;
   QDoubleSpinBox* m_budget;
   QDoubleSpinBox* m_slack;

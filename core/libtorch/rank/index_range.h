@@ -23,7 +23,7 @@ struct IndexRange {
 /// (views, slices, copies, an added number). In graph order; empty: nothing indexes with it.
 std::vector<IndexRange> indexRangesOf(const graph::Graph& graph, graph::ValueId input);
 
-/// BadInput names the first element of an integer tensor on the CPU that is none of the range's, and where it lies.
+/// BadInput names the first element of an integer tensor on the CPU that is none of the range's, and where it is.
 Result<void> checkIndices(const std::string& name, const at::Tensor& values, const std::vector<IndexRange>& ranges);
 
 }  // namespace cleave::torch_rank

@@ -29,7 +29,7 @@ Result<at::Tensor> experts(std::vector<c10::IValue>& arguments, bool isLocal, in
   return runExperts(call);
 }
 
-/// This rank's part of a tensor that every rank holds whole.
+/// This rank's part of a tensor that every rank holds in full.
 Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& collectives) {
   if (dim < 0 || dim >= x.dim() || x.size(dim) % collectives.worldSize() != 0) {
     return fail(ErrorCode::BadInput, "cleave::shard cannot cut dimension {} of this tensor for {} ranks.", dim,

@@ -1,7 +1,7 @@
 #pragma once
-/// Proves rules by running them: each operator whole and on shards, on random tensors. No LibTorch in this header.
+/// Proves rules by running them: each operator unsplit and on shards, on random tensors. No LibTorch in this header.
 ///
-/// For each example call (rules/examples.h) sizes are drawn, the operator is run whole, and for every combination of
+/// For each example call (rules/examples.h) sizes are drawn, the operator is run unsplit, and for every combination of
 /// placements of its operands the rule is asked. Each claim is run rank by rank on the operands' shards, with the
 /// rule's local arguments, and must give exactly the shards of the whole result (integers and booleans bit for bit,
 /// reals within rounding). Each conflict is tried too: a plain split of the results that would have been true is a

@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// The full menu shapes a layer's strategies by what comes behind it, which is no part of its structure.
-std::vector<rules::StrategyOption> strategiesOf(const Asking& asking, NodeId node) {
+/// The full candidate set shapes a layer's strategies by what comes behind it, which is no part of its structure.
+std::vector<rules::LayerStrategy> strategiesOf(const Asking& asking, NodeId node) {
   const auto& layer = asking.variables.layer(node);
-  if (!layer || asking.problem.context.menu != rules::Menu::Full) return {};
-  return rules::layerOptions(*asking.problem.graph, node, *layer, asking.problem.context).offered;
+  if (!layer || asking.problem.context.candidateSet != rules::CandidateSet::Full) return {};
+  return rules::layerStrategies(*asking.problem.graph, node, *layer, asking.problem.context).offered;
 }
 
-bool areEqual(const std::vector<rules::StrategyOption>& a, const std::vector<rules::StrategyOption>& b) {
+bool areEqual(const std::vector<rules::LayerStrategy>& a, const std::vector<rules::LayerStrategy>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.strategy == y.strategy && x.input == y.input && x.weight == y.weight && x.bias == y.bias &&
            x.result == y.result && x.down == y.down && x.before == y.before && x.after == y.after &&

@@ -3,11 +3,11 @@
 /// steps.
 ///
 /// Steps of one *class* differ in nothing that candidates depend on: operator, arguments and types (structure.h), the
-/// strategies of a layer of the full menu (which look at what comes behind it), the switch of the rule, which results
-/// may be redistributed, and the pins that speak of the step. A *row* is the answer for one class and one tuple of
-/// operand placements. Everything is found by content, never by a position in a problem: one table serves all problems
-/// on one graph and context, whatever their pins, switches and budget. Searches, `optimal` and explanations share it; a
-/// SolveCache keeps it between solves.
+/// strategies of a layer of the full candidate set (which look at what comes behind it), the switch of the rule, which
+/// results may be redistributed, and the pins that speak of the step. A *row* is the answer for one class and one tuple
+/// of operand placements. Everything is found by content, never by a position in a problem: one table serves all
+/// problems on one graph and context, whatever their pins, switches and budget. Searches, `optimal` and explanations
+/// share it; a SolveCache keeps it between solves.
 ///
 ///     const std::uint32_t step = table.classOf(asking, node);
 ///     const auto row = table.row(asking, node, step, operands);     // a hash lookup when it is known
@@ -82,7 +82,7 @@ class CandidateTable {
  private:
   struct Structure {
     NodeId node;
-    std::vector<rules::StrategyOption> strategies;  ///< of a layer of the full menu
+    std::vector<rules::LayerStrategy> strategies;  ///< of a layer of the full candidate set
     std::uint32_t index = 0;
   };
   std::uint32_t structureOf(const Asking& asking, NodeId node);

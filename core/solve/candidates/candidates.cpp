@@ -1,7 +1,7 @@
 #include "solve/candidates/candidates.h"
 
-#include "solve/problem/form.h"
 #include "solve/problem/redistribution.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace cleave::solve {
 namespace {
 
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 /// One question to this file; the functions below share it instead of passing five arguments along.
 struct Asked {
@@ -204,7 +204,7 @@ Candidates ruleCandidates(const Asked& asked) {
 // ---- layers
 // ----------------------------------------------------------------------------------------------------------
 
-const Placement& wantedBy(const StrategyOption& option, Role role) {
+const Placement& wantedBy(const LayerStrategy& option, Role role) {
   static const Placement whole;
   switch (role) {
     case Role::LayerInput: return option.input;
@@ -216,7 +216,7 @@ const Placement& wantedBy(const StrategyOption& option, Role role) {
 }
 
 /// Index of the first read that the option does not fit; reads.size() when it fits.
-std::size_t firstMisfit(const Asked& asked, const StrategyOption& option) {
+std::size_t firstMisfit(const Asked& asked, const LayerStrategy& option) {
   for (std::size_t i = 0; i < asked.reads.size(); ++i) {
     if (wantedBy(option, asked.reads[i].role) != asked.placements[i]) return i;
   }
@@ -236,7 +236,7 @@ std::string roleName(const Asked& asked, const Read& read) {
   return fmt::format("{}, shared with {},", what, ticked(graph::layerName(asked.graph(), owner)));
 }
 
-std::string misfitReason(const Asked& asked, const StrategyOption& option, std::size_t misfit) {
+std::string misfitReason(const Asked& asked, const LayerStrategy& option, std::size_t misfit) {
   const Read& read = asked.reads[misfit];
   const auto& shape = asked.graph().shapeOf(read.value);
   return fmt::format("needs its {} {}, but {} is {}", roleName(asked, read),
@@ -244,50 +244,52 @@ std::string misfitReason(const Asked& asked, const StrategyOption& option, std::
                      asked.placements[misfit].text());
 }
 
-/// A form that the layer may take, before its operands are looked at.
-struct Form {
+/// A strategy that the layer may take, before its operands are looked at.
+struct Considered {
   Choice choice;
   const Pin* pin = nullptr;  ///< that removes it
   std::size_t misfit = 0;    ///< the first operand that is placed otherwise; the number of reads: none
 };
 
 /// Without its rule a layer is replicated, and so is all that it takes.
-rules::LayerOptions optionsOf(const Asked& asked, const graph::LayerShape& layer) {
+rules::LayerStrategies layerStrategiesOf(const Asked& asked, const graph::LayerShape& layer) {
   if (!asked.variables.ruleOff(asked.node))
-    return rules::layerOptions(asked.graph(), asked.node, layer, asked.problem.context);
-  StrategyOption whole;
+    return rules::layerStrategies(asked.graph(), asked.node, layer, asked.problem.context);
+  LayerStrategy whole;
   whole.reason = ruleOffText(asked);
   return {{std::move(whole)}, {}};
 }
 
-std::vector<Form> formsOf(const Asked& asked, std::vector<StrategyOption> options) {
+std::vector<Considered> consideredOf(const Asked& asked, std::vector<LayerStrategy> options) {
   std::vector<Choice> plain;
-  for (StrategyOption& option : options) {
+  for (LayerStrategy& option : options) {
     std::string reason = option.reason;
     plain.push_back({{option.result}, std::move(option), std::move(reason)});
   }
-  std::vector<Form> forms;
+  std::vector<Considered> considered;
   for (Choice& choice : withRedistributions(asked.problem, asked.variables, asked.node, std::move(plain))) {
     const Pin* pin = removingPin(asked, choice);
     const std::size_t misfit = firstMisfit(asked, *choice.strategy);
-    forms.push_back({std::move(choice), pin, misfit});
+    considered.push_back({std::move(choice), pin, misfit});
   }
-  return forms;
+  return considered;
 }
 
-/// Several pins of one layer, of which each has a form by itself.
-bool contradictEachOther(const Asked& asked, const std::vector<Form>& forms) {
-  const auto hasForm = [&](std::uint32_t index) {
+/// Several pins of one layer, of which each has a strategy by itself.
+bool contradictEachOther(const Asked& asked, const std::vector<Considered>& considered) {
+  const auto hasStrategy = [&](std::uint32_t index) {
     Asked alone = asked;
     alone.pins = {&index, 1};
-    return std::any_of(forms.begin(), forms.end(), [&](const Form& form) { return !removingPin(alone, form.choice); });
+    return std::any_of(considered.begin(), considered.end(),
+                       [&](const Considered& one) { return !removingPin(alone, one.choice); });
   };
-  return asked.pins.size() > 1 && std::all_of(asked.pins.begin(), asked.pins.end(), hasForm);
+  return asked.pins.size() > 1 && std::all_of(asked.pins.begin(), asked.pins.end(), hasStrategy);
 }
 
-/// No form of the layer passes the pins, whatever its operands: they and the sizes disagree, or they do among
+/// No strategy of the layer passes the pins, whatever its operands: they and the sizes disagree, or they do among
 /// themselves.
-ConflictRecord impossiblePin(const Asked& asked, const std::vector<Form>& forms, const rules::LayerOptions& options) {
+ConflictRecord impossiblePin(const Asked& asked, const std::vector<Considered>& considered,
+                             const rules::LayerStrategies& options) {
   std::vector<std::string> refused, offered;
   for (const rules::Refusal& refusal : options.refused) {
     for (const std::uint32_t index : asked.pins) {
@@ -299,12 +301,12 @@ ConflictRecord impossiblePin(const Asked& asked, const std::vector<Form>& forms,
       }
     }
   }
-  for (const StrategyOption& option : options.offered) {
-    std::string form = formText(option, asked.problem.context.worldSize);
-    if (std::find(offered.begin(), offered.end(), form) == offered.end()) offered.push_back(std::move(form));
+  for (const LayerStrategy& option : options.offered) {
+    std::string one = strategyText(option, asked.problem.context.worldSize);
+    if (std::find(offered.begin(), offered.end(), one) == offered.end()) offered.push_back(std::move(one));
   }
   std::string reason = fmt::format("{} is {}, but ", asked.name(), pinnedTo(asked));
-  if (contradictEachOther(asked, forms)) {
+  if (contradictEachOther(asked, considered)) {
     reason += fmt::format("no strategy makes it {}: it can be {}.", asked.pins.size() == 2 ? "both" : "all of these",
                           joined(offered, "or"));
   } else if (!refused.empty()) {
@@ -316,12 +318,13 @@ ConflictRecord impossiblePin(const Asked& asked, const std::vector<Form>& forms,
   return {asked.node, std::move(reason), {}, pinTexts(asked)};
 }
 
-/// What the remaining forms need of one operand, against what it is.
-ConflictRecord misfitConflict(const Asked& asked, const std::vector<const Form*>& forms, std::size_t misfit) {
+/// What the remaining strategies need of one operand, against what it is.
+ConflictRecord misfitConflict(const Asked& asked, const std::vector<const Considered*>& considered,
+                              std::size_t misfit) {
   const Read& read = asked.reads[misfit];
   const auto& shape = asked.graph().shapeOf(read.value);
   std::vector<Placement> wanted;
-  for (const Form* form : forms) wanted.push_back(wantedBy(*form->choice.strategy, read.role));
+  for (const Considered* one : considered) wanted.push_back(wantedBy(*one->choice.strategy, read.role));
   const std::string why = asked.variables.ruleOff(asked.node) ? fmt::format(", because {}", ruleOffText(asked)) : "";
   const std::string needs =
       fmt::format("its {} {}{}, but {} is {} here.", roleName(asked, read), listPlacements(wanted, shape), why,
@@ -334,38 +337,39 @@ ConflictRecord misfitConflict(const Asked& asked, const std::vector<const Form*>
   } else {
     record.reason = fmt::format("{} is {}, which needs {}", asked.name(), pinnedTo(asked), needs);
   }
-  // Operands before this one narrowed the forms down, so they are part of the cause.
+  // Operands before this one narrowed the strategies down, so they are part of the cause.
   for (std::size_t i = 0; i <= misfit; ++i) record.culprits.push_back(asked.reads[i].value);
   record.culprits = distinct(std::move(record.culprits));
   return record;
 }
 
-/// Fills the conflict of a layer without a fitting form, and the demands that cause it together with the culprits.
-void explainLayer(Asked asked, const std::vector<Form>& forms, const rules::LayerOptions& options, Candidates& found) {
+/// Fills the conflict of a layer without a fitting strategy, and the demands that cause it together with the culprits.
+void explainLayer(Asked asked, const std::vector<Considered>& considered, const rules::LayerStrategies& options,
+                  Candidates& found) {
   const std::size_t reads = asked.reads.size();
   // Pins are a cause only where the layer would have fitted without them.
   const bool fitsUnpinned =
-      std::any_of(forms.begin(), forms.end(), [&](const Form& form) { return form.misfit == reads; });
-  std::vector<const Form*> left;
-  for (const Form& form : forms) {
-    if (form.pin == nullptr) left.push_back(&form);
+      std::any_of(considered.begin(), considered.end(), [&](const Considered& one) { return one.misfit == reads; });
+  std::vector<const Considered*> left;
+  for (const Considered& one : considered) {
+    if (one.pin == nullptr) left.push_back(&one);
   }
   std::size_t looked = 0;  // operands that count
   if (left.empty()) {
-    found.conflict = impossiblePin(asked, forms, options);
+    found.conflict = impossiblePin(asked, considered, options);
     found.isFixed = true;
   } else {
     if (!fitsUnpinned) {
       asked.pins = {};
       left.clear();
-      for (const Form& form : forms) left.push_back(&form);
+      for (const Considered& one : considered) left.push_back(&one);
     }
     while (true) {
       CLEAVE_CHECK(looked < reads, "a layer with a fitting strategy was asked for its conflict");
-      std::vector<const Form*> fitting;
-      for (const Form* form : left) {
-        if (wantedBy(*form->choice.strategy, asked.reads[looked].role) == asked.placements[looked])
-          fitting.push_back(form);
+      std::vector<const Considered*> fitting;
+      for (const Considered* one : left) {
+        if (wantedBy(*one->choice.strategy, asked.reads[looked].role) == asked.placements[looked])
+          fitting.push_back(one);
       }
       ++looked;
       if (fitting.empty()) break;
@@ -373,29 +377,29 @@ void explainLayer(Asked asked, const std::vector<Form>& forms, const rules::Laye
     }
     found.conflict = misfitConflict(asked, left, looked - 1);
   }
-  for (const Form& form : forms) {
-    if (form.misfit >= looked) addOnce(found.demands, demandOf(asked, form.pin));
+  for (const Considered& one : considered) {
+    if (one.misfit >= looked) addOnce(found.demands, demandOf(asked, one.pin));
   }
 }
 
 Candidates layerCandidates(const Asked& asked, const graph::LayerShape& layer) {
-  const auto options = optionsOf(asked, layer);
-  const std::vector<Form> forms = formsOf(asked, options.offered);
+  const auto options = layerStrategiesOf(asked, layer);
+  const std::vector<Considered> considered = consideredOf(asked, options.offered);
   Candidates found;
-  for (const Form& form : forms) {
-    if (form.misfit < asked.reads.size()) {
-      found.ruledOut.push_back({form.choice, misfitReason(asked, *form.choice.strategy, form.misfit), {}});
-    } else if (form.pin) {
+  for (const Considered& one : considered) {
+    if (one.misfit < asked.reads.size()) {
+      found.ruledOut.push_back({one.choice, misfitReason(asked, *one.choice.strategy, one.misfit), {}});
+    } else if (one.pin) {
       found.ruledOut.push_back(
-          {form.choice, fmt::format("removed by the pin {}", ticked(form.pin->text)), form.pin->text});
-      addOnce(found.demands, demandOf(asked, form.pin));
+          {one.choice, fmt::format("removed by the pin {}", ticked(one.pin->text)), one.pin->text});
+      addOnce(found.demands, demandOf(asked, one.pin));
     } else {
-      found.open.push_back(form.choice);
+      found.open.push_back(one.choice);
     }
   }
   if (found.open.empty()) {
     found.demands.clear();
-    explainLayer(asked, forms, options, found);
+    explainLayer(asked, considered, options, found);
   }
   if (const auto off = asked.variables.ruleOff(asked.node)) addOnce(found.demands, {.isRule = true, .index = *off});
   return found;
@@ -416,8 +420,8 @@ bool admits(const Problem& problem, const Variables& variables, std::uint32_t pi
   const int ranks = problem.context.worldSize;
   if (!demand.placement) {
     const auto& wanted = demand.strategies;
-    const bool has =
-        choice.strategy && std::find(wanted.begin(), wanted.end(), formOf(*choice.strategy, ranks)) != wanted.end();
+    const bool has = choice.strategy && std::find(wanted.begin(), wanted.end(),
+                                                  effectiveStrategy(*choice.strategy, ranks)) != wanted.end();
     return has != demand.forbids;
   }
   const auto placed = placementsOf(choice);

@@ -9,7 +9,7 @@
 
 namespace cleave::solve {
 
-/// A form that was considered and left out before the search tried it.
+/// A strategy that was considered and left out before the search tried it.
 struct RuledOut {
   Choice choice;
   std::string why;  ///< "needs its input split on its last dimension (S(2)), but `mul_14` is R"

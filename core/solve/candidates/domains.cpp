@@ -36,7 +36,7 @@ void Domains::addOfLayer(NodeId node, ValueId value, Words& domain) {
   const auto add = [&](const Placement& placement) {
     if (fits(value, placement)) addOnce(domain, m_table->intern(placement));
   };
-  for (const auto& option : rules::layerOptions(*m_problem.graph, node, *layer, m_problem.context).offered) {
+  for (const auto& option : rules::layerStrategies(*m_problem.graph, node, *layer, m_problem.context).offered) {
     if (layer->input == value) add(option.input);
     if (layer->weight == value) add(option.weight);
     if (layer->bias == value) add(option.bias);

@@ -17,7 +17,7 @@ Reach::Reach(const Asking& asking, CandidateTable& table)
       m_classOf(asking.problem.graph->nodes.size(), 0),
       m_possible(asking.problem.graph->values.size(), Words{kReplicated}),
       m_isComplete(asking.problem.graph->values.size(), true) {
-  for (const NodeId node : asking.variables.steps()) m_classOf[node.index()] = table.classOf(asking, node);
+  for (const NodeId node : asking.variables.deciders()) m_classOf[node.index()] = table.classOf(asking, node);
 }
 
 Reach::Operands Reach::operandsOf(NodeId node) const {
@@ -105,7 +105,7 @@ void Reach::followSteps(const std::vector<NodeId>& steps, std::span<const Placem
 }
 
 void Reach::follow(Work& work, std::span<const PlacementId> decided) {
-  followSteps(m_asking.variables.steps(), decided, work);
+  followSteps(m_asking.variables.deciders(), decided, work);
 }
 
 void Reach::followTo(ValueId value, Work& work, std::span<const PlacementId> decided) {

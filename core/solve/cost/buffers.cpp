@@ -8,7 +8,7 @@ using graph::LayerKind;
 using graph::LayerShape;
 using graph::Saves;
 using rules::CollectiveKind;
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 Buffers::Buffers(const Problem& problem, const Variables& variables, const CostFacts& facts)
     : m_graph(*problem.graph),
@@ -35,12 +35,12 @@ std::int64_t Buffers::rankMajor(ValueId value, const Placement& placement) const
   return isInner ? gathered(value, placement) : 0;
 }
 
-Placement Buffers::partOf(const LayerShape& layer, const StrategyOption& option, ValueId result) const {
+Placement Buffers::partOf(const LayerShape& layer, const LayerStrategy& option, ValueId result) const {
   const int last = static_cast<int>(m_graph.shapeOf(result).size()) - 1;
   return option.weight.shifted(last - layer.outAxis);
 }
 
-std::int64_t Buffers::forward(NodeId node, const StrategyOption& option) const {
+std::int64_t Buffers::forward(NodeId node, const LayerStrategy& option) const {
   const LayerShape& layer = *m_variables.layer(node);
   const ValueId result = m_graph.node(node).results[0];
   // The log-softmax, or the exponentials of the vocabulary-parallel form; training keeps them (savedInside).
@@ -63,7 +63,7 @@ std::int64_t Buffers::forward(NodeId node, const StrategyOption& option) const {
   return saturatingAdd(saturatingAdd(bytes(result, part), beyond), rankMajor(result, part));
 }
 
-std::int64_t Buffers::backward(NodeId node, const StrategyOption& option) const {
+std::int64_t Buffers::backward(NodeId node, const LayerStrategy& option) const {
   const LayerShape& layer = *m_variables.layer(node);
   const ValueId result = m_graph.node(node).results[0];
   if (layer.kind == LayerKind::CrossEntropy) {
@@ -86,7 +86,7 @@ std::int64_t Buffers::logits(ValueId logits, const Placement& placement, bool is
   return isVocab ? bytes(logits, placement) / itemSize * std::max(4, itemSize) : bytes(logits, placement);
 }
 
-std::int64_t Buffers::savedInside(NodeId node, const rules::TakenOption& option, const Placement& result,
+std::int64_t Buffers::savedInside(NodeId node, const rules::TakenStrategy& option, const Placement& result,
                                   const Placement& operand) const {
   const NodeFacts& facts = m_facts.of(node);
   if (!m_isTraining || !facts.needsGradient) return 0;
@@ -112,7 +112,7 @@ std::int64_t Buffers::savedInside(NodeId node, const rules::TakenOption& option,
   }
 }
 
-Buffers::Experts Buffers::experts(const LayerShape& layer, const StrategyOption& option) const {
+Buffers::Experts Buffers::experts(const LayerShape& layer, const LayerStrategy& option) const {
   const graph::Shape& down = m_graph.shapeOf(layer.down);  // [experts, hidden, features]
   const std::int64_t places = m_facts.of(layer.target).count;
   const bool isInExpert = option.strategy == rules::Strategy::InExpert;

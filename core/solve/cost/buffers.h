@@ -20,24 +20,24 @@ class Buffers {
   std::int64_t rankMajor(ValueId value, const Placement& placement) const;
 
   /// While the layer runs forward, its gathered input not counted.
-  std::int64_t forward(NodeId node, const rules::StrategyOption& option) const;
+  std::int64_t forward(NodeId node, const rules::LayerStrategy& option) const;
   /// While its backward runs, gathered input and gradients of values not counted.
-  std::int64_t backward(NodeId node, const rules::StrategyOption& option) const;
+  std::int64_t backward(NodeId node, const rules::LayerStrategy& option) const;
 
   /// Kept from forward to backward: masks, attention's logsumexp, the loss's log-softmax, what experts compute.
   /// `result` and `operand`: how the first of them are computed and read.
-  std::int64_t savedInside(NodeId node, const rules::TakenOption& option, const Placement& result,
+  std::int64_t savedInside(NodeId node, const rules::TakenStrategy& option, const Placement& result,
                            const Placement& operand) const;
 
  private:
   /// The part of a column+gather layer's result, as computed.
-  Placement partOf(const graph::LayerShape& layer, const rules::StrategyOption& option, ValueId result) const;
+  Placement partOf(const graph::LayerShape& layer, const rules::LayerStrategy& option, ValueId result) const;
   /// Of one rank: places in its experts, and in any one of them.
   struct Experts {
     graph::ExpertMemory memory;
     std::int64_t places = 0, placesOfOne = 0;
   };
-  Experts experts(const graph::LayerShape& layer, const rules::StrategyOption& option) const;
+  Experts experts(const graph::LayerShape& layer, const rules::LayerStrategy& option) const;
   std::int64_t logits(ValueId logits, const Placement& placement, bool isVocab) const;
 
   const Graph& m_graph;

@@ -14,7 +14,7 @@ using graph::LayerShape;
 using graph::NodeKind;
 using graph::Work;
 using rules::CollectiveKind;
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 /// 128 bits hold the sums of millions of the largest.
 Wide asInteger(double number) {
@@ -29,12 +29,12 @@ double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::in
   return share * static_cast<double>(bytes) / profile.linkBytesPerSecond;
 }
 
-bool isOnSequence(const StrategyOption& option) {
+bool isOnSequence(const LayerStrategy& option) {
   return option.input.isSplit() && !option.before && option.weight.isReplicated();
 }
 
 /// The layer leaves each rank a part of the gradient of its whole weight or bias.
-bool leavesParts(const StrategyOption& option, Role role) {
+bool leavesParts(const LayerStrategy& option, Role role) {
   return role == Role::Weight ? isOnSequence(option)
                               : role == Role::Bias && option.bias.isReplicated() && option.result.isSplit();
 }
@@ -112,7 +112,7 @@ class StepCounter {
 
   // ---- layers
 
-  void addLayer(const LayerShape& layer, const StrategyOption& option) {
+  void addLayer(const LayerShape& layer, const LayerStrategy& option) {
     const ValueId result = m_graph.node(m_node).results[0];
     switch (layer.kind) {
       case graph::LayerKind::Linear: addLinear(layer, option, result); break;
@@ -120,10 +120,10 @@ class StepCounter {
       case graph::LayerKind::CrossEntropy: addLoss(layer, option, result); break;
       case graph::LayerKind::Experts: addExperts(layer, option); break;
     }
-    if (option.after == CollectiveKind::AllReduce) addCollective(*option.after, wholeBytes(result));
+    if (option.after == CollectiveKind::AllReduce) addCollective(*option.after, replicatedBytes(result));
     if (option.after == CollectiveKind::ReduceScatter) {
-      addCollective(*option.after, wholeBytes(result));
-      if (m_facts.of(result).needsGradient) addCollective(CollectiveKind::AllGather, wholeBytes(result));
+      addCollective(*option.after, replicatedBytes(result));
+      if (m_facts.of(result).needsGradient) addCollective(CollectiveKind::AllGather, replicatedBytes(result));
     }
     const auto writes = m_variables.writes(m_node).subspan(m_graph.node(m_node).results.size());
     const std::array placements{option.weight, option.bias, option.down.value_or(Placement())};
@@ -132,11 +132,11 @@ class StepCounter {
     }
   }
 
-  std::int64_t wholeBytes(ValueId value) const {
+  std::int64_t replicatedBytes(ValueId value) const {
     return saturatingMul(m_facts.of(value).count, m_facts.of(value).itemSize);
   }
 
-  void addLinear(const LayerShape& layer, const StrategyOption& option, ValueId result) {
+  void addLinear(const LayerShape& layer, const LayerStrategy& option, ValueId result) {
     const std::int64_t weight = elements(layer.weight, option.weight);
     const graph::Shape& sizes = m_graph.shapeOf(layer.weight);
     const std::int64_t out = sizes[static_cast<std::size_t>(layer.outAxis)];
@@ -162,7 +162,7 @@ class StepCounter {
     }
   }
 
-  void addEmbedding(const LayerShape& layer, const StrategyOption& option, ValueId result) {
+  void addEmbedding(const LayerShape& layer, const LayerStrategy& option, ValueId result) {
     // A vocabulary-parallel lookup makes a whole, partial result.
     const std::int64_t made = option.after ? m_facts.of(result).count : elements(result, option.result);
     addCompute(0,
@@ -171,11 +171,11 @@ class StepCounter {
                m_facts.of(m_node).passes);
   }
 
-  void addLoss(const LayerShape& layer, const StrategyOption& option, ValueId result) {
+  void addLoss(const LayerShape& layer, const LayerStrategy& option, ValueId result) {
     const std::int64_t logits = elements(layer.input, option.input);
-    const std::int64_t target = wholeBytes(layer.target);
+    const std::int64_t target = replicatedBytes(layer.target);
     addCompute(static_cast<double>(logits),
-               static_cast<double>(logits * m_facts.of(layer.input).itemSize + target + wholeBytes(result)),
+               static_cast<double>(logits * m_facts.of(layer.input).itemSize + target + replicatedBytes(result)),
                m_facts.of(m_node).passes);
     if (option.strategy != rules::Strategy::Vocab) return;
     // Row maxima, sums of exponentials, target logits (Megatron-LM, arXiv:1909.08053 section 3).
@@ -184,7 +184,7 @@ class StepCounter {
   }
 
   /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them.
-  void addExperts(const LayerShape& layer, const StrategyOption& option) {
+  void addExperts(const LayerShape& layer, const LayerStrategy& option) {
     const std::int64_t experts = m_graph.shapeOf(layer.weight)[0];
     if (experts == 0) return;
     const std::int64_t weights =
@@ -341,7 +341,7 @@ Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const 
     return sums(isWhole &&
                 std::any_of(computed.begin(), computed.end(), [](const Placement& p) { return p.isSplit(); }));
   }
-  const StrategyOption& option = *choice.strategy;
+  const LayerStrategy& option = *choice.strategy;
   switch (read.role) {
     case Role::LayerInput:
       if (option.before == CollectiveKind::AllGather) return kSharesWhole | sums(option.weight.isSplit());
@@ -415,7 +415,7 @@ void CostModel::forEachCost(const Solution& solution, Add add) const {
     if (cost.summedGradients > 0 && !std::exchange(isBucketStarted, true)) add(node, bucketStart());
   };
   std::vector<Placement> placements;
-  for (NodeId node : m_variables.steps()) {
+  for (NodeId node : m_variables.deciders()) {
     const auto reads = m_variables.reads(node);
     const auto writes = m_variables.writes(node);
     placements.clear();

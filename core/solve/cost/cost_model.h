@@ -100,17 +100,18 @@ class CostModel {
   CostModel(const Problem& problem, const Variables& variables);
   ~CostModel();
 
-  /// What taking `choice` costs when the operands lie as `reads` (in the order of Variables::reads). Everything but the
-  /// shared collectives of what it reads. Equal steps (structureHash, sameStructure, and `costClass`) cost the same.
+  /// What taking `choice` costs when the operands are placed as `reads` (in the order of Variables::reads). Everything
+  /// but the shared collectives of what it reads. Equal steps (structureHash, sameStructure, and `costClass`) cost the
+  /// same.
   StepCost step(NodeId node, const Choice& choice, std::span<const Placement> reads) const;
 
   /// Shared collectives: what a value costs once, however many steps ask for it.
   Shares asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads, std::size_t index) const;
   /// Of the `index`th value that the step writes: what its own cost pays already.
   Shares paysShared(NodeId node, const Choice& choice, std::size_t index) const;
-  /// False when no step can ask for this value's, however it lies.
+  /// False when no step can ask for this value's, however it is placed.
   bool mayShare(ValueId value) const;
-  /// To be charged once for each part that any step asks of a value that lies as `placement`.
+  /// To be charged once for each part that any step asks of a value that is placed as `placement`.
   StepCost shared(ValueId value, const Placement& placement, Shares parts) const;
 
   /// False when no choice of the step, nor what it asks for, has StepCost::summedGradients.
@@ -128,13 +129,13 @@ class CostModel {
   std::vector<StepCost> byNode(const Solution& solution) const;
   /// PlanCost::transientPeak; `sum` is the solution's PlanCost::sum.
   std::int64_t transientPeak(const Solution& solution, const StepCost& sum) const;
-  /// No plan in which the step takes this choice while its operands lie as `reads` has a smaller transient peak. Equal
-  /// for equal steps.
+  /// No plan in which the step takes this choice while its operands are placed as `reads` has a smaller transient peak.
+  /// Equal for equal steps.
   LeastTransient leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const;
   /// The memory that a value keeps beside the steps that do not read it, where that is no part of what stays; else
   /// invalid.
   ValueId holderOf(ValueId value) const;
-  /// What of its holder's memory is there at least on a rank, when the value lies as `placement`.
+  /// What of its holder's memory is there at least on a rank, when the value is placed as `placement`.
   std::int64_t heldFor(ValueId value, const Placement& placement) const;
   /// All that `heldFor` reads of a value but its type.
   struct Holding {

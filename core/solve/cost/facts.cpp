@@ -307,7 +307,7 @@ class FactFinder {
     }
   }
 
-  /// Each memory once. What has fewer elements than ranks is whole on each of them.
+  /// Each memory once. What has fewer elements than ranks is replicated on each of them.
   void addOutputs() {
     const auto leastOf = [&](ValueId owner) {
       const ValueFacts& facts = fact(owner);

@@ -102,7 +102,7 @@ std::int64_t workDepth(const Graph& graph, const Node& node, const Operator& op)
   return 1;
 }
 
-std::vector<double> wholeFlops(const Graph& graph) {
+std::vector<double> replicatedFlops(const Graph& graph) {
   std::vector<const Operator*> rows;
   std::vector<bool> mayBeLayer;
   for (const std::string& op : graph.ops) {

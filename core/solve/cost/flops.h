@@ -9,7 +9,7 @@
 namespace cleave::solve {
 
 /// By NodeId; 0 for what computes nothing. Whole numbers, exact below 2^53.
-std::vector<double> wholeFlops(const graph::Graph& graph);
+std::vector<double> replicatedFlops(const graph::Graph& graph);
 
 /// Product: how many elements each element of the result sums over; Convolution: weights a position; Attention: key
 /// positions; 1 for everything else. `op`: the node's row.

@@ -12,7 +12,7 @@ namespace cleave::solve {
 namespace {
 
 using rules::CollectiveKind;
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 /// What bytes are, where somebody asks.
 struct Held {
@@ -66,7 +66,7 @@ class Moments {
   std::vector<PeakPart> m_parts;
 };
 
-/// Nodes between whose turns a value lies whole because layers gather it from the sequence.
+/// Nodes between whose turns a value is gathered because layers read all of it it from the sequence.
 struct Gatherers {
   std::size_t first = 0, last = 0;
   bool sumsGradient = false;  ///< a split weight leaves parts of the gradient
@@ -346,8 +346,8 @@ std::int64_t CostModel::gatherBuffers(ValueId value, const Placement& placement)
   return Buffers(m_problem, m_variables, *m_facts).rankMajor(value, placement);
 }
 
-/// What is seen whole is whole. Ranks copy nothing to look at a value: they hold as large a share of its memory as of
-/// what is all of that, or a piece of it along a dimension that is not split; of any other piece at least the piece
+/// What is seen whole is replicated. Ranks copy nothing to look at a value: they hold as large a share of its memory as
+/// of what is all of that, or a piece of it along a dimension that is not split; of any other piece at least the piece
 /// itself and an even share of the rest.
 std::int64_t CostModel::leastOf(const Buffers& buffers, ValueId owner, ValueId value,
                                 const Placement& placement) const {
@@ -417,7 +417,7 @@ LeastTransient CostModel::leastTransient(NodeId node, const Choice& choice, std:
   const auto& layer = m_variables.layer(node);
   std::int64_t forward = saturatingAdd(made, computed);
   if (layer && choice.strategy) {
-    const StrategyOption& option = *choice.strategy;
+    const LayerStrategy& option = *choice.strategy;
     const std::int64_t input = option.before ? buffers.gathered(layer->input, option.input) : 0;
     forward = saturatingAdd(forward, saturatingAdd(input, buffers.forward(node, option)));
     if (m_facts->of(node).needsGradient) gradients = saturatingAdd(gradients, buffers.backward(node, option));

@@ -42,7 +42,7 @@ Result<void> change(Problem& problem, const Change& change) {
     case ChangeKind::LiftPin: return lift(problem, change.argument);
     case ChangeKind::RuleOn: return switchOn(problem, change.argument);
     case ChangeKind::Redistribute: problem.redistributable.push_back(change.argument); return {};
-    case ChangeKind::FullMenu: problem.context.menu = rules::Menu::Full; return {};
+    case ChangeKind::FullCandidateSet: problem.context.candidateSet = rules::CandidateSet::Full; return {};
     case ChangeKind::SequenceParallel: {
       const auto mode = rules::parseSequenceParallel(change.argument);
       if (!mode)
@@ -76,7 +76,7 @@ std::string toText(const Change& change) {
     case ChangeKind::RuleOn: return fmt::format("switch the rule of {} on again", change.argument);
     case ChangeKind::Redistribute:
       return fmt::format("allow {} to be gathered or cut after it is computed", change.argument);
-    case ChangeKind::FullMenu: return "use the full candidate set";
+    case ChangeKind::FullCandidateSet: return "use the full candidate set";
     case ChangeKind::SequenceParallel:
       return change.argument == "auto" ? "let the solver decide on sequence parallelism"
                                        : fmt::format("turn sequence parallelism {}", change.argument);

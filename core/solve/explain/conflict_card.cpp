@@ -152,7 +152,8 @@ class CardMaker {
               .finish());
     }
     if (!isLayer(m_card.node)) return;
-    const auto options = rules::layerOptions(m_graph, m_card.node, *m_variables.layer(m_card.node), m_problem.context);
+    const auto options =
+        rules::layerStrategies(m_graph, m_card.node, *m_variables.layer(m_card.node), m_problem.context);
     for (const rules::Refusal& refusal : options.refused) {
       m_card.tried.push_back(
           sentence()
@@ -193,7 +194,7 @@ class CardMaker {
     m_card.undone = event.detail;
     const auto involved = involvedSince(*m_card.target);
     std::uint32_t layers = 0;
-    for (NodeId n : m_variables.steps()) {
+    for (NodeId n : m_variables.deciders()) {
       if (n < *m_card.target || n >= m_card.node || !isLayer(n)) continue;
       ++layers;
       m_card.undoneUninvolved += !involved.contains(n.raw());

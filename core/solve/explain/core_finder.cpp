@@ -5,7 +5,7 @@
 #include "solve/explain/relaxed.h"
 #include "solve/explain/sentences.h"
 #include "solve/problem/budget_text.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -129,9 +129,9 @@ class CoreFinder {
     const NodeId layer = targets.layers.front();
     const auto shape = graph::layerShape(graph, layer);
     std::vector<std::string> inputs;
-    for (const auto& option : rules::layerOptions(graph, layer, *shape, problem.context).offered) {
+    for (const auto& option : rules::layerStrategies(graph, layer, *shape, problem.context).offered) {
       const bool isWanted = std::find(pin.strategies.begin(), pin.strategies.end(),
-                                      formOf(option, problem.context.worldSize)) != pin.strategies.end();
+                                      effectiveStrategy(option, problem.context.worldSize)) != pin.strategies.end();
       std::string text = inWords(option.input, graph.shapeOf(shape->input));
       if (isWanted != pin.forbids && std::find(inputs.begin(), inputs.end(), text) == inputs.end())
         inputs.push_back(std::move(text));
@@ -158,7 +158,7 @@ class CoreFinder {
         return constraint.lift ? std::optional(Change{ChangeKind::LiftPin, *constraint.lift}) : std::nullopt;
       case ConstraintKind::RuleOff:
         return constraint.lift ? std::optional(Change{ChangeKind::RuleOn, *constraint.lift}) : std::nullopt;
-      case ConstraintKind::Menu: return Change{ChangeKind::FullMenu, {}};
+      case ConstraintKind::CandidateSet: return Change{ChangeKind::FullCandidateSet, {}};
       case ConstraintKind::Budget: return Change{ChangeKind::LiftBudget, {}};
       case ConstraintKind::Rule:
         if (!constraint.value.isValid()) return std::nullopt;
@@ -219,7 +219,7 @@ class CoreFinder {
     return told;
   }
 
-  /// Pins that no form of their own layer or value meets need nothing else.
+  /// Pins that no strategy of their own layer or value meets need nothing else.
   bool addImpossiblePins(const Problem& least, const Variables& variables) {
     bool any = false;
     for (const Pin& pin : least.pins) {
@@ -252,7 +252,7 @@ class CoreFinder {
       distance[n.index()] = d;
       queue.push_back(n);
     };
-    for (NodeId n : variables.steps()) {
+    for (NodeId n : variables.deciders()) {
       if (!variables.pins(n).empty()) reach(n, 0);
     }
     for (const std::string& rule : least.rulesOff) {
@@ -272,7 +272,7 @@ class CoreFinder {
       }
     }
     std::vector<std::pair<std::uint32_t, NodeId>> order;
-    for (NodeId n : variables.steps()) {
+    for (NodeId n : variables.deciders()) {
       if (!relaxation.isBackground(n)) order.emplace_back(distance[n.index()], n);
     }
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -318,10 +318,11 @@ class CoreFinder {
     return reason.starts_with(own) ? reason : fmt::format("{}: {}", own, reason);
   }
 
-  /// The pinned nodes alone, with what the sources before them give, leave nothing: the forms that the pins ask for.
+  /// The pinned nodes alone, with what the sources before them give, leave nothing: the strategies that the pins ask
+  /// for.
   void tellPinned(const Problem& least, const Variables& variables, Relaxation& relaxation) {
     const std::vector<bool> none(least.graph->nodes.size(), false);
-    for (NodeId n : variables.steps()) {
+    for (NodeId n : variables.deciders()) {
       if (variables.pins(n).empty()) continue;
       const auto witness = relaxation.witness(none, n);
       if (!witness) continue;
@@ -439,12 +440,13 @@ class CoreFinder {
     return where.empty() ? result + "." : fmt::format("Where {}, {}.", joined(where, "and"), result);
   }
 
-  /// Forms of a layer that would have helped, but for their sizes.
+  /// Strategies of a layer that would have helped, but for their sizes.
   static void addRefusals(const Problem& problem, const Variables& variables, NodeId node, Constraint& constraint) {
     const auto& layer = variables.layer(node);
     if (!layer) return;
     std::vector<std::string> reasons;
-    for (const rules::Refusal& refusal : rules::layerOptions(*problem.graph, node, *layer, problem.context).refused) {
+    for (const rules::Refusal& refusal :
+         rules::layerStrategies(*problem.graph, node, *layer, problem.context).refused) {
       std::string text = fmt::format("{} is impossible: {}", rules::toText(refusal.strategy), refusal.reason);
       if (std::find(reasons.begin(), reasons.end(), text) == reasons.end()) reasons.push_back(std::move(text));
     }

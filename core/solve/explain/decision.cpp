@@ -1,9 +1,9 @@
 #include "solve/explain/decision.h"
 
 #include "solve/explain/sentences.h"
-#include "solve/problem/form.h"
 #include "solve/problem/redistribution.h"
 #include "solve/problem/solve_result.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ std::vector<PastTry> pastTries(const Cursor& cursor, NodeId node) {
 }
 
 std::string nameOf(const Choice& choice, int ranks) {
-  if (choice.strategy) return formText(*choice.strategy, ranks);
+  if (choice.strategy) return strategyText(*choice.strategy, ranks);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < choice.results.size(); ++i) texts.push_back(placementText(choice, i));
   return texts.empty() ? "no result" : fmt::format("{}", fmt::join(texts, ", "));
@@ -207,15 +207,15 @@ class DecisionMaker {
 
   void addRefusals() {
     if (!m_decision.isLayer) return;
-    const auto options =
-        rules::layerOptions(*m_problem.graph, m_decision.node, *m_variables.layer(m_decision.node), m_problem.context);
+    const auto options = rules::layerStrategies(*m_problem.graph, m_decision.node, *m_variables.layer(m_decision.node),
+                                                m_problem.context);
     for (const rules::Refusal& refusal : options.refused) {
       m_decision.candidates.push_back(
           {.fate = Fate::Refused, .name = std::string(rules::toText(refusal.strategy)), .why = refusal.reason});
     }
   }
 
-  /// Forms of one name differ by how the result lies.
+  /// Strategies of one name differ by how the result is placed.
   void tellNamesakesApart() {
     std::map<std::string, int> uses;
     for (const CandidateFate& fate : m_decision.candidates) uses[fate.name] += fate.choice.has_value();

@@ -35,7 +35,7 @@ enum class Fate : std::uint8_t {
   Chosen,      ///< in force at this moment
   Failed,      ///< tried since the search last arrived here, and given up
   Open,        ///< not tried yet
-  DoesNotFit,  ///< its operands do not lie as it needs them
+  DoesNotFit,  ///< its operands are not placed as it needs them
   Pinned,      ///< removed by a pin
   Refused,     ///< the sizes forbid it (layers)
   Skipped,     ///< not tried: a search that learns has shown before that it fails under these placements
@@ -101,8 +101,8 @@ struct ConflictCard {
   std::optional<NodeId> target;        ///< node gone back to
   std::uint32_t undone = 0;            ///< assignments taken back
   std::uint32_t undoneUninvolved = 0;  ///< of these, layers' choices that have nothing to do with the conflict
-  /// Pins under which the culprits' layers leave whole what they split, in the form of Pin::parse. What they bring has
-  /// to be tried before it is offered (explain/remedy.h).
+  /// Pins under which the culprits' layers leave replicated what they split, as Pin::parse reads them. What they bring
+  /// has to be tried before it is offered (explain/remedy.h).
   std::vector<std::string> pinsToTry;
 };
 /// The conflict that the cursor just applied (or, right after its Backtrack, the one before); nullopt elsewhere.

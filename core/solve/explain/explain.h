@@ -29,7 +29,7 @@ std::vector<WhyLink> why(const Problem& problem, const Solution& solution, Value
 
 enum class WhyNotAnswer : std::uint8_t {
   IsSo,        ///< the solution gives it this placement already
-  Impossible,  ///< no rule or form gives it this placement, whatever lies before: `core` has one or two constraints
+  Impossible,  ///< no rule or strategy gives it this placement, whatever lies before: `core` has one or two constraints
   Forbidden,   ///< it could have it, but then something else cannot hold: `core` says what
   Costs,       ///< there is a plan with it, which differs by `extraFs` and `extraBytes`
   Possible,    ///< there is a plan with it; the engine takes the first solution, so cost is not why it was not taken

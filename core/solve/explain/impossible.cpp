@@ -1,7 +1,7 @@
 #include "solve/explain/impossible.h"
 
 #include "solve/candidates/candidates.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace cleave::solve {
 namespace {
 
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 /// One value and the placement that it is asked to have.
 struct AskedPlacement {
@@ -24,17 +24,18 @@ struct AskedPlacement {
   std::string wanted() const { return inWords(placement, shape()); }
 };
 
-rules::LayerOptions optionsOf(const Problem& problem, const Variables& variables, NodeId layer) {
-  return rules::layerOptions(*problem.graph, layer, *variables.layer(layer), problem.context);
+rules::LayerStrategies layerStrategiesOf(const Problem& problem, const Variables& variables, NodeId layer) {
+  return rules::layerStrategies(*problem.graph, layer, *variables.layer(layer), problem.context);
 }
 
 bool offers(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
-  const auto options = optionsOf(problem, variables, layer).offered;
-  return std::any_of(options.begin(), options.end(),
-                     [&](const StrategyOption& o) { return formOf(o, problem.context.worldSize) == strategy; });
+  const auto options = layerStrategiesOf(problem, variables, layer).offered;
+  return std::any_of(options.begin(), options.end(), [&](const LayerStrategy& o) {
+    return effectiveStrategy(o, problem.context.worldSize) == strategy;
+  });
 }
 
-/// Each reason once: several forms are refused for the same numbers.
+/// Each reason once: several strategies are refused for the same numbers.
 std::vector<std::string> reasonsOf(const std::vector<rules::Refusal>& refused) {
   std::vector<std::string> reasons;
   for (const rules::Refusal& refusal : refused) {
@@ -43,7 +44,7 @@ std::vector<std::string> reasonsOf(const std::vector<rules::Refusal>& refused) {
   return reasons;
 }
 
-bool gives(const AskedPlacement& asked, NodeId layer, const StrategyOption& option) {
+bool gives(const AskedPlacement& asked, NodeId layer, const LayerStrategy& option) {
   const auto& shape = *asked.variables.layer(layer);
   if (asked.value == shape.weight) return option.weight == asked.placement;
   if (asked.value == shape.bias) return option.bias == asked.placement;
@@ -53,17 +54,17 @@ bool gives(const AskedPlacement& asked, NodeId layer, const StrategyOption& opti
   return option.result == asked.placement;
 }
 
-/// Settings that have the form that is missed, and the problem under them.
+/// Settings that have the strategy that is missed, and the problem under them.
 struct Wider {
   const char* name;
   Problem problem;
 };
-std::optional<Wider> menuWith(const Problem& problem, const auto& has) {
-  const bool isNarrow = problem.context.menu != rules::Menu::Full,
+std::optional<Wider> candidateSetWith(const Problem& problem, const auto& has) {
+  const bool isNarrow = problem.context.candidateSet != rules::CandidateSet::Full,
              isWhole = problem.context.sequenceParallel == rules::SequenceParallel::Off;
   const auto with = [&](const char* name, bool full, bool onSequence) -> std::optional<Wider> {
     Wider wider{name, problem};
-    if (full) wider.problem.context.menu = rules::Menu::Full;
+    if (full) wider.problem.context.candidateSet = rules::CandidateSet::Full;
     if (onSequence) wider.problem.context.sequenceParallel = rules::SequenceParallel::Auto;
     return has(wider.problem) ? std::optional(std::move(wider)) : std::nullopt;
   };
@@ -78,25 +79,25 @@ std::optional<Wider> menuWith(const Problem& problem, const auto& has) {
 
 std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer) {
   const auto givesIt = [&](const Problem& problem) {
-    const auto options = optionsOf(problem, asked.variables, layer).offered;
-    return std::any_of(options.begin(), options.end(), [&](const StrategyOption& o) { return gives(asked, layer, o); });
+    const auto options = layerStrategiesOf(problem, asked.variables, layer).offered;
+    return std::any_of(options.begin(), options.end(), [&](const LayerStrategy& o) { return gives(asked, layer, o); });
   };
   if (givesIt(asked.problem)) return std::nullopt;
   const std::string own = ticked(graph::layerName(asked.graph(), layer));
   Impossible found{{.node = layer}, {}};
-  if (auto menu = menuWith(asked.problem, givesIt)) {
-    found.kind = ConstraintKind::Menu;
+  if (auto candidateSet = candidateSetWith(asked.problem, givesIt)) {
+    found.kind = ConstraintKind::CandidateSet;
     found.text =
         fmt::format("{} cannot be {}: with {} its layer {} has a strategy for that, but that is not chosen here.",
-                    asked.name(), asked.wanted(), menu->name, own);
-    found.wider = std::move(menu->problem);
+                    asked.name(), asked.wanted(), candidateSet->name, own);
+    found.wider = std::move(candidateSet->problem);
     return found;
   }
-  const auto reasons = reasonsOf(optionsOf(asked.problem, asked.variables, layer).refused);
+  const auto reasons = reasonsOf(layerStrategiesOf(asked.problem, asked.variables, layer).refused);
   found.kind = reasons.empty() ? ConstraintKind::Rule : ConstraintKind::Sizes;
   found.text =
       fmt::format("{} cannot be {}: the layer {} can be {} here{}.", asked.name(), asked.wanted(), own,
-                  formsOf(asked.problem, asked.variables, layer),
+                  strategiesOf(asked.problem, asked.variables, layer),
                   reasons.empty() ? ", and none of these gives it that" : fmt::format("; {}", joined(reasons, "and")));
   return found;
 }
@@ -129,10 +130,10 @@ std::optional<Impossible> operatorCannot(const AskedPlacement& asked, Domains& d
 
 }  // namespace
 
-std::string formsOf(const Problem& problem, const Variables& variables, NodeId layer) {
+std::string strategiesOf(const Problem& problem, const Variables& variables, NodeId layer) {
   std::vector<std::string> names;
-  for (const StrategyOption& option : optionsOf(problem, variables, layer).offered) {
-    std::string name(rules::toText(formOf(option, problem.context.worldSize)));
+  for (const LayerStrategy& option : layerStrategiesOf(problem, variables, layer).offered) {
+    std::string name(rules::toText(effectiveStrategy(option, problem.context.worldSize)));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   }
   return joined(names, "or");
@@ -172,19 +173,21 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   if (offers(problem, variables, layer, strategy)) return std::nullopt;
   const std::string own = ticked(graph::layerName(*problem.graph, layer));
   Impossible found{{.node = layer}, {}};
-  for (const rules::Refusal& refusal : optionsOf(problem, variables, layer).refused) {
+  for (const rules::Refusal& refusal : layerStrategiesOf(problem, variables, layer).refused) {
     if (refusal.strategy != strategy) continue;
     found.kind = ConstraintKind::Sizes;
     found.text = fmt::format("{} cannot be {}: {}.", own, rules::toText(strategy), refusal.reason);
     return found;
   }
-  auto menu = menuWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
-  found.kind = menu ? ConstraintKind::Menu : ConstraintKind::Rule;
-  found.text = menu ? fmt::format("{} cannot be {} here: that strategy comes with {} only.", own,
-                                  rules::toText(strategy), menu->name)
-                    : fmt::format("{} cannot be {}: a layer of its kind has no such strategy. Here it can be {}.", own,
-                                  rules::toText(strategy), formsOf(problem, variables, layer));
-  if (menu) found.wider = std::move(menu->problem);
+  auto candidateSet =
+      candidateSetWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
+  found.kind = candidateSet ? ConstraintKind::CandidateSet : ConstraintKind::Rule;
+  found.text = candidateSet
+                   ? fmt::format("{} cannot be {} here: that strategy comes with {} only.", own,
+                                 rules::toText(strategy), candidateSet->name)
+                   : fmt::format("{} cannot be {}: a layer of its kind has no such strategy. Here it can be {}.", own,
+                                 rules::toText(strategy), strategiesOf(problem, variables, layer));
+  if (candidateSet) found.wider = std::move(candidateSet->problem);
   return found;
 }
 

@@ -21,13 +21,13 @@ class Assigned {
  public:
   Assigned(const Cursor& cursor, CandidateTable& table)
       : m_variables(cursor.trace().variables()), m_graph(*cursor.trace().problem()->graph) {
-    for (const NodeId node : m_variables.steps()) {
+    for (const NodeId node : m_variables.deciders()) {
       if (!cursor.choiceOf(node)) break;
       ++m_count;
     }
     m_now.assign(m_graph.values.size(), kUndecided);
     for (std::size_t i = 0; i < m_count; ++i) {
-      for (const ValueId v : m_variables.writes(m_variables.steps()[i])) {
+      for (const ValueId v : m_variables.writes(m_variables.deciders()[i])) {
         if (const auto placement = v.isValid() ? cursor.placementOf(v) : std::nullopt)
           m_now[v.index()] = table.intern(*placement);
       }
@@ -36,7 +36,7 @@ class Assigned {
 
   std::size_t count() const { return m_count; }
   bool has(ValueId value) const { return m_now[value.index()] != kUndecided; }
-  NodeId step(std::size_t index) const { return m_variables.steps()[index]; }
+  NodeId step(std::size_t index) const { return m_variables.deciders()[index]; }
   /// Of the first `count` steps.
   Words upTo(std::size_t count) const {
     Words decided(m_now.size(), kUndecided);
@@ -156,7 +156,7 @@ class Narrowing {
     SentenceBuilder sentence(graph(), m_variables);
     if (const auto never = whyImpossible(m_problem, m_variables, m_domains, m_work, m_value, placement))
       return sentence.text(never->text).finish();
-    // Its own step has a form for it, but what that needs of the operands none of them can give.
+    // Its own step has a strategy for it, but what that needs of the operands none of them can give.
     sentence.text("No strategy and no rule before ").node(m_decider);
     sentence.text(fmt::format(" gives what {} needs: ", placement.text()));
     return operandsAfter(sentence, m_domains).text(".").finish();

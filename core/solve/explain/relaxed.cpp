@@ -24,7 +24,7 @@ Relaxation::Relaxation(const Problem& problem, const Variables& variables, Domai
       m_isBackground(m_graph.nodes.size(), false),
       m_classOf(m_graph.nodes.size()),
       m_domainOf(m_graph.values.size()) {
-  for (NodeId n : variables.steps()) {
+  for (NodeId n : variables.deciders()) {
     m_isBackground[n.index()] = m_graph.node(n).kind != graph::NodeKind::Call || !m_variables.pins(n).empty();
   }
 }
@@ -105,7 +105,7 @@ class Relaxation::Taken {
   const CandidateRow* m_row = nullptr;
 };
 
-/// Looks at the observed node, which is let go: its results may be placed anyhow.
+/// Looks at the observed node, which is let go: its results may be placed in any way.
 class Relaxation::Seen : public Relaxation::Taken {
  public:
   Seen(Relaxation& owner, const FrontierStep& step, const Words& preferred) : Taken(owner, step) {
@@ -171,7 +171,7 @@ class Relaxation::Sweep {
  public:
   Sweep(Relaxation& owner, const std::vector<bool>& kept, NodeId observed = {}, Words preferred = {})
       : m_owner(owner), m_observed(observed), m_preferred(std::move(preferred)) {
-    for (const NodeId n : owner.m_variables.steps()) {
+    for (const NodeId n : owner.m_variables.deciders()) {
       const bool isPinned = owner.isBackground(n) && !owner.m_variables.pins(n).empty();
       if (kept[n.index()] || n == observed || isPinned) m_order.push_back(n);
     }

@@ -2,7 +2,7 @@
 /// Whether some of a problem's nodes can hold together while the others are let go: what a deletion filter over nodes
 /// asks.
 ///
-/// A node that is let go (relaxed) may place its results anyhow: as Domains::widened says, which leaves nothing out
+/// A node that is let go (relaxed) may place its results in any way: as Domains::widened says, which leaves nothing out
 /// that a plan could have. So what fails here has no solution. Sources (inputs, constants, parameters that no layer
 /// owns) and nodes that a pin speaks of are always kept. Exact over the domains: a sweep (candidates/sweep.h) over the
 /// kept nodes, without a weight. Its levels are kept between questions, so that of equal blocks each distinct level is

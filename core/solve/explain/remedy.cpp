@@ -115,14 +115,14 @@ class Remedies {
     addLifts();
     if (m_problem.cost.memoryBudget && m_lack == Lack::Solution && !m_isNoneInBudget) add(ChangeKind::LiftBudget);
     for (const std::string& rule : m_problem.rulesOff) add(ChangeKind::RuleOn, rule);
-    if (m_problem.context.menu != rules::Menu::Full) add(ChangeKind::FullMenu);
+    if (m_problem.context.candidateSet != rules::CandidateSet::Full) add(ChangeKind::FullCandidateSet);
     for (const std::string_view word : rules::kSequenceParallelWords) {
       if (m_isNoneInBudget) break;
       if (word != rules::toText(m_problem.context.sequenceParallel))
         add(ChangeKind::SequenceParallel, std::string(word));
     }
     addRedistributions();
-    addOtherForms();
+    addOtherStrategies();
   }
 
   /// Pins that the search ran into first, then the others.
@@ -165,8 +165,8 @@ class Remedies {
 
   bool hasParameter(NodeId layer) const { return graph::layerShape(m_graph, layer)->weight.isValid(); }
 
-  /// Other forms of the layers behind the conflict, here and in every block like theirs.
-  void addOtherForms() {
+  /// Other strategies of the layers behind the conflict, here and in every block like theirs.
+  void addOtherStrategies() {
     if (!m_card) return;
     for (const std::string& pin : m_card->pinsToTry) add(ChangeKind::AddPin, pin);
     for (const CulpritLine& line : m_card->culprits) {
@@ -174,7 +174,7 @@ class Remedies {
       const auto layer = graph::layerShape(m_graph, line.chooser);
       if (!layer) continue;
       const std::string pattern = withoutIndices(graph::layerName(m_graph, line.chooser));
-      for (const auto& option : rules::layerOptions(m_graph, line.chooser, *layer, m_problem.context).offered) {
+      for (const auto& option : rules::layerStrategies(m_graph, line.chooser, *layer, m_problem.context).offered) {
         add(ChangeKind::AddPin, demandFor(pattern, option.strategy));
       }
     }

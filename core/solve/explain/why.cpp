@@ -1,6 +1,6 @@
 #include "solve/explain/explain.h"
 #include "solve/explain/sentences.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class WhyChain {
     tellRedistribution(asked);
     if (m_variables.layer(asked.node)) return explainLayer(asked);
     if (m_graph.node(asked.node).kind != graph::NodeKind::Call) return explainSource(asked);
-    return isSplitHere(value) ? explainSplit(asked) : explainWhole(asked);
+    return isSplitHere(value) ? explainSplit(asked) : explainReplicated(asked);
   }
 
   const Placement& computed(ValueId value) const {
@@ -111,7 +111,7 @@ class WhyChain {
     auto s = sentence()
                  .node(asked.node)
                  .text(fmt::format(" is {}",
-                                   chosen ? formText(*chosen, m_problem.context.worldSize) : "without a strategy"));
+                                   chosen ? strategyText(*chosen, m_problem.context.worldSize) : "without a strategy"));
     if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
     WhyLink link{.node = asked.node, .value = result};
     link.alternatives = alternativesOf(asked);
@@ -134,7 +134,7 @@ class WhyChain {
     link.alternatives.clear();
     const std::size_t forcing = forcingRead(asked);
     if (forcing == asked.reads.size()) {
-      s.text(whyOnlyForm(asked));
+      s.text(whyOnlyStrategy(asked));
       link.sentence = s.finish();
       m_links.push_back(std::move(link));
       return {};
@@ -153,7 +153,7 @@ class WhyChain {
     s.value(asked.value).text(fmt::format(" is {}, as ", words(asked.value))).node(asked.node);
     const auto& strategy = m_solution.strategies[asked.node.index()];
     s.text(fmt::format(" needs it, which is {}",
-                       strategy ? formText(*strategy, m_problem.context.worldSize) : "replicated"));
+                       strategy ? strategyText(*strategy, m_problem.context.worldSize) : "replicated"));
     const auto& users = m_graph.value(asked.value).users;
     if (users.size() > 1) {
       s.text("; ");
@@ -165,7 +165,7 @@ class WhyChain {
     add(asked.node, asked.value, s.text(".").finish());
   }
 
-  /// Texts of pins that removed forms which would have fitted, joined; empty: none did.
+  /// Texts of pins that removed strategies which would have fitted, joined; empty: none did.
   std::string removingPins(const Asked& asked) const {
     std::vector<std::string> texts;
     for (const RuledOut& out : asked.candidates.ruledOut) {
@@ -175,11 +175,12 @@ class WhyChain {
     return joined(texts, "and");
   }
 
-  rules::LayerOptions optionsOf(NodeId layer) const {
-    return rules::layerOptions(m_graph, layer, *m_variables.layer(layer), m_problem.context);
+  rules::LayerStrategies layerStrategiesOf(NodeId layer) const {
+    return rules::layerStrategies(m_graph, layer, *m_variables.layer(layer), m_problem.context);
   }
 
-  /// The read whose placement rules the other forms out: the first whose form another option wants otherwise.
+  /// The read whose placement rules the other strategies out: the first whose placement another strategy needs to be
+  /// different.
   std::size_t forcingRead(const Asked& asked) const {
     if (asked.candidates.ruledOut.empty()) return asked.reads.size();
     std::size_t weight = asked.reads.size();
@@ -188,17 +189,17 @@ class WhyChain {
       if (asked.reads[i].role == Role::Weight && weight == asked.reads.size()) weight = i;
     }
     if (weight < asked.reads.size()) return weight;
-    if (!optionsOf(asked.node).refused.empty())
-      return asked.reads.size();  // the sizes, not the whole input, left one form
+    if (!layerStrategiesOf(asked.node).refused.empty())
+      return asked.reads.size();  // the sizes, not the whole input, left one strategy
     for (std::size_t i = 0; i < asked.reads.size(); ++i) {
       if (asked.reads[i].role == Role::LayerInput) return i;
     }
     return asked.reads.size();
   }
 
-  std::string whyOnlyForm(const Asked& asked) const {
+  std::string whyOnlyStrategy(const Asked& asked) const {
     std::vector<std::string> refused;
-    for (const rules::Refusal& refusal : optionsOf(asked.node).refused) {
+    for (const rules::Refusal& refusal : layerStrategiesOf(asked.node).refused) {
       if (std::find(refused.begin(), refused.end(), refusal.reason) == refused.end()) refused.push_back(refusal.reason);
     }
     if (refused.empty()) return m_problem.context.worldSize == 1 ? "." : ". The candidate set has no other strategy.";
@@ -215,13 +216,13 @@ class WhyChain {
     }
     for (const RuledOut& out : asked.candidates.ruledOut)
       found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
-    for (const rules::Refusal& refusal : optionsOf(asked.node).refused) {
+    for (const rules::Refusal& refusal : layerStrategiesOf(asked.node).refused) {
       found.push_back(fmt::format("{}: impossible, {}", rules::toText(refusal.strategy), refusal.reason));
     }
     return found;
   }
 
-  /// Two forms of one name differ by how the result lies.
+  /// Two strategies of one name differ by how the result is placed.
   std::string nameWithPlacement(const Asked& asked, const Choice& choice) const {
     const std::string name = nameOf(choice, m_problem.context.worldSize);
     const auto sameName = [&](const Choice& other) { return nameOf(other, m_problem.context.worldSize) == name; };
@@ -264,7 +265,7 @@ class WhyChain {
 
   /// A whole value comes from whole ones all the way: told once, down to the nearest layer that could have done
   /// otherwise.
-  ValueId explainWhole(const Asked& asked) {
+  ValueId explainReplicated(const Asked& asked) {
     auto s = sentence().value(asked.value).text(" is replicated");
     const bool readsSplit =
         std::any_of(asked.reads.begin(), asked.reads.end(), [&](const Read& r) { return isSplit(r.value); });
@@ -328,7 +329,7 @@ class WhyChain {
   void countHops() {
     constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max() / 2;
     m_hops.assign(m_graph.nodes.size(), kNever);
-    for (NodeId n : m_variables.steps()) {
+    for (NodeId n : m_variables.deciders()) {
       if (m_variables.layer(n)) {
         m_hops[n.index()] = 0;
         continue;

@@ -3,7 +3,7 @@
 #include "solve/explain/explain.h"
 #include "solve/explain/impossible.h"
 #include "solve/explain/sentences.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Question {
   bool isIn(const Solution& plan) const {
     if (!strategy) return plan.of(value) == placement;
     const auto& taken = plan.strategies[node().index()];
-    return taken && formOf(*taken, problem.context.worldSize) == *strategy;
+    return taken && effectiveStrategy(*taken, problem.context.worldSize) == *strategy;
   }
 };
 
@@ -178,13 +178,14 @@ class Answerer {
                                             m_question.work, &m_question.cache));
     if (tried.answer != Answer::Holds) return {};
     const auto& taken = *tried.solution->strategies[m_question.node().index()];
-    say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to get it.",
-                                   rules::toText(formOf(taken, m_question.problem.context.worldSize)),
-                                   ticked(demandFor(name, formOf(taken, m_question.problem.context.worldSize))))));
+    say(subject().text(
+        fmt::format(" can be {}: there is a plan with it. Pin {} to get it.",
+                    rules::toText(effectiveStrategy(taken, m_question.problem.context.worldSize)),
+                    ticked(demandFor(name, effectiveStrategy(taken, m_question.problem.context.worldSize))))));
     return {};
   }
 
-  /// A form that other settings have is not yet a plan with it.
+  /// A strategy that other settings have is not yet a plan with it.
   Result<void> tellWider(const Problem& wider) {
     CLEAVE_TRY(const Tried tried, tryChange(wider, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work,
                                             &m_question.cache));
@@ -202,19 +203,19 @@ class Answerer {
     return {};
   }
 
-  /// What the form that is asked for needs of the layer's input.
+  /// What the strategy that is asked for needs of the layer's input.
   void tellNeeds() {
     const NodeId layer = m_question.node();
     const ValueId input = m_variables.layer(layer)->input;
     std::vector<std::string> needs;
     for (const auto& option :
-         rules::layerOptions(m_question.graph(), layer, *m_variables.layer(layer), m_question.problem.context)
+         rules::layerStrategies(m_question.graph(), layer, *m_variables.layer(layer), m_question.problem.context)
              .offered) {
       std::string text = inWords(option.input, m_question.graph().shapeOf(input));
-      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy && m_question.solution &&
-          option.input == m_question.solution->of(input))
+      if (effectiveStrategy(option, m_question.problem.context.worldSize) == *m_question.strategy &&
+          m_question.solution && option.input == m_question.solution->of(input))
         return;  // it has that
-      if (formOf(option, m_question.problem.context.worldSize) == *m_question.strategy &&
+      if (effectiveStrategy(option, m_question.problem.context.worldSize) == *m_question.strategy &&
           std::find(needs.begin(), needs.end(), text) == needs.end())
         needs.push_back(std::move(text));
     }

@@ -27,8 +27,8 @@ std::size_t writeOf(std::span<const ValueId> writes, ValueId value) {
 }
 
 /// Where an option stands among all of its layer's, whatever its input is.
-std::size_t rankAmong(const std::vector<rules::StrategyOption>& offered, const rules::StrategyOption& option) {
-  const auto same = std::find_if(offered.begin(), offered.end(), [&](const rules::StrategyOption& o) {
+std::size_t rankAmong(const std::vector<rules::LayerStrategy>& offered, const rules::LayerStrategy& option) {
+  const auto same = std::find_if(offered.begin(), offered.end(), [&](const rules::LayerStrategy& o) {
     return o.strategy == option.strategy && o.input == option.input && o.weight == option.weight &&
            o.result == option.result;
   });
@@ -40,8 +40,8 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
   const std::size_t index = writeOf(writes, value);
   const bool isResult = index < context.problem.graph->node(node).results.size();
   const auto& layer = context.variables.layer(node);
-  std::vector<rules::StrategyOption> offered;
-  if (layer) offered = rules::layerOptions(*context.problem.graph, node, *layer, context.problem.context).offered;
+  std::vector<rules::LayerStrategy> offered;
+  if (layer) offered = rules::layerStrategies(*context.problem.graph, node, *layer, context.problem.context).offered;
   std::vector<Possibility> found;
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
@@ -50,7 +50,8 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
       const Placement placement = placementsOf(choice)[index];
       std::optional<rules::Strategy> strategy;
       if (isResult && choice.strategy) strategy = choice.strategy->strategy;
-      const bool isCopied = strategy && formOf(*choice.strategy, context.problem.context.worldSize) != *strategy;
+      const bool isCopied =
+          strategy && effectiveStrategy(*choice.strategy, context.problem.context.worldSize) != *strategy;
       const std::size_t rank = layer ? rankAmong(offered, *choice.strategy) : ordinal;
       auto known = std::find_if(found.begin(), found.end(), [&](const Possibility& p) {
         return p.placement == placement && p.strategy == strategy && p.isCopied == isCopied;

@@ -32,7 +32,7 @@ std::string largestHolders(const Context& context, const Solution& solution) {
   };
   const auto costs = context.model.byNode(solution);
   std::vector<Group> groups;
-  for (const NodeId node : context.variables.steps()) {
+  for (const NodeId node : context.variables.deciders()) {
     const std::int64_t bytes = costs[node.index()].bytes();
     if (bytes == 0) continue;
     const std::string pattern = holderOf(context, node);

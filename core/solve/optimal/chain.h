@@ -2,7 +2,7 @@
 /// The elimination with folded stretches put together: what leads from the states before a whole block to those behind
 /// it, as the few ways that no other beats in both time and bytes. A model of 126 equal blocks is a chain of some two
 /// hundred links.
-#include "solve/optimal/sweeps.h"
+#include "solve/optimal/bounds.h"
 
 #include <functional>
 

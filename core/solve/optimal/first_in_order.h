@@ -5,7 +5,7 @@
 /// For each state the ways on to the end that no other beats in both time and bytes are found backwards, less those
 /// that no way to the state leaves room for; forwards, each place then takes the first candidate behind which there is
 /// one that fits.
-#include "solve/optimal/sweeps.h"
+#include "solve/optimal/bounds.h"
 
 namespace cleave::solve::optimal {
 

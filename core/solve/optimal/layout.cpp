@@ -11,7 +11,7 @@ namespace {
 void findFixed(const Pricing& pricing, PricedTable& table, Layout& layout) {
   const Variables& variables = pricing.variables;
   layout.isFixed.assign(pricing.problem.graph->values.size(), false);
-  for (const NodeId node : variables.steps()) {
+  for (const NodeId node : variables.deciders()) {
     const auto reads = variables.reads(node);
     const bool isFree =
         variables.layer(node) || variables.redistributes(node) ||

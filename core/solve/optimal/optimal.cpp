@@ -27,7 +27,7 @@ class Narrator {
   /// Visits and takes the first `count` steps in the order of the search; false when stopped.
   bool take(const Path& path, std::size_t count) {
     const auto& layout = m_optimum.elimination().layout;
-    const auto& steps = m_optimum.context().variables.steps();
+    const auto& steps = m_optimum.context().variables.deciders();
     std::vector<Taken> takenBy(m_optimum.context().problem.graph->nodes.size());
     for (const auto& fixed : layout.fixed) takenBy[fixed.node.index()] = {fixed.row.get(), 0};
     for (std::size_t place = 0; place < path.size(); ++place) {
@@ -74,7 +74,7 @@ class Narrator {
 
 /// There are plans, but the budget is in the way: the leanest one, up to its last step, where the bytes are counted.
 SolveResult overBudget(const Eliminated& optimum, const Found& found, Narrator& narrator) {
-  const auto& steps = optimum.context().variables.steps();
+  const auto& steps = optimum.context().variables.deciders();
   ConflictRecord record{steps.back(), overBudgetSentence(optimum, found), {}, {}};
   if (!narrator.take(found.path, steps.size() - 1) || !narrator.fail(record)) return narrator.report().stopped();
   SolveResult result =
@@ -98,7 +98,7 @@ SolveResult toldByLearning(const Context& context, CandidateTable& candidates, T
   const std::int64_t bytes = context.model.evaluate(*result.solution).bytes(),
                      budget = context.problem.cost.budgetBytes();
   if (bytes <= budget) return result;
-  ConflictRecord record{context.variables.steps().back(),
+  ConflictRecord record{context.variables.deciders().back(),
                         fmt::format("No plan within the budget of {} was found before the search ended at its limit of "
                                     "{}; the only one that was found needs {}.",
                                     bytesText(budget), stateLimitText(), bytesText(bytes)),
@@ -131,7 +131,7 @@ std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context,
     case Found::Ending::OverBudget: return overBudget(*optimum, found, narrator);
     case Found::Ending::Plan: break;
   }
-  if (!narrator.take(found.path, context->variables.steps().size())) return narrator.report().stopped();
+  if (!narrator.take(found.path, context->variables.deciders().size())) return narrator.report().stopped();
   SolveResult result = narrator.report().finish(Outcome::Solved, EventType::Solution);
   result.solution = optimum->solution();
   result.optimum = std::move(optimum);
@@ -142,7 +142,7 @@ std::optional<SolveResult> solved(const std::shared_ptr<const Context>& context,
 
 SolveResult solveOptimal(const Problem& problem, Tables& tables, TraceSink& sink, const Progress& progress) {
   const auto context = std::make_shared<const Context>(problem);
-  progress.report("solve", 0, static_cast<std::int64_t>(context->variables.steps().size()));
+  progress.report("solve", 0, static_cast<std::int64_t>(context->variables.deciders().size()));
   auto result = solved(context, sink, progress, tables);
   if (!result) return toldByLearning(*context, tables.steps.candidates(), sink, progress);
   result->engine = Engine::Optimal;

@@ -15,7 +15,7 @@
 /// Immutable and thread-safe once made; `solve(…, Engine::Optimal, …)` hands it out in SolveResult::optimum.
 #include "base/progress.h"
 #include "solve/cost/cost_model.h"
-#include "solve/problem/form.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/proof/certificate.h"
 
 #include <functional>
@@ -44,7 +44,7 @@ struct Regret {
   std::optional<Femtoseconds> fastestExtraFs;
 
   /// What it is called: "column", "column, copied", "S(2)".
-  std::string name() const { return strategy ? formText(*strategy, isCopied) : placement.text(); }
+  std::string name() const { return strategy ? strategyText(*strategy, isCopied) : placement.text(); }
   /// What to ask for, or to pin, to have it: a copy goes by its placement, as its strategy's name means what is split.
   std::string demand() const {
     return strategy && !isCopied ? std::string(rules::toText(*strategy)) : placement.text();

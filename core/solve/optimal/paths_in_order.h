@@ -4,7 +4,7 @@
 /// Best first over the places with exact lower bounds (Lawler, "A Procedure for Computing the K Best Solutions to
 /// Discrete Optimization Problems", 1972): a path is followed to its end along the lowest bound, and what was left
 /// aside on the way waits in a heap.
-#include "solve/optimal/sweeps.h"
+#include "solve/optimal/bounds.h"
 
 namespace cleave::solve::optimal {
 

@@ -3,7 +3,7 @@
 namespace cleave::solve {
 namespace {
 
-bool sameOption(const rules::StrategyOption& a, const rules::StrategyOption& b) {
+bool sameStrategy(const rules::LayerStrategy& a, const rules::LayerStrategy& b) {
   return a.strategy == b.strategy && a.input == b.input && a.weight == b.weight && a.bias == b.bias &&
          a.result == b.result && a.before == b.before && a.after == b.after && a.down == b.down && a.reason == b.reason;
 }
@@ -14,7 +14,7 @@ bool Choice::operator==(const Choice& other) const {
   if (results != other.results || computedAs != other.computedAs || reason != other.reason ||
       strategy.has_value() != other.strategy.has_value())
     return false;
-  return !strategy || sameOption(*strategy, *other.strategy);
+  return !strategy || sameStrategy(*strategy, *other.strategy);
 }
 
 bool ConflictRecord::operator==(const ConflictRecord& other) const {

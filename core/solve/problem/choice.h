@@ -15,7 +15,7 @@ using ConflictId = Id<struct ConflictTag>;
 /// What a Try assigns: placements of the node's results and, for a layer, its strategy (which also places its weight).
 struct Choice {
   std::vector<Placement> results;
-  rules::TakenOption strategy;
+  rules::TakenStrategy strategy;
   std::string reason;
   std::vector<Placement> computedAs;  ///< beside `results` where one was redistributed (Problem::redistributable); else
                                       ///< empty

@@ -13,7 +13,7 @@ enum class ChangeKind : std::uint8_t {
   LiftPin,           ///< `argument`: text of a pin of the problem
   RuleOn,            ///< `argument`: an entry of Problem::rulesOff
   Redistribute,      ///< `argument`: a pattern of values for Problem::redistributable
-  FullMenu,          ///< all placements and strategies instead of the reference's
+  FullCandidateSet,  ///< all placements and strategies instead of the reference's
   SequenceParallel,  ///< `argument`: "off", "on" or "auto"
   Ranks,             ///< `argument`: a world size
   LiftBudget,        ///< what the device has instead of a budget of the user's
@@ -26,18 +26,18 @@ struct Change {
 };
 
 enum class ConstraintKind : std::uint8_t {
-  Pin,      ///< a demand of the user; `lift` removes it
-  RuleOff,  ///< a rule that the user switched off
-  Rule,     ///< what an operator can do (`node`); an allowed redistribution of `value` goes round it
-  Sizes,    ///< sizes that do not divide by the ranks (`node`)
-  Menu,     ///< a form that the menu does not offer (`node`)
-  Budget,   ///< the memory budget
+  Pin,           ///< a demand of the user; `lift` removes it
+  RuleOff,       ///< a rule that the user switched off
+  Rule,          ///< what an operator can do (`node`); an allowed redistribution of `value` goes round it
+  Sizes,         ///< sizes that do not divide by the ranks (`node`)
+  CandidateSet,  ///< a strategy that the candidate set does not offer (`node`)
+  Budget,        ///< the memory budget
 };
 
 struct Constraint {
   ConstraintKind kind = ConstraintKind::Rule;
   NodeId node;                      ///< invalid: the whole plan
-  ValueId value;                    ///< Rule: the operand that lies wrongly; else invalid
+  ValueId value;                    ///< Rule: the operand that is placed wrongly; else invalid
   std::string text;                 ///< one sentence for a newcomer, with the numbers
   std::optional<std::string> lift;  ///< text of the pin (or name of the operator, Pin::text and Problem::rulesOff) that
                                     ///< is the user's to remove

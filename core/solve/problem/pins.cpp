@@ -9,9 +9,9 @@ namespace {
 using rules::Strategy;
 
 constexpr std::array kStrategies = {
-    Strategy::Whole,      Strategy::Column,       Strategy::ColumnGather, Strategy::Row,
-    Strategy::RowScatter, Strategy::GatherColumn, Strategy::GatherWhole,  Strategy::WholeOnSequence,
-    Strategy::Vocab,      Strategy::VocabScatter, Strategy::ByExpert,     Strategy::InExpert,
+    Strategy::Replicated, Strategy::Column,       Strategy::ColumnGather,     Strategy::Row,
+    Strategy::RowScatter, Strategy::GatherColumn, Strategy::GatherReplicated, Strategy::ReplicatedOnSequence,
+    Strategy::Vocab,      Strategy::VocabScatter, Strategy::ByExpert,         Strategy::InExpert,
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -89,13 +89,13 @@ bool matches(std::string_view pattern, std::string_view name) {
 }
 
 Result<Pin> Pin::parse(std::string_view text) {
-  constexpr std::string_view kForms =
+  constexpr std::string_view kSyntax =
       "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that strategy alone, != to forbid, * "
       "for "
       "any characters";
   const std::string whole(trimmed(text));
   const auto equals = whole.find('=');
-  if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kForms);
+  if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kSyntax);
   Pin pin;
   pin.text = whole;
   pin.forbids = equals > 0 && whole[equals - 1] == '!';
@@ -103,8 +103,8 @@ Result<Pin> Pin::parse(std::string_view text) {
   const bool isExact = whole.substr(equals + 1).starts_with('=');
   const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + (isExact ? 2 : 1)));
   if (pin.pattern.empty())
-    return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kForms);
-  if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kForms);
+    return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kSyntax);
+  if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kSyntax);
   const auto alone = isExact ? rules::parseStrategy(wanted) : std::nullopt;
   pin.strategies = alone ? std::vector{*alone} : strategiesNamed(wanted);
   if (!pin.strategies.empty()) return pin;
@@ -123,7 +123,7 @@ std::string_view Pin::wanted() const {
 
 bool Pin::admits(const Placement& lies, int ranks) const {
   if (!forbids) return lies == *placement;
-  return lies != *placement && !(placement->isReplicated() && lies.isWholeOn(ranks));
+  return lies != *placement && !(placement->isReplicated() && lies.isReplicatedOn(ranks));
 }
 
 std::string demandFor(std::string_view name, rules::Strategy strategy) {

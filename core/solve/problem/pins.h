@@ -27,9 +27,9 @@ struct Pin {
   std::string text;                         ///< as the user wrote it
   /// What is demanded, as the user wrote it: "column".
   std::string_view wanted() const;
-  /// A value pin: true where a value may lie so. As many copies as ranks are no way around `!=R`.
+  /// A value pin: true where a value may be placed so. As many copies as ranks are no way around `!=R`.
   bool admits(const Placement& placement, int ranks) const;
-  /// BadUsage with the accepted forms when the text is neither.
+  /// BadUsage says what is accepted when the text is neither.
   static Result<Pin> parse(std::string_view text);
 };
 /// Text of the pin that demands this strategy and no other of its axis: "k_proj==column", "k_proj=gather+column".

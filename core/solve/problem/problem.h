@@ -2,8 +2,8 @@
 /// What is to be solved, and what a solution is.
 ///
 /// The search variables are the nodes in topological order: a layer chooses a strategy, any other node one of its
-/// rule's claims, an input or constant is R, a parameter lies as its layer's strategy says (R when no layer owns it).
-/// Tied parameters have one placement: a constraint.
+/// rule's claims, an input or constant is R, a parameter is placed as its layer's strategy says (R when no layer owns
+/// it). Tied parameters have one placement: a constraint.
 #include "graph/graph.h"
 #include "rules/rule.h"
 #include "rules/strategies.h"
@@ -19,7 +19,7 @@ namespace cleave::solve {
 
 struct Problem {
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
-  rules::StrategyContext context;      ///< world size, menu, sequence parallelism
+  rules::StrategyContext context;      ///< world size, candidate set, sequence parallelism
   std::vector<Pin> pins;
   /// Patterns of operators ("aten::mul.Tensor", "*softmax*") whose rules are switched off: they want all operands
   /// whole.
@@ -35,10 +35,10 @@ struct Problem {
 
 /// A placement for every value, a strategy for every layer.
 struct Solution {
-  std::vector<Placement> placements;           ///< by ValueId
-  std::vector<rules::TakenOption> strategies;  ///< by NodeId; nullopt: not a layer
-  std::map<ValueId, Placement> computedAs;     ///< redistributed values: how they are computed; `placements` has what
-                                               ///< readers see
+  std::vector<Placement> placements;             ///< by ValueId
+  std::vector<rules::TakenStrategy> strategies;  ///< by NodeId; nullopt: not a layer
+  std::map<ValueId, Placement> computedAs;       ///< redistributed values: how they are computed; `placements` has what
+                                                 ///< readers see
   const Placement& of(ValueId value) const { return placements[value.index()]; }
   /// How the operator leaves the value; `of` is what readers see.
   const Placement& computed(ValueId value) const {

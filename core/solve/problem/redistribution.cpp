@@ -11,8 +11,8 @@ std::string changeInWords(std::size_t result, std::size_t results, const Placeme
 }
 
 /// Appends `plain` with result `index` and those behind it changed in every way; at least one result changes in all.
-void appendForms(const Problem& problem, const Variables& variables, NodeId node, const Choice& plain,
-                 std::vector<Choice>& forms) {
+void appendStrategies(const Problem& problem, const Variables& variables, NodeId node, const Choice& plain,
+                      std::vector<Choice>& found) {
   const Graph& graph = *problem.graph;
   const auto& results = graph.node(node).results;
   std::vector<std::vector<Placement>> ways;  // by result: as computed, then each change
@@ -31,16 +31,16 @@ void appendForms(const Problem& problem, const Variables& variables, NodeId node
     }
     return false;
   };
-  while (advance() && forms.size() < kMostForms) {
-    Choice form = plain;
-    form.computedAs = plain.results;
+  while (advance() && found.size() < kMostStrategies) {
+    Choice changed = plain;
+    changed.computedAs = plain.results;
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (at[i] == 0) continue;
-      form.results[i] = ways[i][at[i]];
-      form.reason +=
-          (form.reason.empty() ? "" : "; ") + changeInWords(i, results.size(), plain.results[i], form.results[i]);
+      changed.results[i] = ways[i][at[i]];
+      changed.reason +=
+          (changed.reason.empty() ? "" : "; ") + changeInWords(i, results.size(), plain.results[i], changed.results[i]);
     }
-    forms.push_back(std::move(form));
+    found.push_back(std::move(changed));
   }
 }
 
@@ -61,9 +61,9 @@ std::vector<Placement> redistributed(const Placement& computed, const graph::Sha
 std::vector<Choice> withRedistributions(const Problem& problem, const Variables& variables, NodeId node,
                                         std::vector<Choice> plain) {
   if (!variables.redistributes(node)) return plain;
-  std::vector<Choice> forms = plain;
-  for (const Choice& choice : plain) appendForms(problem, variables, node, choice, forms);
-  return forms;
+  std::vector<Choice> found = plain;
+  for (const Choice& choice : plain) appendStrategies(problem, variables, node, choice, found);
+  return found;
 }
 
 std::string placementText(const Choice& choice, std::size_t result) {

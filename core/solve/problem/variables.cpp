@@ -35,7 +35,7 @@ Variables::Variables(const Problem& problem) {
     }
   }
   findOwners(graph);
-  m_stepsBefore.reserve(count);
+  m_decidersBefore.reserve(count);
   m_readsBegin.reserve(count + 1);
   m_writesBegin.reserve(count + 1);
   for (NodeId n : idRange<NodeId>(count)) addNode(graph, n);
@@ -85,11 +85,11 @@ void Variables::findOwners(const Graph& graph) {
 }
 
 void Variables::addNode(const Graph& graph, NodeId node) {
-  m_stepsBefore.push_back(static_cast<std::uint32_t>(m_steps.size()));
+  m_decidersBefore.push_back(static_cast<std::uint32_t>(m_deciders.size()));
   m_readsBegin.push_back(static_cast<std::uint32_t>(m_reads.size()));
   m_writesBegin.push_back(static_cast<std::uint32_t>(m_writes.size()));
   if (!isStep(node)) return;
-  m_steps.push_back(node);
+  m_deciders.push_back(node);
   const graph::Node& n = graph.node(node);
   m_writes.insert(m_writes.end(), n.results.begin(), n.results.end());
   const auto& shape = layer(node);

@@ -27,12 +27,12 @@ class Variables {
   explicit Variables(const Problem& problem);
 
   /// Nodes in the order of the search.
-  const std::vector<NodeId>& steps() const { return m_steps; }
+  const std::vector<NodeId>& deciders() const { return m_deciders; }
   bool isStep(NodeId node) const { return !m_placedBy[node.index()].isValid(); }
   /// The node whose choice places this one's result: the owning layer of a parameter, else the node itself.
   NodeId decider(NodeId node) const { return isStep(node) ? node : m_placedBy[node.index()]; }
   /// Steps before `node` in the order; the depth of the search when it arrives there.
-  std::uint32_t stepsBefore(NodeId node) const { return m_stepsBefore[node.index()]; }
+  std::uint32_t decidersBefore(NodeId node) const { return m_decidersBefore[node.index()]; }
 
   const std::optional<graph::LayerShape>& layer(NodeId node) const;
   /// Operands that are placed before `node` is: for a layer its input, target, and the weight and bias that other nodes
@@ -63,10 +63,10 @@ class Variables {
   void resolvePins(const Problem& problem);
   void resolveSwitches(const Problem& problem);
 
-  std::vector<NodeId> m_steps;
-  std::vector<NodeId> m_placedBy;            ///< by NodeId; valid for owned parameters only
-  std::vector<std::uint32_t> m_stepsBefore;  ///< by NodeId
-  std::vector<std::uint32_t> m_layerIndex;   ///< by NodeId: 1 + index into m_layers; 0: not a layer
+  std::vector<NodeId> m_deciders;
+  std::vector<NodeId> m_placedBy;               ///< by NodeId; valid for owned parameters only
+  std::vector<std::uint32_t> m_decidersBefore;  ///< by NodeId
+  std::vector<std::uint32_t> m_layerIndex;      ///< by NodeId: 1 + index into m_layers; 0: not a layer
   std::vector<std::optional<graph::LayerShape>> m_layers;
   std::vector<Read> m_reads;
   std::vector<std::uint32_t> m_readsBegin;

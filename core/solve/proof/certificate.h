@@ -21,8 +21,9 @@
 
 namespace cleave::solve {
 
-/// What is known of a value between two steps: how it lies, and what of it is paid for (Shares, cost/cost_model.h). The
-/// first of a state is that of no value when training: whether the bucket of summed gradients is paid for.
+/// What is known of a value between two steps: how it is placed, and what of it is paid for (Shares,
+/// cost/cost_model.h). The first of a state is that of no value when training: whether the bucket of summed gradients
+/// is paid for.
 struct CertifiedToken {
   std::uint32_t placement = 0;  ///< into Certificate::placements
   std::uint8_t paid = 0;
@@ -58,7 +59,7 @@ struct Certified {
   Femtoseconds lowerBound;  ///< no plan (within the budget, where there is one) is faster
   std::uint64_t transitions = 0;
 };
-/// Holds every claim of `certificate` against the rules, the layers' forms, the user's demands and the cost model.
+/// Holds every claim of `certificate` against the rules, the layers' strategies, the user's demands and the cost model.
 /// BadInput says which claim does not hold, and where; Cancelled. Shares no code with the engines.
 Result<Certified> verify(const Problem& problem, const Certificate& certificate, const Progress& progress = {});
 

@@ -1,7 +1,7 @@
 #include "solve/proof/choices.h"
 
-#include "solve/problem/form.h"
 #include "solve/problem/redistribution.h"
+#include "solve/problem/strategy_text.h"
 
 #include <algorithm>
 
@@ -14,9 +14,9 @@ bool isAdmitted(const Problem& problem, const Variables& variables, NodeId node,
   for (const std::uint32_t index : variables.pins(node)) {
     const Pin& pin = problem.pins[index];
     if (!pin.placement) {
-      const bool has =
-          choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(),
-                                       formOf(*choice.strategy, problem.context.worldSize)) != pin.strategies.end();
+      const bool has = choice.strategy && std::find(pin.strategies.begin(), pin.strategies.end(),
+                                                    effectiveStrategy(*choice.strategy, problem.context.worldSize)) !=
+                                              pin.strategies.end();
       if (has == pin.forbids) return false;
       continue;
     }
@@ -29,7 +29,7 @@ bool isAdmitted(const Problem& problem, const Variables& variables, NodeId node,
   return true;
 }
 
-Placement wantedOf(const rules::StrategyOption& option, Role role) {
+Placement wantedOf(const rules::LayerStrategy& option, Role role) {
   switch (role) {
     case Role::LayerInput: return option.input;
     case Role::Weight: return option.weight;
@@ -41,12 +41,13 @@ Placement wantedOf(const rules::StrategyOption& option, Role role) {
 
 std::vector<Choice> layerChoices(const Problem& problem, const Variables& variables, NodeId node,
                                  std::span<const Placement> reads) {
-  const auto options = variables.ruleOff(node)
-                           ? std::vector<rules::StrategyOption>(1)
-                           : rules::layerOptions(*problem.graph, node, *variables.layer(node), problem.context).offered;
+  const auto options =
+      variables.ruleOff(node)
+          ? std::vector<rules::LayerStrategy>(1)
+          : rules::layerStrategies(*problem.graph, node, *variables.layer(node), problem.context).offered;
   const auto values = variables.reads(node);
   std::vector<Choice> choices;
-  for (const rules::StrategyOption& option : options) {
+  for (const rules::LayerStrategy& option : options) {
     bool fits = true;
     for (std::size_t i = 0; i < values.size(); ++i) fits = fits && wantedOf(option, values[i].role) == reads[i];
     if (fits) choices.push_back({{option.result}, option, {}, {}});

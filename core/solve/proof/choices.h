@@ -1,6 +1,6 @@
 #pragma once
-/// Every choice that a step has where its operands lie so, asked of the rules and the layers' forms alone: what a proof
-/// checker may believe. The engines ask candidates/candidates.h, which answers the same with reasons.
+/// Every choice that a step has where its operands are placed so, asked of the rules and the layers' strategies alone:
+/// what a proof checker may believe. The engines ask candidates/candidates.h, which answers the same with reasons.
 #include "solve/problem/choice.h"
 #include "solve/problem/problem.h"
 #include "solve/problem/variables.h"

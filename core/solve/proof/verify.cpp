@@ -94,7 +94,7 @@ class Verifier {
 
   /// Steps that are not in `order` read nothing but what is R in every plan, and have one choice: R.
   Result<void> checkForced() {
-    for (const NodeId node : m_variables.steps()) {
+    for (const NodeId node : m_variables.deciders()) {
       if (m_place[node.index()] != kForced) continue;
       const auto reads = m_variables.reads(node);
       for (const Read& read : reads) {

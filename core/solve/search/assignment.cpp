@@ -6,8 +6,8 @@ Assignment::Assignment(const Problem& problem, const Variables& variables, Candi
     : m_asking{problem, variables}, m_table(table), m_sink(sink), m_placed(problem.graph->values.size(), kReplicated) {
   constexpr std::uint32_t kNone = 0xffffffffu;
   std::vector<std::uint32_t> seenOf;  // by class
-  m_steps.reserve(variables.steps().size());
-  for (const NodeId node : variables.steps()) {
+  m_steps.reserve(variables.deciders().size());
+  for (const NodeId node : variables.deciders()) {
     const std::uint32_t classIndex = table.classOf(m_asking, node);
     if (classIndex >= seenOf.size()) seenOf.resize(classIndex + 1, kNone);
     if (seenOf[classIndex] == kNone) {

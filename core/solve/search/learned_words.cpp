@@ -94,7 +94,7 @@ Core coreOf(const Problem& problem, const Variables& variables, std::span<const 
   if (demands.empty() && !conflicts.empty()) {
     const ConflictRecord& met = conflicts.front();
     const bool isLayer = variables.layer(met.node).has_value();
-    core.constraints.push_back({.kind = isLayer ? ConstraintKind::Menu : ConstraintKind::Rule,
+    core.constraints.push_back({.kind = isLayer ? ConstraintKind::CandidateSet : ConstraintKind::Rule,
                                 .node = met.node,
                                 .value = isLayer || met.culprits.empty() ? ValueId() : met.culprits.back(),
                                 .text = namedReason(problem, variables, met)});

@@ -11,8 +11,8 @@ namespace cleave::solve {
 std::string shownToFail(const Problem& problem, const Variables& variables, NodeId node,
                         std::span<const Choice* const> choices, const ConflictRecord& origin);
 
-/// Demands that cannot hold together as constraints, each with what it runs into. Without demands it is the menu and
-/// the rules alone: then the conflict met most often. `conflicts`: those the search met, most often first.
+/// Demands that cannot hold together as constraints, each with what it runs into. Without demands it is the candidate
+/// set and the rules alone: then the conflict met most often. `conflicts`: those the search met, most often first.
 Core coreOf(const Problem& problem, const Variables& variables, std::span<const Demand> demands,
             const std::vector<ConflictRecord>& conflicts);
 

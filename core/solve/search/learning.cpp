@@ -15,8 +15,8 @@ struct Origins {
   Origins(const Graph& graph, const Variables& variables)
       : stepOf(graph.values.size(), 0), isGiven(graph.values.size(), false) {
     for (ValueId v : idRange<ValueId>(graph.values.size()))
-      stepOf[v.index()] = variables.stepsBefore(variables.decider(graph.value(v).producer));
-    for (const NodeId node : variables.steps()) {
+      stepOf[v.index()] = variables.decidersBefore(variables.decider(graph.value(v).producer));
+    for (const NodeId node : variables.deciders()) {
       if (variables.layer(node) || !variables.pins(node).empty() || variables.redistributes(node)) continue;
       bool areGiven = true;
       for (const Read& read : variables.reads(node)) areGiven = areGiven && isGiven[read.value.index()];
@@ -34,7 +34,7 @@ class LearningSearch {
         m_variables(variables),
         m_sink(sink),
         m_walk(problem, variables, table, sink, progress),
-        m_noGoods(variables.steps().size()) {}
+        m_noGoods(variables.deciders().size()) {}
 
   SolveResult run() {
     switch (m_walk.run(*this)) {
@@ -78,7 +78,7 @@ class LearningSearch {
  private:
   /// Why the candidates of `at` that were placed fail: facts of earlier steps, demands.
   Explanation& failedAt(std::uint32_t at) {
-    if (m_failed.empty()) m_failed.resize(m_variables.steps().size());
+    if (m_failed.empty()) m_failed.resize(m_variables.deciders().size());
     return m_failed[at];
   }
 

@@ -8,7 +8,7 @@ Walk::Walk(const Problem& problem, const Variables& variables, CandidateTable& t
       m_variables(variables),
       m_report(sink, progress),
       m_assignment(problem, variables, table, sink),
-      m_frames(variables.steps().size()) {}
+      m_frames(variables.deciders().size()) {}
 
 Assignment::Met Walk::meetConflict(std::uint32_t step) {
   const Assignment::Met met = m_assignment.conflict(step, row(step));

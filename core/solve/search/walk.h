@@ -41,7 +41,7 @@ class Walk {
     return Outcome::Solved;
   }
 
-  NodeId nodeAt(std::uint32_t step) const { return m_variables.steps()[step]; }
+  NodeId nodeAt(std::uint32_t step) const { return m_variables.deciders()[step]; }
   /// With the operands of `step` placed as they were when the walk arrived there.
   const CandidateRow& row(std::uint32_t step) const { return *m_frames[step].options.row; }
   std::uint32_t candidates(std::uint32_t step) const { return m_frames[step].options.count(); }

@@ -1,5 +1,5 @@
-#include "solve/problem/form.h"
 #include "solve/problem/redistribution.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/variables.h"
 #include "solve/problem/wording.h"
 #include "solve/trace/cursor.h"
@@ -18,10 +18,10 @@ struct Names {
   std::string of(std::uint32_t node) const {
     return knows(node) ? nameOf(graph, NodeId(node), isLayer(node)) : fmt::format("node {}", node);
   }
-  std::string form(const rules::StrategyOption& option) const {
-    return formText(option, trace.problem()->context.worldSize);
+  std::string strategy(const rules::LayerStrategy& option) const {
+    return strategyText(option, trace.problem()->context.worldSize);
   }
-  /// The result's name, for text forms.
+  /// The result's name, for texts.
   std::string result(std::uint32_t node) const {
     return knows(node) ? nameOf(graph, NodeId(node), false) : fmt::format("node {}", node);
   }
@@ -43,7 +43,7 @@ std::string describeTry(const Names& names, const Event& event) {
   const Choice& choice = names.trace.choice(ChoiceId(event.detail));
   const std::string name = ticked(names.of(event.node));
   if (choice.strategy) {
-    return withReason(fmt::format("{} takes {}", name, names.form(*choice.strategy)), choice.reason);
+    return withReason(fmt::format("{} takes {}", name, names.strategy(*choice.strategy)), choice.reason);
   }
   if (choice.results.empty()) return withReason(fmt::format("{} has no result to place", name), choice.reason);
   const auto& node = names.graph.node(NodeId(event.node));
@@ -97,7 +97,7 @@ std::string toText(const Trace& trace, StepId step, const Event& event) {
       line += fmt::format(" {} #{}", names.result(event.node), event.ordinal + 1);
       if (event.detail >= trace.choiceCount()) return line;
       const Choice& choice = trace.choice(ChoiceId(event.detail));
-      if (choice.strategy) line += fmt::format(" {}", names.form(*choice.strategy));
+      if (choice.strategy) line += fmt::format(" {}", names.strategy(*choice.strategy));
       return line + fmt::format(" -> {}", resultTexts(choice));
     }
     case EventType::Conflict: {

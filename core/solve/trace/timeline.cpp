@@ -15,8 +15,8 @@ class Spreader {
 
   void setDepth(std::uint32_t depth) { m_depth = depth; }
   void addEvent(StepId index, const Event& event, const Variables& variables) {
-    if (event.type == EventType::Try) m_depth = variables.stepsBefore(NodeId(event.node)) + 1;
-    if (event.type == EventType::Backtrack) m_depth = variables.stepsBefore(NodeId(event.target));
+    if (event.type == EventType::Try) m_depth = variables.decidersBefore(NodeId(event.node)) + 1;
+    if (event.type == EventType::Backtrack) m_depth = variables.decidersBefore(NodeId(event.target));
     TimelineBucket& bucket = open(index);
     bucket.tries += event.type == EventType::Try;
     bucket.conflicts += event.type == EventType::Conflict;

@@ -89,7 +89,7 @@ class EventCheck {
         choice.strategy.has_value() != m_variables.layer(node).has_value()) {
       return fmt::format("gives node {} a choice of another kind of node", event.node);
     }
-    if (m_variables.stepsBefore(node) != m_depth)
+    if (m_variables.decidersBefore(node) != m_depth)
       return fmt::format("assigns node {} out of the search's order", event.node);
     ++m_depth;
     return {};
@@ -98,9 +98,9 @@ class EventCheck {
     for (std::uint32_t node : {event.node, event.target}) {
       if (auto wrong = checkStep(node); !wrong.empty()) return wrong;
     }
-    if (m_variables.stepsBefore(NodeId(event.target)) >= m_depth)
+    if (m_variables.decidersBefore(NodeId(event.target)) >= m_depth)
       return fmt::format("goes back to node {}, which has no choice", event.target);
-    m_depth = m_variables.stepsBefore(NodeId(event.target));
+    m_depth = m_variables.decidersBefore(NodeId(event.target));
     return {};
   }
 
@@ -111,7 +111,7 @@ class EventCheck {
   bool m_isOver = false;
 };
 
-/// An opened file: tables in memory, events read where they lie.
+/// An opened file: tables in memory, events read where they are.
 class FileTrace final : public Trace {
  public:
   FileTrace(RandomAccessFile file, const Preamble& preamble, TraceTables tables)

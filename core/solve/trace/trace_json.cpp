@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using rules::CollectiveKind;
-using rules::StrategyOption;
+using rules::LayerStrategy;
 
 constexpr std::array kCollectives{CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter};
 constexpr int kMostRanks = 1 << 20;
@@ -23,7 +23,7 @@ constexpr JsonLimits kHeaderLimits{.bytes = 512 << 20, .depth = 32, .elements = 
 
 Json toJson(const std::optional<CollectiveKind>& kind) { return kind ? Json(rules::toText(*kind)) : Json(nullptr); }
 
-Json toJson(const StrategyOption& option) {
+Json toJson(const LayerStrategy& option) {
   Json json{{"name", rules::inFiles(option.strategy)}, {"input", option.input.text()},
             {"weight", option.weight.text()},          {"bias", option.bias.text()},
             {"result", option.result.text()},          {"before", toJson(option.before)},
@@ -59,7 +59,7 @@ Json toJson(const Problem& problem) {
   Json pins = Json::array();
   for (const Pin& pin : problem.pins) pins.push_back(pin.text);
   return {{"ranks", problem.context.worldSize},
-          {"menu", rules::toText(problem.context.menu)},
+          {"menu", rules::toText(problem.context.candidateSet)},
           {"sequence_parallel", rules::toText(problem.context.sequenceParallel)},
           {"pins", std::move(pins)},
           {"rules_off", problem.rulesOff},
@@ -93,8 +93,8 @@ Result<std::optional<CollectiveKind>> collectiveField(const JsonObject& fields, 
   return fields.word(key, parseCollective);
 }
 
-Result<StrategyOption> readOption(const JsonObject& fields) {
-  StrategyOption option;
+Result<LayerStrategy> readStrategy(const JsonObject& fields) {
+  LayerStrategy option;
   CLEAVE_TRY(option.strategy, fields.word("name", rules::parseStrategy));
   CLEAVE_TRY(option.input, placementField(fields, "input"));
   CLEAVE_TRY(option.weight, placementField(fields, "weight"));
@@ -129,7 +129,7 @@ Result<Choice> readChoice(const JsonObject& fields) {
   CLEAVE_TRY(choice.reason, fields.text("reason"));
   if (fields.has("strategy")) {
     CLEAVE_TRY(const JsonObject strategy, fields.object("strategy"));
-    CLEAVE_TRY(choice.strategy, readOption(strategy));
+    CLEAVE_TRY(choice.strategy, readStrategy(strategy));
   }
   return choice;
 }
@@ -166,7 +166,7 @@ Result<Problem> readProblem(const JsonObject& fields, std::shared_ptr<const Grap
   problem.graph = std::move(graph);
   CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, kMostRanks}));
   problem.context.worldSize = static_cast<int>(ranks);
-  CLEAVE_TRY(problem.context.menu, fields.word("menu", rules::parseMenu));
+  CLEAVE_TRY(problem.context.candidateSet, fields.word("menu", rules::parseCandidateSet));
   CLEAVE_TRY(problem.context.sequenceParallel, fields.word("sequence_parallel", rules::parseSequenceParallel));
   CLEAVE_TRY(const auto pins, fields.texts("pins"));
   for (const std::string& text : pins) {

@@ -110,7 +110,7 @@ class ExecPlansTest : public QObject {
         13);
     row("experts by expert", expertsGraph(12, 6, "silu"), {{"mlp", Strategy::ByExpert}}, {2, 3, 4}, 12);
     row("experts inside each", expertsGraph(5, 12, "gelu_tanh"), {{"mlp", Strategy::InExpert}}, {2, 3, 4}, 5);
-    row("whole experts", expertsGraph(5, 7, "relu"), {{"mlp", Strategy::Whole}}, {2}, 5);
+    row("whole experts", expertsGraph(5, 7, "relu"), {{"mlp", Strategy::Replicated}}, {2}, 5);
   }
   void ranksComputeWhatOneDoes() {
     QFETCH(std::string, graph);
@@ -118,8 +118,8 @@ class ExecPlansTest : public QObject {
     QFETCH(QList<int>, worlds);
     QFETCH(int, below);
     for (const int ranks : worlds) {
-      const auto request =
-          plan::testing::requestFor(graph, {ranks, rules::Menu::Full, rules::SequenceParallel::Off}, strategies);
+      const auto request = plan::testing::requestFor(
+          graph, {ranks, rules::CandidateSet::Full, rules::SequenceParallel::Off}, strategies);
       QCOMPARE(solve::check(*request.problem, *request.solution), std::vector<std::string>());
       computesTheSame(request, below);
     }
@@ -147,7 +147,8 @@ class ExecPlansTest : public QObject {
             isWhole ? rules::Placement() : rules::Placement::split(static_cast<int>(random() % dims));
         demands.pins.push_back(value.name + "=" + placement.text());
       }
-      const rules::StrategyContext context{2, random() % 2 == 0 ? rules::Menu::Full : rules::Menu::Optimum,
+      const rules::StrategyContext context{2,
+                                           random() % 2 == 0 ? rules::CandidateSet::Full : rules::CandidateSet::Optimum,
                                            rules::SequenceParallel::Off};
       const auto request = plan::testing::solutionUnder(graph, context, demands);
       if (!request) continue;

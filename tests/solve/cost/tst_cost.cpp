@@ -23,10 +23,10 @@ Solution solved(const Problem& problem) {
 
 Problem problemFor(std::shared_ptr<const Graph> graph, int ranks, bool isTraining,
                    rules::SequenceParallel sequence = rules::SequenceParallel::Off,
-                   rules::Menu menu = rules::Menu::Optimum) {
+                   rules::CandidateSet candidateSet = rules::CandidateSet::Optimum) {
   Problem problem;
   problem.graph = std::move(graph);
-  problem.context = {ranks, menu, sequence};
+  problem.context = {ranks, candidateSet, sequence};
   problem.cost.isTraining = isTraining;
   return problem;
 }
@@ -215,7 +215,7 @@ class TestCost : public QObject {
       for (const auto sequence :
            {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto}) {
         for (const bool isTraining : {false, true}) {
-          const Problem problem = problemFor(graph, 2, isTraining, sequence, rules::Menu::Full);
+          const Problem problem = problemFor(graph, 2, isTraining, sequence, rules::CandidateSet::Full);
           const auto result = record(std::make_shared<const Problem>(problem)).result;
           if (result.solution) checkParts(problem, *result.solution, seed);
         }
@@ -264,7 +264,7 @@ class TestCost : public QObject {
     const CostModel model(problem, variables);
     StepCost sum;
     std::vector<Shares> paid(problem.graph->values.size(), kSharesNothing);
-    for (NodeId node : variables.steps()) {
+    for (NodeId node : variables.deciders()) {
       std::vector<Placement> reads;
       for (const Read& read : variables.reads(node)) reads.push_back(solution.of(read.value));
       const Choice choice = choiceOf(variables, problem, solution, node);

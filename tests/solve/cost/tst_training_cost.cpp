@@ -37,7 +37,7 @@ struct Priced {
 Priced priced(std::shared_ptr<const Graph> graph, const std::vector<std::string>& pins,
               Optimizer optimizer = Optimizer::AdamW) {
   auto problem = std::make_shared<Problem>(*problemOf(std::move(graph), kRanks, pins, rules::SequenceParallel::On));
-  problem->context.menu = rules::Menu::Full;
+  problem->context.candidateSet = rules::CandidateSet::Full;
   problem->cost.isTraining = true;
   problem->cost.optimizer = optimizer;
   const auto result = record(problem).result;
@@ -89,7 +89,7 @@ LlamaSizes llama8b(std::int64_t layers) {
 StepCost llamaStep(std::int64_t layers, double latencySeconds) {
   Problem problem;
   problem.graph = llamaGraph(llama8b(layers));
-  problem.context = {kRanks, rules::Menu::Optimum, rules::SequenceParallel::On};
+  problem.context = {kRanks, rules::CandidateSet::Optimum, rules::SequenceParallel::On};
   problem.cost.isTraining = true;
   problem.cost.profile.linkLatencySeconds = latencySeconds;
   const auto result = record(std::make_shared<const Problem>(problem)).result;
@@ -117,7 +117,7 @@ class TestTrainingCost : public QObject {
     QCOMPARE(layer, 10 * 2 * kHidden + 2 * 4096 * std::int64_t{4});
   }
 
-  /// The result is whole, so its gradient is complete on every rank, and each takes its part of the input's for
+  /// The result is replicated, so its gradient is complete on every rank, and each takes its part of the input's for
   /// nothing.
   void aWholeWeightLeavesNothingToReduce() {
     const std::string router = linear("r", "b", "router", 4096, 8) + "loss: bf16[] = aten::sum(r)\nreturn loss=loss\n";
@@ -307,7 +307,8 @@ class TestTrainingCost : public QObject {
   void theBudgetCountsThePeak() {
     auto problem = std::make_shared<Problem>();
     problem->graph = llamaGraph({.layers = 2, .hidden = 64, .sequence = 64});
-    problem->context = {.worldSize = 2, .menu = rules::Menu::Full, .sequenceParallel = rules::SequenceParallel::Auto};
+    problem->context = {
+        .worldSize = 2, .candidateSet = rules::CandidateSet::Full, .sequenceParallel = rules::SequenceParallel::Auto};
     problem->cost.isTraining = true;
     problem->cost.slackPercent = 0;
     const auto free = record(problem, {}, {}, Engine::Optimal).result;

@@ -79,7 +79,7 @@ class TestCores : public QObject {
     for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSets; ++seed) {
       std::mt19937_64 random(seed);
       Problem problem = *test::problemOf(graph, ranks);
-      problem.context.menu = random() % 2 == 0 ? rules::Menu::Full : rules::Menu::Optimum;
+      problem.context.candidateSet = random() % 2 == 0 ? rules::CandidateSet::Full : rules::CandidateSet::Optimum;
       problem.context.sequenceParallel = static_cast<rules::SequenceParallel>(random() % 3);
       for (std::size_t i = 2 + random() % 3; i > 0; --i) {
         problem.pins.push_back(*Pin::parse(anyPin(random, *graph)));

@@ -62,7 +62,7 @@ class Claims {
   std::string describe(const std::string& wrong) const {
     std::string text =
         fmt::format("{}\n{}, {} ranks, menu {}, sequence {}", wrong, toText(m_engine), m_problem->context.worldSize,
-                    rules::toText(m_problem->context.menu), rules::toText(m_problem->context.sequenceParallel));
+                    rules::toText(m_problem->context.candidateSet), rules::toText(m_problem->context.sequenceParallel));
     for (const Pin& pin : m_problem->pins) text += ", pin " + pin.text;
     for (const std::string& rule : m_problem->rulesOff) text += ", off " + rule;
     for (const std::string& value : m_problem->redistributable) text += ", redistribute " + value;
@@ -80,7 +80,7 @@ class Claims {
 
   /// Once for the same demands and settings; a budget leaves out none.
   const BruteForce& plansOf(const Problem& problem) {
-    std::string key = fmt::format("{} {} {}", problem.context.worldSize, rules::toText(problem.context.menu),
+    std::string key = fmt::format("{} {} {}", problem.context.worldSize, rules::toText(problem.context.candidateSet),
                                   rules::toText(problem.context.sequenceParallel));
     for (const Pin& pin : problem.pins) key += " pin " + pin.text;
     for (const std::string& rule : problem.rulesOff) key += " off " + rule;

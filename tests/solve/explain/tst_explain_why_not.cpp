@@ -115,20 +115,20 @@ class TestExplainWhyNot : public QObject {
 
   void namesTheMenuThatHasTheForm() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
-    const WhyNot answer = ask(*problem, "model.embed_tokens", rules::Strategy::Whole);
+    const WhyNot answer = ask(*problem, "model.embed_tokens", rules::Strategy::Replicated);
     COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
-    QCOMPARE(answer.core.constraints.front().kind, ConstraintKind::Menu);
+    QCOMPARE(answer.core.constraints.front().kind, ConstraintKind::CandidateSet);
     VERIFY_SAYS(textOf(answer), "the full candidate set");
     VERIFY_SAYS(textOf(answer), "With that setting and the pin `model.embed_tokens=");
     const std::string text = textOf(answer);
     const std::size_t pin = text.find("the pin `") + 9;
     Problem wider = *problem;
-    wider.context.menu = rules::Menu::Full;
+    wider.context.candidateSet = rules::CandidateSet::Full;
     wider.pins.push_back(*Pin::parse(text.substr(pin, text.find('`', pin) - pin)));
     QVERIFY(isSolvable(wider));
   }
 
-  /// Another setting has the form, and still no plan takes it.
+  /// Another setting has the strategy, and still no plan takes it.
   void deniesWhatNoSettingBrings() {
     const auto problem =
         test::problemOf(test::llamaGraph({.hidden = 48, .heads = 6, .kvHeads = 6, .intermediate = 64}), 4);
@@ -142,14 +142,14 @@ class TestExplainWhyNot : public QObject {
     VERIFY_SAYS(textOf(answer), isSolvable(wider) ? "there is a plan" : "no plan has it, with that setting or without");
   }
 
-  /// `=column` admits all of its axis, so that whoever asks for column hears of the form that the pin would bring.
+  /// `=column` admits all of its axis, so that whoever asks for column hears of the strategy that the pin would bring.
   void tellsOfTheFormThatThePinMayMean() {
     const std::string layer = "model.layers.0.self_attn.q_proj";
     Problem problem =
         *test::problemOf(test::llamaGraph({.hidden = 112, .heads = 7, .kvHeads = 7, .intermediate = 128}), 2);
-    problem.context.menu = rules::Menu::Optimum;
+    problem.context.candidateSet = rules::CandidateSet::Optimum;
     QVERIFY(textOf(ask(problem, layer, rules::Strategy::Column)).find("column+gather") == std::string::npos);
-    problem.context.menu = rules::Menu::Full;
+    problem.context.candidateSet = rules::CandidateSet::Full;
     const WhyNot answer = ask(problem, layer, rules::Strategy::Column);
     QCOMPARE(answer.answer, WhyNotAnswer::Forbidden);
     VERIFY_SAYS(textOf(answer), "can be column+gather: there is a plan with it");
@@ -159,10 +159,10 @@ class TestExplainWhyNot : public QObject {
              rules::Strategy::ColumnGather);
   }
 
-  /// A layer whose "column" is a copy on every rank is whole, in every answer.
+  /// A layer whose "column" is a copy on every rank is replicated, in every answer.
   void copiesAreWhole() {
     const auto problem = test::problemOf(test::llamaGraph({.heads = 4, .kvHeads = 1}), 4);
-    const WhyNot whole = ask(*problem, "model.layers.0.self_attn.k_proj", rules::Strategy::Whole);
+    const WhyNot whole = ask(*problem, "model.layers.0.self_attn.k_proj", rules::Strategy::Replicated);
     COMPARE_ANSWER(whole, WhyNotAnswer::IsSo);
     const WhyNot column = ask(*problem, "model.layers.0.self_attn.k_proj", rules::Strategy::Column);
     QVERIFY2(column.answer != WhyNotAnswer::IsSo && textOf(column).find("is pinned") == std::string::npos,
@@ -186,7 +186,7 @@ class TestExplainWhyNot : public QObject {
 
   void offersThePinWhereThereIsAPlan() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
-    const WhyNot answer = ask(*problem, "model.layers.0.mlp.up_proj", rules::Strategy::Whole);
+    const WhyNot answer = ask(*problem, "model.layers.0.mlp.up_proj", rules::Strategy::Replicated);
     COMPARE_ANSWER(answer, WhyNotAnswer::Possible);
     QVERIFY(answer.pin.has_value());
     Problem pinned = *problem;
@@ -327,7 +327,7 @@ class TestExplainWhyNot : public QObject {
   void deniesNothingThatAPinBrings() {
     const auto problem =
         std::make_shared<Problem>(*test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 8));
-    problem->context.menu = rules::Menu::Full;
+    problem->context.candidateSet = rules::CandidateSet::Full;
     const Graph& graph = *problem->graph;
     const Progress progress;
     Work work(kDefaultWork, progress);
@@ -355,10 +355,10 @@ class TestExplainWhyNot : public QObject {
     QVERIFY2(impossible > 0 && possible > 0, fmt::format("{} {}", impossible, possible).c_str());
   }
 
-  /// `column` means `gather+column` too: the pin that is offered means the one form that was asked for.
+  /// `column` means `gather+column` too: the pin that is offered means the one strategy that was asked for.
   void offersThePinOfTheFormThatWasAskedFor() {
     Problem problem = *test::problemOf(test::llamaGraph(), 2, {}, rules::SequenceParallel::Auto);
-    problem.context.menu = rules::Menu::Full;
+    problem.context.candidateSet = rules::CandidateSet::Full;
     const auto result = solve::solve(problem, Engine::Optimal, *makeCountingSink());
     QVERIFY(result && result->solution);
     int offered = 0;
@@ -396,13 +396,13 @@ class TestExplainWhyNot : public QObject {
 
   void saysWhatTheBestPlanWithItCosts() {
     Problem problem = *test::problemOf(test::llamaGraph(), 2);
-    problem.context.menu = rules::Menu::Full;
-    problem.cost.slackPercent = 0;  // with slack another form may be faster, and hold more
+    problem.context.candidateSet = rules::CandidateSet::Full;
+    problem.cost.slackPercent = 0;  // with slack another strategy may be faster, and hold more
     const auto result = solve::solve(problem, Engine::Optimal, *makeCountingSink());
     QVERIFY(result && result->solution && result->optimum);
     int costs = 0;
     for (const std::string layer : {"model.layers.0.mlp.up_proj", "model.layers.1.self_attn.q_proj", "lm_head"}) {
-      for (rules::Strategy strategy : {rules::Strategy::Column, rules::Strategy::Whole}) {
+      for (rules::Strategy strategy : {rules::Strategy::Column, rules::Strategy::Replicated}) {
         const auto answer =
             whyNot(problem, *result->solution, Engine::Optimal, layerOf(*problem.graph, layer), strategy);
         QVERIFY(answer.has_value());
@@ -429,7 +429,7 @@ class TestExplainWhyNot : public QObject {
     QFETCH(int, ranks);
     auto problem = *test::problemOf(
         test::llamaGraph({.layers = 2, .hidden = 16 * heads, .heads = heads, .kvHeads = kvHeads}), ranks);
-    problem.context.menu = rules::Menu::Full;
+    problem.context.candidateSet = rules::CandidateSet::Full;
     problem.cost.slackPercent = 0;
     const auto sink = makeCountingSink();
     const auto best = solve::solve(problem, Engine::Optimal, *sink);

@@ -22,7 +22,7 @@ std::set<std::string> placementsAhead(const Cursor& cursor, const std::vector<te
   std::set<std::string> found;
   for (const test::BrutePlan& plan : plans) {
     bool agrees = true;
-    for (const NodeId n : trace.variables().steps()) {
+    for (const NodeId n : trace.variables().deciders()) {
       if (!cursor.choiceOf(n)) continue;
       for (const ValueId v : trace.variables().writes(n))
         agrees = agrees && (!v.isValid() || plan.placements[v.index()] == *cursor.placementOf(v));
@@ -64,7 +64,7 @@ class TestLiveDomain : public QObject {
           pins.push_back(graph::layerName(*graph, n) + "!=column");
       }
       const auto problem = std::make_shared<Problem>(*test::problemOf(graph, 2, pins));
-      if (generator.pick({0, 1})) problem->context.menu = rules::Menu::Full;
+      if (generator.pick({0, 1})) problem->context.candidateSet = rules::CandidateSet::Full;
       if (generator.pick({0, 0, 1})) problem->redistributable = {graph->value(graph->outputs.front().value).name};
       test::BruteForce brute(*problem);
       if (!brute.run(kMostPlans)) continue;

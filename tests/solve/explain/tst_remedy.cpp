@@ -76,7 +76,7 @@ class TestRemedy : public QObject {
     const auto remedies = remediesOf(*problem);
     QVERIFY2(!remedies.empty(), "no remedy");
     verifyEach(*problem, remedies);
-    QVERIFY2(offers(remedies, {ChangeKind::FullMenu, ""}), textOf(remedies).c_str());
+    QVERIFY2(offers(remedies, {ChangeKind::FullCandidateSet, ""}), textOf(remedies).c_str());
   }
 
   void helpsTheLastPositionUnderSequenceParallelism() {
@@ -179,7 +179,7 @@ class TestRemedy : public QObject {
   /// Ranks, settings and budgets are told of by what fits; here stand the demands alone.
   void whereNoPlanFitsDemandsAreLifted() {
     Problem problem = *test::problemOf(test::llamaGraph({.layers = 2}), 2, {"*_proj=replicated"});
-    problem.context.menu = rules::Menu::Full;
+    problem.context.candidateSet = rules::CandidateSet::Full;
     const auto bytesOf = [](const Problem& asked) {
       return solved(asked, Engine::Optimal).optimum->front()->points.back().bytes;
     };
@@ -292,7 +292,7 @@ class TestRemedy : public QObject {
     QCOMPARE(applied(problem, {ChangeKind::AddPin, "*q_proj=column"})->pins.size(), std::size_t{2});
     QCOMPARE(applied(problem, {ChangeKind::Redistribute, "*q_proj"})->redistributable,
              std::vector<std::string>{"*q_proj"});
-    QVERIFY(applied(problem, {ChangeKind::FullMenu, ""})->context.menu == rules::Menu::Full);
+    QVERIFY(applied(problem, {ChangeKind::FullCandidateSet, ""})->context.candidateSet == rules::CandidateSet::Full);
     QVERIFY(applied(problem, {ChangeKind::SequenceParallel, "auto"})->context.sequenceParallel ==
             rules::SequenceParallel::Auto);
     QCOMPARE(applied(problem, {ChangeKind::Ranks, "4"})->context.worldSize, 4);

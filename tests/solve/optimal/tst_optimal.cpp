@@ -50,7 +50,7 @@ class Comparison {
     const std::string difference = compare();
     if (difference.empty()) return {};
     std::string text = fmt::format("seed {}: {}\n{} ranks, menu {}, sequence {}, budget {}, slack {} %", m_seed,
-                                   difference, m_problem->context.worldSize, int(m_problem->context.menu),
+                                   difference, m_problem->context.worldSize, int(m_problem->context.candidateSet),
                                    int(m_problem->context.sequenceParallel), m_problem->cost.memoryBudget.value_or(-1),
                                    m_problem->cost.slackPercent);
     for (const Pin& pin : m_problem->pins) text += ", pin " + pin.text;
@@ -201,7 +201,7 @@ class Comparison {
 
   std::string compareSmallest(const Optimum& optimum, const Solution& solution) {
     const Variables variables(*m_problem);
-    const std::vector<graph::NodeId> steps(variables.steps().begin(), variables.steps().end());
+    const std::vector<graph::NodeId> steps(variables.deciders().begin(), variables.deciders().end());
     const auto smallest = optimum.smallestRegrets(steps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const auto isOther = [&](const BrutePlan& p) { return !sameChoice(p, solution, steps[i]); };
@@ -378,7 +378,8 @@ class TestOptimal : public QObject {
     builder.addOutput("y", sum);
     Problem problem;
     problem.graph = std::make_shared<const graph::Graph>(*std::move(builder).finish());
-    problem.context = {.worldSize = 2, .menu = rules::Menu::Full, .sequenceParallel = rules::SequenceParallel::Auto};
+    problem.context = {
+        .worldSize = 2, .candidateSet = rules::CandidateSet::Full, .sequenceParallel = rules::SequenceParallel::Auto};
     const SolveResult result = solved(problem);
     QVERIFY(result.outcome == Outcome::Solved);
     QVERIFY(result.optimum->isProved());
@@ -435,9 +436,9 @@ class TestOptimal : public QObject {
     const auto trace = recorder.trace();
     const auto events = eventsOf(*trace);
     const Variables variables(*problem);
-    QCOMPARE(events.size(), 2 * variables.steps().size() + 1);
-    for (std::size_t i = 0; i < variables.steps().size(); ++i) {
-      const NodeId node = variables.steps()[i];
+    QCOMPARE(events.size(), 2 * variables.deciders().size() + 1);
+    for (std::size_t i = 0; i < variables.deciders().size(); ++i) {
+      const NodeId node = variables.deciders()[i];
       QVERIFY(events[2 * i].type == EventType::Visit && events[2 * i + 1].type == EventType::Try);
       QCOMPARE(events[2 * i].node, node.raw());
       QCOMPARE(events[2 * i + 1].node, node.raw());
@@ -500,7 +501,8 @@ class TestOptimal : public QObject {
                                            {{graph::DType::Float32, {branches, 2, 8, 16}}})[0]);
     Problem problem;
     problem.graph = std::make_shared<const graph::Graph>(*std::move(builder).finish());
-    problem.context = {.worldSize = 4, .menu = rules::Menu::Full, .sequenceParallel = rules::SequenceParallel::Auto};
+    problem.context = {
+        .worldSize = 4, .candidateSet = rules::CandidateSet::Full, .sequenceParallel = rules::SequenceParallel::Auto};
     return problem;
   }
 };

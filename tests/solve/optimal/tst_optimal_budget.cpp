@@ -24,7 +24,7 @@ bool sameChoice(const Choice& a, const Choice& b) {
   if (a.results != b.results || computed(a) != computed(b) || a.strategy.has_value() != b.strategy.has_value())
     return false;
   if (!a.strategy) return true;
-  const rules::StrategyOption &x = *a.strategy, &y = *b.strategy;
+  const rules::LayerStrategy &x = *a.strategy, &y = *b.strategy;
   return x.strategy == y.strategy && x.input == y.input && x.weight == y.weight && x.bias == y.bias &&
          x.before == y.before && x.after == y.after;
 }
@@ -61,7 +61,7 @@ class TestOptimalBudget : public QObject {
   Q_OBJECT
 
  private slots:
-  /// Of plans that are equally fast, and within the budget, the one whose first step comes first in its menu.
+  /// Of plans that are equally fast, and within the budget, the one whose first step comes first in its candidate set.
   void tiesFallToCandidateOrder() {
     constexpr std::uint64_t kGraphs = 1500, kFirstSeed = 70'000;
     int ties = 0, budgets = 0;
@@ -108,7 +108,7 @@ class TestOptimalBudget : public QObject {
       for (const BrutePlan& plan : brute.plans()) {
         const Solution solution = brute.solutionOf(plan);
         std::int64_t most = 0;
-        for (const NodeId node : variables.steps()) {
+        for (const NodeId node : variables.deciders()) {
           std::vector<Placement> reads;
           for (const Read& read : variables.reads(node)) reads.push_back(solution.of(read.value));
           const std::int64_t least =
@@ -160,10 +160,10 @@ class TestOptimalBudget : public QObject {
       for (std::size_t i = 0; i < layers.size(); ++i) {
         const auto taken = *result.solution->strategies[layers[i].index()];
         Problem other = *problem;
-        // Forms that differ in their input alone share a name, so only layers whose form stands alone can be told to
-        // take another.
-        const auto offered = rules::layerOptions(*problem->graph, layers[i],
-                                                 *graph::layerShape(*problem->graph, layers[i]), problem->context)
+        // Strategies that differ in their input alone share a name, so only layers whose form stands alone can be told
+        // to take another.
+        const auto offered = rules::layerStrategies(*problem->graph, layers[i],
+                                                    *graph::layerShape(*problem->graph, layers[i]), problem->context)
                                  .offered;
         const auto same = std::count_if(offered.begin(), offered.end(),
                                         [&](const auto& option) { return option.strategy == taken.strategy; });

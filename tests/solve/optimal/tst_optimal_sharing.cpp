@@ -32,7 +32,7 @@ Unfolded unfolded(const Problem& problem, bool isShared) {
 
 std::vector<NodeId> stepsOf(const Problem& problem) {
   const Variables variables(problem);
-  return {variables.steps().begin(), variables.steps().end()};
+  return {variables.deciders().begin(), variables.deciders().end()};
 }
 
 }  // namespace

@@ -33,13 +33,13 @@ std::shared_ptr<const graph::Graph> sideBySide(int count, bool isPairwise) {
   return std::make_shared<const graph::Graph>(*std::move(builder).finish());
 }
 
-/// Pins, menu, sequence parallelism, switched-off rules and redistributions drawn with the graph.
+/// Pins, candidate set, sequence parallelism, switched-off rules and redistributions drawn with the graph.
 std::shared_ptr<const Problem> randomProblem(std::uint64_t seed) {
   std::mt19937_64 random(seed * 7919);
   test::RandomGraph graphs(seed);
   const auto graph = graphs.build(3 + static_cast<int>(random() % 8));
   auto problem = std::make_shared<Problem>(*test::problemOf(graph, 2));
-  problem->context.menu = random() % 2 == 0 ? rules::Menu::Optimum : rules::Menu::Full;
+  problem->context.candidateSet = random() % 2 == 0 ? rules::CandidateSet::Optimum : rules::CandidateSet::Full;
   problem->context.sequenceParallel = static_cast<rules::SequenceParallel>(random() % 3);
   const auto anyName = [&] { return graph->values[random() % graph->values.size()].name; };
   for (auto left = random() % 3; left > 0; --left) {
@@ -191,7 +191,7 @@ class TestLearning : public QObject {
     }
   }
 
-  /// Only the culprits lie as in the conflict; everything else is drawn anew.
+  /// Only the culprits are placed as in the conflict; everything else is drawn anew.
   void namesCulpritsThatSuffice() {
     std::mt19937_64 random(test::seed(7));
     int replayed = 0;

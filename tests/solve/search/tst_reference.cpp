@@ -126,8 +126,8 @@ class TestReference : public QObject {
       const auto layer = graph::layerShape(graph, n);
       if (!layer || layer->kind != graph::LayerKind::Embedding) continue;
       ++embeddings;
-      QCOMPARE(recorded.result.solution->strategies[n.index()]->strategy, rules::Strategy::Whole);
-      const auto refused = rules::layerOptions(graph, n, *layer, problem->context).refused;
+      QCOMPARE(recorded.result.solution->strategies[n.index()]->strategy, rules::Strategy::Replicated);
+      const auto refused = rules::layerStrategies(graph, n, *layer, problem->context).refused;
       QVERIFY(!refused.empty());
       QCOMPARE(refused.front().reason, std::string("257 vocabulary rows do not divide by 2 ranks"));
     }

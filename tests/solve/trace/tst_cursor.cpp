@@ -109,7 +109,7 @@ class TestCursor : public QObject {
       a.seek(random() % trace->size());
       b.seek(random() % trace->size());
       std::vector<NodeId> expected;
-      for (NodeId n : trace->variables().steps()) {
+      for (NodeId n : trace->variables().deciders()) {
         if (a.choiceOf(n) != b.choiceOf(n)) expected.push_back(n);
       }
       QVERIFY(a.changedSince(b) == expected);
@@ -256,7 +256,7 @@ class TestCursor : public QObject {
     QCOMPARE(tries, stats.tries);
     QCOMPARE(conflicts, stats.conflicts);
     QCOMPARE(backtracks, stats.backtracks);
-    QCOMPARE(std::size_t{deepest} + 1, trace->variables().steps().size());
+    QCOMPARE(std::size_t{deepest} + 1, trace->variables().deciders().size());
     QVERIFY(timeline(*trace, 5, 5, 3).size() == 3);
   }
 

@@ -48,7 +48,7 @@ void compareTraces(const Trace& a, const Trace& b) {
   QCOMPARE(graph::toText(*a.problem()->graph), graph::toText(*b.problem()->graph));
   QCOMPARE(a.problem()->pins.size(), b.problem()->pins.size());
   QCOMPARE(a.problem()->context.worldSize, b.problem()->context.worldSize);
-  QCOMPARE(a.problem()->context.menu, b.problem()->context.menu);
+  QCOMPARE(a.problem()->context.candidateSet, b.problem()->context.candidateSet);
   QVERIFY(a.engine() && a.engine() == b.engine());
   QCOMPARE(a.problem()->context.sequenceParallel, b.problem()->context.sequenceParallel);
   QVERIFY(a.problem()->cost == b.problem()->cost);

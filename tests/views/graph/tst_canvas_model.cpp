@@ -127,14 +127,14 @@ class CanvasModel : public QObject {
     counts.reset({[&](graph::ValueId v) { return graph->value(v).producer == q ? placement : std::nullopt; },
                   [&](graph::NodeId n) { return n == q ? strategy : std::nullopt; }, 2});
     const SplitTally before = board.tally(model.root()).split;
-    QCOMPARE(before.work.of(LayerForm::Open).layers, 2u * 7 + 2);
+    QCOMPARE(before.work.of(LayerSplit::Open).layers, 2u * 7 + 2);
     const std::vector<graph::NodeId> changed{q};
     placement = rules::Placement::split(2), strategy = rules::Strategy::Column;
     QVERIFY(counts.update(changed) == changed);
     const SplitTally now = board.tally(model.root()).split;
     QCOMPARE(now.values[int(Tint::Dim2)], 1u);
-    QCOMPARE(now.work.of(LayerForm::Column).layers, 1u);
-    QVERIFY(now.work.of(LayerForm::Column).weightBytes > 0 && now.work.of(LayerForm::Column).flops > 0);
+    QCOMPARE(now.work.of(LayerSplit::Column).layers, 1u);
+    QVERIFY(now.work.of(LayerSplit::Column).weightBytes > 0 && now.work.of(LayerSplit::Column).flops > 0);
     QVERIFY(counts.update(changed).empty());
     placement.reset(), strategy.reset();
     counts.update(changed);
@@ -163,7 +163,7 @@ class CanvasModel : public QObject {
     counts.reset({all,
                   [&](graph::NodeId n) -> std::optional<rules::Strategy> {
                     if (n != other) return strategies(n);
-                    return isOpen ? std::nullopt : isWhole ? std::optional(rules::Strategy::Whole) : strategies(n);
+                    return isOpen ? std::nullopt : isWhole ? std::optional(rules::Strategy::Replicated) : strategies(n);
                   },
                   2});
     const std::vector<graph::NodeId> changed{other};
@@ -199,7 +199,7 @@ class CanvasModel : public QObject {
           placement = random.bounded(3) == 0 ? MaybePlacement()
                       : rank == 0            ? rules::Placement()
                                              : rules::Placement::split(int(random.bounded(rank)));
-          // Copies on all ranks are no split: a layer's form hangs on how its weight lies.
+          // Copies on all ranks are no split: a layer's strategy hangs on how its weight is placed.
           if (placement && placement->isSplit() && random.bounded(2) == 0) placement = placement->withReplicas(2);
         }
         strategies[node.index()] = static_cast<rules::Strategy>(random.bounded(12));
@@ -231,8 +231,8 @@ class CanvasModel : public QObject {
     setCounts(content, &counts);
     QVERIFY2(content.meanings[int(Tint::Dim1)].startsWith("heads"), qPrintable(content.meanings[int(Tint::Dim1)]));
     QVERIFY2(content.meanings[int(Tint::Dim2)].startsWith("features"), qPrintable(content.meanings[int(Tint::Dim2)]));
-    QCOMPARE(content.forms[int(LayerForm::Row)].layers, 4u);
-    QCOMPARE(content.forms[int(LayerForm::Replicated)].layers, 0u);
+    QCOMPARE(content.splits[int(LayerSplit::Row)].layers, 4u);
+    QCOMPARE(content.splits[int(LayerSplit::Replicated)].layers, 0u);
   }
 
   void numbersKnowSingularAndSmallness() {
@@ -247,11 +247,12 @@ class CanvasModel : public QObject {
   void textOnEveryTintIsReadable() {
     for (const Theme& theme : {Theme::light(), Theme::darkTheme()}) {
       for (int t = 0; t < kTintCount; ++t) QVERIFY(contrast(theme.textOn(theme.tints[t]), theme.tints[t]) >= 4.5);
-      for (const QColor& form : theme.forms) QVERIFY(contrast(theme.textOn(form), form) >= 4.5);
-      // Without hue: each form has a pattern of its own, each split dimension too.
-      for (std::size_t a = 0; a < kLayerForms; ++a)
+      for (const QColor& split : theme.splits) QVERIFY(contrast(theme.textOn(split), split) >= 4.5);
+      // Without hue: each strategy has a pattern of its own, each split dimension too.
+      for (std::size_t a = 0; a < kLayerSplits; ++a)
         for (std::size_t b = 0; b < a; ++b)
-          QVERIFY(theme.pattern(static_cast<LayerForm>(a)).style() != theme.pattern(static_cast<LayerForm>(b)).style());
+          QVERIFY(theme.pattern(static_cast<LayerSplit>(a)).style() !=
+                  theme.pattern(static_cast<LayerSplit>(b)).style());
       for (const QColor& ground : {theme.ground, theme.groundRaised, theme.groundSunken})
         for (const QColor& text : {theme.text, theme.textQuiet}) QVERIFY(contrast(text, ground) >= 4.5);
     }

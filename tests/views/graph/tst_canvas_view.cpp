@@ -251,12 +251,12 @@ class CanvasView : public QObject {
       QVERIFY2(texts.contains(entry), qPrintable(texts));
     const QImage all = pictureOf(*m_view);
     QSignalSpy filtered(legend, &Legend::filterChanged);
-    QTest::mouseClick(legend, Qt::LeftButton, {}, legend->entryRect(LayerForm::Row).center());
+    QTest::mouseClick(legend, Qt::LeftButton, {}, legend->entryRect(LayerSplit::Row).center());
     QCOMPARE(filtered.count(), 1);
-    QVERIFY(legend->filter().has(LayerForm::Row) && pictureOf(*m_view) != all);
-    QTest::mouseClick(legend, Qt::LeftButton, {}, legend->entryRect(LayerForm::Row).center());
+    QVERIFY(legend->filter().has(LayerSplit::Row) && pictureOf(*m_view) != all);
+    QTest::mouseClick(legend, Qt::LeftButton, {}, legend->entryRect(LayerSplit::Row).center());
     QTest::mouseClick(legend, Qt::LeftButton, {}, legend->entryRect(Tint::Dim1).center());
-    QVERIFY(legend->filter().has(Tint::Dim1) && !legend->filter().has(LayerForm::Row));
+    QVERIFY(legend->filter().has(Tint::Dim1) && !legend->filter().has(LayerSplit::Row));
   }
 
   /// At any width, with layers and values or with amounts and what changed.
@@ -338,7 +338,7 @@ class CanvasView : public QObject {
     m_shown->place({placements, [&](graph::NodeId n) { return n == embedding ? strategy : std::nullopt; }, 2});
     auto* legend = m_view->findChild<Legend*>();
     QVERIFY(legend->entryTexts().join("|").contains("open  30"));
-    strategy = rules::Strategy::Vocab;  // its result lies as before: only the layer changes
+    strategy = rules::Strategy::Vocab;  // its result is placed as before: only the layer changes
     m_shown->follow(std::vector{embedding});
     QVERIFY(legend->entryTexts().join("|").contains("vocab  1"));
   }

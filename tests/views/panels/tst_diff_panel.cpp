@@ -18,7 +18,7 @@ using namespace cleave::views;
 namespace {
 const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
 
-/// All four up layers became rows; one down layer became a column; the results of the up layers lie otherwise.
+/// All four up layers became rows; one down layer became a column; the results of the up layers are placed otherwise.
 plan::PlanDiff someDiff(const graph::Graph& graph) {
   plan::PlanDiff diff;
   diff.ranksBefore = diff.ranksAfter = 2;
@@ -64,7 +64,7 @@ void TestDiffPanel::equalChangesOfRepeatedLayersAreOneRow() {
   QCOMPARE(rows[2].members.size(), qsizetype(4));
 
   plan::PlanDiff other = someDiff(*graph);
-  other.layers[2].after = rules::Strategy::Whole;  // one of the four differs: it stands alone
+  other.layers[2].after = rules::Strategy::Replicated;  // one of the four differs: it stands alone
   const auto apart = diffRows(other, *graph);
   QCOMPARE(apart.size(), std::size_t(4));
   QCOMPARE(apart[0].members.size(), qsizetype(3));
@@ -122,7 +122,7 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
     return found;
   };
   QVERIFY(!button(QStringLiteral("Keep B")));
-  session.settings().setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
+  session.settings().setEngine(solve::Engine::Learning);  // with the full candidate set: a layer may stay replicated
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
   const auto first = session.plans().plan();

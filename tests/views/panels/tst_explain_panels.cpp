@@ -24,7 +24,7 @@ constexpr int kPatience = 60'000;
 QString hrefOf(const Target& target) { return QStringLiteral("href=\"%1\"").arg(toLink(target)); }
 
 void openLlama(Session& session) {
-  session.settings().setEngine(solve::Engine::Learning);  // with the full menu: a layer may stay whole
+  session.settings().setEngine(solve::Engine::Learning);  // with the full candidate set: a layer may stay replicated
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan() && session.debugger().state(), kPatience);
 }
@@ -234,7 +234,7 @@ void TestExplainPanels::remediesShowBeforeAndAfter() {
   Session session;
   openLlama(session);
   solve::Remedy remedy;
-  remedy.change = {solve::ChangeKind::FullMenu, {}};
+  remedy.change = {solve::ChangeKind::FullCandidateSet, {}};
   remedy.text = "The full candidate set splits `lm_head` too.";
   remedy.before = {false, 0, 16, 0, 0};
   remedy.after = {true, 16, 16, 3 << 20, 1'000'000'000};
@@ -353,7 +353,7 @@ void TestExplainPanels::conflictCardExplainsNoSolution() {
   openLlama(session);
   QTRY_VERIFY(visibleText(card).contains(QStringLiteral("no conflict")));
   session.settings().setEngine(solve::Engine::Learning);
-  session.settings().setMenu(rules::Menu::Optimum);
+  session.settings().setCandidateSet(rules::CandidateSet::Optimum);
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=row")).has_value());
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().solved(), kPatience);
   QVERIFY(!session.plans().solved()->result.solution);

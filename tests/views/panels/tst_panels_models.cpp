@@ -82,7 +82,7 @@ void TestPanelModels::modulesCountPlacementsUpwards() {
   const graph::Graph& graph = counts->graph();
   model.setSplits(counts);
   const auto tally = [&] { return model.index(0, ModulesModel::Split).data(kSplitTallyRole).value<SplitTally>(); };
-  QCOMPARE(tally().work.of(LayerForm::Open).layers, 8u);
+  QCOMPARE(tally().work.of(LayerSplit::Open).layers, 8u);
   Decided decided;
   decided.placements[graph.findValue("linear_0")] = rules::Placement::split(1);
   decided.placements[graph.findValue("relu_0")] = rules::Placement::split(1);
@@ -93,10 +93,10 @@ void TestPanelModels::modulesCountPlacementsUpwards() {
   QCOMPARE(tally().values[std::size_t(Tint::Dim1)], 2u);
   QCOMPARE(tally().values[std::size_t(Tint::Replicated)], 1u);
   QCOMPARE(tally().values[std::size_t(Tint::Unassigned)], 9u);
-  // The row layer's result is whole; the layer is split.
-  QCOMPARE(tally().work.of(LayerForm::Column).layers, 1u);
-  QCOMPARE(tally().work.of(LayerForm::Row).layers, 1u);
-  QCOMPARE(tally().work.of(LayerForm::Open).layers, 6u);
+  // The row layer's result is replicated; the layer is split.
+  QCOMPARE(tally().work.of(LayerSplit::Column).layers, 1u);
+  QCOMPARE(tally().work.of(LayerSplit::Row).layers, 1u);
+  QCOMPARE(tally().work.of(LayerSplit::Open).layers, 6u);
 }
 
 void TestPanelModels::nodesSayWhatTheStepSays() {

@@ -148,7 +148,7 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
   preflight.heads.push_back({"model.layers.*.self_attn", 4, layer, {3, 3}, "3 heads do not divide by 2 ranks."});
   preflight.indivisible.push_back({"model.layers.*.up", 4, layer, "3 heads do not split over 2 ranks", 96 << 20});
   preflight.whole.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});
-  preflight.wholeBytes = (96 << 20) + 4096;
+  preflight.replicatedBytes = (96 << 20) + 4096;
   const QString html = preflightText(preflight, *graph, 2, kColors);
   const QString target = QStringLiteral("href=\"%1\"").arg(toLink(layer));
   QCOMPARE(html.count(target), 4);

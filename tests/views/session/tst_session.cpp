@@ -106,7 +106,7 @@ void TestSession::pinsAreUndoable() {
   open(session);
   const NodeId node = firstLayer(session);
   const QString spec = toQ(graph::layerName(*session.opened().graph(), node)) + QStringLiteral("=replicated");
-  QVERIFY(session.debugger().strategyOf(node) != std::optional(rules::Strategy::Whole));
+  QVERIFY(session.debugger().strategyOf(node) != std::optional(rules::Strategy::Replicated));
   QVERIFY(session.settings().addPin(spec).has_value());
   QTRY_VERIFY(session.isIdle());
   QCOMPARE(session.settings().pins().size(), std::size_t(1));
@@ -143,7 +143,8 @@ void TestSession::focusHistoryGoesBackAndForward() {
   QVERIFY(!session.selection().canGoBack());
   session.selection().goForward();
   QCOMPARE(session.selection().focus().node, NodeId(9));
-  const Target bad[] = {NodeId(999'999'999), ValueId(), ScopeId(999'999'999), WhyNotTarget{rules::Strategy::Whole}};
+  const Target bad[] = {NodeId(999'999'999), ValueId(), ScopeId(999'999'999),
+                        WhyNotTarget{rules::Strategy::Replicated}};
   for (const Target& target : bad) QVERIFY(!session.selection().follow(target));
 }
 

@@ -1,4 +1,4 @@
-// The strip above the graph says of the plan what the command line says of it, and leads to what stays whole.
+// The strip above the graph says of the plan what the command line says of it, and leads to what stays replicated.
 #include <QRegularExpression>
 #include <QTextDocumentFragment>
 #include <QtTest>

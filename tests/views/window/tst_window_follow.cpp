@@ -44,7 +44,7 @@ struct Standpoint {
   bool operator==(const Standpoint&) const = default;
 };
 
-/// How many values below a module, itself included, lie so: counted from the state, one by one.
+/// How many values below a module, itself included, are placed so: counted from the state, one by one.
 std::array<std::uint32_t, kTintCount> valuesIn(const graph::Graph& graph, const StepState& state, ScopeId module) {
   std::array<std::uint32_t, kTintCount> values{};
   for (const graph::Node& node : graph.nodes) {

@@ -90,7 +90,8 @@ class TestWindowOpen : public QObject {
     QVERIFY(!session.settings().isBorrowed());
     QCOMPARE(session.settings().options().ranks, own.ranks);
     QCOMPARE(session.settings().options().engine, own.engine);
-    QVERIFY(session.settings().options().cost == own.cost && session.settings().options().menu == own.menu);
+    QVERIFY(session.settings().options().cost == own.cost &&
+            session.settings().options().candidateSet == own.candidateSet);
   }
 
   /// A plan file always says what a rank may use; as much as its device has was nobody's demand.
@@ -117,13 +118,13 @@ class TestWindowOpen : public QObject {
     window.openPath(m_traceFile);
     QTRY_VERIFY_WITH_TIMEOUT(session.debugger().state() && window.isSettled(), kPatience);
     QCOMPARE(session.settings().options().engine, solve::Engine::Reference);
-    QVERIFY(!session.settings().options().menu);
+    QVERIFY(!session.settings().options().candidateSet);
     const QString strip = window.findChild<PlanStrip*>()->text();
     QVERIFY2(strip.contains(QStringLiteral("A recorded search for 4 ranks (engine reference)")), qPrintable(strip));
     session.settings().setEngine(solve::Engine::Optimal);
     session.solve();
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
-    QCOMPARE(session.plans().plan()->menu, rules::Menu::Full);
+    QCOMPARE(session.plans().plan()->candidateSet, rules::CandidateSet::Full);
   }
 
   /// Whatever device the window was set to: the recording is of its own.
@@ -303,7 +304,7 @@ class TestWindowOpen : public QObject {
     QVERIFY(session.settings().setDeviceProfile(QStringLiteral("cpu")).has_value());
     session.settings().setMemoryBudget(1ll << 33);
     session.settings().setSequenceParallel(rules::SequenceParallel::Auto);
-    session.settings().setMenu(rules::Menu::Full);
+    session.settings().setCandidateSet(rules::CandidateSet::Full);
     QVERIFY(session.settings().addPin(QStringLiteral("model.layers.*.mlp.up_proj!=row")).has_value());
     settle(window);
     QVERIFY(session.settings().setRulesOff({"aten::mul.Tensor"}).has_value());
@@ -326,7 +327,8 @@ class TestWindowOpen : public QObject {
     QCOMPARE(capture->sequence, 64);
     QVERIFY(capture->dtype == graph::DType::BFloat16 && capture->mask && !capture->loss);
     QVERIFY(solve->cost == session.settings().options().cost);
-    QVERIFY(solve->sequenceParallel == rules::SequenceParallel::Auto && solve->menu == rules::Menu::Full);
+    QVERIFY(solve->sequenceParallel == rules::SequenceParallel::Auto &&
+            solve->candidateSet == rules::CandidateSet::Full);
     QCOMPARE(solve->pins.size(), std::size_t(1));
     QCOMPARE(solve->rulesOff, session.settings().options().rulesOff);
   }

@@ -30,7 +30,7 @@ void openModel(MainWindow& window, const char* model = "llama") {
   window.resize(1400, 900);
   window.show();
   window.session().settings().setEngine(
-      solve::Engine::Reference);  // the fastest plan of a tiny model is whole on any number of ranks
+      solve::Engine::Reference);  // the fastest plan of a tiny model is replicated on any number of ranks
   window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
   QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
 }

@@ -126,11 +126,11 @@ QSizeF Labels::nodeSize(NodeId id) {
   const NodeLabel& label = node(id);
   const Metrics& m = m_metrics;
   const bool isInput = m_model.graph().node(id).kind == graph::NodeKind::Input;
-  // Room for what any colouring writes there, as for any form: neither a step nor another colouring lays out again.
+  // Room for what any colouring writes there, as for any strategy: neither a step nor another colouring lays out again.
   const double chip =
       std::max(kChipRoom * m.scale, m.smallMetrics.horizontalAdvance(QStringLiteral("+99.9 µs")) + 20 * m.scale);
   double width = m.labelMetrics.horizontalAdvance(label.title) + chip + 2.5 * m.pad;
-  if (label.isLayer) {  // room for any form, whatever it takes: a step of the search must not lay out again
+  if (label.isLayer) {  // room for any strategy, whatever it takes: a step of the search must not lay out again
     const double name = label.tail.isEmpty() ? 0 : m.strongMetrics.horizontalAdvance(label.tail) + m.pad;
     width += name + 14 * m.scale;
     const double notch = m.smallMetrics.horizontalAdvance(QStringLiteral("column+gather")) +

@@ -44,7 +44,7 @@ struct NodeLabel {
   QString title;  ///< operator, or name of an input or output
   QString tail;   ///< "q_proj"
   QString shape;
-  bool isLayer = false;  ///< titled by its tail; a row says its form
+  bool isLayer = false;  ///< titled by its tail; a row says its strategy
   std::vector<DockLabel> docks;
   std::vector<HubLabel> hubs;
 };

@@ -59,7 +59,7 @@ const std::vector<CollectiveBadge>* PlacementBoard::collectives(ValueId value) c
 bool PlacementBoard::isAlike(NodeId a, NodeId b) const {
   const auto& first = m_model.graph().node(a).results;
   const auto& second = m_model.graph().node(b).results;
-  return m_counts.form(a) == m_counts.form(b) && m_counts.strategy(a) == m_counts.strategy(b) &&
+  return m_counts.split(a) == m_counts.split(b) && m_counts.strategy(a) == m_counts.strategy(b) &&
          std::equal(first.begin(), first.end(), second.begin(), second.end(),
                     [this](ValueId x, ValueId y) { return m_counts.placement(x) == m_counts.placement(y); });
 }
@@ -76,7 +76,7 @@ bool PlacementBoard::isAlike(ModuleId a, ModuleId b) const {
 std::uint32_t PlacementBoard::unlike(ModuleId first, ModuleId last) const {
   const SplitTally split = tally(first, last).split;
   const bool isOpen =
-      split.work.of(LayerForm::Open).layers > 0 || split.values[static_cast<std::size_t>(Tint::Unassigned)] > 0;
+      split.work.of(LayerSplit::Open).layers > 0 || split.values[static_cast<std::size_t>(Tint::Unassigned)] > 0;
   if (first == last || isOpen) return 0;
   std::uint32_t count = 0;
   bool isInside = false;

@@ -42,7 +42,7 @@ void SplitCounts::reset(SplitSource source) {
   m_source = std::move(source);
   m_placements.assign(graph().values.size(), std::nullopt);
   m_strategies.assign(graph().nodes.size(), std::nullopt);
-  m_forms.assign(graph().nodes.size(), LayerForm::Open);
+  m_splits.assign(graph().nodes.size(), LayerSplit::Open);
   std::fill(m_tallies.begin(), m_tallies.end(), SplitTally());
   m_meant = {};
   m_assigned = 0;
@@ -89,14 +89,14 @@ void SplitCounts::read(NodeId node, std::vector<NodeId>* changed) {
   auto strategy = m_source.strategy ? m_source.strategy(node) : std::nullopt;
   if (strategy != m_strategies[node.index()]) note(node);
   m_strategies[node.index()] = std::move(strategy);
-  LayerForm form = LayerForm::Open;
+  LayerSplit split = LayerSplit::Open;
   if (const graph::LayerShape* shape = layer(node)) {
     for (const ValueId parameter : {shape->weight, shape->bias, shape->down}) take(parameter);
     const MaybePlacement weight = shape->weight.isValid() ? m_placements[shape->weight.index()] : std::nullopt;
-    form = plan::layerForm(m_strategies[node.index()], weight.value_or(rules::Placement()), m_source.ranks);
+    split = plan::layerSplit(m_strategies[node.index()], weight.value_or(rules::Placement()), m_source.ranks);
   }
-  if (form != m_forms[node.index()]) note(node);
-  m_forms[node.index()] = form;
+  if (split != m_splits[node.index()]) note(node);
+  m_splits[node.index()] = split;
 }
 
 void SplitCounts::count(NodeId node, int times) {
@@ -112,7 +112,7 @@ void SplitCounts::add(SplitTally& tally, NodeId node, int times) const {
   const plan::NodeWork& work = m_work[node.index()];
   const auto at = static_cast<std::size_t>(tint(graph().node(node).results[0]));
   tally.values[at] += static_cast<std::uint32_t>(times);
-  tally.work.add(work, m_forms[node.index()], times);
+  tally.work.add(work, m_splits[node.index()], times);
   if (!work.isCounted) tally.flops[at] += times * work.flops;
 }
 
@@ -142,17 +142,17 @@ std::vector<std::pair<graph::Meaning, std::uint32_t>> SplitCounts::meanings(Tint
 
 QStringList splitLines(const SplitTally& tally) {
   QStringList lines;
-  const plan::FormTally total = tally.work.total();
-  for (std::size_t i = 0; i < kLayerForms; ++i) {
-    const plan::FormTally& form = tally.work.forms[i];
-    if (form.layers == 0) continue;
-    QString line = QStringLiteral("%1 %2").arg(countedText(form.layers, QStringLiteral("layer")),
-                                               formText(static_cast<LayerForm>(i)));
+  const plan::LayerTally total = tally.work.total();
+  for (std::size_t i = 0; i < kLayerSplits; ++i) {
+    const plan::LayerTally& split = tally.work.splits[i];
+    if (split.layers == 0) continue;
+    QString line = QStringLiteral("%1 %2").arg(countedText(split.layers, QStringLiteral("layer")),
+                                               strategyText(static_cast<LayerSplit>(i)));
     if (total.weightBytes > 0)
       line += QStringLiteral(", %1 of the weight bytes")
-                  .arg(percentText(double(form.weightBytes) / double(total.weightBytes)));
+                  .arg(percentText(double(split.weightBytes) / double(total.weightBytes)));
     if (tally.work.flops > 0)
-      line += QStringLiteral(", %1 of the forward FLOPs").arg(percentText(form.flops / tally.work.flops));
+      line += QStringLiteral(", %1 of the forward FLOPs").arg(percentText(split.flops / tally.work.flops));
     lines << line;
   }
   for (int t = 0; t < kTintCount; ++t)

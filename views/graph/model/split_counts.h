@@ -1,8 +1,8 @@
 #pragma once
 /// How a graph is split: the placement of each value, the strategy and form of each layer, and for each item of its
-/// module tree layers by form with bytes and FLOPs (plan/work.h), and values by placement. There is one for an opened
-/// model (views/session/splits.h): the canvas, its legend, the modules tree and the table of operators all read it, so
-/// that their numbers cannot differ.
+/// module tree layers by strategy with bytes and FLOPs (plan/work.h), and values by placement. There is one for an
+/// opened model (views/session/splits.h): the canvas, its legend, the modules tree and the table of operators all read
+/// it, so that their numbers cannot differ.
 ///
 /// Follows a search by changes: an update costs the changed nodes times the depth of modules. Every operator's first
 /// result is counted as a value, aliases included; layers are counted where they have a parameter. One thread at a
@@ -11,7 +11,7 @@
 ///     SplitCounts counts(std::make_shared<const ModuleTree>(graph));
 ///     counts.reset({placementOf, strategyOf, ranks});
 ///     counts.update(changedNodes);
-///     counts.of(scope).work.of(LayerForm::Row).layers;
+///     counts.of(scope).work.of(LayerSplit::Row).layers;
 #include <array>
 #include <functional>
 #include <span>
@@ -60,7 +60,7 @@ class SplitCounts {
 
   const MaybePlacement& placement(ValueId value) const { return m_placements[value.index()]; }
   std::optional<rules::Strategy> strategy(NodeId node) const { return m_strategies[node.index()]; }
-  LayerForm form(NodeId node) const { return m_forms[node.index()]; }  ///< Open: no layer, or not decided
+  LayerSplit split(NodeId node) const { return m_splits[node.index()]; }  ///< Open: no layer, or not decided
   bool isLayer(NodeId node) const { return m_work[node.index()].isLayer; }
   /// What the layer reads and holds; nullptr: no layer.
   const graph::LayerShape* layer(NodeId node) const;
@@ -93,13 +93,13 @@ class SplitCounts {
   SplitSource m_source;
   std::vector<MaybePlacement> m_placements;
   std::vector<std::optional<rules::Strategy>> m_strategies;
-  std::vector<LayerForm> m_forms;
+  std::vector<LayerSplit> m_splits;
   std::vector<SplitTally> m_tallies;  ///< by TreeItemId
   std::array<std::array<std::uint32_t, graph::kMeanings>, kTintCount> m_meant{};
   std::size_t m_assigned = 0;
 };
 
-/// "12 column · 3 row · 2 replicated", with bytes and FLOPs; then values. One line a form: tooltips and accessible
+/// "12 column · 3 row · 2 replicated", with bytes and FLOPs; then values. One line a strategy: tooltips and accessible
 /// texts.
 QStringList splitLines(const SplitTally& tally);
 

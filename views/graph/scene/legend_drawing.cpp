@@ -20,11 +20,11 @@ QString shortName(Tint tint) {
   return QLatin1String(names[static_cast<int>(tint)]);
 }
 
-QString formTooltip(LayerForm form, const LegendContent& content) {
-  const plan::FormTally& tally = content.forms[static_cast<std::size_t>(form)];
+QString splitTooltip(LayerSplit split, const LegendContent& content) {
+  const plan::LayerTally& tally = content.splits[static_cast<std::size_t>(split)];
   std::int64_t bytes = 0;
-  for (const plan::FormTally& each : content.forms) bytes += each.weightBytes;
-  QString text = describe(form) + QLatin1Char('\n') + countedText(tally.layers, tr("layer"));
+  for (const plan::LayerTally& each : content.splits) bytes += each.weightBytes;
+  QString text = describe(split) + QLatin1Char('\n') + countedText(tally.layers, tr("layer"));
   if (bytes > 0)
     text += tr(", %1 of weights (%2)")
                 .arg(bytesText(tally.weightBytes), percentText(double(tally.weightBytes) / double(bytes)));
@@ -36,7 +36,7 @@ QString formTooltip(LayerForm form, const LegendContent& content) {
 
 void setCounts(LegendContent& content, const SplitCounts* counts) {
   const SplitTally tally = counts ? counts->whole() : SplitTally();
-  content.forms = tally.work.forms;
+  content.splits = tally.work.splits;
   content.values = tally.values;
   content.flops = tally.work.flops;
   for (int t = 0; t < kTintCount; ++t) {
@@ -56,13 +56,14 @@ std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& 
   if (!entries.empty()) {
     if (m_content.changed > 0) entries.push_back({});
   } else {
-    for (std::size_t i = 0; i < kLayerForms; ++i) {
-      const auto form = static_cast<LayerForm>(i);
-      if (m_content.forms[i].layers == 0 && !filter.has(form)) continue;
+    for (std::size_t i = 0; i < kLayerSplits; ++i) {
+      const auto split = static_cast<LayerSplit>(i);
+      if (m_content.splits[i].layers == 0 && !filter.has(split)) continue;
       if (entries.empty()) entries.push_back({.text = tr("Layers")});
-      entries.push_back({.text = QStringLiteral("%1  %2").arg(formText(form), countText(m_content.forms[i].layers)),
-                         .tooltip = formTooltip(form, m_content),
-                         .form = form});
+      entries.push_back(
+          {.text = QStringLiteral("%1  %2").arg(strategyText(split), countText(m_content.splits[i].layers)),
+           .tooltip = splitTooltip(split, m_content),
+           .split = split});
     }
     bool isFirst = true;
     for (std::size_t i = 0; i < kTintCount; ++i) {
@@ -176,7 +177,7 @@ void LegendDrawing::paintEntry(QPainter& painter, const Entry& entry, const Spli
     painter.drawText(entry.rect, Qt::AlignVCenter, entry.text);
     return;
   }
-  const bool isChosen = (entry.form && filter.has(*entry.form)) || (entry.tint && filter.has(*entry.tint));
+  const bool isChosen = (entry.split && filter.has(*entry.split)) || (entry.tint && filter.has(*entry.tint));
   const bool isFull = isChosen || !filter.isOn() || entry.isChange;
   if (isChosen || isFocused) {
     painter.setPen(isChosen ? m_theme.accent : m_theme.borderStrong);
@@ -185,15 +186,15 @@ void LegendDrawing::paintEntry(QPainter& painter, const Entry& entry, const Spli
   }
   painter.setOpacity(isFull ? 1 : 0.45);
   const QRectF swatch(entry.rect.left() + kGap, entry.rect.center().y() - kSwatch / 2 + 1.5, kSwatch, kSwatch - 2);
-  if (entry.form) fillForm(painter, swatch, m_theme, *entry.form, 4);
+  if (entry.split) fillForm(painter, swatch, m_theme, *entry.split, 4);
   if (entry.tint) fillTint(painter, swatch, m_theme, *entry.tint, 4);
-  const bool isOpen = entry.form == LayerForm::Open || entry.tint == Tint::Unassigned;
+  const bool isOpen = entry.split == LayerSplit::Open || entry.tint == Tint::Unassigned;
   QPen pen(entry.isChange ? m_theme.changed : m_theme.borderStrong, entry.isChange ? 2 : 1,
            isOpen ? Qt::DashLine : Qt::SolidLine);
   if (entry.isChange) pen.setDashPattern({2, 1.5});
   painter.setBrush(Qt::NoBrush);
   painter.setPen(pen);
-  painter.drawRoundedRect(swatch.adjusted(0.5, 0.5, -0.5, -0.5), entry.form ? 3 : 0, entry.form ? 3 : 0);
+  painter.drawRoundedRect(swatch.adjusted(0.5, 0.5, -0.5, -0.5), entry.split ? 3 : 0, entry.split ? 3 : 0);
   painter.setOpacity(1);
   painter.setPen(isFull ? m_theme.text : m_theme.textQuiet);
   painter.drawText(entry.rect.adjusted(2 * kGap + kSwatch, 0, kGap, 0), Qt::AlignVCenter, entry.text);

@@ -1,6 +1,6 @@
 #pragma once
-/// The legend as a drawing: the same on the strip above the canvas and on exported pictures. First the forms of layers
-/// with their numbers, then the placements of values with what their dimension means; or the scale of amounts.
+/// The legend as a drawing: the same on the strip above the canvas and on exported pictures. First the strategies of
+/// layers with their numbers, then the placements of values with what their dimension means; or the scale of amounts.
 ///
 ///     LegendDrawing drawing(theme, font);
 ///     drawing.setContent(legendContent(counts));
@@ -17,13 +17,15 @@ namespace cleave::views {
 
 /// What of the drawing is shown at full strength. Nothing chosen: all.
 struct SplitFilter {
-  std::uint32_t forms = 0;  ///< bit per LayerForm
-  std::uint32_t tints = 0;  ///< bit per Tint
-  bool isOn() const { return forms != 0 || tints != 0; }
-  bool has(LayerForm form) const { return forms & (1u << static_cast<int>(form)); }
+  std::uint32_t splits = 0;  ///< bit per LayerSplit
+  std::uint32_t tints = 0;   ///< bit per Tint
+  bool isOn() const { return splits != 0 || tints != 0; }
+  bool has(LayerSplit split) const { return splits & (1u << static_cast<int>(split)); }
   bool has(Tint tint) const { return tints & (1u << static_cast<int>(tint)); }
-  /// A layer is shown for its form and for its result's placement.
-  bool dims(std::optional<LayerForm> form, Tint tint) const { return isOn() && !(form && has(*form)) && !has(tint); }
+  /// A layer is shown for its strategy and for its result's placement.
+  bool dims(std::optional<LayerSplit> split, Tint tint) const {
+    return isOn() && !(split && has(*split)) && !has(tint);
+  }
   bool operator==(const SplitFilter&) const = default;
 };
 
@@ -36,7 +38,7 @@ struct HeatScale {
 };
 
 struct LegendContent {
-  std::array<plan::FormTally, kLayerForms> forms{};
+  std::array<plan::LayerTally, kLayerSplits> splits{};
   std::array<std::uint32_t, kTintCount> values{};
   std::array<QString, kTintCount> meanings;  ///< "heads", "features, vocabulary"; empty: not known
   double flops = 0;                          ///< of all operators
@@ -50,14 +52,14 @@ void setCounts(LegendContent& content, const SplitCounts* counts);
 class LegendDrawing {
  public:
   struct Entry {
-    QString text;                   ///< "row  14"
-    QString tooltip;                ///< empty: nothing more is known than what is written
-    std::optional<LayerForm> form;  ///< neither: a part of the scale, a caption, or the sign of changes
+    QString text;                     ///< "row  14"
+    QString tooltip;                  ///< empty: nothing more is known than what is written
+    std::optional<LayerSplit> split;  ///< neither: a part of the scale, a caption, or the sign of changes
     std::optional<Tint> tint;
     enum class Part { None, Title, Bar, Note } part = Part::None;  ///< of the scale
     bool isChange = false;
     QRect rect;
-    bool isChoice() const { return form || tint; }
+    bool isChoice() const { return split || tint; }
   };
 
   LegendDrawing(const Theme& theme, const QFont& font) : m_theme(theme), m_font(font) {}

@@ -74,8 +74,8 @@ void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint ti
   fillPattern(painter, rect, theme.color(tint), theme.pattern(tint), step);
 }
 
-void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerForm form, double step) {
-  fillPattern(painter, rect, theme.color(form), theme.pattern(form), step);
+void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerSplit split, double step) {
+  fillPattern(painter, rect, theme.color(split), theme.pattern(split), step);
 }
 
 void drawCollective(QPainter& painter, const QRectF& square, rules::CollectiveKind kind, const QColor& color) {
@@ -175,20 +175,20 @@ ScenePainter::Fill ScenePainter::fillOf(const SceneItem& item) const {
   fill.tint = tintOf(placement, counts.ranks());
   if (placement) fill.chip = chipText(placement);
   if (item.node.isValid() && counts.isLayer(item.node)) {
-    fill.form = counts.form(item.node);
-    fill.color = m_theme.color(*fill.form);
-    fill.isOpen = fill.form == LayerForm::Open;
+    fill.split = counts.split(item.node);
+    fill.color = m_theme.color(*fill.split);
+    fill.isOpen = fill.split == LayerSplit::Open;
   } else {
     fill.color = m_theme.color(*fill.tint);
     fill.isOpen = fill.tint == Tint::Unassigned;
   }
-  fill.isDimmed = m_style.filter.dims(fill.form, *fill.tint);
+  fill.isDimmed = m_style.filter.dims(fill.split, *fill.tint);
   return fill;
 }
 
 void ScenePainter::paintFill(QPainter& painter, const QRectF& rect, const Fill& fill, double step) const {
-  if (fill.form)
-    fillForm(painter, rect, m_theme, *fill.form, step);
+  if (fill.split)
+    fillForm(painter, rect, m_theme, *fill.split, step);
   else if (fill.tint)
     fillTint(painter, rect, m_theme, *fill.tint, step);
   else

@@ -20,7 +20,7 @@ struct PaintStyle {
   Labels* labels = nullptr;
   Theme theme;
   SplitFilter filter;               ///< what it leaves out is drawn faint
-  const HeatField* heat = nullptr;  ///< colours by amounts; null: by form and placement
+  const HeatField* heat = nullptr;  ///< colours by amounts; null: by strategy and placement
 };
 
 class ScenePainter {
@@ -54,15 +54,16 @@ class ScenePainter {
   double hair() const { return 1 / m_zoom; }
 
  private:
-  /// How a box is filled and what its chip says: a layer by its form, other operators by placement, or all by amount.
+  /// How a box is filled and what its chip says: a layer by its strategy, other operators by placement, or all by
+  /// amount.
   struct Fill {
     QColor color;
-    std::optional<LayerForm> form;  ///< of a layer
-    std::optional<Tint> tint;       ///< of the result; nullopt: plain, by amount
-    bool isOpen = false;            ///< a dashed outline on the ground
+    std::optional<LayerSplit> split;  ///< of a layer
+    std::optional<Tint> tint;         ///< of the result; nullopt: plain, by amount
+    bool isOpen = false;              ///< a dashed outline on the ground
     bool isDimmed = false;
     QString chip;
-    bool isHatched() const { return form == LayerForm::Replicated || (!form && tint == Tint::Replicated); }
+    bool isHatched() const { return split == LayerSplit::Replicated || (!split && tint == Tint::Replicated); }
   };
   Fill fillOf(const SceneItem& item) const;
   void paintFill(QPainter& painter, const QRectF& rect, const Fill& fill, double step) const;
@@ -105,7 +106,7 @@ class ScenePainter {
 
 /// Fills `rect` with a tint and its pattern, lines drawn so that they also come out in vector formats.
 void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step);
-void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerForm form, double step);
+void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerSplit split, double step);
 /// Text that stays legible: `pixels` high on the device whatever the zoom, shortened at its front (as paths are).
 void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double pixels, const QColor& color, int flags,
                     const QString& text, Qt::TextElideMode elide = Qt::ElideLeft);

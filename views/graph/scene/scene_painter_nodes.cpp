@@ -9,7 +9,7 @@
 namespace cleave::views {
 namespace {
 
-constexpr double kFormStrip = 16;  ///< where a layer's pattern shows, left of its title
+constexpr double kSplitStrip = 16;  ///< where a layer's pattern shows, left of its title
 constexpr double kNameZoom = 0.24, kArrowZoom = 0.55;
 
 }  // namespace
@@ -27,11 +27,11 @@ void ScenePainter::drawBox(QPainter& painter, const QRectF& rect, const Fill& fi
     paintFill(painter, band.adjusted(m.radius / 2, m.radius / 2, -m.radius / 2, isWholeBand ? -m.radius / 2 : 0), fill,
               5 * m.scale);
   } else if (fill.tint && !fill.isOpen) {
-    const double width = fill.form ? kFormStrip * m.scale : 6 * m.scale;
+    const double width = fill.split ? kSplitStrip * m.scale : 6 * m.scale;
     paintFill(painter,
-              QRectF(band.left() + 1, band.top() + (fill.form ? 1 : m.radius), width,
-                     band.height() - (fill.form ? 1 : sides)),
-              fill, (fill.form ? 4 : 3) * m.scale);
+              QRectF(band.left() + 1, band.top() + (fill.split ? 1 : m.radius), width,
+                     band.height() - (fill.split ? 1 : sides)),
+              fill, (fill.split ? 4 : 3) * m.scale);
   }
   if (!isWholeBand) {
     QPainterPath body;
@@ -60,8 +60,8 @@ void ScenePainter::drawChip(QPainter& painter, const QRectF& band, const Fill& f
   const Metrics& m = m_metrics;
   const double width = chipWidth(fill.chip);
   const QRectF pill(band.right() - 4 * m.scale - width, band.center().y() - 7.5 * m.scale, width, 15 * m.scale);
-  const QColor ground = fill.form && fill.tint ? m_theme.color(*fill.tint) : m_theme.ground;
-  painter.setPen(fill.form ? hairline(m_theme.ground) : QPen(Qt::NoPen));
+  const QColor ground = fill.split && fill.tint ? m_theme.color(*fill.tint) : m_theme.ground;
+  painter.setPen(fill.split ? hairline(m_theme.ground) : QPen(Qt::NoPen));
   painter.setBrush(ground);
   painter.drawRoundedRect(pill, 4 * m.scale, 4 * m.scale);
   QFont font = m.small;
@@ -117,7 +117,8 @@ void ScenePainter::drawNearNode(QPainter& painter, const SceneItem& item, const 
   drawBox(painter, r, fill, false);
   const NodeLabel& label = m_style.labels->node(item.node);
   const QRectF band(r.left(), r.top(), r.width(), m.band);
-  const double left = band.left() + m.pad + (fill.form && !fill.isOpen && !fill.isHatched() ? kFormStrip : 2) * m.scale;
+  const double left =
+      band.left() + m.pad + (fill.split && !fill.isOpen && !fill.isHatched() ? kSplitStrip : 2) * m.scale;
   const double chip = fill.chip.isEmpty() ? 0 : chipWidth(fill.chip) + 4 * m.scale;
   drawTitle(painter, QRectF(left, band.top(), band.right() - 4 * m.scale - chip - left, band.height()), item, fill);
   drawChip(painter, band, fill);
@@ -160,13 +161,13 @@ void ScenePainter::drawTitle(QPainter& painter, const QRectF& room, const SceneI
                    label.title);
 }
 
-/// Below a layer's head: the word of its form, what goes in and comes out, and the collective it owns. Answers the
+/// Below a layer's head: the word of its strategy, what goes in and comes out, and the collective it owns. Answers the
 /// width.
 double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const SceneItem& item, const Fill& fill) {
   const Metrics& m = m_metrics;
   const SplitCounts& counts = m_style.board->counts();
   const auto strategy = counts.strategy(item.node);
-  const LayerForm form = counts.form(item.node);
+  const LayerSplit split = counts.split(item.node);
   double x = row.left();
   const auto write = [&](const QFont& font, const QFontMetricsF& metrics, const QColor& color, const QString& text) {
     painter.setFont(font);
@@ -174,7 +175,7 @@ double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const Scene
     painter.drawText(QRectF(x, row.top(), row.right() - x + 1, row.height()), Qt::AlignVCenter, text);
     x += metrics.horizontalAdvance(text) + 5 * m.scale;
   };
-  write(m.small, m.smallMetrics, form == LayerForm::Open ? m_theme.textQuiet : m_theme.text, formText(form));
+  write(m.small, m.smallMetrics, split == LayerSplit::Open ? m_theme.textQuiet : m_theme.text, strategyText(split));
   if (!strategy) return x - row.left();
   const auto sign = [&](rules::CollectiveKind kind) {
     const double side = 10 * m.scale;

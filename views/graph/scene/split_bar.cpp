@@ -7,7 +7,7 @@ namespace {
 
 struct Part {
   double amount;
-  std::optional<LayerForm> form;
+  std::optional<LayerSplit> split;
   Tint tint;
 };
 
@@ -15,12 +15,12 @@ struct Part {
 /// FLOPs (an embedding) goes by their weights; what has neither, by its values.
 std::vector<Part> partsOf(const SplitTally& tally) {
   std::vector<Part> parts;
-  const plan::FormTally total = tally.work.total();
+  const plan::LayerTally total = tally.work.total();
   const bool hasWork = tally.work.flops > 0 && total.layers > 0;
-  for (std::size_t i = 0; i < kLayerForms && total.layers > 0; ++i) {
-    const plan::FormTally& form = tally.work.forms[i];
-    const double amount = hasWork ? form.flops : total.weightBytes > 0 ? double(form.weightBytes) : form.layers;
-    parts.push_back({amount, static_cast<LayerForm>(i), Tint::Unassigned});
+  for (std::size_t i = 0; i < kLayerSplits && total.layers > 0; ++i) {
+    const plan::LayerTally& split = tally.work.splits[i];
+    const double amount = hasWork ? split.flops : total.weightBytes > 0 ? double(split.weightBytes) : split.layers;
+    parts.push_back({amount, static_cast<LayerSplit>(i), Tint::Unassigned});
   }
   for (int t = 0; t < kTintCount && (hasWork || total.layers == 0); ++t) {
     const auto at = static_cast<std::size_t>(t);
@@ -42,13 +42,13 @@ void paintSplitBar(QPainter& painter, const QRectF& bar, const SplitTally& tally
     const QRectF rect(x, bar.top(), bar.width() * part.amount / sum, bar.height());
     if (rect.width() <= 0) continue;
     x = rect.right();
-    painter.setOpacity(filter.dims(part.form, part.tint) ? 0.25 : 1);
-    if (part.form ? part.form == LayerForm::Open : part.tint == Tint::Unassigned)
+    painter.setOpacity(filter.dims(part.split, part.tint) ? 0.25 : 1);
+    if (part.split ? part.split == LayerSplit::Open : part.tint == Tint::Unassigned)
       painter.fillRect(rect, theme.ground);
     else if (step <= 0)
-      painter.fillRect(rect, part.form ? theme.color(*part.form) : theme.color(part.tint));
-    else if (part.form)
-      fillForm(painter, rect, theme, *part.form, step);
+      painter.fillRect(rect, part.split ? theme.color(*part.split) : theme.color(part.tint));
+    else if (part.split)
+      fillForm(painter, rect, theme, *part.split, step);
     else
       fillTint(painter, rect, theme, part.tint, step);
   }

@@ -332,7 +332,7 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
   if (item.node.isValid()) {
     const graph::Node& node = graph()->node(item.node);
     QString text = node.results.empty() ? QString() : valueText(node.results[0]);
-    if (m_splits->isLayer(item.node)) text += QStringLiteral("<br>%1").arg(describe(m_splits->form(item.node)));
+    if (m_splits->isLayer(item.node)) text += QStringLiteral("<br>%1").arg(describe(m_splits->split(item.node)));
     if (node.kind == graph::NodeKind::Call)
       text += QStringLiteral("<br>%1").arg(QString::fromStdString(graph()->opName(node)).toHtmlEscaped());
     if (node.scope.index() < graph()->scopes.size() && !graph()->scope(node.scope).path.empty())

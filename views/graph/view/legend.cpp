@@ -52,9 +52,9 @@ void Legend::arrange() {
   update();
 }
 
-QRect Legend::entryRect(LayerForm form) const {
+QRect Legend::entryRect(LayerSplit split) const {
   for (const auto& entry : m_drawing.entries())
-    if (entry.form == form) return entry.rect;
+    if (entry.split == split) return entry.rect;
   return {};
 }
 
@@ -109,7 +109,7 @@ void Legend::paintEvent(QPaintEvent*) {
 }
 
 void Legend::toggle(const LegendDrawing::Entry& entry) {
-  if (entry.form) m_filter.forms ^= 1u << static_cast<int>(*entry.form);
+  if (entry.split) m_filter.splits ^= 1u << static_cast<int>(*entry.split);
   if (entry.tint) m_filter.tints ^= 1u << static_cast<int>(*entry.tint);
   arrange();
   emit filterChanged(m_filter);

@@ -1,6 +1,6 @@
 #pragma once
-/// The strip above the drawing: forms of layers and placements of values with their numbers (legend_drawing.h); a click
-/// shows only what was chosen. At its right end: what the canvas has to say (zoom, layout running, simplified).
+/// The strip above the drawing: strategies of layers and placements of values with their numbers (legend_drawing.h); a
+/// click shows only what was chosen. At its right end: what the canvas has to say (zoom, layout running, simplified).
 #include <QWidget>
 
 #include "views/graph/scene/legend_drawing.h"
@@ -17,8 +17,8 @@ class Legend : public QWidget {
   void setStatus(const QString& status);
   const SplitFilter& filter() const { return m_filter; }
   int heightForWidth(int width) const override;
-  /// Where the entry of a form or placement is, for tests and tours; empty: there is none.
-  QRect entryRect(LayerForm form) const;
+  /// Where the entry of a strategy or placement is, for tests and tours; empty: there is none.
+  QRect entryRect(LayerSplit split) const;
   QRect entryRect(Tint tint) const;
   QStringList entryTexts() const;
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What keeps a layer whole in a solution: the user's pins, or what refuses each split form it could have taken.
-/// Internal to this room.
+/// What keeps a layer replicated in a solution: the user's pins, or what refuses each split strategy it could have
+/// taken. Internal to this room.
 #include "solve/problem/problem.h"
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace cleave::plan {
 
-class WhyWhole {
+class WhyReplicated {
  public:
   /// Both must outlive it.
-  WhyWhole(const solve::Problem& problem, const solve::Solution& solution);
-  /// Texts of the pins that leave the layer no split form; what pins speak of is looked up once.
+  WhyReplicated(const solve::Problem& problem, const solve::Solution& solution);
+  /// Texts of the pins that leave the layer no split strategy; what pins speak of is looked up once.
   std::vector<std::string> demanded(graph::NodeId layer) const;
   /// A clause with the numbers, without the layer's name and without a full stop: "113 output features do not divide by
   /// 2 ranks".

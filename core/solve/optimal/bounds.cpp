@@ -1,4 +1,4 @@
-#include "solve/optimal/sweeps.h"
+#include "solve/optimal/bounds.h"
 
 #include <algorithm>
 

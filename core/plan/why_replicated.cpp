@@ -1,4 +1,4 @@
-#include "plan/why_whole.h"
+#include "plan/why_replicated.h"
 
 #include "graph/layers.h"
 #include "plan/standing.h"
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-/// A whole layer is explained by what would have happened otherwise: each split form it could have taken is carried
-/// forward through the rules, with everything else as the solution has it, until a node refuses it.
+/// A replicated layer is explained by what would have happened otherwise: each split strategy it could have taken is
+/// carried forward through the rules, with everything else as the solution has it, until a node refuses it.
 
 namespace cleave::plan {
 namespace {
@@ -17,11 +17,11 @@ namespace {
 using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
+using rules::LayerStrategy;
 using rules::Placement;
 using rules::Strategy;
-using rules::StrategyOption;
 
-/// Forms carried further than this are not followed: what refuses them lies in the same block.
+/// Strategies carried further than this are not followed: what refuses them lies in the same block.
 constexpr int kMaxNodesFollowed = 64;
 
 class Consequences {
@@ -77,7 +77,7 @@ class Consequences {
     return {};
   }
 
-  /// Operands that could lie otherwise in another plan have part in a refusal: then it is no reason.
+  /// Operands that could be placed otherwise in another plan have part in a refusal: then it is no reason.
   bool readsOnlyWhatFollows(const graph::Node& node) const {
     const auto operands = graph::operandsOf(node);
     return std::all_of(operands.begin(), operands.end(), [&](ValueId operand) {
@@ -87,9 +87,9 @@ class Consequences {
 
   std::string visitLayer(NodeId id, const graph::LayerShape& layer) {
     const Placement& input = of(layer.input);
-    const auto options = rules::layerOptions(m_graph, id, layer, m_problem.context);
+    const auto options = rules::layerStrategies(m_graph, id, layer, m_problem.context);
     const bool takesIt = std::any_of(options.offered.begin(), options.offered.end(),
-                                     [&](const StrategyOption& option) { return option.input == input; });
+                                     [&](const LayerStrategy& option) { return option.input == input; });
     if (takesIt) return {};
     std::string reason =
         fmt::format("{} has no strategy for an input that is {}", graph::layerName(m_graph, id), input.text());
@@ -113,12 +113,12 @@ std::string withoutFullStop(std::string text) {
 
 }  // namespace
 
-WhyWhole::WhyWhole(const solve::Problem& problem, const solve::Solution& solution)
+WhyReplicated::WhyReplicated(const solve::Problem& problem, const solve::Solution& solution)
     : m_problem(problem), m_solution(solution) {
   for (const solve::Pin& pin : problem.pins) m_targets.push_back(solve::targetsOf(pin, *problem.graph));
 }
 
-std::vector<std::string> WhyWhole::demanded(NodeId layer) const {
+std::vector<std::string> WhyReplicated::demanded(NodeId layer) const {
   const auto isSplit = [](Strategy strategy) { return rules::axisOf(strategy) != "replicated"; };
   const auto& results = m_problem.graph->node(layer).results;
   std::vector<std::string> texts;
@@ -135,12 +135,12 @@ std::vector<std::string> WhyWhole::demanded(NodeId layer) const {
   return texts;
 }
 
-std::string WhyWhole::refusal(NodeId node) const {
+std::string WhyReplicated::refusal(NodeId node) const {
   const Graph& graph = *m_problem.graph;
   const auto layer = graph::layerShape(graph, node);
   const ValueId result = graph.node(node).results[0];
-  const auto options = rules::layerOptions(graph, node, *layer, m_problem.context);
-  for (const StrategyOption& option : options.offered) {
+  const auto options = rules::layerStrategies(graph, node, *layer, m_problem.context);
+  for (const LayerStrategy& option : options.offered) {
     if (!splitsWeight({.strategy = option}, m_problem.context.worldSize) || option.input != m_solution.of(layer->input))
       continue;
     const std::string refusal = Consequences(m_problem, m_solution).ofPlacing(result, option.result);

@@ -1,0 +1,24 @@
+#pragma once
+/// What a layer's strategy comes to on so many ranks, for everything that names, demands or compares strategies.
+#include "rules/strategies.h"
+
+#include <string>
+
+namespace cleave::solve {
+
+/// The strategy; `replicated` where every rank holds a copy of all of the weight, whatever the strategy is called: with
+/// 7 heads on 2 ranks, or one KV head on 8, a "column" is nothing but that.
+inline rules::Strategy effectiveStrategy(const rules::LayerStrategy& option, int ranks) {
+  const bool isCopy = ranks > 1 && option.weight.isSplit() && !rules::isSplit(option, ranks);
+  return isCopy ? rules::Strategy::Replicated : option.strategy;
+}
+
+/// "column"; "column, copied" where that is a copy of all of the weight on every rank.
+inline std::string strategyText(rules::Strategy strategy, bool isCopied) {
+  return std::string(rules::toText(strategy)) + (isCopied ? ", copied" : "");
+}
+inline std::string strategyText(const rules::LayerStrategy& option, int ranks) {
+  return strategyText(option.strategy, effectiveStrategy(option, ranks) != option.strategy);
+}
+
+}  // namespace cleave::solve
