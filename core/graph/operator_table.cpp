@@ -331,6 +331,7 @@ constexpr Operator kOperators[] = {
     {"aten::logical_not"},
     {"aten::logical_or"},
     {"aten::logical_xor"},
+    keeps("aten::logit", Saves::First),
     {"aten::lt"},
     keeps("aten::masked_fill", Saves::Discrete),
     keeps("aten::maximum", Saves::Operands),

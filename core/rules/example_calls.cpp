@@ -35,6 +35,7 @@ constexpr std::string_view kOthers[] = {
     "leaky_relu(f32[a,b], 0.2)",
     "lerp.Scalar(f32[a,b], f32[b], 0.5)",
     "lerp.Tensor(f32[a,b], f32[a,b], f32[a,1])",
+    "logit(f32[a,b], 0.25)",
     "masked_fill.Scalar(f32[a,b,c], bool[b,c], 0.5)",
     "masked_fill.Scalar(f32[a,b], bool[a,b], -inf)",
     "masked_fill.Tensor(f32[a,b,c], bool[a,1,c], f32[])",

@@ -23,7 +23,7 @@ const Names kUnary = {"abs",      "acos",        "acosh",      "asin",       "as
                       "sqrt",     "square",      "tan",        "tanh",       "trunc",       "gelu",
                       "celu",     "elu",         "leaky_relu", "hardtanh",   "nan_to_num",  "softplus",
                       "clone",    "alias",       "detach",     "contiguous", "positive",    "lift_fresh_copy",
-                      "_to_copy", "ones_like",   "zeros_like"};
+                      "_to_copy", "ones_like",   "zeros_like", "logit"};
 constexpr std::array kUnaryRows = {"f32[a,b,c]", "f32[a]", "f32[a,1,b]"};
 
 /// Operators of two tensors of floats that broadcast.

@@ -120,6 +120,7 @@ constexpr Entry kEntries[] = {
     {"aten::logical_not", pointwise},
     {"aten::logical_or", pointwise},
     {"aten::logical_xor", pointwise},
+    {"aten::logit", pointwise},
     {"aten::lt.Scalar", pointwise},
     {"aten::lt.Tensor", pointwise},
     {"aten::masked_fill.Scalar", pointwise},

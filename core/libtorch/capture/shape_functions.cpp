@@ -117,6 +117,13 @@ MetaTensors sameAsFirst(ShapeArguments args) {
   return {at::detail::empty_strided_meta(self.sizes(), self.strides(), self.scalar_type())};
 }
 
+/// The same, where whole numbers become floats.
+MetaTensors sameAsFirstFloat(ShapeArguments args) {
+  const Tensor& self = args[0].toTensor();
+  if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/true)) return sameAsFirst(args);
+  return {empty(self.sizes(), at::kFloat)};
+}
+
 MetaTensors sameAsFirstBool(ShapeArguments args) { return {empty(args[0].toTensor().sizes(), at::kBool)}; }
 
 MetaTensors broadcastBool(ShapeArguments args) {
@@ -312,6 +319,7 @@ constexpr Entry kMetaKernels[] = {
     {"aten::convolution", convolution},
     {"aten::std.correction", variance},
     {"aten::hardtanh", sameAsFirst},
+    {"aten::logit", sameAsFirstFloat},
     {"aten::isnan", sameAsFirstBool},
     {"aten::logical_and", broadcastBool},
     {"aten::logical_or", broadcastBool},

@@ -53,6 +53,8 @@ const std::vector<Case>& cases() {
       {"aten::isinf", {value(0)}, {{kF, {2, 3}}}},
       {"aten::isnan", {value(0)}, {{kF, {2, 3}}}},
       {"aten::hardtanh", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::logit", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::logit", {value(0), 0.25}, {{kL, {2, 3}}}},
       {"aten::logsumexp", {value(0), Ints{1}, true}, {{kF, {2, 3}}}},
       {"aten::max", {value(0)}, {{kL, {2, 3}}}},
       {"aten::min", {value(0)}, {{kF, {2, 3}}}},
