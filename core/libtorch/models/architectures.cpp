@@ -78,6 +78,16 @@ constexpr Architecture kArchitectures[] = {
         .names = &kOlmo2Names,
         .defaultNormEps = 1e-5,
     },
+    {
+        .modelType = "ministral",
+        .className = "MinistralForCausalLM",
+        .classPrefix = "Ministral",
+        .window = WindowRule::EveryLayer,
+        .names = &kLlamaNames,
+        .defaultMaxPositions = 131072,
+        .defaultKeyValueHeads = 8,
+        .defaultWindow = 4096,
+    },
 };
 
 const Architecture* find(std::string_view Architecture::*key, std::string_view wanted) {

@@ -70,6 +70,15 @@ class TestModels : public QObject {
     QCOMPARE(read(config).keyValueHeads, 8);
   }
 
+  void placesMinistralWindows() {
+    auto config = llama();
+    config["model_type"] = "ministral";
+    config["architectures"] = {"MinistralForCausalLM"};
+    QVERIFY(read(config).windows == std::vector<std::int64_t>({4096, 4096}));
+    config["layer_types"] = {"full_attention", "sliding_attention"};
+    QVERIFY(read(config).windows == std::vector<std::int64_t>({0, 4096}));
+  }
+
   void placesQwen2Windows() {
     auto config = llama();
     config["model_type"] = "qwen2";
