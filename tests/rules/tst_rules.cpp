@@ -1,6 +1,7 @@
 #include "graph/operators.h"
 #include "rules/rule.h"
 
+#include <fmt/format.h>
 #include <QTest>
 
 #include <set>
@@ -55,13 +56,14 @@ class TstRules : public QObject {
     for (const rules::Family& family : rules::families()) {
       for (const std::string_view op : family.ops) {
         const graph::Operator* row = graph::findOperator(op);
-        QVERIFY2(row, std::string(op).c_str());
+        QVERIFY2(row, fmt::format("{} has a rule, but no row in core/graph/operator_table.cpp", op).c_str());
         ruled.insert(row->name);
       }
     }
     for (const graph::Operator& row : graph::operators()) {
       const bool needsNone = row.own || withoutRule.contains(row.name);
-      QVERIFY2(needsNone != ruled.contains(row.name), std::string(row.name).c_str());
+      const char* what = needsNone ? "has a rule, and was to need none" : "has a row, but no rule in core/rules";
+      QVERIFY2(needsNone != ruled.contains(row.name), fmt::format("{} {}", row.name, what).c_str());
     }
   }
 };

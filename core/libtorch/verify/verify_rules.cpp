@@ -181,10 +181,7 @@ class Verifier {
     for (const rules::Example& example : rules::examples()) {
       if (isChosen(opOf(example))) chosen.push_back(&example);
     }
-    if (chosen.empty()) {
-      return fail(ErrorCode::BadUsage,
-                  "No rule is called \"{}\": `cleave-cli rules` lists them, such as aten::add.Tensor.", m_options.op);
-    }
+    if (chosen.empty()) return nothingToRun();
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       if (m_progress.cancelled()) return m_progress.cancelledError("verifying rules");
       m_progress.report("verify rules", static_cast<std::int64_t>(i), static_cast<std::int64_t>(chosen.size()));
@@ -199,6 +196,19 @@ class Verifier {
   }
 
  private:
+  tl::unexpected<Error> nothingToRun() const {
+    for (const rules::Family& family : rules::families()) {
+      for (const std::string_view op : family.ops) {
+        if (isChosen(std::string(op))) {
+          return fail(ErrorCode::BadUsage,
+                      "`{}` has a rule, but no example to run it on: core/rules/examples.cpp lists them.", op);
+        }
+      }
+    }
+    return fail(ErrorCode::BadUsage,
+                "No rule is called \"{}\": `cleave-cli rules` lists them, such as aten::add.Tensor.", m_options.op);
+  }
+
   static std::string opOf(const rules::Example& example) { return example.call.substr(0, example.call.find('(')); }
 
   bool isChosen(const std::string& op) const {

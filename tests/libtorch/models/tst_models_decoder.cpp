@@ -65,7 +65,8 @@ class TestModelsDecoder : public QObject {
       }
     }
     for (const models::Architecture& row : models::architectures()) {
-      if (!families.contains(row.modelType)) qFatal("no folder of %s", std::string(row.modelType).c_str());
+      QVERIFY2(families.contains(row.modelType),
+               ("no folder below tests/data/decoders has the model_type " + std::string(row.modelType)).c_str());
     }
   }
   void equalsTransformers() {
