@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, 12> kStrategyNames = {
     "row+scatter", "gather+column", "gather+replicated", "replicated-on-sequence",
     "vocab",       "vocab+scatter", "by-expert",         "in-expert",
 };
+static_assert(kStrategyNames.size() == std::size_t(Strategy::InExpert) + 1 && !kStrategyNames.back().empty(),
+              "one word for each strategy, in order");
 /// The enumerator whose word stands at its place.
 template <class T, std::size_t N>
 std::optional<T> parseWord(const std::array<std::string_view, N>& words, std::string_view text) {

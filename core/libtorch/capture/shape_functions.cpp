@@ -126,6 +126,17 @@ MetaTensors sameAsFirstFloat(ShapeArguments args) {
 
 MetaTensors sameAsFirstBool(ShapeArguments args) { return {empty(args[0].toTensor().sizes(), at::kBool)}; }
 
+MetaTensors broadcastPromoted(ShapeArguments args) {
+  const Tensor &first = args[0].toTensor(), &second = args[1].toTensor();
+  return {empty(at::infer_size(first.sizes(), second.sizes()), at::native::result_type(first, second))};
+}
+
+/// output and buffer
+MetaTensors logSigmoid(ShapeArguments args) {
+  const Tensor& self = args[0].toTensor();
+  return {emptyLike(self), emptyLike(self)};
+}
+
 MetaTensors broadcastBool(ShapeArguments args) {
   return {empty(at::infer_size(args[0].toTensor().sizes(), args[1].toTensor().sizes()), at::kBool)};
 }
@@ -319,6 +330,11 @@ constexpr Entry kMetaKernels[] = {
     {"aten::convolution", convolution},
     {"aten::std.correction", variance},
     {"aten::hardtanh", sameAsFirst},
+    {"aten::hardswish", sameAsFirst},
+    {"aten::nan_to_num", sameAsFirst},
+    {"aten::log_sigmoid_forward", logSigmoid},
+    {"aten::floor_divide", broadcastPromoted},
+    {"aten::rsub.Tensor", broadcastPromoted},
     {"aten::logit", sameAsFirstFloat},
     {"aten::isnan", sameAsFirstBool},
     {"aten::logical_and", broadcastBool},

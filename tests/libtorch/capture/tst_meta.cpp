@@ -4,11 +4,14 @@
 #include "libtorch/bridge/types.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/shape_functions.h"
+#include "rules/examples.h"
+#include "rules/rule_text.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <QtTest>
 
+#include <map>
 #include <set>
 
 using namespace cleave;
@@ -53,6 +56,11 @@ const std::vector<Case>& cases() {
       {"aten::isinf", {value(0)}, {{kF, {2, 3}}}},
       {"aten::isnan", {value(0)}, {{kF, {2, 3}}}},
       {"aten::hardtanh", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::hardswish", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::nan_to_num", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::log_sigmoid_forward", {value(0)}, {{kF, {2, 3}}}},
+      {"aten::floor_divide", {value(0), value(1)}, {{kL, {2, 1}}, {kL, {3}}}},
+      {"aten::rsub.Tensor", {value(0), value(1)}, {{kF, {2, 3}}, {kL, {3}}}},
       {"aten::logit", {value(0)}, {{kF, {2, 3}}}},
       {"aten::logit", {value(0), 0.25}, {{kL, {2, 3}}}},
       {"aten::logsumexp", {value(0), Ints{1}, true}, {{kF, {2, 3}}}},
@@ -145,6 +153,52 @@ class TestMeta : public QObject {
     std::set<std::string> covered = kRefused;
     for (const Case& test : cases()) covered.insert(test.op);
     for (const std::string& op : torch_capture::registeredMetaKernels()) QVERIFY2(covered.contains(op), op.c_str());
+  }
+
+  /// What has a rule can be asked about on the command line, which works its shape out from the operands' types; those
+  /// that LibTorch has no shape for and this program neither.
+  void knowsTheShapeOfWhatHasARule() {
+    const std::set<std::string> dependOnValues{"aten::index.Tensor", "aten::masked_select", "aten::nonzero",
+                                               "aten::one_hot"};
+    const std::set<std::string> without{
+        "aten::_native_batch_norm_legit_no_training",
+        "aten::_safe_softmax",
+        "aten::batch_norm",
+        "aten::binary_cross_entropy",
+        "aten::count_nonzero.dim_IntList",
+        "aten::cummax",
+        "aten::cummin",
+        "aten::dot",
+        "aten::huber_loss",
+        "aten::kthvalue",
+        "aten::logcumsumexp",
+        "aten::matmul",  // of two vectors
+        "aten::median.dim",
+        "aten::nansum",
+        "aten::native_batch_norm",
+        "aten::nll_loss2d_forward",
+        "aten::nll_loss_nd",
+        "aten::remainder.Scalar_Tensor",
+        "aten::tril_indices",
+        "aten::triu_indices",
+        "aten::var_mean.correction",
+        "aten::var_mean.dim",
+        "aten::vdot",
+    };
+    std::map<char, std::int64_t> sizes;
+    for (char letter = 'a'; letter <= 'z'; ++letter) sizes[letter] = 4;
+    std::set<std::string> refused;
+    for (const rules::Example& example : rules::examples()) {
+      auto call = rules::parseCall(example.call, sizes);
+      QVERIFY2(call, example.call.c_str());
+      std::vector<TensorType> types;
+      for (const rules::OperandText& operand : call->operands) types.push_back(operand.type);
+      const auto results = torch_capture::inferResults(call->op, call->args, types);
+      if (results || dependOnValues.contains(call->op)) continue;
+      refused.insert(call->op);
+      QVERIFY2(without.contains(call->op), (example.call + ": " + results.error().message).c_str());
+    }
+    for (const std::string& op : without) QVERIFY2(refused.contains(op), (op + " has a shape now").c_str());
   }
 
   void fillsDefaultsInSchemaOrder() {
