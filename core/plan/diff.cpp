@@ -206,7 +206,7 @@ std::string toText(const PlanDiff& diff) {
   text += figureLine("", "before", "after", "change");
   text += figureLine("predicted step", solve::timeText(diff.femtoseconds.before),
                      solve::timeText(diff.femtoseconds.after), timeChange(diff.femtoseconds.change()));
-  text += bytesLine("memory of a rank", diff.rankBytes);
+  text += bytesLine("memory per rank", diff.rankBytes);
   const auto names = solve::memoryParts({});
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Figure& figure = diff.memoryParts[i];

@@ -21,7 +21,7 @@ ReplicatedCause causeOf(const Standing& standing) {
 }
 
 std::string predictedText(const Plan& plan) {
-  return fmt::format("{} a {}step on {} × {} ({} of it collectives)", solve::timeText(plan.cost.femtoseconds()),
+  return fmt::format("{} per {}step on {} × {} ({} of it collectives)", solve::timeText(plan.cost.femtoseconds()),
                      plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name,
                      solve::timeText(plan.cost.sum.trafficFs));
 }

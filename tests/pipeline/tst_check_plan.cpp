@@ -1,5 +1,6 @@
 /// `check` believes nothing: every field of a plan's file, altered or dropped, is refused.
 #include "pipeline/check_plan.h"
+#include "pipeline/samples.h"
 #include "pipeline/solve.h"
 #include "plan/plan_fields.h"
 #include "tests/support/need.h"
@@ -219,6 +220,26 @@ class CheckPlanTest : public QObject {
     QCOMPARE(check.findings.size(), std::size_t(1));
     QVERIFY2(check.findings.front().starts_with("Its certificate proves that the fastest plan takes exactly "),
              check.findings.front().c_str());
+  }
+
+  /// Whatever decides what fits, stored bytes or the fullest moment of a step: an honest plan is not refused.
+  void plansWithinABudgetHold() {
+    int within = 0, slower = 0;
+    const auto model = need(pipeline::openModel((pipeline::resourcesFolder() / "models/one-kv-head").string(), {}));
+    for (const std::int64_t kibibytes : {800, 700, 650, 600, 575, 560, 550, 540}) {
+      pipeline::SolveOptions options;
+      options.cost.profile = need(pipeline::deviceProfile("h100"));
+      options.cost.memoryBudget = kibibytes << 10;
+      const auto solved = need(pipeline::solveModel(model, options));
+      if (!solved->result.solution) continue;
+      const auto made = need(pipeline::planModel(model, solved));
+      const auto check = need(pipeline::checkPlan(plan::toJson(*made)));
+      const std::string wrong = check.holds() ? "" : check.findings.front();
+      QVERIFY2(wrong.empty(), fmt::format("{} KiB: {}", kibibytes, wrong).c_str());
+      ++within;
+      slower += check.proof.find("is not part of the proof") != std::string::npos;
+    }
+    QVERIFY2(within > 3 && slower > 0, fmt::format("{} plans, {} slower than the bound", within, slower).c_str());
   }
 
   void theFirstFieldThatDiffersIsNamed_data() {

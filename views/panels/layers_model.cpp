@@ -80,8 +80,8 @@ QVariant LayersModel::data(const QModelIndex& index, int role) const {
 QVariant LayersModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
   static const char* const kTitles[] = {
-      QT_TR_NOOP("Layer"),    QT_TR_NOOP("Kind"), QT_TR_NOOP("Split"),  QT_TR_NOOP("Strategy"),  QT_TR_NOOP("Gather"),
-      QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"),   QT_TR_NOOP("Weight"), QT_TR_NOOP("On a rank"), QT_TR_NOOP("Why")};
+      QT_TR_NOOP("Layer"),    QT_TR_NOOP("Kind"), QT_TR_NOOP("Split"),  QT_TR_NOOP("Strategy"), QT_TR_NOOP("Gather"),
+      QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"),   QT_TR_NOOP("Weight"), QT_TR_NOOP("Per rank"), QT_TR_NOOP("Why")};
   static const char* const kTips[] = {
       "",
       "",

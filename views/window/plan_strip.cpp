@@ -30,7 +30,7 @@ QString wholeHtml(const std::vector<plan::ReplicatedLayers>& layers) {
 }
 
 QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
-  const QString bytes = QObject::tr("<b>%1</b> a rank").arg(bytesText(plan.cost.bytes()));
+  const QString bytes = QObject::tr("<b>%1</b> per rank").arg(bytesText(plan.cost.bytes()));
   const std::int64_t budget = plan.costSettings.budgetBytes();
   if (plan.cost.bytes() <= budget) return bytes;
   return QStringLiteral("%1 <span style=\"color:%2\">%3</span>")
@@ -38,7 +38,7 @@ QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
 }
 
 QString planHtml(const plan::Plan& plan, const TextColors& colors) {
-  QStringList parts{QObject::tr("<b>%1</b> a %2 on %3 × %4")
+  QStringList parts{QObject::tr("<b>%1</b> per %2 on %3 × %4")
                         .arg(timeText(plan.cost.femtoseconds()),
                              plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step"))
                         .arg(plan.ranks)

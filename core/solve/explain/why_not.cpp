@@ -252,7 +252,7 @@ class Answerer {
         fs == 0 ? "takes as long" : fmt::format("takes {} {}", timeText(fs < 0 ? -fs : fs), fs > 0 ? "more" : "less");
     const std::string memory =
         bytes == 0 ? "holds as much"
-                   : fmt::format("holds {} {} on a rank", bytesText(std::abs(bytes)), bytes > 0 ? "more" : "less");
+                   : fmt::format("holds {} {} per rank", bytesText(std::abs(bytes)), bytes > 0 ? "more" : "less");
     say(subject().text(
         fmt::format(" can be {}, but the plan with it {} and {}{}.", m_question.wanted(), time, memory,
                     fs == 0 && bytes == 0 ? "; of equal plans the first in candidate order is taken" : "")));

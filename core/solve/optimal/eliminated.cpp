@@ -4,23 +4,6 @@
 #include <utility>
 
 namespace cleave::solve::optimal {
-namespace {
-
-void place(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice, Solution& solution) {
-  auto written = writes.begin();
-  forEachPlacement(choice, [&](const Placement& placement) {
-    if (written->isValid()) solution.placements[written->index()] = placement;
-    ++written;
-  });
-  solution.strategies[node.index()] = choice.strategy;
-  for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
-    if (choice.computedAs[i] != choice.results[i])
-      solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
-  }
-}
-
-}  // namespace
-
 Eliminated::Eliminated(std::shared_ptr<const Context> context, Elimination elimination)
     : m_context(std::move(context)),
       m_elimination(std::move(elimination)),
@@ -63,12 +46,10 @@ void Eliminated::forEachTaken(const Path& path, Visit visit) const {
 
 Solution Eliminated::solutionOf(const Path& path) const {
   const Graph& graph = *m_context->problem.graph;
-  Solution solution;
-  solution.placements.resize(graph.values.size());
-  solution.strategies.resize(graph.nodes.size());
+  Solution solution = emptySolution(graph);
   forEachTaken(path, [&](std::size_t at, const Transition&, const PricedChoice& candidate) {
     const NodeId node = m_elimination.layout.order[at];
-    place(graph, node, m_context->variables.writes(node), candidate.choice, solution);
+    take(graph, node, m_context->variables.writes(node), candidate.choice, solution);
   });
   return solution;
 }

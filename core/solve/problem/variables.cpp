@@ -3,6 +3,27 @@
 #include <algorithm>
 
 namespace cleave::solve {
+
+Solution emptySolution(const Graph& graph) {
+  Solution solution;
+  solution.placements.resize(graph.values.size());
+  solution.strategies.resize(graph.nodes.size());
+  return solution;
+}
+
+void take(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice, Solution& solution) {
+  auto written = writes.begin();
+  forEachPlacement(choice, [&](const Placement& placement) {
+    if (written->isValid()) solution.placements[written->index()] = placement;
+    ++written;
+  });
+  solution.strategies[node.index()] = choice.strategy;
+  for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
+    if (choice.computedAs[i] != choice.results[i])
+      solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
+  }
+}
+
 namespace {
 
 /// How often a node uses a value, anywhere in its arguments.

@@ -6,6 +6,7 @@
 /// placement. A parameter is owned when every use of it is as weight or bias of a layer; any other parameter, an input
 /// or a constant is a step whose only candidate is R, as in Optimum. Derived from the problem alone, so engines,
 /// cursors and explanations agree on it. Immutable; share it between threads.
+#include "solve/problem/choice.h"
 #include "solve/problem/problem.h"
 
 #include <cstdint>
@@ -21,6 +22,11 @@ struct Read {
   ValueId value;
   Role role = Role::Operand;
 };
+
+/// All values replicated, no layer with a strategy.
+Solution emptySolution(const Graph& graph);
+/// Makes `choice` of `node` part of a solution; `writes`: Variables::writes(node).
+void take(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice, Solution& solution);
 
 class Variables {
  public:

@@ -58,6 +58,8 @@ struct Certificate {
 struct Certified {
   Femtoseconds lowerBound;  ///< no plan (within the budget, where there is one) is faster
   std::uint64_t transitions = 0;
+  /// Where bytes have no weight: what a rank holds of a plan that takes no longer than the bound, whatever the budget.
+  std::optional<std::int64_t> bytesAtBound;
 };
 /// Holds every claim of `certificate` against the rules, the layers' strategies, the user's demands and the cost model.
 /// BadInput says which claim does not hold, and where; Cancelled. Shares no code with the engines.

@@ -44,6 +44,10 @@ class Verifier {
     CLEAVE_TRY_VOID(checkTables());
     for (std::size_t at = 0; at < m_certificate.order.size(); ++at) CLEAVE_TRY_VOID(checkStep(at));
     CLEAVE_TRY(m_certified.lowerBound, bound());
+    if (m_certificate.byteWeight == 0) {
+      CLEAVE_TRY(const Solution attained, planAtBound());
+      m_certified.bytesAtBound = m_model.evaluate(attained).bytes();
+    }
     return m_certified;
   }
 
@@ -218,9 +222,8 @@ class Verifier {
     return {};
   }
 
-  Result<void> checkState(std::size_t at, const Speaks& before, std::uint32_t state) {
-    const NodeId node = m_certificate.order[at];
-    const auto known = toGo(at, state);
+  /// Makes `state` the one that is looked at; how the operands of its step are placed.
+  std::vector<Placement> enter(std::size_t at, const Speaks& before, std::uint32_t state) {
     const CertifiedToken* tokens = tableAt(at).tokens.data() + std::size_t(state) * before.size();
     m_lies.clear();
     m_paid.clear();
@@ -229,10 +232,44 @@ class Verifier {
       m_paid.emplace(before[i].isValid() ? before[i].raw() : kBucket, tokens[i].paid);
     }
     std::vector<Placement> reads;
-    for (const Read& read : m_variables.reads(node)) {
+    for (const Read& read : m_variables.reads(m_certificate.order[at])) {
       const auto found = m_lies.find(read.value.raw());
       reads.push_back(found == m_lies.end() ? Placement() : found->second);
     }
+    return reads;
+  }
+
+  /// A plan along which all claims are met exactly. The claims were checked.
+  Result<Solution> planAtBound() {
+    const graph::Graph& graph = *m_problem.graph;
+    Solution solution = emptySolution(graph);
+    m_behind.clear();
+    std::uint32_t state = 0;
+    for (std::size_t at = 0; at < m_certificate.order.size(); ++at) {
+      if (at % kStatesBetweenPolls == 0 && m_progress.cancelled())
+        return m_progress.cancelledError("checking a certificate");
+      const Speaks before = std::move(m_behind);
+      m_behind = speaksBehind(at, before);
+      const NodeId node = m_certificate.order[at];
+      const auto reads = enter(at, before, state);
+      bool isMet = false;
+      for (const Choice& choice : choicesOf(m_problem, m_variables, node, reads)) {
+        CLEAVE_TRY(const auto rest, restBehind(at, choice, reads));
+        isMet = rest && *rest == toGo(at, state);
+        if (!isMet) continue;
+        take(graph, node, m_variables.writes(node), choice, solution);
+        state = m_reached;
+        break;
+      }
+      if (!isMet) return refused("no choice of {} costs as little as it claims.", nameOf(node));
+    }
+    return solution;
+  }
+
+  Result<void> checkState(std::size_t at, const Speaks& before, std::uint32_t state) {
+    const NodeId node = m_certificate.order[at];
+    const auto known = toGo(at, state);
+    const std::vector<Placement> reads = enter(at, before, state);
     for (const Choice& choice : choicesOf(m_problem, m_variables, node, reads)) {
       ++m_certified.transitions;
       CLEAVE_TRY(const auto rest, restBehind(at, choice, reads));
@@ -273,8 +310,8 @@ class Verifier {
       lies.insert_or_assign(writes[i].raw(), placed[i]);
       paid.insert_or_assign(writes[i].raw(), m_model.paysShared(node, choice, i));
     }
-    CLEAVE_TRY(const std::uint32_t state, stateBehind(at, lies, paid));
-    const auto rest = toGo(at + 1, state);
+    CLEAVE_TRY(m_reached, stateBehind(at, lies, paid));
+    const auto rest = toGo(at + 1, m_reached);
     if (!rest) return std::optional<Wide>();
     return std::optional(weigh(cost) + *rest);
   }
@@ -335,6 +372,7 @@ class Verifier {
   Speaks m_behind;
   Lies m_lies;  ///< of the state that is looked at
   Paid m_paid;
+  std::uint32_t m_reached = 0;  ///< by restBehind
   Certified m_certified;
 };
 

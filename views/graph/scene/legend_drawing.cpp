@@ -16,7 +16,7 @@ constexpr std::size_t kMostMeanings = 2;
 QString tr(const char* text) { return QCoreApplication::translate("Legend", text); }
 
 QString shortName(Tint tint) {
-  static const char* const names[kTintCount] = {"S0", "S1", "S2", "S3", "S4+", "expert", "R whole", "open"};
+  static const char* const names[kTintCount] = {"S0", "S1", "S2", "S3", "S4+", "expert", "R", "open"};
   return QLatin1String(names[static_cast<int>(tint)]);
 }
 
