@@ -74,11 +74,11 @@ class TestPlanStrip : public QObject {
       QVERIFY2(told.contains(figure), qPrintable(QStringLiteral("%1 of \"%2\" is not in\n%3").arg(figure, said, told)));
     }
     QVERIFY2(figures >= (ranks == 1 ? 4 : 7), qPrintable(said));
-    QVERIFY(said.startsWith(QStringLiteral("%1 a %2 on %3 × h100 · ")
+    QVERIFY(said.startsWith(QStringLiteral("%1 per %2 on %3 × h100 · ")
                                 .arg(toQ(solve::timeText(session.plans().plan()->cost.femtoseconds())),
                                      isTraining ? QStringLiteral("training step") : QStringLiteral("step"))
                                 .arg(ranks)));
-    QVERIFY(said.contains(bytesText(session.plans().plan()->cost.bytes()) + QStringLiteral(" a rank")));
+    QVERIFY(said.contains(bytesText(session.plans().plan()->cost.bytes()) + QStringLiteral(" per rank")));
   }
 
   void whatStaysWholeIsCountedAndLeadsToTheFirst() {
@@ -144,7 +144,7 @@ class TestPlanStrip : public QObject {
     session.settings().setMemoryBudget(1 << 10);
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
-    QVERIFY2(plain(strip).contains(QStringLiteral("a rank (over the budget of 1 KiB)")), qPrintable(plain(strip)));
+    QVERIFY2(plain(strip).contains(QStringLiteral("per rank (over the budget of 1 KiB)")), qPrintable(plain(strip)));
   }
 
   void withoutAPlanItSaysSo() {
