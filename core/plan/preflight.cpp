@@ -118,8 +118,7 @@ std::vector<UnknownOperator> unknownOperators(const solve::Problem& problem, Rea
     unknown.text = unknown.matters
                        ? fmt::format(
                              "`{}`{} has no rule, so its inputs must be replicated on every rank: layers before it "
-                             "cannot hand it a "
-                             "split result.",
+                             "cannot hand it a split result.",
                              unknown.op, times)
                        : fmt::format("`{}`{} has no rule, but only replicated tensors reach it: nothing is lost.",
                                      unknown.op, times);

@@ -100,8 +100,7 @@ std::string savesNothing(const DoesNotPay& costs) {
                                : std::string("none holds less throughout the step");
   return fmt::format(
       "is replicated because a rank then holds less: of the plans that split it and are fast enough {}, though the "
-      "fastest "
-      "takes {}",
+      "fastest takes {}",
       more, longerText(costs.extraFs));
 }
 
@@ -123,8 +122,7 @@ std::string toText(const DoesNotPay& costs) {
            "the step";
   return fmt::format(
       "no plan that does is fast enough, needs no more in total and holds less throughout the step; the fastest of "
-      "them "
-      "takes {}",
+      "them takes {}",
       longerText(costs.extraFs));
 }
 

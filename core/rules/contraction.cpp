@@ -90,7 +90,7 @@ Verdict outer(Call& call) {
 }
 
 /// equation, tensors: each letter is an axis; one that the result lacks is summed over. Ellipses and repeated letters
-/// in one term are left replicated.
+/// in one term take replicated inputs only.
 Verdict einsum(Call& call) {
   std::string equation = call.text(0);
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());

@@ -1,4 +1,4 @@
-/// Tensors made from sizes and numbers: the same on every rank. those "like" a tensor are placed like it.
+/// Tensors made from sizes and numbers: the same on every rank. Those "like" a tensor are placed like it.
 #include "rules/axes.h"
 
 #include <algorithm>

@@ -33,7 +33,7 @@ struct OpCall {
 struct Claim {
   std::vector<Placement> results;
   std::string reason;  ///< one clause: "the split dimension 1 is kept", "both inputs are split alike"
-  /// An operand whose placement alone fixes the results: wherever the others are placed, they are these or there is a
+  /// An operand whose placement alone fixes the results: however the others are placed, they are these or there is a
   /// conflict. -1: every operand counts.
   int decider = -1;
 };

@@ -1,22 +1,22 @@
 #pragma once
 // clang-format off
-/// Strategies: the parallel strategies a layer can take. A strategy fixes the placements of input, weight, bias and result
-/// and the collectives around the layer; it is the only thing in a plan that changes a placement.
+/// Strategies: the ways to compute a layer in parallel. A strategy fixes the placements of input, weight, bias and
+/// result and the collectives around the layer; it is the only thing in a plan that changes a placement.
 ///
-/// | strategy               | input   | weight (Linear)      | result      | collective                                             |
-/// |------------------------|---------|----------------------|-------------|--------------------------------------------------------|
-/// | replicated             | R       | R                    | R           |                                                        |
-/// | column                 | R       | split on outAxis     | S(last)     |                                                        |
-/// | column+gather          | R       | split on outAxis     | R           | all-gather after                                       |
-/// | row                    | S(last) | split on inAxis      | R           | all-reduce after                                       |
-/// | row+scatter            | S(last) | split on inAxis      | S(sequence) | reduce-scatter after                                   |
-/// | gather+column          | S(seq)  | split on outAxis     | S(last)     | all-gather before                                      |
-/// | gather+replicated      | S(seq)  | R                    | R           | all-gather before                                      |
-/// | replicated-on-sequence | S(seq)  | R                    | S(seq)      | (weight gradient needs an all-reduce)                  |
-/// | vocab                  | R       | split on vocabulary  | R           | all-reduce after (Embedding); loss: all-reduces inside |
-/// | vocab+scatter          | R       | split on vocabulary  | S(sequence) | reduce-scatter after (Embedding)                       |
-/// | by-expert              | R       | split on the experts | R           | all-reduce after (Experts)                             |
-/// | in-expert              | R       | inside each expert   | R           | all-reduce after (Experts); gate and up are blocks     |
+/// | strategy               | input   | weight (Linear)      | result      | collective                               |
+/// |------------------------|---------|----------------------|-------------|------------------------------------------|
+/// | replicated             | R       | R                    | R           |                                          |
+/// | column                 | R       | split on outAxis     | S(last)     |                                          |
+/// | column+gather          | R       | split on outAxis     | R           | all-gather after                         |
+/// | row                    | S(last) | split on inAxis      | R           | all-reduce after                         |
+/// | row+scatter            | S(last) | split on inAxis      | S(sequence) | reduce-scatter after                     |
+/// | gather+column          | S(seq)  | split on outAxis     | S(last)     | all-gather before                        |
+/// | gather+replicated      | S(seq)  | R                    | R           | all-gather before                        |
+/// | replicated-on-sequence | S(seq)  | R                    | S(seq)      | (weight gradient needs an all-reduce)    |
+/// | vocab                  | R       | split on vocabulary  | R           | all-reduce after; loss: inside           |
+/// | vocab+scatter          | R       | split on vocabulary  | S(sequence) | reduce-scatter after (Embedding)         |
+/// | by-expert              | R       | split on the experts | R           | all-reduce after (Experts)               |
+/// | in-expert              | R       | inside each expert   | R           | all-reduce after; gate and up are blocks |
 ///
 /// Sources: Megatron-LM (arXiv:1909.08053, section 3; sequence parallelism arXiv:2205.05198, section 4.2.2).
 // clang-format on

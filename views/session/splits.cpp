@@ -37,11 +37,8 @@ void Splits::follow() {
 
 SplitSource Splits::source() const {
   if (!m_state) return {};
-  const auto at = [](const auto& list, std::size_t i) {
-    return i < list.size() ? list[i] : typename std::decay_t<decltype(list)>::value_type();
-  };
-  return {[this, at](ValueId value) { return at(m_state->placements, value.index()); },
-          [this, at](NodeId node) { return at(m_state->strategies, node.index()); }, m_state->ranks};
+  return {[this](ValueId value) { return m_debugger.placementOf(value); },
+          [this](NodeId node) { return m_debugger.strategyOf(node); }, m_state->ranks};
 }
 
 }  // namespace cleave::views

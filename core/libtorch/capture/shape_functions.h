@@ -16,7 +16,7 @@ using ShapeArguments = c10::ArrayRef<c10::IValue>;
 using MetaTensors = c10::SmallVector<at::Tensor, 3>;
 using ShapeFunction = MetaTensors (*)(ShapeArguments);
 
-/// Of a leaf: an operator that stays replicated in the ATen graph though LibTorch would take it apart. Null for others.
+/// Of a leaf: an operator that stays whole in the ATen graph though LibTorch would take it apart. Null for others.
 /// Names carry the overload where there is one: "aten::sum.dim_IntList".
 ShapeFunction leafShapeFunction(std::string_view op);
 

@@ -152,8 +152,7 @@ class CardMaker {
               .finish());
     }
     if (!isLayer(m_card.node)) return;
-    const auto options =
-        rules::layerStrategies(m_graph, m_card.node, *m_variables.layer(m_card.node), m_problem.context);
+    const auto options = layerStrategiesOf(m_problem, m_variables, m_card.node);
     for (const rules::Refusal& refusal : options.refused) {
       m_card.tried.push_back(
           sentence()

@@ -207,8 +207,7 @@ class DecisionMaker {
 
   void addRefusals() {
     if (!m_decision.isLayer) return;
-    const auto options = rules::layerStrategies(*m_problem.graph, m_decision.node, *m_variables.layer(m_decision.node),
-                                                m_problem.context);
+    const auto options = layerStrategiesOf(m_problem, m_variables, m_decision.node);
     for (const rules::Refusal& refusal : options.refused) {
       m_decision.candidates.push_back(
           {.fate = Fate::Refused, .name = std::string(rules::toText(refusal.strategy)), .why = refusal.reason});

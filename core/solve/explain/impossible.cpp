@@ -24,10 +24,6 @@ struct AskedPlacement {
   std::string wanted() const { return inWords(placement, shape()); }
 };
 
-rules::LayerStrategies layerStrategiesOf(const Problem& problem, const Variables& variables, NodeId layer) {
-  return rules::layerStrategies(*problem.graph, layer, *variables.layer(layer), problem.context);
-}
-
 bool offers(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
   const auto options = layerStrategiesOf(problem, variables, layer).offered;
   return std::any_of(options.begin(), options.end(), [&](const LayerStrategy& o) {
@@ -59,7 +55,7 @@ struct Wider {
   const char* name;
   Problem problem;
 };
-std::optional<Wider> candidateSetWith(const Problem& problem, const auto& has) {
+std::optional<Wider> widerWith(const Problem& problem, const auto& has) {
   const bool isNarrow = problem.context.candidateSet != rules::CandidateSet::Full,
              isWhole = problem.context.sequenceParallel == rules::SequenceParallel::Off;
   const auto with = [&](const char* name, bool full, bool onSequence) -> std::optional<Wider> {
@@ -85,12 +81,12 @@ std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer)
   if (givesIt(asked.problem)) return std::nullopt;
   const std::string own = ticked(graph::layerName(asked.graph(), layer));
   Impossible found{{.node = layer}, {}};
-  if (auto candidateSet = candidateSetWith(asked.problem, givesIt)) {
+  if (auto wider = widerWith(asked.problem, givesIt)) {
     found.kind = ConstraintKind::CandidateSet;
     found.text =
         fmt::format("{} cannot be {}: with {} its layer {} has a strategy for that, but that is not chosen here.",
-                    asked.name(), asked.wanted(), candidateSet->name, own);
-    found.wider = std::move(candidateSet->problem);
+                    asked.name(), asked.wanted(), wider->name, own);
+    found.wider = std::move(wider->problem);
     return found;
   }
   const auto reasons = reasonsOf(layerStrategiesOf(asked.problem, asked.variables, layer).refused);
@@ -179,15 +175,13 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
     found.text = fmt::format("{} cannot be {}: {}.", own, rules::toText(strategy), refusal.reason);
     return found;
   }
-  auto candidateSet =
-      candidateSetWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
-  found.kind = candidateSet ? ConstraintKind::CandidateSet : ConstraintKind::Rule;
-  found.text = candidateSet
-                   ? fmt::format("{} cannot be {} here: that strategy comes with {} only.", own,
-                                 rules::toText(strategy), candidateSet->name)
-                   : fmt::format("{} cannot be {}: a layer of its kind has no such strategy. Here it can be {}.", own,
-                                 rules::toText(strategy), strategiesOf(problem, variables, layer));
-  if (candidateSet) found.wider = std::move(candidateSet->problem);
+  auto wider = widerWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
+  found.kind = wider ? ConstraintKind::CandidateSet : ConstraintKind::Rule;
+  found.text = wider ? fmt::format("{} cannot be {} here: that strategy comes with {} only.", own,
+                                   rules::toText(strategy), wider->name)
+                     : fmt::format("{} cannot be {}: a layer of its kind has no such strategy. Here it can be {}.", own,
+                                   rules::toText(strategy), strategiesOf(problem, variables, layer));
+  if (wider) found.wider = std::move(wider->problem);
   return found;
 }
 

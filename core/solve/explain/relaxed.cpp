@@ -172,7 +172,7 @@ class Relaxation::Sweep {
   Sweep(Relaxation& owner, const std::vector<bool>& kept, NodeId observed = {}, Words preferred = {})
       : m_owner(owner), m_observed(observed), m_preferred(std::move(preferred)) {
     for (const NodeId n : owner.m_variables.deciders()) {
-      const bool isPinned = owner.isBackground(n) && !owner.m_variables.pins(n).empty();
+      const bool isPinned = !owner.m_variables.pins(n).empty();
       if (kept[n.index()] || n == observed || isPinned) m_order.push_back(n);
     }
   }

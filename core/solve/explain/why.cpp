@@ -175,10 +175,6 @@ class WhyChain {
     return joined(texts, "and");
   }
 
-  rules::LayerStrategies layerStrategiesOf(NodeId layer) const {
-    return rules::layerStrategies(m_graph, layer, *m_variables.layer(layer), m_problem.context);
-  }
-
   /// The read whose placement rules the other strategies out: the first whose placement another strategy needs to be
   /// different.
   std::size_t forcingRead(const Asked& asked) const {
@@ -189,7 +185,7 @@ class WhyChain {
       if (asked.reads[i].role == Role::Weight && weight == asked.reads.size()) weight = i;
     }
     if (weight < asked.reads.size()) return weight;
-    if (!layerStrategiesOf(asked.node).refused.empty())
+    if (!layerStrategiesOf(m_problem, m_variables, asked.node).refused.empty())
       return asked.reads.size();  // the sizes, not the whole input, left one strategy
     for (std::size_t i = 0; i < asked.reads.size(); ++i) {
       if (asked.reads[i].role == Role::LayerInput) return i;
@@ -199,7 +195,7 @@ class WhyChain {
 
   std::string whyOnlyStrategy(const Asked& asked) const {
     std::vector<std::string> refused;
-    for (const rules::Refusal& refusal : layerStrategiesOf(asked.node).refused) {
+    for (const rules::Refusal& refusal : layerStrategiesOf(m_problem, m_variables, asked.node).refused) {
       if (std::find(refused.begin(), refused.end(), refusal.reason) == refused.end()) refused.push_back(refusal.reason);
     }
     if (refused.empty()) return m_problem.context.worldSize == 1 ? "." : ". The candidate set has no other strategy.";
@@ -216,7 +212,7 @@ class WhyChain {
     }
     for (const RuledOut& out : asked.candidates.ruledOut)
       found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
-    for (const rules::Refusal& refusal : layerStrategiesOf(asked.node).refused) {
+    for (const rules::Refusal& refusal : layerStrategiesOf(m_problem, m_variables, asked.node).refused) {
       found.push_back(fmt::format("{}: impossible, {}", rules::toText(refusal.strategy), refusal.reason));
     }
     return found;

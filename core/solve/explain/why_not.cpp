@@ -177,11 +177,10 @@ class Answerer {
     CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, text}, m_question.engine,
                                             m_question.work, &m_question.cache));
     if (tried.answer != Answer::Holds) return {};
-    const auto& taken = *tried.solution->strategies[m_question.node().index()];
-    say(subject().text(
-        fmt::format(" can be {}: there is a plan with it. Pin {} to get it.",
-                    rules::toText(effectiveStrategy(taken, m_question.problem.context.worldSize)),
-                    ticked(demandFor(name, effectiveStrategy(taken, m_question.problem.context.worldSize))))));
+    const rules::Strategy taken =
+        effectiveStrategy(*tried.solution->strategies[m_question.node().index()], m_question.problem.context.worldSize);
+    say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to get it.", rules::toText(taken),
+                                   ticked(demandFor(name, taken)))));
     return {};
   }
 
@@ -208,9 +207,7 @@ class Answerer {
     const NodeId layer = m_question.node();
     const ValueId input = m_variables.layer(layer)->input;
     std::vector<std::string> needs;
-    for (const auto& option :
-         rules::layerStrategies(m_question.graph(), layer, *m_variables.layer(layer), m_question.problem.context)
-             .offered) {
+    for (const auto& option : layerStrategiesOf(m_question.problem, m_variables, layer).offered) {
       std::string text = inWords(option.input, m_question.graph().shapeOf(input));
       if (effectiveStrategy(option, m_question.problem.context.worldSize) == *m_question.strategy &&
           m_question.solution && option.input == m_question.solution->of(input))

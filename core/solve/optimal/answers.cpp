@@ -41,7 +41,7 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
   const bool isResult = index < context.problem.graph->node(node).results.size();
   const auto& layer = context.variables.layer(node);
   std::vector<rules::LayerStrategy> offered;
-  if (layer) offered = rules::layerStrategies(*context.problem.graph, node, *layer, context.problem.context).offered;
+  if (layer) offered = layerStrategiesOf(context.problem, context.variables, node).offered;
   std::vector<Possibility> found;
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {

@@ -91,8 +91,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 Result<Pin> Pin::parse(std::string_view text) {
   constexpr std::string_view kSyntax =
       "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that strategy alone, != to forbid, * "
-      "for "
-      "any characters";
+      "for any characters";
   const std::string whole(trimmed(text));
   const auto equals = whole.find('=');
   if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kSyntax);

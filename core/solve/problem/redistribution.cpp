@@ -11,8 +11,8 @@ std::string changeInWords(std::size_t result, std::size_t results, const Placeme
 }
 
 /// Appends `plain` with result `index` and those behind it changed in every way; at least one result changes in all.
-void appendStrategies(const Problem& problem, const Variables& variables, NodeId node, const Choice& plain,
-                      std::vector<Choice>& found) {
+void appendRedistributed(const Problem& problem, const Variables& variables, NodeId node, const Choice& plain,
+                         std::vector<Choice>& found) {
   const Graph& graph = *problem.graph;
   const auto& results = graph.node(node).results;
   std::vector<std::vector<Placement>> ways;  // by result: as computed, then each change
@@ -31,7 +31,7 @@ void appendStrategies(const Problem& problem, const Variables& variables, NodeId
     }
     return false;
   };
-  while (advance() && found.size() < kMostStrategies) {
+  while (advance() && found.size() < kMostRedistributions) {
     Choice changed = plain;
     changed.computedAs = plain.results;
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -62,7 +62,7 @@ std::vector<Choice> withRedistributions(const Problem& problem, const Variables&
                                         std::vector<Choice> plain) {
   if (!variables.redistributes(node)) return plain;
   std::vector<Choice> found = plain;
-  for (const Choice& choice : plain) appendStrategies(problem, variables, node, choice, found);
+  for (const Choice& choice : plain) appendRedistributed(problem, variables, node, choice, found);
   return found;
 }
 

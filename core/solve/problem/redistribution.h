@@ -1,5 +1,5 @@
 #pragma once
-/// Strategies that a choice takes on when the user lets its values change their placement (Problem::redistributable).
+/// What a choice may become when the user lets its values change their placement (Problem::redistributable).
 ///
 /// A value computed as a plain even split may be gathered (S(d) to R, an all-gather), a whole one cut along any
 /// dimension that divides (R to S(d), no traffic). Nothing else: no other change is one collective with the same
@@ -13,8 +13,8 @@ namespace cleave::solve {
 std::vector<Placement> redistributed(const Placement& computed, const graph::Shape& shape, int ranks);
 
 /// `plain`, then every way to redistribute those results of `node` that may be, plain choice by plain choice; at most
-/// kMostStrategies of them.
-inline constexpr std::size_t kMostStrategies = 1024;
+/// kMostRedistributions of them.
+inline constexpr std::size_t kMostRedistributions = 1024;
 std::vector<Choice> withRedistributions(const Problem& problem, const Variables& variables, NodeId node,
                                         std::vector<Choice> plain);
 

@@ -157,4 +157,8 @@ void Variables::resolveSwitches(const Problem& problem) {
   }
 }
 
+rules::LayerStrategies layerStrategiesOf(const Problem& problem, const Variables& variables, NodeId layer) {
+  return rules::layerStrategies(*problem.graph, layer, *variables.layer(layer), problem.context);
+}
+
 }  // namespace cleave::solve

@@ -84,4 +84,7 @@ class Variables {
   std::vector<bool> m_isRedistributable;                        ///< by ValueId; empty: none
 };
 
+/// Of a layer, under the problem's settings; pins and switched-off rules do not count.
+rules::LayerStrategies layerStrategiesOf(const Problem& problem, const Variables& variables, NodeId layer);
+
 }  // namespace cleave::solve

@@ -62,6 +62,7 @@ struct Certified {
   std::optional<std::int64_t> bytesAtBound;
 };
 /// Holds every claim of `certificate` against the rules, the layers' strategies, the user's demands and the cost model.
+/// Where bytes have no weight, some plan has to cost as little as it claims: it is the fastest where nothing limits it.
 /// BadInput says which claim does not hold, and where; Cancelled. Shares no code with the engines.
 Result<Certified> verify(const Problem& problem, const Certificate& certificate, const Progress& progress = {});
 

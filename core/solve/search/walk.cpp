@@ -30,19 +30,9 @@ SolveResult Walk::exhausted() {
 SolveResult Walk::solved() {
   SolveResult result = m_report.finish(Outcome::Solved, EventType::Solution);
   const Graph& graph = *m_problem.graph;
-  Solution& solution = result.solution.emplace();
-  solution.placements.reserve(graph.values.size());
-  for (ValueId v : idRange<ValueId>(graph.values.size())) solution.placements.push_back(m_assignment.placementOf(v));
-  solution.strategies.resize(graph.nodes.size());
-  for (std::uint32_t step = 0; step < m_frames.size(); ++step) {
-    const Choice& choice = row(step).open[placed(step) - 1];
-    const NodeId node = nodeAt(step);
-    solution.strategies[node.index()] = choice.strategy;
-    for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
-      if (choice.computedAs[i] != choice.results[i])
-        solution.computedAs.emplace(graph.node(node).results[i], choice.computedAs[i]);
-    }
-  }
+  Solution& solution = result.solution.emplace(emptySolution(graph));
+  for (std::uint32_t step = 0; step < m_frames.size(); ++step)
+    take(graph, nodeAt(step), m_variables.writes(nodeAt(step)), row(step).open[placed(step) - 1], solution);
   return result;
 }
 

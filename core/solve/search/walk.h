@@ -4,8 +4,7 @@
 ///
 ///     class Search {
 ///       bool placeNext(std::uint32_t step);  // `Walk::place`s the next candidate of it; false where none is left
-///       Retreat retreat(std::uint32_t from); // from where none was left to an earlier one, a candidate of which is
-///       placed
+///       Retreat retreat(std::uint32_t from); // where none was left: places the next candidate of an earlier step
 ///     };
 ///     switch (walk.run(search)) …
 ///

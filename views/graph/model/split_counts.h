@@ -1,5 +1,5 @@
 #pragma once
-/// How a graph is split: the placement of each value, the strategy and form of each layer, and for each item of its
+/// How a graph is split: the placement of each value, the strategy of each layer, and for each item of its
 /// module tree layers by strategy with bytes and FLOPs (plan/work.h), and values by placement. There is one for an
 /// opened model (views/session/splits.h): the canvas, its legend, the modules tree and the table of operators all read
 /// it, so that their numbers cannot differ.
