@@ -207,14 +207,17 @@ class CoreFinder {
     tellNodes(least, variables, relaxation, nodes, keptOf(filtered->kept));
   }
 
-  /// Why a layer can take none of these; the numbers of sizes tell the most.
+  /// Why a layer can take none of these; settings that have one of them tell the most, then the numbers of sizes.
   std::optional<Constraint> whyNoneOf(const Problem& least, const Variables& variables, NodeId layer,
                                       const std::vector<rules::Strategy>& strategies) const {
-    std::optional<Constraint> told;
+    const auto tells = [](const Impossible& why) {
+      return std::pair(why.kind == ConstraintKind::CandidateSet, why.kind == ConstraintKind::Sizes);
+    };
+    std::optional<Impossible> told;
     for (rules::Strategy strategy : strategies) {
       auto why = whyImpossible(least, variables, layer, strategy);
       if (!why) return std::nullopt;
-      if (!told || (told->kind != ConstraintKind::Sizes && why->kind == ConstraintKind::Sizes)) told = std::move(why);
+      if (!told || tells(*told) < tells(*why)) told = std::move(why);
     }
     return told;
   }

@@ -31,6 +31,14 @@ bool offers(const Problem& problem, const Variables& variables, NodeId layer, ru
   });
 }
 
+/// Why the sizes forbid the layer this strategy; empty: they do not, or the settings do not have it.
+std::string refusalOf(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
+  for (const rules::Refusal& refusal : layerStrategiesOf(problem, variables, layer).refused) {
+    if (refusal.strategy == strategy) return refusal.reason;
+  }
+  return {};
+}
+
 /// Each reason once: several strategies are refused for the same numbers.
 std::vector<std::string> reasonsOf(const std::vector<rules::Refusal>& refused) {
   std::vector<std::string> reasons;
@@ -71,6 +79,30 @@ std::optional<Wider> widerWith(const Problem& problem, const auto& has) {
     if (auto found = with("sequence parallelism", false, true)) return found;
   }
   return isNarrow && isWhole ? with("the full candidate set and sequence parallelism", true, true) : std::nullopt;
+}
+
+/// The kinds of layers that can split the sequence so, where there is one.
+std::optional<graph::LayerKind> kindOnSequence(rules::Strategy strategy) {
+  switch (strategy) {
+    case rules::Strategy::RowScatter:
+    case rules::Strategy::GatherColumn:
+    case rules::Strategy::GatherReplicated:
+    case rules::Strategy::ReplicatedOnSequence: return graph::LayerKind::Linear;
+    case rules::Strategy::VocabScatter: return graph::LayerKind::Embedding;
+    default: return std::nullopt;
+  }
+}
+
+/// Why no settings have the strategy for this layer: ends the sentence "`lm_head` cannot be vocab".
+std::string whyNowhere(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
+  if (problem.context.worldSize == 1) return " on 1 rank: there is nothing to split.";
+  const graph::Shape& result = problem.graph->shapeOf(problem.graph->node(layer).results.front());
+  if (kindOnSequence(strategy) == variables.layer(layer)->kind) {
+    return fmt::format(": that strategy splits the sequence, which is no dimension of its own in the result {}.",
+                       graph::toText(result));
+  }
+  return fmt::format(": a layer of its kind has no such strategy. Here it can be {}.",
+                     strategiesOf(problem, variables, layer));
 }
 
 std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer) {
@@ -167,21 +199,30 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
 std::optional<Impossible> whyImpossible(const Problem& problem, const Variables& variables, NodeId layer,
                                         rules::Strategy strategy) {
   if (offers(problem, variables, layer, strategy)) return std::nullopt;
-  const std::string own = ticked(graph::layerName(*problem.graph, layer));
+  const std::string cannot = fmt::format("{} cannot be {}", ticked(graph::layerName(*problem.graph, layer)),
+                                         rules::toText(strategy)),
+                    refusal = refusalOf(problem, variables, layer, strategy);
   Impossible found{{.node = layer}, {}};
-  for (const rules::Refusal& refusal : layerStrategiesOf(problem, variables, layer).refused) {
-    if (refusal.strategy != strategy) continue;
-    found.kind = ConstraintKind::Sizes;
-    found.text = fmt::format("{} cannot be {}: {}.", own, rules::toText(strategy), refusal.reason);
+  if (auto wider = widerWith(problem, [&](const Problem& p) { return offers(p, variables, layer, strategy); })) {
+    found.kind = ConstraintKind::CandidateSet;
+    found.text = refusal.empty() ? fmt::format("{} here: that strategy comes with {} only.", cannot, wider->name)
+                                 : fmt::format("{} here: {}. With {} it can.", cannot, refusal, wider->name);
+    found.wider = std::move(wider->problem);
     return found;
   }
-  auto wider = widerWith(problem, [&](const Problem& other) { return offers(other, variables, layer, strategy); });
-  found.kind = wider ? ConstraintKind::CandidateSet : ConstraintKind::Rule;
-  found.text = wider ? fmt::format("{} cannot be {} here: that strategy comes with {} only.", own,
-                                   rules::toText(strategy), wider->name)
-                     : fmt::format("{} cannot be {}: a layer of its kind has no such strategy. Here it can be {}.", own,
-                                   rules::toText(strategy), strategiesOf(problem, variables, layer));
-  if (wider) found.wider = std::move(wider->problem);
+  if (!refusal.empty()) {
+    found.kind = ConstraintKind::Sizes;
+    found.text = fmt::format("{}: {}.", cannot, refusal);
+    return found;
+  }
+  const auto refuses = [&](const Problem& p) { return !refusalOf(p, variables, layer, strategy).empty(); };
+  if (const auto wider = widerWith(problem, refuses)) {
+    found.kind = ConstraintKind::Sizes;
+    found.text = fmt::format("{}: that strategy comes with {} only, and even then {}.", cannot, wider->name,
+                             refusalOf(wider->problem, variables, layer, strategy));
+    return found;
+  }
+  found.text = fmt::format("{}{}", cannot, whyNowhere(problem, variables, layer, strategy));
   return found;
 }
 
