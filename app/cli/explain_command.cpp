@@ -194,7 +194,7 @@ struct ExplainCommand {
     text +=
         fmt::format("{} {} is {}\n", graph.value(id).name, graph::toText(graph.value(id).type), solution.of(id).text());
     Json chain = Json::array();
-    for (const solve::WhyLink& link : solve::why(problem, solution, id)) {
+    for (const solve::WhyLink& link : solve::why(problem, solution, planned.solved->result.engine, id)) {
       const std::string sentence = solve::plainText(link.sentence);
       text += fmt::format("  {} {}\n", link.isFree ? "*" : "-", sentence);
       for (const std::string& alternative : link.alternatives) text += fmt::format("      or {}\n", alternative);

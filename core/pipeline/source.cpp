@@ -172,6 +172,7 @@ Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) 
   CLEAVE_TRY_VOID(plan::addDemands(plan.demands, *problem));
   auto solved = std::make_shared<Solved>();
   solved->result.outcome = solve::Outcome::Solved;
+  solved->result.engine = plan.engine;
   solved->result.solution = *plan.solution;
   solved->result.stats = plan.search;
   solved->options = {.ranks = plan.ranks,

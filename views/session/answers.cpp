@@ -136,7 +136,7 @@ void Answers::analyse(NodeId node, ValueId value) {
     auto analysis = std::make_shared<Analysis>();
     analysis->value = value;
     analysis->node = node;
-    analysis->why = solve::why(about.problem(), about.solution(), value);
+    analysis->why = solve::why(about.problem(), about.solution(), about.solved->result.engine, value);
     if (about.optimum()) {
       if (auto regrets = about.optimum()->regrets(value, progress)) analysis->regrets = std::move(*regrets);
     }

@@ -3,7 +3,7 @@
 /// which constraints cannot hold together, what would change. Asks the rules and the `learning` engine again; no trace
 /// needed.
 ///
-///     for (const WhyLink& link : why(problem, solution, value)) fmt::print("{}\n", plainText(link.sentence));
+///     for (const WhyLink& link : why(problem, solution, engine, value)) fmt::print("{}\n", plainText(link.sentence));
 ///     CLEAVE_TRY(const WhyNot answer, whyNot(problem, solution, engine, value, *Placement::parse("S(1)")));
 ///
 /// Pure; run `whyNot` and `irreducibleCore` off the GUI thread: they solve the problem again up to some dozen times,
@@ -25,7 +25,9 @@ struct WhyLink {
 /// Ends at a free choice, a pin, an input or a parameter. A tied or owned parameter starts at its layer. The operand
 /// that decides is followed: of several split ones the one nearest to a layer; a replicated value is told once, down to
 /// the nearest layer that could have done otherwise. Empty when the value or the solution is not of this graph.
-std::vector<WhyLink> why(const Problem& problem, const Solution& solution, ValueId value);
+/// `engine`: whose solution it is (SolveResult::engine); what others fit, only an engine that takes the first plan has
+/// refuted.
+std::vector<WhyLink> why(const Problem& problem, const Solution& solution, Engine engine, ValueId value);
 
 enum class WhyNotAnswer : std::uint8_t {
   IsSo,        ///< the solution gives it this placement already

@@ -26,8 +26,12 @@ std::string_view roleWord(Role role) {
 /// Walks from a value back to the choice behind it, one link for each node on the way.
 class WhyChain {
  public:
-  WhyChain(const Problem& problem, const Solution& solution)
-      : m_problem(problem), m_graph(*problem.graph), m_solution(solution), m_variables(problem) {}
+  WhyChain(const Problem& problem, const Solution& solution, Engine engine)
+      : m_problem(problem),
+        m_graph(*problem.graph),
+        m_solution(solution),
+        m_isFirst(engine != Engine::Optimal),
+        m_variables(problem) {}
 
   std::vector<WhyLink> from(ValueId value) {
     for (ValueId at = value; at.isValid();) at = explain(at);
@@ -89,6 +93,12 @@ class WhyChain {
     return asked.chosen < asked.candidates.open.size() ? asked.candidates.open[asked.chosen].reason : std::string();
   }
 
+  /// Candidates under which the search found no plan, with all before them placed as they are: it goes by their order
+  /// and takes the first plan. `optimal` weighs plans and refutes nothing.
+  std::size_t refutedOf(const Asked& asked) const {
+    return m_isFirst && asked.chosen < asked.candidates.open.size() ? asked.chosen : 0;
+  }
+
   void tellRedistribution(const Asked& asked) {
     const auto found = m_solution.computedAs.find(asked.value);
     if (found == m_solution.computedAs.end()) return;
@@ -116,8 +126,8 @@ class WhyChain {
     WhyLink link{.node = asked.node, .value = result};
     link.alternatives = alternativesOf(asked);
     if (open.size() > 1) {
-      s.text(
-          fmt::format(". There was a choice: {} of its {} strategies fit.", open.size(), link.alternatives.size() + 1));
+      s.text(fmt::format(". There was a choice: {} of its {} strategies fit what it reads{}.", open.size(),
+                         link.alternatives.size() + 1, refutedText(asked)));
       link.isFree = true;
       link.sentence = s.finish();
       m_links.push_back(std::move(link));
@@ -146,6 +156,13 @@ class WhyChain {
     link.sentence = s.finish();
     m_links.push_back(std::move(link));
     return read.value;
+  }
+
+  std::string refutedText(const Asked& asked) const {
+    const std::size_t refuted = refutedOf(asked);
+    if (refuted == 0) return {};
+    if (refuted + 1 == asked.candidates.open.size()) return ", and only this one led to a plan";
+    return fmt::format(", but {} of them led to no plan", refuted);
   }
 
   void tellParameter(const Asked& asked) {
@@ -208,7 +225,10 @@ class WhyChain {
     const auto& open = asked.candidates.open;
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (i == asked.chosen) continue;
-      found.push_back(fmt::format("{}: fits here too, but this plan takes another", nameWithPlacement(asked, open[i])));
+      found.push_back(fmt::format("{}: fits what it reads too, but {}", nameWithPlacement(asked, open[i]),
+                                  i < refutedOf(asked) ? "led to no plan"
+                                  : m_isFirst          ? "comes later in candidate order"
+                                                       : "this plan takes another"));
     }
     for (const RuledOut& out : asked.candidates.ruledOut)
       found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
@@ -239,11 +259,15 @@ class WhyChain {
   }
 
   void tellOtherClaims(const Asked& asked, SentenceBuilder& s) const {
-    std::vector<std::string> others;
+    std::vector<std::string> others, refuted;
     for (std::size_t i = 0; i < asked.candidates.open.size(); ++i) {
-      if (i != asked.chosen) others.push_back(nameOf(asked.candidates.open[i], m_problem.context.worldSize));
+      if (i != asked.chosen)
+        (i < refutedOf(asked) ? refuted : others)
+            .push_back(nameOf(asked.candidates.open[i], m_problem.context.worldSize));
     }
-    if (!others.empty()) s.text(fmt::format(" It could have been {} as well.", joined(others, "or")));
+    if (!others.empty()) s.text(fmt::format(" Its operator would give {} as well.", joined(others, "or")));
+    if (!refuted.empty())
+      s.text(fmt::format(" Its operator would give {} as well, but that led to no plan.", joined(refuted, "or")));
   }
 
   ValueId explainSplit(const Asked& asked) {
@@ -339,6 +363,7 @@ class WhyChain {
   const Problem& m_problem;
   const Graph& m_graph;
   const Solution& m_solution;
+  const bool m_isFirst;  ///< the plan is the first that the search found, in the order of its candidates
   const Variables m_variables;
   std::vector<WhyLink> m_links;
   std::vector<std::uint32_t> m_hops;  ///< by NodeId of steps: nodes back to the nearest layer along split operands
@@ -346,11 +371,11 @@ class WhyChain {
 
 }  // namespace
 
-std::vector<WhyLink> why(const Problem& problem, const Solution& solution, ValueId value) {
+std::vector<WhyLink> why(const Problem& problem, const Solution& solution, Engine engine, ValueId value) {
   const Graph& graph = *problem.graph;
   const bool isKnown = value.index() < graph.values.size() && solution.placements.size() == graph.values.size() &&
                        solution.strategies.size() == graph.nodes.size();
-  return isKnown ? WhyChain(problem, solution).from(value) : std::vector<WhyLink>();
+  return isKnown ? WhyChain(problem, solution, engine).from(value) : std::vector<WhyLink>();
 }
 
 }  // namespace cleave::solve

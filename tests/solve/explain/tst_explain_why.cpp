@@ -1,10 +1,13 @@
 #include "solve/explain/explain.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/random_plans.h"
 #include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
+
+#include <algorithm>
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -41,7 +44,8 @@ class TestExplainWhy : public QObject {
   void followsASplitBackToTheLayerThatChoseIt() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
     const Graph& graph = *problem->graph;
-    const auto links = why(*problem, solved(*problem), resultOf(graph, "model.layers.1.self_attn.o_proj"));
+    const auto links =
+        why(*problem, solved(*problem), Engine::Reference, resultOf(graph, "model.layers.1.self_attn.o_proj"));
     const std::string text = textOf(links);
     QVERIFY2(links.size() > 2 && links.size() < 12, text.c_str());
     QCOMPARE(links.front().node, graph.value(resultOf(graph, "model.layers.1.self_attn.o_proj")).producer);
@@ -53,7 +57,8 @@ class TestExplainWhy : public QObject {
 
   void linksTheNamesItSays() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
-    const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.mlp.down_proj"));
+    const auto links =
+        why(*problem, solved(*problem), Engine::Reference, resultOf(*problem->graph, "model.layers.0.mlp.down_proj"));
     QVERIFY(links.size() > 2);
     for (const WhyLink& link : links) {
       const bool hasLink = std::any_of(link.sentence.begin(), link.sentence.end(), [](const SentencePart& part) {
@@ -74,7 +79,7 @@ class TestExplainWhy : public QObject {
         test::problemOf(test::llamaGraph({.layers = 40}), 2, {}, static_cast<rules::SequenceParallel>(sequence));
     const Solution solution = solved(*problem);
     for (ValueId v : idRange<ValueId>(problem->graph->values.size())) {
-      const auto links = why(*problem, solution, v);
+      const auto links = why(*problem, solution, Engine::Reference, v);
       QVERIFY(!links.empty());
       QVERIFY2(links.size() < 40, textOf(links).c_str());
     }
@@ -82,7 +87,8 @@ class TestExplainWhy : public QObject {
 
   void startsAtTheLayerOfAParameter() {
     const auto problem = test::problemOf(test::llamaGraph({.isTied = true}), 2);
-    const auto links = why(*problem, solved(*problem), problem->graph->findValue("model.embed_tokens.weight"));
+    const auto links =
+        why(*problem, solved(*problem), Engine::Reference, problem->graph->findValue("model.embed_tokens.weight"));
     const std::string text = textOf(links);
     QVERIFY2(text.starts_with("`model.embed_tokens.weight` is "), text.c_str());
     QVERIFY2(text.find("`lm_head` shares it") != std::string::npos, text.c_str());
@@ -92,13 +98,63 @@ class TestExplainWhy : public QObject {
   void namesThePinThatDecided() {
     const auto problem =
         test::problemOf(test::llamaGraph(), 2, {"*q_proj=replicated", "*k_proj=replicated", "*v_proj=replicated"});
-    const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.self_attn.q_proj"));
+    const auto links = why(*problem, solved(*problem), Engine::Reference,
+                           resultOf(*problem->graph, "model.layers.0.self_attn.q_proj"));
     QVERIFY2(textOf(links).find("You demanded it: `*q_proj=replicated`") != std::string::npos, textOf(links).c_str());
+  }
+
+  /// What the sentence says of strategies that fit is what the search did with them, as it was recorded.
+  void saysWhatTheSearchMadeOfWhatFits_data() {
+    QTest::addColumn<Engine>("engine");
+    QTest::newRow("reference") << Engine::Reference;
+    QTest::newRow("learning") << Engine::Learning;
+  }
+  void saysWhatTheSearchMadeOfWhatFits() {
+    QFETCH(Engine, engine);
+    std::size_t refuted = 0, onlyOnes = 0, later = 0;
+    for (const std::uint64_t seed : test::Seeds(300)) {
+      const std::shared_ptr<const Problem> problem = test::RandomProblem(seed).build();
+      const auto recorded = test::record(problem, {}, {}, engine);
+      if (!recorded.result.solution) continue;
+      Cursor cursor(recorded.trace);
+      cursor.seek(recorded.trace->size());
+      for (const NodeId node : idRange<NodeId>(problem->graph->nodes.size())) {
+        if (!graph::layerShape(*problem->graph, node)) continue;
+        std::vector<std::string> failed, open;
+        for (const CandidateFate& fate : decisionAt(cursor, node).candidates) {
+          if (fate.fate == Fate::Failed || fate.fate == Fate::Skipped) failed.push_back(fate.name);
+          if (fate.fate == Fate::Open) open.push_back(fate.name);
+        }
+        const auto links = why(*problem, *recorded.result.solution, engine, problem->graph->node(node).results.front());
+        const auto own = std::find_if(links.begin(), links.end(), [&](const WhyLink& link) {
+          return link.node == node && (link.isFree || link.value == problem->graph->node(node).results.front());
+        });
+        const std::string text = fmt::format("seed {}\n{}", seed, textOf(links));
+        QVERIFY2(own != links.end(), text.c_str());
+        const auto told = [&](std::string_view end) {
+          std::vector<std::string> names;
+          for (const std::string& alternative : own->alternatives) {
+            if (alternative.ends_with(end)) names.push_back(alternative.substr(0, alternative.find(": fits what")));
+          }
+          return names;
+        };
+        QVERIFY2(told("but led to no plan") == failed, text.c_str());
+        QVERIFY2(told("but comes later in candidate order") == open, text.c_str());
+        const std::string count = fmt::format("{} of them led to no plan.", failed.size());
+        const bool isOnlyOne = !failed.empty() && open.empty();
+        const std::string sentence = plainText(own->sentence);
+        QVERIFY2(sentence.ends_with("and only this one led to a plan.") == isOnlyOne, text.c_str());
+        QVERIFY2(sentence.ends_with(count) == (!failed.empty() && !isOnlyOne), text.c_str());
+        refuted += failed.size(), onlyOnes += isOnlyOne, later += open.size();
+      }
+    }
+    qInfo("%zu refuted, %zu times all but one, %zu later", refuted, onlyOnes, later);
+    QVERIFY(refuted > 0 && later > 0);
   }
 
   void saysWhatInputsAndConstantsAre() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
-    const auto links = why(*problem, solved(*problem), problem->graph->findValue("input_ids"));
+    const auto links = why(*problem, solved(*problem), Engine::Reference, problem->graph->findValue("input_ids"));
     QCOMPARE(links.size(), std::size_t{1});
     QCOMPARE(QString::fromStdString(plainText(links[0].sentence)),
              QStringLiteral("`input_ids` is replicated (R): every rank gets all of an input."));
@@ -110,15 +166,15 @@ class TestExplainWhy : public QObject {
                                                            "linear_0: f32[2,4,7] = aten::linear(x, a.weight, None) @a\n"
                                                            "return y=linear_0\n"),
                                          2);
-    const auto links = why(*problem, solved(*problem), problem->graph->findValue("linear_0"));
+    const auto links = why(*problem, solved(*problem), Engine::Reference, problem->graph->findValue("linear_0"));
     QVERIFY2(textOf(links).find("7 output features do not divide by 2 ranks") != std::string::npos,
              textOf(links).c_str());
   }
 
   void answersNothingForAnotherGraph() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
-    QVERIFY(why(*problem, Solution{}, ValueId(0)).empty());
-    QVERIFY(why(*problem, solved(*problem), ValueId(100000)).empty());
+    QVERIFY(why(*problem, Solution{}, Engine::Reference, ValueId(0)).empty());
+    QVERIFY(why(*problem, solved(*problem), Engine::Reference, ValueId(100000)).empty());
   }
 
   void explainsEveryValueOfRandomGraphs() {
@@ -127,7 +183,7 @@ class TestExplainWhy : public QObject {
       const auto problem = test::problemOf(generator.build(8), 2);
       const Solution solution = solved(*problem);
       for (ValueId v : idRange<ValueId>(problem->graph->values.size())) {
-        const auto links = why(*problem, solution, v);
+        const auto links = why(*problem, solution, Engine::Reference, v);
         QVERIFY2(!links.empty(), fmt::format("seed {} value {}", seed, problem->graph->value(v).name).c_str());
         const std::string end = plainText(links.back().sentence);
         QVERIFY2(end.ends_with("."), fmt::format("seed {}: {}", seed, end).c_str());

@@ -168,7 +168,8 @@ class TestExplainWhyNot : public QObject {
     QVERIFY2(column.answer != WhyNotAnswer::IsSo && textOf(column).find("is pinned") == std::string::npos,
              textOf(column).c_str());
     QVERIFY2(textOf(column).find(" .") == std::string::npos, textOf(column).c_str());
-    const auto links = why(*problem, solved(*problem), resultOf(*problem->graph, "model.layers.0.self_attn.k_proj"));
+    const auto links =
+        why(*problem, solved(*problem), Engine::Learning, resultOf(*problem->graph, "model.layers.0.self_attn.k_proj"));
     std::string text;
     for (const WhyLink& link : links) text += plainText(link.sentence) + "\n";
     QVERIFY2(text.find("k_proj` is column:") == std::string::npos, text.c_str());
