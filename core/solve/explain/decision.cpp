@@ -286,8 +286,8 @@ class DecisionMaker {
             .finish();
       case Fate::Outweighed:
         return s
-            .text(fmt::format("{} fits here. The engine compares entire plans and reports one of them, which does "
-                              "without it; it does not report whether another plan has it.",
+            .text(fmt::format("{} fits here too. The engine compares entire plans, and the one that this shows does "
+                              "without it.",
                               fate.name))
             .finish();
       case Fate::Refused: return s.text(fmt::format("{} is impossible: {}.", fate.name, fate.why)).finish();

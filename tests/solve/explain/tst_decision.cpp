@@ -137,6 +137,39 @@ class TestDecision : public QObject {
     QVERIFY(hasChosen && isTold);
   }
 
+  /// A recording of `optimal` shows one plan; what others cost, the optimum answers beside it.
+  void saysThatThePlanShownDoesWithoutAChoice() {
+    auto problem = *test::problemOf(test::llamaGraph({.layers = 1}), 2);
+    problem.context.candidateSet = rules::CandidateSet::Full;
+    const auto recorded = test::record(std::make_shared<const Problem>(problem), {}, {}, Engine::Optimal);
+    QVERIFY(recorded.result.solution && recorded.result.optimum);
+    Cursor cursor(recorded.trace);
+    cursor.seek(recorded.trace->size());
+    int outweighed = 0, priced = 0;
+    for (const NodeId node : idRange<NodeId>(problem.graph->nodes.size())) {
+      if (!graph::layerShape(*problem.graph, node)) continue;
+      const auto regrets = test::need(recorded.result.optimum->regrets(problem.graph->node(node).results.front()));
+      const Decision decision = decisionAt(cursor, node);
+      for (const CandidateFate& fate : decision.candidates) {
+        if (fate.fate != Fate::Outweighed) continue;
+        ++outweighed;
+        const auto isSaid = [&](const Sentence& sentence) {
+          return plainText(sentence) == fate.name +
+                                            " fits here too. The engine compares entire plans, and the one that "
+                                            "this shows does without it.";
+        };
+        QVERIFY(std::any_of(decision.sentences.begin(), decision.sentences.end(), isSaid));
+        QVERIFY(recorded.result.solution->strategies[node.index()]->strategy != fate.choice->strategy->strategy ||
+                recorded.result.solution->strategies[node.index()]->weight != fate.choice->strategy->weight);
+        const auto isPriced = [&](const Regret& regret) {
+          return !regret.isChosen && regret.placement == fate.choice->results.front();
+        };
+        priced += std::any_of(regrets.begin(), regrets.end(), isPriced);
+      }
+    }
+    QVERIFY(outweighed > 5 && priced > 5);
+  }
+
   void saysWhatIsNotReachedYet() {
     const auto trace = test::record(test::problemOf(test::llamaGraph(), 2)).trace;
     Cursor cursor(trace);
