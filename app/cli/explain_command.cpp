@@ -122,7 +122,8 @@ struct ExplainCommand {
     endProgress();
     if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, jsonText(document, 1) + "\n"));
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", text));
-    return value.empty() && !planned.plan ? exitCode(ErrorCode::Negative) : 0;
+    const bool isNo = !planned.plan || pipeline::exceedsAskedBudget(*planned.plan);
+    return value.empty() && isNo ? exitCode(ErrorCode::Negative) : 0;
   }
 
  private:
@@ -142,6 +143,16 @@ struct ExplainCommand {
     return text;
   }
 
+  static Result<void> tellWhatFits(const Planned& planned, const Progress& progress, std::string& text,
+                                   Json& document) {
+    CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
+    text += pipeline::toText(fits);
+    document["fits"] = fitsJson(fits);
+    document["too_large"] = fits.tooLarge;
+    document["not_known"] = notKnownJson(fits);
+    return {};
+  }
+
   /// Why there is no plan, or what stayed whole; and what would change it.
   static Result<void> explainOutcome(const Planned& planned, const Progress& progress, std::string& text,
                                      Json& document) {
@@ -151,6 +162,7 @@ struct ExplainCommand {
     if (planned.plan) {
       text += replicatedText(*planned.plan);
       document["warnings"] = planned.plan->warnings;
+      if (pipeline::exceedsAskedBudget(*planned.plan)) CLEAVE_TRY_VOID(tellWhatFits(planned, progress, text, document));
     } else {
       const solve::SolveResult& result = planned.solved->result;
       text +=
@@ -162,11 +174,7 @@ struct ExplainCommand {
         const std::string bytes = pipeline::overBudgetText(result);
         if (!bytes.empty()) text += bytes + "\n";
         document["over_budget"] = bytes;
-        CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
-        text += pipeline::toText(fits);
-        document["fits"] = fitsJson(fits);
-        document["too_large"] = fits.tooLarge;
-        document["not_known"] = notKnownJson(fits);
+        CLEAVE_TRY_VOID(tellWhatFits(planned, progress, text, document));
       }
     }
     CLEAVE_TRY(const auto remedies,

@@ -36,18 +36,23 @@ struct PlanCommand {
       if (!json.empty())
         CLEAVE_TRY_VOID(writeOutput(json, noSolutionJson(*planned.solved, planned.model->info) + "\n"));
       const int exit = report(planned.planError);
-      if (!pipeline::isOverBudget(planned.solved->result)) return exit;
-      CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
-      endProgress();
-      std::fputs(pipeline::toText(fits).c_str(), stderr);
+      if (pipeline::isOverBudget(planned.solved->result)) CLEAVE_TRY_VOID(tellWhatFits(planned, progress));
       return exit;
     }
     if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toJson(*planned.plan) + "\n"));
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", planSummary(*planned.plan)));
     for (const std::string& warning : planned.plan->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    if (!pipeline::exceedsAskedBudget(*planned.plan)) return 0;
     // What was asked for is a plan within the budget; that it is none stands in the first warning.
-    const auto& budget = planned.plan->costSettings.memoryBudget;
-    return budget && planned.plan->cost.bytes() > *budget ? exitCode(ErrorCode::Negative) : 0;
+    CLEAVE_TRY_VOID(tellWhatFits(planned, progress));
+    return exitCode(ErrorCode::Negative);
+  }
+
+  static Result<void> tellWhatFits(const Planned& planned, const Progress& progress) {
+    CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
+    endProgress();
+    std::fputs(pipeline::toText(fits).c_str(), stderr);
+    return {};
   }
 };
 

@@ -25,6 +25,7 @@ class Tries {
   }
 
   Result<Fits> run() {
+    if (m_solved.result.solution) return ofPlan(*m_solved.result.solution);
     CLEAVE_TRY_VOID(tryFewerRanks());
     CLEAVE_TRY_VOID(tryMoreRanks());
     dropBeatenRanks();
@@ -37,6 +38,20 @@ class Tries {
 
  private:
   enum class Found : std::uint8_t { Fits, TooLarge, Unknown };
+
+  /// Its engine finds the same plan under any budget.
+  Result<Fits> ofPlan(const solve::Solution& solution) {
+    SolveOptions options = m_options;
+    options.engine = solve::Engine::Optimal;
+    CLEAVE_TRY_VOID(tryAlone(m_model, options, "the engine optimal", "--engine optimal"));
+    const solve::PlanCost cost = solve::costOf(*m_solved.problem, solution);
+    if (!canBudget(cost.bytes())) return std::move(m_fits);
+    options = m_options;
+    options.cost.memoryBudget = cost.bytes();
+    m_fits.found.push_back(
+        {budgetChange(cost.bytes()), budgetFlags(cost.bytes()), cost.bytes(), cost.femtoseconds(), options, m_now});
+    return std::move(m_fits);
+  }
 
   // ---- one try
 
@@ -151,17 +166,21 @@ class Tries {
     });
   }
 
-  /// A budget of the user's own: what the smallest plan that was found needs, if the device has it.
+  /// The user's own budget is too small, and the device has that much.
+  bool canBudget(std::int64_t bytes) const {
+    return m_options.cost.memoryBudget && bytes > m_options.cost.budgetBytes() &&
+           bytes <= m_options.cost.profile.memoryBytes;
+  }
+  static std::string budgetChange(std::int64_t bytes) { return fmt::format("a budget of {}", bytesText(bytes)); }
+  static std::string budgetFlags(std::int64_t bytes) { return fmt::format("--memory-budget {}", bytes); }
+
+  /// What the smallest plan that was found needs.
   Result<void> tryBudget() {
     const std::int64_t least = m_solved.result.leastBytes;
-    if (!m_options.cost.memoryBudget || least <= m_options.cost.budgetBytes() ||
-        least > m_options.cost.profile.memoryBytes)
-      return {};
+    if (!canBudget(least)) return {};
     SolveOptions options = m_options;
     options.cost.memoryBudget = least;
-    return tryAlone(m_model, options, fmt::format("a budget of {}", bytesText(least)),
-                    fmt::format("--memory-budget {}", least))
-        .map([](Found) {});
+    return tryAlone(m_model, options, budgetChange(least), budgetFlags(least)).map([](Found) {});
   }
 
   /// Those with more memory; a budget of the user's own stays what it is.
@@ -253,6 +272,11 @@ bool isOverBudget(const solve::SolveResult& result) {
   const auto& core = result.core.constraints;
   return std::any_of(core.begin(), core.end(),
                      [](const solve::Constraint& c) { return c.kind == solve::ConstraintKind::Budget; });
+}
+
+bool exceedsAskedBudget(const plan::Plan& plan) {
+  const auto& budget = plan.costSettings.memoryBudget;
+  return budget && plan.cost.bytes() > *budget;
 }
 
 std::string overBudgetText(const solve::SolveResult& result) {

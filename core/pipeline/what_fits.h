@@ -1,6 +1,6 @@
 #pragma once
 /// What would bring a plan where the memory of a rank is in the way. Each change is made alone and solved for before it
-/// is told; these are the only offers that change ranks, device, budget, sequence parallelism or inputs
+/// is told; these are the only offers that change ranks, device, budget, engine, sequence parallelism or inputs
 /// (solve/explain/remedy.h has the demands).
 #include "pipeline/solve.h"
 
@@ -29,12 +29,15 @@ struct Fits {
 
 /// True when the budget is what leaves no plan, alone or with demands of the user's.
 bool isOverBudget(const solve::SolveResult& result);
+/// True when a plan needs more than the budget that was asked for, as only `optimal` keeps one: an answer that is no.
+bool exceedsAskedBudget(const plan::Plan& plan);
 /// What the smallest plan that was found holds, by kind, and how much is too much; empty where the engine did not come
 /// to that.
 std::string overBudgetText(const solve::SolveResult& result);
 
-/// Of a solve for which `isOverBudget`. Blocking; captures the model again for other batches, lengths and types,
-/// without its folder.
+/// Of a solve for which `isOverBudget`; or of a plan over the budget, found by an engine that does not keep it: then
+/// the engine that does, and a budget as large as that plan. Blocking; captures the model again for other batches,
+/// lengths and types, without its folder.
 Result<Fits> whatFits(const Model& model, const Solved& solved, const Progress& progress = {});
 
 /// "What fits, each tried alone: …" and the rest; for people.

@@ -118,8 +118,49 @@ class TestCliPlan : public QObject {
                  planned.err.contains("the engine " + engine.toUtf8()),
              planned.err.constData());
     const Finished explained = cli(QStringList{"explain"} + asked);  // tries its remedies under that budget
-    QVERIFY2(explained.exitCode == 0, explained.err.constData());
+    QVERIFY2(explained.exitCode == 1, explained.err.constData());
     QVERIFY2(!explained.err.contains("invariant"), explained.err.constData());
+  }
+
+  /// What helps a plan over the budget is told by both commands, and helps.
+  void whatFitsIsToldOfAPlanOverTheBudget_data() {
+    QTest::addColumn<QString>("engine");
+    QTest::addColumn<bool>("isFeasible");
+    for (const char* engine : {"reference", "learning"}) {
+      QTest::addRow("%s, a budget that some plan keeps", engine) << engine << true;
+      QTest::addRow("%s, a budget that none keeps", engine) << engine << false;
+    }
+  }
+  void whatFitsIsToldOfAPlanOverTheBudget() {
+    QFETCH(QString, engine);
+    QFETCH(bool, isFeasible);
+    const QStringList onTwo{model("llama"), "--ranks", "2"};
+    const auto bytesOf = [](const Finished& done) {
+      return QJsonDocument::fromJson(done.out).object()["cost"].toObject()["rank_bytes"].toInteger();
+    };
+    const qint64 needed = bytesOf(cli(QStringList{"plan"} + onTwo + QStringList{"--engine", engine, "--json", "-"}));
+    const QString budget = QString::number(isFeasible ? needed - 1 : 1);
+    const QStringList asked = onTwo + QStringList{"--engine", engine, "--memory-budget", budget};
+    const Finished planned = cli(QStringList{"plan"} + asked);
+    const QByteArray text = cli(QStringList{"explain"} + asked).out;
+    const Finished explained = cli(QStringList{"explain"} + asked + QStringList{"--json", "-"});
+    QCOMPARE(planned.exitCode, 1);
+    QCOMPARE(explained.exitCode, 1);
+    const QByteArray fitting = planned.err.mid(planned.err.indexOf("What fits, each tried alone"));
+    QVERIFY2(text.contains(fitting), (planned.err + text).constData());
+    const QJsonObject answer = QJsonDocument::fromJson(explained.out).object();
+    QCOMPARE(answer["too_large"].toArray(), isFeasible ? QJsonArray() : QJsonArray{"the engine optimal"});
+    QStringList told;
+    for (const QJsonValue& fit : answer["fits"].toArray()) {
+      const QStringList flags = fit["flags"].toString().split(' ');
+      QStringList changed = asked;
+      changed[changed.indexOf(flags[0]) + 1] = flags[1];
+      const Finished done = cli(QStringList{"plan"} + changed + QStringList{"--json", "-"});
+      QVERIFY2(done.exitCode == 0, done.err.constData());
+      QCOMPARE(bytesOf(done), fit["rank_bytes"].toInteger());
+      told << flags[0];
+    }
+    QCOMPARE(told, isFeasible ? QStringList({"--engine", "--memory-budget"}) : QStringList({"--memory-budget"}));
   }
 
   void traceIsSavedAndReadAgain() {
