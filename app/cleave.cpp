@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "base/standard_streams.h"
+#include "base/version.h"
 #include "views/base/text.h"
 #include "views/graph/layout/layout_worker.h"
 #include "views/window/main_window.h"
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
   CLI::App cli("Shows how a Transformer splits across GPUs, why, and whether it works.", "cleave");
   Options options;
   std::string platform;
-  cli.set_version_flag("--version", CLEAVE_VERSION);
+  cli.set_version_flag("--version", std::string(cleave::version()));
   cli.add_option("model", options.model, "Model folder, plan or recorded search to open");
   cli.add_option("--script", options.script, "Drive the window by this file, one command a line, then end");
   cli.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")->needs("--script");
@@ -82,7 +83,7 @@ int main(int argc, char** argv) {
   QApplication app(argc, argv);
   QApplication::setOrganizationName(QStringLiteral("cleave"));
   QApplication::setApplicationName(QStringLiteral("cleave"));
-  QApplication::setApplicationVersion(QStringLiteral(CLEAVE_VERSION));
+  QApplication::setApplicationVersion(QString::fromUtf8(cleave::version()));
   const bool isScript = !options.script.empty();
   const bool isDark = !isScript && QSettings().value(QStringLiteral("window/dark")).toBool();
   views::applyTheme(isDark);

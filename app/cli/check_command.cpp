@@ -17,11 +17,16 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
   const std::string parts = fmt::format("{} values, {} layers, {} parameters and the rank program",
                                         plan.graph->values.size(), plan.layers.size(), plan.parameters.size());
   if (!check.unchecked.empty()) {
-    return fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n{}", file, parts,
-                       check.proof.empty() ? "" : check.proof + "\n");
+    text = fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
+  } else {
+    text =
+        fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings{}.\n",
+                    file, parts, plan.model.source, check.otherVersion.empty() ? "" : " and what is named below");
   }
-  return fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings.\n{}",
-                     file, parts, plan.model.source, check.proof.empty() ? "" : check.proof + "\n");
+  for (const std::string& more : {check.proof, check.otherVersion}) {
+    if (!more.empty()) text += more + "\n";
+  }
+  return text;
 }
 
 Result<int> checkFile(const std::string& file) {

@@ -1,6 +1,7 @@
 // cleave-cli: plans, runs, exports and inspects tensor-parallel splits of Transformer models.
 #include "base/result.h"
 #include "base/standard_streams.h"
+#include "base/version.h"
 #include "cli/commands.h"
 
 #include <csignal>
@@ -13,7 +14,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
   app.require_subcommand(1);
-  app.set_version_flag("--version", CLEAVE_VERSION);
+  app.set_version_flag("--version", std::string(cleave::version()));
   cleave::cli::Chosen chosen;
   cleave::cli::addPlanCommand(app, chosen);
   cleave::cli::addRunCommand(app, chosen);

@@ -1,6 +1,7 @@
 #include "pipeline/check_plan.h"
 
 #include "base/quantities.h"
+#include "base/version.h"
 #include "pipeline/plan_again.h"
 #include "pipeline/solve.h"
 #include "plan/demands.h"
@@ -9,6 +10,8 @@
 #include "solve/checker.h"
 #include "solve/problem/wording.h"
 #include "solve/proof/certificate.h"
+
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <unordered_map>
@@ -138,6 +141,14 @@ Result<plan::Plan> withOwnDevice(plan::Plan plan) {
   return plan;
 }
 
+std::string otherVersionInWords(const plan::Plan& plan) {
+  if (plan.madeBy == version()) return {};
+  const std::string maker = plan.madeBy.empty() ? "It does not say which version of Cleave made it"
+                                                : fmt::format("Cleave {} made it", quotedText(plan.madeBy));
+  return fmt::format("{}, and this is {}: its sentences and the effort of its search were not compared.", maker,
+                     version());
+}
+
 std::string differenceInWords(const std::vector<plan::FieldDifference>& differences) {
   const plan::FieldDifference& first = differences.front();
   const std::size_t others = differences.size() - 1;
@@ -179,7 +190,10 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
     return check;
   }
   CLEAVE_TRY(const nlohmann::json file, parseJson(text, "The plan", program::kPlanLimits));
+  check.otherVersion = otherVersionInWords(plan);
   std::vector<std::string_view> leftOut(plan::kMeasuredFields.begin(), plan::kMeasuredFields.end());
+  if (!check.otherVersion.empty())
+    leftOut.insert(leftOut.end(), plan::kFieldsOfTheVersion.begin(), plan::kFieldsOfTheVersion.end());
   if (!check.unchecked.empty()) leftOut.insert(leftOut.end(), kFieldsOfTheFolder.begin(), kFieldsOfTheFolder.end());
   if (!plan.certificate) leftOut.push_back("plan.certificate");  // plans of earlier programs have none
   const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);

@@ -4,7 +4,7 @@
 /// Nothing that a plan says of itself is believed but what was asked for: the model and its inputs, ranks, engine,
 /// candidate set, sequence parallelism, seed, demands, budget, slack, training and optimizer, and a device of the
 /// user's own. From these the plan is made again, and every field of the file but its timings (plan/plan_fields.h) must
-/// be the same.
+/// be the same. Of a plan that another version of Cleave made, sentences and the effort of the search are not compared.
 #include "plan/plan.h"
 
 #include <string_view>
@@ -16,6 +16,8 @@ struct PlanCheck {
   /// Why the model could not be read, and what only it could have told: the rest was checked on the plan's own graph.
   /// Empty when everything was checked.
   std::string unchecked;
+  /// That another version made it, and what was not compared for that; empty for a plan of this version.
+  std::string otherVersion;
   /// What its certificate proves, or that it has none; empty where something else is wrong already, and for engines
   /// that prove nothing.
   std::string proof;

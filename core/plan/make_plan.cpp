@@ -1,4 +1,5 @@
 #include "base/stopwatch.h"
+#include "base/version.h"
 #include "plan/demands.h"
 #include "plan/steps.h"
 
@@ -34,6 +35,7 @@ std::vector<std::string> originsOf(const Graph& graph, const Graph* captured) {
 Result<Plan> makePlan(const PlanRequest& request) {
   CLEAVE_TRY_VOID(checkRequest(request));
   Plan plan;
+  plan.madeBy = version();
   plan.model = request.model;
   plan.ranks = request.problem->context.worldSize;
   plan.engine = request.engine;

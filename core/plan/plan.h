@@ -93,6 +93,7 @@ struct Timings {
 };
 
 struct Plan {
+  std::string madeBy;  ///< version of the program that made it, "0.1.0"; empty: a file that does not say
   ModelInfo model;
   int ranks = 1;
   solve::Engine engine = solve::Engine::Reference;  ///< whose answer the plan is

@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <variant>
 
@@ -80,7 +82,7 @@ class Comparison {
   }
   /// No path that is left out is deeper than this, and most fields are.
   bool isLeftOut() const {
-    constexpr std::size_t kDeepest = 3;
+    constexpr std::size_t kDeepest = 5;
     if (m_path.size() > kDeepest) return false;
     return std::find(m_leftOut.begin(), m_leftOut.end(), path(false)) != m_leftOut.end();
   }

@@ -18,6 +18,14 @@ namespace cleave::plan {
 
 /// What no two makings of a plan have the same.
 inline constexpr std::array<std::string_view, 1> kMeasuredFields{"plan.timings_ms"};
+/// What another version of Cleave may word or count otherwise though its plan is the same: sentences, and how much was
+/// searched.
+inline constexpr std::array<std::string_view, 6> kFieldsOfTheVersion{"plan.made_by",
+                                                                     "plan.warnings",
+                                                                     "plan.search",
+                                                                     "plan.layers[*].reason",
+                                                                     "plan.layers[*].standing.why",
+                                                                     "plan.shares.replicated[*].standing.why"};
 
 struct FieldDifference {
   std::string path;         ///< "plan.layers[3].strategy"

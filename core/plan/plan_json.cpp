@@ -7,10 +7,13 @@
 #include "solve/cost/memory_parts.h"
 #include "solve/problem/device_profile.h"
 
+#include <nlohmann/json.hpp>
+
 // clang-format off
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
 ///
-///   schema, model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
+///   schema, made_by                              the version of Cleave whose sentences these are; may be absent
+///   model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
 ///   ranks, engine, menu, sequence_parallel, seed
 ///   cost {collectives, collective_bytes          of one forward step, as the program performs them
 ///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, lower_bound_fs,
@@ -208,6 +211,7 @@ std::string toJson(const Plan& plan) {
   JsonWriter json;
   json.beginObject();
   json.key("schema").value(program::kPlanSchema);
+  if (!plan.madeBy.empty()) json.key("made_by").value(plan.madeBy);
   writeModel(json, plan.model);
   json.key("ranks").value(plan.ranks);
   json.key("engine").value(solve::toText(plan.engine));

@@ -11,6 +11,8 @@
 #include "program/check.h"
 #include "solve/problem/device_profile.h"
 
+#include <nlohmann/json.hpp>
+
 #include <unordered_map>
 
 namespace cleave::plan {
@@ -59,6 +61,7 @@ class PlanReader {
   }
 
   Result<void> readHead() {
+    CLEAVE_TRY(m_plan.madeBy, m_root.text("made_by", ""));
     CLEAVE_TRY(const JsonObject model, m_root.object("model"));
     CLEAVE_TRY(m_plan.model.architecture, model.text("architecture"));
     CLEAVE_TRY(m_plan.model.modelType, model.text("model_type"));

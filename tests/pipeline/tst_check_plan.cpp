@@ -22,10 +22,10 @@ using Pointer = json::json_pointer;
 
 namespace {
 
-/// What was asked for, and what was measured. A plan that says otherwise of these alone answers another question, and
-/// well.
-constexpr std::array<std::string_view, 5> kBelieved{"/timings_ms/", "/seed", "/cost/budget_bytes",
-                                                    "/cost/slack_percent", "/cost/optimizer"};
+/// What was asked for, what was measured, and who made it. A plan that says otherwise of these alone answers another
+/// question, and well.
+constexpr std::array<std::string_view, 6> kBelieved{"/timings_ms/",        "/seed",           "/cost/budget_bytes",
+                                                    "/cost/slack_percent", "/cost/optimizer", "/made_by"};
 
 bool isBelow(const std::string& pointer, std::string_view part) {
   return pointer == part || (part.ends_with('/') && pointer.starts_with(part));
@@ -158,7 +158,7 @@ class CheckPlanTest : public QObject {
       QVERIFY2(isAlteredRefused || isBelieved(pointer) || isOwnDevice,
                (pointer + " altered to " + plan[at].dump()).c_str());
       drop(plan, at);
-      QVERIFY2(isRefused(plan), (pointer + " dropped").c_str());
+      QVERIFY2(isRefused(plan) || pointer == "/made_by", (pointer + " dropped").c_str());
       ++asked;
       refused += isAlteredRefused ? 1 : 0;
     }
@@ -170,7 +170,7 @@ class CheckPlanTest : public QObject {
     std::mt19937_64 random(test::seed());
     for (std::uint64_t round = 0, rounds = test::rounds(300); round < rounds; ++round) {
       const Pointer& at = m_scalars[std::uniform_int_distribution<std::size_t>(0, m_scalars.size() - 1)(random)];
-      if (isAsked(at.to_string())) continue;
+      if (isAsked(at.to_string()) || at.to_string() == "/made_by") continue;
       json plan = m_plan;
       const bool isDropped = round % 2 == 0;
       isDropped ? drop(plan, at) : (void)(plan[at] = altered(m_plan[at]));
@@ -197,6 +197,27 @@ class CheckPlanTest : public QObject {
     const auto without = need(pipeline::checkPlan(plan.dump()));
     QVERIFY(without.holds());
     QVERIFY2(without.proof.starts_with("It has no certificate"), without.proof.c_str());
+  }
+
+  /// A plan of a version with other sentences is as good; its placements and figures are held as ever.
+  void aPlanOfAnotherVersionMayBeWordedOtherwise() {
+    for (const bool isNamed : {true, false}) {
+      json plan = m_plan;
+      isNamed ? (void)(plan["made_by"] = "0.0.9") : (void)plan.erase("made_by");
+      for (json& layer : plan["layers"]) layer["reason"] = "in the words of another version";
+      plan["warnings"].push_back("a warning of another version");
+      plan["search"]["visits"] = 1;
+      const auto check = need(pipeline::checkPlan(plan.dump()));
+      QVERIFY2(check.holds(), check.findings.empty() ? check.unchecked.c_str() : check.findings.front().c_str());
+      QVERIFY2(check.otherVersion.starts_with(isNamed ? "Cleave \"0.0.9\" made it, " : "It does not say which version"),
+               check.otherVersion.c_str());
+      plan["cost"]["collectives"] = 99;
+      QVERIFY(isRefused(plan));
+    }
+    json plan = m_plan;
+    plan["layers"][0]["reason"] = "not what this version says";
+    QVERIFY(isRefused(plan));
+    QCOMPARE(need(pipeline::checkPlan(m_text)).otherVersion, std::string());
   }
 
   /// A plan that takes another strategy than the proved one, with every figure made to fit: its certificate gives it
