@@ -7,7 +7,7 @@ namespace cleave::graph {
 
 std::optional<Heads> headsOf(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.kind != NodeKind::Call || operatorOf(graph.opName(node)).work != Work::Attention) return std::nullopt;
+  if (node.kind != NodeKind::Call || operatorOf(graph.opName(node)).cost != CostClass::Attention) return std::nullopt;
   const ValueId query = operandAt(node, 0), key = operandAt(node, 1);
   if (!query.isValid() || !key.isValid() || graph.shapeOf(query).size() < 3 || graph.shapeOf(key).size() < 3)
     return std::nullopt;

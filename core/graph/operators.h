@@ -6,7 +6,7 @@
 /// own operators it is. How placements pass it is core/rules' to say, and how a rank runs it core/libtorch/rank's.
 /// Overloads share a row ("aten::add" is also "aten::add.Scalar") unless one has its own. Pure and thread-safe.
 ///
-///     operatorOf("aten::mm").work == Work::Product;
+///     operatorOf("aten::mm").cost == CostClass::Product;
 #include "base/result.h"
 #include "graph/graph.h"
 #include "graph/layers.h"
@@ -17,7 +17,7 @@
 
 namespace cleave::graph {
 
-enum class Work : std::uint8_t {
+enum class CostClass : std::uint8_t {
   Nothing,      ///< shares its operand's memory
   Elementwise,  ///< one FLOP for each element of the largest tensor
   Product,      ///< two for each element of the result and each summed index
@@ -96,13 +96,13 @@ struct ArgumentRow {
 
 struct Operator {
   std::string_view name;  ///< "aten::mul" for all its overloads, or "aten::repeat_interleave.self_int" for one
-  Work work = Work::Elementwise;
+  CostClass cost = CostClass::Elementwise;
   Saves saves = Saves::Nothing;
   Holds holds = Holds::New;
   DimsFrom dims = DimsFrom::Aligned;
   bool stopsGradient = false;
   bool keepsIndices = false;  ///< an index into a table is still one in the result: ranges of inputs are found through
-  int summed = 0;             ///< Work::Product: the operand whose last dimension is summed over
+  int summed = 0;             ///< CostClass::Product: the operand whose last dimension is summed over
   std::optional<LayerArguments> layer = {};
   std::optional<ParallelOp> own = {};
   std::span<const ArgumentRow> arguments = {};  ///< of Cleave's own; LibTorch knows ATen's schemas

@@ -99,7 +99,7 @@ void addWeights(const solve::Problem& problem, const solve::Solution& solution, 
 
 bool hasHeads(const ReplicatedWork& work) {
   return std::any_of(work.ops.begin(), work.ops.end(), [](const std::string& op) {
-    return graph::operatorOf("aten::" + op).work == graph::Work::Attention;
+    return graph::operatorOf("aten::" + op).cost == graph::CostClass::Attention;
   });
 }
 

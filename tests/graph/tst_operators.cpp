@@ -34,7 +34,7 @@ class TestOperators : public QObject {
   void whatHasNoRowKeepsEverything() {
     for (const char* op : {"other::add", "add", "aten::", "aten::no_such_thing.Tensor", ""}) {
       QVERIFY2(!findOperator(op), op);
-      QVERIFY2(operatorOf(op).work == Work::Elementwise && operatorOf(op).saves == Saves::Everything, op);
+      QVERIFY2(operatorOf(op).cost == CostClass::Elementwise && operatorOf(op).saves == Saves::Everything, op);
     }
   }
 
@@ -53,9 +53,9 @@ class TestOperators : public QObject {
       const std::string name(row.name);
       QVERIFY2(names.insert(row.name).second, name.c_str());
       QVERIFY2(findOperator(row.name) == &row, name.c_str());
-      QVERIFY2((row.work == Work::Nothing) == (row.holds == Holds::View), name.c_str());
-      QVERIFY2(row.work != Work::Nothing || row.saves == Saves::Nothing, name.c_str());
-      QVERIFY2(row.summed == 0 || row.work == Work::Product, name.c_str());
+      QVERIFY2((row.cost == CostClass::Nothing) == (row.holds == Holds::View), name.c_str());
+      QVERIFY2(row.cost != CostClass::Nothing || row.saves == Saves::Nothing, name.c_str());
+      QVERIFY2(row.summed == 0 || row.cost == CostClass::Product, name.c_str());
       QVERIFY2(row.name.starts_with(row.own ? "cleave::" : "aten::"), name.c_str());
       QVERIFY2(row.own.has_value() == !row.arguments.empty(), name.c_str());
       if (row.own) QVERIFY2(own.insert(*row.own).second, name.c_str());

@@ -10,9 +10,9 @@
 namespace cleave::solve {
 namespace {
 
+using graph::CostClass;
 using graph::LayerShape;
 using graph::NodeKind;
-using graph::Work;
 using rules::CollectiveKind;
 using rules::LayerStrategy;
 
@@ -233,7 +233,7 @@ class StepCounter {
 
   void addOperator() {
     const NodeFacts& facts = m_facts.of(m_node);
-    if (facts.op->work == Work::Nothing) return;
+    if (facts.op->cost == CostClass::Nothing) return;
     const auto reads = m_variables.reads(m_node);
     const auto& results = m_graph.node(m_node).results;
     std::int64_t moved = 0, largest = 0, made = 0;
@@ -247,7 +247,7 @@ class StepCounter {
     for (std::size_t i = 0; i < reads.size(); ++i) {
       if (isRepeated(reads, i)) continue;
       std::int64_t count = elements(reads[i].value, m_placements[i]);
-      if (facts.op->work == Work::Lookup && i == 0) count = std::min(count, made);
+      if (facts.op->cost == CostClass::Lookup && i == 0) count = std::min(count, made);
       moved = saturatingAdd(moved, count * m_facts.of(reads[i].value).itemSize);
       largest = std::max(largest, count);
     }
@@ -264,16 +264,16 @@ class StepCounter {
   }
 
   double flops(const NodeFacts& facts, std::int64_t made, std::int64_t largest) const {
-    switch (facts.op->work) {
-      case Work::Product:
-      case Work::Convolution: return 2.0 * static_cast<double>(made) * static_cast<double>(facts.depth);
-      case Work::Attention: {
+    switch (facts.op->cost) {
+      case CostClass::Product:
+      case CostClass::Convolution: return 2.0 * static_cast<double>(made) * static_cast<double>(facts.depth);
+      case CostClass::Attention: {
         const double query = m_placements.empty()
                                  ? 0
                                  : static_cast<double>(elements(m_variables.reads(m_node)[0].value, m_placements[0]));
         return 2.0 * static_cast<double>(facts.depth) * (query + static_cast<double>(made));
       }
-      case Work::Lookup: return 0;
+      case CostClass::Lookup: return 0;
       default: return static_cast<double>(largest);
     }
   }

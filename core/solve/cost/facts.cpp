@@ -12,12 +12,12 @@
 namespace cleave::solve {
 namespace {
 
+using graph::CostClass;
 using graph::DType;
 using graph::Node;
 using graph::NodeKind;
 using graph::operandAt;
 using graph::Saves;
-using graph::Work;
 
 double flopsPerSecond(const DeviceProfile& profile, DType dtype) {
   if (dtype == DType::Float64) return profile.doubleFlopsPerSecond;
@@ -176,10 +176,10 @@ class FactFinder {
   }
 
   int backwardPasses(NodeId id, std::span<const ValueId> operands) {
-    switch (m_nodes[id.index()].op->work) {
-      case Work::Attention: return 2;
-      case Work::Product:
-      case Work::Convolution: break;
+    switch (m_nodes[id.index()].op->cost) {
+      case CostClass::Attention: return 2;
+      case CostClass::Product:
+      case CostClass::Convolution: break;
       default: return 1;
     }
     // Vectors that are added have less dimensions than the factors and cost next to nothing.
@@ -252,7 +252,7 @@ class FactFinder {
 
   void findCached(NodeId id) {
     const Node& node = m_graph.node(id);
-    if (m_nodes[id.index()].op->work != Work::Attention || !isCausal(m_graph, node)) return;
+    if (m_nodes[id.index()].op->cost != CostClass::Attention || !isCausal(m_graph, node)) return;
     for (std::size_t position : {std::size_t{1}, std::size_t{2}}) {
       const ValueId value = operandAt(node, position);
       if (value.isValid()) fact(graph::beforeRepetition(m_graph, value)).isCached = true;

@@ -8,6 +8,7 @@
 namespace cleave::solve {
 namespace {
 
+using graph::CostClass;
 using graph::Graph;
 using graph::LayerShape;
 using graph::Node;
@@ -16,7 +17,6 @@ using graph::NodeKind;
 using graph::operandAt;
 using graph::Operator;
 using graph::ValueId;
-using graph::Work;
 
 /// Sizes of the letters of an einsum that its result lacks, multiplied.
 std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
@@ -76,13 +76,13 @@ double layerFlops(const Graph& graph, const LayerShape& layer) {
 double operatorFlops(const Graph& graph, const Node& node, const Operator& op) {
   const double made = node.results.empty() ? 0 : count(graph, node.results[0]);
   const double depth = static_cast<double>(workDepth(graph, node, op));
-  switch (op.work) {
-    case Work::Nothing:
-    case Work::Lookup: return 0;
-    case Work::Product:
-    case Work::Convolution: return 2 * made * depth;
-    case Work::Attention: return 2 * depth * (count(graph, operandAt(node, 0)) + made);
-    case Work::Elementwise: break;
+  switch (op.cost) {
+    case CostClass::Nothing:
+    case CostClass::Lookup: return 0;
+    case CostClass::Product:
+    case CostClass::Convolution: return 2 * made * depth;
+    case CostClass::Attention: return 2 * depth * (count(graph, operandAt(node, 0)) + made);
+    case CostClass::Elementwise: break;
   }
   double largest = 0;
   for (const ValueId result : node.results) largest = std::max(largest, count(graph, result));
@@ -93,12 +93,13 @@ double operatorFlops(const Graph& graph, const Node& node, const Operator& op) {
 }  // namespace
 
 std::int64_t workDepth(const Graph& graph, const Node& node, const Operator& op) {
-  if (op.work == Work::Product) return depthOfProduct(graph, node, op);
+  if (op.cost == CostClass::Product) return depthOfProduct(graph, node, op);
   const ValueId second = operandAt(node, 1);
   if (!second.isValid()) return 1;
   const graph::Shape& shape = graph.shapeOf(second);
-  if (op.work == Work::Attention) return shape.size() < 2 ? 1 : shape[shape.size() - 2];
-  if (op.work == Work::Convolution) return shape.empty() || shape[0] == 0 ? 1 : graph::elementCount(shape) / shape[0];
+  if (op.cost == CostClass::Attention) return shape.size() < 2 ? 1 : shape[shape.size() - 2];
+  if (op.cost == CostClass::Convolution)
+    return shape.empty() || shape[0] == 0 ? 1 : graph::elementCount(shape) / shape[0];
   return 1;
 }
 
