@@ -56,14 +56,23 @@ int evaluateLines(std::istream& lines) {
   return exit;
 }
 
+/// The example, what the rule says of it, and what the kernels showed.
+std::string textOf(const torch_verify::Finding& finding) {
+  using Kind = torch_verify::Finding::Kind;
+  std::string text = fmt::format("{}: {}\n", torch_verify::toText(finding.kind), finding.call);
+  const bool isMissed = finding.kind == Kind::Missed;  // its claim is what would have been true
+  if (const std::string& said = isMissed ? finding.detail : finding.claim; !said.empty())
+    text += fmt::format("  rule:    {}\n", said);
+  return text + fmt::format("  kernels: {}\n", isMissed ? finding.claim : finding.detail);
+}
+
 /// Runs every claim of the rules on random tensors and prints those that the kernels refute, each with a reproduction.
 Result<int> verify(const torch_verify::VerifyOptions& options) {
   CLEAVE_TRY(const auto verified, torch_verify::verifyRules(options, consoleProgress()));
   endProgress();
   std::string text;
   for (const torch_verify::Finding& finding : verified.findings) {
-    text += fmt::format("{}: {}\n  said:   {}\n  seen:   {}\n", torch_verify::toText(finding.kind), finding.call,
-                        finding.claim, finding.detail);
+    text += textOf(finding);
   }
   text += fmt::format(
       "{} applications of rules, {} claims run on shards, {} conflicts tried for missed splits (seed {}): {}\n",

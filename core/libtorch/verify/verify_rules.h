@@ -34,8 +34,8 @@ struct Finding {
   Kind kind = Kind::FalseClaim;
   std::string op;
   std::string call;    ///< with placements and ranks, readable by rules::parseCall
-  std::string claim;   ///< what the rule said, or what would have been true
-  std::string detail;  ///< first rank and what differs
+  std::string claim;   ///< what the rule said; Missed: what would have been true
+  std::string detail;  ///< first rank and what differs; Missed: why the rule refuses
 };
 
 struct VerifyReport {

@@ -413,8 +413,8 @@ class CoreFinder {
     const std::string own = withName(problem, node, reason);
     constexpr std::size_t kMostNamed = 3;
     if (variables.layer(node) || where.size() < 2 || where.size() > kMostNamed) return own;
-    return fmt::format("{} cannot be where {}: {}", ticked(nameOf(*problem.graph, node, false)), joined(where, "and"),
-                       reason);
+    return fmt::format("{} cannot be computed where {}: {}", ticked(nameOf(*problem.graph, node, false)),
+                       joined(where, "and"), reason);
   }
 
   /// "Where `a` is S(1) and `b` is S(1), `add_7` can only be split on dimension 1 (S(1))."

@@ -234,6 +234,8 @@ class DecisionMaker {
     if (!m_decision.candidates.empty() && readsAt(m_cursor, m_decision.node)) {
       return fmt::format("The search has not decided about {} yet: its inputs are placed.", name);
     }
+    if (const auto arrived = m_cursor.previous({.type = EventType::Visit, .node = m_decision.node}))
+      return fmt::format("The search has gone back before {}: it last arrived there at step {}.", name, *arrived);
     return fmt::format("The search has not reached {} yet.", name);
   }
 

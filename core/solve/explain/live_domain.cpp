@@ -3,6 +3,7 @@
 #include "solve/candidates/domains.h"
 #include "solve/explain/impossible.h"
 #include "solve/explain/sentences.h"
+#include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -197,10 +198,30 @@ class Narrowing {
       Reach reach({alone, variables}, m_table);
       reach.followTo(m_value, m_work);
       if (!reach.isComplete(m_value) || reach.has(m_value, id)) continue;
-      return i < pins ? fmt::format("Your demand {} removes it.", ticked(m_problem.pins[i].text))
-                      : fmt::format("Switching off the rule of {} removes it.", ticked(m_problem.rulesOff[i - pins]));
+      if (i >= pins)
+        return fmt::format("Switching off the rule of {} removes it.", ticked(m_problem.rulesOff[i - pins]));
+      return fmt::format("Your pin {} removes it{}.", ticked(m_problem.pins[i].text), lackingInput(alone, reach, id));
     }
     return "Several of your demands together remove it.";
+  }
+
+  /// A pinned layer may have a strategy that gives the placement, and no input for it; empty: it has none.
+  std::string lackingInput(const Problem& pinned, Reach& reach, PlacementId id) {
+    const auto& layer = m_variables.layer(m_decider);
+    const auto& results = graph().node(m_decider).results;
+    if (!layer || results.empty() || results.front() != m_value) return {};
+    for (const rules::LayerStrategy& option : layerStrategiesOf(pinned, m_variables, m_decider).offered) {
+      const Choice choice{{option.result}, option, {}};
+      if (option.result != m_table.placement(id) || !admits(pinned, m_variables, 0, m_decider, choice)) continue;
+      if (!reach.isComplete(layer->input) || reach.has(layer->input, m_table.intern(option.input))) continue;
+      std::vector<std::string> possible;
+      for (const PlacementId input : reach.of(layer->input)) possible.push_back(m_table.placement(input).text());
+      return fmt::format(": {} gives it, but needs {} {}, which can only be {}",
+                         rules::toText(effectiveStrategy(option, pinned.context.worldSize)),
+                         ticked(graph().value(layer->input).name), inWords(option.input, graph().shapeOf(layer->input)),
+                         joined(possible, "or"));
+    }
+    return {};
   }
 
   void findTries() {

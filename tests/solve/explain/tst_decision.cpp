@@ -71,6 +71,31 @@ class TestDecision : public QObject {
     }
   }
 
+  /// "Not yet" is for a node where the search has never been.
+  void tellsWhereTheSearchHasBeenFromWhereItHasNot() {
+    const auto trace = test::record(test::problemOf(test::llamaGraph({.kvHeads = 1}), 2)).trace;
+    std::map<std::uint32_t, StepId> arrived;  // by node: when last
+    Cursor cursor(trace);
+    int returns = 0, never = 0;
+    for (StepId step = 1; step <= trace->size(); ++step) {
+      cursor.seek(step);
+      const Event event = *cursor.lastEvent();
+      if (event.type == EventType::Visit) arrived[event.node] = step;
+      if (event.type != EventType::Backtrack) continue;
+      for (const NodeId node : trace->variables().deciders()) {
+        const std::string title = decisionAt(cursor, node).title;
+        if (title.starts_with("The search has gone back before ")) {
+          QVERIFY2(title.ends_with(fmt::format(" at step {}.", arrived.at(node.raw()))), title.c_str());
+          ++returns;
+        } else if (title.starts_with("The search has not reached ")) {
+          QVERIFY2(!arrived.contains(node.raw()), title.c_str());
+          ++never;
+        }
+      }
+    }
+    QVERIFY(returns > 10 && never > 10);
+  }
+
   /// The panel recomputes candidates; it must tell the same story as the recording at every moment.
   void tellsTheFateOfEveryCandidateAtEveryStep_data() {
     QTest::addColumn<Engine>("engine");

@@ -124,11 +124,26 @@ class TestLiveDomain : public QObject {
       return g.by == RemovedBy::Demand && g.placement == Placement::split(2);
     });
     QVERIFY2(gone != domain.gone.end(), toText(domain).c_str());
-    QCOMPARE(plainText(gone->why), "Your demand `model.layers.0.mlp.up_proj!=column` removes it.");
+    QCOMPARE(plainText(gone->why), "Your pin `model.layers.0.mlp.up_proj!=column` removes it.");
     const auto free = test::record(test::problemOf(test::llamaGraph(), 2)).trace;
     LiveDomains freely(free);
     Cursor start(free);
     QVERIFY(textsOf(freely.at(start, up).open).contains("S(2)"));
+  }
+
+  /// The pinned strategy would give the placement: what is missing is the input that it needs.
+  void namesTheInputThatAPinnedStrategyLacks() {
+    const auto trace = test::record(test::problemOf(test::llamaGraph({.hasLoss = false}), 2, {"lm_head=row"})).trace;
+    const Graph& graph = *trace->problem()->graph;
+    LiveDomains domains(trace);
+    const LiveDomain domain = domains.at(Cursor(trace), graph.outputs.front().value);
+    const auto gone = std::find_if(domain.gone.begin(), domain.gone.end(),
+                                   [](const GonePlacement& g) { return g.placement.isReplicated(); });
+    QVERIFY2(gone != domain.gone.end() && gone->by == RemovedBy::Demand, toText(domain).c_str());
+    const std::string why = plainText(gone->why);
+    QVERIFY2(why.starts_with("Your pin `lm_head=row` removes it: row gives it, but needs `") &&
+                 why.ends_with(" split on its last dimension (S(2)), which can only be R."),
+             why.c_str());
   }
 
   void saysWhichStepTookAPlacementAway() {

@@ -33,9 +33,9 @@ QString gapText(HeatGap gap) {
 constexpr Wording kWordings[kColorByCount] = {
     {"axis", "Axis: the dimension that is split"},
     {"regret", "Regret: what the fastest plan with another choice takes more than this plan"},
-    {"time", "Time: of one step on a rank, collectives included"},
-    {"memory", "Memory: bytes that stay on a rank"},
-    {"traffic", "Traffic: bytes of the tensors that ranks exchange"},
+    {"time", "Time: of the plan, per step on each rank, collectives included"},
+    {"memory", "Memory: bytes that stay on each rank under the plan"},
+    {"traffic", "Traffic: bytes of the tensors that ranks exchange under the plan"},
 };
 }  // namespace
 
