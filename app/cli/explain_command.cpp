@@ -7,6 +7,8 @@
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 
+#include <nlohmann/json.hpp>
+
 namespace cleave::cli {
 namespace {
 

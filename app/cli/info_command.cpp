@@ -4,6 +4,8 @@
 #include "base/quantities.h"
 #include "pipeline/open.h"
 
+#include <nlohmann/json.hpp>
+
 #include <map>
 
 namespace cleave::cli {
@@ -22,7 +24,8 @@ std::string describeModel(const pipeline::Model& model) {
                                    {"num_key_value_heads", "KV heads"},
                                    {"intermediate_size", "MLP size"},
                                    {"vocab_size", "vocabulary"}}) {
-    if (const std::string value = configValue(model.folder.config, key); !value.empty())
+    if (!model.folder.config) break;
+    if (const std::string value = configValue(*model.folder.config, key); !value.empty())
       text += fmt::format("  {:<14} {}\n", label, value);
   }
   std::int64_t parameters = 0, elements = 0, bytes = 0, calls = 0;

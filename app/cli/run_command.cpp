@@ -8,6 +8,8 @@
 #include "pipeline/folder_check.h"
 #include "pipeline/plan_again.h"
 
+#include <nlohmann/json.hpp>
+
 #include <charconv>
 #include <cmath>
 

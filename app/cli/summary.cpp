@@ -5,6 +5,8 @@
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <map>
 #include <regex>

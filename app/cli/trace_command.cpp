@@ -5,6 +5,8 @@
 #include "solve/engine.h"
 #include "solve/trace/cursor.h"
 
+#include <nlohmann/json.hpp>
+
 namespace cleave::cli {
 namespace {
 

@@ -7,6 +7,8 @@
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
 
+#include <nlohmann/json.hpp>
+
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 
@@ -386,6 +388,10 @@ Result<JsonArray> JsonArray::at(const nlohmann::json& value, std::string path) {
   if (!value.is_array()) return fail(ErrorCode::BadInput, "{} must be a list, but it is {}.", path, describe(value));
   return JsonArray(value, std::move(path));
 }
+
+std::size_t JsonArray::size() const { return m_value->size(); }
+
+const nlohmann::json& JsonArray::operator[](std::size_t index) const { return (*m_value)[index]; }
 
 tl::unexpected<Error> JsonArray::wrong(std::size_t index, std::string_view expected) const {
   return fail(ErrorCode::BadInput, "{} must be {}, but it is {}.", nameOf(index), expected, describe((*this)[index]));

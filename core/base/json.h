@@ -4,7 +4,8 @@
 /// The text is bounded before anything is built: bytes, depth and number of values, so that memory stays in proportion.
 /// Refused besides bad syntax: invalid UTF-8, duplicate keys, numbers that are not finite, integers beyond 64 bits.
 /// `JsonObject` and `JsonArray` then read typed fields; every error names the place, the value found and what must
-/// stand there. Nothing here throws. Functions are pure and safe to call from any thread.
+/// stand there. Nothing here throws. Functions are pure and safe to call from any thread. Whoever handles a
+/// nlohmann::json of its own includes <nlohmann/json.hpp>: it is a second of every file's compilation.
 ///
 ///     CLEAVE_TRY(const nlohmann::json config, readJsonFile(folder / "config.json"));
 ///     CLEAVE_TRY(const JsonObject fields, JsonObject::of(config, "config.json"));
@@ -13,7 +14,7 @@
 #include "base/femtoseconds.h"
 #include "base/files.h"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -130,8 +131,8 @@ class JsonArray {
  public:
   /// BadInput unless `value` is a list.
   static Result<JsonArray> at(const nlohmann::json& value, std::string path);
-  std::size_t size() const { return m_value->size(); }
-  const nlohmann::json& operator[](std::size_t index) const { return (*m_value)[index]; }
+  std::size_t size() const;
+  const nlohmann::json& operator[](std::size_t index) const;
   Result<JsonObject> object(std::size_t index) const { return JsonObject::at((*this)[index], nameOf(index)); }
   Result<JsonArray> array(std::size_t index) const { return JsonArray::at((*this)[index], nameOf(index)); }
   Result<std::string> text(std::size_t index) const;

@@ -1,7 +1,10 @@
 #include "base/json_writer.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 
 namespace cleave {
 namespace {
@@ -62,6 +65,8 @@ void JsonWriter::appendString(std::string_view text) {
   }
   m_text += '"';
 }
+
+void JsonWriter::milliseconds(double number) { raw(fmt::format("{:.3f}", number)); }
 
 void JsonWriter::real(double number) {
   if (!std::isfinite(number)) return value(std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");

@@ -10,11 +10,8 @@
 ///     json.endObject();
 #include "base/femtoseconds.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <concepts>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,10 +53,7 @@ class JsonWriter {
   void real(double number);
   void hex(std::span<const std::byte> data);
   /// Milliseconds and the like: finite, three decimals.
-  void milliseconds(double number) {
-    separate();
-    fmt::format_to(std::back_inserter(m_text), "{:.3f}", number);
-  }
+  void milliseconds(double number);
   void null() { raw("null"); }
   /// Text that is JSON already.
   void raw(std::string_view json) {

@@ -3,6 +3,8 @@
 #include "base/json.h"
 #include "formats/weight_files.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 
 namespace cleave::formats {
@@ -139,7 +141,8 @@ Result<void> checkAnnounced(const ModelFolder& model, const WeightFiles& weights
 Result<ModelFolder> openModelFolder(const fs::path& path, const Progress& progress) {
   ModelFolder model;
   CLEAVE_TRY(model.path, folderOf(path));
-  CLEAVE_TRY(model.config, readConfig(model.path));
+  CLEAVE_TRY(nlohmann::json config, readConfig(model.path));
+  model.config = std::make_shared<const nlohmann::json>(std::move(config));
   CLEAVE_TRY(const WeightFiles weights, findWeightFiles(model.path));
   const std::int64_t total = std::ssize(weights.files);
   for (std::int64_t done = 0; done < total; ++done) {

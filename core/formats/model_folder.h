@@ -8,13 +8,16 @@
 #include "base/progress.h"
 #include "formats/safetensors.h"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <memory>
 
 namespace cleave::formats {
 
 struct ModelFolder {
   fs::path path;
-  nlohmann::json config;  ///< an object; raw dialect, see libtorch/models/decoder_config.h for the typed form
+  /// An object; raw dialect, see libtorch/models/decoder_config.h for the typed form. Null: there is no config.
+  std::shared_ptr<const nlohmann::json> config;
   WeightSources tensors;
   bool hasWeights() const { return !tensors.empty(); }
 };

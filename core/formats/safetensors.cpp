@@ -5,6 +5,8 @@
 #include "base/output_file.h"
 #include "graph/type_text.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 
+#include <nlohmann/json.hpp>
+
 #include <sys/stat.h>
 #include <unistd.h>
 

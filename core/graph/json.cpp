@@ -3,6 +3,8 @@
 #include "base/json.h"
 #include "graph/type_text.h"
 
+#include <nlohmann/json.hpp>
+
 #include <unordered_set>
 
 /// Layout of a graph in JSON (compact, deterministic):

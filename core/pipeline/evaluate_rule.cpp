@@ -9,6 +9,8 @@
 #include "rules/rule.h"
 #include "rules/strategies.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 
 namespace cleave::pipeline {

@@ -57,7 +57,7 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
 
 Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options,
                                                   const Progress& progress) {
-  if (model.folder.config.is_null()) {
+  if (!model.folder.config) {
     return fail(
         ErrorCode::BadInput,
         "The graph came without its model, so that it cannot be captured for other inputs: open the model's folder.");

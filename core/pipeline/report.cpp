@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 
+#include <nlohmann/json.hpp>
+
 namespace cleave::pipeline {
 namespace {
 

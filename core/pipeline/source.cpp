@@ -6,6 +6,8 @@
 #include "plan/demands.h"
 #include "plan/plan.h"
 
+#include <nlohmann/json.hpp>
+
 namespace cleave::pipeline {
 namespace {
 

@@ -202,7 +202,7 @@ class Tries {
   // ---- what makes a step smaller
 
   Result<void> tryCaptures() {
-    if (m_model.folder.config.is_null()) {
+    if (!m_model.folder.config) {
       return leaveOpen("other batches, lengths and types",
                        "The graph came without its model: open the model's folder."),
              Result<void>();

@@ -1,5 +1,7 @@
 #include "plan/certificate_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include <charconv>
 
 namespace cleave::plan {

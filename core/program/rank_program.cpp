@@ -7,6 +7,8 @@
 #include "graph/type_text.h"
 #include "program/check.h"
 
+#include <nlohmann/json.hpp>
+
 #include <unordered_map>
 #include <unordered_set>
 

@@ -15,10 +15,13 @@
 /// A piece covers [start, start + length) of dimension `dim` of a stored tensor, whole in the others (`dim` -1 for a
 /// scalar); an empty `file` means that the checkpoint lacks it.
 #include "base/json.h"
-#include "base/json_writer.h"
 #include "program/shard_map.h"
 
 #include <memory>
+
+namespace cleave {
+class JsonWriter;
+}
 
 namespace cleave::program {
 

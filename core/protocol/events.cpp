@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -20,6 +20,9 @@ target_compile_options(cleave_options INTERFACE -Wall -Wextra -Wno-missing-field
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # The last three: false alarms of g++ 12 on std::string (GCC bugs 105651, 105329).
   target_compile_options(cleave_options INTERFACE -fpch-preprocess -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
+  # A precompiled header fills g++'s heap past the size at which it begins to collect garbage, of which there is none: a tenth of
+  # the time. In KiB; no file of ours comes near it.
+  target_compile_options(cleave_options INTERFACE "SHELL:--param ggc-min-heapsize=524288")
 endif()
 # Warnings are errors with the compiler they were read with; another one may warn of more, and so may sanitizers' code.
 set(isKnownCompiler OFF)
@@ -36,8 +39,8 @@ if(CLEAVE_SANITIZE)
   add_link_options(-fsanitize=${CLEAVE_SANITIZE})
 endif()
 
-# What nearly every file of a tree includes, parsed once. Not nlohmann/json nor CLI11: an unused one costs a file more to load
-# than it saves. Files include what they use all the same: the preset rank-only builds without any of this.
+# What nearly every file of a tree includes, parsed once. Not nlohmann/json: an unused one costs a file more to load than it
+# saves. Files include what they use all the same: the preset rank-only builds without any of this.
 set(CLEAVE_CORE_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
   <mutex> <numeric> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>
   <tl/expected.hpp>)
@@ -86,9 +89,13 @@ function(cleave_tests folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/tst_*.cpp)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source})
-    set_target_properties(${name} PROPERTIES AUTOMOC ON AUTOMOC_COMPILER_PREDEFINES OFF RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+    # Each includes its own .moc, and nothing else has one: AUTOMOC would compile an empty file more for every test.
+    set(moc ${CMAKE_CURRENT_BINARY_DIR}/moc/${name}.moc)
+    qt6_generate_moc(${source} ${moc})
+    set_source_files_properties(${moc} PROPERTIES HEADER_FILE_ONLY ON)
+    add_executable(${name} ${source} ${moc})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/moc)
     # A path makes the object another one in each checkout, so that ccache misses: only units that name one get them.
     file(STRINGS ${source} paths REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|cli_process\\.h")
     if(paths)

@@ -5,6 +5,8 @@
 #include "base/json.h"
 #include "tests/support/rows.h"
 
+#include <nlohmann/json.hpp>
+
 using namespace cleave;
 
 namespace {

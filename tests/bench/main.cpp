@@ -1,6 +1,8 @@
 #include "base/json.h"
 #include "tests/bench/bench.h"
 
+#include <nlohmann/json.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -12,6 +12,8 @@
 #include "tests/support/rows.h"
 #include "tests/support/seeds.h"
 
+#include <nlohmann/json.hpp>
+
 using namespace cleave;
 using namespace cleave::formats;
 using cleave::test::oneTensor;
@@ -63,7 +65,7 @@ class ModelFolderTest : public QObject {
     const auto model = openModelFolder(path);
     QVERIFY2(model.has_value(), qPrintable(errorOf(model)));
     QCOMPARE(model->path, path);
-    QVERIFY(model->config.contains("model_type"));
+    QVERIFY(model->config->contains("model_type"));
     QVERIFY(model->hasWeights());
     QCOMPARE(static_cast<int>(model->tensors.size()), tensors);
     std::set<std::string> used;
@@ -77,8 +79,8 @@ class ModelFolderTest : public QObject {
   void readsTheRawConfig() {
     const auto model = openModelFolder(fs::path(CLEAVE_TEST_DATA) / "models/llama/config.json");
     QVERIFY2(model.has_value(), qPrintable(errorOf(model)));
-    QCOMPARE(model->config["hidden_size"], nlohmann::json(64));
-    QVERIFY(model->config["rope_scaling"].is_null());
+    QCOMPARE((*model->config)["hidden_size"], nlohmann::json(64));
+    QVERIFY((*model->config)["rope_scaling"].is_null());
     const WeightSource& head = model->tensors.at("lm_head.weight");
     QCOMPARE(head.file, std::string("model-00003-of-00003.safetensors"));
     QCOMPARE(head.type, (graph::TensorType{graph::DType::Float32, {256, 64}}));

@@ -3,6 +3,8 @@
 #include "graph/json.h"
 #include "tests/fuzz/fuzz_target.h"
 
+#include <nlohmann/json.hpp>
+
 using namespace cleave;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

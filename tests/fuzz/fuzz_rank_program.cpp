@@ -3,6 +3,8 @@
 #include "program/rank_program.h"
 #include "tests/fuzz/fuzz_target.h"
 
+#include <nlohmann/json.hpp>
+
 using namespace cleave;
 
 namespace {

@@ -22,6 +22,8 @@
 #include "views/base/theme.h"
 #include "views/panels/rank_bars.h"
 
+#include <nlohmann/json.hpp>
+
 namespace cleave::views {
 
 namespace {

@@ -94,7 +94,7 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
   progress.report("capture");
   CLEAVE_TRY_VOID(checkOptions(options));
   const std::string where = (folder.path / "config.json").string();
-  CLEAVE_TRY(const models::DecoderConfig config, models::readDecoderConfig(folder.config, where));
+  CLEAVE_TRY(const models::DecoderConfig config, models::readDecoderConfig(*folder.config, where));
   CapturedModel model;
   model.architecture = config.architecture->className;
   model.modelType = config.architecture->modelType;

@@ -1,5 +1,7 @@
 #include "solve/problem/device_profile.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 

@@ -4,6 +4,8 @@
 #include "graph/json.h"
 #include "solve/problem/device_profile.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 

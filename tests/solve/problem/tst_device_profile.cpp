@@ -2,6 +2,8 @@
 #include "base/files.h"
 #include "solve/problem/device_profile.h"
 
+#include <nlohmann/json.hpp>
+
 #include <QTest>
 
 #include <filesystem>

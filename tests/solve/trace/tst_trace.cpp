@@ -5,6 +5,8 @@
 #include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
+#include <nlohmann/json.hpp>
+
 #include <QTemporaryDir>
 #include <QTest>
 
