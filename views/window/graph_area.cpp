@@ -228,15 +228,35 @@ void GraphArea::resizeEvent(QResizeEvent* event) {
 void GraphArea::updateBreadcrumb() {
   const graph::Graph* graph = m_session.opened().graph();
   if (!graph) return m_breadcrumb->clear();
-  QStringList parts;
+  QStringList names, parts;  // as they are read, and with their links
+  const auto prepend = [&](const QString& name, const QString& part) {
+    names.prepend(name);
+    parts.prepend(part);
+  };
   const Focus& focus = m_session.selection().focus();
-  if (focus.node.isValid()) parts << QStringLiteral("<b>%1</b>").arg(nodeName(*graph, focus.node).toHtmlEscaped());
-  for (ScopeId scope = focus.scope; scope.isValid() && scope.index() != 0; scope = graph->scope(scope).parent) {
-    const std::string& path = graph->scope(scope).path;
-    parts.prepend(link(scope, toQ(path.substr(path.rfind('.') + 1))));
+  if (focus.node.isValid()) {
+    const QString name = nodeName(*graph, focus.node);
+    prepend(name, QStringLiteral("<b>%1</b>").arg(name.toHtmlEscaped()));
   }
-  parts.prepend(link(ScopeId(0), m_session.title()));
-  m_breadcrumb->setText(QStringLiteral("<style>a{text-decoration:none}</style>") + parts.join(QStringLiteral(" › ")));
+  for (ScopeId scope = focus.scope; scope.isValid() && scope.index() != 0; scope = graph->scope(scope).parent) {
+    const QString name = toQ(graph->scope(scope).path.substr(graph->scope(scope).path.rfind('.') + 1));
+    prepend(name, link(scope, name));
+  }
+  prepend(m_session.title(), link(ScopeId(0), m_session.title()));
+  const QString separator = QStringLiteral(" › ");
+  m_breadcrumb->setToolTip(names.join(separator).toHtmlEscaped());
+  // What does not fit is left out from the front: where one is says more than in which model.
+  QFont bold = m_breadcrumb->font();
+  bold.setBold(true);
+  const QFontMetrics metrics(bold);
+  const int room = m_breadcrumb->contentsRect().width();
+  const auto fits = [&] { return metrics.horizontalAdvance(names.join(separator)) <= room; };
+  if (!fits() && names.size() > 1) names.front() = parts.front() = QStringLiteral("…");
+  while (!fits() && names.size() > 2) {
+    names.removeAt(1);
+    parts.removeAt(1);
+  }
+  m_breadcrumb->setText(QStringLiteral("<style>a{text-decoration:none}</style>") + parts.join(separator));
 }
 
 void GraphArea::showContextMenu(const QPoint& position, NodeId node, ScopeId scope) {

@@ -1,5 +1,7 @@
 // The window as a person uses it: folders dropped on it, keys, and closing while work runs.
+#include <QLabel>
 #include <QSemaphore>
+#include <QTextDocument>
 
 #include "tests/views/window/window_fixture.h"
 
@@ -41,6 +43,18 @@ class TestWindowUse : public QObject {
     const auto* view = window.findChild<GraphView*>();
     QVERIFY2(view->viewport()->height() >= 96, qPrintable(QString::number(view->viewport()->height())));
     QVERIFY(window.height() <= 600);
+    // Of the path to what is selected its end stays, and the tool tip has all of it.
+    const graph::Graph& graph = *window.session().opened().graph();
+    window.session().selection().focusNode(graph.value(graph.findValue("mul_4")).producer);
+    QCoreApplication::processEvents();
+    const auto labels = view->parentWidget()->findChildren<QLabel*>();
+    const auto path = std::find_if(labels.begin(), labels.end(), [](QLabel* l) { return l->text().contains("mul_4"); });
+    QVERIFY(path != labels.end() && (*path)->toolTip().endsWith("self_attn › mul_4"));
+    QTextDocument shown;
+    shown.setDefaultFont((*path)->font());
+    shown.setHtml((*path)->text());
+    QVERIFY2(shown.idealWidth() <= (*path)->width(), qPrintable((*path)->text()));
+    QVERIFY((*path)->text().contains(QStringLiteral("…")));
   }
 
   void aBadDropSaysSoAndLosesNothing() {
