@@ -1,3 +1,4 @@
+#include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
@@ -14,8 +15,9 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
   for (const std::string& finding : check.findings) text += finding + "\n";
   if (!check.findings.empty()) return text;
   const plan::Plan& plan = *check.plan;
-  const std::string parts = fmt::format("{} values, {} layers, {} parameters and the rank program",
-                                        plan.graph->values.size(), plan.layers.size(), plan.parameters.size());
+  const std::string parts =
+      fmt::format("{}, {}, {} and the rank program", counted(std::ssize(plan.graph->values), "value"),
+                  counted(std::ssize(plan.layers), "layer"), counted(std::ssize(plan.parameters), "parameter"));
   if (!check.unchecked.empty()) {
     text = fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
   } else {

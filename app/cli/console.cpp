@@ -1,6 +1,7 @@
 #include "cli/console.h"
 
 #include "base/output_file.h"
+#include "base/quantities.h"
 
 #include <cerrno>
 #include <csignal>
@@ -61,7 +62,7 @@ struct Bar {
       const int filled = static_cast<int>(24 * update.done / update.total);
       text += fmt::format(" [{:#<{}}{: <{}}] {}/{}", "", filled, "", 24 - filled, update.done, update.total);
     } else if (update.done > 0) {
-      text += fmt::format(" {} tries", update.done);
+      text += " " + counted(update.done, "try", "tries");
     }
     std::fputs(text.c_str(), stderr);
     drawn = true;

@@ -35,8 +35,9 @@ Result<graph::ValueId> valueNamed(const graph::Graph& graph, const std::string& 
 
 std::string figuresText(const solve::Figures& figures) {
   if (!figures.hasPlan) return "no plan";
-  return fmt::format("{} of {} layers split, {} per rank, {} per step", figures.splitLayers, figures.layers,
-                     bytesText(figures.rankBytes), solve::timeText(figures.femtoseconds));
+  return fmt::format("{} of {} split, {} per rank, {} per step", figures.splitLayers,
+                     counted(static_cast<std::int64_t>(figures.layers), "layer"), bytesText(figures.rankBytes),
+                     solve::timeText(figures.femtoseconds));
 }
 
 Json figuresJson(const solve::Figures& figures) {
@@ -168,9 +169,9 @@ struct ExplainCommand {
     } else {
       const solve::SolveResult& result = planned.solved->result;
       text +=
-          fmt::format("{} for {} rank{}. {}",
+          fmt::format("{} for {}. {}",
                       result.isProved ? "There is no plan" : "No plan was found, and that there is none was not shown",
-                      problem.context.worldSize, problem.context.worldSize == 1 ? "" : "s", coreText(result.core));
+                      counted(problem.context.worldSize, "rank"), coreText(result.core));
       document["core"] = coreJson(result.core);
       if (pipeline::isOverBudget(result)) {
         const std::string bytes = pipeline::overBudgetText(result);
@@ -275,7 +276,6 @@ struct ExplainCommand {
       text += solve::plainText(sentence) + "\n";
       sentences.push_back(solve::plainText(sentence));
     }
-    if (answer.pin) text += fmt::format("To get it: --pin {}\n", *answer.pin);
     document["value"] = problem.graph->value(id).name;
     document["placement"] = placement;
     document["answer"] = toText(answer.answer);

@@ -37,8 +37,8 @@ std::string describeModel(const pipeline::Model& model) {
     elements += graph::elementCount(type.shape);
     bytes += graph::sizeInBytes(type);
   }
-  text += fmt::format("  parameters     {} in {} tensors, {} as {}\n", elements, parameters, bytesText(bytes),
-                      graph::toText(model.info.dtype));
+  text += fmt::format("  parameters     {} in {}, {} as {}\n", elements, counted(parameters, "tensor"),
+                      bytesText(bytes), graph::toText(model.info.dtype));
   std::map<std::string, std::int64_t> files;
   for (const auto& [name, tensor] : model.folder.tensors) files[tensor.file] += tensor.bytes;
   if (files.empty()) text += "  weights        none: the model can be planned, and run with --skip-weights\n";
@@ -46,8 +46,8 @@ std::string describeModel(const pipeline::Model& model) {
   for (const auto& [parameter, others] : model.aten->tiedNames) {
     for (const std::string& other : others) text += fmt::format("  tied           {} = {}\n", other, parameter);
   }
-  return text + fmt::format("  graph          {} operators captured, {} after decomposition to core ATen\n",
-                            model.captured->nodes.size(), calls);
+  return text + fmt::format("  graph          {} captured, {} after decomposition to core ATen\n",
+                            counted(std::ssize(model.captured->nodes), "operator"), calls);
 }
 
 }  // namespace

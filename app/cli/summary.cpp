@@ -76,33 +76,27 @@ std::string collectivesText(const plan::Plan& plan) {
   return text.empty() ? "none" : text;
 }
 
-std::string countOf(std::int64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
 std::string outputLine(const pipeline::OutputDifference& output, const std::string& comparedWith) {
   std::string text = output.name;
   if (output.rank > 0) text += fmt::format(" of rank {}", output.rank);
   if (output.notANumber > 0) {
     text += fmt::format(": {} not a number, here or in {}, and equal{} nothing",
-                        countOf(output.notANumber, "element is", "elements are"), comparedWith,
+                        counted(output.notANumber, "element is", "elements are"), comparedWith,
                         output.notANumber == 1 ? "s" : "");
-    if (output.outside > 0)
-      text += fmt::format("; {} outside the tolerance", countOf(output.outside, "element", "elements"));
+    if (output.outside > 0) text += fmt::format("; {} outside the tolerance", counted(output.outside, "element"));
     return text + ": DIFFERENT\n";
   }
   text += fmt::format(": largest difference {:.3g} from {}, {:.3g} % of the tolerance: ", output.maxAbs, comparedWith,
                       100 * output.ofTolerance);
   if (output.within()) return text + "equal within it\n";
   text += "DIFFERENT";
-  if (output.outside > 0)
-    text += fmt::format(", {} outside the tolerance", countOf(output.outside, "element", "elements"));
+  if (output.outside > 0) text += fmt::format(", {} outside the tolerance", counted(output.outside, "element"));
   return text + "\n";
 }
 
 std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
-  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture,
-                                       countOf(plan.ranks, "rank", "ranks"), launch::toText(report.backend));
+  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture, counted(plan.ranks, "rank"),
+                                       launch::toText(report.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
     case pipeline::RunVerdict::NotChecked:
@@ -132,9 +126,9 @@ bool mayRedistribute(const plan::Standing& standing) {
 }  // namespace
 
 std::string planSummary(const plan::Plan& plan) {
-  std::string text = fmt::format("{} ({}), {} rank{}, batch {}, sequence {}, {}\n\n", plan.model.architecture,
-                                 plan.model.source, plan.ranks, plan.ranks == 1 ? "" : "s", plan.model.batch,
-                                 plan.model.sequence, graph::toText(plan.model.dtype));
+  std::string text =
+      fmt::format("{} ({}), {}, batch {}, sequence {}, {}\n\n", plan.model.architecture, plan.model.source,
+                  counted(plan.ranks, "rank"), plan.model.batch, plan.model.sequence, graph::toText(plan.model.dtype));
   const auto folded = foldLayers(plan);
   std::size_t width = 0;
   std::vector<std::string> names;
@@ -161,15 +155,17 @@ std::string planSummary(const plan::Plan& plan) {
         "Redistribution gathers or cuts values after they are computed; --redistribute NAME, or '*', lets the search "
         "use it.\n";
   text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
-  text += fmt::format("a rank holds at most {} ({} of the parameters are replicated on every rank)\n",
+  text += fmt::format("each rank holds at most {} ({} of the parameters are replicated on every rank)\n",
                       solve::memoryText(plan.cost), bytesText(plan.memory.replicatedParameters));
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
   const std::string proof = plan::proofInWords(plan);
-  text += fmt::format("search ({}): {} tries, {} conflicts, {} backtracks in {:.1f} ms{}{}\n",
-                      solve::toText(plan.engine), plan.search.tries, plan.search.conflicts, plan.search.backtracks,
-                      plan.timings.solveMs, proof.empty() ? "" : "; ", proof);
+  text += fmt::format("search ({}): {}, {}, {} in {:.1f} ms{}{}\n", solve::toText(plan.engine),
+                      counted(static_cast<std::int64_t>(plan.search.tries), "try", "tries"),
+                      counted(static_cast<std::int64_t>(plan.search.conflicts), "conflict"),
+                      counted(static_cast<std::int64_t>(plan.search.backtracks), "backtrack"), plan.timings.solveMs,
+                      proof.empty() ? "" : "; ", proof);
   return text;
 }
 
@@ -182,9 +178,8 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
         "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
         "{:.1f} ms per step\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program), bytesText(plan.memory.total()),
-        bytesText(result->peak.process), countOf(result->allReduce, "all-reduce", "all-reduces"),
-        countOf(result->allGather, "all-gather", "all-gathers"),
-        countOf(result->reduceScatter, "reduce-scatter", "reduce-scatters"),
+        bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
+        counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
   if (const std::string notKept = plan::notKeptText(plan); !text.empty() && !notKept.empty()) text += notKept + "\n";

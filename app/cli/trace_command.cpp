@@ -2,10 +2,13 @@
 #include "cli/console.h"
 
 #include "base/json.h"
+#include "base/quantities.h"
 #include "solve/engine.h"
 #include "solve/trace/cursor.h"
 
 #include <nlohmann/json.hpp>
+
+#include <charconv>
 
 namespace cleave::cli {
 namespace {
@@ -15,8 +18,8 @@ constexpr std::size_t kChunkEvents = 1 << 14;
 
 struct TraceCommand {
   std::string file;
+  std::optional<std::string> at;
   bool stats = false, text = false, json = false;
-  std::int64_t at = -1;
 
   Result<int> printText(const solve::Trace& trace, const Progress& progress) const {
     std::vector<solve::Event> events(kChunkEvents);
@@ -30,12 +33,23 @@ struct TraceCommand {
     return 0;
   }
 
-  Result<int> printState(const std::shared_ptr<const solve::Trace>& trace) const {
-    if (static_cast<solve::StepId>(at) > trace->size()) {
-      return fail(ErrorCode::BadUsage, "--at is {}, but the trace has {} steps.", at, trace->size());
+  /// --at as a position in the trace; what was typed is named as it was, be it larger than any number here.
+  Result<solve::StepId> stepIn(const solve::Trace& trace) const {
+    solve::StepId step = 0;
+    const auto [end, error] = std::from_chars(at->data(), at->data() + at->size(), step);
+    const bool isNumber = !at->empty() && end == at->data() + at->size();
+    if (!isNumber) return fail(ErrorCode::BadUsage, "--at is \"{}\": write a step from 0 to {}.", *at, trace.size());
+    if (error != std::errc() || step > trace.size()) {
+      return fail(ErrorCode::BadUsage, "--at is {}, but the trace has {}.", *at,
+                  counted(static_cast<std::int64_t>(trace.size()), "step"));
     }
+    return step;
+  }
+
+  Result<int> printState(const std::shared_ptr<const solve::Trace>& trace) const {
+    CLEAVE_TRY(const solve::StepId step, stepIn(*trace));
     solve::Cursor cursor(trace);
-    cursor.seek(static_cast<solve::StepId>(at));
+    cursor.seek(step);
     const graph::Graph& graph = *trace->problem()->graph;
     Json values = Json::object();
     auto& members = values.get_ref<Json::object_t&>();  // appended to: its own insertion searches linearly
@@ -85,7 +99,7 @@ struct TraceCommand {
   Result<int> run() const {
     const Progress progress = consoleProgress();
     CLEAVE_TRY(const auto trace, solve::openTrace(file));
-    if (at >= 0) return printState(trace);
+    if (at) return printState(trace);
     if (text) return printText(*trace, progress);
     return printStats(*trace);
   }
@@ -99,7 +113,7 @@ void addTraceCommand(CLI::App& app, Chosen& chosen) {
   command->add_option("FILE", state->file, "Trace written by plan --trace")->required();
   command->add_flag("--stats", state->stats, "Counts (the default)");
   command->add_flag("--text", state->text, "Every event, one a line");
-  command->add_option("--at", state->at, "The state after STEP events")->check(CLI::NonNegativeNumber);
+  command->add_option("--at", state->at, "The state after STEP events");
   command->add_flag("--json", state->json, "JSON instead of text, with --at or --stats");
   command->callback([state, &chosen] {
     const auto result = state->run();

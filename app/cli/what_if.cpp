@@ -102,13 +102,14 @@ class WorldSizeTable {
   }
 
   std::string text() {
-    std::string table = line("ranks", "verdict", "layers split", "FLOPs", "weights", "a rank", "step", "why");
+    std::string table = line("ranks", "verdict", "layers split", "FLOPs", "weights", "per rank", "per step", "why");
     for (const plan::WorldSize& size : m_sizes) table += row(size);
     for (std::size_t i = 0; i < m_reasons.size(); ++i) {
       const std::string label = fmt::format("[{}] ", i + 1);
       table += wrapped(label + m_reasons[i], label.size());
     }
-    if (m_overBudget > 1) table += fmt::format("What the other {} over the budget need: --json.\n", m_overBudget - 1);
+    if (m_overBudget == 2) table += "What the other one over the budget needs: --json.\n";
+    if (m_overBudget > 2) table += fmt::format("What the other {} over the budget need: --json.\n", m_overBudget - 1);
     return table;
   }
 
@@ -192,8 +193,9 @@ bool looksLike(const plan::PlanDiff& a, const plan::PlanDiff& b) {
 
 std::string alikeText(const Listed& listed) {
   const bool isOne = listed.alike == 1;
-  return fmt::format("at least {} more plan{} like this: {} only in how values between the layers are placed{}",
-                     listed.alike, isOne ? "" : "s", isOne ? "it differs" : "they differ",
+  return fmt::format("at least {} like this: {} only in how values between the layers are placed{}",
+                     counted(static_cast<std::int64_t>(listed.alike), "more plan"),
+                     isOne ? "it differs" : "they differ",
                      listed.differing.empty() ? "" : fmt::format(", such as `{}`", listed.differing));
 }
 
@@ -308,8 +310,7 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
   const plan::Preflight report = plan::preflight(*posed.problem);
-  std::string text =
-      fmt::format("Before any search, on {} rank{}:\n", posed.options.ranks, posed.options.ranks == 1 ? "" : "s");
+  std::string text = fmt::format("Before any search, on {}:\n", counted(posed.options.ranks, "rank"));
   Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
   text += report.unknownOperators.empty() ? "  every operator has a rule\n" : "  operators without a rule\n";
   for (const auto& op : report.unknownOperators) {
@@ -350,7 +351,7 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
 Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
   CLEAVE_TRY(const auto front, planned.solved->result.optimum->front(progress));
-  std::string text = fmt::format("{:>12}  {:>12}  with --slack 0\n", "step", "a rank");
+  std::string text = fmt::format("{:>12}  {:>12}  with --slack 0\n", "per step", "per rank");
   Json points = Json::array();
   for (const solve::ParetoPoint& point : front.points) {
     text += fmt::format("{:>12}  {:>12}  --memory-budget {}\n", solve::timeText(point.femtoseconds),

@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include "base/exhaustion.h"
+#include "base/quantities.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -57,9 +58,9 @@ Result<void> RandomAccessFile::readAt(std::int64_t offset, std::span<std::byte> 
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(ErrorCode::Environment, "Cannot read {}: {}.", m_path.string(), systemReason());
     if (got == 0) {
-      return fail(ErrorCode::BadInput,
-                  "{} ends at byte {}, {} bytes before the data it announces: the file is truncated.", m_path.string(),
-                  offset + static_cast<std::int64_t>(done), out.size() - done);
+      return fail(ErrorCode::BadInput, "{} ends at byte {}, {} before the data it announces: the file is truncated.",
+                  m_path.string(), offset + static_cast<std::int64_t>(done),
+                  counted(std::ssize(out) - static_cast<std::ptrdiff_t>(done), "byte"));
     }
     done += static_cast<std::size_t>(got);
     m_descriptor->bytesRead += got;

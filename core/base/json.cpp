@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include "base/quantities.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -253,8 +255,7 @@ std::string describe(const nlohmann::json& value) {
     std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
     if (text.size() <= kQuotedBytes) return text;
   }
-  return value.is_array() ? fmt::format("a list of {} item{}", value.size(), value.size() == 1 ? "" : "s")
-                          : "an object";
+  return value.is_array() ? fmt::format("a list of {}", counted(std::ssize(value), "item")) : "an object";
 }
 
 Result<JsonObject> JsonObject::of(const nlohmann::json& value, std::string where) {

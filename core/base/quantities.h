@@ -1,5 +1,6 @@
 #pragma once
-/// How sizes are written, in every program: one spelling for the command line, the window and the core's sentences.
+/// How sizes and counts are written, in every program: one spelling for the command line, the window and the core's
+/// sentences.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,6 +8,8 @@
 
 namespace cleave {
 
+/// "1 rank", "2 ranks", "0 tries"; `many` where it is not one plus "s".
+std::string counted(std::int64_t count, std::string_view one, std::string_view many = {});
 /// Three significant digits, whole multiples without decimals: "1.25 GiB", "64 MiB", "912 B", "-3.50 KiB".
 std::string bytesText(std::int64_t bytes);
 /// "80 GiB", "80GB", "1.5 TiB", "4096": binary and decimal units, a plain number means bytes. nullopt: no such size, or

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 #include "base/output_file.h"
+#include "base/quantities.h"
 #include "graph/type_text.h"
 
 #include <nlohmann/json.hpp>
@@ -112,8 +113,9 @@ Result<WeightSource> readEntry(const nlohmann::json& entry, const EntryContext& 
   result.offset = offsets[0];
   result.bytes = offsets[1] - offsets[0];
   if (*bytes != result.bytes) {
-    return context.refuse("has the shape {} of {}, that is {} bytes, but its data_offsets [{}, {}] hold {}", shape(),
-                          safetensorsName(result.type.dtype), *bytes, offsets[0], offsets[1], result.bytes);
+    return context.refuse("has the shape {} of {}, that is {}, but its data_offsets [{}, {}] hold {}", shape(),
+                          safetensorsName(result.type.dtype), counted(*bytes, "byte"), offsets[0], offsets[1],
+                          result.bytes);
   }
   return result;
 }
@@ -149,9 +151,9 @@ Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, s
     const std::int64_t entryEnd = entry.offset + entry.bytes;
     if (entryEnd > dataBytes) {
       return context.refuse(
-          "ends at byte {} of the data, but the file holds only {} bytes of data: it is truncated or its header is "
+          "ends at byte {} of the data, but the file holds only {} of data: it is truncated or its header is "
           "wrong",
-          entryEnd, dataBytes);
+          entryEnd, counted(dataBytes, "byte"));
     }
     if (entry.offset < end) {
       return context.refuse("begins at byte {} of the data and overlaps tensor {}, which ends at {}", entry.offset,
@@ -163,9 +165,8 @@ Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, s
     previous = &name;
   }
   if (end != dataBytes) {
-    return fail(ErrorCode::BadInput,
-                "{} holds {} bytes of data, but its tensors end at byte {}: {} bytes belong to no tensor.", where,
-                dataBytes, end, dataBytes - end);
+    return fail(ErrorCode::BadInput, "{} holds {} of data, but its tensors end at byte {}: {} to no tensor.", where,
+                counted(dataBytes, "byte"), end, counted(dataBytes - end, "byte belongs", "bytes belong"));
   }
   return {};
 }
@@ -196,8 +197,8 @@ using ReadAt = std::function<Result<void>(std::int64_t offset, std::span<std::by
 Result<SafetensorsHeader> readHeader(const ReadAt& readAt, std::int64_t fileBytes, std::string_view where) {
   if (fileBytes < kLengthBytes) {
     return fail(ErrorCode::BadInput,
-                "{} has {} bytes: a safetensors file begins with 8 bytes of header length; it is truncated.", where,
-                fileBytes);
+                "{} has {}: a safetensors file begins with 8 bytes of header length; it is truncated.", where,
+                counted(fileBytes, "byte"));
   }
   std::array<std::byte, kLengthBytes> raw;
   CLEAVE_TRY_VOID(readAt(0, raw));
@@ -216,8 +217,8 @@ Result<SafetensorsHeader> readHeader(const ReadAt& readAt, std::int64_t fileByte
   }
   const auto headerBytes = static_cast<std::int64_t>(length);
   if (headerBytes > fileBytes - kLengthBytes) {
-    return fail(ErrorCode::BadInput, "{} announces a header of {} bytes, but only {} follow: the file is truncated.",
-                where, headerBytes, fileBytes - kLengthBytes);
+    return fail(ErrorCode::BadInput, "{} announces a header of {}, but only {}: the file is truncated.", where,
+                counted(headerBytes, "byte"), counted(fileBytes - kLengthBytes, "follows", "follow"));
   }
   std::string json(static_cast<std::size_t>(headerBytes), '\0');
   CLEAVE_TRY_VOID(readAt(kLengthBytes, std::as_writable_bytes(std::span(json))));
@@ -232,8 +233,8 @@ Result<void> checkWritable(std::span<const TensorView* const> sorted, const fs::
     const auto elements = checkedProduct(tensor->type.shape);
     const auto bytes = elements ? checkedMul(*elements, graph::itemSize(tensor->type.dtype)) : std::nullopt;
     if (!bytes || *bytes != std::ssize(tensor->bytes)) {
-      return context.refuse("cannot be written: it has {} bytes, which do not make a {}", tensor->bytes.size(),
-                            graph::toText(tensor->type));
+      return context.refuse("cannot be written: it has {}, which do not make a {}",
+                            counted(std::ssize(tensor->bytes), "byte"), graph::toText(tensor->type));
     }
     names.push_back(tensor->name);
   }

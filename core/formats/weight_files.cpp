@@ -1,6 +1,7 @@
 #include "formats/weight_files.h"
 
 #include "base/json.h"
+#include "base/quantities.h"
 
 #include <nlohmann/json.hpp>
 
@@ -145,8 +146,8 @@ Result<void> checkFamilies(const std::vector<std::string>& shards, const fs::pat
     for (int index = 1; index <= family->count; ++index) {
       const std::string wanted = family->fileName(index);
       if (contains(shards, wanted)) continue;
-      return fail(ErrorCode::BadInput, "{} is missing: {} says that there are {} files; download it again.",
-                  (folder / wanted).string(), shard, family->count);
+      return fail(ErrorCode::BadInput, "{} is missing, one of {} by the name of {}; download it again.",
+                  (folder / wanted).string(), counted(family->count, "file"), shard);
     }
   }
   return {};

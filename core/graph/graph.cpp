@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include "base/checked.h"
+#include "base/quantities.h"
 #include "graph/operators.h"
 #include "graph/type_text.h"
 
@@ -213,8 +214,8 @@ Result<void> verifyNode(const Graph& graph, NodeId id) {
     const Value& value = graph.value(node.results[0]);
     const auto data = graph.constants.find(id.raw());
     if (data != graph.constants.end() && static_cast<std::int64_t>(data->second.size()) != sizeInBytes(value.type)) {
-      return fail(ErrorCode::BadInput, "Constant {} has {} bytes of data, but its type {} needs {}.", value.name,
-                  data->second.size(), toText(value.type), sizeInBytes(value.type));
+      return fail(ErrorCode::BadInput, "Constant {} has {} of data, but its type {} needs {}.", value.name,
+                  counted(std::ssize(data->second), "byte"), toText(value.type), sizeInBytes(value.type));
     }
   }
   return {};
@@ -242,8 +243,8 @@ Result<void> verify(const Graph& graph) {
     resultCount += graph.node(id).results.size();
   }
   if (resultCount != graph.values.size()) {
-    return fail(ErrorCode::BadInput, "The graph has {} values, but its nodes produce {}.", graph.values.size(),
-                resultCount);
+    return fail(ErrorCode::BadInput, "The graph has {}, but its nodes produce {}.",
+                counted(std::ssize(graph.values), "value"), resultCount);
   }
   for (const Output& output : graph.outputs) {
     if (output.value.index() >= graph.values.size())

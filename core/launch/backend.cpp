@@ -1,3 +1,4 @@
+#include "base/quantities.h"
 #include "launch/launcher.h"
 
 #include <array>
@@ -70,7 +71,7 @@ Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why) {
                   : fmt::format("Gloo on CPUs: {}.", obstacle));
     return Backend::Gloo;
   }
-  say(fmt::format("NCCL: {} for {} rank{}.", countedGpus(gpus), ranks, ranks == 1 ? "" : "s"));
+  say(fmt::format("NCCL: {} for {}.", countedGpus(gpus), counted(ranks, "rank")));
   return Backend::Nccl;
 }
 

@@ -152,9 +152,10 @@ std::string otherVersionInWords(const plan::Plan& plan) {
 std::string differenceInWords(const std::vector<plan::FieldDifference>& differences) {
   const plan::FieldDifference& first = differences.front();
   const std::size_t others = differences.size() - 1;
-  const std::string more = others == 0 ? ""
-                                       : fmt::format(", and {} more field{} differ{}", others, others == 1 ? "" : "s",
-                                                     others == 1 ? "s" : "");
+  const std::string more =
+      others == 0
+          ? ""
+          : fmt::format(", and {}", counted(std::ssize(differences) - 1, "more field differs", "more fields differ"));
   return fmt::format(
       "{} is {} in the file and {} in the plan made again{}. The file was altered, or another version of Cleave made "
       "it.",

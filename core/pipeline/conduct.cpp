@@ -1,5 +1,7 @@
 #include "pipeline/conduct.h"
 
+#include "base/quantities.h"
+
 #include <algorithm>
 
 namespace cleave::pipeline {
@@ -8,7 +10,9 @@ namespace {
 /// CUDA's caching allocator gives a block out whole when less than 1 MiB of it would be left, in steps of 512 bytes.
 constexpr std::int64_t kGpuRounding = (1 << 20) + 512;
 
-std::string textOf(std::string_view kind, std::int64_t bytes) { return fmt::format("{} of {} bytes", kind, bytes); }
+std::string textOf(std::string_view kind, std::int64_t bytes) {
+  return fmt::format("{} of {}", kind, counted(bytes, "byte"));
+}
 
 std::int64_t largestPart(const plan::Plan& plan) {
   std::int64_t bytes = 0;
@@ -41,7 +45,8 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
   const Rank& seen = m_ranks[static_cast<std::size_t>(rank)];
   if (!seen.firstDeviation.empty()) found.push_back(seen.firstDeviation);
   if (seen.collectives != m_plan.collectives.size()) {
-    found.push_back(fmt::format("Rank {} reported {} collectives and the plan has {}.", rank, seen.collectives,
+    found.push_back(fmt::format("Rank {} reported {} and the plan has {}.", rank,
+                                counted(static_cast<std::int64_t>(seen.collectives), "collective"),
                                 m_plan.collectives.size()));
   }
   const auto planned = plan::trafficByKind(m_plan);
@@ -59,8 +64,8 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
 void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
   const std::int64_t shard = m_readsWeights ? program::shardBytes(m_plan.parameters, rank) : 0;
   if (result.bytesRead != shard) {
-    found.push_back(fmt::format("Rank {} read {} bytes of weights and its part of the shard map has {}.", rank,
-                                result.bytesRead, shard));
+    found.push_back(fmt::format("Rank {} read {} of weights and its part of the shard map has {}.", rank,
+                                counted(result.bytesRead, "byte"), shard));
   }
   const std::int64_t allowed =
       largestPart(m_plan) + program::kStagingBytes + (m_backend == launch::Backend::Nccl ? kGpuRounding : 0);

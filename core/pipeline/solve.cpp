@@ -1,11 +1,16 @@
 #include "pipeline/solve.h"
 
+#include "base/quantities.h"
 #include "base/stopwatch.h"
 #include "pipeline/what_fits.h"
 #include "solve/explain/explain.h"
 
 namespace cleave::pipeline {
 namespace {
+
+std::string triesText(const solve::SolveResult& result) {
+  return counted(static_cast<std::int64_t>(result.stats.tries), "try", "tries");
+}
 
 /// What cannot hold together, else the conflicts the search met most often.
 std::string causesInWords(const solve::SolveResult& result) {
@@ -19,7 +24,7 @@ std::string causesInWords(const solve::SolveResult& result) {
     if (const std::string bytes = overBudgetText(result); !bytes.empty()) text += "\n  " + bytes;
     return text;
   }
-  std::string text = fmt::format(" with these demands: all {} tries end in a conflict.", result.stats.tries);
+  std::string text = fmt::format(" with these demands: every try ends in a conflict ({}).", triesText(result));
   const std::size_t shown = std::min<std::size_t>(result.causes.size(), 3);
   for (std::size_t i = 0; i < shown; ++i) text += "\n  " + result.causes[i].reason;
   return text;
@@ -78,20 +83,19 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
                                                     const std::shared_ptr<const Solved>& solved) {
   if (!solved->whyStopped.empty()) {
     return fail(ErrorCode::Environment,
-                "The search ended after {} tries, before it found a solution. {} Solve without a recording, or with "
-                "the engine learning.",
-                solved->result.stats.tries, solved->whyStopped);
+                "The search ended after {}, before it found a solution. {} Solve without a recording, or with the "
+                "engine learning.",
+                triesText(solved->result), solved->whyStopped);
   }
   if (solved->result.outcome == solve::Outcome::Stopped) {
     const bool isReference = solved->options.engine == solve::Engine::Reference;
-    return fail(ErrorCode::Cancelled, "The search was stopped after {} tries, before it found a solution.{}",
-                solved->result.stats.tries,
+    return fail(ErrorCode::Cancelled, "The search was stopped after {}, before it found a solution.{}",
+                triesText(solved->result),
                 isReference ? " The engines learning and optimal do not try again what failed." : "");
   }
   if (!solved->result.solution) {
-    const int ranks = solved->problem->context.worldSize;
-    return fail(ErrorCode::Negative, "{} for {} rank{}{}", solve::noSolutionText(solved->result), ranks,
-                ranks == 1 ? "" : "s", causesInWords(solved->result));
+    return fail(ErrorCode::Negative, "{} for {}{}", solve::noSolutionText(solved->result),
+                counted(solved->problem->context.worldSize, "rank"), causesInWords(solved->result));
   }
   plan::PlanRequest request;
   request.model = model->info;

@@ -42,7 +42,7 @@ std::string choiceInWords(const Plan& plan) {
   }
   return fmt::format(
       "holds least throughout the step of {} within {} of the fastest that need no more in total; the fastest takes {} "
-      "a step ({} less) and needs {} per rank ({} more){}",
+      "per step ({} less) and needs {} per rank ({} more){}",
       all, solve::slackText(slack), solve::timeText(plan.fastest->femtoseconds), solve::timeText(longer),
       bytesText(plan.fastest->bytes), bytesText(saved), proof);
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kSchema = "cleave.diff/1";
 
 std::string labelOf(const Plan& plan) {
-  std::string label = fmt::format("{}, {} rank{}", solve::toText(plan.engine), plan.ranks, plan.ranks == 1 ? "" : "s");
+  std::string label = fmt::format("{}, {}", solve::toText(plan.engine), counted(plan.ranks, "rank"));
   for (const std::string& demand : plan.demands) label += ", " + demand;
   return label;
 }
@@ -39,7 +39,8 @@ Result<void> sameValues(const Graph& before, const Graph& after) {
       return differentGraphs("{} comes from {} in the first and from {} in the second.", a.name, opA, opB);
   }
   if (before.values.size() != after.values.size()) {
-    return differentGraphs("the first has {} values, the second {}.", before.values.size(), after.values.size());
+    return differentGraphs("the first has {}, the second {}.", counted(std::ssize(before.values), "value"),
+                           after.values.size());
   }
   return {};
 }
@@ -54,7 +55,7 @@ Result<void> sameGraphs(const Plan& before, const Plan& after) {
   const Graph& a = *before.graph;
   const Graph& b = *after.graph;
   if (a.nodes.size() != b.nodes.size())
-    return differentGraphs("the first has {} nodes, the second {}.", a.nodes.size(), b.nodes.size());
+    return differentGraphs("the first has {}, the second {}.", counted(std::ssize(a.nodes), "node"), b.nodes.size());
   for (NodeId id : idRange<NodeId>(a.nodes.size())) {
     if (a.node(id).args == b.node(id).args) continue;
     const auto& results = a.node(id).results;
@@ -94,7 +95,7 @@ void compareValues(PlanDiff& diff, const Plan& before, const Plan& after) {
 
 // ---- text
 
-std::string counted(std::int64_t change) { return change == 0 ? "the same" : fmt::format("{:+}", change); }
+std::string countChange(std::int64_t change) { return change == 0 ? "the same" : fmt::format("{:+}", change); }
 
 std::string bytesChange(std::int64_t change) {
   return change == 0 ? "the same" : (change > 0 ? "+" : "") + bytesText(change);
@@ -214,7 +215,7 @@ std::string toText(const PlanDiff& diff) {
   }
   text += figureLine("split layers", fmt::format("{} of {}", diff.splitLayers.before, diff.layerCount.before),
                      fmt::format("{} of {}", diff.splitLayers.after, diff.layerCount.after),
-                     counted(diff.splitLayers.change()));
+                     countChange(diff.splitLayers.change()));
   text += figureLine("split of the FLOPs", percentText(diff.splitFlops.first), percentText(diff.splitFlops.second), "");
   text += figureLine("split of the weights", percentText(diff.splitWeights.first),
                      percentText(diff.splitWeights.second), "");
@@ -223,10 +224,12 @@ std::string toText(const PlanDiff& diff) {
     const auto tensors = [](const auto& side) { return fmt::format("{} x ({})", side.count, bytesText(side.bytes)); };
     text += figureLine(rules::toText(kind), tensors(before), tensors(after), bytesChange(after.bytes - before.bytes));
   }
-  if (diff.layers.empty()) text += "No layer is treated otherwise.\n";
   for (const std::string& line : layerLines(diff)) text += line + "\n";
-  text += fmt::format("{} value{} placed otherwise.\n", diff.values.size(), diff.values.size() == 1 ? " is" : "s are");
-  return text;
+  if (diff.values.empty())
+    return text + (diff.layers.empty() ? "No layer is split and no value is placed otherwise.\n"
+                                       : "No value is placed otherwise.\n");
+  if (diff.layers.empty()) text += "No layer is split otherwise. ";
+  return text + counted(std::ssize(diff.values), "value is", "values are") + " placed otherwise.\n";
 }
 
 std::string toJson(const PlanDiff& diff) {

@@ -1,3 +1,4 @@
+#include "base/quantities.h"
 #include "plan/work.h"
 
 #include <algorithm>
@@ -55,8 +56,9 @@ class DotWriter {
     m_text = "digraph plan {\n";
     m_text += "  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=10];\n";
     m_text += "  edge [fontname=\"sans-serif\", fontsize=9];\n";
-    const std::string title = fmt::format(
-        "{} on {} ranks", m_plan.model.architecture.empty() ? "Plan" : m_plan.model.architecture, m_plan.ranks);
+    const std::string title =
+        fmt::format("{} on {}", m_plan.model.architecture.empty() ? "Plan" : m_plan.model.architecture,
+                    counted(m_plan.ranks, "rank"));
     m_text += fmt::format("  label={};\n  labelloc=t;\n", dotString(title));
     writeScope(ScopeId(0), 1);
     for (NodeId node : idRange<NodeId>(m_graph.nodes.size())) writeEdges(node);
@@ -67,7 +69,7 @@ class DotWriter {
  private:
   /// "all_reduce 128 B" under the value it completes or feeds; equal ones once with their number.
   void addBadge(const CollectivePlan& collective) {
-    const std::string badge = fmt::format("{}, {} bytes", rules::toText(collective.kind), collective.bytes);
+    const std::string badge = fmt::format("{}, {}", rules::toText(collective.kind), counted(collective.bytes, "byte"));
     auto& badges = m_badges[collective.after];
     const auto same =
         std::find_if(badges.begin(), badges.end(), [&](const auto& entry) { return entry.first == badge; });

@@ -44,7 +44,7 @@ std::string idleSequenceText(const Plan& plan) {
     return {};
   const std::string idle = "sequence parallelism is on, and nothing is split along the sequence: ";
   if (plan.model.sequence % plan.ranks != 0)
-    return fmt::format("{}{} positions do not divide by {} ranks", idle, plan.model.sequence, plan.ranks);
+    return idle + rules::doesNotDivide(plan.model.sequence, "position", plan.ranks);
   const bool isSplit = std::any_of(plan.layers.begin(), plan.layers.end(), [](const LayerPlan& layer) {
     return std::holds_alternative<Split>(layer.standing);
   });
@@ -94,8 +94,8 @@ std::string replicatedText(const std::vector<ReplicatedLayers>& layers) {
     causes.push_back(toText(same));
   }
   if (count == 0) return {};
-  return fmt::format("{} layer{} replicated on every rank: {}", count, count == 1 ? " is" : "s are",
-                     fmt::join(causes, ", "));
+  return fmt::format("{} replicated on every rank: {}",
+                     counted(static_cast<std::int64_t>(count), "layer is", "layers are"), fmt::join(causes, ", "));
 }
 
 }  // namespace cleave::plan

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/quantities.h"
 #include "graph/json.h"
 #include "graph/layers.h"
 #include "graph/type_text.h"
@@ -161,8 +162,8 @@ class PlanReader {
     const Graph& graph = *m_plan.graph;
     CLEAVE_TRY(const JsonArray values, m_root.array("values"));
     if (values.size() != graph.values.size()) {
-      return fail(ErrorCode::BadInput, "plan.values has {} entries, but plan.graph has {} values.", values.size(),
-                  graph.values.size());
+      return fail(ErrorCode::BadInput, "plan.values has {}, but plan.graph has {}.",
+                  counted(std::ssize(values), "entry", "entries"), counted(std::ssize(graph.values), "value"));
     }
     m_plan.programValueOf.resize(graph.values.size());
     for (ValueId id : idRange<ValueId>(graph.values.size())) {
@@ -242,7 +243,8 @@ class PlanReader {
     for (NodeId node : idRange<NodeId>(program.nodes.size())) {
       for (const program::Collective& performed : program::collectivesOf(program, node)) {
         if (next == list.size())
-          return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs more.", next);
+          return fail(ErrorCode::BadInput, "plan.collectives has {}, but the program performs more.",
+                      counted(static_cast<std::int64_t>(next), "entry", "entries"));
         CLEAVE_TRY(const JsonObject fields, list.object(next));
         ++next;
         CLEAVE_TRY(const std::string after, fields.text("after"));
@@ -250,17 +252,16 @@ class PlanReader {
         CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", {0, program::kMaxSize}));
         CLEAVE_TRY(const std::int64_t at, fields.integer("node", {0, program::kMaxSize}));
         if (kind != rules::toText(performed.kind) || bytes != performed.bytes || at != node.raw()) {
-          return fail(ErrorCode::BadInput,
-                      "{} is {} of {} bytes at node {}, but the program performs {} of {} bytes at node {}.",
-                      fields.where(), quotedText(kind), bytes, at, rules::toText(performed.kind), performed.bytes,
-                      node.raw());
+          return fail(ErrorCode::BadInput, "{} is {} of {} at node {}, but the program performs {} of {} at node {}.",
+                      fields.where(), quotedText(kind), counted(bytes, "byte"), at, rules::toText(performed.kind),
+                      counted(performed.bytes, "byte"), node.raw());
         }
         m_plan.collectives.push_back({after, performed.kind, bytes, node});
       }
     }
     if (next != list.size())
-      return fail(ErrorCode::BadInput, "plan.collectives has {} entries, but the program performs {}.", list.size(),
-                  next);
+      return fail(ErrorCode::BadInput, "plan.collectives has {}, but the program performs {}.",
+                  counted(std::ssize(list), "entry", "entries"), next);
     return {};
   }
 

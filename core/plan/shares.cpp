@@ -161,9 +161,10 @@ std::string toText(const Shares& shares) {
   if (shares.ranks == 1) return "There is one rank, so there is nothing to split.";
   if (shares.layers.layers == 0)
     return fmt::format("No layer has a weight; {} of the FLOPs are split.", percentText(shares.flopsShare()));
-  return fmt::format("{} of {} layers with weights are split: {} of the FLOPs and {} of the weight bytes.",
-                     shares.layers.split, shares.layers.layers, percentText(shares.flopsShare()),
-                     percentText(shares.weightShare()));
+  return fmt::format(
+      "{} of {} split: {} of the FLOPs and {} of the weight bytes.", shares.layers.split,
+      counted(static_cast<std::int64_t>(shares.layers.layers), "layer with weights is", "layers with weights are"),
+      percentText(shares.flopsShare()), percentText(shares.weightShare()));
 }
 
 std::string modulesText(const ReplicatedWork& work) {
@@ -177,9 +178,9 @@ std::string toText(const ReplicatedWork& work) {
   std::vector<std::string> ops(
       work.ops.begin(), work.ops.begin() + static_cast<std::ptrdiff_t>(std::min(work.ops.size(), kMostOpsNamed)));
   const std::string more = work.ops.size() > ops.size() ? ", …" : "";
-  return fmt::format("{} ({} operator{}: {}{}) takes {} of each rank's step and {}", modulesText(work), work.count,
-                     work.count == 1 ? "" : "s", fmt::join(ops, ", "), more, solve::timeText(work.femtoseconds),
-                     toText(work.why));
+  return fmt::format("{} ({}: {}{}) takes {} of each rank's step and {}", modulesText(work),
+                     counted(static_cast<std::int64_t>(work.count), "operator"), fmt::join(ops, ", "), more,
+                     solve::timeText(work.femtoseconds), toText(work.why));
 }
 
 std::vector<const ReplicatedWork*> indivisibleHeads(const Shares& shares) {

@@ -85,13 +85,14 @@ std::string savesNothing(const DoesNotPay& costs) {
                                                    : "within the budget none was found that is fast enough, needs no "
                                                      "more in total and holds less throughout the step";
     return fmt::format(
-        "is replicated because of the memory budget: plans that split it and take as little as {} need more, and {}",
+        "is replicated because of the memory budget: the fastest of the plans that split it takes {} and needs more, "
+        "and {}",
         longerText(costs.extraFs), within);
   }
   if (!costs.isProved) {
     return fmt::format(
-        "is replicated in the best plan that was found: whether one that splits it and takes as little as {} stays "
-        "within the memory budget is not known",
+        "is replicated in the best plan that was found: the fastest of the plans that split it takes {}, and whether "
+        "one as fast stays within the memory budget is not known",
         longerText(costs.extraFs));
   }
   const std::string more = costs.extraBytes > 0
@@ -447,11 +448,8 @@ class Standings::Search {
 };
 
 std::string headsText(const graph::Heads& heads, int ranks) {
-  if (heads.query % ranks != 0)
-    return fmt::format("{} head{} not divide by {} ranks", heads.query, heads.query == 1 ? " does" : "s do", ranks);
-  if (heads.keyValue % ranks != 0)
-    return fmt::format("{} KV head{} not divide by {} ranks", heads.keyValue, heads.keyValue == 1 ? " does" : "s do",
-                       ranks);
+  if (heads.query % ranks != 0) return rules::doesNotDivide(heads.query, "head", ranks);
+  if (heads.keyValue % ranks != 0) return rules::doesNotDivide(heads.keyValue, "KV head", ranks);
   return {};
 }
 

@@ -217,8 +217,9 @@ std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine 
 }
 
 std::string splitText(const WorldSize& size) {
-  return fmt::format("{} of {} layers, {} of the FLOPs and {} of the weight bytes are split", size.layers.split,
-                     size.layers.layers, percentText(size.flopsShare), percentText(size.weightShare));
+  return fmt::format("{} of {}, {} of the FLOPs and {} of the weight bytes are split", size.layers.split,
+                     counted(static_cast<std::int64_t>(size.layers.layers), "layer"), percentText(size.flopsShare),
+                     percentText(size.weightShare));
 }
 
 }  // namespace

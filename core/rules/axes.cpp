@@ -1,5 +1,7 @@
 #include "rules/axes.h"
 
+#include "base/quantities.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +28,7 @@ int Axes::whole(std::string why) { return add({.needsWhole = true, .why = std::m
 Axes& Axes::operand(int operand, int dim, int axis) {
   auto& dims = m_operandAxes[static_cast<std::size_t>(operand)];
   if (dim < 0 || dim >= static_cast<int>(dims.size())) {
-    m_call.complain(fmt::format("the {} input has {} dimensions", ordinal(operand), dims.size()));
+    m_call.complain(fmt::format("the {} input has {}", ordinal(operand), counted(std::ssize(dims), "dimension")));
   } else {
     dims[static_cast<std::size_t>(dim)] = axis;
   }
@@ -40,7 +42,7 @@ Axes& Axes::result(int result, int dim, int axis) {
   }
   auto& dims = m_resultAxes[static_cast<std::size_t>(result)];
   if (dim < 0 || dim >= static_cast<int>(dims.size())) {
-    m_call.complain(fmt::format("the result has {} dimensions", dims.size()));
+    m_call.complain(fmt::format("the result has {}", counted(std::ssize(dims), "dimension")));
   } else {
     dims[static_cast<std::size_t>(dim)] = axis;
   }

@@ -1,5 +1,6 @@
 #include "rules/call.h"
 
+#include "base/quantities.h"
 #include "graph/arguments.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
@@ -150,7 +151,7 @@ std::string Call::text(std::size_t index) const {
 
 int Call::wrap(std::int64_t dim, int rank) const {
   const auto wrapped = graph::wrapDim(dim, rank);
-  if (!wrapped) complain(fmt::format("dimension {} of a tensor with {} dimensions", dim, rank));
+  if (!wrapped) complain(fmt::format("dimension {} of a tensor with {}", dim, counted(rank, "dimension")));
   return wrapped.value_or(0);
 }
 

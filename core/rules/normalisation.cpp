@@ -1,4 +1,5 @@
 /// Normalisations: the dimensions whose mean and variance are taken must be whole, the others may be split.
+#include "base/quantities.h"
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -65,10 +66,10 @@ std::optional<Conflict> refuseGroups(const Call& call, std::int64_t count) {
   if (!p.touches(1) || p.isReplicatedOn(call.worldSize())) return std::nullopt;
   const std::int64_t parts = call.worldSize() / p.replicas();
   if (p.firstDim() == p.lastDim() && count % parts == 0) return std::nullopt;
-  return Conflict{
-      fmt::format("`{}` has {} groups of channels, which do not split over {} ranks.", call.shortName(), count, parts),
-      {0},
-      {}};
+  return Conflict{fmt::format("`{}` has {} not split over {} ranks.", call.shortName(),
+                              counted(count, "group of channels, which does", "groups of channels, which do"), parts),
+                  {0},
+                  {}};
 }
 
 /// input, weight, bias, N, C, HxW, group, eps.

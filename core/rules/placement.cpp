@@ -1,6 +1,7 @@
 #include "rules/placement.h"
 
 #include "base/checked.h"
+#include "base/quantities.h"
 #include "base/result.h"
 
 #include <fmt/format.h>
@@ -211,11 +212,11 @@ std::string Placement::whyNotDivisible(const Shape& shape, int worldSize) const 
   if (isReplicated()) return {};
   const int rank = static_cast<int>(shape.size());
   if (m_lastDim >= rank) {
-    return fmt::format("{} names dimension {} of a tensor with {} dimensions", text(), m_lastDim, rank);
+    return fmt::format("{} names dimension {} of a tensor with {}", text(), m_lastDim, counted(rank, "dimension"));
   }
   const auto badReplicas = [&](int replicas) {
     return replicas < 1 || worldSize % replicas != 0
-               ? fmt::format("{} replicas do not divide {} ranks", replicas, worldSize)
+               ? fmt::format("{} replicas do not divide {}", replicas, counted(worldSize, "rank"))
                : std::string();
   };
   const auto partsText = [&](int replicas) {

@@ -1,5 +1,6 @@
 /// Pieces of a dimension: slices, splits, selections. The dimension cut from must be whole, unless the piece is all of
 /// it, every n-th element of it, or ends at the borders of its blocks.
+#include "base/quantities.h"
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -82,8 +83,8 @@ std::optional<Verdict> piecesOfBlocks(Call& call, int dim, const std::vector<Pie
 
 std::string cutText(const Piece& piece, std::int64_t size) {
   return piece.step == 1
-             ? fmt::format("takes {}:{} of the {} elements of", piece.start, piece.end, size)
-             : fmt::format("takes {}:{}:{} of the {} elements of", piece.start, piece.end, piece.step, size);
+             ? fmt::format("takes {}:{} of the {} of", piece.start, piece.end, counted(size, "element"))
+             : fmt::format("takes {}:{}:{} of the {} of", piece.start, piece.end, piece.step, counted(size, "element"));
 }
 
 Verdict takePiece(Call& call, int dim, const Piece& piece) {

@@ -1,5 +1,6 @@
 #include "rules/strategies.h"
 
+#include "base/quantities.h"
 #include "graph/arguments.h"
 #include "rules/layer_outputs.h"
 #include "rules/strategy_collectives.h"
@@ -173,8 +174,7 @@ class Offers {
     const int ranks = m_context.worldSize;
     std::int64_t padding = vocabularyPadding(out);
     if (padding != 0 && !makesClasses(m_graph, m_node.results.front())) padding = 0;
-    if ((out + padding) % ranks != 0)
-      return refuse(strategy, fmt::format("{} output features do not divide by {} ranks", out, ranks));
+    if ((out + padding) % ranks != 0) return refuse(strategy, doesNotDivide(out, "output feature", ranks));
     if (input.isSplit() && !dividesSequence()) return refuse(strategy, sequenceRefusal());
     const Placement lane = Placement::split(lastDim()).withPadding(padding);
     offer({strategy,
@@ -235,7 +235,7 @@ class Offers {
     const int ranks = m_context.worldSize;
     const bool isScatter = strategy == Strategy::RowScatter;
     if (isScatter && !hasSequenceStrategies()) return;
-    if (in % ranks != 0) return refuse(strategy, fmt::format("{} input features do not divide by {} ranks", in, ranks));
+    if (in % ranks != 0) return refuse(strategy, doesNotDivide(in, "input feature", ranks));
     LayerStrategy option{strategy,
                          Placement::split(m_inputRank - 1),
                          Placement::split(m_layer.inAxis),
@@ -257,7 +257,7 @@ class Offers {
     if (isScatter && !hasSequenceStrategies()) return true;
     const std::int64_t padding = vocabularyPadding(rows);
     if ((rows + padding) % ranks != 0) {
-      refuse(strategy, fmt::format("{} vocabulary rows do not divide by {} ranks", rows, ranks));
+      refuse(strategy, doesNotDivide(rows, "vocabulary row", ranks));
       return false;
     }
     LayerStrategy option{strategy,
@@ -282,8 +282,7 @@ class Offers {
   void byExpert() {
     const std::int64_t experts = sizeAt(m_graph.shapeOf(m_layer.weight), 0);
     const int ranks = m_context.worldSize;
-    if (experts % ranks != 0)
-      return refuse(Strategy::ByExpert, fmt::format("{} experts do not divide by {} ranks", experts, ranks));
+    if (experts % ranks != 0) return refuse(Strategy::ByExpert, doesNotDivide(experts, "expert", ranks));
     offer({Strategy::ByExpert,
            {},
            Placement::split(0),
@@ -302,7 +301,7 @@ class Offers {
     const int ranks = m_context.worldSize;
     if (features % ranks != 0) {
       return refuse(Strategy::InExpert,
-                    fmt::format("{} features of each expert do not divide by {} ranks", features, ranks));
+                    doesNotDivide(features, "feature of each expert", ranks, "features of each expert"));
     }
     offer({Strategy::InExpert,
            {},
@@ -324,12 +323,12 @@ class Offers {
   std::string whyNotVocabLoss() const {
     const Shape& logits = m_graph.shapeOf(m_layer.input);
     if (logits.size() != 2)
-      return fmt::format("the logits have {} dimensions instead of [tokens, classes]", logits.size());
+      return fmt::format("the logits have {} instead of [tokens, classes]", counted(std::ssize(logits), "dimension"));
     if (m_layer.weight.isValid()) return "the loss has class weights";
     if (labelSmoothing() != 0) return fmt::format("the loss smooths its labels by {}", labelSmoothing());
     if (graph::isFloatingPoint(m_graph.value(m_layer.target).type.dtype)) return "the targets are probabilities";
     if ((logits[1] + vocabularyPadding(logits[1])) % m_context.worldSize != 0) {
-      return fmt::format("{} classes do not divide by {} ranks", logits[1], m_context.worldSize);
+      return doesNotDivide(logits[1], "class", m_context.worldSize, "classes");
     }
     return {};
   }
@@ -344,6 +343,13 @@ class Offers {
 };
 
 }  // namespace
+
+std::string doesNotDivide(std::int64_t count, std::string_view one, int ranks, std::string_view many) {
+  const std::string single = fmt::format("{} does", one);
+  return fmt::format("{} not divide by {} ranks",
+                     counted(count, single, many.empty() ? fmt::format("{}s do", one) : fmt::format("{} do", many)),
+                     ranks);
+}
 
 std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
 

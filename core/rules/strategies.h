@@ -105,6 +105,9 @@ class TakenStrategy {
   std::shared_ptr<const LayerStrategy> m_option;
 };
 
+/// "257 vocabulary rows do not divide by 2 ranks"; `many` where it is not one plus "s".
+std::string doesNotDivide(std::int64_t count, std::string_view one, int ranks, std::string_view many = {});
+
 /// One strategy that the candidate set has but the sizes forbid, with the numbers.
 struct Refusal {
   Strategy strategy = Strategy::Replicated;

@@ -9,6 +9,13 @@ using namespace cleave;
 class TestQuantities : public QObject {
   Q_OBJECT
  private slots:
+  void oneOfAThingIsSingular() {
+    QCOMPARE(counted(1, "rank"), std::string("1 rank"));
+    QCOMPARE(counted(2, "rank"), std::string("2 ranks"));
+    QCOMPARE(counted(0, "try", "tries"), std::string("0 tries"));
+    QCOMPARE(counted(1, "try", "tries"), std::string("1 try"));
+  }
+
   void bytesHaveThreeDigitsAndAUnit_data() {
     QTest::addColumn<qint64>("bytes");
     QTest::addColumn<QString>("text");

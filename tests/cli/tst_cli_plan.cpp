@@ -173,7 +173,13 @@ class TestCliPlan : public QObject {
     const Finished state = cli({"trace", file, "--at", QString::number(counts["events"].toInt()), "--json"});
     QVERIFY(QJsonDocument::fromJson(state.out).object()["values"].toObject().size() > 50);
     QCOMPARE(cli({"trace", file, "--text"}).out.count('\n'), counts["events"].toInt());
-    QCOMPARE(cli({"trace", file, "--at", "999999999"}).exitCode, 2);
+    const QByteArray steps = ", but the trace has " + QByteArray::number(counts["events"].toInt()) + " steps.";
+    for (const char* at : {"999999999", "9223372036854775808", "99999999999999999999"}) {
+      const Finished beyond = cli({"trace", file, "--at", at});
+      QCOMPARE(beyond.exitCode, 2);
+      QVERIFY2(beyond.err.contains("--at is " + QByteArray(at) + steps), beyond.err.constData());
+    }
+    for (const char* at : {"--at=-1", "--at=x", "--at=1x"}) QCOMPARE(cli({"trace", file, at}).exitCode, 2);
   }
 
   /// One KV head on two ranks: a strategy of its name, and on every rank the whole weight.

@@ -219,7 +219,8 @@ class ModelFolderTest : public QObject {
     withConfig(
         "a missing shard without an index",
         {{"model-00001-of-00003.safetensors", tensorFile("a")}, {"model-00003-of-00003.safetensors", tensorFile("b")}},
-        "model-00002-of-00003.safetensors", "is missing: model-00001-of-00003.safetensors says that there are 3 files");
+        "model-00002-of-00003.safetensors",
+        "is missing, one of 3 files by the name of model-00001-of-00003.safetensors");
 
     withConfig("empty index", {{kIndex, ""}}, kIndex, "is empty");
     withConfig("index is not JSON", {{kIndex, "{"}}, kIndex, "is not valid JSON");

@@ -191,7 +191,7 @@ class SafetensorsTest : public QObject {
     one("data cut", R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})",
         "tensor \"w\" ends at byte 8 of the data, but the file holds only 7 bytes of data: it is truncated", 7);
     one("data left over", R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})",
-        "its tensors end at byte 8: 1 bytes belong to no tensor", 9);
+        "its tensors end at byte 8: 1 byte belongs to no tensor", 9);
     row("data without tensors", "{}", 4, "4 bytes belong to no tensor");
     one("hole before the first", R"({"dtype":"F32","shape":[1],"data_offsets":[4,8]})",
         "tensor \"w\" begins at byte 4 of the data, after a hole that begins at 0");

@@ -360,7 +360,7 @@ class RankProcessesTest : public QObject {
   void aPlanThatIsMissingIsRefused() { expectRefusal(m_folder.filePath("missing.json"), 3, "No such file"); }
 
   void aPlanForMoreRanksThanStartedIsRefused() {
-    expectRefusal(m_llama4, 2, "The plan is for 4 ranks and 1 were started.");
+    expectRefusal(m_llama4, 2, "The plan is for 4 ranks and 1 was started.");
   }
 
   void theLauncherPassesARefusalOn() {

@@ -61,7 +61,20 @@ class TestDiff : public QObject {
     const PlanDiff same = compared(llamaPlan(2), llamaPlan(2));
     QVERIFY(same.isSame());
     QVERIFY(same.femtoseconds.change() == 0);
-    QVERIFY(toText(same).find("No layer is treated otherwise.") != std::string::npos);
+    QVERIFY(toText(same).find("No layer is split and no value is placed otherwise.") != std::string::npos);
+  }
+
+  /// Values alone may be placed otherwise, or layers alone.
+  void countsWhatIsPlacedOtherwise() {
+    PlanDiff diff = compared(llamaPlan(2), llamaPlan(2));
+    const auto ends = [&](std::string_view end) { return toText(diff).ends_with(end); };
+    diff.values.resize(1);
+    QVERIFY2(ends("\nNo layer is split otherwise. 1 value is placed otherwise.\n"), toText(diff).c_str());
+    diff.values.resize(2);
+    QVERIFY2(ends("\nNo layer is split otherwise. 2 values are placed otherwise.\n"), toText(diff).c_str());
+    diff.layers.resize(1);
+    diff.values.clear();
+    QVERIFY2(ends("\nNo value is placed otherwise.\n"), toText(diff).c_str());
   }
 
   void otherPins() {

@@ -1,6 +1,7 @@
 // What plans are called and why: copies on every rank are no split, and sentences speak of the modules that they are
 // true of.
 #include "plan/diff.h"
+#include "plan/headline.h"
 #include "plan/standing.h"
 #include "solve/checker.h"
 #include "tests/plan/verdict_fixture.h"
@@ -70,6 +71,39 @@ class TestSentences : public QObject {
     plan.isProvedOptimal = true;
     QVERIFY(proofInWords(plan) == "proved");
     QVERIFY2(says("the fastest of all plans") && !says("not proved"), choiceInWords(plan).c_str());
+  }
+
+  /// A plan that splits a layer may be faster than the one within the budget, as fast, or slower.
+  void theFastestPlanThatSplitsALayerIsTold() {
+    for (const bool isProved : {true, false}) {
+      for (const bool isOverBudget : {true, false}) {
+        DoesNotPay costs{.isFastEnough = true, .isOverBudget = isOverBudget, .isProved = isProved};
+        const auto textAt = [&](std::int64_t femtoseconds) {
+          costs.extraFs = Femtoseconds(femtoseconds);
+          return toText(Standing(costs));
+        };
+        QVERIFY2(textAt(-29'800'000'000).find("takes 29.8 µs less per step") != std::string::npos,
+                 toText(Standing(costs)).c_str());
+        QVERIFY2(textAt(29'800'000'000).find("takes 29.8 µs longer per step") != std::string::npos,
+                 toText(Standing(costs)).c_str());
+        for (const std::int64_t time : {-1, 0, 1})
+          QVERIFY2(textAt(time).find("as little as") == std::string::npos, textAt(time).c_str());
+      }
+    }
+  }
+
+  void oneLayerIsSingular() {
+    Plan plan;
+    plan.ranks = 2;
+    plan.shares.ranks = 2;
+    plan.shares.layers = {.split = 1, .layers = 1};
+    QVERIFY(toText(plan.shares).starts_with("1 of 1 layer with weights is split: "));
+    plan.shares.layers = {.split = 1, .layers = 2};
+    QVERIFY(toText(plan.shares).starts_with("1 of 2 layers with weights are split: "));
+    QCOMPARE(headsText({.query = 1, .keyValue = 1}, 2), std::string("1 head does not divide by 2 ranks"));
+    plan.sequenceParallel = rules::SequenceParallel::On;
+    plan.model.sequence = 1;
+    QVERIFY(idleSequenceText(plan).ends_with("1 position does not divide by 2 ranks"));
   }
 
   /// "Column" of which every rank holds all is called what it is.

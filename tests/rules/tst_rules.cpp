@@ -1,5 +1,6 @@
 #include "graph/operators.h"
 #include "rules/rule.h"
+#include "tests/rules/strategy_graphs.h"
 
 #include <fmt/format.h>
 #include <QTest>
@@ -25,6 +26,24 @@ class TstRules : public QObject {
     QCOMPARE(
         QString::fromStdString(std::get<rules::Conflict>(verdict).reason),
         QString("`mean` normalises over all 64 features of `q`, which are split (S(2)): no rank holds all of them."));
+  }
+
+  /// Sizes of one are refused in the singular.
+  void oneOfAThingIsSingular() {
+    const auto refusals = [](const std::string& text) {
+      QStringList reasons;
+      const auto asked = test::ask(text);
+      for (const auto& refusal : test::layerStrategiesOf(*asked, test::on(2)).refused)
+        reasons << QString::fromStdString(refusal.reason);
+      return reasons;
+    };
+    QCOMPARE(refusals(test::linear("2,6", 1, 1, false)), QStringList({"1 output feature does not divide by 2 ranks",
+                                                                      "1 input feature does not divide by 2 ranks"}));
+    QCOMPARE(refusals(test::linear("2,6", 3, 5, false)),
+             QStringList({"5 output features do not divide by 2 ranks", "3 input features do not divide by 2 ranks"}));
+    QCOMPARE(refusals(test::embedding("6", 1, 4)), QStringList("1 vocabulary row does not divide by 2 ranks"));
+    QCOMPARE(refusals(test::crossEntropy(1)), QStringList("1 class does not divide by 2 ranks"));
+    QCOMPARE(refusals(test::crossEntropy(3)), QStringList("3 classes do not divide by 2 ranks"));
   }
 
   void listsEveryOperatorInOneFamily() {

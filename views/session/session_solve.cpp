@@ -23,11 +23,8 @@ QString noSolutionText(const pipeline::Solved& solved) {
     return Session::tr("%1. The dead end met most often: %2").arg(none, prose(causes.front().reason));
   QStringList parts;
   for (const solve::Constraint& constraint : core) parts << prose(constraint.text);
-  const QString why = core.empty() ? Session::tr("every candidate was tried")
-                      : core.size() == 1
-                          ? parts.front()
-                          : Session::tr("these cannot hold together: %1").arg(parts.join(QLatin1Char(' ')));
-  return QStringLiteral("%1: %2").arg(none, why);
+  if (core.size() > 1) return Session::tr("%1. These cannot hold together. %2").arg(none, parts.join(QLatin1Char(' ')));
+  return QStringLiteral("%1: %2").arg(none, core.empty() ? Session::tr("every candidate was tried") : parts.front());
 }
 
 /// One bar holds one sentence: the first warning, and where the others stand.

@@ -1,6 +1,7 @@
 #include "libtorch/models/decoder_config.h"
 
 #include "base/json.h"
+#include "base/quantities.h"
 
 #include <nlohmann/json.hpp>
 
@@ -186,9 +187,11 @@ class Reader {
     }
     CLEAVE_TRY(m_config.headDim, m_fields.integer("head_dim", kSizes, m_config.hiddenSize / m_config.heads));
     if (m_config.headDim % 2 != 0) {
-      return m_fields.wrong(
-          m_fields.has("head_dim") ? "head_dim" : "hidden_size",
-          fmt::format("such that heads have an even size for rotary embeddings (it is {})", m_config.headDim));
+      constexpr std::string_view kWhy = "as rotary embeddings turn pairs of features";
+      if (m_fields.has("head_dim")) return m_fields.wrong("head_dim", fmt::format("even, {}", kWhy));
+      return m_fields.wrong("hidden_size",
+                            fmt::format("an even multiple of num_attention_heads ({}) where head_dim is not given, {}",
+                                        m_config.heads, kWhy));
     }
     return {};
   }
@@ -206,8 +209,8 @@ class Reader {
       isSliding.push_back(type == "sliding_attention");
     }
     if (static_cast<std::int64_t>(types.size()) != m_config.layers) {
-      return fail(ErrorCode::BadInput, "{} has {} entries: expected one for each of the {} layers (num_hidden_layers).",
-                  m_fields.nameOf("layer_types"), types.size(), m_config.layers);
+      return fail(ErrorCode::BadInput, "{} has {}: expected {}, one per layer (num_hidden_layers).",
+                  m_fields.nameOf("layer_types"), counted(std::ssize(types), "entry", "entries"), m_config.layers);
     }
     return isSliding;
   }

@@ -1,5 +1,6 @@
 #include "libtorch/rank/collectives.h"
 
+#include "base/quantities.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/within_time.h"
 
@@ -132,8 +133,8 @@ Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whol
     return {};
   });
   if (!result) {
-    return fail(result.error().code, "{} of {} bytes failed on rank {} of {}: {}", kind, bytes, m_rank, m_worldSize,
-                result.error().message);
+    return fail(result.error().code, "{} of {} failed on rank {} of {}: {}", kind, counted(bytes, "byte"), m_rank,
+                m_worldSize, result.error().message);
   }
   ++count;
   if (!m_queue.mark && m_observer)
@@ -155,9 +156,9 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
   while (!end->isReached()) {
     if (Clock::now() > deadline) {
       tellReached();
-      const std::string what = m_queued.empty()
-                                   ? "the program"
-                                   : fmt::format("{} of {} bytes", m_queued.front().kind, m_queued.front().bytes);
+      const std::string what =
+          m_queued.empty() ? "the program"
+                           : fmt::format("{} of {}", m_queued.front().kind, counted(m_queued.front().bytes, "byte"));
       return fail(ErrorCode::RankFailed, "{} was not through after {:g} s.", what,
                   std::chrono::duration<double>(limit).count());
     }
@@ -190,7 +191,8 @@ Result<at::Tensor> Collectives::allReduce(at::Tensor x, Reduction reduction) {
 Result<at::Tensor> Collectives::allGather(const at::Tensor& x, std::int64_t dim) {
   if (dim < 0) dim += x.dim();
   if (dim < 0 || dim >= x.dim())
-    return fail(ErrorCode::BadInput, "all_gather along dimension {} of a tensor with {} dimensions.", dim, x.dim());
+    return fail(ErrorCode::BadInput, "all_gather along dimension {} of a tensor with {}.", dim,
+                counted(x.dim(), "dimension"));
   at::Tensor mine = x.contiguous();
   std::vector<std::int64_t> shape = mine.sizes().vec();
   shape.insert(shape.begin(), m_worldSize);
@@ -203,7 +205,8 @@ Result<at::Tensor> Collectives::allGather(const at::Tensor& x, std::int64_t dim)
 Result<at::Tensor> Collectives::reduceScatter(const at::Tensor& x, std::int64_t dim) {
   if (dim < 0) dim += x.dim();
   if (dim < 0 || dim >= x.dim()) {
-    return fail(ErrorCode::BadInput, "reduce_scatter along dimension {} of a tensor with {} dimensions.", dim, x.dim());
+    return fail(ErrorCode::BadInput, "reduce_scatter along dimension {} of a tensor with {}.", dim,
+                counted(x.dim(), "dimension"));
   }
   if (x.size(dim) % m_worldSize != 0) {
     return fail(ErrorCode::BadInput, "reduce_scatter: dimension {} of size {} does not divide by {} ranks.", dim,

@@ -1,5 +1,7 @@
 #include "libtorch/rank/experts.h"
 
+#include "base/quantities.h"
+
 #include <ATen/ATen.h>
 
 #include <optional>
@@ -20,8 +22,8 @@ std::optional<at::Tensor> activated(const at::Tensor& x, std::string_view activa
 Result<at::Tensor> runExperts(const ExpertsCall& call) {
   const at::Tensor isOutside = (call.ids < 0) | (call.ids >= call.experts);
   if (isOutside.any().item<bool>()) {
-    return fail(ErrorCode::BadInput, "expert {} is outside the {} experts.",
-                call.ids.masked_select(isOutside)[0].item<std::int64_t>(), call.experts);
+    return fail(ErrorCode::BadInput, "expert {} is outside the {}.",
+                call.ids.masked_select(isOutside)[0].item<std::int64_t>(), counted(call.experts, "expert"));
   }
   at::Tensor result = at::zeros_like(call.hidden);
   for (std::int64_t held = 0; held < call.gateUp.size(0); ++held) {

@@ -1,5 +1,6 @@
 #include "libtorch/rank/index_range.h"
 
+#include "base/quantities.h"
 #include "graph/arguments.h"
 #include "graph/operators.h"
 
@@ -34,22 +35,22 @@ std::optional<IndexRange> lossRange(const Graph& graph, const Node& node, std::o
   if (!classes) classes = sizeOf(graph, node, 0, 1);
   if (!classes) classes = sizeOf(graph, node, 0, 0);
   if (!classes) return std::nullopt;
-  return IndexRange{
-      0, *classes, ignored,
-      fmt::format("the {} classes of the loss (0 to {}; {} is ignored)", *classes, *classes - 1, ignored)};
+  return IndexRange{0, *classes, ignored,
+                    fmt::format("the {} of the loss (0 to {}; {} is ignored)", counted(*classes, "class", "classes"),
+                                *classes - 1, ignored)};
 }
 
-IndexRange rowsOf(std::int64_t rows, std::string_view what) {
-  return {0, rows, std::nullopt, fmt::format("the {} {} (0 to {})", rows, what, rows - 1)};
+IndexRange rowsOf(std::int64_t rows, std::string_view one, std::string_view ofWhat) {
+  return {0, rows, std::nullopt, fmt::format("the {} {} (0 to {})", counted(rows, one), ofWhat, rows - 1)};
 }
 
 /// What `node` asks of the values of its operand.
 std::optional<IndexRange> askedBy(const Graph& graph, const Node& node, ValueId value) {
   const std::string& op = graph.opName(node);
   if (op == "aten::embedding" && isAt(node, 1, value)) {
-    if (const auto rows = sizeOf(graph, node, 0, 0)) return rowsOf(*rows, "rows of the table");
+    if (const auto rows = sizeOf(graph, node, 0, 0)) return rowsOf(*rows, "row", "of the table");
   } else if (op == graph::kVocabEmbedding && isAt(node, 1, value)) {
-    return rowsOf(graph::integerAt(node, 2).value_or(0), "rows of the table");
+    return rowsOf(graph::integerAt(node, 2).value_or(0), "row", "of the table");
   } else if ((op == "aten::cross_entropy_loss" || op == "aten::nll_loss" || op == "aten::nll_loss_forward") &&
              isAt(node, 1, value)) {
     return lossRange(graph, node, std::nullopt);
@@ -57,13 +58,14 @@ std::optional<IndexRange> askedBy(const Graph& graph, const Node& node, ValueId 
     return lossRange(graph, node, graph::integerAt(node, 6).value_or(0));
   } else if ((op == "aten::index_select" || op == "aten::gather") && isAt(node, 2, value)) {
     if (const auto size = sizeOf(graph, node, 0, graph::integerAt(node, 1).value_or(0)))
-      return rowsOf(*size, "elements it selects from");
+      return rowsOf(*size, "element", "it selects from");
   } else if (op == "aten::index.Tensor" && node.args.size() > 1) {
     const auto* indices = std::get_if<graph::ValueList>(&node.args[1]);
     for (std::size_t dim = 0; indices && dim < indices->size(); ++dim) {
       const auto size = sizeOf(graph, node, 0, static_cast<std::int64_t>(dim));
       if ((*indices)[dim] == value && size)
-        return IndexRange{-*size, *size, std::nullopt, fmt::format("the {} elements it selects from", *size)};
+        return IndexRange{-*size, *size, std::nullopt,
+                          fmt::format("the {} it selects from", counted(*size, "element"))};
     }
   }
   return std::nullopt;

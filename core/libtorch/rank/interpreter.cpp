@@ -1,5 +1,6 @@
 #include "libtorch/rank/interpreter.h"
 
+#include "base/quantities.h"
 #include "base/throttle.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/operators.h"
@@ -52,8 +53,8 @@ Result<void> Program::makeConstants() {
     const auto data = m_graph->constants.find(id.raw());
     const std::int64_t bytes = graph::sizeInBytes(value.type);
     if (data == m_graph->constants.end() || static_cast<std::int64_t>(data->second.size()) != bytes) {
-      return fail(ErrorCode::BadInput, "The program's constant {} needs {} bytes of data and has {}.", value.name,
-                  bytes, data == m_graph->constants.end() ? 0 : data->second.size());
+      return fail(ErrorCode::BadInput, "The program's constant {} needs {} of data and has {}.", value.name,
+                  counted(bytes, "byte"), data == m_graph->constants.end() ? 0 : data->second.size());
     }
     const auto view = at::from_blob(const_cast<std::byte*>(data->second.data()), value.type.shape,
                                     bridge::toScalarType(value.type.dtype));

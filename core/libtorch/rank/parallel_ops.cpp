@@ -1,5 +1,6 @@
 #include "libtorch/rank/parallel_ops.h"
 
+#include "base/quantities.h"
 #include "graph/arguments.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/rank/experts.h"
@@ -79,8 +80,8 @@ Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor&
   }
   const at::Tensor counts = target != ignoreIndex;
   if (const auto bad = firstOutside(target, 0, vocabulary, counts)) {
-    return fail(ErrorCode::BadInput, "label {} is outside the {} classes and is not ignored ({}).", *bad, vocabulary,
-                ignoreIndex);
+    return fail(ErrorCode::BadInput, "label {} is outside the {} and is not ignored ({}).", *bad,
+                counted(vocabulary, "class", "classes"), ignoreIndex);
   }
 
   // Half-precision logits are summed in float32, as ATen's log_softmax does inside.

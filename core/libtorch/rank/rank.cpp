@@ -2,6 +2,7 @@
 
 #include "base/exhaustion.h"
 #include "base/machine_memory.h"
+#include "base/quantities.h"
 #include "base/throttle.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/collectives.h"
@@ -74,8 +75,8 @@ class RankRun {
   Result<void> readProgram() {
     CLEAVE_TRY(m_program, program::readRankProgram(m_request.planFile));
     if (m_program.ranks != m_request.worldSize) {
-      return fail(ErrorCode::BadUsage, "The plan is for {} ranks and {} were started.", m_program.ranks,
-                  m_request.worldSize);
+      return fail(ErrorCode::BadUsage, "The plan is for {} and {} started.", counted(m_program.ranks, "rank"),
+                  counted(m_request.worldSize, "was", "were"));
     }
     // Everything that can be wrong with the program is found before anybody connects or allocates.
     CLEAVE_TRY(Program bound, Program::bind(m_program.graph, m_device));

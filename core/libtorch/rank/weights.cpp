@@ -1,5 +1,6 @@
 #include "libtorch/rank/weights.h"
 
+#include "base/quantities.h"
 #include "formats/weight_files.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
@@ -78,9 +79,9 @@ class Loader {
     }
     if (!missing.empty() && !m_options.initMissing && !m_options.skipWeights) {
       return fail(ErrorCode::BadInput,
-                  "The checkpoint lacks {} of the model's {} parameters: {}. Use --init-missing to fill them from the "
-                  "seed, or --skip-weights to fill all.",
-                  missing.size(), result.size(), someOf(missing));
+                  "The checkpoint lacks {} of the model's {}: {}. Use --init-missing to fill them from the seed, or "
+                  "--skip-weights to fill all.",
+                  missing.size(), counted(std::ssize(result), "parameter"), someOf(missing));
     }
     std::stable_sort(result.begin(), result.end(),
                      [&](const Wanted& a, const Wanted& b) { return fileOf(a) < fileOf(b); });

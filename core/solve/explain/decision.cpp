@@ -256,7 +256,8 @@ class DecisionMaker {
     s.text("It reads ");
     for (std::size_t i = 0; i < m_decision.operands.size(); ++i) {
       const OperandState& operand = m_decision.operands[i];
-      if (i > 0) s.text(i + 1 == m_decision.operands.size() ? " and " : ", ");
+      if (i > 0)
+        s.text(m_decision.operands.size() == 2 ? ", and " : i + 1 == m_decision.operands.size() ? "; and " : "; ");
       s.value(operand.value);
       s.text(operand.placement
                  ? fmt::format(", {}", inWords(*operand.placement, m_problem.graph->shapeOf(operand.value)))

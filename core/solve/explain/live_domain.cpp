@@ -1,5 +1,6 @@
 #include "solve/explain/live_domain.h"
 
+#include "base/quantities.h"
 #include "solve/candidates/domains.h"
 #include "solve/explain/impossible.h"
 #include "solve/explain/sentences.h"
@@ -180,7 +181,7 @@ class Narrowing {
       if (texts.size() > kMostPlacements) {
         const std::size_t more = texts.size() - kMostPlacements;
         texts.resize(kMostPlacements);
-        texts.push_back(fmt::format("{} others", more));
+        texts.push_back(counted(static_cast<std::int64_t>(more), "other"));
       }
       sentence.value(read.value).text(texts.empty() ? " nothing" : " can be " + joined(texts, "or"));
     }

@@ -133,9 +133,9 @@ class WhyChain {
       m_links.push_back(std::move(link));
       return {};
     }
-    const std::string pins = removingPins(asked);
-    if (!pins.empty()) {
-      s.text(fmt::format(". You demanded it: {}.", pins));
+    if (const auto pins = removingPins(asked); !pins.empty()) {
+      s.text(fmt::format(". Your {} {} no other that fits.", pins.size() == 1 ? "pin" : "pins",
+                         joined(pins, "and") + (pins.size() == 1 ? " leaves" : " leave")));
       link.isFree = true;
       link.sentence = s.finish();
       m_links.push_back(std::move(link));
@@ -182,14 +182,14 @@ class WhyChain {
     add(asked.node, asked.value, s.text(".").finish());
   }
 
-  /// Texts of pins that removed strategies which would have fitted, joined; empty: none did.
-  std::string removingPins(const Asked& asked) const {
+  /// Texts of pins that removed strategies which would have fitted; empty: none did.
+  std::vector<std::string> removingPins(const Asked& asked) const {
     std::vector<std::string> texts;
     for (const RuledOut& out : asked.candidates.ruledOut) {
       if (!out.pin.empty() && std::find(texts.begin(), texts.end(), ticked(out.pin)) == texts.end())
         texts.push_back(ticked(out.pin));
     }
-    return joined(texts, "and");
+    return texts;
   }
 
   /// The read whose placement rules the other strategies out: the first whose placement another strategy needs to be

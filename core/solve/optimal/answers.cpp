@@ -1,3 +1,4 @@
+#include "base/quantities.h"
 #include "solve/optimal/budget.h"
 #include "solve/optimal/eliminated.h"
 #include "solve/optimal/paths_in_order.h"
@@ -190,8 +191,8 @@ Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& pr
     case Found::Ending::OverBudget:
     case Found::Ending::NoPlan: break;
   }
-  return fail(ErrorCode::BadUsage, "No plan needs as little as {} bytes on each rank; the least that was found is {}.",
-              point.bytes, found.cost.bytes());
+  return fail(ErrorCode::BadUsage, "No plan needs as little as {} on each rank; the least that was found is {}.",
+              counted(point.bytes, "byte"), found.cost.bytes());
 }
 
 Result<std::vector<Solution>> Eliminated::best(std::size_t k, const Progress& progress) const {
@@ -215,7 +216,7 @@ std::string toText(const Optimum::Front& front) {
   const std::size_t count = front.points.size();
   std::string text;
   if (count == 1 && front.isExact && front.isEndKnown) return "One plan is both the fastest and the smallest.";
-  text = fmt::format("{} plan{} that no other{} beats in both time and memory", count, count == 1 ? "" : "s",
+  text = fmt::format("{} that no other{} beats in both time and memory", counted(std::ssize(front.points), "plan"),
                      front.isExact ? "" : " found");
   if (!front.isExact)
     text += fmt::format(

@@ -5,11 +5,10 @@
 namespace cleave::solve {
 
 std::string budgetText(const Problem& problem, bool hasDemands, bool isProved) {
-  const int ranks = problem.context.worldSize;
-  return fmt::format("The memory budget is {} per rank{}, and no plan {}for {} rank{} {}.",
+  return fmt::format("The memory budget is {} per rank{}, and no plan {}for {} {}.",
                      bytesText(problem.cost.budgetBytes()),
                      problem.cost.memoryBudget ? "" : fmt::format(" (the memory of: {})", problem.cost.profile.title),
-                     hasDemands ? "under these demands " : "", ranks, ranks == 1 ? "" : "s",
+                     hasDemands ? "under these demands " : "", counted(problem.context.worldSize, "rank"),
                      isProved ? "needs as little" : "was found that needs as little");
 }
 

@@ -96,9 +96,12 @@ Result<void> checkPlacementFits(const Pin& pin, const PinTargets& targets, const
     if (placement.lastDim() < static_cast<int>(graph.shapeOf(v).size())) return {};
   }
   const auto& first = graph.value(targets.values.front());
-  return fail(ErrorCode::BadUsage, "The pin `{}` splits dimension {}, but {} {} has only the dimensions 0 to {}.",
-              pin.text, placement.lastDim(), first.name, graph::toText(first.type),
-              static_cast<int>(first.type.shape.size()) - 1);
+  const std::size_t rank = first.type.shape.size();
+  return fail(ErrorCode::BadUsage, "The pin `{}` splits dimension {}, but {} {} has {}.", pin.text, placement.lastDim(),
+              first.name, graph::toText(first.type),
+              rank == 0   ? "no dimension"
+              : rank == 1 ? "only the dimension 0"
+                          : fmt::format("only the dimensions 0 to {}", rank - 1));
 }
 
 Result<void> checkRuleOff(const std::string& pattern, const Graph& graph) {

@@ -12,6 +12,7 @@
 ///   ..  u64      Digest of all of the above in one content: a changed bit may leave events that could have been
 #include "base/digest.h"
 #include "base/output_file.h"
+#include "base/quantities.h"
 #include "solve/problem/variables.h"
 #include "solve/trace/trace_json.h"
 
@@ -75,7 +76,7 @@ class EventCheck {
  private:
   std::string checkStep(std::uint32_t node) const {
     if (node >= m_graph.nodes.size())
-      return fmt::format("names node {}, but the graph has {} nodes", node, m_graph.nodes.size());
+      return fmt::format("names node {}, but the graph has {}", node, counted(std::ssize(m_graph.nodes), "node"));
     if (!m_variables.isStep(NodeId(node))) return fmt::format("names node {}, which is not a step of the search", node);
     return {};
   }
@@ -182,8 +183,8 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
   const std::string name = file.path().string();
   Preamble preamble;
   if (file.sizeBytes() < static_cast<std::int64_t>(sizeof preamble)) {
-    return fail(ErrorCode::BadInput, "{} is not a Cleave trace: it has {} bytes, fewer than a trace's first {}.", name,
-                file.sizeBytes(), sizeof preamble);
+    return fail(ErrorCode::BadInput, "{} is not a Cleave trace: it has {}, fewer than a trace's first {}.", name,
+                counted(file.sizeBytes(), "byte"), sizeof preamble);
   }
   CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(&preamble, 1))));
   if (preamble.magic != kMagic)
@@ -201,9 +202,10 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
                     (rest - preamble.headerBytes) % sizeof(Event) == 0;
   if (!fits) {
     return fail(ErrorCode::BadInput,
-                "{} announces a header of {} bytes and {} events of {} bytes, but has {} bytes after its first {}: it "
-                "is damaged.",
-                name, preamble.headerBytes, preamble.events, sizeof(Event), all, sizeof preamble);
+                "{} announces a header of {} and {} of {} bytes, but has {} after its first {}: it is damaged.", name,
+                counted(static_cast<std::int64_t>(preamble.headerBytes), "byte"),
+                counted(static_cast<std::int64_t>(preamble.events), "event"), sizeof(Event),
+                counted(static_cast<std::int64_t>(all), "byte"), sizeof preamble);
   }
   return preamble;
 }

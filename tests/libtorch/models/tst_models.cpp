@@ -130,7 +130,7 @@ class TestModels : public QObject {
     QTest::newRow("groups do not divide") << R"({"num_key_value_heads": 3})"
                                           << "a multiple of num_key_value_heads (3)";
     QTest::newRow("odd head") << R"({"head_dim": 7})"
-                              << "head_dim must be such that heads have an even size";
+                              << "head_dim must be even, as rotary embeddings turn pairs of features, but it is 7.";
     QTest::newRow("activation") << R"({"hidden_act": "mish"})"
                                 << "hidden_act must be one of silu";
     QTest::newRow("dtype") << R"({"torch_dtype": "int8"})"

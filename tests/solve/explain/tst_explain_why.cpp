@@ -100,7 +100,8 @@ class TestExplainWhy : public QObject {
         test::problemOf(test::llamaGraph(), 2, {"*q_proj=replicated", "*k_proj=replicated", "*v_proj=replicated"});
     const auto links = why(*problem, solved(*problem), Engine::Reference,
                            resultOf(*problem->graph, "model.layers.0.self_attn.q_proj"));
-    QVERIFY2(textOf(links).find("You demanded it: `*q_proj=replicated`") != std::string::npos, textOf(links).c_str());
+    QVERIFY2(textOf(links).find("Your pin `*q_proj=replicated` leaves no other that fits.") != std::string::npos,
+             textOf(links).c_str());
   }
 
   /// What the sentence says of strategies that fit is what the search did with them, as it was recorded.

@@ -315,6 +315,7 @@ class TestWindowFollow : public QObject {
     QVERIFY(!session.plans().plan());
     const QString said = message(window);
     QVERIFY2(said.contains("There is no solution"), qPrintable(said));
+    QVERIFY2(said.contains("). These cannot hold together. You pinned lm_head to row"), qPrintable(said));
     session.plans().showBranch(0);
     settle(window);
     QVERIFY2(message(window) != said, qPrintable(message(window)));
