@@ -234,13 +234,13 @@ class Remedies {
                        bytesText(after.rankBytes - budget), budgetName(m_problem.cost), toText(m_engine));
   }
 
-  /// "91.7 µs (now 110 µs)"; where the digits are the same, by how much it differs.
+  /// "91.7 µs (now 110 µs)"; where the digits are the same, by how much it is less. How much it is more, the price
+  /// says.
   template <class Amount, class Text>
   static std::string besideNow(Amount after, Amount now, const Text& text) {
     if (after == now) return text(after) + ", as now";
     if (text(after) != text(now)) return fmt::format("{} (now {})", text(after), text(now));
-    return fmt::format("{} ({} {} than now)", text(after), text(after < now ? now - after : after - now),
-                       after < now ? "less" : "more");
+    return after < now ? fmt::format("{} ({} less than now)", text(after), text(now - after)) : text(after);
   }
 
   std::string textOf(const Change& change, const Figures& after, std::uint64_t conflicts) const {

@@ -230,7 +230,7 @@ class Answerer {
       tellCost(tried);
     } else {
       m_answer.answer = WhyNotAnswer::Possible;
-      say(subject().text(fmt::format(" can be {}: there is a plan with it. This plan came first in the search.",
+      say(subject().text(fmt::format(" can be {}: there is a plan with it. The plan as it is came first in the search.",
                                      m_question.wanted())));
     }
     say(sentence().text(fmt::format("Pin {} to get it.", ticked(m_pin.text))));
