@@ -238,7 +238,7 @@ class BruteForce {
         if (has == pin.forbids) return false;
       }
       for (graph::ValueId v : m_targets[i].values) {
-        if ((m_solution.of(v) == *pin.placement) == pin.forbids) return false;
+        if (!pin.admits(m_solution.of(v), m_ranks)) return false;
       }
     }
     return true;

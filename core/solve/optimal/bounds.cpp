@@ -60,12 +60,12 @@ std::vector<Wide> backward(const Elimination& elimination, Weights weights, cons
     const Level& level = elimination.level(place);
     const Wide* behind = toGo.data() + elimination.offsets[place + 1];
     Wide* here = toGo.data() + elimination.offsets[place];
-    const bool isRestricted = place == restriction.place;
+    const auto* mask = restriction.at(place);
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
       Wide best = kUnreachable;
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
-        if (isRestricted && !restriction.isAllowed[t]) continue;
+        if (!isLeft(mask, t)) continue;
         const Wide cost = weights.of(transition.femtoseconds, transition.bytes) + behind[transition.to];
         if (cost < best) best = cost;
       }
@@ -82,12 +82,13 @@ std::vector<Wide> forward(const Elimination& elimination, Weights weights, const
   for (std::size_t place = 0; place < elimination.places(); ++place) {
     if (progress.cancelled()) return {};
     const Level& level = elimination.level(place);
+    const auto* mask = restriction.at(place);
     const Wide* here = reached.data() + elimination.offsets[place];
     Wide* behind = reached.data() + elimination.offsets[place + 1];
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
-        if (!restriction.allows(place, t)) continue;
+        if (!isLeft(mask, t)) continue;
         behind[transition.to] =
             std::min(behind[transition.to], here[state] + weights.of(transition.femtoseconds, transition.bytes));
       }
@@ -104,13 +105,13 @@ std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, c
   std::uint32_t state = 0;
   for (std::size_t place = 0; place < elimination.places(); ++place) {
     const Level& level = elimination.level(place);
+    const auto* mask = restriction.at(place);
     const Wide* behind = toGo.data() + elimination.offsets[place + 1];
     const Wide wanted = toGo[elimination.offsets[place] + state];
     std::uint32_t taken = level.begins[state];
-    while (!restriction.allows(place, taken) ||
-           weights.of(level.transitions[taken].femtoseconds, level.transitions[taken].bytes) +
-                   behind[level.transitions[taken].to] !=
-               wanted) {
+    while (!isLeft(mask, taken) || weights.of(level.transitions[taken].femtoseconds, level.transitions[taken].bytes) +
+                                           behind[level.transitions[taken].to] !=
+                                       wanted) {
       ++taken;
       CLEAVE_CHECK(taken < level.begins[state + 1], "a transition for the cost that was found");
     }

@@ -2,6 +2,8 @@
 /// Exact bounds by one pass over all places: the least that the rest of a plan can cost from each state.
 #include "solve/optimal/elimination.h"
 
+#include <algorithm>
+
 namespace cleave::solve::optimal {
 
 struct PathCost {
@@ -18,13 +20,35 @@ struct Weights {
 };
 inline constexpr Weights kTime{1, 0}, kBytes{0, 1};
 
-/// Leaves only some transitions at one place.
-struct Restriction {
-  static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
-  std::size_t place = kNowhere;
-  std::vector<bool> isAllowed;  ///< by transition of that place's level
-  bool allows(std::size_t at, std::uint32_t transition) const { return at != place || isAllowed[transition]; }
+/// Leaves only some transitions at some places.
+class Restriction {
+ public:
+  using Mask = std::vector<bool>;  ///< by transition of a place's level
+  Restriction() = default;
+  Restriction(std::size_t place, Mask isAllowed) { add(place, std::make_shared<const Mask>(std::move(isAllowed))); }
+  /// Places come in their order; equal ones may share a mask.
+  void add(std::size_t place, std::shared_ptr<const Mask> isAllowed) {
+    m_masks.emplace_back(place, std::move(isAllowed));
+  }
+  std::size_t places() const { return m_masks.size(); }
+  /// Null: all are left.
+  const Mask* at(std::size_t place) const {
+    const auto found = from(place);
+    return found != m_masks.end() && found->first == place ? found->second.get() : nullptr;
+  }
+  bool isWithin(std::size_t begin, std::size_t end) const {
+    const auto found = from(begin);
+    return found != m_masks.end() && found->first < end;
+  }
+
+ private:
+  std::vector<std::pair<std::size_t, std::shared_ptr<const Mask>>>::const_iterator from(std::size_t place) const {
+    return std::lower_bound(m_masks.begin(), m_masks.end(), place,
+                            [](const auto& mask, std::size_t at) { return mask.first < at; });
+  }
+  std::vector<std::pair<std::size_t, std::shared_ptr<const Mask>>> m_masks;  ///< by rising place
 };
+inline bool isLeft(const Restriction::Mask* mask, std::uint32_t transition) { return !mask || (*mask)[transition]; }
 
 /// One transition for each place.
 using Path = std::vector<std::uint32_t>;

@@ -65,7 +65,7 @@ class StretchFinder {
 };
 
 std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peakLimit,
-                                           const std::vector<bool>* isAllowed = nullptr) {
+                                           const Restriction::Mask* mask = nullptr) {
   auto relation = std::make_shared<Relation>();
   relation->entries = level.entry->count;
   relation->exits = level.exit->count;
@@ -73,7 +73,7 @@ std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peak
     relation->begins.push_back(static_cast<std::uint32_t>(relation->arcs.size()));
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
       const Transition& transition = level.transitions[t];
-      if (isAllowed && !(*isAllowed)[t]) continue;
+      if (!isLeft(mask, t)) continue;
       if (transition.transientBytes >= peakLimit) continue;
       relation->arcs.push_back({transition.femtoseconds, transition.bytes, transition.to, t});
     }
@@ -209,20 +209,27 @@ std::optional<Chain> Chain::of(const Elimination& elimination, std::int64_t peak
   return chain;
 }
 
+Chain Chain::unfolded(const Elimination& elimination, std::int64_t peakLimit, const Restriction& restriction) {
+  Chain chain;
+  chain.m_peakLimit = peakLimit;
+  for (std::size_t place = 0; place < elimination.places(); ++place) {
+    chain.m_links.push_back({relationOf(elimination.level(place), peakLimit, restriction.at(place)), nullptr, place});
+  }
+  return chain;
+}
+
 Chain Chain::restricted(const Elimination& elimination, const Restriction& restriction) const {
   Chain chain;
   chain.m_peakLimit = m_peakLimit;
   for (const Link& link : m_links) {
     const std::size_t places = link.block ? link.block->places : 1;
-    if (restriction.place < link.place || restriction.place >= link.place + places) {
+    if (!restriction.isWithin(link.place, link.place + places)) {
       chain.m_links.push_back(link);
       continue;
     }
     for (std::size_t place = link.place; place < link.place + places; ++place) {
-      const bool isHere = place == restriction.place;
       chain.m_links.push_back(
-          {relationOf(elimination.level(place), m_peakLimit, isHere ? &restriction.isAllowed : nullptr), nullptr,
-           place});
+          {relationOf(elimination.level(place), m_peakLimit, restriction.at(place)), nullptr, place});
     }
   }
   return chain;

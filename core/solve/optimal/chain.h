@@ -63,7 +63,9 @@ class Chain {
   static constexpr std::int64_t kAnyPeak = std::numeric_limits<std::int64_t>::max();
   /// Without the transitions whose transientBytes are `peakLimit` or more. nullopt when cancelled.
   static std::optional<Chain> of(const Elimination& elimination, std::int64_t peakLimit, const Progress& progress);
-  /// The same with fewer transitions at one place, whose block is taken apart.
+  /// Place by place, with fewer transitions.
+  static Chain unfolded(const Elimination& elimination, std::int64_t peakLimit, const Restriction& restriction);
+  /// The same with fewer transitions at some places, whose blocks are taken apart.
   Chain restricted(const Elimination& elimination, const Restriction& restriction) const;
   /// The same links and arcs with time and bytes exchanged, for searches that minimise bytes.
   Chain turned() const;

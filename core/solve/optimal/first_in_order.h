@@ -2,10 +2,8 @@
 /// Of the paths within a limit of time and one of bytes, the first in candidate order, the first place deciding first;
 /// then the second, and so on. What makes a tie under a budget fall as it does without one.
 ///
-/// For each state the ways on to the end that no other beats in both time and bytes are found backwards, less those
-/// that no way to the state leaves room for; forwards, each place then takes the first candidate behind which there is
-/// one that fits.
-#include "solve/optimal/bounds.h"
+/// Each place takes the first candidate behind which there is a way on that fits.
+#include "solve/optimal/ways_on.h"
 
 namespace cleave::solve::optimal {
 
@@ -18,23 +16,16 @@ class FirstInOrder {
   const Path* next();
 
  private:
-  using Ways = std::vector<PathCost>;  ///< by rising time and falling bytes
   struct Step {
     std::uint32_t state = 0, transition = 0;
     PathCost before;
   };
-  bool findWays(const Progress& progress);
-  Ways waysOn(std::size_t place, std::uint32_t state, const PathCost& reached, Wide weighted) const;
-  bool fits(std::size_t place, std::uint32_t state, const PathCost& spent) const;
   /// Goes on from the last step, which takes its transition or a later one.
   bool complete();
 
   const Elimination& m_elimination;
   const Restriction m_restriction;
-  const PathCost m_limits;  ///< of places alone
-  Weights m_weights;
-  std::vector<Ways> m_ways;  ///< at Elimination::offsets
-  bool m_hasWays = false;
+  const WaysOn m_ways;
   std::vector<Step> m_steps;  ///< of the path found last
   Path m_path;
 };

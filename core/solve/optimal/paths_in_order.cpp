@@ -76,6 +76,7 @@ bool PathsInOrder::follow(const Waiting& start) {
   }
   for (; place < m_elimination.places(); ++place) {
     const Level& level = m_elimination.level(place);
+    const auto* mask = m_restriction.at(place);
     std::optional<Waiting> best;
     const auto setAside = [&](const Waiting& waiting) {
       m_heap.push_back(waiting);
@@ -83,7 +84,7 @@ bool PathsInOrder::follow(const Waiting& start) {
     };
     m_work += level.begins[state + 1] - level.begins[state];
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
-      if (!m_restriction.allows(place, t)) continue;
+      if (!isLeft(mask, t)) continue;
       const Transition& transition = level.transitions[t];
       const Wide newFs = fs + transition.femtoseconds, newBytes = bytes + transition.bytes;
       const auto bound = boundOf(place + 1, transition.to, newFs, newBytes);

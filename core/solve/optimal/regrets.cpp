@@ -157,16 +157,16 @@ std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& 
 Found Eliminated::fastestOtherwise(std::size_t place, const Progress& progress) const {
   const Level& level = m_elimination.level(place);
   const std::uint32_t chosen = takenAt(m_found.path, place).identity;
-  Restriction otherwise{place, std::vector<bool>(level.transitions.size(), false)};
+  Restriction::Mask isOther(level.transitions.size(), false);
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
-      otherwise.isAllowed[t] = level.rows[state]->open[level.transitions[t].ordinal].identity != chosen;
+      isOther[t] = level.rows[state]->open[level.transitions[t].ordinal].identity != chosen;
     }
   }
   Limits within = limits();
   within.isFirst = false;  // only its time counts
   if (m_elimination.places() > Limits::kFewPlaces) within.plans = Limits::kFewPlans;
-  return fastestWithin(otherwise, within, progress);
+  return fastestWithin({place, std::move(isOther)}, within, progress);
 }
 
 /// Answers for one place after the other. Bounds and proofs speak of time, additive bytes and what single steps need,

@@ -73,10 +73,12 @@ void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits,
 
 std::optional<Chain> Eliminated::chainOf(const Restriction& restriction, std::int64_t peakLimit,
                                          const Progress& progress) const {
+  // Where it restricts one place, the blocks that all searches share stay.
+  if (restriction.places() > 1) return Chain::unfolded(m_elimination, peakLimit, restriction);
   const Chain* whole = chain(progress);
   if (!whole) return std::nullopt;
   auto limited = peakLimit == Chain::kAnyPeak ? *whole : Chain::of(m_elimination, peakLimit, progress);
-  if (limited && restriction.place != Restriction::kNowhere) limited = limited->restricted(m_elimination, restriction);
+  if (limited && restriction.places() > 0) limited = limited->restricted(m_elimination, restriction);
   return limited;
 }
 
