@@ -76,7 +76,11 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   questions.push_back(command->add_flag("--pareto", state->pareto,
                                         "List instead the plans that no other beats in both time and memory"));
   questions.push_back(
-      command->add_option("--best", state->best, "List instead the K cheapest plans")->check(CLI::Range(1, 1000)));
+      command
+          ->add_option("--best", state->best,
+                       "List instead the plan and the next best ones, K in all, that differ in a layer's strategy or "
+                       "in what is redistributed")
+          ->check(CLI::Range(1, 1000)));
   for (CLI::Option* question : questions) {
     for (CLI::Option* other : questions) {
       if (question != other) question->excludes(other);

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/quantities.h"
+#include "plan/block_names.h"
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
 
@@ -16,28 +17,6 @@ namespace {
 
 /// Replicated work that takes less of a rank's time is left to the JSON.
 constexpr double kLeastShareNamed = 0.05;
-
-/// "model.layers.7.mlp.up_proj" → "model.layers.#.mlp.up_proj" and 7; -1 when no part is a number.
-std::pair<std::string, int> foldIndex(const std::string& name) {
-  static const std::regex kIndex(R"((^|\.)(\d{1,6})(\.|$))");
-  std::smatch match;
-  if (!std::regex_search(name, match, kIndex)) return {name, -1};
-  const int index = std::stoi(match[2].str());
-  return {match.prefix().str() + match[1].str() + "#" + match[3].str() + match.suffix().str(), index};
-}
-
-/// {0,1,2,5} → "0-2,5"
-std::string indexText(const std::vector<int>& indices) {
-  std::string text;
-  for (std::size_t i = 0; i < indices.size();) {
-    std::size_t end = i;
-    while (end + 1 < indices.size() && indices[end + 1] == indices[end] + 1) ++end;
-    text += (text.empty() ? "" : ",") + std::to_string(indices[i]);
-    if (end > i) text += "-" + std::to_string(indices[end]);
-    i = end + 1;
-  }
-  return text;
-}
 
 /// The same reason in two equal layers names other values: "add_3" and "add_9" count as one.
 std::string withoutNumbers(const std::string& text) {
@@ -54,7 +33,7 @@ std::vector<FoldedLayer> foldLayers(const plan::Plan& plan) {
   std::vector<FoldedLayer> folded;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   for (const plan::LayerPlan& layer : plan.layers) {
-    const auto [pattern, index] = foldIndex(layer.name);
+    const auto [pattern, index] = plan::foldIndex(layer.name);
     const std::string line = fmt::format("{:<11} {}", layer.axis, layer.reason);
     const auto [entry, isNew] = known.emplace(std::pair(pattern, withoutNumbers(line)), folded.size());
     if (isNew) folded.push_back({pattern, line, {}});
@@ -133,9 +112,7 @@ std::string planSummary(const plan::Plan& plan) {
   std::size_t width = 0;
   std::vector<std::string> names;
   for (const FoldedLayer& layer : folded) {
-    std::string name = layer.pattern;
-    if (const auto mark = name.find('#'); mark != std::string::npos)
-      name.replace(mark, 1, "{" + indexText(layer.indices) + "}");
+    std::string name = plan::foldedName(layer.pattern, layer.indices);
     width = std::max(width, name.size());
     names.push_back(std::move(name));
   }

@@ -6,6 +6,7 @@
 #include "plan/diff.h"
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
+#include "solve/problem/redistribution.h"
 
 #include <nlohmann/json.hpp>
 
@@ -179,74 +180,92 @@ Result<Planned> planOptimally(const PlanFlags& flags, const Progress& progress) 
               solve::toText(planned.solved->result.engine));
 }
 
-/// One line of --best: how a plan differs from the best one, and how many more look the same.
-struct Listed {
-  plan::PlanDiff diff;
-  std::size_t alike = 0;  ///< more plans with the same figures, layers and collectives
-  std::string differing;  ///< a value that is placed otherwise in the first of these
-};
+/// The plans of --best, each by how it differs from the plan, which is the first.
+class BestPlans {
+ public:
+  explicit BestPlans(const Planned& planned) : m_planned(planned) {}
 
-bool looksLike(const plan::PlanDiff& a, const plan::PlanDiff& b) {
-  return a.femtoseconds.after == b.femtoseconds.after && a.rankBytes.after == b.rankBytes.after &&
-         a.collectives == b.collectives && plan::layerLines(a) == plan::layerLines(b);
-}
-
-std::string alikeText(const Listed& listed) {
-  const bool isOne = listed.alike == 1;
-  return fmt::format("at least {} like this: {} only in how values between the layers are placed{}",
-                     counted(static_cast<std::int64_t>(listed.alike), "more plan"),
-                     isOne ? "it differs" : "they differ",
-                     listed.differing.empty() ? "" : fmt::format(", such as `{}`", listed.differing));
-}
-
-/// A value that is placed otherwise in two plans, each compared with the same third.
-std::string differingValue(const plan::PlanDiff& a, const plan::PlanDiff& b) {
-  const auto missingIn = [](const plan::PlanDiff& from, const plan::PlanDiff& in) -> std::string {
-    for (const plan::ValueChange& change : from.values) {
-      const auto same = [&](const plan::ValueChange& other) {
-        return other.value == change.value && other.after == change.after;
-      };
-      if (std::none_of(in.values.begin(), in.values.end(), same)) return change.name;
+  Result<void> add(const solve::Optimum::Listed& listed) {
+    CLEAVE_TRY(const auto diff, plan::diff(*m_planned.plan, m_planned.solved->problem, listed.solution));
+    m_text += fmt::format("{:>3}. {} per step, {} per rank\n", m_json.size() + 1,
+                          solve::timeText(listed.cost.femtoseconds()), bytesText(listed.cost.bytes()));
+    for (const std::string& line : plan::layerLines(diff.layers)) addLine(line);
+    Json changes = Json::array(), collectives = Json::object();
+    for (const plan::LayerChange& layer : diff.layers) {
+      changes.push_back(
+          {{"layer", layer.name}, {"strategy", rules::inFiles(layer.after)}, {"best", rules::inFiles(layer.before)}});
     }
+    Json redistributions = addRedistributions(listed.solution);
+    for (const auto& [kind, traffic] : diff.collectives) {
+      const auto& [best, own] = traffic;
+      collectives[std::string(rules::toText(kind))] = {{"count", own.count}, {"bytes", own.bytes}};
+      if (best == own) continue;
+      addLine(fmt::format("{}: {} of {} instead of {} of {}", rules::toText(kind), own.count, bytesText(own.bytes),
+                          best.count, bytesText(best.bytes)));
+    }
+    if (listed.alike > 0) addLine(alikeText(listed));
+    m_json.push_back({{"step_fs", jsonOf<Json>(listed.cost.femtoseconds())},
+                      {"rank_bytes", listed.cost.bytes()},
+                      {"changes", std::move(changes)},
+                      {"redistributions", std::move(redistributions)},
+                      {"collectives", std::move(collectives)},
+                      {"alike", listed.alike}});
     return {};
-  };
-  const std::string inFirst = missingIn(a, b);
-  return inFirst.empty() ? missingIn(b, a) : inFirst;
-}
-
-/// The plan of a solution of the same problem.
-Result<std::shared_ptr<const plan::Plan>> planOf(const Planned& planned, solve::Solution solution) {
-  auto solved = std::make_shared<pipeline::Solved>(*planned.solved);
-  solved->result.solution = std::move(solution);
-  solved->result.optimum = nullptr;
-  return pipeline::planModel(planned.model, solved);
-}
-
-/// The `count` cheapest plans that can be told apart by their figures, layers or collectives; fewer when the next ones
-/// all look alike.
-Result<std::vector<Listed>> listBest(const Planned& planned, std::size_t count, const Progress& progress) {
-  constexpr std::size_t kMostAlike = 8;
-  std::vector<Listed> listed;
-  std::shared_ptr<const plan::Plan> best;
-  for (std::size_t asked = count, seen = 0; asked <= kMostAlike * count; asked *= 2) {
-    CLEAVE_TRY(const auto solutions, planned.solved->result.optimum->best(asked, progress));
-    for (; seen < solutions.size(); ++seen) {
-      CLEAVE_TRY(const auto plan, planOf(planned, solutions[seen]));
-      if (!best) best = plan;
-      CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*best, *plan));
-      const auto known =
-          std::find_if(listed.begin(), listed.end(), [&](const Listed& other) { return looksLike(other.diff, diff); });
-      if (known == listed.end()) {
-        if (listed.size() == count) return listed;
-        listed.push_back({std::move(diff)});
-        continue;
-      }
-      if (known->alike++ == 0) known->differing = differingValue(known->diff, diff);
-    }
-    if (listed.size() == count || solutions.size() < asked) break;
   }
-  return listed;
-}
+
+  Result<int> answered(const solve::Optimum::Listing& listing, std::size_t asked, const std::string& json) && {
+    const plan::Plan& plan = *m_planned.plan;
+    const bool isSlower = plan.fastest && plan.fastest->femtoseconds < plan.cost.femtoseconds();
+    if (isSlower) m_text += fmt::format("The first is the plan: {}.\n", plan::choiceInWords(plan));
+    if (!listing.isProved) {
+      m_text += "The search ended at its limit: there may be plans that are not listed and as fast as these.\n";
+    } else if (listing.plans < asked) {
+      const auto& cost = m_planned.solved->problem->cost;
+      m_text += fmt::format(
+          "There are no more: any other plan within the budget of {} differs from {} only in how "
+          "values are placed, not in a layer's strategy.\n",
+          bytesText(cost.budgetBytes()), listing.plans == 1 ? "this one" : "one of these");
+    }
+    return answer(
+        m_text, json,
+        jsonText(Json{{"schema", "cleave.best/1"}, {"proved", listing.isProved}, {"plans", std::move(m_json)}}, 1) +
+            "\n");
+  }
+
+ private:
+  void addLine(const std::string& line) { m_text += fmt::format("       {}\n", line); }
+
+  /// What is redistributed otherwise than in the plan.
+  Json addRedistributions(const solve::Solution& own) {
+    Json list = Json::array();
+    const solve::Solution& best = *m_planned.plan->solution;
+    const graph::Graph& graph = *m_planned.plan->graph;
+    for (const graph::ValueId value : idRange<graph::ValueId>(graph.values.size())) {
+      if (!best.computedAs.contains(value) && !own.computedAs.contains(value)) continue;
+      const std::string before = solve::placementText(best.computed(value), best.of(value)),
+                        after = solve::placementText(own.computed(value), own.of(value));
+      if (before == after) continue;
+      const std::string& name = graph.value(value).name;
+      addLine(fmt::format("`{}`: {} instead of {}", name, after, before));
+      list.push_back({{"value", name}, {"placement", after}, {"best", before}});
+    }
+    return list;
+  }
+
+  std::string alikeText(const solve::Optimum::Listed& listed) const {
+    const bool isOne = listed.alike == 1;
+    return fmt::format("at least {} like this: {} only in how values are placed{}",
+                       counted(static_cast<std::int64_t>(listed.alike), "more plan"),
+                       isOne ? "it differs" : "they differ",
+                       listed.differing.isValid()
+                           ? fmt::format(", such as `{}`", m_planned.plan->graph->value(listed.differing).name)
+                           : "");
+  }
+
+  const Planned& m_planned;
+  std::string m_text;
+  Json m_json = Json::array();
+};
 
 }  // namespace
 
@@ -372,34 +391,10 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
 
 Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
-  CLEAVE_TRY(const auto listed, listBest(planned, count, progress));
-  std::string text;
-  Json list = Json::array();
-  for (std::size_t i = 0; i < listed.size(); ++i) {
-    const plan::PlanDiff& diff = listed[i].diff;
-    text += fmt::format("{:>3}. {} per step, {} per rank\n", i + 1, solve::timeText(diff.femtoseconds.after),
-                        bytesText(diff.rankBytes.after));
-    for (const std::string& line : plan::layerLines(diff)) text += fmt::format("       {}\n", line);
-    Json changes = Json::array(), collectives = Json::object();
-    for (const plan::LayerChange& layer : diff.layers) {
-      changes.push_back(
-          {{"layer", layer.name}, {"strategy", rules::inFiles(layer.after)}, {"best", rules::inFiles(layer.before)}});
-    }
-    for (const auto& [kind, traffic] : diff.collectives) {
-      const auto& [best, own] = traffic;
-      collectives[std::string(rules::toText(kind))] = {{"count", own.count}, {"bytes", own.bytes}};
-      if (best == own) continue;
-      text += fmt::format("       {}: {} of {} instead of {} of {}\n", rules::toText(kind), own.count,
-                          bytesText(own.bytes), best.count, bytesText(best.bytes));
-    }
-    if (listed[i].alike > 0) text += fmt::format("       {}\n", alikeText(listed[i]));
-    list.push_back({{"step_fs", jsonOf<Json>(diff.femtoseconds.after)},
-                    {"rank_bytes", diff.rankBytes.after},
-                    {"changes", std::move(changes)},
-                    {"collectives", std::move(collectives)},
-                    {"alike", listed[i].alike}});
-  }
-  return answer(text, json, jsonText(Json{{"schema", "cleave.best/1"}, {"plans", std::move(list)}}, 1) + "\n");
+  BestPlans plans(planned);
+  CLEAVE_TRY(const auto listing, planned.solved->result.optimum->best(
+                                     count, [&](const auto& listed) { return plans.add(listed); }, progress));
+  return std::move(plans).answered(listing, count, json);
 }
 
 }  // namespace cleave::cli

@@ -15,7 +15,7 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress);
 /// `--pareto`: the front of time against memory.
 Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress);
-/// `--best K`: the K cheapest plans.
+/// `--best K`: the plan and the K - 1 fastest others that differ in some layer's strategy (Optimum::best).
 Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress);
 
 /// "1-8,16" as numbers, ascending, each once; BadUsage says what is wrong.

@@ -49,7 +49,7 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
                                 counted(static_cast<std::int64_t>(seen.collectives), "collective"),
                                 m_plan.collectives.size()));
   }
-  const auto planned = plan::trafficByKind(m_plan);
+  const auto planned = plan::trafficByKind(m_plan.collectives);
   for (const auto& [kind, executed] : {std::pair{rules::CollectiveKind::AllReduce, result.allReduce},
                                        {rules::CollectiveKind::AllGather, result.allGather},
                                        {rules::CollectiveKind::ReduceScatter, result.reduceScatter}}) {

@@ -2,6 +2,8 @@
 
 #include "base/json_writer.h"
 #include "base/quantities.h"
+#include "plan/block_names.h"
+#include "plan/steps.h"
 #include "solve/problem/strategy_text.h"
 
 #include <algorithm>
@@ -66,9 +68,9 @@ Result<void> sameGraphs(const Plan& before, const Plan& after) {
 }
 
 /// What a layer comes to: copies of a weight on every rank are `whole`.
-rules::Strategy effectiveStrategy(const Plan& plan, const LayerPlan& layer) {
-  const auto& option = plan.solution->strategies[layer.node.index()];
-  return option ? solve::effectiveStrategy(*option, plan.ranks) : layer.strategy;
+rules::Strategy effectiveStrategy(const solve::Solution& solution, int ranks, const LayerPlan& layer) {
+  const auto& option = solution.strategies[layer.node.index()];
+  return option ? solve::effectiveStrategy(*option, ranks) : layer.strategy;
 }
 
 /// As many replicas as ranks are replicated.
@@ -81,7 +83,8 @@ void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
   for (std::size_t i = 0; i < std::min(before.layers.size(), after.layers.size()); ++i) {
     const LayerPlan& a = before.layers[i];
     const LayerPlan& b = after.layers[i];
-    const rules::Strategy was = effectiveStrategy(before, a), is = effectiveStrategy(after, b);
+    const rules::Strategy was = effectiveStrategy(*before.solution, before.ranks, a),
+                          is = effectiveStrategy(*after.solution, after.ranks, b);
     if (was != is) diff.layers.push_back({a.name, a.node, was, is, a.reason, b.reason});
   }
 }
@@ -105,38 +108,22 @@ std::string timeChange(Femtoseconds change) {
   return change == 0 ? "the same" : (change > 0 ? "+" : "") + solve::timeText(change);
 }
 
-/// "model.layers.*.mlp.up_proj": numbers between dots stand for any block.
-std::string blockPattern(const std::string& name) {
-  std::string pattern;
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    const std::string_view part = std::string_view(name).substr(begin, end - begin);
-    const bool isNumber = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
-    pattern += isNumber ? "*" : part;
-    if (end < name.size()) pattern += '.';
-    begin = end + 1;
-  }
-  return pattern;
-}
-
+/// Equal changes of repeated blocks.
 struct LayerGroup {
   std::string pattern;
   const LayerChange* first = nullptr;
-  std::size_t count = 0;
+  std::vector<int> indices;
 };
 
 std::vector<LayerGroup> grouped(const std::vector<LayerChange>& layers) {
   std::vector<LayerGroup> groups;
   for (const LayerChange& layer : layers) {
-    const std::string pattern = blockPattern(layer.name);
-    const auto known = std::find_if(groups.begin(), groups.end(), [&](const LayerGroup& group) {
-      return group.pattern == pattern && group.first->before == layer.before && group.first->after == layer.after;
+    const auto [pattern, index] = foldIndex(layer.name);
+    auto known = std::find_if(groups.begin(), groups.end(), [&, &name = pattern](const LayerGroup& group) {
+      return group.pattern == name && group.first->before == layer.before && group.first->after == layer.after;
     });
-    if (known != groups.end()) {
-      ++known->count;
-    } else {
-      groups.push_back({pattern, &layer, 1});
-    }
+    if (known == groups.end()) known = groups.insert(groups.end(), {pattern, &layer, {}});
+    known->indices.push_back(index);
   }
   return groups;
 }
@@ -186,18 +173,36 @@ Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   const auto partsBefore = solve::memoryParts(before.cost), partsAfter = solve::memoryParts(after.cost);
   for (std::size_t i = 0; i < diff.memoryParts.size(); ++i)
     diff.memoryParts[i] = {partsBefore[i].bytes, partsAfter[i].bytes};
-  for (const auto& [kind, traffic] : trafficByKind(before)) diff.collectives[kind].first = traffic;
-  for (const auto& [kind, traffic] : trafficByKind(after)) diff.collectives[kind].second = traffic;
+  for (const auto& [kind, traffic] : trafficByKind(before.collectives)) diff.collectives[kind].first = traffic;
+  for (const auto& [kind, traffic] : trafficByKind(after.collectives)) diff.collectives[kind].second = traffic;
   return diff;
 }
 
-std::vector<std::string> layerLines(const PlanDiff& diff) {
+Result<SolutionDiff> diff(const Plan& before, const std::shared_ptr<const solve::Problem>& problem,
+                          const solve::Solution& after) {
+  SolutionDiff diff;
+  for (const LayerPlan& layer : before.layers) {
+    const rules::Strategy was = effectiveStrategy(*before.solution, before.ranks, layer),
+                          is = effectiveStrategy(after, before.ranks, layer);
+    if (was != is) diff.layers.push_back({layer.name, layer.node, was, is, {}, {}});
+  }
+  PlanRequest request;
+  request.problem = problem;
+  request.solution = std::make_shared<const solve::Solution>(after);
+  CLEAVE_TRY(const Replaced replaced, replace(request));
+  for (const auto& [kind, traffic] : trafficByKind(before.collectives)) diff.collectives[kind].first = traffic;
+  for (const auto& [kind, traffic] : trafficByKind(replaced.collectives)) diff.collectives[kind].second = traffic;
+  return diff;
+}
+
+std::vector<std::string> layerLines(const std::vector<LayerChange>& layers) {
   std::vector<std::string> lines;
-  for (const LayerGroup& group : grouped(diff.layers)) {
-    const bool isOne = group.count == 1;
-    lines.push_back(fmt::format("{}: {} becomes {}{}", isOne ? group.first->name : group.pattern,
+  for (const LayerGroup& group : grouped(layers)) {
+    const std::size_t count = group.indices.size();
+    lines.push_back(fmt::format("{}: {} becomes {}{}",
+                                count == 1 ? group.first->name : foldedName(group.pattern, group.indices),
                                 rules::toText(group.first->before), rules::toText(group.first->after),
-                                isOne ? "" : fmt::format(" ({} layers)", group.count)));
+                                count == 1 ? "" : fmt::format(" ({} layers)", count)));
   }
   return lines;
 }
@@ -224,7 +229,7 @@ std::string toText(const PlanDiff& diff) {
     const auto tensors = [](const auto& side) { return fmt::format("{} x ({})", side.count, bytesText(side.bytes)); };
     text += figureLine(rules::toText(kind), tensors(before), tensors(after), bytesChange(after.bytes - before.bytes));
   }
-  for (const std::string& line : layerLines(diff)) text += line + "\n";
+  for (const std::string& line : layerLines(diff.layers)) text += line + "\n";
   if (diff.values.empty())
     return text + (diff.layers.empty() ? "No layer is split and no value is placed otherwise.\n"
                                        : "No value is placed otherwise.\n");

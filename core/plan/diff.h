@@ -42,9 +42,17 @@ struct PlanDiff {
 /// BadUsage when the plans are of different graphs (other model, shapes or flags), naming the first difference.
 Result<PlanDiff> diff(const Plan& before, const Plan& after);
 
-/// What layers become, equal ones of repeated blocks together: "model.layers.*.mlp.up_proj: column becomes replicated
-/// (12 layers)".
-std::vector<std::string> layerLines(const PlanDiff& diff);
+/// What another solution of a plan's problem changes, where no plan of it is needed: a tenth of the work.
+struct SolutionDiff {
+  std::vector<LayerChange> layers;  ///< as PlanDiff::layers, without reasons
+  std::map<rules::CollectiveKind, std::pair<Traffic, Traffic>> collectives;
+};
+Result<SolutionDiff> diff(const Plan& before, const std::shared_ptr<const solve::Problem>& problem,
+                          const solve::Solution& after);
+
+/// What layers become, equal ones of repeated blocks together: "model.layers.{0-11}.mlp.up_proj: column becomes
+/// replicated (12 layers)".
+std::vector<std::string> layerLines(const std::vector<LayerChange>& layers);
 /// For a terminal: figures, then layers that changed, equal ones of repeated blocks together.
 std::string toText(const PlanDiff& diff);
 /// Schema "cleave.diff/1".

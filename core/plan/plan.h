@@ -164,7 +164,7 @@ struct Traffic {
   std::int64_t bytes = 0;
   bool operator==(const Traffic&) const = default;
 };
-std::map<rules::CollectiveKind, Traffic> trafficByKind(const Plan& plan);
+std::map<rules::CollectiveKind, Traffic> trafficByKind(const std::vector<CollectivePlan>& collectives);
 
 /// Schema "cleave.plan/1" (the contract of `cleave-cli plan --json`), deterministic but for `timings_ms`.
 /// Holds the rank program too, so that `cleave-rank` needs nothing else but the weights.

@@ -2,9 +2,9 @@
 
 namespace cleave::plan {
 
-std::map<rules::CollectiveKind, Traffic> trafficByKind(const Plan& plan) {
+std::map<rules::CollectiveKind, Traffic> trafficByKind(const std::vector<CollectivePlan>& collectives) {
   std::map<rules::CollectiveKind, Traffic> traffic;
-  for (const CollectivePlan& collective : plan.collectives) {
+  for (const CollectivePlan& collective : collectives) {
     Traffic& sum = traffic[collective.kind];
     ++sum.count;
     sum.bytes += collective.bytes;

@@ -300,7 +300,7 @@ class TestCliExplain : public QObject {
     QCOMPARE(json(base + QStringList{"--best", "3", "--memory-budget", "9000GiB"})["plans"].toArray().size(), 3);
   }
 
-  void theFrontFallsAndTheBestPlansRise() {
+  void theFrontFalls() {
     const QJsonArray points = json({"plan", model("llama"), "--pareto"})["points"].toArray();
     QVERIFY(!points.isEmpty());
     for (qsizetype i = 1; i < points.size(); ++i) {
@@ -312,18 +312,6 @@ class TestCliExplain : public QObject {
                                       QString::number(point["memory_budget"].toInteger())});
       QCOMPARE(stepFs(again), point["step_fs"].toInteger());
       QCOMPARE(again["cost"].toObject()["rank_bytes"].toInteger(), point["rank_bytes"].toInteger());
-    }
-    const QJsonArray plans = json({"plan", model("llama"), "--best", "4"})["plans"].toArray();
-    QCOMPARE(plans.size(), 4);
-    for (qsizetype i = 1; i < plans.size(); ++i)
-      QVERIFY(plans[i]["step_fs"].toInteger() >= plans[i - 1]["step_fs"].toInteger());
-    // No two look the same: they differ in time, memory, layers or collectives.
-    for (qsizetype i = 0; i < plans.size(); ++i) {
-      for (qsizetype j = 0; j < i; ++j) {
-        QJsonObject a = plans[i].toObject(), b = plans[j].toObject();
-        a.remove("alike"), b.remove("alike");
-        QVERIFY2(a != b, qPrintable(QString("plans %1 and %2 are told alike").arg(j + 1).arg(i + 1)));
-      }
     }
   }
 

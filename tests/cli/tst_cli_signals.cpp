@@ -69,6 +69,19 @@ class TestCliSignals : public QObject {
     QVERIFY(!QFile::exists(folder.filePath("out.safetensors")));
   }
 
+  void listingPlansEndsWithASignal() {
+    Started cli({"plan", QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/tiny-llama"), "--best", "1000"});
+    QByteArray said;
+    const auto isListing = [&] { return (said += cli.process.readAllStandardError()).contains("list plans"); };
+    QTRY_VERIFY_WITH_TIMEOUT(isListing(), kPatience);
+    cli.signal(SIGINT);
+    QVERIFY(cli.process.waitForFinished(10'000));
+    said += cli.process.readAllStandardError();
+    QVERIFY2(cli.process.exitCode() == 130, said.constData());
+    QVERIFY2(said.contains("cleave-cli: Stopped while listing plans."), said.constData());
+    QCOMPARE(cli.process.readAllStandardOutput(), QByteArray());
+  }
+
   void whatAKilledOneLeftGoesWithTheNext() {
     QTemporaryDir folder;
     {

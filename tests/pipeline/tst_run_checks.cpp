@@ -41,7 +41,7 @@ Report honest(const plan::Plan& plan, int rank) {
     const auto index = static_cast<std::int32_t>(report.collectives.size());
     report.collectives.push_back({index, std::string(rules::toText(planned.kind)), planned.bytes, 1});
   }
-  auto traffic = plan::trafficByKind(plan);
+  auto traffic = plan::trafficByKind(plan.collectives);
   report.result.allReduce = traffic[rules::CollectiveKind::AllReduce].count;
   report.result.allGather = traffic[rules::CollectiveKind::AllGather].count;
   report.result.reduceScatter = traffic[rules::CollectiveKind::ReduceScatter].count;
@@ -88,7 +88,7 @@ class RunChecksTest : public QObject {
     options.engine = solve::Engine::Reference;
     options.sequenceParallel = rules::SequenceParallel::On;
     m_plan = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
-    QVERIFY(plan::trafficByKind(*m_plan).size() >= 2);
+    QVERIFY(plan::trafficByKind(m_plan->collectives).size() >= 2);
     QVERIFY(writeFile(path("rank.sh"), "#!/bin/sh\ncat \"$(dirname \"$0\")/lines.$RANK\" >&3\n"));
     std::filesystem::permissions(path("rank.sh"), std::filesystem::perms::owner_all);
   }

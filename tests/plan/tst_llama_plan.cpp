@@ -67,7 +67,7 @@ class TestLlamaPlan : public QObject {
       QVERIFY(!layer.gatherOutput);
     }
     QCOMPARE(plan.layers.size(), std::size_t(1 + 7 * 2 + 2));
-    auto traffic = trafficByKind(plan);
+    auto traffic = trafficByKind(plan.collectives);
     // A layer: 2 gathers (before q,k,v; before gate,up), 2 reductions. Head and embedding one each; loss 3; logits 1.
     QCOMPARE(traffic[CollectiveKind::AllReduce].count, onSequence ? 3 : 3 + 1 + 2 * 2);
     QCOMPARE(traffic[CollectiveKind::ReduceScatter].count, onSequence ? 1 + 2 * 2 : 0);

@@ -12,6 +12,17 @@ inline solve::SolveResult solved(const solve::Problem& problem, solve::SolveCach
   return need(solve::solve(problem, solve::Engine::Optimal, *sink, {}, cache));
 }
 
+inline std::vector<solve::Solution> listed(const solve::Optimum& optimum, std::size_t k,
+                                           solve::Optimum::Listing* listing = nullptr) {
+  std::vector<solve::Solution> solutions;
+  const auto end = need(optimum.best(k, [&](solve::Optimum::Listed plan) -> Result<void> {
+    solutions.push_back(std::move(plan.solution));
+    return {};
+  }));
+  if (listing) *listing = end;
+  return solutions;
+}
+
 inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks,
                                              rules::SequenceParallel sequence = rules::SequenceParallel::Auto) {
   auto problem = std::make_shared<solve::Problem>();

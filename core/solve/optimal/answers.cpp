@@ -1,14 +1,12 @@
 #include "base/quantities.h"
 #include "solve/optimal/budget.h"
 #include "solve/optimal/eliminated.h"
-#include "solve/optimal/paths_in_order.h"
 
 #include <algorithm>
 
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::uint64_t kMostPlansChecked = 10'000;
 constexpr std::size_t kMostPoints = 60;   ///< of the front of additive bytes, where it is walked point by point
 constexpr std::size_t kMostWalked = 120;  ///< of the front itself then
 constexpr std::size_t kMostBehind = 8;    ///< of the front itself, where it is not walked, behind its last budget
@@ -193,19 +191,6 @@ Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& pr
   }
   return fail(ErrorCode::BadUsage, "No plan needs as little as {} on each rank; the least that was found is {}.",
               counted(point.bytes, "byte"), found.cost.bytes());
-}
-
-Result<std::vector<Solution>> Eliminated::best(std::size_t k, const Progress& progress) const {
-  std::vector<Solution> plans;
-  PathsInOrder paths(m_elimination, budget(), kUnreachable, {}, progress);
-  for (std::uint64_t checked = 0; plans.size() < k && checked < k + kMostPlansChecked; ++checked) {
-    const auto state = paths.next();
-    if (state == PathsInOrder::State::Stopped) return progress.cancelledError("listing plans");
-    if (state != PathsInOrder::State::Found) break;
-    Solution plan = solutionOf(paths.path());
-    if (m_context->model.evaluate(plan).bytes() <= budget()) plans.push_back(std::move(plan));
-  }
-  return plans;
 }
 
 }  // namespace cleave::solve::optimal

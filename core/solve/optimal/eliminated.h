@@ -1,6 +1,7 @@
 #pragma once
 /// The answers of an elimination: the plan itself, and everything that optimum.h promises. eliminated.cpp knows paths
-/// and their prices, searches.cpp finds the best within limits, answers.cpp and regrets.cpp answer questions.
+/// and their prices, searches.cpp finds the best within limits, answers.cpp, regrets.cpp and listing.cpp answer
+/// questions.
 #include "solve/optimal/chain.h"
 #include "solve/optimal/optimum.h"
 
@@ -75,7 +76,7 @@ class Eliminated final : public Optimum {
   bool knowsAllPlans() const override { return !m_elimination.droppedFs; }
   Result<Front> front(const Progress& progress) const override;
   Result<Solution> planAt(const ParetoPoint& point, const Progress& progress) const override;
-  Result<std::vector<Solution>> best(std::size_t k, const Progress& progress) const override;
+  Result<Listing> best(std::size_t k, const OnListed& onListed, const Progress& progress) const override;
 
  private:
   /// The fastest plan within the limits.
@@ -105,6 +106,7 @@ class Eliminated final : public Optimum {
   /// The fastest plan within the budget that takes another candidate than the plan at `place`.
   Found fastestOtherwise(std::size_t place, const Progress& progress) const;
   struct Otherwise;
+  class Lister;
   SmallestRegret smallestAt(std::size_t place, Otherwise& otherwise, const Progress& progress) const;
   bool fits(const Path& path) const { return limits().hold(priceOf(path)); }
   std::int64_t budget() const { return m_context->problem.cost.budgetBytes(); }

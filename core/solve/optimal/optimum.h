@@ -131,8 +131,23 @@ class Optimum {
   /// The plan at a point of the front.
   virtual Result<Solution> planAt(const ParetoPoint& point, const Progress& progress = {}) const = 0;
 
-  /// The k cheapest distinct plans within the budget, cheapest first; fewer when there are no more.
-  virtual Result<std::vector<Solution>> best(std::size_t k, const Progress& progress = {}) const = 0;
+  /// The plan, then the k - 1 next best ones within the budget that differ from it and from each other in the strategy
+  /// that some layer comes to (effectiveStrategy), or in what is redistributed: of those that differ in neither only
+  /// the fastest. Behind the plan by rising time; with slack these may be faster than the plan, and then hold more.
+  struct Listed {
+    Solution solution;
+    PlanCost cost;
+    /// At least so many plans more within the budget take as long, hold as much and differ in neither.
+    std::size_t alike = 0;
+    ValueId differing;  ///< a value that the first of these places otherwise
+  };
+  struct Listing {
+    std::size_t plans = 0;
+    bool isProved = true;  ///< false: the search ended at its limit; others may be faster, or be missing
+  };
+  using OnListed = std::function<Result<void>(Listed)>;
+  /// Fewer when there are no more. What `onListed` fails with ends it.
+  virtual Result<Listing> best(std::size_t k, const OnListed& onListed, const Progress& progress = {}) const = 0;
 };
 
 /// "7 plans that no other beats in both time and memory.", and what is not known of them.

@@ -66,11 +66,14 @@ std::vector<Choice> withRedistributions(const Problem& problem, const Variables&
   return found;
 }
 
+std::string placementText(const Placement& computed, const Placement& seen) {
+  if (computed == seen) return seen.text();
+  return fmt::format("{}, then {} ({})", computed.text(), seen.isReplicated() ? "gathered" : "cut", seen.text());
+}
+
 std::string placementText(const Choice& choice, std::size_t result) {
   const Placement& seen = choice.results[result];
-  if (choice.computedAs.empty() || choice.computedAs[result] == seen) return seen.text();
-  return fmt::format("{}, then {} ({})", choice.computedAs[result].text(), seen.isReplicated() ? "gathered" : "cut",
-                     seen.text());
+  return placementText(choice.computedAs.empty() ? seen : choice.computedAs[result], seen);
 }
 
 }  // namespace cleave::solve

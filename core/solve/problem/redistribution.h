@@ -19,6 +19,7 @@ std::vector<Choice> withRedistributions(const Problem& problem, const Variables&
                                         std::vector<Choice> plain);
 
 /// "S(2)", or "S(2), then gathered (R)" and "R, then cut (S(1))" for a redistributed result.
+std::string placementText(const Placement& computed, const Placement& seen);
 std::string placementText(const Choice& choice, std::size_t result);
 
 }  // namespace cleave::solve

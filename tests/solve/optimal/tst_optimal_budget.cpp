@@ -205,7 +205,7 @@ class TestOptimalBudget : public QObject {
     QVERIFY(result.optimum->isProved());
     QVERIFY(result.optimum->fastest().femtoseconds() <= solve::costOf(*problem, *reference->solution).femtoseconds());
     QVERIFY(static_cast<double>(result.optimum->cost().femtoseconds()) > times * 1e6);
-    QCOMPARE(result.optimum->best(3)->size(), std::size_t(3));
+    QCOMPARE(listed(*result.optimum, 3).size(), std::size_t(3));
     const auto front = result.optimum->front();
     QVERIFY(front.has_value() && !front->points.empty());
     // A budget that binds is kept, one below the least is not, and nobody else answers in the engine's name.
