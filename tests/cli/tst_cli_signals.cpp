@@ -70,7 +70,8 @@ class TestCliSignals : public QObject {
   }
 
   void listingPlansEndsWithASignal() {
-    Started cli({"plan", QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/tiny-llama"), "--best", "1000"});
+    Started cli({"plan", QStringLiteral(CLEAVE_TEST_DATA "/models/llama-126-layers"), "--memory-budget", "9000GiB",
+                 "--best", "1000"});
     QByteArray said;
     const auto isListing = [&] { return (said += cli.process.readAllStandardError()).contains("list plans"); };
     QTRY_VERIFY_WITH_TIMEOUT(isListing(), kPatience);
