@@ -171,22 +171,28 @@ Result<Posed> pose(const PlanFlags& flags, const Progress& progress) {
 }
 
 /// Solved by `optimal`, whatever --engine says: only it knows fronts and next best plans.
-Result<Planned> planOptimally(const PlanFlags& flags, const Progress& progress) {
-  CLEAVE_TRY(auto planned, planWithEngine(flags, std::string(solve::toText(solve::Engine::Optimal)), progress));
-  if (planned.solved->result.optimum) return planned;
+Result<std::shared_ptr<const pipeline::Solved>> solveOptimally(PlanFlags flags, const Progress& progress) {
+  flags.engine = solve::toText(solve::Engine::Optimal);
+  CLEAVE_TRY(const auto captureOptions, flags.captureOptions());
+  CLEAVE_TRY(auto options, flags.solveOptions());
+  options.record = false;
+  CLEAVE_TRY(const auto model, pipeline::openModel(flags.model, captureOptions, progress));
+  CLEAVE_TRY(auto solved, pipeline::solveModel(model, options, progress));
+  CLEAVE_TRY_VOID(pipeline::needSolution(*solved));
+  if (solved->result.optimum) return solved;
   return fail(ErrorCode::Negative,
               "The engine optimal had to leave out too many states of this graph to find a plan; {} found one, but "
               "knows no other.",
-              solve::toText(planned.solved->result.engine));
+              solve::toText(solved->result.engine));
 }
 
-/// The plans of --best, each by how it differs from the plan, which is the first.
+/// The plans of --best, each by how it differs from the plan, the first of them.
 class BestPlans {
  public:
-  explicit BestPlans(const Planned& planned) : m_planned(planned) {}
+  explicit BestPlans(const pipeline::Solved& solved) : m_problem(solved.problem), m_result(solved.result) {}
 
   Result<void> add(const solve::Optimum::Listed& listed) {
-    CLEAVE_TRY(const auto diff, plan::diff(*m_planned.plan, m_planned.solved->problem, listed.solution));
+    CLEAVE_TRY(const auto diff, plan::diff(m_problem, *m_result.solution, listed.solution));
     m_text += fmt::format("{:>3}. {} per step, {} per rank\n", m_json.size() + 1,
                           solve::timeText(listed.cost.femtoseconds()), bytesText(listed.cost.bytes()));
     for (const std::string& line : plan::layerLines(diff.layers)) addLine(line);
@@ -214,13 +220,18 @@ class BestPlans {
   }
 
   Result<int> answered(const solve::Optimum::Listing& listing, std::size_t asked, const std::string& json) && {
-    const plan::Plan& plan = *m_planned.plan;
-    const bool isSlower = plan.fastest && plan.fastest->femtoseconds < plan.cost.femtoseconds();
-    if (isSlower) m_text += fmt::format("The first is the plan: {}.\n", plan::choiceInWords(plan));
+    const solve::CostSettings& cost = m_problem->cost;
+    if (m_result.optimum->fastest().femtoseconds() < m_result.optimum->cost().femtoseconds()) {
+      m_text += fmt::format(
+          "The first holds less throughout the step than the fastest, and takes at most {} longer; with --slack 0 the "
+          "fastest is the first.\n",
+          solve::slackText(cost.slackPercent));
+    }
+    if (!m_result.optimum->isProved())
+      m_text += "The search for the first ended at its limit: it is not proved to be the best.\n";
     if (!listing.isProved) {
       m_text += "The search ended at its limit: there may be plans that are not listed and as fast as these.\n";
     } else if (listing.plans < asked) {
-      const auto& cost = m_planned.solved->problem->cost;
       m_text += fmt::format(
           "There are no more: any other plan within the budget of {} differs from {} only in how "
           "values are placed, not in a layer's strategy.\n",
@@ -238,8 +249,8 @@ class BestPlans {
   /// What is redistributed otherwise than in the plan.
   Json addRedistributions(const solve::Solution& own) {
     Json list = Json::array();
-    const solve::Solution& best = *m_planned.plan->solution;
-    const graph::Graph& graph = *m_planned.plan->graph;
+    const solve::Solution& best = *m_result.solution;
+    const graph::Graph& graph = *m_problem->graph;
     for (const graph::ValueId value : idRange<graph::ValueId>(graph.values.size())) {
       if (!best.computedAs.contains(value) && !own.computedAs.contains(value)) continue;
       const std::string before = solve::placementText(best.computed(value), best.of(value)),
@@ -254,15 +265,15 @@ class BestPlans {
 
   std::string alikeText(const solve::Optimum::Listed& listed) const {
     const bool isOne = listed.alike == 1;
-    return fmt::format("at least {} like this: {} only in how values are placed{}",
-                       counted(static_cast<std::int64_t>(listed.alike), "more plan"),
-                       isOne ? "it differs" : "they differ",
-                       listed.differing.isValid()
-                           ? fmt::format(", such as `{}`", m_planned.plan->graph->value(listed.differing).name)
-                           : "");
+    return fmt::format(
+        "at least {} like this: {} only in how values are placed{}",
+        counted(static_cast<std::int64_t>(listed.alike), "more plan"), isOne ? "it differs" : "they differ",
+        listed.differing.isValid() ? fmt::format(", such as `{}`", m_problem->graph->value(listed.differing).name)
+                                   : "");
   }
 
-  const Planned& m_planned;
+  const std::shared_ptr<const solve::Problem> m_problem;
+  const solve::SolveResult& m_result;
   std::string m_text;
   Json m_json = Json::array();
 };
@@ -368,8 +379,8 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
 }
 
 Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress) {
-  CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
-  CLEAVE_TRY(const auto front, planned.solved->result.optimum->front(progress));
+  CLEAVE_TRY(const auto solved, solveOptimally(flags, progress));
+  CLEAVE_TRY(const auto front, solved->result.optimum->front(progress));
   std::string text = fmt::format("{:>12}  {:>12}  with --slack 0\n", "per step", "per rank");
   Json points = Json::array();
   for (const solve::ParetoPoint& point : front.points) {
@@ -390,9 +401,9 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
 }
 
 Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress) {
-  CLEAVE_TRY(const Planned planned, planOptimally(flags, progress));
-  BestPlans plans(planned);
-  CLEAVE_TRY(const auto listing, planned.solved->result.optimum->best(
+  CLEAVE_TRY(const auto solved, solveOptimally(flags, progress));
+  BestPlans plans(*solved);
+  CLEAVE_TRY(const auto listing, solved->result.optimum->best(
                                      count, [&](const auto& listed) { return plans.add(listed); }, progress));
   return std::move(plans).answered(listing, count, json);
 }

@@ -79,24 +79,29 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
   return std::shared_ptr<const Solved>(std::move(solved));
 }
 
-Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
-                                                    const std::shared_ptr<const Solved>& solved) {
-  if (!solved->whyStopped.empty()) {
+Result<void> needSolution(const Solved& solved) {
+  if (!solved.whyStopped.empty()) {
     return fail(ErrorCode::Environment,
                 "The search ended after {}, before it found a solution. {} Solve without a recording, or with the "
                 "engine learning.",
-                triesText(solved->result), solved->whyStopped);
+                triesText(solved.result), solved.whyStopped);
   }
-  if (solved->result.outcome == solve::Outcome::Stopped) {
-    const bool isReference = solved->options.engine == solve::Engine::Reference;
+  if (solved.result.outcome == solve::Outcome::Stopped) {
+    const bool isReference = solved.options.engine == solve::Engine::Reference;
     return fail(ErrorCode::Cancelled, "The search was stopped after {}, before it found a solution.{}",
-                triesText(solved->result),
+                triesText(solved.result),
                 isReference ? " The engines learning and optimal do not try again what failed." : "");
   }
-  if (!solved->result.solution) {
-    return fail(ErrorCode::Negative, "{} for {}{}", solve::noSolutionText(solved->result),
-                counted(solved->problem->context.worldSize, "rank"), causesInWords(solved->result));
+  if (!solved.result.solution) {
+    return fail(ErrorCode::Negative, "{} for {}{}", solve::noSolutionText(solved.result),
+                counted(solved.problem->context.worldSize, "rank"), causesInWords(solved.result));
   }
+  return {};
+}
+
+Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
+                                                    const std::shared_ptr<const Solved>& solved) {
+  CLEAVE_TRY_VOID(needSolution(*solved));
   plan::PlanRequest request;
   request.model = model->info;
   request.problem = solved->problem;

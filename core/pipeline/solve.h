@@ -54,6 +54,8 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
                                                  const Progress& progress = {});
 
 /// Negative when there is no solution; the error names the causes.
+Result<void> needSolution(const Solved& solved);
+/// What follows from the solution; an error of needSolution where there is none.
 Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
                                                     const std::shared_ptr<const Solved>& solved);
 

@@ -68,9 +68,9 @@ Result<void> sameGraphs(const Plan& before, const Plan& after) {
 }
 
 /// What a layer comes to: copies of a weight on every rank are `whole`.
-rules::Strategy effectiveStrategy(const solve::Solution& solution, int ranks, const LayerPlan& layer) {
-  const auto& option = solution.strategies[layer.node.index()];
-  return option ? solve::effectiveStrategy(*option, ranks) : layer.strategy;
+rules::Strategy effectiveStrategy(const solve::Solution& solution, int ranks, NodeId layer) {
+  const auto& option = solution.strategies[layer.index()];
+  return option ? solve::effectiveStrategy(*option, ranks) : rules::Strategy::Replicated;
 }
 
 /// As many replicas as ranks are replicated.
@@ -83,8 +83,8 @@ void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
   for (std::size_t i = 0; i < std::min(before.layers.size(), after.layers.size()); ++i) {
     const LayerPlan& a = before.layers[i];
     const LayerPlan& b = after.layers[i];
-    const rules::Strategy was = effectiveStrategy(*before.solution, before.ranks, a),
-                          is = effectiveStrategy(*after.solution, after.ranks, b);
+    const rules::Strategy was = effectiveStrategy(*before.solution, before.ranks, a.node),
+                          is = effectiveStrategy(*after.solution, after.ranks, b.node);
     if (was != is) diff.layers.push_back({a.name, a.node, was, is, a.reason, b.reason});
   }
 }
@@ -94,6 +94,15 @@ void compareValues(PlanDiff& diff, const Plan& before, const Plan& after) {
     const Placement a = placementIn(before, id), b = placementIn(after, id);
     if (a != b) diff.values.push_back({before.graph->value(id).name, id, a, b});
   }
+}
+
+Result<std::map<rules::CollectiveKind, Traffic>> trafficOf(const std::shared_ptr<const solve::Problem>& problem,
+                                                           const solve::Solution& solution) {
+  PlanRequest request;
+  request.problem = problem;
+  request.solution = std::make_shared<const solve::Solution>(solution);
+  CLEAVE_TRY(const Replaced replaced, replace(request));
+  return trafficByKind(replaced.collectives);
 }
 
 // ---- text
@@ -178,20 +187,20 @@ Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   return diff;
 }
 
-Result<SolutionDiff> diff(const Plan& before, const std::shared_ptr<const solve::Problem>& problem,
+Result<SolutionDiff> diff(const std::shared_ptr<const solve::Problem>& problem, const solve::Solution& before,
                           const solve::Solution& after) {
   SolutionDiff diff;
-  for (const LayerPlan& layer : before.layers) {
-    const rules::Strategy was = effectiveStrategy(*before.solution, before.ranks, layer),
-                          is = effectiveStrategy(after, before.ranks, layer);
-    if (was != is) diff.layers.push_back({layer.name, layer.node, was, is, {}, {}});
+  const Graph& graph = *problem->graph;
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    if (!graph::layerShape(graph, node)) continue;
+    const rules::Strategy was = effectiveStrategy(before, problem->context.worldSize, node),
+                          is = effectiveStrategy(after, problem->context.worldSize, node);
+    if (was != is) diff.layers.push_back({graph::layerName(graph, node), node, was, is, {}, {}});
   }
-  PlanRequest request;
-  request.problem = problem;
-  request.solution = std::make_shared<const solve::Solution>(after);
-  CLEAVE_TRY(const Replaced replaced, replace(request));
-  for (const auto& [kind, traffic] : trafficByKind(before.collectives)) diff.collectives[kind].first = traffic;
-  for (const auto& [kind, traffic] : trafficByKind(replaced.collectives)) diff.collectives[kind].second = traffic;
+  CLEAVE_TRY(const auto trafficBefore, trafficOf(problem, before));
+  CLEAVE_TRY(const auto trafficAfter, trafficOf(problem, after));
+  for (const auto& [kind, traffic] : trafficBefore) diff.collectives[kind].first = traffic;
+  for (const auto& [kind, traffic] : trafficAfter) diff.collectives[kind].second = traffic;
   return diff;
 }
 

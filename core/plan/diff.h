@@ -42,12 +42,12 @@ struct PlanDiff {
 /// BadUsage when the plans are of different graphs (other model, shapes or flags), naming the first difference.
 Result<PlanDiff> diff(const Plan& before, const Plan& after);
 
-/// What another solution of a plan's problem changes, where no plan of it is needed: a tenth of the work.
+/// What one solution of a problem changes of another, where no plans of them are needed: a tenth of the work.
 struct SolutionDiff {
   std::vector<LayerChange> layers;  ///< as PlanDiff::layers, without reasons
   std::map<rules::CollectiveKind, std::pair<Traffic, Traffic>> collectives;
 };
-Result<SolutionDiff> diff(const Plan& before, const std::shared_ptr<const solve::Problem>& problem,
+Result<SolutionDiff> diff(const std::shared_ptr<const solve::Problem>& problem, const solve::Solution& before,
                           const solve::Solution& after);
 
 /// What layers become, equal ones of repeated blocks together: "model.layers.{0-11}.mlp.up_proj: column becomes
