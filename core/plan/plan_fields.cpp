@@ -41,11 +41,12 @@ class Comparison {
   void compareObjects(const json& file, const ordered_json& again) {
     for (const auto& [key, value] : again.items()) {
       const auto found = file.find(key);
-      at(key,
-         [&] { found == file.end() ? note(std::string(kNothing), describe(json(value))) : compare(*found, value); });
+      at(key, [&, &value = value] {
+        found == file.end() ? note(std::string(kNothing), describe(json(value))) : compare(*found, value);
+      });
     }
     for (const auto& [key, value] : file.items()) {
-      if (!again.contains(key)) at(key, [&] { note(describe(value), std::string(kNothing)); });
+      if (!again.contains(key)) at(key, [&, &value = value] { note(describe(value), std::string(kNothing)); });
     }
   }
 

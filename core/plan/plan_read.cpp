@@ -124,7 +124,7 @@ class PlanReader {
     m_plan.costSettings.slackPercent = percent;
     if (!cost.has("fastest")) return {};
     CLEAVE_TRY(const JsonObject fastest, cost.object("fastest"));
-    m_plan.fastest.emplace();
+    m_plan.fastest = Plan::Fastest();
     CLEAVE_TRY(m_plan.fastest->femtoseconds, fastest.time("step_fs"));
     CLEAVE_TRY(m_plan.fastest->bytes, fastest.integer("rank_bytes", kNotNegative));
     return {};

@@ -377,7 +377,7 @@ class Standings::Search {
 
   /// What stands in the way here, heads before all else: everything between the projections follows from them.
   std::string refusal(NodeId node, Part part) {
-    if (const std::string heads = headsRefusal(node); !heads.empty()) return heads;
+    if (std::string heads = headsRefusal(node); !heads.empty()) return heads;
     if (part == Part::Weight || m_variables.layer(node)) return m_whyReplicated.refusal(node);
     const std::string& onSequence = sequenceRefusal();
     return "what its operators read, and what reads their results, leaves them no strategy that splits them" +

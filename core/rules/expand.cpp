@@ -29,7 +29,7 @@ Verdict repeatDims(Call& call, const Repeats& repeats) {
     return claimOf({}, {});
   }
   std::vector<Claim> claims;
-  const Placement p = call.at(0);
+  const Placement& p = call.at(0);
   if (const int replicas = replicasOfOne(call); replicas > 0) {
     const int dim = p.firstDim() + offset;
     if (sizeAt(call.shape(0), p.firstDim()) == 1 && repeats(dim) > 1 && repeats(dim) % replicas == 0) {

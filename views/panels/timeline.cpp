@@ -6,6 +6,7 @@
 #include <QPainterPath>
 #include <QToolTip>
 #include <QWheelEvent>
+#include <cmath>
 
 #include "views/base/text.h"
 #include "views/base/theme.h"
@@ -101,7 +102,7 @@ QRect Timeline::plotRect() const { return rect().adjusted(kMargin, 4, -kMargin, 
 StepId Timeline::stepAt(int x) const {
   const QRect plot = plotRect();
   const double share = std::clamp((x - plot.left()) / double(std::max(1, plot.width())), 0.0, 1.0);
-  return m_first + static_cast<StepId>(share * static_cast<double>(m_last - m_first) + 0.5);
+  return m_first + static_cast<StepId>(std::llround(share * static_cast<double>(m_last - m_first)));
 }
 
 int Timeline::xOf(StepId step) const {

@@ -13,10 +13,12 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // clang 14 does not deduce it
 }  // namespace
 
 QString RankView::state() const {
-  const QString name = toQ(protocol::toText(phase));
+  QString name = toQ(protocol::toText(phase));
   if (isStopped)
     return phase == protocol::Phase::Spawned ? QStringLiteral("stopped") : QStringLiteral("stopped (%1)").arg(name);
   if (total > 0 && done < total) return QStringLiteral("%1 %2 %").arg(name).arg(100 * done / total);

@@ -30,7 +30,7 @@ QString wholeHtml(const std::vector<plan::ReplicatedLayers>& layers) {
 }
 
 QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
-  const QString bytes = QObject::tr("<b>%1</b> per rank").arg(bytesText(plan.cost.bytes()));
+  QString bytes = QObject::tr("<b>%1</b> per rank").arg(bytesText(plan.cost.bytes()));
   const std::int64_t budget = plan.costSettings.budgetBytes();
   if (plan.cost.bytes() <= budget) return bytes;
   return QStringLiteral("%1 <span style=\"color:%2\">%3</span>")

@@ -1,6 +1,7 @@
 #include "views/window/start_page.h"
 
 #include <QDir>
+#include <QEvent>
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLabel>

@@ -136,11 +136,11 @@ const std::shared_ptr<const CandidateRow>& CandidateTable::row(const Asking& ask
     forEachPlacement(choice, [&](const Placement& placement) { row->writes.push_back(intern(placement)); });
   }
   m_memoryBytes += sizeof(CandidateRow) + found.open.size() * (sizeof(Choice) + 200) + 2 * key.size() * sizeof(key[0]);
-  if (found.open.empty()) {
+  row->open = std::move(found.open);
+  if (row->open.empty()) {
     row->lastCulprit = lastCulprit(asking.variables.reads(node), found.conflict.culprits);
     m_conflicts.emplace(std::uint64_t{row->index} << 32 | node.raw(), kept(asking, node, std::move(found)));
   }
-  row->open = std::move(found.open);
   return m_rows.emplace(std::move(key), std::move(row)).first->second;
 }
 

@@ -228,8 +228,7 @@ std::string roleName(const Asked& asked, const Read& read) {
   if (read.role == Role::LayerInput) return "input";
   if (read.role == Role::Target) return "labels";
   if (read.role == Role::Routing) return "routing";
-  const std::string what =
-      fmt::format("{} {}", read.role == Role::Bias ? "bias" : "weight", asked.valueName(read.value));
+  std::string what = fmt::format("{} {}", read.role == Role::Bias ? "bias" : "weight", asked.valueName(read.value));
   const NodeId producer = asked.graph().value(read.value).producer;
   const NodeId owner = asked.variables.decider(producer);
   if (owner == producer) return what;

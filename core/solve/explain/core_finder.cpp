@@ -410,7 +410,7 @@ class CoreFinder {
   static std::string refusalText(const Problem& problem, const Variables& variables, NodeId node,
                                  const Witness& witness, const std::string& reason) {
     const auto where = whereText(problem, variables, node, witness);
-    const std::string own = withName(problem, node, reason);
+    std::string own = withName(problem, node, reason);
     constexpr std::size_t kMostNamed = 3;
     if (variables.layer(node) || where.size() < 2 || where.size() > kMostNamed) return own;
     return fmt::format("{} cannot be computed where {}: {}", ticked(nameOf(*problem.graph, node, false)),

@@ -240,7 +240,7 @@ class WhyChain {
 
   /// Two strategies of one name differ by how the result is placed.
   std::string nameWithPlacement(const Asked& asked, const Choice& choice) const {
-    const std::string name = nameOf(choice, m_problem.context.worldSize);
+    std::string name = nameOf(choice, m_problem.context.worldSize);
     const auto sameName = [&](const Choice& other) { return nameOf(other, m_problem.context.worldSize) == name; };
     auto count =
         static_cast<std::size_t>(std::count_if(asked.candidates.open.begin(), asked.candidates.open.end(), sameName));

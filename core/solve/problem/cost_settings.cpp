@@ -38,7 +38,7 @@ std::optional<double> parseSlack(std::string_view text) {
   double percent = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
   const std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
-  if (error != std::errc() || (unit != "" && unit != "%" && unit != " %")) return std::nullopt;
+  if (error != std::errc() || (!unit.empty() && unit != "%" && unit != " %")) return std::nullopt;
   // Also false for what is no number.
   return percent >= 0 && percent <= kMostSlackPercent ? std::optional(percent) : std::nullopt;
 }

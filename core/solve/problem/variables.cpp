@@ -52,7 +52,7 @@ Variables::Variables(const Problem& problem) {
     if (graph.node(n).kind != graph::NodeKind::Call || !mayBeLayer[graph.node(n).op.index()]) continue;
     if (auto layer = graph::layerShape(graph, n)) {
       m_layerIndex[n.index()] = static_cast<std::uint32_t>(m_layers.size());
-      m_layers.push_back(std::move(layer));
+      m_layers.push_back(layer);
     }
   }
   findOwners(graph);

@@ -86,9 +86,9 @@ void SplitCounts::read(NodeId node, std::vector<NodeId>* changed) {
     note(graph().value(value).producer);
   };
   for (const ValueId result : graph().node(node).results) take(result);
-  auto strategy = m_source.strategy ? m_source.strategy(node) : std::nullopt;
+  const auto strategy = m_source.strategy ? m_source.strategy(node) : std::nullopt;
   if (strategy != m_strategies[node.index()]) note(node);
-  m_strategies[node.index()] = std::move(strategy);
+  m_strategies[node.index()] = strategy;
   LayerSplit split = LayerSplit::Open;
   if (const graph::LayerShape* shape = layer(node)) {
     for (const ValueId parameter : {shape->weight, shape->bias, shape->down}) take(parameter);

@@ -185,7 +185,7 @@ void LegendDrawing::paintEntry(QPainter& painter, const Entry& entry, const Spli
     painter.drawRoundedRect(QRectF(entry.rect).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4);
   }
   painter.setOpacity(isFull ? 1 : 0.45);
-  const QRectF swatch(entry.rect.left() + kGap, entry.rect.center().y() - kSwatch / 2 + 1.5, kSwatch, kSwatch - 2);
+  const QRectF swatch(entry.rect.left() + kGap, entry.rect.center().y() - (kSwatch - 3) / 2.0, kSwatch, kSwatch - 2);
   if (entry.split) fillForm(painter, swatch, m_theme, *entry.split, 4);
   if (entry.tint) fillTint(painter, swatch, m_theme, *entry.tint, 4);
   const bool isOpen = entry.split == LayerSplit::Open || entry.tint == Tint::Unassigned;

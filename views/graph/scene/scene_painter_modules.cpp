@@ -1,4 +1,5 @@
 // Frames and folded modules of the canvas.
+#include <QPainterPath>
 #include <algorithm>
 
 #include "views/graph/scene/scene_painter.h"

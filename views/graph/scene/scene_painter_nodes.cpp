@@ -1,4 +1,5 @@
 // Operators, lines and marks of the canvas.
+#include <QPainterPath>
 #include <algorithm>
 #include <cmath>
 
