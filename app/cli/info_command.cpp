@@ -11,8 +11,10 @@
 namespace cleave::cli {
 namespace {
 
-std::string configValue(const nlohmann::json& config, const char* key) {
-  return config.contains(key) && !config[key].is_null() ? config[key].dump() : "";
+std::string configValue(const formats::ModelFolder& folder, const char* key) {
+  if (!folder.config || !folder.config->contains(key)) return "";
+  const nlohmann::json& value = (*folder.config)[key];
+  return value.is_null() ? "" : value.dump();
 }
 
 std::string describeModel(const pipeline::Model& model) {
@@ -24,8 +26,7 @@ std::string describeModel(const pipeline::Model& model) {
                                    {"num_key_value_heads", "KV heads"},
                                    {"intermediate_size", "MLP size"},
                                    {"vocab_size", "vocabulary"}}) {
-    if (!model.folder.config) break;
-    if (const std::string value = configValue(*model.folder.config, key); !value.empty())
+    if (const std::string value = configValue(model.folder, key); !value.empty())
       text += fmt::format("  {:<14} {}\n", label, value);
   }
   std::int64_t parameters = 0, elements = 0, bytes = 0, calls = 0;

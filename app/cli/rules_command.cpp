@@ -71,9 +71,7 @@ Result<int> verify(const torch_verify::VerifyOptions& options) {
   CLEAVE_TRY(const auto verified, torch_verify::verifyRules(options, consoleProgress()));
   endProgress();
   std::string text;
-  for (const torch_verify::Finding& finding : verified.findings) {
-    text += textOf(finding);
-  }
+  for (const torch_verify::Finding& finding : verified.findings) text += textOf(finding);
   text += fmt::format(
       "{} applications of rules, {} claims run on shards, {} conflicts tried for missed splits (seed {}): {}\n",
       verified.calls, verified.claims, verified.conflicts, options.seed,

@@ -234,9 +234,24 @@ class DecisionMaker {
     if (!m_decision.candidates.empty() && readsAt(m_cursor, m_decision.node)) {
       return fmt::format("The search has not decided about {} yet: its inputs are placed.", name);
     }
-    if (const auto arrived = m_cursor.previous({.type = EventType::Visit, .node = m_decision.node}))
-      return fmt::format("The search has gone back before {}: it last arrived there at step {}.", name, *arrived);
-    return fmt::format("The search has not reached {} yet.", name);
+    return whereabouts(name);
+  }
+
+  /// Of a node that the search is not at, from the latest events: looking through millions would cost more than a step.
+  std::string whereabouts(const std::string& name) const {
+    constexpr StepId kMostLookedAt = 1 << 16;
+    const StepId step = m_cursor.step(), first = step > kMostLookedAt ? step - kMostLookedAt : 0;
+    std::vector<Event> latest(step - first);
+    latest.resize(m_trace.read(first, latest));
+    const auto arrived = std::find_if(latest.rbegin(), latest.rend(), [&](const Event& event) {
+      return event.type == EventType::Visit && event.node == m_decision.node.raw();
+    });
+    if (arrived != latest.rend()) {
+      return fmt::format("The search has gone back before {}: it last arrived there at step {}.", name,
+                         first + static_cast<StepId>(latest.rend() - arrived));
+    }
+    if (first == 0) return fmt::format("The search has not reached {} yet.", name);
+    return fmt::format("The search is not at {} at this step.", name);
   }
 
   void addSentences() {

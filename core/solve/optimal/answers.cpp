@@ -143,8 +143,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   const bool isWalked = paths->isExact && paths->points <= kMostPoints;
   front.isExact = isWalked && !m_elimination.droppedFs;
   std::vector<FrontBound> bounds;
-  Limits within;
-  if (m_elimination.places() > Limits::kFewPlaces) within.plans = Limits::kFewPlans;
+  Limits within = forOneOfMany({});
   front.isEndKnown = false;
   const std::size_t most = isWalked ? kMostWalked : budgets.size() + kMostBehind;
   for (std::size_t i = 0; i < most; ++i) {

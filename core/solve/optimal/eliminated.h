@@ -25,9 +25,6 @@ struct Limits {
   static constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
   std::int64_t total = kAny;
   std::int64_t additive = kAny;
-  /// Where many searches are made, each looks through so few plans, unless the model is small.
-  static constexpr std::uint64_t kFewPlans = 20;
-  static constexpr std::size_t kFewPlaces = 200;
   std::uint64_t plans = 1000;  ///< most that are looked through where bounds do not settle a search
   bool isFirst = true;         ///< of equally fast plans the first in candidate order is wanted
   bool hold(const PlanCost& cost) const { return cost.bytes() <= total && cost.additiveBytes() <= additive; }
@@ -103,6 +100,19 @@ class Eliminated final : public Optimum {
   PlanCost priceOf(const Path& path, const Solution& solution) const;
   PlanCost priceOf(const Path& path) const { return priceOf(path, solutionOf(path)); }
   Limits limits() const { return {.total = budget()}; }
+  /// Where many searches are made, each looks through few plans, unless the model is small.
+  Limits forOneOfMany(Limits limits) const {
+    constexpr std::uint64_t kFewPlans = 20;
+    constexpr std::size_t kFewPlaces = 200;
+    if (m_elimination.places() > kFewPlaces) limits.plans = kFewPlans;
+    return limits;
+  }
+  /// The fastest plan within the budget that the restriction leaves, as one search of many: only its time counts.
+  Found fastestOfMany(const Restriction& restriction, const Progress& progress) const {
+    Limits within = forOneOfMany(limits());
+    within.isFirst = false;
+    return fastestWithin(restriction, within, progress);
+  }
   /// The fastest plan within the budget that takes another candidate than the plan at `place`.
   Found fastestOtherwise(std::size_t place, const Progress& progress) const;
   struct Otherwise;

@@ -163,10 +163,7 @@ Found Eliminated::fastestOtherwise(std::size_t place, const Progress& progress) 
       isOther[t] = level.rows[state]->open[level.transitions[t].ordinal].identity != chosen;
     }
   }
-  Limits within = limits();
-  within.isFirst = false;  // only its time counts
-  if (m_elimination.places() > Limits::kFewPlaces) within.plans = Limits::kFewPlans;
-  return fastestWithin({place, std::move(isOther)}, within, progress);
+  return fastestOfMany({place, std::move(isOther)}, progress);
 }
 
 /// Answers for one place after the other. Bounds and proofs speak of time, additive bytes and what single steps need,

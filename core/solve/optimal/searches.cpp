@@ -231,8 +231,7 @@ bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
     if (cost.transientPeak >= below) break;
     below = cost.transientPeak;
   }
-  Limits less;
-  if (m_elimination.places() > Limits::kFewPlaces) less.plans = Limits::kFewPlans;
+  Limits less = forOneOfMany({});
   for (int looked = 0; looked < kMostRanges; ++looked) {
     less.total = found.cost.bytes() - 1;
     Found smaller = fastestOnChain({}, less, progress);

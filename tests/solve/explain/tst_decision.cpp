@@ -96,6 +96,19 @@ class TestDecision : public QObject {
     QVERIFY(returns > 10 && never > 10);
   }
 
+  /// Where too much has happened to look through all of it, nothing is said of what was before.
+  void saysOnlyWhatItLookedAtOfALongSearch() {
+    const auto trace = test::record(test::problemOf(test::llamaGraph({.layers = 5}), 2, {"lm_head=row"})).trace;
+    QVERIFY(trace->size() > 100'000);
+    Cursor cursor(trace);
+    const NodeId last = trace->variables().deciders().back();
+    cursor.seek(1000);
+    QVERIFY(decisionAt(cursor, last).title.starts_with("The search has not reached "));
+    cursor.seek(trace->size() - 1);
+    const std::string title = decisionAt(cursor, last).title;
+    QVERIFY2(title.starts_with("The search is not at ") && title.ends_with(" at this step."), title.c_str());
+  }
+
   /// The panel recomputes candidates; it must tell the same story as the recording at every moment.
   void tellsTheFateOfEveryCandidateAtEveryStep_data() {
     QTest::addColumn<Engine>("engine");

@@ -99,8 +99,8 @@ class SplitCounts {
   std::size_t m_assigned = 0;
 };
 
-/// "12 column · 3 row · 2 replicated", with bytes and FLOPs; then values. One line a strategy: tooltips and accessible
-/// texts.
+/// "12 column · 3 row · 2 replicated", with bytes and FLOPs; then values. One line a strategy: tooltips and
+/// accessible texts.
 QStringList splitLines(const SplitTally& tally);
 
 }  // namespace cleave::views
