@@ -26,7 +26,7 @@ ValueId beforeRepetition(const Graph& graph, ValueId value) {
     if (producer.kind != NodeKind::Call || operatorOf(graph.opName(producer)).holds == Holds::New) return smallest;
     value = operandAt(producer, 0);
     if (!value.isValid() || graph.node(graph.value(value).producer).kind != NodeKind::Call) return smallest;
-    if (sizeInBytes(graph.value(value).type) <= sizeInBytes(graph.value(smallest).type)) smallest = value;
+    if (graph.bytesOf(value) <= graph.bytesOf(smallest)) smallest = value;
   }
 }
 

@@ -99,6 +99,7 @@ struct Graph {
   const Scope& scope(ScopeId id) const { return scopes[id.index()]; }
   const std::string& opName(const Node& n) const;  ///< "" unless Call
   const Shape& shapeOf(ValueId id) const { return value(id).type.shape; }
+  std::int64_t bytesOf(ValueId id) const { return sizeInBytes(value(id).type); }
   ValueId findValue(std::string_view name) const;  ///< linear; invalid when there is none
   ScopeId findScope(std::string_view path) const;  ///< linear; invalid when there is none
 };

@@ -20,8 +20,6 @@ using graph::Node;
 using graph::NodeKind;
 using graph::ParallelOp;
 
-std::int64_t bytesOf(const Graph& graph, ValueId value) { return sizeInBytes(graph.value(value).type); }
-
 bool hasOuterSizes(const Shape& shape, std::int64_t dim) {
   return std::any_of(shape.begin(), shape.begin() + std::min<std::ptrdiff_t>(dim, std::ssize(shape)),
                      [](std::int64_t size) { return size > 1; });
@@ -53,7 +51,7 @@ std::int64_t workspaceOf(const Graph& program, const Node& node) {
   }
   const auto copied = [&](ValueId whole) {
     const auto dim = graph::integerAt(node, 1);
-    return dim && hasOuterSizes(program.shapeOf(whole), *dim) ? bytesOf(program, whole) : 0;
+    return dim && hasOuterSizes(program.shapeOf(whole), *dim) ? program.bytesOf(whole) : 0;
   };
   switch (*own) {
     case ParallelOp::AllGather: return copied(node.results[0]);
@@ -97,8 +95,8 @@ MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters)
     if (parameter.localShape == parameter.type.shape) memory.replicatedParameters += bytes;
   }
   for (const Node& node : program.nodes) {
-    if (node.kind == NodeKind::Constant) memory.constants += bytesOf(program, node.results[0]);
-    if (node.kind == NodeKind::Input) memory.inputs += bytesOf(program, node.results[0]);
+    if (node.kind == NodeKind::Constant) memory.constants += program.bytesOf(node.results[0]);
+    if (node.kind == NodeKind::Input) memory.inputs += program.bytesOf(node.results[0]);
   }
   predictActivations(program, memory);
   return memory;

@@ -215,8 +215,6 @@ Group& groupFor(std::vector<Group>& groups, std::string pattern, NodeId first) {
   return group;
 }
 
-std::int64_t bytesOf(const Graph& graph, ValueId value) { return sizeInBytes(graph.value(value).type); }
-
 void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShape& layer, Preflight& found,
               std::set<std::uint32_t>& counted, ReachOnce& reach) {
   const Graph& graph = *problem.graph;
@@ -225,8 +223,8 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
   const auto options = rules::layerStrategies(graph, node, layer, problem.context).offered;
   const auto splits = [&](const LayerStrategy& o) { return isSplitStrategy(o, problem.context.worldSize); };
   const bool hasSplitStrategy = std::any_of(options.begin(), options.end(), splits);
-  const std::int64_t bytes = (layer.weight.isValid() ? bytesOf(graph, layer.weight) : 0) +
-                             (layer.down.isValid() ? bytesOf(graph, layer.down) : 0);
+  const std::int64_t bytes = (layer.weight.isValid() ? graph.bytesOf(layer.weight) : 0) +
+                             (layer.down.isValid() ? graph.bytesOf(layer.down) : 0);
   if (!why.empty()) {
     IndivisibleLayers& group = groupFor(found.indivisible, pattern, node);
     if (group.count++ == 0) group.reason = why;
@@ -253,7 +251,7 @@ void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
                               : fmt::format("`{}` reads it, which is not a layer: every rank needs all of it",
                                             graph.value(graph.node(users.front()).results.front()).name);
   }
-  group.bytes += bytesOf(graph, value);
+  group.bytes += graph.bytesOf(value);
 }
 
 /// Attention whose heads do not divide, equal modules together. With the full candidate set ranks may share KV heads.

@@ -32,7 +32,7 @@ std::vector<std::string> replicatedLayers(const Plan& plan, bool byChoice) {
     if (isNew) groups.push_back({pattern, toText(layer.standing), layer.name});
     Group& group = groups[entry->second];
     ++group.count;
-    group.bytes += sizeInBytes(plan.graph->value(shape->weight).type);
+    group.bytes += plan.graph->bytesOf(shape->weight);
   }
   std::vector<std::string> sentences;
   for (const Group& group : groups) {

@@ -67,7 +67,7 @@ std::vector<NodeWork> workOf(const Graph& graph) {
       node.isCounted = true;
       if (isTaken[parameter.index()]) continue;
       isTaken[parameter.index()] = true;
-      node.weightBytes += graph::sizeInBytes(graph.value(parameter).type);
+      node.weightBytes += graph.bytesOf(parameter);
     }
   }
   return work;

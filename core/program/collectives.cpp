@@ -29,8 +29,7 @@ std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId
   switch (*op) {
     case ParallelOp::AllReduce: return {{CollectiveKind::AllReduce, sizeInBytes(operandType(program, node))}};
     case ParallelOp::ReduceScatter: return {{CollectiveKind::ReduceScatter, sizeInBytes(operandType(program, node))}};
-    case ParallelOp::AllGather:
-      return {{CollectiveKind::AllGather, sizeInBytes(program.value(node.results.at(0)).type)}};
+    case ParallelOp::AllGather: return {{CollectiveKind::AllGather, program.bytesOf(node.results.at(0))}};
     case ParallelOp::VocabCrossEntropy: return ofVocabCrossEntropy(program, node);
     case ParallelOp::Shard:
     case ParallelOp::VocabEmbedding:

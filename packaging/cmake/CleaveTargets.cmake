@@ -3,6 +3,7 @@
 #   cleave_room(base)                                     core/base/*.cpp -> static library cleave_base
 #   cleave_room(graph USES cleave_base)                   its link line is the dependency rule: only rooms below
 #   cleave_room(solve/cost USES cleave_solve_problem)     core/solve/cost/*.cpp -> cleave_solve_cost; no folder below it
+#   cleave_room(plan KIND PLAN USES cleave_program)       one of the kinds of code below; CORE where none is named
 #   cleave_tests(graph LABEL core USES cleave_graph)      tests/graph/tst_*.cpp -> one CTest program each
 
 find_program(CLEAVE_CCACHE ccache)
@@ -18,8 +19,9 @@ endif()
 add_library(cleave_options INTERFACE)
 target_compile_options(cleave_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-plt)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # The last three: false alarms of g++ 12 on std::string (GCC bugs 105651, 105329).
-  target_compile_options(cleave_options INTERFACE -fpch-preprocess -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
+  # The last four: false alarms of g++ 12 on std::string (GCC bugs 105651, 105329).
+  target_compile_options(cleave_options INTERFACE -fpch-preprocess -Wno-restrict -Wno-stringop-overflow
+                         -Wno-stringop-overread -Wno-array-bounds)
   # A precompiled header fills g++'s heap past the size at which it begins to collect garbage, of which there is none: a tenth of
   # the time. In KiB; no file of ours comes near it.
   target_compile_options(cleave_options INTERFACE "SHELL:--param ggc-min-heapsize=524288")
@@ -39,19 +41,52 @@ if(CLEAVE_SANITIZE)
   add_link_options(-fsanitize=${CLEAVE_SANITIZE})
 endif()
 
-# What nearly every file of a tree includes, parsed once. Not nlohmann/json: an unused one costs a file more to load than it
-# saves. Files include what they use all the same: the preset rank-only builds without any of this.
+# Kinds of code: what nearly every file of a kind includes is parsed once for all of them, our own headers too where a file
+# that does without is rare. Not nlohmann/json: an unused one costs a file more to load than it saves. Files include what they
+# use all the same: clang-tidy reads them without any of this. A third of the time to compile is the optimizer's: what is
+# hot (rules, searches, traces: CORE) gets -O2; what calls it, writes, draws and explains gets -O1.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CLEAVE_CORE_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
   <mutex> <numeric> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>
   <tl/expected.hpp>)
-set(CLEAVE_VIEW_DEFINITIONS QT_NO_CAST_TO_ASCII QT_NO_FOREACH)
-set(CLEAVE_GUI_HEADERS ${CLEAVE_CORE_HEADERS} <QAbstractTableModel> <QKeyEvent> <QMouseEvent> <QPainter> <QPainterPath> <QString>
+set(CLEAVE_PLAN_HEADERS ${CLEAVE_CORE_HEADERS} <plan/plan.h>)
+set(CLEAVE_LIBTORCH_HEADERS <ATen/ATen.h> <torch/library.h> <ATen/core/dispatch/Dispatcher.h> ${CLEAVE_CORE_HEADERS})
+set(CLEAVE_GUI_HEADERS ${CLEAVE_PLAN_HEADERS} <QAbstractTableModel> <QKeyEvent> <QMouseEvent> <QPainter> <QPainterPath> <QString>
   <QStringList> <QTimer>)
-set(CLEAVE_VIEW_HEADERS ${CLEAVE_GUI_HEADERS} <QApplication> <QComboBox> <QHBoxLayout> <QLabel> <QLineEdit> <QMenu> <QPushButton>
-  <QScrollArea> <QToolButton> <QVBoxLayout> <QWidget>)
+set(CLEAVE_WIDGETS_HEADERS ${CLEAVE_GUI_HEADERS} <QApplication> <QComboBox> <QHBoxLayout> <QLabel> <QLineEdit> <QMenu>
+  <QPushButton> <QScrollArea> <QToolButton> <QVBoxLayout> <QWidget> <views/base/text.h> <views/base/theme.h>)
+set(CLEAVE_TEST_HEADERS ${CLEAVE_CORE_HEADERS} <QTest> <QTemporaryDir>)
+set(CLEAVE_GUI_TEST_HEADERS ${CLEAVE_WIDGETS_HEADERS} <QTest> <QTemporaryDir> <QSignalSpy>)
+
+# Some files of a room are one unit where the headers they share take longer than they do: a name local to one of them is then
+# known in two others. With OFF each file is a unit.
+option(CLEAVE_UNITY "Compile some files of a room at a time" ON)
+
+# The first target of a kind parses the headers, those after it take what it made.
+function(cleave_kind target kind)
+  if(NOT kind STREQUAL "CORE")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    if(CLEAVE_UNITY)
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 3)
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # takes sources for headers
+    endif()
+  endif()
+  get_property(first GLOBAL PROPERTY CLEAVE_FIRST_${kind})
+  if(NOT CLEAVE_${kind}_HEADERS)
+    return()  # CLI: what CLI11's headers leave to be compiled takes longer than reading them
+  elseif(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    set_property(GLOBAL PROPERTY CLEAVE_FIRST_${kind} ${target})
+    target_precompile_headers(${target} PRIVATE ${CLEAVE_${kind}_HEADERS})
+  endif()
+endfunction()
 
 function(cleave_room folder)
-  cmake_parse_arguments(ROOM "" "" "USES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "KIND" "USES" ${ARGN})
+  if(NOT ROOM_KIND)
+    set(ROOM_KIND CORE)
+  endif()
   string(REPLACE "/" "_" name ${folder})
   set(path ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${path}/*.cpp ${path}/*.h)
@@ -59,16 +94,8 @@ function(cleave_room folder)
   set_target_properties(cleave_${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_include_directories(cleave_${name} PUBLIC ${CMAKE_SOURCE_DIR}/core)
   target_link_libraries(cleave_${name} PUBLIC ${ROOM_USES} PRIVATE cleave_options)
-  if(name STREQUAL "base")
-    target_precompile_headers(cleave_base PRIVATE ${CLEAVE_CORE_HEADERS})
-  elseif(NOT folder MATCHES "^libtorch/")
-    target_precompile_headers(cleave_${name} REUSE_FROM cleave_base)
-  endif()
+  cleave_kind(cleave_${name} ${ROOM_KIND})
 endfunction()
-
-# What tests call is optimised, they themselves hardly: that takes half of the time to compile. The warning: false alarms of
-# g++ 12 on vectors of aggregates (GCC bug 105562).
-set(CLEAVE_TEST_OPTIONS $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 
 # Everything labelled core: needs neither LibTorch nor a display; what the sanitizers run over.
 add_custom_target(core_tests)
@@ -78,13 +105,12 @@ function(cleave_tests folder)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
+  set(kind TEST)
   if(T_LABEL STREQUAL "gui")
-    set(headers cleave_test_headers_gui)
+    set(kind GUI_TEST)
     list(APPEND T_USES Qt6::Widgets)  # of the headers parsed once; that a room does without is checked on the room
   elseif(T_LABEL STREQUAL "torch")
-    set(headers cleave_libtorch_bridge)  # Qt's keywords stand in LibTorch's headers as names: those have to come first
-  else()
-    set(headers cleave_test_headers_core)
+    set(kind LIBTORCH)  # Qt's keywords stand in LibTorch's headers as names: those have to come first
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/tst_*.cpp)
   foreach(source ${sources})
@@ -103,8 +129,9 @@ function(cleave_tests folder)
         CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
     endif()
     target_link_libraries(${name} PRIVATE ${T_USES} Qt6::Test fmt::fmt cleave_options)
-    target_compile_options(${name} PRIVATE ${CLEAVE_TEST_OPTIONS})
-    target_precompile_headers(${name} REUSE_FROM ${headers})
+    cleave_kind(${name} ${kind})
+    # False alarms of g++ 12 on vectors of aggregates (GCC bug 105562).
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     add_test(NAME ${name} COMMAND ${name})
     if(T_LABEL STREQUAL "core")
       add_dependencies(core_tests ${name})

@@ -32,7 +32,8 @@ ParetoPlot::ParetoPlot(QWidget* parent) : QWidget(parent) {
 }
 
 void ParetoPlot::setData(ParetoData data) {
-  const auto before = m_current >= 0 ? std::optional(point(m_current)) : std::nullopt;
+  std::optional<solve::ParetoPoint> before;
+  if (m_current >= 0) before = point(m_current);
   m_data = std::move(data);
   std::sort(m_data.front.points.begin(), m_data.front.points.end(), [](const auto& a, const auto& b) {
     return std::pair(a.bytes, -a.femtoseconds) < std::pair(b.bytes, -b.femtoseconds);

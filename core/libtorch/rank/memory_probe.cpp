@@ -35,29 +35,6 @@ std::int64_t kilobyteField(const char* file, std::string_view name) {
   return 0;
 }
 
-class Reporter final : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
-    raise(largest, size);
-    if (device.is_cpu()) raise(peak, allocated += size);
-  }
-  void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
-    // The CPU allocator asks this before it throws an error that has no type of its own.
-    if (device.is_cpu())
-      TORCH_CHECK_WITH(OutOfMemoryError, false,
-                       fmt::format("{} were asked for, and {}.", bytesText(size), noMemoryInWords()));
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
-
- private:
-  static void raise(std::atomic<std::int64_t>& most, std::int64_t now) {
-    std::int64_t before = most.load();
-    while (now > before && !most.compare_exchange_weak(before, now)) {
-    }
-  }
-};
-
 }  // namespace
 
 ProcessMemory processMemory() {
@@ -68,6 +45,28 @@ std::int64_t proportionalSetSize() { return kilobyteField("/proc/self/smaps_roll
 
 // The allocator reports to whatever stands in the profiler's slot of the thread.
 struct AllocationCounter::Scope {
+  class Reporter final : public c10::MemoryReportingInfoBase {
+   public:
+    void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+      raise(largest, size);
+      if (device.is_cpu()) raise(peak, allocated += size);
+    }
+    void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+      // The CPU allocator asks this before it throws an error that has no type of its own.
+      if (device.is_cpu())
+        TORCH_CHECK_WITH(OutOfMemoryError, false,
+                         fmt::format("{} were asked for, and {}.", bytesText(size), noMemoryInWords()));
+    }
+    bool memoryProfilingEnabled() const override { return true; }
+    std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
+
+   private:
+    static void raise(std::atomic<std::int64_t>& most, std::int64_t now) {
+      std::int64_t before = most.load();
+      while (now > before && !most.compare_exchange_weak(before, now)) {
+      }
+    }
+  };
   std::shared_ptr<Reporter> reporter = std::make_shared<Reporter>();
   c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, reporter};
 };

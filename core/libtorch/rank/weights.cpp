@@ -39,7 +39,7 @@ class Loader {
   Result<WeightReport> load() {
     CLEAVE_TRY(std::vector<Wanted> wanted, findParameters());
     std::int64_t total = 0;
-    for (const Wanted& w : wanted) total += graph::sizeInBytes(m_bound.graph().value(w.value).type);
+    for (const Wanted& w : wanted) total += m_bound.graph().bytesOf(w.value);
     for (const Wanted& w : wanted) {
       if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
       auto loaded = bridge::translated([&] { return loadOne(w); });
