@@ -52,7 +52,7 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
                                                     const Progress& progress) {
   CLEAVE_TRY(const auto options, solveOptionsOf(plan));
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
-  return planModel(model, solved);
+  return planModel(model, solved, progress);
 }
 
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const plan::ModelInfo& wanted,

@@ -220,7 +220,7 @@ Result<Planned> planModel(const PlanFlags& flags, bool record, const Progress& p
   Planned planned;
   CLEAVE_TRY(planned.model, openModel(flags.model, captureOptions, progress));
   CLEAVE_TRY(planned.solved, solveModel(planned.model, solveOptions, progress));
-  auto plan = planModel(planned.model, planned.solved);
+  auto plan = planModel(planned.model, planned.solved, progress);
   if (plan) {
     planned.plan = *plan;
   } else if (plan.error().code == ErrorCode::Negative) {

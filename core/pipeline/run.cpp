@@ -47,7 +47,7 @@ Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, c
   options.record = false;
   options.cost.memoryBudget = program::kMaxSize;  // it runs here, on no device of a profile
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
-  return planModel(model, solved);
+  return planModel(model, solved, progress);
 }
 
 /// The file to compare with; empty: nothing is asked for.

@@ -100,7 +100,8 @@ Result<void> needSolution(const Solved& solved) {
 }
 
 Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
-                                                    const std::shared_ptr<const Solved>& solved) {
+                                                    const std::shared_ptr<const Solved>& solved,
+                                                    const Progress& progress) {
   CLEAVE_TRY_VOID(needSolution(*solved));
   plan::PlanRequest request;
   request.model = model->info;
@@ -112,7 +113,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   request.checkpoint = model->folder.tensors;
   request.seed = solved->options.seed;
   request.optimum = solved->result.optimum;
-  CLEAVE_TRY(auto plan, plan::makePlan(request));
+  CLEAVE_TRY(auto plan, plan::makePlan(request, progress));
   plan.timings.loadMs = model->timings.loadMs;
   plan.timings.captureMs = model->timings.captureMs;
   plan.timings.decomposeMs = model->timings.decomposeMs;

@@ -57,7 +57,8 @@ Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Mod
 Result<void> needSolution(const Solved& solved);
 /// What follows from the solution; an error of needSolution where there is none.
 Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const Model>& model,
-                                                    const std::shared_ptr<const Solved>& solved);
+                                                    const std::shared_ptr<const Solved>& solved,
+                                                    const Progress& progress = {});
 
 /// The problem that these options make of a model; what solveModel solves.
 Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, const SolveOptions& options);

@@ -32,7 +32,7 @@ std::vector<std::string> originsOf(const Graph& graph, const Graph* captured) {
 
 }  // namespace
 
-Result<Plan> makePlan(const PlanRequest& request) {
+Result<Plan> makePlan(const PlanRequest& request, const Progress& progress) {
   CLEAVE_TRY_VOID(checkRequest(request));
   Plan plan;
   plan.madeBy = version();
@@ -48,7 +48,7 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.isProvedOptimal = request.optimum && request.optimum->isProved();
   if (request.optimum) {
     plan.lowerBoundFs = request.optimum->lowerBoundFs();
-    if (auto certificate = request.optimum->certificate())
+    if (auto certificate = request.optimum->certificate(progress))
       plan.certificate = std::make_shared<const solve::Certificate>(*std::move(certificate));
     plan.fastest = {request.optimum->fastest().femtoseconds(), request.optimum->fastest().bytes()};
   }
@@ -58,9 +58,10 @@ Result<Plan> makePlan(const PlanRequest& request) {
   plan.origins = originsOf(*plan.graph, request.captured.get());
 
   const Stopwatch annotating;
-  Standings standings(*request.problem, *request.solution, request.engine, request.optimum.get());
+  Standings standings(*request.problem, *request.solution, request.engine, request.optimum.get(), progress);
   plan.layers = annotate(request, standings);
   plan.shares = sharesOf(*request.problem, *request.solution, &standings);
+  if (progress.cancelled()) return progress.cancelledError("finding out why what is replicated is not split");
   plan.timings.annotateMs = annotating.milliseconds();
 
   const Stopwatch replacing;

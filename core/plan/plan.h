@@ -148,8 +148,9 @@ struct PlanRequest {
 };
 
 /// annotate + replace + shard map + predict. BadInput when a checkpoint tensor's shape is not the model's. Fills
-/// timings.annotateMs and replaceMs; the caller fills the rest.
-Result<Plan> makePlan(const PlanRequest& request);
+/// timings.annotateMs and replaceMs; the caller fills the rest. Why layers are replicated is found out by solving
+/// again, which may take longer than the solution did.
+Result<Plan> makePlan(const PlanRequest& request, const Progress& progress = {});
 
 /// What one rank holds that runs the whole model: the program on one rank is the ATen graph itself.
 MemoryPrediction unsplitMemory(const Plan& plan);

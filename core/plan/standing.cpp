@@ -45,11 +45,11 @@ Possible possibleBy(const solve::Optimum& optimum, int ranks) {
   return possible;
 }
 
-Possible possibleIn(solve::Problem problem) {
+Possible possibleIn(solve::Problem problem, const Progress& progress) {
   problem.cost.memoryBudget = std::numeric_limits<std::int64_t>::max();
   problem.cost.slackPercent = 0;
   const auto sink = solve::makeCountingSink();
-  const auto result = solve::solve(problem, solve::Engine::Optimal, *sink);
+  const auto result = solve::solve(problem, solve::Engine::Optimal, *sink, progress);
   if (result && result->optimum) return possibleBy(*result->optimum, problem.context.worldSize);
   Possible none;
   none.isKnown = result && result->outcome == solve::Outcome::NoSolution;
@@ -184,11 +184,12 @@ std::string toText(const Standing& standing) {
 class Standings::Search {
  public:
   Search(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,
-         const solve::Optimum* optimum)
+         const solve::Optimum* optimum, const Progress& progress)
       : m_problem(problem),
         m_solution(solution),
         m_engine(engine),
         m_optimum(optimum),
+        m_progress(progress),
         m_variables(problem),
         m_ranks(problem.context.worldSize),
         m_whyReplicated(problem, solution) {}
@@ -226,7 +227,7 @@ class Standings::Search {
       if (!next) return entry->second;
       changed = *std::move(next);
     }
-    return entry->second = possibleIn(std::move(changed));
+    return entry->second = possibleIn(std::move(changed), m_progress);
   }
 
   /// Some plan of this problem splits it.
@@ -269,7 +270,7 @@ class Standings::Search {
     pinned.pins.push_back(std::move(pin));
     pinned.cost.slackPercent = 0;
     const auto sink = solve::makeCountingSink();
-    auto result = solve::solve(pinned, m_engine, *sink);
+    auto result = solve::solve(pinned, m_engine, *sink, m_progress);
     if (!result) return NotKnown{};
     if (!result->optimum) {
       if (!result->isProved) return NotKnown{};
@@ -280,7 +281,7 @@ class Standings::Search {
     // The leanest of those that this problem's slack admits, which counts from another plan.
     pinned.cost.slackPercent =
         fastest > 0 ? 100 * static_cast<double>(slowest() - fastest) / static_cast<double>(fastest) : 0;
-    result = solve::solve(pinned, m_engine, *sink);
+    result = solve::solve(pinned, m_engine, *sink, m_progress);
     if (!result || !result->optimum) return NotKnown{};
     const bool isProved = result->optimum->isProved();
     return DoesNotPay{std::max(extraFs, fastest - fs()), result->optimum->cost().bytes() - cost().bytes(), true, false,
@@ -436,6 +437,7 @@ class Standings::Search {
   const solve::Solution& m_solution;
   const solve::Engine m_engine;
   const solve::Optimum* const m_optimum;
+  const Progress m_progress;
   const solve::Variables m_variables;
   const int m_ranks;
   const WhyReplicated m_whyReplicated;
@@ -459,8 +461,8 @@ bool sharesKvHeads(const graph::Heads& heads, const rules::StrategyContext& cont
 }
 
 Standings::Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,
-                     const solve::Optimum* optimum)
-    : m_search(std::make_unique<Search>(problem, solution, engine, optimum)) {}
+                     const solve::Optimum* optimum, const Progress& progress)
+    : m_search(std::make_unique<Search>(problem, solution, engine, optimum, progress)) {}
 Standings::~Standings() = default;
 
 Standing Standings::weight(graph::NodeId layer) { return m_search->of(layer, Part::Weight); }

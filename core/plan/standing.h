@@ -79,13 +79,13 @@ bool splitsWeight(const solve::Choice& choice, int ranks);
 /// True when no rank computes all of it.
 bool splitsWork(const solve::Choice& choice, int ranks);
 
-/// Of one solution. Solves again, once for each setting that may be the cause, when the first answer needs it. One
-/// thread; what it is made of must outlive it.
+/// Of one solution. Solves again, once for each setting that may be the cause, when the first answer needs it; once
+/// cancelled, what would need that is NotKnown. One thread; what it is made of must outlive it.
 class Standings {
  public:
   /// `optimum` may be null: another engine, or a plan from elsewhere.
   Standings(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,
-            const solve::Optimum* optimum);
+            const solve::Optimum* optimum, const Progress& progress = {});
   ~Standings();
 
   /// Of a layer's weight; of a loss's logits.

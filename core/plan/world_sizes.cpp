@@ -176,8 +176,8 @@ void explainFailure(const solve::Problem& problem, WorldSize& size) {
 }
 
 void judgeParts(const solve::Problem& problem, const solve::SolveResult& result, solve::Engine engine,
-                const std::vector<NodeId>& parts, Tried& tried) {
-  Standings standings(problem, *result.solution, engine, result.optimum.get());
+                const std::vector<NodeId>& parts, Tried& tried, const Progress& progress) {
+  Standings standings(problem, *result.solution, engine, result.optimum.get(), progress);
   for (NodeId part : parts) {
     const bool isLayer = graph::layerShape(*problem.graph, part).has_value();
     tried.mainParts.push_back(isLayer ? standings.weight(part) : standings.work(part));
@@ -211,7 +211,8 @@ std::optional<WorldSize> tryOn(solve::Problem problem, int ranks, solve::Engine 
   if (!tried.size.fitsBudget()) {
     takeOverBudget(engine, tried.size);
   } else if (ranks > 1) {
-    judgeParts(problem, *result, engine, parts, tried);
+    judgeParts(problem, *result, engine, parts, tried, progress);
+    if (progress.cancelled()) return std::nullopt;
   }
   return tried.size;
 }

@@ -235,6 +235,20 @@ class TestPipeline : public QObject {
     QCOMPARE(pipeline::planModel(model, solved).error().code, ErrorCode::Cancelled);
   }
 
+  /// Why three ranks leave four heads whole is found out by solving again.
+  void aPlanThatIsStoppedIsNone() {
+    const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
+    pipeline::SolveOptions options;
+    options.ranks = 3;
+    const auto solved = need(pipeline::solveModel(model, options));
+    std::stop_source stop;
+    const Progress progress(stop.get_token(), [&](const ProgressUpdate&) { stop.request_stop(); });
+    const auto plan = pipeline::planModel(model, solved, progress);
+    QVERIFY(stop.stop_requested());
+    QCOMPARE(plan.error().code, ErrorCode::Cancelled);
+    QVERIFY(pipeline::planModel(model, solved).has_value());
+  }
+
   void cancelledBeforeItStartsNothingOpens() {
     std::stop_source stop;
     stop.request_stop();

@@ -63,7 +63,7 @@ void Session::solve() {
                [this, model = m_opened.model(), options](const Progress& progress) -> Worker::Completion {
                  auto done = std::make_shared<Solve>(Solve{pipeline::solveModel(model, options, progress), {}});
                  if (done->solved && (*done->solved)->result.outcome == solve::Outcome::Solved)
-                   done->plan = pipeline::planModel(model, *done->solved);
+                   done->plan = pipeline::planModel(model, *done->solved, progress);
                  return [this, done, options] { takeSolve(*done, options); };
                });
 }
@@ -124,7 +124,7 @@ void Session::reportSolve(const Solve& done) {
     severity = Severity::Warning;
   } else if (done.plan && !*done.plan) {
     said = sentence = toQ(done.plan->error().message);
-    severity = Severity::Failure;
+    severity = done.plan->error().code == ErrorCode::Cancelled ? Severity::Info : Severity::Failure;
   } else {
     sentence = tr("Solved for %1: %2").arg(ranksText(solved->options.ranks)).arg(solvedText(*solved));
     const auto& warnings = m_plans.plan()->warnings;
