@@ -44,7 +44,7 @@ endif()
 # Kinds of code: what nearly every file of a kind includes is parsed once for all of them, our own headers too where a file
 # that does without is rare. Not nlohmann/json: an unused one costs a file more to load than it saves. Files include what they
 # use all the same: clang-tidy reads them without any of this. A third of the time to compile is the optimizer's: what is
-# hot (rules, searches, traces: CORE) gets -O2; what calls it, writes, draws and explains gets -O1.
+# hot (rules, searches, traces: CORE) gets -O3; what calls it, writes, draws and explains gets -O1.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CLEAVE_CORE_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
   <mutex> <numeric> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>
@@ -64,7 +64,9 @@ option(CLEAVE_UNITY "Compile some files of a room at a time" ON)
 
 # The first target of a kind parses the headers, those after it take what it made.
 function(cleave_kind target kind)
-  if(NOT kind STREQUAL "CORE")
+  if(kind STREQUAL "CORE")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
+  else()
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
     if(CLEAVE_UNITY)
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 3)

@@ -43,25 +43,25 @@ graph::ValueList toValueList(const IValue& list, const TensorToArgument& tensor)
 
 }  // namespace
 
-ArgumentKind argumentKind(const c10::Argument& argument) {
+SchemaKind schemaKind(const c10::Argument& argument) {
   const c10::Type& type = withoutOptional(*argument.real_type());
-  if (type.kind() == TypeKind::TensorType) return ArgumentKind::Tensor;
-  if (type.kind() == TypeKind::ScalarTypeType) return ArgumentKind::ElementType;
-  if (type.kind() == TypeKind::DeviceObjType) return ArgumentKind::Device;
+  if (type.kind() == TypeKind::TensorType) return SchemaKind::Tensor;
+  if (type.kind() == TypeKind::ScalarTypeType) return SchemaKind::ElementType;
+  if (type.kind() == TypeKind::DeviceObjType) return SchemaKind::Device;
   if (const auto* list = type.castRaw<c10::ListType>()) {
-    if (withoutOptional(*list->getElementType()).kind() == TypeKind::TensorType) return ArgumentKind::TensorList;
+    if (withoutOptional(*list->getElementType()).kind() == TypeKind::TensorType) return SchemaKind::TensorList;
   }
-  return ArgumentKind::Plain;
+  return SchemaKind::Plain;
 }
 
-Argument toArgument(const IValue& value, ArgumentKind kind, const TensorToArgument& tensor) {
+Argument toArgument(const IValue& value, SchemaKind kind, const TensorToArgument& tensor) {
   if (value.isNone()) return {};
   switch (kind) {
-    case ArgumentKind::Tensor: return value.toTensor().defined() ? tensor(value.toTensor()) : Argument{};
-    case ArgumentKind::TensorList: return toValueList(value, tensor);
-    case ArgumentKind::ElementType: return elementTypeOf(value);
-    case ArgumentKind::Device: return graph::DeviceArgument{};
-    case ArgumentKind::Plain: break;
+    case SchemaKind::Tensor: return value.toTensor().defined() ? tensor(value.toTensor()) : Argument{};
+    case SchemaKind::TensorList: return toValueList(value, tensor);
+    case SchemaKind::ElementType: return elementTypeOf(value);
+    case SchemaKind::Device: return graph::DeviceArgument{};
+    case SchemaKind::Plain: break;
   }
   if (value.isInt()) return value.toInt();
   if (value.isDouble()) return value.toDouble();

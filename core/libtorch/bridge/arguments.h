@@ -19,14 +19,14 @@
 namespace cleave::bridge {
 
 /// What kind of thing a schema's argument is, as far as its IValue does not say it (an element type is an int there).
-enum class ArgumentKind : std::uint8_t { Plain, Tensor, TensorList, ElementType, Device };
-ArgumentKind argumentKind(const c10::Argument& argument);
+enum class SchemaKind : std::uint8_t { Plain, Tensor, TensorList, ElementType, Device };
+SchemaKind schemaKind(const c10::Argument& argument);
 
 /// What stands for a tensor operand; monostate or a number where it is no value of the graph.
 using TensorToArgument = std::function<graph::Argument(const at::Tensor&)>;
 
 /// Throws c10::Error for a kind of argument that graphs do not hold (generators, dictionaries, complex numbers).
-graph::Argument toArgument(const c10::IValue& value, ArgumentKind kind, const TensorToArgument& tensor);
+graph::Argument toArgument(const c10::IValue& value, SchemaKind kind, const TensorToArgument& tensor);
 
 /// The arguments of one call, ready but for the tensors, which stand in slots.
 struct BoundArguments {

@@ -90,7 +90,7 @@ Result<bridge::BoundArguments> completeArguments(std::string_view op, const c10:
         return fail(ErrorCode::BadInput, "{} needs its argument {} ({})", op, wanted[i].name(),
                     wanted[i].real_type()->str());
       // Defaults hold no tensors, so there is none to look up.
-      args.push_back(bridge::toArgument(*wanted[i].default_value(), bridge::argumentKind(wanted[i]), {}));
+      args.push_back(bridge::toArgument(*wanted[i].default_value(), bridge::schemaKind(wanted[i]), {}));
     }
     if (!isRefusedNone(args[i], wanted[i]) && bridge::bindArgument(args[i], wanted[i], at::kMeta, i, bound)) continue;
     return fail(ErrorCode::BadInput, "{}: argument {} must be of type {}", op, wanted[i].name(),

@@ -12,10 +12,10 @@ std::optional<std::vector<OperatorArgument>> argumentsOf(std::string_view op) {
   std::vector<OperatorArgument> arguments;
   for (const c10::Argument& wanted : handle->schema().arguments()) {
     OperatorArgument& argument = arguments.emplace_back();
-    const bridge::ArgumentKind kind = bridge::argumentKind(wanted);
+    const bridge::SchemaKind kind = bridge::schemaKind(wanted);
     argument.name = wanted.name();
-    argument.isElementType = kind == bridge::ArgumentKind::ElementType;
-    argument.isDevice = kind == bridge::ArgumentKind::Device;
+    argument.isElementType = kind == bridge::SchemaKind::ElementType;
+    argument.isDevice = kind == bridge::SchemaKind::Device;
     if (!wanted.default_value()) continue;
     // Defaults hold no tensors, so there is none to look up. One that a graph cannot hold must be given.
     const auto byDefault = [&]() -> Result<graph::Argument> {

@@ -75,7 +75,7 @@ void forEachTensorIn(c10::ArrayRef<IValue> values, Visit visit) {
 struct Recorder::OpInfo {
   std::string name;                       ///< "aten::sum.dim_IntList"
   std::size_t operands = 0, results = 0;  ///< of the schema
-  std::vector<bridge::ArgumentKind> kinds;
+  std::vector<bridge::SchemaKind> kinds;
   std::vector<std::size_t> written;  ///< indices of operands that it mutates
   ShapeFunction leaf = nullptr;
   Normaliser normaliser = nullptr;
@@ -154,7 +154,7 @@ const Recorder::OpInfo& Recorder::infoOf(const c10::OperatorHandle& op) {
   info.results = schema.returns().size();
   for (std::size_t i = 0; i < info.operands; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
-    info.kinds.push_back(bridge::argumentKind(argument));
+    info.kinds.push_back(bridge::schemaKind(argument));
     if (argument.alias_info() && argument.alias_info()->isWrite()) info.written.push_back(i);
   }
   info.leaf = leafShapeFunction(info.name);

@@ -23,11 +23,11 @@ struct DeviceProfile {
   double memoryBytesPerSecond = 3e12;
   double linkBytesPerSecond = 4e11;  ///< one direction, one device: what a ring sends at
   double linkLatencySeconds = 1e-5;  ///< α: once for each collective
-  struct Source {
+  struct Citation {
     std::string what, address;
-    bool operator==(const Source&) const = default;
+    bool operator==(const Citation&) const = default;
   };
-  std::vector<Source> sources;
+  std::vector<Citation> sources;  ///< where the figures come from
   bool operator==(const DeviceProfile&) const = default;
 };
 

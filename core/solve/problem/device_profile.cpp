@@ -46,10 +46,10 @@ Result<std::string> profileName(const JsonObject& fields) {
               fields.nameOf("name"), quotedText(name));
 }
 
-Result<std::vector<DeviceProfile::Source>> readSources(const JsonObject& fields) {
+Result<std::vector<DeviceProfile::Citation>> readSources(const JsonObject& fields) {
   CLEAVE_TRY(const JsonArray list, fields.array("sources"));
   if (list.size() > kMaxSources) return fields.wrong("sources", fmt::format("a list of at most {} items", kMaxSources));
-  std::vector<DeviceProfile::Source> sources;
+  std::vector<DeviceProfile::Citation> sources;
   for (std::size_t i = 0; i < list.size(); ++i) {
     CLEAVE_TRY(const JsonObject source, list.object(i));
     CLEAVE_TRY(std::string what, line(source, "what"));

@@ -138,7 +138,7 @@ struct Cursor::Impl {
   }
 
   bool knows(NodeId node) const { return node.index() < graph->nodes.size(); }
-  const SearchState::Assignment* find(NodeId node) const {
+  const SearchState::Assigned* find(NodeId node) const {
     return knows(node) ? state.find(trace->variables().decider(node)) : nullptr;
   }
 

@@ -6,7 +6,7 @@ namespace cleave::solve {
 namespace {
 
 constexpr StepId kFirstInterval = 1 << 16;
-constexpr std::size_t kMostHeldAssignments = (64u << 20) / sizeof(SearchState::Assignment);
+constexpr std::size_t kMostHeldAssignments = (64u << 20) / sizeof(SearchState::Assigned);
 constexpr std::size_t kReadEvents = 1 << 12;
 
 }  // namespace
@@ -29,8 +29,8 @@ void SearchState::apply(StepId index, const Event& event) {
   }
 }
 
-void SearchState::restore(std::span<const Assignment> stack) {
-  for (const Assignment& a : m_stack) m_slot[a.node] = kUnassigned;
+void SearchState::restore(std::span<const Assigned> stack) {
+  for (const Assigned& a : m_stack) m_slot[a.node] = kUnassigned;
   m_stack.assign(stack.begin(), stack.end());
   for (std::size_t i = 0; i < m_stack.size(); ++i) m_slot[m_stack[i].node] = static_cast<std::uint32_t>(i);
 }

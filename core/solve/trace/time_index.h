@@ -16,7 +16,7 @@ namespace cleave::solve {
 class SearchState {
  public:
   static constexpr std::uint32_t kUnassigned = 0xffffffffu;
-  struct Assignment {
+  struct Assigned {
     std::uint32_t node = 0;
     std::uint32_t choice = 0;
     StepId step = 0;  ///< index of the Try
@@ -25,16 +25,16 @@ class SearchState {
   explicit SearchState(std::size_t nodes) : m_slot(nodes, kUnassigned) {}
   /// Events that name unknown nodes change nothing, so that a damaged file cannot do harm.
   void apply(StepId index, const Event& event);
-  void restore(std::span<const Assignment> stack);
-  const std::vector<Assignment>& stack() const { return m_stack; }
-  const Assignment* find(NodeId node) const {
+  void restore(std::span<const Assigned> stack);
+  const std::vector<Assigned>& stack() const { return m_stack; }
+  const Assigned* find(NodeId node) const {
     const std::uint32_t slot = node.index() < m_slot.size() ? m_slot[node.index()] : kUnassigned;
     return slot == kUnassigned ? nullptr : &m_stack[slot];
   }
 
  private:
   void popFrom(std::uint32_t node);
-  std::vector<Assignment> m_stack;    ///< assigned steps in order of the search
+  std::vector<Assigned> m_stack;      ///< assigned steps in order of the search
   std::vector<std::uint32_t> m_slot;  ///< by NodeId: index into m_stack
 };
 
@@ -53,7 +53,7 @@ class TimeIndex {
 
   struct Snapshot {
     StepId step = 0;  ///< events applied
-    std::vector<SearchState::Assignment> stack;
+    std::vector<SearchState::Assigned> stack;
   };
   /// The latest snapshot at or before `step`.
   std::shared_ptr<const Snapshot> snapshotBefore(StepId step);
