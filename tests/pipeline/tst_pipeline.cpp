@@ -235,7 +235,7 @@ class TestPipeline : public QObject {
     QCOMPARE(pipeline::planModel(model, solved).error().code, ErrorCode::Cancelled);
   }
 
-  /// Why three ranks leave four heads whole is found out by solving again.
+  /// Why three ranks leave eight heads whole is found out by solving again.
   void aPlanThatIsStoppedIsNone() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
     pipeline::SolveOptions options;
