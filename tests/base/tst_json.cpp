@@ -148,8 +148,9 @@ class BoundedJsonTest : public QObject {
   }
 
   void readsTypedFields() {
-    const auto json = nlohmann::json::parse(
-        R"({"heads":8,"eps":1e-6,"theta":10000,"tied":false,"act":"silu","archs":["A","B"],"sizes":[1,2],"rope":{"factor":8.0},"gone":null})");
+    const auto json =
+        nlohmann::json::parse(R"({"heads":8,"eps":1e-6,"theta":10000,"tied":false,"act":"silu","archs":["A","B"],)"
+                              R"("sizes":[1,2],"rope":{"factor":8.0},"gone":null})");
     const auto object = JsonObject::of(json, "config.json");
     QVERIFY(object);
     QCOMPARE(object->integer("heads", kPositive).value(), 8);
@@ -198,8 +199,9 @@ class BoundedJsonTest : public QObject {
   }
 
   void namesTheFieldInErrors() {
-    const auto json = nlohmann::json::parse(
-        R"({"heads":"eight","half":2.5,"zero":0,"huge":18446744073709551615,"list":[1,"x"],"rope":{"factor":"8"},"tied":1,"act":3,"gone":null})");
+    const auto json =
+        nlohmann::json::parse(R"({"heads":"eight","half":2.5,"zero":0,"huge":18446744073709551615,"list":[1,"x"],)"
+                              R"("rope":{"factor":"8"},"tied":1,"act":3,"gone":null})");
     const auto object = JsonObject::of(json, "config.json");
     const auto rope = object->object("rope");
     QCOMPARE(errorOf(object->integer("heads", kPositive)),

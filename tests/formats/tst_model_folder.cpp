@@ -113,10 +113,10 @@ class ModelFolderTest : public QObject {
         {"a in sub/x.safetensors"});
     row("index with two spellings of one file",
         {{kIndex, indexFile(R"({"a":"./x.safetensors","b":"x.safetensors"})")},
-         {"x.safetensors",
-          QByteArray::fromStdString(safetensorsBytes(
-              R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
-              2))}},
+         {"x.safetensors", QByteArray::fromStdString(safetensorsBytes(
+                               R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],)"
+                               R"("data_offsets":[1,2]}})",
+                               2))}},
         {"a in x.safetensors", "b in x.safetensors"});
     row("index that names the single file",
         {{kIndex, indexFile(R"({"a":"model.safetensors"})")}, {"model.safetensors", tensorFile("a")}},
@@ -126,10 +126,10 @@ class ModelFolderTest : public QObject {
         {"a in model.safetensors"});
     row("a tensor that the index leaves out",
         {{kIndex, indexFile(R"({"a":"x.safetensors","b":"y.safetensors"})")},
-         {"x.safetensors",
-          QByteArray::fromStdString(safetensorsBytes(
-              R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"c":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
-              2))},
+         {"x.safetensors", QByteArray::fromStdString(safetensorsBytes(
+                               R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"c":{"dtype":"U8","shape":[1],)"
+                               R"("data_offsets":[1,2]}})",
+                               2))},
          {"y.safetensors", tensorFile("b")}},
         {"a in x.safetensors", "b in y.safetensors", "c in x.safetensors"});
     row("shards without an index",
@@ -274,10 +274,10 @@ class ModelFolderTest : public QObject {
         "duplicate across indexed files",
         {{kIndex, indexFile(R"({"a":"x.safetensors","b":"y.safetensors"})")},
          {"x.safetensors", tensorFile("a")},
-         {"y.safetensors",
-          QByteArray::fromStdString(safetensorsBytes(
-              R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
-              2))}},
+         {"y.safetensors", QByteArray::fromStdString(safetensorsBytes(
+                               R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],)"
+                               R"("data_offsets":[1,2]}})",
+                               2))}},
         "", "tensor \"a\" is in x.safetensors and in y.safetensors");
   }
   void refusesMalformedFolders() {

@@ -79,25 +79,30 @@ class SafetensorsTest : public QObject {
     row("scalar", safetensorsBytes(R"({"a":{"dtype":"F64","shape":[],"data_offsets":[0,8]}})", 8), 1);
     row("empty tensor", safetensorsBytes(R"({"a":{"dtype":"F64","shape":[0,4],"data_offsets":[0,0]}})"), 1);
     row("keys against the offsets' order",
-        safetensorsBytes(
-            R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[2,5]},"b":{"dtype":"I16","shape":[1],"data_offsets":[0,2]}})",
-            5),
+        safetensorsBytes(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[2,5]},"b":{"dtype":"I16","shape":[1],)"
+                         R"("data_offsets":[0,2]}})",
+                         5),
         2);
     row("empty tensor between others",
-        safetensorsBytes(
-            R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},)"
-            R"("c":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
-            3),
+        safetensorsBytes(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[0],)"
+                         R"("data_offsets":[2,2]},)"
+                         R"("c":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+                         3),
         3);
     row("every dtype",
-        safetensorsBytes(
-            R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},)"
-            R"("c":{"dtype":"F16","shape":[1],"data_offsets":[12,14]},"d":{"dtype":"BF16","shape":[1],"data_offsets":[14,16]},)"
-            R"("e":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[16,17]},"f":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[17,18]},)"
-            R"("g":{"dtype":"I64","shape":[1],"data_offsets":[18,26]},"h":{"dtype":"I32","shape":[1],"data_offsets":[26,30]},)"
-            R"("i":{"dtype":"I16","shape":[1],"data_offsets":[30,32]},"j":{"dtype":"I8","shape":[1],"data_offsets":[32,33]},)"
-            R"("k":{"dtype":"U8","shape":[1],"data_offsets":[33,34]},"l":{"dtype":"BOOL","shape":[1],"data_offsets":[34,35]}})",
-            35),
+        safetensorsBytes(R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],)"
+                         R"("data_offsets":[8,12]},)"
+                         R"("c":{"dtype":"F16","shape":[1],"data_offsets":[12,14]},"d":{"dtype":"BF16",)"
+                         R"("shape":[1],"data_offsets":[14,16]},)"
+                         R"("e":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[16,17]},"f":{"dtype":"F8_E5M2",)"
+                         R"("shape":[1],"data_offsets":[17,18]},)"
+                         R"("g":{"dtype":"I64","shape":[1],"data_offsets":[18,26]},"h":{"dtype":"I32",)"
+                         R"("shape":[1],"data_offsets":[26,30]},)"
+                         R"("i":{"dtype":"I16","shape":[1],"data_offsets":[30,32]},"j":{"dtype":"I8","shape":[1],)"
+                         R"("data_offsets":[32,33]},)"
+                         R"("k":{"dtype":"U8","shape":[1],"data_offsets":[33,34]},"l":{"dtype":"BOOL",)"
+                         R"("shape":[1],"data_offsets":[34,35]}})",
+                         35),
         12);
     row("name in Unicode", safetensorsBytes(R"({"gewicht.größe":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
         1);
@@ -296,9 +301,10 @@ class SafetensorsTest : public QObject {
     std::mt19937_64 random(test::seed(7));
     const fs::path file = fs::path(CLEAVE_TEST_DATA) / "models/llama-tied/model.safetensors";
     const std::string whole = readTextFile(file, 10 << 20).value();
-    const std::string small = safetensorsBytes(
-        R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})",
-        14);
+    const std::string small =
+        safetensorsBytes(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
+                         R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})",
+                         14);
     int believed = 0;
     for (std::uint64_t round = 0, rounds = test::rounds(20'000); round < rounds; ++round) {
       std::string damaged = round % 20 == 0 ? whole : small;

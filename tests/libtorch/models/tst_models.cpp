@@ -13,7 +13,8 @@ namespace {
 json llama() {
   return json::parse(
       R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 112,
-    "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 256, "torch_dtype": "float32"})");
+    "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 256,)"
+      R"( "torch_dtype": "float32"})");
 }
 
 json with(json config, const char* patch) {
@@ -111,6 +112,8 @@ class TestModels : public QObject {
         << "LlamaForCausalLM (llama), MistralForCausalLM (mistral), Qwen2ForCausalLM (qwen2)";
     QTest::newRow("other head") << R"({"architectures": ["LlamaForSequenceClassification"]})"
                                 << "unknown architecture \"LlamaForSequenceClassification\"";
+    QTest::newRow("names that disagree") << R"({"model_type": "qwen2", "architectures": ["LlamaForCausalLM"]})"
+                                         << "model_type says \"qwen2\", which belongs to Qwen2ForCausalLM";
     QTest::newRow("no type") << R"({"model_type": null, "architectures": null})"
                              << "neither model_type nor architectures";
     QTest::newRow("missing size") << R"({"hidden_size": null})"
