@@ -26,14 +26,16 @@ struct Worker::State {
   bool isClosed = false, hasEnded = false;
   std::uint64_t generation = 0;
   std::map<QString, std::uint64_t> newest;  ///< by tag: generation whose completion is still awaited
-  Worker* owner = nullptr;                  ///< null once closed
+  std::deque<std::function<void(Worker&)>> answers;  ///< on their way to the owner's thread
+  Worker* owner = nullptr;                           ///< null once closed
 
-  /// The owner cannot go while the mutex is held.
-  void send(std::function<void(Worker&)> call) {
+  /// The owner cannot go while the mutex is held. The answer itself goes through `answers`: what Qt's event carries is
+  /// handed over by a lock that ThreadSanitizer does not see.
+  void send(std::function<void(Worker&)> answer) {
     const std::lock_guard lock(mutex);
-    if (owner)
-      QMetaObject::invokeMethod(
-          owner, [owner = owner, call = std::move(call)] { call(*owner); }, Qt::QueuedConnection);
+    if (!owner) return;
+    answers.push_back(std::move(answer));
+    QMetaObject::invokeMethod(owner, "takeAnswer", Qt::QueuedConnection);
   }
 };
 
@@ -91,10 +93,12 @@ Worker::Courier Worker::courier() const {
 
 void Worker::close() {
   std::deque<Request> dropped;  // what they hold is let go outside the lock
+  std::deque<std::function<void(Worker&)>> unheard;
   const std::lock_guard lock(m_state->mutex);
   m_state->isClosed = true;
   m_state->owner = nullptr;
   dropped.swap(m_state->queue);
+  unheard.swap(m_state->answers);
   m_state->newest.clear();
   m_state->runningStop.request_stop();
   m_state->wake.notify_one();
@@ -149,6 +153,17 @@ void Worker::execute(const std::shared_ptr<State>& state, Request& request) {
   state->send([tag, generation = request.generation, completion = request.work(progress)](Worker& worker) {
     worker.deliver(tag, generation, completion);
   });
+}
+
+void Worker::takeAnswer() {
+  std::function<void(Worker&)> answer;
+  {
+    const std::lock_guard lock(m_state->mutex);
+    if (m_state->answers.empty()) return;
+    answer = std::move(m_state->answers.front());
+    m_state->answers.pop_front();
+  }
+  answer(*this);
 }
 
 void Worker::deliver(const QString& tag, std::uint64_t generation, const Completion& completion) {

@@ -68,6 +68,8 @@ class Worker : public QObject {
   struct State;
   static void loop(const std::shared_ptr<State>& state);
   static void execute(const std::shared_ptr<State>& state, Request& request);
+  /// One answer for each event: where a completion opens a dialog, the next ones still arrive.
+  Q_INVOKABLE void takeAnswer();
   void deliver(const QString& tag, std::uint64_t generation, const Completion& completion);
 
   std::shared_ptr<State> m_state;  ///< shared with the thread, which may be left behind
