@@ -4,6 +4,10 @@
 #include <QProcess>
 #include <QStringList>
 
+#ifdef CLEAVE_TESTS_LINK_CLI
+#include "tests/support/forked_cli.h"
+#endif
+
 namespace cleave::test {
 
 struct Finished {
@@ -31,8 +35,24 @@ inline Finished runProgram(const QString& program, const QStringList& arguments,
   return finished;
 }
 
-inline Finished cli(const QStringList& arguments, const QByteArray& input = {}) {
+/// The program itself.
+inline Finished cliProgram(const QStringList& arguments, const QByteArray& input = {}) {
   return runProgram(QStringLiteral("cleave-cli"), arguments, input);
+}
+
+/// `cleave-cli` in a process of its own. Where a test is linked with it, a fork of the test, which has LibTorch loaded
+/// already: loading it is most of what a short command takes. What starts other programs looks for them beside itself,
+/// so that is the program.
+inline Finished cli(const QStringList& arguments, const QByteArray& input = {}) {
+#ifdef CLEAVE_TESTS_LINK_CLI
+  if (arguments.value(0) != QLatin1String("run")) {
+    std::vector<std::string> words;
+    for (const QString& argument : arguments) words.push_back(argument.toStdString());
+    const ForkedCli done = runForkedCli(std::move(words), {input.constData(), static_cast<std::size_t>(input.size())});
+    return {done.exitCode, done.crashed, QByteArray::fromStdString(done.out), QByteArray::fromStdString(done.err)};
+  }
+#endif
+  return cliProgram(arguments, input);
 }
 
 }  // namespace cleave::test

@@ -1,0 +1,47 @@
+#include "cli/program.h"
+
+#include "base/result.h"
+#include "base/standard_streams.h"
+#include "base/version.h"
+#include "cli/commands.h"
+
+#include <csignal>
+#include <cstdio>
+
+namespace cleave::cli {
+
+int runProgram(int argc, char** argv) {
+  holdStandardStreams();
+  // Whoever reads the progress may go: that concerns neither the work nor its result. A reader of results that is gone
+  // is an error of the write.
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(version()));
+  Chosen chosen;
+  addPlanCommand(app, chosen);
+  addRunCommand(app, chosen);
+  addExportCommand(app, chosen);
+  addCheckCommand(app, chosen);
+  addInfoCommand(app, chosen);
+  addTraceCommand(app, chosen);
+  addRulesCommand(app, chosen);
+  addExplainCommand(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ConversionError& error) {
+    const std::string words = error.what();  // "Could not convert: --ranks = 1.5"
+    const auto colon = words.find(": ");
+    std::fprintf(stderr, "cleave-cli: %s: that is no value for this option; COMMAND --help says what it takes.\n",
+                 words.substr(colon == std::string::npos ? 0 : colon + 2).c_str());
+    return exitCode(ErrorCode::BadUsage);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "cleave-cli: %s\nRun cleave-cli --help, or cleave-cli COMMAND --help.\n", error.what());
+    return exitCode(ErrorCode::BadUsage);
+  }
+  return chosen.exitCode;
+}
+
+}  // namespace cleave::cli
