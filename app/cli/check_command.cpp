@@ -15,9 +15,10 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
   for (const std::string& finding : check.findings) text += finding + "\n";
   if (!check.findings.empty()) return text;
   const plan::Plan& plan = *check.plan;
-  const std::string parts =
-      fmt::format("{}, {}, {} and the rank program", counted(std::ssize(plan.graph->values), "value"),
-                  counted(std::ssize(plan.layers), "layer"), counted(std::ssize(plan.parameters), "parameter"));
+  const auto layers = static_cast<std::int64_t>(plan.shares.layers.layers);  // as a plan counts them: with a weight
+  const std::string parts = fmt::format(
+      "{}, {}{}, {} and the rank program", counted(std::ssize(plan.graph->values), "value"), counted(layers, "layer"),
+      std::ssize(plan.layers) > layers ? ", the loss" : "", counted(std::ssize(plan.parameters), "parameter"));
   if (!check.unchecked.empty()) {
     text = fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
   } else {

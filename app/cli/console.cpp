@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -46,15 +47,14 @@ void watchSignals() {
 struct Bar {
   bool onTerminal = isatty(STDERR_FILENO) != 0;
   bool drawn = false;
-  std::string stage;
+  std::set<std::string> stages;
 
   void update(const ProgressUpdate& update) {
     if (onTerminal) {
       draw(update);
-    } else if (stage != update.stage) {
+    } else if (stages.insert(std::string(update.stage)).second) {  // stages that take turns are named once
       std::fprintf(stderr, "%.*s\n", static_cast<int>(update.stage.size()), update.stage.data());
     }
-    stage = update.stage;
   }
   void draw(const ProgressUpdate& update) {
     std::string text = fmt::format("\r\033[K{}", update.stage);

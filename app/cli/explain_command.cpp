@@ -9,17 +9,53 @@
 
 #include <nlohmann/json.hpp>
 
+#include <regex>
+#include <set>
+
 namespace cleave::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The value a user means: by its name, or by the name of the layer whose result it is.
+/// What the module computes last; invalid: there is no such module, or it computes nothing.
+graph::ValueId resultOfModule(const graph::Graph& graph, const std::string& path) {
+  graph::ValueId result;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.kind != graph::NodeKind::Call || !node.scope.isValid() || node.results.empty()) continue;
+    const std::string& own = graph.scope(node.scope).path;
+    if (own == path || own.starts_with(path + ".")) result = node.results.front();
+  }
+  return result;
+}
+
+/// Modules that a plan speaks of together, "model.layers.*.self_attn" or "model.layers.{0-3}.self_attn"; empty: `name`
+/// is no such pattern.
+std::set<std::string> modulesLike(const graph::Graph& graph, const std::string& name) {
+  static const std::regex kIndices(R"(\{[0-9,-]+\})");
+  const std::string pattern = std::regex_replace(name, kIndices, "*");
+  std::set<std::string> paths;
+  if (pattern.find('*') == std::string::npos) return paths;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.kind != graph::NodeKind::Call || !node.scope.isValid()) continue;
+    const std::string& path = graph.scope(node.scope).path;
+    if (solve::matches(pattern, path)) paths.insert(path);
+  }
+  return paths;
+}
+
+/// The value a user means: by its name, by the name of the layer whose result it is, or by that of a module.
 Result<graph::ValueId> valueNamed(const graph::Graph& graph, const std::string& name) {
   if (const auto value = graph.findValue(name); value.isValid()) return value;
   for (graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
     if (graph::layerShape(graph, node) && graph::layerName(graph, node) == name)
       return graph.node(node).results.front();
+  }
+  if (const auto result = resultOfModule(graph, name); result.isValid()) return result;
+  const auto paths = modulesLike(graph, name);
+  if (paths.size() == 1) return resultOfModule(graph, *paths.begin());
+  if (!paths.empty()) {
+    return fail(ErrorCode::BadUsage, "\"{}\" stands for {} modules: ask about one of them, such as {}.", name,
+                paths.size(), *paths.begin());
   }
   // A pin that matches nothing names the nearest names; the same words serve here.
   CLEAVE_TRY(const auto pin, solve::Pin::parse(name + "=R"));
@@ -237,6 +273,7 @@ struct ExplainCommand {
   }
 
   static std::string changeText(Femtoseconds change) {
+    if (change == 0) return "as long";
     return fmt::format("{} {}", solve::timeText(change < 0 ? -change : change), change < 0 ? "less" : "longer");
   }
 
@@ -249,9 +286,11 @@ struct ExplainCommand {
     const bool isPassedOver = regret.fastestExtraFs && *regret.fastestExtraFs != *regret.extraFs;
     const std::string fastest =
         isPassedOver ? fmt::format("; the fastest with it takes {}", changeText(*regret.fastestExtraFs)) : "";
-    return fmt::format("the {} with it takes {} and holds {} {} per rank{}",
-                       regret.isProved ? "plan" : "best plan that was found", changeText(*regret.extraFs),
-                       bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more", fastest);
+    const std::string memory =
+        bytes == 0 ? "holds as much"
+                   : fmt::format("holds {} {} per rank", bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more");
+    return fmt::format("the {} with it takes {} and {}{}", regret.isProved ? "plan" : "best plan that was found",
+                       changeText(*regret.extraFs), memory, fastest);
   }
 
   Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text,
@@ -283,6 +322,9 @@ struct ExplainCommand {
     document["core"] = coreJson(answer.core);
     document["extra_fs"] = answer.extraFs ? jsonOf<Json>(*answer.extraFs) : Json(nullptr);
     document["extra_bytes"] = answer.extraBytes ? Json(*answer.extraBytes) : Json(nullptr);
+    Json elsewhere = Json::array();
+    for (const solve::Change& change : answer.elsewhere) elsewhere.push_back(solve::toText(change));
+    document["elsewhere"] = std::move(elsewhere);
     document["pin"] = answer.pin ? Json(*answer.pin) : Json(nullptr);
     return {};
   }
@@ -295,7 +337,8 @@ void addExplainCommand(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "explain", "Say why a tensor is placed as it is, why not otherwise, or what stands in the way of a plan");
   state->flags.addTo(*command);
-  command->add_option("--value", state->value, "A value (linear_3) or a layer (model.layers.0.mlp.up_proj)");
+  command->add_option("--value", state->value,
+                      "A value (linear_3), a layer (model.layers.0.mlp.up_proj) or a module (model.norm): its result");
   command->add_option("--placement", state->placement, "Why not this placement (S(1)) or strategy (row)?");
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
   command->callback([state, &chosen] {

@@ -9,7 +9,8 @@ namespace {
 
 struct PlanCommand {
   PlanFlags flags;
-  std::string json, trace, compare;
+  std::string json, trace;
+  std::optional<std::string> compare;
   std::optional<std::string> worldSizes;
   bool preflight = false, pareto = false;
   std::size_t best = 0;
@@ -19,7 +20,7 @@ struct PlanCommand {
       return fail(ErrorCode::BadUsage, "--trace writes a file, and not to stdout: give the file a name.");
     CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
     const Progress progress = consoleProgress();
-    if (!compare.empty()) return comparePlans(flags, compare, json, progress);
+    if (compare) return comparePlans(flags, *compare, json, progress);
     if (worldSizes) return showWorldSizes(flags, *worldSizes, json, progress);
     if (preflight) return showPreflight(flags, json, progress);
     if (pareto) return showFront(flags, json, progress);
@@ -63,7 +64,7 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("plan", "Solve the parallel axis of every tensor and print the plan");
   state->flags.addTo(*command);
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
-  command->add_option("--trace", state->trace, "Save the recorded search to a file");
+  CLI::Option* trace = command->add_option("--trace", state->trace, "Save the recorded search to a file");
   std::vector<CLI::Option*> questions;
   questions.push_back(command->add_option("--compare", state->compare,
                                           "Compare plans instead: engines or plan files, such as reference,optimal"));
@@ -73,15 +74,17 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
                           ->expected(0, 1));
   questions.push_back(
       command->add_flag("--preflight", state->preflight, "Say instead what is known before any search"));
-  questions.push_back(command->add_flag("--pareto", state->pareto,
-                                        "List instead the plans that no other beats in both time and memory"));
+  questions.push_back(command->add_flag(
+      "--pareto", state->pareto, "List instead the plans of optimal that no other beats in both time and memory"));
   questions.push_back(
       command
-          ->add_option("--best", state->best,
-                       "List instead the plan and the next best ones, K in all, that differ in a layer's strategy or "
-                       "in what is redistributed")
+          ->add_option(
+              "--best", state->best,
+              "List instead the plan of optimal and the next best, K in all, that differ in a layer's strategy or "
+              "in what is redistributed")
           ->check(CLI::Range(1, 1000)));
   for (CLI::Option* question : questions) {
+    question->excludes(trace);  // none of them records one search
     for (CLI::Option* other : questions) {
       if (question != other) question->excludes(other);
     }

@@ -106,6 +106,7 @@ struct RunCommand {
     std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n",
                  flags.model.c_str(), pipeline::inputsInWords(plan->model).c_str(), file.c_str(),
                  pipeline::inputsInWords(wanted).c_str());
+    CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
     return pipeline::planAgain(*plan, wanted, progress);
   }
 

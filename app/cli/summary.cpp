@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <regex>
 
@@ -25,18 +26,25 @@ std::string withoutNumbers(const std::string& text) {
 }
 
 struct FoldedLayer {
-  std::string pattern, line;
+  std::string pattern, strategy, reason;
   std::vector<int> indices;
 };
+
+/// "column+gather"; what comes to a copy on every rank is replicated, whatever it is called.
+std::string strategyText(const plan::LayerPlan& layer) {
+  const bool isCopied = layer.axis == "replicated" && rules::axisOf(layer.strategy) != "replicated";
+  return isCopied ? layer.axis : std::string(rules::toText(layer.strategy));
+}
 
 std::vector<FoldedLayer> foldLayers(const plan::Plan& plan) {
   std::vector<FoldedLayer> folded;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   for (const plan::LayerPlan& layer : plan.layers) {
     const auto [pattern, index] = plan::foldIndex(layer.name);
-    const std::string line = fmt::format("{:<11} {}", layer.axis, layer.reason);
-    const auto [entry, isNew] = known.emplace(std::pair(pattern, withoutNumbers(line)), folded.size());
-    if (isNew) folded.push_back({pattern, line, {}});
+    std::string strategy = strategyText(layer);
+    const auto [entry, isNew] =
+        known.emplace(std::pair(pattern, withoutNumbers(strategy + layer.reason)), folded.size());
+    if (isNew) folded.push_back({pattern, std::move(strategy), layer.reason, {}});
     if (index >= 0) folded[entry->second].indices.push_back(index);
   }
   return folded;
@@ -65,8 +73,10 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
     if (output.outside > 0) text += fmt::format("; {} outside the tolerance", counted(output.outside, "element"));
     return text + ": DIFFERENT\n";
   }
-  text += fmt::format(": largest difference {:.3g} from {}, {:.3g} % of the tolerance: ", output.maxAbs, comparedWith,
-                      100 * output.ofTolerance);
+  text +=
+      fmt::format(": largest difference {:.3g} from {}, {}: ", output.maxAbs, comparedWith,
+                  std::isfinite(output.ofTolerance) ? fmt::format("{:.3g} % of the tolerance", 100 * output.ofTolerance)
+                                                    : std::string("beyond every tolerance"));
   if (output.within()) return text + "equal within it\n";
   text += "DIFFERENT";
   if (output.outside > 0) text += fmt::format(", {} outside the tolerance", counted(output.outside, "element"));
@@ -109,15 +119,16 @@ std::string planSummary(const plan::Plan& plan) {
       fmt::format("{} ({}), {}, batch {}, sequence {}, {}\n\n", plan.model.architecture, plan.model.source,
                   counted(plan.ranks, "rank"), plan.model.batch, plan.model.sequence, graph::toText(plan.model.dtype));
   const auto folded = foldLayers(plan);
-  std::size_t width = 0;
+  std::size_t width = 0, strategyWidth = 0;
   std::vector<std::string> names;
   for (const FoldedLayer& layer : folded) {
     std::string name = plan::foldedName(layer.pattern, layer.indices);
     width = std::max(width, name.size());
+    strategyWidth = std::max(strategyWidth, layer.strategy.size());
     names.push_back(std::move(name));
   }
   for (std::size_t i = 0; i < folded.size(); ++i)
-    text += fmt::format("  {:<{}}  {}\n", names[i], width, folded[i].line);
+    text += fmt::format("  {:<{}}  {:<{}}  {}\n", names[i], width, folded[i].strategy, strategyWidth, folded[i].reason);
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
   if (const std::string whole = plan::replicatedText(plan::replicatedLayers(plan)); !whole.empty())
     text += whole + ".\n";

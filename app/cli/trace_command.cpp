@@ -27,7 +27,7 @@ struct TraceCommand {
       if (progress.cancelled()) return progress.cancelledError("printing the trace");
       const std::size_t count = trace.read(first, events);
       std::string lines;
-      for (std::size_t i = 0; i < count; ++i) lines += solve::toText(trace, first + i, events[i]) + "\n";
+      for (std::size_t i = 0; i < count; ++i) lines += solve::toText(trace, first + i + 1, events[i]) + "\n";
       CLEAVE_TRY_VOID(writeOutput("-", lines));
     }
     return 0;
@@ -111,10 +111,12 @@ void addTraceCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<TraceCommand>();
   CLI::App* command = app.add_subcommand("trace", "Look into a recorded search");
   command->add_option("FILE", state->file, "Trace written by plan --trace")->required();
-  command->add_flag("--stats", state->stats, "Counts (the default)");
-  command->add_flag("--text", state->text, "Every event, one a line");
-  command->add_option("--at", state->at, "The state after STEP events");
-  command->add_flag("--json", state->json, "JSON instead of text, with --at or --stats");
+  CLI::Option* stats = command->add_flag("--stats", state->stats, "Counts (the default)");
+  CLI::Option* text = command->add_flag("--text", state->text, "Every event, one a line, with its step for --at");
+  CLI::Option* at = command->add_option("--at", state->at, "The state after STEP events");
+  CLI::Option* json = command->add_flag("--json", state->json, "JSON instead of text, with --at or --stats");
+  text->excludes(stats, at, json);
+  at->excludes(stats);
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? *result : report(result.error());

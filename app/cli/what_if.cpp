@@ -109,8 +109,9 @@ class WorldSizeTable {
       const std::string label = fmt::format("[{}] ", i + 1);
       table += wrapped(label + m_reasons[i], label.size());
     }
-    if (m_overBudget == 2) table += "What the other one over the budget needs: --json.\n";
-    if (m_overBudget > 2) table += fmt::format("What the other {} over the budget need: --json.\n", m_overBudget - 1);
+    if (m_overBudget == 2) table += "--json says what the other one that is over the budget needs.\n";
+    if (m_overBudget > 2)
+      table += fmt::format("--json says what the other {} that are over the budget need.\n", m_overBudget - 1);
     return table;
   }
 
@@ -342,7 +343,8 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
   const plan::Preflight report = plan::preflight(*posed.problem);
   std::string text = fmt::format("Before any search, on {}:\n", counted(posed.options.ranks, "rank"));
   Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
-  text += report.unknownOperators.empty() ? "  every operator has a rule\n" : "  operators without a rule\n";
+  for (const std::string& clause : plan::whatIsWell(report, posed.options.ranks)) text += fmt::format("  {}\n", clause);
+  if (!report.unknownOperators.empty()) text += "  operators without a rule\n";
   for (const auto& op : report.unknownOperators) {
     text += fmt::format("    {} × {}: {}\n", op.count, op.op, op.text);
     unknown.push_back({{"op", op.op}, {"count", op.count}, {"matters", op.matters}, {"text", op.text}});
@@ -357,9 +359,7 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
                      {"kv_heads", attention.heads.keyValue},
                      {"text", attention.text}});
   }
-  text += posed.options.ranks == 1     ? "  there is nothing to split\n"
-          : report.indivisible.empty() ? "  every layer has a strategy that splits it\n"
-                                       : "  layers that do not divide\n";
+  if (!report.indivisible.empty()) text += "  layers that do not divide\n";
   for (const auto& layer : report.indivisible) {
     text += fmt::format("    {} × {} ({}): {}\n", layer.count, layer.pattern, bytesText(layer.bytes), layer.reason);
     indivisible.push_back(

@@ -335,6 +335,7 @@ Result<void> writeTo(int descriptor, std::string_view name, std::string_view con
   switch (const int error = put(descriptor, std::as_bytes(std::span(content)), stop)) {
     case 0: return {};
     case ECANCELED: return stoppedWriting(name);
+    case ENOSPC: return fail(ErrorCode::Environment, "Cannot write {}: the disk is full.", name);
     default: return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, std::strerror(error));
   }
 }

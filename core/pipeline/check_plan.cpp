@@ -176,6 +176,10 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
         fmt::format("{} Without its model it could not be checked {}.", model.error().message, kOfTheFolder);
     model = modelIn(plan);
   }
+  if (const auto other = whatIsOther(plan, **model); other && !other->empty()) {
+    check.findings.push_back(otherModelText(plan, *other));
+    return check;
+  }
   CLEAVE_TRY(const solve::Problem problem, problemIn(plan, **model));
   CLEAVE_TRY(check.findings, judge(plan, problem));
   if (!check.findings.empty()) return check;

@@ -4,11 +4,10 @@ namespace cleave::pipeline {
 
 FolderCheck checkFolder(const RunRequest& request) {
   const plan::ModelInfo& model = request.plan->model;
-  const bool readsWeights = !request.skipWeights && (model.hasWeights || !request.initMissing);
   FolderCheck check;
   std::error_code ignored;
   check.isGone = !fs::exists(model.source, ignored);
-  check.lacksWeights = readsWeights && (check.isGone || !model.hasWeights);
+  check.lacksWeights = request.readsWeights() && (check.isGone || !model.hasWeights);
   check.lacksModel = check.isGone && request.comparesUnsplit();
   if (check.holds()) return check;
   if (!check.isGone) {

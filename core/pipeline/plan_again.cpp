@@ -2,7 +2,11 @@
 
 #include "pipeline/solve.h"
 
+#include "base/version.h"
 #include "plan/demands.h"
+
+#include <algorithm>
+#include <map>
 
 namespace cleave::pipeline {
 namespace {
@@ -24,6 +28,48 @@ Result<SolveOptions> solveOptionsOf(const plan::Plan& plan) {
   return options;
 }
 
+/// "f32[256,64]" by name.
+std::map<std::string, std::string> parametersOf(const graph::Graph& graph) {
+  std::map<std::string, std::string> types;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.kind != graph::NodeKind::Parameter) continue;
+    const graph::Value& value = graph.value(node.results.front());
+    types.emplace(value.name, graph::toText(value.type));
+  }
+  return types;
+}
+
+std::string otherParameter(const graph::Graph& planned, const graph::Graph& now) {
+  const auto wanted = parametersOf(planned), found = parametersOf(now);
+  for (const auto& [name, type] : wanted) {
+    const auto at = found.find(name);
+    if (at == found.end()) return fmt::format("it has no `{}`", name);
+    if (at->second != type) return fmt::format("its `{}` is {}, the plan's {}", name, at->second, type);
+  }
+  for (const auto& [name, type] : found) {
+    if (!wanted.contains(name)) return fmt::format("it has a `{}`, and the plan none", name);
+  }
+  return {};
+}
+
+/// The name of the first value that is made otherwise, of the texts of two graphs that differ.
+std::string firstOtherValue(const std::string& planned, const std::string& now) {
+  const auto [at, other] = std::mismatch(planned.begin(), planned.end(), now.begin(), now.end());
+  const auto line = static_cast<std::size_t>(at - planned.begin());
+  const std::size_t start = line == 0 ? 0 : planned.rfind('\n', line - 1) + 1;
+  return planned.substr(start, planned.find_first_of(":\n", start) - start);
+}
+
+/// The first constant with other numbers; of graphs that are the same but for those.
+std::string otherConstant(const graph::Graph& planned, const graph::Graph& now) {
+  for (const auto node : idRange<graph::NodeId>(planned.nodes.size())) {
+    const auto a = planned.constants.find(node.raw()), b = now.constants.find(node.raw());
+    const bool isSame = a == planned.constants.end() || b == now.constants.end() || a->second == b->second;
+    if (!isSame) return planned.value(planned.node(node).results.front()).name;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, const Progress& progress) {
@@ -32,6 +78,35 @@ Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, co
     const std::string& why = model.error().message;
     return fail(ErrorCode::BadInput, "The plan's model cannot be captured: {}{}", why, why.ends_with('.') ? "" : ".");
   }
+  return model;
+}
+
+std::optional<std::string> whatIsOther(const plan::Plan& plan, const Model& model) {
+  const std::string planned = graph::toText(*plan.graph), now = graph::toText(*model.aten);
+  if (planned == now) {
+    const std::string constant = otherConstant(*plan.graph, *model.aten);
+    if (constant.empty()) return std::nullopt;
+    return fmt::format("its constant `{}` holds other numbers, as after a change of its config.json", constant);
+  }
+  if (std::string parameter = otherParameter(*plan.graph, *model.aten); !parameter.empty()) return parameter;
+  if (plan.madeBy != version()) return "";
+  return fmt::format(
+      "it computes something else with the same parameters, beginning with `{}`, as after a change of its "
+      "config.json",
+      firstOtherValue(planned, now));
+}
+
+std::string otherModelText(const plan::Plan& plan, const std::string& whatIsOther) {
+  return fmt::format(
+      "The model in {} is not the one that was planned: {}. Put the planned model back, or make a plan "
+      "for this one.",
+      plan.model.source, whatIsOther);
+}
+
+Result<std::shared_ptr<const Model>> openSameModel(const plan::Plan& plan, const Progress& progress) {
+  CLEAVE_TRY(auto model, openModelOf(plan.model, progress));
+  if (const auto other = whatIsOther(plan, *model); other && !other->empty())
+    return fail(ErrorCode::BadInput, "{}", otherModelText(plan, *other));
   return model;
 }
 

@@ -6,6 +6,14 @@ namespace cleave::pipeline {
 
 /// The model of a plan, captured as the plan says. What is wrong with it is the plan's fault: never BadUsage.
 Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, const Progress& progress = {});
+/// What sets a plan's model apart from `model`, which was captured as the plan says: "its `lm_head.weight` is
+/// f32[260,64], the plan's f32[256,64]". nullopt: nothing. Empty: only the operators, of a plan of another version of
+/// Cleave, which may record the same code otherwise.
+std::optional<std::string> whatIsOther(const plan::Plan& plan, const Model& model);
+/// The model of a plan if it still is the plan's. BadInput says what is other, and what to do.
+Result<std::shared_ptr<const Model>> openSameModel(const plan::Plan& plan, const Progress& progress = {});
+/// The sentence of that error.
+std::string otherModelText(const plan::Plan& plan, const std::string& whatIsOther);
 /// The same model with these inputs; a loss that was left out stays out.
 plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape);
 /// "batch 2, sequence 16, a mask, no loss"

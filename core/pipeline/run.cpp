@@ -38,12 +38,12 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
   return launch::launch(launch, observer, progress);
 }
 
-/// The same model on one rank: what the split run is compared with.
-Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, const Progress& progress) {
-  CLEAVE_TRY(const auto model, openModelOf(split.model, progress));
+/// The model on one rank: what the split run is compared with.
+Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model, std::uint64_t seed,
+                                                      const Progress& progress) {
   SolveOptions options;
   options.ranks = 1;
-  options.seed = split.seed;
+  options.seed = seed;
   options.record = false;
   options.cost.memoryBudget = program::kMaxSize;  // it runs here, on no device of a profile
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
@@ -51,15 +51,15 @@ Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const plan::Plan& split, c
 }
 
 /// The file to compare with; empty: nothing is asked for.
-Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const RankFiles& files,
-                              const TemporaryFolder& folder, const Progress& progress) {
+Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const std::shared_ptr<const Model>& model,
+                              const RankFiles& files, const TemporaryFolder& folder, const Progress& progress) {
   if (request.expect) {
     report.comparedWith = request.expect->filename().string();
     return *request.expect;
   }
   if (!request.comparesUnsplit()) return fs::path();
   progress.report("unsplit run");
-  CLEAVE_TRY(const auto plan, unsplitPlan(*request.plan, progress));
+  CLEAVE_TRY(const auto plan, unsplitPlan(model, request.plan->seed, progress));
   const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank",
                           files.input};
   CLEAVE_TRY(const auto outcome,
@@ -101,7 +101,7 @@ Result<void> explainNotANumber(RunReport& report, const RunRequest& request, con
                                     [](const OutputDifference& o) { return o.notANumber == 0; });
   if (isNumber || request.skipWeights) return {};
   const auto weight = weightThatIsNotFinite(request.plan->model.source, progress);
-  if (progress.cancelled()) return progress.cancelledError("the comparison");
+  if (progress.cancelled()) return progress.cancelledError("comparing the outputs");
   if (weight && !weight->empty()) report.notes.push_back(*weight);
   return {};
 }
@@ -131,6 +131,10 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (!why.empty()) report.notes.push_back(why);
   const FolderCheck folderCheck = checkFolder(request);
   if (!folderCheck.holds()) return fail(ErrorCode::BadInput, "{}", folderCheck.text);
+  std::shared_ptr<const Model> model;  // null: this run reads nothing of it
+  if (request.readsWeights() || request.comparesUnsplit()) {
+    CLEAVE_TRY(model, openSameModel(*request.plan, progress));
+  }
   std::vector<MemoryCheck> checks{checkMemory(*request.plan, report.backend)};
   if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan));
   for (const MemoryCheck& memory : checks) {
@@ -163,7 +167,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, follow, progress));
   if (!report.outcome.succeeded) return report;
   report.violations = conduct.violations(report.outcome);
-  CLEAVE_TRY(const fs::path expected, expectedFile(report, request, files, folder, progress));
+  CLEAVE_TRY(const fs::path expected, expectedFile(report, request, model, files, folder, progress));
   if (!expected.empty()) {
     progress.report("compare");
     CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected));

@@ -20,6 +20,7 @@ struct RunRequest {
   bool ignoreMemory = false;   ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
   std::filesystem::path rankProgram;  ///< empty: the one installed with this program
   bool comparesUnsplit() const { return compareUnsplit && !expect; }
+  bool readsWeights() const { return !skipWeights && (plan->model.hasWeights || !initMissing); }
 };
 
 /// Whether the local ranks of a plan find the memory that their processes take: what is predicted of the program, and
@@ -42,8 +43,8 @@ double defaultTolerance(graph::DType dtype);
 
 /// Starts the ranks (and, where asked, the unsplit run), waits, compares: outputs with what is expected, and what each
 /// rank read, allocated and sent with the plan. `observer` sees every event of the split run. Environment when the
-/// ranks, or the unsplit run, do not fit into memory; BadInput when `expect` has no or another output, or `checkFolder`
-/// does not hold.
+/// ranks, or the unsplit run, do not fit into memory; BadInput when `expect` has no or another output, `checkFolder`
+/// does not hold, or the folder holds another model than the plan's: all before any rank starts.
 Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& observer, const Progress& progress = {});
 
 }  // namespace cleave::pipeline

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "formats/weight_files.h"
 #include "graph/graph.h"
+#include "pipeline/plan_again.h"
 #include "plan/demands.h"
 #include "plan/plan.h"
 
@@ -158,14 +159,17 @@ Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) 
   ReopenedPlan reopened;
   CLEAVE_TRY(reopened.plan, readPlanFile(file));
   const plan::Plan& plan = *reopened.plan;
-  const auto opened = openModel(plan.model.source, captureOptionsOf(plan.model), progress);
+  const auto opened = openModelOf(plan.model, progress);
   if (progress.cancelled()) return progress.cancelledError("opening " + file.string());
   // The graph captured anew numbers its values as the plan's does when it is the same graph.
-  const bool isSame = opened && graph::toText(*(*opened)->aten) == graph::toText(*plan.graph);
-  reopened.model = isSame ? *opened : modelOfPlan(plan);
-  if (!opened) reopened.note = fmt::format("The plan is shown without its model: {}", opened.error().message);
-  if (opened && !isSame) {
-    reopened.note = fmt::format("The plan is shown without its model: {} holds another one now.", plan.model.source);
+  const auto other = opened ? whatIsOther(plan, **opened) : std::optional(std::string());
+  reopened.model = other ? modelOfPlan(plan) : *opened;
+  if (other) {
+    reopened.whyNotRun = !opened ? opened.error().message : other->empty() ? "" : otherModelText(plan, *other);
+    reopened.note = fmt::format("The plan is shown without its model: {}",
+                                reopened.whyNotRun.empty()
+                                    ? "this version of Cleave records it otherwise than the one that made the plan."
+                                    : reopened.whyNotRun);
   }
   auto problem = std::make_shared<solve::Problem>();
   problem->graph = reopened.model->aten;

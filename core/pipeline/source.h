@@ -32,6 +32,7 @@ struct ReopenedPlan {
   std::shared_ptr<const Solved> solved;
   std::shared_ptr<const plan::Plan> plan;
   std::string note;  ///< why the plan stands alone, when its model folder is gone or is another model now; else empty
+  std::string whyNotRun;  ///< of a plan that stands alone because of its model's folder: what a run would say
 };
 Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress = {});
 

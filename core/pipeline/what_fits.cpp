@@ -1,6 +1,7 @@
 #include "pipeline/what_fits.h"
 
 #include "base/quantities.h"
+#include "solve/problem/wording.h"
 
 #include <fmt/ranges.h>
 
@@ -306,7 +307,8 @@ std::string restText(const Fits& fits) {
                         fits.found.empty() ? "Nothing that was tried fits" : "Still too large",
                         fmt::join(fits.tooLarge, ", "));
   }
-  for (const NotKnown& open : fits.notKnown) text += fmt::format("Not known of {}: {}\n", open.change, open.why);
+  for (const NotKnown& open : fits.notKnown)
+    text += fmt::format("Not known of {}: {}\n", open.change, solve::asClause(open.why));
   return text;
 }
 

@@ -30,7 +30,8 @@ std::pair<std::string, int> foldIndex(const std::string& name) {
 
 std::string foldedName(std::string pattern, const std::vector<int>& indices) {
   const auto mark = pattern.find('#');
-  if (mark != std::string::npos) pattern.replace(mark, 1, "{" + indexText(indices) + "}");
+  if (mark != std::string::npos)
+    pattern.replace(mark, 1, indices.size() == 1 ? indexText(indices) : "{" + indexText(indices) + "}");
   return pattern;
 }
 

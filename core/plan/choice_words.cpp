@@ -1,6 +1,8 @@
 #include "base/quantities.h"
 #include "plan/plan.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace cleave::plan {
@@ -8,7 +10,16 @@ namespace {
 
 std::string atLeast(const Plan& plan) {
   if (!plan.lowerBoundFs) return "";
-  return fmt::format("; not proved: no plan takes less than {}", solve::timeText(*plan.lowerBoundFs));
+  return fmt::format("; that is not proved, but that no plan takes less than {} is",
+                     solve::timeText(*plan.lowerBoundFs));
+}
+
+/// To two digits and never too little: "within" must hold. 0.8441 → "0.85", 1234 → "1300".
+std::string roundedUp(double percent) {
+  const int lastDigit = static_cast<int>(std::floor(std::log10(percent))) - 1;
+  const double unit = std::pow(10.0, lastDigit);
+  const double up = std::ceil(percent / unit * (1 - 1e-12)) * unit;
+  return lastDigit >= 0 ? fmt::format("{:.0f}", up) : fmt::format("{:g}", up);
 }
 
 }  // namespace
@@ -18,8 +29,9 @@ std::string proofInWords(const Plan& plan) {
   if (plan.isProvedOptimal) return "proved";
   const auto least = plan.lowerBoundFs ? static_cast<double>(*plan.lowerBoundFs) : 0.0;
   if (least <= 0) return "not proved";
-  const double gap = static_cast<double>(plan.fastest->femtoseconds) / least - 1;
-  return fmt::format("within {:.2g} % of the fastest there can be", gap * 100);
+  const double gap = static_cast<double>(plan.cost.femtoseconds()) / least - 1;  // this plan's, slack included
+  if (gap <= 0) return "not proved";
+  return fmt::format("within {} % of the fastest there can be", roundedUp(std::max(gap * 100, 0.01)));
 }
 
 std::string choiceInWords(const Plan& plan) {

@@ -225,6 +225,7 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
   const bool hasSplitStrategy = std::any_of(options.begin(), options.end(), splits);
   const std::int64_t bytes = (layer.weight.isValid() ? graph.bytesOf(layer.weight) : 0) +
                              (layer.down.isValid() ? graph.bytesOf(layer.down) : 0);
+  found.unsplitLayers += !why.empty() || !hasSplitStrategy;
   if (!why.empty()) {
     IndivisibleLayers& group = groupFor(found.indivisible, pattern, node);
     if (group.count++ == 0) group.reason = why;
@@ -248,7 +249,7 @@ void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
   ReplicatedWeights& group = groupFor(found.whole, solve::withoutIndices(graph.value(value).name), node);
   if (group.count++ == 0) {
     group.why = users.empty() ? "nothing reads it"
-                              : fmt::format("`{}` reads it, which is not a layer: every rank needs all of it",
+                              : fmt::format("`{}`, which is not a layer, reads it: every rank needs all of it",
                                             graph.value(graph.node(users.front()).results.front()).name);
   }
   group.bytes += graph.bytesOf(value);
@@ -293,6 +294,16 @@ Preflight preflight(const solve::Problem& problem) {
   }
   for (const ReplicatedWeights& group : found.whole) found.replicatedBytes += group.bytes;
   return found;
+}
+
+std::vector<std::string> whatIsWell(const Preflight& report, int ranks) {
+  std::vector<std::string> clauses;
+  if (report.unknownOperators.empty()) clauses.emplace_back("every operator has a rule");
+  if (ranks == 1)
+    clauses.emplace_back("there is nothing to split");
+  else if (report.unsplitLayers == 0)
+    clauses.emplace_back("every layer has a strategy that splits it");
+  return clauses;
 }
 
 }  // namespace cleave::plan

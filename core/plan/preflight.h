@@ -49,9 +49,13 @@ struct Preflight {
   std::vector<IndivisibleLayers> indivisible;
   std::vector<ReplicatedWeights> whole;
   std::int64_t replicatedBytes = 0;
+  std::size_t unsplitLayers = 0;  ///< layers that no strategy splits, for their sizes or for want of one
 };
 
 /// For the problem's own world size. Asks rules and layer options only; no search.
 Preflight preflight(const solve::Problem& problem);
+
+/// What stands in no plan's way on so many ranks, a clause each: "every operator has a rule".
+std::vector<std::string> whatIsWell(const Preflight& report, int ranks);
 
 }  // namespace cleave::plan

@@ -162,9 +162,10 @@ std::string toText(const Shares& shares) {
   if (shares.layers.layers == 0)
     return fmt::format("No layer has a weight; {} of the FLOPs are split.", percentText(shares.flopsShare()));
   return fmt::format(
-      "{} of {} split: {} of the FLOPs and {} of the weight bytes.", shares.layers.split,
-      counted(static_cast<std::int64_t>(shares.layers.layers), "layer with weights is", "layers with weights are"),
-      percentText(shares.flopsShare()), percentText(shares.weightShare()));
+      "{} of {} {} split: {} of the FLOPs and {} of the weight bytes.", shares.layers.split,
+      counted(static_cast<std::int64_t>(shares.layers.layers), "layer with weights", "layers with weights"),
+      shares.layers.split == 1 || shares.layers.layers == 1 ? "is" : "are", percentText(shares.flopsShare()),
+      percentText(shares.weightShare()));
 }
 
 std::string modulesText(const ReplicatedWork& work) {

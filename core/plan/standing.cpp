@@ -2,10 +2,9 @@
 
 #include "base/quantities.h"
 #include "graph/attention.h"
+#include "plan/shares.h"
 #include "plan/why_replicated.h"
 #include "solve/problem/wording.h"
-
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -34,6 +33,16 @@ struct Possible {
   bool isKnown = false;
   Times weight, work;  ///< by NodeId: least time of the plans that split it; nullopt: none does
   const Times& of(Part part) const { return part == Part::Weight ? weight : work; }
+
+  /// Searched for on purpose, not an engine's own plan.
+  struct Fastest {
+    solve::Problem problem;  ///< with the memory budget
+    solve::Solution solution;
+    Femtoseconds time;
+    std::int64_t bytes = 0;
+    std::optional<Femtoseconds> leastWithin;  ///< bound of plans within the budget; nullopt: not asked yet
+  };
+  std::optional<Fastest> fastest;
 };
 
 Possible possibleBy(const solve::Optimum& optimum, int ranks) {
@@ -46,11 +55,17 @@ Possible possibleBy(const solve::Optimum& optimum, int ranks) {
 }
 
 Possible possibleIn(solve::Problem problem, const Progress& progress) {
-  problem.cost.memoryBudget = std::numeric_limits<std::int64_t>::max();
-  problem.cost.slackPercent = 0;
+  solve::Problem free = problem;
+  free.cost.memoryBudget = std::numeric_limits<std::int64_t>::max();
+  free.cost.slackPercent = 0;
   const auto sink = solve::makeCountingSink();
-  const auto result = solve::solve(problem, solve::Engine::Optimal, *sink, progress);
-  if (result && result->optimum) return possibleBy(*result->optimum, problem.context.worldSize);
+  auto result = solve::solve(free, solve::Engine::Optimal, *sink, progress);
+  if (result && result->optimum && result->solution) {
+    Possible possible = possibleBy(*result->optimum, problem.context.worldSize);
+    const solve::PlanCost& cost = result->optimum->cost();
+    possible.fastest = {std::move(problem), *std::move(result->solution), cost.femtoseconds(), cost.bytes(), {}};
+    return possible;
+  }
   Possible none;
   none.isKnown = result && result->outcome == solve::Outcome::NoSolution;
   none.weight.resize(problem.graph->nodes.size());
@@ -58,74 +73,11 @@ Possible possibleIn(solve::Problem problem, const Progress& progress) {
   return none;
 }
 
+bool splits(const Choice& choice, Part part, int ranks) {
+  return part == Part::Weight ? splitsWeight(choice, ranks) : splitsWork(choice, ranks);
+}
+
 bool isFirstSolution(solve::Engine engine) { return engine != solve::Engine::Optimal; }
-
-std::string settingText(const Change& change) {
-  switch (change.kind) {
-    case ChangeKind::LiftPin: return fmt::format("without the pin {}", change.argument);
-    case ChangeKind::RuleOn: return fmt::format("with the rule of {} on", change.argument);
-    case ChangeKind::FullCandidateSet: return "with the full candidate set";
-    case ChangeKind::SequenceParallel: return "with sequence parallelism";
-    default: return solve::toText(change);
-  }
-}
-
-std::string longerText(Femtoseconds time) {
-  if (time == 0) return "as long as this one";
-  return fmt::format("{} {} per step", solve::timeText(time > 0 ? time : -time), time > 0 ? "longer" : "less");
-}
-
-/// Plans that split it are faster, but memory decides among those that the slack admits.
-std::string savesNothing(const DoesNotPay& costs) {
-  if (costs.isOverBudget && costs.isProved && costs.extraFs == 0)
-    return "is replicated because of the memory budget: plans that split it take as long, and need more";
-  if (costs.isOverBudget) {
-    const std::string_view within = costs.isProved ? "of those within the budget none that is fast enough and needs no "
-                                                     "more in total holds less throughout the step"
-                                                   : "within the budget none was found that is fast enough, needs no "
-                                                     "more in total and holds less throughout the step";
-    return fmt::format(
-        "is replicated because of the memory budget: the fastest of the plans that split it takes {} and needs more, "
-        "and {}",
-        longerText(costs.extraFs), within);
-  }
-  if (!costs.isProved) {
-    return fmt::format(
-        "is replicated in the best plan that was found: the fastest of the plans that split it takes {}, and whether "
-        "one as fast stays within the memory budget is not known",
-        longerText(costs.extraFs));
-  }
-  const std::string more = costs.extraBytes > 0
-                               ? fmt::format("the one that holds least throughout the step needs {} more on each rank",
-                                             bytesText(costs.extraBytes))
-                               : std::string("none holds less throughout the step");
-  return fmt::format(
-      "is replicated because a rank then holds less: of the plans that split it and are fast enough {}, though the "
-      "fastest takes {}",
-      more, longerText(costs.extraFs));
-}
-
-std::string toText(const DoesNotPay& costs) {
-  if (!costs.isFastEnough)
-    return fmt::format("the best plan that does takes at least {} longer per step", solve::timeText(costs.extraFs));
-  if (costs.extraBytes > 0)
-    return fmt::format(
-        "of the plans that do and are fast enough, the one that holds least throughout the step needs {} more on each "
-        "rank",
-        bytesText(costs.extraBytes));
-  if (!costs.isProved)
-    return fmt::format(
-        "no plan was found that does, is fast enough, needs no more in total and holds less throughout the step; the "
-        "fastest of all that do takes {}",
-        longerText(costs.extraFs));
-  if (costs.extraFs == 0)
-    return "a plan that does is as fast, but none that is fast enough and needs no more in total holds less throughout "
-           "the step";
-  return fmt::format(
-      "no plan that does is fast enough, needs no more in total and holds less throughout the step; the fastest of "
-      "them takes {}",
-      longerText(costs.extraFs));
-}
 
 }  // namespace
 
@@ -145,42 +97,6 @@ bool splitsWork(const Choice& choice, int ranks) {
                      [&](const rules::Placement& p) { return !p.isReplicatedOn(ranks); });
 }
 
-std::string_view kindOf(const Standing& standing) {
-  static constexpr std::string_view kKinds[] = {"split", "cannot", "does_not_pay", "not_asked_for", "not_known"};
-  return kKinds[standing.index()];
-}
-
-std::string changesText(const NotAskedFor& setting) {
-  std::vector<std::string> texts;
-  for (const Change& change : setting.changes) texts.push_back(settingText(change));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-std::string_view cannotText(const Cannot& cannot) {
-  return cannot.isUnlessRedistributed ? "cannot be split without redistribution" : "cannot be split";
-}
-
-std::string toText(const Standing& standing) {
-  if (std::holds_alternative<Split>(standing)) return "is split";
-  if (const auto* cannot = std::get_if<Cannot>(&standing))
-    return fmt::format("{}: {}", cannotText(*cannot), cannot->why);
-  if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
-    if (costs->isFastEnough && (costs->extraFs < 0 || costs->isOverBudget)) return savesNothing(*costs);
-    return "does not pay to split: " + toText(*costs);
-  }
-  if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
-    const std::string why = setting->why.empty() ? std::string() : fmt::format(" ({})", setting->why);
-    if (setting->changes.empty()) {
-      return fmt::format(
-          "is replicated in the first plan that this engine finds{}; the fastest plan that splits it takes {}", why,
-          longerText(setting->extraFs));
-    }
-    return fmt::format("is not asked to split{}: {} it can be, and the fastest such plan takes {}", why,
-                       changesText(*setting), longerText(setting->extraFs));
-  }
-  return "is replicated; whether a plan splits it could not be determined within the limits of the search";
-}
-
 class Standings::Search {
  public:
   Search(const solve::Problem& problem, const solve::Solution& solution, solve::Engine engine,
@@ -196,7 +112,7 @@ class Standings::Search {
 
   Standing of(NodeId node, Part part) {
     const Choice choice = solve::choiceOf(m_variables, m_problem, m_solution, node);
-    if (part == Part::Weight ? splitsWeight(choice, m_ranks) : splitsWork(choice, m_ranks)) return Split{};
+    if (splits(choice, part, m_ranks)) return Split{};
     if (m_ranks == 1) return Cannot{"there is one rank"};
     const Possible& here = as({});
     if (!here.isKnown) return NotKnown{};
@@ -215,7 +131,7 @@ class Standings::Search {
   Femtoseconds slowest() { return m_optimum ? m_problem.cost.slowest(m_optimum->fastest().femtoseconds()) : fs(); }
 
   /// The answer for the problem after these changes.
-  const Possible& as(const std::vector<Change>& changes) {
+  Possible& as(const std::vector<Change>& changes) {
     std::string key;
     for (const Change& change : changes) key += solve::toText(change) + '\n';
     const auto [entry, isNew] = m_possible.try_emplace(std::move(key));
@@ -232,13 +148,46 @@ class Standings::Search {
 
   /// Some plan of this problem splits it.
   Standing possible(NodeId node, Part part, Femtoseconds extraFs) {
-    if (isFirstSolution(m_engine)) return NotAskedFor{{}, extraFs, {}};
+    if (isFirstSolution(m_engine)) return NotAskedFor{{}, extraFs, {}, fitOfFastest({}, node, part)};
     const bool isFastEnough = fs() + extraFs <= slowest();
     const bool isWeighed =
         isFastEnough && extraFs <= 0 && part == Part::Weight && m_variables.layer(node) && weighsLayers();
     if (isWeighed) return asFast(node, extraFs);
     const bool isOverBudget = m_optimum && fs() + extraFs < m_optimum->lowerBoundFs();
     return DoesNotPay{extraFs, 0, isFastEnough, isOverBudget, !isFastEnough || !m_optimum || m_optimum->isProved()};
+  }
+
+  /// Whether the fastest plan that splits it after these changes keeps to the budget.
+  BudgetFit fitOfFastest(const std::vector<Change>& changes, NodeId node, Part part) {
+    Possible& possible = as(changes);
+    if (!possible.fastest) return BudgetFit::NotKnown;
+    if (isBudgetBeyondAll()) return BudgetFit::Fits;
+    Possible::Fastest& fastest = *possible.fastest;
+    const Femtoseconds least = *possible.of(part)[node.index()];
+    if (fastest.bytes <= fastest.problem.cost.budgetBytes()) {
+      const solve::Variables variables(fastest.problem);
+      const Choice choice = solve::choiceOf(variables, fastest.problem, fastest.solution, node);
+      return splits(choice, part, m_ranks) && fastest.time == least ? BudgetFit::Fits : BudgetFit::NotKnown;
+    }
+    if (!fastest.leastWithin) fastest.leastWithin = leastWithinBudget(fastest.problem);
+    return least < *fastest.leastWithin ? BudgetFit::Over : BudgetFit::NotKnown;
+  }
+
+  /// A rank holds each value at most once whole, and once more while it is gathered: twice what one rank alone needs.
+  bool isBudgetBeyondAll() {
+    if (m_isBudgetBeyondAll) return *m_isBudgetBeyondAll;
+    m_isBudgetBeyondAll = costOfReplicated(m_problem).bytes() <= m_problem.cost.budgetBytes() / 2;
+    return *m_isBudgetBeyondAll;
+  }
+
+  /// No plan within the budget is faster; zero where nothing is known of them.
+  Femtoseconds leastWithinBudget(solve::Problem problem) const {
+    problem.cost.slackPercent = 0;
+    const auto sink = solve::makeCountingSink();
+    const auto result = solve::solve(problem, solve::Engine::Optimal, *sink, m_progress);
+    if (result && result->optimum) return result->optimum->lowerBoundFs();
+    const bool isNone = result && result->outcome != solve::Outcome::Solved && result->isProved;
+    return isNone ? Femtoseconds(std::numeric_limits<Wide>::max()) : Femtoseconds();
   }
 
   /// All layers that could be or none, so that equal ones are told the same.
@@ -305,6 +254,21 @@ class Standings::Search {
   /// No plan of this problem splits it: one of the settings, all of them, or none.
   Standing underOtherSettings(NodeId node, Part part) {
     const std::vector<Change> demands = demandsOf(node);
+    bool isKnown = true;
+    for (const std::vector<Change>& changes : otherSettings(demands)) {
+      const auto least = leastAs(changes, node, part, isKnown);
+      if (!least) continue;
+      return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : refusalUntil(changes, node, part),
+                         fitOfFastest(changes, node, part)};
+    }
+    if (!isKnown) return NotKnown{};
+    Cannot cannot{refusal(node, part)};
+    cannot.isUnlessRedistributed = redistributionSplits(node, part, cannot.withThat);
+    return cannot;
+  }
+
+  /// From the least to all of them. `demands`: those on the node itself, which are lifted first.
+  std::vector<std::vector<Change>> otherSettings(const std::vector<Change>& demands) const {
     std::vector<std::vector<Change>> tries;
     if (!demands.empty()) tries.push_back(demands);
     const std::vector<Change> all = allDemands();
@@ -317,34 +281,58 @@ class Standings::Search {
       everything.push_back(change);
     }
     if (everything.size() > 1) tries.push_back(everything);
-    bool isKnown = true;
-    for (const std::vector<Change>& changes : tries) {
-      const Possible& then = as(changes);
-      isKnown = isKnown && then.isKnown;
-      if (then.weight.empty()) continue;
-      if (const auto least = then.of(part)[node.index()])
-        return NotAskedFor{changes, *least - fs(),
-                           changes == demands ? std::string() : refusalUntil(changes, node, part)};
-    }
-    if (!isKnown) return NotKnown{};
-    return Cannot{refusal(node, part), hasSplitStrategy(node, part)};
+    return tries;
   }
 
-  /// Whether its own sizes admit a split, whatever it reads. Not asked where all values may be redistributed already:
-  /// that was tried.
-  bool hasSplitStrategy(NodeId node, Part part) const {
+  /// The least time of plans that split it after these changes; `isKnown` becomes false where that is not known.
+  std::optional<Femtoseconds> leastAs(const std::vector<Change>& changes, NodeId node, Part part, bool& isKnown) {
+    const Possible& then = as(changes);
+    isKnown = isKnown && then.isKnown;
+    return then.weight.empty() ? std::nullopt : then.of(part)[node.index()];
+  }
+
+  /// True as well where that is not known. `withThat`: what that needs of the settings.
+  bool redistributionSplits(NodeId node, Part part, std::vector<Change>& withThat) {
     const auto& all = m_problem.redistributable;
-    if (std::find(all.begin(), all.end(), "*") != all.end()) return false;
+    if (std::find(all.begin(), all.end(), "*") != all.end() || !hasSplitStrategy(node, part)) return false;
+    const auto answerWith = [&](const std::vector<Change>& others) {
+      bool isKnown = true;
+      if (leastAs(redistributing(others), node, part, isKnown)) return solve::Answer::Holds;
+      return isKnown ? solve::Answer::Fails : solve::Answer::Unknown;
+    };
+    solve::Answer withLess = answerWith({});
+    if (withLess == solve::Answer::Holds) return true;
+    std::vector<std::vector<Change>> tries = otherSettings({});
+    // What all of them together do not bring, none does.
+    const solve::Answer withAll = tries.empty() ? withLess : answerWith(tries.back());
+    if (withAll != solve::Answer::Holds) return withAll == solve::Answer::Unknown;
+    for (std::vector<Change>& others : tries) {
+      const solve::Answer answer = answerWith(others);
+      if (answer == solve::Answer::Holds) {
+        if (withLess == solve::Answer::Fails) withThat = std::move(others);
+        break;
+      }
+      if (answer == solve::Answer::Unknown) withLess = answer;
+    }
+    return true;
+  }
+
+  static std::vector<Change> redistributing(const std::vector<Change>& others) {
+    std::vector<Change> changes{{ChangeKind::Redistribute, "*"}};
+    changes.insert(changes.end(), others.begin(), others.end());
+    return changes;
+  }
+
+  /// Whether its own sizes admit a split, whatever it reads.
+  bool hasSplitStrategy(NodeId node, Part part) const {
     const auto layer = m_variables.layer(node);
     if (!layer) return true;
     rules::StrategyContext context = m_problem.context;
     context.candidateSet = rules::CandidateSet::Full;
     context.sequenceParallel = rules::SequenceParallel::Auto;
     const auto options = rules::layerStrategies(*m_problem.graph, node, *layer, context).offered;
-    return std::any_of(options.begin(), options.end(), [&](const rules::LayerStrategy& option) {
-      const Choice choice{.strategy = option};
-      return part == Part::Weight ? splitsWeight(choice, m_ranks) : splitsWork(choice, m_ranks);
-    });
+    return std::any_of(options.begin(), options.end(),
+                       [&](const rules::LayerStrategy& option) { return splits({.strategy = option}, part, m_ranks); });
   }
 
   /// What these changes take away: where demands alone go, it was no number of heads.
@@ -443,6 +431,7 @@ class Standings::Search {
   const WhyReplicated m_whyReplicated;
   std::optional<solve::PlanCost> m_cost;  ///< of the plan
   std::optional<bool> m_weighsLayers;
+  std::optional<bool> m_isBudgetBeyondAll;
   std::optional<std::string> m_sequenceRefusal;
   std::optional<std::unordered_map<std::string, std::string>> m_headsRefusals;
   std::vector<bool> m_isFixed;                 ///< by NodeId, as far as asked

@@ -2,10 +2,9 @@
 // clang-format off
 /// Why a part of a plan is replicated: three answers, each of which asks the user for something else.
 ///
-///   Cannot       no plan splits it, whatever candidate set, sequence parallelism and demands are: other ranks or another model
-///                would. Where
-///                operators could take it split if what they read were gathered or cut before
-///                (Problem::redistributable), it is "without redistribution", which is not tried
+///   Cannot       no plan splits it, whatever candidate set, sequence parallelism and demands are: other ranks or
+///                another model would. Where plans that gather or cut values (Problem::redistributable) split it, it is
+///                "without redistribution"
 ///   DoesNotPay   plans split it, and cost more than this one: they are slower than the slack admits, or hold no less
 ///   NotAskedFor  a setting of the user's leaves out the plans that split it: change that setting
 ///
@@ -33,8 +32,10 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 struct Cannot {
-  std::string why;                     ///< a clause with the numbers, without a full stop
-  bool isUnlessRedistributed = false;  ///< values that are redistributed may change it
+  std::string why;  ///< a clause with the numbers, without a full stop
+  /// A plan that redistributes values splits it, or whether one does is not known.
+  bool isUnlessRedistributed = false;
+  std::vector<solve::Change> withThat;  ///< what else that plan needs
   bool operator==(const Cannot&) const = default;
 };
 struct DoesNotPay {
@@ -47,11 +48,15 @@ struct DoesNotPay {
   bool isProved = true;  ///< false: of the plans that are fast enough and keep to the budget not all were looked at
   bool operator==(const DoesNotPay&) const = default;
 };
+/// Whether a plan that was searched for without regard to the memory budget keeps to it.
+enum class BudgetFit : std::uint8_t { Fits, Over, NotKnown };
 struct NotAskedFor {
   std::vector<solve::Change> changes;  ///< with all of these a plan splits it; empty: the engine takes the first plan
                                        ///< it finds
-  Femtoseconds extraFs;  ///< what the fastest such plan takes longer than this one; negative: it is faster
+  Femtoseconds extraFs;  ///< what the fastest such plan takes longer than this one, budget or not; negative: it is
+                         ///< faster
   std::string why;       ///< what holds it whole here, a clause; may be empty
+  BudgetFit fit = BudgetFit::NotKnown;  ///< of that fastest plan
   bool operator==(const NotAskedFor&) const = default;
 };
 /// The search for an answer ended at its limits.
@@ -65,10 +70,10 @@ std::string_view kindOf(const Standing& standing);
 /// A clause without a full stop, to follow a name: "cannot be split: 28 heads do not divide by 8 ranks".
 std::string toText(const Standing& standing);
 
-/// "cannot be split", "cannot be split without redistribution".
-std::string_view cannotText(const Cannot& cannot);
-/// "with the full candidate set, without the pin lm_head=row": what NotAskedFor::changes are together.
-std::string changesText(const NotAskedFor& setting);
+/// "cannot be split", "cannot be split without redistribution, and then only with the full candidate set".
+std::string cannotText(const Cannot& cannot);
+/// "with the full candidate set, without the pin lm_head=row": all of them together.
+std::string changesText(const std::vector<solve::Change>& changes);
 /// "28 heads do not divide by 8 ranks", "4 KV heads do not divide by 8 ranks"; empty: they do.
 std::string headsText(const graph::Heads& heads, int ranks);
 /// KV heads that do not divide hold nothing up: ranks have copies of them.

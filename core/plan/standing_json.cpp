@@ -24,19 +24,41 @@ constexpr std::array<std::pair<ChangeKind, std::string_view>, 8> kChangeWords{{
     {ChangeKind::LiftBudget, "lift_budget"},
 }};
 
-std::string_view wordOf(ChangeKind kind) {
-  return std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.first == kind; })
-      ->second;
+constexpr std::array<std::pair<BudgetFit, std::string_view>, 3> kFitWords{{
+    {BudgetFit::Fits, "fits"},
+    {BudgetFit::Over, "over"},
+    {BudgetFit::NotKnown, "not_known"},
+}};
+
+/// Of a table of all values.
+template <class Value, std::size_t kCount>
+std::string_view wordIn(const std::array<std::pair<Value, std::string_view>, kCount>& words, Value value) {
+  return std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == value; })->second;
 }
 
-std::optional<ChangeKind> parseChange(std::string_view text) {
-  const auto known =
-      std::find_if(kChangeWords.begin(), kChangeWords.end(), [&](const auto& word) { return word.second == text; });
-  return known == kChangeWords.end() ? std::nullopt : std::optional(known->first);
+template <class Value, std::size_t kCount>
+std::optional<Value> valueIn(const std::array<std::pair<Value, std::string_view>, kCount>& words,
+                             std::string_view text) {
+  const auto known = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.second == text; });
+  return known == words.end() ? std::nullopt : std::optional(known->first);
 }
 
-Result<std::vector<Change>> readChanges(const JsonObject& fields) {
-  CLEAVE_TRY(const JsonArray list, fields.array("changes"));
+std::optional<ChangeKind> parseChange(std::string_view text) { return valueIn(kChangeWords, text); }
+std::optional<BudgetFit> parseFit(std::string_view text) { return valueIn(kFitWords, text); }
+
+void writeChanges(JsonWriter& json, std::string_view key, const std::vector<Change>& changes) {
+  json.key(key).beginArray();
+  for (const Change& change : changes) {
+    json.beginObject();
+    json.key("kind").value(wordIn(kChangeWords, change.kind));
+    json.key("argument").value(change.argument);
+    json.endObject();
+  }
+  json.endArray();
+}
+
+Result<std::vector<Change>> readChanges(const JsonObject& fields, const char* key) {
+  CLEAVE_TRY(const JsonArray list, fields.array(key));
   std::vector<Change> changes;
   for (std::size_t i = 0; i < list.size(); ++i) {
     CLEAVE_TRY(const JsonObject change, list.object(i));
@@ -55,6 +77,7 @@ void writeStanding(JsonWriter& json, const Standing& standing) {
   if (const auto* cannot = std::get_if<Cannot>(&standing)) {
     json.key("why").value(cannot->why);
     json.key("unless_redistributed").value(cannot->isUnlessRedistributed);
+    writeChanges(json, "with_redistribution", cannot->withThat);
   }
   if (const auto* costs = std::get_if<DoesNotPay>(&standing)) {
     json.key("extra_fs").value(costs->extraFs);
@@ -64,16 +87,10 @@ void writeStanding(JsonWriter& json, const Standing& standing) {
     json.key("proved").value(costs->isProved);
   }
   if (const auto* setting = std::get_if<NotAskedFor>(&standing)) {
-    json.key("changes").beginArray();
-    for (const Change& change : setting->changes) {
-      json.beginObject();
-      json.key("kind").value(wordOf(change.kind));
-      json.key("argument").value(change.argument);
-      json.endObject();
-    }
-    json.endArray();
+    writeChanges(json, "changes", setting->changes);
     json.key("extra_fs").value(setting->extraFs);
     json.key("why").value(setting->why);
+    json.key("budget").value(wordIn(kFitWords, setting->fit));
   }
   json.endObject();
 }
@@ -89,6 +106,9 @@ Result<Standing> readStanding(const JsonObject& fields) {
     CLEAVE_TRY(cannot.why, standing.text("why"));
     if (standing.has("unless_redistributed")) {
       CLEAVE_TRY(cannot.isUnlessRedistributed, standing.flag("unless_redistributed"));
+    }
+    if (standing.has("with_redistribution")) {
+      CLEAVE_TRY(cannot.withThat, readChanges(standing, "with_redistribution"));
     }
     return cannot;
   }
@@ -107,9 +127,12 @@ Result<Standing> readStanding(const JsonObject& fields) {
   }
   if (kind == kindOf(NotAskedFor{})) {
     NotAskedFor setting;
-    CLEAVE_TRY(setting.changes, readChanges(standing));
+    CLEAVE_TRY(setting.changes, readChanges(standing, "changes"));
     CLEAVE_TRY(setting.extraFs, standing.timeDifference("extra_fs"));
     CLEAVE_TRY(setting.why, standing.text("why"));
+    if (standing.has("budget")) {
+      CLEAVE_TRY(setting.fit, standing.word("budget", parseFit));
+    }
     return setting;
   }
   return standing.wrong("kind", "split, cannot, does_not_pay, not_asked_for or not_known");

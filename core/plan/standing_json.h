@@ -2,9 +2,11 @@
 // clang-format off
 /// Standings and shares as plan files keep them. Internal to this room.
 ///
-///   standing  {kind: "split" | "not_known"}, {kind: "cannot", why}, {kind: "does_not_pay", extra_fs, extra_bytes,
+///   standing  {kind: "split" | "not_known"}, {kind: "cannot", why, unless_redistributed,
+///             with_redistribution [{kind, argument}]}, {kind: "does_not_pay", extra_fs, extra_bytes,
 ///             fast_enough, over_budget, proved} or
-///             {kind: "not_asked_for", changes [{kind, argument}], extra_fs, why}
+///             {kind: "not_asked_for", changes [{kind, argument}], extra_fs, why,
+///             budget: "fits" | "over" | "not_known"}
 ///   shares    {split_layers, layers, flops, rank_flops, flops_share, weight_bytes, rank_weight_bytes, weight_share,
 ///             compute_fs,
 ///              replicated_fs, replicated [{modules, module_count, modules_like, ops [text], count, flops,

@@ -57,7 +57,7 @@ std::string nothingSplit(const Plan& plan) {
     const std::string some =
         isAll ? ": a plan that splits a layer" : ", where it can be: a plan that splits a layer which can be";
     return fmt::format(
-        "Nothing is split, because it does not pay on {} ranks of {}{} takes at least {} longer than this step of {}. "
+        "No layer is split, because it does not pay on {} ranks of {}{} takes at least {} longer than this step of {}. "
         "Each rank holds {}. Pin the strategy of {} to split it anyway.",
         plan.ranks, plan.costSettings.profile.name, some, solve::timeText(*least),
         solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()), isAll ? "a layer" : "such a layer");
@@ -78,9 +78,10 @@ std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
                                         solve::timeText(plan.cost.femtoseconds()));
   const auto* setting = std::get_if<NotAskedFor>(&work.why);
   if (setting && setting->why.empty())
-    return fmt::format("Every rank computes all of {}, {}: {} it can be split.", what, times, changesText(*setting));
+    return fmt::format("Every rank computes all of {}, {}: {} it can be split.", what, times,
+                       changesText(setting->changes));
   const std::string& why = setting ? setting->why : std::get<Cannot>(work.why).why;
-  const std::string otherwise = setting ? fmt::format("; {} it can be split", changesText(*setting)) : "";
+  const std::string otherwise = setting ? fmt::format("; {} it can be split", changesText(setting->changes)) : "";
   const bool isCount = !why.empty() && why.front() >= '0' && why.front() <= '9';
   if (isCount) return fmt::format("{}, so every rank computes all of {}: {}{}.", why, what, times, otherwise);
   return fmt::format("Every rank computes all of {}, {}: {}{}.", what, times, why, otherwise);

@@ -104,8 +104,7 @@ std::string indivisibleHeads(const solve::Problem& problem, const std::vector<No
 
 /// What stands in `heads` is not said again.
 std::string clauseOf(Standing standing, const std::string& heads) {
-  if (auto* cannot = std::get_if<Cannot>(&standing); cannot && cannot->why == heads)
-    return std::string(cannotText(*cannot));
+  if (auto* cannot = std::get_if<Cannot>(&standing); cannot && cannot->why == heads) return cannotText(*cannot);
   if (auto* setting = std::get_if<NotAskedFor>(&standing); setting && setting->why == heads) setting->why.clear();
   return toText(standing);
 }
@@ -163,7 +162,7 @@ std::string replicatedText(const Preflight& before, std::int64_t overBytes) {
                        [](const ReplicatedWeights& a, const ReplicatedWeights& b) { return a.bytes < b.bytes; });
   if (largest == before.whole.end() || largest->bytes == 0) return {};
   const std::string most = before.whole.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
-  return fmt::format("{} of weights are replicated on every rank{} `{}` ({}); ", bytesText(before.replicatedBytes),
+  return fmt::format("{} of weights are replicated on every rank{} `{}` ({}). ", bytesText(before.replicatedBytes),
                      most.empty() ? ":" : most, largest->pattern, largest->why);
 }
 
@@ -252,7 +251,8 @@ std::vector<WorldSize> worldSizes(const solve::Problem& problem, solve::Engine e
 }
 
 std::string reasonText(const WorldSize& size) {
-  return size.heads + (size.heads.empty() || size.why.empty() ? "" : "; ") + size.why;
+  if (size.heads.empty() || size.why.empty()) return size.heads + size.why;
+  return fmt::format("{}; {}", size.heads, solve::asClause(size.why));
 }
 std::string overBudgetText(const WorldSize& size) {
   return size.fitsBudget() ? std::string() : "over by " + bytesText(size.overBytes);
@@ -260,7 +260,7 @@ std::string overBudgetText(const WorldSize& size) {
 
 std::string toText(const WorldSize& size) {
   const std::string reason = reasonText(size);
-  const std::string because = reason.empty() ? "" : ": " + reason;
+  const std::string because = reason.empty() ? "" : ": " + solve::asClause(reason);
   switch (size.verdict) {
     case WorldSizeVerdict::Works:
       return size.ranks == 1 ? "works, there is nothing to split"

@@ -7,7 +7,8 @@
 /// | `R`                     | replicated                                                               |
 /// | `S(d)`                  | dimension d split evenly, rank r holds part r                                     |
 /// | `S(d,xk)`               | d split into n/k parts, rank r holds part r div k                                 |
-/// | `S(d,b[4,1/x2])` | d is a concatenation of blocks, each split evenly (or with replicas); `b3`: three equal ones (`b3/x2`: with replicas) |
+/// | `S(d,b[4,1/x2])`        | d is a concatenation of blocks, each split evenly (or with replicas)              |
+/// | `S(d,b3)`, `S(d,b3/x2)` | the same of three equal blocks (with replicas)                                    |
 /// | `S(d:e)`, `S(d:e,xk)`   | adjacent dimensions d..e split jointly, row-major                                 |
 /// | `S(d,pad p)`            | d padded by p at its end to divide, then split evenly                             |
 ///

@@ -47,6 +47,32 @@ class TestCliExplain : public QObject {
     QVERIFY(!answer["sentences"].toArray().isEmpty());
   }
 
+  /// What settings are said to bring is brought by them, as flags.
+  void whyNotNamesSettingsThatBringIt() {
+    const QStringList asked{"--value", "mul_1", "--placement", "S(1)"};
+    const QJsonObject answer = json(QStringList{"explain", bundled("tiny-llama"), "--ranks", "2"} + asked);
+    QCOMPARE(answer["answer"].toString(), QString("impossible"));
+    QCOMPARE(answer["elsewhere"].toArray(),
+             (QJsonArray{"let the solver decide on sequence parallelism", "pin mul_1=S(1)"}));
+    QCOMPARE(cli({"plan", bundled("tiny-llama"), "--ranks", "2", "--pin", "mul_1=S(1)"}).exitCode, 1);
+    QCOMPARE(cli({"plan", bundled("tiny-llama"), "--ranks", "2", "--sequence-parallel", "auto", "--pin", "mul_1=S(1)"})
+                 .exitCode,
+             0);
+  }
+
+  /// Plans speak of modules, so they can be asked about.
+  void aModuleStandsForItsResult() {
+    const QJsonObject norm = json({"explain", bundled("tiny-llama"), "--value", "model.norm"});
+    QCOMPARE(norm["value"].toString(), QString("mul_21"));
+    for (const char* name : {"model.layers.*.mlp", "model.layers.{0-1}.mlp"}) {
+      const Finished several = cli({"explain", bundled("tiny-llama"), "--value", name});
+      QCOMPARE(several.exitCode, 2);
+      QVERIFY2(several.err.contains("stands for 2 modules: ask about one of them, such as model.layers.0.mlp."),
+               several.err.constData());
+    }
+    QCOMPARE(json({"explain", bundled("tiny-llama"), "--value", "mod*.norm"})["value"], norm["value"]);
+  }
+
   void theOptimumSaysWhatOtherFormsCost() {
     const QJsonObject answer =
         json({"explain", model("llama"), "--engine", "optimal", "--value", "model.layers.1.mlp.up_proj"});
@@ -68,9 +94,10 @@ class TestCliExplain : public QObject {
     const QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
     QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write(
-        R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,"rms_norm_eps":1e-5,
-      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"bfloat16","attention_bias":false,"hidden_size":16384,"num_hidden_layers":126,
+    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu",)"
+                 R"("max_position_embeddings":4096,"rms_norm_eps":1e-5,
+      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"bfloat16",)"
+                 R"("attention_bias":false,"hidden_size":16384,"num_hidden_layers":126,
       "num_attention_heads":128,"num_key_value_heads":8,"intermediate_size":53248,"vocab_size":128256})");
     config.close();
     const Finished done = cli({"explain", folder.path(), "--ranks", "4", "--json", "-"});
@@ -110,9 +137,10 @@ class TestCliExplain : public QObject {
     const QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
     QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write(
-        R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":128,"rms_norm_eps":1e-6,
-      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"float32","attention_bias":false,"hidden_size":64,"num_hidden_layers":1,
+    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu",)"
+                 R"("max_position_embeddings":128,"rms_norm_eps":1e-6,
+      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"float32",)"
+                 R"("attention_bias":false,"hidden_size":64,"num_hidden_layers":1,
       "num_attention_heads":8,"num_key_value_heads":4,"intermediate_size":112,"vocab_size":256})");
     config.close();
     const QStringList asked{folder.path(), "--ranks", "8", "--engine", engine};
@@ -284,8 +312,10 @@ class TestCliExplain : public QObject {
     QVERIFY(config.open(QIODevice::WriteOnly));
     config.write(
         R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192, "num_hidden_layers": 80,
-      "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256, "rms_norm_eps": 1e-5,
-      "rope_theta": 500000.0, "max_position_embeddings": 8192, "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+      "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,)"
+        R"( "vocab_size": 128256, "rms_norm_eps": 1e-5,
+      "rope_theta": 500000.0, "max_position_embeddings": 8192, "tie_word_embeddings": false,)"
+        R"( "torch_dtype": "bfloat16"})");
     config.close();
     const QStringList base{"plan",  folder.path(), "--device-profile", "cpu", "--ranks", "2",
                            "--seq", "8192",        "--batch",          "8"};
@@ -453,6 +483,9 @@ class TestCliExplain : public QObject {
     QTest::newRow("no optimizer") << QStringList{"plan", model("llama"), "--train", "--optimizer", "magic"} << "adamw";
     QTest::newRow("rule of nothing") << QStringList{"plan", model("llama"), "--rule-off", "aten::no_such_op"}
                                      << "aten::no_such_op";
+    QTest::newRow("a question that records nothing")
+        << QStringList{"plan", model("llama"), "--best", "2", "--trace", "x.trace"} << "--trace excludes --best";
+    QTest::newRow("sides of nothing") << QStringList{"plan", model("llama"), "--compare", ""} << "two or more sides";
     QTest::newRow("two questions") << QStringList{"plan", model("llama"), "--pareto", "--preflight"} << "--pareto";
   }
   void badQuestionsExitTwo() {

@@ -191,9 +191,32 @@ class TestCliPlan : public QObject {
     const QByteArray events = cli({"trace", file, "--text"}).out;
     const auto at = events.indexOf(", copied -> ");
     QVERIFY2(at > 0, events.constData());
-    const auto step = events.left(at).mid(events.lastIndexOf('\n', at) + 1).split(' ').front().toInt() + 1;
+    const auto step = events.left(at).mid(events.lastIndexOf('\n', at) + 1).split(' ').front().toInt();
     const Finished state = cli({"trace", file, "--at", QString::number(step)});
     QVERIFY2(state.out.contains(", copied"), state.out.left(200).constData());
+  }
+
+  /// A line of --text and --at of its number tell of the same event.
+  void linesAreNumberedAsStepsAre() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("search.trace");
+    QCOMPARE(cli({"plan", model("llama"), "--engine", "reference", "--trace", file}).exitCode, 0);
+    const auto lines = cli({"trace", file, "--text"}).out.trimmed().split('\n');
+    for (const qsizetype at : {qsizetype(0), lines.size() / 2, lines.size() - 1}) {
+      const auto words = lines[at].split(' ');
+      QCOMPARE(words[0].toLongLong(), at + 1);
+      const Finished state = cli({"trace", file, "--at", words[0]});
+      QVERIFY2(state.out.startsWith("step " + words[0] + " of "), state.out.left(200).constData());
+      if (words[1] == "visit")
+        QVERIFY2(state.out.contains("arrives at `" + words[2] + "`"), state.out.left(200).constData());
+    }
+  }
+
+  /// A column that is gathered is no column for whoever reads the next layer.
+  void theSummaryNamesStrategies() {
+    const Finished done = cli({"plan", model("llama"), "--ranks", "2", "--pin", "lm_head=column+gather"});
+    QCOMPARE(done.exitCode, 0);
+    QVERIFY2(done.out.contains("lm_head") && done.out.contains("column+gather"), done.out.constData());
   }
 
   void aPlanFileCanBeCheckedAndExported() {
@@ -260,6 +283,8 @@ class TestCliPlan : public QObject {
     QTest::newRow("no command") << QStringList{} << 2 << "subcommand";
     QTest::newRow("unknown flag") << QStringList{"plan", model("llama"), "--rank", "2"} << 2 << "--rank";
     QTest::newRow("zero ranks") << QStringList{"plan", model("llama"), "--ranks", "0"} << 2 << "0 ranks";
+    QTest::newRow("no whole number") << QStringList{"plan", model("llama"), "--ranks", "1.5"} << 2 << "--ranks = 1.5";
+    QTest::newRow("text as JSON") << QStringList{"trace", "x.trace", "--text", "--json"} << 2 << "excludes";
     QTest::newRow("no such engine") << QStringList{"plan", model("llama"), "--engine", "best"} << 2 << "\"best\"";
     QTest::newRow("pin matches nothing") << QStringList{"plan", model("llama"), "--pin", "lm_heads=row"} << 2
                                          << "lm_head";

@@ -88,8 +88,10 @@ class LauncherTest : public QObject {
     qputenv("MY_API_KEY", "secret");
     qputenv("RANK", "77");
     Recorded recorded;
-    const auto outcome = launchAndCheckNothingIsLeft(request(kHello + R"(
-echo "rank $RANK local $LOCAL_RANK of $WORLD_SIZE at $MASTER_ADDR token<$HF_TOKEN$MY_API_KEY> threads $OMP_NUM_THREADS" >&2
+    const auto outcome = launchAndCheckNothingIsLeft(request(kHello +
+                                                             R"(
+echo "rank $RANK local $LOCAL_RANK of $WORLD_SIZE at $MASTER_ADDR token<$HF_TOKEN$MY_API_KEY> )"
+                                                             R"(threads $OMP_NUM_THREADS" >&2
 [ "$MASTER_PORT" -gt 1023 ] || echo "bad port" >&2
 ls /proc/self/fd | tr '\n' ' ' >&2
 )" + kResult),

@@ -89,12 +89,13 @@ class CheckPlanTest : public QObject {
     return plan::toJson(*need(pipeline::planModel(model, need(pipeline::solveModel(model, options)))));
   }
 
-  void writeModel(const char* name) {
+  void writeModel(const char* name, const char* norm = "1e-6", int vocabulary = 16, const char* theta = "10000.0") {
     std::filesystem::create_directories(m_folder.filePath(name).toStdString());
     std::ofstream(m_folder.filePath(name).toStdString() + "/config.json")
-        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1,
-               "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 16, "max_position_embeddings": 8, "rms_norm_eps": 1e-6,
-               "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "float32"})";
+        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "intermediate_size": 16,
+               "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": )"
+        << vocabulary << R"(, "max_position_embeddings": 8, "rms_norm_eps": )" << norm << R"(, "rope_theta": )" << theta
+        << R"(, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "float32"})";
   }
 
  private slots:
@@ -286,6 +287,25 @@ class CheckPlanTest : public QObject {
     const QString said = QString::fromStdString(check.findings.front());
     QVERIFY2(said.startsWith(phrase) && said.contains(" in the file and ") && said.contains(" in the plan made again"),
              qPrintable(said));
+  }
+
+  /// Nothing of the plan is to blame then, though most of it no longer fits.
+  void anotherModelInTheFolderIsSaidToBeAnother() {
+    writeModel("changing");
+    const std::string plan = planOf("changing", solve::Engine::Learning);
+    const auto finding = [&] { return need(pipeline::checkPlan(plan)).findings.at(0); };
+    writeModel("changing", "1e-6", 32);
+    QVERIFY2(finding().find("is not the one that was planned: its `lm_head.weight` is f32[32,8], the plan's "
+                            "f32[16,8].") != std::string::npos,
+             finding().c_str());
+    writeModel("changing", "0.5");
+    QVERIFY2(
+        finding().find("it computes something else with the same parameters, beginning with `add") != std::string::npos,
+        finding().c_str());
+    writeModel("changing", "1e-6", 16, "500000.0");
+    QVERIFY2(finding().find("` holds other numbers, as after") != std::string::npos, finding().c_str());
+    writeModel("changing");
+    QVERIFY(need(pipeline::checkPlan(plan)).holds());
   }
 
   void withoutItsModelTheRestIsChecked() {

@@ -296,7 +296,7 @@ class TestPipeline : public QObject {
     file.write(changed);
     file.close();
     const auto alone = need(pipeline::reopenPlan(file.fileName().toStdString()));
-    QVERIFY2(alone.note.find("holds another one now") != std::string::npos, alone.note.c_str());
+    QVERIFY2(alone.note.find("is not the one that was planned") != std::string::npos, alone.note.c_str());
   }
 
   void aPlanIsCheckedUnderItsDemands() {

@@ -173,6 +173,20 @@ class RunChecksTest : public QObject {
     QCOMPARE(insisted.notes.size(), std::size_t(2));  // the backend, and what was insisted on
   }
 
+  /// Else its ranks would stop in the middle, or compute what nothing equals.
+  void aPlanWhoseFolderHoldsAnotherModelIsNotStarted() {
+    plan::Plan other = *m_plan;
+    other.model.source = CLEAVE_TEST_DATA "/models/qwen2";
+    for (const bool compareUnsplit : {true, false}) {
+      const auto report = scripted(
+          std::make_shared<const plan::Plan>(other), [](Report&) {}, false, compareUnsplit);
+      QVERIFY(!report);
+      QCOMPARE(report.error().code, ErrorCode::BadInput);
+      QVERIFY2(report.error().message.find("is not the one that was planned: ") != std::string::npos,
+               report.error().message.c_str());
+    }
+  }
+
   /// The figure is that of the plan for one rank, made as the unsplit run makes it.
   void theUnsplitRunHoldsTheModelWhole() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));

@@ -49,14 +49,15 @@ class Folder {
   explicit Folder(const Sizes& sizes) {
     QFile config(m_folder.filePath("config.json"));
     if (!config.open(QIODevice::WriteOnly)) qFatal("no place for a model");
-    config.write(
-        fmt::format(
-            R"({{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu","max_position_embeddings":4096,
-      "rms_norm_eps":1e-5,"rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"{}","attention_bias":false,"hidden_size":{},
-      "num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{},"intermediate_size":{},"vocab_size":{}}})",
-            sizes.dtype, sizes.heads * sizes.headSize, sizes.layers, sizes.heads, sizes.kvHeads, sizes.intermediate,
-            sizes.vocab)
-            .c_str());
+    config.write(fmt::format(R"({{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu",)"
+                             R"("max_position_embeddings":4096,
+      "rms_norm_eps":1e-5,"rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"{}",)"
+                             R"("attention_bias":false,"hidden_size":{},
+      "num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{},)"
+                             R"("intermediate_size":{},"vocab_size":{}}})",
+                             sizes.dtype, sizes.heads * sizes.headSize, sizes.layers, sizes.heads, sizes.kvHeads,
+                             sizes.intermediate, sizes.vocab)
+                     .c_str());
   }
   std::string path() const { return m_folder.path().toStdString(); }
   void remove() { m_folder.remove(); }

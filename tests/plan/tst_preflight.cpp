@@ -67,6 +67,29 @@ class TestPreflight : public QObject {
     QCOMPARE(found.indivisible[0].reason, std::string("113 output features do not divide by 2 ranks"));
   }
 
+  /// An odd vocabulary divides no layer's rows, but the layer may still be split another way: that is not "divides".
+  void saysThatEveryLayerSplitsOnlyWhereOneOfItsStrategiesDoes() {
+    const std::string clause = "every layer has a strategy that splits it";
+    const auto says = [&](const test::LlamaSizes& sizes, int ranks, rules::CandidateSet set) {
+      const auto clauses = whatIsWell(preflight(problemOf(test::llamaGraph(sizes), ranks, set)), ranks);
+      return std::find(clauses.begin(), clauses.end(), clause) != clauses.end();
+    };
+    QVERIFY(says({.vocab = 257}, 2, rules::CandidateSet::Full));
+    QVERIFY(!says({.intermediate = 113}, 2, rules::CandidateSet::Optimum));
+    QVERIFY(!says({}, 1, rules::CandidateSet::Full));
+    for (const auto set : {rules::CandidateSet::Optimum, rules::CandidateSet::Full}) {
+      for (int ranks = 2; ranks <= 8; ++ranks) {
+        const auto graph = test::llamaGraph();
+        const auto found = preflight(problemOf(graph, ranks, set));
+        const auto isOfLayer = [&](const ReplicatedWeights& w) {
+          return graph::layerShape(*graph, w.first).has_value();
+        };
+        QCOMPARE(says({}, ranks, set),
+                 found.indivisible.empty() && std::none_of(found.whole.begin(), found.whole.end(), isOfLayer));
+      }
+    }
+  }
+
   void findsHeadsThatDoNotDivide() {
     const auto found = preflight(problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2,
                                            rules::CandidateSet::Optimum));

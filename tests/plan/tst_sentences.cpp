@@ -65,7 +65,17 @@ class TestSentences : public QObject {
     QVERIFY2(says("the fastest of the plans that were found") && says("not proved"), choiceInWords(plan).c_str());
     plan.fastest->femtoseconds = plan.cost.sum.computeFs = Femtoseconds(1000);
     plan.lowerBoundFs = Femtoseconds(900);
-    QVERIFY(proofInWords(plan) == "within 11 % of the fastest there can be");
+    QCOMPARE(proofInWords(plan), std::string("within 12 % of the fastest there can be"));  // 11.1 %
+    plan.lowerBoundFs = Femtoseconds(8);
+    QCOMPARE(proofInWords(plan), std::string("within 13000 % of the fastest there can be"));
+    plan.lowerBoundFs = Femtoseconds(998);
+    QCOMPARE(proofInWords(plan), std::string("within 0.21 % of the fastest there can be"));
+    plan.cost.sum.computeFs = Femtoseconds(1100);  // slower than the fastest that was found, as slack allows
+    QCOMPARE(proofInWords(plan), std::string("within 11 % of the fastest there can be"));
+    plan.cost.sum.computeFs = Femtoseconds(1'000'000'000'000'001);
+    plan.lowerBoundFs = Femtoseconds(1'000'000'000'000'000);
+    QCOMPARE(proofInWords(plan), std::string("within 0.01 % of the fastest there can be"));
+    plan.cost.sum.computeFs = plan.fastest->femtoseconds;
     plan.lowerBoundFs.reset();
     QVERIFY(proofInWords(plan) == "not proved");
     plan.isProvedOptimal = true;
@@ -99,7 +109,9 @@ class TestSentences : public QObject {
     plan.shares.layers = {.split = 1, .layers = 1};
     QVERIFY(toText(plan.shares).starts_with("1 of 1 layer with weights is split: "));
     plan.shares.layers = {.split = 1, .layers = 2};
-    QVERIFY(toText(plan.shares).starts_with("1 of 2 layers with weights are split: "));
+    QVERIFY(toText(plan.shares).starts_with("1 of 2 layers with weights is split: "));
+    plan.shares.layers = {.split = 0, .layers = 2};
+    QVERIFY(toText(plan.shares).starts_with("0 of 2 layers with weights are split: "));
     QCOMPARE(headsText({.query = 1, .keyValue = 1}, 2), std::string("1 head does not divide by 2 ranks"));
     plan.sequenceParallel = rules::SequenceParallel::On;
     plan.model.sequence = 1;

@@ -116,7 +116,7 @@ class TestVerdicts : public QObject {
     const auto* pinned = std::get_if<NotAskedFor>(&layerNamed(plan, "lm_head").standing);
     QVERIFY(pinned);
     QCOMPARE(pinned->changes, (std::vector<solve::Change>{{solve::ChangeKind::LiftPin, "lm_head=replicated"}}));
-    QVERIFY2(plan.warnings[0].starts_with("Nothing is split, because it does not pay on 2 ranks of round"),
+    QVERIFY2(plan.warnings[0].starts_with("No layer is split, because it does not pay on 2 ranks of round"),
              plan.warnings[0].c_str());
   }
 

@@ -111,7 +111,8 @@ class Recount {
     if (std::regex_match(sentence, match, kMany)) return isWhole(match[2], std::stoul(match[1]), match[3]);
     if (std::regex_match(sentence, match, kOne)) return isWhole(solve::withoutIndices(match[1].str()), 1, match[2]);
     if (std::regex_match(sentence, match, kBudget)) return isOver(match[1], match[2]);
-    if (sentence.starts_with("Nothing is split")) return isNothingSplit(sentence);
+    if (sentence.starts_with("Nothing is split") || sentence.starts_with("No layer is split"))
+      return isNothingSplit(sentence);
     if (!std::regex_match(sentence, match, kWork)) return false;  // a sentence that is not counted again
     const auto number = [&](std::size_t group, std::size_t otherwise) {
       return match[group].matched ? std::stoul(match[group]) : otherwise;

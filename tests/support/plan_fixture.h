@@ -184,7 +184,8 @@ unsqueeze_1: f32[1,2,1,4,2] = aten::unsqueeze(permute_2, 2) @attn
 expand_1: f32[1,2,2,4,2] = aten::expand(unsqueeze_1, [1,2,2,4,2], false) @attn
 clone_1: f32[1,2,2,4,2] = aten::clone(expand_1, 0) @attn
 view_4: f32[1,4,4,2] = aten::view(clone_1, [1,4,4,2]) @attn
-scaled_dot_product_attention_0: f32[1,4,4,2] = aten::scaled_dot_product_attention(permute_0, view_3, view_4, None, 0.0, true) @attn
+scaled_dot_product_attention_0: f32[1,4,4,2] = aten::scaled_dot_product_attention(permute_0, view_3,)"
+                                        R"( view_4, None, 0.0, true) @attn
 permute_3: f32[1,4,4,2] = aten::permute(scaled_dot_product_attention_0, [0,2,1,3]) @attn
 clone_2: f32[1,4,4,2] = aten::clone(permute_3, 0) @attn
 view_5: f32[1,4,8] = aten::view(clone_2, [1,4,8]) @attn

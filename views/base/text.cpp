@@ -7,6 +7,16 @@ std::string toStd(const QString& text) { return text.toStdString(); }
 
 QString ranksText(int ranks) { return countedText(static_cast<std::uint64_t>(ranks), "rank"); }
 
+Qt::TextElideMode elideModeOf(const QString& name) {
+  const bool isNumbered = !name.isEmpty() && name.back().isDigit();
+  return isNumbered || name.contains(QLatin1Char('.')) ? Qt::ElideLeft : Qt::ElideRight;
+}
+
+QString capitalized(QString clause) {
+  if (!clause.isEmpty()) clause[0] = clause[0].toUpper();
+  return clause;
+}
+
 QString prose(std::string_view text) { return toQ(text).remove(QLatin1Char('`')); }
 
 QString shortOp(std::string_view op) {

@@ -14,6 +14,8 @@ std::string toStd(const QString& text);
 QString ranksText(int ranks);  ///< "1 rank", "8 ranks"
 /// A sentence of the core for the window: without the back quotes that mark names in a terminal.
 QString prose(std::string_view text);
+/// A clause as the beginning of a sentence or a label.
+QString capitalized(QString clause);
 
 /// "aten::sum.dim_IntList" → "sum".
 QString shortOp(std::string_view op);
@@ -25,6 +27,10 @@ QString nodeName(const graph::Graph& graph, graph::NodeId node);
 QString shortScope(std::string_view path, int parts = 3);
 /// "layers.3" → true for "model.layers.3" and all modules inside it; compares whole parts of the path.
 bool scopeContains(std::string_view path, std::string_view part);
+
+/// Where a name that has too little room is cut: a path and a name with a number keep their end, any other its
+/// beginning, because that is what tells one from another.
+Qt::TextElideMode elideModeOf(const QString& name);
 
 /// A link inside the window's rich text: `<a href="node:12">text</a>` with the text escaped.
 QString link(const Target& target, const QString& text);

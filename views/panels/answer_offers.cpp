@@ -6,11 +6,6 @@
 namespace cleave::views {
 
 namespace {
-QString asLabel(QString clause) {
-  if (!clause.isEmpty()) clause[0] = clause[0].toUpper();
-  return clause;
-}
-
 Offer changeOffer(Plans& plans, const QString& html, const solve::Change& change) {
   return {html, changeText(change), QObject::tr("%1 and solve again").arg(changeText(change)),
           [&plans, change] { plans.applyChange(change); }};
@@ -32,7 +27,7 @@ QString figureRow(const QString& name, const QString& before, const QString& aft
 }
 }  // namespace
 
-QString changeText(const solve::Change& change) { return asLabel(prose(solve::toText(change))); }
+QString changeText(const solve::Change& change) { return capitalized(prose(solve::toText(change))); }
 
 std::vector<Offer> coreOffers(Plans& plans, const graph::Graph& graph, const solve::Core& core) {
   std::vector<Offer> offers;

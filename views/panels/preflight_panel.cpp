@@ -38,12 +38,11 @@ void addGroup(QStringList& rows, const QString& name, std::size_t count, std::op
 QString preflightText(const plan::Preflight& preflight, const graph::Graph& graph, int ranks,
                       const TextColors& colors) {
   QString html;
-  if (preflight.unknownOperators.empty() && preflight.indivisible.empty() && preflight.heads.empty())
-    html += QStringLiteral("<p><b style=\"color:%1\">✓</b> %2</p>")
-                .arg(colors.good, ranks == 1 ? QObject::tr("Every operator has a rule.")
-                                             : QObject::tr("Every operator has a rule, and every layer's sizes divide "
-                                                           "by %1 ranks.")
-                                                   .arg(ranks));
+  QStringList well;
+  for (const std::string& clause : plan::whatIsWell(preflight, ranks)) well << toQ(clause);
+  if (!well.isEmpty())
+    html += QStringLiteral("<p><b style=\"color:%1\">✓</b> %2.</p>")
+                .arg(colors.good, capitalized(well.join(QObject::tr(", and "))));
   QStringList rows;
   for (const plan::IndivisibleHeads& attention : preflight.heads)
     addGroup(rows, nodeNamed(graph, attention.first, toQ(attention.pattern)), attention.count, std::nullopt,
@@ -157,7 +156,8 @@ void PreflightPanel::refreshSizes() {
   if (m_answers.isPending(AnswerKind::WorldSizes))
     m_empty->work(tr("Solving for 1 to %1 ranks …").arg(kWorldSizes));
   else
-    m_empty->say(tr("Which numbers of ranks work appears here, from 1 to %1.").arg(kWorldSizes), tr("Try them all"));
+    m_empty->say(tr("Here you will see which numbers of ranks work, from 1 to %1.").arg(kWorldSizes),
+                 tr("Try them all"));
   if (!sizes) return;
   m_strip->setSizes(sizes->rows, kWorldSizes);
 }

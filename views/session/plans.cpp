@@ -130,10 +130,16 @@ void Plans::say(const QString& text, Severity severity) {
   m_notices.say(text, severity, About::Plan);
 }
 
+void Plans::takeOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun) {
+  m_openedPlan = plan;
+  m_whyOpenedCannotRun = whyNotRun;
+}
+
 void Plans::forget() {
   m_solved.reset();
   m_plan.reset();
   m_openedPlan.reset();
+  m_whyOpenedCannotRun.clear();
   m_branches.clear();
   m_shownBranch = 0;
   postDiff();

@@ -68,7 +68,9 @@ class Plans : public QObject {
   // For the session.
   /// From a file, as it stands there; null: what is open is none.
   const std::shared_ptr<const plan::Plan>& openedPlan() const { return m_openedPlan; }
-  void takeOpened(const std::shared_ptr<const plan::Plan>& plan) { m_openedPlan = plan; }
+  /// `whyNotRun`: what is wrong with the folder of its model; empty: nothing.
+  void takeOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun);
+  const QString& whyOpenedCannotRun() const { return m_whyOpenedCannotRun; }
   void take(Branch branch);
   /// Shows a search under way instead of a branch.
   void showLive(std::shared_ptr<const solve::Trace> trace);
@@ -97,6 +99,7 @@ class Plans : public QObject {
   std::shared_ptr<const pipeline::Solved> m_solved;
   std::shared_ptr<const plan::Plan> m_plan;
   std::shared_ptr<const plan::Plan> m_openedPlan;
+  QString m_whyOpenedCannotRun;
   std::vector<Branch> m_branches;
   std::size_t m_shownBranch = 0;
   std::shared_ptr<const plan::PlanDiff> m_diff;

@@ -53,6 +53,7 @@ QString Runs::whyNot(int ranks) const {
     const auto folder = pipeline::checkFolder(requestFor(m_plans.plan()));
     if (!folder.holds()) return tr("%1 Put it back, and open it again.").arg(toQ(folder.text));
   }
+  if (!m_plans.whyOpenedCannotRun().isEmpty()) return m_plans.whyOpenedCannotRun();
   // Without its model, all that can be run is the plan that names the weights.
   const bool isAsOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan() && m_plans.plan()->ranks == ranks;
   if (isAsOpened || !m_opened.model()->folder.path.empty()) return {};

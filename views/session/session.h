@@ -78,7 +78,7 @@ class Session : public QObject {
   void checkOpened(const QString& path);
   void takeLiveTrace(std::shared_ptr<const solve::Trace> trace);
   void takeSolve(const Solve& solve, const pipeline::SolveOptions& options);
-  void failSolve(const QString& sentence);
+  void failSolve(const Error& error);
   void reportSolve(const Solve& solve);
   void seekRemedies();
 

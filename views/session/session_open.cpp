@@ -121,7 +121,7 @@ Worker::Completion Session::loadPlan(Session* session, const QString& path, cons
     const pipeline::SolveOptions& options = reopened.solved->options;
     if (isOwnProfile) session->m_settings.noteDeviceFile(options.cost.profile, path);
     session->takeOpened({path, reopened.model, pipeline::captureOptionsOf(reopened.plan->model), options, true, {}});
-    session->m_plans.takeOpened(reopened.plan);
+    session->m_plans.takeOpened(reopened.plan, toQ(reopened.whyNotRun));
     session->m_plans.take({{}, {}, options, reopened.solved, reopened.plan, nullptr});
     session->m_plans.say(toQ(reopened.note), Severity::Warning);
     session->m_jobs.end(Activity::Opening, true, tr("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));

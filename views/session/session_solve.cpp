@@ -77,20 +77,25 @@ void Session::takeLiveTrace(std::shared_ptr<const solve::Trace> trace) {
 }
 
 /// What was there before is there again.
-void Session::failSolve(const QString& sentence) {
+void Session::failSolve(const Error& error) {
+  const QString sentence = toQ(error.message);
   m_liveTrace.reset();
   m_runs.dropWanted();
   m_plans.showAgain(std::exchange(m_traceBefore, nullptr));
-  m_notices.say(sentence, Severity::Failure);
+  m_notices.say(sentence, error.code == ErrorCode::Cancelled ? Severity::Info : Severity::Failure);
   m_jobs.end(Activity::Solving, false, sentence);
 }
 
 void Session::takeSolve(const Solve& done, const pipeline::SolveOptions& options) {
   m_debugger.endLive();
-  const bool wasStopped = !done.solved && done.solved.error().code == ErrorCode::Cancelled;
-  if (!done.solved && !(wasStopped && m_liveTrace)) return failSolve(toQ(done.solved.error().message));
   const auto solved = done.solved ? *done.solved : nullptr;
   const auto trace = solved && solved->trace ? solved->trace : m_liveTrace;
+  const bool wasStopped =
+      solved ? solved->result.outcome == solve::Outcome::Stopped : done.solved.error().code == ErrorCode::Cancelled;
+  if (!solved && !wasStopped) return failSolve(done.solved.error());
+  // `optimal` records when it has a plan: stopped before that, it leaves nothing to look at but the stop.
+  if (wasStopped && (!solved || solved->whyStopped.empty()) && (!trace || trace->size() <= 1))
+    return failSolve({ErrorCode::Cancelled, toStd(tr("The search was stopped before it found a plan."))});
   const auto plan = done.plan && *done.plan ? **done.plan : nullptr;
   m_liveTrace.reset();
   m_traceBefore.reset();

@@ -174,15 +174,27 @@ Walk walkToDecisionBehind() {
 }
 
 Walk walkToBreakpoint(bool forward, std::vector<solve::Breakpoint> breakpoints) {
-  return {[forward, breakpoints = std::move(breakpoints)](TraceReader& reader,
-                                                          const Progress& progress) -> std::optional<StepId> {
-            const auto hit =
-                forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
-            if (hit || progress.cancelled()) return hit;
-            return forward ? reader.cursor.trace().size() : 0;
-          },
-          {},
-          {}};
+  const bool isAnySet = std::any_of(breakpoints.begin(), breakpoints.end(), [](const auto& b) { return b.enabled; });
+  const auto wasHit = std::make_shared<bool>(false);
+  const auto find = [=, breakpoints = std::move(breakpoints)](TraceReader& reader,
+                                                              const Progress& progress) -> std::optional<StepId> {
+    const auto hit =
+        forward ? reader.cursor.next(breakpoints, progress) : reader.cursor.previous(breakpoints, progress);
+    *wasHit = hit.has_value();
+    if (hit || progress.cancelled()) return hit;
+    return forward ? reader.cursor.trace().size() : 0;
+  };
+  // Else the end of the recording would look like a place to stop at.
+  const auto note = [=](StepId from, StepId) {
+    if (*wasHit) return QString();
+    if (!isAnySet)
+      return forward ? wordsFor("No breakpoint is set: this is the last step.")
+                     : wordsFor("No breakpoint is set: this is the first step.");
+    return (forward ? wordsFor("No breakpoint is met after step %1: this is the last step.")
+                    : wordsFor("No breakpoint is met before step %1: this is the first step."))
+        .arg(countText(from));
+  };
+  return {find, {}, note};
 }
 
 Walk walkToChange(NodeId node, bool forward) {

@@ -127,6 +127,13 @@ class Reader {
   }
 
   tl::unexpected<Error> unknownArchitecture(const std::string& name, const std::string& modelType) const {
+    const Architecture* byName = findByClassName(name);
+    const Architecture* byType = findByModelType(modelType);
+    if (byName && byType) {
+      return fail(ErrorCode::BadInput,
+                  "{}: architectures says {}, but model_type says {}, which belongs to {}: one of the two is wrong.",
+                  m_fields.where(), quotedText(name), quotedText(modelType), byType->className);
+    }
     std::string what = quotedText(name.empty() ? modelType : name);
     if (!name.empty() && !modelType.empty()) what += " (model_type " + quotedText(modelType) + ")";
     std::string known;

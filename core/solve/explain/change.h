@@ -2,7 +2,7 @@
 /// What a user can change about a problem, and what the plan is then: nothing is advised that was not tried here.
 ///
 ///     CLEAVE_TRY(const Tried tried, tryChange(problem, {ChangeKind::AddPin, "lm_head=column"}, engine, work));
-///     if (tried.answer == Answer::Holds) fmt::print("then a step takes {}", timeText(tried.figures.femtoseconds));
+///     if (tried.answer == Answer::Holds) fmt::print("then each step takes {}", timeText(tried.figures.femtoseconds));
 #include "solve/candidates/work.h"
 #include "solve/engine.h"
 

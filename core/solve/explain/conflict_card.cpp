@@ -178,6 +178,16 @@ class CardMaker {
     return involved;
   }
 
+  /// What sets the decision that a search goes back to apart, as far as the recording says which search it is. What
+  /// `optimal` records of steps back is the search of `learning`, which tells it why there is no plan.
+  std::string_view whyThere() const {
+    const auto engine = m_trace.engine();
+    if (!engine) return " and";
+    return engine == Engine::Reference
+               ? ", its latest decision with a candidate left, and"
+               : ", the latest decision behind this failure with a candidate that is not known to fail, and";
+  }
+
   void addGoesBack() {
     Event event;
     if (m_trace.read(m_card.step, {&event, 1}) != 1) return;
@@ -200,8 +210,8 @@ class CardMaker {
     }
     auto s = sentence();
     s.text("The search goes back to ").node(*m_card.target);
-    s.text(fmt::format(", its latest decision with a candidate left, and takes back {} assignment{}",
-                       withThousands(m_card.undone), m_card.undone == 1 ? "" : "s"));
+    s.text(fmt::format("{} takes back {} assignment{}", whyThere(), withThousands(m_card.undone),
+                       m_card.undone == 1 ? "" : "s"));
     if (m_card.undoneUninvolved == layers && layers > 0) {
       s.text("; no layer among them has to do with this conflict");
     } else if (m_card.undoneUninvolved > 0) {

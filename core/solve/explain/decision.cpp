@@ -134,7 +134,6 @@ class DecisionMaker {
     addCandidates();
     addRefusals();
     tellNamesakesApart();
-    m_decision.title = title();
     addSentences();
     return std::move(m_decision);
   }
@@ -216,29 +215,33 @@ class DecisionMaker {
 
   /// Strategies of one name differ by how the result is placed.
   void tellNamesakesApart() {
+    if (!m_decision.isLayer) return;
     std::map<std::string, int> uses;
-    for (const CandidateFate& fate : m_decision.candidates) uses[fate.name] += fate.choice.has_value();
+    for (const CandidateFate& fate : m_decision.candidates) ++uses[fate.name];
     for (CandidateFate& fate : m_decision.candidates) {
-      if (m_decision.isLayer && fate.choice && uses[fate.name] > 1)
-        fate.name += " as " + fate.choice->results.front().text();
+      if (uses[fate.name] < 2) continue;
+      fate.name = fate.choice ? fmt::format("{} as {}", fate.name, fate.choice->results.front().text())
+                              : inEqualParts(fate.name, m_problem.context.worldSize);
     }
   }
 
-  std::string title() const {
-    const std::string name = ticked(nameOf(*m_problem.graph, m_decision.node, m_decision.isLayer));
+  Sentence title() const {
+    SentenceBuilder s(m_trace);
     if (m_decision.choice) {
       Event event;
-      if (m_trace.read(*m_decision.setAt - 1, {&event, 1}) == 1) return describe(m_trace, event);
+      if (m_trace.read(*m_decision.setAt - 1, {&event, 1}) == 1) return s.text(describe(m_trace, event)).finish();
     }
-    if (!m_conflict.empty()) return m_conflict;
-    if (!m_decision.candidates.empty() && readsAt(m_cursor, m_decision.node)) {
-      return fmt::format("The search has not decided about {} yet: its inputs are placed.", name);
-    }
-    return whereabouts(name);
+    if (!m_conflict.empty()) return s.text(m_conflict).finish();
+    const std::string name = ticked(nameOf(*m_problem.graph, m_decision.node, m_decision.isLayer));
+    if (m_decision.candidates.empty() || !readsAt(m_cursor, m_decision.node)) return whereabouts(name);
+    const bool hasInputs = !m_variables.reads(m_decision.node).empty();
+    s.text(
+        fmt::format("The search has not decided about {} yet{}", name, hasInputs ? ": its inputs are placed." : "."));
+    return s.finish();
   }
 
   /// Of a node that the search is not at, from the latest events: looking through millions would cost more than a step.
-  std::string whereabouts(const std::string& name) const {
+  Sentence whereabouts(const std::string& name) const {
     constexpr StepId kMostLookedAt = 1 << 16;
     const StepId step = m_cursor.step(), first = step > kMostLookedAt ? step - kMostLookedAt : 0;
     std::vector<Event> latest(step - first);
@@ -246,19 +249,26 @@ class DecisionMaker {
     const auto arrived = std::find_if(latest.rbegin(), latest.rend(), [&](const Event& event) {
       return event.type == EventType::Visit && event.node == m_decision.node.raw();
     });
+    SentenceBuilder s(m_trace);
     if (arrived != latest.rend()) {
-      return fmt::format("The search has gone back before {}: it last arrived there at step {}.", name,
-                         first + static_cast<StepId>(latest.rend() - arrived));
+      s.text(fmt::format("The search has gone back before {}: it last arrived there at ", name));
+      return s.step(first + static_cast<StepId>(latest.rend() - arrived)).text(".").finish();
     }
-    if (first == 0) return fmt::format("The search has not reached {} yet.", name);
-    return fmt::format("The search is not at {} at this step.", name);
+    const bool isWhole = first == 0;
+    return s
+        .text(isWhole ? fmt::format("The search has not reached {} yet.", name)
+                      : fmt::format("The search is not at {} at this step.", name))
+        .finish();
   }
 
   void addSentences() {
-    SentenceBuilder first(m_trace);
-    first.text(m_decision.title);
-    if (m_decision.setAt) first.text(" Set at ").step(*m_decision.setAt).text(".");
-    m_decision.sentences.push_back(first.finish());
+    Sentence first = title();
+    m_decision.title = plainText(first);
+    if (m_decision.setAt) {
+      const Sentence when = SentenceBuilder(m_trace).text(" Set at ").step(*m_decision.setAt).text(".").finish();
+      first.insert(first.end(), when.begin(), when.end());
+    }
+    m_decision.sentences.push_back(std::move(first));
     if (const auto from = operandSentence(); !from.empty()) m_decision.sentences.push_back(from);
     for (const CandidateFate& fate : m_decision.candidates) {
       if (fate.fate != Fate::Chosen) m_decision.sentences.push_back(fateSentence(fate));
@@ -296,7 +306,7 @@ class DecisionMaker {
         return s
             .text(fate.name + (isSolved ? " fits here too; the solution does without it."
                                : isOver ? " was not tried before the search ended."
-                                        : " is not tried yet."))
+                                        : " has not been tried yet."))
             .finish();
       }
       case Fate::Skipped:

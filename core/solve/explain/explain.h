@@ -45,6 +45,8 @@ struct WhyNot {
   std::optional<std::int64_t> extraBytes;
   /// The pin that brings it: it was tried, and the plan with it has what was asked for. "linear_3=S(2)"
   std::optional<std::string> pin;
+  /// Impossible here: with these settings and that pin there is a plan that has it. Tried; empty: none was found.
+  std::vector<Change> elsewhere;
 };
 /// `engine`: the user's; what it answers with the pin is what is told. BadUsage when the placement has no such
 /// dimension.

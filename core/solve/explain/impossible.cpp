@@ -58,29 +58,6 @@ bool gives(const AskedPlacement& asked, NodeId layer, const LayerStrategy& optio
   return option.result == asked.placement;
 }
 
-/// Settings that have the strategy that is missed, and the problem under them.
-struct Wider {
-  const char* name;
-  Problem problem;
-};
-std::optional<Wider> widerWith(const Problem& problem, const auto& has) {
-  const bool isNarrow = problem.context.candidateSet != rules::CandidateSet::Full,
-             isWhole = problem.context.sequenceParallel == rules::SequenceParallel::Off;
-  const auto with = [&](const char* name, bool full, bool onSequence) -> std::optional<Wider> {
-    Wider wider{name, problem};
-    if (full) wider.problem.context.candidateSet = rules::CandidateSet::Full;
-    if (onSequence) wider.problem.context.sequenceParallel = rules::SequenceParallel::Auto;
-    return has(wider.problem) ? std::optional(std::move(wider)) : std::nullopt;
-  };
-  if (isNarrow) {
-    if (auto found = with("the full candidate set", true, false)) return found;
-  }
-  if (isWhole) {
-    if (auto found = with("sequence parallelism", false, true)) return found;
-  }
-  return isNarrow && isWhole ? with("the full candidate set and sequence parallelism", true, true) : std::nullopt;
-}
-
 /// The kinds of layers that can split the sequence so, where there is one.
 std::optional<graph::LayerKind> kindOnSequence(rules::Strategy strategy) {
   switch (strategy) {
@@ -118,7 +95,7 @@ std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer)
     found.text =
         fmt::format("{} cannot be {}: with {} its layer {} has a strategy for that, but that is not chosen here.",
                     asked.name(), asked.wanted(), wider->name, own);
-    found.wider = std::move(wider->problem);
+    found.wider = std::move(wider);
     return found;
   }
   const auto reasons = reasonsOf(layerStrategiesOf(asked.problem, asked.variables, layer).refused);
@@ -151,12 +128,36 @@ std::optional<Impossible> operatorCannot(const AskedPlacement& asked, Domains& d
       {.kind = ConstraintKind::Rule,
        .node = node,
        .value = asked.value,
-       .text = fmt::format("{} cannot be {}: its operator gives that for no placement that its inputs can have.{}",
+       .text = fmt::format("{} cannot be {}: its operator does not give that, however its inputs can be placed.{}",
                            asked.name(), asked.wanted(), exampleOf(asked, node))},
       {}};
 }
 
 }  // namespace
+
+std::optional<Wider> widerWith(const Problem& problem, const std::function<bool(const Problem&)>& has) {
+  const bool isNarrow = problem.context.candidateSet != rules::CandidateSet::Full,
+             isWhole = problem.context.sequenceParallel == rules::SequenceParallel::Off;
+  const auto with = [&](const char* name, bool full, bool onSequence) -> std::optional<Wider> {
+    Wider wider{name, problem, {}};
+    if (full) {
+      wider.problem.context.candidateSet = rules::CandidateSet::Full;
+      wider.changes.push_back({ChangeKind::FullCandidateSet, {}});
+    }
+    if (onSequence) {
+      wider.problem.context.sequenceParallel = rules::SequenceParallel::Auto;
+      wider.changes.push_back({ChangeKind::SequenceParallel, "auto"});
+    }
+    return has(wider.problem) ? std::optional(std::move(wider)) : std::nullopt;
+  };
+  if (isNarrow) {
+    if (auto found = with("the full candidate set", true, false)) return found;
+  }
+  if (isWhole) {
+    if (auto found = with("sequence parallelism", false, true)) return found;
+  }
+  return isNarrow && isWhole ? with("the full candidate set and sequence parallelism", true, true) : std::nullopt;
+}
 
 std::string strategiesOf(const Problem& problem, const Variables& variables, NodeId layer) {
   std::vector<std::string> names;
@@ -207,7 +208,7 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
     found.kind = ConstraintKind::CandidateSet;
     found.text = refusal.empty() ? fmt::format("{} here: that strategy comes with {} only.", cannot, wider->name)
                                  : fmt::format("{} here: {}. With {} it can.", cannot, refusal, wider->name);
-    found.wider = std::move(wider->problem);
+    found.wider = std::move(wider);
     return found;
   }
   if (!refusal.empty()) {

@@ -21,7 +21,7 @@ constexpr double kWorthwhile = 0.99;
 /// What the user does not have yet, most urgent first.
 enum class Lack : std::uint8_t {
   Solution,
-  Memory,  ///< the plan needs more than the budget: only `optimal` minds it
+  Memory,  ///< the plan needs more than the budget: only `optimal` keeps to it
   Split,   ///< work that every rank does whole
 };
 

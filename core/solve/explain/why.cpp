@@ -233,7 +233,10 @@ class WhyChain {
     for (const RuledOut& out : asked.candidates.ruledOut)
       found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
     for (const rules::Refusal& refusal : layerStrategiesOf(m_problem, m_variables, asked.node).refused) {
-      found.push_back(fmt::format("{}: impossible, {}", rules::toText(refusal.strategy), refusal.reason));
+      const std::string name(rules::toText(refusal.strategy));
+      found.push_back(fmt::format("{}: impossible, {}",
+                                  namesakes(asked, name) > 1 ? inEqualParts(name, m_problem.context.worldSize) : name,
+                                  refusal.reason));
     }
     return found;
   }
@@ -241,12 +244,19 @@ class WhyChain {
   /// Two strategies of one name differ by how the result is placed.
   std::string nameWithPlacement(const Asked& asked, const Choice& choice) const {
     std::string name = nameOf(choice, m_problem.context.worldSize);
-    const auto sameName = [&](const Choice& other) { return nameOf(other, m_problem.context.worldSize) == name; };
-    auto count =
-        static_cast<std::size_t>(std::count_if(asked.candidates.open.begin(), asked.candidates.open.end(), sameName));
-    for (const RuledOut& out : asked.candidates.ruledOut) count += sameName(out.choice);
-    if (count < 2 || choice.results.empty()) return name;
+    if (namesakes(asked, name) < 2 || choice.results.empty()) return name;
     return fmt::format("{} as {}", name, choice.results.front().text());
+  }
+
+  /// How many strategies have that name, possible or not.
+  std::size_t namesakes(const Asked& asked, const std::string& name) const {
+    const auto isNamed = [&](const Choice& choice) { return nameOf(choice, m_problem.context.worldSize) == name; };
+    const auto& open = asked.candidates.open;
+    auto count = static_cast<std::size_t>(std::count_if(open.begin(), open.end(), isNamed));
+    for (const RuledOut& out : asked.candidates.ruledOut) count += isNamed(out.choice);
+    for (const rules::Refusal& refusal : layerStrategiesOf(m_problem, m_variables, asked.node).refused)
+      count += rules::toText(refusal.strategy) == name;
+    return count;
   }
 
   // ---- everything else

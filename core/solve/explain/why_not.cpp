@@ -11,11 +11,15 @@
 namespace cleave::solve {
 namespace {
 
+/// What a first look at other settings may do: less than solving with `optimal` would.
+constexpr std::uint64_t kQuickWork = kDefaultWork / 20;
+
 /// One "why not": what is asked for, and in words.
 struct Question {
   const Problem& problem;
   Engine engine;
   Work& work;
+  Work& workElsewhere;                      ///< for what other settings bring
   SolveCache& cache;                        ///< of all that is tried
   const Solution* solution;                 ///< null: the problem has none
   ValueId value;                            ///< the value, or the layer's result
@@ -56,7 +60,7 @@ class Answerer {
   Answerer(const Question& question, const Variables& variables)
       : m_question(question), m_variables(variables), m_pin(pinFor(question)) {}
 
-  /// `isInDomain`: false where no plan has it, whatever is demanded.
+  /// `isInDomain`: false where no plan of these settings has it, whatever is demanded.
   Result<WhyNot> run(const std::optional<Impossible>& impossible, bool isInDomain = true) {
     if (m_question.solution && m_question.isIn(*m_question.solution)) return isSo();
     if (impossible) {
@@ -64,7 +68,11 @@ class Answerer {
       m_answer.core.constraints = {*impossible};
       m_answer.core.isIrreducible = true;
       say(linked(*impossible));
-      if (impossible->wider) CLEAVE_TRY_VOID(tellWider(*impossible->wider));
+      if (impossible->wider) {
+        CLEAVE_TRY_VOID(tellWider(*impossible->wider));
+      } else if (!m_question.strategy) {  // what a layer's strategies are, only `wider` ones change
+        tell(otherSettings());
+      }
       CLEAVE_TRY_VOID(tellOfTheAxis());
       return std::move(m_answer);
     }
@@ -132,13 +140,140 @@ class Answerer {
           "The search for the reason ended at its limit: there may be more to it, and some of this may not matter."));
   }
 
+  /// What settings that the user did not choose make of it.
+  struct OtherSettings {
+    std::string name;             ///< of the first ones that bring it; empty: none was found
+    std::vector<Change> changes;  ///< that they are
+    bool isOverBudget = false;    ///< some bring it, but not within the memory budget
+    bool isKnown = true;          ///< all were looked at
+    bool isNowhere() const { return name.empty() && !isOverBudget && isKnown; }
+  };
+
+  /// Tried with the pin: strategies that the user did not let the search use, then values that may be gathered or cut
+  /// after they are computed, near by and everywhere; then the same without the user's demands.
+  OtherSettings otherSettings() {
+    OtherSettings other;
+    if (!canBePlacedElsewhere()) return other;
+    const Problem& problem = m_question.problem;
+    tryWithDemands(problem, other);
+    if (!other.name.empty() || (problem.pins.empty() && problem.rulesOff.empty())) return other;
+    Problem free = problem;
+    free.pins.clear();
+    free.rulesOff.clear();
+    tryWithDemands(free, other);
+    if (other.name.empty()) return other;
+    for (const Pin& pin : problem.pins) other.changes.push_back({ChangeKind::LiftPin, pin.text});
+    for (const std::string& rule : problem.rulesOff) other.changes.push_back({ChangeKind::RuleOn, rule});
+    other.name += problem.pins.empty()       ? ", all rules switched on"
+                  : problem.rulesOff.empty() ? ", no other pin"
+                                             : ", no other pin, all rules switched on";
+    return other;
+  }
+
+  /// With the demands of `problem`.
+  void tryWithDemands(const Problem& problem, OtherSettings& other) {
+    const auto brings = [&](const Problem& changed) { return bringsIt(changed, other); };
+    if (auto wider = widerWith(problem, brings)) {
+      other.name = wider->name;
+      other.changes = std::move(wider->changes);
+      return;
+    }
+    const auto isEvery = [](const std::string& pattern) { return pattern == "*"; };
+    if (std::any_of(problem.redistributable.begin(), problem.redistributable.end(), isEvery)) {
+      other.name = brings(problem) ? "these settings" : "";
+      return;
+    }
+    for (const std::vector<std::string>& values : {valuesNearBy(), {"*"}}) {
+      Problem free = problem;
+      free.redistributable.insert(free.redistributable.end(), values.begin(), values.end());
+      const bool isHere = brings(free);
+      const auto wider = isHere ? std::nullopt : widerWith(free, brings);
+      if (!isHere && !wider) continue;
+      other.name =
+          isEvery(values.front()) ? "redistribution of all values (`*`)" : "redistribution of " + inTicks(values);
+      for (const std::string& value : values) other.changes.push_back({ChangeKind::Redistribute, value});
+      if (wider) {
+        other.name += fmt::format(", {}", wider->name);
+        other.changes.insert(other.changes.end(), wider->changes.begin(), wider->changes.end());
+      }
+      return;
+    }
+  }
+
+  /// Sizes are what they are, and sources have one placement.
+  bool canBePlacedElsewhere() const {
+    if (m_question.strategy) return true;
+    const bool isComputed = m_question.graph().node(decider()).kind == graph::NodeKind::Call;
+    return isComputed &&
+           m_question.placement
+               .whyNotDivisible(m_question.graph().shapeOf(m_question.value), m_question.problem.context.worldSize)
+               .empty();
+  }
+
+  /// The node whose choice places it: of a layer's weight that is the layer.
+  NodeId decider() const { return m_variables.decider(m_question.node()); }
+
+  /// What is asked about, and what a layer reads.
+  std::vector<std::string> valuesNearBy() const {
+    std::vector<std::string> names;
+    if (const auto& layer = m_variables.layer(decider())) names.push_back(m_question.graph().value(layer->input).name);
+    names.push_back(m_question.graph().value(m_question.value).name);
+    return names;
+  }
+
+  static std::string inTicks(const std::vector<std::string>& names) {
+    std::vector<std::string> texts;
+    for (const std::string& name : names) texts.push_back(ticked(name));
+    return joined(texts, "and");
+  }
+
+  /// Whether `problem` with the pin has a plan; `other` is told why not.
+  bool bringsIt(const Problem& problem, OtherSettings& other) {
+    Work& work = m_question.workElsewhere;
+    if (!m_question.strategy) {
+      const auto domains = m_question.cache.domains(problem, work);
+      if (domains->isComplete(m_question.value) && !domains->has(m_question.value, m_question.placement)) return false;
+    }
+    const Change change{ChangeKind::AddPin, m_pin.text};
+    if (m_question.engine == Engine::Optimal) {  // whether there is a plan at all is sooner told by the other engine
+      Work quick(std::min(work.left(), kQuickWork), work.progress());
+      const auto found = tryChange(problem, change, Engine::Learning, quick, &m_question.cache);
+      work.spend(quick.spent());
+      if (!found || found->answer == Answer::Fails) return false;
+    }
+    const auto tried = tryChange(problem, change, m_question.engine, work, &m_question.cache);
+    if (!tried) return false;
+    other.isKnown = other.isKnown && tried->answer != Answer::Unknown;
+    other.isOverBudget = other.isOverBudget || tried->isOverBudget;
+    return tried->answer == Answer::Holds;
+  }
+
+  void tellElsewhere(std::string_view settings, std::vector<Change> changes) {
+    say(sentence().text(fmt::format("With {} and the pin {} there is a plan.", settings, ticked(m_pin.text))));
+    m_answer.elsewhere = std::move(changes);
+    m_answer.elsewhere.push_back({ChangeKind::AddPin, m_pin.text});
+  }
+
+  void tell(const OtherSettings& other) {
+    if (!other.name.empty()) {
+      tellElsewhere(other.name, other.changes);
+    } else if (other.isOverBudget) {
+      say(sentence().text("Other settings have plans with it, but none was found within the memory budget."));
+    } else if (!other.isKnown) {
+      say(sentence().text("Whether other settings bring it is not known: the search ended at its limit."));
+    }
+  }
+
   /// Its own operator could, but what that needs comes from nowhere.
   Result<WhyNot> outsideDomain() {
     CLEAVE_TRY_VOID(findReasons());
+    const OtherSettings other = otherSettings();
     m_answer.answer = WhyNotAnswer::Impossible;
-    say(subject().text(fmt::format(" cannot be {} in any plan, whatever is demanded{}", m_question.wanted(),
+    say(subject().text(fmt::format(" cannot be {} {}{}", m_question.wanted(),
+                                   other.isNowhere() ? "in any plan, whatever is demanded" : "with these settings",
                                    m_answer.core.constraints.empty() ? "." : ":")));
     tellReasons();
+    tell(other);
     return std::move(m_answer);
   }
 
@@ -163,6 +298,8 @@ class Answerer {
     if (!lifts.empty())
       say(sentence().text(
           fmt::format("Lift {} to make it possible, and pin {} to get it.", joined(lifts, "or"), ticked(m_pin.text))));
+    else if (!isOverBudget)
+      tell(otherSettings());
     CLEAVE_TRY_VOID(tellOfTheAxis());
     return std::move(m_answer);
   }
@@ -185,17 +322,23 @@ class Answerer {
   }
 
   /// A strategy that other settings have is not yet a plan with it.
-  Result<void> tellWider(const Problem& wider) {
-    CLEAVE_TRY(const Tried tried, tryChange(wider, {ChangeKind::AddPin, m_pin.text}, m_question.engine, m_question.work,
-                                            &m_question.cache));
+  Result<void> tellWider(const Wider& wider) {
+    CLEAVE_TRY(const Tried tried, tryChange(wider.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine,
+                                            m_question.work, &m_question.cache));
     switch (tried.answer) {
-      case Answer::Holds:
-        say(sentence().text(fmt::format("With that setting and the pin {} there is a plan.", ticked(m_pin.text))));
-        break;
+      case Answer::Holds: tellElsewhere("that setting", wider.changes); break;
       case Answer::Fails:
-        say(sentence().text(tried.isOverBudget
-                                ? "No plan with it stays within the memory budget then."
-                                : "Then something else cannot hold: no plan has it, with that setting or without."));
+        if (tried.isOverBudget) {
+          say(sentence().text("No plan with it stays within the memory budget then."));
+          break;
+        }
+        say(sentence().text("Then something else cannot hold."));
+        if (const OtherSettings other = otherSettings(); other.isNowhere()) {
+          say(sentence().text(fmt::format("No plan on {} has it, whatever the other settings are.",
+                                          counted(m_question.problem.context.worldSize, "rank"))));
+        } else {
+          tell(other);
+        }
         break;
       case Answer::Unknown: say(sentence().text("Whether there is then a plan with it is not known.")); break;
     }
@@ -277,10 +420,10 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
                 graph::toText(info.type.shape), placement.lastDim(), placement.text());
   }
   const Variables variables(problem);
-  Work work(units, progress);
+  Work work(units, progress), workElsewhere(units, progress);
   SolveCache cache;
-  const Question question{problem, engine, work,     cache, isOf(problem, solution) ? &solution : nullptr,
-                          value,   {},     placement};
+  const Question question{
+      problem, engine, work, workElsewhere, cache, isOf(problem, solution) ? &solution : nullptr, value, {}, placement};
   const auto domains = cache.domains(problem, work);
   const bool isInDomain = !domains->isComplete(value) || domains->has(value, placement);
   return Answerer(question, variables)
@@ -294,11 +437,17 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
   if (layer.index() >= graph.nodes.size() || !variables.layer(layer)) {
     return fail(ErrorCode::BadUsage, "Only layers have strategies: ask for a placement of the value instead.");
   }
-  Work work(units, progress);
+  Work work(units, progress), workElsewhere(units, progress);
   SolveCache cache;
-  const Question question{
-      problem,  engine, work, cache, isOf(problem, solution) ? &solution : nullptr, graph.node(layer).results.front(),
-      strategy, {}};
+  const Question question{problem,
+                          engine,
+                          work,
+                          workElsewhere,
+                          cache,
+                          isOf(problem, solution) ? &solution : nullptr,
+                          graph.node(layer).results.front(),
+                          strategy,
+                          {}};
   return Answerer(question, variables).run(whyImpossible(problem, variables, layer, strategy));
 }
 

@@ -52,7 +52,7 @@ std::string largestHolders(const Context& context, const Solution& solution) {
     parts.push_back(fmt::format("{}{} with {}", ticked(groups[i].pattern), times, bytesText(groups[i].bytes)));
   }
   if (parts.empty()) return {};
-  return fmt::format("{} that of {}", named > all / 2 ? "is mostly" : "is most of all", joined(parts, "and"));
+  return fmt::format("{} {}", named > all / 2 ? "belongs mostly to" : "belongs most of all to", joined(parts, "and"));
 }
 
 }  // namespace

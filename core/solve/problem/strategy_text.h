@@ -2,6 +2,8 @@
 /// What a layer's strategy comes to on so many ranks, for everything that names, demands or compares strategies.
 #include "rules/strategies.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 namespace cleave::solve {
@@ -19,6 +21,11 @@ inline std::string strategyText(rules::Strategy strategy, bool isCopied) {
 }
 inline std::string strategyText(const rules::LayerStrategy& option, int ranks) {
   return strategyText(option.strategy, effectiveStrategy(option, ranks) != option.strategy);
+}
+
+/// A strategy that sizes refuse, beside one of the same name with copies: "column in 6 equal parts".
+inline std::string inEqualParts(std::string_view strategy, int ranks) {
+  return fmt::format("{} in {} equal parts", strategy, ranks);
 }
 
 }  // namespace cleave::solve

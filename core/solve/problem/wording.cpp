@@ -58,6 +58,13 @@ std::string withoutIndices(std::string_view name) {
   return pattern;
 }
 
+std::string asClause(std::string sentence) {
+  const auto isUpper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const bool isWord = sentence.size() > 1 && isUpper(sentence[0]) && !isUpper(sentence[1]);
+  if (isWord) sentence[0] = static_cast<char>(sentence[0] - 'A' + 'a');
+  return sentence;
+}
+
 std::string joined(const std::vector<std::string>& items, std::string_view lastSeparator) {
   std::string text;
   for (std::size_t i = 0; i < items.size(); ++i) {

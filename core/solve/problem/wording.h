@@ -19,6 +19,8 @@ std::string withThousands(std::uint64_t number);
 /// "model.layers.17.mlp.up_proj" → "model.layers.*.mlp.up_proj": equal layers of repeated blocks are spoken of once. A
 /// pattern for pins.
 std::string withoutIndices(std::string_view name);
+/// A sentence to follow a colon or a semicolon: its first word begins small.
+std::string asClause(std::string sentence);
 /// "a", "a or b", "a, b or c"
 std::string joined(const std::vector<std::string>& items, std::string_view lastSeparator);
 

@@ -54,7 +54,8 @@ class Claims {
     return {};
   }
 
-  std::size_t impossible = 0, forbidden = 0, obtained = 0, unknown = 0, cores = 0, remedies = 0;
+  std::size_t impossible = 0, forbidden = 0, obtained = 0, unknown = 0, cores = 0, remedies = 0, elsewhere = 0,
+              nowhere = 0;
 
  private:
   using BruteForce = test::BruteForce;
@@ -135,7 +136,7 @@ class Claims {
       case WhyNotAnswer::Impossible: {
         ++impossible;
         const bool isRefuted = anyPlan(demanding(*m_problem, {}, {}), has, std::nullopt);
-        return isRefuted ? "a plan without any demands has it" : "";
+        return isRefuted ? "a plan without any demands has it" : checkElsewhere(answer, has);
       }
       case WhyNotAnswer::Forbidden: {
         ++forbidden;
@@ -148,6 +149,32 @@ class Claims {
       case WhyNotAnswer::NotKnown: ++unknown; return "";
     }
     return "no answer";
+  }
+
+  /// Other settings that are said to bring it do; where it is said that no plan has it, none has with any setting.
+  std::string checkElsewhere(const WhyNot& answer, const auto& has) {
+    std::string told;
+    for (const Sentence& sentence : answer.sentences) told += plainText(sentence);
+    if (answer.elsewhere.empty()) {
+      if (told.find("in any plan") == std::string::npos && told.find("No plan on") == std::string::npos) return {};
+      ++nowhere;
+      Problem wide = demanding(*m_problem, {}, {});
+      wide.context.candidateSet = rules::CandidateSet::Full;
+      wide.context.sequenceParallel = rules::SequenceParallel::Auto;
+      if (anyPlan(wide, has, std::nullopt)) return "a plan with other settings has it";
+      wide.redistributable = {"*"};
+      return anyPlan(wide, has, std::nullopt) ? "a plan that redistributes has it" : "";
+    }
+    ++elsewhere;
+    Problem changed = *m_problem;
+    for (const Change& change : answer.elsewhere) {
+      auto next = applied(changed, change);
+      if (!next) return next.error().message;
+      changed = *std::move(next);
+    }
+    const SolveResult result = test::solvedBy(m_engine, changed);
+    if (!result.solution) return "with what is said to bring it there is no plan";
+    return has(*result.solution) ? "" : "the plan with what is said to bring it does not have it";
   }
 
   /// By brute force; false as well where the plans are too many to list.
@@ -299,7 +326,8 @@ class TestExplainClaims : public QObject {
  private slots:
   void holdOnRandomModels() {
     const test::Seeds seeds(1'000);
-    std::size_t impossible = 0, forbidden = 0, obtained = 0, unknown = 0, cores = 0, remedies = 0;
+    std::size_t impossible = 0, forbidden = 0, obtained = 0, unknown = 0, cores = 0, remedies = 0, elsewhere = 0,
+                nowhere = 0;
     for (const std::uint64_t seed : seeds) {
       Claims claims(seed);
       const std::string wrong = claims.run();
@@ -310,12 +338,16 @@ class TestExplainClaims : public QObject {
       unknown += claims.unknown;
       cores += claims.cores;
       remedies += claims.remedies;
+      elsewhere += claims.elsewhere;
+      nowhere += claims.nowhere;
     }
-    qInfo("%zu impossible, %zu forbidden, %zu obtained, %zu not known, %zu cores, %zu remedies", impossible, forbidden,
-          obtained, unknown, cores, remedies);
+    qInfo(
+        "%zu impossible, %zu forbidden, %zu obtained, %zu not known, %zu cores, %zu remedies, %zu elsewhere, %zu "
+        "nowhere",
+        impossible, forbidden, obtained, unknown, cores, remedies, elsewhere, nowhere);
     QVERIFY(unknown * 50 <= seeds.count());
-    QVERIFY(seeds.count() < 1000 ||
-            (impossible > 100 && forbidden > 100 && obtained > 100 && cores > 20 && remedies > 20));
+    QVERIFY(seeds.count() < 1000 || (impossible > 100 && forbidden > 100 && obtained > 100 && cores > 20 &&
+                                     remedies > 20 && elsewhere > 20 && nowhere > 20));
   }
 };
 

@@ -128,18 +128,23 @@ class TestExplainWhyNot : public QObject {
     QVERIFY(isSolvable(wider));
   }
 
-  /// Another setting has the strategy, and still no plan takes it.
-  void deniesWhatNoSettingBrings() {
+  /// Another setting has the strategy, and still no plan takes it: what else brings it is said, and does.
+  void saysWhatBringsWhatAnotherSettingDoesNot() {
     const auto problem =
         test::problemOf(test::llamaGraph({.hidden = 48, .heads = 6, .kvHeads = 6, .intermediate = 64}), 4);
     const WhyNot answer = ask(*problem, resultOf(*problem->graph, "model.layers.0.mlp.down_proj"), "S(1)");
     COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
     VERIFY_SAYS(textOf(answer), "sequence parallelism");
+    VERIFY_SAYS(textOf(answer), "Then something else cannot hold.");
+    VERIFY_SAYS(textOf(answer), "With redistribution of all values (`*`) and the pin");
     Problem wider = *problem;
     wider.context.sequenceParallel = rules::SequenceParallel::Auto;
     wider.pins.push_back(
         *Pin::parse(problem->graph->value(resultOf(*problem->graph, "model.layers.0.mlp.down_proj")).name + "=S(1)"));
-    VERIFY_SAYS(textOf(answer), isSolvable(wider) ? "there is a plan" : "no plan has it, with that setting or without");
+    QVERIFY(!isSolvable(wider));
+    wider.context.sequenceParallel = problem->context.sequenceParallel;
+    wider.redistributable = {"*"};
+    QVERIFY(isSolvable(wider));
   }
 
   /// `=column` admits all of its axis, so that whoever asks for column hears of the strategy that the pin would bring.

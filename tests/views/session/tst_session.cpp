@@ -26,6 +26,7 @@ class TestSession : public QObject {
   void backLeadsToTheStepsOneCameFrom();
   void aSamplesTitleIsOfItsSettings();
   void stoppedSearchKeepsItsTrace();
+  void stoppedBeforeAnythingWasRecordedKeepsThePlan();
 
  private:
   static void open(Session& session, const char* model = "llama") {
@@ -253,6 +254,27 @@ void TestSession::stoppedSearchKeepsItsTrace() {
   session.debugger().seek(session.debugger().stepCount() / 2);
   QTRY_VERIFY(session.isIdle());
   QVERIFY(session.debugger().state()->step > 0);
+}
+
+/// `optimal` has nothing to show before it has a plan; what was shown stays.
+void TestSession::stoppedBeforeAnythingWasRecordedKeepsThePlan() {
+  Session session;
+  session.settings().setEngine(solve::Engine::Reference);
+  session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama-126-layers"));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
+  const auto plan = session.plans().plan();
+  const StepId steps = session.debugger().stepCount();
+  session.settings().setEngine(solve::Engine::Optimal);
+  QString said;
+  connect(&session.notices(), &Notices::said, &session, [&](const QString& text, Severity severity) {
+    said = severity == Severity::Info ? text : QStringLiteral("not asked for: ") + text;
+  });
+  session.solve();
+  session.jobs().stop();
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), 60'000);
+  QCOMPARE(said, QStringLiteral("The search was stopped before it found a plan."));
+  QCOMPARE(session.plans().plan(), plan);
+  QCOMPARE(session.debugger().stepCount(), steps);
 }
 
 QTEST_GUILESS_MAIN(TestSession)
