@@ -1,7 +1,10 @@
 #include "views/panels/breakpoints_model.h"
 
+#include "graph/operators.h"
 #include "views/base/text.h"
 #include "views/widgets/chip_delegate.h"
+
+#include <algorithm>
 
 namespace cleave::views {
 
@@ -32,44 +35,107 @@ QString describe(const solve::Breakpoint& b, const graph::Graph* graph) {
   return text;
 }
 
+namespace {
+
+constexpr std::string_view kForms =
+    "conflict, backtrack, backtrack>8, solution, op:mm, in:model.layers.3, placement:S(1), x5 or a value's name";
+
+/// A breakpoint as it is read word by word. What no event can meet is refused: it would be waited for in vain.
+class BreakpointReader {
+ public:
+  explicit BreakpointReader(const graph::Graph& graph) : m_graph(graph) {}
+
+  Result<void> read(const QString& word) {
+    const QString lower = word.toLower();
+    if (lower == QLatin1String("conflict")) return waitFor(solve::EventType::Conflict, word);
+    if (lower == QLatin1String("solution")) return waitFor(solve::EventType::Solution, word);
+    if (lower.startsWith(QLatin1String("backtrack"))) return readBacktrack(word);
+    if (lower.startsWith(QLatin1String("op:"))) return readOperator(toStd(word.mid(3)));
+    if (lower.startsWith(QLatin1String("in:"))) return readModule(toStd(word.mid(3)));
+    if (lower.startsWith(QLatin1String("placement:"))) return readPlacement(word);
+    bool isNumber = false;
+    if (const auto hits = lower.mid(1).toULongLong(&isNumber); lower.startsWith(QLatin1Char('x')) && hits > 0) {
+      m_found.skipHits = hits - 1;
+      return {};
+    }
+    return readValue(word);
+  }
+  const solve::Breakpoint& found() const { return m_found; }
+
+ private:
+  Result<void> waitFor(solve::EventType type, const QString& word) {
+    if (m_found.type && *m_found.type != type)
+      return fail(ErrorCode::BadUsage, "\"{}\" waits for another event than the word before it: make two breakpoints.",
+                  toStd(word));
+    m_found.type = type;
+    return {};
+  }
+
+  Result<void> readBacktrack(const QString& word) {
+    if (const QString rest = word.mid(9); !rest.isEmpty()) {
+      bool isNumber = false;
+      m_found.minUndone = rest.mid(1).toUInt(&isNumber);
+      if (!rest.startsWith(QLatin1Char('>')) || !isNumber)
+        return fail(ErrorCode::BadUsage, "\"{}\" should read like backtrack>8.", toStd(word));
+      ++m_found.minUndone;
+    }
+    return waitFor(solve::EventType::Backtrack, word);
+  }
+
+  Result<void> readOperator(const std::string& op) {
+    const auto isIt = [&](const std::string& known) {
+      return known == op || graph::withoutNamespace(known) == op || graph::shortName(known) == op;
+    };
+    if (std::none_of(m_graph.ops.begin(), m_graph.ops.end(), isIt))
+      return fail(ErrorCode::BadUsage, "This graph has no operator \"{}\".", op);
+    m_found.op = op;
+    return {};
+  }
+
+  /// As the search box reads it: parts of a path. Of several modules the outermost, if it is one.
+  Result<void> readModule(const std::string& part) {
+    std::vector<std::string> outermost;
+    for (const graph::Scope& scope : m_graph.scopes) {
+      const bool isInside = scope.parent.isValid() && scopeContains(m_graph.scope(scope.parent).path, part);
+      if (scopeContains(scope.path, part) && !isInside) outermost.push_back(scope.path);
+    }
+    if (outermost.empty()) return fail(ErrorCode::BadUsage, "This graph has no module \"{}\".", part);
+    if (outermost.size() > 1 && std::find(outermost.begin(), outermost.end(), part) == outermost.end())
+      return fail(ErrorCode::BadUsage, "\"{}\" is in {} modules: write the path of one, such as in:{}.", part,
+                  outermost.size(), outermost.front());
+    m_found.scopePrefix = outermost.size() == 1 ? outermost.front() : part;
+    return {};
+  }
+
+  Result<void> readPlacement(const QString& word) {
+    m_found.placement = rules::Placement::parse(toStd(word.mid(10)));
+    if (!m_found.placement)
+      return fail(ErrorCode::BadUsage, "\"{}\" is not a placement: write R, S(1), ...", toStd(word.mid(10)));
+    return waitFor(solve::EventType::Try, word);
+  }
+
+  Result<void> readValue(const QString& word) {
+    const ValueId value = m_graph.findValue(toStd(word));
+    if (!value.isValid())
+      return fail(ErrorCode::BadUsage, "\"{}\" is neither a value of this graph nor one of {}.", toStd(word), kForms);
+    if (m_found.node.isValid())
+      return fail(ErrorCode::BadUsage, "\"{}\" is a second value: make two breakpoints.", toStd(word));
+    m_found.node = m_graph.value(value).producer;
+    return {};
+  }
+
+  const graph::Graph& m_graph;
+  solve::Breakpoint m_found;
+};
+
+}  // namespace
+
 Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Graph& graph) {
-  static const char* const kForms =
-      "conflict, backtrack, backtrack>8, solution, op:mm, in:model.layers.3, placement:S(1), x5 or a value's name";
-  solve::Breakpoint b;
   const QStringList words = text.split(QLatin1Char(' '), Qt::SkipEmptyParts);
   if (words.isEmpty()) return fail(ErrorCode::BadUsage, "A breakpoint needs something to wait for: {}.", kForms);
-  for (const QString& word : words) {
-    const QString lower = word.toLower();
-    bool isNumber = false;
-    if (lower == QLatin1String("conflict"))
-      b.type = solve::EventType::Conflict;
-    else if (lower == QLatin1String("solution"))
-      b.type = solve::EventType::Solution;
-    else if (lower.startsWith(QLatin1String("backtrack"))) {
-      b.type = solve::EventType::Backtrack;
-      if (const QString rest = lower.mid(9); !rest.isEmpty()) {
-        b.minUndone = rest.mid(1).toUInt(&isNumber);
-        if (!rest.startsWith(QLatin1Char('>')) || !isNumber)
-          return fail(ErrorCode::BadUsage, "\"{}\" should read like backtrack>8.", toStd(word));
-        ++b.minUndone;
-      }
-    } else if (lower.startsWith(QLatin1String("op:")))
-      b.op = toStd(word.mid(3));
-    else if (lower.startsWith(QLatin1String("in:")))
-      b.scopePrefix = toStd(word.mid(3));
-    else if (lower.startsWith(QLatin1String("placement:"))) {
-      b.placement = rules::Placement::parse(toStd(word.mid(10)));
-      if (!b.placement)
-        return fail(ErrorCode::BadUsage, "\"{}\" is not a placement: write R, S(1), ...", toStd(word.mid(10)));
-      b.type = solve::EventType::Try;
-    } else if (lower.startsWith(QLatin1Char('x')) && lower.mid(1).toULongLong(&isNumber) > 0 && isNumber) {
-      b.skipHits = lower.mid(1).toULongLong() - 1;
-    } else if (const ValueId value = graph.findValue(toStd(word)); value.isValid())
-      b.node = graph.value(value).producer;
-    else
-      return fail(ErrorCode::BadUsage, "\"{}\" is neither a value of this graph nor one of {}.", toStd(word), kForms);
-  }
-  return b;
+  BreakpointReader reader(graph);
+  for (const QString& word : words) CLEAVE_TRY_VOID(reader.read(word));
+  return reader.found();
 }
 
 BreakpointsModel::BreakpointsModel(const OpenedModel& opened, Debugger& debugger, QObject* parent)

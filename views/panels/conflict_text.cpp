@@ -30,8 +30,8 @@ QString conflictText(const Plans& plans, const Debugger& debugger, const TextCol
           "candidate after the other.</p>");
     return stats.conflicts == 0
                ? QObject::tr(
-                     "<p>This search met no conflict: the first candidate that sizes and pins leave each layer "
-                     "held.</p>")
+                     "<p>This search met no conflict: every layer took the first candidate that its sizes and the "
+                     "pins allow, and none was taken back.</p>")
                : QObject::tr(
                      "<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one "
                      "before.</p>")
@@ -58,7 +58,7 @@ QString conflictText(const Plans& plans, const Debugger& debugger, const TextCol
   std::vector<solve::Sentence> causes;
   for (const solve::CulpritLine& culprit : card.culprits) causes.push_back(culprit.sentence);
   section(QObject::tr("Because of"), causes);
-  section(QObject::tr("What else was possible here"), card.tried);
+  section(QObject::tr("Ruled out here"), card.tried);
   if (!card.goesBack.empty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(card.goesBack, graph));
   return html;
 }

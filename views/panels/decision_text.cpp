@@ -218,7 +218,7 @@ QString planSections(const DecisionSources& from, const TextColors& colors) {
   if (!analysis->why.empty())
     html += heading(QObject::tr("Why, in the plan"), colors) + whyChain(analysis->why, graph, colors);
   if (hasRegrets(from))
-    html += heading(QObject::tr("Choices, and what the best plan with each costs more"), colors) +
+    html += heading(QObject::tr("What each choice would cost more in its best plan"), colors) +
             regretTable(*analysis->regrets, ranksOf(from), from.plans.solved()->options.cost.slackPercent, colors);
   return html;
 }

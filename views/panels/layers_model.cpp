@@ -43,7 +43,6 @@ QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
         case graph::LayerKind::Experts: return tr("experts");
       }
       return {};
-    case Axis: return strategyText(effectiveStrategy(layer));
     case StrategyColumn: return strategyText(layer.strategy, effectiveStrategy(layer));
     case Gather: return layer.gatherOutput ? tr("yes") : QString();
     case InputParallel: return layer.inputIsParallel ? tr("yes") : QString();
@@ -61,6 +60,7 @@ QVariant LayersModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole: return text(layer, index.column());
     case Qt::ToolTipRole:
+      if (index.column() == StrategyColumn) return describe(effectiveStrategy(layer));
       return index.column() == Weight || index.column() == Local ? toQ(layer.weight) : text(layer, index.column());
     case kTargetRole: return QVariant::fromValue(Target(layer.node));
     case kSortRole:
@@ -79,11 +79,10 @@ QVariant LayersModel::data(const QModelIndex& index, int role) const {
 
 QVariant LayersModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  static const char* const kTitles[] = {
-      QT_TR_NOOP("Layer"),    QT_TR_NOOP("Kind"), QT_TR_NOOP("Split"),  QT_TR_NOOP("Strategy"), QT_TR_NOOP("Gather"),
-      QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"),   QT_TR_NOOP("Weight"), QT_TR_NOOP("Per rank"), QT_TR_NOOP("Why")};
+  static const char* const kTitles[] = {QT_TR_NOOP("Layer"),  QT_TR_NOOP("Kind"),     QT_TR_NOOP("Strategy"),
+                                        QT_TR_NOOP("Gather"), QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"),
+                                        QT_TR_NOOP("Weight"), QT_TR_NOOP("Per rank"), QT_TR_NOOP("Why")};
   static const char* const kTips[] = {
-      "",
       "",
       "",
       "",

@@ -13,7 +13,6 @@ class LayersModel : public QAbstractTableModel {
   enum Column {
     Name,
     Kind,
-    Axis,
     StrategyColumn,
     Gather,
     InputParallel,

@@ -22,15 +22,10 @@ LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Pl
       m_model(model) {
   proxy()->sourceModel()->setParent(this);
   model->setParent(this);
-  const std::pair<int, int> widths[] = {{LayersModel::Name, 235},
-                                        {LayersModel::Kind, 78},
-                                        {LayersModel::Axis, 62},
-                                        {LayersModel::StrategyColumn, 80},
-                                        {LayersModel::Gather, 56},
-                                        {LayersModel::InputParallel, 56},
-                                        {LayersModel::SequenceParallelColumn, 32},
-                                        {LayersModel::Weight, 74},
-                                        {LayersModel::Local, 80}};
+  const std::pair<int, int> widths[] = {{LayersModel::Name, 235},          {LayersModel::Kind, 78},
+                                        {LayersModel::StrategyColumn, 80}, {LayersModel::Gather, 56},
+                                        {LayersModel::InputParallel, 56},  {LayersModel::SequenceParallelColumn, 32},
+                                        {LayersModel::Weight, 74},         {LayersModel::Local, 80}};
   for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
   connect(&jobs, &Jobs::activityChanged, this, [this, &jobs] {
     if (jobs.activity() == Activity::Solving)
@@ -49,7 +44,7 @@ void LayersPanel::showPlan() {
     setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
   m_model->setPlan(m_plans.plan());
   // Shapes are read to their last digit; the sentences at the end have the room that is left.
-  for (const int column : {LayersModel::Axis, LayersModel::StrategyColumn, LayersModel::Weight, LayersModel::Local})
+  for (const int column : {LayersModel::StrategyColumn, LayersModel::Weight, LayersModel::Local})
     table()->resizeColumnToContents(column);
 }
 

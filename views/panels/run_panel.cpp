@@ -12,6 +12,7 @@
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QScrollArea>
+#include <QScrollBar>
 #include <QSpinBox>
 #include <QTableWidget>
 #include <QVBoxLayout>
@@ -195,9 +196,9 @@ RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Pl
     label->setWordWrap(true);
     label->setTextFormat(Qt::RichText);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    label->setMinimumWidth(1);  // a path that cannot be broken does not widen the panel
   }
   m_command->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  m_command->setToolTip(tr("The same on the command line"));
   m_outputs->setHorizontalHeaderLabels({tr("Output"), tr("Max difference"), tr("Of the tolerance"), tr("Within")});
   m_outputs->verticalHeader()->hide();
   m_outputs->setShowGrid(false);
@@ -236,6 +237,7 @@ RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Pl
   m_scroll->setWidgetResizable(true);
   m_scroll->setFrameShape(QFrame::NoFrame);
   m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  m_scroll->setMinimumWidth(bar->minimumSize().width() + 16 + m_scroll->verticalScrollBar()->sizeHint().width());
   auto* outer = new QVBoxLayout(this);
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(m_scroll);
@@ -308,6 +310,7 @@ void RunPanel::refreshSetup() {
                       check.isOk ? QStringLiteral("✓") : QStringLiteral("!"), check.text.toHtmlEscaped());
   m_checks->setText(lines.join(QStringLiteral("<br>")));
   m_command->setText(command.toHtmlEscaped());
+  m_command->setToolTip(tr("The same on the command line: %1").arg(command));
 }
 
 void RunPanel::refreshRun() {

@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QPainter>
 
+#include "views/base/text.h"
 #include "views/graph/scene/split_bar.h"
 
 namespace cleave::views {
@@ -71,7 +72,7 @@ void ChipDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
 
 void ChipDelegate::initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const {
   QStyledItemDelegate::initStyleOption(option, index);
-  if (index.column() == 0) option->textElideMode = Qt::ElideLeft;
+  if (index.column() == 0) option->textElideMode = elideModeOf(option->text);
 }
 
 QSize ChipDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {

@@ -3,6 +3,7 @@
 #include <QAbstractItemView>
 #include <QAbstractSlider>
 #include <QAbstractSpinBox>
+#include <QAction>
 #include <QApplication>
 #include <QComboBox>
 #include <QKeyEvent>
@@ -49,16 +50,36 @@ bool isEditing(const QKeyEvent& key) {
                                                         QKeySequence::DeleteEndOfWord};
   return std::any_of(std::begin(kKeys), std::end(kKeys), [&](auto standard) { return key.matches(standard); });
 }
+
+bool isWithoutModifiers(const QKeyEvent& key) {
+  return !(key.modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier));
+}
+
+/// Of a menu entry that has nothing to do now: whatever a list does with Alt+Left is not what the user asked for.
+bool isOfDisabledAction(const QWidget& window, const QKeyEvent& key) {
+  const QKeySequence pressed(key.keyCombination());
+  const auto actions = window.findChildren<QAction*>();
+  return std::any_of(actions.begin(), actions.end(), [&](const QAction* action) {
+    return !action->isEnabled() && action->shortcuts().contains(pressed);
+  });
+}
 }  // namespace
 
 KeyPriority::KeyPriority(QWidget& window) : QObject(&window), m_window(window) { qApp->installEventFilter(this); }
 
+bool KeyPriority::takesKey(QObject* watched, const QKeyEvent& key) const {
+  const auto* widget = qobject_cast<const QWidget*>(watched);
+  if (!widget || isWithoutModifiers(key) || !isWithin(widget, m_window)) return false;
+  return !(isTextField(*widget) && isEditing(key)) && isOfDisabledAction(m_window, key);
+}
+
 bool KeyPriority::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::KeyPress) return takesKey(watched, static_cast<const QKeyEvent&>(*event));
   if (event->type() != QEvent::ShortcutOverride) return false;
   const auto* widget = qobject_cast<const QWidget*>(watched);
   if (!widget || !isWithin(widget, m_window)) return false;
   auto& key = static_cast<QKeyEvent&>(*event);
-  const bool isBare = !(key.modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier));
+  const bool isBare = isWithoutModifiers(key);
   if (isBare && (key.key() == Qt::Key_Home || key.key() == Qt::Key_End) && usesHomeAndEnd(*widget)) {
     key.accept();
     return true;

@@ -137,8 +137,8 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   connect(&m_session.runs(), &Runs::changed, this, [this] {
     if (m_session.runs().state() && m_session.runs().state()->isActive) raiseDock(QStringLiteral("Run"));
   });
-  connect(&m_session.jobs(), &Jobs::ended, this, [this](Activity, bool, const QString& sentence) {
-    if (!sentence.isEmpty()) m_status->setText(sentence);
+  connect(&m_session.jobs(), &Jobs::ended, this, [this](Activity, bool hasSucceeded, const QString& sentence) {
+    showEnd(hasSucceeded, sentence);
     // Without a solution the search itself and its dead ends are what there is to see.
     const auto& solved = m_session.plans().solved();
     const bool isSolved = !solved || solved->result.outcome == solve::Outcome::Solved;
@@ -281,6 +281,16 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
   }
 }
 
+/// A failure that the bar above says, until it is closed, is not said again below.
+void MainWindow::showEnd(bool hasSucceeded, const QString& sentence) {
+  if (hasSucceeded || sentence != m_message->text()) {
+    if (!sentence.isEmpty()) m_status->setText(sentence);
+    return;
+  }
+  m_status->setText(m_session.opened().model() ? QString() : tr("Open a model folder or a sample."));
+  updateStep();  // where the search stands, if there is one
+}
+
 void MainWindow::updateStep() {
   const StepId count = m_session.debugger().stepCount();
   m_stepLabel->setText(count == 0
@@ -339,17 +349,11 @@ void MainWindow::setSearchText(const QString& text) { m_search->setText(text); }
 
 bool MainWindow::isSettled() const { return m_session.isIdle() && m_graph->isSettled(); }
 
-/// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks below give
-/// way.
+/// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks give way.
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
-  constexpr int kLeastShare = 2, kOf = 5;  // of the height, for the graph and what stands above it
-  const int least = height() * kLeastShare / kOf, lacking = least - centralWidget()->height();
-  if (lacking <= 0 || m_docks.empty()) return;
-  QDockWidget* below = dock(QStringLiteral("Search"));
-  const int given = statusBar()->geometry().top() - centralWidget()->geometry().bottom();
-  if (!below->isFloating() && dockWidgetArea(below) == Qt::BottomDockWidgetArea)
-    resizeDocks({below}, {std::max(1, given - lacking)}, Qt::Vertical);
+  keepCentreWide();
+  keepCentreHigh();
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

@@ -63,6 +63,7 @@ class MainWindow : public QMainWindow {
   void updateRecent();
   void applyBusy();
   void updateProgress(const QString& stage, qint64 done, qint64 total);
+  void showEnd(bool hasSucceeded, const QString& sentence);
   void updateStep();
   void updateSettings();
   void rememberSettings();
@@ -92,6 +93,8 @@ class MainWindow : public QMainWindow {
   void makeDocks();
   QDockWidget* addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area);
   void arrangeRight(Preset preset);
+  void keepCentreWide();
+  void keepCentreHigh();
   QDockWidget* dock(const QString& name) const { return m_docks.at(name); }
 
   Session& m_session;

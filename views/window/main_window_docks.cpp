@@ -1,5 +1,6 @@
 // The docks: which panels there are, how they follow the session, and the presets.
 #include <QDockWidget>
+#include <QStatusBar>
 #include <QToolBar>
 #include <algorithm>
 
@@ -75,8 +76,9 @@ void MainWindow::applyPreset(Preset preset) {
     last = dock(name);
   }
   for (const auto& [name, widget] : m_docks) widget->show();
+  const int right = preset == Preset::Run ? 420 : 340;
   resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)},
-              {250, preset == Preset::Run ? 420 : 340}, Qt::Horizontal);
+              {std::min(250, width() * 6 / 25), std::min(right, width() * 8 / 25)}, Qt::Horizontal);
   resizeDocks({dock(kSearch)}, {preset == Preset::Debug ? 270 : 240}, Qt::Vertical);
   dock(preset == Preset::Inspect ? kLayers : kSearch)->raise();
   dock(kDecision)->raise();
@@ -101,6 +103,37 @@ void MainWindow::arrangeRight(Preset preset) {
   if (!lower) return;
   resizeDocks({dock(kDecision), lower}, {preset == Preset::Run ? 180 : 460, 480}, Qt::Vertical);
   lower->raise();
+}
+
+void MainWindow::keepCentreWide() {
+  constexpr int kLeastShare = 9, kOf = 20;
+  const int lacking = width() * kLeastShare / kOf - centralWidget()->width();
+  if (lacking <= 0 || m_docks.empty()) return;
+  QList<QDockWidget*> beside;
+  int given = 0;
+  for (const auto area : {Qt::LeftDockWidgetArea, Qt::RightDockWidgetArea}) {
+    const auto isThere = [&](const auto& entry) {
+      QDockWidget* dock = entry.second;
+      return !dock->isFloating() && dockWidgetArea(dock) == area && !dock->visibleRegion().isEmpty();
+    };
+    const auto found = std::find_if(m_docks.begin(), m_docks.end(), isThere);
+    if (found == m_docks.end()) continue;
+    beside << found->second;
+    given += found->second->width();
+  }
+  QList<int> widths;
+  for (const QDockWidget* dock : beside) widths << std::max(1, dock->width() - lacking * dock->width() / given);
+  resizeDocks(beside, widths, Qt::Horizontal);
+}
+
+void MainWindow::keepCentreHigh() {
+  constexpr int kLeastShare = 2, kOf = 5;  // of the height, for the graph and what stands above it
+  const int least = height() * kLeastShare / kOf, lacking = least - centralWidget()->height();
+  if (lacking <= 0 || m_docks.empty()) return;
+  QDockWidget* below = dock(QStringLiteral("Search"));
+  const int given = statusBar()->geometry().top() - centralWidget()->geometry().bottom();
+  if (!below->isFloating() && dockWidgetArea(below) == Qt::BottomDockWidgetArea)
+    resizeDocks({below}, {std::max(1, given - lacking)}, Qt::Vertical);
 }
 
 bool MainWindow::raiseDock(const QString& name) {

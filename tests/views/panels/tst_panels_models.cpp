@@ -202,6 +202,12 @@ void TestPanelModels::layersShowLocalShapes() {
   QCOMPARE(model.index(0, LayersModel::Weight).data().toString(), QStringLiteral("16×8"));
   QCOMPARE(model.index(0, LayersModel::Local).data().toString(), QStringLiteral("8×8"));
   QVERIFY(targetOf(model.index(0, LayersModel::Name)) == std::optional<Target>(NodeId(3)));
+  QSet<QString> said;  // no two columns say one thing
+  for (int column = 0; column < model.columnCount(); ++column) {
+    const QString text = model.index(0, column).data().toString();
+    QVERIFY2(text.isEmpty() || !said.contains(text), qPrintable(text));
+    said << text;
+  }
   model.setPlan(nullptr);
   QCOMPARE(model.rowCount(), 0);
 }
@@ -219,6 +225,18 @@ void TestPanelModels::breakpointsReadTheirTextForms_data() {
                                    << "a conflict in model.layers.1, after 2 hits";
   QTest::newRow("placement") << "op:linear placement:S(1)"
                              << "an assignment giving S(1) of linear";
+  QTest::newRow("part of a path") << "conflict in:layers.1"
+                                  << "a conflict in model.layers.1";
+  QTest::newRow("unknown module") << "in:model.layers.30"
+                                  << "!no module \"model.layers.30\"";
+  QTest::newRow("modules of one name") << "in:up"
+                                       << "!write the path of one, such as in:model.layers.0.up";
+  QTest::newRow("unknown operator") << "op:nonsense"
+                                    << "!no operator \"nonsense\"";
+  QTest::newRow("two events") << "conflict placement:S(1)"
+                              << "!waits for another event";
+  QTest::newRow("two values") << "linear_0 linear_1"
+                              << "!a second value";
   QTest::newRow("unknown value") << "nonsense"
                                  << "!nonsense";
   QTest::newRow("bad placement") << "placement:S("

@@ -166,8 +166,12 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
 
 void TestPreflightPanel::textSaysWhenNothingStandsInTheWay() {
   const auto graph = testing::smallGraph();
-  QVERIFY(preflightText({}, *graph, 4, kColors).contains(QStringLiteral("sizes divide by 4 ranks")));
-  QVERIFY(!preflightText({}, *graph, 4, kColors).contains(QStringLiteral("Whole on every rank")));
+  QVERIFY(preflightText({}, *graph, 4, kColors)
+              .contains(QStringLiteral("Every operator has a rule, and every layer has a strategy that splits it.")));
+  QVERIFY(preflightText({}, *graph, 1, kColors).contains(QStringLiteral("there is nothing to split.")));
+  plan::Preflight noStrategy;
+  noStrategy.unsplitLayers = 1;
+  QVERIFY(!preflightText(noStrategy, *graph, 4, kColors).contains(QStringLiteral("splits it")));
 }
 
 void TestPreflightPanel::panelFollowsTheSession() {

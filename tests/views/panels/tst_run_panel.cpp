@@ -250,6 +250,26 @@ class TestRunPanel : public QObject {
     QVERIFY((*read)->costSettings.profile == *device);
   }
 
+  /// The user's own stop is no failure, and the panel is ready for the next run.
+  void aRunThatIsStoppedSaysSo() {
+    QTemporaryDir folder;
+    Session session;
+    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
+                   session.files());
+    open(session, makeModel(folder, 64, 2));
+    QString said;
+    connect(&session.notices(), &Notices::said, &panel, [&](const QString& text, Severity severity) {
+      said = severity == Severity::Info ? text : QStringLiteral("not asked for: ") + text;
+    });
+    session.runs().run(2, launch::Backend::Gloo);
+    QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->hasRanks(), kPatience);
+    session.runs().stop();
+    QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && !session.runs().state()->isActive,
+                             kPatience);
+    QVERIFY2(said.startsWith(QStringLiteral("Stopped while ")), qPrintable(said));
+    QVERIFY(!session.runs().state()->report && startButton(panel)->isEnabled());
+  }
+
   /// The unsplit run that ranks are compared with is made of the folder, so what it says of weights would be no use.
   void whatHasLostItsFolderIsNotRun() {
     QTemporaryDir folder;

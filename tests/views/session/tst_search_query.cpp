@@ -49,6 +49,10 @@ void TestSearch::writesSizesAndCounts() {
   QCOMPARE(bytesText(12ll << 30), QStringLiteral("12 GiB"));
   QCOMPARE(shapeText({8, 512, 4096}), QStringLiteral("8×512×4096"));
   QCOMPARE(shortScope("model.layers.3.self_attn.q_proj", 2), QStringLiteral("…self_attn.q_proj"));
+  QCOMPARE(elideModeOf(QStringLiteral("model.layers.3.mlp")), Qt::ElideLeft);
+  QCOMPARE(elideModeOf(QStringLiteral("layers 0–31")), Qt::ElideLeft);
+  QCOMPARE(elideModeOf(QStringLiteral("gate_proj")), Qt::ElideRight);
+  QCOMPARE(elideModeOf(QStringLiteral("Qwen2ForCausalLM")), Qt::ElideRight);
 }
 
 QTEST_APPLESS_MAIN(TestSearch)

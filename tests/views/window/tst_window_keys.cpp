@@ -96,6 +96,35 @@ class TestWindowKeys : public QObject {
     QCOMPARE(triggered.count(), 1);
   }
 
+  /// Where there is nothing to go back to, Alt+Left is no Left for the tree: that would focus another module, and what
+  /// was ahead would be lost.
+  void theEndsOfTheHistoryAreQuiet() {
+    SessionWindow window;
+    openModel(window);
+    Selection& selection = window.session().selection();
+    auto* tree = window.findChild<QTreeView*>();
+    tree->expandAll();
+    for (const char* module : {"model", "model.layers.0", "model.layers.0.mlp"}) {
+      const graph::Graph& graph = *window.session().opened().graph();
+      for (const auto scope : idRange<graph::ScopeId>(graph.scopes.size()))
+        if (graph.scope(scope).path == module) selection.focusScope(scope);
+      QCoreApplication::processEvents();
+    }
+    const Focus last = selection.focus();
+    tree->setFocus();
+    for (int i = 0; i < 300; ++i) QTest::keyClick(tree, Qt::Key_Left, Qt::AltModifier);
+    QVERIFY(!selection.canGoBack() && selection.canGoForward());
+    const Focus first = selection.focus();
+    const QModelIndex at = tree->currentIndex();
+    const bool wasOpen = tree->isExpanded(at);
+    for (int i = 0; i < 3; ++i) QTest::keyClick(tree, Qt::Key_Left, Qt::AltModifier);
+    QCOMPARE(tree->currentIndex(), at);
+    QCOMPARE(tree->isExpanded(at), wasOpen);
+    QVERIFY(selection.focus() == first);
+    for (int i = 0; i < 300; ++i) QTest::keyClick(tree, Qt::Key_Right, Qt::AltModifier);
+    QVERIFY(selection.focus().scope == last.scope && !selection.canGoForward());
+  }
+
   void textFieldsKeepWhatEdits() {
     SessionWindow window;
     openModel(window);

@@ -1,6 +1,7 @@
 // The window as a person uses it: folders dropped on it, keys, and closing while work runs.
 #include <QLabel>
 #include <QSemaphore>
+#include <QStatusBar>
 #include <QTextDocument>
 
 #include "tests/views/window/window_fixture.h"
@@ -43,6 +44,7 @@ class TestWindowUse : public QObject {
     const auto* view = window.findChild<GraphView*>();
     QVERIFY2(view->viewport()->height() >= 96, qPrintable(QString::number(view->viewport()->height())));
     QVERIFY(window.height() <= 600);
+    QVERIFY2(view->width() >= window.width() * 9 / 20 - 8, qPrintable(QString::number(view->width())));
     // Of the path to what is selected its end stays, and the tool tip has all of it.
     const graph::Graph& graph = *window.session().opened().graph();
     window.session().selection().focusNode(graph.value(graph.findValue("mul_4")).producer);
@@ -64,6 +66,8 @@ class TestWindowUse : public QObject {
     drop(window, QStringLiteral(CLEAVE_TEST_DATA "/models/gpt2"));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("GPT2LMHeadModel"), kPatience);
     QCOMPARE(window.session().plans().plan(), before);
+    const QString below = window.statusBar()->findChild<QLabel*>()->text();  // once is enough
+    QVERIFY2(!below.contains("GPT2") && below.startsWith("Every node has a placement"), qPrintable(below));
     drop(window, QStringLiteral("/no/such/folder"));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("/no/such/folder"), kPatience);
     QCOMPARE(window.session().plans().plan(), before);

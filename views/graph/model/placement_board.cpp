@@ -34,12 +34,16 @@ void PlacementBoard::addToModules(NodeId node, std::vector<std::uint32_t>& count
   for (ModuleId id = m_model.moduleOf(node); id.isValid(); id = m_model.module(id).parent) counts[id.index()] += by;
 }
 
-void PlacementBoard::setCollectives(std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> byValue) {
-  m_collectives = std::move(byValue);
+void PlacementBoard::setCollectives(const std::map<ValueId, std::vector<CollectiveBadge>>& byValue) {
+  m_collectives.clear();
   m_collectiveCounts.assign(m_model.moduleCount(), 0);
-  for (const auto& [value, badges] : m_collectives)
-    addToModules(m_model.graph().value(ValueId(value)).producer, m_collectiveCounts,
-                 static_cast<std::uint32_t>(badges.size()));
+  for (const auto& [value, badges] : byValue) {
+    const NodeId shown = m_model.shownNode(m_model.graph().value(value).producer);
+    if (!shown.isValid()) continue;
+    auto& drawn = m_collectives[shown.raw()];
+    drawn.insert(drawn.end(), badges.begin(), badges.end());
+    addToModules(shown, m_collectiveCounts, static_cast<std::uint32_t>(badges.size()));
+  }
 }
 
 void PlacementBoard::setConflicts(std::span<const NodeId> nodes) {
@@ -51,8 +55,8 @@ void PlacementBoard::setConflicts(std::span<const NodeId> nodes) {
   }
 }
 
-const std::vector<CollectiveBadge>* PlacementBoard::collectives(ValueId value) const {
-  const auto found = m_collectives.find(value.raw());
+const std::vector<CollectiveBadge>* PlacementBoard::collectives(NodeId shown) const {
+  const auto found = m_collectives.find(shown.raw());
   return found == m_collectives.end() ? nullptr : &found->second;
 }
 

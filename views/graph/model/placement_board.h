@@ -1,6 +1,7 @@
 #pragma once
 /// What the canvas knows of a search or plan: how the graph is split (split_counts.h), for the modules that it draws
 /// and with collectives and conflicts.
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -26,12 +27,13 @@ class PlacementBoard {
   /// Of the same tree; who owns the counts updates them. Both outlive the board.
   PlacementBoard(const GraphModel& model, const SplitCounts& counts);
 
-  void setCollectives(std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> byValue);  ///< by raw ValueId
+  void setCollectives(const std::map<ValueId, std::vector<CollectiveBadge>>& byValue);
   void setConflicts(std::span<const NodeId> nodes);
 
   const SplitCounts& counts() const { return m_counts; }
   const MaybePlacement& of(ValueId value) const { return m_counts.placement(value); }
-  const std::vector<CollectiveBadge>* collectives(ValueId value) const;
+  /// What stands at a node as it is drawn: behind its results, and behind the noise that it stands for.
+  const std::vector<CollectiveBadge>* collectives(NodeId shown) const;
   bool isConflict(NodeId node) const { return m_conflicts.contains(node.raw()); }
   ModuleTally tally(ModuleId id) const;
   /// Of a stack: equal modules `first`..`last` of one list.
@@ -50,7 +52,7 @@ class PlacementBoard {
   const SplitCounts& m_counts;
   std::unordered_map<std::uint32_t, std::vector<NodeId>> m_groups;  ///< what is in modules that are no scope
   std::vector<std::uint32_t> m_collectiveCounts, m_conflictCounts;  ///< by ModuleId
-  std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
+  std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;  ///< by raw NodeId, of shown nodes
   std::unordered_set<std::uint32_t> m_conflicts;
 };
 

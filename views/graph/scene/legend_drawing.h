@@ -33,7 +33,7 @@ struct SplitFilter {
 struct HeatScale {
   QString title;      ///< empty: there is no scale, colours say how layers and values are split
   QStringList ticks;  ///< at equal distances from the least to the most; empty: nothing to show yet
-  QString note;       ///< "folded: Σ sum"; without ticks: why there is nothing
+  QString note;       ///< "folded boxes show the sum (Σ)"; without ticks: why there is nothing
   bool operator==(const HeatScale&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "views/base/text.h"
 #include "views/graph/scene/scene_painter_parts.h"
 
 namespace cleave::views {
@@ -17,14 +18,15 @@ constexpr double kTinyHeight = 24;    // on screen: a frame below is a block at 
 }  // namespace
 
 void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double pixels, const QColor& color, int flags,
-                    const QString& text, Qt::TextElideMode elide) {
+                    const QString& text) {
   const QRectF device = painter.worldTransform().mapRect(world);
   font.setPixelSize(std::max(1, static_cast<int>(std::lround(pixels))));
   painter.save();
   painter.resetTransform();
   painter.setFont(font);
   painter.setPen(color);
-  painter.drawText(device, flags | Qt::TextDontClip, QFontMetricsF(font).elidedText(text, elide, device.width()));
+  painter.drawText(device, flags | Qt::TextDontClip,
+                   QFontMetricsF(font).elidedText(text, elideModeOf(text), device.width()));
   painter.restore();
 }
 
@@ -196,7 +198,7 @@ void ScenePainter::paintFill(QPainter& painter, const QRectF& rect, const Fill& 
 }
 
 QString ScenePainter::elided(const QFontMetricsF& metrics, const QString& text, double width) const {
-  return metrics.horizontalAdvance(text) <= width ? text : metrics.elidedText(text, Qt::ElideLeft, width);
+  return metrics.horizontalAdvance(text) <= width ? text : metrics.elidedText(text, elideModeOf(text), width);
 }
 
 bool ScenePainter::isCollapsed(const SceneItem& item) const {

@@ -107,9 +107,9 @@ class ScenePainter {
 /// Fills `rect` with a tint and its pattern, lines drawn so that they also come out in vector formats.
 void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step);
 void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerSplit split, double step);
-/// Text that stays legible: `pixels` high on the device whatever the zoom, shortened at its front (as paths are).
+/// Text that stays legible: `pixels` high on the device whatever the zoom, shortened as elideModeOf says.
 void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double pixels, const QColor& color, int flags,
-                    const QString& text, Qt::TextElideMode elide = Qt::ElideLeft);
+                    const QString& text);
 /// The sign of a collective in a square: ⊕ all-reduce, ⇉ all-gather, ⇇ reduce-scatter, drawn, not typed.
 void drawCollective(QPainter& painter, const QRectF& square, rules::CollectiveKind kind, const QColor& color);
 

@@ -97,8 +97,7 @@ void ScenePainter::drawFarNode(QPainter& painter, const SceneItem& item, const F
   QRectF plate(0, 0, std::min(width, r.width()), std::min(r.height(), pixels * 1.3 * hair()));
   plate.moveCenter(r.center());
   if (!fill.isOpen) painter.fillRect(plate, fill.color);
-  drawScreenText(painter, r, m_metrics.label, pixels, m_theme.textOn(fill.color), Qt::AlignCenter, name,
-                 Qt::ElideRight);
+  drawScreenText(painter, r, m_metrics.label, pixels, m_theme.textOn(fill.color), Qt::AlignCenter, name);
 }
 
 void ScenePainter::drawNode(QPainter& painter, const SceneItem& item) {
@@ -271,9 +270,8 @@ void ScenePainter::drawChips(QPainter& painter, const QRectF& rect, const std::v
 
 /// Collectives behind an operator sit on the line that leaves it.
 void ScenePainter::drawBadges(QPainter& painter, const SceneItem& item) {
-  const auto& results = m_style.model->graph().node(item.node).results;
-  const auto* badges = results.empty() ? nullptr : m_style.board->collectives(results[0]);
-  if (!badges || badges->empty()) return;
+  const auto* badges = m_style.board->collectives(item.node);
+  if (!badges) return;
   const Metrics& m = m_metrics;
   const double glyph = 11 * m.scale, height = 16 * m.scale;
   double width = 0;

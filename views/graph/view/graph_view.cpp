@@ -196,7 +196,7 @@ void GraphView::setPlan(const plan::Plan* plan) {
     for (const ValueId v : idRange<ValueId>(graph()->values.size())) byName.emplace(graph()->value(v).name, v);
     for (const plan::CollectivePlan& collective : plan->collectives)
       if (const auto value = byName.find(collective.after); value != byName.end())
-        m_collectives[value->second.raw()].push_back({collective.kind, collective.bytes});
+        m_collectives[value->second].push_back({collective.kind, collective.bytes});
   }
   if (m_board) m_board->setCollectives(m_collectives);
   m_stale = viewport()->rect();
@@ -223,9 +223,9 @@ void GraphView::updateStatus() {
   QStringList parts;
   if (m_isBuilding) parts << tr("laying out …");
   if (m_scene && m_scene->isSimplified()) parts << tr("simplified layout");
+  if (m_scene) parts << percentText(m_zoom);
   if (m_model && m_model->noiseCount() > 0)
     parts << tr("%1 folded").arg(countedText(m_model->noiseCount(), tr("helper")));
-  if (m_scene) parts << percentText(m_zoom);
   m_legend->setStatus(parts.join(QStringLiteral("  ·  ")));
 }
 

@@ -203,7 +203,7 @@ class GraphView : public QAbstractScrollArea {
   std::unique_ptr<Metrics> m_metrics;
   std::unique_ptr<Labels> m_labels;
   std::unique_ptr<PlacementBoard> m_board;
-  std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;
+  std::map<ValueId, std::vector<CollectiveBadge>> m_collectives;
   std::vector<NodeId> m_conflicts, m_breakpoints, m_searchHits, m_changed;
   ColorBy m_colorBy = ColorBy::Axis;
   HeatAmounts m_amounts;

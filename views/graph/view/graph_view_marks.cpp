@@ -42,10 +42,10 @@ void GraphView::makeHeat() {
   if (!m_heat) return m_legend->setContent(content);
   HeatScale scale{colorTitle(m_colorBy), {}, m_heatNote};
   const QString negative = m_heat->hasNegative() ? tr("−: faster, but holds more  ·  ") : QString();
-  if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = negative + tr("nothing above zero");
+  if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = negative + tr("no amount is above zero");
   if (scale.note.isEmpty()) {
     for (const double at : {0.0, 0.5, 1.0}) scale.ticks << m_heat->text(m_heat->amountAt(at));
-    scale.note = m_heat->isSum() ? tr("folded: Σ sum") : tr("folded: max");
+    scale.note = m_heat->isSum() ? tr("folded boxes show the sum (Σ)") : tr("folded boxes show the maximum");
     scale.note = negative + scale.note;
   }
   content.scale = scale;

@@ -91,21 +91,30 @@ bool Legend::event(QEvent* event) {
         QToolTip::showText(help->globalPos(), entry.tooltip, this, entry.rect);
         return true;
       }
-    QToolTip::hideText();
+    const QRect status = statusRoom();
+    if (status.contains(help->pos()))
+      QToolTip::showText(help->globalPos(), m_status, this, status);
+    else
+      QToolTip::hideText();
     return true;
   }
   return QWidget::event(event);
 }
 
+/// Behind the entries of the first row.
+QRect Legend::statusRoom() const {
+  const int row = m_drawing.heightFor(1 << 20) - 2;
+  return {m_drawing.firstRowEnd() + kPad, 0, width() - m_drawing.firstRowEnd() - 2 * kPad, row};
+}
+
 void Legend::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   m_drawing.paint(painter, m_filter, m_showsFocus ? m_focus : -1);
-  const int row = m_drawing.heightFor(1 << 20) - 2;
-  const QRect room(m_drawing.firstRowEnd() + kPad, 0, width() - m_drawing.firstRowEnd() - 2 * kPad, row);
+  const QRect room = statusRoom();
   if (room.width() < fontMetrics().horizontalAdvance(QStringLiteral("100 %"))) return;  // not even the zoom
   painter.setPen(m_theme.textQuiet);
   painter.drawText(room, Qt::AlignVCenter | Qt::AlignRight,
-                   fontMetrics().elidedText(m_status, Qt::ElideLeft, room.width()));
+                   fontMetrics().elidedText(m_status, Qt::ElideRight, room.width()));
 }
 
 void Legend::toggle(const LegendDrawing::Entry& entry) {

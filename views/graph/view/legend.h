@@ -35,6 +35,7 @@ class Legend : public QWidget {
  private:
   void arrange();
   int reserved() const;
+  QRect statusRoom() const;
   void toggle(const LegendDrawing::Entry& entry);
   void moveFocus(int by);
 
