@@ -25,7 +25,7 @@ struct Worker::State {
   std::stop_source runningStop;
   bool isClosed = false, hasEnded = false;
   std::uint64_t generation = 0;
-  std::map<QString, std::uint64_t> newest;  ///< by tag: generation whose completion is still awaited
+  std::map<QString, std::uint64_t> newest;           ///< by tag: generation whose completion is still awaited
   std::deque<std::function<void(Worker&)>> answers;  ///< on their way to the owner's thread
   Worker* owner = nullptr;                           ///< null once closed
 
