@@ -1,6 +1,5 @@
 #include "views/base/worker.h"
 
-#include <QMetaObject>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -35,12 +34,13 @@ struct Worker::State {
     const std::lock_guard lock(mutex);
     if (!owner) return;
     answers.push_back(std::move(answer));
-    QMetaObject::invokeMethod(owner, "takeAnswer", Qt::QueuedConnection);
+    emit owner->answered(QPrivateSignal());
   }
 };
 
 Worker::Worker(QObject* parent) : QObject(parent), m_state(std::make_shared<State>()) {
   m_state->owner = this;
+  connect(this, &Worker::answered, this, &Worker::takeAnswer, Qt::QueuedConnection);
   m_thread = std::thread([state = m_state] { loop(state); });
 }
 

@@ -57,6 +57,8 @@ class Worker : public QObject {
   void progressed(const QString& tag, const QString& stage, qint64 done, qint64 total);
   /// After the completion of a request that was not replaced.
   void finished(const QString& tag);
+  /// From the worker's thread: there is something for `takeAnswer`.
+  void answered(QPrivateSignal);
 
  private:
   struct Request {
@@ -69,7 +71,7 @@ class Worker : public QObject {
   static void loop(const std::shared_ptr<State>& state);
   static void execute(const std::shared_ptr<State>& state, Request& request);
   /// One answer for each event: where a completion opens a dialog, the next ones still arrive.
-  Q_INVOKABLE void takeAnswer();
+  void takeAnswer();
   void deliver(const QString& tag, std::uint64_t generation, const Completion& completion);
 
   std::shared_ptr<State> m_state;  ///< shared with the thread, which may be left behind
