@@ -3,13 +3,25 @@
 #include "graph/arguments.h"
 #include "graph/operators.h"
 
+#include <vector>
+
 namespace cleave::graph {
 namespace {
 
 /// Null: no node with this operator is a layer. An overload that the row does not name may have other arguments.
 const LayerArguments* layerOf(std::string_view op) {
-  const Operator* row = findOperator(op);
-  return row && row->layer && row->name == op ? &*row->layer : nullptr;
+  // A handful, asked for at every node: comparing a few lengths is cheaper than a hash.
+  static const std::vector<const Operator*> rows = [] {
+    std::vector<const Operator*> layers;
+    for (const Operator& row : operators()) {
+      if (row.layer) layers.push_back(&row);
+    }
+    return layers;
+  }();
+  for (const Operator* row : rows) {
+    if (row->name == op) return &*row->layer;
+  }
+  return nullptr;
 }
 
 bool isParameter(const Graph& graph, ValueId value) {

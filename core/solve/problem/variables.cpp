@@ -17,6 +17,10 @@ void take(const Graph& graph, NodeId node, std::span<const ValueId> writes, cons
     if (written->isValid()) solution.placements[written->index()] = placement;
     ++written;
   });
+  takeStrategy(graph, node, choice, solution);
+}
+
+void takeStrategy(const Graph& graph, NodeId node, const Choice& choice, Solution& solution) {
   solution.strategies[node.index()] = choice.strategy;
   for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
     if (choice.computedAs[i] != choice.results[i])

@@ -27,6 +27,8 @@ struct Read {
 Solution emptySolution(const Graph& graph);
 /// Makes `choice` of `node` part of a solution; `writes`: Variables::writes(node).
 void take(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice, Solution& solution);
+/// The same where all placements are there already.
+void takeStrategy(const Graph& graph, NodeId node, const Choice& choice, Solution& solution);
 
 class Variables {
  public:

@@ -45,7 +45,8 @@ Assignment::Options Assignment::meet(const Step& step, Seen& seen) {
   for (const Read& read : m_asking.variables.reads(step.node)) m_operands.push_back(m_placed[read.value.index()]);
   const auto& row = m_rows.emplace_back(m_table.row(m_asking, step.node, seen.classIndex, m_operands));
   seen.operands.insert(seen.operands.end(), m_operands.begin(), m_operands.end());
-  seen.options.push_back({row.get(), static_cast<std::uint32_t>(m_choices.size())});
+  seen.options.push_back(
+      {row.get(), static_cast<std::uint32_t>(m_choices.size()), static_cast<std::uint32_t>(row->open.size())});
   for (const Choice& choice : row->open) m_choices.push_back(m_sink.internChoice(choice));
   return seen.options.back();
 }

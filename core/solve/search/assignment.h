@@ -5,7 +5,7 @@
 /// the sink of this search. Looking at a step again with the same operands costs a comparison of their ids. One thread.
 ///
 ///     const Assignment::Options options = assignment.look(step);
-///     if (options.count() == 0) report(assignment.conflict(step, *options.row).id);
+///     if (options.count == 0) report(assignment.conflict(step, *options.row).id);
 ///     assignment.place(step, *options.row, 0);  // takes the first candidate
 #include "solve/candidates/candidate_table.h"
 #include "solve/trace/events.h"
@@ -21,7 +21,7 @@ class Assignment {
   struct Options {
     const CandidateRow* row = nullptr;
     std::uint32_t firstChoice = 0;  ///< for `choiceId`
-    std::uint32_t count() const { return static_cast<std::uint32_t>(row->open.size()); }
+    std::uint32_t count = 0;        ///< of candidates
   };
   /// With the operands of `step` placed as they are now.
   Options look(std::uint32_t step);

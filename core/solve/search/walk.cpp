@@ -30,9 +30,13 @@ SolveResult Walk::exhausted() {
 SolveResult Walk::solved() {
   SolveResult result = m_report.finish(Outcome::Solved, EventType::Solution);
   const Graph& graph = *m_problem.graph;
-  Solution& solution = result.solution.emplace(emptySolution(graph));
+  Solution& solution = result.solution.emplace();
+  solution.placements.reserve(graph.values.size());
+  for (const ValueId value : idRange<ValueId>(graph.values.size()))
+    solution.placements.push_back(m_assignment.placementOf(value));
+  solution.strategies.resize(graph.nodes.size());
   for (std::uint32_t step = 0; step < m_frames.size(); ++step)
-    take(graph, nodeAt(step), m_variables.writes(nodeAt(step)), row(step).open[placed(step) - 1], solution);
+    takeStrategy(graph, nodeAt(step), row(step).open[placed(step) - 1], solution);
   return result;
 }
 

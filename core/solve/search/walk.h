@@ -43,7 +43,7 @@ class Walk {
   NodeId nodeAt(std::uint32_t step) const { return m_variables.deciders()[step]; }
   /// With the operands of `step` placed as they were when the walk arrived there.
   const CandidateRow& row(std::uint32_t step) const { return *m_frames[step].options.row; }
-  std::uint32_t candidates(std::uint32_t step) const { return m_frames[step].options.count(); }
+  std::uint32_t candidates(std::uint32_t step) const { return m_frames[step].options.count; }
   /// Of the candidates of `step`, how many were placed; they come in order.
   std::uint32_t placed(std::uint32_t step) const { return m_frames[step].placed; }
   void place(std::uint32_t step) { m_assignment.place(step, row(step), m_frames[step].placed++); }
