@@ -5,7 +5,9 @@
 
 #include "base/files.h"
 #include "pipeline/check_plan.h"
+#include "pipeline/source.h"
 #include "program/rank_program.h"
+#include "solve/problem/wording.h"
 
 namespace cleave::cli {
 namespace {
@@ -22,9 +24,11 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
   if (!check.unchecked.empty()) {
     text = fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
   } else {
-    text =
-        fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but its timings{}.\n",
-                    file, parts, plan.model.source, check.otherVersion.empty() ? "" : " and what is named below");
+    std::vector<std::string> others{"its timings"};
+    if (check.lacksCertificate) others.emplace_back("the certificate that it lacks");
+    if (!check.otherVersion.empty()) others.emplace_back("what is named below");
+    text = fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but {}.\n", file,
+                       parts, plan.model.source, solve::joined(others, "and"));
   }
   for (const std::string& more : {check.proof, check.otherVersion}) {
     if (!more.empty()) text += more + "\n";
@@ -34,6 +38,7 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
 
 Result<int> checkFile(const std::string& file) {
   const Progress progress = consoleProgress();
+  CLEAVE_TRY_VOID(pipeline::refuseOtherThan(pipeline::SourceKind::Plan, file));
   CLEAVE_TRY(const std::string planText, readTextFile(file, program::kPlanLimits.bytes));
   const auto check = pipeline::checkPlan(planText, progress);
   endProgress();

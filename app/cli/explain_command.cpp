@@ -272,11 +272,6 @@ struct ExplainCommand {
     return {};
   }
 
-  static std::string changeText(Femtoseconds change) {
-    if (change == 0) return "as long";
-    return fmt::format("{} {}", solve::timeText(change < 0 ? -change : change), change < 0 ? "less" : "longer");
-  }
-
   static std::string regretText(const solve::Regret& regret) {
     if (!regret.extraFs) {
       return regret.isProved ? "every plan with it needs more than the memory budget"
@@ -285,12 +280,9 @@ struct ExplainCommand {
     const std::int64_t bytes = regret.extraBytes.value_or(0);
     const bool isPassedOver = regret.fastestExtraFs && *regret.fastestExtraFs != *regret.extraFs;
     const std::string fastest =
-        isPassedOver ? fmt::format("; the fastest with it takes {}", changeText(*regret.fastestExtraFs)) : "";
-    const std::string memory =
-        bytes == 0 ? "holds as much"
-                   : fmt::format("holds {} {} per rank", bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more");
+        isPassedOver ? fmt::format("; the fastest with it takes {}", solve::longerText(*regret.fastestExtraFs)) : "";
     return fmt::format("the {} with it takes {} and {}{}", regret.isProved ? "plan" : "best plan that was found",
-                       changeText(*regret.extraFs), memory, fastest);
+                       solve::longerText(*regret.extraFs), solve::holdsText(bytes), fastest);
   }
 
   Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text,

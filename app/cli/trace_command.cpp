@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/quantities.h"
+#include "pipeline/source.h"
 #include "solve/engine.h"
 #include "solve/trace/cursor.h"
 
@@ -98,6 +99,7 @@ struct TraceCommand {
 
   Result<int> run() const {
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(pipeline::refuseOtherThan(pipeline::SourceKind::Trace, file));
     CLEAVE_TRY(const auto trace, solve::openTrace(file));
     if (at) return printState(trace);
     if (text) return printText(*trace, progress);

@@ -103,6 +103,7 @@ Result<void> checkProof(const solve::Problem& problem, PlanCheck& check, const P
   const plan::Plan& plan = *check.plan;
   if (plan.engine != solve::Engine::Optimal || !plan.fastest) return {};
   if (!plan.certificate) {
+    check.lacksCertificate = true;
     check.proof = "It has no certificate, so nothing but the search that made it says that no plan is faster.";
     return {};
   }
@@ -200,7 +201,7 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
   if (!check.otherVersion.empty())
     leftOut.insert(leftOut.end(), plan::kFieldsOfTheVersion.begin(), plan::kFieldsOfTheVersion.end());
   if (!check.unchecked.empty()) leftOut.insert(leftOut.end(), kFieldsOfTheFolder.begin(), kFieldsOfTheFolder.end());
-  if (!plan.certificate) leftOut.push_back("plan.certificate");  // plans of earlier programs have none
+  if (check.lacksCertificate) leftOut.push_back("plan.certificate");
   const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);
   if (!differences.empty()) check.findings.push_back(differenceInWords(differences));
   return check;

@@ -21,6 +21,8 @@ struct PlanCheck {
   /// What its certificate proves, or that it has none; empty where something else is wrong already, and for engines
   /// that prove nothing.
   std::string proof;
+  /// Its engine writes one, and it has none: those of earlier programs, or one that was taken out.
+  bool lacksCertificate = false;
   std::shared_ptr<const plan::Plan> plan;  ///< as read
   bool holds() const { return findings.empty() && unchecked.empty(); }
 };

@@ -37,11 +37,7 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   const Stopwatch watch;
   progress.report("open");
   CLEAVE_TRY(const Source recognised, recognise(source));
-  if (recognised.kind != SourceKind::Model) {
-    return fail(
-        ErrorCode::BadInput, "{} is neither a model folder nor a config.json: {}.", source,
-        recognised.kind == SourceKind::Plan ? "plans are for `run` and `check`" : "recorded searches are for `trace`");
-  }
+  CLEAVE_TRY_VOID(refuseOtherThan(SourceKind::Model, source));
   Model model;
   CLEAVE_TRY(model.folder, formats::openModelFolder(recognised.path, progress));
   model.info.source = fs::absolute(model.folder.path).lexically_normal().string();

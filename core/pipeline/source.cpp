@@ -90,7 +90,27 @@ std::string whatElse(const fs::path& file, const std::string& head) {
   return head.empty() ? "empty" : "a file of another kind";
 }
 
+struct KindWords {
+  std::string_view name;
+  std::string_view isFor;
+};
+
+KindWords wordsFor(SourceKind kind) {
+  switch (kind) {
+    case SourceKind::Plan: return {"a plan", "plans are for `run`, `check` and `export`"};
+    case SourceKind::Trace: return {"a recorded search", "recorded searches are for `trace`"};
+    case SourceKind::Model: break;
+  }
+  return {"a model folder or a config.json", "models are for `info`, `plan`, `explain`, `run` and `export`"};
+}
+
 }  // namespace
+
+Result<void> refuseOtherThan(SourceKind wanted, const std::string& path) {
+  const auto source = recognise(path);
+  if (!source || source->kind == wanted) return {};
+  return fail(ErrorCode::BadInput, "{} is not {}: {}.", path, wordsFor(wanted).name, wordsFor(source->kind).isFor);
+}
 
 Result<Source> recognise(const std::string& source) {
   CLEAVE_TRY(const fs::path path, existingPath(source));

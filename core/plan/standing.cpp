@@ -41,6 +41,11 @@ struct Possible {
     Femtoseconds time;
     std::int64_t bytes = 0;
     std::optional<Femtoseconds> leastWithin;  ///< bound of plans within the budget; nullopt: not asked yet
+    struct Within {
+      solve::Solution solution;
+      Femtoseconds time;
+    };
+    std::optional<Within> within;  ///< the fastest of these, where that is proved
   };
   std::optional<Fastest> fastest;
 };
@@ -63,7 +68,7 @@ Possible possibleIn(solve::Problem problem, const Progress& progress) {
   if (result && result->optimum && result->solution) {
     Possible possible = possibleBy(*result->optimum, problem.context.worldSize);
     const solve::PlanCost& cost = result->optimum->cost();
-    possible.fastest = {std::move(problem), *std::move(result->solution), cost.femtoseconds(), cost.bytes(), {}};
+    possible.fastest = {std::move(problem), *std::move(result->solution), cost.femtoseconds(), cost.bytes(), {}, {}};
     return possible;
   }
   Possible none;
@@ -148,13 +153,29 @@ class Standings::Search {
 
   /// Some plan of this problem splits it.
   Standing possible(NodeId node, Part part, Femtoseconds extraFs) {
-    if (isFirstSolution(m_engine)) return NotAskedFor{{}, extraFs, {}, fitOfFastest({}, node, part)};
+    if (isFirstSolution(m_engine)) return notAskedFor({}, extraFs, {}, node, part);
     const bool isFastEnough = fs() + extraFs <= slowest();
     const bool isWeighed =
         isFastEnough && extraFs <= 0 && part == Part::Weight && m_variables.layer(node) && weighsLayers();
     if (isWeighed) return asFast(node, extraFs);
     const bool isOverBudget = m_optimum && fs() + extraFs < m_optimum->lowerBoundFs();
     return DoesNotPay{extraFs, 0, isFastEnough, isOverBudget, !isFastEnough || !m_optimum || m_optimum->isProved()};
+  }
+
+  NotAskedFor notAskedFor(std::vector<Change> changes, Femtoseconds extraFs, std::string why, NodeId node, Part part) {
+    NotAskedFor setting{std::move(changes), extraFs, std::move(why)};
+    setting.fit = fitOfFastest(setting.changes, node, part);
+    if (setting.fit == BudgetFit::Over) setting.extraWithinFs = extraWithin(setting.changes, node, part);
+    setting.isOfOptimal = isFirstSolution(m_engine);
+    return setting;
+  }
+
+  /// What the fastest plan within the budget takes longer, if it splits it: the fastest that does is then this one.
+  std::optional<Femtoseconds> extraWithin(const std::vector<Change>& changes, NodeId node, Part part) {
+    const auto& within = as(changes).fastest->within;
+    if (!within || !splits(solve::choiceOf(m_variables, m_problem, within->solution, node), part, m_ranks))
+      return std::nullopt;
+    return within->time - fs();
   }
 
   /// Whether the fastest plan that splits it after these changes keeps to the budget.
@@ -169,7 +190,7 @@ class Standings::Search {
       const Choice choice = solve::choiceOf(variables, fastest.problem, fastest.solution, node);
       return splits(choice, part, m_ranks) && fastest.time == least ? BudgetFit::Fits : BudgetFit::NotKnown;
     }
-    if (!fastest.leastWithin) fastest.leastWithin = leastWithinBudget(fastest.problem);
+    if (!fastest.leastWithin) fastest.leastWithin = leastWithinBudget(fastest);
     return least < *fastest.leastWithin ? BudgetFit::Over : BudgetFit::NotKnown;
   }
 
@@ -181,11 +202,16 @@ class Standings::Search {
   }
 
   /// No plan within the budget is faster; zero where nothing is known of them.
-  Femtoseconds leastWithinBudget(solve::Problem problem) const {
+  Femtoseconds leastWithinBudget(Possible::Fastest& fastest) const {
+    solve::Problem problem = fastest.problem;
     problem.cost.slackPercent = 0;
     const auto sink = solve::makeCountingSink();
-    const auto result = solve::solve(problem, solve::Engine::Optimal, *sink, m_progress);
-    if (result && result->optimum) return result->optimum->lowerBoundFs();
+    auto result = solve::solve(problem, solve::Engine::Optimal, *sink, m_progress);
+    if (result && result->optimum) {
+      if (result->optimum->isProved() && result->solution)
+        fastest.within = {*std::move(result->solution), result->optimum->cost().femtoseconds()};
+      return result->optimum->lowerBoundFs();
+    }
     const bool isNone = result && result->outcome != solve::Outcome::Solved && result->isProved;
     return isNone ? Femtoseconds(std::numeric_limits<Wide>::max()) : Femtoseconds();
   }
@@ -258,8 +284,8 @@ class Standings::Search {
     for (const std::vector<Change>& changes : otherSettings(demands)) {
       const auto least = leastAs(changes, node, part, isKnown);
       if (!least) continue;
-      return NotAskedFor{changes, *least - fs(), changes == demands ? std::string() : refusalUntil(changes, node, part),
-                         fitOfFastest(changes, node, part)};
+      return notAskedFor(changes, *least - fs(), changes == demands ? std::string() : refusalUntil(changes, node, part),
+                         node, part);
     }
     if (!isKnown) return NotKnown{};
     Cannot cannot{refusal(node, part)};

@@ -57,6 +57,10 @@ struct NotAskedFor {
                          ///< faster
   std::string why;       ///< what holds it whole here, a clause; may be empty
   BudgetFit fit = BudgetFit::NotKnown;  ///< of that fastest plan
+  /// Where that is over the budget: what the fastest such plan within it takes longer than this one; nullopt: not
+  /// known, or there is none.
+  std::optional<Femtoseconds> extraWithinFs = {};
+  bool isOfOptimal = false;  ///< the engine of this plan would not find that fastest one: `optimal` does
   bool operator==(const NotAskedFor&) const = default;
 };
 /// The search for an answer ended at its limits.

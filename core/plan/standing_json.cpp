@@ -91,6 +91,8 @@ void writeStanding(JsonWriter& json, const Standing& standing) {
     json.key("extra_fs").value(setting->extraFs);
     json.key("why").value(setting->why);
     json.key("budget").value(wordIn(kFitWords, setting->fit));
+    if (setting->extraWithinFs) json.key("extra_within_fs").value(*setting->extraWithinFs);
+    json.key("of_optimal").value(setting->isOfOptimal);
   }
   json.endObject();
 }
@@ -132,6 +134,12 @@ Result<Standing> readStanding(const JsonObject& fields) {
     CLEAVE_TRY(setting.why, standing.text("why"));
     if (standing.has("budget")) {
       CLEAVE_TRY(setting.fit, standing.word("budget", parseFit));
+    }
+    if (standing.has("extra_within_fs")) {
+      CLEAVE_TRY(setting.extraWithinFs, standing.timeDifference("extra_within_fs"));
+    }
+    if (standing.has("of_optimal")) {
+      CLEAVE_TRY(setting.isOfOptimal, standing.flag("of_optimal"));
     }
     return setting;
   }

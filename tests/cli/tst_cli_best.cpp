@@ -1,5 +1,5 @@
 // `plan --best K`: the plan and the next best ones.
-#include "tests/support/cli_process.h"
+#include "tests/support/cli_json.h"
 
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -10,15 +10,6 @@
 using namespace cleave::test;
 
 namespace {
-
-QString model(const char* name) { return QStringLiteral(CLEAVE_TEST_DATA "/models/") + name; }
-QString bundled(const char* name) { return QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/") + name; }
-
-QJsonObject json(const QStringList& arguments) {
-  const Finished done = cli(arguments + QStringList{"--json", "-"});
-  if (done.exitCode != 0) qWarning("exit %d: %s", done.exitCode, done.err.constData());
-  return QJsonDocument::fromJson(done.out).object();
-}
 
 /// What tells a listed plan apart: the layers and the redistributions that are not those of the first.
 QByteArray changesOf(const QJsonValue& plan) {

@@ -1,4 +1,4 @@
-#include "tests/support/cli_process.h"
+#include "tests/support/cli_json.h"
 
 #include <QFile>
 #include <QJsonArray>
@@ -12,12 +12,8 @@ using namespace cleave::test;
 
 namespace {
 
-QString model(const char* name) { return QStringLiteral(CLEAVE_TEST_DATA "/models/") + name; }
-
 QJsonObject planJson(const QStringList& arguments, int expectedExit = 0) {
-  const Finished done = cli(QStringList{"plan"} + arguments + QStringList{"--json", "-"});
-  if (done.exitCode != expectedExit) qWarning("%s", done.err.constData());
-  return done.exitCode == expectedExit ? QJsonDocument::fromJson(done.out).object() : QJsonObject();
+  return json(QStringList{"plan"} + arguments, expectedExit);
 }
 
 QMap<QString, QString> axes(const QJsonObject& plan) {
@@ -189,7 +185,7 @@ class TestCliPlan : public QObject {
     const QString sample = CLEAVE_SOURCE_DIR "/resources/models/one-kv-head";
     QCOMPARE(cli({"plan", sample, "--engine", "reference", "--menu", "full", "--trace", file}).exitCode, 0);
     const QByteArray events = cli({"trace", file, "--text"}).out;
-    const auto at = events.indexOf(", copied -> ");
+    const auto at = events.indexOf(", copied) -> ");
     QVERIFY2(at > 0, events.constData());
     const auto step = events.left(at).mid(events.lastIndexOf('\n', at) + 1).split(' ').front().toInt();
     const Finished state = cli({"trace", file, "--at", QString::number(step)});
@@ -237,6 +233,28 @@ class TestCliPlan : public QObject {
     plan.write(text);
     plan.close();
     QVERIFY(cli({"check", file}).exitCode != 0);
+  }
+
+  /// What is refused here is understood there.
+  void aFileOfAnotherKindIsSentWhereItBelongs() {
+    QTemporaryDir folder;
+    const QString plan = folder.filePath("plan.json"), trace = folder.filePath("search.trace");
+    const QString folderOfModel = model("llama");
+    QCOMPARE(cli({"plan", folderOfModel, "--seq", "16", "--json", plan, "--trace", trace}).exitCode, 0);
+    const QMap<QString, QStringList> isFor{
+        {plan, {"check", "export"}}, {trace, {"trace"}}, {folderOfModel, {"info", "plan", "explain", "export"}}};
+    for (const char* command : {"check", "trace", "info", "plan", "explain"}) {
+      for (const auto& [file, commands] : isFor.asKeyValueRange()) {
+        const Finished done = cli({command, file});
+        QVERIFY2((done.exitCode == 0) == commands.contains(command), done.err.constData());
+        if (commands.contains(command)) continue;
+        QCOMPARE(done.exitCode, 3);
+        for (const QString& better : commands)
+          QVERIFY2(done.err.contains("`" + better.toUtf8() + "`"), done.err.constData());
+      }
+    }
+    QCOMPARE(cli({"export", plan}).exitCode, 0);
+    QCOMPARE(cli({"export", folderOfModel}).exitCode, 0);
   }
 
   void aPlanWithoutItsModelIsCheckedAsFarAsItGoes() {

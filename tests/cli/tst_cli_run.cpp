@@ -1,4 +1,4 @@
-#include "tests/support/cli_process.h"
+#include "tests/support/cli_json.h"
 #include "tests/support/safetensors_edit.h"
 
 #include <QDir>
@@ -16,13 +16,7 @@ using namespace cleave::test;
 
 namespace {
 
-QString model(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/models/") + name; }
-
-QJsonObject report(const QStringList& arguments) {
-  const Finished done = cli(QStringList{"run"} + arguments + QStringList{"--json", "-"});
-  if (done.exitCode != 0) qWarning("exit code %d: %s", done.exitCode, done.err.constData());
-  return done.exitCode == 0 ? QJsonDocument::fromJson(done.out).object() : QJsonObject();
-}
+QJsonObject report(const QStringList& arguments) { return json(QStringList{"run"} + arguments); }
 
 QJsonObject readJson(const QString& file) { return QJsonDocument::fromJson(readBytes(file)).object(); }
 

@@ -198,6 +198,7 @@ class CheckPlanTest : public QObject {
     const auto without = need(pipeline::checkPlan(plan.dump()));
     QVERIFY(without.holds());
     QVERIFY2(without.proof.starts_with("It has no certificate"), without.proof.c_str());
+    QVERIFY(without.lacksCertificate && !check.lacksCertificate);
   }
 
   /// A plan of a version with other sentences is as good; its placements and figures are held as ever.

@@ -1,6 +1,6 @@
 #pragma once
-/// What the tests of verdicts share: a device of round figures, plans by an engine, and random small models with random
-/// demands.
+/// What the tests of verdicts share: a device of round figures, plans by an engine, random small models with random
+/// demands, and the fastest plan that splits a layer.
 #include "tests/support/llama_graph.h"
 #include "tests/support/plan_fixture.h"
 
@@ -108,6 +108,45 @@ inline std::string describe(const Case& c) {
                                  rules::toText(c.problem.context.sequenceParallel), solve::toText(c.engine));
   for (const solve::Pin& pin : c.problem.pins) text += ", " + pin.text;
   return text;
+}
+
+inline solve::Pin pinTo(const Graph& graph, NodeId node, std::vector<rules::Strategy> strategies) {
+  solve::Pin pin;
+  pin.pattern = graph::layerName(graph, node);
+  pin.text = pin.pattern + " is split";
+  pin.strategies = std::move(strategies);
+  return pin;
+}
+
+inline std::vector<rules::Strategy> splitForms(const solve::Problem& problem, NodeId node) {
+  std::vector<rules::Strategy> forms;
+  for (const auto& option :
+       rules::layerStrategies(*problem.graph, node, *graph::layerShape(*problem.graph, node), problem.context)
+           .offered) {
+    if (splitsWeight({.strategy = option}, problem.context.worldSize)) forms.push_back(option.strategy);
+  }
+  return forms;
+}
+
+/// The fastest plan within the budget in which the layer takes a split strategy; nullopt: none splits it.
+inline std::optional<solve::SolveResult> fastestSplitWithin(solve::Problem problem, NodeId node) {
+  problem.cost.slackPercent = 0;
+  std::optional<solve::SolveResult> best;
+  for (rules::Strategy form : splitForms(problem, node)) {
+    solve::Problem pinned = problem;
+    pinned.pins.push_back(pinTo(*problem.graph, node, {form}));
+    auto result = solved(pinned, Engine::Optimal);
+    if (!result || !weightIsSplit(*problem.graph, *result->solution, node, problem.context.worldSize)) continue;
+    if (!best || result->optimum->cost().femtoseconds() < best->optimum->cost().femtoseconds())
+      best = std::move(result);
+  }
+  return best;
+}
+
+/// The same, budget or not.
+inline std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId node) {
+  problem.cost.memoryBudget = kNoLimit;
+  return fastestSplitWithin(std::move(problem), node);
 }
 
 }  // namespace cleave::plan::testing

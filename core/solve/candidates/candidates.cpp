@@ -312,7 +312,8 @@ ConflictRecord impossiblePin(const Asked& asked, const std::vector<Considered>& 
     reason += fmt::format("{}.", fmt::join(refused, "; "));
   } else {
     const std::string_view because = asked.variables.ruleOff(asked.node) ? "its rule is switched off and " : "";
-    reason += fmt::format("{}the only strategies it has here are {}.", because, joined(offered, "and"));
+    reason += fmt::format("{}the only {} it has here {} {}.", because, offered.size() == 1 ? "strategy" : "strategies",
+                          offered.size() == 1 ? "is" : "are", joined(offered, "and"));
   }
   return {asked.node, std::move(reason), {}, pinTexts(asked)};
 }

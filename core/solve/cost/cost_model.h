@@ -175,5 +175,9 @@ Choice choiceOf(const Variables& variables, const Problem& problem, const Soluti
 /// Three significant digits, whole multiples without decimals, as bytesText: "1.25 ms", "2.50 ms", "830 µs", "3 h",
 /// "40.5 years".
 std::string timeText(Femtoseconds time);
+/// By how much another plan's step differs: "as long", "3 µs longer", "3 µs less".
+std::string longerText(Femtoseconds change);
+/// By how much what a rank holds for another plan differs: "holds as much", "holds 3 KiB more per rank".
+std::string holdsText(std::int64_t bytes);
 
 }  // namespace cleave::solve

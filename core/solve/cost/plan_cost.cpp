@@ -1,4 +1,5 @@
 #include "base/checked.h"
+#include "base/quantities.h"
 #include "solve/cost/cost_model.h"
 
 #include <array>
@@ -49,6 +50,16 @@ std::string timeText(Femtoseconds exact) {
   const std::string digits = fmt::format("{:.{}f}", shown, decimals);
   if (digits == "0.00") return fmt::format("{}{} fs", sign, static_cast<std::int64_t>(time));
   return fmt::format("{}{} {}", sign, digits, kUnits[at].name);
+}
+
+std::string longerText(Femtoseconds change) {
+  if (change == 0) return "as long";
+  return fmt::format("{} {}", timeText(change < 0 ? -change : change), change < 0 ? "less" : "longer");
+}
+
+std::string holdsText(std::int64_t bytes) {
+  if (bytes == 0) return "holds as much";
+  return fmt::format("holds {} {} per rank", bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more");
 }
 
 }  // namespace cleave::solve

@@ -183,7 +183,7 @@ class Answerer {
       other.name = brings(problem) ? "these settings" : "";
       return;
     }
-    for (const std::vector<std::string>& values : {valuesNearBy(), {"*"}}) {
+    for (const std::vector<std::string>& values : redistributions()) {
       Problem free = problem;
       free.redistributable.insert(free.redistributable.end(), values.begin(), values.end());
       const bool isHere = brings(free);
@@ -213,12 +213,16 @@ class Answerer {
   /// The node whose choice places it: of a layer's weight that is the layer.
   NodeId decider() const { return m_variables.decider(m_question.node()); }
 
-  /// What is asked about, and what a layer reads.
-  std::vector<std::string> valuesNearBy() const {
-    std::vector<std::string> names;
-    if (const auto& layer = m_variables.layer(decider())) names.push_back(m_question.graph().value(layer->input).name);
-    names.push_back(m_question.graph().value(m_question.value).name);
-    return names;
+  /// From the least on: what a layer reads, what is asked about, both, everything.
+  std::vector<std::vector<std::string>> redistributions() const {
+    std::vector<std::string> nearBy;
+    if (const auto& layer = m_variables.layer(decider())) nearBy.push_back(m_question.graph().value(layer->input).name);
+    nearBy.push_back(m_question.graph().value(m_question.value).name);
+    std::vector<std::vector<std::string>> tries;
+    for (const std::string& name : nearBy) tries.push_back({name});
+    if (nearBy.size() > 1) tries.push_back(nearBy);
+    tries.push_back({"*"});
+    return tries;
   }
 
   static std::string inTicks(const std::vector<std::string>& names) {
@@ -388,14 +392,9 @@ class Answerer {
     m_answer.extraBytes = tried.figures.rankBytes - now.rankBytes;
     const Femtoseconds fs = *m_answer.extraFs;
     const std::int64_t bytes = *m_answer.extraBytes;
-    const std::string time =
-        fs == 0 ? "takes as long" : fmt::format("takes {} {}", timeText(fs < 0 ? -fs : fs), fs > 0 ? "more" : "less");
-    const std::string memory =
-        bytes == 0 ? "holds as much"
-                   : fmt::format("holds {} {} per rank", bytesText(std::abs(bytes)), bytes > 0 ? "more" : "less");
-    say(subject().text(
-        fmt::format(" can be {}, but the plan with it {} and {}{}.", m_question.wanted(), time, memory,
-                    fs == 0 && bytes == 0 ? "; of equal plans the first in candidate order is taken" : "")));
+    say(subject().text(fmt::format(
+        " can be {}, but the plan with it takes {} and {}{}.", m_question.wanted(), longerText(fs), holdsText(bytes),
+        fs == 0 && bytes == 0 ? "; of equal plans the first in candidate order is taken" : "")));
   }
 
   const Question& m_question;

@@ -15,9 +15,11 @@ inline rules::Strategy effectiveStrategy(const rules::LayerStrategy& option, int
   return isCopy ? rules::Strategy::Replicated : option.strategy;
 }
 
-/// "column"; "column, copied" where that is a copy of all of the weight on every rank.
+/// "column"; "replicated (column, copied)" where that is a copy of all of the weight on every rank.
 inline std::string strategyText(rules::Strategy strategy, bool isCopied) {
-  return std::string(rules::toText(strategy)) + (isCopied ? ", copied" : "");
+  const std::string_view name = rules::toText(strategy);
+  return isCopied ? fmt::format("{} ({}, copied)", rules::toText(rules::Strategy::Replicated), name)
+                  : std::string(name);
 }
 inline std::string strategyText(const rules::LayerStrategy& option, int ranks) {
   return strategyText(option.strategy, effectiveStrategy(option, ranks) != option.strategy);
