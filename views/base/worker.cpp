@@ -142,10 +142,12 @@ void Worker::execute(const std::shared_ptr<State>& state, Request& request) {
   const QString tag = request.tag;
   state->send([tag, title = request.title](Worker& worker) { emit worker.started(tag, title); });
   auto lastReport = Clock::now() - kReportEvery;
+  std::string lastStage;
   const Progress progress(request.stop.get_token(), [&](const ProgressUpdate& update) {
     const auto now = Clock::now();
-    if (now - lastReport < kReportEvery) return;
+    if (now - lastReport < kReportEvery && update.stage == lastStage) return;  // of a stage that is new always
     lastReport = now;
+    lastStage = update.stage;
     state->send([tag, stage = toQ(update.stage), done = update.done, total = update.total](Worker& worker) {
       emit worker.progressed(tag, stage, done, total);
     });

@@ -53,7 +53,7 @@ class Worker : public QObject {
 
  signals:
   void started(const QString& tag, const QString& title);
-  /// At most 20 times a second. `total` 0: unknown.
+  /// At most 20 times a second, and at the beginning of each stage. `total` 0: unknown.
   void progressed(const QString& tag, const QString& stage, qint64 done, qint64 total);
   /// After the completion of a request that was not replaced.
   void finished(const QString& tag);

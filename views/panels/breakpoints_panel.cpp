@@ -46,6 +46,7 @@ void BreakpointsPanel::add() {
   const auto breakpoint = parseBreakpoint(m_input->text(), *m_opened.graph());
   if (!breakpoint) return void(m_notices.say(toQ(breakpoint.error().message), Severity::Failure));
   m_debugger.addBreakpoint(*breakpoint);
+  m_notices.say({}, Severity::Info);  // what was wrong before is wrong no more
   m_input->clear();
 }
 

@@ -3,13 +3,13 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QEvent>
-#include <QHBoxLayout>
 #include <QPushButton>
 #include <QTimer>
 #include <QVBoxLayout>
 
 #include "views/panels/answer_offers.h"
 #include "views/panels/conflict_text.h"
+#include "views/widgets/flow_layout.h"
 #include "views/widgets/link_text.h"
 #include "views/widgets/panel_parts.h"
 
@@ -37,11 +37,9 @@ ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& de
   auto* next = new QPushButton(tr("Next conflict"));
   previous->setToolTip(tr("Previous conflict (Shift+F8)"));
   next->setToolTip(tr("Next conflict (F8)"));
-  auto* buttons = new QHBoxLayout;
-  buttons->setContentsMargins(6, 4, 6, 6);
+  auto* buttons = new FlowLayout;
   buttons->addWidget(previous);
   buttons->addWidget(next);
-  buttons->addStretch();
   buttons->addWidget(copyButton);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);

@@ -11,6 +11,7 @@
 
 #include "views/base/text.h"
 #include "views/panels/answer_offers.h"
+#include "views/widgets/flow_layout.h"
 #include "views/widgets/link_text.h"
 #include "views/widgets/panel_parts.h"
 
@@ -76,14 +77,12 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
   answer->addLayout(question);
   answer->addWidget(m_offers);
 
-  auto* buttons = new QHBoxLayout;
-  buttons->setContentsMargins(6, 4, 6, 6);
+  auto* buttons = new FlowLayout;
   buttons->addWidget(m_whyNot);
   buttons->addWidget(m_pin);
   buttons->addWidget(m_forbid);
   buttons->addWidget(m_breakpoint);
   buttons->addWidget(m_next);
-  buttons->addStretch();
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);

@@ -1,7 +1,6 @@
 #include "views/panels/diff_panel.h"
 
 #include <QEvent>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QTableView>
@@ -11,6 +10,7 @@
 #include "views/base/text.h"
 #include "views/panels/diff_model.h"
 #include "views/panels/figures.h"
+#include "views/widgets/flow_layout.h"
 #include "views/widgets/link_text.h"
 #include "views/widgets/panel_parts.h"
 #include "views/widgets/tables.h"
@@ -151,11 +151,9 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
   const std::pair<int, int> widths[] = {
       {DiffModel::Name, 120}, {DiffModel::Count, 58}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
   for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
-  auto* head = new QHBoxLayout;
-  head->setContentsMargins(8, 6, 8, 2);
+  auto* head = new FlowLayout;
   head->addWidget(m_showA);
   head->addWidget(m_showB);
-  head->addStretch(1);
   head->addWidget(m_keep);
   head->addWidget(m_back);
   m_body->setSpacing(0);

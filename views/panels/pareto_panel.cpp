@@ -2,13 +2,13 @@
 
 #include <QApplication>
 #include <QClipboard>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QVBoxLayout>
 
 #include "views/base/text.h"
 #include "views/panels/pareto_plot.h"
+#include "views/widgets/flow_layout.h"
 #include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
@@ -36,8 +36,7 @@ ParetoPanel::ParetoPanel(const OpenedModel& opened, Settings& settings, Plans& p
   m_use->setToolTip(tr("Set the memory budget to what this plan needs, without slack, and solve again (Enter)"));
   auto* copy = new QPushButton(tr("Copy"));
   copy->setToolTip(tr("All plans of the front as a table"));
-  auto* buttons = new QHBoxLayout;
-  buttons->addWidget(m_summary, 1);
+  auto* buttons = new FlowLayout(0);
   buttons->addWidget(m_use);
   buttons->addWidget(copy);
   auto* full = new QVBoxLayout(m_full);
@@ -45,6 +44,7 @@ ParetoPanel::ParetoPanel(const OpenedModel& opened, Settings& settings, Plans& p
   full->setSpacing(4);
   full->addWidget(m_readout);
   full->addWidget(m_plot, 1);
+  full->addWidget(m_summary);
   full->addLayout(buttons);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);

@@ -193,12 +193,15 @@ void Timeline::paintDepth(QPainter& painter, const QRect& plot) const {
   const auto yOf = [&](std::uint32_t depth) { return plot.bottom() - plot.height() * (depth / double(deepest)); };
   const auto xAt = [&](std::size_t i) {
     const double share = static_cast<double>(i) / static_cast<double>(m_buckets.size());
-    const double step = static_cast<double>(m_bucketFirst) + share * static_cast<double>(m_bucketLast - m_bucketFirst);
+    // The first event of all is step 1: before it there is nothing.
+    const double step =
+        static_cast<double>(m_bucketFirst) + 1 + share * static_cast<double>(m_bucketLast - m_bucketFirst);
     return plot.left() + (step - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first) * plot.width();
   };
   QPainterPath top, low;
-  top.moveTo(xAt(0), yOf(m_buckets.front().maxDepth));
-  low.moveTo(xAt(0), yOf(m_buckets.front().minDepth));
+  const double left = xOf(m_bucketFirst);
+  top.moveTo(left, yOf(m_buckets.front().minDepth));
+  low.moveTo(left, yOf(m_buckets.front().minDepth));
   for (std::size_t i = 0; i < m_buckets.size(); ++i) {
     top.lineTo(xAt(i), yOf(m_buckets[i].maxDepth));
     top.lineTo(xAt(i + 1), yOf(m_buckets[i].maxDepth));
@@ -207,7 +210,7 @@ void Timeline::paintDepth(QPainter& painter, const QRect& plot) const {
   }
   QPainterPath area = top;
   area.lineTo(xAt(m_buckets.size()), plot.bottom());
-  area.lineTo(xAt(0), plot.bottom());
+  area.lineTo(left, plot.bottom());
   area.closeSubpath();
   painter.save();
   painter.setClipRect(plot.adjusted(0, -1, 0, 1));
@@ -231,7 +234,8 @@ void Timeline::paintMarks(QPainter& painter, const QRect& plot) const {
   int lastCross = -100, lastDrop = -100;
   for (std::size_t i = 0; i < m_buckets.size(); ++i) {
     const auto& bucket = m_buckets[i];
-    const int x = xOf(m_bucketFirst + static_cast<StepId>((static_cast<double>(i) + 0.5) * bucketEvents));
+    // The middle of the steps that these events are: of one event that step itself.
+    const int x = xOf(m_bucketFirst + static_cast<StepId>((static_cast<double>(i) + 0.5) * bucketEvents + 0.5));
     const int y = plot.top() + kMarkRow / 2;
     if (bucket.conflicts && x - lastCross >= 7) {
       lastCross = x;
@@ -313,8 +317,8 @@ bool Timeline::event(QEvent* event) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const StepId step = stepAt(help->pos().x());
     const auto range = static_cast<double>(std::max<StepId>(1, m_bucketLast - m_bucketFirst));
-    const auto at = static_cast<std::size_t>((static_cast<double>(step) - static_cast<double>(m_bucketFirst)) / range *
-                                             static_cast<double>(m_buckets.size()));
+    const auto before = static_cast<double>(step > m_bucketFirst ? step - 1 - m_bucketFirst : 0);
+    const auto at = static_cast<std::size_t>(before / range * static_cast<double>(m_buckets.size()));
     const auto& bucket = m_buckets[std::min(at, m_buckets.size() - 1)];
     QToolTip::showText(
         help->globalPos(),

@@ -5,7 +5,6 @@
 #include <QAbstractSpinBox>
 #include <QAction>
 #include <QApplication>
-#include <QComboBox>
 #include <QKeyEvent>
 #include <QLineEdit>
 #include <QPlainTextEdit>
@@ -31,7 +30,7 @@ bool isTextField(const QWidget& widget) {
 }
 
 bool usesHomeAndEnd(const QWidget& widget) {
-  return isTextField(widget) || isOneOf<QAbstractItemView, QAbstractSlider, QComboBox>(widget);
+  return isTextField(widget) || isOneOf<QAbstractItemView, QAbstractSlider>(widget);
 }
 
 /// What everybody expects of a text field, on every platform.

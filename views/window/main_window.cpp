@@ -94,6 +94,7 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
     for (const auto& [name, dock] : m_docks)
       if (dock->isAncestorOf(widget) && dock->visibleRegion().isEmpty()) dock->raise();
   });
+  connect(qApp, &QApplication::focusChanged, this, [this](const QWidget* old) { keepFocusInView(old); });
   makeDocks();
   makeMenus();
   makeToolBar();

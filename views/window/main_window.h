@@ -93,6 +93,7 @@ class MainWindow : public QMainWindow {
   void makeDocks();
   QDockWidget* addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area);
   void arrangeRight(Preset preset);
+  void keepFocusInView(const QWidget* old);
   void keepCentreWide();
   void keepCentreHigh();
   QDockWidget* dock(const QString& name) const { return m_docks.at(name); }

@@ -95,7 +95,9 @@ void MainWindow::makeMenus() {
   QAction* undo = m_session.undoStack().createUndoAction(this, tr("&Undo"));
   undo->setShortcut(QKeySequence::Undo);
   QAction* redo = m_session.undoStack().createRedoAction(this, tr("&Redo"));
-  redo->setShortcut(QKeySequence::Redo);
+  QList<QKeySequence> redoKeys = QKeySequence::keyBindings(QKeySequence::Redo);
+  if (const QKeySequence other(Qt::CTRL | Qt::Key_Y); !redoKeys.contains(other)) redoKeys << other;
+  redo->setShortcuts(redoKeys);
   model->addAction(undo);
   model->addAction(redo);
 
@@ -165,8 +167,11 @@ void MainWindow::makeDebugMenu() {
   });
   addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"),
             [this] { m_session.debugger().toNextChange(m_session.selection().focus().node); });
-  addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"),
-            [this] { m_session.debugger().toggleBreakpoint(m_session.selection().focus().node); });
+  addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"), [this] {
+    const graph::NodeId node = m_session.selection().focus().node;
+    if (node.isValid()) return m_session.debugger().toggleBreakpoint(node);
+    m_message->show(tr("Select the node first at which the search is to stop."), Severity::Info);
+  });
   debug->addSeparator();
   addAction(debug, QStringLiteral("first"), tr("&First Step"), key("Home"), [this] { m_session.debugger().seek(0); });
   addAction(debug, QStringLiteral("last"), tr("&Last Step"), key("End"),

@@ -1,9 +1,11 @@
 // The docks: which panels there are, how they follow the session, and the presets.
+#include <QApplication>
 #include <QDockWidget>
 #include <QStatusBar>
 #include <QToolBar>
 #include <algorithm>
 
+#include "views/graph/view/graph_view.h"
 #include "views/panels/breakpoints_panel.h"
 #include "views/panels/conflict_card.h"
 #include "views/panels/decision_panel.h"
@@ -16,6 +18,7 @@
 #include "views/panels/preflight_panel.h"
 #include "views/panels/run_panel.h"
 #include "views/panels/search_panel.h"
+#include "views/window/graph_area.h"
 #include "views/window/main_window.h"
 
 namespace cleave::views {
@@ -35,7 +38,19 @@ QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::Dock
   dock->setWidget(content);
   addDockWidget(area, dock);
   m_docks[name] = dock;
+  connect(dock, &QDockWidget::visibilityChanged, this, [this, dock](bool isVisible) {
+    const QWidget* focused = QApplication::focusWidget();
+    if (!isVisible && focused && dock->isAncestorOf(focused)) m_graph->view().setFocus();
+  });
   return dock;
+}
+
+/// A dock that is hidden with the focus in it passes it to whatever comes next, often a text field: keys would go
+/// there.
+void MainWindow::keepFocusInView(const QWidget* old) {
+  if (!old || !isActiveWindow()) return;
+  const auto hadIt = [old](const auto& entry) { return entry.second->isAncestorOf(old) && !entry.second->isVisible(); };
+  if (std::any_of(m_docks.begin(), m_docks.end(), hadIt)) m_graph->view().setFocus();
 }
 
 void MainWindow::makeDocks() {
@@ -127,8 +142,8 @@ void MainWindow::keepCentreWide() {
 }
 
 void MainWindow::keepCentreHigh() {
-  constexpr int kLeastShare = 2, kOf = 5;  // of the height, for the graph and what stands above it
-  const int least = height() * kLeastShare / kOf, lacking = least - centralWidget()->height();
+  constexpr int kLeastShare = 3, kOf = 5, kEnough = 400;  // of the height, for the graph and what stands above it
+  const int least = std::min(kEnough, height() * kLeastShare / kOf), lacking = least - centralWidget()->height();
   if (lacking <= 0 || m_docks.empty()) return;
   QDockWidget* below = dock(QStringLiteral("Search"));
   const int given = statusBar()->geometry().top() - centralWidget()->geometry().bottom();

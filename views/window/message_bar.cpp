@@ -3,6 +3,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
+#include <QTextLayout>
 #include <QToolButton>
 #include <algorithm>
 
@@ -13,6 +14,26 @@ namespace cleave::views {
 namespace {
 constexpr int kStayMs = 10'000;
 constexpr int kBandWidth = 4;
+constexpr int kMostLines = 3, kLowWindow = 700;  // a window that is lower than that has room for one
+
+/// As much of the text as so many lines of that width hold.
+QString inLines(const QString& text, const QFont& font, int width, int most) {
+  QString flat = text;
+  QTextLayout layout(flat.replace(QLatin1Char('\n'), QChar::LineSeparator), font);
+  layout.beginLayout();
+  int lines = 0;
+  QString shown = text;
+  for (QTextLine line = layout.createLine(); line.isValid(); line = layout.createLine()) {
+    line.setLineWidth(width);
+    if (++lines < most) continue;
+    const QString rest = text.mid(line.textStart());
+    if (line.textStart() + line.textLength() < text.size())
+      shown = text.left(line.textStart()) + QFontMetrics(font).elidedText(rest.simplified(), Qt::ElideRight, width);
+    break;
+  }
+  layout.endLayout();
+  return shown;
+}
 
 QColor bandColor(const Theme& theme, Severity severity) {
   switch (severity) {
@@ -74,13 +95,26 @@ void MessageBar::refresh() {
     m_timer.stop();
   else if (!m_timer.isActive())
     m_timer.start();
-  if (text() == m_text->text() && isHidden() == text().isEmpty()) return update();
+  if (text() == m_text->toolTip() && isHidden() == text().isEmpty()) return update();
   emit aboutToPlace();
-  m_text->setText(text());
   m_text->setToolTip(text());
+  fitText();
   setVisible(!text().isEmpty());
   emit placed();
   update();
+}
+
+void MessageBar::fitText() {
+  const int room = width() - layout()->contentsMargins().left() - layout()->contentsMargins().right() -
+                   layout()->spacing() - layout()->itemAt(1)->sizeHint().width();
+  const QString shown =
+      inLines(text(), m_text->font(), std::max(1, room), window()->height() < kLowWindow ? 1 : kMostLines);
+  if (shown != m_text->text()) m_text->setText(shown);
+}
+
+void MessageBar::resizeEvent(QResizeEvent* event) {
+  QFrame::resizeEvent(event);
+  fitText();
 }
 
 void MessageBar::paintEvent(QPaintEvent*) {

@@ -1,5 +1,6 @@
 #pragma once
-/// One sentence under the graph: what failed, what ended, what to know. Never a modal box. What there is to know of the
+/// What failed, what ended, what to know, in a few lines under the graph (all of it in the tooltip and in the log).
+/// Never a modal box. What there is to know of the
 /// plan stands for as long as the plan is shown: other sentences stand before it, and when they go it is there again.
 #include <QFrame>
 #include <QTimer>
@@ -29,6 +30,7 @@ class MessageBar : public QFrame {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   struct Said {
@@ -40,6 +42,7 @@ class MessageBar : public QFrame {
   const std::optional<Said>& current() const { return m_passing ? m_passing : m_ofPlan; }
   void leave();
   void refresh();
+  void fitText();
   QLabel* m_text;
   std::optional<Said> m_ofPlan, m_passing;
   QTimer m_timer;

@@ -76,11 +76,13 @@ void TestWorker::reportsProgress() {
   QSignalSpy finished(&worker, &Worker::finished);
   worker.post("load", "Loading", [](const Progress& progress) -> Worker::Completion {
     progress.report("weights", 3, 4);
+    progress.report("check");  // however soon after
     return {};
   });
   QTRY_COMPARE(finished.count(), 1);
   QCOMPARE(started.first().at(1).toString(), QStringLiteral("Loading"));
   QCOMPARE(progressed.first().mid(1), QVariantList({QStringLiteral("weights"), 3ll, 4ll}));
+  QCOMPARE(progressed.last().at(1).toString(), QStringLiteral("check"));
 }
 
 QTEST_GUILESS_MAIN(TestWorker)

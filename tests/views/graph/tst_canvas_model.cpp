@@ -233,6 +233,32 @@ class CanvasModel : public QObject {
     QVERIFY2(content.meanings[int(Tint::Dim2)].startsWith("features"), qPrintable(content.meanings[int(Tint::Dim2)]));
     QCOMPARE(content.splits[int(LayerSplit::Row)].layers, 4u);
     QCOMPARE(content.splits[int(LayerSplit::Replicated)].layers, 0u);
+
+    // On a strip of two rows it is written, on a narrow one it is left to the tooltips, which spares a row.
+    LegendDrawing drawing(Theme::light(), {});
+    drawing.setContent(content);
+    const auto at = [&](int width) {
+      drawing.arrange({width, 100}, 0, {});
+      QString texts, tooltips;
+      for (const auto& entry : drawing.entries()) texts += entry.text, tooltips += entry.tooltip;
+      return std::pair(texts.contains(content.meanings[int(Tint::Dim1)]),
+                       tooltips.contains(content.meanings[int(Tint::Dim1)]));
+    };
+    QCOMPARE(at(2000), std::pair(true, true));
+    int narrow = 0;
+    for (int width = 300; width < 2000; width += 10) {
+      const auto [isWritten, isTold] = at(width);
+      QVERIFY(isTold);
+      narrow += !isWritten;
+      LegendContent bare = content;
+      bare.meanings = {};
+      const int height = drawing.heightFor(width);
+      drawing.setContent(bare);
+      const int least = drawing.heightFor(width);
+      drawing.setContent(content);
+      QVERIFY(height == least || isWritten);  // else nothing would be won by leaving it out
+    }
+    QVERIFY(narrow > 0);
   }
 
   void numbersKnowSingularAndSmallness() {

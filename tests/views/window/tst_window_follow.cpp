@@ -9,6 +9,7 @@
 #include "tests/support/seeds.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/text.h"
+#include "views/base/theme.h"
 #include "views/graph/view/legend.h"
 #include "views/panels/event_log.h"
 #include "views/panels/modules_model.h"
@@ -20,6 +21,10 @@ using namespace cleave::views;
 using namespace cleave::views::testing;
 
 namespace {
+
+int colourDistance(const QColor& a, const QColor& b) {
+  return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) + std::abs(a.blue() - b.blue());
+}
 
 /// The box that stands for the focused node lies in the window, whole.
 bool showsFocus(MainWindow& window) {
@@ -206,6 +211,41 @@ class TestWindowFollow : public QObject {
       QVERIFY2(showsFocus(window), QTest::toString(share));
       QCOMPARE(view.zoom(), 1.5);
     }
+  }
+
+  /// A search with room for each event: a cross stands where its conflict is, and a click on it leads there.
+  void marksOfTheTimelineStandAtTheirSteps() {
+    SessionWindow window;
+    openSample(window, "one-kv-head");
+    for (const char* pin : {"lm_head=replicated", "model.embed_tokens=replicated"}) {
+      QVERIFY(window.session().settings().addPin(QString::fromLatin1(pin)));
+      window.session().solve();
+      settle(window);
+    }
+    Debugger& debugger = window.session().debugger();
+    const auto trace = debugger.trace();
+    window.raiseDock(QStringLiteral("Search"));
+    auto* timeline = window.findChild<Timeline*>();
+    if (trace->size() * 8 > static_cast<StepId>(timeline->width())) QFAIL("there is no room for each event");
+    const Theme theme = Theme::of(window.palette());
+    std::vector<solve::Event> events(trace->size());
+    trace->read(0, events);
+    int conflicts = 0;
+    debugger.seek(0);
+    settle(window);
+    const QImage picture = timeline->grab().toImage();
+    constexpr int kRow = 4 + 11 / 2;  // the middle of the crosses
+    for (StepId step = 1; step <= trace->size(); ++step) {
+      const bool isConflict = events[step - 1].type == solve::EventType::Conflict;
+      const QColor there = picture.pixelColor(timeline->xOf(step), kRow);
+      QCOMPARE(colourDistance(there, theme.conflict) < 60, isConflict);
+      if (!isConflict) continue;
+      ++conflicts;
+      QTest::mouseClick(timeline, Qt::LeftButton, {}, QPoint(timeline->xOf(step), kRow));
+      settle(window);
+      QVERIFY(debugger.state()->conflict);
+    }
+    QVERIFY(conflicts > 0);
   }
 
   void linksAndTheLogBringTheFocusIntoView() {

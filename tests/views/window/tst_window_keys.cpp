@@ -1,5 +1,6 @@
 // Keys go to whom the user expects: the window's shortcuts in text fields, Home and End in tables, and every panel has
 // its own.
+#include <QComboBox>
 #include <QFileDialog>
 #include <QLineEdit>
 #include <QSignalSpy>
@@ -94,6 +95,49 @@ class TestWindowKeys : public QObject {
     QSignalSpy triggered(entry, &QAction::triggered);
     QTest::keyClick(line, Qt::Key(key), Qt::ControlModifier);
     QCOMPARE(triggered.count(), 1);
+  }
+
+  /// The dock that has the focus is hidden behind another: no text field gets it, and keys go on working.
+  void aHiddenDockLeavesTheFocusToTheGraph() {
+    SessionWindow window;
+    openModel(window);
+    window.activateWindow();
+    window.raiseDock(QStringLiteral("Layers"));
+    auto* table = tablePanel(window, "Filter layers")->findChild<QTableView*>();
+    QVERIFY(table);
+    table->setFocus();
+    QTRY_COMPARE(QApplication::focusWidget(), table);
+    QVERIFY(window.session().settings().addPin(QStringLiteral("lm_head=replicated")));
+    settle(window);
+    window.raiseDock(QStringLiteral("Search"));
+    QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Z, Qt::ControlModifier);
+    QTRY_VERIFY(window.session().settings().pins().empty());
+    settle(window);
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Y, Qt::ControlModifier);
+    QTRY_VERIFY(!window.session().settings().pins().empty());
+    settle(window);
+    // Another arrangement takes the docks apart.
+    auto* line = named<QLineEdit>(window, "New breakpoint");
+    window.raiseDock(QStringLiteral("Breakpoints"));
+    line->setFocus();
+    window.applyPreset(MainWindow::Preset::Run);
+    QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
+  }
+
+  /// Home leads to the first step wherever it moves no cursor: it chooses no other engine.
+  void homeChoosesNoEngine() {
+    SessionWindow window;
+    openModel(window);
+    window.activateWindow();
+    auto* engine = named<QComboBox>(window, "Engine");
+    QVERIFY(engine);
+    const int chosen = engine->currentIndex();
+    engine->setFocus();
+    QTest::keyClick(engine, Qt::Key_Home);
+    settle(window);
+    QCOMPARE(engine->currentIndex(), chosen);
+    QTRY_COMPARE(window.session().debugger().wantedStep(), solve::StepId(0));
   }
 
   /// Where there is nothing to go back to, Alt+Left is no Left for the tree: that would focus another module, and what

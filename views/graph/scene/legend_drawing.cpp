@@ -51,7 +51,7 @@ void setCounts(LegendContent& content, const SplitCounts* counts) {
   }
 }
 
-std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& filter) const {
+std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& filter, bool hasMeanings) const {
   std::vector<Entry> entries = scaleEntries();
   if (!entries.empty()) {
     if (m_content.changed > 0) entries.push_back({});
@@ -71,7 +71,8 @@ std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& 
       if (m_content.values[i] == 0 && !filter.has(tint)) continue;
       if (std::exchange(isFirst, false)) entries.push_back({.text = tr("Values")});
       const QString& meaning = m_content.meanings[i];
-      const QString name = meaning.isEmpty() ? shortName(tint) : shortName(tint) + QLatin1Char(' ') + meaning;
+      const bool isShort = meaning.isEmpty() || !hasMeanings;
+      const QString name = isShort ? shortName(tint) : shortName(tint) + QLatin1Char(' ') + meaning;
       const QString of = meaning.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(meaning);
       entries.push_back({.text = QStringLiteral("%1  %2").arg(name, countText(m_content.values[i])),
                          .tooltip = QStringLiteral("%1%2: %3\n%4")
@@ -146,15 +147,26 @@ int LegendDrawing::place(std::vector<Entry>& entries, int width, int reserved) c
   return row + 1;
 }
 
+LegendDrawing::Placed LegendDrawing::placed(int width, int reserved, const SplitFilter& filter) const {
+  const auto placedWith = [&](bool hasMeanings) {
+    Placed result{makeEntries(filter, hasMeanings)};
+    result.rows = place(result.entries, width, reserved);
+    return result;
+  };
+  constexpr int kUsualRows = 2;  // one of layers, one of values
+  Placed full = placedWith(true);
+  if (full.rows <= kUsualRows) return full;
+  Placed shorter = placedWith(false);
+  return shorter.rows < full.rows ? shorter : full;
+}
+
 int LegendDrawing::heightFor(int width, int reserved) const {
-  std::vector<Entry> entries = makeEntries({});
-  return place(entries, width, reserved) * rowHeight() + 2;
+  return placed(width, reserved, {}).rows * rowHeight() + 2;
 }
 
 void LegendDrawing::arrange(const QSize& size, int reserved, const SplitFilter& filter) {
   m_size = size;
-  m_entries = makeEntries(filter);
-  place(m_entries, size.width(), reserved);
+  m_entries = placed(size.width(), reserved, filter).entries;
   m_firstRowEnd = kPad;
   for (const Entry& entry : m_entries)
     if (entry.rect.top() < rowHeight()) m_firstRowEnd = std::max(m_firstRowEnd, entry.rect.right());

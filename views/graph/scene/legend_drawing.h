@@ -78,7 +78,13 @@ class LegendDrawing {
   void paint(QPainter& painter, const SplitFilter& filter, int focused = -1) const;
 
  private:
-  std::vector<Entry> makeEntries(const SplitFilter& filter) const;
+  struct Placed {
+    std::vector<Entry> entries;
+    int rows = 1;
+  };
+  /// What dimensions mean is left to the tooltips where it would take a further row.
+  Placed placed(int width, int reserved, const SplitFilter& filter) const;
+  std::vector<Entry> makeEntries(const SplitFilter& filter, bool hasMeanings) const;
   std::vector<Entry> scaleEntries() const;
   void fitScale(std::vector<Entry>& entries, int width) const;
   int place(std::vector<Entry>& entries, int width, int reserved) const;
