@@ -129,7 +129,7 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
       m_showA(new QPushButton(QStringLiteral("A"))),
       m_showB(new QPushButton(QStringLiteral("B"))),
       m_keep(new QPushButton(tr("Keep B"))),
-      m_back(new QPushButton(tr("Back to A"))),
+      m_back(new QPushButton(tr("Drop B"))),
       m_body(new QBoxLayout(QBoxLayout::TopToBottom)),
       m_figures(new LinkText),
       m_model(new DiffModel(this)),

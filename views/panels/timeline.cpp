@@ -235,7 +235,7 @@ void Timeline::paintMarks(QPainter& painter, const QRect& plot) const {
   for (std::size_t i = 0; i < m_buckets.size(); ++i) {
     const auto& bucket = m_buckets[i];
     // The middle of the steps that these events are: of one event that step itself.
-    const int x = xOf(m_bucketFirst + static_cast<StepId>((static_cast<double>(i) + 0.5) * bucketEvents + 0.5));
+    const int x = xOf(m_bucketFirst + static_cast<StepId>(std::llround((static_cast<double>(i) + 0.5) * bucketEvents)));
     const int y = plot.top() + kMarkRow / 2;
     if (bucket.conflicts && x - lastCross >= 7) {
       lastCross = x;

@@ -276,7 +276,8 @@ void MainWindow::addSolveControls() {
   m_ranks->setAccessibleName(tr("Ranks"));
   m_engine = new QComboBox;
   const std::pair<solve::Engine, QString> engines[] = {
-      {solve::Engine::Optimal, tr("The cheapest plan of the cost model, proved")},
+      {solve::Engine::Optimal,
+       tr("The fastest plan by the cost model, or within the slack the one that holds least; proved")},
       {solve::Engine::Learning, tr("The first plan that holds; learns from each conflict")},
       {solve::Engine::Reference, tr("The first plan that holds, as Optimum searches for it")}};
   for (const auto& [engine, what] : engines) {

@@ -129,7 +129,7 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
 
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().diff() && button(QStringLiteral("Keep B")), 60'000);
-  for (const char* name : {"A", "B", "Keep B", "Back to A"}) {
+  for (const char* name : {"A", "B", "Keep B", "Drop B"}) {
     const QPushButton* shown = button(QLatin1String(name));
     QVERIFY2(shown && shown->width() >= shown->fontMetrics().horizontalAdvance(shown->text()), name);
   }
@@ -145,8 +145,8 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
 
   button(QStringLiteral("A"))->click();
   QCOMPARE(session.plans().plan(), first);
-  QTRY_VERIFY(session.isIdle() && button(QStringLiteral("Back to A"))->isEnabled());
-  button(QStringLiteral("Back to A"))->click();
+  QTRY_VERIFY(session.isIdle() && button(QStringLiteral("Drop B"))->isEnabled());
+  button(QStringLiteral("Drop B"))->click();
   QCOMPARE(session.plans().branches().size(), std::size_t(1));
   QTRY_VERIFY(!button(QStringLiteral("Keep B")));
   QCOMPARE(session.plans().plan(), first);

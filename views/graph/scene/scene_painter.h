@@ -39,6 +39,8 @@ class ScenePainter {
   void conflict(QPainter& painter, const SceneItem& item) const;
   void changed(QPainter& painter, const SceneItem& item) const;  ///< differs between two plans
   void breakpoint(QPainter& painter, const SceneItem& item) const;
+  /// The collectives behind an operator, on the line that leaves it; nothing where it is drawn small.
+  void badges(QPainter& painter, const SceneItem& item) const;
   void edge(QPainter& painter, const SceneEdge& edge, const QColor& color, double width) const;
   void edgeLabel(QPainter& painter, const SceneEdge& edge) const;
 
@@ -88,7 +90,6 @@ class ScenePainter {
   void drawBar(QPainter& painter, const QRectF& bar, const SceneItem& module, const ModuleTally& tally);
   void outlineBar(QPainter& painter, const QRectF& bar) const;
   QString moduleAmount(const SceneItem& module) const;  ///< "Σ 1.25 ms"; empty without amounts
-  void drawBadges(QPainter& painter, const SceneItem& item);
   void drawButton(QPainter& painter, const QRectF& rect, bool isOpen);
   void drawEdge(QPainter& painter, const SceneEdge& edge, const QPen& pen) const;
   double drawCounts(QPainter& painter, const QRectF& row, const ModuleTally& tally, const QString& counts);

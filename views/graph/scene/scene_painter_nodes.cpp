@@ -140,7 +140,7 @@ void ScenePainter::drawNearNode(QPainter& painter, const SceneItem& item, const 
                    elided(m.digitsMetrics, label.shape, row.width() - taken));
   drawDocks(painter, r, label, row.bottom());
   drawChips(painter, r, label.hubs, row.bottom() + m.row * static_cast<double>(label.docks.size()));
-  drawBadges(painter, item);
+  badges(painter, item);
 }
 
 /// A layer by its own name with the operator small behind it; anything else by its operator.
@@ -268,9 +268,8 @@ void ScenePainter::drawChips(QPainter& painter, const QRectF& rect, const std::v
   }
 }
 
-/// Collectives behind an operator sit on the line that leaves it.
-void ScenePainter::drawBadges(QPainter& painter, const SceneItem& item) {
-  const auto* badges = m_style.board->collectives(item.node);
+void ScenePainter::badges(QPainter& painter, const SceneItem& item) const {
+  const auto* badges = m_zoom >= kDetailZoom ? m_style.board->collectives(item.node) : nullptr;
   if (!badges) return;
   const Metrics& m = m_metrics;
   const double glyph = 11 * m.scale, height = 16 * m.scale;

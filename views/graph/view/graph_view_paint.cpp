@@ -116,6 +116,9 @@ void GraphView::paintSelection(QPainter& painter, const ScenePainter& marks) {
   const auto& items = m_scene->items();
   const auto show = [&](const Neighbourhood& near, const QColor& color) {
     for (const std::uint32_t e : near.edges) marks.edge(painter, m_scene->edges()[e], color, 2);
+    for (const std::uint32_t e : near.edges)  // above the line, as everywhere
+      if (const std::uint32_t from = m_scene->edges()[e].from; from != SceneItem::kNone)
+        marks.badges(painter, items[from]);
     for (const std::uint32_t i : near.items) marks.ring(painter, items[i], color, 1.5, 1);
   };
   show(m_links->sourcesOf(item), m_theme.inputs);
