@@ -8,8 +8,11 @@
 
 find_program(CLEAVE_CCACHE ccache)
 if(CLEAVE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CLEAVE_CCACHE})
+  # By what files hold (DEPEND), never by what the preprocessor makes of them: comments are part of a precompiled header,
+  # in which g++ knows a header of `#pragma once` by its bytes.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_DEPEND=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CLEAVE_CCACHE})
 endif()
 find_program(CLEAVE_LLD ld.lld)
 if(CLEAVE_LLD)
@@ -22,8 +25,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # The last four: false alarms of g++ 12 on std::string (GCC bugs 105651, 105329).
   target_compile_options(cleave_options INTERFACE -fpch-preprocess -Wno-restrict -Wno-stringop-overflow
                          -Wno-stringop-overread -Wno-array-bounds)
-  # A precompiled header fills g++'s heap past the size at which it begins to collect garbage, of which there is none: a tenth of
-  # the time. In KiB; no file of ours comes near it.
+  # A precompiled header fills g++'s heap past the size at which it begins to collect garbage, of which there is none: a
+  # tenth of the time. In KiB; no file of ours comes near it.
   target_compile_options(cleave_options INTERFACE "SHELL:--param ggc-min-heapsize=524288")
 endif()
 # Warnings are errors with the compiler they were read with; another one may warn of more, and so may sanitizers' code.
@@ -41,25 +44,25 @@ if(CLEAVE_SANITIZE)
   add_link_options(-fsanitize=${CLEAVE_SANITIZE})
 endif()
 
-# Kinds of code: what nearly every file of a kind includes is parsed once for all of them, our own headers too where a file
-# that does without is rare. Not nlohmann/json: an unused one costs a file more to load than it saves. Files include what they
-# use all the same: clang-tidy reads them without any of this. A third of the time to compile is the optimizer's: what is
-# hot (rules, searches, traces: CORE) gets -O3; what calls it, writes, draws and explains gets -O1.
+# Kinds of code: what nearly every file of a kind includes is parsed once for all of them, our own headers too where a
+# file that does without is rare. Not nlohmann/json: an unused one costs a file more to load than it saves. Files
+# include what they use all the same: clang-tidy reads them without any of this. A third of the time to compile is the
+# optimizer's: what is hot (rules, searches, traces: CORE) gets -O3; what calls it, writes, draws and explains gets -O1.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
-set(CLEAVE_CORE_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
-  <mutex> <numeric> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>
-  <tl/expected.hpp>)
+set(CLEAVE_CORE_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map>
+  <memory> <mutex> <numeric> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>
+  <fmt/format.h> <tl/expected.hpp>)
 set(CLEAVE_PLAN_HEADERS ${CLEAVE_CORE_HEADERS} <plan/plan.h>)
 set(CLEAVE_LIBTORCH_HEADERS <ATen/ATen.h> <torch/library.h> <ATen/core/dispatch/Dispatcher.h> ${CLEAVE_CORE_HEADERS})
-set(CLEAVE_GUI_HEADERS ${CLEAVE_PLAN_HEADERS} <QAbstractTableModel> <QKeyEvent> <QMouseEvent> <QPainter> <QPainterPath> <QString>
-  <QStringList> <QTimer>)
+set(CLEAVE_GUI_HEADERS ${CLEAVE_PLAN_HEADERS} <QAbstractTableModel> <QKeyEvent> <QMouseEvent> <QPainter> <QPainterPath>
+  <QString> <QStringList> <QTimer>)
 set(CLEAVE_WIDGETS_HEADERS ${CLEAVE_GUI_HEADERS} <QApplication> <QComboBox> <QHBoxLayout> <QLabel> <QLineEdit> <QMenu>
   <QPushButton> <QScrollArea> <QToolButton> <QVBoxLayout> <QWidget> <views/base/text.h> <views/base/theme.h>)
 set(CLEAVE_TEST_HEADERS ${CLEAVE_CORE_HEADERS} <QTest> <QTemporaryDir>)
 set(CLEAVE_GUI_TEST_HEADERS ${CLEAVE_WIDGETS_HEADERS} <QTest> <QTemporaryDir> <QSignalSpy>)
 
-# Some files of a room are one unit where the headers they share take longer than they do: a name local to one of them is then
-# known in two others. With OFF each file is a unit.
+# Some files of a room are one unit where the headers they share take longer than they do: a name local to one of them
+# is then known in two others. With OFF each file is a unit.
 option(CLEAVE_UNITY "Compile some files of a room at a time" ON)
 
 # The first target of a kind parses the headers, those after it take what it made.
@@ -70,7 +73,8 @@ function(cleave_kind target kind)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
     if(CLEAVE_UNITY)
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 3)
-      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # takes sources for headers
+      # It takes sources for headers.
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
   endif()
   get_property(first GLOBAL PROPERTY CLEAVE_FIRST_${kind})
@@ -127,8 +131,8 @@ function(cleave_tests folder)
     # A path makes the object another one in each checkout, so that ccache misses: only units that name one get them.
     file(STRINGS ${source} paths REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|cli_(process|json)\\.h")
     if(paths)
-      target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
-        CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+      target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+        CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin" CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
     endif()
     target_link_libraries(${name} PRIVATE ${T_USES} Qt6::Test fmt::fmt cleave_options)
     cleave_kind(${name} ${kind})
@@ -140,6 +144,7 @@ function(cleave_tests folder)
     endif()
     # No SKIP_REGULAR_EXPRESSION: with one, CTest takes a program that skips one row and fails another for skipped.
     # packaging/test lists the rows that were skipped.
-    set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT "QT_QPA_PLATFORM=offscreen")
+    set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
+      ENVIRONMENT "QT_QPA_PLATFORM=offscreen")
   endforeach()
 endfunction()
