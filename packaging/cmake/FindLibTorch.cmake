@@ -25,8 +25,8 @@ find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_CPU_LIBRARY Li
   REASON_FAILURE_MESSAGE "run packaging/setup, or set CLEAVE_TORCH_DIR to the folder of an installed torch package")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
-  # The wheel's include folder has a newer fmt, and no library for it: compiled into every file it takes seconds each. The
-  # system's, which has one, goes in front.
+  # The wheel's include folder has a newer fmt, and no library for it: compiled into every file it takes seconds each.
+  # The system's, which has one, goes in front.
   find_path(LibTorch_SYSTEM_FMT fmt/format.h)
   set(systemFmt ${CMAKE_BINARY_DIR}/system-fmt)
   file(MAKE_DIRECTORY ${systemFmt})
@@ -46,8 +46,10 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   find_library(LibTorch_C10_CUDA_LIBRARY c10_cuda PATHS ${CLEAVE_TORCH_DIR}/lib NO_DEFAULT_PATH)
   set(nvidiaRoot ${CLEAVE_TORCH_DIR}/../nvidia)
   find_package(CUDAToolkit QUIET)
-  find_path(LibTorch_CUDART_INCLUDE_DIR cuda_runtime_api.h PATHS ${CUDAToolkit_INCLUDE_DIRS} ${nvidiaRoot}/cu13/include NO_DEFAULT_PATH)
-  find_library(LibTorch_CUDART_LIBRARY NAMES cudart libcudart.so.13 PATHS ${nvidiaRoot}/cu13/lib ${CUDAToolkit_LIBRARY_DIR} NO_DEFAULT_PATH)
+  find_path(LibTorch_CUDART_INCLUDE_DIR cuda_runtime_api.h
+    PATHS ${CUDAToolkit_INCLUDE_DIRS} ${nvidiaRoot}/cu13/include NO_DEFAULT_PATH)
+  find_library(LibTorch_CUDART_LIBRARY NAMES cudart libcudart.so.13
+    PATHS ${nvidiaRoot}/cu13/lib ${CUDAToolkit_LIBRARY_DIR} NO_DEFAULT_PATH)
   find_path(LibTorch_NCCL_INCLUDE_DIR nccl.h PATHS ${nvidiaRoot}/nccl/include NO_DEFAULT_PATH)
   find_library(LibTorch_NCCL_LIBRARY NAMES nccl libnccl.so.2 PATHS ${nvidiaRoot}/nccl/lib NO_DEFAULT_PATH)
   if(LibTorch_CUDA_LIBRARY AND LibTorch_C10_CUDA_LIBRARY AND LibTorch_CUDART_INCLUDE_DIR AND LibTorch_CUDART_LIBRARY
