@@ -231,7 +231,7 @@ class BestPlans {
     if (!m_result.optimum->isProved())
       m_text += "The search for the first ended at its limit: it is not proved to be the best.\n";
     if (!listing.isProved) {
-      m_text += "The search ended at its limit: there may be plans that are not listed and as fast as these.\n";
+      m_text += "The search ended at its limit: there may be plans that are not listed, also faster ones than these.\n";
     } else if (listing.plans < asked) {
       m_text += fmt::format(
           "There are no more: any other plan within the budget of {} differs from {} only in how "

@@ -37,7 +37,7 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   const Stopwatch watch;
   progress.report("open");
   CLEAVE_TRY(const Source recognised, recognise(source));
-  CLEAVE_TRY_VOID(refuseOtherThan(SourceKind::Model, source));
+  CLEAVE_TRY_VOID(refuseOtherThan(SourceKind::Model, recognised, source));
   Model model;
   CLEAVE_TRY(model.folder, formats::openModelFolder(recognised.path, progress));
   model.info.source = fs::absolute(model.folder.path).lexically_normal().string();

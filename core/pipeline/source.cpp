@@ -37,7 +37,8 @@ Result<fs::path> existingPath(const std::string& source) {
                 source, source);
   }
   if (!fs::exists(path, ignored))
-    return fail(ErrorCode::BadInput, "{} does not exist: give a model folder or a config.json.", source);
+    return fail(ErrorCode::BadInput, "{} does not exist. A model is a folder with a config.json in it, or that file.",
+                source);
   return path;
 }
 
@@ -106,10 +107,14 @@ KindWords wordsFor(SourceKind kind) {
 
 }  // namespace
 
+Result<void> refuseOtherThan(SourceKind wanted, const Source& found, const std::string& path) {
+  if (found.kind == wanted) return {};
+  return fail(ErrorCode::BadInput, "{} is not {}: {}.", path, wordsFor(wanted).name, wordsFor(found.kind).isFor);
+}
+
 Result<void> refuseOtherThan(SourceKind wanted, const std::string& path) {
-  const auto source = recognise(path);
-  if (!source || source->kind == wanted) return {};
-  return fail(ErrorCode::BadInput, "{} is not {}: {}.", path, wordsFor(wanted).name, wordsFor(source->kind).isFor);
+  const auto found = recognise(path);
+  return found ? refuseOtherThan(wanted, *found, path) : Result<void>();
 }
 
 Result<Source> recognise(const std::string& source) {

@@ -18,8 +18,9 @@ struct Source {
 /// Looks at the first bytes only. BadInput says what is there instead, and what could be opened.
 Result<Source> recognise(const std::string& path);
 
-/// BadInput when `path` holds another kind, with the commands that this kind is for. What cannot be recognised passes:
-/// its reader says what is wrong with it.
+/// BadInput when `path`, which was recognised as `found`, holds another kind, with the commands that this kind is for.
+Result<void> refuseOtherThan(SourceKind wanted, const Source& found, const std::string& path);
+/// The same of what was not looked at yet. What cannot be recognised passes: its reader says what is wrong with it.
 Result<void> refuseOtherThan(SourceKind wanted, const std::string& path);
 /// False for everything else, also for what cannot be opened.
 bool isPlanFile(const std::string& path);

@@ -44,11 +44,6 @@ class PlanReader {
   }
 
  private:
-  static Result<std::optional<Femtoseconds>> timeOrNull(const JsonObject& fields, const char* key) {
-    if (!fields.has(key)) return std::optional<Femtoseconds>();
-    return fields.time(key);
-  }
-
   Result<void> readProgram() {
     CLEAVE_TRY(program::RankProgram program, program::rankProgramFromJson(m_root));
     m_plan.model.source = std::move(program.source);
@@ -104,7 +99,9 @@ class PlanReader {
     CLEAVE_TRY(settings.optimizer, cost.word("optimizer", solve::parseOptimizer));
     CLEAVE_TRY(const std::int64_t budget, cost.integer("budget_bytes", {1, program::kMaxSize}));
     CLEAVE_TRY(m_plan.isProvedOptimal, cost.flag("proved"));
-    CLEAVE_TRY(m_plan.lowerBoundFs, timeOrNull(cost, "lower_bound_fs"));
+    if (cost.has("lower_bound_fs")) {
+      CLEAVE_TRY(m_plan.lowerBoundFs, cost.time("lower_bound_fs"));
+    }
     CLEAVE_TRY_VOID(readSlack(cost));
     CLEAVE_TRY(const JsonObject device, m_root.object("device"));
     CLEAVE_TRY(settings.profile, solve::readDeviceProfile(device));
@@ -218,7 +215,9 @@ class PlanReader {
     CLEAVE_TRY(layer.weight, fields.text("weight", ""));
     CLEAVE_TRY(layer.standing, readStanding(fields));
     CLEAVE_TRY(layer.reason, fields.text("reason"));
-    CLEAVE_TRY(layer.regretFs, timeOrNull(fields, "regret_fs"));
+    if (fields.has("regret_fs")) {
+      CLEAVE_TRY(layer.regretFs, fields.timeDifference("regret_fs"));
+    }
     CLEAVE_TRY(layer.isRegretKnown, fields.flag("regret_known", true));  // older files lack it, and the next
     CLEAVE_TRY(layer.isForcedByBudget, fields.flag("forced_by_budget", false));
     CLEAVE_TRY(const std::string value, fields.text("value"));

@@ -1,7 +1,6 @@
 #include "base/quantities.h"
 #include "plan/standing.h"
-
-#include <fmt/ranges.h>
+#include "solve/problem/wording.h"
 
 namespace cleave::plan {
 namespace {
@@ -12,7 +11,8 @@ using solve::ChangeKind;
 std::string settingText(const Change& change) {
   switch (change.kind) {
     case ChangeKind::LiftPin: return fmt::format("without the pin {}", change.argument);
-    case ChangeKind::RuleOn: return fmt::format("with the rule of {} on", change.argument);
+    case ChangeKind::RuleOn:
+      return change.argument == "*" ? "with all rules on" : fmt::format("with the rule of {} on", change.argument);
     case ChangeKind::FullCandidateSet: return "with the full candidate set";
     case ChangeKind::SequenceParallel: return "with sequence parallelism";
     default: return solve::toText(change);
@@ -102,7 +102,7 @@ std::string_view kindOf(const Standing& standing) {
 std::string changesText(const std::vector<Change>& changes) {
   std::vector<std::string> texts;
   for (const Change& change : changes) texts.push_back(settingText(change));
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return solve::joined(texts, " and ");
 }
 
 std::string cannotText(const Cannot& cannot) {

@@ -1,10 +1,10 @@
 #pragma once
 // clang-format off
-/// How one tensor is placed on the ranks of a tensor-parallel group (DESIGN's table of placements).
+/// How one tensor is placed on the ranks of a tensor-parallel group.
 ///
 /// | text                    | meaning                                                                           |
 /// |-------------------------|-----------------------------------------------------------------------------------|
-/// | `R`                     | replicated                                                               |
+/// | `R`                     | replicated                                                                        |
 /// | `S(d)`                  | dimension d split evenly, rank r holds part r                                     |
 /// | `S(d,xk)`               | d split into n/k parts, rank r holds part r div k                                 |
 /// | `S(d,b[4,1/x2])`        | d is a concatenation of blocks, each split evenly (or with replicas)              |

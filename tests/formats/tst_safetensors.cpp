@@ -248,7 +248,7 @@ class SafetensorsTest : public QObject {
     const DType dtypes[] = {DType::Float64,    DType::Float32,    DType::Float16, DType::BFloat16,
                             DType::Float8E4M3, DType::Float8E5M2, DType::Int64,   DType::Int32,
                             DType::Int16,      DType::Int8,       DType::UInt8,   DType::Bool};
-    for (int round = 0; round < 50; ++round) {
+    for (std::uint64_t round = 0, rounds = test::rounds(50); round < rounds; ++round) {
       std::vector<std::vector<std::byte>> payloads;
       std::vector<TensorView> tensors;
       const int count = static_cast<int>(random() % 12);

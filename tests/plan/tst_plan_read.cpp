@@ -49,6 +49,14 @@ class TestPlanRead : public QObject {
     QVERIFY2(plan.has_value(), plan ? "" : plan.error().message.c_str());
   }
 
+  /// A plan that is not the fastest, by the slack or for want of time, has such regrets.
+  void aRegretMayBeNegative() {
+    const auto plan = planFromJson(changed("/layers/0/regret_fs", "-10364088889"));
+    QVERIFY2(plan.has_value(), plan ? "" : plan.error().message.c_str());
+    QVERIFY(plan->layers[0].regretFs == Femtoseconds(-10364088889));
+    QVERIFY(!planFromJson(changed("/layers/0/regret_fs", "\"soon\"")));
+  }
+
   void refusesChangedPlans_data() {
     QTest::addColumn<QString>("pointer");
     QTest::addColumn<QString>("value");

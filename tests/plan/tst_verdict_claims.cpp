@@ -81,7 +81,7 @@ class TestVerdictClaims : public QObject {
   Q_OBJECT
  private slots:
   void sentencesComeTrueOnRandomModels() {
-    const test::Seeds seeds(1'000);
+    const test::Seeds seeds(500);
     std::size_t plans = 0;
     for (const std::uint64_t seed : seeds) {
       Dice dice(seed);

@@ -2,6 +2,7 @@
 #include "solve/cost/cost_model.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -64,9 +65,9 @@ class TestChecker : public QObject {
   Q_OBJECT
  private slots:
   void agreesWithBruteForceOnRandomGraphs() {
-    constexpr std::uint64_t kFirstSeed = 1000;
     int solved = 0, unsolved = 0;
-    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 250; ++seed) {
+    const test::Seeds seeds(250, 1000);
+    for (const std::uint64_t seed : seeds) {
       test::RandomGraph generator(seed);
       const auto graph = generator.build(static_cast<int>(generator.pick({3, 4, 5, 7})));
       std::vector<std::string> pins;
@@ -96,9 +97,8 @@ class TestChecker : public QObject {
         ++unsolved;
       }
     }
-    qInfo("seeds from %llu: %d solved, %d without solution", static_cast<unsigned long long>(kFirstSeed), solved,
-          unsolved);
-    QVERIFY(solved > 30 && unsolved > 30);
+    qInfo("%d solved, %d without solution", solved, unsolved);
+    QVERIFY(!seeds.isFull() || (solved > 30 && unsolved > 30));
   }
 
   void refusesEveryChangeOfOnePlacement() {

@@ -6,6 +6,7 @@
 ///
 ///     for (const std::uint64_t seed : test::Seeds(1'000)) { ... }   // one model a seed
 ///     std::mt19937_64 random(test::seed());                         // one stream of numbers
+///     for (const ValueId v : values) if (sample.takesNext()) { ... }  // test::Sample: all of them, unless scaled down
 #include <QString>
 #include <QtGlobal>
 #include <algorithm>
@@ -34,20 +35,36 @@ inline std::uint64_t rounds(std::uint64_t full) {
   return isNumber ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(full) * scale)) : full;
 }
 
+/// Of many things that are looked at one by one, those that a scaled-down run looks at: with 0.1 the first, the
+/// eleventh ...
+class Sample {
+ public:
+  bool takesNext() { return m_seen++ % m_stride == 0; }
+  bool isFull() const { return m_stride == 1; }
+
+ private:
+  static constexpr std::uint64_t kOf = 1000;
+  std::uint64_t m_seen = 0, m_stride = std::max<std::uint64_t>(1, kOf / rounds(kOf));
+};
+
 /// So many seeds, one after the other; the first and the last are printed.
 class Seeds {
  public:
-  explicit Seeds(std::uint64_t full) : m_first(chosenSeed(1)), m_last(m_first + rounds(full) - 1) {
+  explicit Seeds(std::uint64_t full, std::uint64_t first = 1)
+      : m_first(chosenSeed(first)), m_last(m_first + rounds(full) - 1), m_isFull(count() >= full) {
     qInfo("CLEAVE_SEED=%llu, to %llu", static_cast<unsigned long long>(m_first),
           static_cast<unsigned long long>(m_last));
   }
   std::uint64_t count() const { return m_last - m_first + 1; }
+  /// Not fewer than are drawn unless scaled down: so many that the rare must be among them.
+  bool isFull() const { return m_isFull; }
 
   auto begin() const { return std::views::iota(m_first, m_last + 1).begin(); }
   auto end() const { return std::views::iota(m_first, m_last + 1).end(); }
 
  private:
   std::uint64_t m_first, m_last;
+  bool m_isFull;
 };
 
 }  // namespace cleave::test

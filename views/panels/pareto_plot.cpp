@@ -16,6 +16,7 @@ namespace {
 constexpr double kReach = 14;         ///< pixels from a point within which the pointer takes it
 constexpr int kPixelsPerTick = 74;    ///< at least, so that labels do not touch
 constexpr double kBudgetReach = 0.6;  ///< how far beyond the front, in its range, the budget still widens the axis
+constexpr double kTitleLeft = 4;
 
 QFont smallFont(const QFont& font) {
   QFont small = font;
@@ -76,6 +77,8 @@ void ParetoPlot::makeAxes() {
   m_bytes = PlotAxis::ofBytes(lowBytes, highBytes, std::max(1, static_cast<int>(plot.width()) / kPixelsPerTick));
   m_time = PlotAxis::ofTime(lowFs, highFs, std::max(1, static_cast<int>(plot.height()) / (2 * line)));
 }
+
+QString ParetoPlot::timeTitle() const { return tr("time per step, %1").arg(m_time.unit()); }
 
 QRectF ParetoPlot::plotRect() const {
   const QFontMetrics metrics(smallFont(font()));
@@ -181,7 +184,7 @@ void ParetoPlot::paintAreas(QPainter& painter) const {
 
   // Named where the corner has room for the words.
   painter.setFont(smallFont(font()));
-  const QString name = tr("no plan");
+  const QString name = m_data.front.isExact ? tr("no plan") : tr("none found");
   const QRectF words = painter.fontMetrics().boundingRect(name).adjusted(-4, -2, 4, 2);
   const QRectF corner(plot.left() + 6, plot.bottom() - words.height() - 4, words.width(), words.height());
   if (!below.containsPoint(corner.topRight(), Qt::WindingFill)) return;
@@ -217,8 +220,7 @@ void ParetoPlot::paintAxes(QPainter& painter) const {
   painter.drawLine(plot.bottomLeft(), plot.bottomRight());
   painter.drawLine(plot.topLeft(), plot.bottomLeft());
   painter.setPen(theme.text);
-  painter.drawText(QRectF(4, 4, plot.right(), line), Qt::AlignLeft | Qt::AlignTop,
-                   tr("time per step, %1").arg(m_time.unit()));
+  painter.drawText(QRectF(kTitleLeft, 4, plot.right(), line), Qt::AlignLeft | Qt::AlignTop, timeTitle());
   painter.drawText(QRectF(0, plot.bottom() + 5 + line, plot.right(), line), Qt::AlignRight | Qt::AlignTop,
                    tr("bytes per rank, %1").arg(m_bytes.unit()));
 }
@@ -240,7 +242,8 @@ void ParetoPlot::paintBudget(QPainter& painter) const {
     painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
   }
   const double width = painter.fontMetrics().horizontalAdvance(text);
-  const double left = std::clamp(x - width / 2, plot.left(), plot.right() - width);
+  const double behindTitle = kTitleLeft + painter.fontMetrics().horizontalAdvance(timeTitle() + QStringLiteral("  "));
+  const double left = std::max(std::min(x - width / 2, plot.right() - width), behindTitle);
   painter.setPen(theme.text);
   painter.drawText(QRectF(left, 4, width + 2, painter.fontMetrics().height()), Qt::AlignLeft | Qt::AlignTop, text);
 }

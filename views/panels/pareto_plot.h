@@ -60,6 +60,7 @@ class ParetoPlot : public QWidget {
 
  private:
   void makeAxes();
+  QString timeTitle() const;
   QRectF plotRect() const;
   int shownPoint() const { return m_hovered >= 0 ? m_hovered : m_current; }
   void hover(int index);

@@ -38,7 +38,10 @@ QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPerce
     isNotProved |= regret.extraFs && !regret.isProved;
   }
   QStringList notes;
-  if (isFaster)
+  if (isFaster && slackPercent == 0)
+    notes << QObject::tr(
+        "− time: a faster plan, which the search for the plan did not find before it ended at its limit.");
+  else if (isFaster)
     notes << QObject::tr("− time: a faster plan, given up because a rank holds more; the slack of %1 allows that.")
                  .arg(toQ(solve::slackText(slackPercent)));
   if (isPassedOver)
@@ -61,8 +64,8 @@ QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double
   for (const solve::Regret& regret : regrets) {
     const QString name = toQ(regret.name());
     QStringList cells{
-        nameCell(regret.isChosen ? QStringLiteral("<b>%1</b>").arg(name.toHtmlEscaped()) : name.toHtmlEscaped()),
-        cell(regret.strategy ? chip(regret.placement, ranks) : QString())};
+        cell(regret.isChosen ? QStringLiteral("<b>%1</b>").arg(name.toHtmlEscaped()) : name.toHtmlEscaped()),
+        nameCell(regret.strategy ? chip(regret.placement, ranks) : QString())};
     if (regret.isChosen) {
       rows << row(
           cells << cell(QStringLiteral("<b style=\"color:%1\">✓ %2</b>").arg(colors.good, QObject::tr("in the plan")),

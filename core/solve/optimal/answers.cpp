@@ -83,8 +83,8 @@ double worstGapOf(const std::vector<ParetoPoint>& points, const std::vector<Fron
     for (const FrontBound& known : bounds) {
       if (known.bytes >= most) bound = std::max(bound, known.bound);
     }
-    const double gap = static_cast<double>(points[i].femtoseconds.count() - bound);
-    worst = std::max(worst, gap / std::max(1.0, static_cast<double>(points.front().femtoseconds)));
+    const auto gap = static_cast<double>(points[i].femtoseconds.count() - bound);
+    worst = std::max(worst, gap / std::max(1.0, static_cast<double>(points[i].femtoseconds)));
   }
   return worst;
 }
@@ -144,6 +144,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   front.isExact = isWalked && !m_elimination.droppedFs;
   std::vector<FrontBound> bounds;
   Limits within = forOneOfMany({});
+  std::size_t searches = kMostSearches;
   front.isEndKnown = false;
   const std::size_t most = isWalked ? kMostWalked : budgets.size() + kMostBehind;
   for (std::size_t i = 0; i < most; ++i) {
@@ -155,7 +156,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
                                            [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
       within.total = fewest->bytes - 1;
     }
-    const Found found = fastestWithin({}, within, progress);
+    const Found found = bestWithin(within, searches, progress);
     if (found.ending == Found::Ending::Stopped) return progress.cancelledError("weighing time against memory");
     if (found.ending != Found::Ending::Plan) {
       if (isListed) continue;
@@ -181,7 +182,8 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
 }
 
 Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& progress) const {
-  const Found found = fastestWithin({}, {.total = point.bytes}, progress);
+  std::size_t searches = kMostSearches;
+  const Found found = bestWithin({.total = point.bytes}, searches, progress);
   switch (found.ending) {
     case Found::Ending::Plan: return solutionOf(found.path);
     case Found::Ending::Stopped: return progress.cancelledError("finding the plan");
@@ -204,7 +206,7 @@ std::string toText(const Optimum::Front& front) {
                      front.isExact ? "" : " found");
   if (!front.isExact)
     text += fmt::format(
-        "; not all of them: one that was not found is at most {:.2f} % faster than the next smaller one here",
+        "; not all of them: one that was not found takes at most {:.2f} % less time than the next smaller one here",
         100 * front.worstGap);
   if (!front.isEndKnown) text += "; whether a plan needs less than the smallest is not known";
   return text + ".";

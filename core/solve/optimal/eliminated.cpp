@@ -79,7 +79,8 @@ const Chain* Eliminated::chain(const Progress& progress) const {
 }
 
 const Found& Eliminated::find(const Progress& progress) {
-  m_fastest = fastestWithin({}, limits(), progress);
+  std::size_t searches = kMostSearches;
+  m_fastest = bestWithin(limits(), searches, progress);
   m_found = withSlack({}, limits(), m_fastest, progress);
   if (m_found.ending == Found::Ending::OverBudget && !findSmallest(m_found, progress))
     m_found.ending = Found::Ending::Stopped;

@@ -100,6 +100,8 @@ class Eliminated final : public Optimum {
   PlanCost priceOf(const Path& path, const Solution& solution) const;
   PlanCost priceOf(const Path& path) const { return priceOf(path, solutionOf(path)); }
   Limits limits() const { return {.total = budget()}; }
+  /// For one answer. Counted, so that it does not depend on how busy the machine is.
+  static constexpr std::size_t kMostSearches = 300;
   /// Where many searches are made, each looks through few plans, unless the model is small.
   Limits forOneOfMany(Limits limits) const {
     constexpr std::uint64_t kFewPlans = 20;
@@ -107,14 +109,19 @@ class Eliminated final : public Optimum {
     if (m_elimination.places() > kFewPlaces) limits.plans = kFewPlans;
     return limits;
   }
-  /// The fastest plan within the budget that the restriction leaves, as one search of many: only its time counts.
-  Found fastestOfMany(const Restriction& restriction, const Progress& progress) const {
-    Limits within = forOneOfMany(limits());
-    within.isFirst = false;
-    return fastestWithin(restriction, within, progress);
+  /// The fastest plan within the limits that the restriction leaves, as one search of many: only its time counts.
+  Found fastestOfMany(const Restriction& restriction, const Limits& within, const Progress& progress) const {
+    Limits limits = forOneOfMany(within);
+    limits.isFirst = false;
+    return fastestWithin(restriction, limits, progress);
   }
-  /// The fastest plan within the budget that takes another candidate than the plan at `place`.
-  Found fastestOtherwise(std::size_t place, const Progress& progress) const;
+  /// The same, of those that take another candidate than `path` at `place`.
+  Found fastestOtherwise(const Path& path, std::size_t place, const Limits& within, const Progress& progress) const;
+  /// The fastest that is found, without a restriction: where a search ends before it is proved, a faster one is taken
+  /// as long as treating a single layer otherwise brings one and searches are left.
+  Found bestWithin(const Limits& within, std::size_t& searchesLeft, const Progress& progress) const;
+  /// The second half of it. False when cancelled.
+  bool improve(const Limits& within, std::size_t& searchesLeft, Found& found, const Progress& progress) const;
   struct Otherwise;
   class Lister;
   SmallestRegret smallestAt(std::size_t place, Otherwise& otherwise, const Progress& progress) const;

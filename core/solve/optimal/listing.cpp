@@ -133,7 +133,7 @@ class Eliminated::Lister {
 
   void price(const Signature& signature, Range range, Wide bound) {
     const Restriction restriction = m_signatures.only(signature);
-    const Found found = m_optimum.fastestOfMany(restriction, m_progress);
+    const Found found = m_optimum.fastestOfMany(restriction, m_optimum.limits(), m_progress);
     if (found.ending == Found::Ending::Stopped) return;
     m_isProved = m_isProved && found.isProved;
     const bool isPlan = found.ending == Found::Ending::Plan;

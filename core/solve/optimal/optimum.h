@@ -120,7 +120,7 @@ class Optimum {
 
   /// The whole front by rising time, first the fastest plan; the budget does not cut it. `isExact` false: thinned,
   /// because it has too many points; no plan left out is faster than the next smaller one here by more than `worstGap`
-  /// (of the fastest plan's time). `isEndKnown` false: whether a plan needs less than the last point was not found out.
+  /// (of that one's time). `isEndKnown` false: whether a plan needs less than the last point was not found out.
   struct Front {
     std::vector<ParetoPoint> points;
     bool isExact = true;

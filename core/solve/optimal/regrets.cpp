@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace cleave::solve::optimal {
 namespace {
-
-/// Counted, so that an answer does not depend on how busy the machine is.
-constexpr std::size_t kMostSearches = 300;
 
 /// By place: the path of least weight through a transition that `isWanted(place, candidate)`, budget or not.
 class BestThrough {
@@ -154,16 +153,54 @@ std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& 
   return least;
 }
 
-Found Eliminated::fastestOtherwise(std::size_t place, const Progress& progress) const {
+Found Eliminated::fastestOtherwise(const Path& path, std::size_t place, const Limits& within,
+                                   const Progress& progress) const {
   const Level& level = m_elimination.level(place);
-  const std::uint32_t chosen = takenAt(m_found.path, place).identity;
+  const std::uint32_t chosen = takenAt(path, place).identity;
   Restriction::Mask isOther(level.transitions.size(), false);
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
       isOther[t] = level.rows[state]->open[level.transitions[t].ordinal].identity != chosen;
     }
   }
-  return fastestOfMany({place, std::move(isOther)}, progress);
+  return fastestOfMany({place, std::move(isOther)}, within, progress);
+}
+
+Found Eliminated::bestWithin(const Limits& within, std::size_t& searchesLeft, const Progress& progress) const {
+  Found found = fastestWithin({}, within, progress);
+  return improve(within, searchesLeft, found, progress) ? found : Found();
+}
+
+bool Eliminated::improve(const Limits& within, std::size_t& searchesLeft, Found& found,
+                         const Progress& progress) const {
+  if (found.ending != Found::Ending::Plan || found.isProved || !knowsAllPlans()) return true;
+  const auto& order = m_elimination.layout.order;
+  const EqualPlaces equal(m_elimination);
+  const Path before = found.path;
+  // Until no layer brings a faster plan: what the answers to questions find has then been found here.
+  for (bool isFaster = true; isFaster;) {
+    isFaster = false;
+    std::set<std::tuple<std::uint32_t, std::size_t, std::uint32_t>> seen;
+    for (std::size_t place = 0; place < order.size(); ++place) {
+      if (!m_context->variables.layer(order[place])) continue;
+      const auto [stretch, offset] = equal.keyOf(place);
+      if (!seen.insert({stretch, offset, takenAt(found.path, place).identity}).second) continue;
+      if (searchesLeft == 0) break;
+      --searchesLeft;
+      Found other = fastestOtherwise(found.path, place, within, progress);
+      if (other.ending == Found::Ending::Stopped) return false;
+      found.plansChecked += other.plansChecked;
+      if (other.ending != Found::Ending::Plan || other.cost.femtoseconds() >= found.cost.femtoseconds()) continue;
+      found.path = std::move(other.path);
+      found.solution.reset();
+      found.cost = other.cost;
+      isFaster = true;
+    }
+  }
+  if (found.path == before) return true;
+  found.isProved = found.lowerBoundFs >= found.cost.femtoseconds().count();
+  if (within.isFirst) takeFirst({}, within, found, progress);
+  return true;
 }
 
 /// Answers for one place after the other. Bounds and proofs speak of time, additive bytes and what single steps need,
@@ -195,7 +232,7 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
       known = {place, std::move(free)};
     } else {
       if (!knowsAllPlans() || ++otherwise.searches > kMostSearches) return {Kind::NotKnown, {}};
-      known = {place, fastestOtherwise(place, progress)};
+      known = {place, fastestOtherwise(m_found.path, place, limits(), progress)};
     }
   }
   const Found& found = known->found;

@@ -136,7 +136,7 @@ class ExecPlansTest : public QObject {
     std::mt19937_64 random(test::seed());
     const auto parsed = plan::testing::parsed(graph);
     int gathered = 0, cut = 0;
-    for (int draw = 0; draw < 60; ++draw) {
+    for (std::uint64_t draw = 0, draws = test::rounds(60); draw < draws; ++draw) {
       plan::testing::Demands demands{{}, {}, {"*"}};
       for (int pin = 0; pin < 3; ++pin) {
         const graph::Value& value = parsed->values[random() % parsed->values.size()];
@@ -156,8 +156,7 @@ class ExecPlansTest : public QObject {
       computesTheSame(*request, 12);
     }
     qInfo("%d values gathered, %d cut", gathered, cut);
-    QVERIFY(gathered > 0);
-    QVERIFY(cut > 0);
+    QVERIFY(test::rounds(60) < 60 || (gathered > 0 && cut > 0));
   }
 
   void namesAnExpertThatIsNone() {

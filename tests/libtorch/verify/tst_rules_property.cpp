@@ -24,7 +24,7 @@ class TstRulesProperty : public QObject {
     torch_verify::VerifyOptions options;
     options.family = family.toStdString();
     options.seed = test::seed();
-    options.draws = static_cast<int>(test::rounds(3));  // `rules --verify` draws six
+    options.draws = static_cast<int>(test::rounds(1));  // `rules --verify` draws six
     const auto report = torch_verify::verifyRules(options);
     QVERIFY2(report.has_value(), report ? "" : report.error().message.c_str());
     qInfo("%lld calls, %lld claims run, %lld conflicts", static_cast<long long>(report->calls),

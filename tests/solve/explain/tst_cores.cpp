@@ -1,6 +1,7 @@
 #include "solve/explain/explain.h"
 #include "tests/solve/explain/core_nodes.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -73,10 +74,10 @@ class TestCores : public QObject {
     QFETCH(int, heads);
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
-    constexpr std::uint64_t kFirstSeed = 500, kSets = 100;
+    const test::Seeds seeds(100, 500);
     const auto graph = test::llamaGraph({.layers = 1, .hidden = heads * 16, .heads = heads, .kvHeads = kvHeads});
     int cores = 0, smaller = 0;
-    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSets; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       std::mt19937_64 random(seed);
       Problem problem = *test::problemOf(graph, ranks);
       problem.context.candidateSet = random() % 2 == 0 ? rules::CandidateSet::Full : rules::CandidateSet::Optimum;
@@ -115,9 +116,8 @@ class TestCores : public QObject {
       const std::string wrong = test::wrongNodes(subsets.with(core), found->core);
       QVERIFY2(wrong.empty(), (wrong + ": " + about).c_str());
     }
-    qInfo("seeds from %llu: %d cores, %d of them leave a pin out", static_cast<unsigned long long>(kFirstSeed), cores,
-          smaller);
-    QVERIFY(cores > 20 && smaller > 5);
+    qInfo("%d cores, %d of them leave a pin out", cores, smaller);
+    QVERIFY(!seeds.isFull() || (cores > 20 && smaller > 5));
   }
 
   /// The residual stream is split on the sequence at its begin and replicated at its end: no block between may change

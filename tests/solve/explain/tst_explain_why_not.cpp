@@ -261,10 +261,10 @@ class TestExplainWhyNot : public QObject {
   void isEmptyWhereThereIsASolution() { QVERIFY(coreOf(*test::problemOf(test::llamaGraph(), 2)).constraints.empty()); }
 
   void coresOfRandomProblemsAreUnsolvableAndIrreducible() {
-    constexpr std::uint64_t kFirstSeed = 7000;
+    const test::Seeds seeds(300, 7000);
     int unsolved = 0;
     const char* const words[] = {"row", "column", "replicated"};
-    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 300; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       test::RandomGraph generator(seed);
       const auto graph = generator.build(static_cast<int>(generator.pick({4, 6, 9})));
       std::vector<std::string> layers;
@@ -292,7 +292,7 @@ class TestExplainWhyNot : public QObject {
         QVERIFY2(isSolvable(*test::problemOf(graph, 2, fewer)), where.c_str());
       }
     }
-    QVERIFY2(unsolved > 30, fmt::format("{} unsolved", unsolved).c_str());
+    QVERIFY2(!seeds.isFull() || unsolved > 30, fmt::format("{} unsolved", unsolved).c_str());
   }
 
   void answersOfRandomProblemsAgreeWithTheEngine() {
@@ -325,7 +325,7 @@ class TestExplainWhyNot : public QObject {
         }
       }
     }
-    QVERIFY2(impossible > 0 && (seeds.count() < 60 || forbidden > 0) && possible > 0,
+    QVERIFY2(impossible > 0 && (!seeds.isFull() || forbidden > 0) && possible > 0,
              fmt::format("{} {} {}", impossible, forbidden, possible).c_str());
   }
 
@@ -340,11 +340,13 @@ class TestExplainWhyNot : public QObject {
     Domains domains(*problem, std::make_shared<CandidateTable>(), work);
     QVERIFY(domains.isComplete());
     int impossible = 0, possible = 0;
+    test::Sample sample;
     for (ValueId v : idRange<ValueId>(graph.values.size())) {
       const int rank = static_cast<int>(graph.shapeOf(v).size());
       for (int dim = 0; dim < rank; ++dim) {
         for (const Placement& wanted :
              {Placement::split(dim), Placement::split(dim).withReplicas(2), Placement::joint(dim, rank - 1)}) {
+          if (!sample.takesNext()) continue;
           const WhyNot answer = ask(*problem, v, wanted.text());
           Problem pinned = *problem;
           pinned.pins.push_back(*Pin::parse(fmt::format("{}={}", graph.value(v).name, wanted.text())));
@@ -358,7 +360,7 @@ class TestExplainWhyNot : public QObject {
         }
       }
     }
-    QVERIFY2(impossible > 0 && possible > 0, fmt::format("{} {}", impossible, possible).c_str());
+    QVERIFY2(!sample.isFull() || (impossible > 0 && possible > 0), fmt::format("{} {}", impossible, possible).c_str());
   }
 
   /// `column` means `gather+column` too: the pin that is offered means the one strategy that was asked for.
@@ -368,9 +370,11 @@ class TestExplainWhyNot : public QObject {
     const auto result = solve::solve(problem, Engine::Optimal, *makeCountingSink());
     QVERIFY(result && result->solution);
     int offered = 0;
+    test::Sample sample;
     for (NodeId n : idRange<NodeId>(problem.graph->nodes.size())) {
       if (!graph::layerShape(*problem.graph, n)) continue;
       for (int s = 0; s < 12; ++s) {
+        if (!sample.takesNext()) continue;
         const auto strategy = static_cast<rules::Strategy>(s);
         const auto answer = whyNot(problem, *result->solution, Engine::Optimal, n, strategy);
         QVERIFY(answer.has_value());
@@ -385,7 +389,7 @@ class TestExplainWhyNot : public QObject {
                  costOf(pinned, *then->solution).femtoseconds() - costOf(problem, *result->solution).femtoseconds());
       }
     }
-    QVERIFY(offered > 10);
+    QVERIFY(!sample.isFull() || offered > 10);
   }
 
   void saysWhenTheWorkEndsBeforeItIsKnown() {

@@ -3,6 +3,7 @@
 #include "tests/support/brute_force.h"
 #include "tests/support/optimal_support.h"
 #include "tests/support/random_plans.h"
+#include "tests/support/seeds.h"
 
 using namespace cleave;
 using namespace cleave::solve;
@@ -63,9 +64,9 @@ class TestOptimalBudget : public QObject {
  private slots:
   /// Of plans that are equally fast, and within the budget, the one whose first step comes first in its candidate set.
   void tiesFallToCandidateOrder() {
-    constexpr std::uint64_t kGraphs = 1500, kFirstSeed = 70'000;
+    const test::Seeds seeds(1500, 70'000);
     int ties = 0, budgets = 0;
-    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kGraphs; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       RandomProblem random(seed);
       const auto problem = random.build();
       BruteForce brute(*problem);
@@ -88,17 +89,16 @@ class TestOptimalBudget : public QObject {
       ties += equal.size() > 1;
       budgets += equal.size() > 1 && hasBudget;
     }
-    qInfo("seeds from %llu: %d ties, %d of them under a budget", static_cast<unsigned long long>(kFirstSeed), ties,
-          budgets);
-    QVERIFY(budgets > 20);
+    qInfo("%d ties, %d of them under a budget", ties, budgets);
+    QVERIFY(!seeds.isFull() || budgets > 20);
   }
 
   /// What a step is said to hold at least is never more than the transient peak of a plan that takes it; mostly one of
   /// them is all of it.
   void noStepHoldsMoreThanItsPlan() {
-    constexpr std::uint64_t kGraphs = 500, kFirstSeed = 90'000;
+    const test::Seeds seeds(500, 90'000);
     int plans = 0, reached = 0;
-    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kGraphs; ++seed) {
+    for (const std::uint64_t seed : seeds) {
       RandomProblem random(seed);
       const auto problem = random.build();
       BruteForce brute(*problem);
@@ -123,18 +123,20 @@ class TestOptimalBudget : public QObject {
         reached += most == plan.bytes - plan.additiveBytes;
       }
     }
-    qInfo("seeds from %llu: %d plans, the peak of %d is that of one step", static_cast<unsigned long long>(kFirstSeed),
-          plans, reached);
-    QVERIFY(plans > 1000 && reached * 5 > plans);
+    qInfo("%d plans, the peak of %d is that of one step", plans, reached);
+    QVERIFY(!seeds.isFull() || (plans > 1000 && reached * 5 > plans));
   }
 
   /// Under a budget that binds, what it costs to treat a layer otherwise is what the plan costs that must do so.
   void regretsAreThoseOfPlansThatMust_data() {
     QTest::addColumn<int>("sequence");
     QTest::addColumn<bool>("isTraining");
+    test::Sample sample;
     for (const int sequence : {0, 2}) {
-      QTest::addRow("sequence %d, inference", sequence) << sequence << false;
-      QTest::addRow("sequence %d, training", sequence) << sequence << true;
+      for (const bool isTraining : {false, true}) {
+        if (sample.takesNext())
+          QTest::addRow("sequence %d, %s", sequence, isTraining ? "training" : "inference") << sequence << isTraining;
+      }
     }
   }
   void regretsAreThoseOfPlansThatMust() {
@@ -147,7 +149,9 @@ class TestOptimalBudget : public QObject {
     const auto front = solved(*problem).optimum->front();
     QVERIFY(front && front->points.size() > 4);
     int compared = 0;
+    test::Sample sample;
     for (const std::size_t part : {1, 2, 3}) {
+      if (!sample.takesNext()) continue;
       problem->cost.memoryBudget = front->points[front->points.size() * part / 4].bytes;
       const SolveResult result = solved(*problem);
       QVERIFY(result.optimum);
@@ -180,15 +184,18 @@ class TestOptimalBudget : public QObject {
       }
     }
     qInfo("%d layers", compared);
-    QVERIFY(compared > 20);
+    QVERIFY(!sample.isFull() || compared > 20);
   }
 
   void noDeviceIsTooSlow_data() {
     QTest::addColumn<double>("times");
     QTest::addColumn<bool>("isTraining");
-    for (const double times : {1e9, 1e12, 1e15, 1e18}) {
-      QTest::addRow("%.0e", times) << times << false;
-      QTest::addRow("%.0e, training", times) << times << true;
+    test::Sample sample;
+    for (const bool isTraining : {true, false}) {
+      for (const double times : {1e18, 1e15, 1e12, 1e9}) {
+        if (sample.takesNext())
+          QTest::addRow("%.0e, %s", times, isTraining ? "training" : "inference") << times << isTraining;
+      }
     }
   }
   void noDeviceIsTooSlow() {

@@ -56,8 +56,8 @@ class TestCursor : public QObject {
     QTest::addColumn<quint64>("seed");
     QTest::addColumn<Engine>("engine");
     for (const Engine engine : {Engine::Reference, Engine::Learning}) {
-      for (quint64 seed = 1; seed <= 20; ++seed)
-        QTest::newRow(fmt::format("{}, seed {}", toText(engine), seed).c_str()) << seed << engine;
+      for (const std::uint64_t seed : test::Seeds(20))
+        QTest::newRow(fmt::format("{}, seed {}", toText(engine), seed).c_str()) << quint64(seed) << engine;
     }
   }
   void seeksToWhatAStraightRunReaches() {
