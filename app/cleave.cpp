@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 
+#include "base/ending_signals.h"
 #include "base/files.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
@@ -40,6 +42,24 @@ bool choosePlatform(int argc, char** argv) {
   if (!hasArgument(argc, argv, "--script")) return false;
   setenv("QT_QPA_PLATFORM", "offscreen", 1);
   return true;
+}
+
+/// Who ends the program from outside has ranks stopped and temporary files removed, as who closes the window. A second
+/// signal waits for nothing. `ending`: of blockEndingSignals.
+void endOnSignals(views::Session& session, const sigset_t& ending) {
+  std::thread([&session, ending] {
+    int received = 0;
+    sigwait(&ending, &received);
+    const int code = 128 + received;
+    const auto end = [&session, code] {
+      session.shutdown();
+      std::fflush(nullptr);
+      std::_Exit(code);
+    };
+    QMetaObject::invokeMethod(&session, end, Qt::QueuedConnection);
+    sigwait(&ending, &received);
+    std::_Exit(code);
+  }).detach();
 }
 
 int fail(const Error& error) {
@@ -80,6 +100,7 @@ int main(int argc, char** argv) {
     return fail({ErrorCode::Environment,
                  "There is no display: set DISPLAY, or drive the window with --script (which draws offscreen)."});
 
+  const sigset_t ending = blockEndingSignals();
   QApplication app(argc, argv);
   QApplication::setOrganizationName(QStringLiteral("cleave"));
   QApplication::setApplicationName(QStringLiteral("cleave"));
@@ -88,6 +109,7 @@ int main(int argc, char** argv) {
   const bool isDark = !isScript && QSettings().value(QStringLiteral("window/dark")).toBool();
   views::applyTheme(isDark);
   views::Session session;
+  endOnSignals(session, ending);
   views::MainWindow window(session, !isScript);
   if (isDark) window.setDarkTheme(true);
   window.show();

@@ -1,4 +1,5 @@
-/// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun; see DESIGN, "Ranks".
+/// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun, which tell it who it is:
+/// protocol/rank_side.h.
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
 #include "libtorch/bridge/errors.h"

@@ -1,5 +1,6 @@
 #include "cli/console.h"
 
+#include "base/ending_signals.h"
 #include "base/output_file.h"
 #include "base/quantities.h"
 
@@ -23,19 +24,11 @@ std::stop_source& stopSource() {
 /// Signals are taken by one thread that waits for them, so that stopping may do what a signal handler may not.
 void watchSignals() {
   static const bool started = [] {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    struct sigaction hangUp {};
-    sigaction(SIGHUP, nullptr, &hangUp);
-    if (hangUp.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);  // nohup means it
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    std::thread([signals] {
+    std::thread([ending = blockEndingSignals()] {
       int received = 0;
-      sigwait(&signals, &received);
+      sigwait(&ending, &received);
       stopSource().request_stop();
-      sigwait(&signals, &received);  // the second Ctrl+C does not wait for anything
+      sigwait(&ending, &received);  // the second Ctrl+C does not wait for anything
       removeUnfinishedOutputs();
       _exit(exitCode(ErrorCode::Cancelled));
     }).detach();

@@ -1,4 +1,4 @@
-/// What the command line leaves behind when it is stopped while it writes, and that it can be.
+/// What the command line and the window leave behind when they are stopped, and that they can be.
 #include "tests/support/cli_process.h"
 
 #include <QDir>
@@ -18,9 +18,14 @@ constexpr int kPatience = 60'000;
 
 class Started {
  public:
-  explicit Started(const QStringList& arguments) {
-    process.start(QStringLiteral(CLEAVE_BIN_DIR "/cleave-cli"), arguments);
-    if (!process.waitForStarted()) qFatal("cleave-cli does not start");
+  explicit Started(const QStringList& arguments, const QString& program = QStringLiteral("cleave-cli"),
+                   const QString& temporary = {}) {
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert(QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("offscreen"));
+    if (!temporary.isEmpty()) environment.insert(QStringLiteral("TMPDIR"), temporary);
+    process.setProcessEnvironment(environment);
+    process.start(QStringLiteral(CLEAVE_BIN_DIR "/") + program, arguments);
+    if (!process.waitForStarted()) qFatal("%s does not start", qPrintable(program));
   }
   ~Started() {
     process.kill();
@@ -67,6 +72,36 @@ class TestCliSignals : public QObject {
     QCOMPARE(cli.process.exitCode(), 130);
     QCOMPARE(partsIn(folder.path()), QStringList());
     QVERIFY(!QFile::exists(folder.filePath("out.safetensors")));
+  }
+
+  /// Ranks and the folder that they read go with the window.
+  void aSignalToTheWindowEndsItsRun_data() {
+    QTest::addColumn<int>("number");
+    QTest::newRow("SIGINT") << SIGINT;
+    QTest::newRow("SIGTERM") << SIGTERM;
+    QTest::newRow("SIGHUP") << SIGHUP;
+  }
+  void aSignalToTheWindowEndsItsRun() {
+    QFETCH(int, number);
+    QTemporaryDir folder, temporary;
+    const QString plan = folder.filePath("plan.json"), script = folder.filePath("run.script");
+    QCOMPARE(
+        cli({"plan", kModel, "--ranks", "2", "--seq", "512", "--batch", "8", "--engine", "reference", "--json", plan})
+            .exitCode,
+        0);
+    QFile file(script);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("open " + plan.toUtf8() + "\nrun ranks=2 backend=gloo\nwait\n");
+    file.close();
+    Started window({"--script", script}, QStringLiteral("cleave"), temporary.path());
+    const auto runs = [&] { return QDir(temporary.path()).entryList({"cleave-run-*"}, QDir::Dirs); };
+    QTRY_VERIFY_WITH_TIMEOUT(!runs().isEmpty() || window.process.state() == QProcess::NotRunning, kPatience);
+    QVERIFY(window.process.state() == QProcess::Running);
+    window.signal(number);
+    QVERIFY(window.process.waitForFinished(kPatience));
+    QCOMPARE(window.process.exitStatus(), QProcess::NormalExit);
+    QCOMPARE(window.process.exitCode(), 128 + number);
+    QCOMPARE(runs(), QStringList());
   }
 
   void listingPlansEndsWithASignal() {

@@ -29,6 +29,7 @@ ModulesPanel::ModulesPanel(const OpenedModel& opened, const Plans& plans, const 
   connect(m_filter, &QLineEdit::textChanged, this, [this](const QString& text) {
     m_proxy->setWords(text);
     if (!text.isEmpty()) m_tree->expandAll();
+    showFocus();
   });
   connect(&opened, &OpenedModel::changed, this, &ModulesPanel::showModel);
   connect(m_tree->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& current) {
@@ -72,12 +73,16 @@ void ModulesPanel::showModel() {
   m_tree->expandToDepth(1);
 }
 
+/// No row is marked where the filter hides the one in focus.
 void ModulesPanel::showFocus() {
   const QModelIndex module = m_model->indexOf(m_selection.focus().scope);
   const QModelIndex index = m_proxy->mapFromSource(m_marks->mapFromSource(module));
   m_isShowing = true;
   m_tree->setCurrentIndex(index);
-  if (index.isValid()) m_tree->scrollTo(index);
+  if (index.isValid())
+    m_tree->scrollTo(index);
+  else
+    m_tree->clearSelection();
   m_isShowing = false;
 }
 

@@ -242,7 +242,7 @@ RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Pl
   outer->setContentsMargins(0, 0, 0, 0);
   outer->addWidget(m_scroll);
 
-  connect(m_start, &QPushButton::clicked, this, [this] { m_runs.run(m_ranks->value(), backend(), insists()); });
+  connect(m_start, &QPushButton::clicked, this, [this] { run(m_ranks->value()); });
   connect(m_insist, &QCheckBox::toggled, this, &RunPanel::refreshSetup);
   connect(m_stop, &QPushButton::clicked, &runs, &Runs::stop);
   connect(m_export, &QPushButton::clicked, this, &RunPanel::exportRun);
@@ -271,6 +271,14 @@ void RunPanel::refreshAll() {
 }
 
 launch::Backend RunPanel::backend() const { return static_cast<launch::Backend>(m_backend->currentData().toInt()); }
+
+QString RunPanel::run(int ranks) {
+  m_ranks->setValue(ranks);
+  if (m_insist->isVisibleTo(this) && !m_insist->isChecked())
+    return tr("%1 To run all the same, tick “%2” in the panel Run.").arg(m_insist->toolTip(), m_insist->text());
+  m_runs.run(ranks, backend(), insists());
+  return {};
+}
 
 bool RunPanel::insists() const { return m_insist->isVisibleTo(this) && m_insist->isChecked(); }
 

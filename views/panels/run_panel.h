@@ -43,7 +43,9 @@ class RunPanel : public QWidget {
  public:
   RunPanel(const OpenedModel& opened, const Settings& settings, const Plans& plans, Runs& runs, const Jobs& jobs,
            Files& files, QWidget* parent = nullptr);
-  launch::Backend backend() const;
+  /// As its button does, on so many ranks. Nothing is started that memory does not suffice for, unless the user insists
+  /// here: then what to do is returned; else nothing.
+  QString run(int ranks);
 
  protected:
   void changeEvent(QEvent* event) override;
@@ -54,6 +56,7 @@ class RunPanel : public QWidget {
   void refreshRun();
   void refreshResult();
   void showLog(int rank);
+  launch::Backend backend() const;
   bool insists() const;  ///< that ranks run which do not fit
   void exportRun();
   const OpenedModel& m_opened;

@@ -136,10 +136,13 @@ void Session::checkOpened(const QString& path) {
       QStringLiteral("check"), tr("Checking %1").arg(path), [=, this](const Progress& progress) -> Worker::Completion {
         const auto text = readTextFile(toStd(path), program::kPlanLimits.bytes);
         const auto check = text ? pipeline::checkPlan(*text, progress) : tl::unexpected<Error>(text.error());
-        if (!check || check->findings.empty()) return [] {};
-        return [this, plan, finding = toQ(check->findings.front())] {
+        if (!check || (check->findings.empty() && check->otherVersion.empty())) return [] {};
+        const bool holds = check->findings.empty();
+        const QString sentence =
+            holds ? toQ(check->otherVersion) : tr("This plan file does not hold: %1").arg(toQ(check->findings.front()));
+        return [=, this] {
           if (m_plans.openedPlan() != plan || m_plans.plan() != plan) return;
-          m_notices.say(tr("This plan file does not hold: %1").arg(finding), Severity::Warning, About::Plan);
+          m_notices.say(sentence, holds ? Severity::Info : Severity::Warning, About::Plan);
         };
       });
 }

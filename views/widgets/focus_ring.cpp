@@ -2,6 +2,7 @@
 
 #include <QApplication>
 #include <QKeyEvent>
+#include <QMenuBar>
 #include <QPainter>
 #include <QWidget>
 
@@ -58,7 +59,8 @@ bool FocusRing::eventFilter(QObject* watched, QEvent* event) {
       break;
     case QEvent::KeyRelease: m_isTabbing = false; break;
     case QEvent::FocusIn:
-      if (auto* widget = qobject_cast<QWidget*>(watched); widget && widget->window() != widget) {
+      if (auto* widget = qobject_cast<QWidget*>(watched);
+          widget && widget->window() != widget && !qobject_cast<QMenuBar*>(widget)) {  // which marks its entry itself
         if (m_isTabbing) emit tabbedTo(widget);
         follow(m_isByKeys ? widget : nullptr);
       }

@@ -209,7 +209,8 @@ void MainWindow::connectMessages() {
 }
 
 void MainWindow::updateTitle() {
-  const QString title = m_session.title();
+  QString title = m_session.title();
+  title.replace(QStringLiteral("[*]"), QStringLiteral("[*][*]"));  // Qt takes one for the mark of an unsaved file
   setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
 }
 
@@ -244,8 +245,11 @@ void MainWindow::updateRecent() {
   m_start->setRecent(recent);
   m_recentMenu->clear();
   m_recentMenu->setEnabled(!recent.isEmpty());
-  for (const QString& path : recent)
-    connect(m_recentMenu->addAction(path), &QAction::triggered, this, [this, path] { openPath(path); });
+  for (const QString& path : recent) {
+    QString text = path;
+    text.replace(QLatin1Char('&'), QStringLiteral("&&"));  // one alone marks the key of a menu
+    connect(m_recentMenu->addAction(text), &QAction::triggered, this, [this, path] { openPath(path); });
+  }
 }
 
 void MainWindow::applyBusy() {

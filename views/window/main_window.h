@@ -83,6 +83,7 @@ class MainWindow : public QMainWindow {
   void addSolveControls();
   void updateBranchActions();
   void fillPinsMenu(QMenu* menu);
+  void runRanks();
   void askForPin();
   void askForCapture();
   void exportPlan();

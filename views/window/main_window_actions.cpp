@@ -104,8 +104,7 @@ void MainWindow::makeMenus() {
   makeSolveMenu();
   makeDebugMenu();
   QMenu* run = menuBar()->addMenu(tr("&Run"));
-  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"),
-            [this] { m_session.runs().run(m_session.settings().options().ranks, m_runPanel->backend()); });
+  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"), [this] { runRanks(); });
   addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_session.jobs().stop(); });
   makeViewMenus();
 
@@ -378,6 +377,13 @@ void MainWindow::fillPinsMenu(QMenu* menu) {
             [this, text] { m_session.settings().removePin(text); });
   }
   if (menu->isEmpty()) menu->addAction(tr("Nothing is pinned"))->setEnabled(false);
+}
+
+void MainWindow::runRanks() {
+  const QString refusal = m_runPanel->run(m_session.settings().options().ranks);
+  if (refusal.isEmpty()) return;
+  raiseDock(QStringLiteral("Run"));
+  m_message->show(refusal, Severity::Failure);
 }
 
 void MainWindow::askForPin() {

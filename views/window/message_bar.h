@@ -1,7 +1,7 @@
 #pragma once
 /// What failed, what ended, what to know, in a few lines under the graph (all of it in the tooltip and in the log).
-/// Never a modal box. What there is to know of the
-/// plan stands for as long as the plan is shown: other sentences stand before it, and when they go it is there again.
+/// Never a modal box. What there is to know of the plan stands for as long as the plan is shown: other sentences stand
+/// before it, and when they go it is there again.
 #include <QFrame>
 #include <QTimer>
 #include <optional>

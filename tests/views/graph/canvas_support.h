@@ -2,6 +2,7 @@
 /// What the canvas tests share: a Llama-like graph, placements as a tensor-parallel solution has them, and a main()
 /// whose program is its own layout helper.
 #include <QApplication>
+#include <QMouseEvent>
 #include <QTest>
 
 #include "tests/support/llama_graph.h"
@@ -53,6 +54,31 @@ inline StrategySource megatron(const graph::Graph& graph) {
 /// The tree of a graph, for models that are made without a session.
 inline std::shared_ptr<const ModuleTree> treeOf(std::shared_ptr<const graph::Graph> graph) {
   return std::make_shared<const ModuleTree>(std::move(graph));
+}
+
+/// The first operator that reads what is read all over the model.
+inline graph::NodeId readerOfAHub(const GraphModel& model) {
+  for (const auto node : idRange<graph::NodeId>(model.graph().nodes.size()))
+    if (!model.trimmings(node).hubs.empty()) return node;
+  return {};
+}
+
+/// Where on an operator in view the pointer is a hand: over the chip of what it reads.
+inline std::optional<QPoint> chipOn(const GraphView& view, graph::NodeId reader) {
+  for (const SceneItem& item : view.scene()->items()) {
+    if (item.node != reader) continue;
+    const QPointF corner = (item.rect.topLeft() - view.visibleArea().topLeft()) * view.zoom();
+    const QRect at = QRectF(corner, item.rect.size() * view.zoom()).toRect();
+    for (int y = at.top(); y < at.bottom(); y += 3) {
+      for (int x = at.left(); x < at.right(); x += 5) {
+        QMouseEvent move(QEvent::MouseMove, QPointF(x, y), view.viewport()->mapToGlobal(QPointF(x, y)), Qt::NoButton,
+                         Qt::NoButton, Qt::NoModifier);
+        QApplication::sendEvent(view.viewport(), &move);
+        if (view.viewport()->cursor().shape() == Qt::PointingHandCursor) return QPoint(x, y);
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 /// A graph on a view, and how it is split: what a session has for an opened model.

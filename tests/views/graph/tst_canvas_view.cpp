@@ -353,6 +353,23 @@ class CanvasView : public QObject {
     QCOMPARE(activated.count(), 2);
   }
 
+  /// A click on a chip leads to where its value is made, and the second click of two goes with it.
+  void aDoubleClickOnAChipActivatesWhatItLedTo() {
+    const graph::NodeId reader = readerOfAHub(*m_view->model());
+    m_view->reveal(reader);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    QSignalSpy activated(m_view.get(), &GraphView::nodeActivated), clicked(m_view.get(), &GraphView::nodeClicked);
+    const auto chip = chipOn(*m_view, reader);
+    QVERIFY(chip);
+    QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {}, *chip);
+    QCOMPARE(clicked.count(), 1);
+    const auto producer = clicked.last().front().value<graph::NodeId>();
+    QVERIFY(producer.isValid() && producer != reader);
+    QTest::mouseDClick(m_view->viewport(), Qt::LeftButton, {}, *chip);
+    QCOMPARE(activated.count(), 1);
+    QVERIFY(activated.last().front().value<graph::NodeId>() == producer);
+  }
+
   void theFontSettingScalesTheDrawing() {
     const QSizeF before = m_view->scene()->bounds().size();
     QFont larger = m_view->font();

@@ -177,7 +177,12 @@ class TestRunPanel : public QObject {
     insist->click();
     QVERIFY(!shown());
 
-    // Whoever starts it otherwise (a script) is told, and nothing is started.
+    // Whoever starts it by a key or the toolbar is told what to tick ...
+    const QString refusal = panel.run(2);
+    QVERIFY2(refusal.startsWith(QLatin1String("2 ranks are predicted to hold ")) && refusal.contains(insist->text()),
+             qPrintable(refusal));
+    QVERIFY(!session.runs().state());
+    // ... and otherwise (a script) why it did not start.
     QSignalSpy ended(&session.jobs(), &Jobs::ended);
     session.runs().run(2, launch::Backend::Gloo);
     QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);

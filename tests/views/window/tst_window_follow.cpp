@@ -117,7 +117,7 @@ class TestWindowFollow : public QObject {
     std::mt19937_64 random(seed);
     Session& session = window.session();
     std::uniform_int_distribution<StepId> anyStep(0, session.debugger().stepCount());
-    for (int round = 0; round < 20; ++round) {
+    for (std::uint64_t round = 0, rounds = test::rounds(20); round < rounds; ++round) {
       for (int i = 0; i < 30; ++i) {
         session.debugger().seek(anyStep(random));
         if (random() % 3 == 0) QThread::usleep(300);               // long enough to be computed ...

@@ -232,6 +232,33 @@ class TestWindowKeys : public QObject {
     QCOMPARE(current(), QStringLiteral("linear_2"));
   }
 
+  /// Neither does it lead the tree to a module that nobody chose.
+  void filteringModulesMarksNoOther() {
+    SessionWindow window;
+    openModel(window);
+    Session& session = window.session();
+    window.raiseDock(QStringLiteral("Modules"));
+    session.selection().focusValue(session.opened().graph()->findValue("linear_2"));
+    settle(window);
+    auto* field = named<QLineEdit>(window, "Filter modules");
+    const auto* tree = named<QTreeView>(window, "Modules");
+    const auto marked = [&] {
+      QStringList rows;
+      for (const QModelIndex& row : tree->selectionModel()->selectedRows()) rows << row.data().toString();
+      return rows.join(QLatin1Char(' '));
+    };
+    QTRY_VERIFY(!marked().isEmpty());
+    const QString focused = marked();
+    const Focus before = session.selection().focus();
+    for (const char* words : {"lm_head", "module that is not there"}) {
+      field->setText(QLatin1String(words));
+      QCOMPARE(marked(), QString());
+      QVERIFY2(session.selection().focus() == before, words);
+    }
+    field->clear();
+    QCOMPARE(marked(), focused);
+  }
+
   void theTimelineHasKeys() {
     SessionWindow window;
     openModel(window);

@@ -2,7 +2,9 @@
 #include <QLabel>
 #include <QSemaphore>
 #include <QStatusBar>
+#include <QTemporaryDir>
 #include <QTextDocument>
+#include <QWindow>
 
 #include "tests/views/window/window_fixture.h"
 
@@ -29,6 +31,17 @@ class TestWindowUse : public QObject {
     SessionWindow window;
     openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2"));
     QCOMPARE(window.session().plans().plan()->model.modelType, std::string("qwen2"));
+  }
+
+  /// Qt reads marks of its own into titles and menus: a folder's name is shown as it is.
+  void aFolderIsCalledByItsName() {
+    const QTemporaryDir folder;
+    const QString odd = folder.filePath(QStringLiteral("a[*]&b"));
+    QVERIFY(QDir().mkpath(odd));
+    QVERIFY(QFile::copy(QStringLiteral(CLEAVE_TEST_DATA "/models/llama/config.json"), odd + "/config.json"));
+    SessionWindow window;
+    openModel(window, odd);
+    QCOMPARE(window.windowHandle()->title(), QStringLiteral("a[*]&b – Cleave"));
   }
 
   /// The panels give way, not the picture.

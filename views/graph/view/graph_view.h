@@ -238,6 +238,7 @@ class GraphView : public QAbstractScrollArea {
   // input
   std::uint32_t m_hovered = SceneItem::kNone;
   ValueId m_hoveredHub;
+  NodeId m_ledTo;  ///< where the last click led, if it was on a chip that leads elsewhere
   QPoint m_pressedAt;
   QPointF m_draggedFrom;
   bool m_isDragging = false, m_isPressed = false;

@@ -250,11 +250,13 @@ void GraphView::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void GraphView::click(std::uint32_t index, const QPointF& world, Qt::KeyboardModifiers modifiers) {
+  m_ledTo = NodeId();
   if (index == SceneItem::kNone) return select({}, true);
   const SceneItem item = m_scene->items()[index];
   if (const HubLabel* hub = ScenePainter::chipAt(item, *m_labels, world); hub && !hub->isMade) {
     const NodeId producer = graph()->value(hub->value).producer;
     if (m_model->shownNode(producer).isValid()) reveal(producer);
+    m_ledTo = producer;
     return select({producer, {}, -1}, true);
   }
   const double slack = 3;
@@ -269,6 +271,8 @@ void GraphView::click(std::uint32_t index, const QPointF& world, Qt::KeyboardMod
 
 void GraphView::mouseDoubleClickEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || !m_scene) return;
+  // Its first click led elsewhere: the second is not meant for what has come under the pointer since.
+  if (m_ledTo.isValid()) return emit nodeActivated(m_ledTo);
   const QPointF world = toWorld(event->pos());
   const std::uint32_t index = m_scene->itemAt(world);
   if (index == SceneItem::kNone) return fit();
