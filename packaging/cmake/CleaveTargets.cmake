@@ -8,11 +8,7 @@
 
 find_program(CLEAVE_CCACHE ccache)
 if(CLEAVE_CCACHE)
-  # By what files hold (DEPEND), never by what the preprocessor makes of them: comments are part of a precompiled header,
-  # in which g++ knows a header of `#pragma once` by its bytes.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      CCACHE_DEPEND=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CLEAVE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_CURRENT_LIST_DIR}/cached-compile ${CMAKE_SOURCE_DIR})
 endif()
 find_program(CLEAVE_LLD ld.lld)
 if(CLEAVE_LLD)
@@ -129,7 +125,7 @@ function(cleave_tests folder)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/moc)
     # A path makes the object another one in each checkout, so that ccache misses: only units that name one get them.
-    file(STRINGS ${source} paths REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|cli_(process|json)\\.h")
+    file(STRINGS ${source} paths REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|(cases|cli_process|cli_json)\\.h")
     if(paths)
       target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
         CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin" CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")

@@ -127,7 +127,7 @@ class Cases {
   using Answer = std::function<std::string(const Case&)>;
 
   Cases(const char* room, std::map<std::string, Answer> kinds)
-      : m_folder(fs::path(QT_TESTCASE_SOURCEDIR) / room / "cases"), m_kinds(std::move(kinds)) {}
+      : m_folder(fs::path(CLEAVE_SOURCE_DIR) / "tests" / room / "cases"), m_kinds(std::move(kinds)) {}
 
   /// A row for each case. Every folder has somebody who answers, and everybody who answers is asked.
   void list() const {
