@@ -18,6 +18,8 @@ endif()
 add_library(cleave_options INTERFACE)
 target_compile_options(cleave_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-plt)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Messages name files from the source tree on, so that what is compiled is the same in each checkout.
+  target_compile_options(cleave_options INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
   # The last four: false alarms of g++ 12 on std::string (GCC bugs 105651, 105329).
   target_compile_options(cleave_options INTERFACE -fpch-preprocess -Wno-restrict -Wno-stringop-overflow
                          -Wno-stringop-overread -Wno-array-bounds)
