@@ -122,7 +122,7 @@ class Claims {
     const auto has = [&](const Solution& plan) {
       if (!strategy) return plan.of(value) == placement;
       const auto& taken = plan.strategies[node.index()];
-      return taken && taken->strategy == *strategy;
+      return taken && effectiveStrategy(*taken, m_problem->context.worldSize) == *strategy;
     };
     std::string told = asked;
     for (const Sentence& sentence : answer->sentences) told += "\n  " + plainText(sentence);
