@@ -104,8 +104,7 @@ class SafetensorsTest : public QObject {
                          R"("shape":[1],"data_offsets":[34,35]}})",
                          35),
         12);
-    row("name in Unicode", safetensorsBytes(R"({"gewicht.größe":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
-        1);
+    row("name in Unicode", safetensorsBytes(R"({"größe":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1), 1);
   }
   void acceptsEveryWellFormedHeader() {
     QFETCH(QByteArray, content);
