@@ -1,0 +1,333 @@
+"""Modules of every form that an exported program may have, written by hand: `MODULES`, one row a file.
+
+exported_programs.py exports them, after it gave them random weights.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+AUTO = torch.export.Dim.AUTO
+WIDTH, HEADS, LENGTH, BATCH = 16, 4, 10, 2
+
+
+class Attention(nn.Module):
+    """Queries, keys and values of their own, a mask of the triangle, softmax and two products."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.out = nn.Linear(WIDTH, WIDTH)
+        self.register_buffer("triangle", torch.tril(torch.ones(LENGTH, LENGTH, dtype=torch.bool)))
+
+    def heads(self, x):
+        return x.view(x.shape[0], x.shape[1], HEADS, WIDTH // HEADS).transpose(1, 2)
+
+    def forward(self, x):
+        q, k, v = self.heads(self.query(x)), self.heads(self.key(x)), self.heads(self.value(x))
+        scores = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(WIDTH // HEADS)
+        length = x.shape[1]
+        scores = scores.masked_fill(~self.triangle[:length, :length], float("-inf"))
+        mixed = torch.matmul(torch.softmax(scores, dim=-1), v)
+        return self.out(mixed.transpose(1, 2).reshape(x.shape))
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.attention = Attention()
+        self.up, self.down = nn.Linear(WIDTH, 32), nn.Linear(32, WIDTH)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class WrittenByHand(nn.Module):
+    """GPT-like: what a tutorial has."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(40, WIDTH), nn.Embedding(LENGTH, WIDTH)
+        self.block, self.norm, self.head = Block(), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 40, bias=False)
+
+    def forward(self, ids):
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
+        return self.head(self.norm(self.block(x)))
+
+
+class FusedProjection(nn.Module):
+    """One projection for all three, split; PyTorch's attention with is_causal."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        parts = self.qkv(x).split(WIDTH, dim=-1)
+        q, k, v = (p.unflatten(-1, (HEADS, -1)).transpose(1, 2) for p in parts)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(mixed.transpose(1, 2).flatten(-2))
+
+
+class InPlace(nn.Module):
+    """What is written into is read again through other views."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        y = self.first(x)
+        view = y.view(-1, WIDTH)
+        y.add_(1.0).mul_(0.5)
+        y[:, 1:] += x[:, :-1]
+        y[:, :, :4] = 0.25
+        y.transpose(0, 1)[0].neg_()
+        view.clamp_(min=-0.5)
+        z = self.second(y)
+        z.relu_()
+        return z.sub_(view.view_as(z))
+
+
+class Counter(nn.Module):
+    """A buffer that each call changes: what it returns is from after the change."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+        self.register_buffer("calls", torch.tensor(3, dtype=torch.int64))
+        self.register_buffer("mean", torch.zeros(WIDTH))
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.calls.add_(1)
+        self.mean.copy_(0.9 * self.mean + 0.1 * y.mean(dim=(0, 1)))
+        return y * self.calls - self.mean
+
+
+class MutatedInput(nn.Module):
+    """Writes into what it is given, and reads it again."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        x.mul_(2.0)
+        return self.linear(x) + x
+
+
+class SeveralOutputs(nn.Module):
+    """A tuple with a dictionary within; one value twice; an input; a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y, {"mean": y.mean(-1), "again": y, "input": x}, 3
+
+
+class DictOutput(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return {"states": y, "largest": y.argmax(-1), "norm": y.norm(dim=-1)}
+
+
+class TupleAndDictInputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, pair, named, *, scale):
+        return self.linear(pair[0] + pair[1]) * named["gate"] + named["shift"] * scale
+
+
+class LiftedConstant(nn.Module):
+    """Tensors that are neither parameter nor buffer: one made in forward, one an attribute."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+        self.steps = torch.linspace(-1.0, 1.0, WIDTH)
+
+    def forward(self, x):
+        return self.linear(x * torch.tensor([0.5, -2.0]).repeat(WIDTH // 2)) + self.steps
+
+
+class Tied(nn.Module):
+    """Two names, one tensor; the names of a whole submodule too."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(48, WIDTH), nn.Linear(WIDTH, 48, bias=False)
+        self.first = nn.Linear(WIDTH, WIDTH)
+        self.again = self.first
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        return self.head(self.again(torch.tanh(self.first(x))))
+
+
+class StorageViews(nn.Module):
+    """Parameters that are slices and transposes of one larger tensor, as a fused checkpoint is read."""
+
+    def __init__(self):
+        super().__init__()
+        whole = torch.empty(3 * WIDTH, WIDTH)
+        self.upper, self.lower = nn.Parameter(whole[:WIDTH]), nn.Parameter(whole[WIDTH:2 * WIDTH])
+        self.turned = nn.Parameter(whole[2 * WIDTH:].t())
+        self.column = nn.Parameter(whole[:WIDTH, 5])
+
+    def forward(self, x):
+        return F.linear(F.linear(x, self.upper) - F.linear(x, self.lower), self.turned) + self.column
+
+
+class RootMeanSquare(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x):
+        wide = x.float()
+        return (self.weight * wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+class HalfWithWideNorms(nn.Module):
+    """bfloat16 but for the norms."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.last = RootMeanSquare(), nn.LayerNorm(WIDTH)
+        self.up, self.down = (nn.Linear(WIDTH, WIDTH, dtype=torch.bfloat16) for _ in range(2))
+
+    def forward(self, x):
+        y = x + self.down(F.silu(self.up(self.norm(x))))
+        return self.last(y.float()).to(torch.bfloat16)
+
+
+class ConvolutionLikeProduct(nn.Module):
+    """x @ W + b, as gpt2's Conv1D: once by addmm, once by matmul."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight1, self.bias1 = nn.Parameter(torch.empty(WIDTH, 32)), nn.Parameter(torch.zeros(32))
+        self.weight2, self.bias2 = nn.Parameter(torch.empty(32, WIDTH)), nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x):
+        y = torch.addmm(self.bias1, x.reshape(-1, WIDTH), self.weight1).view(*x.shape[:-1], 32)
+        return torch.tanh(y) @ self.weight2 + self.bias2
+
+
+class HeadWeights(nn.Module):
+    """A matrix for each head: bmm and baddbmm with parameters."""
+
+    def __init__(self):
+        super().__init__()
+        each = WIDTH // HEADS
+        self.into, self.back = nn.Parameter(torch.empty(HEADS, WIDTH, each)), nn.Parameter(
+            torch.empty(HEADS, each, WIDTH))
+        self.bias = nn.Parameter(torch.zeros(HEADS, 1, each))
+
+    def forward(self, x):
+        flat = x.reshape(1, -1, WIDTH).expand(HEADS, -1, -1)
+        return torch.bmm(torch.relu(torch.baddbmm(self.bias, flat, self.into)), self.back).sum(0).view(x.shape)
+
+
+class Einsum(nn.Module):
+    """The attention of a library that writes all of it with einsum."""
+
+    def __init__(self):
+        super().__init__()
+        each = WIDTH // HEADS
+        self.query, self.key, self.value = (nn.Parameter(torch.empty(WIDTH, HEADS, each)) for _ in range(3))
+        self.out = nn.Parameter(torch.empty(HEADS, each, WIDTH))
+
+    def forward(self, x):
+        q, k, v = (torch.einsum("bsd,dhe->bshe", x, w) for w in (self.query, self.key, self.value))
+        shares = torch.softmax(torch.einsum("bqhe,bkhe->bhqk", q, k) / math.sqrt(WIDTH // HEADS), -1)
+        return torch.einsum("bhqk,bkhe,hed->bqd", shares, v, self.out)
+
+
+class Encoder(nn.Module):
+    """torch.nn.TransformerEncoder."""
+
+    def __init__(self, batch_first, norm_first):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 32, dropout=0.0, batch_first=batch_first,
+                                           norm_first=norm_first, activation="gelu" if norm_first else "relu")
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, src, src_key_padding_mask):
+        return self.encoder(src, src_key_padding_mask=src_key_padding_mask)
+
+
+@dataclass
+class Row:
+    """`dynamic` is torch.export's dynamic_shapes; `bigger` are inputs of other sizes, which the program takes then."""
+
+    name: str
+    make: object
+    args: tuple = ()
+    kwargs: dict = field(default_factory=dict)
+    dynamic: object = None
+    bigger: tuple = ()
+    fake: bool = False
+    traces: bool = False
+    stacks: bool = True
+    decomposed: bool = False
+
+
+def states(*shape, seed=1, dtype=torch.float32):
+    shape = shape or (BATCH, LENGTH, WIDTH)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def ids(*shape, top=40):
+    return torch.randint(0, top, shape, generator=torch.Generator().manual_seed(2))
+
+
+PADDED = torch.arange(LENGTH).expand(BATCH, LENGTH) >= torch.tensor([[LENGTH], [LENGTH - 3]])
+TWO = {"x": {0: AUTO, 1: AUTO}}
+
+MODULES = [
+    Row("by-hand", WrittenByHand, (ids(BATCH, LENGTH),), traces=True),
+    Row("by-hand-decomposed", WrittenByHand, (ids(BATCH, LENGTH),), decomposed=True, stacks=False),
+    Row("by-hand-dynamic", WrittenByHand, (ids(BATCH, LENGTH - 2),), dynamic={"ids": {0: AUTO, 1: AUTO}},
+        bigger=(ids(3, LENGTH - 1),)),
+    Row("fused-projection", FusedProjection, (states(),)),
+    Row("in-place", InPlace, (states(),)),
+    Row("in-place-dynamic", InPlace, (states(),), dynamic=TWO, bigger=(states(3, 7, WIDTH),)),
+    Row("in-place-decomposed", InPlace, (states(),), decomposed=True),
+    Row("mutated-buffer", Counter, (states(),)),
+    Row("mutated-buffer-decomposed", Counter, (states(),), decomposed=True),
+    Row("mutated-input", MutatedInput, (states(),)),
+    Row("mutated-input-decomposed", MutatedInput, (states(),), decomposed=True),
+    Row("several-outputs", SeveralOutputs, (states(),)),
+    Row("dict-output", DictOutput, (states(),)),
+    Row("tuple-and-dict-inputs", TupleAndDictInputs,
+        ((states(seed=3), states(seed=4)), {"shift": states(seed=5), "gate": states(seed=6)}),
+        {"scale": states(WIDTH, seed=7)}),
+    Row("lifted-constant", LiftedConstant, (states(),)),
+    Row("tied", Tied, (ids(BATCH, LENGTH, top=48),)),
+    Row("storage-views", StorageViews, (states(),)),
+    Row("half-with-wide-norms", HalfWithWideNorms, (states(dtype=torch.bfloat16),)),
+    Row("fake-weights", WrittenByHand, (ids(BATCH, LENGTH),), fake=True),
+    Row("conv1d-like", ConvolutionLikeProduct, (states(),)),
+    Row("conv1d-like-dynamic", ConvolutionLikeProduct, (states(),), dynamic=TWO, bigger=(states(5, 3, WIDTH),)),
+    Row("head-weights", HeadWeights, (states(),)),
+    Row("einsum", Einsum, (states(),)),
+    Row("encoder-batch-first", lambda: Encoder(True, False), (states(), PADDED), stacks=False),
+    Row("encoder-batch-second", lambda: Encoder(False, True), (states(LENGTH, BATCH, WIDTH), PADDED), stacks=False),
+]
