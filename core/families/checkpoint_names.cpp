@@ -1,0 +1,42 @@
+#include "families/checkpoint_names.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace cleave::families {
+namespace {
+
+std::string replaced(const Family& family, std::string name) {
+  for (const OtherName& other : family.otherNames) {
+    if (const auto at = name.find(other.stored); at != std::string::npos)
+      name.replace(at, other.stored.size(), other.inModel);
+  }
+  return name;
+}
+
+/// "transformer." of "transformer", "model." of "model.decoder": what transformers calls the base model.
+std::string prefixOf(const Family& family) { return std::string(family.model.substr(0, family.model.find('.'))) + '.'; }
+
+}  // namespace
+
+std::vector<std::string> modelNames(const Family& family, const std::vector<std::string>& stored) {
+  const std::string prefix = prefixOf(family);
+  const bool isBare = std::ranges::none_of(stored, [&](const std::string& name) { return name.starts_with(prefix); });
+  // Of a bare checkpoint only what is part of the model lacks the prefix; a head keeps its name.
+  const auto isOfHead = [&](const std::string& name) {
+    return std::ranges::any_of(family.heads, [&](const HeadClass& head) {
+      const auto* causal = std::get_if<CausalHead>(&head.head);
+      return causal && name.starts_with(std::string(causal->name) + '.');
+    });
+  };
+  std::unordered_set<std::string> taken(stored.begin(), stored.end());
+  std::vector<std::string> names;
+  for (const std::string& name : stored) {
+    std::string other = replaced(family, name);
+    if (isBare && !isOfHead(other)) other = prefix + other;
+    names.push_back(other != name && taken.insert(other).second ? std::move(other) : name);
+  }
+  return names;
+}
+
+}  // namespace cleave::families

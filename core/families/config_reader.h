@@ -1,0 +1,60 @@
+#pragma once
+/// Reads the keys of parts (keys.h) from a model's config.json: each found value is checked and put into its key.
+///
+/// Null counts as absent, except for keys where transformers gives it a meaning (IntegerKey::isNullable). Errors are
+/// BadInput and name the file and the key. Pure; the JSON must outlive this.
+#include "base/json.h"
+#include "families/keys.h"
+
+namespace cleave::families {
+
+struct NumberRange {
+  double min, max;
+};
+
+// Wide enough for every published model, and so narrow that no product of three of them wraps 64 bits.
+inline constexpr IntegerRange kSizes{1, 1 << 20};
+inline constexpr IntegerRange kVocabSizes{1, 1 << 24};
+inline constexpr IntegerRange kLayerCounts{1, 4096};
+inline constexpr IntegerRange kPositions{1, std::int64_t{1} << 31};
+inline constexpr NumberRange kFactors{1, 1e6};
+inline constexpr NumberRange kPositiveNumbers{1e-6, 1e6};
+inline constexpr NumberRange kAnyNumbers{-1e6, 1e6};
+inline constexpr NumberRange kRopeBases{1.000001, 1e15};
+
+class ConfigReader {
+ public:
+  explicit ConfigReader(const JsonObject& fields) : m_fields(fields) {}
+
+  const JsonObject& fields() const { return m_fields; }
+  /// Present, but null: where transformers tells null from absent.
+  bool isExplicitNull(std::string_view key) const;
+
+  Result<void> read(IntegerKey& key, IntegerRange range) const;
+  /// The same where 0 means none: null or 0 there is none.
+  Result<void> readOrNone(IntegerKey& key, IntegerRange range) const;
+  Result<void> read(NumberKey& key, NumberRange range) const;
+  Result<void> readOrNone(NumberKey& key, NumberRange range) const;
+  Result<void> read(FlagKey& key) const;
+  Result<void> read(ActivationKey& key) const;
+
+ private:
+  template <class Key>
+  std::string_view nameIn(const Key& key) const;
+
+  const JsonObject& m_fields;
+};
+
+/// A number of an object in a range.
+Result<double> number(const JsonObject& object, std::string_view key, NumberRange range,
+                      std::optional<double> fallback = {});
+
+/// "one of a, b, c": the values of a field in all rows of a table.
+template <class Rows, class Field>
+std::string oneOf(const Rows& rows, Field field) {
+  std::string text;
+  for (const auto& row : rows) text += (text.empty() ? "one of " : ", ") + std::string(row.*field);
+  return text;
+}
+
+}  // namespace cleave::families

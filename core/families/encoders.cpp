@@ -1,0 +1,92 @@
+// Encoders: every token sees every other; norms behind the residual.
+#include "families/rows.h"
+
+namespace cleave::families {
+namespace {
+
+constexpr HeadClass kBertHeads[] = {
+    {"BertForMaskedLM", MaskedHead{.dense = "cls.predictions.transform.dense",
+                                   .norm = "cls.predictions.transform.LayerNorm",
+                                   .decoder = "cls.predictions.decoder",
+                                   .bias = "cls.predictions.bias"}},
+    {"BertForSequenceClassification", ClassifierHead{.dense = "bert.pooler.dense", .output = "classifier"}},
+};
+constexpr HeadClass kRobertaHeads[] = {
+    {"RobertaForMaskedLM", MaskedHead{.dense = "lm_head.dense",
+                                      .norm = "lm_head.layer_norm",
+                                      .decoder = "lm_head.decoder",
+                                      .bias = "lm_head.bias",
+                                      .hasOwnActivation = true}},
+    {"RobertaForSequenceClassification", ClassifierHead{.dense = "classifier.dense", .output = "classifier.out_proj"}},
+};
+constexpr ModuleClass kClasses[] = {
+    {"embeddings", "Embeddings"},
+    {"encoder", "Encoder"},
+    {"attention", "Attention"},
+    {"attention.self", "SelfAttention"},
+    {"attention.output", "SelfOutput"},
+    {"intermediate", "Intermediate"},
+    {"output", "Output"},
+};
+/// Checkpoints that were converted from TensorFlow.
+constexpr OtherName kNames[] = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};
+constexpr RefusedKey kRefused[] = {{"is_decoder"}, {"add_cross_attention"}};
+
+constexpr Family encoder(std::string_view modelType, std::string_view prefix, std::span<const HeadClass> heads,
+                         std::string_view model) {
+  return {
+      .modelType = modelType,
+      .classPrefix = prefix,
+      .heads = heads,
+      .model = model,
+      .layers = "encoder.layer",
+      .finalNorm = {},
+      .layerClass = "Layer",
+      .isCausal = false,
+      .vocab = {"vocab_size", 30522},
+      .hidden = {"hidden_size", 768},
+      .layerCount = {"num_hidden_layers", 12},
+      .positions = {"max_position_embeddings", 512},
+      .isTied = {"tie_word_embeddings", true},
+      .padTokenId = 0,
+      .norm = LayerNorm{.eps = {"layer_norm_eps", 1e-12}},
+      .embeddings = {.tokens = "embeddings.word_embeddings",
+                     .tokenTypes = "embeddings.token_type_embeddings",
+                     .typeCount = {"type_vocab_size", 2},
+                     .norm = "embeddings.LayerNorm"},
+      .position = LearnedPositions{"embeddings.position_embeddings"},
+      .attention =
+          SelfAttention{.name = "attention.self",
+                        .output = "attention.output.dense",
+                        .qkv = SeparateQkv{"attention.self.query", "attention.self.key", "attention.self.value"},
+                        .qkvBias = kAlways,
+                        .outputBias = kAlways,
+                        .heads = {"num_attention_heads", 12},
+                        .keyValueHeads = {"", 0},
+                        .headDim = {"", 0}},
+      .mlp = {.kind = PlainMlp{.name = "", .up = "intermediate.dense", .down = "output.dense"},
+              .size = {"intermediate_size", 3072},
+              .hasBias = kAlways,
+              .activation = {"hidden_act", "gelu"},
+              .activationName = "intermediate.intermediate_act_fn"},
+      .block = PostNorm{"attention.output.LayerNorm", "output.LayerNorm"},
+      .classes = kClasses,
+      .otherNames = kNames,
+      .refused = kRefused,
+  };
+}
+
+constexpr Family roberta() {
+  Family family = encoder("roberta", "Roberta", kRobertaHeads, "roberta");
+  family.vocab.value = 50265;
+  family.padTokenId = 1;
+  family.position = LearnedPositions{"embeddings.position_embeddings", 0, PositionFrom::PaddingId};
+  return family;
+}
+
+}  // namespace
+
+constinit const Family kBert = encoder("bert", "Bert", kBertHeads, "bert");
+constinit const Family kRoberta = roberta();
+
+}  // namespace cleave::families

@@ -1,0 +1,163 @@
+// Decoders with RMS norms, rotary embeddings and a gated MLP.
+#include "families/rows.h"
+
+namespace cleave::families {
+namespace {
+
+constexpr FlagKey kAttentionBias{"attention_bias", false};
+constexpr FlagKey kMlpBias{"mlp_bias", false};
+constexpr FlagKey kUsesWindows{"use_sliding_window", false};
+constexpr IntegerKey kWindowOf4096{"sliding_window", 4096, {}, /*isNullable=*/true};
+constexpr IntegerKey kEightKeyValueHeads{"num_key_value_heads", 8, {}, /*isNullable=*/true};
+constexpr IntegerKey kFourKeyValueHeads{"num_key_value_heads", 4, {}, /*isNullable=*/true};
+constexpr IntegerKey kAllKeyValueHeads32{"num_key_value_heads", 32, {}, /*isNullable=*/true};
+
+constexpr HeadClass kLlamaHeads[] = {{"LlamaForCausalLM", CausalHead{}}};
+constexpr HeadClass kMistralHeads[] = {{"MistralForCausalLM", CausalHead{}}};
+constexpr HeadClass kQwen2Heads[] = {{"Qwen2ForCausalLM", CausalHead{}}};
+constexpr HeadClass kOlmo2Heads[] = {{"Olmo2ForCausalLM", CausalHead{}}};
+constexpr HeadClass kMinistralHeads[] = {{"MinistralForCausalLM", CausalHead{}}};
+constexpr HeadClass kQwen3Heads[] = {{"Qwen3ForCausalLM", CausalHead{}}};
+constexpr HeadClass kSmolLm3Heads[] = {{"SmolLM3ForCausalLM", CausalHead{}}};
+constexpr HeadClass kGraniteHeads[] = {{"GraniteForCausalLM", CausalHead{.divisor = {"logits_scaling", 1.0}}}};
+constexpr HeadClass kPhi3Heads[] = {{"Phi3ForCausalLM", CausalHead{}}};
+constexpr HeadClass kCohereHeads[] = {{"CohereForCausalLM", CausalHead{.multiplier = {"logit_scale", 0.0625}}}};
+
+}  // namespace
+
+constinit const Family kLlama{
+    .modelType = "llama",
+    .classPrefix = "Llama",
+    .heads = kLlamaHeads,
+    .attention = SelfAttention{.qkvBias = kAttentionBias, .outputBias = kAttentionBias},
+    .mlp = {.hasBias = kMlpBias},
+};
+
+constinit const Family kMistral{
+    .modelType = "mistral",
+    .classPrefix = "Mistral",
+    .heads = kMistralHeads,
+    .positions = {"max_position_embeddings", 131072},
+    .attention = SelfAttention{.keyValueHeads = kEightKeyValueHeads,
+                               .windows = {.rule = WindowRule::EveryLayer, .size = kWindowOf4096}},
+    .mlp = {.size = {"intermediate_size", 14336}},
+};
+
+constinit const Family kQwen2{
+    .modelType = "qwen2",
+    .classPrefix = "Qwen2",
+    .heads = kQwen2Heads,
+    .vocab = {"vocab_size", 151936},
+    .positions = {"max_position_embeddings", 32768},
+    .attention =
+        SelfAttention{
+            .qkvBias = kAlways,
+            .keyValueHeads = kAllKeyValueHeads32,
+            .windows = {.rule = WindowRule::AboveMaxWindowLayers, .isUsed = kUsesWindows, .size = kWindowOf4096}},
+    .mlp = {.size = {"intermediate_size", 22016}},
+};
+
+constinit const Family kOlmo2{
+    .modelType = "olmo2",
+    .classPrefix = "Olmo2",
+    .heads = kOlmo2Heads,
+    .vocab = {"vocab_size", 50304},
+    .padTokenId = 1,
+    .norm = RmsNorm{.eps = {"rms_norm_eps", 1e-5}},
+    .attention =
+        SelfAttention{.qkvBias = kAttentionBias, .outputBias = kAttentionBias, .queryKeyNorm = ProjectionNorm{}},
+    .block = NormBehind{},
+};
+
+constinit const Family kMinistral{
+    .modelType = "ministral",
+    .classPrefix = "Ministral",
+    .heads = kMinistralHeads,
+    .positions = {"max_position_embeddings", 131072},
+    .attention = SelfAttention{.keyValueHeads = kEightKeyValueHeads,
+                               .windows = {.rule = WindowRule::EveryLayer, .size = kWindowOf4096}},
+    .mlp = {.size = {"intermediate_size", 14336}},
+};
+
+constinit const Family kQwen3{
+    .modelType = "qwen3",
+    .classPrefix = "Qwen3",
+    .heads = kQwen3Heads,
+    .vocab = {"vocab_size", 151936},
+    .positions = {"max_position_embeddings", 32768},
+    .attention =
+        SelfAttention{
+            .qkvBias = kAttentionBias,
+            .outputBias = kAttentionBias,
+            .keyValueHeads = kAllKeyValueHeads32,
+            .headDim = {"head_dim", 128, {}, /*isNullable=*/true},
+            .queryKeyNorm = HeadNorm{},
+            .windows = {.rule = WindowRule::AboveMaxWindowLayers, .isUsed = kUsesWindows, .size = kWindowOf4096}},
+    .mlp = {.size = {"intermediate_size", 22016}},
+};
+
+constinit const Family kSmolLm3{
+    .modelType = "smollm3",
+    .classPrefix = "SmolLM3",
+    .heads = kSmolLm3Heads,
+    .vocab = {"vocab_size", 128256},
+    .hidden = {"hidden_size", 2048},
+    .layerCount = {"num_hidden_layers", 36},
+    .positions = {"max_position_embeddings", 32768},
+    .isTied = {"tie_word_embeddings", true},
+    .padTokenId = 128004,
+    .position = Rope{.theta = {"rope_theta", 2000000.0}, .plainEvery = {"no_rope_layer_interval", 4}},
+    .attention = SelfAttention{.qkvBias = kAttentionBias,
+                               .outputBias = kAttentionBias,
+                               .heads = {"num_attention_heads", 16},
+                               .keyValueHeads = kFourKeyValueHeads,
+                               .windows = {.rule = WindowRule::WithoutRotation, .isUsed = kUsesWindows}},
+    .mlp = {.hasBias = kMlpBias},
+};
+
+constinit const Family kGranite{
+    .modelType = "granite",
+    .classPrefix = "Granite",
+    .heads = kGraniteHeads,
+    .embeddings = {.multiplier = {"embedding_multiplier", 1.0}},
+    .attention = SelfAttention{.qkvBias = kAttentionBias, .outputBias = kAttentionBias, .scale = MultiplierScale{}},
+    .mlp = {.hasBias = kMlpBias},
+    .block = PreNorm{.residualMultiplier = {"residual_multiplier", 1.0}},
+};
+
+constinit const Family kPhi3{
+    .modelType = "phi3",
+    .classPrefix = "Phi3",
+    .heads = kPhi3Heads,
+    .vocab = {"vocab_size", 32064},
+    .hidden = {"hidden_size", 3072},
+    .positions = {"max_position_embeddings", 4096},
+    .padTokenId = 32000,
+    .norm = RmsNorm{.eps = {"rms_norm_eps", 1e-5}},
+    .position = Rope{.fraction = {"partial_rotary_factor", 1.0}},
+    .attention = SelfAttention{.qkv = FusedBlocks{"self_attn.qkv_proj"}, .windows = {.rule = WindowRule::EveryLayer}},
+    .mlp = {.kind = FusedGatedMlp{}, .size = {"intermediate_size", 8192}, .activationName = "mlp.activation_fn"},
+};
+
+constinit const Family kCohere{
+    .modelType = "cohere",
+    .classPrefix = "Cohere",
+    .heads = kCohereHeads,
+    .normClass = "LayerNorm",
+    .vocab = {"vocab_size", 256000},
+    .hidden = {"hidden_size", 8192},
+    .layerCount = {"num_hidden_layers", 40},
+    .positions = {"max_position_embeddings", 8192},
+    .isTied = {"tie_word_embeddings", true},
+    .padTokenId = 0,
+    .norm = CenteredNorm{},
+    .position = Rope{.theta = {"rope_theta", 500000.0}, .pairing = Pairing::Neighbours},
+    .attention = SelfAttention{.qkvBias = kAttentionBias,
+                               .outputBias = kAttentionBias,
+                               .heads = {"num_attention_heads", 64},
+                               .queryKeyNorm = HeadNorm{.isUsed = {"use_qk_norm", false}, .perHead = true}},
+    .mlp = {.size = {"intermediate_size", 22528}},
+    .block = ParallelResidual{},
+};
+
+}  // namespace cleave::families

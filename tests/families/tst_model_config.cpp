@@ -1,0 +1,235 @@
+// config.json → ModelConfig: both dialects, defaults, and one clear sentence for everything that cannot be used.
+#include "families/model_config.h"
+
+#include <QtTest>
+#include <nlohmann/json.hpp>
+
+using namespace cleave;
+using nlohmann::json;
+
+namespace {
+
+json llama() {
+  return json::parse(
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 112,
+    "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 256,)"
+      R"( "torch_dtype": "float32"})");
+}
+
+json with(json config, const char* patch) {
+  config.merge_patch(json::parse(patch));
+  return config;
+}
+
+families::ModelConfig read(const json& config) {
+  const auto result = families::readModelConfig(config);
+  if (!result) qFatal("%s", result.error().message.c_str());
+  return *result;
+}
+
+const families::SelfAttention& attentionOf(const families::ModelConfig& config) {
+  return std::get<families::SelfAttention>(config.family.attention);
+}
+
+std::vector<std::int64_t> windowsOf(const families::ModelConfig& config) {
+  std::vector<std::int64_t> windows;
+  for (const families::LayerConfig& layer : config.layers) windows.push_back(layer.window);
+  return windows;
+}
+
+using Windows = std::vector<std::int64_t>;
+
+}  // namespace
+
+class TestModelConfig : public QObject {
+  Q_OBJECT
+ private slots:
+  void fillsWhatTheConfigLeavesOut() {
+    const auto config = read(llama());
+    QCOMPARE(attentionOf(config).headDim.value, 8);
+    QCOMPARE(std::get<families::RmsNorm>(config.family.norm).eps.value, 1e-6);
+    QCOMPARE(config.ropes.front().theta, 10000.0);
+    QVERIFY(config.ropes.front().kind == families::RopeKind::Default);
+    QVERIFY(!config.family.isTied.value && !attentionOf(config).qkvBias.value && !config.family.mlp.hasBias.value);
+    QVERIFY(windowsOf(config) == Windows({0, 0}));
+  }
+
+  /// A config that says nothing but its name is that of transformers' configuration class.
+  void aNameAloneIsAModel() {
+    for (const families::Family* family : families::families()) {
+      const auto config = read({{"model_type", std::string(family->modelType)}});
+      QVERIFY(!config.layers.empty() && config.family.vocab.value > 0);
+    }
+    const auto neox = read({{"model_type", "gpt_neox"}});
+    QCOMPARE(neox.ropes.front().dim, 24);  // a quarter of 96
+    const auto deepseek = read({{"model_type", "deepseek_v3"}});
+    QVERIFY(!deepseek.layers[2].isSparse && deepseek.layers[3].isSparse);
+    QCOMPARE(deepseek.family.experts.sharedSize.value, 2048);
+    const auto oss = read({{"model_type", "gpt_oss"}});
+    QVERIFY(oss.ropes.front().kind == families::RopeKind::Yarn && oss.layers[0].window == 128 && !oss.layers[1].window);
+  }
+
+  void readsBothDialectsAlike() {
+    const auto older = read(
+        with(llama(),
+             R"({"torch_dtype": "bfloat16", "rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}})"));
+    auto newerJson = with(llama(), R"({"dtype": "bfloat16", "head_dim": null,
+      "rope_parameters": {"rope_theta": 5e5, "rope_type": "linear", "factor": 2.0}})");
+    newerJson.erase("torch_dtype");
+    const auto newer = read(newerJson);
+    QVERIFY(older.dtype == graph::DType::BFloat16 && newer.dtype == older.dtype);
+    QCOMPARE(newer.ropes.front().theta, older.ropes.front().theta);
+    QCOMPARE(newer.ropes.front().factor, older.ropes.front().factor);
+    QVERIFY(newer.ropes.front().kind == families::RopeKind::Linear &&
+            older.ropes.front().kind == newer.ropes.front().kind);
+  }
+
+  void tellsNullFromAbsentWhereTransformersDoes() {
+    auto config = llama();
+    config["model_type"] = "mistral";
+    config["architectures"] = {"MistralForCausalLM"};
+    QCOMPARE(windowsOf(read(config)).front(), 4096);
+    QCOMPARE(windowsOf(read(with(config, R"({"sliding_window": 16})"))).front(), 16);
+    config["sliding_window"] = nullptr;
+    QCOMPARE(windowsOf(read(config)).front(), 0);
+    config["num_key_value_heads"] = nullptr;
+    QCOMPARE(std::get<families::SelfAttention>(read(config).family.attention).keyValueHeads.value, 8);
+    config.erase("num_key_value_heads");
+    QCOMPARE(std::get<families::SelfAttention>(read(config).family.attention).keyValueHeads.value, 8);
+  }
+
+  void placesMinistralWindows() {
+    auto config = llama();
+    config["model_type"] = "ministral";
+    config["architectures"] = {"MinistralForCausalLM"};
+    QVERIFY(windowsOf(read(config)) == Windows({4096, 4096}));
+    config["layer_types"] = {"full_attention", "sliding_attention"};
+    QVERIFY(windowsOf(read(config)) == Windows({0, 4096}));
+  }
+
+  void placesQwen2Windows() {
+    auto config = llama();
+    config["model_type"] = "qwen2";
+    config["architectures"] = {"Qwen2ForCausalLM"};
+    config["sliding_window"] = 16;
+    config["max_window_layers"] = 1;
+    QVERIFY(windowsOf(read(config)) == Windows({0, 0}));
+    config["use_sliding_window"] = true;
+    QVERIFY(windowsOf(read(config)) == Windows({0, 16}));
+    config["layer_types"] = {"sliding_attention", "full_attention"};
+    QVERIFY(windowsOf(read(config)) == Windows({16, 0}));
+    const auto read2 = read(config);
+    QVERIFY(attentionOf(read2).qkvBias.value && !attentionOf(read2).outputBias.value);
+  }
+
+  void readsYarnsAttentionFactor() {
+    const auto plain = read(with(llama(), R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}})"));
+    QCOMPARE(plain.ropes.front().attentionFactor, 0.1 * std::log(4.0) + 1.0);
+    const auto scaled = read(with(
+        llama(), R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0}})"));
+    QCOMPARE(scaled.ropes.front().attentionFactor, 1.0);
+  }
+
+  void refusesWhatItCannotUse_data() {
+    QTest::addColumn<QString>("patch");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("unknown architecture") << R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})"
+                                          << "\"MambaForCausalLM\" (model_type \"mamba\")";
+    QTest::newRow("lists the known ones")
+        << R"({"model_type": "mamba"})"
+        << "LlamaForCausalLM (llama), MistralForCausalLM (mistral), Qwen2ForCausalLM (qwen2)";
+    QTest::newRow("other head") << R"({"architectures": ["LlamaForSequenceClassification"]})"
+                                << "unknown architecture \"LlamaForSequenceClassification\"";
+    QTest::newRow("names that disagree") << R"({"model_type": "qwen2", "architectures": ["LlamaForCausalLM"]})"
+                                         << "model_type says \"qwen2\", which belongs to Qwen2ForCausalLM";
+    QTest::newRow("no type") << R"({"model_type": null, "architectures": null})"
+                             << "neither model_type nor architectures";
+    QTest::newRow("text for a number") << R"({"hidden_size": "64"})"
+                                       << "hidden_size must be";
+    QTest::newRow("negative") << R"({"num_hidden_layers": -1})"
+                              << "num_hidden_layers must be";
+    QTest::newRow("zero") << R"({"vocab_size": 0})"
+                          << "vocab_size must be";
+    QTest::newRow("huge") << R"({"hidden_size": 4611686018427387904})"
+                          << "hidden_size must be";
+    QTest::newRow("fraction") << R"({"num_attention_heads": 2.5})"
+                              << "num_attention_heads must be";
+    QTest::newRow("heads do not divide") << R"({"num_attention_heads": 7, "num_key_value_heads": 7})"
+                                         << "a multiple of num_attention_heads (7)";
+    QTest::newRow("groups do not divide") << R"({"num_key_value_heads": 3})"
+                                          << "a multiple of num_key_value_heads (3)";
+    QTest::newRow("odd head") << R"({"head_dim": 7})"
+                              << "head_dim must be even, as rotary embeddings turn pairs of features, but it is 7.";
+    QTest::newRow("activation") << R"({"hidden_act": "mish"})"
+                                << "hidden_act must be one of silu";
+    QTest::newRow("dtype") << R"({"torch_dtype": "int8"})"
+                           << "torch_dtype must be float32";
+    QTest::newRow("quantized") << R"({"quantization_config": {"bits": 4}})"
+                               << "quantization_config.quant_method is missing";
+    QTest::newRow("epsilon") << R"({"rms_norm_eps": -1e-6})"
+                             << "rms_norm_eps must be a number from 0 to 1";
+    QTest::newRow("flag") << R"({"tie_word_embeddings": "yes"})"
+                          << "tie_word_embeddings must be";
+    QTest::newRow("rope kind") << R"({"rope_scaling": {"rope_type": "ntk"}})"
+                               << "rope_scaling.rope_type must be one of default";
+    QTest::newRow("rope type key") << R"({"rope_scaling": {"type": "mrope"}})"
+                                   << "rope_scaling.type must be one of default";
+    QTest::newRow("rope list") << R"({"rope_scaling": []})"
+                               << "rope_scaling must be";
+    QTest::newRow("rope factor") << R"({"rope_scaling": {"rope_type": "linear", "factor": 0}})"
+                                 << "rope_scaling.factor must be";
+    QTest::newRow("rope factor missing") << R"({"rope_parameters": {"rope_type": "linear"}})"
+                                         << "rope_parameters.factor is missing";
+    QTest::newRow("partial rotation")
+        << R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.4})"
+        << "partial_rotary_factor must be a part of 1 that makes an even number of the 8 features of a head";
+    QTest::newRow("factors") << R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "rope_scaling":
+      {"type": "longrope", "short_factor": [1, 1], "long_factor": [1, 1, 1, 1]}})"
+                             << "rope_scaling.short_factor has 2 numbers: expected 4";
+    QTest::newRow("what is not computed")
+        << R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
+      "add_cross_attention": true})"
+        << "add_cross_attention must be false, as Cleave does not compute gpt2 models";
+    QTest::newRow("more experts than there are")
+        << R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 2,
+      "num_experts_per_tok": 3})"
+        << "num_experts_per_tok must be at most num_local_experts (2)";
+    QTest::newRow("groups of experts") << R"({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"],
+      "n_routed_experts": 12})"
+                                       << "n_routed_experts must be a multiple of n_group (8)";
+  }
+  void refusesWhatItCannotUse() {
+    QFETCH(QString, patch);
+    QFETCH(QString, phrase);
+    const auto result = families::readModelConfig(with(llama(), patch.toUtf8().constData()), "model/config.json");
+    QVERIFY(!result);
+    const QString message = QString::fromStdString(result.error().message);
+    QVERIFY2(message.contains(phrase) && message.startsWith("model/config.json"), qPrintable(message));
+    QCOMPARE(exitCode(result.error().code), 3);
+  }
+
+  /// What is said to open does, and nothing else is advised.
+  void theAdviceOnAnUnknownArchitectureHolds() {
+    const json stranger = with(llama(), R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})");
+    const QString message = QString::fromStdString(families::readModelConfig(stranger).error().message);
+    QVERIFY2(message.contains("torch.export.save"), qPrintable(message));
+    static const QRegularExpression named("(\\w+(?:LM|Model|Classification)) \\((\\w+)\\)[,.]");
+    std::size_t opened = 0;
+    for (const auto& match : named.globalMatch(message)) {
+      json config = stranger;
+      config["architectures"] = {match.captured(1).toStdString()};
+      config["model_type"] = match.captured(2).toStdString();
+      const auto read = families::readModelConfig(config);
+      QVERIFY2(read.has_value(), read ? "" : read.error().message.c_str());
+      ++opened;
+    }
+    std::size_t classes = 0;
+    for (const families::Family* family : families::families()) classes += family->heads.size();
+    QCOMPARE(opened, classes);
+  }
+
+  void refusesWhatIsNoObject() { QVERIFY(!families::readModelConfig(json::array())); }
+};
+
+QTEST_APPLESS_MAIN(TestModelConfig)
+#include "tst_model_config.moc"
