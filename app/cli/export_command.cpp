@@ -35,7 +35,7 @@ void addExportCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<ExportCommand>();
   CLI::App* command = app.add_subcommand("export", "Write a plan in another format");
   state->planFlags = state->flags.addTo(*command);
-  command->get_option("MODEL")->description("Model folder, config.json, or a plan file");
+  command->get_option("MODEL")->description("Model folder, config.json, exported program (.pt2), or a plan file");
   command->add_option("--format", state->format, "json or dot")
       ->check(CLI::IsMember({"json", "dot"}))
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include "formats/safetensors.h"
 #include "pipeline/folder_check.h"
 #include "pipeline/plan_again.h"
+#include "pipeline/source.h"
 
 #include <nlohmann/json.hpp>
 
@@ -81,11 +82,14 @@ struct RunCommand {
   Result<void> takeShapeFromInput() {
     const std::string& file = input.empty() ? expect : input;
     if (file.empty()) return {};
+    if (const auto source = pipeline::recognise(flags.model); source && source->isExported)
+      return takeSizesFromInput(source->path, file);
     const bool wantsLoss = flags.loss != "off";
     CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, wantsLoss));
     if (!flags.batch) flags.batch = shape.batch;
     if (!flags.sequence) flags.sequence = shape.sequence;
     if (shape.hasMask) flags.mask = "on";
+    if (shape.hasTokenTypes) flags.tokenTypes = "on";
     if (wantsLoss && !shape.hasLabels) {
       CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
       flags.loss = "off";
@@ -93,14 +97,34 @@ struct RunCommand {
     return {};
   }
 
+  Result<void> takeSizesFromInput(const fs::path& archive, const std::string& file) {
+    if (flags.batch || flags.sequence || !flags.sizes.empty()) return {};
+    CLEAVE_TRY(const auto program, formats::openExportedProgram(archive));
+    CLEAVE_TRY(const auto sizes, pipeline::readInputSizes(program, file));
+    for (const auto& [symbol, size] : sizes) flags.sizes.push_back(fmt::format("{}={}", symbol, size));
+    return {};
+  }
+
+  /// The model of a plan with the inputs of a file.
+  Result<plan::ModelInfo> modelFor(const plan::ModelInfo& model, const std::string& file) const {
+    if (model.isExported) {
+      CLEAVE_TRY(const auto program, formats::openExportedProgram(model.source));
+      CLEAVE_TRY(const auto sizes, pipeline::readInputSizes(program, file));
+      plan::ModelInfo wanted = model;
+      for (const auto& [symbol, size] : sizes) wanted.sizes[symbol] = size;
+      return wanted;
+    }
+    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, model.hasLoss));
+    if (model.hasLoss && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
+    return pipeline::withInputs(model, shape);
+  }
+
   /// The plan of the file; where the inputs are of another shape, one that is made for them as that one was made.
   Result<std::shared_ptr<const plan::Plan>> planFor(const Progress& progress) const {
     CLEAVE_TRY(auto plan, readPlanFile(flags.model));
     const std::string& file = input.empty() ? expect : input;
     if (file.empty()) return plan;
-    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, plan->model.hasLoss));
-    if (plan->model.hasLoss && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
-    const plan::ModelInfo wanted = pipeline::withInputs(plan->model, shape);
+    CLEAVE_TRY(const plan::ModelInfo wanted, modelFor(plan->model, file));
     if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
     endProgress();
     std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n",
@@ -141,6 +165,7 @@ struct RunCommand {
   static Result<void> checkIsThere(const pipeline::RunRequest& request) {
     const pipeline::FolderCheck folder = pipeline::checkFolder(request);
     if (folder.holds()) return {};
+    if (folder.isQuantized) return fail(ErrorCode::BadInput, "{}", folder.text);
     if (!folder.isGone)
       return fail(ErrorCode::BadInput, "{} Fill all parameters from the seed with --skip-weights.", folder.text);
     return fail(ErrorCode::BadInput, "{} Put it back, or run without it:{}{}.", folder.text,
@@ -181,7 +206,7 @@ struct RunCommand {
 
   Result<Done> runOnce(const Progress& progress) {
     CLEAVE_TRY(const auto plan, makePlan(progress));
-    CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model.source)));
+    CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model)));
     CLEAVE_TRY(const auto runRequest, request(plan));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
     CLEAVE_TRY_VOID(checkFits(runRequest));
@@ -286,11 +311,18 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("run", "Run the split model on local ranks and check that it computes the same");
   state->planFlags = state->flags.addTo(*command);
-  command->get_option("MODEL")->description("Model folder, config.json, or a plan file written by plan --json");
+  command->get_option("MODEL")->description(
+      "Model folder, config.json, exported program (.pt2), or a plan file written by plan --json");
   command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
-  command->add_option("--input", state->input, "safetensors with input_ids, labels, attention_mask")
+  command
+      ->add_option("--input", state->input,
+                   "safetensors with input_ids, labels, attention_mask, token_type_ids; of an exported program its "
+                   "inputs by their names")
       ->check(CLI::ExistingFile);
-  command->add_option("--expect", state->expect, "safetensors with the expected logits and loss")
+  command
+      ->add_option(
+          "--expect", state->expect,
+          "safetensors with the expected logits and loss; of an exported program output, or output_0, output_1, ...")
       ->check(CLI::ExistingFile);
   command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)")
       ->check(finiteTolerance());

@@ -108,6 +108,14 @@ std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
   return named;
 }
 
+/// "batch 2, sequence 16, ", as far as the inputs have such sizes.
+std::string inputSizes(const plan::ModelInfo& model) {
+  std::string text;
+  if (model.batch > 0) text += fmt::format("batch {}, ", model.batch);
+  if (model.sequence > 0) text += fmt::format("sequence {}, ", model.sequence);
+  return text;
+}
+
 bool mayRedistribute(const plan::Standing& standing) {
   return plan::causeOf(standing) == plan::ReplicatedCause::CannotAsRead;
 }
@@ -115,9 +123,8 @@ bool mayRedistribute(const plan::Standing& standing) {
 }  // namespace
 
 std::string planSummary(const plan::Plan& plan) {
-  std::string text =
-      fmt::format("{} ({}), {}, batch {}, sequence {}, {}\n\n", plan.model.architecture, plan.model.source,
-                  counted(plan.ranks, "rank"), plan.model.batch, plan.model.sequence, graph::toText(plan.model.dtype));
+  std::string text = fmt::format("{} ({}), {}, {}{}\n\n", plan.model.architecture, plan.model.source,
+                                 counted(plan.ranks, "rank"), inputSizes(plan.model), graph::toText(plan.model.dtype));
   const auto folded = foldLayers(plan);
   std::size_t width = 0, strategyWidth = 0;
   std::vector<std::string> names;
@@ -175,6 +182,7 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);
   }
   for (const auto& output : report.outputs) text += outputLine(output, report.comparedWith);
+  if (!report.outputs.empty()) text += pipeline::toleranceText(report) + "\n";
   for (const std::string& violation : report.violations) text += violation + "\n";
   for (const std::string& note : report.notes) text += note + "\n";
   return text + verdictLine(report, plan);

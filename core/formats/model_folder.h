@@ -16,7 +16,7 @@ namespace cleave::formats {
 
 struct ModelFolder {
   fs::path path;
-  /// An object; raw dialect, see libtorch/models/decoder_config.h for the typed form. Null: there is no config.
+  /// An object; raw dialect, see families/model_config.h for the typed form. Null: there is no config.
   std::shared_ptr<const nlohmann::json> config;
   WeightSources tensors;
   bool hasWeights() const { return !tensors.empty(); }

@@ -26,8 +26,11 @@ inline constexpr std::int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 struct WeightSource {
   graph::TensorType type;
   std::string file;         ///< relative to the model folder; empty in a header, which speaks of its own file
+  std::string tensor;       ///< its name in the file; empty: that by which it is known
   std::int64_t offset = 0;  ///< of its first byte, from the start of the file
   std::int64_t bytes = 0;
+  std::vector<std::int64_t> strides = {};  ///< in elements, of a view in an archive; empty: row-major
+  std::string partOf;  ///< the packed parameter that it makes with others; empty: it is one of its own
 };
 using WeightSources = std::map<std::string, WeightSource>;  ///< by the tensor's name
 

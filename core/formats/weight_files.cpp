@@ -245,11 +245,75 @@ Result<SafetensorsFile> openWeights(const fs::path& folder, const std::string& n
   return SafetensorsFile::of(std::move(file));
 }
 
-Result<const SafetensorsFile*> WeightReader::open(const std::string& name) {
+Result<WeightsBeside> readWeightsBeside(const fs::path& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error).lexically_normal();
+  WeightsBeside beside;
+  std::vector<std::string> files;
+  if (fs::is_directory(absolute, error)) {
+    beside.folder = absolute;
+    CLEAVE_TRY(const WeightFiles found, findWeightFiles(absolute));
+    if (found.files.empty())
+      return fail(ErrorCode::BadInput, "{} has no safetensors files to read weights from.", path.string());
+    files = found.files;
+  } else {
+    beside.folder = absolute.parent_path();
+    files.push_back(absolute.filename().string());
+  }
+  for (const std::string& name : files) {
+    CLEAVE_TRY(SafetensorsFile file, openWeights(beside.folder, name));
+    for (const auto& [tensor, source] : file.tensors()) {
+      WeightSource& known = beside.tensors[tensor] = source;
+      known.file = name;
+    }
+  }
+  return beside;
+}
+
+WeightPlaces WeightPlaces::of(const fs::path& source, bool isExported, const fs::path& beside) {
+  std::error_code error;
+  const auto folderOf = [&](const fs::path& path) {
+    return fs::is_regular_file(path, error) ? path.parent_path() : path;
+  };
+  if (!isExported) return {folderOf(source), {}};
+  return {beside.empty() ? source.parent_path() : folderOf(beside), source};
+}
+
+std::string WeightFile::where() const {
+  if (const auto* file = std::get_if<SafetensorsFile>(&m_file)) return file->path().string();
+  return std::get<ArchivedWeights>(m_file).archive.where();
+}
+
+const WeightSource* WeightFile::find(const std::string& name) const {
+  if (const auto* file = std::get_if<SafetensorsFile>(&m_file)) return file->find(name);
+  const WeightSources& tensors = std::get<ArchivedWeights>(m_file).tensors;
+  const auto found = tensors.find(name);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+Result<void> WeightFile::readElements(const WeightSource& tensor, std::span<const std::size_t> order,
+                                      std::int64_t first, std::span<std::byte> out) const {
+  if (const auto* file = std::get_if<SafetensorsFile>(&m_file))
+    return file->read(tensor, first * graph::itemSize(tensor.type.dtype), out);
+  return formats::readElements(std::get<ArchivedWeights>(m_file).archive, tensor, order, first, out);
+}
+
+std::int64_t WeightFile::payloadBytesRead() const {
+  if (const auto* file = std::get_if<SafetensorsFile>(&m_file)) return file->payloadBytesRead();
+  const auto& archived = std::get<ArchivedWeights>(m_file);
+  return archived.archive.bytesRead() - archived.headerBytes;
+}
+
+Result<const WeightFile*> WeightReader::open(const std::string& name) {
   auto at = m_files.find(name);
   if (at == m_files.end()) {
-    CLEAVE_TRY(SafetensorsFile file, openWeights(m_folder, name));
-    at = m_files.emplace(name, std::move(file)).first;
+    if (!m_places.archive.empty() && name == exportedFileName(m_places.archive)) {
+      CLEAVE_TRY(ArchivedWeights archived, openExportedWeights(m_places.archive));
+      at = m_files.emplace(name, WeightFile(std::move(archived))).first;
+    } else {
+      CLEAVE_TRY(SafetensorsFile file, openWeights(m_places.folder, name));
+      at = m_files.emplace(name, WeightFile(std::move(file))).first;
+    }
   }
   return &at->second;
 }

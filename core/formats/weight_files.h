@@ -5,6 +5,7 @@
 /// `model.safetensors.index.json`, every `model*.safetensors`, a single other `*.safetensors` file. `expected*` and
 /// `adapter*` files are never weights. Weights in other formats only (pickle, GGUF, ...) are refused with the way out.
 /// All errors are BadInput.
+#include "formats/exported_program.h"
 #include "formats/safetensors.h"
 
 #include <map>
@@ -41,18 +42,54 @@ Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::strin
 /// The same with its header.
 Result<SafetensorsFile> openWeights(const fs::path& folder, const std::string& name);
 
-/// Reads the weights of one model folder: each file is opened, and its header checked, once.
+/// The safetensors files that a path names, a file or a folder of them, with what they hold.
+struct WeightsBeside {
+  fs::path folder;        ///< absolute
+  WeightSources tensors;  ///< files relative to the folder
+};
+Result<WeightsBeside> readWeightsBeside(const fs::path& path);
+
+/// Where the weights of a model lie.
+struct WeightPlaces {
+  fs::path folder;   ///< of the safetensors files
+  fs::path archive;  ///< of an exported program, called by its file name; empty: none
+
+  /// `source` as a plan names its model: a folder, its config.json, or an archive (`isExported`); `beside`: as
+  /// readWeightsBeside takes it, or empty.
+  static WeightPlaces of(const fs::path& source, bool isExported, const fs::path& beside);
+};
+
+/// An open file of weights, of either kind.
+class WeightFile {
+ public:
+  explicit WeightFile(SafetensorsFile file) : m_file(std::move(file)) {}
+  explicit WeightFile(ArchivedWeights archived) : m_file(std::move(archived)) {}
+  std::string where() const;
+  /// Null where the file has no tensor of this name.
+  const WeightSource* find(const std::string& name) const;
+  /// Fills `out` with elements of the tensor from `first` on, counted through its dimensions in `order` (of a tensor
+  /// that lies row-major, their own order).
+  Result<void> readElements(const WeightSource& tensor, std::span<const std::size_t> order, std::int64_t first,
+                            std::span<std::byte> out) const;
+  /// What has been read so far: headers do not count.
+  std::int64_t payloadBytesRead() const;
+
+ private:
+  std::variant<SafetensorsFile, ArchivedWeights> m_file;
+};
+
+/// Reads the weights of one model: each file is opened, and its header checked, once.
 class WeightReader {
  public:
-  explicit WeightReader(fs::path folder) : m_folder(std::move(folder)) {}
-  /// As openWeightFile; the file lives as long as this.
-  Result<const SafetensorsFile*> open(const std::string& name);
+  explicit WeightReader(WeightPlaces places) : m_places(std::move(places)) {}
+  /// As openWeightFile, or the archive; the file lives as long as this.
+  Result<const WeightFile*> open(const std::string& name);
   /// Of all its files: the headers do not count.
   std::int64_t payloadBytesRead() const;
 
  private:
-  fs::path m_folder;
-  std::map<std::string, SafetensorsFile> m_files;
+  WeightPlaces m_places;
+  std::map<std::string, WeightFile> m_files;
 };
 
 }  // namespace cleave::formats

@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include "base/checked.h"
+#include "base/femtoseconds.h"
 #include "base/quantities.h"
 #include "graph/operators.h"
 #include "graph/type_text.h"
@@ -22,9 +23,25 @@ void fillUsers(Graph& graph) {
 
 }  // namespace
 
+std::int64_t Graph::heldBytes(ValueId id, std::int64_t count) const {
+  const Value& held = value(id);
+  const auto packed = packedBytes.empty() ? packedBytes.end() : packedBytes.find(held.name);
+  if (packed == packedBytes.end()) return count * itemSize(held.type.dtype);
+  const std::int64_t whole = elementCount(held.type.shape);
+  if (whole == 0) return 0;
+  return static_cast<std::int64_t>((Wide{packed->second} * count + whole - 1) / whole);
+}
+
+std::int64_t Graph::heldBytes(ValueId id) const { return heldBytes(id, elementCount(shapeOf(id))); }
+
 const std::string& Graph::opName(const Node& n) const {
   static const std::string kNone;
   return n.kind == NodeKind::Call ? ops[n.op.index()] : kNone;
+}
+
+const std::string& Graph::sourceOf(const Node& n) const {
+  static const std::string kNone;
+  return n.source.isValid() ? sources[n.source.index()] : kNone;
 }
 
 ValueId Graph::findValue(std::string_view wanted) const {
@@ -104,6 +121,7 @@ std::vector<ValueId> GraphBuilder::addCall(std::string_view op, std::vector<Argu
   node.args = std::move(args);
   node.scope = scope;
   node.origin = origin;
+  node.source = m_source;
   const std::string base(shortName(op));
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string name = base + '_' + std::to_string(m_nameCount[base]++);
@@ -119,12 +137,28 @@ void GraphBuilder::addTiedName(const std::string& parameter, const std::string& 
   m_graph.tiedNames[parameter].push_back(otherName);
 }
 
+void GraphBuilder::setStackedName(const std::string& parameter, const StackedName& stored) {
+  m_graph.stackedNames[parameter] = stored;
+}
+
+void GraphBuilder::setPackedBytes(const std::string& parameter, std::int64_t bytes) {
+  m_graph.packedBytes[parameter] = bytes;
+}
+
 void GraphBuilder::renameValue(ValueId value, const std::string& name) {
   Value& renamed = m_graph.values[value.index()];
   if (renamed.name == name) return;
   m_takenNames.erase(renamed.name);
   m_takenNames[name] = value.raw();
   renamed.name = name;
+}
+
+void GraphBuilder::setSource(const std::string& line) {
+  m_source = SourceId();
+  if (line.empty()) return;
+  const auto [entry, isNew] = m_sourceIndex.emplace(line, static_cast<std::uint32_t>(m_graph.sources.size()));
+  if (isNew) m_graph.sources.push_back(line);
+  m_source = SourceId(entry->second);
 }
 
 ScopeId GraphBuilder::scope(std::string_view path, std::string_view className) {
@@ -182,6 +216,24 @@ std::string nodeLabel(const Graph& graph, NodeId id) {
   return fmt::format("Node {} ({})", id.index(), op);
 }
 
+Result<void> verifyPacked(const Graph& graph) {
+  std::size_t found = 0;
+  for (const Node& node : graph.nodes) {
+    if (graph.packedBytes.empty()) return {};
+    if (node.kind != NodeKind::Parameter) continue;
+    const Value& value = graph.value(node.results[0]);
+    const auto packed = graph.packedBytes.find(value.name);
+    if (packed == graph.packedBytes.end()) continue;
+    ++found;
+    if (packed->second >= 0 && packed->second <= mostPackedBytes(value.type)) continue;
+    return fail(ErrorCode::BadInput, "{} is {} and is said to be stored in {} bytes: more than Cleave believes.",
+                value.name, toText(value.type), packed->second);
+  }
+  if (found == graph.packedBytes.size()) return {};
+  return fail(ErrorCode::BadInput, "The graph has packed bytes of {} parameters, of which it has {}.",
+              graph.packedBytes.size(), found);
+}
+
 Result<void> verifyNode(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.kind == NodeKind::Call) {
@@ -223,6 +275,11 @@ Result<void> verifyNode(const Graph& graph, NodeId id) {
 
 }  // namespace
 
+std::int64_t mostPackedBytes(const TensorType& type) {
+  constexpr std::int64_t kOverhead = 64 << 10;
+  return saturatingAdd(saturatingMul(sizeInBytes(type), 2), kOverhead);
+}
+
 Result<void> verify(const Graph& graph) {
   if (graph.nodes.size() > kMaxNodes) {
     return fail(ErrorCode::BadInput, "The graph has {} nodes; at most {} are accepted.", graph.nodes.size(), kMaxNodes);
@@ -250,7 +307,7 @@ Result<void> verify(const Graph& graph) {
     if (output.value.index() >= graph.values.size())
       return fail(ErrorCode::BadInput, "Output {} names no value.", output.name);
   }
-  return {};
+  return verifyPacked(graph);
 }
 
 }  // namespace cleave::graph

@@ -33,6 +33,7 @@ using NodeId = Id<struct NodeTag>;
 using ValueId = Id<struct ValueTag>;
 using ScopeId = Id<struct ScopeTag>;  ///< 0 is the model itself (path "")
 using OpId = Id<struct OpTag>;
+using SourceId = Id<struct SourceTag>;
 
 /// Where a run-time device goes in an operator's arguments (`aten::arange(..., device=...)`): always the rank's device.
 struct DeviceArgument {
@@ -59,7 +60,8 @@ struct Node {
   std::vector<Argument> args;  ///< Call only: schema order, defaults filled in by capture; trailing ones may be missing
   std::vector<ValueId> results;  ///< exactly one unless kind is Call
   ScopeId scope{0};
-  NodeId origin;  ///< node of the captured graph during which this was recorded; invalid: none
+  NodeId origin;    ///< node of the captured graph during which this was recorded; invalid: none
+  SourceId source;  ///< line of the model's code, index into Graph::sources; invalid: not known
 };
 
 struct Value {
@@ -82,24 +84,43 @@ struct Output {
   ValueId value;
 };
 
+/// How checkpoints may store a parameter [items, ...]: for each item one or more tensors, which make it one behind the
+/// other, row-major.
+struct StackedName {
+  std::string before;               ///< "model.layers.0.mlp.experts."
+  std::vector<std::string> behind;  ///< {".gate_proj.weight", ".up_proj.weight"}
+  std::string of(std::int64_t item, std::size_t part) const { return before + std::to_string(item) + behind[part]; }
+};
+
 struct Graph {
   std::string name;
   std::vector<Node> nodes;
   std::vector<Value> values;
   std::vector<Scope> scopes;
-  std::vector<std::string> ops;  ///< "aten::sum.dim_IntList"; interned, so that one lookup per operator is enough
+  std::vector<std::string> ops;      ///< "aten::sum.dim_IntList"; interned, so that one lookup per operator is enough
+  std::vector<std::string> sources;  ///< "modeling_llama.py:244: q = self.q_proj(x)"; interned; not part of text or
+                                     ///< JSON
   std::vector<Output> outputs;
   std::unordered_map<std::uint32_t, std::vector<std::byte>> constants;  ///< by raw NodeId of a Constant; row-major,
                                                                         ///< little-endian
   std::unordered_map<std::string, std::vector<std::string>> tiedNames;  ///< parameter name → other names it has in the
                                                                         ///< model
+  std::unordered_map<std::string, StackedName> stackedNames;  ///< by parameter name; not kept in files
+  /// By name, of parameters that are stored in another form than their type (quantized): bytes of all that makes one,
+  /// packed weights, scales and zeros.
+  std::unordered_map<std::string, std::int64_t> packedBytes;
 
   const Node& node(NodeId id) const { return nodes[id.index()]; }
   const Value& value(ValueId id) const { return values[id.index()]; }
   const Scope& scope(ScopeId id) const { return scopes[id.index()]; }
-  const std::string& opName(const Node& n) const;  ///< "" unless Call
+  const std::string& opName(const Node& n) const;    ///< "" unless Call
+  const std::string& sourceOf(const Node& n) const;  ///< "" when not known
   const Shape& shapeOf(ValueId id) const { return value(id).type.shape; }
   std::int64_t bytesOf(ValueId id) const { return sizeInBytes(value(id).type); }
+  /// What a device holds of a value: the same, but for packed parameters.
+  std::int64_t heldBytes(ValueId id) const;
+  /// Of `count` of its elements: of a packed parameter their share, rounded up.
+  std::int64_t heldBytes(ValueId id, std::int64_t count) const;
   ValueId findValue(std::string_view name) const;  ///< linear; invalid when there is none
   ScopeId findScope(std::string_view path) const;  ///< linear; invalid when there is none
 };
@@ -134,7 +155,11 @@ class GraphBuilder {
                                ScopeId scope = ScopeId(0), NodeId origin = NodeId());
   void addOutput(const std::string& name, ValueId value);
   void addTiedName(const std::string& parameter, const std::string& otherName);
+  void setStackedName(const std::string& parameter, const StackedName& stored);
+  void setPackedBytes(const std::string& parameter, std::int64_t bytes);
   void renameValue(ValueId value, const std::string& name);
+  /// Of the calls that are added from here on; empty: not known.
+  void setSource(const std::string& line);
   /// The scope of a dotted path, made with its ancestors when it is new.
   ScopeId scope(std::string_view path, std::string_view className = {});
   const Graph& current() const { return m_graph; }
@@ -149,12 +174,18 @@ class GraphBuilder {
   std::unordered_map<std::string, std::uint32_t> m_scopeIndex;
   std::unordered_map<std::string, std::uint32_t> m_nameCount;
   std::unordered_map<std::string, std::uint32_t> m_takenNames;
+  std::unordered_map<std::string, std::uint32_t> m_sourceIndex;
+  SourceId m_source;
 };
 
 /// Limits on foreign graphs.
 inline constexpr std::size_t kMaxNodes = 2'000'000;
 
-/// Checks ids, order, arity, sizes (no negative, bytes fit 64 bits), unique names, scopes. Result names the node.
+/// Most bytes that a packed parameter of a type may take: scales and zeros of small groups may outweigh a tiny weight.
+std::int64_t mostPackedBytes(const TensorType& type);
+
+/// Checks ids, order, arity, sizes (no negative, bytes fit 64 bits), unique names, scopes, packed bytes. Result names
+/// the node.
 Result<void> verify(const Graph& graph);
 
 /// Text form for tests, logs and goldens; `parse(toText(g))` gives the same graph (constants' data left out).

@@ -12,7 +12,7 @@
 ///    "nodes": [{"kind": "input"|"parameter"|"constant"} | {"op": index, "args": [...]}, each with "out": [[name,
 ///    "f32[2,8]"]...],
 ///              "scope": index, "origin": index, "data": [bytes as hex]],
-///    "outputs": [[name, value]...], "tied": {parameter: [names]}}
+///    "outputs": [[name, value]...], "tied": {parameter: [names]}, "packed": {parameter: bytes}}
 /// Arguments: null, numbers, booleans and strings as themselves; reals are {"f": x} so that 1.0 stays a real; a value
 /// is
 /// {"v": id}; lists of values {"vs": [id or null...]}, of reals {"fs": [...]}, of booleans {"bs": [...]}, of integers
@@ -40,6 +40,7 @@ class Reader {
     }
     CLEAVE_TRY_VOID(readOutputs(graph));
     CLEAVE_TRY_VOID(readTied(graph));
+    CLEAVE_TRY_VOID(readPacked(graph));
     return std::move(m_builder).finish();
   }
 
@@ -230,6 +231,16 @@ class Reader {
     for (const auto& [parameter, list] : tied.json().items()) {
       CLEAVE_TRY(const auto names, tied.texts(parameter));
       for (const std::string& name : names) m_builder.addTiedName(parameter, name);
+    }
+    return {};
+  }
+
+  Result<void> readPacked(const JsonObject& graph) {
+    if (!graph.has("packed")) return {};
+    CLEAVE_TRY(const JsonObject packed, graph.object("packed"));
+    for (const auto& [parameter, ignored] : packed.json().items()) {
+      CLEAVE_TRY(const std::int64_t bytes, packed.integer(parameter, kNotNegative));
+      m_builder.setPackedBytes(parameter, bytes);
     }
     return {};
   }

@@ -107,6 +107,16 @@ void writeTied(JsonWriter& json, const Graph& graph) {
   json.endObject();
 }
 
+void writePacked(JsonWriter& json, const Graph& graph) {
+  if (graph.packedBytes.empty()) return;
+  json.key("packed").beginObject();
+  for (const Value& value : graph.values) {
+    const auto bytes = graph.packedBytes.find(value.name);
+    if (bytes != graph.packedBytes.end()) json.key(value.name).value(bytes->second);
+  }
+  json.endObject();
+}
+
 }  // namespace
 
 void writeGraph(JsonWriter& json, const Graph& graph) {
@@ -128,6 +138,7 @@ void writeGraph(JsonWriter& json, const Graph& graph) {
   }
   json.endArray();
   writeTied(json, graph);
+  writePacked(json, graph);
   json.endObject();
 }
 

@@ -24,6 +24,8 @@ const LayerArguments* layerOf(std::string_view op) {
   return nullptr;
 }
 
+constexpr std::size_t kActivation = 5;  ///< argument of experts
+
 bool isParameter(const Graph& graph, ValueId value) {
   return value.isValid() && graph.node(graph.value(value).producer).kind == NodeKind::Parameter;
 }
@@ -53,8 +55,11 @@ bool areExperts(const Graph& graph, const LayerShape& layer) {
   const Shape& hidden = graph.shapeOf(layer.input);
   const Shape& gateUp = graph.shapeOf(layer.weight);
   const Shape& down = graph.shapeOf(layer.down);
-  return hidden.size() == 2 && gateUp.size() == 3 && down.size() == 3 && gateUp[0] == down[0] &&
-         gateUp[1] == 2 * down[2] && gateUp[2] == hidden[1] && down[1] == hidden[1];
+  if (hidden.size() != 2 || gateUp.size() != 3 || down.size() != 3 || gateUp[0] != down[0]) return false;
+  const auto out = static_cast<std::size_t>(layer.outAxis), in = static_cast<std::size_t>(layer.inAxis);
+  if (gateUp[out] != 2 * down[in] || gateUp[3 - out] != hidden[1] || down[3 - in] != hidden[1]) return false;
+  if (!layer.bias.isValid()) return true;
+  return isParameter(graph, layer.bias) && graph.shapeOf(layer.bias) == Shape{gateUp[0], gateUp[out]};
 }
 
 bool isLayer(const Graph& graph, const LayerShape& layer) {
@@ -69,6 +74,8 @@ bool isLayer(const Graph& graph, const LayerShape& layer) {
 
 }  // namespace
 
+bool areInTurn(const LayerShape& experts) { return experts.outAxis == 2; }
+
 bool mayBeLayer(std::string_view op) { return layerOf(op) != nullptr; }
 
 std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
@@ -78,15 +85,21 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
   const auto operand = [&](int position) {
     return position < 0 ? ValueId() : operandAt(node, static_cast<std::size_t>(position));
   };
-  const LayerShape layer{.kind = row->kind,
-                         .input = operand(row->input),
-                         .weight = operand(row->weight),
-                         .bias = operand(row->bias),
-                         .down = operand(row->down),
-                         .target = operand(row->target),
-                         .shares = operand(row->shares),
-                         .outAxis = row->outAxis,
-                         .inAxis = 1 - row->outAxis};
+  LayerShape layer{.kind = row->kind,
+                   .input = operand(row->input),
+                   .weight = operand(row->weight),
+                   .bias = operand(row->bias),
+                   .down = operand(row->down),
+                   .target = operand(row->target),
+                   .shares = operand(row->shares),
+                   .outAxis = row->outAxis,
+                   .inAxis = 1 - row->outAxis};
+  if (layer.kind == LayerKind::Experts) {
+    const bool inTurn =
+        node.args.size() > kActivation && node.args[kActivation] == Argument(std::string(kClampedSwiglu));
+    layer.outAxis = inTurn ? 2 : 1;
+    layer.inAxis = 3 - layer.outAxis;
+  }
   return isLayer(graph, layer) ? std::optional(layer) : std::nullopt;
 }
 

@@ -13,22 +13,26 @@ enum class LayerKind : std::uint8_t { Linear, Embedding, CrossEntropy, Experts }
 /// Axes are dimensions of the weight as it lies in the checkpoint.
 struct LayerShape {
   LayerKind kind = LayerKind::Linear;
-  ValueId input;   ///< activations [..., in]; token ids (Embedding); logits [..., classes] (CrossEntropy); tokens
-                   ///< [tokens, hidden] (Experts)
-  ValueId weight;  ///< a Parameter: Linear, Embedding, [experts, 2 features, hidden] (Experts); class weights or
-                   ///< invalid: CrossEntropy
-  ValueId bias;    ///< [out] or invalid
-  ValueId down;    ///< a Parameter [experts, hidden, features]: Experts only
-  ValueId target;  ///< labels (CrossEntropy); numbers of each token's experts [tokens, k] (Experts); else invalid
-  ValueId shares;  ///< what each of a token's experts counts, [tokens, k]: Experts only
-  int outAxis =
-      0;  ///< dimension of `weight` that becomes the last dimension of the output (Linear); vocabulary (Embedding)
-  int inAxis = 1;  ///< dimension of `weight` that is summed over (Linear); hidden size (Embedding)
+  ValueId input;    ///< activations [..., in]; token ids (Embedding); logits [..., classes] (CrossEntropy); tokens
+                    ///< [tokens, hidden] (Experts)
+  ValueId weight;   ///< a Parameter: Linear, Embedding, gate and up of all experts (Experts; ParallelOp::MoeExperts has
+                    ///< their shapes); class weights or invalid: CrossEntropy
+  ValueId bias;     ///< [out] (Linear), [experts, 2 features] (Experts) or invalid
+  ValueId down;     ///< a Parameter with the down projections of all experts: Experts only
+  ValueId target;   ///< labels (CrossEntropy); numbers of each token's experts [tokens, k] (Experts); else invalid
+  ValueId shares;   ///< what each of a token's experts counts, [tokens, k]: Experts only
+  int outAxis = 0;  ///< dimension of `weight` that becomes the last dimension of the output (Linear); vocabulary
+                    ///< (Embedding); twice the features (Experts)
+  int inAxis = 1;   ///< dimension of `weight` that is summed over (Linear); hidden size (Embedding); of `down`: the
+                    ///< features (Experts)
 };
 
 /// The layer that this node is, or nullopt. Products (`aten::linear`, `aten::mm`, ...) count only when the matrix is a
 /// Parameter and is used in place (not through a view).
 std::optional<LayerShape> layerShape(const Graph& graph, NodeId node);
+/// Of Experts: whether gate and up lie in turn, as ParallelOp::MoeExperts has them with clamped_swiglu; else gate
+/// first.
+bool areInTurn(const LayerShape& experts);
 /// False: no node with this operator is a layer. For passes over a whole graph, which ask it once for each of
 /// Graph::ops.
 bool mayBeLayer(std::string_view op);

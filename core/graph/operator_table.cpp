@@ -14,7 +14,7 @@ constexpr LayerArguments kAddmm{
 constexpr LayerArguments kEmbedding{.kind = LayerKind::Embedding, .input = 1, .weight = 0};
 constexpr LayerArguments kLoss{.kind = LayerKind::CrossEntropy, .input = 0, .weight = 2, .target = 1};
 constexpr LayerArguments kExperts{
-    .kind = LayerKind::Experts, .input = 0, .weight = 3, .target = 1, .shares = 2, .down = 4};
+    .kind = LayerKind::Experts, .input = 0, .weight = 3, .bias = 6, .target = 1, .shares = 2, .down = 4};
 
 using enum ArgumentKind;
 constexpr std::array<ArgumentRow, 1> kOneTensor{{{"x", Tensor}}};
@@ -28,13 +28,16 @@ constexpr std::array<ArgumentRow, 7> kVocabCrossEntropyArguments{{{"logits", Ten
                                                                   {"ignore_index", Integer},
                                                                   {"label_smoothing", Number},
                                                                   {"vocab", Integer}}};
-constexpr std::array<ArgumentRow, 7> kExpertsArguments{{{"hidden", Tensor},
-                                                        {"topk_ids", Tensor},
-                                                        {"topk_weights", Tensor},
-                                                        {"gate_up", Tensor},
-                                                        {"down", Tensor},
-                                                        {"activation", Text},
-                                                        {"experts", Integer}}};
+constexpr std::array<ArgumentRow, 10> kExpertsArguments{{{"hidden", Tensor},
+                                                         {"topk_ids", Tensor},
+                                                         {"topk_weights", Tensor},
+                                                         {"gate_up", Tensor},
+                                                         {"down", Tensor},
+                                                         {"activation", Text},
+                                                         {"gate_up_bias", TensorOrNone},
+                                                         {"alpha", Number},
+                                                         {"limit", Number},
+                                                         {"experts", Integer}}};
 
 constexpr Operator keeps(std::string_view name, Saves saves) { return {.name = name, .saves = saves}; }
 constexpr Operator constant(std::string_view name) { return {.name = name, .stopsGradient = true}; }
@@ -405,7 +408,7 @@ constexpr Operator kOperators[] = {
      .saves = Saves::Experts,
      .layer = kExperts,
      .own = ParallelOp::MoeExperts,
-     .arguments = std::span(kExpertsArguments).first<6>()},
+     .arguments = std::span(kExpertsArguments).first<9>()},
     {.name = kLocalExperts,
      .cost = CostClass::Product,
      .saves = Saves::Experts,

@@ -41,6 +41,8 @@ const Operator& rowOf(ParallelOp op) {
 bool fits(const Argument& argument, ArgumentKind kind) {
   switch (kind) {
     case ArgumentKind::Tensor: return std::holds_alternative<ValueId>(argument);
+    case ArgumentKind::TensorOrNone:
+      return std::holds_alternative<ValueId>(argument) || std::holds_alternative<std::monostate>(argument);
     case ArgumentKind::Integer: return std::holds_alternative<std::int64_t>(argument);
     case ArgumentKind::Number:
       return std::holds_alternative<double>(argument) || std::holds_alternative<std::int64_t>(argument);
@@ -50,7 +52,8 @@ bool fits(const Argument& argument, ArgumentKind kind) {
   return false;
 }
 
-constexpr std::array<std::string_view, 5> kKindNames{"a tensor", "an integer", "a number", "None", "a text"};
+constexpr std::array<std::string_view, 6> kKindNames{"a tensor", "a tensor or None", "an integer", "a number", "None",
+                                                     "a text"};
 
 }  // namespace
 

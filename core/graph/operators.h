@@ -80,14 +80,16 @@ enum class ParallelOp : std::uint8_t {
                       ///< zeros for other ids: a partial sum
   VocabCrossEntropy,  ///< the loss from logits [N, local] split on the vocabulary; columns from vocab on are padding
   MoeExperts,     ///< for each token the sum over its experts e of share · down[e] · (activation(gate) · up), where
-                  ///< gate and up are the halves of gate_up[e] · hidden; on a part of each expert's features a
-                  ///< partial sum
+                  ///< gate and up are the halves of gate_up[e] · hidden + gate_up_bias[e]; on a part of each expert's
+                  ///< features a partial sum. With activation clamped_swiglu gate_up is [experts, hidden, 2 features],
+                  ///< gate and up in turn, and down [experts, features, hidden]: then share · ((up + 1) · gate ·
+                  ///< sigmoid(alpha · gate)) · down[e], gate at most limit, up within ±limit
   LocalExperts,   ///< the same with this rank's experts out of `experts` (rank r holds those from
                   ///< r * gate_up.size(0)): a partial sum
   GradAllReduce,  ///< (x): the identity; backward an all-reduce of the gradient (Megatron's f)
 };
 
-enum class ArgumentKind : std::uint8_t { Tensor, Integer, Number, Absent, Text };
+enum class ArgumentKind : std::uint8_t { Tensor, TensorOrNone, Integer, Number, Absent, Text };
 
 struct ArgumentRow {
   std::string_view name;
@@ -119,6 +121,8 @@ inline constexpr std::string_view kVocabCrossEntropy = "cleave::vocab_cross_entr
 inline constexpr std::string_view kMoeExperts = "cleave::moe_experts";
 inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
 inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
+
+inline constexpr std::string_view kClampedSwiglu = "clamped_swiglu";  ///< an activation of experts
 
 /// The whole table; order is stable.
 std::span<const Operator> operators();

@@ -1,14 +1,15 @@
 #include "pipeline/compare.h"
 
-#include "formats/model_folder.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
+#include "pipeline/open.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <set>
 
 namespace cleave::pipeline {
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kChunkElements = 1 << 16;
 // What a file of inputs may hold although this run does not read it: labels where the loss is off.
-constexpr std::array<std::string_view, 4> kInputNames{"input_ids", "labels", "attention_mask", "position_ids"};
+constexpr std::array<std::string_view, 5> kInputNames{"input_ids", "labels", "attention_mask", "token_type_ids",
+                                                      "position_ids"};
 
 template <class T>
 double load(const std::byte* at) {
@@ -65,7 +67,8 @@ Loader loaderOf(graph::DType dtype) {
 
 /// A stored tensor, read a chunk at a time.
 struct Stored {
-  const formats::SafetensorsFile& file;
+  /// Elements from the first on.
+  std::function<Result<void>(std::int64_t first, std::span<std::byte> out)> readElements;
   const formats::WeightSource& source;
   Loader loader = loaderOf(source.type.dtype);
   std::vector<std::byte> chunk = {};
@@ -73,7 +76,13 @@ struct Stored {
   Result<void> read(std::int64_t first, std::int64_t count) {
     const int itemBytes = graph::itemSize(source.type.dtype);
     chunk.resize(static_cast<std::size_t>(count * itemBytes));
-    return file.read(source, first * itemBytes, chunk);
+    return readElements(first, chunk);
+  }
+  static Stored of(const formats::SafetensorsFile& file, const formats::WeightSource& source) {
+    return {[&](std::int64_t first, std::span<std::byte> out) {
+              return file.read(source, first * graph::itemSize(source.type.dtype), out);
+            },
+            source};
   }
   double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(source.type.dtype)); }
 };
@@ -99,15 +108,30 @@ void addElement(OutputDifference& difference, double actual, double expected, do
   }
 }
 
-Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected, double rtol, double atol) {
+/// The padding, if this output has its positions.
+const std::vector<bool>* paddingIn(const std::string& name, const graph::Shape& shape, const Padding& padding) {
+  const bool hasPositions = name == "logits" && shape.size() == 3;
+  const bool isCounted = hasPositions && shape[0] * shape[1] == std::ssize(padding.isPadding);
+  return isCounted ? &padding.isPadding : nullptr;
+}
+
+Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected, double rtol, double atol,
+                                    const Padding& padding) {
   OutputDifference difference;
   difference.name = name;
-  const std::int64_t total = graph::elementCount(actual.source.type.shape);
+  const graph::Shape& shape = actual.source.type.shape;
+  const std::int64_t total = graph::elementCount(shape);
+  const std::vector<bool>* isPadding = paddingIn(name, shape, padding);
+  if (isPadding) {
+    difference.positions = std::ssize(*isPadding);
+    difference.padding = std::count(isPadding->begin(), isPadding->end(), true);
+  }
   for (std::int64_t first = 0; first < total; first += kChunkElements) {
     const std::int64_t count = std::min(kChunkElements, total - first);
     CLEAVE_TRY_VOID(actual.read(first, count));
     CLEAVE_TRY_VOID(expected.read(first, count));
     for (std::int64_t i = 0; i < count; ++i) {
+      if (isPadding && (*isPadding)[static_cast<std::size_t>((first + i) / shape.back())]) continue;
       addElement(difference, actual.at(i), expected.at(i), rtol, atol);
     }
   }
@@ -158,32 +182,59 @@ Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs:
   return others;
 }
 
+Result<Padding> paddingOf(const plan::Plan& plan, const fs::path& inputs) {
+  if (!plan.model.hasMask) return Padding{};
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(inputs));
+  const formats::WeightSource* found = file.find("attention_mask");
+  if (!found || found->type.shape != graph::Shape{plan.model.batch, plan.model.sequence}) return Padding{};
+  Stored mask = Stored::of(file, *found);
+  if (!mask.loader) return Padding{};
+  CLEAVE_TRY_VOID(mask.read(0, plan.model.batch * plan.model.sequence));
+  const std::int64_t kept =
+      plan.model.logitsToKeep == 0 ? plan.model.sequence : std::min(plan.model.logitsToKeep, plan.model.sequence);
+  Padding padding;
+  for (std::int64_t row = 0; row < plan.model.batch; ++row) {
+    for (std::int64_t position = plan.model.sequence - kept; position < plan.model.sequence; ++position)
+      padding.isPadding.push_back(mask.at(row * plan.model.sequence + position) == 0);
+  }
+  if (std::find(padding.isPadding.begin(), padding.isPadding.end(), false) == padding.isPadding.end()) {
+    return fail(ErrorCode::BadInput,
+                "{}: attention_mask is 0 at all positions whose logits are computed, so that none is left to compare.",
+                inputs.string());
+  }
+  return padding;
+}
+
 Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath,
-                                                     double rtol, double atol) {
+                                                     double rtol, double atol, const Padding& padding) {
   CLEAVE_TRY(const auto actual, formats::SafetensorsFile::open(actualPath));
   CLEAVE_TRY(const auto expected, formats::SafetensorsFile::open(expectedPath));
   std::vector<OutputDifference> differences;
   for (const auto& [name, tensor] : actual.tensors()) {
     CLEAVE_TRY(const auto* other, expectedTensor(expected, name, tensor.type.shape));
-    Stored actualSide{actual, tensor};
-    Stored expectedSide{expected, *other};
+    Stored actualSide = Stored::of(actual, tensor);
+    Stored expectedSide = Stored::of(expected, *other);
     if (!actualSide.loader || !expectedSide.loader)
       return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
-    CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide), rtol, atol));
+    CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide), rtol, atol, padding));
     differences.push_back(std::move(difference));
   }
   return differences;
 }
 
-Result<std::string> weightThatIsNotFinite(const fs::path& model, const Progress& progress) {
-  CLEAVE_TRY(const formats::ModelFolder folder, formats::openModelFolder(model, progress));
-  formats::WeightReader reader(folder.path);
+Result<std::string> weightThatIsNotFinite(const plan::ModelInfo& model, const Progress& progress) {
+  CLEAVE_TRY(const Checkpoint checkpoint, readCheckpoint(model, progress));
+  formats::WeightReader reader(checkpoint.places);
   std::int64_t done = 0;
-  for (const auto& [name, tensor] : folder.tensors) {
-    progress.report("look for weights that are not numbers", done++, std::ssize(folder.tensors));
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    progress.report("look for weights that are not numbers", done++, std::ssize(checkpoint.tensors));
     if (!graph::isFloatingPoint(tensor.type.dtype)) continue;
     CLEAVE_TRY(const auto* file, reader.open(tensor.file));
-    Stored weight{*file, tensor};
+    const std::vector<std::size_t> order = formats::storageOrder(tensor);
+    Stored weight{[&, file = file, &tensor = tensor](std::int64_t first, std::span<std::byte> out) {
+                    return file->readElements(tensor, order, first, out);
+                  },
+                  tensor};
     if (!weight.loader) continue;
     const std::int64_t total = graph::elementCount(tensor.type.shape);
     for (std::int64_t first = 0; first < total; first += kChunkElements) {

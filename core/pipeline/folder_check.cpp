@@ -5,19 +5,28 @@ namespace cleave::pipeline {
 FolderCheck checkFolder(const RunRequest& request) {
   const plan::ModelInfo& model = request.plan->model;
   FolderCheck check;
+  check.isQuantized = !model.quantization.empty();
+  if (check.isQuantized) {
+    check.text = program::whyNotRun(model.source, model.quantization);
+    return check;
+  }
   std::error_code ignored;
   check.isGone = !fs::exists(model.source, ignored);
   check.lacksWeights = request.readsWeights() && (check.isGone || !model.hasWeights);
   check.lacksModel = check.isGone && request.comparesUnsplit();
   if (check.holds()) return check;
+  const std::string_view what = model.isExported ? "exported program" : "model folder";
   if (!check.isGone) {
-    check.text = fmt::format("The model folder {} has no weights to read.", model.source);
+    check.text = fmt::format("The {} {} has no weights to read{}.", what, model.source,
+                             model.isExported ? ", pickled or empty as they are: give them as safetensors with "
+                                                "--weights when it is planned"
+                                              : "");
     return check;
   }
   constexpr std::string_view kNoWeights = "its weights cannot be read";
   constexpr std::string_view kNoUnsplitRun = "the unsplit run that the ranks are compared with cannot be made";
   check.text =
-      fmt::format("The model folder {} does not exist: {}{}{}.", model.source, check.lacksWeights ? kNoWeights : "",
+      fmt::format("The {} {} does not exist: {}{}{}.", what, model.source, check.lacksWeights ? kNoWeights : "",
                   check.lacksWeights && check.lacksModel ? ", and " : "", check.lacksModel ? kNoUnsplitRun : "");
   return check;
 }

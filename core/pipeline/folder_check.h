@@ -1,6 +1,6 @@
 #pragma once
-/// Whether a run finds what it reads of the model's folder: the weights, and the model for the unsplit run that the
-/// ranks are compared with. A plan is complete without its folder; a run of it is not.
+/// Whether a run finds what it reads of the model's folder, and can compute with it: the weights, and the model for the
+/// unsplit run that the ranks are compared with. A plan is complete without its folder; a run of it is not.
 ///
 ///     if (const auto folder = checkFolder(request); !folder.holds()) say(folder.text);
 #include "pipeline/run.h"
@@ -11,8 +11,9 @@ struct FolderCheck {
   bool isGone = false;        ///< there is no such folder; else it lies there without weights
   bool lacksWeights = false;  ///< they would be read: `skipWeights` does without
   bool lacksModel = false;    ///< an unsplit run would be made of it: `expect` and not `compareUnsplit` do without
+  bool isQuantized = false;   ///< its weights are packed, which no rank computes with
   std::string text;           ///< what is missing and for what, one sentence
-  bool holds() const { return !lacksWeights && !lacksModel; }
+  bool holds() const { return !lacksWeights && !lacksModel && !isQuantized; }
 };
 /// Looks for the folder alone, not into its files.
 FolderCheck checkFolder(const RunRequest& request);

@@ -2,17 +2,62 @@
 
 #include "base/json.h"
 #include "base/stopwatch.h"
+#include "families/checkpoint_names.h"
+#include "families/model_config.h"
+#include "families/packed_weights.h"
 #include "formats/safetensors.h"
 #include "pipeline/source.h"
+
+#include <algorithm>
 
 namespace cleave::pipeline {
 namespace {
 
-/// The model of a folder that was read, without a graph yet.
+Result<families::ModelConfig> configOf(const formats::ModelFolder& folder) {
+  return families::readModelConfig(*folder.config, (folder.path / "config.json").string());
+}
+
+/// What opening reads of an exported program's weights: those of the archive that the graph takes, and what lies
+/// beside.
+Result<void> findWeights(Model& model, const std::string& weights) {
+  const graph::Graph& graph = *model.aten;
+  formats::WeightSources& tensors = model.folder.tensors;
+  tensors.clear();
+  const auto take = [&](const std::string& name) {
+    if (const auto found = model.exported->tensors.find(name); found != model.exported->tensors.end())
+      tensors.insert(*found);
+  };
+  for (const graph::Node& node : graph.nodes) {
+    if (node.kind == graph::NodeKind::Parameter) take(graph.value(node.results[0]).name);
+  }
+  for (const auto& [parameter, others] : graph.tiedNames) std::for_each(others.begin(), others.end(), take);
+  model.info.weights = weights;
+  if (weights.empty()) return {};
+  CLEAVE_TRY(const formats::WeightsBeside beside, formats::readWeightsBeside(weights));
+  for (const auto& [name, tensor] : beside.tensors) tensors[name] = tensor;
+  return {};
+}
+
+Result<torch_capture::CapturedModel> capture(const Model& model, const torch_capture::CaptureOptions& options,
+                                             const Progress& progress) {
+  if (model.exported) return torch_capture::captureModel(*model.exported, options, progress);
+  if (!options.weights.empty()) {
+    return fail(ErrorCode::BadUsage, "{} is a model folder, which has its own weights: leave --weights out.",
+                model.info.source);
+  }
+  return torch_capture::captureModel(model.folder, options, progress);
+}
+
+/// The model that was read, without a graph yet.
 Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options,
                                                   const Progress& progress) {
   progress.report("capture");
-  CLEAVE_TRY(auto captured, torch_capture::captureModel(model.folder, options, progress));
+  CLEAVE_TRY(auto captured, capture(model, options, progress));
+  if (!model.exported) {
+    CLEAVE_TRY(const families::ModelConfig config, configOf(model.folder));
+    CLEAVE_TRY_VOID(families::packWeights(config, *captured.aten, model.folder.tensors));
+    model.info.quantization = config.quantization ? config.quantization->text() : std::string();
+  }
   model.captured = std::move(captured.captured);
   model.aten = std::move(captured.aten);
   model.timings.captureMs = captured.captureMs;
@@ -21,13 +66,45 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   info.architecture = captured.architecture;
   info.modelType = captured.modelType;
   info.dtype = captured.dtype;
-  info.batch = options.batch;
-  info.sequence = options.sequence;
+  info.batch = captured.batch;
+  info.sequence = captured.sequence;
+  info.isExported = model.exported != nullptr;
+  info.sizes = std::move(captured.sizes);
   info.hasMask = options.mask;
-  info.hasLoss = options.loss;
+  info.hasTokenTypes = options.tokenTypes;
+  info.hasLoss = options.loss && !info.isExported;
   info.logitsToKeep = options.logitsToKeep;
+  if (info.isExported) CLEAVE_TRY_VOID(findWeights(model, options.weights));
   info.hasWeights = model.folder.hasWeights();
   return std::make_shared<const Model>(std::move(model));
+}
+
+/// The checkpoint's tensors by the names that the model's code asks for.
+Result<void> useModelNames(formats::ModelFolder& folder) {
+  CLEAVE_TRY(const families::ModelConfig config, configOf(folder));
+  std::vector<std::string> stored;
+  for (const auto& [name, source] : folder.tensors) stored.push_back(name);
+  const std::vector<std::string> names = families::modelNames(config.family, stored);
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    if (names[i] == stored[i]) continue;
+    auto tensor = folder.tensors.extract(stored[i]);
+    tensor.key() = names[i];
+    tensor.mapped().tensor = stored[i];
+    folder.tensors.insert(std::move(tensor));
+  }
+  return {};
+}
+
+Result<Model> readModel(const Source& source, const Progress& progress) {
+  Model model;
+  if (!source.isExported) {
+    CLEAVE_TRY(model.folder, formats::openModelFolder(source.path, progress));
+    return model;
+  }
+  CLEAVE_TRY(formats::ExportedProgram program, formats::openExportedProgram(source.path, progress));
+  model.folder.path = program.path;
+  model.exported = std::make_shared<const formats::ExportedProgram>(std::move(program));
+  return model;
 }
 
 }  // namespace
@@ -38,14 +115,14 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   progress.report("open");
   CLEAVE_TRY(const Source recognised, recognise(source));
   CLEAVE_TRY_VOID(refuseOtherThan(SourceKind::Model, recognised, source));
-  Model model;
-  CLEAVE_TRY(model.folder, formats::openModelFolder(recognised.path, progress));
+  CLEAVE_TRY(Model model, readModel(recognised, progress));
   model.info.source = fs::absolute(model.folder.path).lexically_normal().string();
   if (!isUtf8(model.info.source)) {
     return fail(ErrorCode::BadInput,
-                "The path of the model {} is not UTF-8, so that no plan could name it: rename the folder.",
-                quotedText(model.info.source));
+                "The path of the model {} is not UTF-8, so that no plan could name it: rename the {}.",
+                quotedText(model.info.source), model.exported ? "file" : "folder");
   }
+  if (!model.exported) CLEAVE_TRY_VOID(useModelNames(model.folder));
   model.timings.loadMs = watch.milliseconds();
   if (progress.cancelled()) return progress.cancelledError("opening " + source);
   return capturedWith(std::move(model), options, progress);
@@ -53,7 +130,7 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
 
 Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options,
                                                   const Progress& progress) {
-  if (!model.folder.config) {
+  if (!model.folder.config && !model.exported) {
     return fail(
         ErrorCode::BadInput,
         "The graph came without its model, so that it cannot be captured for other inputs: open the model's folder.");
@@ -61,12 +138,34 @@ Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torc
   return capturedWith(model, options, progress);
 }
 
+Result<Checkpoint> readCheckpoint(const plan::ModelInfo& info, const Progress& progress) {
+  Checkpoint checkpoint{formats::WeightPlaces::of(info.source, info.isExported, info.weights), {}};
+  if (!info.isExported) {
+    CLEAVE_TRY(const formats::ModelFolder folder, formats::openModelFolder(info.source, progress));
+    checkpoint.tensors = folder.tensors;
+    return checkpoint;
+  }
+  CLEAVE_TRY(const formats::ArchivedWeights archived, formats::openExportedWeights(info.source));
+  checkpoint.tensors = archived.tensors;
+  for (auto& [name, tensor] : checkpoint.tensors) tensor.file = formats::exportedFileName(info.source);
+  if (info.weights.empty()) return checkpoint;
+  CLEAVE_TRY(const formats::WeightsBeside beside, formats::readWeightsBeside(info.weights));
+  for (const auto& [name, tensor] : beside.tensors) checkpoint.tensors[name] = tensor;
+  return checkpoint;
+}
+
 torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info) {
   torch_capture::CaptureOptions options;
+  if (info.isExported) {
+    options.asked.symbols = info.sizes;
+    options.weights = info.weights;
+    return options;
+  }
   options.batch = info.batch;
   options.sequence = info.sequence;
   options.dtype = info.dtype;
   options.mask = info.hasMask;
+  options.tokenTypes = info.hasTokenTypes;
   options.loss = info.hasLoss;
   options.logitsToKeep = info.logitsToKeep;
   return options;
@@ -80,7 +179,8 @@ Result<InputShape> readInputShape(const fs::path& file, bool wantsLoss) {
   if (shape.size() != 2)
     return fail(ErrorCode::BadInput, "{}: input_ids has shape {}, but must be [batch, sequence].", file.string(),
                 graph::toText(shape));
-  InputShape inputs{shape[0], shape[1], header.tensors.contains("attention_mask"), header.tensors.contains("labels")};
+  const auto has = [&](const char* name) { return header.tensors.contains(name); };
+  InputShape inputs{shape[0], shape[1], has("attention_mask"), has("token_type_ids"), has("labels")};
   torch_capture::CaptureOptions asked{.batch = inputs.batch, .sequence = inputs.sequence};
   asked.loss = inputs.hasLabels && wantsLoss;
   const auto checked = torch_capture::checkOptions(asked);
@@ -88,6 +188,13 @@ Result<InputShape> readInputShape(const fs::path& file, bool wantsLoss) {
     return fail(ErrorCode::BadInput, "{}, whose input_ids have shape {}: {}.", file.string(), graph::toText(shape),
                 checked.error().message);
   return inputs;
+}
+
+Result<formats::SymbolSizes> readInputSizes(const formats::ExportedProgram& program, const fs::path& file) {
+  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(file));
+  std::map<std::string, graph::TensorType> types;
+  for (const auto& [name, tensor] : header.tensors) types.emplace(name, tensor.type);
+  return formats::symbolsOfInputs(program, types, file.string());
 }
 
 }  // namespace cleave::pipeline

@@ -70,6 +70,10 @@ std::string otherConstant(const graph::Graph& planned, const graph::Graph& now) 
   return {};
 }
 
+std::string_view quantizationText(const plan::ModelInfo& info) {
+  return info.quantization.empty() ? std::string_view("not quantized") : std::string_view(info.quantization);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, const Progress& progress) {
@@ -84,6 +88,8 @@ Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, co
 std::optional<std::string> whatIsOther(const plan::Plan& plan, const Model& model) {
   const std::string planned = graph::toText(*plan.graph), now = graph::toText(*model.aten);
   if (planned == now) {
+    if (plan.graph->packedBytes != model.aten->packedBytes)
+      return fmt::format("its weights are stored in other bytes ({})", quantizationText(model.info));
     const std::string constant = otherConstant(*plan.graph, *model.aten);
     if (constant.empty()) return std::nullopt;
     return fmt::format("its constant `{}` holds other numbers, as after a change of its config.json", constant);
@@ -114,13 +120,20 @@ plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape) {
   info.batch = shape.batch;
   info.sequence = shape.sequence;
   info.hasMask = shape.hasMask;
+  info.hasTokenTypes = shape.hasTokenTypes;
   info.hasLoss = info.hasLoss && shape.hasLabels;
   return info;
 }
 
 std::string inputsInWords(const plan::ModelInfo& info) {
-  return fmt::format("batch {}, sequence {}, {}, {}", info.batch, info.sequence, info.hasMask ? "a mask" : "no mask",
-                     info.hasLoss ? "a loss" : "no loss");
+  if (info.isExported) {
+    std::string words;
+    for (const auto& [symbol, size] : info.sizes)
+      words += fmt::format("{}{}={}", words.empty() ? "" : ", ", symbol, size);
+    return words.empty() ? "the inputs that it was exported with" : words;
+  }
+  return fmt::format("batch {}, sequence {}, {}{}, {}", info.batch, info.sequence, info.hasMask ? "a mask" : "no mask",
+                     info.hasTokenTypes ? ", token types" : "", info.hasLoss ? "a loss" : "no loss");
 }
 
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model,

@@ -16,7 +16,7 @@ Result<std::shared_ptr<const Model>> openSameModel(const plan::Plan& plan, const
 std::string otherModelText(const plan::Plan& plan, const std::string& whatIsOther);
 /// The same model with these inputs; a loss that was left out stays out.
 plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape);
-/// "batch 2, sequence 16, a mask, no loss"
+/// "batch 2, sequence 16, a mask, no loss"; of an exported program "s70=16", and what all have in common otherwise
 std::string inputsInWords(const plan::ModelInfo& info);
 /// A plan for `model` made as `plan` was: with its engine, candidate set, demands, costs and seed.
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model,

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 
 namespace cleave::pipeline {
 namespace {
@@ -28,11 +29,17 @@ PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOp
   flags.engine = solve::toText(solve.engine);
   if (solve.candidateSet) flags.candidateSet = rules::toText(*solve.candidateSet);
   flags.sequenceParallel = rules::toText(solve.sequenceParallel);
-  flags.batch = capture.batch;
-  flags.sequence = capture.sequence;
+  const bool isAsked = capture.asked != formats::AskedSizes();
+  if (!isAsked) flags.batch = capture.batch;
+  if (!isAsked) flags.sequence = capture.sequence;
+  if (capture.asked.batch > 0) flags.batch = capture.asked.batch;
+  if (capture.asked.sequence > 0) flags.sequence = capture.asked.sequence;
+  for (const auto& [symbol, size] : capture.asked.symbols) flags.sizes.push_back(fmt::format("{}={}", symbol, size));
+  flags.weights = capture.weights;
   flags.logitsToKeep = capture.logitsToKeep;
   if (capture.dtype) flags.dtype = graph::toText(*capture.dtype);
   flags.mask = onOff(capture.mask);
+  flags.tokenTypes = onOff(capture.tokenTypes);
   flags.loss = onOff(capture.loss);
   flags.seed = solve.seed;
   for (const solve::Pin& pin : solve.pins) flags.pins.push_back(pin.text);
@@ -61,8 +68,11 @@ std::vector<std::string> PlanFlags::arguments() const {
   add("--sequence-parallel", sequenceParallel, kDefaults.sequenceParallel);
   if (batch) add("--batch", std::to_string(*batch), std::to_string(kCapture.batch));
   if (sequence) add("--seq", std::to_string(*sequence), std::to_string(kCapture.sequence));
+  addAll("--size", sizes);
+  add("--weights", weights, kDefaults.weights);
   add("--dtype", dtype, kDefaults.dtype);
   add("--mask", mask, kDefaults.mask);
+  add("--token-types", tokenTypes, kDefaults.tokenTypes);
   add("--loss", loss, kDefaults.loss);
   add("--logits-to-keep", std::to_string(logitsToKeep), std::to_string(kDefaults.logitsToKeep));
   add("--seed", std::to_string(seed), std::to_string(kDefaults.seed));
@@ -78,7 +88,7 @@ std::vector<std::string> PlanFlags::arguments() const {
 }
 
 std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
-  command.add_option("MODEL", model, "Model folder or config.json")->required();
+  command.add_option("MODEL", model, "Model folder, config.json or exported program (.pt2)")->required();
   const std::size_t before = command.get_options().size();
   command.add_option("--ranks", ranks, "World size")->capture_default_str();
   command
@@ -89,9 +99,18 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("--menu", candidateSet, "Candidates layers offer: optimum or full (default: the engine's)");
   command.add_option("--sequence-parallel", sequenceParallel, "on, off or auto")->capture_default_str();
   command.add_option("--batch", batch, "Batch size (default 1, or the input's)");
-  command.add_option("--seq", sequence, "Sequence length (default 128, or the input's)");
+  command.add_option("--seq", sequence,
+                     "Sequence length (default 128 or as many positions as the model has, or the input's)");
+  command
+      .add_option("--size", sizes,
+                  "Size of an exported program's symbol, NAME=N (info lists them; --batch and --seq are those of its "
+                  "inputs' first two dimensions); repeatable")
+      ->take_all();
+  command.add_option("--weights", weights,
+                     "safetensors file or folder with the weights that an exported program's archive lacks");
   command.add_option("--dtype", dtype, "Element type, e.g. float32, bfloat16 (default: the config's)");
   command.add_option("--mask", mask, "Plan with an attention_mask input: on or off")->capture_default_str();
+  command.add_option("--token-types", tokenTypes, "Plan with a token_type_ids input: on or off")->capture_default_str();
   command.add_option("--loss", loss, "Plan with labels and loss: on or off")->capture_default_str();
   command.add_option("--logits-to-keep", logitsToKeep, "Logits of the last K positions only (0: all)")
       ->capture_default_str();
@@ -143,6 +162,8 @@ Result<void> PlanFlags::checkPlanStandsAlone(const std::vector<const CLI::Option
 
 std::vector<NamedFile> PlanFlags::filesRead() const {
   std::vector<NamedFile> files = filesBehind(model);
+  const auto beside = weightFilesBehind(weights);
+  files.insert(files.end(), beside.begin(), beside.end());
   const auto bundled = deviceProfiles();
   const bool isBundled = bundled && std::any_of(bundled->begin(), bundled->end(),
                                                 [&](const auto& profile) { return profile.name == device; });
@@ -154,8 +175,12 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
   torch_capture::CaptureOptions options;
   options.batch = batch.value_or(options.batch);
   options.sequence = sequence.value_or(options.sequence);
+  options.cutsSequence = !sequence;
   options.logitsToKeep = logitsToKeep;
+  CLEAVE_TRY(options.asked, askedSizes());
+  if (!weights.empty()) options.weights = fs::absolute(weights).lexically_normal().string();
   CLEAVE_TRY(options.mask, onOff("--mask", mask));
+  CLEAVE_TRY(options.tokenTypes, onOff("--token-types", tokenTypes));
   CLEAVE_TRY(options.loss, onOff("--loss", loss));
   if (!dtype.empty()) {
     options.dtype = graph::parseDType(dtype);
@@ -163,6 +188,23 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
       return fail(ErrorCode::BadUsage, "--dtype is \"{}\": write float32, bfloat16, float16 or float64.", dtype);
   }
   return options;
+}
+
+Result<formats::AskedSizes> PlanFlags::askedSizes() const {
+  formats::AskedSizes asked;
+  asked.batch = batch.value_or(0);
+  asked.sequence = sequence.value_or(0);
+  for (const std::string& text : sizes) {
+    const std::size_t equals = text.find('=');
+    std::int64_t size = 0;
+    const char* const end = text.data() + text.size();
+    const char* const start = equals == std::string::npos ? end : text.data() + equals + 1;
+    const auto [stop, error] = std::from_chars(start, end, size);
+    if (error != std::errc() || stop != end || size < 0)
+      return fail(ErrorCode::BadUsage, "--size is \"{}\": write a symbol and its size, such as s70=16.", text);
+    asked.symbols[text.substr(0, equals)] = size;
+  }
+  return asked;
 }
 
 Result<solve::CostSettings> PlanFlags::costSettings() const {

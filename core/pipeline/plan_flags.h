@@ -18,9 +18,11 @@ struct PlanFlags {
   std::string model;
   int ranks = 2;
   std::string engine = std::string(solve::toText(SolveOptions().engine)), candidateSet, sequenceParallel = "off", dtype,
-              mask = "off", loss = "on";
+              mask = "off", tokenTypes = "off", loss = "on";
   std::optional<std::int64_t> batch, sequence;
   std::int64_t logitsToKeep = 0;
+  std::vector<std::string> sizes;  ///< of an exported program: "s70=16"
+  std::string weights;
   std::uint64_t seed = 0;
   std::vector<std::string> pins, rulesOff, redistributable;
   std::string device = std::string(kDefaultDevice), optimizer = "adamw", memoryBudget, slack = "1";
@@ -41,6 +43,7 @@ struct PlanFlags {
   Result<SolveOptions> solveOptions() const;
 
  private:
+  Result<formats::AskedSizes> askedSizes() const;
   Result<solve::CostSettings> costSettings() const;
 };
 

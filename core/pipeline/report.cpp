@@ -15,6 +15,8 @@ nlohmann::ordered_json jsonOf(const OutputDifference& output) {
           {"of_tolerance", output.ofTolerance},
           {"outside", output.outside},
           {"not_a_number", output.notANumber},
+          {"positions", output.positions},
+          {"padding", output.padding},
           {"within", output.within()}};
 }
 
@@ -35,6 +37,10 @@ nlohmann::ordered_json jsonOf(const protocol::RankResult& result, std::size_t ra
 
 }  // namespace
 
+std::string toleranceText(const RunReport& report) {
+  return fmt::format("tolerance {} + {} × the expected value", report.atol, report.rtol);
+}
+
 std::string toJson(const RunReport& report, const plan::Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json json;
@@ -47,6 +53,8 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
                   {"predicted_memory", plan.memory.total()}};
   json["backend"] = launch::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
+  json["rtol"] = report.rtol;
+  json["atol"] = report.atol;
   json["outputs"] = Json::array();
   for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));
   json["ranks"] = Json::array();

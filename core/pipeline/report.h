@@ -18,6 +18,8 @@ struct OutputDifference {
   double ofTolerance = 0;  ///< what decides: the most that an element differs, as a part of what is allowed of it
   std::int64_t outside = 0;     ///< elements that differ by more than the tolerance, or are finite on one side only
   std::int64_t notANumber = 0;  ///< elements that are NaN on either side: equal to nothing
+  std::int64_t positions = 0;   ///< of tokens, where there is a mask to say which are padding
+  std::int64_t padding = 0;     ///< of these: left out, their logits mean nothing
   bool within() const { return outside == 0 && notANumber == 0; }
 };
 
@@ -27,12 +29,16 @@ enum class RunVerdict : std::uint8_t { Failed, Passed, NotChecked };
 struct RunReport {
   RunVerdict verdict = RunVerdict::Failed;
   launch::Backend backend = launch::Backend::Gloo;
-  std::string comparedWith;  ///< "expected.safetensors", "an unsplit run", "" (nothing)
+  std::string comparedWith;   ///< "expected.safetensors", "an unsplit run", "" (nothing)
+  double rtol = 0, atol = 0;  ///< what a comparison allows: atol + rtol·|expected|
   std::vector<OutputDifference> outputs;
   launch::RunOutcome outcome;
   std::vector<std::string> violations;  ///< what the ranks did otherwise than the plan says, one sentence each
   std::vector<std::string> notes;
 };
+
+/// "tolerance 0.0001 + 0.0001 × the expected value"
+std::string toleranceText(const RunReport& report);
 
 /// Schema "cleave.run/1"; `passed` is true, false, or null where nothing was compared.
 std::string toJson(const RunReport& report, const plan::Plan& plan);

@@ -1,6 +1,7 @@
 #include "pipeline/run.h"
 
 #include "base/output_file.h"
+#include "base/quantities.h"
 #include "base/temporary_folder.h"
 #include "pipeline/compare.h"
 #include "pipeline/conduct.h"
@@ -9,6 +10,7 @@
 #include "pipeline/solve.h"
 
 #include <algorithm>
+#include <map>
 
 namespace cleave::pipeline {
 namespace {
@@ -78,6 +80,10 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
 /// for bit; any other rank has written its own.
 Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
                             const fs::path& expected) {
+  Padding padding;  // an unsplit run of the same program has the same there
+  if (request.expect && files.input) {
+    CLEAVE_TRY(padding, paddingOf(*request.plan, *files.input));
+  }
   for (int rank = 0; rank < request.plan->ranks; ++rank) {
     const auto& results = report.outcome.results;
     const bool isSame = results[static_cast<std::size_t>(rank)]->outputDigests == results.front()->outputDigests;
@@ -86,7 +92,7 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
     if (rank > 0)
       report.notes.push_back(
           fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
-    CLEAVE_TRY(auto differences, compareTensors(file, expected, request.rtol, request.atol));
+    CLEAVE_TRY(auto differences, compareTensors(file, expected, request.rtol, request.atol, padding));
     for (OutputDifference& difference : differences) {
       difference.rank = rank;
       report.outputs.push_back(std::move(difference));
@@ -95,12 +101,35 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
   return {};
 }
 
+void notePadding(RunReport& report) {
+  const auto padded = std::find_if(report.outputs.begin(), report.outputs.end(),
+                                   [](const OutputDifference& output) { return output.padding > 0; });
+  if (padded == report.outputs.end()) return;
+  report.notes.push_back(fmt::format("{} of {} {} padding and not compared.", padded->padding,
+                                     counted(padded->positions, "position"), padded->padding == 1 ? "is" : "are"));
+}
+
+/// Parameters of another type than the model's are cast while they are loaded, as from_pretrained does.
+void noteCasts(RunReport& report, const RunRequest& request) {
+  if (!request.readsWeights()) return;
+  std::map<std::string, std::int64_t> byType;
+  for (const program::ParameterShards& parameter : request.plan->parameters) {
+    if (parameter.isStoredFor(0) && parameter.storedDtype != parameter.type.dtype)
+      ++byType[fmt::format("stored as {} and computed in {}", graph::toText(parameter.storedDtype),
+                           graph::toText(parameter.type.dtype))];
+  }
+  for (const auto& [how, count] : byType)
+    report.notes.push_back(fmt::format("{} of {} {} {}.", count,
+                                       counted(std::ssize(request.plan->parameters), "parameter"),
+                                       count == 1 ? "is" : "are", how));
+}
+
 /// Weights that hold no numbers leave none in the outputs, however they are split.
 Result<void> explainNotANumber(RunReport& report, const RunRequest& request, const Progress& progress) {
   const bool isNumber = std::all_of(report.outputs.begin(), report.outputs.end(),
                                     [](const OutputDifference& o) { return o.notANumber == 0; });
   if (isNumber || request.skipWeights) return {};
-  const auto weight = weightThatIsNotFinite(request.plan->model.source, progress);
+  const auto weight = weightThatIsNotFinite(request.plan->model, progress);
   if (progress.cancelled()) return progress.cancelledError("comparing the outputs");
   if (weight && !weight->empty()) report.notes.push_back(*weight);
   return {};
@@ -128,6 +157,8 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   RunReport report;
   std::string why;
   CLEAVE_TRY(report.backend, launch::resolveBackend(request.backend, request.plan->ranks, &why));
+  report.rtol = request.rtol;
+  report.atol = request.atol;
   if (!why.empty()) report.notes.push_back(why);
   const FolderCheck folderCheck = checkFolder(request);
   if (!folderCheck.holds()) return fail(ErrorCode::BadInput, "{}", folderCheck.text);
@@ -149,6 +180,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
                                          request.expect->filename().string()));
     }
   }
+  noteCasts(report, request);
   CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
   RankFiles files{folder / "plan.json", folder / "outputs.safetensors", folder / "outputs.rank", request.input};
   // Opened before anything runs: an output that cannot be written is known at once. Ranks write elsewhere, because what
@@ -171,6 +203,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (!expected.empty()) {
     progress.report("compare");
     CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected));
+    notePadding(report);
     CLEAVE_TRY_VOID(explainNotANumber(report, request, progress));
   }
   // Last: whatever `output` is a second name of has been read by now.

@@ -1,6 +1,7 @@
 #include "pipeline/source.h"
 
 #include "base/json.h"
+#include "formats/exported_program.h"
 #include "formats/weight_files.h"
 #include "graph/graph.h"
 #include "pipeline/plan_again.h"
@@ -14,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kLookedAt = 64 << 10;
 constexpr std::size_t kLongestSchema = 64;
-constexpr std::string_view kWhatOpens = "Cleave opens model folders with a config.json, plans and recorded searches";
+constexpr std::string_view kWhatOpens =
+    "Cleave opens model folders with a config.json, exported programs (.pt2), plans and recorded searches";
 
 /// "meta-llama/Llama-3.1-8B": what a Hub id looks like.
 bool looksLikeHubId(const std::string& source) {
@@ -79,14 +81,18 @@ bool looksLikeConfig(const std::string& head) {
          (own.find("\"model_type\":") != std::string::npos || own.find("\"architectures\":") != std::string::npos);
 }
 
+bool isCheckpointName(const fs::path& file) {
+  const std::string extension = file.extension().string();
+  return extension == ".bin" || extension == ".pt" || extension == ".pth";
+}
+
 /// What a file is that cannot be opened alone.
 std::string whatElse(const fs::path& file, const std::string& head) {
   const std::string extension = file.extension().string();
-  if (extension == ".pt2") return "a torch.export archive";
+  if (extension == ".pt2") return "called .pt2, and no zip archive as torch.export.save writes them";
   if (extension == ".safetensors") return "weights alone: open the folder that holds it";
   if (head.starts_with("GGUF")) return "a GGUF file";
-  if (extension == ".bin" || extension == ".pt" || extension == ".pth" || head.starts_with("PK"))
-    return "a PyTorch checkpoint";
+  if (isCheckpointName(file) || head.starts_with("PK")) return "a PyTorch checkpoint";
   if (const std::string schema = schemaOf(head); !schema.empty()) return "a " + schema;
   return head.empty() ? "empty" : "a file of another kind";
 }
@@ -102,7 +108,8 @@ KindWords wordsFor(SourceKind kind) {
     case SourceKind::Trace: return {"a recorded search", "recorded searches are for `trace`"};
     case SourceKind::Model: break;
   }
-  return {"a model folder or a config.json", "models are for `info`, `plan`, `explain`, `run` and `export`"};
+  return {"a model folder, a config.json or an exported program",
+          "models are for `info`, `plan`, `explain`, `run` and `export`"};
 }
 
 }  // namespace
@@ -127,6 +134,11 @@ Result<Source> recognise(const std::string& source) {
   std::string head(static_cast<std::size_t>(std::min(file.sizeBytes(), kLookedAt)), '\0');
   CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(head))));
   if (head.starts_with("CLVTRACE")) return Source{SourceKind::Trace, path};
+  if (formats::looksLikeZip(head)) {
+    const auto program = formats::checkIsExportedProgram(path);
+    if (program) return Source{SourceKind::Model, path, true};
+    if (!isCheckpointName(path)) return tl::unexpected(program.error());
+  }
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   const bool isJson = first != std::string::npos && head[first] == '{';
   if (isJson && schemaOf(head).starts_with("cleave.plan/")) return Source{SourceKind::Plan, path};
@@ -145,7 +157,7 @@ Result<Source> recognise(const std::string& source) {
 std::vector<NamedFile> filesBehind(const std::string& path) {
   const auto source = recognise(path);
   if (!source) return {};
-  if (source->kind != SourceKind::Model) return {{path, source->path}};
+  if (source->kind != SourceKind::Model || source->isExported) return {{path, source->path}};
   std::vector<NamedFile> files;
   const auto add = [&](const std::string& name) {
     files.push_back({fmt::format("the model's {}", name), source->path / name});
@@ -155,6 +167,24 @@ std::vector<NamedFile> filesBehind(const std::string& path) {
   if (const auto weights = formats::findWeightFiles(source->path)) {
     for (const std::string& name : weights->files) add(name);
   }
+  return files;
+}
+
+std::vector<NamedFile> weightFilesBehind(const std::string& weights) {
+  std::error_code ignored;
+  if (weights.empty()) return {};
+  if (!fs::is_directory(weights, ignored)) return {{"--weights", weights}};
+  std::vector<NamedFile> files;
+  if (const auto found = formats::findWeightFiles(weights)) {
+    for (const std::string& name : found->files) files.push_back({"--weights", fs::path(weights) / name});
+  }
+  return files;
+}
+
+std::vector<NamedFile> filesBehind(const plan::ModelInfo& model) {
+  std::vector<NamedFile> files = filesBehind(model.source);
+  const auto beside = weightFilesBehind(model.weights);
+  files.insert(files.end(), beside.begin(), beside.end());
   return files;
 }
 

@@ -12,10 +12,12 @@ enum class SourceKind : std::uint8_t { Model, Plan, Trace };
 
 struct Source {
   SourceKind kind = SourceKind::Model;
-  fs::path path;  ///< of a model its folder
+  fs::path path;            ///< of a model its folder, of an exported program its archive
+  bool isExported = false;  ///< of a model: an archive of torch.export
 };
 
-/// Looks at the first bytes only. BadInput says what is there instead, and what could be opened.
+/// Looks at the first bytes only, of an archive at its directory. BadInput says what is there instead, and what could
+/// be opened.
 Result<Source> recognise(const std::string& path);
 
 /// BadInput when `path`, which was recognised as `found`, holds another kind, with the commands that this kind is for.
@@ -29,6 +31,10 @@ Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file);
 /// The files that opening `path` reads: none of them may be an output. Of a plan it is the plan alone, not its model's.
 /// Empty when nothing can be opened there.
 std::vector<NamedFile> filesBehind(const std::string& path);
+/// The same of a plan's model, with the weights beside it.
+std::vector<NamedFile> filesBehind(const plan::ModelInfo& model);
+/// The files of weights that `--weights` names: a file, or those of a folder.
+std::vector<NamedFile> weightFilesBehind(const std::string& weights);
 
 /// A plan with what it was made from, as if it had just been solved. `solved` has no trace and no optimum.
 struct ReopenedPlan {

@@ -108,7 +108,7 @@ class Tries {
   bool isHopeless(int ranks) const {
     std::int64_t weights = 0;
     for (const graph::Node& node : m_model.aten->nodes) {
-      if (node.kind == graph::NodeKind::Parameter) weights += m_model.aten->bytesOf(node.results[0]);
+      if (node.kind == graph::NodeKind::Parameter) weights += m_model.aten->heldBytes(node.results[0]);
     }
     return weights / ranks > m_options.cost.budgetBytes();
   }

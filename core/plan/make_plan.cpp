@@ -70,7 +70,7 @@ Result<Plan> makePlan(const PlanRequest& request, const Progress& progress) {
   plan.programValueOf = std::move(replaced.valueOf);
   plan.collectives = std::move(replaced.collectives);
   CLEAVE_TRY(plan.parameters, shardMap(request, plan.warnings));
-  plan.memory = predictMemory(*plan.program, plan.parameters);
+  plan.memory = predictMemory(*plan.program, plan.parameters, *plan.graph);
   plan.timings.replaceMs = replacing.milliseconds();
 
   for (std::string& warning : warningsFor(plan)) plan.warnings.push_back(std::move(warning));

@@ -15,6 +15,7 @@
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 // clang-format on
 #include "formats/safetensors.h"
+#include "formats/size_expression.h"
 #include "plan/shares.h"
 #include "program/collectives.h"
 #include "program/rank_program.h"
@@ -78,14 +79,21 @@ struct MemoryPrediction {
 
 /// Where the model came from and with what the graph was captured; enough to repeat it.
 struct ModelInfo {
-  std::string source;        ///< folder as given by the user
+  std::string source;        ///< folder as given by the user, or an exported program's archive
   std::string architecture;  ///< "LlamaForCausalLM"
   std::string modelType;     ///< "llama"
   graph::DType dtype = graph::DType::Float32;
   std::int64_t batch = 1, sequence = 128;
-  bool hasMask = false, hasLoss = true;
+  bool hasMask = false, hasTokenTypes = false, hasLoss = true;
   std::int64_t logitsToKeep = 0;
-  bool hasWeights = false;  ///< a checkpoint is there
+  bool hasWeights = false;     ///< a checkpoint is there
+  bool isExported = false;     ///< `source` is an archive of torch.export; batch and sequence are then those of its
+                               ///< inputs, 0 where they have no such dimension
+  formats::SymbolSizes sizes;  ///< of an exported program, by symbol
+  std::string weights;         ///< safetensors file or folder beside an exported program; empty: none
+  /// "gptq, 4 bit, groups of 128": such a model is planned with the bytes that it is stored in, and not run; empty: it
+  /// is not quantized.
+  std::string quantization;
 };
 
 struct Timings {

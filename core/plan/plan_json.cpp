@@ -13,7 +13,11 @@
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
 ///
 ///   schema, made_by                              the version of Cleave whose sentences these are; may be absent
-///   model {source, architecture, model_type, dtype, batch, sequence, mask, loss, logits_to_keep, has_weights}
+///   model {source, architecture, model_type, dtype, batch, sequence, mask, token_types, loss, logits_to_keep,
+///          has_weights, exported, sizes {symbol: size}, weights, quantization}
+///                                                token_types only where there are some; exported, sizes and weights
+///                                                only of exported programs (.pt2); quantization only where parameters
+///                                                are stored packed (graph.packed: their bytes): it is not run then
 ///   ranks, engine, menu, sequence_parallel, seed
 ///   cost {collectives, collective_bytes          of one forward step, as the program performs them
 ///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, lower_bound_fs,
@@ -34,15 +38,16 @@
 ///                                                what training or generation keeps: cost.memory (memory_parts.h)
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start,
 ///                length}]}]
-///   values [{name, op, dtype, shape, placement, computed_as, scope, origin}]
+///   values [{name, op, dtype, shape, placement, computed_as, scope, origin, source}]
 ///                                                of the ATen graph, in its order; `computed_as` only where a value is
 ///                                                redistributed before it is read; `op` is the operator, or input,
-///                                                parameter, constant; `origin` names the captured operator
+///                                                parameter, constant; `origin` names the captured operator; `source`
+///                                                is the line of the model's code, where it is known
 ///   program, graph                               the rank program and the ATen graph (graph/json.h)
 ///   certificate {…}                              proves that no plan is faster (certificate_json.h); may be absent
 ///
 /// Deterministic but for timings_ms. A piece covers [start, start + length) of dimension `dim` of a stored tensor,
-/// whole in the others (`dim` -1 for a scalar); an empty `file` means that the checkpoint lacks it.
+/// whole in the others (`dim` -1 for a scalar); an empty `file` means that the checkpoint lacks it, or has it packed.
 // clang-format on
 
 namespace cleave::plan {
@@ -57,9 +62,18 @@ void writeModel(JsonWriter& json, const ModelInfo& model) {
   json.key("batch").value(model.batch);
   json.key("sequence").value(model.sequence);
   json.key("mask").value(model.hasMask);
+  if (model.hasTokenTypes) json.key("token_types").value(true);
   json.key("loss").value(model.hasLoss);
   json.key("logits_to_keep").value(model.logitsToKeep);
   json.key("has_weights").value(model.hasWeights);
+  if (model.isExported) {
+    json.key("exported").value(true);
+    json.key("sizes").beginObject();
+    for (const auto& [symbol, size] : model.sizes) json.key(symbol).value(size);
+    json.endObject();
+  }
+  if (!model.weights.empty()) json.key("weights").value(model.weights);
+  if (!model.quantization.empty()) json.key("quantization").value(model.quantization);
   json.endObject();
 }
 
@@ -200,6 +214,7 @@ void writeValues(JsonWriter& json, const Plan& plan) {
     json.key("scope").value(graph.scope(node.scope).path);
     json.key("origin");
     plan.origins[id.index()].empty() ? json.null() : json.value(plan.origins[id.index()]);
+    if (const std::string& source = graph.sourceOf(node); !source.empty()) json.key("source").value(source);
     json.endObject();
   }
   json.endArray();

@@ -35,7 +35,7 @@ class PlanReader {
     CLEAVE_TRY_VOID(readLayers());
     CLEAVE_TRY_VOID(readCollectives());
     m_plan.solution = std::make_shared<const solve::Solution>(std::move(m_solution));
-    m_plan.memory = predictMemory(*m_plan.program, m_plan.parameters);
+    m_plan.memory = predictMemory(*m_plan.program, m_plan.parameters, *m_plan.graph);
     m_plan.cost = predictCost();
     m_plan.shares = sharesOf(m_problem, *m_plan.solution, nullptr);
     CLEAVE_TRY_VOID(readReplicated(m_root, *m_plan.graph, m_plan.shares));
@@ -47,6 +47,7 @@ class PlanReader {
   Result<void> readProgram() {
     CLEAVE_TRY(program::RankProgram program, program::rankProgramFromJson(m_root));
     m_plan.model.source = std::move(program.source);
+    m_plan.model.quantization = std::move(program.quantization);
     m_plan.ranks = program.ranks;
     m_plan.seed = program.seed;
     m_plan.program = std::move(program.graph);
@@ -62,9 +63,14 @@ class PlanReader {
     CLEAVE_TRY(m_plan.model.architecture, model.text("architecture"));
     CLEAVE_TRY(m_plan.model.modelType, model.text("model_type"));
     CLEAVE_TRY(m_plan.model.dtype, model.word("dtype", graph::parseDType));
-    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", {1, program::kMaxSize}));
-    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", {1, program::kMaxSize}));
+    CLEAVE_TRY(m_plan.model.isExported, model.flag("exported", false));
+    const std::int64_t least = m_plan.model.isExported ? 0 : 1;
+    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", {least, program::kMaxSize}));
+    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", {least, program::kMaxSize}));
+    CLEAVE_TRY_VOID(readSizes(model));
+    CLEAVE_TRY(m_plan.model.weights, model.text("weights", ""));
     CLEAVE_TRY(m_plan.model.hasMask, model.flag("mask"));
+    CLEAVE_TRY(m_plan.model.hasTokenTypes, model.flag("token_types", false));
     CLEAVE_TRY(m_plan.model.hasLoss, model.flag("loss"));
     CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
     CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
@@ -72,6 +78,15 @@ class PlanReader {
     CLEAVE_TRY(m_plan.candidateSet, m_root.word("menu", rules::parseCandidateSet));
     CLEAVE_TRY(m_plan.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));
     CLEAVE_TRY(m_plan.warnings, m_root.texts("warnings", kMaxTexts));
+    return {};
+  }
+
+  Result<void> readSizes(const JsonObject& model) {
+    if (!model.has("sizes")) return {};
+    CLEAVE_TRY(const JsonObject sizes, model.object("sizes"));
+    for (const auto& [symbol, size] : sizes.json().items()) {
+      CLEAVE_TRY(m_plan.model.sizes[symbol], sizes.integer(symbol, {0, program::kMaxSize}));
+    }
     return {};
   }
 
@@ -135,6 +150,7 @@ class PlanReader {
     CLEAVE_TRY(Graph graph, withContext(graph::graphFromJson(fields.json()), "plan.graph"));
     CLEAVE_TRY_VOID(withContext(program::checkOperators(graph), "plan.graph"));
     CLEAVE_TRY_VOID(withContext(program::checkTotalBytes(graph), "plan.graph"));
+    CLEAVE_TRY_VOID(readSources(graph));
     m_plan.graph = std::make_shared<const Graph>(std::move(graph));
     m_problem.graph = m_plan.graph;
     m_problem.context = {m_plan.ranks, m_plan.candidateSet, m_plan.sequenceParallel};
@@ -144,10 +160,25 @@ class PlanReader {
     return checkInputs();
   }
 
+  /// The lines of code stand with the values: graphs do not write them.
+  Result<void> readSources(Graph& graph) const {
+    CLEAVE_TRY(const JsonArray values, m_root.array("values"));
+    std::unordered_map<std::string, graph::SourceId> known;
+    for (std::size_t i = 0; i < std::min(values.size(), graph.values.size()); ++i) {
+      CLEAVE_TRY(const JsonObject fields, values.object(i));
+      CLEAVE_TRY(std::string line, fields.text("source", ""));
+      if (line.empty()) continue;
+      const auto [entry, isNew] = known.try_emplace(std::move(line), graph::SourceId(graph.sources.size()));
+      if (isNew) graph.sources.push_back(entry->first);
+      graph.nodes[graph.values[i].producer.index()].source = entry->second;
+    }
+    return {};
+  }
+
   /// What the plan says of its inputs is what its graph takes.
   Result<void> checkInputs() const {
     const auto ids = m_inGraph.find("input_ids");
-    if (ids == m_inGraph.end()) return {};
+    if (ids == m_inGraph.end() || m_plan.model.isExported) return {};
     const graph::TensorType& type = m_plan.graph->value(ids->second).type;
     if (type.shape == Shape{m_plan.model.batch, m_plan.model.sequence}) return {};
     return fail(ErrorCode::BadInput, "plan.model has batch {} and sequence {}, but the input_ids of plan.graph are {}.",

@@ -5,6 +5,7 @@
 #include "plan/steps.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 /// Liveness over the rank program (graph/liveness.h). An all_reduce works in place where nothing reads its operand
 /// later. Work space counts while its node runs:
@@ -33,11 +34,14 @@ const graph::TensorType* operandOf(const Graph& graph, const Node& node, std::si
 
 /// `experts`: of all ranks; 0: those that the weights hold.
 std::int64_t expertsWorkspace(const Graph& program, const Node& node, std::int64_t experts) {
-  const auto *ids = operandOf(program, node, 1),
-             *down = operandOf(program, node, 4);  // [experts here, hidden, features here]
-  if (!ids || !down || down->shape.size() != 3) return 0;
-  const graph::ExpertMemory memory{
-      .hidden = down->shape[1], .features = down->shape[2], .itemSize = graph::itemSize(down->dtype)};
+  const auto *hidden = operandOf(program, node, 0), *ids = operandOf(program, node, 1),
+             *down = operandOf(program, node, 4);
+  if (!ids || !down || down->shape.size() != 3 || !hidden || hidden->shape.size() != 2) return 0;
+  // [experts here, hidden, features here], or with the last two changed round.
+  const std::int64_t width = hidden->shape[1];
+  const graph::ExpertMemory memory{.hidden = width,
+                                   .features = down->shape[1] == width ? down->shape[2] : down->shape[1],
+                                   .itemSize = graph::itemSize(down->dtype)};
   return memory.forward(graph::placesOfOne(graph::elementCount(ids->shape), experts > 0 ? experts : down->shape[0]));
 }
 
@@ -57,7 +61,7 @@ std::int64_t workspaceOf(const Graph& program, const Node& node) {
     case ParallelOp::AllGather: return copied(node.results[0]);
     case ParallelOp::ReduceScatter: return first ? copied(graph::operandAt(node, 0)) : 0;
     case ParallelOp::MoeExperts: return expertsWorkspace(program, node, 0);
-    case ParallelOp::LocalExperts: return expertsWorkspace(program, node, graph::integerAt(node, 6).value_or(0));
+    case ParallelOp::LocalExperts: return expertsWorkspace(program, node, graph::integerAt(node, 9).value_or(0));
     case ParallelOp::VocabCrossEntropy: {
       if (!first) return 0;
       graph::TensorType exponentials = *first;
@@ -85,12 +89,26 @@ void predictActivations(const Graph& program, MemoryPrediction& memory) {
   memory.liveAfter = std::move(use.liveAfter);
 }
 
+/// Packed parameters by name.
+std::unordered_map<std::string_view, ValueId> packedValues(const Graph& model) {
+  std::unordered_map<std::string_view, ValueId> values;
+  for (ValueId id : idRange<ValueId>(model.values.size())) {
+    if (model.packedBytes.empty()) break;
+    if (model.packedBytes.contains(model.value(id).name)) values.emplace(model.value(id).name, id);
+  }
+  return values;
+}
+
 }  // namespace
 
-MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters) {
+MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters, const Graph& model) {
   MemoryPrediction memory;
+  const auto values = packedValues(model);
   for (const ParameterShards& parameter : parameters) {
-    const std::int64_t bytes = graph::sizeInBytes({parameter.type.dtype, parameter.localShape});
+    const std::int64_t count = graph::elementCount(parameter.localShape);
+    const auto packed = values.find(parameter.name);
+    const std::int64_t bytes =
+        packed == values.end() ? count * graph::itemSize(parameter.type.dtype) : model.heldBytes(packed->second, count);
     memory.parameters += bytes;
     if (parameter.localShape == parameter.type.shape) memory.replicatedParameters += bytes;
   }
@@ -105,7 +123,7 @@ MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters)
 MemoryPrediction unsplitMemory(const Plan& plan) {
   ShardMap whole = plan.parameters;
   for (ParameterShards& parameter : whole) parameter.localShape = parameter.type.shape;
-  return predictMemory(*plan.graph, whole);
+  return predictMemory(*plan.graph, whole, *plan.graph);
 }
 
 }  // namespace cleave::plan

@@ -223,8 +223,8 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
   const auto options = rules::layerStrategies(graph, node, layer, problem.context).offered;
   const auto splits = [&](const LayerStrategy& o) { return isSplitStrategy(o, problem.context.worldSize); };
   const bool hasSplitStrategy = std::any_of(options.begin(), options.end(), splits);
-  const std::int64_t bytes = (layer.weight.isValid() ? graph.bytesOf(layer.weight) : 0) +
-                             (layer.down.isValid() ? graph.bytesOf(layer.down) : 0);
+  const std::int64_t bytes = (layer.weight.isValid() ? graph.heldBytes(layer.weight) : 0) +
+                             (layer.down.isValid() ? graph.heldBytes(layer.down) : 0);
   found.unsplitLayers += !why.empty() || !hasSplitStrategy;
   if (!why.empty()) {
     IndivisibleLayers& group = groupFor(found.indivisible, pattern, node);
@@ -252,7 +252,7 @@ void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
                               : fmt::format("`{}`, which is not a layer, reads it: every rank needs all of it",
                                             graph.value(graph.node(users.front()).results.front()).name);
   }
-  group.bytes += graph.bytesOf(value);
+  group.bytes += graph.heldBytes(value);
 }
 
 /// Attention whose heads do not divide, equal modules together. With the full candidate set ranks may share KV heads.

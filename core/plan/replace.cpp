@@ -180,7 +180,12 @@ class ProgramBuilder {
       case NodeKind::Constant: {
         const auto data = m_graph.constants.find(id.raw());
         CLEAVE_CHECK(data != m_graph.constants.end(), "constant {} has no data", value.name);
-        held = m_builder.addConstant(value.name, std::move(type), data->second, scope);
+        held = m_builder.addConstant(value.name, value.type, data->second, scope);
+        const Placement& placement = m_solution.of(node.results[0]);
+        if (placement.isReplicatedOn(m_ranks)) break;
+        // All ranks run one program, so that each cuts its part out of the whole.
+        held = call(graph::kShard, {held, std::int64_t{placement.firstDim()}}, std::move(type), value.name + ".part",
+                    node.scope, id, node.results[0]);
         break;
       }
       case NodeKind::Call: break;

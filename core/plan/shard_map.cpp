@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kNamesInWarning = 4;
 
-/// The parameter's tensor in the checkpoint: under its own name, or one it is tied to; end() when it lacks all of them.
+/// The parameter's tensor in the checkpoint: under its own name, or one it is tied to; end(): it lacks all of them.
 formats::WeightSources::const_iterator findStored(const formats::WeightSources& checkpoint, const Graph& graph,
                                                   const std::string& name) {
   if (const auto own = checkpoint.find(name); own != checkpoint.end()) return own;
@@ -20,11 +20,13 @@ formats::WeightSources::const_iterator findStored(const formats::WeightSources& 
   return checkpoint.end();
 }
 
-Result<void> checkStored(const graph::Value& parameter, const std::string& name, const formats::WeightSource& stored) {
-  if (stored.type.shape != parameter.type.shape) {
+Result<void> checkStored(const ParameterShards& parameter, const std::string& name,
+                         const formats::WeightSource& stored) {
+  const graph::Shape wanted = parameter.storedShape();
+  if (stored.type.shape != wanted) {
     return fail(ErrorCode::BadInput,
                 "{}: tensor {} has shape {}, but the model needs {}: the weights do not belong to this config.json.",
-                stored.file, name, graph::toText(stored.type.shape), graph::toText(parameter.type.shape));
+                stored.file, name, graph::toText(stored.type.shape), graph::toText(wanted));
   }
   const bool isNarrow = graph::itemSize(stored.type.dtype) < 2;
   if (stored.type.dtype != parameter.type.dtype && (!graph::isFloatingPoint(stored.type.dtype) || isNarrow)) {
@@ -36,18 +38,68 @@ Result<void> checkStored(const graph::Value& parameter, const std::string& name,
   return {};
 }
 
-std::vector<ShardPiece> piecesOf(const ParameterShards& parameter, const std::string& tensor, const std::string& file,
-                                 int ranks, int rank) {
-  const Shape& shape = parameter.type.shape;
-  if (parameter.placement.isReplicatedOn(ranks) || ranks == 1) return {{tensor, file}};
-  std::vector<ShardPiece> pieces;
-  for (const rules::Range& range : parameter.placement.ranges(shape, ranks, rank)) {
-    if (range.length == 0) continue;  // a rank that holds only padding
-    const int dim = parameter.placement.firstDim();
-    pieces.push_back({tensor, file, dim, range.start, range.length});
+/// The tensors that one parameter is stored as: one, or those of its items.
+class StoredTensors {
+ public:
+  StoredTensors(const PlanRequest& request, ParameterShards& parameter)
+      : m_checkpoint(request.checkpoint), m_graph(*request.problem->graph), m_parameter(parameter) {}
+
+  /// Finds them, and sets what the parameter says of them.
+  Result<void> find() {
+    if (const auto stored = findStored(m_checkpoint, m_graph, m_parameter.name); stored != m_checkpoint.end())
+      return take(0, stored->first, stored->second);
+    const auto stacked = m_graph.stackedNames.find(m_parameter.name);
+    if (stacked == m_graph.stackedNames.end()) return {};
+    const graph::StackedName& names = stacked->second;
+    // A checkpoint that has one of them has to have all, each of which is missed by its name.
+    if (!m_checkpoint.contains(names.of(0, 0))) return {};
+    m_parameter.stacked = static_cast<int>(names.behind.size());
+    const std::size_t parts = names.behind.size();
+    m_tensors.resize(static_cast<std::size_t>(m_parameter.type.shape[0]) * parts);
+    for (std::size_t i = 0; i < m_tensors.size(); ++i) {
+      const std::string name = names.of(static_cast<std::int64_t>(i / parts), i % parts);
+      const auto stored = m_checkpoint.find(name);
+      if (stored == m_checkpoint.end()) {
+        m_tensors[i].name = name;
+      } else {
+        CLEAVE_TRY_VOID(take(i, name, stored->second));
+      }
+    }
+    return {};
   }
-  return pieces;
-}
+
+  std::vector<ShardPiece> pieces(int ranks, int rank) const {
+    std::vector<ShardPiece> pieces;
+    for (const program::StoredRegion& region : storedRegions(m_parameter, ranks, rank)) {
+      const Tensor& tensor = m_tensors[static_cast<std::size_t>(region.item * m_parameter.stacked + region.part)];
+      pieces.push_back({tensor.name, tensor.file, region.dim, region.start, region.length});
+    }
+    return pieces;
+  }
+
+ private:
+  struct Tensor {
+    std::string name, file;
+  };
+
+  Result<void> take(std::size_t index, const std::string& name, const formats::WeightSource& stored) {
+    CLEAVE_TRY_VOID(checkStored(m_parameter, name, stored));
+    const bool isFirst = index == 0;
+    if (!isFirst && stored.type.dtype != m_parameter.storedDtype) {
+      return fail(ErrorCode::BadInput, "{}: tensor {} is stored as {}, and others of {} as {}: they must be alike.",
+                  stored.file, name, graph::toText(stored.type.dtype), m_parameter.name,
+                  graph::toText(m_parameter.storedDtype));
+    }
+    m_parameter.storedDtype = stored.type.dtype;
+    m_tensors[index] = {stored.tensor.empty() ? name : stored.tensor, stored.file};
+    return {};
+  }
+
+  const formats::WeightSources& m_checkpoint;
+  const Graph& m_graph;
+  ParameterShards& m_parameter;
+  std::vector<Tensor> m_tensors{{m_parameter.name, {}}};
+};
 
 Result<ParameterShards> planParameter(const PlanRequest& request, const graph::Node& node) {
   const Graph& graph = *request.problem->graph;
@@ -64,15 +116,12 @@ Result<ParameterShards> planParameter(const PlanRequest& request, const graph::N
                 graph::toText(value.type.shape), parameter.placement.text(), ranks);
   }
   parameter.localShape = *local;
-  std::string tensor = value.name, file;
-  if (const auto stored = findStored(request.checkpoint, graph, value.name); stored != request.checkpoint.end()) {
-    CLEAVE_TRY_VOID(checkStored(value, stored->first, stored->second));
-    parameter.storedDtype = stored->second.type.dtype;
-    tensor = stored->first;
-    file = stored->second.file;
+  StoredTensors stored(request, parameter);
+  const bool isPacked = graph.packedBytes.contains(value.name);  // in tensors that no rank can cut
+  if (!isPacked) {
+    CLEAVE_TRY_VOID(stored.find());
   }
-  for (int rank = 0; rank < ranks; ++rank)
-    parameter.piecesByRank.push_back(piecesOf(parameter, tensor, file, ranks, rank));
+  for (int rank = 0; rank < ranks; ++rank) parameter.piecesByRank.push_back(stored.pieces(ranks, rank));
   return parameter;
 }
 
@@ -89,10 +138,17 @@ void warnOfUnused(const PlanRequest& request, std::vector<std::string>& warnings
     if (node.kind == graph::NodeKind::Parameter) used.insert(graph.value(node.results[0]).name);
   }
   for (const auto& [parameter, others] : graph.tiedNames) used.insert(others.begin(), others.end());
+  std::unordered_set<std::string> ofItems;
+  for (const auto& [parameter, stored] : graph.stackedNames) {
+    const std::int64_t items = graph.shapeOf(graph.findValue(parameter))[0];
+    for (std::int64_t item = 0; item < items; ++item) {
+      for (std::size_t part = 0; part < stored.behind.size(); ++part) ofItems.insert(stored.of(item, part));
+    }
+  }
   std::string names;
   std::size_t count = 0;
   for (const auto& [name, tensor] : request.checkpoint) {
-    if (used.contains(name) || isKnownBuffer(name)) continue;
+    if (!tensor.partOf.empty() || used.contains(name) || ofItems.contains(name) || isKnownBuffer(name)) continue;
     if (count++ < kNamesInWarning) names += (names.empty() ? "" : ", ") + name;
   }
   if (count == 0) return;

@@ -90,8 +90,8 @@ void addWeights(const solve::Problem& problem, const solve::Solution& solution, 
     if (node.kind != NodeKind::Parameter) continue;
     const graph::TensorType& type = problem.graph->value(node.results[0]).type;
     const rules::Placement& placement = solution.of(node.results[0]);
-    const std::int64_t whole = sizeInBytes(type);
-    const std::int64_t held = placement.localCount(type.shape, shares.ranks) * graph::itemSize(type.dtype);
+    const std::int64_t whole = problem.graph->heldBytes(node.results[0]);
+    const std::int64_t held = problem.graph->heldBytes(node.results[0], placement.localCount(type.shape, shares.ranks));
     shares.weightBytes = saturatingAdd(shares.weightBytes, whole);
     shares.rankWeightBytes = saturatingAdd(shares.rankWeightBytes, held);
   }

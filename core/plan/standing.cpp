@@ -2,6 +2,7 @@
 
 #include "base/quantities.h"
 #include "graph/attention.h"
+#include "plan/repeated_blocks.h"
 #include "plan/shares.h"
 #include "plan/why_replicated.h"
 #include "solve/problem/wording.h"
@@ -322,9 +323,9 @@ class Standings::Search {
     const auto& all = m_problem.redistributable;
     if (std::find(all.begin(), all.end(), "*") != all.end() || !hasSplitStrategy(node, part)) return false;
     const auto answerWith = [&](const std::vector<Change>& others) {
-      bool isKnown = true;
-      if (leastAs(redistributing(others), node, part, isKnown)) return solve::Answer::Holds;
-      return isKnown ? solve::Answer::Fails : solve::Answer::Unknown;
+      const auto [possible, stand] = redistributed(others, node);
+      if (!possible->of(part).empty() && possible->of(part)[stand.index()]) return solve::Answer::Holds;
+      return possible->isKnown ? solve::Answer::Fails : solve::Answer::Unknown;
     };
     solve::Answer withLess = answerWith({});
     if (withLess == solve::Answer::Holds) return true;
@@ -343,10 +344,30 @@ class Standings::Search {
     return true;
   }
 
-  static std::vector<Change> redistributing(const std::vector<Change>& others) {
-    std::vector<Change> changes{{ChangeKind::Redistribute, "*"}};
-    changes.insert(changes.end(), others.begin(), others.end());
-    return changes;
+  /// The answer after these changes where values may be gathered and cut, and the node to look at in it: all values, or
+  /// in a model of many blocks those of the node's own. Demands may speak of one of equal blocks.
+  std::pair<const Possible*, NodeId> redistributed(const std::vector<Change>& others, NodeId node) {
+    const bool isDemanded = !allDemands().empty() || !m_problem.redistributable.empty();
+    if (!m_blocks) m_blocks.emplace(*m_problem.graph);
+    if (isDemanded || !m_blocks->hasMany()) {
+      std::vector<Change> changes{{ChangeKind::Redistribute, "*"}};
+      changes.insert(changes.end(), others.begin(), others.end());
+      return {&as(changes), node};
+    }
+    const RepeatedBlocks::Stand stand = m_blocks->standOf(node);
+    std::string key = fmt::format("block {}\n", stand.block);
+    for (const Change& change : others) key += solve::toText(change) + '\n';
+    const auto [entry, isNew] = m_possible.try_emplace(std::move(key));
+    if (!isNew) return {&entry->second, stand.node};
+    solve::Problem changed = m_problem;
+    changed.redistributable = m_blocks->valuesOf(stand.block);
+    for (const Change& change : others) {
+      auto next = solve::applied(changed, change);
+      if (!next) return {&entry->second, stand.node};
+      changed = *std::move(next);
+    }
+    entry->second = possibleIn(std::move(changed), m_progress);
+    return {&entry->second, stand.node};
   }
 
   /// Whether its own sizes admit a split, whatever it reads.
@@ -460,6 +481,7 @@ class Standings::Search {
   std::optional<bool> m_isBudgetBeyondAll;
   std::optional<std::string> m_sequenceRefusal;
   std::optional<std::unordered_map<std::string, std::string>> m_headsRefusals;
+  std::optional<RepeatedBlocks> m_blocks;
   std::vector<bool> m_isFixed;                 ///< by NodeId, as far as asked
   std::map<std::string, Possible> m_possible;  ///< by the changes' texts
 };

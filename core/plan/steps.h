@@ -25,7 +25,7 @@ Result<Replaced> replace(const PlanRequest& request);
 /// Parameters in name order with their pieces; unused checkpoint tensors become a warning. (shard_map.cpp)
 Result<ShardMap> shardMap(const PlanRequest& request, std::vector<std::string>& warnings);
 
-/// (predict.cpp)
-MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters);
+/// `model`: the ATen graph, which knows how parameters are stored. (predict.cpp)
+MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters, const Graph& model);
 
 }  // namespace cleave::plan

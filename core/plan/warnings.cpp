@@ -32,7 +32,7 @@ std::vector<std::string> replicatedLayers(const Plan& plan, bool byChoice) {
     if (isNew) groups.push_back({pattern, toText(layer.standing), layer.name});
     Group& group = groups[entry->second];
     ++group.count;
-    group.bytes += plan.graph->bytesOf(shape->weight);
+    group.bytes += plan.graph->heldBytes(shape->weight);
   }
   std::vector<std::string> sentences;
   for (const Group& group : groups) {

@@ -67,7 +67,7 @@ std::vector<NodeWork> workOf(const Graph& graph) {
       node.isCounted = true;
       if (isTaken[parameter.index()]) continue;
       isTaken[parameter.index()] = true;
-      node.weightBytes += graph.bytesOf(parameter);
+      node.weightBytes += graph.heldBytes(parameter);
     }
   }
   return work;

@@ -63,7 +63,8 @@ bool isVocabCrossEntropy(const Graph& program, const Node& node) {
          target.shape.size() == 1 && target.shape[0] == logits.shape[0];
 }
 
-/// hidden [T,h], topk_ids and topk_weights [T,k], gate_up [e,2f,h], down [e,h,f].
+/// hidden [T,h], topk_ids and topk_weights [T,k]; gate_up [e,2f,h] and down [e,h,f], or with clamped_swiglu [e,h,2f]
+/// and [e,f,h]; gate_up_bias [e,2f].
 bool areExperts(const Graph& program, const Node& node) {
   const Shape& hidden = typeAt(program, node, 0).shape;
   const Shape& ids = typeAt(program, node, 1).shape;
@@ -71,14 +72,18 @@ bool areExperts(const Graph& program, const Node& node) {
   const Shape& down = typeAt(program, node, 4).shape;
   if (hidden.size() != 2 || ids.size() != 2 || gateUp.size() != 3) return false;
   const bool areRoutes = ids[0] == hidden[0] && typeAt(program, node, 2).shape == ids;
-  const bool areWeights =
-      gateUp[1] % 2 == 0 && gateUp[2] == hidden[1] && down == Shape{gateUp[0], hidden[1], gateUp[1] / 2};
+  const bool inTurn = node.args[5] == graph::Argument(std::string(graph::kClampedSwiglu));
+  const std::int64_t width = hidden[1], both = inTurn ? gateUp[2] : gateUp[1];
+  const bool areWeights = both % 2 == 0 && (inTurn ? gateUp[1] : gateUp[2]) == width &&
+                          down == (inTurn ? Shape{gateUp[0], both / 2, width} : Shape{gateUp[0], width, both / 2});
+  const ValueId bias = graph::operandAt(node, 6);
+  if (bias.isValid() && program.shapeOf(bias) != Shape{gateUp[0], both}) return false;
   return areRoutes && areWeights && program.value(node.results[0]).type == typeAt(program, node, 0);
 }
 
 /// An even part of all experts.
 bool areLocalExperts(const Graph& program, const Node& node, int ranks) {
-  return areExperts(program, node) && checkedMul(typeAt(program, node, 3).shape[0], ranks) == integerOf(node, 6);
+  return areExperts(program, node) && checkedMul(typeAt(program, node, 3).shape[0], ranks) == integerOf(node, 9);
 }
 
 bool fits(const Graph& program, const Node& node, int ranks) {
@@ -139,19 +144,14 @@ Result<void> checkTotalBytes(const Graph& graph) {
 }
 
 Result<void> checkPieces(const ParameterShards& parameter, const std::vector<ShardPiece>& pieces, int ranks, int rank) {
-  std::vector<rules::Range> expected;
-  const bool isWhole = parameter.placement.isReplicated() || ranks == 1;
-  if (!isWhole) expected = parameter.placement.ranges(parameter.type.shape, ranks, rank);
-  std::erase_if(expected, [](const rules::Range& range) { return range.length == 0; });
-  const auto covers = [&](const ShardPiece& piece, const rules::Range& range) {
-    if (piece.dim >= 0)
-      return piece.dim == parameter.placement.firstDim() && piece.start == range.start && piece.length == range.length;
-    return range.start == 0 &&
-           range.length == parameter.type.shape[static_cast<std::size_t>(parameter.placement.firstDim())];
+  const graph::Shape stored = parameter.storedShape();
+  const auto covers = [&](const ShardPiece& piece, const StoredRegion& region) {
+    if (region.dim < 0 || piece.dim >= 0)
+      return piece.dim == region.dim && piece.start == region.start && piece.length == region.length;
+    return region.start == 0 && region.length == stored[static_cast<std::size_t>(region.dim)];
   };
-  const bool isRight = isWhole ? pieces.size() == 1 && pieces[0].dim < 0
-                               : std::equal(pieces.begin(), pieces.end(), expected.begin(), expected.end(), covers);
-  if (isRight) return {};
+  const std::vector<StoredRegion> expected = storedRegions(parameter, ranks, rank);
+  if (std::equal(pieces.begin(), pieces.end(), expected.begin(), expected.end(), covers)) return {};
   return fail(ErrorCode::BadInput, "the pieces of rank {} do not make up its part of {} ({} of {}).", rank,
               parameter.name, parameter.placement.text(), graph::toText(parameter.type.shape));
 }

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/digest.h"
+#include "formats/exported_program.h"
 #include "formats/weight_files.h"
 #include "graph/json.h"
 #include "graph/type_text.h"
@@ -16,6 +17,7 @@ namespace cleave::program {
 namespace {
 
 constexpr IntegerRange kSizes{0, kMaxSize};
+constexpr std::int64_t kMaxTensorsPerItem = 64;
 
 class ProgramReader {
  public:
@@ -25,6 +27,9 @@ class ProgramReader {
     CLEAVE_TRY_VOID(readSchema());
     CLEAVE_TRY(const JsonObject model, m_root.object("model"));
     CLEAVE_TRY(m_made.source, model.text("source"));
+    CLEAVE_TRY(m_made.isExported, model.flag("exported", false));
+    CLEAVE_TRY(m_made.weights, model.text("weights", ""));
+    CLEAVE_TRY(m_made.quantization, model.text("quantization", ""));
     CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", {1, kMaxRanks}));
     m_made.ranks = static_cast<int>(ranks);
     CLEAVE_TRY(m_made.seed, m_root.count("seed"));
@@ -102,8 +107,22 @@ class ProgramReader {
                   parameter.placement.text(), graph::toText(parameter.type.shape), graph::toText(parameter.localShape),
                   m_made.ranks);
     }
+    CLEAVE_TRY_VOID(readStacked(fields, parameter));
     CLEAVE_TRY(parameter.piecesByRank, readPieces(fields, parameter));
     return parameter;
+  }
+
+  static Result<void> readStacked(const JsonObject& fields, ParameterShards& parameter) {
+    constexpr std::string_view kKey = "tensors_per_item";
+    if (!fields.has(kKey)) return {};
+    CLEAVE_TRY(const std::int64_t tensors, fields.integer(kKey, {1, kMaxTensorsPerItem}));
+    const graph::Shape& shape = parameter.type.shape;
+    if (shape.size() < 2 || shape[1] % tensors != 0) {
+      return fail(ErrorCode::BadInput, "{}: items of shape {} are not made of {} equal tensors.", fields.where(),
+                  graph::toText(shape), tensors);
+    }
+    parameter.stacked = static_cast<int>(tensors);
+    return {};
   }
 
   Result<std::vector<std::vector<ShardPiece>>> readPieces(const JsonObject& fields,
@@ -122,12 +141,13 @@ class ProgramReader {
     return byRank;
   }
 
-  static Result<ShardPiece> readPiece(const JsonObject& fields, const ParameterShards& parameter) {
-    const graph::Shape& shape = parameter.type.shape;
+  Result<ShardPiece> readPiece(const JsonObject& fields, const ParameterShards& parameter) const {
+    const graph::Shape shape = parameter.storedShape();
     ShardPiece piece;
     CLEAVE_TRY(piece.tensor, fields.text("tensor"));
     CLEAVE_TRY(piece.file, fields.text("file"));
-    if (!piece.file.empty())
+    const bool isArchive = m_made.isExported && piece.file == formats::exportedFileName(m_made.source);
+    if (!piece.file.empty() && !isArchive)
       CLEAVE_TRY_VOID(withContext(formats::checkWeightFileName(piece.file), fields.nameOf("file")));
     CLEAVE_TRY(const std::int64_t dim, fields.integer("dim", {-1, std::ssize(shape) - 1}));
     CLEAVE_TRY(piece.start, fields.integer("start", {0, kMaxSize}));
@@ -163,7 +183,7 @@ class ProgramReader {
 };
 
 void writePiece(JsonWriter& json, const ParameterShards& parameter, int rank, const ShardPiece& piece) {
-  const graph::Shape& shape = parameter.type.shape;
+  const graph::Shape shape = parameter.storedShape();
   const bool isWhole = piece.dim < 0;
   json.beginObject();
   json.key("rank").value(rank);
@@ -187,6 +207,7 @@ void writeParameters(JsonWriter& json, const ShardMap& parameters) {
     json.key("shape").values(parameter.type.shape);
     json.key("local_shape").values(parameter.localShape);
     json.key("placement").value(parameter.placement.text());
+    if (parameter.stacked != 0) json.key("tensors_per_item").value(parameter.stacked);
     json.key("pieces").beginArray();
     for (std::size_t rank = 0; rank < parameter.piecesByRank.size(); ++rank) {
       for (const ShardPiece& piece : parameter.piecesByRank[rank])
@@ -212,6 +233,13 @@ Result<rules::Placement> readPlacement(const JsonObject& fields, const char* key
   return *placement;
 }
 
+std::string whyNotRun(std::string_view source, std::string_view quantization) {
+  return fmt::format(
+      "{} is quantized ({}): Cleave plans it but does not run it; save it dequantized "
+      "(model.dequantize() in transformers) and run that folder.",
+      source, quantization);
+}
+
 Result<RankProgram> rankProgramFromJson(const JsonObject& plan) { return ProgramReader(plan).read(); }
 
 Result<RankProgram> readRankProgram(const fs::path& planFile) {
@@ -230,6 +258,9 @@ std::string toJson(const RankProgram& program) {
   json.key("schema").value(kPlanSchema);
   json.key("model").beginObject();
   json.key("source").value(program.source);
+  if (program.isExported) json.key("exported").value(true);
+  if (!program.weights.empty()) json.key("weights").value(program.weights);
+  if (!program.quantization.empty()) json.key("quantization").value(program.quantization);
   json.endObject();
   json.key("ranks").value(program.ranks);
   json.key("seed").value(program.seed);
@@ -242,6 +273,7 @@ std::string toJson(const RankProgram& program) {
 std::uint64_t digestOf(const RankProgram& program) {
   RankProgram common = program;
   common.source.clear();
+  common.weights.clear();
   Digest digest;
   digest.add(toJson(common));
   return digest.value();

@@ -7,13 +7,14 @@
 ///
 /// Where it lies in a file of the schema "cleave.plan/1" (the whole layout: plan/plan_json.cpp):
 ///
-///   schema, model {source}, ranks, seed
+///   schema, model {source, exported, weights}, ranks, seed
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement,
 ///                pieces [{rank, tensor, file, dim, start, length}]}]
 ///   program                        graph/json.h
 ///
 /// A piece covers [start, start + length) of dimension `dim` of a stored tensor, whole in the others (`dim` -1 for a
-/// scalar); an empty `file` means that the checkpoint lacks it.
+/// scalar); an empty `file` means that the checkpoint lacks it. Files are those of the model's folder; of an exported
+/// program they are the archive itself, by its file name, and those beside it in `weights`.
 #include "base/json.h"
 #include "program/shard_map.h"
 
@@ -33,7 +34,10 @@ inline constexpr int kMaxRanks = 4096;
 inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 60;
 
 struct RankProgram {
-  std::string source;  ///< the model's folder, or its config.json, as the user gave it
+  std::string source;   ///< the model's folder, its config.json, or an exported program's archive, as the user gave it
+  std::string weights;  ///< a safetensors file or folder beside an exported program; empty: none
+  bool isExported = false;
+  std::string quantization;  ///< how its weights are packed, so that it cannot run; empty: they are plain
   int ranks = 1;
   std::uint64_t seed = 0;                     ///< of parameters without a file and of made-up inputs
   std::shared_ptr<const graph::Graph> graph;  ///< operators of the namespaces aten and cleave (operators.h)
@@ -46,6 +50,9 @@ struct RankProgram {
 Result<RankProgram> readRankProgram(const fs::path& planFile);
 /// The same of a parsed plan, whose fields are called `plan.…`.
 Result<RankProgram> rankProgramFromJson(const JsonObject& plan);
+
+/// Why a model whose weights are packed is not run, one sentence.
+std::string whyNotRun(std::string_view source, std::string_view quantization);
 
 /// A placement that fits `shape` on so many ranks.
 Result<rules::Placement> readPlacement(const JsonObject& fields, const char* key, const graph::Shape& shape, int ranks);

@@ -90,6 +90,8 @@ struct Entry {
   std::string_view op;
   Verdict (*apply)(Call&);
   void (*localise)(Call&, std::span<const Placement> results, std::vector<graph::Argument>& args) = nullptr;
+  /// What the result may be beside replicated where every rank holds all operands.
+  void (*fromWhole)(Call&, std::vector<Claim>& claims) = nullptr;
 };
 
 struct FamilyTable {

@@ -10,6 +10,8 @@ namespace cleave::rules {
 
 namespace {
 
+constexpr int kRankOfHeads = 4;  ///< [batch, heads, sequence, head size]
+
 std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
 
 /// Replicas of single elements: the placement's parts have one element each, `replicas` ranks hold it.
@@ -78,6 +80,26 @@ Verdict expand(Call& call) {
   });
 }
 
+/// Of one element that every rank has, each may keep its share of the copies: one head becomes the heads of a rank
+/// (multi-query attention, the rotated part of latent attention). Only the first dimension behind the batch, so that
+/// masks, which are expanded too, do not bring a choice into every layer.
+void shareCopies(Call& call, std::vector<Claim>& claims) {
+  if (call.resultRank(0) != call.rank(0)) return;
+  int expanded = -1;
+  for (int d = 0; d < call.rank(0); ++d) {
+    if (sizeAt(call.shape(0), d) == sizeAt(call.resultShape(0), d)) continue;
+    if (expanded >= 0) return;
+    expanded = d;
+  }
+  if (expanded < 1 || call.rank(0) < kRankOfHeads) return;
+  for (int d = 1; d < expanded; ++d) {
+    if (sizeAt(call.shape(0), d) != 1) return;
+  }
+  const std::int64_t copies = sizeAt(call.resultShape(0), expanded);
+  if (sizeAt(call.shape(0), expanded) != 1 || copies < call.worldSize() || copies % call.worldSize() != 0) return;
+  claims.push_back({{Placement::split(expanded)}, "each rank keeps its share of the copies of the one element"});
+}
+
 void localiseExpand(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
   if (results.front().isSplit()) setLocalSizes(call, results, args, 1);
 }
@@ -140,7 +162,7 @@ void localiseInterleave(Call& call, std::span<const Placement> results, std::vec
 
 constexpr Entry kEntries[] = {
     {"aten::broadcast_to", expand, localiseExpand},
-    {"aten::expand", expand, localiseExpand},
+    {"aten::expand", expand, localiseExpand, shareCopies},
     {"aten::expand_as", pointwise},  // the second input gives only its sizes, which are split with it
     {"aten::repeat", expand, localiseRepeat},
     {"aten::repeat_interleave.self_int", repeatInterleave, localiseInterleave},

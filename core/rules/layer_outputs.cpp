@@ -125,8 +125,27 @@ std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-std::optional<Placement> columnsBehind(const Graph& graph, ValueId result, int worldSize) {
-  const Placement last = Placement::split(static_cast<int>(graph.shapeOf(result).size()) - 1);
+namespace {
+
+/// The same features under other leading sizes: [batch · sequence, f] → [batch, sequence, f], as a product of matrices
+/// has them (Conv1D). The value itself where something else reads it too.
+ValueId behindViews(const Graph& graph, ValueId value) {
+  for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
+    const auto& users = graph.value(value).users;
+    if (users.size() != 1) return value;
+    const Node& node = graph.node(users.front());
+    const bool isView = node.kind == graph::NodeKind::Call && graph.opName(node) == "aten::view";
+    if (!isView || lastSize(graph, node.results.front()) != lastSize(graph, value)) return value;
+    value = node.results.front();
+  }
+  return value;
+}
+
+}  // namespace
+
+std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int worldSize) {
+  const Placement last = Placement::split(static_cast<int>(graph.shapeOf(made).size()) - 1);
+  const ValueId result = behindViews(graph, made);
   const auto pieces = piecesOf(graph, result);
   if (pieces.size() < 2) {
     const int replicas = replicasFor(headsBehind(graph, result), worldSize);

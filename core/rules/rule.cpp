@@ -93,9 +93,15 @@ Verdict applyRule(const OpCall& opCall) {
   const bool isWhole =
       std::all_of(opCall.operands.begin(), opCall.operands.end(), [](const Placement& p) { return p.isReplicated(); });
   if (isWhole) {
-    const std::size_t count = opCall.graph.node(opCall.node).results.size();
-    return claimOf(std::vector<Placement>(count),
-                   opCall.operands.empty() ? "created replicated" : "every input is replicated");
+    const graph::Node& node = opCall.graph.node(opCall.node);
+    std::vector<Claim> claims{{std::vector<Placement>(node.results.size()),
+                               opCall.operands.empty() ? "created replicated" : "every input is replicated"}};
+    const Entry* entry = opCall.worldSize > 1 ? findEntry(opCall.graph.opName(node)) : nullptr;
+    if (entry && entry->fromWhole) {
+      Call call(opCall);
+      entry->fromWhole(call, claims);
+    }
+    return claims;
   }
   Call call(opCall);
   if (auto conflict = checkOperands(call)) return *std::move(conflict);

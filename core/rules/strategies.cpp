@@ -286,7 +286,7 @@ class Offers {
     offer({Strategy::ByExpert,
            {},
            Placement::split(0),
-           {},
+           m_layer.bias.isValid() ? Placement::split(0) : Placement(),
            {},
            {},
            {},
@@ -295,24 +295,28 @@ class Offers {
            Placement::split(0)});
   }
 
-  /// A part of every expert on each rank: gate and up are two blocks of one dimension.
+  /// A part of every expert on each rank: gate and up are two blocks of one dimension, or lie in turn.
   void inExpert() {
-    const std::int64_t features = sizeAt(m_graph.shapeOf(m_layer.down), 2);
+    const std::int64_t features = sizeAt(m_graph.shapeOf(m_layer.down), m_layer.inAxis);
     const int ranks = m_context.worldSize;
+    const auto gateAndUp = [&](int dim) {
+      const Placement even = Placement::split(dim);
+      return graph::areInTurn(m_layer) ? even : even.withBlocks({{features, 1}, {features, 1}});
+    };
     if (features % ranks != 0) {
       return refuse(Strategy::InExpert,
                     doesNotDivide(features, "feature of each expert", ranks, "features of each expert"));
     }
     offer({Strategy::InExpert,
            {},
-           Placement::split(1).withBlocks({{features, 1}, {features, 1}}),
-           {},
+           gateAndUp(m_layer.outAxis),
+           m_layer.bias.isValid() ? gateAndUp(1) : Placement(),
            {},
            {},
            {},
            fmt::format("{} features of each expert split over {} ranks, {} each; the partial sums are added up",
                        features, ranks, features / ranks),
-           Placement::split(2)});
+           Placement::split(m_layer.inAxis)});
   }
 
   double labelSmoothing() const {

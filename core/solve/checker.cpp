@@ -1,6 +1,7 @@
 #include "solve/checker.h"
 
 #include "base/quantities.h"
+#include "rules/source_splits.h"
 #include "solve/cost/cost_model.h"
 #include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
@@ -100,7 +101,10 @@ class Checker {
     if (m_solution.strategies[n.index()]) report("`{}` is not a layer but has a strategy.", name(node.results.front()));
     switch (node.kind) {
       case graph::NodeKind::Call: return checkCall(n);
-      case graph::NodeKind::Parameter: return checkParameter(node.results.front());
+      case graph::NodeKind::Parameter: return checkParameter(n, node.results.front());
+      case graph::NodeKind::Constant:
+        if (isHeadwise(n, node.results.front())) return;
+        [[fallthrough]];
       default:
         if (!m_solution.computed(node.results.front()).isReplicated()) {
           report("`{}` is given, so it must be replicated, but is {} in the solution.", name(node.results.front()),
@@ -109,9 +113,16 @@ class Checker {
     }
   }
 
-  /// Only layers may split a parameter: where anything else reads it, every rank needs all of it.
-  void checkParameter(ValueId parameter) {
-    if (m_solution.of(parameter).isReplicated()) return;
+  /// Split as a source that has something for each head may be.
+  bool isHeadwise(NodeId source, ValueId value) const {
+    const auto splits = rules::sourceSplits(m_graph, source, m_problem.context);
+    return std::any_of(splits.begin(), splits.end(),
+                       [&](const rules::SourceSplit& split) { return split.placement == m_solution.computed(value); });
+  }
+
+  /// Only layers may split a parameter: where anything else reads it, every rank needs all of it, or its heads' part.
+  void checkParameter(NodeId source, ValueId parameter) {
+    if (m_solution.of(parameter).isReplicated() || isHeadwise(source, parameter)) return;
     bool isOutput = false;
     for (const auto& output : m_graph.outputs) isOutput |= output.value == parameter;
     if (isOutput) report("The parameter `{}` is an output of the graph but is {}.", name(parameter), text(parameter));

@@ -57,6 +57,42 @@ class TestCliRun : public QObject {
     }
   }
 
+  /// Logits at padding mean nothing; the loss and all others count.
+  void paddingIsLeftOutOfWhatIsExpected_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QStringList>("flags");
+    QTest::addColumn<int>("padding");
+    QTest::newRow("token types") << "bert" << QStringList{"--ranks", "2"} << 3;
+    QTest::newRow("learned positions from a mask") << "opt-350m-padded-left" << QStringList{"--ranks", "4"} << 3;
+    QTest::newRow("whole experts") << "mixtral" << QStringList{"--ranks", "2", "--pin", "*.experts==by-expert"} << 0;
+    QTest::newRow("parts of experts") << "gpt_oss" << QStringList{"--ranks", "2", "--pin", "*.experts==in-expert"} << 0;
+  }
+  void paddingIsLeftOutOfWhatIsExpected() {
+    QFETCH(QString, name);
+    QFETCH(QStringList, flags);
+    QFETCH(int, padding);
+    const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/families/") + name;
+    const QJsonObject json = report(QStringList{folder, "--backend", "gloo", "--engine", "reference", "--menu", "full",
+                                                "--expect", folder + "/expected.safetensors"} +
+                                    flags);
+    QVERIFY(json["passed"].toBool());
+    QCOMPARE(json["rtol"].toDouble(), 1e-4);
+    QCOMPARE(json["outputs"].toArray().first().toObject()["padding"].toInt(), padding);
+    const QString note = QStringLiteral("%1 of 24 positions are padding and not compared.").arg(padding);
+    QCOMPARE(json["notes"].toArray().contains(note), padding > 0);
+  }
+
+  /// Inputs that are made up are in range: classes, token types, ids.
+  void madeUpInputsFitClassifiers() {
+    const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/families/bert-classification");
+    const QJsonObject json = report({folder, "--ranks", "2", "--backend", "gloo", "--engine", "reference", "--menu",
+                                     "full", "--token-types", "on", "--mask", "on", "--dtype", "float16"});
+    QVERIFY(json["passed"].toBool());
+    QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
+    QCOMPARE(json["atol"].toDouble(), 1e-2);
+    QVERIFY(json["notes"].toArray().last().toString().endsWith("are stored as f32 and computed in f16."));
+  }
+
   /// A budget below the whole model makes `optimal` split, in strategies that no candidate set of the reference has.
   void theOptimumUnderABudgetComputesTheSame_data() {
     QTest::addColumn<QString>("name");

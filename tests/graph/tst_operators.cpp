@@ -80,8 +80,10 @@ class TestOperators : public QObject {
         "cleave::vocab_cross_entropy: argument class_weights must be None.");
     row(kVocabCrossEntropy, "x, ids, None, 1, -100, \"a\", 8",
         "cleave::vocab_cross_entropy: argument label_smoothing must be a number.");
-    row(kMoeExperts, "x, ids, x, x, x, 1", "cleave::moe_experts: argument activation must be a text.");
-    row(kMoeExperts, "x, ids, x, x, x, \"silu\", 4", "cleave::moe_experts takes 6 arguments, not 7.");
+    row(kMoeExperts, "x, ids, x, x, x, 1, None, 1.0, 0.0", "cleave::moe_experts: argument activation must be a text.");
+    row(kMoeExperts, "x, ids, x, x, x, \"silu\", 4, 1.0, 0.0",
+        "cleave::moe_experts: argument gate_up_bias must be a tensor or None.");
+    row(kMoeExperts, "x, ids, x, x, x, \"silu\", 4", "cleave::moe_experts takes 9 arguments, not 7.");
   }
   void ownOperatorsNameTheArgumentThatIsWrong() {
     QFETCH(QString, op);

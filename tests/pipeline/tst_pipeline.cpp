@@ -168,6 +168,36 @@ class TestPipeline : public QObject {
     QVERIFY(need(pipeline::compareTensors(list, scalar, 0, 0))[0].within());
   }
 
+  /// What stands at positions that the mask leaves out is no difference, and is counted.
+  void paddingIsNotCompared() {
+    QTemporaryDir folder;
+    const auto actual = writeFloats(folder, "a.safetensors", "logits", {1, 3, 2}, {9, std::nanf(""), 1, 2, 3, 4});
+    const auto expected = writeFloats(folder, "b.safetensors", "logits", {1, 3, 2}, {0, 0, 1, 2, 3, 4});
+    const auto row = need(pipeline::compareTensors(actual, expected, 0, 0, {{true, false, false}}))[0];
+    QVERIFY(row.within() && row.positions == 3 && row.padding == 1);
+    const auto other = need(pipeline::compareTensors(actual, expected, 0, 0, {{false, true, false}}))[0];
+    QVERIFY(other.outside == 1 && other.notANumber == 1);
+  }
+
+  /// Learned tables end: without a sequence that is asked for, the model has as many positions as there are.
+  void theDefaultSequenceIsCutToLearnedPositions_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("sequence");
+    QTest::newRow("a table") << "families/gpt2" << 32;
+    QTest::newRow("a table that begins behind the padding") << "families/roberta" << 22;
+    QTest::newRow("computed positions") << "models/llama" << 128;
+  }
+  void theDefaultSequenceIsCutToLearnedPositions() {
+    QFETCH(QString, name);
+    QFETCH(int, sequence);
+    const std::string folder = (fs::path(CLEAVE_TEST_DATA) / name.toStdString()).string();
+    QCOMPARE(need(pipeline::openModel(folder, {.cutsSequence = true}))->info.sequence, std::int64_t(sequence));
+    const auto asked = pipeline::openModel(folder, {});
+    QCOMPARE(asked.has_value(), sequence == 128);
+    if (asked) return;
+    QVERIFY2(asked.error().message.ends_with(fmt::format("use --seq {}.", sequence)), asked.error().message.c_str());
+  }
+
   void everySampleIsThereAndOpens() {
     const auto samples = need(pipeline::bundledSamples());
     QVERIFY(samples.size() >= 6);

@@ -53,6 +53,7 @@ torch_capture::CaptureOptions randomCapture(Dice& dice) {
   if (dice.coin()) capture.sequence = 1 + dice.upTo(8191);
   if (dice.coin()) capture.logitsToKeep = dice.upTo(8);
   capture.mask = dice.coin();
+  capture.tokenTypes = dice.coin();
   capture.loss = dice.coin();
   if (dice.coin())
     capture.dtype = dice.oneOf<graph::DType>(
@@ -112,8 +113,9 @@ class TestPlanFlags : public QObject {
       QVERIFY2(captured && solved, line.c_str());
       QVERIFY2(flags->model == "/models/a b", line.c_str());
       QVERIFY2(captured->batch == capture.batch && captured->sequence == capture.sequence &&
-                   captured->mask == capture.mask && captured->loss == capture.loss &&
-                   captured->logitsToKeep == capture.logitsToKeep && captured->dtype == capture.dtype,
+                   captured->mask == capture.mask && captured->tokenTypes == capture.tokenTypes &&
+                   captured->loss == capture.loss && captured->logitsToKeep == capture.logitsToKeep &&
+                   captured->dtype == capture.dtype,
                line.c_str());
       QVERIFY2(solved->ranks == solve.ranks && solved->engine == solve.engine &&
                    solved->candidateSet == solve.candidateSet && solved->sequenceParallel == solve.sequenceParallel &&

@@ -122,8 +122,9 @@ class TestPredict : public QObject {
         "a.gate_up: bf16[1,28672,4096] = parameter\na.down: bf16[1,4096,14336] = parameter\n"
         "b.gate_up: bf16[8,3584,4096] = parameter\nb.down: bf16[8,4096,1792] = parameter\n"
         "x: bf16[4096,4096] = cleave::local_experts(h, ids, shares, a.gate_up, a.down, \"silu\", 8)\n"
-        "y: bf16[4096,4096] = cleave::moe_experts(x, ids, shares, b.gate_up, b.down, \"silu\")\nreturn y=y\n");
-    const MemoryPrediction memory = predictMemory(*program, {});
+        "y: bf16[4096,4096] = cleave::moe_experts(x, ids, shares, b.gate_up, b.down, \"silu\", None, 1.0, 0.0)\nreturn "
+        "y=y\n");
+    const MemoryPrediction memory = predictMemory(*program, {}, *program);
     constexpr std::int64_t kTokens = 4096 * 4096 * 2;
     QCOMPARE(memory.peakActivations, kTokens + 125'845'504);
     QCOMPARE(memory.workspaceAtPeak, std::int64_t{125'845'504});

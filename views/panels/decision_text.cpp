@@ -340,6 +340,8 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
   text.html = QStringLiteral("<p><b>%1</b> %2<br>%3 %4</p>")
                   .arg(nodeKindText(graph, focus.node), quiet(op.empty() ? QString() : escaped(op), colors),
                        quiet(QObject::tr("in"), colors), scopeLink(graph, node.scope));
+  if (const std::string& source = graph.sourceOf(node); !source.empty())
+    text.html += QStringLiteral("<p>%1 %2</p>").arg(quiet(QObject::tr("Source"), colors), mono(escaped(source)));
   for (const ValueId result : node.results) {
     const graph::Value& value = graph.value(result);
     const auto placement = from.debugger.placementOf(result);

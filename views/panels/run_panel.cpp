@@ -374,7 +374,8 @@ void RunPanel::refreshResult() {
   else if (report.verdict == pipeline::RunVerdict::NotChecked)
     text += tr(": what was computed was compared with nothing");
   else if (!report.comparedWith.empty())
-    text += tr(", compared with %1").arg(toQ(report.comparedWith).toHtmlEscaped());
+    text += tr(", compared with %1, %2")
+                .arg(toQ(report.comparedWith).toHtmlEscaped(), toQ(pipeline::toleranceText(report)));
   if (!report.outcome.results.empty() && report.outcome.results[0]) {
     const protocol::RankResult& first = *report.outcome.results[0];
     text += tr("<br>Executed: %1; planned: %2.")

@@ -51,8 +51,11 @@ QString Runs::whyNot(int ranks) const {
   if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {
     const auto folder = pipeline::checkFolder(requestFor(m_plans.plan()));
+    if (folder.isQuantized) return toQ(folder.text);
     if (!folder.holds()) return tr("%1 Put it back, and open it again.").arg(toQ(folder.text));
   }
+  if (const auto& model = m_opened.model(); model && !model->info.quantization.empty())
+    return toQ(program::whyNotRun(model->info.source, model->info.quantization));
   if (!m_plans.whyOpenedCannotRun().isEmpty()) return m_plans.whyOpenedCannotRun();
   // Without its model, all that can be run is the plan that names the weights.
   const bool isAsOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan() && m_plans.plan()->ranks == ranks;

@@ -25,6 +25,9 @@ QStringList termsOf(const QString& text) {
   return terms;
 }
 
+/// "modeling_llama.py" of "modeling_llama.py:244" is no field.
+bool namesFile(const QString& key) { return key.contains(QLatin1Char('.')) || key.contains(QLatin1Char('/')); }
+
 bool placementHasAxis(const rules::Placement& placement, const QString& axis) {
   if (axis.compare(QLatin1String("R"), Qt::CaseInsensitive) == 0) return placement.isReplicated();
   bool isNumber = false;
@@ -38,7 +41,8 @@ Result<SearchQuery> SearchQuery::parse(const QString& text) {
   static const std::pair<QLatin1String, Field> kFields[] = {{QLatin1String("op"), Field::Op},
                                                             {QLatin1String("axis"), Field::Axis},
                                                             {QLatin1String("in"), Field::In},
-                                                            {QLatin1String("shape"), Field::Shape}};
+                                                            {QLatin1String("shape"), Field::Shape},
+                                                            {QLatin1String("source"), Field::Source}};
   SearchQuery query;
   for (const QString& part : termsOf(text)) {
     Term term{Field::Word, part, {}};
@@ -46,13 +50,13 @@ Result<SearchQuery> SearchQuery::parse(const QString& text) {
       term.field = Field::Regex;
       term.text = part.mid(1, part.size() - (part.size() > 2 && part.endsWith(QLatin1Char('/')) ? 2 : 1));
       term.pattern = QRegularExpression(term.text, QRegularExpression::CaseInsensitiveOption);
-    } else if (const qsizetype colon = part.indexOf(QLatin1Char(':')); colon > 0) {
+    } else if (const qsizetype colon = part.indexOf(QLatin1Char(':')); colon > 0 && !namesFile(part.left(colon))) {
       const QString key = part.left(colon).toLower();
       const auto* field =
           std::find_if(std::begin(kFields), std::end(kFields), [&](const auto& f) { return f.first == key; });
       if (field == std::end(kFields))
         return fail(ErrorCode::BadUsage,
-                    "\"{}:\" is not something to search by: use op:, axis:, in:, shape:, words or /regex/.",
+                    "\"{}:\" is not something to search by: use op:, axis:, in:, shape:, source:, words or /regex/.",
                     toStd(key));
       term.field = field->second;
       term.text = part.mid(colon + 1);
@@ -81,18 +85,20 @@ bool SearchQuery::holds(const Term& term, const graph::Graph& graph, graph::Node
   switch (term.field) {
     case Field::Word:
       return toQ(scope).contains(term.text, Qt::CaseInsensitive) ||
+             toQ(graph.sourceOf(node)).contains(term.text, Qt::CaseInsensitive) ||
              nodeKindText(graph, id).contains(term.text, Qt::CaseInsensitive) ||
              abbreviated(nodeKindText(graph, id)).contains(term.text, Qt::CaseInsensitive) ||
              anyResult(
                  [&](graph::ValueId v) { return toQ(graph.value(v).name).contains(term.text, Qt::CaseInsensitive); });
     case Field::Regex:
-      return toQ(scope).contains(term.pattern) ||
+      return toQ(scope).contains(term.pattern) || toQ(graph.sourceOf(node)).contains(term.pattern) ||
              anyResult([&](graph::ValueId v) { return toQ(graph.value(v).name).contains(term.pattern); });
     case Field::Op: {
       const QString full = toQ(graph.opName(node));
       return nodeKindText(graph, id).compare(term.text, Qt::CaseInsensitive) == 0 ||
              (!full.isEmpty() && (full == term.text || full.section(QLatin1String("::"), 1) == term.text));
     }
+    case Field::Source: return toQ(graph.sourceOf(node)).contains(term.text, Qt::CaseInsensitive);
     case Field::In: return scopeContains(scope, toStd(term.text));
     case Field::Shape:
       return anyResult([&](graph::ValueId v) {

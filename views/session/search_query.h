@@ -1,6 +1,7 @@
 #pragma once
 /// What the search box understands: words, `op:mm`, `axis:1` (or `axis:column`, `axis:R`), `in:layers.3`,
-/// `shape:*x4096`, `/regex/`; all parts must match. Pure: text in, matches out.
+/// `shape:*x4096`, `source:modeling_llama.py:244`, `/regex/`; all parts must match. Words and patterns also find lines
+/// of the model's code. Pure: text in, matches out.
 ///
 ///     CLEAVE_TRY(auto query, SearchQuery::parse("op:linear in:layers.3"));
 ///     for (NodeId hit : query.hits(graph, placements, strategies)) ...
@@ -33,7 +34,7 @@ class SearchQuery {
   std::vector<graph::NodeId> hits(const graph::Graph& graph, const SearchFacts& facts = {}) const;
 
  private:
-  enum class Field { Word, Op, Axis, In, Shape, Regex };
+  enum class Field { Word, Op, Axis, In, Shape, Source, Regex };
   struct Term {
     Field field = Field::Word;
     QString text;

@@ -48,7 +48,7 @@ class Session : public QObject {
   /// that led to it; of a recorded search there is the graph and its steps, but no plan.
   void open(const QString& path);
   /// A model with capture options of its own; for tests.
-  void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {});
+  void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {.cutsSequence = true});
   void openSample(const pipeline::Sample& sample);
   /// Captures the open model again with other options.
   void recapture(const torch_capture::CaptureOptions& options) { recapture(options, m_settings.options()); }

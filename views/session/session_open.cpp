@@ -26,7 +26,8 @@ void Session::open(const QString& path) {
     if (!source) return [this, error = source.error()] { failOpen(error); };
     const QString found = toQ(source->path.string());
     switch (source->kind) {
-      case pipeline::SourceKind::Model: return loadModel(this, found, {}, settings, std::nullopt, false, progress);
+      case pipeline::SourceKind::Model:
+        return loadModel(this, found, {.cutsSequence = true}, settings, std::nullopt, false, progress);
       case pipeline::SourceKind::Plan: return loadPlan(this, found, progress);
       case pipeline::SourceKind::Trace: break;
     }
@@ -104,7 +105,11 @@ Worker::Completion Session::loadModel(Session* session, const QString& path,
   auto opened = pipeline::openModel(toStd(path), options, progress);
   if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
   return [=, model = *opened] {
-    session->takeOpened({path, model, options, settings, isBorrowed, sample});
+    // What was not asked for is as it was exported, or as the model has it.
+    torch_capture::CaptureOptions captured = model->exported ? pipeline::captureOptionsOf(model->info) : options;
+    if (captured.cutsSequence && !model->exported) captured.sequence = model->info.sequence;
+    captured.cutsSequence = false;
+    session->takeOpened({path, model, captured, settings, isBorrowed, sample});
     session->m_jobs.end(Activity::Opening, true, {});
     session->solve();
   };

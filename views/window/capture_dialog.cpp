@@ -6,6 +6,7 @@
 #include <QDialog>
 #include <QDialogButtonBox>
 #include <QFormLayout>
+#include <QLabel>
 #include <QSpinBox>
 
 #include "views/base/text.h"
@@ -17,7 +18,7 @@ namespace {
 struct Fields {
   QSpinBox *batch, *sequence, *keep;
   QComboBox* dtype;
-  QCheckBox *mask, *loss;
+  QCheckBox *mask, *tokenTypes, *loss;
 };
 
 QString words(const char* text) { return QCoreApplication::translate("cleave::views::MainWindow", text); }
@@ -45,9 +46,12 @@ Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
   form.addRow(words("Data type"), fields.dtype);
   fields.mask = new QCheckBox(words("with an attention mask"));
   fields.mask->setChecked(now.mask);
+  fields.tokenTypes = new QCheckBox(words("with token types"));
+  fields.tokenTypes->setChecked(now.tokenTypes);
   fields.loss = new QCheckBox(words("with labels and the loss"));
   fields.loss->setChecked(now.loss);
   form.addRow(QString(), fields.mask);
+  form.addRow(QString(), fields.tokenTypes);
   form.addRow(QString(), fields.loss);
   return fields;
 }
@@ -68,10 +72,38 @@ std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::
   options.sequence = fields.sequence->value();
   options.logitsToKeep = fields.keep->value();
   options.mask = fields.mask->isChecked();
+  options.tokenTypes = fields.tokenTypes->isChecked();
   options.loss = fields.loss->isChecked();
   options.dtype = fields.dtype->currentIndex() == 0
                       ? std::nullopt
                       : std::optional(static_cast<graph::DType>(fields.dtype->currentData().toInt()));
+  return options;
+}
+
+std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& model, QWidget* parent) {
+  const formats::ExportedProgram& program = *model.exported;
+  QDialog dialog(parent);
+  dialog.setWindowTitle(words("Sizes of the exported program"));
+  auto* form = new QFormLayout(&dialog);
+  form->addRow(new QLabel(words("Inputs: %1").arg(toQ(formats::inputsInWords(program, model.info.sizes)))));
+  if (program.symbols.empty())
+    form->addRow(
+        new QLabel(words("It was exported for these sizes alone (export it with dynamic_shapes for others).")));
+  std::vector<std::pair<std::string, QSpinBox*>> boxes;
+  for (const auto& [symbol, size] : model.info.sizes) {
+    const formats::ExportedSymbol& bounds = program.symbols.at(symbol);
+    QSpinBox* box =
+        addNumber(*form, toQ(symbol), size, static_cast<int>(std::min<std::int64_t>(bounds.least, 1 << 20)));
+    if (bounds.most) box->setMaximum(static_cast<int>(std::min<std::int64_t>(*bounds.most, 1 << 20)));
+    boxes.emplace_back(symbol, box);
+  }
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
+  form->addRow(buttons);
+  QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
+  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  if (dialog.exec() != QDialog::Accepted) return std::nullopt;
+  torch_capture::CaptureOptions options = pipeline::captureOptionsOf(model.info);
+  for (const auto& [symbol, box] : boxes) options.asked.symbols[symbol] = box->value();
   return options;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Asks with what batch, sequence and data type a model is captured.
-#include "libtorch/capture/capture.h"
+/// Asks with what batch, sequence and data type a model is captured, or an exported program for which sizes.
+#include "pipeline/open.h"
 
 class QWidget;
 
@@ -8,5 +8,7 @@ namespace cleave::views {
 
 /// nullopt: the user thought better of it.
 std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent);
+/// The same of an exported program: the sizes that it was exported for, and no more.
+std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& model, QWidget* parent);
 
 }  // namespace cleave::views

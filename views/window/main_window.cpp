@@ -217,15 +217,18 @@ void MainWindow::updateTitle() {
 void MainWindow::openPath(const QString& path) { m_session.open(path); }
 
 void MainWindow::openDialog() {
-  const QString from = m_session.opened().folder().isEmpty() ? QDir::homePath() : m_session.opened().folder();
+  const QFileInfo opened(m_session.opened().folder());  // of an exported program its archive
+  const QString from = opened.filePath().isEmpty() ? QDir::homePath()
+                       : opened.isFile()           ? opened.absolutePath()
+                                                   : opened.filePath();
   const QString path = QFileDialog::getExistingDirectory(this, tr("Open a model folder (config.json inside)"), from);
   if (!path.isEmpty()) openPath(path);
 }
 
 void MainWindow::openFileDialog() {
-  const QString path =
-      QFileDialog::getOpenFileName(this, tr("Open a plan or a recorded search"), m_session.opened().source(),
-                                   tr("Plans and traces (*.json *.trace);;All files (*)"));
+  const QString path = QFileDialog::getOpenFileName(
+      this, tr("Open an exported program, a plan or a recorded search"), m_session.opened().source(),
+      tr("Programs, plans and traces (*.pt2 *.json *.trace);;All files (*)"));
   if (!path.isEmpty()) openPath(path);
 }
 

@@ -62,7 +62,7 @@ void MainWindow::makeMenus() {
   const auto key = keyOf;
   QMenu* file = menuBar()->addMenu(tr("&File"));
   addAction(file, QStringLiteral("open"), tr("&Open Model Folder…"), QKeySequence::Open, [this] { openDialog(); });
-  addAction(file, QStringLiteral("open-file"), tr("Open Plan or &Trace…"), key("Ctrl+Shift+O"),
+  addAction(file, QStringLiteral("open-file"), tr("Open Program, Plan or &Trace…"), key("Ctrl+Shift+O"),
             [this] { openFileDialog(); });
   m_recentMenu = file->addMenu(tr("Open &Recent"));
   QMenu* samples = file->addMenu(tr("&Samples"));
@@ -401,7 +401,9 @@ void MainWindow::askForPin() {
 }
 
 void MainWindow::askForCapture() {
-  const auto options = views::askForCapture(m_session.opened().captureOptions(), this);
+  const auto& model = m_session.opened().model();
+  const auto options = model && model->exported ? askForSizes(*model, this)
+                                                : views::askForCapture(m_session.opened().captureOptions(), this);
   if (options) m_session.recapture(*options);
 }
 

@@ -49,6 +49,8 @@ QString planHtml(const plan::Plan& plan, const TextColors& colors) {
 }
 
 QString modelText(const plan::ModelInfo& model) {
+  if (model.batch == 0) return toQ(graph::toText(model.dtype));
+  if (model.sequence == 0) return QObject::tr("batch %1, %2").arg(model.batch).arg(toQ(graph::toText(model.dtype)));
   return QObject::tr("batch %1, sequence %2, %3")
       .arg(model.batch)
       .arg(model.sequence)

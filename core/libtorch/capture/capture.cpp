@@ -1,10 +1,11 @@
 #include "libtorch/capture/capture.h"
 
+#include "base/json.h"
 #include "base/stopwatch.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
-#include "libtorch/capture/recorder.h"
-#include "libtorch/models/decoder.h"
+#include "libtorch/capture/forward_source.h"
+#include "libtorch/models/model.h"
 
 #include <unordered_map>
 
@@ -32,14 +33,14 @@ class RecordingHost final : public models::ModelHost {
     return m_recorder.addConstant(name, compute());
   }
   void tied(const std::string& name, const std::string& otherName) override { m_recorder.addTiedName(name, otherName); }
+  void stacked(const std::string& name, const graph::StackedName& stored) override {
+    m_recorder.setStackedName(name, stored);
+  }
   void enterModule(const std::string& path, std::string_view className) override {
-    if (m_progress.cancelled()) throw Stopped();
+    if (m_progress.cancelled()) throw ForwardSource::Stopped();
     m_recorder.enterModule(path, className);
   }
   void leaveModule() override { m_recorder.leaveModule(); }
-
-  /// Unwinds a cancelled forward pass.
-  struct Stopped {};
 
  private:
   Recorder& m_recorder;
@@ -47,19 +48,73 @@ class RecordingHost final : public models::ModelHost {
   std::unordered_map<std::string, at::Tensor> m_parameters;
 };
 
-void runForward(Recorder& recorder, const models::DecoderConfig& config, const CaptureOptions& options, DType dtype,
+/// The longest sequence that a learned table has rows for; nullopt: positions are computed.
+std::optional<std::int64_t> learnedPositions(const families::ModelConfig& config) {
+  const auto* learned = std::get_if<families::LearnedPositions>(&config.family.position);
+  if (!learned) return std::nullopt;
+  const bool isCountedFromPadding = learned->from == families::PositionFrom::PaddingId;
+  return config.family.positions.value - (isCountedFromPadding ? config.padTokenId + 1 : 0);
+}
+
+Result<void> checkPositions(const families::ModelConfig& config, const CaptureOptions& options,
+                            const std::string& where) {
+  const std::int64_t rows = learnedPositions(config).value_or(kMostPositions);
+  if (options.sequence <= rows) return {};
+  return fail(ErrorCode::BadInput,
+              "{}: the model has learned {} positions, too few for a sequence of {}: use --seq {}.", where, rows,
+              options.sequence, rows);
+}
+
+void runForward(Recorder& recorder, const families::ModelConfig& config, const CaptureOptions& options, DType dtype,
                 const Progress& progress) {
   const TensorType tokens{DType::Int64, {options.batch, options.sequence}};
-  models::DecoderInputs inputs;
+  const bool isClassifier = std::holds_alternative<families::ClassifierHead>(config.head);
+  models::ModelInputs inputs;
   inputs.inputIds = recorder.addInput("input_ids", tokens);
   if (options.mask) inputs.attentionMask = recorder.addInput("attention_mask", tokens);
-  if (options.loss) inputs.labels = recorder.addInput("labels", tokens);
+  if (options.tokenTypes) inputs.tokenTypeIds = recorder.addInput("token_type_ids", tokens);
+  if (options.loss)
+    inputs.labels = recorder.addInput("labels", isClassifier ? TensorType{DType::Int64, {options.batch}} : tokens);
   RecordingHost host(recorder, progress);
   const Recorder::Recording recording(recorder);
-  const auto outputs = models::runDecoder(config, inputs, {bridge::toScalarType(dtype), options.logitsToKeep}, host);
+  const auto outputs = models::runModel(config, inputs, {bridge::toScalarType(dtype), options.logitsToKeep}, host);
   recorder.addOutput("logits", outputs.logits);
   if (outputs.loss) recorder.addOutput("loss", *outputs.loss);
 }
+
+/// What the options ask of this model that it has not.
+Result<void> checkOptionsFor(const families::ModelConfig& config, const CaptureOptions& options,
+                             const std::string& where) {
+  if (options.loss && !config.hasLoss) {
+    return fail(ErrorCode::BadInput,
+                "{}: the loss of a model whose problem_type is {} is not computed: switch the loss off (--loss off).",
+                where, quotedText(config.lossKind));
+  }
+  if (options.tokenTypes && config.family.embeddings.tokenTypes.empty()) {
+    return fail(ErrorCode::BadInput, "{}: {} models have no token types: leave token_type_ids out.", where,
+                config.family.modelType);
+  }
+  const bool isCausal = std::holds_alternative<families::CausalHead>(config.head);
+  if (options.logitsToKeep != 0 && !isCausal) {
+    return fail(ErrorCode::BadInput, "{}: {} has logits of all positions or of none: leave --logits-to-keep out.",
+                where, config.className);
+  }
+  return checkPositions(config, options, where);
+}
+
+class BuiltModel final : public ForwardSource {
+ public:
+  BuiltModel(const families::ModelConfig& config, const CaptureOptions& options, DType dtype)
+      : m_config(config), m_options(options), m_dtype(dtype) {}
+  void run(Recorder& recorder, const Progress& progress) override {
+    runForward(recorder, m_config, m_options, m_dtype, progress);
+  }
+
+ private:
+  const families::ModelConfig& m_config;
+  const CaptureOptions& m_options;
+  DType m_dtype;
+};
 
 }  // namespace
 
@@ -89,26 +144,37 @@ Result<void> checkOptions(const CaptureOptions& options) {
   return {};
 }
 
-Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& options,
+Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& asked,
                                    const Progress& progress) {
   progress.report("capture");
-  CLEAVE_TRY_VOID(checkOptions(options));
+  CLEAVE_TRY_VOID(checkOptions(asked));
   const std::string where = (folder.path / "config.json").string();
-  CLEAVE_TRY(const models::DecoderConfig config, models::readDecoderConfig(*folder.config, where));
+  CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(*folder.config, where));
+  CaptureOptions options = asked;
+  if (options.cutsSequence)
+    options.sequence = std::min(options.sequence, learnedPositions(config).value_or(kMostPositions));
+  CLEAVE_TRY_VOID(checkOptionsFor(config, options, where));
   CapturedModel model;
-  model.architecture = config.architecture->className;
-  model.modelType = config.architecture->modelType;
+  model.architecture = config.className;
+  model.modelType = config.family.modelType;
   model.dtype = options.dtype.value_or(config.dtype);
+  model.batch = options.batch;
+  model.sequence = options.sequence;
+  BuiltModel source(config, options, model.dtype);
+  return record(source, std::move(model), where, progress);
+}
 
+Result<CapturedModel> record(ForwardSource& source, CapturedModel model, const std::string& where,
+                             const Progress& progress) {
   const Stopwatch watch;
   Recorder recorder(model.modelType);
   try {
-    runForward(recorder, config, options, model.dtype, progress);
-  } catch (const RecordingHost::Stopped&) {
+    source.run(recorder, progress);
+  } catch (const ForwardSource::Stopped&) {
     return progress.cancelledError("capturing the model");
   } catch (const std::exception&) {
     const Error error = bridge::currentError(ErrorCode::BadInput, bridge::Wording::Phrase);
-    const std::string place = recorder.currentPlace();
+    const std::string place = source.placeOf(recorder);
     return fail(error.code, "{}: the model cannot be captured{}{}: {}", where, place.empty() ? "" : " at ", place,
                 error.message);
   }
@@ -116,7 +182,7 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
   model.decomposeMs = std::chrono::duration<double, std::milli>(recorder.timeBelow()).count();
   model.captureMs = watch.milliseconds() - model.decomposeMs;
   model.captured = std::make_shared<const graph::Graph>(std::move(graphs.captured));
-  model.aten = std::make_shared<const graph::Graph>(std::move(graphs.aten));
+  model.aten = std::make_shared<graph::Graph>(std::move(graphs.aten));
   return model;
 }
 

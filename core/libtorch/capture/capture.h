@@ -1,11 +1,12 @@
 #pragma once
-/// Model folder → captured graph → ATen graph. No LibTorch in this header.
+/// Model folder or exported program → captured graph → ATen graph. No LibTorch in this header.
 ///
-/// The model's forward pass (and loss) runs once over meta tensors while two boxed dispatcher fallbacks record it at
-/// two depths: operators as the model's code called them, and what is left below autograd and composite kernels,
-/// functional and normalised to core ATen plus the leaves. Every ATen node knows the captured node it comes from.
-/// Thread-safe; one capture at a time per thread.
+/// The model's forward pass (and loss), or each call that was exported, runs once over meta tensors while two boxed
+/// dispatcher fallbacks record it at two depths: operators as the model's code called them, and what is left below
+/// autograd and composite kernels, functional and normalised to core ATen plus the leaves. Every ATen node knows the
+/// captured node it comes from. Thread-safe; one capture at a time per thread.
 #include "base/progress.h"
+#include "formats/exported_sizes.h"
 #include "formats/model_folder.h"
 #include "graph/graph.h"
 
@@ -17,10 +18,15 @@ namespace cleave::torch_capture {
 struct CaptureOptions {
   std::int64_t batch = 1;
   std::int64_t sequence = 128;
+  bool cutsSequence = false;          ///< where the model has fewer learned positions: as many as it has
   std::optional<graph::DType> dtype;  ///< nullopt: the config's
   bool mask = false;                  ///< with an `attention_mask` input
+  bool tokenTypes = false;            ///< with a `token_type_ids` input
   bool loss = true;                   ///< with `labels` and the loss
   std::int64_t logitsToKeep = 0;      ///< 0: all positions
+  formats::AskedSizes asked = {};     ///< of an exported program, in place of batch and sequence
+  std::string weights = {};  ///< of an exported program: a safetensors file or a folder of them with what its archive
+                             ///< lacks, absolute; empty: none
   bool operator==(const CaptureOptions&) const = default;
 };
 
@@ -29,14 +35,23 @@ Result<void> checkOptions(const CaptureOptions& options);
 
 struct CapturedModel {
   std::shared_ptr<const graph::Graph> captured;
-  std::shared_ptr<const graph::Graph> aten;  ///< outputs "logits" and, with loss, "loss"
+  std::shared_ptr<graph::Graph> aten;  ///< outputs "logits" and, with loss, "loss"; the caller's own
   std::string architecture, modelType;
   graph::DType dtype = graph::DType::Float32;
+  std::int64_t batch = 1, sequence = 128;  ///< as captured (CaptureOptions::cutsSequence); 0: the inputs of an exported
+                                           ///< program have no such size
+  formats::SymbolSizes sizes;              ///< of an exported program
   double captureMs = 0, decomposeMs = 0;
 };
 
 /// BadInput for an unknown architecture (lists the known ones) or a config out of range.
 Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& options,
+                                   const Progress& progress = {});
+
+/// The same of an exported program. Its outputs are called "output", or "output_0", "output_1", ... BadUsage for
+/// options that it does not have (another element type, a mask, a loss, sizes that it was not exported for); BadInput
+/// names the operator, its module and its line of source where one cannot be replayed.
+Result<CapturedModel> captureModel(const formats::ExportedProgram& program, const CaptureOptions& options,
                                    const Progress& progress = {});
 
 /// Shapes and dtypes of an operator's results on meta tensors, from arguments in schema order with missing trailing

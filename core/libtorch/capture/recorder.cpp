@@ -59,6 +59,26 @@ at::Tensor innerOf(const at::Tensor& functional) {
   return at::functionalization::impl::from_functional_tensor(functional);
 }
 
+/// The same of an operand, lists included; a number that stands for a tensor is itself.
+IValue innerValueOf(const IValue& value) {
+  const auto inner = [](const at::Tensor& tensor) {
+    return at::functionalization::impl::isFunctionalTensor(tensor) ? innerOf(tensor) : tensor;
+  };
+  if (value.isTensor() && value.toTensor().defined()) return inner(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(inner(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList().vec())
+      list.push_back(tensor && tensor->defined() ? std::optional(inner(*tensor)) : std::nullopt);
+    return list;
+  }
+  return value;
+}
+
 bool isStale(const at::Tensor& tensor) {
   return at::functionalization::impl::isFunctionalTensor(tensor) &&
          !at::functionalization::impl::unsafeGetFunctionalWrapper(tensor)->is_up_to_date();
@@ -197,6 +217,11 @@ void Recorder::addTiedName(const std::string& parameter, const std::string& othe
   m_aten->builder.addTiedName(parameter, otherName);
 }
 
+void Recorder::setStackedName(const std::string& parameter, const graph::StackedName& stored) {
+  m_captured->builder.setStackedName(parameter, stored);
+  m_aten->builder.setStackedName(parameter, stored);
+}
+
 void Recorder::addOutput(const std::string& name, const at::Tensor& tensor) {
   if (isStale(tensor)) at::functionalization::impl::sync(tensor);
   const ValueId captured = m_captured->valueOf(tensor);
@@ -214,6 +239,8 @@ void Recorder::enterModule(const std::string& path, std::string_view className) 
 }
 
 void Recorder::leaveModule() { m_scopes.pop_back(); }
+
+void Recorder::setSource(const std::string& line) { m_captured->builder.setSource(line); }
 
 std::string Recorder::currentPlace() const {
   if (!m_current) return {};
@@ -264,21 +291,44 @@ void Recorder::syncOperands(const OpInfo& info, const Stack& stack) {
 }
 
 void Recorder::runBelow(const OpInfo& info, const c10::OperatorHandle& op, Stack& stack) {
-  if (info.leaf)
+  if (m_wholeResults) {
+    runWhole(info, stack, [&](const std::vector<IValue>&) {
+      MetaTensors results;
+      for (const TensorType& type : *m_wholeResults)
+        results.push_back(at::detail::empty_meta(type.shape, bridge::toScalarType(type.dtype)));
+      return results;
+    });
+  } else if (info.leaf) {
     runLeaf(info, stack);
-  else
+  } else {
     op.callBoxed(&stack);
+  }
+}
+
+void Recorder::callWhole(const c10::OperatorHandle& op, const std::vector<TensorType>& results, Stack& stack) {
+  m_wholeResults = &results;
+  const c10::impl::ExcludeDispatchKeyGuard once(kCapturedKey);
+  try {
+    recordCaptured(op, stack);
+  } catch (...) {
+    m_wholeResults = nullptr;
+    throw;
+  }
+  m_wholeResults = nullptr;
 }
 
 /// A leaf's result is a fresh functional tensor of the shape function's making: nothing of its insides is ever seen.
 void Recorder::runLeaf(const OpInfo& info, Stack& stack) {
+  runWhole(info, stack, [&](const std::vector<IValue>& operands) { return info.leaf(operands); });
+}
+
+void Recorder::runWhole(const OpInfo& info, Stack& stack,
+                        const std::function<MetaTensors(const std::vector<IValue>&)>& makeResults) {
   std::vector<IValue> inner = torch::jit::pop(stack, info.operands);
-  for (IValue& value : inner) {
-    if (value.isTensor() && value.toTensor().defined()) value = innerOf(value.toTensor());
-  }
+  for (IValue& value : inner) value = innerValueOf(value);
   std::vector<Argument> args = m_aten->argumentsOf(info, inner);
   std::vector<IValue> results;
-  for (at::Tensor& result : info.leaf(inner)) results.emplace_back(std::move(result));
+  for (at::Tensor& result : makeResults(inner)) results.emplace_back(std::move(result));
   appendAten(info, args, results);
   for (const IValue& result : results) stack.emplace_back(functionalMeta(result.toTensor()));
 }
@@ -323,6 +373,10 @@ Result<RecordedGraphs> Recorder::finish() && {
   CLEAVE_TRY(graphs.aten, std::move(m_aten->builder).finish());
   for (const auto& [captured, aten] : m_sources) {
     graphs.aten.nodes[graphs.aten.value(aten).producer.index()].origin = graphs.captured.value(captured).producer;
+  }
+  graphs.aten.sources = graphs.captured.sources;
+  for (graph::Node& node : graphs.aten.nodes) {
+    if (node.origin.isValid()) node.source = graphs.captured.node(node.origin).source;
   }
   return graphs;
 }

@@ -27,6 +27,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -51,11 +52,19 @@ class Recorder {
   at::Tensor addParameter(const std::string& name, const graph::TensorType& type);
   at::Tensor addConstant(const std::string& name, const at::Tensor& cpuValue);
   void addTiedName(const std::string& parameter, const std::string& otherName);
+  void setStackedName(const std::string& parameter, const graph::StackedName& stored);
   void addOutput(const std::string& name, const at::Tensor& tensor);
 
   /// Nodes are recorded in the innermost module entered.
   void enterModule(const std::string& path, std::string_view className);
   void leaveModule();
+  /// The line of the model's code that the operators from here on come from; empty: not known.
+  void setSource(const std::string& line);
+
+  /// Calls the operator as one that stays whole: its results are fresh tensors of these types, whatever it computes.
+  /// For operators that tell no shapes of meta tensors. Inside of a Recording; `stack` as for the operator itself.
+  void callWhole(const c10::OperatorHandle& op, const std::vector<graph::TensorType>& results,
+                 torch::jit::Stack& stack);
 
   /// Both graphs, verified. Call once, outside of a Recording.
   Result<RecordedGraphs> finish() &&;
@@ -79,6 +88,8 @@ class Recorder {
   void recordCaptured(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void runBelow(const OpInfo& info, const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void runLeaf(const OpInfo& info, torch::jit::Stack& stack);
+  void runWhole(const OpInfo& info, torch::jit::Stack& stack,
+                const std::function<MetaTensors(const std::vector<c10::IValue>&)>& makeResults);
   void makeResultsFresh(const OpInfo& info, const std::vector<const void*>& operands, std::size_t nodesBefore,
                         torch::jit::Stack& stack);
   void syncOperands(const OpInfo& info, const torch::jit::Stack& stack);
@@ -95,6 +106,7 @@ class Recorder {
   graph::ScopeId m_atenScope{0};
   const OpInfo* m_current = nullptr;  ///< what recordCaptured is at; stays set when it throws
   graph::ScopeId m_currentScope{0};   ///< its module
+  const std::vector<graph::TensorType>* m_wholeResults = nullptr;  ///< set inside of callWhole
   std::chrono::nanoseconds m_timeBelow{0};
 };
 

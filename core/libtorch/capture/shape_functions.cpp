@@ -317,6 +317,7 @@ constexpr Entry kLeaves[] = {
     {"aten::embedding", embedding},
     {"aten::scaled_dot_product_attention", attention},
     {"aten::cross_entropy_loss", crossEntropy},
+    {"cleave::moe_experts", sameAsFirst},
 };
 
 constexpr Entry kMetaKernels[] = {

@@ -3,11 +3,14 @@
 ///
 /// Capture answers with meta tensors that become nodes of the graph; a reference run answers with real weights. Calls
 /// come from the thread that runs the forward pass, in execution order.
+#include "graph/graph.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cleave::models {
 
@@ -20,6 +23,8 @@ class ModelHost {
   virtual at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) = 0;
   /// The second is another name that the model has for the parameter called by the first.
   virtual void tied(const std::string& /*name*/, const std::string& /*otherName*/) {}
+  /// Checkpoints may have the parameter called `name` in many tensors. Said before the parameter is asked for.
+  virtual void stacked(const std::string& /*name*/, const graph::StackedName& /*stored*/) {}
   /// Enters the module at a path ("model.layers.0.self_attn"), of a class ("LlamaAttention"); nested.
   virtual void enterModule(const std::string& /*path*/, std::string_view /*className*/) {}
   virtual void leaveModule() {}

@@ -8,6 +8,10 @@
 #include <numbers>
 
 namespace cleave::models {
+
+using families::RopeConfig;
+using families::RopeKind;
+
 namespace {
 
 /// base ** (arange(0, dim, 2) / dim)
@@ -65,17 +69,23 @@ at::Tensor yarnFrequencies(const RopeConfig& rope, std::int64_t dim) {
   return interpolated.add(positions.reciprocal().mul(extrapolation));
 }
 
+/// Each frequency has a divisor of its own, another one beyond the trained positions.
+at::Tensor longRopeFrequencies(const RopeConfig& rope, std::int64_t sequence) {
+  const std::vector<double>& factors = sequence > rope.originalMaxPositions ? rope.longFactors : rope.shortFactors;
+  const at::Tensor divisors = at::tensor(factors, at::TensorOptions(at::kDouble)).to(at::kFloat);
+  return divisors.mul(positionFrequencies(rope.theta, rope.dim)).reciprocal();
+}
+
 }  // namespace
 
-at::Tensor inverseFrequencies(const RopeConfig& rope, std::int64_t rotatedDim, std::int64_t maxPositions,
-                              std::int64_t sequence) {
+at::Tensor inverseFrequencies(const RopeConfig& rope, std::int64_t maxPositions, std::int64_t sequence) {
   switch (rope.kind) {
-    case RopeKind::Default: return plainFrequencies(rope.theta, rotatedDim);
-    case RopeKind::Linear: return plainFrequencies(rope.theta, rotatedDim).div(rope.factor);
-    case RopeKind::Dynamic:
-      return plainFrequencies(stretchedBase(rope, rotatedDim, maxPositions, sequence), rotatedDim);
-    case RopeKind::Llama3: return llama3Frequencies(rope, rotatedDim);
-    case RopeKind::Yarn: return yarnFrequencies(rope, rotatedDim);
+    case RopeKind::Default: return plainFrequencies(rope.theta, rope.dim);
+    case RopeKind::Linear: return plainFrequencies(rope.theta, rope.dim).div(rope.factor);
+    case RopeKind::Dynamic: return plainFrequencies(stretchedBase(rope, rope.dim, maxPositions, sequence), rope.dim);
+    case RopeKind::Llama3: return llama3Frequencies(rope, rope.dim);
+    case RopeKind::Yarn: return yarnFrequencies(rope, rope.dim);
+    case RopeKind::LongRope: return longRopeFrequencies(rope, sequence);
   }
   CLEAVE_CHECK(false, "rope kind {}", static_cast<int>(rope.kind));
 }

@@ -30,18 +30,22 @@ std::vector<ValueId> inputsOf(const graph::Graph& graph) {
 
 bool isInteger(graph::DType dtype) { return !graph::isFloatingPoint(dtype); }
 
-/// Rows of the table that these ids index, whole; 2 when the program does not say.
-std::int64_t vocabularyOf(const graph::Graph& graph, ValueId ids) {
-  const auto ranges = indexRangesOf(graph, ids);
-  return ranges.empty() ? 2 : ranges.front().high;
+/// How many numbers from 0 on everything takes that indexes with this input; 0: nothing indexes with it.
+std::int64_t indicesOf(const graph::Graph& graph, ValueId input) {
+  std::int64_t count = 0;
+  for (const IndexRange& range : indexRangesOf(graph, input))
+    count = count == 0 ? range.high : std::min(count, range.high);
+  return count;
 }
 
-at::Tensor randomIds(const graph::Shape& shape, std::int64_t vocabulary, std::uint64_t key) {
-  at::Tensor ids = at::empty(shape, at::kLong);
+/// Uniform in [0, count); zeros where there is nothing to index.
+at::Tensor randomIds(const graph::Shape& shape, std::int64_t count, std::uint64_t key) {
+  at::Tensor ids = at::zeros(shape, at::kLong);
   auto* out = ids.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < ids.numel(); ++i) {
     const double unit = (counterUniform(key, i) + 1) / 2;
-    out[i] = std::min(vocabulary - 1, static_cast<std::int64_t>(unit * static_cast<double>(vocabulary)));
+    out[i] =
+        std::max<std::int64_t>(0, std::min(count - 1, static_cast<std::int64_t>(unit * static_cast<double>(count))));
   }
   return ids;
 }
@@ -56,14 +60,13 @@ at::Tensor randomNumbers(const graph::Shape& shape, std::uint64_t key) {
 at::Tensor makeInput(const graph::Graph& graph, ValueId id, std::uint64_t seed) {
   const graph::Value& value = graph.value(id);
   const graph::Shape& shape = value.type.shape;
-  if (value.name == "input_ids" || value.name == "labels") {
-    // Labels are the ids themselves: the loss shifts them, as transformers' does.
-    const ValueId ids = graph.findValue("input_ids");
-    return randomIds(shape, vocabularyOf(graph, ids.isValid() ? ids : id), streamKey(seed, "input_ids"));
-  }
+  // Labels of tokens are the ids themselves: a causal loss shifts them, as transformers' does.
+  const ValueId ids = graph.findValue("input_ids");
+  const bool isIdsAgain = value.name == "labels" && ids.isValid() && graph.shapeOf(ids) == shape;
+  if (isIdsAgain) return randomIds(shape, indicesOf(graph, ids), streamKey(seed, "input_ids"));
   if (value.name == "attention_mask") return at::ones(shape, at::kLong);
   if (value.name == "position_ids" && !shape.empty()) return at::arange(shape.back()).expand(shape);
-  if (isInteger(value.type.dtype)) return at::zeros(shape, at::kLong);
+  if (isInteger(value.type.dtype)) return randomIds(shape, indicesOf(graph, id), streamKey(seed, value.name));
   return randomNumbers(shape, streamKey(seed, value.name));
 }
 

@@ -13,9 +13,9 @@ namespace cleave::torch_rank {
 /// converted, other tensors of the file are ignored.
 Result<void> readInputs(Program& program, const std::filesystem::path& file);
 
-/// The same values on every rank and for every world size: `input_ids` uniform in the vocabulary (that of the table
-/// they index), `labels` equal to them, `attention_mask` ones, `position_ids` ascending, other integers 0, other
-/// numbers in [-1, 1).
+/// The same values on every rank and for every world size: integers that something indexes with uniform in what it has
+/// (ids in the vocabulary, token types in theirs, labels of a classifier in its classes), labels of tokens equal to
+/// `input_ids`, `attention_mask` ones, `position_ids` ascending, other integers 0, other numbers in [-1, 1).
 Result<void> makeInputs(Program& program, std::uint64_t seed);
 
 /// All outputs, on the CPU, into one safetensors file, all or nothing.

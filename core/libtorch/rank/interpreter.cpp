@@ -7,7 +7,6 @@
 #include "libtorch/bridge/types.h"
 
 #include <ATen/ops/from_blob.h>
-#include <c10/core/InferenceMode.h>
 
 #include <fmt/ranges.h>
 
@@ -138,7 +137,6 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
 }
 
 Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, const Progress& progress) {
-  c10::InferenceMode noGradients;
   std::fill(m_values.begin(), m_values.end(), at::Tensor());
   memory.reset();
   for (const at::Tensor& tensor : m_given) {

@@ -35,7 +35,8 @@ class Program {
   Result<void> setTensor(graph::ValueId value, at::Tensor tensor);
   /// What a parameter, an input or a constant was given; undefined before.
   const at::Tensor& given(graph::ValueId value) const { return m_given[value.index()]; }
-  /// All outputs in the graph's order. An error names the node, its scope and its operands' shapes.
+  /// All outputs in the graph's order; whether they can be differentiated is the caller's mode. An error names the
+  /// node, its scope and its operands' shapes.
   Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
 
  private:

@@ -2,8 +2,8 @@
 
 #include "base/quantities.h"
 #include "graph/arguments.h"
+#include "libtorch/bridge/experts.h"
 #include "libtorch/bridge/types.h"
-#include "libtorch/rank/experts.h"
 
 namespace cleave::torch_rank {
 namespace {
@@ -21,13 +21,21 @@ std::optional<std::int64_t> firstOutside(const at::Tensor& values, std::int64_t 
 /// `experts` and the first of this rank's; all of them where the operator does not say.
 Result<at::Tensor> experts(std::vector<c10::IValue>& arguments, bool isLocal, int rank) {
   const at::Tensor gateUp = arguments[3].toTensor();
-  ExpertsCall call{arguments[0].toTensor(), arguments[1].toTensor(),     arguments[2].toTensor(), gateUp,
-                   arguments[4].toTensor(), arguments[5].toStringView(), gateUp.size(0),          0};
+  bridge::ExpertsCall call{.hidden = arguments[0].toTensor(),
+                           .ids = arguments[1].toTensor(),
+                           .shares = arguments[2].toTensor(),
+                           .gateUp = gateUp,
+                           .down = arguments[4].toTensor(),
+                           .activation = arguments[5].toStringView(),
+                           .gateUpBias = arguments[6].toOptional<at::Tensor>(),
+                           .alpha = arguments[7].toDouble(),
+                           .limit = arguments[8].toDouble(),
+                           .experts = gateUp.size(0)};
   if (isLocal) {
-    call.experts = arguments[6].toInt();
+    call.experts = arguments[9].toInt();
     call.first = rank * gateUp.size(0);
   }
-  return runExperts(call);
+  return bridge::runExperts(call);
 }
 
 /// This rank's part of a tensor that every rank holds in full.

@@ -74,6 +74,8 @@ class RankRun {
 
   Result<void> readProgram() {
     CLEAVE_TRY(m_program, program::readRankProgram(m_request.planFile));
+    if (!m_program.quantization.empty())
+      return fail(ErrorCode::BadInput, "{}", program::whyNotRun(m_program.source, m_program.quantization));
     if (m_program.ranks != m_request.worldSize) {
       return fail(ErrorCode::BadUsage, "The plan is for {} and {} started.", counted(m_program.ranks, "rank"),
                   counted(m_request.worldSize, "was", "were"));
@@ -137,9 +139,8 @@ class RankRun {
 
   Result<void> load() {
     enter(Phase::Loading);
-    std::filesystem::path folder = m_program.source;
-    if (std::filesystem::is_regular_file(folder)) folder = folder.parent_path();  // given by its config.json
-    const WeightOptions options{folder, m_request.rank, m_request.skipWeights, m_request.initMissing};
+    const auto places = formats::WeightPlaces::of(m_program.source, m_program.isExported, m_program.weights);
+    const WeightOptions options{places, m_request.rank, m_request.skipWeights, m_request.initMissing};
     const Progress progress(m_progress.stopToken(), throttled(Phase::Loading));
     m_allocations.forgetLargest();
     CLEAVE_TRY(const WeightReport report, loadWeights(*m_bound, m_program, options, m_loadedBytes, progress));
@@ -175,6 +176,7 @@ class RankRun {
     const auto start = std::chrono::steady_clock::now();
     const auto before = mark();
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
+    const c10::InferenceMode noGradients;
     CLEAVE_TRY(NamedTensors outputs, m_bound->run(*m_collectives, m_live, progress));
     const auto after = mark();
     CLEAVE_TRY_VOID(m_collectives->finish());

@@ -6,6 +6,7 @@
 #include "libtorch/bridge/types.h"
 #include "libtorch/rank/fill.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/ranges.h>
 
@@ -101,45 +102,108 @@ class Loader {
         value.type.shape, at::TensorOptions().dtype(bridge::toScalarType(value.type.dtype)).device(m_bound.device()));
     m_report.parameterBytes += bytes;
     if (!wanted.isRead) m_report.initialised.push_back(value.name);
-    std::int64_t localStart = 0;
-    for (const program::ShardPiece& piece : piecesOf(*wanted.shards)) {
-      CLEAVE_TRY(const Region region, regionOf(wanted.shards->type.shape, value.type.shape, piece.dim, piece.start,
-                                               piece.length, localStart));
-      localStart += piece.length;
-      if (wanted.isRead) {
-        CLEAVE_TRY_VOID(readPiece(*wanted.shards, piece, region, tensor));
-      } else {
-        // By the parameter's own name: the checkpoint's may differ, or not exist.
-        CLEAVE_TRY_VOID(
-            initialise(tensor, region, value.name, static_cast<int>(value.type.shape.size()), m_program.seed));
-      }
+    if (!wanted.isRead) {
+      CLEAVE_TRY_VOID(fill(*wanted.shards, value.name, tensor));
+    } else if (wanted.shards->stacked == 0) {
+      CLEAVE_TRY_VOID(readWhole(*wanted.shards, tensor));
+    } else {
+      CLEAVE_TRY_VOID(readStacked(*wanted.shards, tensor));
     }
     m_loadedBytes += bytes;
     return m_bound.setTensor(wanted.value, tensor);
   }
 
+  /// By the parameter's own name, and as one tensor: the checkpoint may have others, or none.
+  Result<void> fill(const program::ParameterShards& parameter, const std::string& name, const at::Tensor& tensor) {
+    std::int64_t localStart = 0;
+    for (const auto& part : program::wholeRegions(parameter, m_program.ranks, m_options.rank)) {
+      CLEAVE_TRY(const Region region,
+                 regionOf(parameter.type.shape, parameter.localShape, part.dim, part.start, part.length, localStart));
+      localStart += part.length;
+      const int dimensions = static_cast<int>(parameter.type.shape.size());
+      CLEAVE_TRY_VOID(initialise(tensor, region, name, dimensions, m_program.seed));
+    }
+    return {};
+  }
+
+  Result<void> readWhole(const program::ParameterShards& parameter, const at::Tensor& tensor) {
+    std::int64_t localStart = 0;
+    for (const program::ShardPiece& piece : piecesOf(parameter)) {
+      CLEAVE_TRY(const Region region, regionOf(parameter.type.shape, parameter.localShape, piece.dim, piece.start,
+                                               piece.length, localStart));
+      localStart += piece.length;
+      CLEAVE_TRY_VOID(readPiece(parameter, piece, region, tensor));
+    }
+    return {};
+  }
+
+  /// One piece behind the other.
+  Result<void> readStacked(const program::ParameterShards& parameter, const at::Tensor& tensor) {
+    const graph::Shape stored = parameter.storedShape();
+    const at::Tensor flat = tensor.view({-1});
+    std::int64_t first = 0;
+    for (const program::ShardPiece& piece : piecesOf(parameter)) {
+      graph::Shape shape = stored;
+      if (piece.dim >= 0) shape[static_cast<std::size_t>(piece.dim)] = piece.length;
+      const std::int64_t count = graph::elementCount(shape);
+      CLEAVE_TRY(const Region region, regionOf(stored, shape, piece.dim, piece.start, piece.length, 0));
+      CLEAVE_TRY_VOID(readPiece(parameter, piece, region, flat.narrow(0, first, count).view(shape)));
+      first += count;
+    }
+    return {};
+  }
+
   Result<void> readPiece(const program::ParameterShards& parameter, const program::ShardPiece& piece,
                          const Region& region, const at::Tensor& tensor) {
-    CLEAVE_TRY(const formats::SafetensorsFile* file, m_files.open(piece.file));
+    CLEAVE_TRY(const formats::WeightFile* file, m_files.open(piece.file));
     const formats::WeightSource* source = file->find(piece.tensor);
-    const graph::TensorType expected{parameter.storedDtype, parameter.type.shape};
+    const graph::TensorType expected{parameter.storedDtype, parameter.storedShape()};
     if (!source) {
-      return fail(ErrorCode::BadInput, "{} has no tensor {}; it has changed since the plan was made.",
-                  file->path().string(), piece.tensor);
+      return fail(ErrorCode::BadInput, "{} has no tensor {}; it has changed since the plan was made.", file->where(),
+                  piece.tensor);
     }
     if (source->type != expected) {
       return fail(ErrorCode::BadInput, "{} holds {} as {}, the plan says {}; it has changed since the plan was made.",
-                  file->path().string(), piece.tensor, graph::toText(source->type), graph::toText(expected));
+                  file->where(), piece.tensor, graph::toText(source->type), graph::toText(expected));
     }
-    const std::int64_t itemSize = graph::itemSize(parameter.storedDtype);
+    const std::vector<std::size_t> order = formats::storageOrder(*source);
+    if (std::ranges::is_sorted(order)) return readRegion(*file, *source, order, region, tensor);
+    return readOtherwiseOrdered(*file, *source, order, piece, region, tensor);
+  }
+
+  /// Of a tensor that lies transposed: in the order in which it lies, then turned.
+  Result<void> readOtherwiseOrdered(const formats::WeightFile& file, const formats::WeightSource& source,
+                                    const std::vector<std::size_t>& order, const program::ShardPiece& piece,
+                                    const Region& region, const at::Tensor& tensor) {
+    graph::Shape whole, part;
+    std::vector<std::int64_t> back(order.size());
+    int dim = -1;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const bool isSplit = static_cast<int>(order[i]) == piece.dim;
+      if (isSplit) dim = static_cast<int>(i);
+      whole.push_back(source.type.shape[order[i]]);
+      part.push_back(isSplit ? piece.length : whole.back());
+      back[order[i]] = static_cast<std::int64_t>(i);
+    }
+    CLEAVE_TRY(const Region asItLies, regionOf(whole, part, dim, piece.start, piece.length, 0));
+    const at::Tensor lying = at::empty(part, tensor.options());
+    CLEAVE_TRY_VOID(readRegion(file, source, order, asItLies, lying));
+    const at::Tensor target = piece.dim < 0 ? tensor : tensor.narrow(piece.dim, region.localStart, piece.length);
+    target.copy_(lying.permute(back));
+    return {};
+  }
+
+  Result<void> readRegion(const formats::WeightFile& file, const formats::WeightSource& source,
+                          const std::vector<std::size_t>& order, const Region& region, const at::Tensor& tensor) {
+    const std::int64_t itemSize = graph::itemSize(source.type.dtype);
     const auto readInto = [&](std::int64_t row, std::int64_t column, std::int64_t count,
                               std::byte* out) -> Result<void> {
       if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
-      return file->read(*source, (region.wholeIndex(row) + column) * itemSize,
-                        {out, static_cast<std::size_t>(count * itemSize)});
+      return file.readElements(source, order, region.wholeIndex(row) + column,
+                               {out, static_cast<std::size_t>(count * itemSize)});
     };
     const at::Tensor rows = rowsOf(tensor, region);
-    const at::ScalarType stored = bridge::toScalarType(parameter.storedDtype);
+    const at::ScalarType stored = bridge::toScalarType(source.type.dtype);
     if (stored == tensor.scalar_type() && tensor.is_cpu()) {
       for (std::int64_t row = 0; row < region.outer; ++row) {
         CLEAVE_TRY_VOID(readInto(row, 0, region.run(), static_cast<std::byte*>(rows[row].data_ptr())));
@@ -154,7 +218,7 @@ class Loader {
   const WeightOptions& m_options;
   std::atomic<std::int64_t>& m_loadedBytes;
   const Progress& m_progress;
-  formats::WeightReader m_files{m_options.modelFolder};
+  formats::WeightReader m_files{m_options.places};
   WeightReport m_report;
 };
 

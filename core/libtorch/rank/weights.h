@@ -5,6 +5,7 @@
 /// the tensor lives on a GPU, through at most 1 MiB of staging. The payload bytes read are exactly those of the shard
 /// map (program::shardBytes), which whoever runs the rank can check.
 #include "base/progress.h"
+#include "formats/weight_files.h"
 #include "libtorch/rank/interpreter.h"
 #include "program/rank_program.h"
 
@@ -16,7 +17,7 @@
 namespace cleave::torch_rank {
 
 struct WeightOptions {
-  std::filesystem::path modelFolder;
+  formats::WeightPlaces places;
   int rank = 0;
   bool skipWeights = false;  ///< fill every parameter from the program's seed
   bool initMissing = false;  ///< fill those without a file

@@ -1,5 +1,6 @@
 #include "solve/candidates/candidate_table.h"
 
+#include "rules/source_splits.h"
 #include "solve/problem/structure.h"
 
 #include <algorithm>
@@ -10,10 +11,19 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// The full candidate set shapes a layer's strategies by what comes behind it, which is no part of its structure.
+/// The full candidate set shapes a layer's strategies, and how sources may be split, by what comes behind them, which
+/// is no part of their structure.
 std::vector<rules::LayerStrategy> strategiesOf(const Asking& asking, NodeId node) {
   const auto& layer = asking.variables.layer(node);
-  if (!layer || asking.problem.context.candidateSet != rules::CandidateSet::Full) return {};
+  if (asking.problem.context.candidateSet != rules::CandidateSet::Full) return {};
+  if (!layer) {
+    std::vector<rules::LayerStrategy> splits;
+    for (rules::SourceSplit& split : rules::sourceSplits(*asking.problem.graph, node, asking.problem.context)) {
+      splits.emplace_back().result = split.placement;
+      splits.back().reason = std::move(split.reason);
+    }
+    return splits;
+  }
   return rules::layerStrategies(*asking.problem.graph, node, *layer, asking.problem.context).offered;
 }
 

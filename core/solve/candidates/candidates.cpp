@@ -1,5 +1,6 @@
 #include "solve/candidates/candidates.h"
 
+#include "rules/source_splits.h"
 #include "solve/problem/redistribution.h"
 #include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
@@ -170,8 +171,11 @@ std::optional<Candidates> switchedOff(const Asked& asked, std::uint32_t off) {
 Candidates ruleCandidates(const Asked& asked) {
   const graph::Node& node = asked.graph().node(asked.node);
   if (node.kind != graph::NodeKind::Call) {
-    Choice whole{{Placement()}, std::nullopt, sourceReason(node.kind)};
-    return keepUnpinned(asked, {std::move(whole)});
+    std::vector<Choice> choices;
+    for (rules::SourceSplit& split : rules::sourceSplits(asked.graph(), asked.node, asked.problem.context))
+      choices.push_back({{split.placement}, std::nullopt, std::move(split.reason)});
+    choices.push_back({{Placement()}, std::nullopt, sourceReason(node.kind)});
+    return keepUnpinned(asked, std::move(choices));
   }
   auto verdict = rules::applyRule({asked.graph(), asked.node, asked.placements, asked.problem.context.worldSize});
   if (auto* conflict = std::get_if<rules::Conflict>(&verdict)) {

@@ -113,11 +113,12 @@ std::int64_t Buffers::savedInside(NodeId node, const rules::TakenStrategy& optio
 }
 
 Buffers::Experts Buffers::experts(const LayerShape& layer, const LayerStrategy& option) const {
-  const graph::Shape& down = m_graph.shapeOf(layer.down);  // [experts, hidden, features]
+  const graph::Shape& down = m_graph.shapeOf(layer.down);
+  const std::int64_t features = down[static_cast<std::size_t>(layer.inAxis)];
   const std::int64_t places = m_facts.of(layer.target).count;
   const bool isInExpert = option.strategy == rules::Strategy::InExpert;
-  return {.memory = {.hidden = down[1],
-                     .features = isInExpert ? down[2] / m_ranks : down[2],
+  return {.memory = {.hidden = down[static_cast<std::size_t>(3 - layer.inAxis)],
+                     .features = isInExpert ? features / m_ranks : features,
                      .itemSize = m_facts.of(layer.weight).itemSize},
           .places = option.strategy == rules::Strategy::ByExpert ? (places + m_ranks - 1) / m_ranks : places,
           .placesOfOne = graph::placesOfOne(places, down[0])};

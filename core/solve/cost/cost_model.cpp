@@ -92,6 +92,11 @@ class StepCounter {
     if (placement.isReplicated()) return m_facts.of(value).count;
     return placement.localCount(m_graph.shapeOf(value), m_ranks);
   }
+  /// Bytes of so many elements of a parameter, as it is stored.
+  std::int64_t held(ValueId parameter, std::int64_t count) const {
+    const ValueFacts& facts = m_facts.of(parameter);
+    return facts.isPacked ? m_graph.heldBytes(parameter, count) : count * facts.itemSize;
+  }
   /// How result `index` lies before a redistribution.
   const Placement& computed(std::size_t index) const {
     return m_choice.computedAs.empty() ? m_choice.results[index] : m_choice.computedAs[index];
@@ -149,9 +154,9 @@ class StepCounter {
     const double itemSize = m_facts.of(result).itemSize;
     const bool isBiasLate = layer.bias.isValid() && option.after && *option.after != CollectiveKind::AllGather;
     const std::int64_t bias = layer.bias.isValid() ? elements(layer.bias, option.bias) : 0;
-    const std::int64_t early = input + weight + part + (isBiasLate ? 0 : bias);
-    addCompute(2.0 * static_cast<double>(rows) * static_cast<double>(weight), static_cast<double>(early) * itemSize,
-               m_facts.of(m_node).passes);
+    const std::int64_t early = input + part + (isBiasLate ? 0 : bias);
+    const double moved = static_cast<double>(early) * itemSize + static_cast<double>(held(layer.weight, weight));
+    addCompute(2.0 * static_cast<double>(rows) * static_cast<double>(weight), moved, m_facts.of(m_node).passes);
     if (isBiasLate) {
       const std::int64_t kept = elements(result, option.result);
       addCompute(static_cast<double>(kept), static_cast<double>(2 * kept + bias) * itemSize,
@@ -187,12 +192,14 @@ class StepCounter {
   void addExperts(const LayerShape& layer, const LayerStrategy& option) {
     const std::int64_t experts = m_graph.shapeOf(layer.weight)[0];
     if (experts == 0) return;
-    const std::int64_t weights =
-        saturatingAdd(elements(layer.weight, option.weight), elements(layer.down, option.down.value_or(Placement())));
+    const std::int64_t in = elements(layer.weight, option.weight);
+    const std::int64_t out = elements(layer.down, option.down.value_or(Placement()));
+    const double weights = static_cast<double>(saturatingAdd(in, out));
     const double perExpert = static_cast<double>(m_facts.of(layer.target).count) / static_cast<double>(experts);
-    const double moved = static_cast<double>(weights) + 2.0 * static_cast<double>(m_facts.of(layer.input).count);
-    addCompute(2.0 * perExpert * static_cast<double>(weights), moved * m_facts.of(layer.weight).itemSize,
-               m_facts.of(m_node).passes);
+    const double tokens = 2.0 * static_cast<double>(m_facts.of(layer.input).count);
+    const double moved = tokens * m_facts.of(layer.weight).itemSize +
+                         static_cast<double>(saturatingAdd(held(layer.weight, in), held(layer.down, out)));
+    addCompute(2.0 * perExpert * weights, moved, m_facts.of(m_node).passes);
   }
 
   // ---- parameters
@@ -201,14 +208,14 @@ class StepCounter {
   void addParameter(ValueId value, const Placement& placement, bool isPartial) {
     const std::int64_t count = elements(value, placement);
     const ValueFacts& facts = m_facts.of(value);
-    const std::int64_t held = count * facts.itemSize;
-    m_cost.parameters = saturatingAdd(m_cost.parameters, held);
+    m_cost.parameters = saturatingAdd(m_cost.parameters, held(value, count));
     if (!facts.needsGradient) return;
-    m_cost.gradients = saturatingAdd(m_cost.gradients, held);
+    const std::int64_t gradient = count * facts.itemSize;
+    m_cost.gradients = saturatingAdd(m_cost.gradients, gradient);
     m_cost.optimizer = saturatingAdd(
         m_cost.optimizer, saturatingMul(count, optimizerMemory(m_problem.cost.optimizer, facts.itemSize).states));
     if (m_ranks == 1) return;
-    if (isPartial) addGradientSum(held, m_ranks);
+    if (isPartial) addGradientSum(gradient, m_ranks);
     const auto [shared, replicas] = sharedElements(value, placement, count);
     if (replicas > 1) addGradientSum(shared * facts.itemSize, replicas);
   }
@@ -248,7 +255,7 @@ class StepCounter {
       if (isRepeated(reads, i)) continue;
       std::int64_t count = elements(reads[i].value, m_placements[i]);
       if (facts.op->cost == CostClass::Lookup && i == 0) count = std::min(count, made);
-      moved = saturatingAdd(moved, count * m_facts.of(reads[i].value).itemSize);
+      moved = saturatingAdd(moved, held(reads[i].value, count));
       largest = std::max(largest, count);
     }
     addCompute(flops(facts, made, largest), static_cast<double>(madeBytes == 0 ? 0 : moved), facts.passes);

@@ -33,10 +33,11 @@
 ///     all (Megatron-LM's finalize_model_grads flattens them so). So a Megatron layer has 2 all-reduces of b·s·h
 ///     forward and 2 backward; on the sequence 2 all-gathers and 2 reduce-scatters forward, 4 all-gathers and 2
 ///     reduce-scatters backward.
-/// Memory of a rank: parameters + gradients (dtype of the parameter; held throughout) + optimizer (momentum: one copy,
-/// AdamW: two, in the parameter's dtype, but at least float32; a float32 master copy for half precision) + activations
-/// saved for backward (training: what PyTorch's formulas save, graph/operators.h) or the KV cache (inference, causal
-/// attention: keys and values before heads are repeated) + inputs and constants + transient peak. All but the
+/// Memory of a rank: parameters (packed ones as they are stored: Graph::heldBytes) + gradients (dtype of the parameter;
+/// held throughout) + optimizer (momentum: one copy, AdamW: two, in the parameter's dtype, but at least float32; a
+/// float32 master copy for half precision) + activations saved for backward (training: what PyTorch's formulas save,
+/// graph/operators.h) or the KV cache (inference, causal attention: keys and values before heads are repeated) + inputs
+/// and constants + transient peak. All but the
 /// transient peak are sums over steps.
 ///     Transient peak: what the step's fullest moment holds beyond these. Forward: live values that do not stay,
 ///     gathered inputs, buffers of collectives. Backward (training): saved activations, freed after the last node that

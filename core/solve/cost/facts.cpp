@@ -103,6 +103,7 @@ class FactFinder {
       const bool isTrained = node.kind == NodeKind::Parameter && m_problem.cost.isTraining;
       for (ValueId result : node.results) {
         fact(result).isParameter = node.kind == NodeKind::Parameter;
+        fact(result).isPacked = m_graph.packedBytes.contains(m_graph.value(result).name);
         fact(result).needsGradient = isTrained && isReal(result);
       }
       return;
@@ -347,6 +348,7 @@ class FactFinder {
       const ValueFacts& f = fact(value);
       m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 |
                                  f.isOutput << 4 | (f.gradientIn == value) << 5 | (f.heldBy == value) << 6);
+      if (f.isPacked) addNumber(m_graph.heldBytes(value));
       if (!f.isOutput) return;
       addNumber(f.otherOutputs);
       m_key += static_cast<char>(f.heldBy.isValid() | f.isPart << 1);
@@ -359,6 +361,7 @@ class FactFinder {
       const ValueFacts& f = fact(reads[i].value);
       m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isParameter << 2 | f.isPart << 3);
       m_key += static_cast<char>(f.cutAlong);
+      if (f.isPacked) addNumber(m_graph.heldBytes(reads[i].value));
       addOwner(reads, i, [](const ValueFacts& facts) { return facts.heldBy; });
       addOwner(reads, i, [](const ValueFacts& facts) { return facts.gradientIn; });
     }

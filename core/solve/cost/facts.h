@@ -13,6 +13,7 @@ struct ValueFacts {
   bool isReal = false;  ///< of a floating-point type
   bool needsGradient = false;
   bool isParameter = false;
+  bool isPacked = false;    ///< a parameter in Graph::packedBytes
   bool isSaved = false;     ///< training: its memory stays until the backward pass
   bool isCached = false;    ///< inference: keys or values that generation needs again
   bool isOutput = false;    ///< stays, and is gathered, at the end of the forward pass

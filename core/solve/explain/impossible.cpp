@@ -1,5 +1,6 @@
 #include "solve/explain/impossible.h"
 
+#include "rules/source_splits.h"
 #include "solve/candidates/candidates.h"
 #include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
@@ -185,15 +186,21 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   if (problem.graph->node(producer).kind == graph::NodeKind::Call)
     return operatorCannot(asked, domains, work, producer);
   if (placement.isReplicated()) return std::nullopt;
-  const std::string why = problem.graph->node(producer).kind == graph::NodeKind::Input
-                              ? "every rank gets all of an input"
-                          : problem.graph->node(producer).kind == graph::NodeKind::Parameter
-                              ? "not only layers read it, so every rank holds all of it"
-                              : "every rank holds all of a constant";
+  const auto splits = rules::sourceSplits(*problem.graph, producer, problem.context);
+  const auto isOffered = [&](const rules::SourceSplit& split) { return split.placement == placement; };
+  if (std::any_of(splits.begin(), splits.end(), isOffered)) return std::nullopt;
+  const std::string why =
+      !splits.empty()
+          ? fmt::format("it can be {}, as {}", inWords(splits.front().placement, asked.shape()), splits.front().reason)
+      : problem.graph->node(producer).kind == graph::NodeKind::Input ? "every rank gets all of an input"
+      : problem.graph->node(producer).kind == graph::NodeKind::Parameter
+          ? "not only layers read it, so every rank holds all of it"
+          : "every rank holds all of a constant";
   return Impossible{{.kind = ConstraintKind::Rule,
                      .node = producer,
                      .value = value,
-                     .text = fmt::format("{} cannot be split: {}.", asked.name(), why)},
+                     .text = fmt::format("{} cannot be {}: {}.", asked.name(),
+                                         splits.empty() ? "split" : inWords(placement, asked.shape()), why)},
                     {}};
 }
 

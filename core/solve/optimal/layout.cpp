@@ -26,7 +26,12 @@ void findFixed(const Pricing& pricing, PricedTable& table, Layout& layout) {
       layout.impossible = node;
       return;
     }
-    CLEAVE_CHECK(row->open.size() == 1, "replicated operands give one replicated result");
+    // A source that has something for each head, and copies of one head, may be split though all that is read is R.
+    const auto writes = row->open.front().writes;
+    if (row->open.size() > 1 || std::any_of(writes.begin(), writes.end(), [](auto id) { return id != kReplicated; })) {
+      layout.order.push_back(node);
+      continue;
+    }
     for (const ValueId value : variables.writes(node)) layout.isFixed[value.index()] = true;
     layout.fixed.push_back({node, std::move(row)});
   }

@@ -1,5 +1,6 @@
 #include "solve/proof/choices.h"
 
+#include "rules/source_splits.h"
 #include "solve/problem/redistribution.h"
 #include "solve/problem/strategy_text.h"
 
@@ -57,7 +58,12 @@ std::vector<Choice> layerChoices(const Problem& problem, const Variables& variab
 
 std::vector<Choice> ruleChoices(const Problem& problem, const Variables& variables, NodeId node,
                                 std::span<const Placement> reads) {
-  if (problem.graph->node(node).kind != graph::NodeKind::Call) return {Choice{{Placement()}, std::nullopt, {}, {}}};
+  if (problem.graph->node(node).kind != graph::NodeKind::Call) {
+    std::vector<Choice> choices{{{Placement()}, std::nullopt, {}, {}}};
+    for (const rules::SourceSplit& split : rules::sourceSplits(*problem.graph, node, problem.context))
+      choices.push_back({{split.placement}, std::nullopt, {}, {}});
+    return choices;
+  }
   const bool isSplit = std::any_of(reads.begin(), reads.end(), [](const Placement& p) { return p.isSplit(); });
   if (variables.ruleOff(node) && isSplit) return {};
   const auto verdict = rules::applyRule({*problem.graph, node, reads, problem.context.worldSize});

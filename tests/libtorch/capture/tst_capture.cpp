@@ -170,10 +170,13 @@ class TestCapture : public QObject {
   }
 
   void refusesUnknownArchitectures() {
-    const auto folder = formats::openModelFolder(modelPath("models/gpt2"));
+    auto folder = formats::openModelFolder(modelPath("models/gpt2"));
+    nlohmann::json config = *folder->config;
+    config["architectures"] = {"GPT2DoubleHeadsModel"};
+    folder->config = std::make_shared<const nlohmann::json>(std::move(config));
     const auto result = torch_capture::captureModel(*folder, {});
     QVERIFY(!result);
-    QVERIFY2(result.error().message.find("GPT2LMHeadModel") != std::string::npos, result.error().message.c_str());
+    QVERIFY2(result.error().message.find("GPT2DoubleHeadsModel") != std::string::npos, result.error().message.c_str());
     QCOMPARE(exitCode(result.error().code), 3);
   }
 

@@ -74,7 +74,7 @@ class TestOperatorRows : public QObject {
     QVERIFY2(model.has_value(), model ? "" : model.error().message.c_str());
     const auto recorded = torch_capture::captureModel(*model, {.batch = 2, .sequence = 8, .mask = true, .loss = true});
     QVERIFY2(recorded.has_value(), recorded ? "" : recorded.error().message.c_str());
-    for (const auto& graph : {recorded->captured, recorded->aten}) {
+    for (const graph::Graph* graph : std::vector<const graph::Graph*>{recorded->captured.get(), recorded->aten.get()}) {
       QVERIFY(!graph->ops.empty());
       for (const std::string& op : graph->ops) QVERIFY2(graph::findOperator(op), op.c_str());
     }

@@ -43,6 +43,8 @@ class WeightsHost : public models::ModelHost {
       m_weights[name] = readTensor(folder.path / stored.file, stored.type, stored.offset, stored.bytes);
   }
   at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) override {
+    if (const auto stored = m_stacked.find(name); stored != m_stacked.end() && !m_weights.contains(name))
+      m_weights[name] = assembled(stored->second, shape);
     const auto found = m_weights.find(name);
     CLEAVE_CHECK(found != m_weights.end(), "the checkpoint has no {}", name);
     CLEAVE_CHECK(found->second.sizes() == shape, "{} has another shape", name);
@@ -50,8 +52,22 @@ class WeightsHost : public models::ModelHost {
   }
   at::Tensor constant(const std::string&, const std::function<at::Tensor()>& compute) override { return compute(); }
 
+  void stacked(const std::string& name, const graph::StackedName& stored) override { m_stacked[name] = stored; }
+
  private:
+  at::Tensor assembled(const graph::StackedName& stored, at::IntArrayRef shape) const {
+    std::vector<at::Tensor> items;
+    for (std::int64_t item = 0; item < shape[0]; ++item) {
+      std::vector<at::Tensor> parts;
+      for (std::size_t part = 0; part < stored.behind.size(); ++part)
+        parts.push_back(m_weights.at(stored.of(item, part)));
+      items.push_back(at::cat(parts));
+    }
+    return at::stack(items);
+  }
+
   std::map<std::string, at::Tensor> m_weights;
+  std::map<std::string, graph::StackedName> m_stacked;
 };
 
 inline double largestDifference(const at::Tensor& a, const at::Tensor& b) {

@@ -1,5 +1,5 @@
 /// What experts hold while they run (graph/expert_memory.h), against the allocator's own count.
-#include "libtorch/rank/experts.h"
+#include "libtorch/bridge/experts.h"
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
 #include <c10/core/GradMode.h>
@@ -28,7 +28,7 @@ struct Sizes {
 };
 
 /// Two experts for each token, all of them as often.
-torch_rank::ExpertsCall callOf(const Sizes& sizes) {
+bridge::ExpertsCall callOf(const Sizes& sizes) {
   const at::Tensor numbers = at::arange(sizes.tokens, at::kLong);
   return {.hidden = at::randn({sizes.tokens, sizes.hidden}),
           .ids = at::stack({numbers.remainder(sizes.experts), (numbers + 1).remainder(sizes.experts)}, 1),
@@ -56,12 +56,12 @@ class ExpertMemoryTest : public QObject {
   }
   void isWhatTheAllocatorCounts() {
     QFETCH(Sizes, sizes);
-    torch_rank::ExpertsCall call = callOf(sizes);
+    bridge::ExpertsCall call = callOf(sizes);
     const graph::ExpertMemory memory{.hidden = sizes.hidden, .features = sizes.features, .itemSize = kItem};
     const std::int64_t places = 2 * sizes.tokens, one = graph::placesOfOne(places, sizes.experts);
     const std::int64_t result = sizes.tokens * sizes.hidden * kItem;
     at::Tensor made;
-    const auto run = [&] { made = *torch_rank::runExperts(call); };
+    const auto run = [&] { made = *bridge::runExperts(call); };
     {
       const c10::NoGradGuard guard;
       const auto inference = metered(run);

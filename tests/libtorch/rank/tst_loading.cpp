@@ -91,7 +91,7 @@ class ExecLoadingTest : public QObject {
       Program program = bound("w: " + type + " = parameter\nrelu_0: " + type + " = aten::alias(w)\nreturn y=relu_0\n");
       std::atomic<std::int64_t> loaded = 0;
       AllocationCounter counter;
-      const WeightReport report = need(loadWeights(program, plan, {folder, rank}, loaded));
+      const WeightReport report = need(loadWeights(program, plan, {{folder, {}}, rank}, loaded));
       QCOMPARE(report.bytesRead, local[0] * local[1] * graph::itemSize(storedType));
       QCOMPARE(report.bytesRead, program::shardBytes(plan.parameters, rank));
       QCOMPARE(loaded.load(), local[0] * local[1] * 4);
@@ -117,13 +117,13 @@ class ExecLoadingTest : public QObject {
         "add_0: f32[4] = aten::add.Tensor(a.weight, b.weight)\nreturn y=add_0\n";
     Program program = bound(text);
     std::atomic<std::int64_t> loaded = 0;
-    const auto missing = loadWeights(program, plan, {m_folder.path().toStdString(), 0}, loaded);
+    const auto missing = loadWeights(program, plan, {{m_folder.path().toStdString(), {}}, 0}, loaded);
     QVERIFY(!missing);
     for (const char* words : {"a.weight, b.weight", "--init-missing", "--skip-weights"}) {
       QVERIFY2(missing.error().message.find(words) != std::string::npos, missing.error().message.c_str());
     }
     const WeightReport report =
-        need(loadWeights(program, plan, {m_folder.path().toStdString(), 0, false, true}, loaded));
+        need(loadWeights(program, plan, {{m_folder.path().toStdString(), {}}, 0, false, true}, loaded));
     QCOMPARE(report.initialised.size(), std::size_t(2));
     QCOMPARE(report.bytesRead, std::int64_t(0));
     COMPARE_TENSORS(runAlone(program)[0].second, at::full({4}, 2.0), 0);
@@ -139,7 +139,7 @@ class ExecLoadingTest : public QObject {
     }
     Program program = bound(text + "return y=layer0\n");
     std::atomic<std::int64_t> loaded = 0;
-    const auto missing = loadWeights(program, plan, {m_folder.path().toStdString(), 0}, loaded);
+    const auto missing = loadWeights(program, plan, {{m_folder.path().toStdString(), {}}, 0}, loaded);
     QVERIFY(!missing);
     const std::string phrase =
         "lacks 300 of the model's 300 parameters: layer0, layer1, layer2 and 297 more. Use --init";

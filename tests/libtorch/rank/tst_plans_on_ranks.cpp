@@ -68,7 +68,7 @@ std::string expertsGraph(int experts, int features, const char* activation) {
       "x: f32[6,8] = input\nids: i64[6,2] = input\nscores: f32[6,2] = input\n"
       "shares: f32[6,2] = aten::_softmax(scores, -1, false)\n"
       "mlp.gate_up: f32[{0},{2},8] = parameter @mlp\nmlp.down: f32[{0},8,{1}] = parameter @mlp\n"
-      "moe_0: f32[6,8] = cleave::moe_experts(x, ids, shares, mlp.gate_up, mlp.down, \"{3}\") @mlp\n"
+      "moe_0: f32[6,8] = cleave::moe_experts(x, ids, shares, mlp.gate_up, mlp.down, \"{3}\", None, 1.0, 0.0) @mlp\n"
       "add_0: f32[6,8] = aten::add.Tensor(x, moe_0, 1)\nreturn y=add_0\n",
       experts, features, 2 * features, activation);
 }

@@ -152,7 +152,8 @@ class TestTrainingCost : public QObject {
         "p: bf16[8192,8] = aten::_softmax(l, -1, false)\nshares: bf16[8192,2], ids: i64[8192,2] = aten::topk(p, 2, -1, "
         "true, true)\n"
         "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
-        "y: bf16[8192,4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\") @mlp\n"
+        "y: bf16[8192,4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\", None, 1.0, 0.0) "
+        "@mlp\n"
         "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
     const Priced plan = priced(text, {"in=replicated", "router=replicated", "mlp=" + strategy.toStdString()});
     QCOMPARE(plan.of("h").trafficBytes, sums * kHidden);
@@ -190,7 +191,8 @@ class TestTrainingCost : public QObject {
     const std::string text =
         "h: bf16[4096,4096] = input\nshares: bf16[4096,2] = input\nids: i64[4096,2] = input\n"
         "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
-        "y: bf16[4096,4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\") @mlp\n"
+        "y: bf16[4096,4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\", None, 1.0, 0.0) "
+        "@mlp\n"
         "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
     const Priced plan = priced(text, {"mlp=" + strategy.toStdString()}, Optimizer::None);
     QCOMPARE(plan.cost.transientPeak, kTokens + backward + kLossBytes);

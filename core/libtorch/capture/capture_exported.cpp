@@ -1,0 +1,75 @@
+#include "libtorch/capture/capture.h"
+#include "libtorch/capture/exported_replay.h"
+
+#include <map>
+
+namespace cleave::torch_capture {
+namespace {
+
+using formats::ExportedInput;
+using formats::ExportedInputKind;
+
+constexpr std::string_view kModelType = "exported program";
+
+/// What an exported program settled when it was exported.
+Result<void> checkExportedOptions(const formats::ExportedProgram& program, const CaptureOptions& options) {
+  const std::string name = formats::exportedFileName(program.path);
+  const auto settled = [&](std::string_view flag, std::string_view what) {
+    return fail(ErrorCode::BadUsage, "{} is an exported program, which has settled {}: leave {} out.", name, what,
+                flag);
+  };
+  if (options.dtype) return settled("--dtype", "its element types");
+  if (options.mask) return settled("--mask", "its inputs");
+  if (options.tokenTypes) return settled("--token-types", "its inputs");
+  if (options.logitsToKeep != 0) return settled("--logits-to-keep", "its outputs");
+  if (options.batch < 1) return fail(ErrorCode::BadUsage, "batch is {}: expected a number from 1 on", options.batch);
+  if (options.sequence < 1)
+    return fail(ErrorCode::BadUsage, "sequence length is {}: expected a number from 1 on", options.sequence);
+  return {};
+}
+
+/// The floating point type of most bytes that it reads.
+graph::DType dtypeOf(const formats::ExportedProgram& program) {
+  std::map<graph::DType, std::int64_t> bytes;
+  for (const ExportedInput& input : program.inputs) {
+    const auto& tensor = program.value(input.value).tensor;
+    if (!tensor || !graph::isFloatingPoint(tensor->dtype)) continue;
+    const auto shape = tensor->shapeFor({});
+    bytes[tensor->dtype] += shape ? graph::sizeInBytes({tensor->dtype, *shape}) : 1;
+  }
+  graph::DType dtype = graph::DType::Float32;
+  std::int64_t most = 0;
+  for (const auto& [candidate, count] : bytes) {
+    if (count > most) most = count, dtype = candidate;
+  }
+  return dtype;
+}
+
+/// The class of the module that was exported.
+std::string architectureOf(const formats::ExportedProgram& program) {
+  for (const formats::ExportedModules& modules : program.modules) {
+    if (!modules.front().className.empty()) return modules.front().className;
+  }
+  return program.path.stem().string();
+}
+
+}  // namespace
+
+Result<CapturedModel> captureModel(const formats::ExportedProgram& program, const CaptureOptions& options,
+                                   const Progress& progress) {
+  progress.report("capture");
+  CLEAVE_TRY_VOID(checkExportedOptions(program, options));
+  CapturedModel model;
+  CLEAVE_TRY(model.sizes, formats::bindSymbols(program, options.asked));
+  const auto [batch, sequence] = formats::batchAndSequenceOf(program, model.sizes);
+  model.batch = batch;
+  model.sequence = sequence;
+  model.architecture = architectureOf(program);
+  model.modelType = kModelType;
+  model.dtype = dtypeOf(program);
+  const formats::SymbolSizes sizes = model.sizes;
+  ExportedReplay replay(program, sizes);
+  return record(replay, std::move(model), program.path.string(), progress);
+}
+
+}  // namespace cleave::torch_capture

@@ -1,0 +1,22 @@
+#pragma once
+/// Parameters and constants that no layer owns and that have something for each attention head: sinks, slopes of linear
+/// biases, norms with weights for each head. Where heads are split each rank needs its heads' part alone, which it can
+/// hold from the start: nothing has to be cut for that.
+#include "graph/graph.h"
+#include "rules/strategies.h"
+
+#include <vector>
+
+namespace cleave::rules {
+
+struct SourceSplit {
+  Placement placement;
+  std::string reason;  ///< "each rank holds what belongs to its 4 of 8 heads"
+};
+
+/// How such a source may be split beside being replicated, best first; empty for all others, and under the candidate
+/// set Optimum. A dimension is one of heads where the source meets the features of a layer that were cut into heads, or
+/// attention scores. Pure and thread-safe; looks at a few operators behind the source.
+std::vector<SourceSplit> sourceSplits(const graph::Graph& graph, graph::NodeId source, const StrategyContext& context);
+
+}  // namespace cleave::rules

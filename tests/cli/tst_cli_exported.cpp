@@ -1,0 +1,203 @@
+// Exported programs on the command line: every archive runs as its model did, on one rank and on several.
+#include <QDirIterator>
+#include <QJsonArray>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "tests/support/cli_json.h"
+#include "tests/support/cli_process.h"
+#include "tests/support/exported_archive.h"
+
+using namespace cleave;
+using test::Finished;
+
+namespace {
+
+const QString kExported = QStringLiteral(CLEAVE_TEST_DATA "/exported/");
+const QString kVersions = QStringLiteral(CLEAVE_TEST_DATA "/torch-versions/");
+
+QString write(const QTemporaryDir& folder, const QString& name, const std::string& bytes) {
+  const QString path = folder.filePath(name);
+  QFile file(path);
+  if (!file.open(QIODevice::WriteOnly) || file.write(bytes.data(), std::ssize(bytes)) != std::ssize(bytes))
+    qFatal("cannot write %s", qPrintable(path));
+  return path;
+}
+
+QString said(const Finished& run) { return QString::fromUtf8(run.out + run.err).right(1500); }
+
+}  // namespace
+
+class TestCliExported : public QObject {
+  Q_OBJECT
+ private slots:
+  void everyArchiveRunsAsItsModelDid_data() {
+    QTest::addColumn<QString>("archive");
+    QTest::addColumn<int>("ranks");
+    QDirIterator files(kExported, {QStringLiteral("*.pt2")}, QDir::Files);
+    QStringList names;
+    while (files.hasNext()) names << QFileInfo(files.next()).completeBaseName();
+    names.sort();
+    QVERIFY(names.size() > 40);
+    for (const QString& name : names) {
+      if (!QFile::exists(kExported + name + ".expected.safetensors")) continue;
+      for (const int ranks : {1, 2, 4}) QTest::addRow("%s on %d", qPrintable(name), ranks) << name << ranks;
+    }
+  }
+  void everyArchiveRunsAsItsModelDid() {
+    QFETCH(const QString, archive);
+    QFETCH(const int, ranks);
+    if (archive == "qwen3_moe-grouped") QSKIP("uses an operator of transformers' own; see refusesOperatorsOfOthers");
+    const Finished run = test::cli({"run", kExported + archive + ".pt2", "--ranks", QString::number(ranks), "--engine",
+                                    "reference", "--backend", "gloo", "--expect",
+                                    kExported + archive + ".expected.safetensors", "--rtol", "1e-4", "--atol", "1e-4"});
+    QVERIFY2(run.exitCode == 0, qPrintable(said(run)));
+    QVERIFY(run.out.contains("passed: "));
+  }
+
+  void refusesOperatorsOfOthers() {
+    const Finished run = test::cli({"plan", kExported + "qwen3_moe-grouped.pt2"});
+    QCOMPARE(run.exitCode, 3);
+    QVERIFY2(run.err.contains("torch.ops.transformers.grouped_mm_fallback.default") &&
+                 run.err.contains("none of ATen's operators"),
+             qPrintable(said(run)));
+  }
+
+  /// As each version of torch wrote it; those without readable weights with the weights beside.
+  void everyVersionOfTorchRuns_data() {
+    QTest::addColumn<QString>("version");
+    for (const char* version : {"2.6.0", "2.8.0", "2.9.1", "2.11.0", "2.15.0"}) QTest::newRow(version) << version;
+  }
+  void everyVersionOfTorchRuns() {
+    QFETCH(const QString, version);
+    const bool isPickled = version < QStringLiteral("2.9") && !version.startsWith("2.1");
+    const QString archive = kVersions + "tiny-" + version + ".pt2";
+    QStringList arguments{"run",       archive,     "--ranks", "2",        "--engine",
+                          "reference", "--backend", "gloo",    "--expect", kVersions + "tiny.expected.safetensors"};
+    if (isPickled) {
+      const Finished without = test::cli(arguments);
+      QCOMPARE(without.exitCode, 3);
+      QVERIFY2(without.err.contains("has no weights to read") && without.err.contains("--weights"),
+               qPrintable(said(without)));
+      arguments << "--weights" << kVersions + "tiny.weights.safetensors";
+    }
+    const Finished run = test::cli(arguments);
+    QVERIFY2(run.exitCode == 0 && run.out.contains("passed: "), qPrintable(said(run)));
+  }
+
+  void plansForOtherSizesWhereItWasExportedForThem() {
+    const QString archive = kVersions + "tiny-2.11.0.pt2";
+    const Finished run = test::cli(
+        {"run", archive, "--ranks", "2", "--batch", "3", "--seq", "12", "--backend", "gloo", "--engine", "reference"});
+    QVERIFY2(run.exitCode == 0 && run.out.contains("passed: "), qPrintable(said(run)));
+    const Finished tooLong = test::cli({"plan", archive, "--seq", "65"});
+    QCOMPARE(tooLong.exitCode, 2);
+    QVERIFY2(tooLong.err.contains("was exported for sizes of s27 from 2 to 64, not for 65"), qPrintable(said(tooLong)));
+    const Finished fixed = test::cli({"plan", kExported + "llama.pt2", "--batch", "7"});
+    QCOMPARE(fixed.exitCode, 2);
+    QVERIFY2(fixed.err.contains("was exported for batch") && fixed.err.contains("--batch asks for 7"),
+             qPrintable(said(fixed)));
+    const Finished dtype = test::cli({"plan", archive, "--dtype", "bfloat16"});
+    QCOMPARE(dtype.exitCode, 2);
+    QVERIFY(dtype.err.contains("has settled its element types"));
+  }
+
+  /// A plan of an archive is checked, reopened, run and exported like any other, and names lines of code.
+  void aPlanOfAnArchiveIsAPlan() {
+    const QTemporaryDir folder;
+    const QString archive = kVersions + "tiny-2.11.0.pt2", plan = folder.filePath("plan.json");
+    const Finished planned = test::cli({"plan", archive, "--ranks", "2", "--engine", "reference", "--json", plan});
+    QVERIFY2(planned.exitCode == 0, qPrintable(said(planned)));
+    QFile file(plan);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QJsonObject json = QJsonDocument::fromJson(file.readAll()).object();
+    QCOMPARE(json["model"].toObject()["exported"].toBool(), true);
+    QCOMPARE(json["model"].toObject()["sizes"].toObject()["s27"].toInt(), 8);
+    bool namesLine = false;
+    for (const auto& value : json["values"].toArray())
+      namesLine = namesLine || value.toObject()["source"].toString().contains("q,k,v=s.qkv(s.norm(x)).chunk(3,-1)");
+    QVERIFY(namesLine);
+    const Finished checked = test::cli({"check", plan});
+    QVERIFY2(checked.exitCode == 0, qPrintable(said(checked)));
+    const Finished run =
+        test::cli({"run", plan, "--backend", "gloo", "--expect", kVersions + "tiny.expected.safetensors"});
+    QVERIFY2(run.exitCode == 0, qPrintable(said(run)));
+    const Finished exported = test::cli({"export", archive, "--format", "dot", "--out", folder.filePath("g.dot")});
+    QVERIFY2(exported.exitCode == 0, qPrintable(said(exported)));
+    const Finished explained = test::cli({"explain", archive, "--engine", "reference", "--value", "linear_0"});
+    QVERIFY2(explained.exitCode == 0, qPrintable(said(explained)));
+    const Finished info = test::cli({"info", archive});
+    QVERIFY2(info.out.contains("exported by    torch 2.11.0") && info.out.contains("ids i64[2,8]"),
+             qPrintable(said(info)));
+  }
+
+  void theArchiveIsNoOutput() {
+    const QTemporaryDir folder;
+    const QString archive = folder.filePath("a.pt2");
+    QVERIFY(QFile::copy(kVersions + "tiny-2.11.0.pt2", archive));
+    const Finished run = test::cli({"plan", archive, "--json", archive});
+    QCOMPARE(run.exitCode, 2);
+    QVERIFY(QFile(archive).size() == QFile(kVersions + "tiny-2.11.0.pt2").size());
+  }
+
+  void liesAreOneSentenceAndThree_data() {
+    QTest::addColumn<int>("lie");
+    QTest::addColumn<QString>("words");
+    QTest::newRow("an operator that there is not") << 0 << "LibTorch knows no such operator";
+    QTest::newRow("an operator of nobody") << 1 << "none of ATen's operators";
+    QTest::newRow("a result of another shape") << 2 << "the archive says that \"linear\" is f32[2,5]";
+    QTest::newRow("an argument of another kind") << 3 << "its argument weight must be of type Tensor";
+    QTest::newRow("an argument too many") << 4 << "an argument that the operator does not have";
+    QTest::newRow("a weight that does not fit") << 5 << "is stored as";
+    QTest::newRow("2^60 elements") << 6 << "does not fit 64-bit sizes";
+    QTest::newRow("a cycle") << 7 << "which nothing before it makes";
+    QTest::newRow("a result that depends on data") << 8 << "depends on the values of its operands";
+    QTest::newRow("a million million pieces") << 9 << "it gives";
+    QTest::newRow("no zip archive") << 10 << "called .pt2, and no zip archive";
+    QTest::newRow("cut off") << 11 << "no complete zip archive";
+    QTest::newRow("a file to read") << 12 << "it reads a file";
+  }
+  void liesAreOneSentenceAndThree() {
+    using nlohmann::json;
+    QFETCH(const int, lie);
+    QFETCH(const QString, words);
+    test::TinyProgram tiny = test::TinyProgram::make();
+    json& call = tiny.call();
+    const json x = call["inputs"][0];
+    const auto only = [&](const char* target, const json& inputs) {
+      call["target"] = target;
+      call["inputs"] = inputs;
+    };
+    if (lie == 0) call["target"] = "torch.ops.aten.linearr.default";
+    if (lie == 1) call["target"] = "torch.ops.mine.linear.default";
+    if (lie == 2) tiny.graph()["tensor_values"]["linear"]["sizes"][1]["as_int"] = 5;
+    if (lie == 3) call["inputs"][1]["arg"] = {{"as_string", "x"}};
+    if (lie == 4) call["inputs"].push_back({{"name", "other"}, {"arg", {{"as_int", 1}}}});
+    if (lie == 5) tiny.graph()["tensor_values"]["p_w"]["sizes"][0]["as_int"] = 4;
+    if (lie == 6) tiny.graph()["tensor_values"]["x"]["sizes"][0]["as_int"] = 1LL << 60;
+    if (lie == 7) call["inputs"][0]["arg"]["as_tensor"]["name"] = "linear";
+    if (lie == 8) only("torch.ops.aten.nonzero.default", json::array({x}));
+    if (lie == 9) {
+      tiny.graph()["tensor_values"]["x"]["sizes"][0]["as_int"] = 1LL << 40;
+      json self = x;
+      self["name"] = "self";
+      only("torch.ops.aten.unbind.int", json::array({self}));
+      call["outputs"] = {{{"as_tensors", {{{"name", "linear"}}}}}};
+    }
+    if (lie == 12)
+      only("torch.ops.aten.from_file.default", {{{"name", "filename"}, {"arg", {{"as_string", "/etc/passwd"}}}}});
+    std::string bytes = tiny.bytes();
+    if (lie == 10) bytes = "no archive";
+    if (lie == 11) bytes.resize(bytes.size() - 1);
+    const QTemporaryDir folder;
+    const Finished run = test::cli({"plan", write(folder, "lie.pt2", bytes)});
+    QCOMPARE(run.exitCode, 3);
+    QVERIFY2(run.err.contains(words.toUtf8()), qPrintable(said(run)));
+    const QByteArray sentence = run.err.mid(run.err.indexOf("cleave-cli: ")).trimmed();
+    QCOMPARE(sentence.count('\n'), 0);
+    if (lie < 10) QVERIFY2(lie >= 5 || sentence.contains("in module fc, at net.py:7"), qPrintable(said(run)));
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliExported)
+#include "tst_cli_exported.moc"

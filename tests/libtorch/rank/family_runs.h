@@ -1,0 +1,198 @@
+#pragma once
+/// Model folders of tests/data, planned and run as ranks that are threads: what they compute, and one step of training.
+#include "libtorch/rank/inputs.h"
+#include "libtorch/rank/weights.h"
+#include "pipeline/run.h"
+#include "pipeline/solve.h"
+#include "tests/libtorch/models/model_weights.h"
+#include "tests/libtorch/rank/differentiable_collectives.h"
+#include "tests/libtorch/rank/ranks_as_threads.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+
+namespace cleave::tests {
+
+using Tensors = std::map<std::string, at::Tensor>;
+using ModelPtr = std::shared_ptr<const pipeline::Model>;
+using PlanPtr = std::shared_ptr<const plan::Plan>;
+
+inline void needDone(Result<void> result) {
+  if (!result) qFatal("%s", result.error().message.c_str());
+}
+
+/// Captured for the inputs of a file.
+inline ModelPtr openedFor(const fs::path& folder, const fs::path& inputs, std::optional<graph::DType> dtype = {}) {
+  const auto shape = need(pipeline::readInputShape(inputs, true));
+  torch_capture::CaptureOptions options{.batch = shape.batch, .sequence = shape.sequence, .dtype = dtype};
+  options.mask = shape.hasMask;
+  options.tokenTypes = shape.hasTokenTypes;
+  options.loss = shape.hasLabels;
+  return need(pipeline::openModel(folder.string(), options));
+}
+
+struct Wanted {
+  int ranks = 2;
+  solve::Engine engine = solve::Engine::Reference;
+  std::vector<std::string> pins = {};
+};
+
+/// With the whole candidate set.
+inline PlanPtr planned(const ModelPtr& model, const Wanted& wanted) {
+  pipeline::SolveOptions options;
+  options.ranks = wanted.ranks;
+  options.engine = wanted.engine;
+  options.candidateSet = rules::CandidateSet::Full;
+  options.record = false;
+  options.cost.profile = need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
+  for (const std::string& pin : wanted.pins) options.pins.push_back(need(solve::Pin::parse(pin)));
+  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+}
+
+/// A rank's program with its part of the weights and the inputs.
+inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs, int rank) {
+  torch_rank::Program bound = need(torch_rank::Program::bind(plan.program, at::kCPU));
+  program::RankProgram program;
+  program.source = plan.model.source;
+  program.ranks = plan.ranks;
+  program.seed = plan.seed;
+  program.graph = plan.program;
+  program.parameters = plan.parameters;
+  torch_rank::WeightOptions options;
+  options.places = formats::WeightPlaces::of(plan.model.source, false, "");
+  options.rank = rank;
+  std::atomic<std::int64_t> bytes{0};
+  const auto report = need(torch_rank::loadWeights(bound, program, options, bytes));
+  if (report.bytesRead != program::shardBytes(plan.parameters, rank)) qFatal("rank %d read other bytes", rank);
+  needDone(torch_rank::readInputs(bound, inputs));
+  return bound;
+}
+
+/// What rank 0 computes; every other rank has to compute the same to rounding.
+inline Tensors computed(const plan::Plan& plan, const fs::path& inputs) {
+  std::vector<torch_rank::NamedTensors> results(static_cast<std::size_t>(plan.ranks));
+  const auto runOne = [&](torch_rank::Collectives& collectives) {
+    torch_rank::Program program = loaded(plan, inputs, collectives.rank());
+    torch_rank::LiveMemory memory;
+    results[static_cast<std::size_t>(collectives.rank())] = need(program.run(collectives, memory));
+  };
+  if (plan.ranks == 1) {
+    runOne(*torch_rank::makeSoloCollectives());
+  } else {
+    asRanks(plan.ranks, runOne);
+  }
+  for (const auto& result : results) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      if (!at::allclose(result[i].second, results[0][i].second, 1e-5, 1e-5, true)) qFatal("ranks disagree");
+    }
+  }
+  return {results[0].begin(), results[0].end()};
+}
+
+/// The largest part of the tolerance that an element uses up, 1 being all of it. Logits of padding are left out where
+/// `mask` is given.
+inline double ofTolerance(const at::Tensor& actual, const at::Tensor& expected, double tolerance,
+                          const std::optional<at::Tensor>& mask = {}) {
+  at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble).reshape(actual.sizes());
+  if (mask && a.dim() == 3) {
+    const at::Tensor kept = mask->ne(0);
+    a = a.index({kept});
+    b = b.index({kept});
+  }
+  const double worst = (a - b).abs().div(b.abs().mul(tolerance).add(tolerance)).max().item<double>();
+  return std::isfinite(worst) ? worst : HUGE_VAL;
+}
+
+/// The same of the outputs that both have.
+inline double ofTolerance(const Tensors& actual, const Tensors& expected, double tolerance,
+                          const std::optional<at::Tensor>& mask = {}) {
+  double worst = 0;
+  for (const auto& [name, tensor] : actual)
+    worst = std::max(worst, ofTolerance(tensor, expected.at(name), tolerance, mask));
+  return worst;
+}
+
+/// A rank's part of a parameter; what belongs to no rank's region stays zero.
+inline at::Tensor partOf(const program::ParameterShards& parameter, const at::Tensor& whole, int ranks, int rank) {
+  at::Tensor part = at::zeros(parameter.localShape, whole.options());
+  std::int64_t start = 0;
+  for (const program::StoredRegion& region : program::wholeRegions(parameter, ranks, rank)) {
+    if (region.dim < 0) return whole;
+    part.narrow(region.dim, start, region.length).copy_(whole.narrow(region.dim, region.start, region.length));
+    start += region.length;
+  }
+  return part;
+}
+
+/// What every rank adds to the gradient of its part: ranks may share parts of a part, as key heads beside queries.
+inline at::Tensor summedPart(const program::ParameterShards& parameter, const at::Tensor& own,
+                             torch_rank::Collectives& collectives) {
+  at::Tensor whole = at::zeros(parameter.type.shape, own.options());
+  std::int64_t start = 0;
+  for (const auto& region : program::wholeRegions(parameter, collectives.worldSize(), collectives.rank())) {
+    const bool isAll = region.dim < 0;
+    at::Tensor to = isAll ? whole : whole.narrow(region.dim, region.start, region.length);
+    to.add_(isAll ? own : own.narrow(region.dim, start, region.length));
+    start += region.length;
+  }
+  whole = need(collectives.allReduce(std::move(whole), torch_rank::Reduction::Sum));
+  return partOf(parameter, whole, collectives.worldSize(), collectives.rank());
+}
+
+/// One step of SGD: the loss before and after it, and by rank the gradients of its parts of the parameters.
+struct TrainingStep {
+  double before = 0, after = 0;
+  std::vector<Tensors> gradients;
+};
+
+inline double lossOf(const torch_rank::NamedTensors& outputs) {
+  const auto loss = std::find_if(outputs.begin(), outputs.end(), [](const auto& o) { return o.first == "loss"; });
+  return loss->second.item<double>();
+}
+
+/// Each rank's loss counts 1/ranks, so that the sum over ranks is the loss: then what flows back through the exact
+/// adjoints of the collectives, summed over the ranks that hold the same part, is the gradient of the unsplit model.
+inline TrainingStep trained(const plan::Plan& plan, const fs::path& inputs, double rate) {
+  TrainingStep step;
+  step.gradients.resize(static_cast<std::size_t>(plan.ranks));
+  const auto stepOne = [&](torch_rank::Collectives& inner) {
+    DifferentiableCollectives collectives(inner);
+    torch_rank::Program program = loaded(plan, inputs, inner.rank());
+    std::map<std::string, at::Tensor> leaves;
+    for (const program::ParameterShards& parameter : plan.parameters) {
+      const graph::ValueId value = program.graph().findValue(parameter.name);
+      at::Tensor leaf = program.given(value).detach().clone();
+      if (at::isFloatingType(leaf.scalar_type())) leaf.requires_grad_(true);
+      leaves[parameter.name] = leaf;
+      needDone(program.setTensor(value, leaf));
+    }
+    torch_rank::LiveMemory memory;
+    const auto outputs = need(program.run(collectives, memory));
+    const auto loss = std::find_if(outputs.begin(), outputs.end(), [](const auto& o) { return o.first == "loss"; });
+    loss->second.div(plan.ranks).backward();
+    const c10::AutoGradMode noGradients(false);
+    Tensors& gradients = step.gradients[static_cast<std::size_t>(inner.rank())];
+    for (const program::ParameterShards& parameter : plan.parameters) {
+      at::Tensor leaf = leaves.at(parameter.name);
+      if (!leaf.requires_grad()) continue;
+      const at::Tensor own = leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf);
+      const at::Tensor sum = summedPart(parameter, own, inner);
+      gradients[parameter.name] = sum;
+      leaf.sub_(sum.mul(rate));
+    }
+    const double after = lossOf(need(program.run(inner, memory)));
+    if (inner.rank() != 0) return;
+    step.before = lossOf(outputs);
+    step.after = after;
+  };
+  if (plan.ranks == 1) {
+    stepOne(*torch_rank::makeSoloCollectives());
+  } else {
+    asRanks(plan.ranks, stepOne);
+  }
+  return step;
+}
+
+}  // namespace cleave::tests
