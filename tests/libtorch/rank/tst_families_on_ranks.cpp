@@ -1,8 +1,13 @@
-/// Every model of tests/data on ranks: how it is split, that the ranks compute what transformers computed with it, and
-/// that a step of training is that of the unsplit model.
+/// Every model of tests/data on ranks: how it is split, and that the ranks compute what transformers computed with it.
+/// tst_compatibility asks more of each family.
+#include <nlohmann/json.hpp>
+
 #include "tests/libtorch/rank/family_runs.h"
 
+#include "base/output_file.h"
+#include "base/temporary_folder.h"
 #include "tests/support/cases.h"
+#include "tests/support/seeds.h"
 
 #include <QTest>
 
@@ -28,11 +33,23 @@ std::vector<std::string> modelsIn(const char* kind) {
   return names;
 }
 
-/// Without the variants.
-std::vector<std::string> familiesAlone() {
-  std::vector<std::string> names = modelsIn("families");
-  std::erase_if(names, [](const std::string& name) { return name.find('-') != std::string::npos; });
-  return names;
+bool isVariant(const std::string& name) { return name.find('-') != std::string::npos; }
+
+struct Run {
+  int ranks;
+  solve::Engine engine;
+};
+/// What else tst_compatibility does not run already; all of it where rounds are multiplied.
+std::vector<Run> runsOf(const std::string& name) {
+  using solve::Engine;
+  if (test::rounds(1) > 1)
+    return {{1, Engine::Reference},
+            {2, Engine::Reference},
+            {2, Engine::Optimal},
+            {4, Engine::Reference},
+            {4, Engine::Optimal}};
+  if (isVariant(name)) return {{2, Engine::Reference}};
+  return {{2, Engine::Optimal}, {4, Engine::Optimal}};
 }
 
 /// "model.layers.*.mlp.up_proj": the layer of every block.
@@ -103,22 +120,19 @@ class FamiliesOnRanksTest : public QObject {
     QFETCH(std::string, name);
     const ModelPtr model = openedFor(folderOf(name), expectedOf(name));
     const Tensors expected = readTensors(expectedOf(name));
-    for (const int ranks : {1, 2, 4}) {
-      for (const auto engine : {solve::Engine::Reference, solve::Engine::Optimal}) {
-        if (ranks == 1 && engine == solve::Engine::Optimal) continue;  // nothing to choose
-        const PlanPtr plan = planned(model, {.ranks = ranks, .engine = engine});
-        const double part = ofTolerance(computed(*plan, expectedOf(name)), expected, kTolerance, maskOf(expected));
-        QVERIFY2(part <= 1, fmt::format("{} on {} ranks by {}: {} of the tolerance\n{}", name, ranks,
-                                        solve::toText(engine), part, splitOf(*plan))
-                                .c_str());
-      }
+    for (const Run& run : runsOf(name)) {
+      const PlanPtr plan = planned(model, {.ranks = run.ranks, .engine = run.engine});
+      const double part = ofTolerance(computed(*plan, expectedOf(name)), expected, kTolerance, maskOf(expected));
+      QVERIFY2(part <= 1, fmt::format("{} on {} ranks by {}: {} of the tolerance\n{}", name, run.ranks,
+                                      solve::toText(run.engine), part, splitOf(*plan))
+                              .c_str());
     }
   }
 
-  /// Either way to split a mixture's experts.
+  /// Either way to split a mixture's experts, stored as one tensor (tst_compatibility: one by one).
   void expertsEitherWay_data() {
-    listRows({"families/mixtral", "families/qwen2_moe", "families/qwen3_moe", "families/gpt_oss",
-              "families/deepseek_v3", "families/mixtral-fused", "families/qwen3_moe-fused"});
+    listRows({"families/mixtral-fused", "families/qwen2_moe-fused", "families/qwen3_moe-fused",
+              "families/deepseek_v3-fused"});
   }
   void expertsEitherWay() {
     QFETCH(std::string, name);
@@ -132,27 +146,35 @@ class FamiliesOnRanksTest : public QObject {
     }
   }
 
-  void aStepOfTrainingIsTheSame_data() { listRows(familiesAlone()); }
-  void aStepOfTrainingIsTheSame() {
-    QFETCH(std::string, name);
-    const ModelPtr model = openedFor(folderOf(name), expectedOf(name));
-    const double rate = 0.01;
-    const TrainingStep whole = trained(*planned(model, {.ranks = 1}), expectedOf(name), rate);
-    QVERIFY2(whole.after < whole.before, fmt::format("{} -> {}", whole.before, whole.after).c_str());
-    const PlanPtr plan = planned(model, {.ranks = 2});
-    const TrainingStep split = trained(*plan, expectedOf(name), rate);
-    QVERIFY2(std::abs(split.after - whole.after) < kTolerance,
-             fmt::format("{} -> {}, unsplit {} -> {}", split.before, split.after, whole.before, whole.after).c_str());
-    for (const program::ParameterShards& parameter : plan->parameters) {
-      const auto gradient = whole.gradients[0].find(parameter.name);
-      if (gradient == whole.gradients[0].end()) continue;
-      for (int rank = 0; rank < 2; ++rank) {
-        const at::Tensor& own = split.gradients[static_cast<std::size_t>(rank)].at(parameter.name);
-        const double part = ofTolerance(own, partOf(parameter, gradient->second, 2, rank), 1e-3);
-        QVERIFY2(part <= 1,
-                 fmt::format("the gradient of {} on rank {}: {} of the tolerance", parameter.name, rank, part).c_str());
+  /// As from_pretrained: a parameter that is stored in another type is cast to the config's when it is loaded.
+  void storedTypesBecomeTheConfigs() {
+    const std::string name = "families/llama";
+    const auto folder = need(TemporaryFolder::make("cleave-test"));
+    std::map<std::string, Tensors> outputs;
+    for (const char* how : {"all", "but norms"}) {
+      const fs::path model = folder / how;
+      fs::create_directory(model);
+      torch_rank::NamedTensors weights;
+      for (const auto& [parameter, tensor] : readTensors(folderOf(name) / "model.safetensors")) {
+        const bool isCast = how == std::string("all") || parameter.find("norm") == std::string::npos;
+        weights.emplace_back(parameter, isCast ? tensor.to(at::kBFloat16) : tensor);
+      }
+      needDone(torch_rank::writeOutputs(weights, model / "model.safetensors"));
+      auto config = nlohmann::json::parse(need(readTextFile(folderOf(name) / "config.json", 1 << 20)));
+      config["dtype"] = "bfloat16";
+      needDone(writeFile(model / "config.json", config.dump()));
+      for (const int ranks : {1, 2}) {
+        const PlanPtr plan = planned(openedFor(model, expectedOf(name)), {.ranks = ranks});
+        for (const auto& parameter : plan->parameters) QCOMPARE(parameter.type.dtype, graph::DType::BFloat16);
+        outputs[how + std::to_string(ranks)] = computed(*plan, expectedOf(name));
       }
     }
+    for (const char* ranks : {"1", "2"}) {
+      for (const char* output : {"logits", "loss"})
+        QVERIFY(
+            at::equal(outputs[std::string("but norms") + ranks][output], outputs[std::string("all") + ranks][output]));
+    }
+    QVERIFY(ofTolerance(outputs["all2"], outputs["all1"], pipeline::defaultTolerance(graph::DType::BFloat16)) <= 1);
   }
 };
 

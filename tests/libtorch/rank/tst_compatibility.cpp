@@ -1,0 +1,307 @@
+/// docs/compatibility.md: what Cleave can do with each family, computed. CLEAVE_UPDATE_CASES=1 writes it anew.
+#include "families/model_config.h"
+#include "tests/libtorch/rank/family_runs.h"
+
+#include "base/files.h"
+#include "base/output_file.h"
+#include "base/temporary_folder.h"
+
+#include <QTest>
+
+using namespace cleave;
+using namespace cleave::tests;
+
+namespace {
+
+constexpr double kTolerance = 1e-4;
+constexpr std::int64_t kPadded = 3;  // positions of the last row
+
+/// Empty where there is none.
+fs::path folderOf(const std::string& family) {
+  for (const char* kind : {"families", "decoders"}) {
+    const fs::path folder = fs::path(CLEAVE_TEST_DATA) / kind / family;
+    if (fs::exists(folder / "expected.safetensors")) return folder;
+  }
+  return {};
+}
+
+/// What is said in a cell; `isGood`: it needs no explanation.
+struct Cell {
+  bool isGood = true;
+  std::string text = "yes";
+};
+Cell none() { return {true, "–"}; }
+Cell yesIf(bool holds) { return {holds, holds ? "yes" : "no"}; }
+
+struct Column {
+  const char* title;
+  Cell (*cell)(const std::string& family);
+};
+
+Tensors expectedOf(const std::string& family) { return readTensors(folderOf(family) / "expected.safetensors"); }
+fs::path inputsOf(const std::string& family) { return folderOf(family) / "expected.safetensors"; }
+ModelPtr opened(const std::string& family) { return openedFor(folderOf(family), inputsOf(family)); }
+
+/// By the engine `reference`; made once.
+PlanPtr planOf(const std::string& family, int ranks) {
+  static std::map<std::pair<std::string, int>, PlanPtr> plans;
+  PlanPtr& plan = plans[{family, ranks}];
+  if (!plan) plan = planned(opened(family), {.ranks = ranks});
+  return plan;
+}
+
+/// What the ranks of that plan compute.
+const Tensors& outputsOn(const std::string& family, int ranks) {
+  static std::map<std::pair<std::string, int>, Tensors> outputs;
+  Tensors& found = outputs[{family, ranks}];
+  if (found.empty()) found = computed(*planOf(family, ranks), inputsOf(family));
+  return found;
+}
+
+families::ModelConfig configOf(const std::string& family) {
+  const auto folder = need(formats::openModelFolder(folderOf(family)));
+  return need(families::readModelConfig(*folder.config));
+}
+
+/// Layers whose weights or logits the ranks divide.
+Cell splitLayers(const std::string& family) {
+  const PlanPtr plan = planOf(family, 2);
+  const auto split = std::count_if(plan->layers.begin(), plan->layers.end(),
+                                   [](const auto& layer) { return layer.strategy != rules::Strategy::Replicated; });
+  return {split == std::ssize(plan->layers), fmt::format("{} of {}", split, plan->layers.size())};
+}
+
+/// On which numbers of ranks an output is what transformers computed.
+Cell ranksWith(const std::string& family, const std::string& output) {
+  const Tensors expected = expectedOf(family);
+  const auto mask = expected.find("attention_mask");
+  Cell cell{true, ""};
+  for (const int ranks : {1, 2, 4}) {
+    const double part = ofTolerance(outputsOn(family, ranks).at(output), expected.at(output), kTolerance,
+                                    mask == expected.end() ? std::nullopt : std::optional(mask->second));
+    if (part <= 1) cell.text += fmt::format("{}{}", cell.text.empty() ? "" : ", ", ranks);
+    cell.isGood = cell.isGood && part <= 1;
+  }
+  return cell;
+}
+Cell run(const std::string& family) { return ranksWith(family, "logits"); }
+Cell loss(const std::string& family) { return ranksWith(family, "loss"); }
+
+/// The same loss behind the step, and the same gradients before it.
+Cell training(const std::string& family) {
+  const double rate = 0.01, gradientTolerance = 1e-3;
+  const TrainingStep whole = trained(*planOf(family, 1), inputsOf(family), rate);
+  const PlanPtr plan = planOf(family, 2);
+  const TrainingStep split = trained(*plan, inputsOf(family), rate);
+  double worst = std::abs(split.after - whole.after) / kTolerance;
+  for (const program::ParameterShards& parameter : plan->parameters) {
+    const auto gradient = whole.gradients[0].find(parameter.name);
+    if (gradient == whole.gradients[0].end()) continue;
+    for (int rank = 0; rank < plan->ranks; ++rank) {
+      const at::Tensor& own = split.gradients[static_cast<std::size_t>(rank)].at(parameter.name);
+      const double part = ofTolerance(own, partOf(parameter, gradient->second, plan->ranks, rank), gradientTolerance);
+      if (part > 1) qWarning("%s: the gradient of %s on rank %d", family.c_str(), parameter.name.c_str(), rank);
+      worst = std::max(worst, part);
+    }
+  }
+  return yesIf(whole.after < whole.before && worst <= 1);
+}
+
+/// Projections that hold several matrices: each rank has its part of each of them.
+Cell fused(const std::string& family) {
+  const families::ModelConfig config = configOf(family);
+  std::vector<std::pair<const char*, std::string>> names;
+  if (const auto* attention = std::get_if<families::SelfAttention>(&config.family.attention)) {
+    if (const auto* blocks = std::get_if<families::FusedBlocks>(&attention->qkv))
+      names.emplace_back("q, k, v", blocks->name);
+    if (const auto* heads = std::get_if<families::FusedPerHead>(&attention->qkv))
+      names.emplace_back("q, k, v by head", heads->name);
+  }
+  if (const auto* mlp = std::get_if<families::FusedGatedMlp>(&config.family.mlp.kind))
+    names.emplace_back("gate, up", mlp->gateUp);
+  if (names.empty()) return none();
+  const PlanPtr plan = planOf(family, 2);
+  Cell cell{true, ""};
+  for (const auto& [what, name] : names) {
+    cell.text += fmt::format("{}{}", cell.text.empty() ? "" : "; ", what);
+    for (const plan::LayerPlan& layer : plan->layers)
+      cell.isGood = cell.isGood && (!layer.name.ends_with(name) || layer.strategy == rules::Strategy::Column);
+  }
+  return cell;
+}
+
+Cell experts(const std::string& family) {
+  if (configOf(family).family.experts.rule == families::SparseRule::Never) return none();
+  const ModelPtr model = opened(family);
+  const Tensors expected = expectedOf(family);
+  for (const char* how : {"by-expert", "in-expert"}) {
+    const PlanPtr plan = planned(model, {.pins = {fmt::format("*.experts=={}", how)}});
+    if (ofTolerance(computed(*plan, inputsOf(family)), expected, kTolerance) > 1) return yesIf(false);
+  }
+  return {true, "by expert, inside"};
+}
+
+/// The inputs with the last row padded.
+torch_rank::NamedTensors paddedInputs(const std::string& family, bool isLeft) {
+  torch_rank::NamedTensors inputs;
+  at::Tensor mask;
+  for (const auto& [name, tensor] : expectedOf(family)) {
+    if (name == "input_ids") mask = at::ones_like(tensor);
+    if (name != "attention_mask" && name != "logits" && name != "loss") inputs.emplace_back(name, tensor);
+  }
+  const auto ofLastRow = [&](const at::Tensor& x) {
+    return x.select(0, x.size(0) - 1).narrow(0, isLeft ? 0 : x.size(1) - kPadded, kPadded);
+  };
+  ofLastRow(mask).fill_(0);
+  for (auto& [name, tensor] : inputs) {
+    if (name == "labels" && tensor.dim() == 2) ofLastRow(tensor).fill_(-100);
+  }
+  inputs.emplace_back("attention_mask", mask);
+  return inputs;
+}
+
+/// Everywhere the same as unsplit, at padding too.
+Cell padding(const std::string& family) {
+  const auto folder = need(TemporaryFolder::make("cleave-test"));
+  const std::map<std::string, fs::path> sides{{"left", folder / "left"}, {"right", folder / "right"}};
+  for (const auto& [side, inputs] : sides)
+    needDone(torch_rank::writeOutputs(paddedInputs(family, side == "left"), inputs));
+  const ModelPtr model = openedFor(folderOf(family), sides.at("left"));
+  const PlanPtr whole = planned(model, {.ranks = 1}), split = planned(model, {.ranks = 2});
+  Cell cell{true, ""};
+  for (const auto& [side, inputs] : sides) {
+    const bool holds = ofTolerance(computed(*split, inputs), computed(*whole, inputs), kTolerance) <= 1;
+    cell.isGood = cell.isGood && holds;
+    if (holds) cell.text += fmt::format("{}{}", cell.text.empty() ? "" : ", ", side);
+  }
+  return cell;
+}
+
+/// The same as unsplit in that type.
+Cell half(const std::string& family) {
+  Cell cell{true, ""};
+  for (const auto dtype : {graph::DType::BFloat16, graph::DType::Float16}) {
+    const ModelPtr model = openedFor(folderOf(family), inputsOf(family), dtype);
+    const Tensors whole = computed(*planned(model, {.ranks = 1}), inputsOf(family));
+    const Tensors split = computed(*planned(model, {.ranks = 2}), inputsOf(family));
+    const bool holds = ofTolerance(split, whole, pipeline::defaultTolerance(dtype)) <= 1;
+    cell.isGood = cell.isGood && holds;
+    if (holds) cell.text += fmt::format("{}{}", cell.text.empty() ? "" : ", ", graph::toText(dtype));
+  }
+  return cell;
+}
+
+Cell archive(const std::string&) { return {false, "–"}; }
+
+constexpr Column kColumns[] = {{"split layers", splitLayers}, {"logits", run},          {"loss", loss},
+                               {"training", training},        {"fused", fused},         {"experts", experts},
+                               {"padding", padding},          {"half precision", half}, {".pt2", archive}};
+
+/// Why a cell is not what it should be: by the column's title, and the family ("" for all).
+const std::map<std::pair<std::string, std::string>, std::string> kReasons = {
+    {{"split layers", "qwen2_moe"}, "The gate of the shared experts has one output: there is nothing to divide."},
+    {{"split layers", "roberta"}, "The table of token types has one row: there is nothing to divide."},
+    {{".pt2", ""}, "Exported programs have tests of their own."},
+};
+
+/// nullopt: nobody has explained it, which is a failure.
+std::optional<std::string> reasonOf(const std::string& title, const std::string& family) {
+  for (const std::string& who : {family, std::string()}) {
+    if (const auto reason = kReasons.find({title, who}); reason != kReasons.end()) return reason->second;
+  }
+  return std::nullopt;
+}
+
+constexpr const char* kHead =
+    R"(# What works with which family
+
+Computed by `tst_compatibility` on the models of tests/data/families; it fails where this page says something else.
+
+- split layers: layers that two ranks divide, of all (engine `reference` with the whole candidate set).
+- logits, loss: numbers of ranks on which they are those of transformers, within 1e-4.
+- training: a step of SGD on two ranks has the gradients, and leads to the loss, that it has and leads to unsplit; that
+  loss is lower than before.
+- fused: projections that hold several matrices; each rank has its part of each.
+- experts: both ways to split a mixture's experts compute what transformers does.
+- padding: with an attention mask that pads on this side, two ranks compute what one does.
+- half precision: in these types two ranks compute what one does, within the tolerance that a run has for the type.
+
+)";
+
+}  // namespace
+
+class CompatibilityTest : public QObject {
+  Q_OBJECT
+  std::map<std::string, std::vector<Cell>> m_rows;
+
+  static std::vector<std::string> families() {
+    std::vector<std::string> names;
+    for (const families::Family* family : cleave::families::families()) {
+      if (folderOf(std::string(family->modelType)).empty()) qFatal("%s has no folder", family->modelType.data());
+      names.emplace_back(family->modelType);
+    }
+    return names;
+  }
+
+ private slots:
+  void initTestCase() {
+    qputenv("TORCH_FR_BUFFER_SIZE", "0");
+    at::set_num_threads(1);
+  }
+
+  void everyCellHolds_data() {
+    QTest::addColumn<std::string>("family");
+    for (const std::string& family : families()) QTest::newRow(family.c_str()) << family;
+  }
+  void everyCellHolds() {
+    QFETCH(std::string, family);
+    std::vector<Cell>& row = m_rows[family];
+    for (const Column& column : kColumns) row.push_back(column.cell(family));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const char* title = kColumns[i].title;
+      QVERIFY2(row[i].isGood || reasonOf(title, family), fmt::format("{}: {}", title, row[i].text).c_str());
+    }
+  }
+
+  void thePageSaysSo() {
+    if (m_rows.size() != families().size()) QSKIP("only some rows were computed");
+    const fs::path page = fs::path(CLEAVE_SOURCE_DIR) / "docs" / "compatibility.md";
+    const std::string text = pageText();
+    if (qEnvironmentVariableIsSet("CLEAVE_UPDATE_CASES")) {
+      QVERIFY2(!qEnvironmentVariableIsSet("CI"), "CI changes no documents");
+      needDone(writeFile(page, text));
+    }
+    QCOMPARE(need(readTextFile(page, 1 << 20)), text);
+  }
+
+ private:
+  std::string pageText() const {
+    std::string text = std::string(kHead) + "| family |", rule = "|---|";
+    for (const Column& column : kColumns) {
+      text += fmt::format(" {} |", column.title);
+      rule += "---|";
+    }
+    text += "\n" + rule + "\n";
+    std::vector<std::string> notes;
+    for (const auto& [family, row] : m_rows) {
+      text += fmt::format("| {} |", family);
+      for (std::size_t i = 0; i < row.size(); ++i) text += fmt::format(" {} |", row[i].text + note(family, i, notes));
+      text += "\n";
+    }
+    text += "\n";
+    for (std::size_t i = 0; i < notes.size(); ++i) text += fmt::format("{}. {}\n", i + 1, notes[i]);
+    return text;
+  }
+
+  /// " (1)" behind a cell that needs an explanation.
+  std::string note(const std::string& family, std::size_t column, std::vector<std::string>& notes) const {
+    if (m_rows.at(family)[column].isGood) return "";
+    const std::string reason = reasonOf(kColumns[column].title, family).value_or("Not explained.");
+    auto at = std::find(notes.begin(), notes.end(), reason);
+    if (at == notes.end()) at = notes.insert(notes.end(), reason);
+    return fmt::format(" ({})", at - notes.begin() + 1);
+  }
+};
+
+QTEST_GUILESS_MAIN(CompatibilityTest)
+#include "tst_compatibility.moc"
