@@ -2,6 +2,7 @@
 
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
+#include "libtorch/capture/products.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
@@ -35,11 +36,6 @@ TensorType typeOf(const at::Tensor& tensor) {
   const auto dtype = bridge::toDType(tensor.scalar_type());
   TORCH_CHECK(dtype, "element type ", tensor.scalar_type(), " cannot be held by a graph");
   return {*dtype, tensor.sizes().vec()};
-}
-
-/// The identity of the memory that a tensor and its views share.
-const void* storageOf(const at::Tensor& tensor) {
-  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
 bool isWrappedNumber(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->is_wrapped_number(); }
@@ -90,6 +86,10 @@ void forEachTensorIn(c10::ArrayRef<IValue> values, Visit visit) {
 }
 
 }  // namespace
+
+const void* storageOf(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
 
 /// Facts about an operator that are looked up once per recording.
 struct Recorder::OpInfo {
@@ -378,6 +378,7 @@ Result<RecordedGraphs> Recorder::finish() && {
   for (graph::Node& node : graphs.aten.nodes) {
     if (node.origin.isValid()) node.source = graphs.captured.node(node.origin).source;
   }
+  makeLinear(graphs.aten);
   return graphs;
 }
 

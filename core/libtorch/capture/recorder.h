@@ -36,6 +36,9 @@
 
 namespace cleave::torch_capture {
 
+/// The identity of the memory that a tensor and its views share.
+const void* storageOf(const at::Tensor& tensor);
+
 struct RecordedGraphs {
   graph::Graph captured, aten;
 };

@@ -1,0 +1,13 @@
+#pragma once
+/// Projections that a model spells as a product with a transposed parameter, `x @ W.T`, are the linear layers they
+/// mean: the same sums, and a layer that can be split.
+#include "graph/graph.h"
+
+namespace cleave::torch_capture {
+
+/// `mm(x, permute(W, [1, 0]))` becomes `linear(x, W)`, and `addmm(b, x, permute(W, [1, 0]))` with factors of 1
+/// `linear(x, W, b)`, for parameters W [out, in]. A permute that nothing reads any more is gone; later nodes and values
+/// move up.
+void makeLinear(graph::Graph& aten);
+
+}  // namespace cleave::torch_capture
