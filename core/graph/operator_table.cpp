@@ -100,6 +100,8 @@ constexpr Operator kOperators[] = {
     {.name = "aten::masked_select", .cost = CostClass::Lookup, .saves = Saves::Discrete},
     keeps("aten::scatter", Saves::Discrete),
     keeps("aten::scatter_add", Saves::Discrete),
+    keeps("aten::select_scatter", Saves::Nothing),
+    keeps("aten::slice_scatter", Saves::Nothing),
 
     // Views
     {.name = "aten::alias", .cost = CostClass::Nothing, .holds = Holds::View, .keepsIndices = true},

@@ -207,6 +207,10 @@ constexpr std::string_view kOthers[] = {
     "squeeze.dims(f32[a,1,b,1], [1,-1])",
     "squeeze.dims(f32[a,1,b], [0,1])",
     // slice, split, select, pad, flip, roll, triangles
+    "slice_scatter(f32[a,b,4*c], f32[a,b,2*c], 2, 0, 2*c)",
+    "slice_scatter(f32[a,b,c], f32[a,b,c], 1, 0, 9223372036854775807)",
+    "slice_scatter(f32[a,4*b], f32[a,2*b], 1, 1, 9223372036854775807, 2)",
+    "select_scatter(f32[a,b,c], f32[a,c], 1, -1)",
     "slice.Tensor(f32[a,b,c])",
     "slice.Tensor(f32[a,b,c], 1)",
     "slice.Tensor(f32[a,b], 0, 0, 9223372036854775807)",

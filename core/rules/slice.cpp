@@ -16,7 +16,7 @@ struct Piece {
   std::int64_t start = 0, end = 0, step = 1;
 };
 
-std::int64_t sizeAt(const Shape& shape, int dim) {
+std::int64_t sizeOrZero(const Shape& shape, int dim) {
   return dim < static_cast<int>(shape.size()) ? shape[static_cast<std::size_t>(dim)] : 0;
 }
 
@@ -39,7 +39,7 @@ std::vector<Block> blocksBetween(const Placement& p, std::int64_t size, std::int
 /// Where element `start` of the whole dimension begins on a rank, for a `start` at a border of blocks.
 std::int64_t localOffset(const Call& call, int dim, std::int64_t start) {
   std::int64_t offset = 0, local = 0;
-  for (const Block& block : call.at(0).blocksOf(sizeAt(call.shape(0), dim))) {
+  for (const Block& block : call.at(0).blocksOf(sizeOrZero(call.shape(0), dim))) {
     if (offset >= start) break;
     offset += block.size;
     local += block.size / std::max(1, call.worldSize() / block.replicas);
@@ -74,7 +74,7 @@ std::optional<Verdict> piecesOfBlocks(Call& call, int dim, const std::vector<Pie
   if (p.blocks().empty() || p.firstDim() != dim) return std::nullopt;
   std::vector<Placement> results;
   for (const Piece& piece : pieces) {
-    auto blocks = blocksBetween(p, sizeAt(call.shape(0), dim), piece.start, piece.end);
+    auto blocks = blocksBetween(p, sizeOrZero(call.shape(0), dim), piece.start, piece.end);
     if (blocks.empty() || piece.step != 1) return std::nullopt;
     results.push_back(Placement::split(dim).withBlocks(std::move(blocks)));
   }
@@ -87,9 +87,11 @@ std::string cutText(const Piece& piece, std::int64_t size) {
              : fmt::format("takes {}:{}:{} of the {} of", piece.start, piece.end, piece.step, counted(size, "element"));
 }
 
+bool isAll(const Piece& piece, std::int64_t size) { return piece.start == 0 && piece.end >= size && piece.step == 1; }
+
 Verdict takePiece(Call& call, int dim, const Piece& piece) {
-  const std::int64_t size = sizeAt(call.shape(0), dim);
-  if (piece.start == 0 && piece.end >= size && piece.step == 1) return keepOthers(call, dim, kAll, {});
+  const std::int64_t size = sizeOrZero(call.shape(0), dim);
+  if (isAll(piece, size)) return keepOthers(call, dim, kAll, {});
   if (auto verdict = piecesOfBlocks(call, dim, {piece})) return *std::move(verdict);
   const Placement& p = call.at(0);
   // Every n-th element: true when each rank's part begins at the same place of the pattern.
@@ -100,17 +102,20 @@ Verdict takePiece(Call& call, int dim, const Piece& piece) {
   return keepOthers(call, dim, isPattern ? kEveryNth : kCut, cutText(piece, size));
 }
 
-/// self, dim, start, end, step.
-Piece sliceOf(const Call& call, int dim) {
-  const std::int64_t size = sizeAt(call.shape(0), dim);
+/// start, end, step from this argument on.
+Piece sliceFrom(const Call& call, int dim, std::size_t first) {
+  const std::int64_t size = sizeOrZero(call.shape(0), dim);
   const auto clampTo = [size](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size); };
   Piece piece;
-  piece.start = clampTo(call.integer(2, 0));
-  piece.end = std::max(piece.start, clampTo(call.integer(3, std::numeric_limits<std::int64_t>::max())));
-  piece.step = call.integer(4, 1);
+  piece.start = clampTo(call.integer(first, 0));
+  piece.end = std::max(piece.start, clampTo(call.integer(first + 1, std::numeric_limits<std::int64_t>::max())));
+  piece.step = call.integer(first + 2, 1);
   if (piece.step < 1) call.complain(fmt::format("step {}", piece.step));
   return piece;
 }
+
+/// self, dim, start, end, step.
+Piece sliceOf(const Call& call, int dim) { return sliceFrom(call, dim, 2); }
 
 Verdict slice(Call& call) {
   const int dim = call.dim(1, call.rank(0), 0);
@@ -121,14 +126,14 @@ void localiseSlice(Call& call, std::span<const Placement>, std::vector<graph::Ar
   const int dim = call.dim(1, call.rank(0), 0);
   if (!isCutAcross(call, dim)) return;
   const Piece piece = sliceOf(call, dim);
-  const bool isToTheEnd = piece.step > 1 || piece.end >= sizeAt(call.shape(0), dim);
+  const bool isToTheEnd = piece.step > 1 || piece.end >= sizeOrZero(call.shape(0), dim);
   setArgument(args, 2, piece.step > 1 ? piece.start : localOffset(call, dim, piece.start));
   setArgument(args, 3, isToTheEnd ? std::numeric_limits<std::int64_t>::max() : localOffset(call, dim, piece.end));
 }
 
 /// self, dim, start, length.
 Piece narrowOf(const Call& call, int dim) {
-  const std::int64_t size = sizeAt(call.shape(0), dim);
+  const std::int64_t size = sizeOrZero(call.shape(0), dim);
   const std::int64_t start = call.integer(2, 0);
   Piece piece;
   piece.start = start < 0 ? start + size : start;
@@ -164,7 +169,7 @@ Verdict splitAlong(Call& call, int dim) {
   std::vector<Piece> pieces;
   std::int64_t offset = 0;
   for (int r = 0; r < call.resultCount(); ++r) {
-    const std::int64_t size = sizeAt(call.resultShape(r), dim);
+    const std::int64_t size = sizeOrZero(call.resultShape(r), dim);
     pieces.push_back({offset, offset + size, 1});
     offset += size;
   }
@@ -207,6 +212,45 @@ void localiseSplitSizes(Call& call, std::span<const Placement> results, std::vec
   setArgument(args, 1, std::move(sizes));
 }
 
+/// All of a dimension, or every n-th element with the pattern beginning anew in each even part.
+bool reachesEveryPart(const Call& call, int dim, const Piece& piece) {
+  const std::int64_t size = sizeOrZero(call.shape(0), dim);
+  const bool isEven = piece.start < piece.step && size - piece.end < piece.step;
+  return isAll(piece, size) || (piece.step > 1 && isEven && size % (piece.step * call.worldSize()) == 0);
+}
+
+/// self, src, dim, start, end, step: self with src in place of the slice, which a view that is written to becomes.
+Verdict sliceScatter(Call& call) {
+  const int dim = call.dim(2, call.rank(0), 0);
+  const Piece piece = sliceFrom(call, dim, 3);
+  const bool passes = reachesEveryPart(call, dim, piece);
+  Axes axes(call);
+  for (int d = 0; d < call.rank(0); ++d) {
+    const int axis = d != dim ? axes.kept() : !passes ? axes.whole("writes to a part of") : axes.keptInProportion();
+    axes.operand(0, d, axis).operand(1, d, axis).result(0, d, axis);
+  }
+  return axes.follow();
+}
+
+/// Where a split dimension is written to as far as it goes: each rank as far as its part goes.
+void localiseSliceScatter(Call& call, std::span<const Placement>, std::vector<graph::Argument>& args) {
+  const int dim = call.dim(2, call.rank(0), 0);
+  const Piece piece = sliceFrom(call, dim, 3);
+  if (reachesEveryPart(call, dim, piece)) setArgument(args, 4, std::numeric_limits<std::int64_t>::max());
+}
+
+/// self, src, dim, index: src lacks the dimension.
+Verdict selectScatter(Call& call) {
+  const int dim = call.dim(2, call.rank(0), 0);
+  Axes axes(call);
+  for (int d = 0; d < call.rank(0); ++d) {
+    const int axis = d == dim ? axes.whole("writes to a part of") : axes.kept();
+    axes.operand(0, d, axis).result(0, d, axis);
+    if (d != dim) axes.operand(1, d < dim ? d : d - 1, axis);
+  }
+  return axes.follow();
+}
+
 Verdict flip(Call& call) {
   const std::vector<int> dims = call.dims(1, call.rank(0));
   Axes axes(call);
@@ -228,7 +272,7 @@ Verdict roll(Call& call) {
     bool isRolled = dims.empty(), isTurned = false;
     for (std::size_t i = 0; i < dims.size() && i < shifts.size(); ++i) {
       const bool isSame = (dims[i] < 0 ? dims[i] + call.rank(0) : dims[i]) == d;
-      const std::int64_t size = sizeAt(call.shape(0), d);
+      const std::int64_t size = sizeOrZero(call.shape(0), d);
       isRolled = isRolled || (isSame && size != 0 && shifts[i] % size != 0);
       isTurned = isTurned || (isSame && shifts[i] != 0);
     }
@@ -275,7 +319,9 @@ constexpr Entry kEntries[] = {
     {"aten::pad", pad},
     {"aten::roll", roll},
     {"aten::select.int", select},
+    {"aten::select_scatter", selectScatter},
     {"aten::slice.Tensor", slice, localiseSlice},
+    {"aten::slice_scatter", sliceScatter, localiseSliceScatter},
     {"aten::split.Tensor", splitBy, localiseSplitSize},
     {"aten::split.sizes", splitBySizes, localiseSplitSizes},
     {"aten::split_with_sizes", splitBySizes, localiseSplitSizes},
@@ -291,7 +337,8 @@ constexpr Entry kEntries[] = {
 
 FamilyTable sliceFamily() {
   return {"slice",
-          "a dimension that pieces are cut from, padded, rolled or reversed must not be split; blocks pass at their "
+          "a dimension that pieces are cut from, written to in part, padded, rolled or reversed must not be split; "
+          "blocks pass at their "
           "borders",
           kEntries};
 }
