@@ -10,9 +10,8 @@ namespace cleave::rules {
 
 namespace {
 
-constexpr int kRankOfHeads = 4;  ///< [batch, heads, sequence, head size]
-
-std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
+/// [batch, heads, sequence, head size]
+constexpr int kRankOfHeads = 4, kHeads = 1;
 
 /// Replicas of single elements: the placement's parts have one element each, `replicas` ranks hold it.
 int replicasOfOne(const Call& call) {
@@ -80,9 +79,9 @@ Verdict expand(Call& call) {
   });
 }
 
-/// Of one element that every rank has, each may keep its share of the copies: one head becomes the heads of a rank
-/// (multi-query attention, the rotated part of latent attention). Only the first dimension behind the batch, so that
-/// masks, which are expanded too, do not bring a choice into every layer.
+/// Of one head that every rank has, each may keep its share of the copies (the rotated part of latent attention). Only
+/// where the dimension behind the batch alone is expanded, so that masks, which are expanded too, do not bring a choice
+/// into every layer; KV heads that few ranks have to share come with their replicas.
 void shareCopies(Call& call, std::vector<Claim>& claims) {
   if (call.resultRank(0) != call.rank(0)) return;
   int expanded = -1;
@@ -91,10 +90,7 @@ void shareCopies(Call& call, std::vector<Claim>& claims) {
     if (expanded >= 0) return;
     expanded = d;
   }
-  if (expanded < 1 || call.rank(0) < kRankOfHeads) return;
-  for (int d = 1; d < expanded; ++d) {
-    if (sizeAt(call.shape(0), d) != 1) return;
-  }
+  if (expanded != kHeads || call.rank(0) < kRankOfHeads) return;
   const std::int64_t copies = sizeAt(call.resultShape(0), expanded);
   if (sizeAt(call.shape(0), expanded) != 1 || copies < call.worldSize() || copies % call.worldSize() != 0) return;
   claims.push_back({{Placement::split(expanded)}, "each rank keeps its share of the copies of the one element"});

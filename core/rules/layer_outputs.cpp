@@ -123,22 +123,21 @@ std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value) {
   return end == size ? pieces : std::map<std::int64_t, OutputPart>();
 }
 
-}  // namespace
-
-namespace {
-
-/// The same features under other leading sizes: [batch · sequence, f] → [batch, sequence, f], as a product of matrices
-/// has them (Conv1D). The value itself where something else reads it too.
-ValueId behindViews(const Graph& graph, ValueId value) {
+/// The same features under other leading sizes, [batch · sequence, f] → [batch, sequence, f], as a product of
+/// matrices has them (Conv1D): the last one that is cut into pieces or heads. A view that makes one head of all
+/// features is no such regrouping, though it looks like one. The value itself where something else reads it too.
+ValueId behindViews(const Graph& graph, ValueId made) {
+  ValueId found = made, value = made;
   for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
     const auto& users = graph.value(value).users;
-    if (users.size() != 1) return value;
+    if (users.size() != 1) break;
     const Node& node = graph.node(users.front());
     const bool isView = node.kind == graph::NodeKind::Call && graph.opName(node) == "aten::view";
-    if (!isView || lastSize(graph, node.results.front()) != lastSize(graph, value)) return value;
+    if (!isView || lastSize(graph, node.results.front()) != lastSize(graph, value)) break;
     value = node.results.front();
+    if (piecesOf(graph, value).size() >= 2 || headsBehind(graph, value) > 0) found = value;
   }
-  return value;
+  return found;
 }
 
 }  // namespace
